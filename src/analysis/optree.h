@@ -1,0 +1,54 @@
+/* The op tree with its times: one node per op, annotation, data-loader or optimizer range, in pre-order (a parent stands
+ * before its children), per thread. Built on demand and freed by its user; needs PASS_NEST and PASS_CORRELATE.
+ *
+ * Formulas (B-09), all int64 ns:
+ *   host_total = end - start
+ *   host_self  = host_total - sum of direct children's host_total - sum of own API calls' durations
+ *   dev_self   = durations of device work launched by own API calls (no overlap removal)
+ *   dev_total  = dev_self + children's dev_total
+ *   tc_self, tc_total: the same over kernels that use Tensor Cores
+ *
+ * Default rules: an API call belongs to the op with its external id on the same process, else to the innermost op around it
+ * in time; a single child of the same name is folded into its parent, which keeps the calls of both.
+ * tb-plugin rules: external id only; folding drops the parent's own calls (a bug of the plugin, B-07); ranges that overlap
+ * partially are dropped. */
+#ifndef OPSCOPE_ANALYSIS_OPTREE_H
+#define OPSCOPE_ANALYSIS_OPTREE_H
+
+#include "analysis/analysis.h"
+
+enum optree_kind {
+	NODE_OP,           /* what B-10 counts as an operator */
+	NODE_EXCLUDED_OP,  /* an op that B-10 leaves out of tables: DataParallel.forward, Optimizer.zero_grad, ... */
+	NODE_STEP,         /* ProfilerStep#N */
+	NODE_DATALOADER,   /* enumerate(DataLoader)#....__next__, enumerate(DataPipe)#... */
+	NODE_OPTIMIZER,    /* Optimizer.step* */
+	NODE_COMM,         /* a collective's annotation: nccl:all_reduce, gloo:... */
+	NODE_USER,         /* any other annotation (not in the plugin's tree) */
+};
+
+struct optree {
+	uint32_t n;
+	uint32_t *span;        /* row in profile->span */
+	uint32_t *parent;      /* node, ROW_NONE = top of its thread */
+	uint8_t *kind;         /* enum optree_kind */
+	uint8_t *tc_eligible;  /* B-20 */
+	int64_t *host_total, *host_self, *dev_total, *dev_self, *tc_total, *tc_self;
+	uint32_t *node_of_span;/* span row -> the node it became or was folded into; ROW_NONE for spans that are not nodes */
+	uint32_t *gpu_node;    /* gpu_op row -> launching node, ROW_NONE = unattributed */
+	uint64_t folded;       /* nodes folded into a parent of the same name */
+	uint64_t dropped;      /* tb-plugin: nodes dropped for partial overlap */
+	/* Device time that no node launched. */
+	int64_t unattributed_ns;
+	uint64_t unattributed_ops;
+};
+
+enum optree_rules { OPTREE_DEFAULT, OPTREE_TB_PLUGIN };
+
+struct optree *optree_new(const struct profile *p, enum optree_rules rules);
+void optree_free(struct optree *t);
+
+/* What an annotation or op with this name is (B-10). */
+enum optree_kind optree_classify(struct str name, enum span_kind kind);
+
+#endif

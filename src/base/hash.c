@@ -1,0 +1,84 @@
+#define XXH_INLINE_ALL
+#include "base/hash.h"
+
+#include "base/mem.h"
+
+#include <string.h>
+#include <xxhash.h>
+
+uint64_t hash_bytes(const void *p, size_t n)
+{
+	return n ? XXH3_64bits(p, n) : 0;
+}
+
+static void hashed_init(struct idmap *m, uint64_t n)
+{
+	uint64_t slots = 16;
+	while (slots < n * 2)
+		slots *= 2;
+	m->n_slots = slots;
+	m->key = NEW_ARRAY_RAW(slots, int64_t);
+	m->value = NEW_ARRAY_RAW(slots, uint32_t);
+	memset(m->value, 0xff, slots * sizeof *m->value);
+}
+
+void idmap_init(struct idmap *m, int64_t min, int64_t max, uint64_t n)
+{
+	*m = (struct idmap){.min = min};
+	uint64_t range = min <= max ? (uint64_t)max - (uint64_t)min : 0;
+	if (min <= max && range < n * 4 + 1024) {
+		m->span = range + 1;
+		m->direct = NEW_ARRAY_RAW(m->span, uint32_t);
+		memset(m->direct, 0xff, m->span * sizeof *m->direct);
+	} else {
+		hashed_init(m, n);
+	}
+}
+
+static uint64_t find_slot(const struct idmap *m, int64_t key)
+{
+	uint64_t at = hash_u64((uint64_t)key) & (m->n_slots - 1);
+	while (m->value[at] != IDMAP_NONE && m->key[at] != key)
+		at = (at + 1) & (m->n_slots - 1);
+	return at;
+}
+
+void idmap_put(struct idmap *m, int64_t key, uint32_t value)
+{
+	if (m->span) {
+		uint64_t at = (uint64_t)key - (uint64_t)m->min;
+		if (at < m->span)
+			m->direct[at] = value;
+		return;
+	}
+	if ((m->n + 1) * 2 > m->n_slots) {
+		struct idmap bigger = {.min = m->min};
+		hashed_init(&bigger, m->n * 2 + 16);
+		for (uint64_t i = 0; i < m->n_slots; i++)
+			if (m->value[i] != IDMAP_NONE)
+				idmap_put(&bigger, m->key[i], m->value[i]);
+		idmap_release(m);
+		*m = bigger;
+	}
+	uint64_t at = find_slot(m, key);
+	m->n += m->value[at] == IDMAP_NONE;
+	m->key[at] = key;
+	m->value[at] = value;
+}
+
+uint32_t idmap_get(const struct idmap *m, int64_t key)
+{
+	if (m->span) {
+		uint64_t at = (uint64_t)key - (uint64_t)m->min;
+		return at < m->span ? m->direct[at] : IDMAP_NONE;
+	}
+	return m->n_slots ? m->value[find_slot(m, key)] : IDMAP_NONE;
+}
+
+void idmap_release(struct idmap *m)
+{
+	mem_free(m->direct);
+	mem_free(m->key);
+	mem_free(m->value);
+	*m = (struct idmap){0};
+}

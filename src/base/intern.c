@@ -1,0 +1,86 @@
+#include "base/intern.h"
+
+#include "base/hash.h"
+#include "base/mem.h"
+
+static void rehash(struct intern *t, uint32_t n_slots)
+{
+	mem_free(t->slot);
+	t->slot = NEW_ARRAY_RAW(n_slots, uint32_t);
+	memset(t->slot, 0xff, (size_t)n_slots * sizeof *t->slot);
+	t->n_slots = n_slots;
+	for (uint32_t id = 0; id < t->n; id++) {
+		uint32_t at = t->entry[id].hash & (n_slots - 1);
+		while (t->slot[at] != INTERN_NONE)
+			at = (at + 1) & (n_slots - 1);
+		t->slot[at] = id;
+	}
+}
+
+void intern_init(struct intern *t)
+{
+	*t = (struct intern){0};
+	rehash(t, 256);
+	intern_put(t, "", 0);
+}
+
+void intern_release(struct intern *t)
+{
+	arena_release(&t->bytes);
+	mem_free(t->entry);
+	mem_free(t->slot);
+	*t = (struct intern){0};
+}
+
+/* The slot that holds these bytes, or the free one where they belong. */
+static uint32_t probe(const struct intern *t, const char *p, uint32_t n, uint32_t hash)
+{
+	uint32_t at = hash & (t->n_slots - 1);
+	for (;;) {
+		uint32_t id = t->slot[at];
+		if (id == INTERN_NONE)
+			return at;
+		const struct intern_entry *e = &t->entry[id];
+		if (e->hash == hash && e->n == n && memcmp(e->p, p, n) == 0)
+			return at;
+		at = (at + 1) & (t->n_slots - 1);
+	}
+}
+
+uint32_t intern_put(struct intern *t, const char *p, size_t n)
+{
+	if (n == 0 && t->n)
+		return 0;
+	if (n > UINT32_MAX)
+		n = UINT32_MAX;
+	uint32_t hash = hash_bytes32(p, n);
+	uint32_t at = probe(t, p, (uint32_t)n, hash);
+	if (t->slot[at] != INTERN_NONE)
+		return t->slot[at];
+	if (t->n == INTERN_NONE - 1 || t->n_slots >= 1u << 31) {
+		t->dropped++;
+		return 0;
+	}
+	MEM_GROW(t->entry, t->cap, t->n + 1);
+	char *copy = arena_bytes(&t->bytes, n + 1);
+	memcpy(copy, p, n);
+	copy[n] = 0;
+	uint32_t id = t->n++;
+	t->entry[id] = (struct intern_entry){copy, (uint32_t)n, hash};
+	t->slot[at] = id;
+	if (t->n > t->n_slots / 2)
+		rehash(t, t->n_slots * 2);
+	return id;
+}
+
+uint32_t intern_find(const struct intern *t, struct str s)
+{
+	if (s.n > UINT32_MAX || !t->n_slots)
+		return INTERN_NONE;
+	return t->slot[probe(t, s.n ? s.p : "", (uint32_t)s.n, hash_bytes32(s.p, s.n))];
+}
+
+size_t intern_bytes(const struct intern *t)
+{
+	return t->bytes.bytes + (size_t)t->cap * sizeof *t->entry + (size_t)t->n_slots * sizeof *t->slot;
+}

@@ -1,0 +1,44 @@
+/* Strings become 32-bit ids: equal bytes give equal ids, ids count up from 0 in order of first appearance, and id 0 is
+ * always the empty string. The bytes never move while the interner lives. At most 2^32 - 2 strings; a full interner
+ * gives back id 0 and counts the loss in `dropped`.
+ * Life cycle: intern_init, intern_put..., intern_release. Reading from several threads is safe once no one writes. */
+#ifndef OPSCOPE_BASE_INTERN_H
+#define OPSCOPE_BASE_INTERN_H
+
+#include "base/arena.h"
+
+struct intern_entry {
+	const char *p;
+	uint32_t n;
+	uint32_t hash;
+};
+
+struct intern {
+	struct arena bytes;
+	struct intern_entry *entry;
+	uint32_t *slot; /* open addressing, linear probing, load <= 1/2; UINT32_MAX = free */
+	uint32_t n, cap, n_slots;
+	uint64_t dropped;
+};
+
+#define INTERN_NONE UINT32_MAX
+
+void intern_init(struct intern *t);
+void intern_release(struct intern *t);
+
+/* The id of these bytes, copying them in at first sight. Strings of 4 GiB or more are cut. */
+uint32_t intern_put(struct intern *t, const char *p, size_t n);
+static inline uint32_t intern_str(struct intern *t, struct str s) { return intern_put(t, s.p, s.n); }
+
+/* The id if these bytes are known, else INTERN_NONE. Never changes the table. */
+uint32_t intern_find(const struct intern *t, struct str s);
+
+static inline struct str intern_get(const struct intern *t, uint32_t id)
+{
+	return id < t->n ? (struct str){t->entry[id].p, t->entry[id].n} : (struct str){"", 0};
+}
+
+/* Heap bytes held, for memory accounting. */
+size_t intern_bytes(const struct intern *t);
+
+#endif

@@ -1,0 +1,108 @@
+/* A table: what every report, detector list and SQL query returns. Typed columns with id, title, unit and help; cells may
+ * be null ("unknown"); notes say what the numbers do not cover. Renderers turn it into text, CSV, JSON or HTML; nothing
+ * else prints numbers.
+ *
+ * Life cycle: table_init, table_column... , then for each row table_row followed by table_set_*, table_note...,
+ * table_release. Unset cells are null.
+ * A report may give several tables: the first is the main one (what CSV prints), the others hang on `next` and are its
+ * sections, each with its own name. */
+#ifndef OPSCOPE_BASE_TABLE_H
+#define OPSCOPE_BASE_TABLE_H
+
+#include "base/arena.h"
+#include "base/err.h"
+
+enum cell_type { CELL_STR, CELL_I64, CELL_F64, CELL_BOOL };
+
+enum unit {
+	UNIT_NONE,    /* text, plain numbers, ids */
+	UNIT_COUNT,   /* how many; shown with thousands separators */
+	UNIT_NS,      /* a duration, int64 nanoseconds; shown as us, ms or s */
+	UNIT_TIME_NS, /* a point in time, int64 nanoseconds on the trace's clock */
+	UNIT_US,      /* microseconds as a predecessor printed them (compat tables only) */
+	UNIT_BYTES,   /* int64 bytes; shown as KB, MB, GB of 1024 */
+	UNIT_PERCENT, /* 0..100 */
+	UNIT_RATIO,   /* 0..1 */
+	UNIT_FLOPS,   /* a number of floating-point operations */
+};
+
+enum column_flag {
+	COLUMN_TREE = 1,   /* CELL_I64 depth, 0 = root, of the row in a tree listed in pre-order: the next CELL_STR
+	                    * column is shown indented by it, and the column itself is not shown as text */
+	COLUMN_WIDE = 2,   /* long text (call stacks, shapes, argument lists): cut first when the terminal is narrow */
+	COLUMN_DETAIL = 4, /* left out of text output unless asked for with --columns; always in CSV, JSON and HTML */
+};
+
+struct column {
+	const char *id;    /* snake_case, with the unit in the name: "total_gpu_ns" */
+	const char *title; /* "Total GPU" */
+	const char *help;  /* one sentence: what it is and how it is computed */
+	enum cell_type type;
+	enum unit unit;
+	unsigned flags;
+	int digits;        /* decimals in text and compat CSV; 0 = choose by unit (UNIT_PERCENT: 2) */
+};
+
+union cell {
+	int64_t i;
+	double f;
+	struct str s;
+};
+
+struct column_data {
+	struct column col;
+	union cell *cell;
+	uint8_t *set;      /* 1 = has a value, 0 = null */
+};
+
+struct table {
+	const char *name;  /* report or section name, snake or kebab case */
+	const char *title; /* a human heading */
+	struct column_data *data;
+	unsigned n_columns, cap_columns;
+	size_t n_rows, cap_rows;
+	struct str *notes;
+	unsigned n_notes, cap_notes;
+	struct arena arena;   /* owns copied strings and notes */
+	struct table *next;   /* further sections, owned; NULL = none */
+	size_t hidden_rows;   /* rows cut by table_limit, so that a renderer can say "... and N more" */
+};
+
+void table_init(struct table *t, const char *name, const char *title);
+void table_release(struct table *t); /* and its sections */
+
+/* Appends a section: a new, initialised table that *t owns. */
+struct table *table_section(struct table *t, const char *name, const char *title);
+
+/* Adds a column, before the first row, and returns its index. The strings in *c must outlive the table. */
+unsigned table_column(struct table *t, const struct column *c);
+#define TABLE_COLUMN(t, ...) table_column((t), &(struct column){__VA_ARGS__})
+/* Adds all of a fixed list; the first gets index 0. */
+void table_columns(struct table *t, const struct column *list, unsigned n);
+
+/* Starts a row and returns its number; cells are then set on it with table_set_* (on the last row). */
+size_t table_row(struct table *t);
+void table_set_i64(struct table *t, unsigned col, int64_t v);
+void table_set_f64(struct table *t, unsigned col, double v); /* NaN and infinities become null */
+void table_set_bool(struct table *t, unsigned col, bool v);
+void table_set_str(struct table *t, unsigned col, struct str s);      /* borrowed: s must outlive the table */
+void table_set_str_copy(struct table *t, unsigned col, struct str s); /* copied into the table's arena */
+void table_set_fmt(struct table *t, unsigned col, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* A remark printed under the table: reconciliation, what is unknown and why. */
+void table_note(struct table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Reading. */
+int table_find_column(const struct table *t, struct str id);                /* -1 = none */
+bool table_is_null(const struct table *t, size_t row, unsigned col);
+int64_t table_i64(const struct table *t, size_t row, unsigned col);         /* also of CELL_BOOL */
+double table_f64(const struct table *t, size_t row, unsigned col);          /* converts CELL_I64 */
+struct str table_str(const struct table *t, size_t row, unsigned col);
+
+/* What the common options do; each keeps equal rows in order. Unknown columns: ERR_USAGE with the list of ids. */
+int table_sort(struct table *t, struct str column, bool descending, struct err *e); /* nulls last */
+void table_filter(struct table *t, struct str text);                         /* rows with text in any string cell */
+void table_limit(struct table *t, size_t n);                                 /* 0 = all */
+int table_select(struct table *t, struct str comma_separated_ids, struct err *e);
+
+#endif

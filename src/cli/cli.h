@@ -1,0 +1,58 @@
+/* Commands of the command line.
+ *
+ * Adding a command: a file src/cli/NAME.c that ends in `const struct command command_NAME = {...};` and the word NAME in
+ * src/cli/meson.build. Help and docs come from the struct. */
+#ifndef OPSCOPE_CLI_CLI_H
+#define OPSCOPE_CLI_CLI_H
+
+#include "base/err.h"
+#include "base/table.h"
+#include "input/input.h"
+#include "report/report.h"
+
+#include <argp.h>
+
+enum { EXIT_DONE = 0, EXIT_INPUT = 1, EXIT_USAGE = 2 };
+
+struct command {
+	const char *name;      /* "report" */
+	const char *args;      /* "NAME INPUT... " for the usage line */
+	const char *help;      /* one line */
+	/* argv[0] is the command's name. Returns the exit status. */
+	int (*run)(int argc, char **argv);
+};
+
+extern const struct command *const command_registry[]; /* NULL-terminated, generated */
+
+/* Options that every command which prints a table takes; used as an argp child. */
+struct output_options {
+	const char *format;   /* renderer name; NULL = text, or by the suffix of -o */
+	const char *path;     /* -o FILE; NULL = stdout */
+	const char *sort;     /* --sort=COLUMN, ascending with a leading '+' */
+	const char *columns;  /* --columns=a,b */
+	const char *filter;   /* --filter=TEXT */
+	const char *section;  /* --section=NAME */
+	long limit;           /* --limit=N; -1 = default of the format */
+	unsigned width;       /* --width=N; 0 = the terminal's, or unlimited */
+};
+extern const struct argp output_argp;   /* input: struct output_options * */
+
+/* Options that choose the trace: --input-format, --run, --worker, --span, --rank, --steps... */
+struct trace_options {
+	struct input_options input;
+	const char *run, *worker, *span;
+	struct report_args report;
+};
+extern const struct argp trace_argp;    /* input: struct trace_options * */
+
+/* Opens the one profile that path (file, directory or "-") and options select; prints losses and repairs on stderr as one
+ * line each. NULL after printing the error; *status gets the exit status. */
+struct profile *cli_open(const char *path, const struct trace_options *o, int *status);
+
+/* Sorts, filters, limits, selects, renders and writes; atomically when it goes to a file. Returns the exit status. */
+int cli_output(struct table *t, const struct output_options *o, const char *input_name);
+
+/* "opscope: <message>" on stderr; returns `status`. */
+int cli_fail(const struct err *e, int status);
+
+#endif

@@ -1,0 +1,30 @@
+/* Inputs: each reads one file format into a profile.
+ *
+ * Adding an input: a file src/input/NAME.c that ends in `const struct input input_NAME = {...};` and the word NAME in
+ * src/input/meson.build. */
+#ifndef OPSCOPE_INPUT_INPUT_H
+#define OPSCOPE_INPUT_INPUT_H
+
+#include "io/source.h"
+#include "store/profile.h"
+
+struct input {
+	const char *name;  /* "kineto"; also the value of --input-format */
+	const char *help;  /* which files these are, in a sentence */
+	/* How sure it is, 0..100, from the first bytes (uncompressed, up to SOURCE_PEEK_BYTES) and the path (NULL = stdin). */
+	int (*sniff)(struct str head, const char *path);
+	/* Reads everything into *p (fresh from profile_new). Anything that can be saved is; what is odd goes to p->diags.
+	 * -1 only when nothing at all could be read. */
+	int (*read)(struct source *s, struct profile *p, struct err *e);
+};
+
+extern const struct input *const input_registry[]; /* NULL-terminated, generated */
+
+struct input_options {
+	const char *format; /* a name from the registry; NULL = recognise by content */
+};
+
+/* Opens `path` ("-" = stdin), recognises it and reads it. The result is the caller's (profile_free). NULL on error. */
+struct profile *input_open(const char *path, const struct input_options *o, struct err *e);
+
+#endif

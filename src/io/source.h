@@ -1,0 +1,34 @@
+/* A stream of bytes from a file or stdin, unpacked on the way if it is gzip. Reading (and unpacking) runs in a second
+ * thread, a bounded number of blocks ahead, where that pays. Life cycle: source_open, source_peek, source_next...,
+ * source_close. */
+#ifndef OPSCOPE_IO_SOURCE_H
+#define OPSCOPE_IO_SOURCE_H
+
+#include "base/err.h"
+#include "base/str.h"
+
+enum { SOURCE_PEEK_BYTES = 64 << 10 };
+
+struct source;
+
+/* `path` "-" means stdin. NULL and *e on failure. */
+struct source *source_open(const char *path, struct err *e);
+
+/* The first bytes, uncompressed, without consuming them: up to SOURCE_PEEK_BYTES, fewer when the input is shorter. */
+struct str source_peek(struct source *s);
+
+/* The next block of bytes; p == NULL at the end. A block is valid until the next call. A read error or damaged gzip ends
+ * the stream early: source_error then says why, and what came before is good. */
+struct str source_next(struct source *s);
+
+/* NULL when all went well, else what ended the stream early. */
+const char *source_error(const struct source *s);
+
+const char *source_path(const struct source *s);    /* "-" for stdin */
+uint64_t source_file_bytes(const struct source *s); /* size on disk; 0 = not known */
+uint64_t source_bytes_in(const struct source *s);   /* bytes of the file consumed so far, for progress */
+bool source_is_compressed(const struct source *s);
+
+void source_close(struct source *s);
+
+#endif

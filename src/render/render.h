@@ -1,0 +1,27 @@
+/* Tables as text, CSV, JSON or HTML. Pure functions of the table: same table, same bytes. */
+#ifndef OPSCOPE_RENDER_RENDER_H
+#define OPSCOPE_RENDER_RENDER_H
+
+#include "base/buf.h"
+#include "base/table.h"
+
+struct render_options {
+	unsigned width;      /* text: columns of the terminal; 0 = unlimited (output is not a terminal) */
+	bool color;          /* text: use ANSI bold/dim/colours */
+	const char *input;   /* JSON and HTML: name of the input */
+	const char *section; /* CSV: which table to print, by name; NULL = the first */
+};
+
+struct renderer {
+	const char *name;      /* "text": the value of --format */
+	const char *help;
+	int (*render)(const struct table *t, const struct render_options *o, struct buf *out, struct err *e);
+};
+
+extern const struct renderer *const renderer_registry[]; /* NULL-terminated, generated from render/meson.build */
+const struct renderer *renderer_find(struct str name);
+
+/* Human forms, shared by text and HTML: "1.234 ms", "512.0 KB", "12.34 %", "1,234". Appended to *out. */
+void format_cell(const struct table *t, size_t row, unsigned col, struct buf *out);
+
+#endif

@@ -1,0 +1,44 @@
+/* Reports: each answers one question about a profile with a table.
+ *
+ * Adding a report: a file src/report/NAME.c that ends in `const struct report report_NAME = {...};` and the word NAME in
+ * src/report/meson.build. The command line, CSV, JSON, HTML, SQL, the C API and the docs page then have it.
+ * (A dash in the report's name is an underscore in file and symbol.) */
+#ifndef OPSCOPE_REPORT_REPORT_H
+#define OPSCOPE_REPORT_REPORT_H
+
+#include "analysis/analysis.h"
+#include "base/table.h"
+
+/* What the user asked for. {0} = all defaults. Strings are borrowed. */
+struct report_args {
+	const char *group_by; /* one of report->group_by; NULL = the first */
+	const char *compat;   /* one of report->compat; NULL = opscope's own numbers */
+	bool has_steps;
+	int64_t step_first, step_last; /* inclusive, by step number; only if has_steps */
+	const char *device;   /* "cpu" or a GPU ordinal, where the report has a choice; NULL = all or the first */
+};
+
+struct report {
+	const char *name;        /* "gpu-timeline" */
+	const char *title;       /* "GPU busy, exposed and idle time" */
+	const char *help;        /* what question it answers and how to read it; several sentences */
+	const char *const *group_by; /* NULL-terminated; the first is the default; NULL = no choice */
+	const char *const *compat;   /* NULL-terminated list of predecessors it can reproduce: "tb-plugin" */
+	unsigned needs;          /* enum analysis_pass bits */
+	/* Fills *out, which is table_init-ed with the report's name and title. ERR_DATA when the profile lacks what the
+	 * report is about, saying what is missing and how to record it. The profile has had the passes in `needs`. */
+	int (*run)(const struct profile *p, const struct report_args *args, struct table *out, struct err *e);
+};
+
+/* All reports, in the order of meson.build, NULL-terminated (generated). */
+extern const struct report *const report_registry[];
+
+/* By name; NULL = none. */
+const struct report *report_find(struct str name);
+
+/* Runs the passes and the report: checks args against what the report offers, initialises *out. On error *out is empty and
+ * need not be released. */
+int report_run(const struct report *r, struct profile *p, const struct report_args *args, struct table *out,
+               struct err *e);
+
+#endif

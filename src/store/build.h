@@ -1,0 +1,69 @@
+/* How an input fills a profile. Life cycle: build_init, then build_* in any order of time, then build_finish, which sorts
+ * spans by (track, start, -duration) and device work by (track, start), and gives spare memory back.
+ * Strings are interned by the caller (p->strings). Ids that are absent are ID_NONE. */
+#ifndef OPSCOPE_STORE_BUILD_H
+#define OPSCOPE_STORE_BUILD_H
+
+#include "base/hash.h"
+#include "store/profile.h"
+
+/* One launch configuration, exactly the LAUNCH_COLUMNS in order. Start from launch_none(). */
+#define BUILD_FIELD_(type, name, ...) type name;
+struct launch_row {
+	LAUNCH_COLUMNS(BUILD_FIELD_)
+};
+struct span_row {
+	int64_t start_ns, dur_ns, ext_id, link_id;
+	int32_t aux_id;
+	uint32_t name, track, args;
+	uint16_t cat;
+	uint8_t kind;
+};
+struct gpu_row {
+	int64_t start_ns, dur_ns, ext_id, corr_id;
+	uint32_t name, track, launch, args;
+	uint16_t cat;
+	uint8_t kind;
+};
+struct memory_row {
+	int64_t time_ns, addr, bytes, total_allocated, total_reserved;
+	uint32_t track, name;
+	uint16_t cat;
+	int16_t device_type, device_id;
+};
+
+struct arg_pair {
+	uint32_t key, value;
+	uint32_t is_string;
+};
+
+/* Dedupe tables that live only while building. */
+struct build {
+	struct profile *p;
+	struct intern launch_keys, arg_set_keys, track_keys;
+	uint32_t cat_cache_name;
+	uint16_t cat_cache_row;
+};
+
+void build_init(struct build *b, struct profile *p);
+int build_finish(struct build *b, struct err *e); /* also releases *b */
+
+uint32_t build_span(struct build *b, const struct span_row *r);
+uint32_t build_gpu(struct build *b, const struct gpu_row *r);
+uint32_t build_memory(struct build *b, const struct memory_row *r);
+uint32_t build_flow(struct build *b, int64_t time_ns, int64_t id, uint32_t track, uint16_t cat, uint8_t phase);
+uint32_t build_mark(struct build *b, int64_t time_ns, uint32_t name, uint32_t track, uint32_t args, uint16_t cat,
+                    uint8_t phase);
+
+struct launch_row launch_none(void);
+uint32_t build_launch(struct build *b, const struct launch_row *r);
+/* The set of these pairs, in this order; 0 for none. */
+uint32_t build_args(struct build *b, const struct arg_pair *pairs, unsigned n);
+/* The track of this pid and tid, both as text without quotes ("25738", "stream 7"). */
+uint32_t build_track(struct build *b, struct str pid, struct str tid);
+uint16_t build_cat(struct build *b, uint32_t name);
+void build_meta(struct build *b, uint32_t key, uint32_t value, bool is_string);
+/* Counts one event of the input under its category and phase. */
+void build_count(struct build *b, uint16_t cat, uint8_t phase, uint64_t n);
+
+#endif

@@ -1,0 +1,85 @@
+/* A profile: everything read from one input. Inputs fill it through store/build.h; store_finish sorts it; analysis passes
+ * add the DERIVED columns; after that it is immutable and may be read by many threads. */
+#ifndef OPSCOPE_STORE_PROFILE_H
+#define OPSCOPE_STORE_PROFILE_H
+
+#include "base/diag.h"
+#include "base/intern.h"
+#include "store/columns.def"
+#include "store/rows.h"
+
+enum span_kind {
+	SPAN_OP,        /* framework op (aten::mm, autograd nodes, ...) */
+	SPAN_USER,      /* record_function and other annotations */
+	SPAN_PYTHON,    /* python_function frame */
+	SPAN_CALL,      /* runtime or driver API call of any vendor */
+	SPAN_SYNC,      /* synchronisation as seen by the device tracer (cuda_sync) */
+	SPAN_OVERHEAD,  /* the profiler's own work */
+	SPAN_GPU_USER,  /* an annotation projected onto a device */
+	SPAN_TRACE,     /* the span of the whole recording */
+	SPAN_OTHER,     /* a category that is not known: kept */
+	SPAN_KINDS,
+};
+extern const char *const span_kind_name[SPAN_KINDS];
+
+enum gpu_kind { GPU_KERNEL, GPU_MEMCPY, GPU_MEMSET, GPU_KINDS };
+extern const char *const gpu_kind_name[GPU_KINDS];
+
+#define PROFILE_FIELD_(type, name, ...) type *name;
+#define PROFILE_STRUCT_(table, structname, columns, help)                                              \
+	struct structname {                                                                            \
+		struct rows rows;                                                                      \
+		columns(PROFILE_FIELD_)                                                                \
+	};
+STORE_TABLES(PROFILE_STRUCT_)
+
+enum store_table_id {
+#define PROFILE_ID_(table, ...) TABLE_##table,
+	STORE_TABLES(PROFILE_ID_)
+	STORE_N_TABLES
+};
+extern const struct store_table store_tables[STORE_N_TABLES];
+
+struct steps;
+
+struct profile {
+	struct intern strings;
+#define PROFILE_MEMBER_(table, structname, ...) struct structname table;
+	STORE_TABLES(PROFILE_MEMBER_)
+	struct diags diags;
+	struct str input_path;    /* as given by the user */
+	struct str format;        /* the input's name: "kineto" */
+	uint64_t input_bytes;     /* uncompressed */
+	uint64_t file_bytes;      /* on disk; 0 when read from a pipe */
+	unsigned passes_done;     /* enum analysis_pass bits */
+	struct steps *steps;      /* made by the steps pass */
+	struct arena arena;       /* owns the strings above and what passes keep */
+};
+
+struct profile *profile_new(void);
+void profile_free(struct profile *p);
+
+static inline void *profile_table(const struct profile *p, enum store_table_id id)
+{
+	return (char *)(uintptr_t)p + store_tables[id].offset;
+}
+
+static inline struct str profile_str(const struct profile *p, uint32_t id) { return intern_get(&p->strings, id); }
+static inline struct str profile_cat(const struct profile *p, uint16_t cat)
+{
+	return cat < p->cat.rows.n ? intern_get(&p->strings, p->cat.name[cat]) : (struct str){"", 0};
+}
+
+/* The value of argument `key` (an interned id) in argument set `set`; false when it is not there. */
+bool profile_arg(const struct profile *p, uint32_t set, uint32_t key, struct str *value);
+/* The interned id of the value, 0 = not there. */
+uint32_t profile_arg_id(const struct profile *p, uint32_t set, uint32_t key);
+/* The value of a fact about the run. */
+bool profile_meta(const struct profile *p, const char *key, struct str *value);
+
+/* Bytes held in memory: columns, strings, maps. */
+size_t profile_bytes(const struct profile *p);
+/* All events that the input held, by its own count. */
+uint64_t profile_events(const struct profile *p);
+
+#endif

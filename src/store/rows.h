@@ -1,0 +1,74 @@
+/* Struct-of-arrays tables, described by columns.def: each table is a struct whose first member is `struct rows` and whose
+ * other members are one array per column. The generic functions here grow, reorder and release any of them through its
+ * `struct store_table`. */
+#ifndef OPSCOPE_STORE_ROWS_H
+#define OPSCOPE_STORE_ROWS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define ROW_NONE UINT32_MAX
+#define ID_NONE INT64_MIN
+
+enum store_type {
+	ST_TIME,      /* ns on the trace's clock */
+	ST_DUR,       /* ns */
+	ST_ID,        /* int64 id, ID_NONE = none */
+	ST_I64, ST_I32, ST_I16, ST_F64, ST_BOOL,
+	ST_STR,       /* interned string id */
+	ST_TRACK, ST_SPAN, ST_LAUNCH, ST_ARGS, ST_CAT, /* row of that table, ROW_NONE = none */
+	ST_SPAN_KIND, ST_GPU_KIND, /* enum span_kind, enum gpu_kind */
+	ST_PHASE,     /* a character of the input's `ph` */
+};
+
+enum store_group { LOADED, DERIVED };
+
+struct store_column {
+	const char *name;
+	const char *help;
+	size_t offset;          /* of the array pointer in the table's struct */
+	uint8_t size;           /* bytes per element */
+	enum store_type type;
+	enum store_group group;
+};
+
+struct store_table {
+	const char *name;
+	const char *help;
+	const struct store_column *columns;
+	unsigned n_columns;
+	size_t offset;          /* of the table in struct profile */
+};
+
+struct rows {
+	uint32_t n, cap;
+};
+
+/* Makes room for one more row in every LOADED column and returns its index; ROW_NONE when 2^32-2 rows are full.
+ * The new row's bytes are not set: the caller sets every LOADED column. */
+uint32_t rows_push(void *table, const struct store_table *desc);
+
+/* Makes room for `n` rows in all. */
+void rows_reserve(void *table, const struct store_table *desc, uint32_t n);
+
+/* Gives back spare capacity, so that what is held is what is used. */
+void rows_trim(void *table, const struct store_table *desc);
+
+/* Reorders the rows: new row i is old row order[i]. Every LOADED column is moved, one at a time, through one
+ * temporary array. */
+void rows_permute(void *table, const struct store_table *desc, const uint32_t *order);
+
+/* Allocates the DERIVED column at `offset` for all rows, filled with 0xff (ROW_NONE). */
+void *rows_derive(void *table, const struct store_table *desc, size_t offset);
+
+void rows_release(void *table, const struct store_table *desc);
+
+/* Bytes held by all columns. */
+size_t rows_bytes(const void *table, const struct store_table *desc);
+
+static inline void **rows_column(const void *table, const struct store_column *c)
+{
+	return (void **)((char *)(uintptr_t)table + c->offset);
+}
+
+#endif
