@@ -4,6 +4,7 @@
 #ifndef OPSCOPE_STORE_BUILD_H
 #define OPSCOPE_STORE_BUILD_H
 
+#include "base/err.h"
 #include "base/hash.h"
 #include "store/profile.h"
 
