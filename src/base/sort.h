@@ -1,0 +1,22 @@
+/* Sorting row numbers by 64-bit keys: a stable LSD radix sort that skips digits which all keys share. */
+#ifndef OPSCOPE_BASE_SORT_H
+#define OPSCOPE_BASE_SORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct sort_item {
+	uint64_t key;
+	uint32_t row;
+	uint32_t tie; /* carried along, not compared */
+};
+
+/* Sorts by key, ascending; equal keys keep their order. O(n x digits in use); uses n items of scratch memory. */
+void sort_items(struct sort_item *v, uint32_t n);
+
+bool sort_is_sorted(const struct sort_item *v, uint32_t n);
+
+/* An int64 as a uint64 that compares the same way. */
+static inline uint64_t sort_key_i64(int64_t v) { return (uint64_t)v ^ (1ull << 63); }
+
+#endif

@@ -1,0 +1,267 @@
+#include "store/build.h"
+
+#include "base/mem.h"
+#include "base/sort.h"
+
+#include <math.h>
+
+/* Pushes a row of `table` and copies the named field of *r into each column. */
+#define SET_(type, column, semantic, group, help) SET_##group(column)
+#define SET_LOADED(column) t->column[i] = r->column;
+#define SET_DERIVED(column)
+#define PUSH_ROW(tablename, COLUMNS)                                                                   \
+	do {                                                                                           \
+		uint32_t i = rows_push(t, &store_tables[TABLE_##tablename]);                           \
+		if (i != ROW_NONE) {                                                                   \
+			COLUMNS(SET_)                                                                  \
+		}                                                                                      \
+		return i;                                                                              \
+	} while (0)
+
+uint32_t build_span(struct build *b, const struct span_row *r)
+{
+	struct spans *t = &b->p->span;
+	PUSH_ROW(span, SPAN_COLUMNS);
+}
+
+uint32_t build_gpu(struct build *b, const struct gpu_row *r)
+{
+	struct gpu_ops *t = &b->p->gpu_op;
+	PUSH_ROW(gpu_op, GPU_COLUMNS);
+}
+
+uint32_t build_memory(struct build *b, const struct memory_row *r)
+{
+	struct memories *t = &b->p->memory;
+	PUSH_ROW(memory, MEMORY_COLUMNS);
+}
+
+static uint32_t push_launch(struct launches *t, const struct launch_row *r)
+{
+	PUSH_ROW(launch, LAUNCH_COLUMNS);
+}
+
+uint32_t build_flow(struct build *b, int64_t time_ns, int64_t id, uint32_t track, uint16_t cat, uint8_t phase)
+{
+	struct flows *t = &b->p->flow;
+	uint32_t i = rows_push(t, &store_tables[TABLE_flow]);
+	if (i == ROW_NONE)
+		return i;
+	t->time_ns[i] = time_ns;
+	t->id[i] = id;
+	t->track[i] = track;
+	t->cat[i] = cat;
+	t->phase[i] = phase;
+	return i;
+}
+
+uint32_t build_mark(struct build *b, int64_t time_ns, uint32_t name, uint32_t track, uint32_t args, uint16_t cat,
+                    uint8_t phase)
+{
+	struct marks *t = &b->p->mark;
+	uint32_t i = rows_push(t, &store_tables[TABLE_mark]);
+	if (i == ROW_NONE)
+		return i;
+	t->time_ns[i] = time_ns;
+	t->name[i] = name;
+	t->track[i] = track;
+	t->args[i] = args;
+	t->cat[i] = cat;
+	t->phase[i] = phase;
+	return i;
+}
+
+struct launch_row launch_none(void)
+{
+	return (struct launch_row){
+		.bytes = ID_NONE, .context = ID_NONE, .stream = ID_NONE, .graph_id = ID_NONE, .graph_node_id = ID_NONE,
+		.blocks_per_sm = NAN, .warps_per_sm = NAN, .occupancy_pct = NAN, .device = INT32_MIN,
+		.grid_x = INT32_MIN, .grid_y = INT32_MIN, .grid_z = INT32_MIN,
+		.block_x = INT32_MIN, .block_y = INT32_MIN, .block_z = INT32_MIN,
+		.registers = INT32_MIN, .shared_bytes = INT32_MIN,
+	};
+}
+
+uint32_t build_launch(struct build *b, const struct launch_row *r)
+{
+	uint32_t before = b->launch_keys.n;
+	uint32_t id = intern_put(&b->launch_keys, (const char *)r, sizeof *r);
+	if (b->launch_keys.n > before)
+		push_launch(&b->p->launch, r);
+	return id - 1; /* id 0 of an interner is the empty string, which no row is */
+}
+
+uint32_t build_args(struct build *b, const struct arg_pair *pairs, unsigned n)
+{
+	if (!n)
+		return 0;
+	uint32_t before = b->arg_set_keys.n;
+	uint32_t id = intern_put(&b->arg_set_keys, (const char *)pairs, n * sizeof *pairs);
+	if (b->arg_set_keys.n == before)
+		return id;
+	struct profile *p = b->p;
+	uint32_t set = rows_push(&p->arg_set, &store_tables[TABLE_arg_set]);
+	p->arg_set.first[set] = p->arg.rows.n;
+	for (unsigned k = 0; k < n; k++) {
+		uint32_t i = rows_push(&p->arg, &store_tables[TABLE_arg]);
+		p->arg.key[i] = pairs[k].key;
+		p->arg.value[i] = pairs[k].value;
+		p->arg.is_string[i] = pairs[k].is_string != 0;
+	}
+	return id;
+}
+
+uint32_t build_track(struct build *b, struct str pid, struct str tid)
+{
+	struct profile *p = b->p;
+	uint32_t pair[2] = {intern_str(&p->strings, pid), intern_str(&p->strings, tid)};
+	uint32_t before = b->track_keys.n;
+	uint32_t id = intern_put(&b->track_keys, (const char *)pair, sizeof pair);
+	if (b->track_keys.n > before) {
+		uint32_t i = rows_push(&p->track, &store_tables[TABLE_track]);
+		int64_t v;
+		p->track.pid[i] = str_to_i64(pid, &v) ? v : ID_NONE;
+		p->track.tid[i] = str_to_i64(tid, &v) ? v : ID_NONE;
+		if (p->track.tid[i] == ID_NONE && str_starts(tid, STR("stream ")) &&
+		    str_to_i64((struct str){tid.p + 7, tid.n - 7}, &v))
+			p->track.tid[i] = v; /* the 2021 format writes streams so */
+		p->track.pid_text[i] = pair[0];
+		p->track.tid_text[i] = pair[1];
+		p->track.process_name[i] = p->track.process_labels[i] = p->track.thread_name[i] = 0;
+	}
+	return id - 1;
+}
+
+uint16_t build_cat(struct build *b, uint32_t name)
+{
+	if (b->p->cat.rows.n && b->cat_cache_name == name)
+		return b->cat_cache_row;
+	struct cats *t = &b->p->cat;
+	uint32_t i = 0;
+	while (i < t->rows.n && t->name[i] != name)
+		i++;
+	if (i == t->rows.n && i >= UINT16_MAX) {
+		diag_add(&b->p->diags, "too-many-categories", DIAG_LOSS, -1,
+		         "more than %d categories: the rest is filed under the last one", UINT16_MAX);
+		i = UINT16_MAX - 1;
+	} else if (i == t->rows.n) {
+		rows_push(t, &store_tables[TABLE_cat]);
+		t->name[i] = name;
+		t->events[i] = 0;
+	}
+	b->cat_cache_name = name;
+	b->cat_cache_row = (uint16_t)i;
+	return (uint16_t)i;
+}
+
+void build_meta(struct build *b, uint32_t key, uint32_t value, bool is_string)
+{
+	struct metas *t = &b->p->meta;
+	uint32_t i = rows_push(t, &store_tables[TABLE_meta]);
+	t->key[i] = key;
+	t->value[i] = value;
+	t->is_string[i] = is_string;
+}
+
+void build_count(struct build *b, uint16_t cat, uint8_t phase, uint64_t n)
+{
+	struct counts *t = &b->p->count;
+	b->p->cat.events[cat] += n;
+	uint32_t i = 0;
+	while (i < t->rows.n && (t->cat[i] != cat || t->phase[i] != phase))
+		i++;
+	if (i == t->rows.n) {
+		rows_push(t, &store_tables[TABLE_count]);
+		t->cat[i] = cat;
+		t->phase[i] = phase;
+		t->events[i] = 0;
+	}
+	t->events[i] += n;
+}
+
+void build_init(struct build *b, struct profile *p)
+{
+	*b = (struct build){.p = p};
+	intern_init(&b->launch_keys);
+	intern_init(&b->arg_set_keys);
+	intern_init(&b->track_keys);
+	uint32_t empty = rows_push(&p->arg_set, &store_tables[TABLE_arg_set]);
+	p->arg_set.first[empty] = 0;
+}
+
+/* Sorts `items` (whose keys are times) by track as well, track first: one counting pass, stable. */
+static void group_by_track(struct sort_item *items, uint32_t n, uint32_t n_tracks, uint32_t *order)
+{
+	uint32_t *at = NEW_ARRAY(n_tracks + 1, uint32_t);
+	for (uint32_t i = 0; i < n; i++)
+		at[items[i].tie + 1]++;
+	for (uint32_t t = 0; t < n_tracks; t++)
+		at[t + 1] += at[t];
+	for (uint32_t i = 0; i < n; i++)
+		order[at[items[i].tie]++] = items[i].row;
+	mem_free(at);
+}
+
+/* Within runs of equal start on one track, longer ranges first, so that parents precede children; equal ones keep the order
+ * of the input. Runs are short, except in hostile input, which the radix sort then takes. */
+static void longest_first(const struct spans *s, uint32_t *order, uint32_t n)
+{
+	for (uint32_t i = 0; i + 1 < n;) {
+		uint32_t end = i + 1;
+		bool bad = false;
+		while (end < n && s->track[order[end]] == s->track[order[i]] &&
+		       s->start_ns[order[end]] == s->start_ns[order[i]]) {
+			bad |= s->dur_ns[order[end - 1]] < s->dur_ns[order[end]];
+			end++;
+		}
+		if (bad) {
+			struct sort_item *run = NEW_ARRAY_RAW(end - i, struct sort_item);
+			for (uint32_t k = i; k < end; k++)
+				run[k - i] = (struct sort_item){~sort_key_i64(s->dur_ns[order[k]]), order[k], 0};
+			sort_items(run, end - i);
+			for (uint32_t k = i; k < end; k++)
+				order[k] = run[k - i].row;
+			mem_free(run);
+		}
+		i = end;
+	}
+}
+
+static void sort_table(struct profile *p, enum store_table_id id, const int64_t *time, const uint32_t *track)
+{
+	void *table = profile_table(p, id);
+	uint32_t n = ((struct rows *)table)->n;
+	struct sort_item *items = NEW_ARRAY_RAW(n, struct sort_item);
+	for (uint32_t i = 0; i < n; i++)
+		items[i] = (struct sort_item){sort_key_i64(time[i]), i, track ? track[i] : 0};
+	sort_items(items, n);
+	uint32_t *order = NEW_ARRAY_RAW(n, uint32_t);
+	if (track)
+		group_by_track(items, n, p->track.rows.n, order);
+	else
+		for (uint32_t i = 0; i < n; i++)
+			order[i] = items[i].row;
+	mem_free(items);
+	if (id == TABLE_span)
+		longest_first(&p->span, order, n);
+	rows_permute(table, &store_tables[id], order);
+	mem_free(order);
+}
+
+int build_finish(struct build *b, struct err *e)
+{
+	(void)e;
+	struct profile *p = b->p;
+	intern_release(&b->launch_keys);
+	intern_release(&b->arg_set_keys);
+	intern_release(&b->track_keys);
+	for (int t = 0; t < STORE_N_TABLES; t++)
+		rows_trim(profile_table(p, t), &store_tables[t]);
+	sort_table(p, TABLE_span, p->span.start_ns, p->span.track);
+	sort_table(p, TABLE_gpu_op, p->gpu_op.start_ns, p->gpu_op.track);
+	sort_table(p, TABLE_memory, p->memory.time_ns, NULL);
+	if (p->strings.dropped)
+		diag_add_n(&p->diags, "too-many-strings", DIAG_LOSS, p->strings.dropped, -1,
+		           "more than 2^32 different strings: the rest reads as empty");
+	return 0;
+}

@@ -1,0 +1,139 @@
+#include "store/profile.h"
+
+#include "base/mem.h"
+
+const char *const span_kind_name[SPAN_KINDS] = {
+	[SPAN_OP] = "op",             [SPAN_USER] = "user",         [SPAN_PYTHON] = "python",
+	[SPAN_CALL] = "call",         [SPAN_SYNC] = "sync",         [SPAN_OVERHEAD] = "overhead",
+	[SPAN_GPU_USER] = "gpu_user", [SPAN_TRACE] = "trace",       [SPAN_OTHER] = "other",
+};
+
+const char *const gpu_kind_name[GPU_KINDS] = {
+	[GPU_KERNEL] = "kernel",
+	[GPU_MEMCPY] = "memcpy",
+	[GPU_MEMSET] = "memset",
+};
+
+/* Descriptors of every table, generated from columns.def. */
+#define COLUMN_DESC_(ctype, field, semantic, colgroup, text)                                            \
+	{.name = #field, .help = text, .offset = offsetof(struct THIS_TABLE, field), .size = sizeof(ctype), \
+	 .type = semantic, .group = colgroup},
+#define THIS_TABLE spans
+static const struct store_column span_columns[] = {SPAN_COLUMNS(COLUMN_DESC_)};
+#undef THIS_TABLE
+#define THIS_TABLE gpu_ops
+static const struct store_column gpu_op_columns[] = {GPU_COLUMNS(COLUMN_DESC_)};
+#undef THIS_TABLE
+#define THIS_TABLE launches
+static const struct store_column launch_columns[] = {LAUNCH_COLUMNS(COLUMN_DESC_)};
+#undef THIS_TABLE
+#define THIS_TABLE memories
+static const struct store_column memory_columns[] = {MEMORY_COLUMNS(COLUMN_DESC_)};
+#undef THIS_TABLE
+#define THIS_TABLE flows
+static const struct store_column flow_columns[] = {FLOW_COLUMNS(COLUMN_DESC_)};
+#undef THIS_TABLE
+#define THIS_TABLE marks
+static const struct store_column mark_columns[] = {MARK_COLUMNS(COLUMN_DESC_)};
+#undef THIS_TABLE
+#define THIS_TABLE tracks
+static const struct store_column track_columns[] = {TRACK_COLUMNS(COLUMN_DESC_)};
+#undef THIS_TABLE
+#define THIS_TABLE devices
+static const struct store_column device_columns[] = {DEVICE_COLUMNS(COLUMN_DESC_)};
+#undef THIS_TABLE
+#define THIS_TABLE arg_sets
+static const struct store_column arg_set_columns[] = {ARG_SET_COLUMNS(COLUMN_DESC_)};
+#undef THIS_TABLE
+#define THIS_TABLE args
+static const struct store_column arg_columns[] = {ARG_COLUMNS(COLUMN_DESC_)};
+#undef THIS_TABLE
+#define THIS_TABLE metas
+static const struct store_column meta_columns[] = {META_COLUMNS(COLUMN_DESC_)};
+#undef THIS_TABLE
+#define THIS_TABLE cats
+static const struct store_column cat_columns[] = {CAT_COLUMNS(COLUMN_DESC_)};
+#undef THIS_TABLE
+#define THIS_TABLE counts
+static const struct store_column count_columns[] = {COUNT_COLUMNS(COLUMN_DESC_)};
+#undef THIS_TABLE
+
+const struct store_table store_tables[STORE_N_TABLES] = {
+#define TABLE_DESC_(table, structname, columnlist, text)                                               \
+	[TABLE_##table] = {.name = #table, .help = text, .columns = table##_columns,                   \
+	                   .n_columns = sizeof table##_columns / sizeof table##_columns[0],            \
+	                   .offset = offsetof(struct profile, table)},
+	STORE_TABLES(TABLE_DESC_)
+};
+
+struct profile *profile_new(void)
+{
+	struct profile *p = NEW(struct profile);
+	intern_init(&p->strings);
+	return p;
+}
+
+void profile_free(struct profile *p)
+{
+	if (!p)
+		return;
+	for (int t = 0; t < STORE_N_TABLES; t++)
+		rows_release(profile_table(p, t), &store_tables[t]);
+	intern_release(&p->strings);
+	diags_release(&p->diags);
+	arena_release(&p->arena);
+	mem_free(p);
+}
+
+static uint32_t arg_row(const struct profile *p, uint32_t set, uint32_t key)
+{
+	if (set >= p->arg_set.rows.n || key == INTERN_NONE)
+		return ROW_NONE;
+	uint32_t end = set + 1 < p->arg_set.rows.n ? p->arg_set.first[set + 1] : p->arg.rows.n;
+	for (uint32_t i = p->arg_set.first[set]; i < end; i++)
+		if (p->arg.key[i] == key)
+			return i;
+	return ROW_NONE;
+}
+
+uint32_t profile_arg_id(const struct profile *p, uint32_t set, uint32_t key)
+{
+	uint32_t i = arg_row(p, set, key);
+	return i == ROW_NONE ? 0 : p->arg.value[i];
+}
+
+bool profile_arg(const struct profile *p, uint32_t set, uint32_t key, struct str *value)
+{
+	uint32_t i = arg_row(p, set, key);
+	if (i == ROW_NONE)
+		return false;
+	*value = profile_str(p, p->arg.value[i]);
+	return true;
+}
+
+bool profile_meta(const struct profile *p, const char *key, struct str *value)
+{
+	uint32_t id = intern_find(&p->strings, str_from(key));
+	for (uint32_t i = 0; id != INTERN_NONE && i < p->meta.rows.n; i++)
+		if (p->meta.key[i] == id) {
+			*value = profile_str(p, p->meta.value[i]);
+			return true;
+		}
+	return false;
+}
+
+size_t profile_bytes(const struct profile *p)
+{
+	size_t bytes = sizeof *p + intern_bytes(&p->strings) + p->arena.bytes + p->diags.arena.bytes;
+	for (int t = 0; t < STORE_N_TABLES; t++)
+		bytes += rows_bytes(profile_table(p, t), &store_tables[t]);
+	return bytes;
+}
+
+uint64_t profile_events(const struct profile *p)
+{
+	uint64_t n = 0;
+	for (uint32_t i = 0; i < p->count.rows.n; i++)
+		n += p->count.events[i];
+	return n;
+}

@@ -1,0 +1,116 @@
+#include "store/rows.h"
+
+#include "base/mem.h"
+
+#include <string.h>
+
+static struct rows *rows_of(void *table)
+{
+	return table; /* the first member of every table */
+}
+
+void rows_reserve(void *table, const struct store_table *desc, uint32_t n)
+{
+	struct rows *r = rows_of(table);
+	if (n <= r->cap)
+		return;
+	for (unsigned c = 0; c < desc->n_columns; c++) {
+		const struct store_column *col = &desc->columns[c];
+		void **data = rows_column(table, col);
+		if (col->group == LOADED)
+			*data = mem_realloc(*data, n, col->size);
+	}
+	r->cap = n;
+}
+
+uint32_t rows_push(void *table, const struct store_table *desc)
+{
+	struct rows *r = rows_of(table);
+	if (r->n == r->cap) {
+		if (r->n >= ROW_NONE - 1)
+			return ROW_NONE;
+		uint64_t cap = r->cap ? (uint64_t)r->cap + r->cap / 2 : 64;
+		rows_reserve(table, desc, cap < ROW_NONE - 1 ? (uint32_t)cap : ROW_NONE - 1);
+	}
+	return r->n++;
+}
+
+void rows_trim(void *table, const struct store_table *desc)
+{
+	struct rows *r = rows_of(table);
+	for (unsigned c = 0; c < desc->n_columns; c++) {
+		void **data = rows_column(table, &desc->columns[c]);
+		if (*data && desc->columns[c].group == LOADED)
+			*data = mem_realloc(*data, r->n, desc->columns[c].size);
+	}
+	r->cap = r->n;
+}
+
+#define GATHER(T)                                                                                      \
+	do {                                                                                           \
+		const T *from = src;                                                                   \
+		T *to = dst;                                                                           \
+		for (uint32_t i = 0; i < n; i++)                                                       \
+			to[i] = from[order[i]];                                                        \
+	} while (0)
+
+static void gather(void *dst, const void *src, unsigned size, const uint32_t *order, uint32_t n)
+{
+	switch (size) {
+	case 1: GATHER(uint8_t); break;
+	case 2: GATHER(uint16_t); break;
+	case 4: GATHER(uint32_t); break;
+	case 8: GATHER(uint64_t); break;
+	}
+}
+
+void rows_permute(void *table, const struct store_table *desc, const uint32_t *order)
+{
+	struct rows *r = rows_of(table);
+	for (unsigned c = 0; c < desc->n_columns; c++) {
+		const struct store_column *col = &desc->columns[c];
+		if (col->group != LOADED)
+			continue;
+		void **data = rows_column(table, col);
+		void *sorted = mem_alloc(r->n, col->size);
+		gather(sorted, *data, col->size, order, r->n);
+		mem_free(*data);
+		*data = sorted;
+	}
+	r->cap = r->n;
+}
+
+void *rows_derive(void *table, const struct store_table *desc, size_t offset)
+{
+	struct rows *r = rows_of(table);
+	for (unsigned c = 0; c < desc->n_columns; c++) {
+		const struct store_column *col = &desc->columns[c];
+		if (col->offset != offset)
+			continue;
+		void **data = rows_column(table, col);
+		if (!*data)
+			*data = mem_alloc(r->n, col->size);
+		return memset(*data, 0xff, (size_t)r->n * col->size);
+	}
+	return NULL;
+}
+
+void rows_release(void *table, const struct store_table *desc)
+{
+	for (unsigned c = 0; c < desc->n_columns; c++) {
+		void **data = rows_column(table, &desc->columns[c]);
+		mem_free(*data);
+		*data = NULL;
+	}
+	*rows_of(table) = (struct rows){0};
+}
+
+size_t rows_bytes(const void *table, const struct store_table *desc)
+{
+	const struct rows *r = table;
+	size_t bytes = 0;
+	for (unsigned c = 0; c < desc->n_columns; c++)
+		if (*rows_column(table, &desc->columns[c]))
+			bytes += (size_t)(desc->columns[c].group == LOADED ? r->cap : r->n) * desc->columns[c].size;
+	return bytes;
+}
