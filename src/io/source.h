@@ -7,7 +7,7 @@
 #include "base/err.h"
 #include "base/str.h"
 
-enum { SOURCE_PEEK_BYTES = 64 << 10 };
+enum { SOURCE_PEEK_BYTES = 64 << 10, SOURCE_PADDING = 64 };
 
 struct source;
 
@@ -17,9 +17,11 @@ struct source *source_open(const char *path, struct err *e);
 /* The first bytes, uncompressed, without consuming them: up to SOURCE_PEEK_BYTES, fewer when the input is shorter. */
 struct str source_peek(struct source *s);
 
-/* The next block of bytes; p == NULL at the end. A block is valid until the next call. A read error or damaged gzip ends
- * the stream early: source_error then says why, and what came before is good. */
-struct str source_next(struct source *s);
+/* The next block of bytes, in front of which the bytes of `keep` stand again (they may lie in the block before, which is
+ * no longer valid after this call); keep.n == 0 for none. SOURCE_PADDING zero bytes can be read behind the result. At the
+ * end of the stream the result is just `keep` again and *end is true. A read error or damaged gzip ends the stream
+ * early: source_error then says why, and what came before is good. */
+struct str source_next(struct source *s, struct str keep, bool *end);
 
 /* NULL when all went well, else what ended the stream early. */
 const char *source_error(const struct source *s);

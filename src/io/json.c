@@ -1,0 +1,350 @@
+#include "io/json.h"
+
+#include "io/json_scan.h"
+
+#include <stdlib.h>
+
+const char *json_fail(struct json *j, const char *p, const char *expected)
+{
+	j->status = p >= j->end ? JSON_MORE : JSON_BAD;
+	j->bad = p < j->end ? p : j->end;
+	j->expected = expected;
+	return NULL;
+}
+
+/* Behind the closing quote of the string whose first content byte is at p. */
+static inline const char *string_end(struct json *j, const char *p, bool *escaped)
+{
+	*escaped = false;
+	for (;;) {
+		p = json_scan_string(p, j->end);
+		if (p >= j->end)
+			return json_fail(j, j->end, "a closing quote");
+		if (*p == '"')
+			return p + 1;
+		*escaped = true;
+		p += 2; /* the escaped character may be a quote */
+	}
+}
+
+const char *json_string(struct json *j, const char *p, struct json_value *v)
+{
+	if (*p != '"')
+		return json_fail(j, p, "a string");
+	const char *begin = p + 1;
+	p = string_end(j, begin, &v->escaped);
+	if (!p)
+		return NULL;
+	v->type = JSON_STRING;
+	v->raw = (struct str){begin, (size_t)(p - 1 - begin)};
+	return p;
+}
+
+/* Behind the container that opens at p. Brackets are matched by kind, so that damage is noticed near its place. */
+static const char *container_end(struct json *j, const char *p)
+{
+	uint64_t curly[JSON_DEPTH / 64]; /* one bit a level: brace or bracket */
+	unsigned depth = 0;
+	for (;;) {
+		p = json_scan_structure(p, j->end);
+		if (p >= j->end)
+			return json_fail(j, j->end, "a closing bracket");
+		char c = *p++;
+		if (c == '"') {
+			bool escaped;
+			p = string_end(j, p, &escaped);
+			if (!p)
+				return NULL;
+		} else if (c == '{' || c == '[') {
+			if (depth == JSON_DEPTH)
+				return json_fail(j, p - 1, "less than 512 levels of nesting");
+			uint64_t level = 1ull << (depth % 64), *bits = &curly[depth / 64];
+			if (depth % 64 == 0)
+				*bits = 0;
+			*bits = c == '{' ? *bits | level : *bits & ~level;
+			depth++;
+		} else {
+			depth--;
+			bool opened_curly = curly[depth / 64] >> (depth % 64) & 1;
+			if (opened_curly != (c == '}'))
+				return json_fail(j, p - 1, opened_curly ? "'}'" : "']'");
+			if (depth == 0)
+				return p;
+		}
+	}
+}
+
+static inline bool is_word(unsigned char c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '+' ||
+	       c == '.' || c == '/' || c == '_';
+}
+
+static const char *word(struct json *j, const char *p, struct json_value *v)
+{
+	const char *begin = p;
+	while (is_word((unsigned char)*p))
+		p++;
+	v->raw = (struct str){begin, (size_t)(p - begin)};
+	if (p == begin || p >= j->end)
+		return json_fail(j, p, "a value");
+	bool sign = *begin == '-';
+	if (begin[sign] >= '0' && begin[sign] <= '9') {
+		v->type = JSON_NUMBER;
+	} else if (str_eq(v->raw, STR("true"))) {
+		v->type = JSON_TRUE;
+	} else if (str_eq(v->raw, STR("false"))) {
+		v->type = JSON_FALSE;
+	} else if (str_eq(v->raw, STR("null"))) {
+		v->type = JSON_NULL;
+	} else {
+		v->type = JSON_BARE;
+		j->repairs |= JSON_REPAIR_BARE;
+	}
+	return p;
+}
+
+const char *json_value(struct json *j, const char *p, struct json_value *v)
+{
+	if (*p == '"')
+		return json_string(j, p, v);
+	v->escaped = false;
+	if (*p == '{' || *p == '[') {
+		const char *begin = p;
+		v->type = *p == '{' ? JSON_OBJECT : JSON_ARRAY;
+		p = container_end(j, p);
+		if (p)
+			v->raw = (struct str){begin, (size_t)(p - begin)};
+		return p;
+	}
+	return word(j, p, v);
+}
+
+const char *json_skip(struct json *j, const char *p)
+{
+	struct json_value v;
+	return json_value(j, p, &v);
+}
+
+/* Past the comma before the next member or element; surplus commas are passed over. */
+static const char *separator(struct json *j, const char *p, bool *first, char close, const char *expected)
+{
+	p = json_space(p);
+	if (!*first) {
+		if (*p == close)
+			return p;
+		if (*p != ',')
+			return json_fail(j, p, expected);
+		p = json_space(p + 1);
+		if (*p == close)
+			j->repairs |= JSON_REPAIR_COMMA;
+	}
+	*first = false;
+	while (*p == ',') {
+		j->repairs |= JSON_REPAIR_COMMA;
+		p = json_space(p + 1);
+	}
+	return p;
+}
+
+const char *json_member(struct json *j, const char *p, bool *first, struct json_value *key)
+{
+	p = separator(j, p, first, '}', "',' or '}'");
+	if (!p)
+		return NULL;
+	if (*p == '}') {
+		key->raw = (struct str){NULL, 0};
+		return p + 1;
+	}
+	p = json_string(j, p, key);
+	if (!p)
+		return NULL;
+	p = json_space(p);
+	if (*p != ':')
+		return json_fail(j, p, "':'");
+	return json_space(p + 1);
+}
+
+const char *json_element(struct json *j, const char *p, bool *first, bool *done)
+{
+	p = separator(j, p, first, ']', "',' or ']'");
+	if (!p)
+		return NULL;
+	*done = *p == ']';
+	if (!*done && p >= j->end)
+		return json_fail(j, p, "a value or ']'");
+	return *done ? p + 1 : p;
+}
+
+static int hex4(const char *p, const char *end)
+{
+	int v = 0;
+	if (end - p < 4)
+		return -1;
+	for (int i = 0; i < 4; i++) {
+		char c = p[i];
+		int d = c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
+		if (d < 0)
+			return -1;
+		v = v * 16 + d;
+	}
+	return v;
+}
+
+static bool has_unknown_escape(struct str raw)
+{
+	const char *end = raw.p + raw.n;
+	for (const char *p = raw.p; p < end; p++) {
+		if (*p != '\\')
+			continue;
+		p++;
+		if (p >= end || !strchr("\"\\/bfnrtu", *p) || !*p || (*p == 'u' && hex4(p + 1, end) < 0))
+			return true;
+	}
+	return false;
+}
+
+static void put_utf8(struct buf *out, unsigned c)
+{
+	if (c < 0x80) {
+		buf_char(out, (char)c);
+	} else if (c < 0x800) {
+		buf_char(out, (char)(0xc0 | c >> 6));
+		buf_char(out, (char)(0x80 | (c & 63)));
+	} else if (c < 0x10000) {
+		buf_char(out, (char)(0xe0 | c >> 12));
+		buf_char(out, (char)(0x80 | (c >> 6 & 63)));
+		buf_char(out, (char)(0x80 | (c & 63)));
+	} else {
+		buf_char(out, (char)(0xf0 | c >> 18));
+		buf_char(out, (char)(0x80 | (c >> 12 & 63)));
+		buf_char(out, (char)(0x80 | (c >> 6 & 63)));
+		buf_char(out, (char)(0x80 | (c & 63)));
+	}
+}
+
+/* The code point of the \uXXXX whose digits begin at p; *used gets how many bytes it took, a second half included. */
+static unsigned utf16(const char *p, const char *end, size_t *used, unsigned *repairs)
+{
+	unsigned c = (unsigned)hex4(p, end);
+	*used = 4;
+	if (c < 0xd800 || c > 0xdfff)
+		return c;
+	if (c < 0xdc00 && end - p >= 10 && p[4] == '\\' && p[5] == 'u') {
+		int low = hex4(p + 6, end);
+		if (low >= 0xdc00 && low <= 0xdfff) {
+			*used = 10;
+			return 0x10000 + ((c - 0xd800) << 10) + ((unsigned)low - 0xdc00);
+		}
+	}
+	*repairs |= JSON_REPAIR_UTF16;
+	return 0xfffd;
+}
+
+void json_unescape(struct str raw, struct buf *out, unsigned *repairs)
+{
+	bool literal = has_unknown_escape(raw);
+	if (literal)
+		*repairs |= JSON_REPAIR_ESCAPE;
+	const char *end = raw.p + raw.n;
+	for (const char *p = raw.p; p < end;) {
+		const char *slash = memchr(p, '\\', (size_t)(end - p));
+		if (!slash || slash + 1 >= end) {
+			buf_put(out, p, (size_t)(end - p));
+			return;
+		}
+		buf_put(out, p, (size_t)(slash - p));
+		char c = slash[1];
+		p = slash + 2;
+		if (c == '"' || c == '\\') {
+			buf_char(out, c);
+		} else if (literal) {
+			buf_char(out, '\\');
+			p = slash + 1;
+		} else if (c == 'u') {
+			size_t used;
+			put_utf8(out, utf16(p, end, &used, repairs));
+			p += used;
+		} else {
+			static const char from[] = "/bfnrt", to[] = "/\b\f\n\r\t";
+			buf_char(out, to[strchr(from, c) - from]);
+		}
+	}
+}
+
+bool json_to_scaled(struct str raw, int digits, int64_t *v)
+{
+	const char *p = raw.p, *end = p + raw.n;
+	bool neg = p < end && *p == '-';
+	p += neg;
+	if (p >= end || *p < '0' || *p > '9')
+		return false;
+	/* The digits, with a count of those behind the point; more than 18 significant ones cannot matter to an int64
+	 * but for the rounding, so the rest is dropped after noting the first dropped digit. */
+	const char *first = p, *point = NULL;
+	int64_t exponent = 0;
+	for (; p < end && ((*p >= '0' && *p <= '9') || (*p == '.' && !point)); p++)
+		if (*p == '.')
+			point = p;
+	const char *stop = p;
+	if (p < end && (*p | 32) == 'e') {
+		struct str x = {p + 1, (size_t)(end - p - 1)};
+		if (x.n && *x.p == '+')
+			x.p++, x.n--;
+		if (!str_to_i64(x, &exponent) || exponent > 1000 || exponent < -1000)
+			return false;
+	} else if (p != end) {
+		return false;
+	}
+	/* Position of the decimal point relative to `first`, in digits, after scaling. */
+	int64_t whole = (point ? point - first : stop - first) + exponent + digits;
+	uint64_t x = 0;
+	int64_t at = 0;
+	bool round_up = false;
+	for (const char *q = first; q < stop; q++) {
+		if (*q == '.')
+			continue;
+		if (at == whole)
+			round_up = *q >= '5';
+		if (at >= whole)
+			break;
+		if (__builtin_mul_overflow(x, 10u, &x) || __builtin_add_overflow(x, (unsigned)(*q - '0'), &x))
+			return false;
+		at++;
+	}
+	for (; at < whole && x; at++)
+		if (__builtin_mul_overflow(x, 10u, &x))
+			return false;
+	x += round_up;
+	if (x > (uint64_t)INT64_MAX)
+		return false;
+	*v = neg ? -(int64_t)x : (int64_t)x;
+	return true;
+}
+
+bool json_to_i64(struct str raw, int64_t *v)
+{
+	if (str_to_i64(raw, v))
+		return true;
+	/* A fraction or an exponent: exact as long as it fits, the fraction is cut off. */
+	double f;
+	if (!json_to_f64(raw, &f) || !(f > -9.2e18 && f < 9.2e18))
+		return false;
+	const char *dot = memchr(raw.p, '.', raw.n);
+	if (dot && !memchr(raw.p, 'e', raw.n) && !memchr(raw.p, 'E', raw.n))
+		return str_to_i64((struct str){raw.p, (size_t)(dot - raw.p)}, v);
+	*v = (int64_t)f;
+	return true;
+}
+
+bool json_to_f64(struct str raw, double *v)
+{
+	char text[64];
+	if (raw.n == 0 || raw.n >= sizeof text)
+		return false;
+	memcpy(text, raw.p, raw.n);
+	text[raw.n] = 0;
+	char *end;
+	*v = strtod(text, &end);
+	return end == text + raw.n;
+}

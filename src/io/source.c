@@ -1,0 +1,374 @@
+#include "io/source.h"
+
+#include "base/mem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#ifdef HAVE_ISAL
+#include <isa-l/igzip_lib.h>
+#else
+#include <zlib.h>
+#endif
+
+/* Blocks are small enough to stay in a core's share of the cache, large enough that handing one over costs nothing, and
+ * have room in front for the unfinished event that the reader keeps. */
+enum { BLOCK = 256 << 10, HEADROOM = 64 << 10, RING = 4, RAW = 128 << 10 };
+
+struct block {
+	char *memory; /* HEADROOM + BLOCK + SOURCE_PADDING */
+	size_t n;
+};
+
+struct source {
+	int fd;
+	bool is_stdin, gzip, threaded;
+	char *path;
+	uint64_t file_bytes, bytes_in;
+	char error[256];
+
+	char *raw;            /* compressed bytes; also what was peeked of a plain file */
+	size_t raw_n, raw_at;
+	bool raw_end;
+#ifdef HAVE_ISAL
+	struct inflate_state inflate;
+#else
+	z_stream inflate;
+#endif
+	bool member_open;     /* inside a gzip member */
+
+	struct block ring[RING];
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	unsigned filled, taken; /* counters; filled - taken blocks are ready; under lock */
+	bool finished, stop;    /* under lock */
+
+	struct str peeked;    /* the first block, handed out by peek and not yet by next */
+	bool peek_end;
+	char *big;            /* for a `keep` longer than HEADROOM */
+	size_t big_cap;
+};
+
+static ssize_t read_some(struct source *s, char *p, size_t n)
+{
+	ssize_t got;
+	do
+		got = read(s->fd, p, n);
+	while (got < 0 && errno == EINTR);
+	if (got < 0)
+		snprintf(s->error, sizeof s->error, "cannot read: %s", strerror(errno));
+	else
+		__atomic_add_fetch(&s->bytes_in, (uint64_t)got, __ATOMIC_RELAXED);
+	return got;
+}
+
+static bool raw_refill(struct source *s)
+{
+	if (s->raw_at < s->raw_n)
+		return true;
+	if (s->raw_end)
+		return false;
+	ssize_t got = read_some(s, s->raw, RAW);
+	s->raw_at = 0;
+	s->raw_n = got > 0 ? (size_t)got : 0;
+	s->raw_end = got <= 0;
+	return got > 0;
+}
+
+#ifdef HAVE_ISAL
+static void member_begin(struct source *s)
+{
+	isal_inflate_init(&s->inflate);
+	s->inflate.crc_flag = ISAL_GZIP;
+}
+
+/* Unpacks from raw into [p, p + n); returns 1 when the member ended, 0 to go on, -1 when damaged. */
+static int member_step(struct source *s, char *p, size_t n, size_t *out)
+{
+	s->inflate.next_in = (uint8_t *)s->raw + s->raw_at;
+	s->inflate.avail_in = (uint32_t)(s->raw_n - s->raw_at);
+	s->inflate.next_out = (uint8_t *)p;
+	s->inflate.avail_out = (uint32_t)n;
+	int rc = isal_inflate(&s->inflate);
+	s->raw_at = s->raw_n - s->inflate.avail_in;
+	*out = n - s->inflate.avail_out;
+	if (rc != ISAL_DECOMP_OK && rc != ISAL_END_INPUT)
+		return -1;
+	return s->inflate.block_state == ISAL_BLOCK_FINISH;
+}
+
+static void member_end(struct source *s)
+{
+	(void)s;
+}
+#else
+static void member_begin(struct source *s)
+{
+	memset(&s->inflate, 0, sizeof s->inflate);
+	if (inflateInit2(&s->inflate, 15 + 16) != Z_OK)
+		snprintf(s->error, sizeof s->error, "cannot start zlib");
+}
+
+static int member_step(struct source *s, char *p, size_t n, size_t *out)
+{
+	s->inflate.next_in = (Bytef *)s->raw + s->raw_at;
+	s->inflate.avail_in = (uInt)(s->raw_n - s->raw_at);
+	s->inflate.next_out = (Bytef *)p;
+	s->inflate.avail_out = (uInt)n;
+	int rc = inflate(&s->inflate, Z_NO_FLUSH);
+	s->raw_at = s->raw_n - s->inflate.avail_in;
+	*out = n - s->inflate.avail_out;
+	if (rc == Z_STREAM_END)
+		return 1;
+	return rc == Z_OK || rc == Z_BUF_ERROR ? 0 : -1;
+}
+
+static void member_end(struct source *s)
+{
+	inflateEnd(&s->inflate);
+}
+#endif
+
+/* Fills one block with unpacked bytes; 0 at the end of the stream or of what is sound. A file may hold several members one
+ * after another; what follows the last one and is no member is ignored, as gzip does. */
+static size_t fill_gzip(struct source *s, char *p)
+{
+	size_t n = 0;
+	while (n < BLOCK && !s->error[0]) {
+		if (!raw_refill(s)) {
+			if (s->member_open && !s->error[0])
+				snprintf(s->error, sizeof s->error, "gzip data ends early, after %llu bytes of the file",
+				         (unsigned long long)s->bytes_in);
+			break;
+		}
+		if (!s->member_open) {
+			if (s->bytes_in > s->raw_n && (uint8_t)s->raw[s->raw_at] != 0x1f)
+				break;
+			member_begin(s);
+			s->member_open = true;
+		}
+		size_t out = 0;
+		int rc = member_step(s, p + n, BLOCK - n, &out);
+		n += out;
+		if (rc < 0) {
+			snprintf(s->error, sizeof s->error, "gzip data is damaged near byte %llu of the file",
+			         (unsigned long long)(s->bytes_in - (s->raw_n - s->raw_at)));
+			break;
+		}
+		if (rc == 1) {
+			member_end(s);
+			s->member_open = false;
+			if (s->raw_at < s->raw_n && (uint8_t)s->raw[s->raw_at] != 0x1f)
+				s->raw_at = s->raw_n, s->raw_end = true;
+		}
+	}
+	return n;
+}
+
+static size_t fill_plain(struct source *s, char *p)
+{
+	size_t n = 0;
+	if (s->raw_at < s->raw_n) {
+		n = s->raw_n - s->raw_at;
+		memcpy(p, s->raw + s->raw_at, n);
+		s->raw_at = s->raw_n;
+	}
+	while (n < BLOCK) {
+		ssize_t got = s->error[0] ? 0 : read_some(s, p + n, BLOCK - n);
+		if (got <= 0)
+			break;
+		n += (size_t)got;
+	}
+	return n;
+}
+
+static void fill(struct source *s, struct block *b)
+{
+	char *p = b->memory + HEADROOM;
+	b->n = s->gzip ? fill_gzip(s, p) : fill_plain(s, p);
+	memset(p + b->n, 0, SOURCE_PADDING);
+}
+
+static void *fill_ahead(void *arg)
+{
+	struct source *s = arg;
+	for (;;) {
+		pthread_mutex_lock(&s->lock);
+		/* The block handed out last is still in use until the reader asks for the next. */
+		while (!s->stop && s->filled - s->taken >= RING - 1)
+			pthread_cond_wait(&s->changed, &s->lock);
+		bool stop = s->stop;
+		unsigned at = s->filled % RING;
+		pthread_mutex_unlock(&s->lock);
+		if (stop)
+			return NULL;
+		fill(s, &s->ring[at]);
+		pthread_mutex_lock(&s->lock);
+		s->filled++;
+		s->finished = s->ring[at].n == 0;
+		pthread_cond_signal(&s->changed);
+		bool finished = s->finished;
+		pthread_mutex_unlock(&s->lock);
+		if (finished)
+			return NULL;
+	}
+}
+
+static struct block *take(struct source *s)
+{
+	if (!s->threaded) {
+		struct block *b = &s->ring[s->taken++ % 2];
+		fill(s, b);
+		return b;
+	}
+	pthread_mutex_lock(&s->lock);
+	while (s->filled == s->taken)
+		pthread_cond_wait(&s->changed, &s->lock);
+	struct block *b = &s->ring[s->taken % RING];
+	if (b->n) {
+		s->taken++; /* the empty last block stays, for every further call */
+		pthread_cond_signal(&s->changed);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return b;
+}
+
+struct source *source_open(const char *path, struct err *e)
+{
+	struct source *s = NEW(struct source);
+	s->is_stdin = strcmp(path, "-") == 0;
+	s->fd = s->is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+	struct stat st;
+	if (s->fd < 0 || fstat(s->fd, &st) < 0) {
+		err_set(e, ERR_IO, "%s: cannot open: %s", path, strerror(errno));
+		if (s->fd >= 0)
+			close(s->fd);
+		mem_free(s);
+		return NULL;
+	}
+	if (S_ISDIR(st.st_mode)) {
+		err_set(e, ERR_IO, "%s: is a directory, a file was expected", path);
+		close(s->fd);
+		mem_free(s);
+		return NULL;
+	}
+	s->path = memcpy(mem_alloc(strlen(path) + 1, 1), path, strlen(path) + 1);
+	s->file_bytes = S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+	s->raw = mem_alloc(RAW, 1);
+	while (s->raw_n < 2) { /* a pipe may give one byte at first */
+		ssize_t got = read_some(s, s->raw + s->raw_n, RAW - s->raw_n);
+		if (got <= 0)
+			break;
+		s->raw_n += (size_t)got;
+	}
+	s->gzip = s->raw_n >= 2 && (uint8_t)s->raw[0] == 0x1f && (uint8_t)s->raw[1] == 0x8b;
+	unsigned blocks = s->gzip ? RING : 2;
+	for (unsigned i = 0; i < blocks; i++)
+		s->ring[i].memory = mem_alloc(HEADROOM + BLOCK + SOURCE_PADDING, 1);
+	/* A second thread pays only when there is unpacking to do for longer than a thread takes to start. */
+	if (s->gzip && (s->file_bytes == 0 || s->file_bytes > 32 << 10)) {
+		pthread_mutex_init(&s->lock, NULL);
+		pthread_cond_init(&s->changed, NULL);
+		s->threaded = pthread_create(&s->thread, NULL, fill_ahead, s) == 0;
+	}
+	return s;
+}
+
+struct str source_peek(struct source *s)
+{
+	if (!s->peeked.p)
+		s->peeked = source_next(s, (struct str){NULL, 0}, &s->peek_end);
+	struct str head = s->peeked;
+	if (head.n > SOURCE_PEEK_BYTES)
+		head.n = SOURCE_PEEK_BYTES;
+	return head;
+}
+
+/* `keep` in front of block b, in a buffer of its own. */
+static struct str join(struct source *s, struct str keep, const struct block *b)
+{
+	size_t need = keep.n + b->n + SOURCE_PADDING;
+	if (keep.p != s->big) {
+		char *fresh = mem_alloc(need * 2, 1);
+		memcpy(fresh, keep.p, keep.n);
+		mem_free(s->big);
+		s->big = fresh;
+		s->big_cap = need * 2;
+	} else {
+		MEM_GROW(s->big, s->big_cap, need);
+	}
+	memcpy(s->big + keep.n, b->memory + HEADROOM, b->n + SOURCE_PADDING);
+	return (struct str){s->big, keep.n + b->n};
+}
+
+struct str source_next(struct source *s, struct str keep, bool *end)
+{
+	if (s->peeked.p && !keep.n) {
+		struct str first = s->peeked;
+		s->peeked = (struct str){NULL, 0};
+		*end = s->peek_end;
+		return first;
+	}
+	const struct block *b = take(s);
+	*end = b->n == 0;
+	if (keep.n > HEADROOM)
+		return join(s, keep, b);
+	char *p = b->memory + HEADROOM - keep.n;
+	if (keep.n)
+		memmove(p, keep.p, keep.n);
+	return (struct str){p, keep.n + b->n};
+}
+
+const char *source_error(const struct source *s)
+{
+	return s->error[0] ? s->error : NULL;
+}
+
+const char *source_path(const struct source *s)
+{
+	return s->path;
+}
+
+uint64_t source_file_bytes(const struct source *s)
+{
+	return s->file_bytes;
+}
+
+uint64_t source_bytes_in(const struct source *s)
+{
+	return __atomic_load_n(&s->bytes_in, __ATOMIC_RELAXED);
+}
+
+bool source_is_compressed(const struct source *s)
+{
+	return s->gzip;
+}
+
+void source_close(struct source *s)
+{
+	if (!s)
+		return;
+	if (s->threaded) {
+		pthread_mutex_lock(&s->lock);
+		s->stop = true;
+		pthread_cond_signal(&s->changed);
+		pthread_mutex_unlock(&s->lock);
+		pthread_join(s->thread, NULL);
+		pthread_cond_destroy(&s->changed);
+		pthread_mutex_destroy(&s->lock);
+	}
+	if (s->member_open)
+		member_end(s);
+	if (!s->is_stdin)
+		close(s->fd);
+	for (unsigned i = 0; i < RING; i++)
+		mem_free(s->ring[i].memory);
+	mem_free(s->raw);
+	mem_free(s->big);
+	mem_free(s->path);
+	mem_free(s);
+}
