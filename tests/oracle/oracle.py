@@ -1,0 +1,143 @@
+"""What every oracle test uses: run the program, read its JSON, find the data, speak TAP.
+
+Environment (set by meson; by hand: OPSCOPE=build/opscope python3 tests/oracle/test_x.py):
+  OPSCOPE       the program
+  OPSCOPE_DATA  folder of real traces with the numbers that other tools printed of them; tests skip where it is absent
+"""
+import glob
+import gzip
+import json
+import os
+import subprocess
+import sys
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+OPSCOPE = os.path.abspath(os.environ.get("OPSCOPE", os.path.join(ROOT, "build", "opscope")))
+DATA = os.path.normpath(os.environ.get("OPSCOPE_DATA", os.path.join(ROOT, "..", "shared", "data")))
+SYNTHETIC = os.path.join(ROOT, "tests", "data", "synthetic")
+TIMEOUT = 120
+
+
+class Table:
+    """One table of the JSON output, addressed by column id."""
+
+    def __init__(self, doc):
+        self.doc = doc
+        self.ids = [c["id"] for c in doc["columns"]]
+        self.rows = [dict(zip(self.ids, r)) for r in doc["rows"]]
+        self.notes = doc.get("notes", [])
+
+    def by(self, key):
+        """Rows keyed by one column, which must be unique."""
+        out = {}
+        for r in self.rows:
+            assert r[key] not in out, f"two rows with {key}={r[key]}"
+            out[r[key]] = r
+        return out
+
+    def section(self, name):
+        for s in self.doc.get("sections", []):
+            if s.get("name", s.get("report")) == name:
+                return Table(s)
+        raise AssertionError(f"no section {name}")
+
+
+def run(*args, stdin=None, timeout=TIMEOUT):
+    """(exit status, stdout, stderr), all bytes. A crash or a hang is an error of its own."""
+    p = subprocess.run([OPSCOPE, *map(str, args)], input=stdin, capture_output=True, timeout=timeout)
+    if p.returncode < 0 or p.returncode > 2:
+        raise AssertionError(f"opscope {' '.join(map(str, args))} died with {p.returncode}: {p.stderr.decode(errors='replace')[-2000:]}")
+    return p.returncode, p.stdout, p.stderr
+
+
+def report(name, *args, **kw):
+    code, out, err = run("report", name, *args, "--format=json", **kw)
+    if code:
+        raise AssertionError(f"report {name} {args}: exit {code}: {err.decode(errors='replace')}")
+    return Table(json.loads(out))
+
+
+def info(*args):
+    code, out, err = run("info", *args, "--format=json")
+    if code:
+        raise AssertionError(f"info {args}: exit {code}: {err.decode(errors='replace')}")
+    return Table(json.loads(out))
+
+
+def synthetic(name):
+    return os.path.join(SYNTHETIC, name + ".json")
+
+
+def data(*parts):
+    """A path in the data folder; the test is skipped where it is absent."""
+    path = os.path.join(DATA, *parts)
+    if not os.path.exists(path):
+        raise unittest.SkipTest(f"no {os.path.join(*parts)} (real traces are not part of the repository)")
+    return path
+
+
+def data_glob(pattern):
+    return sorted(glob.glob(os.path.join(DATA, pattern), recursive=True))
+
+
+def load(path):
+    """A trace by python's own reader."""
+    with (gzip.open if path.endswith(".gz") else open)(path, "rb") as f:
+        return json.loads(f.read().decode("utf-8", "surrogatepass"), strict=False)
+
+
+def events(doc):
+    return doc if isinstance(doc, list) else doc["traceEvents"]
+
+
+class Case(unittest.TestCase):
+    maxDiff = 4000
+
+    def setUp(self):
+        if not os.path.exists(OPSCOPE):
+            self.skipTest("the program is not built")
+
+
+class TapResult(unittest.TestResult):
+    def __init__(self):
+        super().__init__()
+        self.n = 0
+
+    def line(self, ok, test, tail=""):
+        self.n += 1
+        print(f"{'ok' if ok else 'not ok'} {self.n} - {test.id().split('.', 1)[-1]}{tail}", flush=True)
+
+    def addSuccess(self, test):
+        self.line(True, test)
+
+    def addSkip(self, test, reason):
+        self.line(True, test, f" # SKIP {reason}")
+
+    def failed(self, test, err):
+        self.line(False, test)
+        for text in self._exc_info_to_string(err, test).splitlines():
+            print("# " + text, flush=True)
+
+    def addError(self, test, err):
+        super().addError(test, err)
+        self.failed(test, err)
+
+    def addFailure(self, test, err):
+        super().addFailure(test, err)
+        self.failed(test, err)
+
+    def addSubTest(self, test, subtest, err):
+        super().addSubTest(test, subtest, err)
+        if err is not None:
+            self.failed(subtest, err)
+
+
+def main():
+    suite = unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"])
+    if len(sys.argv) > 1:
+        suite = unittest.defaultTestLoader.loadTestsFromNames(sys.argv[1:], sys.modules["__main__"])
+    result = TapResult()
+    suite.run(result)
+    print(f"1..{result.n}")
+    sys.exit(0 if result.wasSuccessful() else 1)
