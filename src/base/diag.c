@@ -1,0 +1,66 @@
+#include "base/diag.h"
+
+#include "base/mem.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+static struct diag_entry *find(const struct diags *d, const char *kind)
+{
+	for (unsigned i = 0; i < d->n; i++)
+		if (d->entry[i].kind == kind || strcmp(d->entry[i].kind, kind) == 0)
+			return &d->entry[i];
+	return NULL;
+}
+
+static void add(struct diags *d, const char *kind, enum diag_level level, uint64_t n, int64_t offset, const char *fmt,
+                va_list ap)
+{
+	if (!n)
+		return;
+	struct diag_entry *known = find(d, kind);
+	if (known) {
+		known->count += n;
+		return;
+	}
+	char message[1024];
+	int length = vsnprintf(message, sizeof message, fmt, ap);
+	size_t used = length < 0 ? 0 : (size_t)length < sizeof message ? (size_t)length : sizeof message - 1;
+	MEM_GROW(d->entry, d->cap, d->n + 1);
+	d->entry[d->n++] = (struct diag_entry){
+		.kind = arena_str(&d->arena, str_from(kind)).p,
+		.level = level,
+		.count = n,
+		.first_offset = offset,
+		.message = arena_str(&d->arena, (struct str){message, used}),
+	};
+}
+
+void diag_add(struct diags *d, const char *kind, enum diag_level level, int64_t offset, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	add(d, kind, level, 1, offset, fmt, ap);
+	va_end(ap);
+}
+
+void diag_add_n(struct diags *d, const char *kind, enum diag_level level, uint64_t n, int64_t offset, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	add(d, kind, level, n, offset, fmt, ap);
+	va_end(ap);
+}
+
+uint64_t diag_count(const struct diags *d, const char *kind)
+{
+	const struct diag_entry *known = find(d, kind);
+	return known ? known->count : 0;
+}
+
+void diags_release(struct diags *d)
+{
+	mem_free(d->entry);
+	arena_release(&d->arena);
+	*d = (struct diags){0};
+}

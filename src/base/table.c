@@ -1,0 +1,184 @@
+#include "base/table.h"
+
+#include "base/mem.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+void table_init(struct table *t, const char *name, const char *title)
+{
+	*t = (struct table){.name = name, .title = title};
+}
+
+static void release_one(struct table *t)
+{
+	for (unsigned c = 0; c < t->n_columns; c++) {
+		mem_free(t->data[c].cell);
+		mem_free(t->data[c].set);
+	}
+	mem_free(t->data);
+	mem_free(t->notes);
+	arena_release(&t->arena);
+}
+
+void table_release(struct table *t)
+{
+	for (struct table *s = t->next; s;) {
+		struct table *next = s->next;
+		release_one(s);
+		mem_free(s);
+		s = next;
+	}
+	release_one(t);
+	*t = (struct table){0};
+}
+
+struct table *table_section(struct table *t, const char *name, const char *title)
+{
+	while (t->next)
+		t = t->next;
+	t->next = NEW(struct table);
+	table_init(t->next, name, title);
+	return t->next;
+}
+
+unsigned table_column(struct table *t, const struct column *c)
+{
+	assert(t->n_rows == 0);
+	MEM_GROW(t->data, t->cap_columns, t->n_columns + 1);
+	t->data[t->n_columns] = (struct column_data){.col = *c};
+	return t->n_columns++;
+}
+
+void table_columns(struct table *t, const struct column *list, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		table_column(t, &list[i]);
+}
+
+size_t table_row(struct table *t)
+{
+	if (t->n_rows == t->cap_rows) {
+		size_t cap = t->cap_rows ? t->cap_rows + t->cap_rows / 2 : 16;
+		for (unsigned c = 0; c < t->n_columns; c++) {
+			t->data[c].cell = mem_realloc(t->data[c].cell, cap, sizeof *t->data[c].cell);
+			t->data[c].set = mem_realloc(t->data[c].set, cap, sizeof *t->data[c].set);
+		}
+		t->cap_rows = cap;
+	}
+	for (unsigned c = 0; c < t->n_columns; c++) {
+		t->data[c].cell[t->n_rows] = (union cell){.s = {"", 0}};
+		t->data[c].set[t->n_rows] = 0;
+	}
+	return t->n_rows++;
+}
+
+/* The cell of the last row, now with a value. */
+static union cell *last(struct table *t, unsigned col)
+{
+	assert(t->n_rows && col < t->n_columns);
+	t->data[col].set[t->n_rows - 1] = 1;
+	return &t->data[col].cell[t->n_rows - 1];
+}
+
+void table_set_i64(struct table *t, unsigned col, int64_t v)
+{
+	union cell *c = last(t, col);
+	assert(t->data[col].col.type != CELL_STR);
+	if (t->data[col].col.type == CELL_F64)
+		c->f = (double)v;
+	else
+		c->i = v;
+}
+
+void table_set_f64(struct table *t, unsigned col, double v)
+{
+	assert(col < t->n_columns && t->data[col].col.type == CELL_F64);
+	if (isfinite(v))
+		last(t, col)->f = v;
+}
+
+void table_set_bool(struct table *t, unsigned col, bool v)
+{
+	assert(col < t->n_columns && t->data[col].col.type == CELL_BOOL);
+	last(t, col)->i = v;
+}
+
+void table_set_str(struct table *t, unsigned col, struct str s)
+{
+	assert(col < t->n_columns && t->data[col].col.type == CELL_STR);
+	last(t, col)->s = s.p ? s : STR("");
+}
+
+void table_set_str_copy(struct table *t, unsigned col, struct str s)
+{
+	table_set_str(t, col, arena_str(&t->arena, s));
+}
+
+static struct str format_in(struct arena *a, const char *fmt, va_list ap)
+{
+	va_list again;
+	va_copy(again, ap);
+	int n = vsnprintf(NULL, 0, fmt, again);
+	va_end(again);
+	if (n <= 0)
+		return STR("");
+	char *p = arena_bytes(a, (size_t)n + 1);
+	vsnprintf(p, (size_t)n + 1, fmt, ap);
+	return (struct str){p, (size_t)n};
+}
+
+void table_set_fmt(struct table *t, unsigned col, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	table_set_str(t, col, format_in(&t->arena, fmt, ap));
+	va_end(ap);
+}
+
+void table_note(struct table *t, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	MEM_GROW(t->notes, t->cap_notes, t->n_notes + 1);
+	t->notes[t->n_notes++] = format_in(&t->arena, fmt, ap);
+	va_end(ap);
+}
+
+int table_find_column(const struct table *t, struct str id)
+{
+	for (unsigned c = 0; c < t->n_columns; c++)
+		if (str_eqc(id, t->data[c].col.id))
+			return (int)c;
+	return -1;
+}
+
+bool table_is_null(const struct table *t, size_t row, unsigned col)
+{
+	assert(row < t->n_rows && col < t->n_columns);
+	return !t->data[col].set[row];
+}
+
+int64_t table_i64(const struct table *t, size_t row, unsigned col)
+{
+	assert(row < t->n_rows && col < t->n_columns);
+	assert(t->data[col].col.type == CELL_I64 || t->data[col].col.type == CELL_BOOL);
+	return t->data[col].set[row] ? t->data[col].cell[row].i : 0;
+}
+
+double table_f64(const struct table *t, size_t row, unsigned col)
+{
+	assert(row < t->n_rows && col < t->n_columns && t->data[col].col.type != CELL_STR);
+	if (!t->data[col].set[row])
+		return 0;
+	const union cell *c = &t->data[col].cell[row];
+	return t->data[col].col.type == CELL_F64 ? c->f : (double)c->i;
+}
+
+struct str table_str(const struct table *t, size_t row, unsigned col)
+{
+	assert(row < t->n_rows && col < t->n_columns && t->data[col].col.type == CELL_STR);
+	return t->data[col].set[row] ? t->data[col].cell[row].s : STR("");
+}
