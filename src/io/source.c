@@ -16,7 +16,7 @@
 
 /* Blocks are small enough to stay in a core's share of the cache, large enough that handing one over costs nothing, and
  * have room in front for the unfinished event that the reader keeps. */
-enum { BLOCK = 256 << 10, HEADROOM = 64 << 10, RING = 4, RAW = 128 << 10 };
+enum { BLOCK = 256 << 10, HEADROOM = 64 << 10, RING = 5, RAW = 128 << 10 };
 
 struct block {
 	char *memory; /* HEADROOM + BLOCK + SOURCE_PADDING */
@@ -198,8 +198,8 @@ static void *fill_ahead(void *arg)
 	struct source *s = arg;
 	for (;;) {
 		pthread_mutex_lock(&s->lock);
-		/* The block handed out last is still in use until the reader asks for the next. */
-		while (!s->stop && s->filled - s->taken >= RING - 1)
+		/* Two blocks are the reader's: the one handed out last, and the one before it while `keep` is copied. */
+		while (!s->stop && s->filled - s->taken >= RING - 2)
 			pthread_cond_wait(&s->changed, &s->lock);
 		bool stop = s->stop;
 		unsigned at = s->filled % RING;
