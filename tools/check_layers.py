@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""Checks the house's two include rules and speaks TAP:
+
+  1. A layer includes only itself and those below it (src/meson.build lists them).
+  2. Each header compiles alone: it includes what it uses.
+
+usage: check_layers.py [ROOT]
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+# What each folder of src/ may include besides itself.
+BELOW = {
+    "base": [],
+    "io": ["base"],
+    "store": ["base", "io"],
+    "input": ["base", "io", "store"],
+    "op": ["base", "io", "store"],
+    "gpu": ["base", "io", "store"],
+    "analysis": ["base", "io", "store", "op", "gpu"],
+    "report": ["base", "io", "store", "op", "gpu", "analysis"],
+    "detect": ["base", "io", "store", "op", "gpu", "analysis"],
+    "render": ["base"],
+}
+EVERYTHING = list(BELOW)
+BELOW["api"] = EVERYTHING
+BELOW["cli"] = EVERYTHING + ["api"]
+
+ROOT = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(__file__), ".."))
+SRC = os.path.join(ROOT, "src")
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
+
+
+def sources():
+    for folder, _, names in os.walk(SRC):
+        for name in sorted(names):
+            if name.endswith((".c", ".h", ".def")):
+                yield os.path.join(folder, name)
+
+
+def check_includes(layer):
+    trouble = []
+    allowed = {layer, *BELOW[layer]}
+    for path in sources():
+        rel = os.path.relpath(path, SRC)
+        if rel.split(os.sep)[0] != layer:
+            continue
+        with open(path, encoding="utf-8") as f:
+            included = INCLUDE.findall(f.read())
+        for target in included:
+            top = target.split("/")[0]
+            if top == "opscope":  # include/opscope/: the installed API
+                if layer not in ("api", "cli"):
+                    trouble.append(f"src/{rel} includes {target}: only api and cli know the installed API")
+            elif os.path.exists(os.path.join(SRC, target)) and top not in allowed:
+                trouble.append(f"src/{rel} includes {target}: {layer} stands below {top}")
+            elif not os.path.exists(os.path.join(SRC, target)) and os.path.exists(os.path.join(os.path.dirname(path), target)):
+                trouble.append(f"src/{rel} includes {target}: write it from src/, as {layer}/{target}")
+    return trouble
+
+
+def check_header(path, tmp):
+    source = os.path.join(tmp, "one.c")
+    with open(source, "w") as f:
+        f.write(f'#include "{path}"\n')
+    p = subprocess.run([os.environ.get("CC", "cc"), "-std=gnu11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Wno-unused-function",
+                        "-Werror", "-I" + SRC, "-I" + os.path.join(ROOT, "include"), "-fsyntax-only", source],
+                       capture_output=True, text=True)
+    return p.stderr.splitlines()[:5] if p.returncode else []
+
+
+def main():
+    n = failed = 0
+
+    def result(name, trouble):
+        nonlocal n, failed
+        n += 1
+        failed += bool(trouble)
+        print(f"{'not ok' if trouble else 'ok'} {n} - {name}", *("# " + t for t in trouble), sep="\n", flush=True)
+
+    unknown = sorted(d for d in os.listdir(SRC) if os.path.isdir(os.path.join(SRC, d)) and d not in BELOW)
+    result("every folder of src has its place", [f"src/{d}: give it a line in tools/check_layers.py" for d in unknown])
+    for layer in BELOW:
+        result(f"{layer} includes downward only", check_includes(layer))
+    with tempfile.TemporaryDirectory() as tmp:
+        headers = [p for p in sources() if p.endswith(".h")]
+        public = os.path.join(ROOT, "include", "opscope")
+        if os.path.isdir(public):
+            headers += [os.path.join(public, h) for h in sorted(os.listdir(public)) if h.endswith(".h")]
+        for path in headers:
+            result(f"{os.path.relpath(path, ROOT)} compiles alone", check_header(path, tmp))
+    print(f"1..{n}")
+    return 1 if failed else 0
+
+
+sys.exit(main())

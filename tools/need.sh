@@ -1,0 +1,20 @@
+# Sourced: `need PACKAGE...` installs the Debian packages of the list that are missing, as root or through sudo; nothing is
+# asked of the network when all are there. On other systems it says what it would have installed and goes on.
+need() {
+	local package missing=()
+	if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+		echo "not a Debian system; these packages or their like are needed: $*" >&2
+		return 0
+	fi
+	for package in "$@"; do
+		dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
+	done
+	[ ${#missing[@]} -eq 0 ] && return 0
+	echo "installing: ${missing[*]}" >&2
+	local root=()
+	[ "$(id -u)" -eq 0 ] || root=(sudo)
+	"${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q update </dev/null >&2 || true
+	"${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends "${missing[@]}" </dev/null >&2
+}
+build_packages=(gcc libc6-dev meson ninja-build pkg-config python3 zlib1g-dev libisal-dev libxxhash-dev libsqlite3-dev)
+test_packages=("${build_packages[@]}" clang libclang-rt-14-dev libcmocka-dev libjansson-dev)
