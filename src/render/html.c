@@ -1,0 +1,174 @@
+/* One self-contained page: all sections, sorted by a click on a heading, searched by the box. Everything that comes from
+ * the input is escaped, and the page's policy allows no network access. */
+#include "base/utf8.h"
+#include "render/html_page.h"
+#include "render/number.h"
+#include "render/render.h"
+
+static void put_text(struct buf *out, struct str s)
+{
+	struct buf safe = {0};
+	utf8_put_safe(&safe, s);
+	for (size_t i = 0; i < safe.n; i++) {
+		char c = safe.p[i];
+		const char *name = c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '"' ? "&quot;" :
+		                   c == '\'' ? "&#39;" : NULL;
+		if (name)
+			buf_cstr(out, name);
+		else
+			buf_char(out, c);
+	}
+	buf_release(&safe);
+}
+
+static void put_cstring(struct buf *out, const char *s)
+{
+	put_text(out, str_from(s ? s : ""));
+}
+
+static bool is_number(const struct column *c)
+{
+	return c->type == CELL_I64 || c->type == CELL_F64;
+}
+
+static bool is_depth(const struct column *c)
+{
+	return (c->flags & COLUMN_TREE) && c->type == CELL_I64;
+}
+
+static void put_header(struct buf *out, const struct table *t)
+{
+	buf_cstr(out, "<thead><tr>");
+	for (unsigned i = 0; i < t->n_columns; i++) {
+		const struct column *c = &t->data[i].col;
+		if (is_depth(c))
+			continue;
+		buf_printf(out, "<th scope=col tabindex=0 class=%s title=\"", is_number(c) ? "n" : "t");
+		put_cstring(out, c->id);
+		if (c->help && *c->help) {
+			buf_cstr(out, ": ");
+			put_cstring(out, c->help);
+		}
+		buf_cstr(out, "\">");
+		put_cstring(out, c->title);
+		buf_cstr(out, "</th>");
+	}
+	buf_cstr(out, "</tr></thead>\n");
+}
+
+/* Opens the cell; its raw number goes along for sorting, a percentage for its bar. */
+static void open_cell(struct buf *out, const struct column_data *d, size_t row, int64_t depth)
+{
+	const char *null = d->set[row] ? "" : " z";
+	if (!is_number(&d->col)) {
+		buf_printf(out, "<td class=\"s%s\"", null);
+		if (depth > 0)
+			buf_printf(out, " style=\"padding-left:%.1frem\"", 0.5 + 1.2 * (double)(depth > 32 ? 32 : depth));
+		buf_char(out, '>');
+		return;
+	}
+	double v = d->col.type == CELL_F64 ? d->cell[row].f : (double)d->cell[row].i;
+	bool bar = d->set[row] && d->col.unit == UNIT_PERCENT && v > 0;
+	buf_printf(out, "<td class=\"n%s%s\"", null, bar ? " p" : "");
+	if (d->set[row]) {
+		buf_cstr(out, " data-v=");
+		if (d->col.type == CELL_F64)
+			number_shortest(out, v);
+		else
+			buf_i64(out, d->cell[row].i);
+	}
+	if (bar) {
+		buf_cstr(out, " style=\"--p:");
+		number_fixed(out, v > 100 ? 100 : v, 1, false);
+		buf_char(out, '"');
+	}
+	buf_char(out, '>');
+}
+
+static void put_row(struct buf *out, const struct table *t, size_t row, struct buf *scratch)
+{
+	int64_t depth = 0;
+	buf_cstr(out, "<tr>");
+	for (unsigned c = 0; c < t->n_columns; c++) {
+		if (is_depth(&t->data[c].col)) {
+			depth = table_i64(t, row, c);
+			continue;
+		}
+		open_cell(out, &t->data[c], row, depth);
+		if (t->data[c].col.type == CELL_STR)
+			depth = 0;
+		buf_clear(scratch);
+		format_cell(t, row, c, scratch);
+		put_text(out, buf_view(scratch));
+		buf_cstr(out, "</td>");
+	}
+	buf_cstr(out, "</tr>\n");
+}
+
+static void put_table(struct buf *out, const struct table *t)
+{
+	struct buf scratch = {0};
+	if (t->n_columns) {
+		buf_cstr(out, "<div class=scroll><table>");
+		put_header(out, t);
+		buf_cstr(out, "<tbody>\n");
+		for (size_t r = 0; r < t->n_rows; r++)
+			put_row(out, t, r, &scratch);
+		buf_cstr(out, "</tbody></table></div>\n");
+	}
+	buf_release(&scratch);
+	buf_cstr(out, "<p class=count><span class=shown></span>");
+	number_grouped(out, (int64_t)t->n_rows);
+	buf_cstr(out, t->n_rows == 1 ? " row" : " rows");
+	if (t->hidden_rows) {
+		buf_cstr(out, ", ");
+		number_grouped(out, (int64_t)t->hidden_rows);
+		buf_cstr(out, " more left out by --limit");
+	}
+	buf_cstr(out, "</p>\n");
+	if (t->n_notes) {
+		buf_cstr(out, "<ul class=notes>");
+		for (unsigned i = 0; i < t->n_notes; i++) {
+			buf_cstr(out, "<li>");
+			put_text(out, t->notes[i]);
+			buf_cstr(out, "</li>");
+		}
+		buf_cstr(out, "</ul>\n");
+	}
+}
+
+static int render_html(const struct table *t, const struct render_options *o, struct buf *out, struct err *e)
+{
+	buf_cstr(out, "<!doctype html>\n<html lang=en><head><meta charset=utf-8>\n"
+	              "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; style-src 'unsafe-inline'; "
+	              "script-src 'unsafe-inline'\">\n"
+	              "<meta name=viewport content=\"width=device-width,initial-scale=1\">\n<title>");
+	put_cstring(out, t->title);
+	buf_cstr(out, "</title>\n<style>\n");
+	buf_cstr(out, html_style);
+	buf_cstr(out, "</style></head><body>\n<header><h1>");
+	put_cstring(out, t->title);
+	buf_cstr(out, "</h1><span class=input>");
+	put_cstring(out, o->input);
+	buf_cstr(out, "</span><input id=q type=search placeholder=\"Search all tables\" aria-label=Search></header>\n<main>\n");
+	for (const struct table *s = t; s; s = s->next) {
+		buf_cstr(out, "<section>");
+		if (s != t) {
+			buf_cstr(out, "<h2>");
+			put_cstring(out, s->title);
+			buf_cstr(out, "</h2>\n");
+		}
+		put_table(out, s);
+		buf_cstr(out, "</section>\n");
+	}
+	buf_cstr(out, "</main>\n<footer>opscope " OPSCOPE_VERSION "</footer>\n<script>\n");
+	buf_cstr(out, html_script);
+	buf_cstr(out, "</script></body></html>\n");
+	return 0;
+}
+
+const struct renderer renderer_html = {
+	.name = "html",
+	.help = "one page for a browser, no network needed: sortable, searchable, all sections",
+	.render = render_html,
+};

@@ -1,0 +1,155 @@
+/* JSON, always valid UTF-8, one row a line:
+ * {"report","version":1,"input","columns":[{"id","title","type","unit","help"}],"rows":[[...]],"notes":[...],
+ *  "sections":[{"name","title","columns","rows","notes"}]}
+ * Numbers stand in full (int64 as integers, doubles with the fewest digits that read back the same). */
+#include "base/utf8.h"
+#include "render/number.h"
+#include "render/render.h"
+
+static const char *const type_name[] = {
+	[CELL_STR] = "string",
+	[CELL_I64] = "integer",
+	[CELL_F64] = "number",
+	[CELL_BOOL] = "boolean",
+};
+
+static const char *const unit_name[] = {
+	[UNIT_NONE] = "",
+	[UNIT_COUNT] = "count",
+	[UNIT_NS] = "ns",
+	[UNIT_TIME_NS] = "time_ns",
+	[UNIT_US] = "us",
+	[UNIT_BYTES] = "bytes",
+	[UNIT_PERCENT] = "percent",
+	[UNIT_RATIO] = "ratio",
+	[UNIT_FLOPS] = "flops",
+};
+
+static void put_char(struct buf *out, uint32_t code, struct str bytes)
+{
+	if (code == '"' || code == '\\') {
+		buf_char(out, '\\');
+		buf_char(out, (char)code);
+	} else if (code == '\n') {
+		buf_cstr(out, "\\n");
+	} else if (code == '\t') {
+		buf_cstr(out, "\\t");
+	} else if (code == UTF8_BAD) {
+		buf_cstr(out, "\xef\xbf\xbd");
+	} else if (code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x2028 || code == 0x2029) {
+		buf_printf(out, "\\u%04x", code);
+	} else {
+		buf_str(out, bytes);
+	}
+}
+
+static void put_string(struct buf *out, struct str s)
+{
+	buf_char(out, '"');
+	for (size_t at = 0; at < s.n;) {
+		uint32_t code;
+		unsigned n = utf8_next(s, at, &code);
+		put_char(out, code, (struct str){s.p + at, n});
+		at += n;
+	}
+	buf_char(out, '"');
+}
+
+static void put_cstring(struct buf *out, const char *s)
+{
+	put_string(out, str_from(s ? s : ""));
+}
+
+static void put_columns(struct buf *out, const struct table *t)
+{
+	buf_cstr(out, "\"columns\":[");
+	for (unsigned i = 0; i < t->n_columns; i++) {
+		const struct column *c = &t->data[i].col;
+		buf_cstr(out, i ? ",\n{\"id\":" : "\n{\"id\":");
+		put_cstring(out, c->id);
+		buf_cstr(out, ",\"title\":");
+		put_cstring(out, c->title);
+		buf_printf(out, ",\"type\":\"%s\",\"unit\":\"%s\",\"help\":", type_name[c->type], unit_name[c->unit]);
+		put_cstring(out, c->help);
+		buf_char(out, '}');
+	}
+	buf_char(out, ']');
+}
+
+static void put_cell(struct buf *out, const struct column_data *d, size_t row)
+{
+	if (!d->set[row]) {
+		buf_cstr(out, "null");
+		return;
+	}
+	switch (d->col.type) {
+	case CELL_STR:
+		put_string(out, d->cell[row].s);
+		break;
+	case CELL_I64:
+		buf_i64(out, d->cell[row].i);
+		break;
+	case CELL_F64:
+		number_shortest(out, d->cell[row].f);
+		break;
+	case CELL_BOOL:
+		buf_cstr(out, d->cell[row].i ? "true" : "false");
+		break;
+	}
+}
+
+static void put_rows(struct buf *out, const struct table *t)
+{
+	buf_cstr(out, ",\n\"rows\":[");
+	for (size_t r = 0; r < t->n_rows; r++) {
+		buf_cstr(out, r ? ",\n[" : "\n[");
+		for (unsigned c = 0; c < t->n_columns; c++) {
+			if (c)
+				buf_char(out, ',');
+			put_cell(out, &t->data[c], r);
+		}
+		buf_char(out, ']');
+	}
+	buf_char(out, ']');
+}
+
+static void put_body(struct buf *out, const struct table *t)
+{
+	put_columns(out, t);
+	put_rows(out, t);
+	buf_cstr(out, ",\n\"notes\":[");
+	for (unsigned i = 0; i < t->n_notes; i++) {
+		if (i)
+			buf_char(out, ',');
+		put_string(out, t->notes[i]);
+	}
+	buf_char(out, ']');
+}
+
+static int render_json(const struct table *t, const struct render_options *o, struct buf *out, struct err *e)
+{
+	buf_cstr(out, "{\"report\":");
+	put_cstring(out, t->name);
+	buf_cstr(out, ",\"version\":1,\"input\":");
+	put_cstring(out, o->input);
+	buf_cstr(out, ",\n");
+	put_body(out, t);
+	buf_cstr(out, ",\n\"sections\":[");
+	for (const struct table *s = t->next; s; s = s->next) {
+		buf_cstr(out, s == t->next ? "\n{\"name\":" : ",\n{\"name\":");
+		put_cstring(out, s->name);
+		buf_cstr(out, ",\"title\":");
+		put_cstring(out, s->title);
+		buf_cstr(out, ",\n");
+		put_body(out, s);
+		buf_char(out, '}');
+	}
+	buf_cstr(out, "]}\n");
+	return 0;
+}
+
+const struct renderer renderer_json = {
+	.name = "json",
+	.help = "columns with type, unit and help; rows with numbers in full; notes; all sections",
+	.render = render_json,
+};

@@ -1,0 +1,185 @@
+/* Text for people: human units, columns that fit the terminal, nothing from the input that could act on it. */
+#include "base/utf8.h"
+#include "render/number.h"
+#include "render/render.h"
+#include "render/text_layout.h"
+
+#define BOLD "\x1b[1m"
+#define DIM "\x1b[2m"
+#define PLAIN "\x1b[0m"
+#define LINE "\xe2\x94\x80"     /* U+2500 */
+#define ELLIPSIS "\xe2\x80\xa6" /* U+2026 */
+
+struct page {
+	struct buf *out;
+	const struct render_options *o;
+};
+
+static void style(const struct page *p, const char *code)
+{
+	if (p->o->color)
+		buf_cstr(p->out, code);
+}
+
+static void end_line(const struct page *p)
+{
+	while (p->out->n && p->out->p[p->out->n - 1] == ' ')
+		p->out->n--;
+	buf_char(p->out, '\n');
+}
+
+/* As many whole characters of s as fit `width` cells; the last cell is an ellipsis when that is not all. */
+static void put_cut(struct buf *out, struct str s, size_t width)
+{
+	size_t used = 0, at = 0;
+	while (at < s.n) {
+		uint32_t code;
+		unsigned n = utf8_next(s, at, &code);
+		unsigned cells = code == UTF8_BAD ? 1 : utf8_width(code);
+		if (used + cells + 1 > width)
+			break;
+		used += cells;
+		at += n;
+	}
+	buf_put(out, s.p, at);
+	buf_cstr(out, ELLIPSIS);
+	buf_fill(out, ' ', width > used + 1 ? width - used - 1 : 0);
+}
+
+static void put_aligned(struct buf *out, struct str s, const struct text_column *c)
+{
+	size_t cells = text_width(s);
+	if (cells > c->width) {
+		put_cut(out, s, c->width);
+		return;
+	}
+	if (c->right)
+		buf_fill(out, ' ', c->width - cells);
+	buf_str(out, s);
+	if (!c->right)
+		buf_fill(out, ' ', c->width - cells);
+}
+
+static void put_safe_line(const struct page *p, struct str s, const char *code)
+{
+	struct buf safe = {0};
+	utf8_put_safe(&safe, s);
+	struct str rest = buf_view(&safe), line;
+	while (text_wrap(&rest, p->o->width, &line)) {
+		style(p, code);
+		buf_str(p->out, line);
+		style(p, PLAIN);
+		buf_char(p->out, '\n');
+	}
+	buf_release(&safe);
+}
+
+/* Line `n` of `lines`, the titles standing on the bottom line. */
+static struct str header_line(const struct table *t, const struct text_column *c, size_t n, size_t lines)
+{
+	struct str rest = str_from(t->data[c->col].col.title), line;
+	size_t own = 0;
+	while (text_wrap(&rest, c->width, &line))
+		own++;
+	rest = str_from(t->data[c->col].col.title);
+	struct str found = STR("");
+	for (size_t i = lines - own; i <= n && text_wrap(&rest, c->width, &line); i++)
+		if (i == n)
+			found = line;
+	return found;
+}
+
+static void put_header(const struct page *p, const struct table *t, const struct text_layout *l)
+{
+	for (size_t n = 0; n < l->header_lines; n++) {
+		style(p, BOLD);
+		for (unsigned i = 0; i < l->n; i++) {
+			if (i)
+				buf_fill(p->out, ' ', TEXT_GAP);
+			put_aligned(p->out, header_line(t, &l->v[i], n, l->header_lines), &l->v[i]);
+		}
+		style(p, PLAIN);
+		end_line(p);
+	}
+	style(p, DIM);
+	for (unsigned i = 0; i < l->n; i++) {
+		if (i)
+			buf_fill(p->out, ' ', TEXT_GAP);
+		for (size_t k = 0; k < l->v[i].width; k++)
+			buf_cstr(p->out, LINE);
+	}
+	style(p, PLAIN);
+	buf_char(p->out, '\n');
+}
+
+static void put_rows(const struct page *p, const struct table *t, const struct text_layout *l)
+{
+	struct text_scratch scratch = {0};
+	for (size_t r = 0; r < t->n_rows; r++) {
+		for (unsigned i = 0; i < l->n; i++) {
+			if (i)
+				buf_fill(p->out, ' ', TEXT_GAP);
+			put_aligned(p->out, text_cell(t, r, &l->v[i], &scratch), &l->v[i]);
+		}
+		end_line(p);
+	}
+	text_scratch_release(&scratch);
+}
+
+static void put_missing(const struct page *p, const struct table *t, const struct text_layout *l)
+{
+	struct buf line = {0};
+	if (t->hidden_rows) {
+		buf_cstr(&line, "... and ");
+		number_grouped(&line, (int64_t)t->hidden_rows);
+		buf_cstr(&line, t->hidden_rows == 1 ? " more row (--limit=0 shows all)" : " more rows (--limit=0 shows all)");
+		put_safe_line(p, buf_view(&line), DIM);
+	}
+	buf_clear(&line);
+	for (unsigned i = l->n; i < l->n_all; i++) {
+		buf_cstr(&line, i == l->n ? "no room for: " : ", ");
+		buf_cstr(&line, t->data[l->v[i].col].col.id);
+	}
+	if (line.n) {
+		buf_cstr(&line, " (--columns chooses)");
+		put_safe_line(p, buf_view(&line), DIM);
+	}
+	buf_release(&line);
+}
+
+static void put_table(const struct page *p, const struct table *t)
+{
+	if (t->title && *t->title)
+		put_safe_line(p, str_from(t->title), BOLD);
+	struct text_layout l;
+	text_layout_make(&l, t, p->o->width);
+	if (l.n) {
+		put_header(p, t, &l);
+		put_rows(p, t, &l);
+		if (!t->n_rows)
+			put_safe_line(p, STR("(none)"), DIM);
+		put_missing(p, t, &l);
+	}
+	text_layout_release(&l);
+	if (t->n_notes && t->n_columns)
+		buf_char(p->out, '\n');
+	for (unsigned i = 0; i < t->n_notes; i++)
+		put_safe_line(p, t->notes[i], "");
+}
+
+static int render_text(const struct table *t, const struct render_options *o, struct buf *out, struct err *e)
+{
+	const struct page p = {out, o};
+	for (const struct table *s = t; s; s = s->next) {
+		if (s != t)
+			buf_char(out, '\n');
+		put_table(&p, s);
+	}
+	return 0;
+}
+
+const struct renderer renderer_text = {
+	.name = "text",
+	.help = "for reading: titles, human units, as wide as the terminal, 30 rows unless --limit says otherwise",
+	.render = render_text,
+};

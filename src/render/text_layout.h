@@ -1,0 +1,46 @@
+/* Which columns a text table shows and how wide each is, so that it fits the terminal. */
+#ifndef OPSCOPE_RENDER_TEXT_LAYOUT_H
+#define OPSCOPE_RENDER_TEXT_LAYOUT_H
+
+#include "base/buf.h"
+#include "base/table.h"
+
+enum { TEXT_GAP = 2 }; /* blanks between columns */
+
+struct text_column {
+	unsigned col;      /* in the table */
+	int depth_col;     /* the COLUMN_TREE whose depth indents it; -1 = none */
+	bool right;        /* numbers stand at the right */
+	size_t body;       /* cells of the widest cell below the header */
+	size_t title;      /* cells of the title on one line */
+	size_t word;       /* cells of the title's longest word */
+	size_t width;      /* what it gets */
+};
+
+struct text_layout {
+	struct text_column *v;
+	unsigned n;        /* shown */
+	unsigned n_all;    /* v[n] .. v[n_all - 1] found no room */
+	size_t header_lines;
+};
+
+/* Scratch memory of the functions below; {0} at first, text_scratch_release at the end. */
+struct text_scratch {
+	struct buf raw, safe;
+};
+void text_scratch_release(struct text_scratch *s);
+
+/* The cell as it may be shown, uncut, indented in a tree; valid until the next call with the same scratch. */
+struct str text_cell(const struct table *t, size_t row, const struct text_column *c, struct text_scratch *scratch);
+
+/* Cells of a terminal that `s` takes. */
+size_t text_width(struct str s);
+
+/* The next line of `*title` when it is set in `width` cells, broken at blanks; false when none is left. */
+bool text_wrap(struct str *text, size_t width, struct str *line);
+
+/* `width` 0 = unlimited. Wraps titles, then cuts COLUMN_WIDE text, then other text, then leaves columns out at the right. */
+void text_layout_make(struct text_layout *l, const struct table *t, size_t width);
+void text_layout_release(struct text_layout *l);
+
+#endif

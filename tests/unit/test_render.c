@@ -1,0 +1,271 @@
+/* Renderers: exact CSV and JSON, text that fits and is harmless, HTML that is escaped. */
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "base/utf8.h"
+#include "render/number.h"
+#include "render/render.h"
+#include "render/text_layout.h"
+
+static struct str render(const struct table *t, const char *format, const struct render_options *o, struct buf *out)
+{
+	struct err e;
+	const struct renderer *r = renderer_find(str_from(format));
+	assert_non_null(r);
+	buf_clear(out);
+	assert_int_equal(r->render(t, o, out, &e), 0);
+	buf_char(out, 0);
+	return (struct str){out->p, out->n - 1};
+}
+
+static void make(struct table *t)
+{
+	table_init(t, "demo", "Demo table");
+	TABLE_COLUMN(t, .id = "name", .title = "Name", .help = "the \"name\"", .type = CELL_STR);
+	TABLE_COLUMN(t, .id = "total_ns", .title = "Total time", .type = CELL_I64, .unit = UNIT_NS);
+	TABLE_COLUMN(t, .id = "share_pct", .title = "Share", .type = CELL_F64, .unit = UNIT_PERCENT);
+	TABLE_COLUMN(t, .id = "tc", .title = "TC", .type = CELL_BOOL);
+	TABLE_COLUMN(t, .id = "stack", .title = "Call stack", .type = CELL_STR, .flags = COLUMN_WIDE);
+	TABLE_COLUMN(t, .id = "extra", .title = "Extra", .type = CELL_I64, .flags = COLUMN_DETAIL);
+}
+
+static void add(struct table *t, struct str name, int64_t ns, double share, struct str stack)
+{
+	table_row(t);
+	table_set_str(t, 0, name);
+	table_set_i64(t, 1, ns);
+	table_set_f64(t, 2, share);
+	table_set_bool(t, 3, ns > 0);
+	table_set_str(t, 4, stack);
+}
+
+static void test_csv_exact(void **state)
+{
+	struct table t;
+	struct buf out = {0};
+	make(&t);
+	add(&t, STR("say \"hi\", you"), 1234567, 0.1, STR("a\nb"));
+	add(&t, STR(""), INT64_MIN, 1.0 / 3, STR("plain"));
+	table_row(&t);
+	table_set_i64(&t, 5, 7);
+	assert_string_equal(render(&t, "csv", &(struct render_options){0}, &out).p,
+	                    "name,total_ns,share_pct,tc,stack,extra\n"
+	                    "\"say \"\"hi\"\", you\",1234567,0.1,true,\"a\nb\",\n"
+	                    "\"\",-9223372036854775808,0.3333333333333333,false,plain,\n"
+	                    ",,,,,7\n");
+	struct table *s = table_section(&t, "more", "More");
+	TABLE_COLUMN(s, .id = "x", .title = "X", .type = CELL_I64);
+	assert_string_equal(render(&t, "csv", &(struct render_options){.section = "more"}, &out).p, "x\n");
+	struct err e;
+	assert_int_equal(renderer_find(STR("csv"))->render(&t, &(struct render_options){.section = "no"}, &out, &e), -1);
+	assert_int_equal(e.code, ERR_USAGE);
+	buf_release(&out);
+	table_release(&t);
+}
+
+static void test_json_exact(void **state)
+{
+	struct table t;
+	struct buf out = {0};
+	table_init(&t, "demo", "Demo");
+	TABLE_COLUMN(&t, .id = "name", .title = "Name", .help = "the \"name\"", .type = CELL_STR);
+	TABLE_COLUMN(&t, .id = "n_ns", .title = "N", .type = CELL_I64, .unit = UNIT_NS);
+	table_row(&t);
+	table_set_str(&t, 0, STR("a\\\x01\x7f\xff\xe2\x80\xa8\n"));
+	table_row(&t);
+	table_set_i64(&t, 1, INT64_MAX);
+	table_note(&t, "note");
+	struct table *s = table_section(&t, "s1", "S \"1\"");
+	TABLE_COLUMN(s, .id = "x", .title = "X", .type = CELL_F64);
+	table_row(s);
+	table_set_f64(s, 0, 0.1);
+	assert_string_equal(
+		render(&t, "json", &(struct render_options){.input = "in"}, &out).p,
+		"{\"report\":\"demo\",\"version\":1,\"input\":\"in\",\n"
+		"\"columns\":[\n"
+		"{\"id\":\"name\",\"title\":\"Name\",\"type\":\"string\",\"unit\":\"\",\"help\":\"the \\\"name\\\"\"},\n"
+		"{\"id\":\"n_ns\",\"title\":\"N\",\"type\":\"integer\",\"unit\":\"ns\",\"help\":\"\"}],\n"
+		"\"rows\":[\n"
+		"[\"a\\\\\\u0001\\u007f\xef\xbf\xbd\\u2028\\n\",null],\n"
+		"[null,9223372036854775807]],\n"
+		"\"notes\":[\"note\"],\n"
+		"\"sections\":[\n"
+		"{\"name\":\"s1\",\"title\":\"S \\\"1\\\"\",\n"
+		"\"columns\":[\n"
+		"{\"id\":\"x\",\"title\":\"X\",\"type\":\"number\",\"unit\":\"\",\"help\":\"\"}],\n"
+		"\"rows\":[\n"
+		"[0.1]],\n"
+		"\"notes\":[]}]}\n");
+	buf_release(&out);
+	table_release(&t);
+}
+
+static void test_text_plain(void **state)
+{
+	struct table t;
+	struct buf out = {0};
+	make(&t);
+	add(&t, STR("aten::mm"), 1234567, 45.678, STR("a.py(1): f"));
+	add(&t, STR("x"), 999, 5, STR("\x1b]0;evil\x07\n"));
+	table_row(&t);
+	t.hidden_rows = 1234;
+	table_note(&t, "kernels 10 ns = attributed 7 + unattributed 3");
+	assert_string_equal(render(&t, "text", &(struct render_options){0}, &out).p,
+	                    "Demo table\n"
+	                    "Name      Total time    Share  TC   Call stack\n"
+	                    "────────  ──────────  ───────  ───  ─────────────────\n"
+	                    "aten::mm    1.235 ms  45.68 %  yes  a.py(1): f\n"
+	                    "x             999 ns   5.00 %  yes  \\x1b]0;evil\\x07\\n\n"
+	                    "-                  -        -  -    -\n"
+	                    "... and 1,234 more rows (--limit=0 shows all)\n"
+	                    "\n"
+	                    "kernels 10 ns = attributed 7 + unattributed 3\n");
+	buf_release(&out);
+	table_release(&t);
+}
+
+/* Every line fits, every byte is printable or a newline, and no character is cut in two. */
+static void assert_fits(struct str text, size_t width)
+{
+	struct str line;
+	while (str_split(&text, '\n', &line)) {
+		assert_true(text_width(line) <= width);
+		for (size_t at = 0; at < line.n;) {
+			uint32_t code;
+			at += utf8_next(line, at, &code);
+			assert_false(utf8_is_unsafe(code));
+		}
+	}
+}
+
+static void test_text_fits_any_width(void **state)
+{
+	struct table t;
+	struct buf out = {0};
+	make(&t);
+	add(&t, STR("void cutlass::Kernel<cutlass_80_tensorop_f16_s16816gemm_relu_f16_256x128_32x3_nn_align8>(Params)"),
+	    1234567890123, 100, STR("\xe4\xb8\xad\xe6\x96\x87\xe4\xb8\xad\xe6\x96\x87\xe4\xb8\xad\xe6\x96\x87 x;y;z"));
+	add(&t, STR("caf\xc3\xa9 \xff\x9b\x1b[2J"), -5, 0, STR("a.py(1): f;b.py(22): g;c.py(333): h;d.py(4444): i"));
+	table_note(&t, "a note that is long enough to be wrapped at any of these widths \x1b[31m and hostile");
+	for (unsigned width = 30; width < 200; width++)
+		assert_fits(render(&t, "text", &(struct render_options){.width = width}, &out), width);
+	assert_true(str_has(render(&t, "text", &(struct render_options){.width = 60}, &out), STR("\xe2\x80\xa6")));
+	assert_true(str_has(render(&t, "text", &(struct render_options){.width = 30}, &out), STR("no room for: ")));
+	buf_release(&out);
+	table_release(&t);
+}
+
+static void test_text_tree(void **state)
+{
+	struct table t;
+	struct buf out = {0};
+	table_init(&t, "tree", "Tree");
+	TABLE_COLUMN(&t, .id = "depth", .title = "Depth", .type = CELL_I64, .flags = COLUMN_TREE);
+	TABLE_COLUMN(&t, .id = "module", .title = "Module", .type = CELL_STR);
+	for (int i = 0; i < 3; i++) {
+		table_row(&t);
+		table_set_i64(&t, 0, i);
+		table_set_str(&t, 1, STR("m"));
+	}
+	assert_string_equal(render(&t, "text", &(struct render_options){0}, &out).p,
+	                    "Tree\nModule\n──────\nm\n  m\n    m\n");
+	buf_release(&out);
+	table_release(&t);
+}
+
+static void assert_cell(enum unit unit, int64_t v, const char *expected)
+{
+	struct table t;
+	struct buf out = {0};
+	table_init(&t, "t", "T");
+	TABLE_COLUMN(&t, .id = "v", .title = "V", .type = CELL_I64, .unit = unit);
+	table_row(&t);
+	table_set_i64(&t, 0, v);
+	format_cell(&t, 0, 0, &out);
+	buf_char(&out, 0);
+	assert_string_equal(out.p, expected);
+	buf_release(&out);
+	table_release(&t);
+}
+
+static void test_human_units(void **state)
+{
+	assert_cell(UNIT_NS, 0, "0 ns");
+	assert_cell(UNIT_NS, 999, "999 ns");
+	assert_cell(UNIT_NS, 1000, "1.000 us");
+	assert_cell(UNIT_NS, 999999, "999.999 us");
+	assert_cell(UNIT_NS, 999999999, "1.000 s"); /* not 1000.000 ms */
+	assert_cell(UNIT_NS, -1234567, "-1.235 ms");
+	assert_cell(UNIT_NS, 3600000000000, "3,600.000 s");
+	assert_cell(UNIT_TIME_NS, 1623143089861000123, "1623143089.861000123 s");
+	assert_cell(UNIT_TIME_NS, INT64_MIN, "-9223372036.854775808 s");
+	assert_cell(UNIT_BYTES, 1023, "1,023 B");
+	assert_cell(UNIT_BYTES, 524288, "512.0 KB");
+	assert_cell(UNIT_BYTES, (1 << 20) - 1, "1.0 MB");
+	assert_cell(UNIT_COUNT, -1234567, "-1,234,567");
+	assert_cell(UNIT_COUNT, INT64_MIN, "-9,223,372,036,854,775,808");
+	assert_cell(UNIT_NONE, 123456, "123456");
+	assert_cell(UNIT_FLOPS, 2500000000, "2.500 GFLOP");
+}
+
+static void test_shortest_double(void **state)
+{
+	static const double v[] = {0.1, 1.0 / 3, 1e300, 5e-324, 123456789012345678.0, 0, -2.5, 100};
+	static const char *const text[] = {"0.1", "0.3333333333333333", "1e+300", "4.94065645841247e-324",
+	                                   "1.23456789012346e+17", "0", "-2.5", "100"};
+	for (size_t i = 0; i < sizeof v / sizeof v[0]; i++) {
+		struct buf b = {0};
+		number_shortest(&b, v[i]);
+		buf_char(&b, 0);
+		assert_true(strtod(b.p, NULL) == v[i]);
+		if (i != 4) /* the digits chosen there are the C library's business */
+			assert_string_equal(b.p, text[i]);
+		buf_release(&b);
+	}
+}
+
+static void test_html_is_escaped(void **state)
+{
+	struct table t;
+	struct buf out = {0};
+	make(&t);
+	add(&t, STR("<script>alert('x')</script>"), 5, 50, STR("\"quoted\" & \x1b\xff"));
+	table_note(&t, "<b>note</b>");
+	struct str page = render(&t, "html", &(struct render_options){.input = "<i>.json"}, &out);
+	assert_false(str_has(page, STR("<script>alert")));
+	assert_true(str_has(page, STR("&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;")));
+	assert_true(str_has(page, STR("&quot;quoted&quot; &amp; \\x1b\\xff")));
+	assert_true(str_has(page, STR("&lt;b&gt;note")));
+	assert_true(str_has(page, STR("&lt;i&gt;.json")));
+	assert_false(str_has(page, STR("http://")) || str_has(page, STR("https://")));
+	const char *path = getenv("OPSCOPE_TEST_HTML"); /* for a look at it in a browser */
+	FILE *f = path ? fopen(path, "w") : NULL;
+	if (f) {
+		fwrite(page.p, 1, page.n, f);
+		fclose(f);
+	}
+	buf_release(&out);
+	table_release(&t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_csv_exact),
+		cmocka_unit_test(test_json_exact),
+		cmocka_unit_test(test_text_plain),
+		cmocka_unit_test(test_text_fits_any_width),
+		cmocka_unit_test(test_text_tree),
+		cmocka_unit_test(test_human_units),
+		cmocka_unit_test(test_shortest_double),
+		cmocka_unit_test(test_html_is_escaped),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
