@@ -1,0 +1,64 @@
+#include "analysis/busy.h"
+
+#include "analysis/analysis.h"
+#include "base/mem.h"
+#include "op/kernels.h"
+
+enum { COMPUTE, COMM, COPY, CLASSES };
+
+static int class_of(const struct profile *p, uint32_t g, uint8_t *comm)
+{
+	if (p->gpu_op.kind[g] == GPU_MEMCPY)
+		return COPY;
+	if (p->gpu_op.kind[g] == GPU_MEMSET)
+		return COMPUTE;
+	uint32_t name = p->gpu_op.name[g];
+	if (!comm[name]) /* asked once per name */
+		comm[name] = kernel_is_comm(profile_str(p, name)) ? 2 : 1;
+	return comm[name] == 2 ? COMM : COMPUTE;
+}
+
+static void collect(const struct profile *p, const uint8_t *take, uint8_t want, const struct intervals *window,
+                    struct intervals set[CLASSES], struct busy *out)
+{
+	uint8_t *comm = NEW_ARRAY(p->strings.n, uint8_t);
+	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
+		int64_t start = p->gpu_op.start_ns[g], end = gpu_end(p, g);
+		if (take && take[g] != want)
+			continue;
+		intervals_add(&set[class_of(p, g, comm)], start, end);
+		out->events += !window || intervals_length_within(window, start, end) > 0;
+	}
+	mem_free(comm);
+	for (int c = 0; c < CLASSES; c++) {
+		intervals_normalise(&set[c]);
+		if (window)
+			intervals_intersect(&set[c], window, &set[c]);
+	}
+}
+
+void busy_measure(const struct profile *p, const uint8_t *take, uint8_t want, const struct intervals *window, struct busy *out)
+{
+	struct intervals set[CLASSES] = {0}, all = {0}, exposed = {0};
+	*out = (struct busy){0};
+	collect(p, take, want, window, set, out);
+	out->ns[BUSY_COMPUTE] = intervals_length(&set[COMPUTE]);
+	out->ns[BUSY_COMM] = intervals_length(&set[COMM]);
+	out->ns[BUSY_COPY] = intervals_length(&set[COPY]);
+	intervals_subtract(&set[COMM], &set[COMPUTE], &exposed);
+	out->ns[BUSY_EXPOSED_COMM] = intervals_length(&exposed);
+	intervals_union(&set[COMPUTE], &set[COMM], &all);
+	intervals_subtract(&set[COPY], &all, &exposed);
+	out->ns[BUSY_EXPOSED_COPY] = intervals_length(&exposed);
+	intervals_union(&all, &set[COPY], &all);
+	out->ns[BUSY_BUSY] = intervals_length(&all);
+	if (window)
+		out->ns[BUSY_TOTAL] = intervals_length(window);
+	else if (all.n)
+		out->ns[BUSY_TOTAL] = all.v[all.n - 1].end - all.v[0].start;
+	out->ns[BUSY_IDLE] = out->ns[BUSY_TOTAL] - out->ns[BUSY_BUSY];
+	for (int c = 0; c < CLASSES; c++)
+		intervals_release(&set[c]);
+	intervals_release(&all);
+	intervals_release(&exposed);
+}

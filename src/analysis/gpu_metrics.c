@@ -1,0 +1,224 @@
+#include "analysis/gpu_metrics.h"
+
+#include <math.h>
+
+#include "analysis/interval.h"
+#include "analysis/steps.h"
+#include "base/mem.h"
+#include "base/sort.h"
+#include "op/kernels.h"
+
+static struct gpu_metrics *add_device(struct gpu_metrics_list *l, unsigned *cap, int32_t device)
+{
+	for (unsigned i = 0; i < l->n; i++)
+		if (l->v[i].device == device)
+			return &l->v[i];
+	MEM_GROW(l->v, *cap, l->n + 1);
+	l->v[l->n] = (struct gpu_metrics){
+		.device = device, .row = ROW_NONE, .utilization = NAN, .sm_efficiency = NAN, .occupancy_pct = NAN, .tc_ratio = NAN,
+	};
+	return &l->v[l->n++];
+}
+
+static void sort_devices(struct gpu_metrics_list *l, unsigned from)
+{
+	for (unsigned i = from + 1; i < l->n; i++)
+		for (unsigned k = i; k > from && l->v[k].device < l->v[k - 1].device; k--) {
+			struct gpu_metrics m = l->v[k];
+			l->v[k] = l->v[k - 1];
+			l->v[k - 1] = m;
+		}
+}
+
+static int32_t device_of(const struct profile *p, uint32_t g)
+{
+	return p->launch.device[p->gpu_op.launch[g]];
+}
+
+/* Devices with work first, found through the distinct launch configurations; then the others that the input describes. */
+static void list_devices(const struct profile *p, struct gpu_metrics_list *l)
+{
+	unsigned cap = 0;
+	for (uint32_t i = 0; i < p->launch.rows.n; i++)
+		if (p->launch.device[i] != INT32_MIN)
+			add_device(l, &cap, p->launch.device[i]);
+	unsigned with_work = l->n;
+	sort_devices(l, 0);
+	for (uint32_t i = 0; i < p->device.rows.n; i++)
+		add_device(l, &cap, p->device.id[i])->row = i;
+	sort_devices(l, with_work);
+}
+
+/* The figures of one device while they are collected. */
+struct work {
+	const struct profile *p;
+	enum optree_rules rules;
+	const struct optree *tree;
+	struct gpu_metrics *m;
+	int64_t start, end;
+	struct intervals kernels, all;
+	struct load { int64_t start, end; double blocks; } *load;
+	size_t n_load, cap_load;
+	double occupancy_time;
+	int64_t occupancy_ns;
+};
+
+static double blocks_per_sm(struct work *w, uint32_t launch)
+{
+	const struct launches *v = &w->p->launch;
+	if (!isnan(v->blocks_per_sm[launch]) || w->rules == OPTREE_TB_PLUGIN || w->m->row == ROW_NONE)
+		return v->blocks_per_sm[launch];
+	int32_t sms = w->p->device.sm_count[w->m->row];
+	if (sms <= 0 || v->grid_x[launch] <= 0 || v->grid_y[launch] <= 0 || v->grid_z[launch] <= 0)
+		return NAN;
+	return (double)v->grid_x[launch] * v->grid_y[launch] * v->grid_z[launch] / sms;
+}
+
+static void add_load(struct work *w, uint32_t g)
+{
+	double blocks = blocks_per_sm(w, w->p->gpu_op.launch[g]);
+	if (blocks > 0) {
+		MEM_GROW(w->load, w->cap_load, w->n_load + 1);
+		w->load[w->n_load++] = (struct load){w->p->gpu_op.start_ns[g], gpu_end(w->p, g), blocks};
+	} else if (blocks <= 0) {
+		w->m->bad_values++;
+	}
+}
+
+static void add_occupancy(struct work *w, uint32_t g)
+{
+	double occupancy = w->p->launch.occupancy_pct[w->p->gpu_op.launch[g]];
+	int64_t from = w->p->gpu_op.start_ns[g], to = gpu_end(w->p, g);
+	from = from > w->start ? from : w->start;
+	to = to < w->end ? to : w->end;
+	if (occupancy < 0)
+		w->m->bad_values++;
+	else if (from < to && !isnan(occupancy)) {
+		w->occupancy_time += occupancy * (double)(to - from);
+		w->occupancy_ns += to - from;
+	}
+}
+
+/* tc: enum tri by string id, so that each kernel name is looked at once. */
+static void add_tensor_core(struct work *w, uint32_t g, uint8_t *tc)
+{
+	int64_t dur = w->p->gpu_op.dur_ns[g];
+	uint32_t name = w->p->gpu_op.name[g];
+	if (w->rules == OPTREE_TB_PLUGIN) {
+		uint32_t node = w->tree ? w->tree->gpu_node[g] : ROW_NONE;
+		if (node == ROW_NONE || w->tree->kind[node] != NODE_OP)
+			return;
+	}
+	if (tc[name] == UINT8_MAX) {
+		struct str s = profile_str(w->p, name);
+		tc[name] = w->rules == OPTREE_TB_PLUGIN ? kernel_uses_tc_compat(s) : (uint8_t)kernel_classify(s).tensor_core;
+	}
+	w->m->kernel_ns += dur;
+	if (tc[name] == TRI_YES)
+		w->m->tc_ns += dur;
+	else if (tc[name] == TRI_UNKNOWN)
+		w->m->tc_unknown_ns += dur;
+}
+
+static void add_gpu_op(struct work *w, uint32_t g, uint8_t *tc)
+{
+	const struct gpu_ops *v = &w->p->gpu_op;
+	intervals_add(&w->all, v->start_ns[g], gpu_end(w->p, g));
+	if (v->kind[g] != GPU_KERNEL) {
+		w->m->copies += v->kind[g] == GPU_MEMCPY;
+		w->m->sets += v->kind[g] == GPU_MEMSET;
+		return;
+	}
+	w->m->kernels++;
+	intervals_add(&w->kernels, v->start_ns[g], gpu_end(w->p, g));
+	add_load(w, g);
+	add_occupancy(w, g);
+	add_tensor_core(w, g, tc);
+}
+
+/* The sweep: at each start or end of a kernel the sum of blocks per SM changes; it counts up to 1. */
+static double integrate_load(const struct work *w)
+{
+	size_t n = w->n_load * 2;
+	struct sort_item *edge = NEW_ARRAY(n, struct sort_item);
+	for (size_t i = 0; i < w->n_load; i++) {
+		edge[2 * i] = (struct sort_item){sort_key_i64(w->load[i].start), (uint32_t)i, 1};
+		edge[2 * i + 1] = (struct sort_item){sort_key_i64(w->load[i].end), (uint32_t)i, 0};
+	}
+	sort_items(edge, (uint32_t)n);
+	double level = 0, sum = 0;
+	int64_t since = w->start;
+	uint32_t running = 0;
+	for (size_t i = 0; i < n; i++) {
+		const struct load *k = &w->load[edge[i].row];
+		int64_t at = edge[i].tie ? k->start : k->end;
+		int64_t to = at < w->end ? at : w->end;
+		if (running && to > since)
+			sum += (level < 1 ? level : 1) * (double)(to - since);
+		since = at > w->start ? at : w->start;
+		level += edge[i].tie ? k->blocks : -k->blocks;
+		running += edge[i].tie ? 1 : -1u;
+		if (!running)
+			level = 0; /* sheds what rounding left over */
+	}
+	mem_free(edge);
+	return sum;
+}
+
+static void finish_device(struct work *w)
+{
+	struct gpu_metrics *m = w->m;
+	int64_t span = w->end - w->start;
+	intervals_normalise(&w->kernels);
+	intervals_normalise(&w->all);
+	m->kernel_busy_ns = intervals_length_within(&w->kernels, w->start, w->end);
+	m->busy_ns = intervals_length_within(&w->all, w->start, w->end);
+	if (m->kernels && span > 0)
+		m->utilization = (double)m->kernel_busy_ns / (double)span;
+	if (w->n_load && span > 0)
+		m->sm_efficiency = integrate_load(w) / (double)span;
+	if (w->occupancy_ns > 0)
+		m->occupancy_pct = w->occupancy_time / (double)w->occupancy_ns;
+	if (m->kernel_ns > 0)
+		m->tc_ratio = (double)m->tc_ns / (double)m->kernel_ns;
+	else if (m->kernels)
+		m->tc_ratio = 0;
+	intervals_release(&w->kernels);
+	intervals_release(&w->all);
+	mem_free(w->load);
+}
+
+void gpu_metrics_measure(const struct profile *p, enum optree_rules rules, const struct optree *tree,
+                         struct gpu_metrics_list *out)
+{
+	*out = (struct gpu_metrics_list){0};
+	const struct steps *s = p->steps;
+	if (s->n) {
+		out->start_ns = s->v[0].start_ns;
+		out->end_ns = s->v[s->n - 1].end_ns;
+	}
+	list_devices(p, out);
+	struct work *w = NEW_ARRAY(out->n, struct work);
+	for (unsigned i = 0; i < out->n; i++)
+		w[i] = (struct work){.p = p, .rules = rules, .tree = tree, .m = &out->v[i], .start = out->start_ns, .end = out->end_ns};
+	uint8_t *tc = NEW_ARRAY_RAW(p->strings.n, uint8_t);
+	memset(tc, UINT8_MAX, p->strings.n);
+	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
+		int32_t device = device_of(p, g);
+		for (unsigned i = 0; i < out->n && device != INT32_MIN; i++)
+			if (out->v[i].device == device) {
+				add_gpu_op(&w[i], g, tc);
+				break;
+			}
+	}
+	for (unsigned i = 0; i < out->n; i++)
+		finish_device(&w[i]);
+	mem_free(tc);
+	mem_free(w);
+}
+
+void gpu_metrics_release(struct gpu_metrics_list *l)
+{
+	mem_free(l->v);
+	*l = (struct gpu_metrics_list){0};
+}

@@ -1,0 +1,41 @@
+/* How well each GPU was used between the start of the first step and the end of the last one (B-16). Needs PASS_STEPS.
+ *
+ *   utilization   = |union of kernels within the span| / span
+ *   sm_efficiency = integral over the span of min(1, sum of blocks / SMs of the kernels running at that time) / span
+ *   occupancy     = sum(occupancy x duration) / sum(duration), kernels cut at the span's borders; percent, as stated by the
+ *                   trace: min(threads / SMs / max threads per SM, theoretical occupancy)
+ *   tc_ratio      = time of kernels that use Tensor Cores / time of kernels
+ * What the input does not state is NaN. Negative inputs are ignored and counted.
+ *
+ * Default: blocks / SMs is computed from the grid where the trace does not state it but the device's SM count is known; the
+ * Tensor Core time is that of all kernels, and kernels of which it is unknown are counted apart.
+ * tb-plugin: only stated values; kernels attached to operators; Tensor Cores by the list of A-26. */
+#ifndef OPSCOPE_ANALYSIS_GPU_METRICS_H
+#define OPSCOPE_ANALYSIS_GPU_METRICS_H
+
+#include "analysis/optree.h"
+
+struct gpu_metrics {
+	int32_t device;
+	uint32_t row;                /* in profile->device; ROW_NONE = not described */
+	uint64_t kernels, copies, sets;
+	int64_t busy_ns;             /* any device work, within the span */
+	int64_t kernel_busy_ns;      /* kernels, within the span */
+	int64_t kernel_ns;           /* kernels, sum of durations, in the whole trace */
+	int64_t tc_ns, tc_unknown_ns; /* of kernel_ns (tb-plugin: of the kernels attached to operators) */
+	double utilization, sm_efficiency, occupancy_pct, tc_ratio;
+	uint64_t bad_values;         /* negative blocks per SM or occupancy */
+};
+
+struct gpu_metrics_list {
+	struct gpu_metrics *v;       /* in order of ordinal: devices with work, then described ones without */
+	unsigned n;
+	int64_t start_ns, end_ns;    /* the span; equal when there are no steps */
+};
+
+/* `tree` gives the attribution for OPTREE_TB_PLUGIN; may be NULL otherwise. */
+void gpu_metrics_measure(const struct profile *p, enum optree_rules rules, const struct optree *tree,
+                         struct gpu_metrics_list *out);
+void gpu_metrics_release(struct gpu_metrics_list *l);
+
+#endif
