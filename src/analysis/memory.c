@@ -1,0 +1,133 @@
+#include "analysis/memory.h"
+
+#include "analysis/analysis.h"
+#include "base/hash.h"
+#include "base/mem.h"
+
+/* The ops of one thread that are open at the moment; the innermost is on top. */
+struct open_ops {
+	uint32_t *span;
+	uint32_t n, cap;
+};
+
+static void close_until(const struct profile *p, struct open_ops *o, int64_t time)
+{
+	while (o->n && span_end(p, o->span[o->n - 1]) <= time)
+		o->n--;
+}
+
+/* Memory rows grouped by thread, each group in order of time. */
+static uint32_t *group_by_track(const struct profile *p, uint32_t *first)
+{
+	const struct memories *m = &p->memory;
+	uint32_t n_tracks = p->track.rows.n;
+	uint32_t *row = NEW_ARRAY_RAW(m->rows.n, uint32_t);
+	for (uint32_t i = 0; i < m->rows.n; i++)
+		first[m->track[i] + 1]++;
+	for (uint32_t t = 0; t < n_tracks; t++)
+		first[t + 1] += first[t];
+	uint32_t *next = NEW_ARRAY(n_tracks, uint32_t);
+	for (uint32_t i = 0; i < m->rows.n; i++) {
+		uint32_t t = m->track[i];
+		row[first[t] + next[t]++] = i;
+	}
+	mem_free(next);
+	return row;
+}
+
+/* B-23: an allocation belongs to the innermost op of its thread with start <= time < end. One sweep over spans and memory
+ * rows, both in order of (track, time). */
+int pass_memory(struct profile *p, struct err *e)
+{
+	(void)e;
+	struct memories *m = &p->memory;
+	const struct spans *s = &p->span;
+	rows_derive(m, &store_tables[TABLE_memory], offsetof(struct memories, span));
+	if (!m->rows.n)
+		return 0;
+	uint32_t *first = NEW_ARRAY((size_t)p->track.rows.n + 1, uint32_t);
+	uint32_t *row = group_by_track(p, first);
+	struct open_ops open = {0};
+	uint32_t i = 0;
+	for (uint32_t t = 0; t < p->track.rows.n; t++) {
+		open.n = 0;
+		while (i < s->rows.n && s->track[i] < t)
+			i++;
+		for (uint32_t k = first[t]; k < first[t + 1]; k++) {
+			int64_t time = m->time_ns[row[k]];
+			for (; i < s->rows.n && s->track[i] == t && s->start_ns[i] <= time; i++) {
+				if (s->kind[i] != SPAN_OP)
+					continue;
+				close_until(p, &open, s->start_ns[i]);
+				MEM_GROW(open.span, open.cap, open.n + 1);
+				open.span[open.n++] = i;
+			}
+			close_until(p, &open, time);
+			m->span[row[k]] = open.n ? open.span[open.n - 1] : ROW_NONE;
+		}
+	}
+	mem_free(open.span);
+	mem_free(row);
+	mem_free(first);
+	return 0;
+}
+
+/* c10 device types whose memory is the host's (D-05). */
+enum { C10_CPU = 0, C10_MKLDNN = 2, C10_IDEEP = 5 };
+
+int memory_device(const struct profile *p, uint32_t i)
+{
+	int type = p->memory.device_type[i];
+	if (type == C10_CPU || type == C10_MKLDNN || type == C10_IDEEP)
+		return MEMORY_CPU;
+	return p->memory.device_id[i] < 0 ? 0 : p->memory.device_id[i];
+}
+
+bool memory_is_event(const struct profile *p, uint32_t i)
+{
+	return !str_eq(profile_str(p, p->memory.name[i]), STR("[OutOfMemory]"));
+}
+
+static bool has_address(const struct profile *p, uint32_t i, int device)
+{
+	const struct memories *m = &p->memory;
+	return m->addr[i] != ID_NONE && m->bytes[i] && memory_device(p, i) == device && memory_is_event(p, i);
+}
+
+/* Marks an address whose block has been freed: idmap has no removal. */
+enum { NO_BLOCK = IDMAP_NONE - 1 };
+
+uint32_t memory_pairs(const struct profile *p, int device, struct memory_pair **out)
+{
+	const struct memories *m = &p->memory;
+	int64_t min = INT64_MAX, max = INT64_MIN;
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < m->rows.n; i++) {
+		if (!has_address(p, i, device))
+			continue;
+		min = m->addr[i] < min ? m->addr[i] : min;
+		max = m->addr[i] > max ? m->addr[i] : max;
+		n++;
+	}
+	struct memory_pair *pair = NEW_ARRAY_RAW(n, struct memory_pair);
+	struct idmap open;
+	idmap_init(&open, min, max, n);
+	uint32_t n_pairs = 0;
+	for (uint32_t i = 0; i < m->rows.n; i++) {
+		if (!has_address(p, i, device))
+			continue;
+		uint32_t at = idmap_get(&open, m->addr[i]);
+		if (m->bytes[i] > 0) {
+			idmap_put(&open, m->addr[i], n_pairs);
+			pair[n_pairs++] = (struct memory_pair){i, ROW_NONE};
+		} else if (at != IDMAP_NONE && at != NO_BLOCK) {
+			pair[at].release = i;
+			idmap_put(&open, m->addr[i], NO_BLOCK);
+		} else {
+			pair[n_pairs++] = (struct memory_pair){ROW_NONE, i};
+		}
+	}
+	idmap_release(&open);
+	*out = pair;
+	return n_pairs;
+}

@@ -1,0 +1,384 @@
+#include "analysis/optree.h"
+
+#include "base/mem.h"
+#include "op/kernels.h"
+
+enum optree_kind optree_classify(struct str name, enum span_kind kind)
+{
+	if (str_starts(name, STR("ProfilerStep#")))
+		return NODE_STEP;
+	if ((str_starts(name, STR("enumerate(DataLoader)#")) && str_ends(name, STR(".__next__"))) ||
+	    str_starts(name, STR("enumerate(DataPipe)#")))
+		return NODE_DATALOADER;
+	if (str_starts(name, STR("Optimizer.step")))
+		return NODE_OPTIMIZER;
+	if (kind == SPAN_USER)
+		return op_is_comm(name) ? NODE_COMM : NODE_USER;
+	if (str_starts(name, STR("Optimizer.")) || str_eq(name, STR("DataParallel.forward")) ||
+	    str_eq(name, STR("DistributedDataParallel.forward")))
+		return NODE_EXCLUDED_OP;
+	return NODE_OP;
+}
+
+/* Work arrays of one construction. */
+struct maker {
+	const struct profile *p;
+	struct optree *t;
+	enum optree_rules rules;
+	uint32_t *near_node;     /* per span: the node that it is, or that is around it */
+	uint32_t *n_children, *last_child;
+	uint32_t *folded_into;   /* per node; ROW_NONE = stands for itself */
+	uint8_t *own_calls_lost; /* per node, tb-plugin: its calls gave way to its child's */
+	uint8_t *tc_of_name;     /* per string: 0 not asked, 1 no, 2 yes */
+	uint8_t *kind_of_name;   /* per string: 0 not asked, else enum optree_kind + 1, apart for ops and annotations */
+};
+
+/* What the plugin's comparison with its operator type sees. */
+static bool is_op_type(const struct maker *m, uint32_t node)
+{
+	return m->p->span.kind[m->t->span[node]] == SPAN_OP;
+}
+
+static enum optree_kind classify_cached(struct maker *m, uint32_t span)
+{
+	uint32_t name = m->p->span.name[span];
+	bool user = m->p->span.kind[span] == SPAN_USER;
+	uint8_t *slot = &m->kind_of_name[(size_t)name * 2 + user];
+	if (!*slot)
+		*slot = (uint8_t)(optree_classify(profile_str(m->p, name), m->p->span.kind[span]) + 1);
+	return *slot - 1;
+}
+
+/* Is this span a node under the rules? *kind gets which. */
+static bool is_node(struct maker *m, uint32_t i, enum optree_kind *kind)
+{
+	uint8_t k = m->p->span.kind[i];
+	if (k != SPAN_OP && k != SPAN_USER)
+		return false;
+	*kind = classify_cached(m, i);
+	return m->rules == OPTREE_DEFAULT || *kind != NODE_USER;
+}
+
+/* Counts nodes first, so that the arrays are exact. */
+static uint32_t count_nodes(struct maker *m)
+{
+	uint32_t n = 0;
+	enum optree_kind kind;
+	for (uint32_t i = 0; i < m->p->span.rows.n; i++)
+		n += is_node(m, i, &kind);
+	return n;
+}
+
+static void alloc_nodes(struct maker *m, uint32_t n)
+{
+	struct optree *t = m->t;
+	t->span = NEW_ARRAY_RAW(n, uint32_t);
+	t->parent = NEW_ARRAY_RAW(n, uint32_t);
+	t->kind = NEW_ARRAY_RAW(n, uint8_t);
+	t->tc_eligible = NEW_ARRAY(n, uint8_t);
+	t->host_total = NEW_ARRAY(n, int64_t);
+	t->host_self = NEW_ARRAY(n, int64_t);
+	t->dev_total = NEW_ARRAY(n, int64_t);
+	t->dev_self = NEW_ARRAY(n, int64_t);
+	t->tc_total = NEW_ARRAY(n, int64_t);
+	t->tc_self = NEW_ARRAY(n, int64_t);
+	m->n_children = NEW_ARRAY(n, uint32_t);
+	m->last_child = NEW_ARRAY_RAW(n, uint32_t);
+	m->folded_into = NEW_ARRAY_RAW(n, uint32_t);
+	memset(m->folded_into, 0xff, n * sizeof *m->folded_into);
+	m->own_calls_lost = NEW_ARRAY(n, uint8_t);
+}
+
+static uint32_t add_node(struct maker *m, uint32_t span, enum optree_kind kind, uint32_t parent)
+{
+	struct optree *t = m->t;
+	uint32_t n = t->n++;
+	t->span[n] = span;
+	t->parent[n] = parent;
+	t->kind[n] = (uint8_t)kind;
+	if (parent != ROW_NONE) {
+		m->n_children[parent]++;
+		m->last_child[parent] = n;
+	}
+	return n;
+}
+
+/* Default: the nesting that PASS_NEST found, over all kinds of ranges. */
+static void nodes_default(struct maker *m)
+{
+	const struct spans *s = &m->p->span;
+	for (uint32_t i = 0; i < s->rows.n; i++) {
+		uint32_t around = s->parent[i] == ROW_NONE ? ROW_NONE : m->near_node[s->parent[i]];
+		enum optree_kind kind;
+		m->near_node[i] = is_node(m, i, &kind) ? add_node(m, i, kind, around) : around;
+	}
+}
+
+/* The plugin: only its own nodes take part in the nesting, and what overlaps partially is dropped. */
+static void nodes_tb(struct maker *m)
+{
+	const struct spans *s = &m->p->span;
+	uint32_t *stack = NULL;
+	size_t depth = 0, cap = 0;
+	for (uint32_t i = 0; i < s->rows.n; i++) {
+		if (i && s->track[i] != s->track[i - 1])
+			depth = 0;
+		enum optree_kind kind;
+		if (!is_node(m, i, &kind))
+			continue;
+		while (depth && s->start_ns[i] >= span_end(m->p, m->t->span[stack[depth - 1]]))
+			depth--;
+		uint32_t top = depth ? stack[depth - 1] : ROW_NONE;
+		if (top != ROW_NONE && span_end(m->p, i) > span_end(m->p, m->t->span[top])) {
+			m->t->dropped++;
+			continue;
+		}
+		uint32_t node = add_node(m, i, kind, top);
+		m->near_node[i] = node;
+		MEM_GROW(stack, cap, depth + 1);
+		stack[depth++] = node;
+	}
+	mem_free(stack);
+}
+
+/* A node whose only child has its name takes the child's place (B-07, D-13), again and again. */
+static void fold(struct maker *m)
+{
+	struct optree *t = m->t;
+	for (uint32_t n = 0; n < t->n; n++) {
+		if (m->folded_into[n] != ROW_NONE || !is_op_type(m, n))
+			continue;
+		uint32_t owner = n; /* whose calls the folded node has, by the plugin's rule */
+		while (m->n_children[n] == 1) {
+			uint32_t child = m->last_child[n];
+			if (!is_op_type(m, child) || m->p->span.name[t->span[child]] != m->p->span.name[t->span[n]])
+				break;
+			m->folded_into[child] = n;
+			m->own_calls_lost[owner] = 1;
+			owner = child;
+			m->n_children[n] = m->n_children[child];
+			m->last_child[n] = m->last_child[child];
+			t->folded++;
+		}
+	}
+}
+
+static uint32_t live(const struct maker *m, uint32_t node)
+{
+	return node != ROW_NONE && m->folded_into[node] != ROW_NONE ? m->folded_into[node] : node;
+}
+
+/* The node that an API call counts for; ROW_NONE = none. */
+static uint32_t node_of_call(const struct maker *m, uint32_t call)
+{
+	const struct spans *s = &m->p->span;
+	uint32_t op = s->op[call];
+	if (m->rules == OPTREE_TB_PLUGIN) {
+		if (op == ROW_NONE || s->ext_id[call] == ID_NONE || s->ext_id[op] != s->ext_id[call])
+			return ROW_NONE;
+		return m->near_node[op];
+	}
+	uint32_t by_time = m->near_node[call];
+	if (op == ROW_NONE)
+		return by_time;
+	/* By external id the call belongs to `op`; by time, possibly to an annotation inside it. */
+	return s->ext_id[call] != ID_NONE && s->ext_id[op] == s->ext_id[call] ? m->near_node[op] : by_time;
+}
+
+/* The plugin knows runtime calls, but no driver calls. */
+static bool call_counts(const struct maker *m, uint32_t call)
+{
+	return m->rules == OPTREE_DEFAULT || str_has_nocase(profile_cat(m->p, m->p->span.cat[call]), STR("runtime"));
+}
+
+static void subtract_calls(struct maker *m)
+{
+	const struct spans *s = &m->p->span;
+	int64_t covered = INT64_MIN;
+	for (uint32_t i = 0; i < s->rows.n; i++) {
+		if (i && s->track[i] != s->track[i - 1])
+			covered = INT64_MIN;
+		if (s->kind[i] != SPAN_CALL || !call_counts(m, i))
+			continue;
+		uint32_t node = node_of_call(m, i);
+		int64_t begin = s->start_ns[i], end = span_end(m->p, i);
+		if (m->rules == OPTREE_DEFAULT) {
+			/* A driver call inside a runtime call is not subtracted twice. */
+			if (begin < covered)
+				begin = covered < end ? covered : end;
+			if (end > covered)
+				covered = end;
+		}
+		if (node == ROW_NONE || (m->rules == OPTREE_TB_PLUGIN && m->own_calls_lost[node]))
+			continue;
+		m->t->host_self[live(m, node)] -= end - begin;
+	}
+}
+
+static bool uses_tc(struct maker *m, uint32_t name)
+{
+	if (!m->tc_of_name[name]) {
+		struct str s = profile_str(m->p, name);
+		bool yes = m->rules == OPTREE_TB_PLUGIN ? kernel_uses_tc_compat(s)
+		                                        : kernel_classify(s).tensor_core == TRI_YES;
+		m->tc_of_name[name] = yes ? 2 : 1;
+	}
+	return m->tc_of_name[name] == 2;
+}
+
+static uint32_t node_of_gpu(struct maker *m, uint32_t g)
+{
+	const struct gpu_ops *gpu = &m->p->gpu_op;
+	uint32_t call = gpu->call[g];
+	if (m->rules == OPTREE_TB_PLUGIN) {
+		if (call == ROW_NONE || !call_counts(m, call))
+			return ROW_NONE; /* kept, under the root */
+		uint32_t node = node_of_call(m, call);
+		if (node == ROW_NONE) {
+			m->t->gpu_lost[g] = m->p->span.ext_id[call] != 0;
+			return ROW_NONE;
+		}
+		if (m->own_calls_lost[node]) {
+			m->t->gpu_lost[g] = 1;
+			return ROW_NONE;
+		}
+		return live(m, node);
+	}
+	uint32_t node = call != ROW_NONE ? node_of_call(m, call) : ROW_NONE;
+	if (node == ROW_NONE && gpu->op[g] != ROW_NONE)
+		node = m->near_node[gpu->op[g]];
+	return live(m, node);
+}
+
+static void add_device_work(struct maker *m)
+{
+	const struct gpu_ops *gpu = &m->p->gpu_op;
+	struct optree *t = m->t;
+	for (uint32_t g = 0; g < gpu->rows.n; g++) {
+		uint32_t node = node_of_gpu(m, g);
+		t->gpu_node[g] = node;
+		if (node == ROW_NONE) {
+			t->unattributed_ns += gpu->dur_ns[g];
+			t->unattributed_ops++;
+			continue;
+		}
+		t->dev_self[node] += gpu->dur_ns[g];
+		if (gpu->kind[g] == GPU_KERNEL && uses_tc(m, gpu->name[g]))
+			t->tc_self[node] += gpu->dur_ns[g];
+	}
+}
+
+/* Children's figures into their parents, from the last node to the first. */
+static void sum_up(struct maker *m)
+{
+	struct optree *t = m->t;
+	for (uint32_t n = 0; n < t->n; n++) {
+		if (m->folded_into[n] != ROW_NONE)
+			continue;
+		t->host_total[n] = m->p->span.dur_ns[t->span[n]];
+		t->host_self[n] += t->host_total[n];
+		t->dev_total[n] += t->dev_self[n];
+		t->tc_total[n] += t->tc_self[n];
+		t->tc_eligible[n] = is_op_type(m, n) &&
+		                    (t->tc_self[n] > 0 || op_tc_eligible(profile_str(m->p, m->p->span.name[t->span[n]])));
+	}
+	for (uint32_t n = t->n; n-- > 0;) {
+		uint32_t up = t->parent[n];
+		if (m->folded_into[n] != ROW_NONE || up == ROW_NONE)
+			continue;
+		up = t->parent[n] = live(m, up);
+		int64_t end = span_end(m->p, t->span[n]), up_end = span_end(m->p, t->span[up]);
+		int64_t inside = (end < up_end ? end : up_end) - m->p->span.start_ns[t->span[n]];
+		t->host_self[up] -= inside > 0 ? inside : 0;
+		t->dev_total[up] += t->dev_total[n];
+		t->tc_total[up] += t->tc_total[n];
+		if (t->tc_eligible[n] && is_op_type(m, up))
+			t->tc_eligible[up] = 1;
+	}
+}
+
+/* Takes the folded nodes out; node numbers change, their order does not. */
+static void compact(struct maker *m)
+{
+	struct optree *t = m->t;
+	uint32_t *renumber = NEW_ARRAY_RAW(t->n, uint32_t), kept = 0;
+	for (uint32_t n = 0; n < t->n; n++)
+		renumber[n] = m->folded_into[n] == ROW_NONE ? kept++ : ROW_NONE;
+	for (uint32_t n = 0; n < t->n; n++) {
+		uint32_t to = renumber[n];
+		if (to == ROW_NONE)
+			continue;
+		t->span[to] = t->span[n];
+		t->parent[to] = t->parent[n] == ROW_NONE ? ROW_NONE : renumber[t->parent[n]];
+		t->kind[to] = t->kind[n];
+		t->tc_eligible[to] = t->tc_eligible[n];
+		t->host_total[to] = t->host_total[n];
+		t->host_self[to] = t->host_self[n];
+		t->dev_total[to] = t->dev_total[n];
+		t->dev_self[to] = t->dev_self[n];
+		t->tc_total[to] = t->tc_total[n];
+		t->tc_self[to] = t->tc_self[n];
+	}
+	for (uint32_t g = 0; g < m->p->gpu_op.rows.n; g++)
+		if (t->gpu_node[g] != ROW_NONE)
+			t->gpu_node[g] = renumber[t->gpu_node[g]];
+	for (uint32_t i = 0; i < m->p->span.rows.n; i++) {
+		uint32_t node = live(m, m->near_node[i]);
+		uint8_t kind = m->p->span.kind[i];
+		bool itself = kind == SPAN_OP || kind == SPAN_USER;
+		t->node_of_span[i] = node == ROW_NONE || !itself ? ROW_NONE : renumber[node];
+	}
+	t->n = kept;
+	mem_free(renumber);
+}
+
+struct optree *optree_new(const struct profile *p, enum optree_rules rules)
+{
+	struct optree *t = NEW(struct optree);
+	struct maker m = {.p = p, .t = t, .rules = rules};
+	m.kind_of_name = NEW_ARRAY((size_t)p->strings.n * 2, uint8_t);
+	m.tc_of_name = NEW_ARRAY(p->strings.n, uint8_t);
+	m.near_node = NEW_ARRAY_RAW(p->span.rows.n, uint32_t);
+	memset(m.near_node, 0xff, (size_t)p->span.rows.n * sizeof *m.near_node);
+	t->node_of_span = NEW_ARRAY_RAW(p->span.rows.n, uint32_t);
+	t->gpu_node = NEW_ARRAY_RAW(p->gpu_op.rows.n, uint32_t);
+	t->gpu_lost = NEW_ARRAY(p->gpu_op.rows.n, uint8_t);
+	alloc_nodes(&m, count_nodes(&m));
+	if (rules == OPTREE_TB_PLUGIN)
+		nodes_tb(&m);
+	else
+		nodes_default(&m);
+	fold(&m);
+	subtract_calls(&m);
+	add_device_work(&m);
+	sum_up(&m);
+	compact(&m);
+	mem_free(m.kind_of_name);
+	mem_free(m.tc_of_name);
+	mem_free(m.near_node);
+	mem_free(m.n_children);
+	mem_free(m.last_child);
+	mem_free(m.folded_into);
+	mem_free(m.own_calls_lost);
+	return t;
+}
+
+void optree_free(struct optree *t)
+{
+	if (!t)
+		return;
+	mem_free(t->span);
+	mem_free(t->parent);
+	mem_free(t->kind);
+	mem_free(t->tc_eligible);
+	mem_free(t->host_total);
+	mem_free(t->host_self);
+	mem_free(t->dev_total);
+	mem_free(t->dev_self);
+	mem_free(t->tc_total);
+	mem_free(t->tc_self);
+	mem_free(t->node_of_span);
+	mem_free(t->gpu_node);
+	mem_free(t->gpu_lost);
+	mem_free(t);
+}

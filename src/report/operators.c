@@ -1,0 +1,314 @@
+/* Time by operator (B-18, B-19): on the host and on the device, own and with all that it called. */
+#include "analysis/optree.h"
+#include "base/buf.h"
+#include "base/mem.h"
+#include "base/round.h"
+#include "report/window.h"
+
+#include <math.h>
+
+enum grouping { BY_NAME, BY_SHAPE, BY_STACK };
+
+struct group {
+	uint32_t name, detail; /* string ids; detail: shapes, or a stack's id in `stacks` */
+	uint64_t calls;
+	int64_t dev_self, dev_total, host_self, host_total, tc_self, tc_total;
+	bool tc_eligible, has_stack;
+};
+
+struct groups {
+	const struct profile *p;
+	const struct optree *t;
+	enum grouping by;
+	struct intern keys;   /* (name, detail) pairs; group i has key i + 1 */
+	struct group *v;
+	uint32_t cap;
+	/* Stacks made of Python frames: a chain is (frame name, chain around it). */
+	struct intern chains;
+	uint32_t *chain_of;   /* per span, only for Python frames */
+	uint32_t key_dims, key_stack;
+};
+
+static void groups_release(struct groups *g)
+{
+	intern_release(&g->keys);
+	intern_release(&g->chains);
+	mem_free(g->chain_of);
+	mem_free(g->v);
+}
+
+/* One id per distinct chain of Python frames; rows are in pre-order, so a parent has its id before its children. */
+static void make_chains(struct groups *g)
+{
+	const struct spans *s = &g->p->span;
+	g->chain_of = NEW_ARRAY(s->rows.n, uint32_t);
+	for (uint32_t i = 0; i < s->rows.n; i++) {
+		uint32_t around = s->parent[i] == ROW_NONE ? 0 : g->chain_of[s->parent[i]];
+		uint32_t pair[2] = {s->name[i], around};
+		g->chain_of[i] = s->kind[i] == SPAN_PYTHON ? intern_put(&g->chains, (const char *)pair, sizeof pair) : around;
+	}
+}
+
+/* The group's second key: the text of its shapes, or its stack: recorded text as it is, else a chain (odd numbers). */
+static uint32_t detail_of(const struct groups *g, uint32_t span)
+{
+	if (g->by == BY_SHAPE)
+		return profile_arg_id(g->p, g->p->span.args[span], g->key_dims);
+	if (g->by == BY_STACK) {
+		uint32_t text = profile_arg_id(g->p, g->p->span.args[span], g->key_stack);
+		return text ? text * 2 : g->chain_of[span] * 2 + 1;
+	}
+	return 0;
+}
+
+static struct group *group_of(struct groups *g, uint32_t name, uint32_t detail)
+{
+	uint32_t pair[2] = {name, detail}, before = g->keys.n;
+	uint32_t at = intern_put(&g->keys, (const char *)pair, sizeof pair) - 1;
+	if (g->keys.n > before) {
+		MEM_GROW(g->v, g->cap, at + 1);
+		g->v[at] = (struct group){.name = name, .detail = detail};
+	}
+	return &g->v[at];
+}
+
+static void collect(struct groups *g, const struct window *w)
+{
+	const struct optree *t = g->t;
+	for (uint32_t n = 0; n < t->n; n++) {
+		uint32_t span = t->span[n];
+		if (t->kind[n] != NODE_OP || !window_has(w, g->p->span.start_ns[span]))
+			continue;
+		struct group *x = group_of(g, g->p->span.name[span], detail_of(g, span));
+		x->calls++;
+		x->dev_self += t->dev_self[n];
+		x->dev_total += t->dev_total[n];
+		x->host_self += t->host_self[n];
+		x->host_total += t->host_total[n];
+		x->tc_self += t->tc_self[n];
+		x->tc_total += t->tc_total[n];
+		x->tc_eligible |= t->tc_eligible[n];
+		x->has_stack |= profile_arg_id(g->p, g->p->span.args[span], g->key_stack) != 0;
+	}
+}
+
+/* Innermost frame first, separated by ';', as the profiler writes "Call stack". */
+static void put_stack(struct table *out, unsigned col, const struct groups *g, uint32_t detail)
+{
+	if (!(detail & 1)) {
+		table_set_str(out, col, profile_str(g->p, detail / 2));
+		return;
+	}
+	struct buf text = {0};
+	for (uint32_t chain = detail / 2; chain;) {
+		uint32_t pair[2];
+		memcpy(pair, intern_get(&g->chains, chain).p, sizeof pair);
+		if (text.n)
+			buf_char(&text, ';');
+		buf_str(&text, profile_str(g->p, pair[0]));
+		chain = pair[1];
+	}
+	if (text.n)
+		table_set_str_copy(out, col, buf_view(&text));
+	buf_release(&text);
+}
+
+enum { C_NAME, C_DETAIL, C_CALLS, C_DEV_SELF, C_DEV_SELF_PCT, C_DEV_TOTAL, C_HOST_SELF, C_HOST_TOTAL, C_ELIGIBLE,
+       C_TC_SELF, C_TC_TOTAL, N_COLUMNS };
+
+static const struct column columns[N_COLUMNS] = {
+	[C_NAME] = {"name", "Operator", "name of the op as the framework recorded it", CELL_STR},
+	[C_CALLS] = {"calls", "Calls", "how often it ran", CELL_I64, UNIT_COUNT},
+	[C_DEV_SELF] = {"device_self_ns", "Device self", "device time of what it launched itself; overlapping work counts twice",
+	                CELL_I64, UNIT_NS},
+	[C_DEV_SELF_PCT] = {"device_self_pct", "Device %", "device self time / device time of all rows", CELL_F64, UNIT_PERCENT},
+	[C_DEV_TOTAL] = {"device_total_ns", "Device total", "device time of what it and the ops inside it launched", CELL_I64,
+	                 UNIT_NS},
+	[C_HOST_SELF] = {"host_self_ns", "Host self", "host time less the ops and API calls inside it", CELL_I64, UNIT_NS},
+	[C_HOST_TOTAL] = {"host_total_ns", "Host total", "host time from its start to its end", CELL_I64, UNIT_NS},
+	[C_ELIGIBLE] = {"tc_eligible", "TC eligible", "could use Tensor Cores, by its name or by what it launched", CELL_BOOL},
+	[C_TC_SELF] = {"tc_self_pct", "TC self %", "share of device self time in kernels known to use Tensor Cores", CELL_F64,
+	               UNIT_PERCENT},
+	[C_TC_TOTAL] = {"tc_total_pct", "TC total %", "share of device total time in kernels known to use Tensor Cores", CELL_F64,
+	                UNIT_PERCENT},
+};
+
+static const struct column detail_columns[] = {
+	[BY_NAME] = {"", "", "", CELL_STR},
+	[BY_SHAPE] = {"input_shape", "Input shape", "dimensions of its inputs", CELL_STR, UNIT_NONE, COLUMN_WIDE},
+	[BY_STACK] = {"call_stack", "Call stack", "Python frames, innermost first", CELL_STR, UNIT_NONE, COLUMN_WIDE},
+};
+
+static double percent(int64_t part, int64_t whole)
+{
+	return whole > 0 ? 100.0 * (double)part / (double)whole : (double)NAN;
+}
+
+/* Adds the columns and gives each its index in the table. */
+static void add_columns(struct table *out, const struct groups *g, bool device, unsigned at[N_COLUMNS])
+{
+	for (unsigned c = 0; c < N_COLUMNS; c++) {
+		bool of_device = c == C_DEV_SELF || c == C_DEV_SELF_PCT || c == C_DEV_TOTAL || c >= C_ELIGIBLE;
+		at[c] = UINT32_MAX;
+		if (c == C_DETAIL ? g->by == BY_NAME : of_device && !device)
+			continue;
+		at[c] = table_column(out, c == C_DETAIL ? &detail_columns[g->by] : &columns[c]);
+	}
+}
+
+static void put_detail(struct table *out, unsigned col, const struct groups *g, const struct group *x)
+{
+	if (g->by == BY_SHAPE && x->detail)
+		table_set_str(out, col, profile_str(g->p, x->detail));
+	else if (g->by == BY_STACK)
+		put_stack(out, col, g, x->detail);
+}
+
+static void put_default(struct table *out, const struct groups *g, const struct window *w, struct err *e)
+{
+	unsigned at[N_COLUMNS];
+	bool device = g->p->gpu_op.rows.n > 0;
+	int64_t all = 0, attributed = 0, outside = 0;
+	uint64_t outside_ops = 0;
+	for (uint32_t i = 0; i < g->p->gpu_op.rows.n; i++) {
+		if (!window_has(w, window_gpu_time(g->p, i)))
+			continue;
+		all += g->p->gpu_op.dur_ns[i];
+		uint32_t node = g->t->gpu_node[i];
+		if (node == ROW_NONE || g->t->kind[node] != NODE_OP) {
+			outside += g->p->gpu_op.dur_ns[i];
+			outside_ops++;
+		}
+	}
+	add_columns(out, g, device, at);
+	for (uint32_t i = 0; i + 1 < g->keys.n; i++) {
+		const struct group *x = &g->v[i];
+		attributed += x->dev_self;
+		table_row(out);
+		table_set_str(out, at[C_NAME], profile_str(g->p, x->name));
+		if (g->by != BY_NAME)
+			put_detail(out, at[C_DETAIL], g, x);
+		table_set_i64(out, at[C_CALLS], (int64_t)x->calls);
+		table_set_i64(out, at[C_HOST_SELF], x->host_self);
+		table_set_i64(out, at[C_HOST_TOTAL], x->host_total);
+		if (!device)
+			continue;
+		table_set_i64(out, at[C_DEV_SELF], x->dev_self);
+		table_set_f64(out, at[C_DEV_SELF_PCT], percent(x->dev_self, all));
+		table_set_i64(out, at[C_DEV_TOTAL], x->dev_total);
+		table_set_bool(out, at[C_ELIGIBLE], x->tc_eligible);
+		table_set_f64(out, at[C_TC_SELF], percent(x->tc_self, x->dev_self));
+		table_set_f64(out, at[C_TC_TOTAL], percent(x->tc_total, x->dev_total));
+	}
+	if (outside_ops) {
+		table_row(out);
+		table_set_str(out, at[C_NAME], STR("(unattributed)"));
+		table_set_i64(out, at[C_DEV_SELF], outside);
+		table_set_f64(out, at[C_DEV_SELF_PCT], percent(outside, all));
+		table_set_i64(out, at[C_DEV_TOTAL], outside);
+	}
+	if (device) {
+		table_note(out, "device work %lld ns = attributed to operators %lld + unattributed %lld (%llu device events outside any op)",
+		           (long long)all, (long long)attributed, (long long)outside, (unsigned long long)outside_ops);
+		table_sort(out, STR("device_self_ns"), true, e);
+	} else {
+		table_note(out, "the trace holds no device work: times are of the host");
+		table_sort(out, STR("host_self_ns"), true, e);
+	}
+	if (g->t->folded)
+		table_note(out, "%llu ops were folded into a parent of the same name", (unsigned long long)g->t->folded);
+}
+
+static void put_tb_plugin(struct table *out, const struct groups *g, struct err *e)
+{
+	static const struct column tb[] = {
+		{"name", "Name", "operator", CELL_STR},
+		{"input_shape", "Input Shape", "dimensions of its inputs", CELL_STR, UNIT_NONE, COLUMN_WIDE},
+		{"calls", "Calls", "how often it ran", CELL_I64},
+		{"device_self_duration", "Device Self Duration (us)", "rounded to us", CELL_I64, UNIT_US},
+		{"device_total_duration", "Device Total Duration (us)", "rounded to us", CELL_I64, UNIT_US},
+		{"host_self_duration", "Host Self Duration (us)", "rounded to us", CELL_I64, UNIT_US},
+		{"host_total_duration", "Host Total Duration (us)", "rounded to us", CELL_I64, UNIT_US},
+		{"tc_eligible", "Tensor Cores Eligible", "Yes or No", CELL_STR},
+		{"tc_self_ratio", "Tensor Cores Self(%)", "TC time of own kernels / own device time", CELL_F64, UNIT_NONE, 0, 2},
+		{"tc_total_ratio", "Tensor Cores Total(%)", "the same with the ops inside", CELL_F64, UNIT_NONE, 0, 2},
+		{"call_stack", "Call Stack", "Python frames", CELL_STR, UNIT_NONE, COLUMN_WIDE},
+		{"has_call_stack", "Has Call Stack", "whether stacks were recorded", CELL_BOOL},
+	};
+	bool device = g->p->gpu_op.rows.n > 0;
+	unsigned at[12];
+	for (unsigned c = 0; c < 12; c++) {
+		bool skip = (c == 1 && g->by != BY_SHAPE) || (c == 10 && g->by != BY_STACK) ||
+		            (!device && (c == 3 || c == 4 || (c >= 7 && c <= 9)));
+		at[c] = skip ? UINT32_MAX : table_column(out, &tb[c]);
+	}
+	for (uint32_t i = 0; i + 1 < g->keys.n; i++) {
+		const struct group *x = &g->v[i];
+		table_row(out);
+		table_set_str(out, at[0], profile_str(g->p, x->name));
+		if (g->by == BY_SHAPE)
+			table_set_str(out, at[1], x->detail ? profile_str(g->p, x->detail) : STR("[]"));
+		table_set_i64(out, at[2], (int64_t)x->calls);
+		table_set_i64(out, at[5], round_us(x->host_self));
+		table_set_i64(out, at[6], round_us(x->host_total));
+		if (g->by == BY_STACK)
+			put_stack(out, at[10], g, x->detail);
+		table_set_bool(out, at[11], x->has_stack);
+		if (!device)
+			continue;
+		table_set_i64(out, at[3], round_us(x->dev_self));
+		table_set_i64(out, at[4], round_us(x->dev_total));
+		table_set_str(out, at[7], x->tc_eligible ? STR("Yes") : STR("No"));
+		table_set_f64(out, at[8], x->dev_self > 0 ? round_digits(percent(x->tc_self, x->dev_self), 2) : 0);
+		table_set_f64(out, at[9], x->dev_total > 0 ? round_digits(percent(x->tc_total, x->dev_total), 2) : 0);
+	}
+	table_sort(out, device ? STR("device_self_duration") : STR("host_self_duration"), true, e);
+}
+
+static int operators_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
+{
+	struct window w;
+	if (window_of(p, args, &w, e) < 0)
+		return -1;
+	struct groups g = {.p = p, .by = BY_NAME};
+	if (args->group_by && strcmp(args->group_by, "shape") == 0)
+		g.by = BY_SHAPE;
+	if (args->group_by && strcmp(args->group_by, "stack") == 0)
+		g.by = BY_STACK;
+	g.key_stack = intern_find(&p->strings, STR("Call stack"));
+	g.key_dims = intern_find(&p->strings, STR("Input Dims"));
+	if (g.key_dims == INTERN_NONE)
+		g.key_dims = intern_find(&p->strings, STR("Input dims"));
+	struct optree *t = optree_new(p, args->compat ? OPTREE_TB_PLUGIN : OPTREE_DEFAULT);
+	g.t = t;
+	intern_init(&g.keys);
+	intern_init(&g.chains);
+	if (g.by == BY_STACK)
+		make_chains(&g);
+	collect(&g, &w);
+	int rc = 0;
+	if (g.keys.n == 1 && t->unattributed_ops == 0)
+		rc = err_set(e, ERR_DATA, "the trace holds no framework ops: profile with activities=[CPU, CUDA] to record them");
+	else if (args->compat)
+		put_tb_plugin(out, &g, e);
+	else
+		put_default(out, &g, &w, e);
+	groups_release(&g);
+	optree_free(t);
+	return rc;
+}
+
+static const char *const groupings[] = {"name", "shape", "stack", NULL};
+static const char *const compats[] = {"tb-plugin", NULL};
+
+const struct report report_operators = {
+	.name = "operators",
+	.title = "Time by operator",
+	.help = "Which framework ops took the time, on the host and on the device. 'Self' leaves out the ops inside, 'total' has them "
+	        "in. Device time is given to the op that launched the work; what no op launched is in the row (unattributed), so that "
+	        "the column device_self_ns adds up to all device work of the trace.",
+	.group_by = groupings,
+	.compat = compats,
+	.needs = PASS_NEST | PASS_CORRELATE,
+	.run = operators_run,
+};

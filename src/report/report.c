@@ -1,0 +1,45 @@
+#include "report/report.h"
+
+#include <stdio.h>
+
+const struct report *report_find(struct str name)
+{
+	for (const struct report *const *r = report_registry; *r; r++)
+		if (str_eqc(name, (*r)->name))
+			return *r;
+	return NULL;
+}
+
+/* Is `value` in the list? If not, says what is. */
+static int check_choice(const struct report *r, const char *option, const char *value, const char *const *list,
+                        struct err *e)
+{
+	char choices[256] = "";
+	size_t n = 0;
+	for (; list && *list; list++) {
+		if (strcmp(*list, value) == 0)
+			return 0;
+		int w = snprintf(choices + n, sizeof choices - n, "%s%s", n ? ", " : "", *list);
+		n = w > 0 && n + (size_t)w < sizeof choices ? n + (size_t)w : n;
+	}
+	if (!n)
+		return err_set(e, ERR_USAGE, "report %s has no %s", r->name, option);
+	return err_set(e, ERR_USAGE, "report %s: %s=%s: expected one of %s", r->name, option, value, choices);
+}
+
+int report_run(const struct report *r, struct profile *p, const struct report_args *args, struct table *out,
+               struct err *e)
+{
+	if (args->group_by && check_choice(r, "--group-by", args->group_by, r->group_by, e) < 0)
+		return -1;
+	if (args->compat && check_choice(r, "--compat", args->compat, r->compat, e) < 0)
+		return -1;
+	if (analysis_run(p, r->needs | (args->has_steps ? PASS_STEPS : 0), e) < 0)
+		return -1;
+	table_init(out, r->name, r->title);
+	if (r->run(p, args, out, e) < 0) {
+		table_release(out);
+		return -1;
+	}
+	return 0;
+}
