@@ -1,0 +1,291 @@
+#include "analysis/fwdbwd.h"
+
+#include "analysis/analysis.h"
+#include "base/mem.h"
+#include "base/sort.h"
+
+/* A forward thread id of the profiler and the thread of the trace that it stands for. */
+struct thread_match {
+	int32_t fwd_tid;
+	uint32_t track;  /* ROW_NONE = cannot be told */
+};
+
+struct linker {
+	const struct profile *p;
+	struct fwdbwd *out;
+	uint32_t *track_first;     /* first span of each thread; one more for the end */
+	struct sort_item *forward; /* forward ops by sequence number, then thread, then start */
+	uint32_t n_forward;
+	uint32_t *by_flow;         /* backward span -> forward span */
+	struct thread_match *match;
+	uint32_t n_match;
+};
+
+static bool is_forward(const struct spans *s, uint32_t i)
+{
+	return s->kind[i] == SPAN_OP && s->link_id[i] >= 0 && s->aux_id[i] <= 0;
+}
+
+static bool is_backward(const struct spans *s, uint32_t i)
+{
+	return s->kind[i] == SPAN_OP && s->link_id[i] >= 0 && s->aux_id[i] > 0;
+}
+
+static void find_tracks(struct linker *l)
+{
+	const struct spans *s = &l->p->span;
+	uint32_t n_tracks = l->p->track.rows.n, i = 0;
+	l->track_first = NEW_ARRAY((size_t)n_tracks + 1, uint32_t);
+	for (uint32_t t = 0; t <= n_tracks; t++) {
+		while (i < s->rows.n && s->track[i] < t)
+			i++;
+		l->track_first[t] = i;
+	}
+}
+
+static void sort_forward(struct linker *l)
+{
+	const struct spans *s = &l->p->span;
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < s->rows.n; i++)
+		n += is_forward(s, i);
+	l->forward = NEW_ARRAY_RAW(n, struct sort_item);
+	for (uint32_t i = 0; i < s->rows.n; i++)
+		if (is_forward(s, i))
+			l->forward[l->n_forward++] = (struct sort_item){.key = (uint64_t)s->link_id[i], .row = i};
+	sort_items(l->forward, n);
+}
+
+/* The first forward op that is not before (seq, track, start), as an index into l->forward. */
+static uint32_t position(const struct linker *l, uint64_t seq, uint32_t track, int64_t start)
+{
+	const struct spans *s = &l->p->span;
+	uint32_t lo = 0, hi = l->n_forward;
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2, row = l->forward[mid].row;
+		bool before = l->forward[mid].key != seq ? l->forward[mid].key < seq
+		              : s->track[row] != track   ? s->track[row] < track
+		                                         : s->start_ns[row] < start;
+		if (before)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* The op that starts exactly at `time`: of several the innermost, one with a sequence number before one without. */
+static uint32_t op_at(const struct linker *l, uint32_t track, int64_t time)
+{
+	const struct spans *s = &l->p->span;
+	uint32_t lo = l->track_first[track], end = l->track_first[track + 1], hi = end, found = ROW_NONE;
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+		if (s->start_ns[mid] < time)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	for (; lo < end && s->start_ns[lo] == time; lo++)
+		if (s->kind[lo] == SPAN_OP && (found == ROW_NONE || s->link_id[lo] >= 0 || s->link_id[found] < 0))
+			found = lo;
+	return found;
+}
+
+/* The arrow's end `f` belongs to the last start before it with the same id: ids may be used again. */
+static uint32_t flow_start(const struct flows *f, const struct sort_item *v, uint32_t n, int64_t before)
+{
+	uint32_t best = ROW_NONE;
+	for (uint32_t i = 0; i < n; i++)
+		if (f->phase[v[i].row] == 's' && f->time_ns[v[i].row] <= before &&
+		    (best == ROW_NONE || f->time_ns[v[i].row] >= f->time_ns[best]))
+			best = v[i].row;
+	return best;
+}
+
+/* Longer runs of one id than this are damage, not arrows. */
+enum { MAX_SAME_FLOW = 64 };
+
+static void link_flow_group(struct linker *l, const struct sort_item *v, uint32_t n)
+{
+	const struct flows *f = &l->p->flow;
+	const struct spans *s = &l->p->span;
+	for (uint32_t i = 0; i < n && n <= MAX_SAME_FLOW; i++) {
+		uint32_t end = v[i].row;
+		uint32_t start = f->phase[end] == 'f' ? flow_start(f, v, n, f->time_ns[end]) : ROW_NONE;
+		if (start == ROW_NONE)
+			continue;
+		uint32_t fwd = op_at(l, f->track[start], f->time_ns[start]), bwd = op_at(l, f->track[end], f->time_ns[end]);
+		if (fwd == ROW_NONE || bwd == ROW_NONE || fwd == bwd)
+			continue;
+		l->by_flow[bwd] = fwd;
+		/* The arrow ends at `XBackward0`; the engine's range around it is the same autograd node. */
+		uint32_t outer = s->parent[bwd];
+		if (outer != ROW_NONE && s->kind[outer] == SPAN_OP && s->link_id[outer] == s->link_id[bwd] &&
+		    s->aux_id[outer] == s->aux_id[bwd])
+			l->by_flow[outer] = fwd;
+	}
+}
+
+static void link_flows(struct linker *l)
+{
+	const struct flows *f = &l->p->flow;
+	uint32_t n = 0;
+	struct sort_item *v = NEW_ARRAY_RAW(f->rows.n, struct sort_item);
+	uint32_t name = intern_find(&l->p->strings, STR("fwdbwd"));
+	for (uint32_t i = 0; i < f->rows.n && name != INTERN_NONE; i++)
+		if (l->p->cat.name[f->cat[i]] == name)
+			v[n++] = (struct sort_item){.key = sort_key_i64(f->id[i]), .row = i};
+	sort_items(v, n);
+	for (uint32_t i = 0, k; i < n; i = k) {
+		for (k = i + 1; k < n && v[k].key == v[i].key; k++)
+			;
+		link_flow_group(l, v + i, k - i);
+	}
+	mem_free(v);
+}
+
+struct votes {
+	struct sort_item *v; /* key: forward thread id and thread of the trace */
+	uint32_t n, cap;
+};
+
+static void vote(struct votes *t, int32_t fwd_tid, uint32_t track)
+{
+	MEM_GROW(t->v, t->cap, t->n + 1);
+	t->v[t->n++] = (struct sort_item){.key = (uint64_t)(uint32_t)fwd_tid << 32 | track};
+}
+
+/* One vote for each thread that has a forward op with this number, begun before the backward op. */
+static void vote_by_number(struct linker *l, struct votes *t, uint32_t bwd)
+{
+	const struct spans *s = &l->p->span;
+	uint64_t seq = (uint64_t)s->link_id[bwd];
+	uint32_t i = position(l, seq, 0, INT64_MIN);
+	while (i < l->n_forward && l->forward[i].key == seq) {
+		uint32_t fwd = l->forward[i].row;
+		if (s->start_ns[fwd] <= s->start_ns[bwd])
+			vote(t, s->aux_id[bwd], s->track[fwd]);
+		i = position(l, seq, s->track[fwd] + 1, INT64_MIN);
+	}
+}
+
+/* For each forward thread id the thread with most votes; none when two have as many. */
+static uint32_t count_votes(struct votes *t, struct thread_match *out)
+{
+	uint32_t n = 0, best = 0;
+	sort_items(t->v, t->n);
+	for (uint32_t i = 0, k; i < t->n; i = k) {
+		for (k = i + 1; k < t->n && t->v[k].key == t->v[i].key; k++)
+			;
+		int32_t tid = (int32_t)(t->v[i].key >> 32);
+		if (!n || out[n - 1].fwd_tid != tid) {
+			out[n++] = (struct thread_match){tid, (uint32_t)t->v[i].key};
+			best = k - i;
+		} else if (k - i >= best) {
+			out[n - 1].track = k - i > best ? (uint32_t)t->v[i].key : ROW_NONE;
+			best = k - i;
+		}
+	}
+	return n;
+}
+
+static const struct thread_match *match_find(const struct thread_match *v, uint32_t n, int32_t tid)
+{
+	uint32_t lo = 0, hi = n;
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+		if (v[mid].fwd_tid < tid)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < n && v[lo].fwd_tid == tid ? &v[lo] : NULL;
+}
+
+static void match_threads(struct linker *l)
+{
+	const struct spans *s = &l->p->span;
+	struct votes flow = {0}, number = {0};
+	for (uint32_t i = 0; i < s->rows.n; i++) {
+		if (!is_backward(s, i))
+			continue;
+		if (l->by_flow[i] != ROW_NONE)
+			vote(&flow, s->aux_id[i], s->track[l->by_flow[i]]);
+		vote_by_number(l, &number, i);
+	}
+	struct thread_match *sure = NEW_ARRAY(flow.n, struct thread_match);
+	uint32_t n_sure = count_votes(&flow, sure);
+	l->match = NEW_ARRAY(number.n, struct thread_match);
+	l->n_match = count_votes(&number, l->match);
+	for (uint32_t i = 0; i < l->n_match; i++) {
+		const struct thread_match *m = match_find(sure, n_sure, l->match[i].fwd_tid);
+		if (m)
+			l->match[i].track = m->track;
+	}
+	mem_free(sure);
+	mem_free(flow.v);
+	mem_free(number.v);
+}
+
+/* Of the forward ops with this number on this thread, the last that began before the backward op. */
+static uint32_t forward_of(const struct linker *l, uint32_t bwd, uint32_t track)
+{
+	const struct spans *s = &l->p->span;
+	uint64_t seq = (uint64_t)s->link_id[bwd];
+	uint32_t i = position(l, seq, track, s->start_ns[bwd] + 1);
+	if (!i || l->forward[i - 1].key != seq || s->track[l->forward[i - 1].row] != track)
+		return ROW_NONE;
+	return l->forward[i - 1].row;
+}
+
+static void link_op(struct linker *l, uint32_t i)
+{
+	const struct spans *s = &l->p->span;
+	struct fwdbwd *out = l->out;
+	const struct thread_match *m = match_find(l->match, l->n_match, s->aux_id[i]);
+	uint32_t fwd = ROW_NONE;
+	if (is_backward(s, i) && m && m->track != ROW_NONE)
+		fwd = forward_of(l, i, m->track);
+	if (fwd != ROW_NONE) {
+		out->by_sequence++;
+		out->agree += l->by_flow[i] == fwd;
+		out->differ += l->by_flow[i] != ROW_NONE && l->by_flow[i] != fwd;
+	} else if (l->by_flow[i] != ROW_NONE) {
+		fwd = l->by_flow[i];
+		out->by_flow++;
+	} else if (is_backward(s, i)) {
+		out->unlinked++;
+		out->ambiguous += m && m->track == ROW_NONE;
+	}
+	out->forward[i] = fwd;
+}
+
+struct fwdbwd *fwdbwd_new(const struct profile *p)
+{
+	uint32_t n = p->span.rows.n;
+	struct linker l = {.p = p, .out = NEW(struct fwdbwd)};
+	l.out->forward = NEW_ARRAY_RAW(n, uint32_t);
+	l.by_flow = NEW_ARRAY_RAW(n, uint32_t);
+	for (uint32_t i = 0; i < n; i++)
+		l.by_flow[i] = ROW_NONE;
+	find_tracks(&l);
+	sort_forward(&l);
+	link_flows(&l);
+	match_threads(&l);
+	for (uint32_t i = 0; i < n; i++)
+		link_op(&l, i);
+	mem_free(l.track_first);
+	mem_free(l.forward);
+	mem_free(l.by_flow);
+	mem_free(l.match);
+	return l.out;
+}
+
+void fwdbwd_free(struct fwdbwd *f)
+{
+	if (!f)
+		return;
+	mem_free(f->forward);
+	mem_free(f);
+}

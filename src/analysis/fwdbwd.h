@@ -1,0 +1,27 @@
+/* Which forward op a backward op belongs to.
+ *
+ * By sequence number: a backward op carries the number and the forward thread's id (`Fwd thread id` > 0) of the autograd node
+ * that it runs; the forward ops on that thread with the same number made the node, and among them the one that started last
+ * (the innermost; the profiler's own rule). The thread id is the profiler's own count, not the trace's: it stands for that
+ * thread of the trace to which the flows of its ops lead, or, without flows, on which most of its numbers are found.
+ * By flow: a `fwdbwd` arrow from an op's start to an op's start, where numbers do not decide.
+ * Needs PASS_NEST. O(n log n). */
+#ifndef OPSCOPE_ANALYSIS_FWDBWD_H
+#define OPSCOPE_ANALYSIS_FWDBWD_H
+
+#include "store/profile.h"
+
+struct fwdbwd {
+	uint32_t *forward;    /* span row -> row of its forward op; ROW_NONE for all but linked backward ops */
+	uint64_t by_sequence; /* backward ops linked by number and thread */
+	uint64_t by_flow;     /* linked by an arrow only */
+	uint64_t agree;       /* of by_sequence: an arrow says the same */
+	uint64_t differ;      /* of by_sequence: an arrow leads to another op; the number is believed */
+	uint64_t unlinked;    /* backward ops with a number, but no forward op in the trace has it (recorded too late) */
+	uint64_t ambiguous;   /* of unlinked: several threads fit equally well */
+};
+
+struct fwdbwd *fwdbwd_new(const struct profile *p);
+void fwdbwd_free(struct fwdbwd *f);
+
+#endif
