@@ -1,0 +1,88 @@
+/* Prints what is registered as JSON, for tools/gen_docs.py: registry_dump reports|detectors|inputs|formats */
+#include "base/buf.h"
+#include "detect/detect.h"
+#include "input/input.h"
+#include "render/render.h"
+#include "report/report.h"
+
+#include <stdio.h>
+
+static void columns(struct table *t, const char *const *ids, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		TABLE_COLUMN(t, .id = ids[i], .title = ids[i], .help = "", .type = CELL_STR);
+}
+
+static void row(struct table *t, const char *const *cells, unsigned n)
+{
+	table_row(t);
+	for (unsigned i = 0; i < n; i++)
+		if (cells[i])
+			table_set_str_copy(t, i, str_from(cells[i]));
+}
+
+/* The words of a NULL-terminated list with spaces between; NULL for no list. */
+static const char *join(const char *const *list, struct buf *b)
+{
+	buf_clear(b);
+	for (unsigned i = 0; list && list[i]; i++)
+		buf_printf(b, i ? " %s" : "%s", list[i]);
+	buf_char(b, 0);
+	return list ? b->p : NULL;
+}
+
+static void reports(struct table *t)
+{
+	columns(t, (const char *const[]){"name", "title", "help", "group_by", "compat"}, 5);
+	struct buf group = {0}, compat = {0};
+	for (const struct report *const *r = report_registry; *r; r++)
+		row(t, (const char *const[]){(*r)->name, (*r)->title, (*r)->help, join((*r)->group_by, &group), join((*r)->compat, &compat)}, 5);
+	buf_release(&group);
+	buf_release(&compat);
+}
+
+static void detectors(struct table *t)
+{
+	columns(t, (const char *const[]){"id", "title", "why", "fix"}, 4);
+	for (const struct detector *const *d = detector_registry; *d; d++)
+		row(t, (const char *const[]){(*d)->id, (*d)->title, (*d)->why, (*d)->fix}, 4);
+}
+
+static void inputs(struct table *t)
+{
+	columns(t, (const char *const[]){"name", "help"}, 2);
+	for (const struct input *const *i = input_registry; *i; i++)
+		row(t, (const char *const[]){(*i)->name, (*i)->help}, 2);
+}
+
+static void formats(struct table *t)
+{
+	columns(t, (const char *const[]){"name", "help"}, 2);
+	for (const struct renderer *const *r = renderer_registry; *r; r++)
+		row(t, (const char *const[]){(*r)->name, (*r)->help}, 2);
+}
+
+static const struct registry {
+	const char *name;
+	void (*fill)(struct table *t);
+} registries[] = {{"reports", reports}, {"detectors", detectors}, {"inputs", inputs}, {"formats", formats}};
+
+int main(int argc, char **argv)
+{
+	for (unsigned i = 0; argc == 2 && i < sizeof registries / sizeof *registries; i++) {
+		if (strcmp(argv[1], registries[i].name) != 0)
+			continue;
+		struct table t;
+		struct buf out = {0};
+		struct err e = {0};
+		table_init(&t, argv[1], argv[1]);
+		registries[i].fill(&t);
+		int failed = renderer_find(STR("json"))->render(&t, &(struct render_options){.input = ""}, &out, &e);
+		fwrite(out.p, 1, out.n, stdout);
+		buf_release(&out);
+		table_release(&t);
+		return failed ? 1 : 0;
+	}
+	fprintf(stderr, "usage: registry_dump reports|detectors|inputs|formats\n");
+	return 2;
+}
