@@ -27,4 +27,7 @@ struct input_options {
 /* Opens `path` ("-" = stdin), recognises it and reads it. The result is the caller's (profile_free). NULL on error. */
 struct profile *input_open(const char *path, const struct input_options *o, struct err *e);
 
+/* The input that the first bytes of the file speak for, not only its being JSON; NULL = none, or it cannot be read. */
+const struct input *input_recognise(const char *path);
+
 #endif

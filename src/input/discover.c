@@ -1,0 +1,277 @@
+#include "input/discover.h"
+
+#include "base/mem.h"
+#include "input/input.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+/* Directories nested deeper than this are left out and counted. */
+enum { MAX_DEPTH = 64 };
+
+struct walk {
+	struct trace_list *list;
+	struct seen {
+		dev_t dev;
+		ino_t ino;
+	} *seen; /* directories entered: a link back to one ends there */
+	unsigned n_seen, cap_seen;
+};
+
+static bool cut_suffix(struct str *s, struct str suffix)
+{
+	if (!str_ends(*s, suffix))
+		return false;
+	s->n -= suffix.n;
+	return true;
+}
+
+bool discover_parse_name(struct str name, struct str *worker, struct str *stamp)
+{
+	cut_suffix(&name, STR(".gz"));
+	if (!cut_suffix(&name, STR(".pt.trace.json")))
+		return false;
+	size_t digits = 0;
+	while (digits < name.n && isdigit((unsigned char)name.p[name.n - 1 - digits]))
+		digits++;
+	*stamp = STR("");
+	if (digits && digits < name.n && name.p[name.n - 1 - digits] == '.') {
+		*stamp = (struct str){name.p + name.n - digits, digits};
+		name.n -= digits + 1;
+	}
+	*worker = name;
+	return true;
+}
+
+static struct str base_name(struct str path)
+{
+	while (path.n > 1 && path.p[path.n - 1] == '/')
+		path.n--;
+	for (size_t i = path.n; i-- > 0;)
+		if (path.p[i] == '/' && i + 1 < path.n)
+			return (struct str){path.p + i + 1, path.n - i - 1};
+	return path;
+}
+
+static void add_file(struct trace_list *l, struct str run, struct str name, struct str path)
+{
+	struct str worker = name, stamp = STR("");
+	if (!discover_parse_name(name, &worker, &stamp)) {
+		cut_suffix(&worker, STR(".gz"));
+		if (!cut_suffix(&worker, STR(".json")))
+			cut_suffix(&worker, STR(".opscope"));
+	}
+	MEM_GROW(l->v, l->cap, l->n + 1);
+	l->v[l->n++] = (struct trace_file){
+		.run = arena_str(&l->arena, run),
+		.worker = arena_str(&l->arena, worker),
+		.span = STR("default"),
+		.path = arena_str(&l->arena, path),
+		.stamp = arena_str(&l->arena, stamp),
+	};
+}
+
+/* Other JSON lies beside traces, so a name that says nothing is not enough. */
+static bool is_trace(struct str name, const char *path)
+{
+	struct str worker, stamp;
+	if (discover_parse_name(name, &worker, &stamp))
+		return true;
+	bool candidate = str_ends(name, STR(".json")) || str_ends(name, STR(".json.gz")) || str_ends(name, STR(".opscope"));
+	return candidate && input_recognise(path) != NULL;
+}
+
+static bool enter_once(struct walk *w, const struct stat *st)
+{
+	for (unsigned i = 0; i < w->n_seen; i++)
+		if (w->seen[i].dev == st->st_dev && w->seen[i].ino == st->st_ino)
+			return false;
+	MEM_GROW(w->seen, w->cap_seen, w->n_seen + 1);
+	w->seen[w->n_seen++] = (struct seen){st->st_dev, st->st_ino};
+	return true;
+}
+
+static int visible(const struct dirent *d)
+{
+	return d->d_name[0] != '.';
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static int walk_directory(struct walk *w, struct str path, struct str relative, struct str run, unsigned depth);
+
+static void walk_entry(struct walk *w, struct str dir, struct str relative, struct str run, const char *name, unsigned depth)
+{
+	struct arena *a = &w->list->arena;
+	bool slash = dir.n && dir.p[dir.n - 1] == '/';
+	struct str path = arena_printf(a, STR_FMT "%s%s", STR_ARG(dir), slash ? "" : "/", name);
+	struct stat st;
+	if (stat(path.p, &st) < 0)
+		return; /* a link to nothing */
+	if (S_ISREG(st.st_mode) && is_trace(str_from(name), path.p)) {
+		add_file(w->list, run, str_from(name), path);
+	} else if (S_ISDIR(st.st_mode) && enter_once(w, &st)) {
+		struct str below = arena_printf(a, STR_FMT "%s%s", STR_ARG(relative), relative.n ? "/" : "", name);
+		if (depth >= MAX_DEPTH || walk_directory(w, path, below, below, depth + 1) < 0)
+			w->list->unreadable++;
+	}
+}
+
+static int walk_directory(struct walk *w, struct str path, struct str relative, struct str run, unsigned depth)
+{
+	struct dirent **entry;
+	int n = scandir(path.p, &entry, visible, by_name);
+	if (n < 0)
+		return -1;
+	for (int i = 0; i < n; i++) {
+		walk_entry(w, path, relative, run, entry[i]->d_name, depth);
+		free(entry[i]);
+	}
+	free(entry);
+	return 0;
+}
+
+/* "." and ".." have no name of their own. */
+static struct str directory_name(struct trace_list *l, const char *path)
+{
+	char *real = realpath(path, NULL);
+	struct str name = arena_str(&l->arena, base_name(str_from(real ? real : path)));
+	free(real);
+	return name;
+}
+
+int discover_add(struct trace_list *l, const char *path, struct err *e)
+{
+	struct stat st;
+	bool from_stdin = strcmp(path, "-") == 0;
+	if (!from_stdin && stat(path, &st) < 0)
+		return err_set(e, ERR_IO, "%s: %s", path, strerror(errno));
+	if (from_stdin || !S_ISDIR(st.st_mode)) {
+		add_file(l, STR(""), base_name(str_from(path)), str_from(path));
+		return 0;
+	}
+	struct walk w = {.list = l};
+	enter_once(&w, &st);
+	int rc = walk_directory(&w, arena_str(&l->arena, str_from(path)), STR(""), directory_name(l, path), 0);
+	int why = errno;
+	mem_free(w.seen);
+	return rc < 0 ? err_set(e, ERR_IO, "%s: %s", path, strerror(why)) : 0;
+}
+
+static int compare(const void *x, const void *y)
+{
+	const struct trace_file *a = x, *b = y;
+	int c = str_cmp(a->run, b->run);
+	if (!c)
+		c = str_cmp_natural(a->worker, b->worker);
+	if (!c)
+		c = str_cmp(a->stamp, b->stamp);
+	return c ? c : str_cmp(a->path, b->path);
+}
+
+void discover_finish(struct trace_list *l)
+{
+	if (!l->n)
+		return;
+	qsort(l->v, l->n, sizeof *l->v, compare);
+	unsigned number = 0;
+	for (unsigned i = 0; i < l->n; i++) {
+		struct trace_file *f = &l->v[i];
+		if (i == 0 || !str_eq(f->run, f[-1].run) || !str_eq(f->worker, f[-1].worker))
+			number = 0;
+		if (f->stamp.n)
+			f->span = arena_printf(&l->arena, "%u", ++number);
+	}
+}
+
+static bool matches(struct str s, const char *wanted)
+{
+	return !wanted || str_eqc(s, wanted);
+}
+
+void discover_select(struct trace_list *l, const char *run, const char *worker, const char *span)
+{
+	unsigned n = 0;
+	for (unsigned i = 0; i < l->n; i++) {
+		const struct trace_file *f = &l->v[i];
+		if (matches(f->run, run) && matches(f->worker, worker) && matches(f->span, span))
+			l->v[n++] = *f;
+	}
+	l->n = n;
+}
+
+bool discover_rank_in_name(struct str worker, int64_t *rank)
+{
+	ptrdiff_t after = -1;
+	for (size_t i = 0; i + 4 <= worker.n; i++)
+		if (strncasecmp(worker.p + i, "rank", 4) == 0)
+			after = (ptrdiff_t)i + 4;
+	if (after >= 0) {
+		struct str rest = {worker.p + after, worker.n - (size_t)after};
+		while (rest.n && strchr("-_:= .", *rest.p))
+			rest.p++, rest.n--;
+		size_t digits = 0;
+		while (digits < rest.n && isdigit((unsigned char)rest.p[digits]))
+			digits++;
+		if (digits)
+			return str_to_i64((struct str){rest.p, digits}, rank);
+	}
+	size_t end = worker.n;
+	while (end && !isdigit((unsigned char)worker.p[end - 1]))
+		end--;
+	size_t start = end;
+	while (start && isdigit((unsigned char)worker.p[start - 1]))
+		start--;
+	return end > start && str_to_i64((struct str){worker.p + start, end - start}, rank);
+}
+
+bool discover_rank_in_head(struct str head, int64_t *rank)
+{
+	ptrdiff_t at = str_find(head, STR("\"distributedInfo\""));
+	if (at < 0)
+		return false;
+	struct str rest = {head.p + at, head.n - (size_t)at};
+	at = str_find(rest, STR("\"rank\""));
+	if (at < 0)
+		return false;
+	size_t i = (size_t)at + STR("\"rank\"").n;
+	while (i < rest.n && (isspace((unsigned char)rest.p[i]) || rest.p[i] == ':'))
+		i++;
+	size_t digits = 0;
+	while (i + digits < rest.n && isdigit((unsigned char)rest.p[i + digits]))
+		digits++;
+	return digits && str_to_i64((struct str){rest.p + i, digits}, rank);
+}
+
+static bool rank_of(const struct trace_file *f, int64_t *rank)
+{
+	struct source *s = source_open(f->path.p, NULL);
+	bool found = s && discover_rank_in_head(source_peek(s), rank);
+	if (s)
+		source_close(s);
+	return found || discover_rank_in_name(f->worker, rank);
+}
+
+void discover_select_rank(struct trace_list *l, int64_t rank)
+{
+	unsigned n = 0;
+	for (unsigned i = 0; i < l->n; i++) {
+		int64_t own;
+		if (rank_of(&l->v[i], &own) && own == rank)
+			l->v[n++] = l->v[i];
+	}
+	l->n = n;
+}
+
+void discover_release(struct trace_list *l)
+{
+	mem_free(l->v);
+	arena_release(&l->arena);
+	*l = (struct trace_list){0};
+}

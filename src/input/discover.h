@@ -1,0 +1,53 @@
+/* Which traces a path stands for: a file is one, a directory is all that lie in it at any depth, as runs, workers and
+ * spans (B-01).
+ *
+ * In `WORKER[.DIGITS].pt.trace.json[.gz]` the name before the digits is the worker, and the digits order its spans, which
+ * are numbered 1, 2, ... in the text order of the digits; without digits the span is "default". Of other files, those
+ * whose content is a trace count: *.json, *.json.gz and *.opscope; the worker is the file name without suffix, the span
+ * "default". The run is the directory, named relative to the one given, or by its base name when it is that one.
+ *
+ * Life cycle: discover_add for each path, discover_finish, then reading and narrowing, discover_release. */
+#ifndef OPSCOPE_INPUT_DISCOVER_H
+#define OPSCOPE_INPUT_DISCOVER_H
+
+#include "base/arena.h"
+#include "base/err.h"
+
+struct trace_file {
+	struct str run, worker, span; /* span: "1", "2", ... or "default" */
+	struct str path;              /* NUL-terminated */
+	struct str stamp;             /* digits in the name; n == 0: none */
+};
+
+struct trace_list {
+	struct trace_file *v;
+	unsigned n, cap;
+	unsigned unreadable;          /* directories that could not be entered, or lay too deep */
+	struct arena arena;           /* owns the strings */
+};
+
+/* Adds what `path` stands for. Symbolic links are followed, each directory is entered once. ERR_IO when the path cannot
+ * be read; a directory without traces adds nothing. */
+int discover_add(struct trace_list *l, const char *path, struct err *e);
+
+/* Numbers the spans and sorts by run, worker and span. */
+void discover_finish(struct trace_list *l);
+
+/* Keeps what matches; a NULL argument matches all. */
+void discover_select(struct trace_list *l, const char *run, const char *worker, const char *span);
+
+/* Keeps the traces of one rank: by the rank that distributedInfo states, or else the number in the worker's name. */
+void discover_select_rank(struct trace_list *l, int64_t rank);
+
+void discover_release(struct trace_list *l);
+
+/* "worker3.17.pt.trace.json.gz" -> worker "worker3", stamp "17"; false when the name is not of this form. */
+bool discover_parse_name(struct str file_name, struct str *worker, struct str *stamp);
+
+/* The number in a worker's name: after "rank", else the last one; false when there is none. */
+bool discover_rank_in_name(struct str worker, int64_t *rank);
+
+/* The rank in distributedInfo, looked for in the first bytes of a trace; false when it is not there. */
+bool discover_rank_in_head(struct str head, int64_t *rank);
+
+#endif

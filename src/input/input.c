@@ -1,0 +1,92 @@
+#include "input/input.h"
+
+#include "base/buf.h"
+
+/* A JSON file that shows none of a trace's keys scores below this: worth a try when the user names it, not when it was
+ * found in a directory. */
+enum { SNIFF_SURE = 50 };
+
+static const struct input *best_input(struct str head, const char *path, int *score)
+{
+	const struct input *best = NULL;
+	*score = 0;
+	for (const struct input *const *i = input_registry; *i; i++) {
+		int s = (*i)->sniff(head, path);
+		if (s > *score) {
+			*score = s;
+			best = *i;
+		}
+	}
+	return best;
+}
+
+const struct input *input_recognise(const char *path)
+{
+	struct source *s = source_open(path, NULL);
+	if (!s)
+		return NULL;
+	int score;
+	const struct input *best = best_input(source_peek(s), path, &score);
+	source_close(s);
+	return score >= SNIFF_SURE ? best : NULL;
+}
+
+static const struct input *unknown(const char *what, const char *path, struct err *e)
+{
+	struct buf list = {0};
+	for (const struct input *const *i = input_registry; *i; i++)
+		buf_printf(&list, "%s%s", list.n ? ", " : "", (*i)->name);
+	err_set(e, what ? ERR_USAGE : ERR_FORMAT, "%s: %s%s%s; known formats: " STR_FMT, path,
+	        what ? "no input format '" : "not recognised by its content", what ? what : "", what ? "'" : "",
+	        STR_ARG(buf_view(&list)));
+	buf_release(&list);
+	return NULL;
+}
+
+static const struct input *choose(struct source *s, const char *path, const struct input_options *o, struct err *e)
+{
+	if (o->format) {
+		for (const struct input *const *i = input_registry; *i; i++)
+			if (strcmp((*i)->name, o->format) == 0)
+				return *i;
+		return unknown(o->format, path, e);
+	}
+	struct str head = source_peek(s);
+	if (!head.n) {
+		const char *why = source_error(s);
+		err_set(e, why ? ERR_IO : ERR_FORMAT, "%s: %s, a trace was expected", path, why ? why : "the file is empty");
+		return NULL;
+	}
+	int score;
+	const struct input *best = best_input(head, strcmp(path, "-") ? path : NULL, &score);
+	return best ? best : unknown(NULL, path, e);
+}
+
+static struct profile *read_with(const struct input *i, struct source *s, const char *path, struct err *e)
+{
+	struct profile *p = profile_new();
+	if (i->read(s, p, e) < 0) {
+		profile_free(p);
+		return NULL;
+	}
+	/* A reader of saved profiles has set these to what was saved. */
+	if (!p->input_path.n)
+		p->input_path = arena_str(&p->arena, str_from(path));
+	if (!p->format.n)
+		p->format = str_from(i->name);
+	if (!p->file_bytes)
+		p->file_bytes = source_file_bytes(s);
+	return p;
+}
+
+struct profile *input_open(const char *path, const struct input_options *o, struct err *e)
+{
+	struct source *s = source_open(path, e);
+	if (!s)
+		return NULL;
+	static const struct input_options by_content = {0};
+	const struct input *i = choose(s, path, o ? o : &by_content, e);
+	struct profile *p = i ? read_with(i, s, path, e) : NULL;
+	source_close(s);
+	return p;
+}
