@@ -1,0 +1,373 @@
+/* Device kernels (B-21): how often, how long, with which launch configuration, for which op. */
+#include "analysis/optree.h"
+#include "base/mem.h"
+#include "base/round.h"
+#include "base/sort.h"
+#include "op/kernels.h"
+#include "report/window.h"
+
+#include <math.h>
+
+enum grouping { BY_NAME, BY_OP, BY_LAUNCH };
+
+/* Group keys, compared as bytes; parts that a grouping does not ask for are 0. */
+struct key {
+	uint32_t name, op;             /* string ids; op: 0 = none */
+	int32_t grid[3], block[3], registers, shared_bytes;
+};
+
+struct group {
+	struct key key;
+	uint64_t calls;
+	int64_t total, min, max;
+	double blocks, occupancy;      /* sums of value x ns */
+	bool has_blocks, has_occupancy, op_eligible;
+	uint32_t first;                /* of its durations in `durations` */
+};
+
+struct groups {
+	const struct profile *p;
+	const struct optree *t;
+	enum grouping by;
+	struct intern keys;
+	struct group *v;
+	uint32_t cap, n;
+	struct sort_item *durations;   /* by group, then ascending */
+	uint32_t n_durations;
+	int64_t all_ns;
+};
+
+static void groups_release(struct groups *g)
+{
+	intern_release(&g->keys);
+	mem_free(g->v);
+	mem_free(g->durations);
+}
+
+static uint32_t op_name(const struct groups *g, uint32_t gpu)
+{
+	uint32_t node = g->t->gpu_node[gpu];
+	return node == ROW_NONE ? 0 : g->p->span.name[g->t->span[node]];
+}
+
+static struct key key_of(const struct groups *g, uint32_t gpu)
+{
+	const struct launches *l = &g->p->launch;
+	struct key k = {.name = g->p->gpu_op.name[gpu]};
+	if (g->by != BY_NAME)
+		k.op = op_name(g, gpu);
+	if (g->by == BY_LAUNCH) {
+		uint32_t i = g->p->gpu_op.launch[gpu];
+		k.grid[0] = l->grid_x[i], k.grid[1] = l->grid_y[i], k.grid[2] = l->grid_z[i];
+		k.block[0] = l->block_x[i], k.block[1] = l->block_y[i], k.block[2] = l->block_z[i];
+		k.registers = l->registers[i];
+		k.shared_bytes = l->shared_bytes[i];
+	}
+	return k;
+}
+
+static uint32_t group_at(struct groups *g, const struct key *k)
+{
+	uint32_t before = g->keys.n;
+	uint32_t at = intern_put(&g->keys, (const char *)k, sizeof *k) - 1;
+	if (g->keys.n > before) {
+		MEM_GROW(g->v, g->cap, at + 1);
+		g->v[at] = (struct group){.key = *k, .min = INT64_MAX};
+		g->n = at + 1;
+	}
+	return at;
+}
+
+static void add(struct groups *g, struct group *x, uint32_t gpu)
+{
+	int64_t ns = g->p->gpu_op.dur_ns[gpu];
+	uint32_t launch = g->p->gpu_op.launch[gpu];
+	double blocks = g->p->launch.blocks_per_sm[launch], occupancy = g->p->launch.occupancy_pct[launch];
+	x->calls++;
+	x->total += ns;
+	x->min = ns < x->min ? ns : x->min;
+	x->max = ns > x->max ? ns : x->max;
+	if (!isnan(blocks)) {
+		x->has_blocks = true;
+		x->blocks += blocks * (double)ns;
+	}
+	if (!isnan(occupancy)) {
+		x->has_occupancy = true;
+		x->occupancy += occupancy * (double)ns;
+	}
+	uint32_t node = g->t->gpu_node[gpu];
+	x->op_eligible |= node != ROW_NONE && g->t->tc_eligible[node];
+	g->all_ns += ns;
+}
+
+static bool counts(const struct groups *g, const struct window *w, uint32_t gpu, bool compat)
+{
+	if (g->p->gpu_op.kind[gpu] != GPU_KERNEL || (compat && g->t->gpu_lost[gpu]))
+		return false;
+	return w->all || window_has(w, window_gpu_time(g->p, gpu));
+}
+
+static void collect(struct groups *g, const struct window *w, bool compat)
+{
+	uint32_t n = g->p->gpu_op.rows.n;
+	g->durations = NEW_ARRAY_RAW(n, struct sort_item);
+	for (uint32_t i = 0; i < n; i++) {
+		if (!counts(g, w, i, compat))
+			continue;
+		struct key k = key_of(g, i);
+		uint32_t at = group_at(g, &k);
+		add(g, &g->v[at], i);
+		g->durations[g->n_durations++] = (struct sort_item){(uint64_t)g->p->gpu_op.dur_ns[i], 0, at};
+	}
+	/* Sorted by duration, then dealt out to the groups in that order: each group's are then sorted as well. */
+	sort_items(g->durations, g->n_durations);
+	uint32_t *at = NEW_ARRAY_RAW(g->n, uint32_t), next = 0;
+	for (uint32_t i = 0; i < g->n; i++) {
+		at[i] = g->v[i].first = next;
+		next += (uint32_t)g->v[i].calls;
+	}
+	struct sort_item *dealt = NEW_ARRAY_RAW(g->n_durations, struct sort_item);
+	for (uint32_t i = 0; i < g->n_durations; i++)
+		dealt[at[g->durations[i].tie]++] = g->durations[i];
+	mem_free(g->durations);
+	g->durations = dealt;
+	mem_free(at);
+}
+
+/* Nearest rank: the smallest duration that at least `percent` of the calls do not exceed. */
+static int64_t percentile(const struct groups *g, const struct group *x, unsigned percent)
+{
+	uint64_t rank = (x->calls * percent + 99) / 100;
+	return (int64_t)g->durations[x->first + (rank ? rank - 1 : 0)].key;
+}
+
+/* Of the population; computed from the mean, so that long sums of squares cannot cancel. */
+static double deviation(const struct groups *g, const struct group *x)
+{
+	double mean = (double)x->total / (double)x->calls, sum = 0;
+	for (uint64_t i = 0; i < x->calls; i++) {
+		double d = (double)(int64_t)g->durations[x->first + i].key - mean;
+		sum += d * d;
+	}
+	return sqrt(sum / (double)x->calls);
+}
+
+enum { C_NAME, C_OP, C_GRID, C_BLOCK, C_REGS, C_SHARED, C_CLASS, C_TC, C_CALLS, C_TOTAL, C_SHARE, C_MEAN, C_MIN, C_MAX, C_P50,
+       C_P95, C_P99, C_SD, C_BLOCKS, C_OCC, N_COLUMNS };
+
+static const struct column columns[N_COLUMNS] = {
+	[C_NAME] = {"name", "Kernel", "name of the kernel", CELL_STR, UNIT_NONE, COLUMN_WIDE},
+	[C_OP] = {"operator", "Operator", "op that launched it; empty = none known", CELL_STR},
+	[C_GRID] = {"grid", "Grid", "blocks in x, y, z", CELL_STR},
+	[C_BLOCK] = {"block", "Block", "threads of a block in x, y, z", CELL_STR},
+	[C_REGS] = {"registers_per_thread", "Regs", "registers per thread", CELL_I64},
+	[C_SHARED] = {"shared_bytes", "Shared", "shared memory of a block", CELL_I64, UNIT_BYTES},
+	[C_CLASS] = {"class", "Class", "what it does, by its name", CELL_STR},
+	[C_TC] = {"tensor_cores", "TC", "whether it uses Tensor Cores, by its name: yes, no or unknown", CELL_STR},
+	[C_CALLS] = {"calls", "Calls", "how often it ran", CELL_I64, UNIT_COUNT},
+	[C_TOTAL] = {"total_ns", "Total", "sum of its durations", CELL_I64, UNIT_NS},
+	[C_SHARE] = {"total_pct", "Total %", "total / total of all kernels listed", CELL_F64, UNIT_PERCENT},
+	[C_MEAN] = {"mean_ns", "Mean", "mean duration", CELL_F64, UNIT_NS},
+	[C_MIN] = {"min_ns", "Min", "shortest duration", CELL_I64, UNIT_NS},
+	[C_MAX] = {"max_ns", "Max", "longest duration", CELL_I64, UNIT_NS},
+	[C_P50] = {"p50_ns", "p50", "median duration (nearest rank)", CELL_I64, UNIT_NS, COLUMN_DETAIL},
+	[C_P95] = {"p95_ns", "p95", "95th percentile of the duration (nearest rank)", CELL_I64, UNIT_NS, COLUMN_DETAIL},
+	[C_P99] = {"p99_ns", "p99", "99th percentile of the duration (nearest rank)", CELL_I64, UNIT_NS, COLUMN_DETAIL},
+	[C_SD] = {"stddev_ns", "Std dev", "standard deviation of the duration", CELL_F64, UNIT_NS, COLUMN_DETAIL},
+	[C_BLOCKS] = {"mean_blocks_per_sm", "Blocks/SM", "mean over its calls, weighted by duration", CELL_F64, UNIT_NONE, 0, 2},
+	[C_OCC] = {"mean_occupancy_pct", "Est. occ. %", "estimated achieved occupancy, mean over its calls weighted by duration", CELL_F64,
+	           UNIT_PERCENT},
+};
+
+static bool wants(const struct groups *g, unsigned c, bool blocks, bool occupancy)
+{
+	switch (c) {
+	case C_OP:
+		return g->by != BY_NAME;
+	case C_GRID:
+	case C_BLOCK:
+	case C_REGS:
+	case C_SHARED:
+		return g->by == BY_LAUNCH;
+	case C_BLOCKS:
+		return blocks;
+	case C_OCC:
+		return occupancy;
+	}
+	return true;
+}
+
+static void put_triple(struct table *out, unsigned col, const int32_t v[3], const char *fmt)
+{
+	if (v[0] != INT32_MIN)
+		table_set_fmt(out, col, fmt, v[0], v[1], v[2]);
+}
+
+static void put_launch(struct table *out, const unsigned at[], const struct key *k)
+{
+	put_triple(out, at[C_GRID], k->grid, "%d,%d,%d");
+	put_triple(out, at[C_BLOCK], k->block, "%d,%d,%d");
+	if (k->registers != INT32_MIN)
+		table_set_i64(out, at[C_REGS], k->registers);
+	if (k->shared_bytes != INT32_MIN)
+		table_set_i64(out, at[C_SHARED], k->shared_bytes);
+}
+
+static void put_default(struct table *out, const struct groups *g, bool blocks, bool occupancy, struct err *e)
+{
+	static const char *const tri[] = {[TRI_NO] = "no", [TRI_YES] = "yes", [TRI_UNKNOWN] = "unknown"};
+	unsigned at[N_COLUMNS];
+	int64_t by_tc[3] = {0}, in_ops = 0;
+	for (unsigned c = 0; c < N_COLUMNS; c++)
+		at[c] = wants(g, c, blocks, occupancy) ? table_column(out, &columns[c]) : UINT32_MAX;
+	for (uint32_t i = 0; i < g->n; i++) {
+		const struct group *x = &g->v[i];
+		struct str name = profile_str(g->p, x->key.name);
+		struct kernel_info info = kernel_classify(name);
+		by_tc[info.tensor_core] += x->total;
+		in_ops += x->key.op ? x->total : 0;
+		table_row(out);
+		table_set_str(out, at[C_NAME], name);
+		if (g->by != BY_NAME && x->key.op)
+			table_set_str(out, at[C_OP], profile_str(g->p, x->key.op));
+		if (g->by == BY_LAUNCH)
+			put_launch(out, at, &x->key);
+		table_set_str(out, at[C_CLASS], str_from(kernel_class_name[info.class]));
+		table_set_str(out, at[C_TC], str_from(tri[info.tensor_core]));
+		table_set_i64(out, at[C_CALLS], (int64_t)x->calls);
+		table_set_i64(out, at[C_TOTAL], x->total);
+		table_set_f64(out, at[C_SHARE], g->all_ns ? 100.0 * (double)x->total / (double)g->all_ns : NAN);
+		table_set_f64(out, at[C_MEAN], (double)x->total / (double)x->calls);
+		table_set_i64(out, at[C_MIN], x->min);
+		table_set_i64(out, at[C_MAX], x->max);
+		table_set_i64(out, at[C_P50], percentile(g, x, 50));
+		table_set_i64(out, at[C_P95], percentile(g, x, 95));
+		table_set_i64(out, at[C_P99], percentile(g, x, 99));
+		table_set_f64(out, at[C_SD], deviation(g, x));
+		if (x->has_blocks && x->total)
+			table_set_f64(out, at[C_BLOCKS], x->blocks / (double)x->total);
+		if (x->has_occupancy && x->total)
+			table_set_f64(out, at[C_OCC], x->occupancy / (double)x->total);
+	}
+	table_note(out, "kernels %lld ns = with Tensor Cores %lld + without %lld + unknown %lld", (long long)g->all_ns,
+	           (long long)by_tc[TRI_YES], (long long)by_tc[TRI_NO], (long long)by_tc[TRI_UNKNOWN]);
+	if (g->by != BY_NAME)
+		table_note(out, "kernels %lld ns = launched by an op or annotation %lld + unattributed %lld", (long long)g->all_ns,
+		           (long long)in_ops, (long long)(g->all_ns - in_ops));
+	table_sort(out, STR("total_ns"), true, e);
+}
+
+static double mean_or_zero(double sum, int64_t ns)
+{
+	return ns > 0 ? round_digits(sum / (double)ns, 2) : 0;
+}
+
+static void put_tb_plugin(struct table *out, const struct groups *g, bool blocks, bool occupancy, struct err *e)
+{
+	enum { T_NAME, T_OP, T_GRID, T_BLOCK, T_REGS, T_SHARED, T_USES, T_ELIGIBLE, T_TC, T_CALLS, T_TOTAL, T_MEAN, T_MAX, T_MIN,
+	       T_BLOCKS, T_OCC, T_N };
+	static const struct column tb[T_N] = {
+		[T_NAME] = {"name", "Name", "kernel", CELL_STR, UNIT_NONE, COLUMN_WIDE},
+		[T_OP] = {"operator", "Operator", "launching op or N/A", CELL_STR},
+		[T_GRID] = {"grid", "Grid", "grid", CELL_STR},
+		[T_BLOCK] = {"block", "Block", "block", CELL_STR},
+		[T_REGS] = {"registers_per_thread", "Register Per Thread", "registers", CELL_I64},
+		[T_SHARED] = {"shared_memory", "Shared Memory", "bytes", CELL_I64},
+		[T_USES] = {"kernel_uses_tensor_cores", "Kernel Uses Tensor Cores", "Yes or No", CELL_STR},
+		[T_ELIGIBLE] = {"op_is_tensor_cores_eligible", "Op is Tensor Cores eligible", "Yes or No", CELL_STR},
+		[T_TC] = {"tensor_cores_used", "Tensor Cores Used", "Yes or No", CELL_STR},
+		[T_CALLS] = {"calls", "Calls", "how often it ran", CELL_I64},
+		[T_TOTAL] = {"total_duration_us", "Total Duration (us)", "rounded to us", CELL_I64, UNIT_US},
+		[T_MEAN] = {"mean_duration_us", "Mean Duration (us)", "rounded to us", CELL_I64, UNIT_US},
+		[T_MAX] = {"max_duration_us", "Max Duration (us)", "rounded to us", CELL_I64, UNIT_US},
+		[T_MIN] = {"min_duration_us", "Min Duration (us)", "rounded to us", CELL_I64, UNIT_US},
+		[T_BLOCKS] = {"mean_blocks_per_sm", "Mean Blocks Per SM", "weighted by duration", CELL_F64, UNIT_NONE, 0, 2},
+		[T_OCC] = {"mean_est_achieved_occupancy_pct", "Mean Est. Achieved Occupancy (%)", "weighted by duration", CELL_F64, UNIT_NONE,
+		           0, 2},
+	};
+	unsigned at[T_N];
+	for (unsigned c = 0; c < T_N; c++) {
+		bool only_op = c >= T_OP && c <= T_ELIGIBLE;
+		bool skip = (only_op && g->by == BY_NAME) || (c == T_TC && g->by != BY_NAME) || (c == T_BLOCKS && !blocks) ||
+		            (c == T_OCC && !occupancy);
+		at[c] = skip ? UINT32_MAX : table_column(out, &tb[c]);
+	}
+	for (uint32_t i = 0; i < g->n; i++) {
+		const struct group *x = &g->v[i];
+		struct str name = profile_str(g->p, x->key.name);
+		struct str uses = kernel_uses_tc_compat(name) ? STR("Yes") : STR("No");
+		table_row(out);
+		table_set_str(out, at[T_NAME], name);
+		if (g->by == BY_NAME) {
+			table_set_str(out, at[T_TC], uses);
+		} else {
+			table_set_str(out, at[T_OP], x->key.op ? profile_str(g->p, x->key.op) : STR("N/A"));
+			put_triple(out, at[T_GRID], x->key.grid, "[%d, %d, %d]");
+			put_triple(out, at[T_BLOCK], x->key.block, "[%d, %d, %d]");
+			if (x->key.registers != INT32_MIN)
+				table_set_i64(out, at[T_REGS], x->key.registers);
+			if (x->key.shared_bytes != INT32_MIN)
+				table_set_i64(out, at[T_SHARED], x->key.shared_bytes);
+			table_set_str(out, at[T_USES], uses);
+			table_set_str(out, at[T_ELIGIBLE], x->op_eligible ? STR("Yes") : STR("No"));
+		}
+		table_set_i64(out, at[T_CALLS], (int64_t)x->calls);
+		table_set_i64(out, at[T_TOTAL], round_us(x->total));
+		table_set_i64(out, at[T_MEAN], (int64_t)round_digits((double)x->total / (double)x->calls / 1000.0, 0));
+		table_set_i64(out, at[T_MAX], round_us(x->max));
+		table_set_i64(out, at[T_MIN], round_us(x->min));
+		if (blocks)
+			table_set_f64(out, at[T_BLOCKS], mean_or_zero(x->blocks, x->total));
+		if (occupancy)
+			table_set_f64(out, at[T_OCC], mean_or_zero(x->occupancy, x->total));
+	}
+	table_sort(out, STR("total_duration_us"), true, e);
+}
+
+static int kernels_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
+{
+	struct window w;
+	if (window_of(p, args, &w, e) < 0)
+		return -1;
+	struct groups g = {.p = p, .by = BY_NAME};
+	if (args->group_by && strcmp(args->group_by, "op") == 0)
+		g.by = BY_OP;
+	if (args->group_by && strcmp(args->group_by, "launch") == 0)
+		g.by = BY_LAUNCH;
+	if (args->compat && g.by == BY_OP)
+		g.by = BY_LAUNCH; /* the plugin's second grouping is by op and launch properties together */
+	struct optree *t = optree_new(p, args->compat ? OPTREE_TB_PLUGIN : OPTREE_DEFAULT);
+	g.t = t;
+	intern_init(&g.keys);
+	collect(&g, &w, args->compat != NULL);
+	bool blocks = false, occupancy = false;
+	for (uint32_t i = 0; i < g.n; i++) {
+		blocks |= g.v[i].has_blocks;
+		occupancy |= g.v[i].has_occupancy;
+	}
+	int rc = 0;
+	if (!g.n)
+		rc = err_set(e, ERR_DATA, "the trace holds no kernels: profile with ProfilerActivity.CUDA (or XPU, ...) to record them");
+	else if (args->compat)
+		put_tb_plugin(out, &g, blocks, occupancy, e);
+	else
+		put_default(out, &g, blocks, occupancy, e);
+	groups_release(&g);
+	optree_free(t);
+	return rc;
+}
+
+static const char *const groupings[] = {"name", "op", "launch", NULL};
+static const char *const compats[] = {"tb-plugin", NULL};
+
+const struct report report_kernels = {
+	.name = "kernels",
+	.title = "Kernels",
+	.help = "Which kernels took the device's time, how often they ran and how evenly, and whether they use Tensor Cores. Copies and "
+	        "sets of memory are no kernels. --group-by=op tells apart the ops that launched them, --group-by=launch also the grid, "
+	        "block, registers and shared memory.",
+	.group_by = groupings,
+	.compat = compats,
+	.needs = PASS_NEST | PASS_CORRELATE,
+	.run = kernels_run,
+};
