@@ -259,7 +259,7 @@ static void put_default(struct table *out, const struct groups *g, bool blocks, 
 
 static double mean_or_zero(double sum, int64_t ns)
 {
-	return ns > 0 ? round_digits(sum / (double)ns, 2) : 0;
+	return ns > 0 ? round_numpy(sum / (double)ns, 2) : 0;
 }
 
 static void put_tb_plugin(struct table *out, const struct groups *g, bool blocks, bool occupancy, struct err *e)
@@ -313,7 +313,7 @@ static void put_tb_plugin(struct table *out, const struct groups *g, bool blocks
 		}
 		table_set_i64(out, at[T_CALLS], (int64_t)x->calls);
 		table_set_i64(out, at[T_TOTAL], round_us(x->total));
-		table_set_i64(out, at[T_MEAN], (int64_t)round_digits((double)x->total / (double)x->calls / 1000.0, 0));
+		table_set_i64(out, at[T_MEAN], round_even((double)x->total / (double)x->calls / 1000.0));
 		table_set_i64(out, at[T_MAX], round_us(x->max));
 		table_set_i64(out, at[T_MIN], round_us(x->min));
 		if (blocks)
