@@ -80,6 +80,53 @@ uint32_t intern_find(const struct intern *t, struct str s)
 	return t->slot[probe(t, s.n ? s.p : "", (uint32_t)s.n, hash_bytes32(s.p, s.n))];
 }
 
+/* Looking up takes 1.5 steps on average at this load; this many mean hashes that were made to collide. */
+enum { LOAD_STEPS = 32 };
+
+static bool fill_slots(struct intern *t)
+{
+	uint64_t left = (uint64_t)LOAD_STEPS * t->n + 4096;
+	for (uint32_t id = 0; id < t->n; id++) {
+		uint32_t at = t->entry[id].hash & (t->n_slots - 1);
+		while (t->slot[at] != INTERN_NONE) {
+			if (!--left)
+				return false;
+			at = (at + 1) & (t->n_slots - 1);
+		}
+		t->slot[at] = id;
+	}
+	return true;
+}
+
+bool intern_load(struct intern *t, uint32_t n, const uint32_t *length, const uint32_t *hash, const char *pool,
+                 size_t pool_n)
+{
+	if (n == 0 || n >= 1u << 30 || length[0] != 0)
+		return false;
+	struct intern fresh = {.n = n, .cap = n, .n_slots = 256, .entry = NEW_ARRAY_RAW(n, struct intern_entry)};
+	bool good = true;
+	size_t at = 0;
+	for (uint32_t id = 0; good && id < n; id++) {
+		good = length[id] < pool_n - at && pool[at + length[id]] == 0;
+		fresh.entry[id] = (struct intern_entry){pool + at, length[id], hash[id]};
+		at += good ? (size_t)length[id] + 1 : 0;
+	}
+	while (fresh.n_slots / 2 < n)
+		fresh.n_slots *= 2;
+	fresh.slot = NEW_ARRAY_RAW(fresh.n_slots, uint32_t);
+	memset(fresh.slot, 0xff, (size_t)fresh.n_slots * sizeof *fresh.slot);
+	if (!good || at != pool_n || !fill_slots(&fresh)) {
+		mem_free(fresh.entry);
+		mem_free(fresh.slot);
+		return false;
+	}
+	mem_free(t->entry);
+	mem_free(t->slot);
+	fresh.bytes = t->bytes;
+	*t = fresh;
+	return true;
+}
+
 size_t intern_bytes(const struct intern *t)
 {
 	return t->bytes.bytes + (size_t)t->cap * sizeof *t->entry + (size_t)t->n_slots * sizeof *t->slot;

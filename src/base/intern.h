@@ -38,6 +38,13 @@ static inline struct str intern_get(const struct intern *t, uint32_t id)
 	return id < t->n ? (struct str){t->entry[id].p, t->entry[id].n} : (struct str){"", 0};
 }
 
+/* Takes over `n` strings that an interner held before: string i is `length[i]` bytes of `pool` and a NUL, one behind the
+ * other, with its hash. *t is fresh from intern_init; `pool` came from arena_bytes(&t->bytes, ...). The strings keep
+ * their ids and are not hashed again. False, and *t as before, when they do not fit together: string 0 is not empty, a NUL is
+ * missing, or so many hashes are equal that looking one up would not end. */
+bool intern_load(struct intern *t, uint32_t n, const uint32_t *length, const uint32_t *hash, const char *pool,
+                 size_t pool_n);
+
 /* Heap bytes held, for memory accounting. */
 size_t intern_bytes(const struct intern *t);
 

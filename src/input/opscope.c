@@ -1,0 +1,26 @@
+/* .opscope files: traces read before by `opscope import` (store/save.h). */
+#include "input/input.h"
+#include "store/load.h"
+
+static int sniff(struct str head, const char *path)
+{
+	return load_sniff(head) ? 100 : 0;
+}
+
+/* SQLite reads by itself, and wants to jump about in the file. */
+static int read_file(struct source *s, struct profile *p, struct err *e)
+{
+	const char *path = source_path(s);
+	if (strcmp(path, "-") == 0)
+		return err_set(e, ERR_USAGE, "an .opscope file cannot be read from a pipe: give its name");
+	if (source_is_compressed(s))
+		return err_set(e, ERR_FORMAT, "%s: an .opscope file that was compressed: unpack it first", path);
+	return load_profile(path, p, e);
+}
+
+const struct input input_opscope = {
+	.name = "opscope",
+	.help = "Files made by `opscope import`: a trace read and analysed before, opened many times faster",
+	.sniff = sniff,
+	.read = read_file,
+};

@@ -1,0 +1,378 @@
+#include "store/load.h"
+
+#include <math.h>
+#include <sqlite3.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "base/buf.h"
+#include "base/hash.h"
+#include "base/mem.h"
+#include "store/save.h"
+
+/* A row of store_chunk without its data. */
+struct chunk {
+	int64_t id, seq, size, checksum, bytes;
+	uint32_t table, column; /* of the interner `names` */
+};
+
+struct load {
+	sqlite3 *db;
+	sqlite3_blob *blob;
+	struct chunk *chunk;
+	uint32_t n_chunks, cap_chunks;
+	struct intern names;
+	const char *path;
+	uint64_t file_bytes;
+	struct profile *p;
+	struct err *e;
+};
+
+static int damaged(struct load *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static int damaged(struct load *l, const char *fmt, ...)
+{
+	char what[256];
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(what, sizeof what, fmt, ap);
+	va_end(ap);
+	return err_set(l->e, ERR_FORMAT, "%s: the .opscope file is damaged: %s; import the trace again", l->path, what);
+}
+
+static int sqlite_failed(struct load *l)
+{
+	int code = sqlite3_errcode(l->db) & 0xff;
+	if (code == SQLITE_CANTOPEN || code == SQLITE_IOERR || code == SQLITE_PERM)
+		return err_set(l->e, ERR_IO, "%s: cannot read: %s", l->path, sqlite3_errmsg(l->db));
+	return damaged(l, "%s", sqlite3_errmsg(l->db));
+}
+
+bool load_sniff(struct str head)
+{
+	if (head.n < 100 || memcmp(head.p, "SQLite format 3", 16) != 0)
+		return false;
+	const unsigned char *id = (const unsigned char *)head.p + 68;
+	return ((uint32_t)id[0] << 24 | id[1] << 16 | id[2] << 8 | id[3]) == SAVE_APPLICATION_ID;
+}
+
+static int pragma_int(struct load *l, const char *sql, int *v)
+{
+	sqlite3_stmt *st = NULL;
+	int rc = -1;
+	if (sqlite3_prepare_v2(l->db, sql, -1, &st, NULL) == SQLITE_OK && sqlite3_step(st) == SQLITE_ROW) {
+		*v = sqlite3_column_int(st, 0);
+		rc = 0;
+	}
+	sqlite3_finalize(st);
+	return rc ? sqlite_failed(l) : 0;
+}
+
+/* As a URI, so that SQLite can be told that no one changes the file: it then takes no locks, looks for no journal and
+ * writes nothing beside it. */
+static void put_uri(struct buf *b, const char *path)
+{
+	buf_cstr(b, path[0] == '/' ? "file://" : "file:./");
+	for (; *path; path++) {
+		if (*path == '%' || *path == '?' || *path == '#')
+			buf_printf(b, "%%%02X", (unsigned char)*path);
+		else
+			buf_char(b, *path);
+	}
+	buf_cstr(b, "?immutable=1");
+	buf_char(b, 0);
+}
+
+/* Our tables must be plain tables: a view of that name could run for ever. */
+static int check_schema(struct load *l)
+{
+	int plain = 0;
+	if (pragma_int(l, "SELECT count(*) FROM sqlite_schema WHERE type='table' AND rootpage>0 AND name IN"
+	                  " ('meta','diag','store_table','store_chunk')", &plain))
+		return -1;
+	return plain == 4 ? 0 : damaged(l, "a table is missing");
+}
+
+static int open_db(struct load *l)
+{
+	struct buf uri = {0};
+	put_uri(&uri, l->path);
+	int rc = sqlite3_open_v2(uri.p, &l->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, NULL);
+	buf_release(&uri);
+	if (rc != SQLITE_OK)
+		return sqlite_failed(l);
+	sqlite3_db_config(l->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+	sqlite3_db_config(l->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+	int id = 0, version = 0, pages = 0, page_bytes = 0;
+	if (pragma_int(l, "PRAGMA application_id", &id) || pragma_int(l, "PRAGMA user_version", &version) ||
+	    pragma_int(l, "PRAGMA page_count", &pages) || pragma_int(l, "PRAGMA page_size", &page_bytes))
+		return -1;
+	if (id != SAVE_APPLICATION_ID)
+		return err_set(l->e, ERR_FORMAT, "%s: a SQLite file, but not one that opscope wrote", l->path);
+	if (version > SAVE_VERSION)
+		return err_set(l->e, ERR_FORMAT,
+		               "%s: written by a newer opscope (file version %d, this opscope reads up to %d); import the trace "
+		               "again or use the newer opscope", l->path, version, SAVE_VERSION);
+	if (version < 1)
+		return damaged(l, "file version %d", version);
+	l->file_bytes = (uint64_t)pages * (uint64_t)page_bytes;
+	struct stat st;
+	if (stat(l->path, &st) == 0 && (uint64_t)st.st_size < l->file_bytes)
+		return damaged(l, "%lld of %llu bytes are there", (long long)st.st_size, (unsigned long long)l->file_bytes);
+	return check_schema(l);
+}
+
+/* The number of rows of a table, -1 with *e set when it is not known. */
+static int64_t rows_count(struct load *l, const char *name)
+{
+	sqlite3_stmt *st = NULL;
+	int64_t n = 0; /* a table that an older opscope did not have is empty */
+	if (sqlite3_prepare_v2(l->db, "SELECT rows FROM store_table WHERE name=?1", -1, &st, NULL) != SQLITE_OK)
+		return sqlite_failed(l);
+	sqlite3_bind_text(st, 1, name, -1, SQLITE_STATIC);
+	int rc = sqlite3_step(st);
+	if (rc == SQLITE_ROW)
+		n = sqlite3_column_int64(st, 0);
+	if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+		n = sqlite_failed(l);
+	else if (n < 0 || n >= ROW_NONE)
+		n = damaged(l, "table %s has %lld rows", name, (long long)n);
+	sqlite3_finalize(st);
+	return n;
+}
+
+/* All chunks in the order in which they were written: one scan that reads no data. */
+static int list_chunks(struct load *l)
+{
+	sqlite3_stmt *st = NULL;
+	if (sqlite3_prepare_v2(l->db, "SELECT id, seq, size, checksum, length(data), tbl, col FROM store_chunk ORDER BY id",
+	                       -1, &st, NULL) != SQLITE_OK)
+		return sqlite_failed(l);
+	int rc;
+	while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
+		MEM_GROW(l->chunk, l->cap_chunks, l->n_chunks + 1);
+		int64_t v[5];
+		for (int i = 0; i < 5; i++)
+			v[i] = sqlite3_column_type(st, i) == SQLITE_INTEGER ? sqlite3_column_int64(st, i) : -1;
+		l->chunk[l->n_chunks++] = (struct chunk){
+			.id = v[0], .seq = v[1], .size = v[2], .checksum = v[3], .bytes = v[4],
+			.table = intern_str(&l->names, str_from((const char *)sqlite3_column_text(st, 5))),
+			.column = intern_str(&l->names, str_from((const char *)sqlite3_column_text(st, 6))),
+		};
+	}
+	sqlite3_finalize(st);
+	return rc == SQLITE_DONE ? 0 : sqlite_failed(l);
+}
+
+static int read_chunk(struct load *l, const struct chunk *c, void *out)
+{
+	int rc = l->blob ? sqlite3_blob_reopen(l->blob, c->id)
+	                 : sqlite3_blob_open(l->db, "main", "store_chunk", "data", c->id, 0, &l->blob);
+	if (rc != SQLITE_OK)
+		return sqlite_failed(l);
+	if (sqlite3_blob_bytes(l->blob) != c->bytes)
+		return damaged(l, "chunk %lld has another length than its row says", (long long)c->id);
+	if (c->bytes && sqlite3_blob_read(l->blob, out, (int)c->bytes, 0) != SQLITE_OK)
+		return sqlite_failed(l);
+	if (hash_bytes(out, (size_t)c->bytes) != (uint64_t)c->checksum)
+		return damaged(l, "chunk %lld does not match its checksum", (long long)c->id);
+	return 0;
+}
+
+/* Fills `out` (n elements of `size` bytes) from the chunks of a column; *found is false when there are none although
+ * there should be. */
+static int read_column(struct load *l, const char *table, const char *column, void *out, uint64_t n, unsigned size,
+                       bool *found)
+{
+	uint32_t table_id = intern_find(&l->names, str_from(table)), column_id = intern_find(&l->names, str_from(column));
+	uint64_t bytes = n * size, at = 0;
+	int64_t seq = 0;
+	for (uint32_t i = 0; i < l->n_chunks; i++) {
+		const struct chunk *c = &l->chunk[i];
+		if (c->table != table_id || c->column != column_id)
+			continue;
+		if (c->seq != seq || c->size != size || c->bytes < 0 || (uint64_t)c->bytes > bytes - at)
+			return damaged(l, "the chunks of column %s.%s do not fit its table", table, column);
+		if (read_chunk(l, c, (char *)out + at))
+			return -1;
+		at += (uint64_t)c->bytes;
+		seq++;
+	}
+	*found = seq > 0 || !bytes;
+	return *found && at != bytes ? damaged(l, "column %s.%s is shorter than its table", table, column) : 0;
+}
+
+/* Memory for a column of a table that says it has n rows. What is in the file cannot be longer than the file. */
+static void *column_alloc(struct load *l, const char *table, uint64_t n, unsigned size)
+{
+	if (n * size > l->file_bytes) {
+		damaged(l, "table %s claims more rows than the file can hold", table);
+		return NULL;
+	}
+	return mem_alloc(n ? n : 1, size);
+}
+
+static int read_strings(struct load *l)
+{
+	int64_t n = rows_count(l, SAVE_STRINGS);
+	if (n < 0)
+		return -1;
+	uint32_t *length = column_alloc(l, SAVE_STRINGS, (uint64_t)n, sizeof *length);
+	uint32_t *hash = length ? column_alloc(l, SAVE_STRINGS, (uint64_t)n, sizeof *hash) : NULL;
+	bool found[3] = {false, false, true};
+	int rc = hash ? 0 : -1;
+	if (!rc)
+		rc = read_column(l, SAVE_STRINGS, "length", length, (uint64_t)n, sizeof *length, &found[0]) ||
+		     read_column(l, SAVE_STRINGS, "hash", hash, (uint64_t)n, sizeof *hash, &found[1]);
+	uint64_t total = 0;
+	for (int64_t i = 0; !rc && found[0] && i < n; i++)
+		total += (uint64_t)length[i] + 1;
+	if (!rc && total > l->file_bytes)
+		rc = damaged(l, "its strings claim to be longer than the file");
+	struct intern *t = &l->p->strings;
+	char *pool = rc ? NULL : arena_bytes(&t->bytes, total);
+	if (!rc)
+		rc = read_column(l, SAVE_STRINGS, "bytes", pool, total, 1, &found[2]);
+	if (!rc && !(found[0] && found[1] && found[2] && intern_load(t, (uint32_t)n, length, hash, pool, total)))
+		rc = damaged(l, "its strings do not fit together");
+	mem_free(length);
+	mem_free(hash);
+	return rc ? -1 : 0;
+}
+
+/* The value that means "not recorded" in a column that an older opscope did not write. */
+static void fill_default(void *data, uint32_t n, const struct store_table *desc, const struct store_column *c)
+{
+	bool launch = desc == &store_tables[TABLE_launch];
+	memset(data, c->group == DERIVED ? 0xff : 0, (size_t)n * c->size);
+	for (uint32_t i = 0; c->group == LOADED && i < n; i++) {
+		if (c->type == ST_ID || (c->type == ST_I64 && launch))
+			((int64_t *)data)[i] = ID_NONE;
+		else if (c->type == ST_F64)
+			((double *)data)[i] = NAN;
+		else if (c->type == ST_I32 && launch)
+			((int32_t *)data)[i] = INT32_MIN;
+	}
+}
+
+static int read_table(struct load *l, enum store_table_id id, bool *derived)
+{
+	const struct store_table *desc = &store_tables[id];
+	void *table = profile_table(l->p, id);
+	int64_t n = rows_count(l, desc->name);
+	if (n < 0)
+		return -1;
+	for (unsigned c = 0; c < desc->n_columns; c++) {
+		const struct store_column *col = &desc->columns[c];
+		void **data = rows_column(table, col);
+		bool found;
+		*data = column_alloc(l, desc->name, (uint64_t)n, col->size);
+		if (!*data || read_column(l, desc->name, col->name, *data, (uint64_t)n, col->size, &found))
+			return -1;
+		if (!found && col->group == DERIVED)
+			*derived = false;
+		if (!found)
+			fill_default(*data, (uint32_t)n, desc, col);
+	}
+	*(struct rows *)table = (struct rows){(uint32_t)n, (uint32_t)n};
+	return 0;
+}
+
+/* Analysis is done wholly or not at all: its columns depend on each other. */
+static void forget_derived(struct profile *p)
+{
+	p->passes_done = 0;
+	for (int t = 0; t < STORE_N_TABLES; t++)
+		for (unsigned c = 0; c < store_tables[t].n_columns; c++)
+			if (store_tables[t].columns[c].group == DERIVED) {
+				void **data = rows_column(profile_table(p, t), &store_tables[t].columns[c]);
+				mem_free(*data);
+				*data = NULL;
+			}
+}
+
+static int read_meta(struct load *l)
+{
+	struct profile *p = l->p;
+	sqlite3_stmt *st = NULL;
+	if (sqlite3_prepare_v2(l->db, "SELECT key, value FROM meta", -1, &st, NULL) != SQLITE_OK)
+		return sqlite_failed(l);
+	int rc;
+	int64_t order = 0;
+	while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
+		struct str key = str_from((const char *)sqlite3_column_text(st, 0));
+		if (str_eq(key, STR("input")) || str_eq(key, STR("format"))) {
+			const char *text = (const char *)sqlite3_column_text(st, 1);
+			struct str v = arena_str(&p->arena, (struct str){text, text ? (size_t)sqlite3_column_bytes(st, 1) : 0});
+			*(str_eq(key, STR("input")) ? &p->input_path : &p->format) = v;
+		} else if (str_eq(key, STR("input_bytes"))) {
+			p->input_bytes = (uint64_t)sqlite3_column_int64(st, 1);
+		} else if (str_eq(key, STR("file_bytes"))) {
+			p->file_bytes = (uint64_t)sqlite3_column_int64(st, 1);
+		} else if (str_eq(key, STR("passes"))) {
+			p->passes_done = (unsigned)sqlite3_column_int64(st, 1);
+		} else if (str_eq(key, STR("byte_order"))) {
+			order = sqlite3_column_int64(st, 1);
+		}
+	}
+	sqlite3_finalize(st);
+	if (rc != SQLITE_DONE)
+		return sqlite_failed(l);
+	return order == __BYTE_ORDER__ ? 0 : damaged(l, "it is of a machine with another byte order");
+}
+
+/* More kinds than there can be in a real one would make each look-up slow. */
+enum { MAX_DIAGS = 4096 };
+
+static int read_diags(struct load *l)
+{
+	sqlite3_stmt *st = NULL;
+	if (sqlite3_prepare_v2(l->db, "SELECT kind, level, count, first_offset, message FROM diag", -1, &st, NULL) != SQLITE_OK)
+		return sqlite_failed(l);
+	int rc;
+	bool good = true;
+	while (good && (rc = sqlite3_step(st)) == SQLITE_ROW) {
+		const char *kind = (const char *)sqlite3_column_text(st, 0), *text = (const char *)sqlite3_column_text(st, 4);
+		int64_t level = sqlite3_column_int64(st, 1), count = sqlite3_column_int64(st, 2);
+		good = kind && text && level >= DIAG_NOTE && level <= DIAG_LOSS && count > 0 && l->p->diags.n < MAX_DIAGS;
+		if (good)
+			diag_add_n(&l->p->diags, kind, (enum diag_level)level, (uint64_t)count, sqlite3_column_int64(st, 3), "%s",
+			           text);
+	}
+	sqlite3_finalize(st);
+	if (!good)
+		return damaged(l, "its list of diagnostics");
+	return rc == SQLITE_DONE ? 0 : sqlite_failed(l);
+}
+
+static int read_all(struct load *l)
+{
+	bool derived = true;
+	if (open_db(l) || read_meta(l) || read_diags(l) || list_chunks(l) || read_strings(l))
+		return -1;
+	for (int t = 0; t < STORE_N_TABLES; t++)
+		if (read_table(l, t, &derived))
+			return -1;
+	if (!derived || !l->p->passes_done)
+		forget_derived(l->p);
+	struct err why;
+	if (load_check(l->p, &why))
+		return damaged(l, "%s", why.msg);
+	return 0;
+}
+
+int load_profile(const char *path, struct profile *p, struct err *e)
+{
+	struct load l = {.path = path, .p = p, .e = e};
+	intern_init(&l.names);
+	int rc = read_all(&l);
+	if (rc)
+		for (int t = 0; t < STORE_N_TABLES; t++) /* rows.n was not set where a table was left half-way */
+			rows_release(profile_table(p, t), &store_tables[t]);
+	sqlite3_blob_close(l.blob);
+	sqlite3_close(l.db);
+	intern_release(&l.names);
+	mem_free(l.chunk);
+	return rc;
+}

@@ -1,0 +1,21 @@
+/* Reading an .opscope file (store/save.h says what is in it). The file may come from anyone: every length, id and enum is
+ * checked before it becomes part of a profile, and so is every checksum. */
+#ifndef OPSCOPE_STORE_LOAD_H
+#define OPSCOPE_STORE_LOAD_H
+
+#include "base/err.h"
+#include "store/profile.h"
+
+/* True when these first bytes of a file are those of an .opscope file, whatever its version. */
+bool load_sniff(struct str head);
+
+/* Fills *p, fresh from profile_new. A column that an older opscope did not have yet gets the value that means "not
+ * recorded"; when it is one that analysis derives, all of analysis is left to be done again. ERR_FORMAT when the file is
+ * damaged or of a newer version, ERR_IO when it cannot be read; *p can then only be freed. */
+int load_profile(const char *path, struct profile *p, struct err *e);
+
+/* The checks that need no file: do all rows point at rows that exist, are times and enums in range, is what must be
+ * sorted sorted, do parents stand before their children? Part of load_profile. */
+int load_check(const struct profile *p, struct err *e);
+
+#endif

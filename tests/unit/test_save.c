@@ -1,0 +1,487 @@
+/* .opscope files: what was saved is what is loaded; damage is noticed, never believed, never a crash. */
+#include "test.h"
+
+#include <signal.h>
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "input/input.h"
+#include "store/build.h"
+#include "store/load.h"
+#include "store/save.h"
+
+enum { PASSES = 5 };
+
+static char folder[] = "/tmp/opscope_save_XXXXXX";
+
+static int make_folder(void **state)
+{
+	return mkdtemp(folder) && chdir(folder) == 0 ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+	unlink("a.opscope");
+	unlink("b.opscope");
+	return chdir("/") == 0 && rmdir(folder) == 0 ? 0 : -1;
+}
+
+static void add_rows(struct build *b, struct profile *p)
+{
+	uint32_t name = intern_str(&p->strings, STR("aten::mm")), kernel = intern_str(&p->strings, STR("sgemm\0odd"));
+	uint16_t cat = build_cat(b, intern_str(&p->strings, STR("cpu_op")));
+	uint32_t cpu = build_track(b, STR("12"), STR("34")), gpu = build_track(b, STR("0"), STR("stream 7"));
+	struct arg_pair pair = {intern_str(&p->strings, STR("Input Dims")), intern_str(&p->strings, STR("[[2, 3]]")), 0};
+	uint32_t args = build_args(b, &pair, 1);
+	for (int i = 0; i < 400; i++) {
+		struct launch_row launch = launch_none();
+		launch.grid_x = i % 3;
+		build_span(b, &(struct span_row){.start_ns = i * 10, .dur_ns = 5, .ext_id = i, .link_id = ID_NONE, .aux_id = -1,
+		                                 .name = name, .track = cpu, .args = args, .cat = cat, .kind = i % SPAN_KINDS});
+		build_gpu(b, &(struct gpu_row){.start_ns = i * 10, .dur_ns = 7, .ext_id = ID_NONE, .corr_id = i, .name = kernel,
+		                               .track = gpu, .launch = build_launch(b, &launch), .cat = cat, .kind = GPU_MEMCPY});
+		build_memory(b, &(struct memory_row){.time_ns = i, .addr = 1 << 20, .bytes = -64, .track = cpu, .name = name});
+		build_flow(b, i, i, cpu, cat, 's');
+		build_mark(b, i, name, cpu, args, cat, 'C');
+		build_count(b, cat, 'X', 2);
+	}
+	build_meta(b, pair.key, pair.value, true);
+}
+
+/* A profile with rows in every table, and derived columns as analysis leaves them. */
+static struct profile *small_profile(void)
+{
+	struct profile *p = profile_new();
+	struct build b;
+	build_init(&b, p);
+	add_rows(&b, p);
+	assert_int_equal(build_finish(&b, NULL), 0);
+	uint32_t device = rows_push(&p->device, &store_tables[TABLE_device]);
+	p->device = (struct devices){.rows = p->device.rows, .memory_bytes = p->device.memory_bytes, .id = p->device.id,
+		.name = p->device.name, .cc_major = p->device.cc_major, .cc_minor = p->device.cc_minor,
+		.sm_count = p->device.sm_count, .max_threads_per_sm = p->device.max_threads_per_sm,
+		.warp_size = p->device.warp_size};
+	p->device.memory_bytes[device] = 1;
+	p->device.id[device] = p->device.cc_major[device] = p->device.cc_minor[device] = 8;
+	p->device.sm_count[device] = p->device.max_threads_per_sm[device] = p->device.warp_size[device] = 32;
+	p->device.name[device] = 1;
+	for (int t = 0; t < STORE_N_TABLES; t++)
+		for (unsigned c = 0; c < store_tables[t].n_columns; c++)
+			if (store_tables[t].columns[c].group == DERIVED)
+				rows_derive(profile_table(p, t), &store_tables[t], store_tables[t].columns[c].offset);
+	for (uint32_t i = 1; i < p->span.rows.n; i++)
+		p->span.parent[i] = i - 1;
+	p->passes_done = PASSES;
+	p->input_path = STR("dir/trace.json");
+	p->format = STR("kineto");
+	p->input_bytes = 1234567890123;
+	p->file_bytes = 99;
+	diag_add_n(&p->diags, "truncated-file", DIAG_LOSS, 3, 77, "it ends early");
+	diag_add(&p->diags, "odd", DIAG_NOTE, -1, "100%% odd");
+	return p;
+}
+
+static void assert_same(const struct profile *a, const struct profile *b)
+{
+	assert_int_equal(a->strings.n, b->strings.n);
+	for (uint32_t i = 0; i < a->strings.n; i++) {
+		assert_true(str_eq(profile_str(a, i), profile_str(b, i)));
+		assert_int_equal(intern_find(&b->strings, profile_str(a, i)), i);
+	}
+	for (int t = 0; t < STORE_N_TABLES; t++) {
+		const void *ta = profile_table(a, t), *tb = profile_table(b, t);
+		uint32_t n = ((const struct rows *)ta)->n;
+		assert_int_equal(n, ((const struct rows *)tb)->n);
+		for (unsigned c = 0; c < store_tables[t].n_columns; c++) {
+			const struct store_column *col = &store_tables[t].columns[c];
+			const void *da = *rows_column(ta, col), *db = *rows_column(tb, col);
+			if (n && da)
+				assert_memory_equal(da, db, (size_t)n * col->size);
+		}
+	}
+	assert_int_equal(a->diags.n, b->diags.n);
+	for (unsigned i = 0; i < a->diags.n; i++) {
+		const struct diag_entry *x = &a->diags.entry[i], *y = &b->diags.entry[i];
+		assert_true(strcmp(x->kind, y->kind) == 0 && x->level == y->level && x->count == y->count);
+		assert_true(x->first_offset == y->first_offset && str_eq(x->message, y->message));
+	}
+	assert_true(str_eq(a->input_path, b->input_path) && str_eq(a->format, b->format));
+	assert_true(a->input_bytes == b->input_bytes && a->file_bytes == b->file_bytes);
+}
+
+static int save(const struct profile *p, const char *path, struct err *e)
+{
+	struct save *s = save_begin(path, 0, e);
+	if (!s)
+		return -1;
+	if (save_profile(s, p, p->passes_done, e)) {
+		save_abort(s);
+		return -1;
+	}
+	return save_commit(s, e);
+}
+
+static struct profile *saved_small(const char *path)
+{
+	struct profile *p = small_profile();
+	struct err e = {0};
+	if (save(p, path, &e))
+		fail_msg("%s", e.msg);
+	return p;
+}
+
+/* The loaded profile, or NULL with *e. */
+static struct profile *load(const char *path, struct err *e)
+{
+	struct profile *p = profile_new();
+	*e = (struct err){0};
+	if (load_profile(path, p, e) == 0)
+		return p;
+	assert_int_not_equal(e->code, ERR_NONE);
+	assert_true(e->msg[0]);
+	profile_free(p);
+	return NULL;
+}
+
+static void round_trip(void **state)
+{
+	struct profile *p = saved_small("a.opscope");
+	struct err e;
+	struct profile *q = load("a.opscope", &e);
+	if (!q)
+		fail_msg("%s", e.msg);
+	assert_same(p, q);
+	assert_int_equal(q->passes_done, PASSES);
+	profile_free(p);
+	profile_free(q);
+}
+
+static void round_trip_of_nothing(void **state)
+{
+	struct profile *p = profile_new();
+	struct err e;
+	assert_int_equal(save(p, "a.opscope", &e), 0);
+	struct profile *q = load("a.opscope", &e);
+	if (!q)
+		fail_msg("%s", e.msg);
+	assert_same(p, q);
+	profile_free(p);
+	profile_free(q);
+}
+
+/* Columns longer than one chunk, and the big pages. */
+static void round_trip_of_chunks(void **state)
+{
+	struct profile *p = profile_new();
+	struct build b;
+	build_init(&b, p);
+	uint32_t track = build_track(&b, STR("1"), STR("2"));
+	uint16_t cat = build_cat(&b, 0);
+	for (int64_t i = 0; i < 1200000; i++)
+		build_flow(&b, i, i * 0x9e3779b97f4a7c15, track, cat, 'f');
+	assert_int_equal(build_finish(&b, NULL), 0);
+	struct err e;
+	struct save *s = save_begin("a.opscope", 1 << 30, &e);
+	assert_non_null(s);
+	assert_int_equal(save_profile(s, p, 0, &e), 0);
+	assert_int_equal(save_commit(s, &e), 0);
+	struct profile *q = load("a.opscope", &e);
+	if (!q)
+		fail_msg("%s", e.msg);
+	assert_same(p, q);
+	assert_null(q->span.parent);
+	profile_free(p);
+	profile_free(q);
+}
+
+static void round_trip_of_a_trace(void **state)
+{
+	const char *root = getenv("OPSCOPE_ROOT");
+	char path[4096];
+	snprintf(path, sizeof path, "%s/tests/data/torch214_cpu_resnet.json.gz", root ? root : "");
+	struct err e;
+	struct profile *p = input_open(path, &(struct input_options){0}, &e);
+	if (!p)
+		skip();
+	assert_int_equal(save(p, "a.opscope", &e), 0);
+	struct profile *q = input_open("a.opscope", &(struct input_options){0}, &e);
+	if (!q)
+		fail_msg("%s", e.msg);
+	assert_same(p, q);
+	profile_free(p);
+	profile_free(q);
+}
+
+static struct buf read_bytes(const char *path)
+{
+	struct buf b = {0};
+	FILE *f = fopen(path, "rb");
+	assert_non_null(f);
+	char block[65536];
+	for (size_t n; (n = fread(block, 1, sizeof block, f)) > 0;)
+		buf_put(&b, block, n);
+	fclose(f);
+	return b;
+}
+
+static void write_bytes(const char *path, const char *p, size_t n)
+{
+	FILE *f = fopen(path, "wb");
+	assert_non_null(f);
+	assert_int_equal(fwrite(p, 1, n, f), n);
+	assert_int_equal(fclose(f), 0);
+}
+
+/* Either it is refused with a reason, or what was hit was not in use, or a fact like the input's name: the columns are right. */
+static void damaged_bytes(void **state)
+{
+	struct profile *p = saved_small("a.opscope");
+	struct buf file = read_bytes("a.opscope");
+	unsigned refused = 0, tried = 0;
+	for (size_t at = 0; at < file.n; at += 97, tried++) {
+		file.p[at] ^= 0x5a;
+		write_bytes("b.opscope", file.p, file.n);
+		file.p[at] ^= 0x5a;
+		struct err e;
+		struct profile *q = load("b.opscope", &e);
+		if (!q) {
+			refused++;
+			continue;
+		}
+		assert_int_equal(p->span.rows.n, q->span.rows.n);
+		assert_memory_equal(p->span.start_ns, q->span.start_ns, p->span.rows.n * sizeof *p->span.start_ns);
+		profile_free(q);
+	}
+	assert_true(refused > tried / 4);
+	for (size_t n = 0; n < file.n; n += 997) {
+		write_bytes("b.opscope", file.p, n);
+		struct err e;
+		assert_null(load("b.opscope", &e));
+	}
+	buf_release(&file);
+	profile_free(p);
+}
+
+static void sql(const char *path, const char *text)
+{
+	sqlite3 *db;
+	char *why = NULL;
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	sqlite3_exec(db, text, NULL, NULL, &why);
+	if (why)
+		fail_msg("%s", why);
+	sqlite3_close(db);
+}
+
+/* Changes a good file by SQL and gives the error of loading it; NULL *q when it is refused. */
+static struct err after(const char *text, struct profile **q)
+{
+	profile_free(saved_small("a.opscope"));
+	sql("a.opscope", text);
+	struct err e;
+	*q = load("a.opscope", &e);
+	return e;
+}
+
+static void checksum_is_checked(void **state)
+{
+	struct profile *q;
+	struct err e = after("UPDATE store_chunk SET data = zeroblob(length(data)) WHERE tbl='span' AND col='ext_id'", &q);
+	assert_null(q);
+	assert_int_equal(e.code, ERR_FORMAT);
+	assert_non_null(strstr(e.msg, "checksum"));
+}
+
+static void newer_version(void **state)
+{
+	struct profile *q;
+	struct err e = after("PRAGMA user_version=2", &q);
+	assert_null(q);
+	assert_non_null(strstr(e.msg, "newer opscope (file version 2, this opscope reads up to 1)"));
+}
+
+static void not_ours(void **state)
+{
+	struct profile *q;
+	struct err e = after("PRAGMA application_id=7", &q);
+	assert_null(q);
+	assert_non_null(strstr(e.msg, "not one that opscope wrote"));
+}
+
+static void old_file_without_a_column(void **state)
+{
+	struct profile *q;
+	after("DELETE FROM store_chunk WHERE (tbl, col) IN (VALUES('launch','registers'),('span','ext_id'),"
+	      "('launch','occupancy_pct'),('memory','device_type'))", &q);
+	assert_non_null(q);
+	assert_int_equal(q->launch.registers[0], INT32_MIN);
+	assert_true(q->launch.occupancy_pct[0] != q->launch.occupancy_pct[0]);
+	assert_true(q->span.ext_id[3] == ID_NONE);
+	assert_int_equal(q->memory.device_type[0], 0);
+	assert_int_equal(q->passes_done, PASSES);
+	profile_free(q);
+}
+
+static void old_file_without_a_derived_column(void **state)
+{
+	struct profile *q;
+	after("DELETE FROM store_chunk WHERE col='parent'", &q);
+	assert_non_null(q);
+	assert_int_equal(q->passes_done, 0);
+	assert_null(q->span.op);
+	profile_free(q);
+}
+
+static void hostile_sql(void **state)
+{
+	static const char *const changes[] = {
+		"UPDATE store_table SET rows=4294967290",
+		"UPDATE store_table SET rows=-1",
+		"UPDATE store_table SET rows=rows-1",
+		"UPDATE store_table SET rows=rows+1",
+		"UPDATE store_table SET rows='many'",
+		"UPDATE store_chunk SET seq=seq+1",
+		"UPDATE store_chunk SET size=size*2",
+		"UPDATE store_chunk SET data=NULL WHERE tbl='gpu_op'",
+		"UPDATE store_chunk SET data=5 WHERE tbl='gpu_op'",
+		"UPDATE store_chunk SET data=data||data WHERE tbl='gpu_op'",
+		"UPDATE store_chunk SET tbl=NULL",
+		"DELETE FROM store_chunk WHERE tbl='strings' AND col='length'",
+		"DELETE FROM store_chunk WHERE tbl='strings' AND col='bytes'",
+		"DELETE FROM store_table WHERE name='strings'",
+		"INSERT INTO store_chunk(tbl,col,seq,size,checksum,data) SELECT tbl,col,1,size,checksum,data FROM store_chunk",
+		"UPDATE diag SET level=9",
+		"UPDATE diag SET kind=NULL",
+		"UPDATE meta SET value=1 WHERE key='byte_order'",
+		"DROP TABLE meta",
+		"DROP TABLE diag; CREATE VIEW diag AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x FROM c) SELECT x FROM c",
+	};
+	for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+		struct profile *q;
+		struct err e = after(changes[i], &q);
+		if (q)
+			fail_msg("believed: %s", changes[i]);
+		assert_int_equal(e.code, ERR_FORMAT);
+	}
+}
+
+/* Values that carry right checksums but point nowhere. */
+static void hostile_values(void **state)
+{
+	for (int what = 0; what < 9; what++) {
+		struct profile *p = small_profile();
+		switch (what) {
+		case 0: p->span.name[7] = p->strings.n; break;
+		case 1: p->span.track[7] = 900; break;
+		case 2: p->gpu_op.launch[7] = ROW_NONE; break;
+		case 3: p->gpu_op.kind[7] = GPU_KINDS; break;
+		case 4: p->span.parent[7] = 7; break;
+		case 5: p->span.start_ns[7] = INT64_MIN; break;
+		case 6: p->span.dur_ns[7] = -1; break;
+		case 7: p->span.op[7] = 8; p->span.op[8] = 7; break;
+		case 8: p->arg_set.first[1] = 5; break;
+		}
+		struct err e;
+		assert_int_equal(save(p, "a.opscope", &e), 0);
+		struct profile *q = load("a.opscope", &e);
+		if (q)
+			fail_msg("believed: %d", what);
+		assert_int_equal(e.code, ERR_FORMAT);
+		profile_free(p);
+	}
+}
+
+/* Equal hashes would make every look-up walk over all strings. */
+static void hostile_hashes(void **state)
+{
+	struct profile *p = profile_new();
+	for (int i = 0; i < 100000; i++) {
+		char text[16];
+		intern_put(&p->strings, text, (size_t)snprintf(text, sizeof text, "%d", i));
+	}
+	for (uint32_t i = 0; i < p->strings.n; i++)
+		p->strings.entry[i].hash = 1;
+	struct err e;
+	assert_int_equal(save(p, "a.opscope", &e), 0);
+	assert_null(load("a.opscope", &e));
+	profile_free(p);
+}
+
+static void missing_file(void **state)
+{
+	struct err e;
+	assert_null(load("nothing.opscope", &e));
+	assert_int_equal(e.code, ERR_IO);
+}
+
+/* A full disk leaves the older file as it was and nothing beside it. */
+static void full_disk(void **state)
+{
+	struct profile *p = saved_small("a.opscope");
+	struct buf before = read_bytes("a.opscope");
+	signal(SIGXFSZ, SIG_IGN);
+	struct rlimit old, tight;
+	getrlimit(RLIMIT_FSIZE, &old);
+	for (rlim_t limit = 0; limit < before.n; limit += before.n / 7) {
+		tight = (struct rlimit){limit, old.rlim_max};
+		setrlimit(RLIMIT_FSIZE, &tight);
+		struct err e = {0};
+		int rc = save(p, "a.opscope", &e);
+		setrlimit(RLIMIT_FSIZE, &old);
+		assert_int_equal(rc, -1);
+		assert_int_equal(e.code, ERR_IO);
+	}
+	struct buf now = read_bytes("a.opscope");
+	assert_int_equal(now.n, before.n);
+	assert_memory_equal(now.p, before.p, now.n);
+	assert_int_equal(system("test $(ls | wc -l) -le 2"), 0);
+	buf_release(&now);
+	buf_release(&before);
+	profile_free(p);
+}
+
+static void odd_names(void **state)
+{
+	static const char *const names[] = {"file:x?mode=memory", "a%41#b", "with space"};
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+		struct profile *p = saved_small(names[i]);
+		struct err e;
+		struct profile *q = load(names[i], &e);
+		assert_int_equal(unlink(names[i]), 0);
+		if (!q)
+			fail_msg("%s", e.msg);
+		profile_free(p);
+		profile_free(q);
+	}
+	struct err e;
+	assert_null(save_begin("no/such/folder/x.opscope", 0, &e));
+	assert_int_equal(e.code, ERR_IO);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(round_trip),
+		cmocka_unit_test(round_trip_of_nothing),
+		cmocka_unit_test(round_trip_of_chunks),
+		cmocka_unit_test(round_trip_of_a_trace),
+		cmocka_unit_test(damaged_bytes),
+		cmocka_unit_test(checksum_is_checked),
+		cmocka_unit_test(newer_version),
+		cmocka_unit_test(not_ours),
+		cmocka_unit_test(old_file_without_a_column),
+		cmocka_unit_test(old_file_without_a_derived_column),
+		cmocka_unit_test(hostile_sql),
+		cmocka_unit_test(hostile_values),
+		cmocka_unit_test(hostile_hashes),
+		cmocka_unit_test(missing_file),
+		cmocka_unit_test(full_disk),
+		cmocka_unit_test(odd_names),
+	};
+	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
