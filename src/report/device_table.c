@@ -1,0 +1,141 @@
+#include "report/device_table.h"
+
+#include <math.h>
+
+#include "analysis/gpu_metrics.h"
+#include "base/round.h"
+
+static const double GIB = 1024.0 * 1024.0 * 1024.0;
+
+static const struct column own_columns[] = {
+	{"device", "Device", "ordinal", CELL_I64},
+	{"name", "Name", "product name, as the input states it", CELL_STR},
+	{"memory_bytes", "Memory", "global memory", CELL_I64, UNIT_BYTES},
+	{"compute_capability", "CC", "compute capability (AMD: the gfx version's first two parts)", CELL_STR},
+	{"sm_count", "SMs", "streaming multiprocessors or compute units", CELL_I64, UNIT_NONE, COLUMN_DETAIL},
+	{"gpu_utilization_pct", "GPU util", "time with at least one kernel running / time of the steps", CELL_F64, UNIT_PERCENT},
+	{"sm_efficiency_pct", "SM eff", "sum of blocks / SMs of the running kernels, at most 1, averaged over the time of the steps",
+	 CELL_F64, UNIT_PERCENT},
+	{"achieved_occupancy_pct", "Occupancy", "the trace's estimate of achieved occupancy, weighted by kernel duration", CELL_F64,
+	 UNIT_PERCENT},
+	{"tc_time_pct", "TC time", "kernel time in kernels that are known to use Tensor Cores / kernel time", CELL_F64, UNIT_PERCENT},
+	{"tc_unknown_pct", "TC unknown", "kernel time in kernels of which it is not known / kernel time", CELL_F64, UNIT_PERCENT,
+	 COLUMN_DETAIL},
+	{"kernels", "Kernels", "kernels in the trace", CELL_I64, UNIT_COUNT},
+	{"copies", "Copies", "memory copies in the trace", CELL_I64, UNIT_COUNT, COLUMN_DETAIL},
+	{"sets", "Sets", "memory sets in the trace", CELL_I64, UNIT_COUNT, COLUMN_DETAIL},
+	{"kernel_ns", "Kernel time", "sum of kernel durations in the trace", CELL_I64, UNIT_NS, COLUMN_DETAIL},
+	{"kernel_busy_ns", "Kernels busy", "time of the steps with at least one kernel running", CELL_I64, UNIT_NS, COLUMN_DETAIL},
+	{"busy_ns", "Busy", "time of the steps with any device work", CELL_I64, UNIT_NS},
+	{"idle_ns", "Idle", "time of the steps without device work", CELL_I64, UNIT_NS},
+};
+
+static const struct column plugin_columns[] = {
+	{"device", "GPU", "ordinal", CELL_I64},
+	{"name", "Name", "product name", CELL_STR},
+	{"memory_gb", "Memory (GB)", "global memory, GB of 1024^3", CELL_F64, UNIT_NONE, 0, 2},
+	{"compute_capability", "Compute Capability", "compute capability", CELL_STR},
+	{"gpu_utilization_pct", "GPU Utilization", "GPU busy time / all steps time", CELL_F64, UNIT_PERCENT},
+	{"sm_efficiency_pct", "Est. SM Efficiency", "estimated streaming multiprocessor efficiency", CELL_F64, UNIT_PERCENT},
+	{"achieved_occupancy_pct", "Est. Achieved Occupancy", "estimated achieved occupancy", CELL_F64, UNIT_PERCENT},
+	{"tc_time_pct", "Kernel Time using Tensor Cores", "of the kernels attached to operators", CELL_F64, UNIT_PERCENT},
+};
+
+static void set_capability(const struct profile *p, uint32_t row, struct table *t, unsigned col)
+{
+	if (p->device.cc_major[row] >= 0 && p->device.cc_minor[row] >= 0)
+		table_set_fmt(t, col, "%d.%d", p->device.cc_major[row], p->device.cc_minor[row]);
+}
+
+static void plugin_row(const struct profile *p, const struct gpu_metrics *m, struct table *t)
+{
+	unsigned col = 0;
+	table_row(t);
+	table_set_i64(t, col++, m->device);
+	if (m->row != ROW_NONE) {
+		table_set_str(t, col, profile_str(p, p->device.name[m->row]));
+		if (p->device.memory_bytes[m->row] > 0)
+			table_set_f64(t, col + 1, round_digits((double)p->device.memory_bytes[m->row] / GIB, 2));
+		set_capability(p, m->row, t, col + 2);
+	}
+	col += 3;
+	table_set_f64(t, col++, round_digits(m->utilization * 100, 2));
+	table_set_f64(t, col++, round_digits(m->sm_efficiency * 100, 2));
+	table_set_f64(t, col++, round_digits(m->occupancy_pct, 2));
+	table_set_f64(t, col++, round_digits(m->tc_ratio * 100, 2));
+}
+
+static void describe(const struct profile *p, uint32_t row, struct table *t, unsigned col)
+{
+	struct str name = profile_str(p, p->device.name[row]);
+	if (name.n)
+		table_set_str(t, col, name);
+	if (p->device.memory_bytes[row] > 0)
+		table_set_i64(t, col + 1, p->device.memory_bytes[row]);
+	set_capability(p, row, t, col + 2);
+	if (p->device.sm_count[row] > 0)
+		table_set_i64(t, col + 3, p->device.sm_count[row]);
+}
+
+static void own_row(const struct profile *p, const struct gpu_metrics *m, int64_t span, struct table *t)
+{
+	unsigned col = 0;
+	table_row(t);
+	table_set_i64(t, col++, m->device);
+	if (m->row != ROW_NONE)
+		describe(p, m->row, t, col);
+	col += 4;
+	table_set_f64(t, col++, m->utilization * 100);
+	table_set_f64(t, col++, m->sm_efficiency * 100);
+	table_set_f64(t, col++, m->occupancy_pct);
+	table_set_f64(t, col++, m->tc_ratio * 100);
+	table_set_f64(t, col++, m->kernel_ns > 0 ? 100.0 * (double)m->tc_unknown_ns / (double)m->kernel_ns : NAN);
+	table_set_i64(t, col++, (int64_t)m->kernels);
+	table_set_i64(t, col++, (int64_t)m->copies);
+	table_set_i64(t, col++, (int64_t)m->sets);
+	table_set_i64(t, col++, m->kernel_ns);
+	table_set_i64(t, col++, m->kernel_busy_ns);
+	table_set_i64(t, col++, m->busy_ns);
+	table_set_i64(t, col++, span - m->busy_ns);
+}
+
+static void add_notes(const struct gpu_metrics *m, struct table *t)
+{
+	if (m->bad_values)
+		table_note(t, "Device %d: %llu negative values of blocks per SM or occupancy in the trace were ignored.", m->device,
+		           (unsigned long long)m->bad_values);
+	if (m->kernels && isnan(m->sm_efficiency))
+		table_note(t, "Device %d: SM efficiency is unknown, the trace states neither blocks per SM nor the number of SMs.",
+		           m->device);
+	if (m->kernels && isnan(m->occupancy_pct))
+		table_note(t, "Device %d: occupancy is unknown, the trace does not state it for kernels within the steps.", m->device);
+	if (m->tc_unknown_ns)
+		table_note(t, "Device %d: of %lld ns of kernels, %lld use Tensor Cores, of %lld it is unknown.", m->device,
+		           (long long)m->kernel_ns, (long long)m->tc_ns, (long long)m->tc_unknown_ns);
+}
+
+void device_table(const struct profile *p, bool plugin, bool only_used, struct table *t)
+{
+	struct gpu_metrics_list l;
+	struct optree *tree = plugin ? optree_new(p, OPTREE_TB_PLUGIN) : NULL;
+	gpu_metrics_measure(p, plugin ? OPTREE_TB_PLUGIN : OPTREE_DEFAULT, tree, &l);
+	if (plugin)
+		table_columns(t, plugin_columns, sizeof plugin_columns / sizeof *plugin_columns);
+	else
+		table_columns(t, own_columns, sizeof own_columns / sizeof *own_columns);
+	for (unsigned i = 0; i < l.n; i++) {
+		if ((only_used || plugin) && !l.v[i].kernels)
+			continue;
+		if (plugin)
+			plugin_row(p, &l.v[i], t);
+		else
+			own_row(p, &l.v[i], l.end_ns - l.start_ns, t);
+		if (!plugin)
+			add_notes(&l.v[i], t);
+	}
+	table_note(t, "Measured from the start of the first step to the end of the last: %lld ns; busy and idle sum to it.",
+	           (long long)(l.end_ns - l.start_ns));
+	gpu_metrics_release(&l);
+	if (tree)
+		optree_free(tree);
+}

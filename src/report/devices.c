@@ -1,0 +1,25 @@
+#include "report/device_table.h"
+#include "report/step_table.h"
+
+static int run(const struct profile *p, const struct report_args *args, struct table *t, struct err *e)
+{
+	if (!p->device.rows.n && !p->gpu_op.rows.n)
+		return err_set(e, ERR_DATA, "no devices: the input describes none and ran nothing on any (record with "
+		               "ProfilerActivity.CUDA, or XPU)");
+	device_table(p, report_is_plugin(args), false, t);
+	return 0;
+}
+
+static const char *const compat[] = {"tb-plugin", NULL};
+
+const struct report report_devices = {
+	.name = "devices",
+	.title = "Devices and how well they were used",
+	.help = "Each device that the input describes or that ran something: what it is, how much of the steps' time it was busy, and "
+	        "how well its kernels filled it. GPU utilisation says only that some kernel was running; SM efficiency, how many of "
+	        "its multiprocessors had blocks; occupancy, how full these were. The time is that from the start of the first step "
+	        "to the end of the last one.",
+	.compat = compat,
+	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.run = run,
+};

@@ -1,0 +1,239 @@
+#include "analysis/busy.h"
+#include "analysis/steps.h"
+#include "base/hash.h"
+#include "base/mem.h"
+#include "report/report.h"
+
+static const struct kind_text {
+	const char *name, *tracelens;
+} kind_text[BUSY_KINDS] = {
+	[BUSY_COMPUTE] = {"computation", "computation_time"},
+	[BUSY_EXPOSED_COMM] = {"exposed_communication", "exposed_comm_time"},
+	[BUSY_EXPOSED_COPY] = {"exposed_copy", "exposed_memcpy_time"},
+	[BUSY_BUSY] = {"busy", "busy_time"},
+	[BUSY_IDLE] = {"idle", "idle_time"},
+	[BUSY_TOTAL] = {"total", "total_time"},
+	[BUSY_COMM] = {"communication", "total_comm_time"},
+	[BUSY_COPY] = {"copy", "total_memcpy_time"},
+};
+
+/* The groups into which device work falls: take[g] is the index of its group, or LEFT_OUT. */
+enum { LEFT_OUT = UINT8_MAX, MAX_GROUPS = LEFT_OUT };
+struct groups {
+	uint8_t *take;
+	struct str name[MAX_GROUPS];
+	unsigned n;
+	uint64_t left_out;
+};
+
+static const char *const group_by[] = {"device", "launch", "recompute", NULL};
+
+static void group_by_device(const struct profile *p, struct groups *g, struct arena *a)
+{
+	int32_t device[MAX_GROUPS];
+	for (uint32_t i = 0; i < p->gpu_op.rows.n; i++) {
+		int32_t d = p->launch.device[p->gpu_op.launch[i]];
+		unsigned k = 0;
+		while (k < g->n && device[k] != d)
+			k++;
+		if (k == g->n && (d == INT32_MIN || g->n == MAX_GROUPS)) {
+			g->take[i] = LEFT_OUT;
+			g->left_out++;
+			continue;
+		}
+		if (k == g->n) {
+			g->name[g->n] = arena_printf(a, "%d", d);
+			device[g->n++] = d;
+		}
+		g->take[i] = (uint8_t)k;
+	}
+}
+
+static void group_by_launch(const struct profile *p, struct groups *g)
+{
+	g->n = 2;
+	g->name[0] = STR("launched in the recording");
+	g->name[1] = STR("launched before it");
+	for (uint32_t i = 0; i < p->gpu_op.rows.n; i++)
+		g->take[i] = p->gpu_op.call[i] == ROW_NONE;
+}
+
+/* Frames that show activation checkpointing running the forward pass again. */
+static bool is_recompute_frame(struct str name)
+{
+	return str_has(name, STR("torch/utils/checkpoint.py")) &&
+	       (str_ends(name, STR(": recompute_fn")) || str_ends(name, STR(": unpack_hook")));
+}
+
+static bool in_recompute(const struct profile *p, uint32_t span, uint8_t *frame)
+{
+	for (; span != ROW_NONE; span = p->span.parent[span]) {
+		if (p->span.kind[span] != SPAN_PYTHON)
+			continue;
+		uint32_t name = p->span.name[span];
+		if (!frame[name]) /* asked once per name */
+			frame[name] = is_recompute_frame(profile_str(p, name)) ? 2 : 1;
+		if (frame[name] == 2)
+			return true;
+	}
+	return false;
+}
+
+static void group_by_recompute(const struct profile *p, struct groups *g)
+{
+	uint8_t *frame = NEW_ARRAY(p->strings.n, uint8_t);
+	g->n = 2;
+	g->name[0] = STR("not recomputation");
+	g->name[1] = STR("recomputation");
+	for (uint32_t i = 0; i < p->gpu_op.rows.n; i++)
+		g->take[i] = in_recompute(p, p->gpu_op.call[i], frame);
+	mem_free(frame);
+}
+
+/* TraceLens counts what an ac2g arrow ties to its call, and what a graph launch started; a hipMemset, which has a call but no
+ * arrow, is lost to it. */
+static void leave_out_as_tracelens(const struct profile *p, struct groups *g)
+{
+	struct idmap arrows;
+	int64_t min = INT64_MAX, max = INT64_MIN;
+	uint64_t n = 0;
+	for (uint32_t i = 0; i < p->flow.rows.n; i++)
+		if (p->flow.phase[i] == 's' && str_eq(profile_cat(p, p->flow.cat[i]), STR("ac2g"))) {
+			min = p->flow.id[i] < min ? p->flow.id[i] : min;
+			max = p->flow.id[i] > max ? p->flow.id[i] : max;
+			n++;
+		}
+	idmap_init(&arrows, min, max, n);
+	for (uint32_t i = 0; i < p->flow.rows.n; i++)
+		if (p->flow.phase[i] == 's' && str_eq(profile_cat(p, p->flow.cat[i]), STR("ac2g")))
+			idmap_put(&arrows, p->flow.id[i], i);
+	for (uint32_t i = 0; i < p->gpu_op.rows.n; i++) {
+		uint32_t call = p->gpu_op.call[i];
+		bool tied = call != ROW_NONE && (str_has(profile_str(p, p->span.name[call]), STR("GraphLaunch")) ||
+		                                 idmap_get(&arrows, p->gpu_op.corr_id[i]) != IDMAP_NONE);
+		if (!tied) {
+			g->take[i] = LEFT_OUT;
+			g->left_out++;
+		}
+	}
+	idmap_release(&arrows);
+}
+
+static double share(const struct busy *b, int kind)
+{
+	return 100.0 * (double)b->ns[kind] / (double)b->ns[BUSY_TOTAL];
+}
+
+static void own_rows(struct table *t, struct str group, const struct busy *b)
+{
+	for (int k = 0; k < BUSY_KINDS; k++) {
+		table_row(t);
+		table_set_str_copy(t, 0, group);
+		table_set_str(t, 1, str_from(kind_text[k].name));
+		table_set_i64(t, 2, b->ns[k]);
+		table_set_f64(t, 3, share(b, k));
+	}
+	table_note(t, STR_FMT ": computation %lld + exposed communication %lld + exposed copy %lld = busy %lld; busy + idle %lld = total "
+	           "%lld ns (%llu device events).", STR_ARG(group), (long long)b->ns[BUSY_COMPUTE],
+	           (long long)b->ns[BUSY_EXPOSED_COMM], (long long)b->ns[BUSY_EXPOSED_COPY], (long long)b->ns[BUSY_BUSY],
+	           (long long)b->ns[BUSY_IDLE], (long long)b->ns[BUSY_TOTAL], (unsigned long long)b->events);
+}
+
+static void own_table(const struct profile *p, const struct report_args *args, const struct intervals *window, struct table *t)
+{
+	struct groups g = {.take = NEW_ARRAY(p->gpu_op.rows.n, uint8_t)};
+	const char *by = args->group_by ? args->group_by : group_by[0];
+	struct busy b;
+	TABLE_COLUMN(t, "group", by == group_by[0] || strcmp(by, "device") == 0 ? "Device" : "Group",
+	             "all: at least one device", CELL_STR);
+	TABLE_COLUMN(t, "kind", "What", "what the device did; exposed: while it did nothing that stands before in the list", CELL_STR);
+	TABLE_COLUMN(t, "time_ns", "Time", "union over all streams", CELL_I64, UNIT_NS);
+	TABLE_COLUMN(t, "share_pct", "Share", "of total", CELL_F64, UNIT_PERCENT);
+	if (strcmp(by, "launch") == 0)
+		group_by_launch(p, &g);
+	else if (strcmp(by, "recompute") == 0)
+		group_by_recompute(p, &g);
+	else
+		group_by_device(p, &g, &t->arena);
+	busy_measure(p, NULL, 0, window, &b);
+	own_rows(t, STR("all"), &b);
+	for (unsigned i = 0; i < g.n; i++) {
+		busy_measure(p, g.take, (uint8_t)i, window, &b);
+		if (b.events)
+			own_rows(t, g.name[i], &b);
+	}
+	if (g.left_out)
+		table_note(t, "%llu events whose device is not stated are in `all` only.", (unsigned long long)g.left_out);
+	mem_free(g.take);
+}
+
+static void tracelens_rows(struct table *t, const struct busy *b, bool split, bool recompute)
+{
+	for (int k = 0; k < BUSY_KINDS; k++) {
+		table_row(t);
+		table_set_str(t, 0, str_from(kind_text[k].tracelens));
+		table_set_f64(t, 1, (double)b->ns[k] / 1e6);
+		table_set_f64(t, 2, share(b, k));
+		if (split)
+			table_set_bool(t, 3, recompute);
+	}
+}
+
+static void tracelens_table(const struct profile *p, const struct intervals *window, struct table *t)
+{
+	struct groups g = {.take = NEW_ARRAY(p->gpu_op.rows.n, uint8_t)};
+	struct busy b, again;
+	group_by_recompute(p, &g);
+	leave_out_as_tracelens(p, &g);
+	busy_measure(p, g.take, 0, window, &b);
+	busy_measure(p, g.take, 1, window, &again);
+	TABLE_COLUMN(t, "type", "type", "what the device did", CELL_STR);
+	TABLE_COLUMN(t, "time_ms", "time ms", "union over all streams and devices, milliseconds", CELL_F64);
+	TABLE_COLUMN(t, "percent", "percent", "of total_time", CELL_F64, UNIT_PERCENT);
+	if (again.events)
+		TABLE_COLUMN(t, "is_recompute", "is_recompute", "work of activation checkpointing's second forward pass", CELL_BOOL);
+	tracelens_rows(t, &b, again.events > 0, false);
+	if (again.events)
+		tracelens_rows(t, &again, true, true);
+	if (g.left_out)
+		table_note(t, "%llu device events have no arrow from an API call and are left out, as TraceLens does.",
+		           (unsigned long long)g.left_out);
+	mem_free(g.take);
+}
+
+static int run(const struct profile *p, const struct report_args *args, struct table *t, struct err *e)
+{
+	struct intervals steps = {0};
+	if (!p->gpu_op.rows.n)
+		return err_set(e, ERR_DATA, "no device work in the input: record with ProfilerActivity.CUDA (or XPU, PrivateUse1)");
+	for (unsigned i = 0; args->has_steps && i < p->steps->n; i++)
+		if (p->steps->v[i].number >= args->step_first && p->steps->v[i].number <= args->step_last)
+			intervals_add(&steps, p->steps->v[i].start_ns, p->steps->v[i].end_ns);
+	if (args->has_steps && !steps.n)
+		return err_set(e, ERR_DATA, "no step has a number from %lld to %lld", (long long)args->step_first,
+		               (long long)args->step_last);
+	intervals_normalise(&steps);
+	if (args->compat)
+		tracelens_table(p, args->has_steps ? &steps : NULL, t);
+	else
+		own_table(p, args, args->has_steps ? &steps : NULL, t);
+	intervals_release(&steps);
+	return 0;
+}
+
+static const char *const compat[] = {"tracelens", NULL};
+
+const struct report report_gpu_timeline = {
+	.name = "gpu-timeline",
+	.title = "GPU busy, exposed and idle time",
+	.help = "What the devices did from their first to their last event (or during --steps). Computation is kernels and memsets; "
+	        "communication, collective kernels; copy, memcpys: each the union over all streams. Exposed communication is that "
+	        "which no computation hid, exposed copy that which neither computation nor communication hid: the parts that cost "
+	        "time. Computation, exposed communication and exposed copy sum to busy; busy and idle sum to total. Grouped by "
+	        "device; by launch (was the launching call recorded?); or by recompute (activation checkpointing's second forward "
+	        "pass; needs with_stack).",
+	.group_by = group_by,
+	.compat = compat,
+	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.run = run,
+};

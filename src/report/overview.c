@@ -1,0 +1,86 @@
+#include "base/round.h"
+#include "report/device_table.h"
+#include "report/step_table.h"
+
+static void main_table(const struct roles *r, bool plugin, struct table *t)
+{
+	TABLE_COLUMN(t, "role", "Role", "what the time went to; the first of the list that was active", CELL_STR);
+	if (plugin)
+		TABLE_COLUMN(t, "mean_us", "Time", "mean over the steps", CELL_I64, UNIT_US);
+	else
+		TABLE_COLUMN(t, "mean_ns", "Mean per step", "mean over the steps, rounded to the ns", CELL_I64, UNIT_NS);
+	TABLE_COLUMN(t, "share_pct", "Share", "of the mean step", CELL_F64, UNIT_PERCENT);
+	if (!plugin)
+		TABLE_COLUMN(t, "total_ns", "Total", "sum over the steps", CELL_I64, UNIT_NS);
+	double mean_us = roles_mean_step_ns(r) / 1000;
+	table_row(t);
+	table_set_str(t, 0, STR("Average Step Time"));
+	table_set_i64(t, 1, plugin ? round_even(mean_us) : round_even(roles_mean_step_ns(r)));
+	table_set_f64(t, 2, 100);
+	if (!plugin)
+		table_set_i64(t, 3, r->sum.total_ns);
+	for (int i = 0; i < ROLES; i++) {
+		if (!r->shown[i])
+			continue;
+		table_row(t);
+		table_set_str(t, 0, str_from(role_title[i]));
+		if (plugin) {
+			double us = (double)r->sum.ns[i] / 1000 / r->n;
+			table_set_i64(t, 1, round_even(us));
+			table_set_f64(t, 2, round_digits(100 * us / mean_us, 2));
+		} else {
+			table_set_i64(t, 1, round_even(roles_mean_ns(r, i)));
+			table_set_f64(t, 2, roles_share_pct(r, i));
+			table_set_i64(t, 3, r->sum.ns[i]);
+		}
+	}
+	table_note(t, "Mean over %u step%s. `opscope advise` says what to do about it.", r->n, r->n == 1 ? "" : "s");
+}
+
+/* The worker count is one: a report is about one profile. */
+static void environment_table(const struct roles *r, struct table *t)
+{
+	TABLE_COLUMN(t, "title", "Environment", "what", CELL_STR);
+	TABLE_COLUMN(t, "value", "Value", "its value", CELL_STR);
+	table_row(t);
+	table_set_str(t, 0, STR("Number of Worker(s)"));
+	table_set_str(t, 1, STR("1"));
+	table_row(t);
+	table_set_str(t, 0, STR("Device Type"));
+	table_set_str(t, 1, r->has_device ? STR("GPU") : STR("CPU"));
+}
+
+static int run(const struct profile *p, const struct report_args *args, struct table *t, struct err *e)
+{
+	bool plugin = report_is_plugin(args);
+	if (!p->steps->n)
+		return err_set(e, ERR_DATA, "no steps: the input has neither ops nor device work");
+	struct roles *r = step_roles(p, args);
+	if (!r->n) {
+		roles_free(r);
+		return err_set(e, ERR_DATA, "no step has a number from %lld to %lld: the input has steps %lld to %lld",
+		               (long long)args->step_first, (long long)args->step_last, (long long)p->steps->v[0].number,
+		               (long long)p->steps->v[p->steps->n - 1].number);
+	}
+	main_table(r, plugin, t);
+	step_table(r, p, plugin, table_section(t, "steps", "Steps"));
+	if (p->gpu_op.rows.n)
+		device_table(p, plugin, true, table_section(t, "devices", "GPU summary"));
+	environment_table(r, table_section(t, "environment", "Environment"));
+	roles_free(r);
+	return 0;
+}
+
+static const char *const compat[] = {"tb-plugin", NULL};
+
+const struct report report_overview = {
+	.name = "overview",
+	.title = "Where the step time went",
+	.help = "The mean step, divided among what was active. Every nanosecond goes to the first of these that was active anywhere: "
+	        "kernel, memcpy, memset, communication, runtime call, data loader, CPU op; what is left is Other. So DataLoader is "
+	        "the time in which the GPU had nothing to do because the CPU waited for data, and CPU Exec is the time in which "
+	        "the GPU waited for the CPU to launch work. Below: the same per step, and how well each GPU was used.",
+	.compat = compat,
+	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.run = run,
+};

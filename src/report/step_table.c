@@ -1,0 +1,130 @@
+#include "report/step_table.h"
+
+#include "base/round.h"
+
+static const struct column ns_column[ROLES] = {
+	[ROLE_KERNEL] = {"kernel_ns", "Kernel", "a kernel was running", CELL_I64, UNIT_NS},
+	[ROLE_MEMCPY] = {"memcpy_ns", "Memcpy", "a copy was running, and no kernel", CELL_I64, UNIT_NS},
+	[ROLE_MEMSET] = {"memset_ns", "Memset", "a memset was running, and nothing to the left of this column", CELL_I64, UNIT_NS},
+	[ROLE_COMM] = {"communication_ns", "Communication", "a collective was under way, and nothing to the left of this column",
+	               CELL_I64, UNIT_NS},
+	[ROLE_RUNTIME] = {"runtime_ns", "Runtime", "the CPU was in a runtime or driver call, and the device idle", CELL_I64, UNIT_NS},
+	[ROLE_DATALOADER] = {"dataloader_ns", "DataLoader", "the CPU waited for the data loader, and nothing to the left of this column",
+	                     CELL_I64, UNIT_NS},
+	[ROLE_CPU] = {"cpu_exec_ns", "CPU Exec", "the CPU was in an operator or annotation, and nothing to the left of this column",
+	              CELL_I64, UNIT_NS},
+	[ROLE_OTHER] = {"other_ns", "Other", "the rest of the step: nothing recorded", CELL_I64, UNIT_NS},
+};
+static const struct column us_column[ROLES] = {
+	[ROLE_KERNEL] = {"kernel_us", "Kernel", "as the plugin gave it", CELL_I64, UNIT_US},
+	[ROLE_MEMCPY] = {"memcpy_us", "Memcpy", "as the plugin gave it", CELL_I64, UNIT_US},
+	[ROLE_MEMSET] = {"memset_us", "Memset", "as the plugin gave it", CELL_I64, UNIT_US},
+	[ROLE_COMM] = {"communication_us", "Communication", "as the plugin gave it", CELL_I64, UNIT_US},
+	[ROLE_RUNTIME] = {"runtime_us", "Runtime", "as the plugin gave it", CELL_I64, UNIT_US},
+	[ROLE_DATALOADER] = {"dataloader_us", "DataLoader", "as the plugin gave it", CELL_I64, UNIT_US},
+	[ROLE_CPU] = {"cpu_exec_us", "CPU Exec", "as the plugin gave it", CELL_I64, UNIT_US},
+	[ROLE_OTHER] = {"other_us", "Other", "as the plugin gave it", CELL_I64, UNIT_US},
+};
+static const struct column pct_column[ROLES] = {
+	[ROLE_KERNEL] = {"kernel_pct", "Kernel", "share of the step", CELL_F64, UNIT_PERCENT, COLUMN_DETAIL},
+	[ROLE_MEMCPY] = {"memcpy_pct", "Memcpy", "share of the step", CELL_F64, UNIT_PERCENT, COLUMN_DETAIL},
+	[ROLE_MEMSET] = {"memset_pct", "Memset", "share of the step", CELL_F64, UNIT_PERCENT, COLUMN_DETAIL},
+	[ROLE_COMM] = {"communication_pct", "Communication", "share of the step", CELL_F64, UNIT_PERCENT, COLUMN_DETAIL},
+	[ROLE_RUNTIME] = {"runtime_pct", "Runtime", "share of the step", CELL_F64, UNIT_PERCENT, COLUMN_DETAIL},
+	[ROLE_DATALOADER] = {"dataloader_pct", "DataLoader", "share of the step", CELL_F64, UNIT_PERCENT, COLUMN_DETAIL},
+	[ROLE_CPU] = {"cpu_exec_pct", "CPU Exec", "share of the step", CELL_F64, UNIT_PERCENT, COLUMN_DETAIL},
+	[ROLE_OTHER] = {"other_pct", "Other", "share of the step", CELL_F64, UNIT_PERCENT, COLUMN_DETAIL},
+};
+
+struct roles *step_roles(const struct profile *p, const struct report_args *args)
+{
+	return roles_new(p, report_is_plugin(args) ? ROLES_TB_PLUGIN : ROLES_DEFAULT,
+	                 args->has_steps ? &args->step_first : NULL, args->has_steps ? &args->step_last : NULL);
+}
+
+static void plugin_table(const struct roles *r, struct table *t)
+{
+	TABLE_COLUMN(t, "step", "Step", "number of the ProfilerStep", CELL_STR);
+	TABLE_COLUMN(t, "total_us", "Total", "length of the step", CELL_I64, UNIT_US);
+	for (int i = 0; i < ROLES; i++)
+		if (r->shown[i]) {
+			table_column(t, &us_column[i]);
+			table_column(t, &pct_column[i]);
+		}
+	for (unsigned s = 0; s < r->n; s++) {
+		const struct role_costs *c = &r->cost[s];
+		double total = (double)c->total_ns / 1000;
+		unsigned col = 0;
+		table_row(t);
+		table_set_str(t, col++, r->step[s]->name);
+		table_set_i64(t, col++, round_even(total));
+		for (int i = 0; i < ROLES; i++) {
+			if (!r->shown[i])
+				continue;
+			double us = (double)c->ns[i] / 1000;
+			table_set_i64(t, col++, round_even(us));
+			table_set_f64(t, col++, round_digits(100 * us / total, 2));
+		}
+	}
+}
+
+static void own_table(const struct roles *r, struct table *t)
+{
+	TABLE_COLUMN(t, "step", "Step", "number of the ProfilerStep, 0 for a trace without", CELL_STR);
+	TABLE_COLUMN(t, "start_ns", "Start", "when the step begins, on the trace's clock", CELL_I64, UNIT_TIME_NS, COLUMN_DETAIL);
+	TABLE_COLUMN(t, "total_ns", "Total", "length of the step, its device work included", CELL_I64, UNIT_NS);
+	TABLE_COLUMN(t, "host_ns", "Host", "length of the annotation on the CPU", CELL_I64, UNIT_NS, COLUMN_DETAIL);
+	TABLE_COLUMN(t, "device_ops", "Device ops", "kernels, copies and sets that the step launched", CELL_I64, UNIT_COUNT);
+	for (int i = 0; i < ROLES; i++)
+		if (r->shown[i])
+			table_column(t, &ns_column[i]);
+	for (int i = 0; i < ROLES; i++)
+		if (r->shown[i])
+			table_column(t, &pct_column[i]);
+	for (unsigned s = 0; s < r->n; s++) {
+		const struct step *step = r->step[s];
+		const struct role_costs *c = &r->cost[s];
+		unsigned col = 0;
+		table_row(t);
+		table_set_str(t, col++, step->name);
+		table_set_i64(t, col++, step->start_ns);
+		table_set_i64(t, col++, c->total_ns);
+		table_set_i64(t, col++, step->host_end_ns - step->host_start_ns);
+		table_set_i64(t, col++, step->device_ops);
+		for (int i = 0; i < ROLES; i++)
+			if (r->shown[i])
+				table_set_i64(t, col++, c->ns[i]);
+		for (int i = 0; i < ROLES; i++)
+			if (r->shown[i])
+				table_set_f64(t, col++, 100.0 * (double)c->ns[i] / (double)c->total_ns);
+	}
+}
+
+static void reconcile(const struct roles *r, struct table *t)
+{
+	int64_t parts = 0;
+	for (int i = 0; i < ROLES; i++)
+		parts += r->sum.ns[i];
+	if (parts == r->sum.total_ns)
+		table_note(t, "Roles sum to %lld ns, the length of the %u step%s.", (long long)parts, r->n, r->n == 1 ? "" : "s");
+	else
+		table_note(t,
+		           "Roles sum to %lld ns, the %u step%s to %lld: the plugin counts roles again once the device covers "
+		           "the steps completely.",
+		           (long long)parts, r->n, r->n == 1 ? "" : "s", (long long)r->sum.total_ns);
+}
+
+void step_table(const struct roles *r, const struct profile *p, bool plugin, struct table *t)
+{
+	const struct steps *s = p->steps;
+	if (plugin)
+		plugin_table(r, t);
+	else
+		own_table(r, t);
+	reconcile(r, t);
+	if (s->whole_trace)
+		table_note(t, "The trace has no ProfilerStep: all of it is one step.");
+	if (s->dropped_tail)
+		table_note(t, "%u of %u steps at the end left out: their device work is missing or was cut off by the end of the recording.",
+		           s->dropped_tail, s->seen);
+}

@@ -1,0 +1,19 @@
+/* The table of steps by role, shared by `overview` and `steps`: one row a step. */
+#ifndef OPSCOPE_REPORT_STEP_TABLE_H
+#define OPSCOPE_REPORT_STEP_TABLE_H
+
+#include "analysis/roles.h"
+#include "report/report.h"
+
+/* Roles for these arguments: compat and the range of steps. Free with roles_free. */
+struct roles *step_roles(const struct profile *p, const struct report_args *args);
+
+/* Adds columns and rows to an empty table, and the note that the roles sum to the step. */
+void step_table(const struct roles *r, const struct profile *p, bool plugin, struct table *t);
+
+static inline bool report_is_plugin(const struct report_args *args)
+{
+	return args->compat && strcmp(args->compat, "tb-plugin") == 0;
+}
+
+#endif

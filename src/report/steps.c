@@ -1,0 +1,25 @@
+#include "report/step_table.h"
+
+static int run(const struct profile *p, const struct report_args *args, struct table *t, struct err *e)
+{
+	if (!p->steps->n)
+		return err_set(e, ERR_DATA, "no steps: the input has neither ops nor device work");
+	struct roles *r = step_roles(p, args);
+	step_table(r, p, report_is_plugin(args), t);
+	roles_free(r);
+	return 0;
+}
+
+static const char *const compat[] = {"tb-plugin", NULL};
+
+const struct report report_steps = {
+	.name = "steps",
+	.title = "Steps by role",
+	.help = "How long each step took and what filled it. A step is a ProfilerStep, moved and stretched to cover the device work "
+	        "that it launched; steps at the end whose device work was cut off by the end of the recording are left out. Each "
+	        "nanosecond goes to the first role that was active, from left to right, so the roles sum to the step. A trace "
+	        "without ProfilerStep (call prof.step() after each iteration) is one step.",
+	.compat = compat,
+	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.run = run,
+};
