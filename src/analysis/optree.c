@@ -30,6 +30,7 @@ struct maker {
 	uint32_t *folded_into;   /* per node; ROW_NONE = stands for itself */
 	uint8_t *own_calls_lost; /* per node, tb-plugin: its calls gave way to its child's */
 	uint8_t *tc_of_name;     /* per string: 0 not asked, 1 no, 2 yes */
+	uint8_t *eligible_name;  /* per string: the same for op names that could use Tensor Cores */
 	uint8_t *kind_of_name;   /* per string: 0 not asked, else enum optree_kind + 1, apart for ops and annotations */
 };
 
@@ -226,6 +227,13 @@ static bool uses_tc(struct maker *m, uint32_t name)
 	return m->tc_of_name[name] == 2;
 }
 
+static bool eligible_by_name(struct maker *m, uint32_t name)
+{
+	if (!m->eligible_name[name])
+		m->eligible_name[name] = op_tc_eligible(profile_str(m->p, name)) ? 2 : 1;
+	return m->eligible_name[name] == 2;
+}
+
 static uint32_t node_of_gpu(struct maker *m, uint32_t g)
 {
 	const struct gpu_ops *gpu = &m->p->gpu_op;
@@ -280,7 +288,7 @@ static void sum_up(struct maker *m)
 		t->dev_total[n] += t->dev_self[n];
 		t->tc_total[n] += t->tc_self[n];
 		t->tc_eligible[n] = is_op_type(m, n) &&
-		                    (t->tc_self[n] > 0 || op_tc_eligible(profile_str(m->p, m->p->span.name[t->span[n]])));
+		                    (t->tc_self[n] > 0 || eligible_by_name(m, m->p->span.name[t->span[n]]));
 	}
 	for (uint32_t n = t->n; n-- > 0;) {
 		uint32_t up = t->parent[n];
@@ -338,6 +346,7 @@ struct optree *optree_new(const struct profile *p, enum optree_rules rules)
 	struct maker m = {.p = p, .t = t, .rules = rules};
 	m.kind_of_name = NEW_ARRAY((size_t)p->strings.n * 2, uint8_t);
 	m.tc_of_name = NEW_ARRAY(p->strings.n, uint8_t);
+	m.eligible_name = NEW_ARRAY(p->strings.n, uint8_t);
 	m.near_node = NEW_ARRAY_RAW(p->span.rows.n, uint32_t);
 	memset(m.near_node, 0xff, (size_t)p->span.rows.n * sizeof *m.near_node);
 	t->node_of_span = NEW_ARRAY_RAW(p->span.rows.n, uint32_t);
@@ -355,6 +364,7 @@ struct optree *optree_new(const struct profile *p, enum optree_rules rules)
 	compact(&m);
 	mem_free(m.kind_of_name);
 	mem_free(m.tc_of_name);
+	mem_free(m.eligible_name);
 	mem_free(m.near_node);
 	mem_free(m.n_children);
 	mem_free(m.last_child);

@@ -3,6 +3,9 @@
 #include "io/json_scan.h"
 
 #include <stdlib.h>
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
 
 const char *json_fail(struct json *j, const char *p, const char *expected)
 {
@@ -12,10 +15,34 @@ const char *json_fail(struct json *j, const char *p, const char *expected)
 	return NULL;
 }
 
+#if defined(__x86_64__)
+/* Most strings of a trace are keys and short words: their end is in the first 16 bytes. */
+static inline const char *short_string_end(const char *p, const char *end)
+{
+	__m128i x = _mm_loadu_si128((const __m128i *)(const void *)p);
+	int quote = _mm_movemask_epi8(_mm_cmpeq_epi8(x, _mm_set1_epi8('"')));
+	int slash = _mm_movemask_epi8(_mm_cmpeq_epi8(x, _mm_set1_epi8('\\')));
+	if (!quote || (slash & (quote ^ (quote - 1))))
+		return NULL;
+	p += __builtin_ctz((unsigned)quote);
+	return p < end ? p + 1 : NULL;
+}
+#else
+static inline const char *short_string_end(const char *p, const char *end)
+{
+	(void)p;
+	(void)end;
+	return NULL;
+}
+#endif
+
 /* Behind the closing quote of the string whose first content byte is at p. */
 static inline const char *string_end(struct json *j, const char *p, bool *escaped)
 {
 	*escaped = false;
+	const char *near = short_string_end(p, j->end);
+	if (near)
+		return near;
 	for (;;) {
 		p = json_scan_string(p, j->end);
 		if (p >= j->end)
@@ -27,7 +54,7 @@ static inline const char *string_end(struct json *j, const char *p, bool *escape
 	}
 }
 
-const char *json_string(struct json *j, const char *p, struct json_value *v)
+static inline const char *string(struct json *j, const char *p, struct json_value *v)
 {
 	if (*p != '"')
 		return json_fail(j, p, "a string");
@@ -38,6 +65,11 @@ const char *json_string(struct json *j, const char *p, struct json_value *v)
 	v->type = JSON_STRING;
 	v->raw = (struct str){begin, (size_t)(p - 1 - begin)};
 	return p;
+}
+
+const char *json_string(struct json *j, const char *p, struct json_value *v)
+{
+	return string(j, p, v);
 }
 
 /* Behind the container that opens at p. Brackets are matched by kind, so that damage is noticed near its place. */
@@ -74,16 +106,16 @@ static const char *container_end(struct json *j, const char *p)
 	}
 }
 
-static inline bool is_word(unsigned char c)
-{
-	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '+' ||
-	       c == '.' || c == '/' || c == '_';
-}
+/* Bytes of numbers, literals and bare words. */
+static const bool is_word[256] = {
+	['0' ... '9'] = true, ['a' ... 'z'] = true, ['A' ... 'Z'] = true,
+	['-'] = true, ['+'] = true, ['.'] = true, ['/'] = true, ['_'] = true,
+};
 
 static const char *word(struct json *j, const char *p, struct json_value *v)
 {
 	const char *begin = p;
-	while (is_word((unsigned char)*p))
+	while (is_word[(unsigned char)*p])
 		p++;
 	v->raw = (struct str){begin, (size_t)(p - begin)};
 	if (p == begin || p >= j->end)
@@ -107,7 +139,7 @@ static const char *word(struct json *j, const char *p, struct json_value *v)
 const char *json_value(struct json *j, const char *p, struct json_value *v)
 {
 	if (*p == '"')
-		return json_string(j, p, v);
+		return string(j, p, v);
 	v->escaped = false;
 	if (*p == '{' || *p == '[') {
 		const char *begin = p;
@@ -127,7 +159,7 @@ const char *json_skip(struct json *j, const char *p)
 }
 
 /* Past the comma before the next member or element; surplus commas are passed over. */
-static const char *separator(struct json *j, const char *p, bool *first, char close, const char *expected)
+static inline const char *separator(struct json *j, const char *p, bool *first, char close, const char *expected)
 {
 	p = json_space(p);
 	if (!*first) {
@@ -156,10 +188,11 @@ const char *json_member(struct json *j, const char *p, bool *first, struct json_
 		key->raw = (struct str){NULL, 0};
 		return p + 1;
 	}
-	p = json_string(j, p, key);
+	p = string(j, p, key);
 	if (!p)
 		return NULL;
-	p = json_space(p);
+	if (*p != ':')
+		p = json_space(p);
 	if (*p != ':')
 		return json_fail(j, p, "':'");
 	return json_space(p + 1);
@@ -272,8 +305,34 @@ void json_unescape(struct str raw, struct buf *out, unsigned *repairs)
 	}
 }
 
+static const uint64_t power_of_ten[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000};
+
+/* "123" or "123.456" with no more decimals than `digits` and at most 18 digits in all: no overflow, no rounding. */
+static bool short_scaled(struct str raw, int digits, int64_t *v)
+{
+	if (raw.n > 18 || digits > 9)
+		return false;
+	uint64_t x = 0;
+	size_t i = 0;
+	unsigned d;
+	for (; i < raw.n && (d = (unsigned)(raw.p[i] - '0')) < 10; i++)
+		x = x * 10 + d;
+	if (i == 0)
+		return false;
+	int decimals = 0;
+	if (i < raw.n && raw.p[i] == '.')
+		for (i++; i < raw.n && (d = (unsigned)(raw.p[i] - '0')) < 10; i++, decimals++)
+			x = x * 10 + d;
+	if (i != raw.n || decimals > digits || __builtin_mul_overflow(x, power_of_ten[digits - decimals], &x) || x > INT64_MAX)
+		return false;
+	*v = (int64_t)x;
+	return true;
+}
+
 bool json_to_scaled(struct str raw, int digits, int64_t *v)
 {
+	if (short_scaled(raw, digits, v))
+		return true;
 	const char *p = raw.p, *end = p + raw.n;
 	bool neg = p < end && *p == '-';
 	p += neg;
@@ -324,7 +383,7 @@ bool json_to_scaled(struct str raw, int digits, int64_t *v)
 
 bool json_to_i64(struct str raw, int64_t *v)
 {
-	if (str_to_i64(raw, v))
+	if ((raw.n && memchr(raw.p, '.', raw.n) == NULL && short_scaled(raw, 0, v)) || str_to_i64(raw, v))
 		return true;
 	/* A fraction or an exponent: exact as long as it fits, the fraction is cut off. */
 	double f;
@@ -337,8 +396,33 @@ bool json_to_i64(struct str raw, int64_t *v)
 	return true;
 }
 
+/* Up to 15 digits: both the digits and the power of ten are exact doubles, so one division rounds correctly. */
+static bool short_f64(struct str raw, double *v)
+{
+	static const double tens[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
+	if (raw.n > 16)
+		return false;
+	uint64_t x = 0;
+	size_t i = 0, digits = 0, point = 0;
+	for (; i < raw.n; i++) {
+		unsigned d = (unsigned)(raw.p[i] - '0');
+		if (d < 10)
+			x = x * 10 + d, digits++;
+		else if (raw.p[i] == '.' && !point && i)
+			point = i + 1;
+		else
+			return false;
+	}
+	if (digits == 0 || digits > 15)
+		return false;
+	*v = (double)x / tens[point ? raw.n - point : 0];
+	return true;
+}
+
 bool json_to_f64(struct str raw, double *v)
 {
+	if (short_f64(raw, v))
+		return true;
 	char text[64];
 	if (raw.n == 0 || raw.n >= sizeof text)
 		return false;
