@@ -7,6 +7,7 @@
 
 #include "base/err.h"
 #include "base/table.h"
+#include "input/discover.h"
 #include "input/input.h"
 #include "report/report.h"
 
@@ -23,6 +24,21 @@ struct command {
 };
 
 extern const struct command *const command_registry[]; /* NULL-terminated, generated */
+
+/* Parses the command's own arguments; --help prints what argp knows and ends the program, and so does a wrong option,
+ * with one line and EXIT_USAGE. Option parsers may end it with cli_usage. */
+void cli_parse(const struct argp *a, int argc, char **argv, void *input);
+void cli_usage(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
+
+/* Positional arguments, collected by the commands' parsers. Points into argv. */
+struct cli_args {
+	char **v;
+	int n;
+};
+void cli_args_add(struct cli_args *a, char *arg);
+
+/* Of `n` words, the one nearest to what the user typed; NULL when none is near. */
+const char *cli_nearest(const char *typed, const char *(*word)(unsigned i), unsigned n);
 
 /* Options that every command which prints a table takes; used as an argp child. */
 struct output_options {
@@ -41,13 +57,22 @@ extern const struct argp output_argp;   /* input: struct output_options * */
 struct trace_options {
 	struct input_options input;
 	const char *run, *worker, *span;
+	bool has_rank;
+	int64_t rank;
 	struct report_args report;
 };
 extern const struct argp trace_argp;    /* input: struct trace_options * */
 
-/* Opens the one profile that path (file, directory or "-") and options select; prints losses and repairs on stderr as one
- * line each. NULL after printing the error; *status gets the exit status. */
+/* The traces that the paths (files, directories, "-") stand for and the options select, at least one; -1 after printing
+ * the error, and *status is the exit status. The caller releases *l in either case. */
+int cli_discover(const struct cli_args *paths, const struct trace_options *o, struct trace_list *l, int *status);
+
+/* Opens the one profile that the paths and options select; prints losses and repairs on stderr as one line each. NULL
+ * after printing the error; *status gets the exit status. */
+struct profile *cli_open_one(const struct cli_args *paths, const struct trace_options *o, int *status);
 struct profile *cli_open(const char *path, const struct trace_options *o, int *status);
+/* The same for a file that is known to be the one. */
+struct profile *cli_read(const char *path, const struct trace_options *o, int *status);
 
 /* Sorts, filters, limits, selects, renders and writes; atomically when it goes to a file. Returns the exit status. */
 int cli_output(struct table *t, const struct output_options *o, const char *input_name);

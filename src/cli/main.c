@@ -1,0 +1,85 @@
+/* opscope COMMAND ...: finds the command and runs it. */
+#include "cli/cli.h"
+
+#include "render/render.h"
+
+#include <signal.h>
+#include <stdio.h>
+
+static const struct command *find_command(const char *name)
+{
+	for (const struct command *const *c = command_registry; *c; c++)
+		if (strcmp((*c)->name, name) == 0)
+			return *c;
+	return NULL;
+}
+
+static const char *command_name(unsigned i)
+{
+	return command_registry[i]->name;
+}
+
+static int fail_unknown(const char *name)
+{
+	unsigned n = 0;
+	while (command_registry[n])
+		n++;
+	struct err e;
+	const char *near = cli_nearest(name, command_name, n);
+	if (near)
+		err_set(&e, ERR_USAGE, "no command '%s'; did you mean '%s'? (opscope --help lists them)", name, near);
+	else
+		err_set(&e, ERR_USAGE, "no command '%s' (opscope --help lists them)", name);
+	return cli_fail(&e, EXIT_USAGE);
+}
+
+static int print_help(void)
+{
+	puts("opscope tells where the GPU time of a deep-learning run went.\n\nUsage: opscope COMMAND ...\n");
+	for (const struct command *const *c = command_registry; *c; c++) {
+		char usage[80];
+		snprintf(usage, sizeof usage, "%s %s", (*c)->name, (*c)->args);
+		printf("  %-34s %s\n", usage, (*c)->help);
+	}
+	puts("  help [COMMAND]                     this text, or that of a command\n"
+	     "\nAn INPUT is a file, recognised by its content, a directory of traces, or - for standard input:");
+	for (const struct input *const *i = input_registry; *i; i++)
+		printf("  %-10s %s\n", (*i)->name, (*i)->help);
+	puts("\nReports, for opscope report NAME INPUT:");
+	for (const struct report *const *r = report_registry; *r; r++)
+		printf("  %-14s %s\n", (*r)->name, (*r)->title);
+	puts("\nOutput formats, for --format:");
+	for (const struct renderer *const *r = renderer_registry; *r; r++)
+		printf("  %-6s %s\n", (*r)->name, (*r)->help);
+	puts("\nExit status: 0 done, 1 the input could not be read, 2 wrong usage.");
+	return EXIT_DONE;
+}
+
+static int help_for(const char *name)
+{
+	const struct command *c = find_command(name);
+	if (!c)
+		return fail_unknown(name);
+	char help[] = "--help";
+	char *argv[] = {(char *)(uintptr_t)c->name, help, NULL};
+	return c->run(2, argv);
+}
+
+int main(int argc, char **argv)
+{
+	signal(SIGPIPE, SIG_IGN); /* a closed pipe is seen as EPIPE, and is quiet */
+	if (argc < 2) {
+		struct err e;
+		err_set(&e, ERR_USAGE, "a command was expected; opscope --help lists them");
+		return cli_fail(&e, EXIT_USAGE);
+	}
+	const char *name = argv[1];
+	if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
+		puts("opscope " OPSCOPE_VERSION);
+		return EXIT_DONE;
+	}
+	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0)
+		return argc > 2 ? help_for(argv[2]) : print_help();
+	const struct command *c = find_command(name);
+	return c ? c->run(argc - 1, argv + 1) : fail_unknown(name);
+}

@@ -1,0 +1,150 @@
+#include "cli/cli.h"
+
+#include "base/buf.h"
+
+#include <stdio.h>
+
+/* The different values of one property over the list, in order, at most a few; how many there are is the result. */
+static unsigned list_values(const struct trace_list *l, struct str (*property)(const struct trace_file *), struct buf *out)
+{
+	enum { SHOWN = 6 };
+	unsigned n = 0;
+	for (unsigned i = 0; i < l->n; i++) {
+		struct str v = property(&l->v[i]);
+		bool seen = false;
+		for (unsigned k = 0; k < i && !seen; k++)
+			seen = str_eq(v, property(&l->v[k]));
+		if (seen)
+			continue;
+		if (n < SHOWN)
+			buf_printf(out, "%s" STR_FMT, n ? ", " : "", STR_ARG(v));
+		n++;
+	}
+	if (n > SHOWN)
+		buf_printf(out, ", ...");
+	return n;
+}
+
+static struct str run_of(const struct trace_file *f)
+{
+	return f->run;
+}
+static struct str worker_of(const struct trace_file *f)
+{
+	return f->worker;
+}
+static struct str span_of(const struct trace_file *f)
+{
+	return f->span;
+}
+
+/* One line that names the options which tell the candidates apart, with their values. */
+static int fail_ambiguous(const struct trace_list *l, const char *first_path)
+{
+	static const struct {
+		const char *option;
+		struct str (*property)(const struct trace_file *);
+	} ways[] = {{"--run", run_of}, {"--worker", worker_of}, {"--span", span_of}};
+	struct buf how = {0}, values = {0};
+	for (unsigned i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+		buf_clear(&values);
+		if (list_values(l, ways[i].property, &values) > 1)
+			buf_printf(&how, "%s%s (" STR_FMT ")", how.n ? ", " : "", ways[i].option, STR_ARG(buf_view(&values)));
+	}
+	if (!how.n)
+		buf_cstr(&how, "the path of one file");
+	struct err e;
+	err_set(&e, ERR_USAGE, "%s: %u traces where one was expected; choose with " STR_FMT "; `opscope info %s` lists them",
+	        first_path, l->n, STR_ARG(buf_view(&how)), first_path);
+	buf_release(&how);
+	buf_release(&values);
+	return cli_fail(&e, EXIT_USAGE);
+}
+
+static void fail_none(const struct trace_list *l, const struct cli_args *paths, const struct trace_options *o, unsigned before,
+                      struct err *e)
+{
+	if (!before) {
+		err_set(e, ERR_DATA, "%s: no traces in this directory%s; *.pt.trace.json, other trace *.json (.gz) or *.opscope were expected",
+		        paths->v[0], l->unreadable ? " (parts of it could not be read)" : "");
+		return;
+	}
+	struct buf wanted = {0};
+	if (o->run)
+		buf_printf(&wanted, " --run=%s", o->run);
+	if (o->worker)
+		buf_printf(&wanted, " --worker=%s", o->worker);
+	if (o->span)
+		buf_printf(&wanted, " --span=%s", o->span);
+	if (o->has_rank)
+		buf_printf(&wanted, " --rank=%lld", (long long)o->rank);
+	err_set(e, ERR_USAGE, "%s: none of %u trace%s matches" STR_FMT "; `opscope info %s` lists them", paths->v[0], before,
+	        before == 1 ? "" : "s", STR_ARG(buf_view(&wanted)), paths->v[0]);
+	buf_release(&wanted);
+}
+
+int cli_discover(const struct cli_args *paths, const struct trace_options *o, struct trace_list *l, int *status)
+{
+	struct err e;
+	for (int i = 0; i < paths->n; i++)
+		if (discover_add(l, paths->v[i], &e) < 0) {
+			*status = cli_fail(&e, EXIT_INPUT);
+			return -1;
+		}
+	discover_finish(l);
+	unsigned before = l->n;
+	discover_select(l, o->run, o->worker, o->span);
+	if (o->has_rank)
+		discover_select_rank(l, o->rank);
+	if (l->n)
+		return 0;
+	fail_none(l, paths, o, before, &e);
+	*status = cli_fail(&e, e.code == ERR_USAGE ? EXIT_USAGE : EXIT_INPUT);
+	return -1;
+}
+
+static void print_diagnostics(const struct profile *p, const char *path)
+{
+	for (unsigned i = 0; i < p->diags.n; i++) {
+		const struct diag_entry *d = &p->diags.entry[i];
+		if (d->level == DIAG_NOTE)
+			continue;
+		struct err e;
+		err_set(&e, ERR_NONE, "%s: " STR_FMT, path, STR_ARG(d->message));
+		size_t n = strlen(e.msg), room = sizeof e.msg - n;
+		if (d->count > 1)
+			snprintf(e.msg + n, room, " (%llu such, this one first)", (unsigned long long)d->count);
+		cli_fail(&e, 0);
+	}
+}
+
+struct profile *cli_read(const char *path, const struct trace_options *o, int *status)
+{
+	struct err e;
+	struct profile *p = input_open(path, &o->input, &e);
+	if (p)
+		print_diagnostics(p, path);
+	else
+		*status = cli_fail(&e, e.code == ERR_USAGE ? EXIT_USAGE : EXIT_INPUT);
+	return p;
+}
+
+struct profile *cli_open_one(const struct cli_args *paths, const struct trace_options *o, int *status)
+{
+	struct trace_list l = {0};
+	struct profile *p = NULL;
+	if (cli_discover(paths, o, &l, status) == 0) {
+		if (l.n == 1)
+			p = cli_read(l.v[0].path.p, o, status);
+		else
+			*status = fail_ambiguous(&l, paths->v[0]);
+	}
+	discover_release(&l);
+	return p;
+}
+
+struct profile *cli_open(const char *path, const struct trace_options *o, int *status)
+{
+	char *v[] = {(char *)(uintptr_t)path};
+	return cli_open_one(&(struct cli_args){v, 1}, o, status);
+}

@@ -1,0 +1,250 @@
+#include "cli/cli.h"
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "render/render.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+void cli_usage(const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	struct err e = {.code = ERR_USAGE};
+	vsnprintf(e.msg, sizeof e.msg, fmt, ap);
+	va_end(ap);
+	exit(cli_fail(&e, EXIT_USAGE));
+}
+
+void cli_args_add(struct cli_args *a, char *arg)
+{
+	a->v = mem_realloc(a->v, (size_t)a->n + 1, sizeof *a->v);
+	a->v[a->n++] = arg;
+}
+
+/* Edit distance of two words, each at most 63 long: insertions, deletions, changes. */
+static unsigned distance(const char *a, const char *b)
+{
+	unsigned row[64], la = (unsigned)strlen(a), lb = (unsigned)strlen(b);
+	if (la > 63 || lb > 63)
+		return 64;
+	for (unsigned j = 0; j <= lb; j++)
+		row[j] = j;
+	for (unsigned i = 1; i <= la; i++) {
+		unsigned diagonal = row[0];
+		row[0] = i;
+		for (unsigned j = 1; j <= lb; j++) {
+			unsigned change = diagonal + (a[i - 1] != b[j - 1]);
+			diagonal = row[j];
+			unsigned shift = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
+			row[j] = change < shift ? change : shift;
+		}
+	}
+	return row[lb];
+}
+
+const char *cli_nearest(const char *typed, const char *(*word)(unsigned i), unsigned n)
+{
+	const char *best = NULL;
+	unsigned least = 4;
+	for (unsigned i = 0; i < n; i++) {
+		const char *w = word(i);
+		bool prefix = strlen(typed) >= 3 && strncmp(w, typed, strlen(typed)) == 0;
+		unsigned d = prefix ? 1 : distance(typed, w);
+		if (d < least && d < strlen(w)) {
+			least = d;
+			best = w;
+		}
+	}
+	return best;
+}
+
+static int64_t parse_number(const char *option, const char *text)
+{
+	int64_t v;
+	if (!str_to_i64(str_from(text), &v) || v < 0)
+		cli_usage("--%s=%s: a whole number was expected", option, text);
+	return v;
+}
+
+/* "3..7", "3.." (to the last), "..7" or "5". */
+static void parse_steps(struct report_args *r, const char *text)
+{
+	struct str s = str_from(text), first = s, last = s;
+	ptrdiff_t dots = str_find(s, STR(".."));
+	if (dots >= 0) {
+		first = (struct str){s.p, (size_t)dots};
+		last = (struct str){s.p + dots + 2, s.n - (size_t)dots - 2};
+	}
+	r->has_steps = true;
+	r->step_first = INT64_MIN;
+	r->step_last = INT64_MAX;
+	bool ok = (first.n || last.n) && (!first.n || str_to_i64(first, &r->step_first)) &&
+	          (!last.n || str_to_i64(last, &r->step_last)) && r->step_first <= r->step_last;
+	if (!ok)
+		cli_usage("--steps=%s: A..B with A <= B, or one step number, was expected", text);
+}
+
+static void check_renderer(const char *name)
+{
+	if (renderer_find(str_from(name)))
+		return;
+	struct buf list = {0};
+	for (const struct renderer *const *r = renderer_registry; *r; r++)
+		buf_printf(&list, "%s%s", list.n ? ", " : "", (*r)->name);
+	cli_usage("--format=%s: no such format; there are: " STR_FMT, name, STR_ARG(buf_view(&list)));
+}
+
+enum { KEY_SORT = 0x100, KEY_COLUMNS, KEY_FILTER, KEY_SECTION, KEY_LIMIT, KEY_WIDTH, KEY_FORMAT, KEY_HELP,
+       KEY_INPUT_FORMAT, KEY_RUN, KEY_WORKER, KEY_SPAN, KEY_RANK, KEY_STEPS, KEY_GROUP_BY, KEY_COMPAT, KEY_DEVICE };
+
+static const struct argp_option output_list[] = {
+	{NULL, 0, NULL, 0, "Output:", 2},
+	{"format", KEY_FORMAT, "FORMAT", 0, "text (the default), csv, json or html", 0},
+	{NULL, 'o', "FILE", 0, "write to FILE; its suffix .csv, .json or .html chooses the format", 0},
+	{"sort", KEY_SORT, "COLUMN", 0, "numbers descending, text ascending; +COLUMN ascending, -COLUMN descending", 0},
+	{"limit", KEY_LIMIT, "N", 0, "at most N rows of each table; 0 = all (default: 30 as text, else all)", 0},
+	{"columns", KEY_COLUMNS, "A,B,...", 0, "these columns, in this order, by id", 0},
+	{"filter", KEY_FILTER, "TEXT", 0, "only rows that have TEXT in some text column, any case", 0},
+	{"section", KEY_SECTION, "NAME", 0, "only this table of the report", 0},
+	{"width", KEY_WIDTH, "N", 0, "width of text output (default: the terminal's, else unlimited)", 0},
+	{0},
+};
+
+static error_t parse_output(int key, char *arg, struct argp_state *state)
+{
+	struct output_options *o = state->input;
+	switch (key) {
+	case ARGP_KEY_INIT:
+		o->limit = -1;
+		return 0;
+	case KEY_FORMAT:
+		check_renderer(arg);
+		o->format = arg;
+		return 0;
+	case 'o':
+		o->path = arg;
+		return 0;
+	case KEY_SORT:
+		o->sort = arg;
+		return 0;
+	case KEY_LIMIT:
+		o->limit = (long)parse_number("limit", arg);
+		return 0;
+	case KEY_COLUMNS:
+		o->columns = arg;
+		return 0;
+	case KEY_FILTER:
+		o->filter = arg;
+		return 0;
+	case KEY_SECTION:
+		o->section = arg;
+		return 0;
+	case KEY_WIDTH: {
+		int64_t width = parse_number("width", arg);
+		o->width = width > 100000 ? 100000 : (unsigned)width;
+		return 0;
+	}
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+const struct argp output_argp = {.options = output_list, .parser = parse_output};
+
+static const struct argp_option trace_list_options[] = {
+	{NULL, 0, NULL, 0, "Which trace:", 1},
+	{"input-format", KEY_INPUT_FORMAT, "FORMAT", 0, "do not recognise the input by its content", 0},
+	{"run", KEY_RUN, "NAME", 0, "of a directory: this run", 0},
+	{"worker", KEY_WORKER, "NAME", 0, "this worker", 0},
+	{"span", KEY_SPAN, "N", 0, "this span of the worker: 1, 2, ... or default", 0},
+	{"rank", KEY_RANK, "N", 0, "this rank of a distributed job", 0},
+	{"steps", KEY_STEPS, "A..B", 0, "only steps A to B", 0},
+	{"device", KEY_DEVICE, "N", 0, "only GPU N, or cpu", 0},
+	{0},
+};
+
+static error_t parse_trace(int key, char *arg, struct argp_state *state)
+{
+	struct trace_options *o = state->input;
+	switch (key) {
+	case KEY_INPUT_FORMAT:
+		o->input.format = arg;
+		return 0;
+	case KEY_RUN:
+		o->run = arg;
+		return 0;
+	case KEY_WORKER:
+		o->worker = arg;
+		return 0;
+	case KEY_SPAN:
+		o->span = arg;
+		return 0;
+	case KEY_RANK:
+		o->has_rank = true;
+		o->rank = parse_number("rank", arg);
+		return 0;
+	case KEY_STEPS:
+		parse_steps(&o->report, arg);
+		return 0;
+	case KEY_DEVICE:
+		o->report.device = arg;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+const struct argp trace_argp = {.options = trace_list_options, .parser = parse_trace};
+
+/* What cli_parse puts around a command's argp: --help, and errors in one line. */
+struct outer {
+	const struct argp *root;
+	void *input;
+	const char *command;
+};
+
+static const struct argp_option help_list[] = {
+	{"help", KEY_HELP, NULL, 0, "this text", -1},
+	{0},
+};
+
+static void report_bad_option(const struct outer *o, const struct argp_state *state)
+{
+	int at = state->next > 0 ? state->next - 1 : 0;
+	const char *arg = state->argv[at < state->argc ? at : state->argc - 1];
+	if (arg[0] == '-')
+		cli_usage("%s: unknown option, or one without its value: %s (see opscope %s --help)", o->command, arg, o->command);
+	cli_usage("%s: wrong arguments near '%s' (see opscope %s --help)", o->command, arg, o->command);
+}
+
+static error_t parse_outer(int key, char *arg, struct argp_state *state)
+{
+	struct outer *o = state->input;
+	char name[64];
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = o->input;
+		return 0;
+	case KEY_HELP:
+		snprintf(name, sizeof name, "opscope %s", o->command);
+		argp_help(o->root, stdout, ARGP_HELP_USAGE | ARGP_HELP_LONG | ARGP_HELP_DOC, name);
+		exit(EXIT_DONE);
+	case ARGP_KEY_ERROR:
+		report_bad_option(o, state);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+void cli_parse(const struct argp *a, int argc, char **argv, void *input)
+{
+	const struct argp_child children[] = {{a, 0, NULL, 0}, {0}};
+	const struct argp root = {.options = help_list, .parser = parse_outer, .children = children,
+	                          .args_doc = a->args_doc, .doc = a->doc};
+	struct outer outer = {.root = &root, .input = input, .command = argv[0]};
+	argp_parse(&root, argc, argv, ARGP_NO_ERRS | ARGP_NO_HELP | ARGP_NO_EXIT, NULL, &outer);
+}

@@ -1,0 +1,215 @@
+#include "cli/cli.h"
+
+#include "base/utf8.h"
+#include "render/render.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { TEXT_ROWS = 30 };
+
+int cli_fail(const struct err *e, int status)
+{
+	struct buf line = {0};
+	buf_cstr(&line, "opscope: ");
+	utf8_put_safe(&line, str_from(e->msg));
+	buf_char(&line, '\n');
+	fwrite(line.p, 1, line.n, stderr);
+	buf_release(&line);
+	return status;
+}
+
+static const struct renderer *choose_renderer(const struct output_options *o)
+{
+	if (o->format)
+		return renderer_find(str_from(o->format));
+	const char *dot = o->path ? strrchr(o->path, '.') : NULL;
+	const struct renderer *by_suffix = dot ? renderer_find(str_from(dot + 1)) : NULL;
+	return by_suffix ? by_suffix : renderer_find(STR("text"));
+}
+
+static struct table *find_section(struct table *t, const char *name, struct err *e)
+{
+	struct buf list = {0};
+	for (struct table *s = t; s; s = s->next) {
+		if (!name || strcmp(s->name, name) == 0) {
+			buf_release(&list);
+			return s;
+		}
+		buf_printf(&list, "%s%s", list.n ? ", " : "", s->name);
+	}
+	err_set(e, ERR_USAGE, "--section=%s: no such table; there are: " STR_FMT, name, STR_ARG(buf_view(&list)));
+	buf_release(&list);
+	return NULL;
+}
+
+/* Numbers are looked at from the largest, text from A. */
+static int sort_by(struct table *t, const char *column, struct err *e)
+{
+	char direction = *column == '+' || *column == '-' ? *column++ : 0;
+	int col = table_find_column(t, str_from(column));
+	bool text = col >= 0 && t->data[col].col.type == CELL_STR;
+	return table_sort(t, str_from(column), direction ? direction == '-' : !text, e);
+}
+
+static int shape(struct table *first, struct table *chosen, const struct output_options *o, bool text, struct err *e)
+{
+	if (o->sort && sort_by(chosen, o->sort, e) < 0)
+		return err_prefix(e, "--sort");
+	for (struct table *s = first; s; s = s->next) {
+		if (o->filter)
+			table_filter(s, str_from(o->filter));
+		table_limit(s, o->limit >= 0 ? (size_t)o->limit : text ? TEXT_ROWS : 0);
+	}
+	if (o->columns && table_select(chosen, str_from(o->columns), e) < 0)
+		return err_prefix(e, "--columns");
+	return 0;
+}
+
+static unsigned terminal_width(void)
+{
+	struct winsize size;
+	const char *columns = getenv("COLUMNS");
+	int64_t n;
+	if (!isatty(STDOUT_FILENO))
+		return 0;
+	if (columns && str_to_i64(str_from(columns), &n) && n > 0 && n < 100000)
+		return (unsigned)n;
+	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
+}
+
+static bool wants_color(const struct output_options *o)
+{
+	const char *term = getenv("TERM"), *no = getenv("NO_COLOR");
+	return !o->path && isatty(STDOUT_FILENO) && !(no && *no) && term && strcmp(term, "dumb") != 0;
+}
+
+static int write_all(int fd, struct str s)
+{
+	while (s.n) {
+		ssize_t n = write(fd, s.p, s.n);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -1;
+		s.p += n;
+		s.n -= (size_t)n;
+	}
+	return 0;
+}
+
+/* A reader that has seen enough (`| head`) is no error. */
+static int write_stdout(struct str s, struct err *e)
+{
+	if (write_all(STDOUT_FILENO, s) < 0 && errno != EPIPE)
+		return err_set(e, ERR_IO, "standard output: %s", strerror(errno));
+	return 0;
+}
+
+static int fail_at(const char *path, int saved, struct err *e)
+{
+	return err_set(e, ERR_IO, "%s: %s", path, strerror(saved));
+}
+
+static int write_and_rename(int fd, const char *temporary, const char *path, mode_t mode, struct str s, struct err *e)
+{
+	bool written = fchmod(fd, mode) == 0 && write_all(fd, s) == 0 && fsync(fd) == 0;
+	int saved = errno;
+	if (close(fd) < 0 && written) {
+		written = false;
+		saved = errno;
+	}
+	if (written && rename(temporary, path) < 0) {
+		written = false;
+		saved = errno;
+	}
+	if (written)
+		return 0;
+	unlink(temporary);
+	return fail_at(path, saved, e);
+}
+
+/* Beside the file, then renamed: it is there whole or as it was. A device or pipe is written to directly. */
+static int write_file(const char *wanted, struct str s, struct err *e)
+{
+	char *real = realpath(wanted, NULL); /* so that a link stays a link */
+	const char *path = real ? real : wanted;
+	struct stat st;
+	bool exists = stat(path, &st) == 0;
+	struct buf temporary = {0};
+	int rc = 0;
+	if (exists && !S_ISREG(st.st_mode)) {
+		int fd = open(path, O_WRONLY | O_CLOEXEC);
+		if (fd < 0 || write_all(fd, s) < 0)
+			rc = fail_at(wanted, errno, e);
+		if (fd >= 0)
+			close(fd);
+	} else {
+		mode_t mask = umask(0);
+		umask(mask);
+		buf_printf(&temporary, "%s.XXXXXX", path);
+		buf_char(&temporary, 0);
+		int fd = mkstemp(temporary.p);
+		rc = fd < 0 ? fail_at(wanted, errno, e)
+		            : write_and_rename(fd, temporary.p, path, exists ? st.st_mode & 0777 : 0666 & ~mask, s, e);
+	}
+	buf_release(&temporary);
+	free(real);
+	return rc;
+}
+
+/* CSV keeps control characters of names, which a file may hold but a terminal must not get. */
+static void make_terminal_safe(struct buf *out)
+{
+	struct buf safe = {0};
+	struct str rest = buf_view(out), line;
+	for (bool more = str_split(&rest, '\n', &line); more;) {
+		utf8_put_safe(&safe, line);
+		more = str_split(&rest, '\n', &line);
+		if (more)
+			buf_char(&safe, '\n');
+	}
+	buf_release(out);
+	*out = safe;
+}
+
+static int render(const struct table *t, const struct renderer *r, const struct output_options *o, const char *input_name,
+                  struct err *e)
+{
+	const struct render_options options = {
+		.width = o->width || o->path ? o->width : terminal_width(),
+		.color = wants_color(o),
+		.input = input_name,
+	};
+	struct buf out = {0};
+	int rc = r->render(t, &options, &out, e);
+	if (rc == 0 && o->path) {
+		rc = write_file(o->path, buf_view(&out), e);
+	} else if (rc == 0) {
+		if (strcmp(r->name, "text") != 0 && isatty(STDOUT_FILENO))
+			make_terminal_safe(&out);
+		rc = write_stdout(buf_view(&out), e);
+	}
+	buf_release(&out);
+	return rc;
+}
+
+int cli_output(struct table *t, const struct output_options *o, const char *input_name)
+{
+	struct err e;
+	const struct renderer *r = choose_renderer(o);
+	struct table *chosen = find_section(t, o->section, &e);
+	if (!chosen || shape(t, chosen, o, strcmp(r->name, "text") == 0, &e) < 0)
+		return cli_fail(&e, EXIT_USAGE);
+	struct table only = *chosen; /* a view; the parts stay the report's */
+	if (o->section)
+		only.next = NULL;
+	if (render(o->section ? &only : t, r, o, input_name, &e) < 0)
+		return cli_fail(&e, e.code == ERR_USAGE ? EXIT_USAGE : EXIT_INPUT);
+	return EXIT_DONE;
+}

@@ -1,0 +1,165 @@
+#include "cli/cli.h"
+
+#include "base/buf.h"
+#include "base/mem.h"
+
+struct report_command {
+	struct cli_args args; /* the name, then inputs */
+	struct trace_options trace;
+	struct output_options output;
+};
+
+enum { KEY_GROUP_BY = 0x200, KEY_COMPAT };
+
+static const struct argp_option options[] = {
+	{NULL, 0, NULL, 0, "What to report:", 0},
+	{"group-by", KEY_GROUP_BY, "WHAT", 0, "rows by WHAT, where the report has a choice (opscope report lists it)", 0},
+	{"compat", KEY_COMPAT, "TOOL", 0, "the numbers and names of a predecessor, its known bugs included", 0},
+	{0},
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct report_command *c = state->input;
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &c->trace;
+		state->child_inputs[1] = &c->output;
+		return 0;
+	case KEY_GROUP_BY:
+		c->trace.report.group_by = arg;
+		return 0;
+	case KEY_COMPAT:
+		c->trace.report.compat = arg;
+		return 0;
+	case ARGP_KEY_ARG:
+		cli_args_add(&c->args, arg);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp_child children[] = {{&trace_argp, 0, NULL, 1}, {&output_argp, 0, NULL, 2}, {0}};
+static const struct argp argp = {
+	.options = options,
+	.parser = parse,
+	.children = children,
+	.args_doc = "\nNAME INPUT...",
+	.doc = "Prints one report about a trace; without a name, lists the reports.",
+};
+
+static void put_words(struct table *t, unsigned col, const char *const *words)
+{
+	struct buf b = {0};
+	for (unsigned i = 0; words && words[i]; i++)
+		buf_printf(&b, "%s%s", i ? ", " : "", words[i]);
+	if (b.n)
+		table_set_str_copy(t, col, buf_view(&b));
+	buf_release(&b);
+}
+
+static int list_reports(const struct output_options *o)
+{
+	struct table t;
+	table_init(&t, "reports", "Reports: opscope report NAME INPUT...");
+	TABLE_COLUMN(&t, .id = "name", .title = "Name", .type = CELL_STR, .help = "what to type");
+	TABLE_COLUMN(&t, .id = "title", .title = "What it shows", .type = CELL_STR, .help = "its heading");
+	TABLE_COLUMN(&t, .id = "group_by", .title = "--group-by", .type = CELL_STR, .help = "choices, the first is the default");
+	TABLE_COLUMN(&t, .id = "compat", .title = "--compat", .type = CELL_STR, .help = "predecessors it can reproduce");
+	TABLE_COLUMN(&t, .id = "help", .title = "Help", .type = CELL_STR, .flags = COLUMN_DETAIL,
+	             .help = "what question it answers and how to read it");
+	for (const struct report *const *r = report_registry; *r; r++) {
+		table_row(&t);
+		table_set_str(&t, 0, str_from((*r)->name));
+		table_set_str(&t, 1, str_from((*r)->title));
+		put_words(&t, 2, (*r)->group_by);
+		put_words(&t, 3, (*r)->compat);
+		table_set_str(&t, 4, str_from((*r)->help));
+	}
+	int status = cli_output(&t, o, "");
+	table_release(&t);
+	return status;
+}
+
+static const char *report_name(unsigned i)
+{
+	return report_registry[i]->name;
+}
+
+static const struct report *find_or_die(const char *name)
+{
+	const struct report *r = report_find(str_from(name));
+	if (r)
+		return r;
+	struct buf list = {0};
+	unsigned n = 0;
+	for (; report_registry[n]; n++)
+		buf_printf(&list, "%s%s", n ? ", " : "", report_registry[n]->name);
+	const char *near = cli_nearest(name, report_name, n);
+	cli_usage("no report '%s'%s%s%s; there are: " STR_FMT, name, near ? "; did you mean '" : "", near ? near : "",
+	          near ? "'?" : "", STR_ARG(buf_view(&list)));
+}
+
+/* A wrong choice is found before a long trace is read. */
+static void check_choice(const struct report *r, const char *option, const char *value, const char *const *valid)
+{
+	if (!value)
+		return;
+	struct buf list = {0};
+	for (unsigned i = 0; valid && valid[i]; i++) {
+		if (strcmp(valid[i], value) == 0) {
+			buf_release(&list);
+			return;
+		}
+		buf_printf(&list, "%s%s", i ? ", " : "", valid[i]);
+	}
+	if (!list.n)
+		cli_usage("report %s has no %s", r->name, option);
+	cli_usage("%s=%s: report %s has: " STR_FMT, option, value, r->name, STR_ARG(buf_view(&list)));
+}
+
+static int print_report(const struct report *r, const struct report_command *c)
+{
+	int status = EXIT_DONE;
+	struct cli_args inputs = {c->args.v + 1, c->args.n - 1};
+	struct profile *p = cli_open_one(&inputs, &c->trace, &status);
+	if (!p)
+		return status;
+	struct table t;
+	struct err e;
+	if (report_run(r, p, &c->trace.report, &t, &e) == 0) {
+		status = cli_output(&t, &c->output, p->input_path.p);
+		table_release(&t);
+	} else {
+		status = cli_fail(&e, e.code == ERR_USAGE ? EXIT_USAGE : EXIT_INPUT);
+	}
+	profile_free(p);
+	return status;
+}
+
+static int run(int argc, char **argv)
+{
+	struct report_command c = {0};
+	cli_parse(&argp, argc, argv, &c);
+	int status;
+	if (!c.args.n) {
+		status = list_reports(&c.output);
+	} else {
+		const struct report *r = find_or_die(c.args.v[0]);
+		check_choice(r, "--group-by", c.trace.report.group_by, r->group_by);
+		check_choice(r, "--compat", c.trace.report.compat, r->compat);
+		if (c.args.n < 2)
+			cli_usage("report %s: an INPUT was expected: a trace, a directory, or - for standard input", r->name);
+		status = print_report(r, &c);
+	}
+	mem_free(c.args.v);
+	return status;
+}
+
+const struct command command_report = {
+	.name = "report",
+	.args = "[NAME INPUT...]",
+	.help = "one table about a trace; alone, lists the reports",
+	.run = run,
+};
