@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""Measures the speed and memory claims, each as a ratio within one run, on a real trace scaled up with bench/scale.
+
+usage: bench/run.py [--build BUILD] [--trace TRACE.json.gz] [--write] [MEGABYTES...]      (default 50 250 1000)
+  --write    put the table into docs/performance.md
+Needs room in $TMPDIR for the largest trace twice. CPU time is user + system of the whole process; of 3 runs the best.
+"""
+import argparse
+import datetime
+import gzip
+import json
+import math
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+DATA = os.path.normpath(os.environ.get("OPSCOPE_DATA", os.path.join(ROOT, "..", "shared", "data")))
+# A model of the present with shapes, flows and Python frames, on an H100; else the trace that comes with the sources.
+TRACES = (os.path.join(DATA, "tracelens", "h100", "Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz"),
+          os.path.join(ROOT, "tests", "data", "torch214_cpu_resnet.json.gz"))
+LOAD_JSON = "import json,sys; json.load(open(sys.argv[1], 'rb'))"
+
+
+class Cost:
+    def __init__(self, argv, repeat=3, stdin=None):
+        self.cpu = self.wall = math.inf
+        self.rss = 0
+        for _ in range(repeat):
+            with open(os.devnull, "wb") as null:
+                start = time.perf_counter()
+                p = subprocess.Popen(argv, stdout=null, stderr=subprocess.PIPE)
+                err = p.stderr.read()
+                _, status, use = os.wait4(p.pid, 0)
+                wall = time.perf_counter() - start
+            p.returncode = os.waitstatus_to_exitcode(status)
+            if p.returncode:
+                sys.exit(f"{' '.join(argv)}: status {p.returncode}: {err.decode(errors='replace')[-500:]}")
+            self.cpu = min(self.cpu, use.ru_utime + use.ru_stime)
+            self.wall = min(self.wall, wall)
+            self.rss = max(self.rss, use.ru_maxrss * 1024)
+
+
+def make_trace(scale, trace, megabytes, folder):
+    plain = os.path.join(folder, f"t{megabytes}.json")
+    with open(plain, "wb") as f:
+        said = subprocess.run([scale, trace, str(megabytes)], stdout=f, stderr=subprocess.PIPE, check=True, text=True).stderr
+    packed = plain + ".gz"
+    with open(packed, "wb") as f:
+        subprocess.run(["gzip", "-6", "-c", plain], stdout=f, check=True)
+    return plain, packed, int(said.split(" events")[0].split()[-1])
+
+
+def measure(opscope, scale, trace, megabytes, folder):
+    plain, packed, events = make_trace(scale, trace, megabytes, folder)
+    kept = os.path.join(folder, f"t{megabytes}.opscope")
+    repeat = 3 if megabytes <= 300 else 2
+    gunzip = Cost(["gzip", "-dc", packed], repeat)
+    loads = Cost([sys.executable, "-c", LOAD_JSON, plain], 1)
+    from_gz = Cost([opscope, "report", "operators", packed], repeat)
+    from_plain = Cost([opscope, "report", "operators", plain], repeat)
+    imported = Cost([opscope, "import", plain, "-o", kept], 1)
+    from_kept = Cost([opscope, "report", "operators", kept], 3)
+    info = Cost([opscope, "info", kept], 3)
+    row = {
+        "mb": os.path.getsize(plain) / 1e6, "events": events, "gz": from_gz, "plain": from_plain, "kept": from_kept,
+        "info": info, "gunzip": gunzip, "loads": loads, "imported": imported,
+        "opscope_mb": os.path.getsize(kept) / 1e6,
+    }
+    for path in (plain, packed, kept):
+        os.unlink(path)
+    return row
+
+
+def small_latency(opscope, trace, folder):
+    """A trace of about 100 KB: the first events of the real one."""
+    doc = json.loads(gzip.open(trace).read())
+    events = doc["traceEvents"] if isinstance(doc, dict) else doc
+    small = os.path.join(folder, "small.json")
+    with open(small, "w") as f:
+        json.dump({"schemaVersion": 1, "traceEvents": events[: max(1, 100000 * len(events) // len(json.dumps(events)))]}, f)
+    return os.path.getsize(small), Cost([opscope, "report", "operators", small], 10)
+
+
+def table(rows, small):
+    head = "| |" + "".join(f" {r['mb']:.0f} MB |" for r in rows) + " wanted |\n|---|" + "---|" * (len(rows) + 1) + "\n"
+    lines = []
+
+    def line(what, value, wanted=""):
+        lines.append(f"| {what} |" + "".join(f" {value(r)} |" for r in rows) + f" {wanted} |\n")
+
+    line("events", lambda r: f"{r['events']:,}")
+    line("`gzip -dc`, CPU s", lambda r: f"{r['gunzip'].cpu:.2f}")
+    line("`report operators` from .json.gz, CPU s", lambda r: f"{r['gz'].cpu:.2f}")
+    line("**ratio to `gzip -dc`**", lambda r: f"**{r['gz'].cpu / r['gunzip'].cpu:.2f}**", "≤ 0.6")
+    line("the same, wall s", lambda r: f"{r['gz'].wall:.2f}")
+    line("python `json.load`, CPU s", lambda r: f"{r['loads'].cpu:.2f}")
+    line("`report operators` from .json, CPU s", lambda r: f"{r['plain'].cpu:.2f}")
+    line("**ratio to `json.load`**", lambda r: f"**{r['plain'].cpu / r['loads'].cpu:.3f}**", "≤ 0.1")
+    line("MB/s of CPU time from .json", lambda r: f"{r['mb'] / r['plain'].cpu:.0f}", "aim 700")
+    line("peak memory, MB (.json)", lambda r: f"{r['plain'].rss / 1e6:.0f}")
+    line("**peak bytes per event**", lambda r: f"**{r['plain'].rss / r['events']:.0f}**", "≤ 96 + strings")
+    line("peak memory, MB (.json.gz)", lambda r: f"{r['gz'].rss / 1e6:.0f}")
+    line("`import`, CPU s", lambda r: f"{r['imported'].cpu:.2f}")
+    line("`.opscope` file, MB", lambda r: f"{r['opscope_mb']:.0f}")
+    line("`report operators` from .opscope, wall s", lambda r: f"{r['kept'].wall:.3f}")
+    line("the same for 1 M events, wall s", lambda r: f"{r['kept'].wall / r['events'] * 1e6:.3f}", "< 0.1")
+    line("`info` from .opscope, wall s", lambda r: f"{r['info'].wall:.3f}")
+    line("**re-reading .json / opening .opscope** (wall)", lambda r: f"**{r['plain'].wall / r['info'].wall:.1f}**", "≥ 5")
+    text = head + "".join(lines)
+    if len(rows) > 1:
+        a, b = rows[0], rows[-1]
+        for name in ("plain", "gz"):
+            x = math.log(getattr(b[name], "cpu") / getattr(a[name], "cpu")) / math.log(b["mb"] / a["mb"])
+            text += f"\nGrowth exponent of CPU time, {a['mb']:.0f} to {b['mb']:.0f} MB, {'.json' if name == 'plain' else '.json.gz'}: **{x:.3f}** (wanted ≤ 1.05)\n"
+    size, cost = small
+    return text + f"\nA trace of {size / 1000:.0f} KB is answered in **{cost.wall * 1000:.1f} ms** (wanted ≤ 20 ms).\n"
+
+
+def page(text, args):
+    cpu = next((l.split(":", 1)[1].strip() for l in open("/proc/cpuinfo") if l.startswith("model name")), platform.machine())
+    return f"""# Performance
+
+Measured {datetime.date.today().isoformat()} on {os.cpu_count()} cores of {cpu}, Linux {platform.release().split('-')[0]}, by
+
+```
+meson setup build-bench -Dbuildtype=release -Dtests=disabled && ninja -C build-bench opscope scale
+bench/run.py --build build-bench --write {' '.join(map(str, args.megabytes))}
+```
+
+from `{os.path.basename(args.trace)}`, a real trace, repeated by `bench/scale` until it had the size. CPU time is user + system of
+the whole process, both threads; each figure is the best of its runs, and figures in one column come from one session,
+so that ratios mean something where absolute times depend on the machine.
+
+{text}"""
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", default=os.path.join(ROOT, "build"))
+    parser.add_argument("--trace", default=next(t for t in TRACES if os.path.exists(t)))
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("megabytes", nargs="*", type=int, default=[50, 250, 1000])
+    args = parser.parse_args()
+    opscope, scale = os.path.join(args.build, "src", "cli", "opscope"), os.path.join(args.build, "bench", "scale")
+    with tempfile.TemporaryDirectory(prefix="opscope-bench-") as folder:
+        rows = []
+        for megabytes in args.megabytes:
+            print(f"measuring {megabytes} MB ...", file=sys.stderr, flush=True)
+            rows.append(measure(opscope, scale, args.trace, megabytes, folder))
+        text = table(rows, small_latency(opscope, args.trace, folder))
+    print(text)
+    if args.write:
+        with open(os.path.join(ROOT, "docs", "performance.md"), "w") as f:
+            f.write(page(text, args))
+
+
+main()

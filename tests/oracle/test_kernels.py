@@ -1,0 +1,103 @@
+"""`report kernels` against the TensorBoard plugin's own table and pie, and against TraceLens' summary of the same traces."""
+import csv
+import json
+import math
+import os
+import statistics
+
+import oracle
+from oracle import Case, data, report
+
+RUN = ("tb_plugin", "resnet50_num_workers_0")
+TRACE = "worker0.1623143089861.pt.trace.json.gz"  # span 1
+
+
+def expected(name):
+    with open(data(*RUN, name)) as f:
+        return json.load(f)
+
+
+def by_title(table):
+    """Rows keyed by the columns' titles, as the plugin names them."""
+    titles = [c["title"] for c in table.doc["columns"]]
+    return [dict(zip(titles, r)) for r in table.doc["rows"]]
+
+
+class TbPlugin(Case):
+    def test_table(self):
+        want = expected("expected_kernel_table.json")["data"]
+        titles = [c["name"] for c in want["columns"]]
+        rows = by_title(report("kernels", data(*RUN, TRACE), "--compat=tb-plugin"))
+        self.assertEqual(len(want["rows"]), 67)
+        self.assertEqual(len(rows), 67)
+        got = {r["Name"]: r for r in rows}
+        for w in want["rows"]:
+            with self.subTest(kernel=w[0][:60]):
+                self.assertEqual([got[w[0]][t] for t in titles], w)
+        self.assertEqual([r["Total Duration (us)"] for r in rows], [w[titles.index("Total Duration (us)")] for w in want["rows"]])
+
+    def test_pie(self):
+        rows = by_title(report("kernels", data(*RUN, TRACE), "--compat=tb-plugin"))
+        want = expected("expected_kernel_pie.json")["total"]["rows"]
+        self.assertEqual(sorted((r["Name"], r["Total Duration (us)"]) for r in rows), sorted(map(tuple, want)))
+
+
+class Independent(Case):
+    """Every figure of a kernel, from python's own reading of the trace."""
+
+    def test_statistics(self):
+        path = data("tracelens", "h100", "Falconsai_nsfw_image_detection__1016002.json.gz")
+        durations = {}
+        for e in oracle.events(oracle.load(path)):
+            if e.get("cat") == "kernel":
+                durations.setdefault(e["name"], []).append(round(e["dur"] * 1000))
+        rows = report("kernels", path).by("name")
+        rows.pop("(unattributed)", None)
+        self.assertEqual(set(rows), set(durations))
+        for name, d in durations.items():
+            d.sort()
+            r = rows[name]
+            with self.subTest(kernel=name[:60]):
+                self.assertEqual((r["calls"], r["total_ns"], r["min_ns"], r["max_ns"]), (len(d), sum(d), d[0], d[-1]))
+                self.assertAlmostEqual(r["mean_ns"], sum(d) / len(d), delta=1)
+                for column, percent in (("p50_ns", 50), ("p95_ns", 95), ("p99_ns", 99)):
+                    rank = max(1, -(-percent * len(d) // 100))  # nearest rank
+                    self.assertEqual(r[column], d[rank - 1], column)
+                if len(d) > 1:
+                    self.assertGreaterEqual(r["stddev_ns"], statistics.pstdev(d) - 1)
+                    self.assertLessEqual(r["stddev_ns"], statistics.stdev(d) + 1)
+
+
+class TraceLens(Case):
+    """Counts and times per launching op and kernel; TraceLens' summary has the stream besides, of which each of these
+    traces uses one."""
+
+    @staticmethod
+    def summary(path):
+        out = {}
+        with open(path, newline="") as f:
+            for r in csv.DictReader(f):
+                have = out.setdefault((r["Parent cpu_op"] or None, r["Kernel name"]), [0, 0, math.inf, 0])
+                figures = [float(r[f"Kernel duration (µs)_{c}"]) for c in ("count", "sum", "min", "max")]
+                out[r["Parent cpu_op"] or None, r["Kernel name"]] = [
+                    have[0] + int(figures[0]), have[1] + round(figures[1] * 1000), min(have[2], round(figures[2] * 1000)),
+                    max(have[3], round(figures[3] * 1000))]
+        return out
+
+    def test_kernel_summaries(self):
+        paths = oracle.data_glob("tracelens/**/kernel_summary.csv")
+        if not paths:
+            self.skipTest("no TraceLens summaries")
+        for path in paths:
+            trace = os.path.dirname(path).replace("_perf_report_csvs", "") + ".json.gz"
+            got = {(r["operator"] or None, r["name"]): [r["calls"], r["total_ns"], r["min_ns"], r["max_ns"]]
+                   for r in report("kernels", trace, "--group-by=op").rows}
+            want = self.summary(path)
+            with self.subTest(trace=os.path.basename(trace)):
+                self.assertEqual({k: v for k, v in got.items() if k not in want}, {})
+                for key, w in want.items():
+                    self.assertEqual(got.get(key), w, key)
+
+
+if __name__ == "__main__":
+    oracle.main()

@@ -1,0 +1,85 @@
+"""`report operators` against the TensorBoard plugin's own table and pies, cell by cell, and against sums over the trace."""
+import json
+import unittest
+
+import oracle
+from oracle import Case, data, report
+
+RUN = ("tb_plugin", "resnet50_num_workers_0")
+TRACE = "worker0.1623143089861.pt.trace.json.gz"  # span 1
+
+
+def expected(name):
+    with open(data(*RUN, name)) as f:
+        return json.load(f)
+
+
+class TbPlugin(Case):
+    @classmethod
+    def setUpClass(cls):
+        cls.table = None
+
+    def setUp(self):
+        super().setUp()
+        path = data(*RUN, TRACE)
+        if TbPlugin.table is None:
+            TbPlugin.table = report("operators", path, "--compat=tb-plugin")
+
+    def test_table(self):
+        want = expected("expected_operator_table.json")["data"]
+        self.assertEqual(len(want), 76)
+        self.assertEqual(len(self.table.rows), len(want))
+        rows = self.table.by("name")
+        for w in want:
+            with self.subTest(operator=w["name"]):
+                self.assertEqual({k: rows[w["name"]][k] for k in w}, w)
+
+    def test_order(self):
+        """Sorted by device self duration; the plugin leaves the order of equals to chance."""
+        got = [r["device_self_duration"] for r in self.table.rows]
+        self.assertEqual(got, [w["device_self_duration"] for w in expected("expected_operator_table.json")["data"]])
+
+    def test_pies(self):
+        pies = expected("expected_operator_pies.json")
+        for pie, column in (("device_total_time", "device_total_duration"), ("device_self_time", "device_self_duration"),
+                            ("host_total_time", "host_total_duration"), ("host_self_time", "host_self_duration")):
+            with self.subTest(pie=pie):
+                got = sorted((-r[column], r["name"]) for r in self.table.rows if r[column] > 0)
+                self.assertEqual(got, sorted((-v, n) for n, v in pies[pie]["rows"]))
+
+
+class Reconciliation(Case):
+    """What operators and the row (unattributed) have of the device is all that the trace has, to the nanosecond."""
+
+    def check(self, path):
+        table = report("operators", path)
+        device = [e for e in oracle.events(oracle.load(path)) if e.get("ph") == "X"
+                  and str(e.get("cat", "")).lower() in ("kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset")]
+        want = sum(round(float(e.get("dur", 0)) * 1000) for e in device)
+        if device:
+            self.assertEqual(sum(r["device_self_ns"] for r in table.rows), want)
+        return table
+
+    def test_every_trace_with_a_device(self):
+        paths = [p for pattern in ("hta/**/*.json.gz", "tracelens/**/*.json.gz", "multirank/**/*_0.json.gz", "tb_plugin/**/*.gz")
+                 for p in oracle.data_glob(pattern) if "overlaid" not in p]
+        if not paths:
+            self.skipTest("no real traces")
+        for path in paths:
+            with self.subTest(trace=path[len(oracle.DATA) + 1:]):
+                status, _, err = oracle.run("report", "operators", path, "--format=json")
+                if status and b"no framework ops" in err:
+                    continue
+                self.check(path)
+
+    def test_groupings_add_up_alike(self):
+        path = data(*RUN, TRACE)
+        by_name, *others = (report("operators", path, f"--group-by={g}") for g in ("name", "shape", "stack"))
+        for other in others:
+            for column in ("calls", "host_self_ns", "device_self_ns", "device_total_ns"):
+                self.assertEqual(sum(r[column] or 0 for r in by_name.rows), sum(r[column] or 0 for r in other.rows), column)
+            self.assertGreater(len(other.rows), len(by_name.rows))
+
+
+if __name__ == "__main__":
+    oracle.main()
