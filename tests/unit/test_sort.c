@@ -1,62 +1,76 @@
+/* Radix sort and rounding. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "base/round.h"
 #include "base/sort.h"
 
-#include "test.h"
-
+#include <math.h>
 #include <stdlib.h>
 
-static uint64_t next(uint64_t *state)
+static uint64_t seed = 7;
+static uint64_t rnd(void)
 {
-	*state ^= *state << 13;
-	*state ^= *state >> 7;
-	*state ^= *state << 17;
-	return *state;
+	seed ^= seed << 13;
+	seed ^= seed >> 7;
+	return seed ^= seed << 17;
 }
 
-/* Random keys under a mask, so that every digit of the radix is sometimes shared and sometimes not; rows prove stability. */
-static void check(uint32_t n, uint64_t mask, uint64_t offset)
+static void test_sorts_and_keeps_order_of_equals(void **state)
 {
-	struct sort_item *v = calloc(n + 1u, sizeof *v);
-	uint64_t seed = 0x9e3779b97f4a7c15u + n;
-	for (uint32_t i = 0; i < n; i++)
-		v[i] = (struct sort_item){(next(&seed) & mask) + offset, i, i ^ 0x5555};
-	sort_items(v, n);
-	assert_true(sort_is_sorted(v, n));
-	uint64_t rows = 0;
-	for (uint32_t i = 0; i < n; i++) {
-		rows += v[i].row;
-		assert_int_equal(v[i].tie, v[i].row ^ 0x5555);
-		if (i && v[i].key == v[i - 1].key)
-			assert_true(v[i].row > v[i - 1].row);
+	(void)state;
+	for (unsigned round = 0; round < 200; round++) {
+		uint32_t n = (uint32_t)(rnd() % 3000);
+		unsigned shift = (unsigned)(rnd() % 64);
+		struct sort_item *v = calloc(n + 1, sizeof *v);
+		for (uint32_t i = 0; i < n; i++)
+			v[i] = (struct sort_item){rnd() >> shift, i, i * 3};
+		sort_items(v, n);
+		for (uint32_t i = 1; i < n; i++) {
+			assert_true(v[i - 1].key < v[i].key || (v[i - 1].key == v[i].key && v[i - 1].row < v[i].row));
+			assert_int_equal(v[i].tie, v[i].row * 3);
+		}
+		assert_true(sort_is_sorted(v, n));
+		free(v);
 	}
-	assert_true(rows == (uint64_t)n * (n - (n > 0)) / 2);
-	free(v);
-}
-
-static void test_sizes_and_masks(void **state)
-{
-	static const uint32_t sizes[] = {0, 1, 2, 31, 32, 33, 1000, 70000};
-	static const uint64_t masks[] = {0, 1, 0x7ff, 0xff00, 0xffffffff, 0xffffffff00000000u, UINT64_MAX};
-	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-		for (size_t k = 0; k < sizeof masks / sizeof *masks; k++)
-			check(sizes[i], masks[k], masks[k] == UINT64_MAX ? 0 : 1700000000000000000u);
 }
 
 static void test_signed_keys(void **state)
 {
-	static const int64_t want[] = {INT64_MIN, -2, -1, 0, 1, INT64_MAX};
-	struct sort_item v[6];
-	for (uint32_t i = 0; i < 6; i++)
-		v[i] = (struct sort_item){.key = sort_key_i64(want[5 - i]), .row = 5 - i};
-	sort_items(v, 6);
-	for (uint32_t i = 0; i < 6; i++)
-		assert_int_equal(v[i].row, i);
+	(void)state;
+	static const int64_t order[] = {INT64_MIN, -5, -1, 0, 1, 7, INT64_MAX};
+	for (size_t i = 1; i < sizeof order / sizeof order[0]; i++)
+		assert_true(sort_key_i64(order[i - 1]) < sort_key_i64(order[i]));
+}
+
+static void test_rounding(void **state)
+{
+	(void)state;
+	assert_int_equal(round_us(1499), 1);
+	assert_int_equal(round_us(1500), 2);
+	assert_int_equal(round_us(2500), 2);
+	assert_int_equal(round_us(2501), 3);
+	assert_int_equal(round_us(-1500), -2);
+	assert_int_equal(round_us(-2500), -2);
+	assert_int_equal(round_us(INT64_MAX), INT64_MAX / 1000 + 1);
+	assert_true(round_digits(2.675, 2) == 2.67);
+	assert_true(round_digits(0.025, 2) == 0.03);
+	assert_true(round_digits(0.125, 2) == 0.12);
+	assert_true(isnan(round_digits(NAN, 2)));
+	assert_true(round_numpy(0.025, 2) == 0.02);
+	assert_int_equal(round_even(2.5), 2);
+	assert_int_equal(round_even(3.5), 4);
+	assert_int_equal(round_even(-0.5), 0);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sizes_and_masks),
+		cmocka_unit_test(test_sorts_and_keeps_order_of_equals),
 		cmocka_unit_test(test_signed_keys),
+		cmocka_unit_test(test_rounding),
 	};
-	return RUN_TESTS(tests);
+	return cmocka_run_group_tests(tests, NULL, NULL);
 }

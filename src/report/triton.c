@@ -1,0 +1,126 @@
+/* Triton kernels of torch.compile: which generated file each comes from and with which parameters it was launched. */
+#include "base/mem.h"
+#include "report/window.h"
+
+/* Arguments that the compiler writes on the launching op. */
+static const struct argument {
+	const char *key;
+	struct column column;
+} arguments[] = {
+	{"kernel_file", {"kernel_file", "File", "generated source file", CELL_STR, UNIT_NONE, COLUMN_WIDE}},
+	{"kernel_hash", {"kernel_hash", "Hash", "hash of the generated code", CELL_STR, UNIT_NONE, COLUMN_DETAIL}},
+	{"kernel_backend", {"kernel_backend", "Backend", "code generator", CELL_STR, UNIT_NONE, COLUMN_DETAIL}},
+	{"grid", {"grid", "Grid", "launch grid as the compiler wrote it", CELL_STR}},
+	{"num_warps", {"num_warps", "Warps", "warps of a program", CELL_STR}},
+	{"num_stages", {"num_stages", "Stages", "software pipeline stages", CELL_STR}},
+	{"kernel_kwargs", {"kernel_kwargs", "Parameters", "compile-time parameters", CELL_STR, UNIT_NONE, COLUMN_WIDE}},
+};
+enum { N_ARGUMENTS = sizeof arguments / sizeof arguments[0] };
+
+/* A kernel launched by an op with these arguments. */
+struct key {
+	uint32_t kernel, op, value[N_ARGUMENTS];
+};
+
+struct group {
+	struct key key;
+	uint64_t calls;
+	int64_t total, min, max;
+};
+
+static const struct column figures[] = {
+	{"calls", "Calls", "how often it ran", CELL_I64, UNIT_COUNT},
+	{"total_ns", "Total", "sum of its durations", CELL_I64, UNIT_NS},
+	{"mean_ns", "Mean", "mean duration", CELL_F64, UNIT_NS},
+	{"min_ns", "Min", "shortest duration", CELL_I64, UNIT_NS},
+	{"max_ns", "Max", "longest duration", CELL_I64, UNIT_NS},
+};
+
+static void put(const struct profile *p, struct table *out, const struct group *v, uint32_t n)
+{
+	TABLE_COLUMN(out, "kernel", "Kernel", "name of the device kernel", CELL_STR);
+	TABLE_COLUMN(out, "operator", "Operator", "op that launched it", CELL_STR, UNIT_NONE, COLUMN_DETAIL);
+	for (unsigned a = 0; a < N_ARGUMENTS; a++)
+		table_column(out, &arguments[a].column);
+	table_columns(out, figures, sizeof figures / sizeof figures[0]);
+	for (uint32_t i = 0; i < n; i++) {
+		unsigned c = 0;
+		table_row(out);
+		table_set_str(out, c++, profile_str(p, v[i].key.kernel));
+		if (v[i].key.op)
+			table_set_str(out, c, profile_str(p, v[i].key.op));
+		c++;
+		for (unsigned a = 0; a < N_ARGUMENTS; a++, c++)
+			if (v[i].key.value[a])
+				table_set_str(out, c, profile_str(p, v[i].key.value[a]));
+		table_set_i64(out, c++, (int64_t)v[i].calls);
+		table_set_i64(out, c++, v[i].total);
+		table_set_f64(out, c++, (double)v[i].total / (double)v[i].calls);
+		table_set_i64(out, c++, v[i].min);
+		table_set_i64(out, c++, v[i].max);
+	}
+}
+
+/* Generated kernels are told by their name, or by the file that their op names. */
+static bool is_triton(const struct profile *p, uint32_t gpu, uint32_t file)
+{
+	return p->gpu_op.kind[gpu] == GPU_KERNEL &&
+	       (file || str_starts(profile_str(p, p->gpu_op.name[gpu]), STR("triton_")));
+}
+
+static int triton_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
+{
+	struct window w;
+	if (window_of(p, args, &w, e) < 0)
+		return -1;
+	uint32_t keys[N_ARGUMENTS], cap = 0;
+	for (unsigned a = 0; a < N_ARGUMENTS; a++)
+		keys[a] = intern_find(&p->strings, str_from(arguments[a].key));
+	struct intern groups;
+	intern_init(&groups);
+	struct group *v = NULL;
+	int64_t triton_ns = 0, all_ns = 0;
+	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
+		if (p->gpu_op.kind[g] != GPU_KERNEL || (!w.all && !window_has(&w, window_gpu_time(p, g))))
+			continue;
+		int64_t ns = p->gpu_op.dur_ns[g];
+		all_ns += ns;
+		uint32_t op = p->gpu_op.op[g];
+		struct key k = {.kernel = p->gpu_op.name[g], .op = op == ROW_NONE ? 0 : p->span.name[op]};
+		for (unsigned a = 0; op != ROW_NONE && a < N_ARGUMENTS; a++)
+			k.value[a] = profile_arg_id(p, p->span.args[op], keys[a]);
+		if (!is_triton(p, g, k.value[0]))
+			continue;
+		triton_ns += ns;
+		uint32_t before = groups.n, at = intern_put(&groups, (const char *)&k, sizeof k) - 1;
+		if (groups.n > before) {
+			MEM_GROW(v, cap, at + 1);
+			v[at] = (struct group){.key = k, .min = INT64_MAX};
+		}
+		v[at].calls++;
+		v[at].total += ns;
+		v[at].min = ns < v[at].min ? ns : v[at].min;
+		v[at].max = ns > v[at].max ? ns : v[at].max;
+	}
+	int rc = 0;
+	if (groups.n == 1) {
+		rc = err_set(e, ERR_DATA, "the trace holds no Triton kernels: they come from torch.compile and hand-written Triton code");
+	} else {
+		put(p, out, v, groups.n - 1);
+		table_sort(out, STR("total_ns"), true, e);
+		table_note(out, "kernels %lld ns = Triton %lld + others %lld", (long long)all_ns, (long long)triton_ns,
+		           (long long)(all_ns - triton_ns));
+	}
+	intern_release(&groups);
+	mem_free(v);
+	return rc;
+}
+
+const struct report report_triton = {
+	.name = "triton",
+	.title = "Triton kernels",
+	.help = "Kernels that torch.compile generated or that were written in Triton: the file each was compiled from, its launch grid, "
+	        "warps, pipeline stages and compile-time parameters, and its time.",
+	.needs = PASS_NEST | PASS_CORRELATE,
+	.run = triton_run,
+};
