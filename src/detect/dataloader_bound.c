@@ -1,0 +1,40 @@
+#include "analysis/roles.h"
+#include "detect/detect.h"
+
+/* The plugin's threshold (B-17), percent of the mean step. */
+static const double TOO_MUCH = 5, SEVERE = 20;
+
+extern const struct detector detector_dataloader_bound;
+
+static int run(const struct profile *p, struct findings *f, struct err *e)
+{
+	(void)e;
+	const struct detector *d = &detector_dataloader_bound;
+	if (!p->steps->n) {
+		findings_missing(f, d, "the input has no steps");
+		return 0;
+	}
+	struct roles *r = roles_new(p, ROLES_DEFAULT, NULL, NULL);
+	double pct = roles_share_pct(r, ROLE_DATALOADER);
+	if (pct > TOO_MUCH) {
+		struct finding *x = findings_add(f, d, pct > SEVERE ? FINDING_HIGH : FINDING_MEDIUM);
+		x->problem = arena_printf(&f->arena, "This run has high time cost on input data loading: %.1f %% of the step time is in "
+		                          "DataLoader, with the GPU idle", pct);
+		x->evidence = arena_printf(&f->arena, "DataLoader %.3f ms of a mean step of %.3f ms, over %u steps",
+		                           roles_mean_ns(r, ROLE_DATALOADER) / 1e6, roles_mean_step_ns(r) / 1e6, r->n);
+		x->has_gain = true;
+		x->gain_ns_per_step = r->sum.ns[ROLE_DATALOADER] / r->n;
+	}
+	roles_free(r);
+	return 0;
+}
+
+const struct detector detector_dataloader_bound = {
+	.id = "dataloader-bound",
+	.title = "The GPU waits for the data loader",
+	.why = "While the training loop waits for the next batch no work is launched, and the GPU runs dry.",
+	.fix = "Set num_workers > 0 on the DataLoader so that batches are made by other processes; then pin_memory, "
+	       "prefetch_factor and cheaper transforms.",
+	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.run = run,
+};

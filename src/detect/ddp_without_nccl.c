@@ -1,0 +1,56 @@
+#include "detect/detect.h"
+
+extern const struct detector detector_ddp_without_nccl;
+
+/* Any trace of NCCL (or RCCL, which goes by the same names): collectives, kernels, or the backend as stated. */
+static bool uses_nccl(const struct profile *p)
+{
+	struct str backend;
+	if (profile_meta(p, "distributedInfo", &backend) && str_has(backend, STR("nccl")))
+		return true;
+	for (uint32_t i = 0; i < p->strings.n; i++)
+		if (str_starts(profile_str(p, i), STR("nccl")))
+			return true;
+	return false;
+}
+
+/* NCCL needs compute capability 3.5. -1 = not stated. */
+static int can_nccl(const struct profile *p)
+{
+	int answer = -1;
+	for (uint32_t i = 0; i < p->device.rows.n; i++) {
+		int32_t major = p->device.cc_major[i], minor = p->device.cc_minor[i];
+		if (major < 0)
+			continue;
+		if (major > 3 || (major == 3 && minor >= 5))
+			return 1;
+		answer = 0;
+	}
+	return answer;
+}
+
+static int run(const struct profile *p, struct findings *f, struct err *e)
+{
+	(void)e;
+	const struct detector *d = &detector_ddp_without_nccl;
+	if (intern_find(&p->strings, STR("DistributedDataParallel.forward")) == INTERN_NONE || uses_nccl(p))
+		return 0;
+	int can = can_nccl(p);
+	if (can < 0)
+		findings_missing(f, d, "the input does not state the devices' compute capability");
+	if (can <= 0)
+		return 0;
+	struct finding *x = findings_add(f, d, FINDING_MEDIUM);
+	x->problem = STR("DistributedDataParallel is used without the NCCL backend, though the GPUs support it");
+	x->evidence = STR("DistributedDataParallel.forward is called, and neither a collective, nor a kernel, nor distributedInfo names NCCL");
+	return 0;
+}
+
+const struct detector detector_ddp_without_nccl = {
+	.id = "ddp-without-nccl",
+	.title = "DistributedDataParallel without NCCL",
+	.why = "Gloo and MPI move gradients through host memory; NCCL moves them between the GPUs.",
+	.fix = "Use init_process_group(backend=\"nccl\").",
+	.needs = 0,
+	.run = run,
+};

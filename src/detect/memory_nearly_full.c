@@ -1,0 +1,60 @@
+#include "detect/detect.h"
+
+/* The plugin's threshold (B-17), of the device's memory. */
+static const double TOO_MUCH = 0.9;
+
+extern const struct detector detector_memory_nearly_full;
+
+/* The most that was allocated on the device at a time; -1 = no event of it. Where the trace gives no running total, the sum of
+ * what was allocated and freed since the recording began, which is a lower bound. */
+static int64_t peak_allocated(const struct profile *p, int32_t device)
+{
+	int64_t peak = -1, sum = 0;
+	for (uint32_t i = 0; i < p->memory.rows.n; i++) {
+		if (p->memory.device_type[i] == 0 || p->memory.device_id[i] != device)
+			continue;
+		sum += p->memory.bytes[i];
+		int64_t now = p->memory.total_allocated[i] != ID_NONE ? p->memory.total_allocated[i] : sum;
+		peak = now > peak ? now : peak;
+	}
+	return peak;
+}
+
+static void report(struct findings *f, int32_t device, int64_t peak, int64_t total)
+{
+	struct finding *x = findings_add(f, &detector_memory_nearly_full, FINDING_LOW);
+	const double gib = 1024.0 * 1024.0 * 1024.0;
+	x->problem = arena_printf(&f->arena, "Memory of GPU %d is nearly full: %.1f %% of %.2f GB was allocated at the peak", device,
+	                          100.0 * (double)peak / (double)total, (double)total / gib);
+	x->evidence = arena_printf(&f->arena, "%.2f GB allocated, by the trace's [memory] events", (double)peak / gib);
+}
+
+static int run(const struct profile *p, struct findings *f, struct err *e)
+{
+	(void)e;
+	const struct detector *d = &detector_memory_nearly_full;
+	bool seen = false, stated = false;
+	for (uint32_t i = 0; i < p->device.rows.n; i++) {
+		int64_t total = p->device.memory_bytes[i], peak = peak_allocated(p, p->device.id[i]);
+		seen |= peak >= 0;
+		stated |= total > 0;
+		if (peak >= 0 && total > 0 && (double)peak > TOO_MUCH * (double)total) {
+			report(f, p->device.id[i], peak, total);
+			return 0;
+		}
+	}
+	if (p->gpu_op.rows.n && !stated)
+		findings_missing(f, d, "the input does not state the devices' memory");
+	else if (p->gpu_op.rows.n && !seen)
+		findings_missing(f, d, "no [memory] events of a GPU: record with profile_memory=True");
+	return 0;
+}
+
+const struct detector detector_memory_nearly_full = {
+	.id = "memory-nearly-full",
+	.title = "GPU memory is nearly full",
+	.why = "Near the limit the allocator frees and re-allocates blocks, which stalls the GPU, and a longer input ends the run.",
+	.fix = "Use gradient checkpointing, or Automatic Mixed Precision to halve what activations take.",
+	.needs = 0,
+	.run = run,
+};
