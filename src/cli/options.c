@@ -97,8 +97,8 @@ static void check_renderer(const char *name)
 	cli_usage("--format=%s: no such format; there are: " STR_FMT, name, STR_ARG(buf_view(&list)));
 }
 
-enum { KEY_SORT = 0x100, KEY_COLUMNS, KEY_FILTER, KEY_SECTION, KEY_LIMIT, KEY_WIDTH, KEY_FORMAT, KEY_HELP,
-       KEY_INPUT_FORMAT, KEY_RUN, KEY_WORKER, KEY_SPAN, KEY_RANK, KEY_STEPS, KEY_GROUP_BY, KEY_COMPAT, KEY_DEVICE };
+enum { KEY_SORT = 0x100, KEY_COLUMNS, KEY_FILTER, KEY_SECTION, KEY_LIMIT, KEY_WIDTH, KEY_FORMAT,
+       KEY_INPUT_FORMAT, KEY_RUN, KEY_WORKER, KEY_SPAN, KEY_RANK, KEY_STEPS, KEY_DEVICE };
 
 static const struct argp_option output_list[] = {
 	{NULL, 0, NULL, 0, "Output:", 2},
@@ -207,7 +207,7 @@ struct outer {
 };
 
 static const struct argp_option help_list[] = {
-	{"help", KEY_HELP, NULL, 0, "this text", -1},
+	{"help", 'h', NULL, 0, "this text", -1},
 	{0},
 };
 
@@ -228,7 +228,7 @@ static error_t parse_outer(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = o->input;
 		return 0;
-	case KEY_HELP:
+	case 'h':
 		snprintf(name, sizeof name, "opscope %s", o->command);
 		argp_help(o->root, stdout, ARGP_HELP_USAGE | ARGP_HELP_LONG | ARGP_HELP_DOC, name);
 		exit(EXIT_DONE);
@@ -243,8 +243,7 @@ static error_t parse_outer(int key, char *arg, struct argp_state *state)
 void cli_parse(const struct argp *a, int argc, char **argv, void *input)
 {
 	const struct argp_child children[] = {{a, 0, NULL, 0}, {0}};
-	const struct argp root = {.options = help_list, .parser = parse_outer, .children = children,
-	                          .args_doc = a->args_doc, .doc = a->doc};
+	const struct argp root = {.options = help_list, .parser = parse_outer, .children = children};
 	struct outer outer = {.root = &root, .input = input, .command = argv[0]};
 	argp_parse(&root, argc, argv, ARGP_NO_ERRS | ARGP_NO_HELP | ARGP_NO_EXIT, NULL, &outer);
 }

@@ -97,8 +97,8 @@ static const struct report *find_or_die(const char *name)
 	for (; report_registry[n]; n++)
 		buf_printf(&list, "%s%s", n ? ", " : "", report_registry[n]->name);
 	const char *near = cli_nearest(name, report_name, n);
-	cli_usage("no report '%s'%s%s%s; there are: " STR_FMT, name, near ? "; did you mean '" : "", near ? near : "",
-	          near ? "'?" : "", STR_ARG(buf_view(&list)));
+	cli_usage("no report '%s'%s%s%shere are: " STR_FMT, name, near ? ", did you mean '" : "", near ? near : "",
+	          near ? "'? T" : "; t", STR_ARG(buf_view(&list)));
 }
 
 /* A wrong choice is found before a long trace is read. */

@@ -4,8 +4,9 @@
 #include "base/utf8.h"
 #include "render/render.h"
 
-/* Text is not cut below this many cells; deeper trees are not indented further. */
-enum { MIN_WIDE = 12, MIN_TEXT = 16, MAX_DEPTH = 32 };
+/* Text is not cut below this many cells, nor the first text column, which names the row, below MIN_KEY or a third of the
+ * terminal; deeper trees are not indented further. */
+enum { MIN_WIDE = 12, MIN_TEXT = 16, MIN_KEY = 40, MAX_DEPTH = 32 };
 
 void text_scratch_release(struct text_scratch *s)
 {
@@ -79,6 +80,11 @@ static size_t larger(size_t a, size_t b)
 	return a > b ? a : b;
 }
 
+static size_t smaller(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
 static void measure(struct text_column *c, const struct table *t, struct text_scratch *scratch)
 {
 	struct str title = str_from(t->data[c->col].col.title);
@@ -91,6 +97,7 @@ static void measure(struct text_column *c, const struct table *t, struct text_sc
 static void choose_columns(struct text_layout *l, const struct table *t)
 {
 	int depth_col = -1;
+	bool any_text = false;
 	struct text_scratch scratch = {0};
 	l->v = NEW_ARRAY(t->n_columns, struct text_column);
 	for (unsigned i = 0; i < t->n_columns; i++) {
@@ -103,6 +110,8 @@ static void choose_columns(struct text_layout *l, const struct table *t)
 		if (!(col->flags & COLUMN_DETAIL)) {
 			struct text_column *c = &l->v[l->n_all++];
 			*c = (struct text_column){.col = i, .depth_col = text ? depth_col : -1};
+			c->key = text && !any_text;
+			any_text |= text;
 			c->right = col->type == CELL_I64 || col->type == CELL_F64;
 			measure(c, t, &scratch);
 		}
@@ -124,15 +133,15 @@ static size_t total_width(const struct text_layout *l)
 enum cut { CUT_TITLE, CUT_WIDE, CUT_TEXT, CUTS };
 
 /* How narrow a column may become at this stage. */
-static size_t least(const struct text_column *c, const struct table *t, enum cut cut)
+static size_t least(const struct text_column *c, const struct table *t, size_t width, enum cut cut)
 {
 	const struct column *col = &t->data[c->col].col;
 	size_t whole = larger(c->body, c->word);
-	if (col->type != CELL_STR || cut == CUT_TITLE)
+	bool wide = col->flags & COLUMN_WIDE;
+	if (col->type != CELL_STR || cut == CUT_TITLE || (cut == CUT_WIDE && !wide))
 		return whole;
-	if (col->flags & COLUMN_WIDE)
-		return whole < MIN_WIDE ? whole : MIN_WIDE;
-	return cut == CUT_TEXT && whole > MIN_TEXT ? MIN_TEXT : whole;
+	size_t key = smaller(MIN_KEY, width / 3);
+	return smaller(whole, c->key ? key : wide ? MIN_WIDE : MIN_TEXT);
 }
 
 /* Takes cells from the widest columns first until the table fits or nothing more can be taken. */
@@ -142,7 +151,7 @@ static void shrink(struct text_layout *l, const struct table *t, size_t width, e
 	while (total > width) {
 		struct text_column *widest = NULL;
 		for (unsigned i = 0; i < l->n; i++)
-			if (l->v[i].width > least(&l->v[i], t, cut) && (!widest || l->v[i].width > widest->width))
+			if (l->v[i].width > least(&l->v[i], t, width, cut) && (!widest || l->v[i].width > widest->width))
 				widest = &l->v[i];
 		if (!widest)
 			return;

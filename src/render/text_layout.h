@@ -11,6 +11,7 @@ struct text_column {
 	unsigned col;      /* in the table */
 	int depth_col;     /* the COLUMN_TREE whose depth indents it; -1 = none */
 	bool right;        /* numbers stand at the right */
+	bool key;          /* the first text column */
 	size_t body;       /* cells of the widest cell below the header */
 	size_t title;      /* cells of the title on one line */
 	size_t word;       /* cells of the title's longest word */
