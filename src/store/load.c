@@ -4,6 +4,7 @@
 #include <sqlite3.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "base/buf.h"
@@ -203,6 +204,19 @@ static int read_column(struct load *l, const char *table, const char *column, vo
 	return *found && at != bytes ? damaged(l, "column %s.%s is shorter than its table", table, column) : 0;
 }
 
+/* Has the system put its pages there at once: met one by one while reading, they cost a sixth of the whole time. */
+static void *populated(void *p, uint64_t bytes)
+{
+#ifdef MADV_POPULATE_WRITE
+	enum { WORTH_IT = 1 << 20, PAGE = 4096 };
+	if (bytes >= WORTH_IT) {
+		char *first = (char *)(((uintptr_t)p + PAGE - 1) & ~(uintptr_t)(PAGE - 1));
+		madvise(first, (size_t)((char *)p + bytes - first) & ~(size_t)(PAGE - 1), MADV_POPULATE_WRITE);
+	}
+#endif
+	return p;
+}
+
 /* Memory for a column of a table that says it has n rows. What is in the file cannot be longer than the file. */
 static void *column_alloc(struct load *l, const char *table, uint64_t n, unsigned size)
 {
@@ -210,7 +224,7 @@ static void *column_alloc(struct load *l, const char *table, uint64_t n, unsigne
 		damaged(l, "table %s claims more rows than the file can hold", table);
 		return NULL;
 	}
-	return mem_alloc(n ? n : 1, size);
+	return populated(mem_alloc(n ? n : 1, size), n * size);
 }
 
 static int read_strings(struct load *l)

@@ -1,6 +1,6 @@
 #include "store/load.h"
 
-/* The loops below have no early exit, so that the compiler makes vector code of them: 1 ms for a million rows. */
+/* The loops below have no early exit: what is wrong is rare, and so they run at the speed of memory. */
 
 static bool all_below_u32(const uint32_t *v, uint32_t n, uint32_t limit, bool none_allowed)
 {
@@ -26,21 +26,38 @@ static bool all_below_u8(const uint8_t *v, uint32_t n, uint8_t limit)
 	return !bad;
 }
 
-/* Half the range, so that a start and a duration can be added. */
-static bool all_within(const int64_t *v, uint32_t n, int64_t low)
+/* Half the range, -2^62 to 2^62 - 1, so that times can be subtracted: the sign bit shows what is outside. */
+static bool all_times(const int64_t *v, uint32_t n)
 {
-	bool bad = false;
+	uint64_t bad = 0;
 	for (uint32_t i = 0; i < n; i++)
-		bad |= (v[i] < low) | (v[i] > INT64_MAX / 2);
-	return !bad;
+		bad |= (uint64_t)v[i] + (1ull << 62);
+	return !(bad >> 63);
+}
+
+static bool all_durations(const int64_t *v, uint32_t n)
+{
+	uint64_t bad = 0;
+	for (uint32_t i = 0; i < n; i++)
+		bad |= (uint64_t)v[i];
+	return !(bad >> 63);
+}
+
+/* Ends can be computed: start + duration does not overflow. */
+static bool all_ends(const int64_t *start, const int64_t *dur, uint32_t n)
+{
+	uint64_t bad = 0;
+	for (uint32_t i = 0; i < n; i++)
+		bad |= ~(uint64_t)start[i] & ((uint64_t)start[i] + (uint64_t)dur[i]);
+	return !(bad >> 63);
 }
 
 static bool column_in_range(const struct profile *p, const struct store_column *c, const void *data, uint32_t n)
 {
 	bool none = c->group == DERIVED;
 	switch (c->type) {
-	case ST_TIME: return all_within(data, n, -(INT64_MAX / 2) - 1);
-	case ST_DUR: return all_within(data, n, 0);
+	case ST_TIME: return all_times(data, n);
+	case ST_DUR: return all_durations(data, n);
 	case ST_STR: return all_below_u32(data, n, p->strings.n, none);
 	case ST_TRACK: return all_below_u32(data, n, p->track.rows.n, none);
 	case ST_SPAN: return all_below_u32(data, n, p->span.rows.n, none);
@@ -101,6 +118,9 @@ int load_check(const struct profile *p, struct err *e)
 				               desc->columns[c].name);
 		}
 	}
+	if (!all_ends(p->span.start_ns, p->span.dur_ns, p->span.rows.n) ||
+	    !all_ends(p->gpu_op.start_ns, p->gpu_op.dur_ns, p->gpu_op.rows.n))
+		return err_set(e, ERR_FORMAT, "an event ends beyond all time");
 	if (!sorted(p->span.track, p->span.start_ns, p->span.rows.n) ||
 	    !sorted(p->gpu_op.track, p->gpu_op.start_ns, p->gpu_op.rows.n))
 		return err_set(e, ERR_FORMAT, "events are out of order");

@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "store/vtab.h"
 
 struct save {
 	sqlite3 *db;
@@ -225,17 +226,6 @@ int save_profile(struct save *s, const struct profile *p, unsigned passes, struc
 	return 0;
 }
 
-static void put_name(struct buf *b, const char *name)
-{
-	buf_char(b, '"');
-	for (; *name; name++) {
-		if (*name == '"')
-			buf_char(b, '"');
-		buf_char(b, *name);
-	}
-	buf_char(b, '"');
-}
-
 static const char *sql_type(enum cell_type t)
 {
 	return t == CELL_STR ? "TEXT" : t == CELL_F64 ? "REAL" : "INTEGER";
@@ -257,12 +247,12 @@ int save_table(struct save *s, const char *name, const struct table *t, struct e
 {
 	struct buf create = {0}, insert_sql = {0};
 	buf_cstr(&create, "CREATE TABLE ");
-	put_name(&create, name);
+	vtab_put_name(&create, name);
 	buf_cstr(&insert_sql, "INSERT INTO ");
-	put_name(&insert_sql, name);
+	vtab_put_name(&insert_sql, name);
 	for (unsigned c = 0; c < t->n_columns; c++) {
 		buf_cstr(&create, c ? ", " : "(");
-		put_name(&create, t->data[c].col.id);
+		vtab_put_name(&create, t->data[c].col.id);
 		buf_printf(&create, " %s", sql_type(t->data[c].col.type));
 		buf_cstr(&insert_sql, c ? ",?" : " VALUES(?");
 	}

@@ -373,7 +373,7 @@ static void hostile_sql(void **state)
 /* Values that carry right checksums but point nowhere. */
 static void hostile_values(void **state)
 {
-	for (int what = 0; what < 9; what++) {
+	for (int what = 0; what < 10; what++) {
 		struct profile *p = small_profile();
 		switch (what) {
 		case 0: p->span.name[7] = p->strings.n; break;
@@ -384,6 +384,7 @@ static void hostile_values(void **state)
 		case 5: p->span.start_ns[7] = INT64_MIN; break;
 		case 6: p->span.dur_ns[7] = -1; break;
 		case 7: p->span.op[7] = 8; p->span.op[8] = 7; break;
+		case 9: p->gpu_op.start_ns[399] = INT64_MAX / 2; p->gpu_op.dur_ns[399] = INT64_MAX; break;
 		case 8: p->arg_set.first[1] = 5; break;
 		}
 		struct err e;
