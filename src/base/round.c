@@ -23,12 +23,6 @@ double round_digits(double x, int digits)
 	return strtod(text, NULL);
 }
 
-double round_numpy(double x, int digits)
-{
-	double scale = pow(10, digits);
-	return nearbyint(x * scale) / scale;
-}
-
 int64_t round_even(double x)
 {
 	return isfinite(x) ? (int64_t)nearbyint(x) : 0;

@@ -10,9 +10,6 @@ int64_t round_us(int64_t ns);
 /* round(x, digits) of Python: the decimal nearest to the double's exact value, as a double. digits 0..15. */
 double round_digits(double x, int digits);
 
-/* round(numpy.float64, digits): scales, rounds half to even and scales back, so that 0.025 gives 0.02, not 0.03. */
-double round_numpy(double x, int digits);
-
 /* Nearest integer, halves to even; 0 for NaN and infinities. */
 int64_t round_even(double x);
 

@@ -20,7 +20,7 @@ struct group {
 	struct key key;
 	uint64_t calls;
 	int64_t total, min, max;
-	double blocks, occupancy;      /* sums of value x ns */
+	double blocks, occupancy;      /* sums of value x us, as the plugin weighs them */
 	bool has_blocks, has_occupancy, op_eligible;
 	uint32_t first;                /* of its durations in `durations` */
 };
@@ -89,11 +89,11 @@ static void add(struct groups *g, struct group *x, uint32_t gpu)
 	x->max = ns > x->max ? ns : x->max;
 	if (!isnan(blocks)) {
 		x->has_blocks = true;
-		x->blocks += blocks * (double)ns;
+		x->blocks += blocks * ((double)ns / 1000);
 	}
 	if (!isnan(occupancy)) {
 		x->has_occupancy = true;
-		x->occupancy += occupancy * (double)ns;
+		x->occupancy += occupancy * ((double)ns / 1000);
 	}
 	uint32_t node = g->t->gpu_node[gpu];
 	x->op_eligible |= node != ROW_NONE && g->t->tc_eligible[node];
@@ -245,9 +245,9 @@ static void put_default(struct table *out, const struct groups *g, bool blocks, 
 		table_set_i64(out, at[C_P99], percentile(g, x, 99));
 		table_set_f64(out, at[C_SD], deviation(g, x));
 		if (x->has_blocks && x->total)
-			table_set_f64(out, at[C_BLOCKS], x->blocks / (double)x->total);
+			table_set_f64(out, at[C_BLOCKS], x->blocks / ((double)x->total / 1000));
 		if (x->has_occupancy && x->total)
-			table_set_f64(out, at[C_OCC], x->occupancy / (double)x->total);
+			table_set_f64(out, at[C_OCC], x->occupancy / ((double)x->total / 1000));
 	}
 	table_note(out, "kernels %lld ns = with Tensor Cores %lld + without %lld + unknown %lld", (long long)g->all_ns,
 	           (long long)by_tc[TRI_YES], (long long)by_tc[TRI_NO], (long long)by_tc[TRI_UNKNOWN]);
@@ -259,7 +259,7 @@ static void put_default(struct table *out, const struct groups *g, bool blocks, 
 
 static double mean_or_zero(double sum, int64_t ns)
 {
-	return ns > 0 ? round_numpy(sum / (double)ns, 2) : 0;
+	return ns > 0 ? round_digits(sum / ((double)ns / 1000), 2) : 0;
 }
 
 static void put_tb_plugin(struct table *out, const struct groups *g, bool blocks, bool occupancy, struct err *e)
