@@ -24,6 +24,13 @@ int cli_fail(const struct err *e, int status)
 	return status;
 }
 
+/* NULL = standard output, under any of its names: as a file to be replaced, /dev/stdout would lose what it holds. */
+static const char *file_path(const struct output_options *o)
+{
+	bool standard = o->path && (strcmp(o->path, "-") == 0 || strcmp(o->path, "/dev/stdout") == 0);
+	return standard ? NULL : o->path;
+}
+
 static const struct renderer *choose_renderer(const struct output_options *o)
 {
 	if (o->format)
@@ -86,7 +93,7 @@ static unsigned terminal_width(void)
 static bool wants_color(const struct output_options *o)
 {
 	const char *term = getenv("TERM"), *no = getenv("NO_COLOR");
-	return !o->path && isatty(STDOUT_FILENO) && !(no && *no) && term && strcmp(term, "dumb") != 0;
+	return !file_path(o) && isatty(STDOUT_FILENO) && !(no && *no) && term && strcmp(term, "dumb") != 0;
 }
 
 static int write_all(int fd, struct str s)
@@ -182,14 +189,14 @@ static int render(const struct table *t, const struct renderer *r, const struct 
                   struct err *e)
 {
 	const struct render_options options = {
-		.width = o->width || o->path ? o->width : terminal_width(),
+		.width = o->width || file_path(o) ? o->width : terminal_width(),
 		.color = wants_color(o),
 		.input = input_name,
 	};
 	struct buf out = {0};
 	int rc = r->render(t, &options, &out, e);
-	if (rc == 0 && o->path) {
-		rc = write_file(o->path, buf_view(&out), e);
+	if (rc == 0 && file_path(o)) {
+		rc = write_file(file_path(o), buf_view(&out), e);
 	} else if (rc == 0) {
 		if (strcmp(r->name, "text") != 0 && isatty(STDOUT_FILENO))
 			make_terminal_safe(&out);

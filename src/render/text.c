@@ -68,7 +68,7 @@ static void put_safe_line(const struct page *p, struct str s, const char *code)
 	while (text_wrap(&rest, p->o->width, &line)) {
 		style(p, code);
 		buf_str(p->out, line);
-		style(p, PLAIN);
+		style(p, *code ? PLAIN : "");
 		buf_char(p->out, '\n');
 	}
 	buf_release(&safe);
