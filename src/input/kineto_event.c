@@ -42,27 +42,50 @@ static const struct category {
 
 struct event {
 	struct str name, cat, pid, tid, ts, dur, id, args;
-	bool name_escaped, cat_escaped, has_cat, has_name;
-	char ph;
 	const struct cat_slot *category;
-	struct cat_slot category_copy;
-	/* Arguments. */
-	bool args_read;
 	uint64_t fields;                 /* bit per enum arg_field: value present */
+	unsigned n_pairs;
+	uint32_t meta_name;              /* metadata events: args.name or args.labels */
+	bool name_escaped, cat_escaped, has_cat, has_name, args_read;
+	char ph;
+	/* From here on only what `category` and `fields` say is set. */
+	struct cat_slot category_copy;
 	int64_t num[FIELD_DROP];
 	double real[FIELD_DROP];
 	int32_t grid[3], block[3];
-	unsigned n_pairs;
-	uint32_t meta_name;              /* metadata events: args.name or args.labels */
 };
 
 #define HAS(ev, field) ((ev)->fields >> FIELD_##field & 1)
 #define NUM(ev, field, otherwise) (HAS(ev, field) ? (ev)->num[FIELD_##field] : (otherwise))
 
-static unsigned key_slot(struct str s)
+/* The first up to 8 bytes of a text; 8 bytes can be read there, since it lies in the padded window or in such a buffer. */
+static inline uint64_t head_of(struct str s)
 {
-	uint64_t head = 0;
-	memcpy(&head, s.p, s.n < 8 ? s.n : 8);
+	uint64_t head;
+	memcpy(&head, s.p, 8);
+	return s.n < 8 ? head & ((1ull << s.n * 8) - 1) : head;
+}
+
+/* Equality of short texts of the same length, without a call; the same condition as above. */
+static inline bool same_text(const char *a, const char *b, size_t n)
+{
+	uint64_t x, y;
+	if (n > 16)
+		return memcmp(a, b, n) == 0;
+	if (n < 8)
+		return head_of((struct str){a, n}) == head_of((struct str){b, n});
+	memcpy(&x, a, 8);
+	memcpy(&y, b, 8);
+	if (x != y)
+		return false;
+	memcpy(&x, a + n - 8, 8);
+	memcpy(&y, b + n - 8, 8);
+	return x == y;
+}
+
+static inline unsigned key_slot(struct str s)
+{
+	uint64_t head = head_of(s);
 	uint64_t h = (head ^ (uint64_t)s.n << 56 ^ (uint64_t)(unsigned char)s.p[s.n - 1] << 40) * 0x9e3779b97f4a7c15u;
 	return (unsigned)(h >> 56) & (KEY_SLOTS - 1);
 }
@@ -70,15 +93,26 @@ static unsigned key_slot(struct str s)
 static struct arg_key *key_find(struct kineto *k, struct str name)
 {
 	unsigned at = key_slot(name);
-	while (k->key[at].name.p && !str_eq(k->key[at].name, name))
+	while (k->key[at].name.p && !(k->key[at].name.n == name.n && same_text(k->key[at].name.p, name.p, name.n)))
 		at = (at + 1) & (KEY_SLOTS - 1);
 	return &k->key[at];
 }
 
+/* A copy of a key's name that 8 bytes can be read from. */
+static struct str key_text(struct kineto *k, struct str name)
+{
+	char *p = arena_alloc(&k->names_arena, name.n + 8);
+	memcpy(p, name.p, name.n);
+	return (struct str){p, name.n};
+}
+
 static void key_add(struct kineto *k, const char *text, enum arg_field field, unsigned kinds)
 {
-	struct str name = str_from(text);
-	*key_find(k, name) = (struct arg_key){name, intern_str(&k->p->strings, name), (uint16_t)kinds, (uint8_t)field};
+	char padded[64] = {0};
+	memcpy(padded, text, strlen(text));
+	uint32_t id = intern_str(&k->p->strings, str_from(text));
+	struct arg_key *key = key_find(k, (struct str){padded, strlen(text)});
+	*key = (struct arg_key){key_text(k, str_from(text)), id, (uint16_t)kinds, (uint8_t)field};
 	k->n_keys++;
 }
 
@@ -101,16 +135,17 @@ void kineto_event_init(struct kineto *k)
 /* The key's entry; names not seen before are entered, as long as there is room. *spare serves when there is none. */
 static const struct arg_key *key_get(struct kineto *k, struct str name, struct arg_key *spare)
 {
-	if (name.n) {
-		struct arg_key *key = key_find(k, name);
-		if (key->name.p)
-			return key;
-		spare = k->n_keys < KEY_SLOTS / 2 ? key : spare;
-	}
+	struct arg_key *key = name.n ? key_find(k, name) : spare;
+	if (key != spare && key->name.p)
+		return key;
 	uint32_t id = intern_str(&k->p->strings, name);
-	k->n_keys += spare != NULL;
-	*spare = (struct arg_key){intern_get(&k->p->strings, id), id, 0, FIELD_TEXT};
-	return spare;
+	if (key == spare || k->n_keys >= KEY_SLOTS / 2) {
+		*spare = (struct arg_key){name, id, 0, FIELD_TEXT};
+		return spare;
+	}
+	k->n_keys++;
+	*key = (struct arg_key){key_text(k, name), id, 0, FIELD_TEXT};
+	return key;
 }
 
 static void note_repairs(struct kineto *k, unsigned repairs)
@@ -196,7 +231,7 @@ static const struct cat_slot *category_of(struct kineto *k, struct event *ev)
 	struct str text = ev->cat;
 	unsigned at = text.n ? key_slot(text) % CAT_SLOTS : 0;
 	struct cat_slot *slot = &k->cat[at];
-	if (slot->used && slot->n == text.n && (!text.n || memcmp(slot->text, text.p, text.n) == 0))
+	if (slot->used && slot->n == text.n && (!text.n || same_text(slot->text, text.p, text.n)))
 		return ev->category = slot;
 	ev->category_copy = *cat_fill(k, slot, text, ev->cat_escaped);
 	return ev->category = &ev->category_copy;
@@ -314,8 +349,8 @@ static uint32_t track_of(struct kineto *k, const struct event *ev)
 	struct track_slot *slot = NULL;
 	if (pid.n && tid.n && pid.n <= sizeof slot->pid && tid.n <= sizeof slot->tid) {
 		slot = &k->track[(key_slot(pid) * 31 + key_slot(tid)) % TRACK_SLOTS];
-		if (slot->pid_n == pid.n && slot->tid_n == tid.n && memcmp(slot->pid, pid.p, pid.n) == 0 &&
-		    memcmp(slot->tid, tid.p, tid.n) == 0)
+		if (slot->pid_n == pid.n && slot->tid_n == tid.n && same_text(slot->pid, pid.p, pid.n) &&
+		    same_text(slot->tid, tid.p, tid.n))
 			return slot->track;
 	}
 	uint32_t track = build_track(&k->b, pid, tid);
@@ -577,9 +612,7 @@ static const char *read_member(struct kineto *k, const char *p, struct event *ev
 const char *kineto_event(struct kineto *k, const char *p)
 {
 	struct event ev;
-	memset(&ev, 0, offsetof(struct event, num));
-	ev.n_pairs = 0;
-	ev.meta_name = 0;
+	memset(&ev, 0, offsetof(struct event, category_copy));
 	bool first = true;
 	p++;
 	for (;;) {
@@ -634,4 +667,5 @@ void kineto_event_finish(struct kineto *k)
 	mem_free(k->open_top);
 	mem_free(k->names);
 	buf_release(&k->scratch);
+	arena_release(&k->names_arena);
 }

@@ -28,7 +28,7 @@ struct arg_key {
 };
 
 struct track_slot {
-	char pid[24], tid[24];
+	char pid[24], tid[24];   /* zero behind their ends */
 	uint8_t pid_n, tid_n;
 	uint32_t track;
 };
@@ -55,6 +55,7 @@ struct kineto {
 	struct buf scratch;
 	int64_t offset;              /* in the input, of the event being read */
 	struct arg_key key[KEY_SLOTS];
+	struct arena names_arena;    /* of the keys' names */
 	unsigned n_keys;
 	struct track_slot track[TRACK_SLOTS];
 	struct cat_slot cat[CAT_SLOTS];
