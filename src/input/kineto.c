@@ -256,7 +256,7 @@ static void read_devices(struct reader *r)
 	struct json j = {.end = padded.p + text.n};
 	const char *p = padded.p + 1;
 	bool first = true, done;
-	while ((p = json_element(&j, p, &first, &done)) && !done)
+	while (p && (p = json_element(&j, p, &first, &done)) && !done)
 		p = *p == '{' ? read_device(r, &j, p + 1) : json_skip(&j, p);
 	buf_release(&padded);
 }

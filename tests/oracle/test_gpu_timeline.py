@@ -1,0 +1,192 @@
+"""`gpu-timeline` against TraceLens's gpu_timeline.csv.
+
+TraceLens computes with doubles on times of 1e12 us and more, whose neighbours lie 0.1 to 1 ns apart, so its sums are off by up
+to that much per range. Two checks, then: the same definition evaluated here with doubles gives its figures (which shows that
+the definition is TraceLens's), and opscope's integer figures agree within the doubles' error."""
+import csv
+import math
+import os
+
+import oracle
+from oracle import Case, report
+
+GPU = ("kernel", "gpu_memcpy", "gpu_memset")
+NAMES = ("computation_time", "exposed_comm_time", "exposed_memcpy_time", "busy_time", "idle_time", "total_time",
+         "total_comm_time", "total_memcpy_time")
+
+
+def merge(ranges):
+    out = []
+    for s, e in sorted(ranges):
+        if out and s <= out[-1][1]:
+            out[-1][1] = max(out[-1][1], e)
+        else:
+            out.append([s, e])
+    return out
+
+
+def subtract(a, b):
+    out, j = [], 0
+    for s, e in a:
+        while j < len(b) and b[j][1] <= s:
+            j += 1
+        k = j
+        while k < len(b) and b[k][0] < e:
+            if b[k][0] > s:
+                out.append([s, b[k][0]])
+            s = max(s, b[k][1])
+            k += 1
+        if s < e:
+            out.append([s, e])
+    return out
+
+
+def length(ranges):
+    return sum(e - s for s, e in ranges)
+
+
+def figures(ranges):
+    """From {"comp": [...], "comm": [...], "copy": [...]}, in the unit of the times."""
+    comp, comm, copy = (merge(ranges[k]) for k in ("comp", "comm", "copy"))
+    busy = merge(comp + comm + copy)
+    total = busy[-1][1] - busy[0][0] if busy else 0
+    return dict(zip(NAMES, (length(comp), length(subtract(comm, comp)), length(subtract(subtract(copy, comp), comm)),
+                            length(busy), total - length(busy), total, length(comm), length(copy))))
+
+
+def classify(events, keep=lambda e: True):
+    out = {"comp": [], "comm": [], "copy": []}
+    for e in events:
+        if e.get("ph") == "X" and e.get("cat") in GPU and keep(e):
+            kind = "copy" if e["cat"] == "gpu_memcpy" else "comm" if "nccl" in e["name"].lower() else "comp"
+            out[kind].append((e["ts"], e["ts"] + e["dur"]))
+    return out
+
+
+def tied_to_call(events):
+    """Those that an ac2g arrow, or a graph launch, ties to a recorded call."""
+    calls = {e["args"].get("correlation"): e for e in events if e.get("cat") in ("cuda_runtime", "cuda_driver")}
+    arrows = {e["id"] for e in events if e.get("cat") == "ac2g" and e["ph"] == "s"}
+
+    def keep(e):
+        corr = e["args"].get("correlation")
+        return corr in calls and (corr in arrows or "GraphLaunch" in calls[corr]["name"])
+    return keep
+
+
+class TraceLens(Case):
+    def check(self, trace, folder):
+        trace, path = oracle.data("tracelens", trace), oracle.data("tracelens", folder, "gpu_timeline.csv")
+        with open(path) as f:
+            want = list(csv.DictReader(f))
+        events = oracle.events(oracle.load(trace))
+        times = [e["ts"] for e in events if e.get("ph") == "X" and e.get("cat") in GPU]
+        noise_ms = len(times) * math.ulp(max(times)) / 1000
+        rows = report("gpu-timeline", trace, "--compat=tracelens").rows
+        self.assertEqual([r["type"] for r in rows], [w["type"] for w in want])
+        again = figures(classify(events, tied_to_call(events)))
+        total = None
+        for got, w in zip(rows, want):
+            ms, pct, name = float(w["time ms"]), float(w["percent"]), w["type"]
+            total = total or float(next(x for x in want if x["type"] == "total_time")["time ms"])
+            self.assertEqual(got.get("is_recompute", False), w.get("is_recompute", "False") == "True")
+            self.assertAlmostEqual(got["time_ms"], ms, delta=noise_ms, msg=name)
+            self.assertAlmostEqual(got["percent"], pct, delta=2 * 100 * noise_ms / total, msg=name)
+            self.assertLess(abs(got["time_ms"] - ms), 30e-6, name)  # and in fact within 30 ns
+            if "is_recompute" not in w:
+                self.assertTrue(math.isclose(again[name] / 1000, ms, rel_tol=1e-12, abs_tol=1e-12), (name, again[name], ms))
+
+    def test_qwen(self):
+        self.check("h100/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz", "h100/Qwen_Qwen1.5-0.5B-Chat__1016005_perf_report_csvs")
+
+    def test_bert(self):
+        self.check("h100/gaunernst_bert-small-uncased__1016001.json.gz",
+                   "h100/gaunernst_bert-small-uncased__1016001_perf_report_csvs")
+
+    def test_vit(self):
+        self.check("h100/Falconsai_nsfw_image_detection__1016002.json.gz",
+                   "h100/Falconsai_nsfw_image_detection__1016002_perf_report_csvs")
+
+    def test_recompute(self):
+        self.check("mi300/resnet_act_checkpoint.json.gz", "mi300/resnet_act_checkpoint_recompute_perf_report_csvs")
+
+    def test_graph_replay(self):
+        self.check("inference/sglang_decode/sglang_Qwen3-8B_decode.json.gz", "inference/sglang_decode/perf_csvs")
+
+    def test_triton(self):
+        self.check("triton/trace.json.gz", "triton/trace_perf_report_csvs")
+
+    def test_every_csv_is_checked(self):
+        oracle.data("tracelens")
+        self.assertEqual(len(oracle.data_glob("tracelens/**/*gpu_timeline.csv")), 6)
+
+
+class OwnNumbers(Case):
+    """By default all device work counts, also what was launched before the recording began: checked against exact integers."""
+
+    def exact(self, path):
+        out = {"comp": [], "comm": [], "copy": []}
+        for kind, ranges in classify(oracle.events(self.exact_load(path))).items():
+            out[kind] = [r for r in ranges if r[1] > r[0]]
+        return figures(out)
+
+    def exact_load(self, path):
+        """Times as integers of ns, from the decimal digits."""
+        import decimal
+        import gzip
+        import json
+        with gzip.open(path) as f:
+            doc = json.loads(f.read(), parse_float=decimal.Decimal, strict=False)
+        for e in oracle.events(doc):
+            for key in ("ts", "dur"):
+                if key in e:
+                    e[key] = int(decimal.Decimal(e[key]) * 1000)
+        return doc
+
+    def test_exact(self):
+        paths = oracle.data_glob("tracelens/**/*.json.gz") + oracle.data_glob("multirank/*/*_0.json.gz") + \
+            oracle.data_glob("hta/ns_resolution_trace/*.json.gz")
+        if not paths:
+            self.skipTest("no real traces")
+        own = dict(zip(("computation", "exposed_communication", "exposed_copy", "busy", "idle", "total", "communication", "copy"),
+                       NAMES))
+        for path in paths:
+            with self.subTest(path=os.path.basename(path)):
+                want = self.exact(path)
+                table = report("gpu-timeline", path)
+                got = {r["kind"]: r["time_ns"] for r in table.rows if r["group"] == "all"}
+                self.assertEqual(got, {k: want[v] for k, v in own.items()})
+                self.sums(table)
+
+    def sums(self, table):
+        for group in {r["group"] for r in table.rows}:
+            g = {r["kind"]: r["time_ns"] for r in table.rows if r["group"] == group}
+            self.assertEqual(g["computation"] + g["exposed_communication"] + g["exposed_copy"], g["busy"])
+            self.assertEqual(g["busy"] + g["idle"], g["total"])
+
+    def test_groups(self):
+        path = oracle.data("tracelens", "mi300", "resnet_act_checkpoint.json.gz")
+        for by, want in (("launch", {"all", "launched in the recording", "launched before it"}),
+                         ("recompute", {"all", "not recomputation", "recomputation"}), ("device", {"all", "2"})):
+            table = report("gpu-timeline", path, f"--group-by={by}")
+            self.assertEqual({r["group"] for r in table.rows}, want)
+            self.sums(table)
+
+    def test_steps(self):
+        """Over a range of steps the total is the length of the steps."""
+        path = oracle.data("tb_plugin", "resnet50_num_workers_0", "worker0.1623143089861.pt.trace.json.gz")
+        table = report("gpu-timeline", path, "--steps=6..7")
+        self.sums(table)
+        got = {r["kind"]: r["time_ns"] for r in table.rows if r["group"] == "all"}
+        steps = report("steps", path, "--steps=6..7").rows
+        self.assertEqual(got["total"], sum(s["total_ns"] for s in steps))
+        self.assertEqual(got["busy"], sum(s["kernel_ns"] + s["memcpy_ns"] + s["memset_ns"] for s in steps))
+
+    def test_no_device_work(self):
+        code, out, err = oracle.run("report", "gpu-timeline", oracle.synthetic("pure_cpu"))
+        self.assertEqual((code, out), (1, b""))
+        self.assertIn(b"no device work", err)
+
+
+if __name__ == "__main__":
+    oracle.main()
