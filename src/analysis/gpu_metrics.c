@@ -175,8 +175,11 @@ static void finish_device(struct work *w)
 	m->busy_ns = intervals_length_within(&w->all, w->start, w->end);
 	if (m->kernels && span > 0)
 		m->utilization = (double)m->kernel_busy_ns / (double)span;
-	if (w->n_load && span > 0)
-		m->sm_efficiency = integrate_load(w) / (double)span;
+	if (w->n_load && span > 0) {
+		double load = integrate_load(w);
+		if (load > 0 || w->rules != OPTREE_TB_PLUGIN) /* the plugin says nothing when no kernel lies within the span */
+			m->sm_efficiency = load / (double)span;
+	}
 	if (w->occupancy_ns > 0)
 		m->occupancy_pct = w->occupancy_time / (double)w->occupancy_ns;
 	if (m->kernel_ns > 0)

@@ -10,6 +10,7 @@ import os
 import oracle
 from oracle import Case, report
 
+COMM = ("nccl", "multimem_all_reduce")  # the collective kernels that occur in these traces
 GPU = ("kernel", "gpu_memcpy", "gpu_memset")
 NAMES = ("computation_time", "exposed_comm_time", "exposed_memcpy_time", "busy_time", "idle_time", "total_time",
          "total_comm_time", "total_memcpy_time")
@@ -58,7 +59,8 @@ def classify(events, keep=lambda e: True):
     out = {"comp": [], "comm": [], "copy": []}
     for e in events:
         if e.get("ph") == "X" and e.get("cat") in GPU and keep(e):
-            kind = "copy" if e["cat"] == "gpu_memcpy" else "comm" if "nccl" in e["name"].lower() else "comp"
+            comm = any(x in e["name"].lower() for x in COMM)
+            kind = "copy" if e["cat"] == "gpu_memcpy" else "comm" if comm and e["cat"] == "kernel" else "comp"
             out[kind].append((e["ts"], e["ts"] + e["dur"]))
     return out
 
