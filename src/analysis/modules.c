@@ -1,0 +1,534 @@
+#include "analysis/modules.h"
+
+#include "analysis/analysis.h"
+#include "analysis/optree.h"
+#include "base/hash.h"
+#include "base/mem.h"
+
+/* What a name says; found once per string. */
+enum name_kind { NAME_UNSEEN, NAME_PLAIN, NAME_MODULE, NAME_LIGHTNING, NAME_ENGINE, NAME_ACCUMULATE, NAME_OPTIMIZER };
+
+enum phase { OUTSIDE, FORWARD, BACKWARD, RECOMPUTE, OPTIMIZER };
+
+/* Values of work.mod while it is being made. */
+enum { NODE_UNSET = MODULE_NONE - 1, NODE_PENDING = MODULE_NONE - 2 };
+
+struct work {
+	const struct profile *p;
+	struct modules *m;
+	enum module_rules rules;
+	int64_t start_ns, end_ns;
+	uint8_t *name_kind;    /* per string: enum name_kind */
+	uint8_t *is_module;    /* per span */
+	uint32_t *mod;         /* per span: the innermost module frame's node at or around it */
+	uint32_t *place;       /* per span: the module it counts for */
+	uint8_t *phase;        /* per span: enum phase */
+	uint32_t *lender;      /* per track */
+	struct idmap python;   /* Python id -> span */
+	uint32_t key_hierarchy;
+	uint32_t *of_hierarchy; /* TorchScript: per string, its node; NODE_UNSET = not asked */
+};
+
+static enum name_kind classify(struct str name)
+{
+	if (str_starts(name, STR("nn.Module: ")))
+		return NAME_MODULE;
+	if (str_starts(name, STR("[pl][module]")))
+		return NAME_LIGHTNING;
+	if (str_ends(name, STR("torch::autograd::AccumulateGrad")))
+		return NAME_ACCUMULATE;
+	if (str_starts(name, STR("autograd::engine::evaluate_function: ")))
+		return NAME_ENGINE;
+	return str_starts(name, STR("Optimizer.step")) ? NAME_OPTIMIZER : NAME_PLAIN;
+}
+
+static enum name_kind kind_of_name(const struct work *w, uint32_t span)
+{
+	uint8_t *slot = &w->name_kind[w->p->span.name[span]];
+	if (*slot == NAME_UNSEEN)
+		*slot = (uint8_t)classify(profile_str(w->p, w->p->span.name[span]));
+	return *slot;
+}
+
+static bool in_window(const struct work *w, int64_t time)
+{
+	return time >= w->start_ns && time < w->end_ns;
+}
+
+/* --- where modules come from ------------------------------------------------------------------------------------ */
+
+static enum module_source find_source(const struct work *w)
+{
+	const struct spans *s = &w->p->span;
+	enum module_source found = MODULES_NONE;
+	for (uint32_t i = 0; i < s->rows.n; i++) {
+		enum name_kind kind = kind_of_name(w, i);
+		if (kind == NAME_LIGHTNING && (s->kind[i] == SPAN_OP || s->kind[i] == SPAN_USER))
+			return MODULES_LIGHTNING;
+		if (kind == NAME_MODULE && s->kind[i] == SPAN_PYTHON)
+			found = MODULES_PYTHON;
+		else if (found == MODULES_NONE && s->kind[i] == SPAN_OP && w->key_hierarchy != INTERN_NONE &&
+		         profile_arg_id(w->p, s->args[i], w->key_hierarchy))
+			found = MODULES_TORCHSCRIPT;
+	}
+	return found;
+}
+
+static void mark_modules(struct work *w)
+{
+	const struct spans *s = &w->p->span;
+	for (uint32_t i = 0; i < s->rows.n; i++) {
+		enum name_kind kind = kind_of_name(w, i);
+		if (w->m->source == MODULES_LIGHTNING)
+			w->is_module[i] = kind == NAME_LIGHTNING && (s->kind[i] == SPAN_OP || s->kind[i] == SPAN_USER);
+		else if (w->m->source == MODULES_PYTHON)
+			w->is_module[i] = kind == NAME_MODULE && s->kind[i] == SPAN_PYTHON;
+	}
+}
+
+/* --- Python frames ---------------------------------------------------------------------------------------------- */
+
+static void index_python(struct work *w)
+{
+	const struct spans *s = &w->p->span;
+	int64_t min = INT64_MAX, max = INT64_MIN;
+	uint64_t n = 0;
+	for (int store = 0; store < 2; store++) {
+		for (uint32_t i = 0; i < s->rows.n; i++) {
+			if (s->kind[i] != SPAN_PYTHON || s->ext_id[i] == ID_NONE)
+				continue;
+			min = s->ext_id[i] < min ? s->ext_id[i] : min;
+			max = s->ext_id[i] > max ? s->ext_id[i] : max;
+			n++;
+			if (store)
+				idmap_put(&w->python, s->ext_id[i], i);
+		}
+		if (!store)
+			idmap_init(&w->python, min, max, n);
+	}
+}
+
+/* The frame that called this one: by Python parent id, which holds across threads; else what is around it in time. */
+static uint32_t caller(const struct work *w, uint32_t i)
+{
+	const struct spans *s = &w->p->span;
+	if (s->kind[i] == SPAN_PYTHON && s->link_id[i] != ID_NONE) {
+		uint32_t up = idmap_get(&w->python, s->link_id[i]);
+		if (up != IDMAP_NONE && up != i && s->start_ns[up] <= s->start_ns[i])
+			return up;
+	}
+	return s->parent[i];
+}
+
+static uint32_t python_node(struct work *w, uint32_t i, uint32_t parent)
+{
+	struct str name = profile_str(w->p, w->p->span.name[i]);
+	size_t skip = sizeof "nn.Module: " - 1;
+	return module_tree_node(&w->m->tree, parent, (struct str){name.p + skip, name.n - skip}, w->p->span.aux_id[i]);
+}
+
+/* w->mod of every Python frame and of what its chain of callers passes through: up the chain to what is known, then down. */
+static void resolve_python(struct work *w)
+{
+	uint32_t *chain = NULL, n, cap = 0;
+	for (uint32_t i = 0; i < w->p->span.rows.n; i++) {
+		if (w->p->span.kind[i] != SPAN_PYTHON)
+			continue;
+		uint32_t at = i, node;
+		for (n = 0; at != ROW_NONE && w->mod[at] == NODE_UNSET; at = caller(w, at)) {
+			MEM_GROW(chain, cap, n + 1);
+			chain[n++] = at;
+			w->mod[at] = NODE_PENDING;
+		}
+		/* A ring of parent ids is damage: cut where it closes. */
+		node = at == ROW_NONE || w->mod[at] == NODE_PENDING ? MODULE_NONE : w->mod[at];
+		while (n--) {
+			at = chain[n];
+			node = w->mod[at] = w->is_module[at] ? python_node(w, at, node) : node;
+		}
+	}
+	mem_free(chain);
+}
+
+/* --- Lightning and TorchScript ---------------------------------------------------------------------------------- */
+
+/* "[pl][module]Type: a.b.c": nodes a, b, c. */
+static uint32_t lightning_node(struct work *w, uint32_t i)
+{
+	struct module_tree *t = &w->m->tree;
+	struct str name = profile_str(w->p, w->p->span.name[i]), piece;
+	name.p += sizeof "[pl][module]" - 1;
+	name.n -= sizeof "[pl][module]" - 1;
+	struct str type = name;
+	ptrdiff_t colon = str_find(name, STR(": "));
+	if (colon >= 0) {
+		type.n = (size_t)colon;
+		name.p += colon + 2;
+		name.n -= (size_t)colon + 2;
+	}
+	uint32_t node = MODULE_NONE;
+	while (str_split(&name, '.', &piece))
+		node = module_tree_node(t, node, piece, -1);
+	if (node != MODULE_NONE && colon >= 0)
+		t->v[node].type = intern_str(&t->names, type);
+	return node;
+}
+
+/* "TOP(Net)::forward.conv(Conv2d)::forward.SELF(Conv2d)::_conv_forward": nodes TOP(Net), conv(Conv2d); SELF is its caller. */
+static uint32_t torchscript_node(struct work *w, struct str text)
+{
+	uint32_t node = MODULE_NONE;
+	struct str piece;
+	while (str_split(&text, '.', &piece)) {
+		ptrdiff_t function = str_find(piece, STR("::"));
+		if (function >= 0)
+			piece.n = (size_t)function;
+		if (!str_has(piece, STR("(")) || str_starts(piece, STR("SELF(")))
+			continue;
+		node = module_tree_node(&w->m->tree, node, piece, -1);
+	}
+	return node;
+}
+
+static uint32_t hierarchy_node(struct work *w, uint32_t i)
+{
+	uint32_t text = profile_arg_id(w->p, w->p->span.args[i], w->key_hierarchy);
+	if (!text)
+		return NODE_UNSET;
+	if (w->of_hierarchy[text] == NODE_UNSET)
+		w->of_hierarchy[text] = torchscript_node(w, profile_str(w->p, text));
+	return w->of_hierarchy[text];
+}
+
+/* --- every span's module ---------------------------------------------------------------------------------------- */
+
+/* Open module frames of the lending track. */
+struct lent {
+	uint32_t *open, n, cap;
+	uint32_t next, end; /* its spans still to come */
+};
+
+static void lend_from(const struct work *w, struct lent *l, uint32_t track)
+{
+	const struct spans *s = &w->p->span;
+	uint32_t lo = 0, hi = s->rows.n;
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+		if (s->track[mid] < track)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	l->n = 0;
+	l->next = lo;
+	for (l->end = lo; l->end < s->rows.n && s->track[l->end] == track; l->end++)
+		;
+}
+
+/* The node of the innermost lent frame around span `i`; spans come in order of their start. */
+static uint32_t lent_node(const struct work *w, struct lent *l, uint32_t i)
+{
+	int64_t start = w->p->span.start_ns[i], end = span_end(w->p, i);
+	for (; l->next < l->end && w->p->span.start_ns[l->next] <= start; l->next++) {
+		if (!w->is_module[l->next])
+			continue;
+		MEM_GROW(l->open, l->cap, l->n + 1);
+		l->open[l->n++] = l->next;
+	}
+	while (l->n && span_end(w->p, l->open[l->n - 1]) <= start)
+		l->n--;
+	for (uint32_t k = l->n; k-- > 0;)
+		if (span_end(w->p, l->open[k]) >= end)
+			return w->mod[l->open[k]];
+	return MODULE_NONE;
+}
+
+static void resolve_all(struct work *w)
+{
+	const struct spans *s = &w->p->span;
+	struct lent lent = {0};
+	for (uint32_t i = 0; i < s->rows.n; i++) {
+		uint32_t lender = w->lender[s->track[i]], own = NODE_UNSET;
+		if (lender != ROW_NONE && (!i || s->track[i] != s->track[i - 1]))
+			lend_from(w, &lent, lender);
+		if (w->mod[i] != NODE_UNSET && lender == ROW_NONE)
+			continue;
+		if (w->m->source == MODULES_LIGHTNING && w->is_module[i])
+			own = lightning_node(w, i);
+		else if (w->m->source == MODULES_TORCHSCRIPT && s->kind[i] == SPAN_OP)
+			own = hierarchy_node(w, i);
+		else if (lender != ROW_NONE)
+			own = lent_node(w, &lent, i);
+		if (own == NODE_UNSET)
+			own = s->parent[i] == ROW_NONE ? MODULE_NONE : w->mod[s->parent[i]];
+		w->mod[i] = own;
+	}
+	mem_free(lent.open);
+}
+
+/* --- forward, backward, optimizer ------------------------------------------------------------------------------- */
+
+static bool is_backward(enum phase phase)
+{
+	return phase == BACKWARD || phase == RECOMPUTE;
+}
+
+static void place_span(struct work *w, uint32_t i, uint32_t *last_backward)
+{
+	const struct spans *s = &w->p->span;
+	uint32_t up = s->parent[i], forward = w->m->links->forward[i];
+	enum phase around = up == ROW_NONE ? OUTSIDE : w->phase[up];
+	enum name_kind kind = kind_of_name(w, i);
+	bool op = s->kind[i] == SPAN_OP;
+	w->place[i] = w->mod[i];
+	w->phase[i] = w->mod[i] == MODULE_NONE ? OUTSIDE : FORWARD;
+	if (w->is_module[i]) {
+		w->phase[i] = is_backward(around) ? RECOMPUTE : FORWARD;
+	} else if (forward != ROW_NONE) {
+		w->place[i] = *last_backward = w->mod[forward];
+		w->phase[i] = BACKWARD;
+	} else if (op && kind == NAME_ACCUMULATE && around != BACKWARD) {
+		w->place[i] = *last_backward;
+		w->phase[i] = BACKWARD;
+		w->m->accumulated++;
+	} else if (op && kind == NAME_ENGINE) {
+		w->place[i] = *last_backward = MODULE_NONE;
+		w->phase[i] = BACKWARD;
+	} else if (is_backward(around) || around == OPTIMIZER) {
+		w->place[i] = w->place[up];
+		w->phase[i] = (uint8_t)around;
+	} else if (kind == NAME_OPTIMIZER) {
+		w->place[i] = MODULE_NONE;
+		w->phase[i] = OPTIMIZER;
+	}
+}
+
+static void place_all(struct work *w)
+{
+	const struct spans *s = &w->p->span;
+	uint32_t last_backward = MODULE_NONE;
+	for (uint32_t i = 0; i < s->rows.n; i++) {
+		if (i && s->track[i] != s->track[i - 1])
+			last_backward = MODULE_NONE;
+		place_span(w, i, &last_backward);
+	}
+}
+
+/* The plugin takes modules as they come. */
+static void place_tb(struct work *w)
+{
+	for (uint32_t i = 0; i < w->p->span.rows.n; i++) {
+		w->place[i] = w->mod[i];
+		w->phase[i] = w->mod[i] == MODULE_NONE ? OUTSIDE : FORWARD;
+	}
+}
+
+/* --- figures ---------------------------------------------------------------------------------------------------- */
+
+static struct module_node *node_of(const struct work *w, uint32_t node)
+{
+	uint32_t live = module_tree_live(&w->m->tree, node);
+	return live == MODULE_NONE ? NULL : &w->m->tree.v[live];
+}
+
+static void count_calls(struct work *w)
+{
+	for (uint32_t i = 0; i < w->p->span.rows.n; i++) {
+		if (!w->is_module[i] || w->mod[i] == MODULE_NONE || !in_window(w, w->p->span.start_ns[i]))
+			continue;
+		struct module_node *n = &w->m->tree.v[w->mod[i]];
+		if (w->phase[i] == RECOMPUTE)
+			n->recompute_calls++;
+		else
+			n->calls++;
+	}
+}
+
+/* Directly in its module: no op of the same module around it. */
+static bool is_direct(const struct work *w, uint32_t i, uint32_t node)
+{
+	uint32_t op = w->p->span.op[i];
+	return op == ROW_NONE || op == i || w->mod[op] != node;
+}
+
+static void add_frame(struct work *w, uint32_t i)
+{
+	const struct spans *s = &w->p->span;
+	struct module_node *n = node_of(w, w->mod[i]);
+	uint32_t up = s->parent[i];
+	if (!n || w->phase[i] != FORWARD)
+		return;
+	n->host_total += s->dur_ns[i];
+	n->host_self += s->dur_ns[i];
+	struct module_node *around = up == ROW_NONE ? NULL : node_of(w, w->mod[up]);
+	if (around && is_direct(w, i, w->mod[up]))
+		around->host_self -= s->dur_ns[i];
+}
+
+static void add_op(struct work *w, uint32_t i)
+{
+	const struct spans *s = &w->p->span;
+	struct module_node *n = node_of(w, w->mod[i]);
+	if (!n || w->phase[i] == RECOMPUTE || !is_direct(w, i, w->mod[i]))
+		return;
+	n->host_self -= s->dur_ns[i];
+	n->operators += w->phase[i] == FORWARD && optree_classify(profile_str(w->p, s->name[i]), SPAN_OP) == NODE_OP;
+	if (w->m->source == MODULES_TORCHSCRIPT)
+		n->host_total += s->dur_ns[i];
+}
+
+/* An API call inside another is not subtracted twice: *covered is where the last one ended. */
+static void add_call(struct work *w, uint32_t i, int64_t *covered)
+{
+	int64_t start = w->p->span.start_ns[i], end = span_end(w->p, i);
+	struct module_node *n = node_of(w, w->mod[i]);
+	start = start < *covered ? *covered : start;
+	if (n && start < end && w->phase[i] == FORWARD && is_direct(w, i, w->mod[i]))
+		n->host_self -= end - start;
+	*covered = end > *covered ? end : *covered;
+}
+
+static void add_backward(struct work *w, uint32_t i)
+{
+	uint32_t up = w->p->span.parent[i];
+	struct module_node *n = node_of(w, w->place[i]);
+	if (n && w->phase[i] == BACKWARD && (up == ROW_NONE || !is_backward(w->phase[up])))
+		n->bwd_host_self += w->p->span.dur_ns[i];
+}
+
+static void add_host(struct work *w)
+{
+	const struct spans *s = &w->p->span;
+	int64_t covered = INT64_MIN;
+	for (uint32_t i = 0; i < s->rows.n; i++) {
+		if (i && s->track[i] != s->track[i - 1])
+			covered = INT64_MIN;
+		if (!in_window(w, s->start_ns[i]))
+			continue;
+		if (w->is_module[i])
+			add_frame(w, i);
+		else if (s->kind[i] == SPAN_OP)
+			add_op(w, i);
+		else if (s->kind[i] == SPAN_CALL && w->rules == MODULES_DEFAULT)
+			add_call(w, i, &covered);
+		add_backward(w, i);
+	}
+}
+
+static void add_gpu(struct work *w, uint32_t g)
+{
+	const struct gpu_ops *gpu = &w->p->gpu_op;
+	struct modules *m = w->m;
+	uint32_t from = gpu->op[g] != ROW_NONE ? gpu->op[g] : gpu->call[g];
+	int64_t dur = gpu->dur_ns[g];
+	if (!in_window(w, from == ROW_NONE ? gpu->start_ns[g] : w->p->span.start_ns[from]))
+		return;
+	struct module_node *n = from == ROW_NONE ? NULL : node_of(w, w->place[from]);
+	if (from == ROW_NONE) {
+		m->dev_unattributed += dur;
+	} else if (w->phase[from] == OPTIMIZER) {
+		m->dev_optimizer += dur;
+	} else if (!n) {
+		m->dev_outside += dur;
+		m->dev_backward_unlinked += is_backward(w->phase[from]) ? dur : 0;
+	} else if (is_backward(w->phase[from])) {
+		n->bwd_dev_self += dur;
+		n->recompute_dev_self += w->phase[from] == RECOMPUTE ? dur : 0;
+		m->dev_backward += dur;
+	} else {
+		n->dev_self += dur;
+		m->dev_forward += dur;
+	}
+}
+
+/* The plugin's own op tree decides which work an op launched. */
+static void add_gpu_tb(struct work *w)
+{
+	struct optree *t = optree_new(w->p, OPTREE_TB_PLUGIN);
+	for (uint32_t k = 0; k < t->n; k++) {
+		struct module_node *n = node_of(w, w->mod[t->span[k]]);
+		if (!in_window(w, w->p->span.start_ns[t->span[k]]))
+			continue;
+		if (n)
+			n->dev_self += t->dev_self[k];
+		*(n ? &w->m->dev_forward : &w->m->dev_outside) += t->dev_self[k];
+	}
+	w->m->dev_unattributed = t->unattributed_ns;
+	optree_free(t);
+}
+
+static void measure(struct work *w)
+{
+	if (w->rules == MODULES_TB_PLUGIN) {
+		place_tb(w);
+		count_calls(w);
+		add_gpu_tb(w);
+	} else {
+		w->m->links = fwdbwd_new(w->p);
+		place_all(w);
+		count_calls(w);
+		w->m->joined = module_tree_join_recomputed(&w->m->tree);
+		for (uint32_t g = 0; g < w->p->gpu_op.rows.n; g++)
+			add_gpu(w, g);
+	}
+	add_host(w);
+	module_tree_finish(&w->m->tree);
+}
+
+static uint32_t *filled(uint32_t n, uint32_t value)
+{
+	uint32_t *v = NEW_ARRAY_RAW(n, uint32_t);
+	for (uint32_t i = 0; i < n; i++)
+		v[i] = value;
+	return v;
+}
+
+static void resolve(struct work *w)
+{
+	uint32_t n = w->p->span.rows.n;
+	w->is_module = NEW_ARRAY(n, uint8_t);
+	w->phase = NEW_ARRAY(n, uint8_t);
+	w->place = filled(n, MODULE_NONE);
+	w->mod = filled(n, NODE_UNSET);
+	mark_modules(w);
+	w->lender = module_tracks(w->p, w->is_module, &w->m->lent_tracks, &w->m->unlent_tracks);
+	if (w->m->source == MODULES_PYTHON) {
+		index_python(w);
+		resolve_python(w);
+	} else if (w->m->source == MODULES_TORCHSCRIPT) {
+		w->of_hierarchy = filled(w->p->strings.n, NODE_UNSET);
+	}
+	resolve_all(w);
+}
+
+struct modules *modules_new(const struct profile *p, enum module_rules rules, int64_t start_ns, int64_t end_ns)
+{
+	struct modules *m = NEW(struct modules);
+	struct work w = {.p = p, .m = m, .rules = rules, .start_ns = start_ns, .end_ns = end_ns};
+	module_tree_init(&m->tree);
+	w.name_kind = NEW_ARRAY(p->strings.n, uint8_t);
+	w.key_hierarchy = intern_find(&p->strings, STR("Module Hierarchy"));
+	m->source = find_source(&w);
+	if (m->source != MODULES_NONE) {
+		resolve(&w);
+		measure(&w);
+	}
+	idmap_release(&w.python);
+	mem_free(w.name_kind);
+	mem_free(w.is_module);
+	mem_free(w.mod);
+	mem_free(w.place);
+	mem_free(w.phase);
+	mem_free(w.lender);
+	mem_free(w.of_hierarchy);
+	return m;
+}
+
+void modules_free(struct modules *m)
+{
+	if (!m)
+		return;
+	module_tree_release(&m->tree);
+	fwdbwd_free(m->links);
+	mem_free(m);
+}

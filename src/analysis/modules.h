@@ -1,0 +1,51 @@
+/* Time per nn.Module, forward and backward (B-24, B-25, B-11, E-15, E-17).
+ *
+ * Where modules come from, first that is there:
+ *   Lightning  ranges `[pl][module]Type: dotted.name`; the dots are the hierarchy
+ *   Python     frames `nn.Module: X` (with_stack=True); the hierarchy is that of the Python parent ids, across threads, and
+ *              of nesting in time where there are none
+ *   TorchScript argument `Module Hierarchy` of ops (with_modules=True)
+ *
+ * What belongs to a module: the ranges of its frames' own thread inside them. A thread that holds module frames but no op
+ * (frames recorded under another thread id than the ops) lends its frames to the one thread whose ops lie in them; if that
+ * is not exactly one, to none. Device work belongs to the module of the op that launched it (else of the API call).
+ * A backward op belongs to the module of its forward op (fwdbwd.h), with all inside it; AccumulateGrad, which has no forward
+ * op, to the backward op run before it on its thread (the engine runs it right after). Module frames inside a backward op
+ * are recomputation (activation checkpointing) and count as backward. */
+#ifndef OPSCOPE_ANALYSIS_MODULES_H
+#define OPSCOPE_ANALYSIS_MODULES_H
+
+#include "analysis/fwdbwd.h"
+#include "analysis/module_tree.h"
+#include "store/profile.h"
+
+enum module_source { MODULES_NONE, MODULES_LIGHTNING, MODULES_PYTHON, MODULES_TORCHSCRIPT };
+
+enum module_rules {
+	MODULES_DEFAULT,
+	MODULES_TB_PLUGIN, /* device work by external id only, as in its op tree; no backward; recomputation as any call */
+};
+
+struct modules {
+	enum module_source source;
+	struct module_tree tree;
+	struct fwdbwd *links;
+	/* All device work in the window, once each. */
+	int64_t dev_forward, dev_backward, dev_optimizer, dev_outside, dev_unattributed;
+	int64_t dev_backward_unlinked; /* of dev_outside: in backward ops whose module is not known */
+	uint64_t accumulated;    /* AccumulateGrad ranges given to the backward op before them */
+	uint64_t joined;         /* recomputing calls joined to their module in the forward tree */
+	uint64_t lent_tracks;    /* threads that took their modules from another */
+	uint64_t unlent_tracks;  /* threads with modules, without ops, that fit none or several */
+};
+
+/* Only what starts in [start_ns, end_ns) on the host counts. A profile without modules gives source MODULES_NONE and an empty
+ * tree. Needs PASS_NEST and PASS_CORRELATE. Free with modules_free. */
+struct modules *modules_new(const struct profile *p, enum module_rules rules, int64_t start_ns, int64_t end_ns);
+void modules_free(struct modules *m);
+
+/* For each track the track that lends it its module frames, ROW_NONE = none. `is_module` has one byte a span. Counts in
+ * *lent and *unlent. The array is the caller's. */
+uint32_t *module_tracks(const struct profile *p, const uint8_t *is_module, uint64_t *lent, uint64_t *unlent);
+
+#endif

@@ -1,0 +1,261 @@
+/* Time by nn.Module, forward and backward (B-24, B-25, B-11, E-15). */
+#include "analysis/modules.h"
+
+#include "base/mem.h"
+#include "report/window.h"
+
+#include <math.h>
+
+enum { C_DEPTH, C_MODULE, C_TYPE, C_ID, C_CALLS, C_RECOMPUTED, C_OPERATORS, C_HOST_TOTAL, C_HOST_SELF, C_DEV_TOTAL, C_DEV_SELF,
+       C_BWD_HOST, C_BWD_DEV_TOTAL, C_BWD_DEV_SELF, C_RECOMPUTE_DEV, C_PCT, N_COLUMNS };
+
+static const struct column columns[N_COLUMNS] = {
+	[C_DEPTH] = {"depth", "Depth", "0 = root; rows stand in pre-order", CELL_I64, UNIT_NONE, COLUMN_TREE},
+	[C_MODULE] = {"module", "Module Name", "class and number of the module", CELL_STR},
+	[C_TYPE] = {"type", "Type", "class of the module", CELL_STR},
+	[C_ID] = {"module_id", "Module Id", "Python module id as recorded", CELL_I64, UNIT_NONE, COLUMN_DETAIL},
+	[C_CALLS] = {"calls", "Occurrences", "how often it was called, recomputation left out", CELL_I64, UNIT_COUNT},
+	[C_RECOMPUTED] = {"recompute_calls", "Recomputed", "calls within the backward pass (activation checkpointing)", CELL_I64,
+	                  UNIT_COUNT},
+	[C_OPERATORS] = {"operators", "Operators", "ops called directly by it, all calls together", CELL_I64, UNIT_COUNT},
+	[C_HOST_TOTAL] = {"host_total_ns", "Host Total", "host time of its calls", CELL_I64, UNIT_NS},
+	[C_HOST_SELF] = {"host_self_ns", "Host Self", "host total less the modules, ops and API calls directly inside", CELL_I64,
+	                 UNIT_NS},
+	[C_DEV_TOTAL] = {"device_total_ns", "Device Total", "device time launched by it and the modules inside, forward", CELL_I64,
+	                 UNIT_NS},
+	[C_DEV_SELF] = {"device_self_ns", "Device Self", "device total less that of the modules inside", CELL_I64, UNIT_NS},
+	[C_BWD_HOST] = {"backward_host_ns", "Backward Host", "host time of the backward ops of its ops, modules inside included",
+	                CELL_I64, UNIT_NS},
+	[C_BWD_DEV_TOTAL] = {"backward_device_total_ns", "Backward Device",
+	                     "device time launched by those, and by recomputing it in the backward pass", CELL_I64, UNIT_NS},
+	[C_BWD_DEV_SELF] = {"backward_device_self_ns", "Backward Device Self", "the same less that of the modules inside", CELL_I64,
+	                    UNIT_NS},
+	[C_RECOMPUTE_DEV] = {"recompute_device_ns", "Recompute Device", "the part of backward device time that is recomputation",
+	                     CELL_I64, UNIT_NS},
+	[C_PCT] = {"device_pct", "Device %", "forward and backward device time / all device time", CELL_F64, UNIT_PERCENT},
+};
+
+static const char *const source_text[] = {
+	[MODULES_LIGHTNING] = "modules by PyTorch Lightning's ranges ([pl][module])",
+	[MODULES_PYTHON] = "modules by Python frames (with_stack)",
+	[MODULES_TORCHSCRIPT] = "modules by the ops' TorchScript hierarchy (with_modules): calls and their own time are not recorded",
+};
+
+/* What this trace can say; the other columns are left out. */
+struct shown {
+	bool device, backward, recompute;
+	int64_t all_device;
+	unsigned at[N_COLUMNS];
+};
+
+static bool is_shown(const struct modules *m, const struct shown *s, unsigned c)
+{
+	switch (c) {
+	case C_TYPE:
+		return m->source == MODULES_LIGHTNING;
+	case C_ID:
+		return m->source == MODULES_PYTHON;
+	case C_RECOMPUTED:
+		return s->recompute;
+	case C_RECOMPUTE_DEV:
+		return s->recompute && s->device;
+	case C_DEV_TOTAL:
+	case C_DEV_SELF:
+	case C_PCT:
+		return s->device;
+	case C_BWD_HOST:
+		return s->backward;
+	case C_BWD_DEV_TOTAL:
+	case C_BWD_DEV_SELF:
+		return s->backward && s->device;
+	default:
+		return true;
+	}
+}
+
+static void look(const struct profile *p, const struct modules *m, struct shown *s)
+{
+	s->device = p->gpu_op.rows.n > 0;
+	s->backward = m->links->by_sequence || m->links->by_flow;
+	for (uint32_t i = 0; i < m->tree.n; i++)
+		s->recompute |= m->tree.v[i].recompute_calls > 0;
+	s->backward |= s->recompute;
+	s->all_device = m->dev_forward + m->dev_backward + m->dev_optimizer + m->dev_outside + m->dev_unattributed;
+}
+
+static void put_time(struct table *t, const struct shown *s, unsigned c, int64_t ns)
+{
+	if (s->at[c] != UINT32_MAX)
+		table_set_i64(t, s->at[c], ns);
+}
+
+static void put_node(struct table *t, const struct modules *m, const struct shown *s, const struct module_node *n)
+{
+	table_row(t);
+	table_set_i64(t, s->at[C_DEPTH], n->depth);
+	table_set_str_copy(t, s->at[C_MODULE], intern_get(&m->tree.names, n->name));
+	if (m->source == MODULES_LIGHTNING && n->type)
+		table_set_str_copy(t, s->at[C_TYPE], intern_get(&m->tree.names, n->type));
+	if (m->source == MODULES_PYTHON && n->module_id >= 0)
+		table_set_i64(t, s->at[C_ID], n->module_id);
+	table_set_i64(t, s->at[C_OPERATORS], (int64_t)n->operators);
+	table_set_i64(t, s->at[C_HOST_TOTAL], n->host_total);
+	if (m->source != MODULES_TORCHSCRIPT) {
+		table_set_i64(t, s->at[C_CALLS], (int64_t)n->calls);
+		table_set_i64(t, s->at[C_HOST_SELF], n->host_self);
+		put_time(t, s, C_RECOMPUTED, (int64_t)n->recompute_calls);
+	}
+	put_time(t, s, C_DEV_TOTAL, n->dev_total);
+	put_time(t, s, C_DEV_SELF, n->dev_self);
+	put_time(t, s, C_BWD_HOST, n->bwd_host_total);
+	put_time(t, s, C_BWD_DEV_TOTAL, n->bwd_dev_total);
+	put_time(t, s, C_BWD_DEV_SELF, n->bwd_dev_self);
+	put_time(t, s, C_RECOMPUTE_DEV, n->recompute_dev_total);
+	if (s->at[C_PCT] != UINT32_MAX && s->all_device > 0)
+		table_set_f64(t, s->at[C_PCT], 100.0 * (double)(n->dev_total + n->bwd_dev_total) / (double)s->all_device);
+}
+
+/* With --steps, modules that these steps did not touch are left out. */
+static bool is_idle(const struct module_node *n)
+{
+	return !n->calls && !n->recompute_calls && !n->host_total && !n->dev_total && !n->bwd_dev_total && !n->bwd_host_total;
+}
+
+static void note_links(struct table *t, const struct modules *m)
+{
+	const struct fwdbwd *l = m->links;
+	if (!l->by_sequence && !l->by_flow && !l->unlinked)
+		return;
+	table_note(t, "backward ops linked to their forward op: %llu by sequence number (%llu confirmed by a flow, %llu contradicted), "
+	           "%llu by a flow alone; not linked: %llu (%llu of them fit several threads); AccumulateGrad given to the op before: %llu",
+	           (unsigned long long)l->by_sequence, (unsigned long long)l->agree, (unsigned long long)l->differ,
+	           (unsigned long long)l->by_flow, (unsigned long long)l->unlinked, (unsigned long long)l->ambiguous,
+	           (unsigned long long)m->accumulated);
+}
+
+static void put_notes(struct table *t, const struct modules *m, const struct shown *s)
+{
+	if (s->device)
+		table_note(t, "device work %lld ns = forward of modules %lld + backward of modules %lld + optimizer %lld + outside any "
+		           "module %lld (%lld of it in backward ops without one) + unattributed %lld",
+		           (long long)s->all_device, (long long)m->dev_forward, (long long)m->dev_backward, (long long)m->dev_optimizer,
+		           (long long)m->dev_outside, (long long)m->dev_backward_unlinked, (long long)m->dev_unattributed);
+	else
+		table_note(t, "the trace holds no device work: times are of the host");
+	table_note(t, "%s", source_text[m->source]);
+	note_links(t, m);
+	if (m->joined)
+		table_note(t, "%llu calls within the backward pass recompute activations: they count as backward of their module",
+		           (unsigned long long)m->joined);
+	if (m->lent_tracks)
+		table_note(t, "%llu thread(s) hold module frames but no ops: each is taken for the one thread whose ops lie within its modules",
+		           (unsigned long long)m->lent_tracks);
+	if (m->unlent_tracks)
+		table_note(t, "%llu thread(s) hold module frames but no ops, and fit no other thread or several: their modules have no ops",
+		           (unsigned long long)m->unlent_tracks);
+}
+
+static void put_default(const struct profile *p, const struct modules *m, const struct window *w, struct table *t)
+{
+	struct shown s = {0};
+	look(p, m, &s);
+	for (unsigned c = 0; c < N_COLUMNS; c++)
+		s.at[c] = is_shown(m, &s, c) ? table_column(t, &columns[c]) : UINT32_MAX;
+	for (uint32_t k = 0; k < m->tree.n_order; k++) {
+		const struct module_node *n = &m->tree.v[m->tree.order[k]];
+		if (w->all || !is_idle(n))
+			put_node(t, m, &s, n);
+	}
+	put_notes(t, m, &s);
+}
+
+/* The plugin adds up by (name, module id) and shows the sum wherever the module stands. */
+struct total {
+	uint64_t calls, operators;
+	int64_t host_total, host_self, dev_total, dev_self;
+};
+
+static struct total *totals_tb(const struct modules *m, uint32_t *total_of)
+{
+	struct intern keys;
+	intern_init(&keys);
+	struct total *total = NEW_ARRAY((size_t)m->tree.n + 1, struct total);
+	for (uint32_t i = 0; i < m->tree.n; i++) {
+		const struct module_node *n = &m->tree.v[i];
+		uint32_t key[2] = {n->name, (uint32_t)n->module_id};
+		struct total *x = &total[total_of[i] = intern_put(&keys, (const char *)key, sizeof key)];
+		x->calls += n->calls;
+		x->operators += n->operators;
+		x->host_total += n->host_total;
+		x->host_self += n->host_self;
+		x->dev_total += n->dev_total;
+		x->dev_self += n->dev_self;
+	}
+	intern_release(&keys);
+	return total;
+}
+
+static void put_tb_plugin(const struct modules *m, struct table *t)
+{
+	static const struct column tb[] = {
+		{"depth", "Depth", "0 = root", CELL_I64, UNIT_NONE, COLUMN_TREE},
+		{"name", "Module Name", "class and number of the module", CELL_STR},
+		{"occurences", "Occurences", "how often it was called", CELL_I64},
+		{"operators", "Operators", "ops directly inside", CELL_I64},
+		{"host_total_time", "Host Total Time", "us", CELL_F64, UNIT_US, 0, 3},
+		{"host_self_time", "Host Self Time", "us; less modules and ops directly inside", CELL_F64, UNIT_US, 0, 3},
+		{"device_total_time", "Device Total Time", "us", CELL_F64, UNIT_US, 0, 3},
+		{"device_self_time", "Device Self Time", "us; with the device total of ops directly inside", CELL_F64, UNIT_US, 0, 3},
+	};
+	table_columns(t, tb, sizeof tb / sizeof tb[0]);
+	uint32_t *total_of = NEW_ARRAY(m->tree.n, uint32_t);
+	struct total *total = totals_tb(m, total_of);
+	for (uint32_t k = 0; k < m->tree.n_order; k++) {
+		const struct module_node *n = &m->tree.v[m->tree.order[k]];
+		const struct total *x = &total[total_of[m->tree.order[k]]];
+		table_row(t);
+		table_set_i64(t, 0, n->depth);
+		table_set_str_copy(t, 1, intern_get(&m->tree.names, n->name));
+		table_set_i64(t, 2, (int64_t)x->calls);
+		table_set_i64(t, 3, (int64_t)x->operators);
+		table_set_f64(t, 4, (double)x->host_total / 1000);
+		table_set_f64(t, 5, (double)x->host_self / 1000);
+		table_set_f64(t, 6, (double)x->dev_total / 1000);
+		table_set_f64(t, 7, (double)x->dev_self / 1000);
+	}
+	mem_free(total);
+	mem_free(total_of);
+}
+
+static int modules_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
+{
+	struct window w;
+	if (window_of(p, args, &w, e) < 0)
+		return -1;
+	int64_t start = w.all ? INT64_MIN : w.start_ns, end = w.all ? INT64_MAX : w.end_ns;
+	struct modules *m = modules_new(p, args->compat ? MODULES_TB_PLUGIN : MODULES_DEFAULT, start, end);
+	int rc = 0;
+	if (m->source == MODULES_NONE)
+		rc = err_set(e, ERR_DATA, "the trace holds no modules: record with profile(with_stack=True), which adds Python frames "
+		             "with nn.Module names; with_modules=True helps TorchScript models only");
+	else if (args->compat)
+		put_tb_plugin(m, out);
+	else
+		put_default(p, m, &w, out);
+	modules_free(m);
+	return rc;
+}
+
+static const char *const compats[] = {"tb-plugin", NULL};
+
+const struct report report_modules = {
+	.name = "modules",
+	.title = "Time by module",
+	.help = "The tree of nn.Modules with the time of each, so that time is seen by layer: on the host, on the device in the forward "
+	        "pass, and in the backward pass (each backward op counts for the module of its forward op, found by sequence number or "
+	        "by flow). Calls of one module at one place are one row. The first note says where all device time went, the optimizer "
+	        "and work outside modules included. Needs Python frames (with_stack=True).",
+	.compat = compats,
+	.needs = PASS_NEST | PASS_CORRELATE,
+	.run = modules_run,
+};
