@@ -10,6 +10,12 @@ void intervals_add(struct intervals *s, int64_t start, int64_t end)
 {
 	if (end <= start)
 		return;
+	struct interval *last = s->n ? &s->v[s->n - 1] : NULL;
+	if (last && start >= last->start && start <= last->end) { /* nested events come right after what is around them */
+		if (end > last->end)
+			last->end = end;
+		return;
+	}
 	MEM_GROW(s->v, s->cap, s->n + 1);
 	s->v[s->n++] = (struct interval){start, end};
 }

@@ -15,7 +15,8 @@ struct intervals {
 	size_t n, cap;
 };
 
-/* Appends a range in any order; empty and negative ranges are ignored. Call intervals_normalise when done. */
+/* Adds a range, in any order; empty and negative ranges are ignored. One that begins within the last one added is merged into
+ * it, so that nested events take no memory. Call intervals_normalise when done. */
 void intervals_add(struct intervals *s, int64_t start, int64_t end);
 /* Sorts and merges overlapping or touching ranges. O(n log n), O(n) when already sorted. */
 void intervals_normalise(struct intervals *s);
