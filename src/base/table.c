@@ -117,7 +117,7 @@ void table_set_str_copy(struct table *t, unsigned col, struct str s)
 	table_set_str(t, col, arena_str(&t->arena, s));
 }
 
-static struct str format_in(struct arena *a, const char *fmt, va_list ap)
+__attribute__((nonnull)) static struct str format_in(struct arena *a, const char *fmt, va_list ap)
 {
 	va_list again;
 	va_copy(again, ap);

@@ -30,6 +30,7 @@ enum column_flag {
 	COLUMN_TREE = 1,   /* CELL_I64 depth, 0 = root, of the row in a tree listed in pre-order: the next CELL_STR
 	                    * column is shown indented by it, and the column itself is not shown as text */
 	COLUMN_WIDE = 2,   /* long text (call stacks, shapes, argument lists): cut first when the terminal is narrow */
+	COLUMN_PROSE = 8,  /* sentences, to be read whole: text shows a table that has such columns as one record a row */
 	COLUMN_DETAIL = 4, /* left out of text output unless asked for with --columns; always in CSV, JSON and HTML */
 };
 

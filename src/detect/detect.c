@@ -79,9 +79,9 @@ void findings_table(const struct findings *f, struct table *t)
 	static const struct column columns[] = {
 		{"severity", "Severity", "high, medium, low or info", CELL_STR},
 		{"detector", "Finding", "id of the detector", CELL_STR},
-		{"problem", "Problem", "what is wrong, with the numbers", CELL_STR, UNIT_NONE, COLUMN_WIDE},
-		{"evidence", "Evidence", "what it was measured on", CELL_STR, UNIT_NONE, COLUMN_WIDE},
-		{"advice", "Advice", "what to do", CELL_STR, UNIT_NONE, COLUMN_WIDE},
+		{"problem", "Problem", "what is wrong, with the numbers", CELL_STR, UNIT_NONE, COLUMN_PROSE},
+		{"evidence", "Evidence", "what it was measured on", CELL_STR, UNIT_NONE, COLUMN_PROSE},
+		{"advice", "Advice", "what to do", CELL_STR, UNIT_NONE, COLUMN_PROSE},
 		{"gain_ns_per_step", "Gain per step", "at most this much of a step can be saved; empty when it cannot be bounded", CELL_I64,
 		 UNIT_NS},
 	};

@@ -61,7 +61,7 @@ static void open_cell(struct buf *out, const struct column_data *d, size_t row, 
 {
 	const char *null = d->set[row] ? "" : " z";
 	if (!is_number(&d->col)) {
-		buf_printf(out, "<td class=\"s%s\"", null);
+		buf_printf(out, "<td class=\"s%s%s\"", null, (d->col.flags & COLUMN_PROSE) ? " open" : "");
 		if (depth > 0)
 			buf_printf(out, " style=\"padding-left:%.1frem\"", 0.5 + 1.2 * (double)(depth > 32 ? 32 : depth));
 		buf_char(out, '>');

@@ -126,7 +126,70 @@ static void put_rows(const struct page *p, const struct table *t, const struct t
 	text_scratch_release(&scratch);
 }
 
-static void put_missing(const struct page *p, const struct table *t, const struct text_layout *l)
+static bool is_prose(const struct table *t, const struct text_column *c)
+{
+	return t->data[c->col].col.flags & COLUMN_PROSE;
+}
+
+/* The short cells of a record on one line; numbers, which do not speak for themselves, with their titles. */
+static void put_record_head(const struct page *p, const struct table *t, size_t row, const struct text_layout *l,
+                            struct text_scratch *scratch)
+{
+	const char *between = "";
+	style(p, BOLD);
+	for (unsigned i = 0; i < l->n_all; i++) {
+		const struct text_column *c = &l->v[i];
+		if (is_prose(t, c) || table_is_null(t, row, c->col))
+			continue;
+		buf_cstr(p->out, between);
+		if (t->data[c->col].col.type != CELL_STR)
+			buf_printf(p->out, "%s: ", t->data[c->col].col.title);
+		buf_str(p->out, text_cell(t, row, c, scratch));
+		between = "  ";
+	}
+	style(p, PLAIN);
+	buf_char(p->out, '\n');
+}
+
+static void put_record_prose(const struct page *p, const struct table *t, size_t row, const struct text_column *c,
+                             size_t indent, struct text_scratch *scratch)
+{
+	size_t width = p->o->width > indent + 20 ? p->o->width - indent : p->o->width ? 20 : 0;
+	struct str rest = text_cell(t, row, c, scratch), line;
+	for (size_t n = 0; text_wrap(&rest, width, &line); n++) {
+		size_t used = 0;
+		if (n == 0) {
+			style(p, DIM);
+			buf_printf(p->out, "  %s", t->data[c->col].col.title);
+			style(p, PLAIN);
+			used = 2 + c->title;
+		}
+		buf_fill(p->out, ' ', indent - used);
+		buf_str(p->out, line);
+		buf_char(p->out, '\n');
+	}
+}
+
+/* Returns whether the table has prose, and so was shown as records. */
+static bool put_records(const struct page *p, const struct table *t, const struct text_layout *l)
+{
+	struct text_scratch scratch = {0};
+	size_t indent = 0;
+	for (unsigned i = 0; i < l->n_all; i++)
+		if (is_prose(t, &l->v[i]) && l->v[i].title + 4 > indent)
+			indent = l->v[i].title + 4;
+	for (size_t r = 0; indent && r < t->n_rows; r++) {
+		buf_char(p->out, '\n');
+		put_record_head(p, t, r, l, &scratch);
+		for (unsigned i = 0; i < l->n_all; i++)
+			if (is_prose(t, &l->v[i]) && !table_is_null(t, r, l->v[i].col))
+				put_record_prose(p, t, r, &l->v[i], indent, &scratch);
+	}
+	text_scratch_release(&scratch);
+	return indent > 0;
+}
+
+static void put_missing(const struct page *p, const struct table *t, const struct text_layout *l, unsigned shown)
 {
 	struct buf line = {0};
 	if (t->hidden_rows) {
@@ -136,8 +199,8 @@ static void put_missing(const struct page *p, const struct table *t, const struc
 		put_safe_line(p, buf_view(&line), DIM);
 	}
 	buf_clear(&line);
-	for (unsigned i = l->n; i < l->n_all; i++) {
-		buf_cstr(&line, i == l->n ? "no room for: " : ", ");
+	for (unsigned i = shown; i < l->n_all; i++) {
+		buf_cstr(&line, i == shown ? "no room for: " : ", ");
 		buf_cstr(&line, t->data[l->v[i].col].col.id);
 	}
 	if (line.n) {
@@ -154,11 +217,14 @@ static void put_table(const struct page *p, const struct table *t)
 	struct text_layout l;
 	text_layout_make(&l, t, p->o->width);
 	if (l.n) {
-		put_header(p, t, &l);
-		put_rows(p, t, &l);
+		bool records = put_records(p, t, &l);
+		if (!records) {
+			put_header(p, t, &l);
+			put_rows(p, t, &l);
+		}
 		if (!t->n_rows)
 			put_safe_line(p, STR("(none)"), DIM);
-		put_missing(p, t, &l);
+		put_missing(p, t, &l, records ? l.n_all : l.n);
 	}
 	text_layout_release(&l);
 	if (t->n_notes && t->n_columns)

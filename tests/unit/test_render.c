@@ -180,6 +180,28 @@ static void test_text_tree(void **state)
 	table_release(&t);
 }
 
+static void test_text_records(void **state)
+{
+	struct table t;
+	struct buf out = {0};
+	table_init(&t, "findings", "Findings");
+	TABLE_COLUMN(&t, .id = "severity", .title = "Severity", .type = CELL_STR);
+	TABLE_COLUMN(&t, .id = "advice", .title = "Advice", .type = CELL_STR, .flags = COLUMN_PROSE);
+	TABLE_COLUMN(&t, .id = "gain_ns", .title = "Gain", .type = CELL_I64, .unit = UNIT_NS);
+	table_row(&t);
+	table_set_str(&t, 0, STR("high"));
+	table_set_str(&t, 1, STR("Set num_workers to more than zero and see."));
+	table_set_i64(&t, 2, 1500);
+	assert_string_equal(render(&t, "text", &(struct render_options){.width = 34}, &out).p,
+	                    "Findings\n"
+	                    "\n"
+	                    "high  Gain: 1.500 us\n"
+	                    "  Advice  Set num_workers to more\n"
+	                    "          than zero and see.\n");
+	buf_release(&out);
+	table_release(&t);
+}
+
 static void assert_cell(enum unit unit, int64_t v, const char *expected)
 {
 	struct table t;
@@ -263,6 +285,7 @@ int main(void)
 		cmocka_unit_test(test_text_plain),
 		cmocka_unit_test(test_text_fits_any_width),
 		cmocka_unit_test(test_text_tree),
+		cmocka_unit_test(test_text_records),
 		cmocka_unit_test(test_human_units),
 		cmocka_unit_test(test_shortest_double),
 		cmocka_unit_test(test_html_is_escaped),
