@@ -29,7 +29,7 @@ struct maker {
 	uint32_t *n_children, *last_child;
 	uint32_t *folded_into;   /* per node; ROW_NONE = stands for itself */
 	uint8_t *own_calls_lost; /* per node, tb-plugin: its calls gave way to its child's */
-	uint8_t *tc_of_name;     /* per string: 0 not asked, 1 no, 2 yes */
+	uint8_t *tc_of_name;     /* per string: 0 not asked, else enum tri + 1 */
 	uint8_t *eligible_name;  /* per string: the same for op names that could use Tensor Cores */
 	uint8_t *kind_of_name;   /* per string: 0 not asked, else enum optree_kind + 1, apart for ops and annotations */
 };
@@ -83,6 +83,8 @@ static void alloc_nodes(struct maker *m, uint32_t n)
 	t->dev_self = NEW_ARRAY(n, int64_t);
 	t->tc_total = NEW_ARRAY(n, int64_t);
 	t->tc_self = NEW_ARRAY(n, int64_t);
+	t->tc_unknown_total = NEW_ARRAY(n, int64_t);
+	t->tc_unknown_self = NEW_ARRAY(n, int64_t);
 	m->n_children = NEW_ARRAY(n, uint32_t);
 	m->last_child = NEW_ARRAY_RAW(n, uint32_t);
 	m->folded_into = NEW_ARRAY_RAW(n, uint32_t);
@@ -216,15 +218,16 @@ static void subtract_calls(struct maker *m)
 	}
 }
 
-static bool uses_tc(struct maker *m, uint32_t name)
+static enum tri uses_tc(struct maker *m, uint32_t name)
 {
 	if (!m->tc_of_name[name]) {
 		struct str s = profile_str(m->p, name);
-		bool yes = m->rules == OPTREE_TB_PLUGIN ? kernel_uses_tc_compat(s)
-		                                        : kernel_classify(s).tensor_core == TRI_YES;
-		m->tc_of_name[name] = yes ? 2 : 1;
+		enum tri answer = m->rules == OPTREE_DEFAULT        ? kernel_classify(s).tensor_core
+		                  : kernel_uses_tc_compat(s) ? TRI_YES
+		                                             : TRI_NO;
+		m->tc_of_name[name] = (uint8_t)(answer + 1);
 	}
-	return m->tc_of_name[name] == 2;
+	return (enum tri)(m->tc_of_name[name] - 1);
 }
 
 static bool eligible_by_name(struct maker *m, uint32_t name)
@@ -271,8 +274,11 @@ static void add_device_work(struct maker *m)
 			continue;
 		}
 		t->dev_self[node] += gpu->dur_ns[g];
-		if (gpu->kind[g] == GPU_KERNEL && uses_tc(m, gpu->name[g]))
+		enum tri tc = gpu->kind[g] == GPU_KERNEL ? uses_tc(m, gpu->name[g]) : TRI_NO;
+		if (tc == TRI_YES)
 			t->tc_self[node] += gpu->dur_ns[g];
+		else if (tc == TRI_UNKNOWN)
+			t->tc_unknown_self[node] += gpu->dur_ns[g];
 	}
 }
 
@@ -287,6 +293,7 @@ static void sum_up(struct maker *m)
 		t->host_self[n] += t->host_total[n];
 		t->dev_total[n] += t->dev_self[n];
 		t->tc_total[n] += t->tc_self[n];
+		t->tc_unknown_total[n] += t->tc_unknown_self[n];
 		t->tc_eligible[n] = is_op_type(m, n) &&
 		                    (t->tc_self[n] > 0 || eligible_by_name(m, m->p->span.name[t->span[n]]));
 	}
@@ -300,6 +307,7 @@ static void sum_up(struct maker *m)
 		t->host_self[up] -= inside > 0 ? inside : 0;
 		t->dev_total[up] += t->dev_total[n];
 		t->tc_total[up] += t->tc_total[n];
+		t->tc_unknown_total[up] += t->tc_unknown_total[n];
 		if (t->tc_eligible[n] && is_op_type(m, up))
 			t->tc_eligible[up] = 1;
 	}
@@ -326,6 +334,8 @@ static void compact(struct maker *m)
 		t->dev_self[to] = t->dev_self[n];
 		t->tc_total[to] = t->tc_total[n];
 		t->tc_self[to] = t->tc_self[n];
+		t->tc_unknown_total[to] = t->tc_unknown_total[n];
+		t->tc_unknown_self[to] = t->tc_unknown_self[n];
 	}
 	for (uint32_t g = 0; g < m->p->gpu_op.rows.n; g++)
 		if (t->gpu_node[g] != ROW_NONE)
@@ -387,6 +397,8 @@ void optree_free(struct optree *t)
 	mem_free(t->dev_self);
 	mem_free(t->tc_total);
 	mem_free(t->tc_self);
+	mem_free(t->tc_unknown_total);
+	mem_free(t->tc_unknown_self);
 	mem_free(t->node_of_span);
 	mem_free(t->gpu_node);
 	mem_free(t->gpu_lost);

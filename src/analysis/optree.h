@@ -7,6 +7,7 @@
  *   dev_self   = durations of device work launched by own API calls (no overlap removal)
  *   dev_total  = dev_self + children's dev_total
  *   tc_self, tc_total: the same over kernels that use Tensor Cores
+ *   tc_unknown_self, tc_unknown_total: over kernels whose name does not tell (default rules only)
  *
  * Default rules: an API call belongs to the op with its external id on the same process, else to the innermost op around it
  * in time; a single child of the same name is folded into its parent, which keeps the calls of both.
@@ -33,7 +34,7 @@ struct optree {
 	uint32_t *parent;      /* node, ROW_NONE = top of its thread */
 	uint8_t *kind;         /* enum optree_kind */
 	uint8_t *tc_eligible;  /* B-20 */
-	int64_t *host_total, *host_self, *dev_total, *dev_self, *tc_total, *tc_self;
+	int64_t *host_total, *host_self, *dev_total, *dev_self, *tc_total, *tc_self, *tc_unknown_total, *tc_unknown_self;
 	uint32_t *node_of_span;/* span row -> the node it became or was folded into; ROW_NONE for spans that are not nodes */
 	uint32_t *gpu_node;    /* gpu_op row -> launching node, ROW_NONE = unattributed */
 	uint8_t *gpu_lost;     /* gpu_op row -> 1: the tb-plugin rules never see it (its call belongs to no node) */

@@ -38,12 +38,12 @@ static const char *const tc_substrings[] = {
 
 /* Instruction shapes and families that only Tensor Cores have, beyond the list above (E-01). */
 static const char *const mma_substrings[] = {
-	"tensorop", "wgmma", "gmma", "tcgen05", "s161616", "h161616", "s16832", "i16832", "s1684", "s168128", "_tf32f32", "tf32tf32",
+	"tensorop", "OpClassTensorOp", "wgmma", "gmma", "tcgen05", "s161616", "h161616", "s16832", "i16832", "s1684", "s168128", "_tf32f32", "tf32tf32",
 	"bf16bf16", "f16f16", "_bf16_", "e4m3", "e5m2", "sm90_xmma", "sm100_xmma", "884gemm", "884cudnn", "1688gemm", "1688cudnn",
 };
 
 /* Names of kernels that do the same work on ordinary cores. */
-static const char *const simt_substrings[] = {"simt", "sgemm", "dgemm", "hgemm", "cgemm", "zgemm", "ffma", "fp32_"};
+static const char *const simt_substrings[] = {"simt", "OpClassSimt", "sgemm", "dgemm", "hgemm", "cgemm", "zgemm", "ffma", "fp32_"};
 
 static bool any_of(struct str name, const char *const *list, size_t n)
 {

@@ -12,7 +12,7 @@ enum grouping { BY_NAME, BY_SHAPE, BY_STACK };
 struct group {
 	uint32_t name, detail; /* string ids; detail: shapes, or a stack's id in `stacks` */
 	uint64_t calls;
-	int64_t dev_self, dev_total, host_self, host_total, tc_self, tc_total;
+	int64_t dev_self, dev_total, host_self, host_total, tc_self, tc_total, tc_unknown_self, tc_unknown_total;
 	bool tc_eligible, has_stack;
 };
 
@@ -87,6 +87,8 @@ static void collect(struct groups *g, const struct window *w)
 		x->host_total += t->host_total[n];
 		x->tc_self += t->tc_self[n];
 		x->tc_total += t->tc_total[n];
+		x->tc_unknown_self += t->tc_unknown_self[n];
+		x->tc_unknown_total += t->tc_unknown_total[n];
 		x->tc_eligible |= t->tc_eligible[n];
 		x->has_stack |= profile_arg_id(g->p, g->p->span.args[span], g->key_stack) != 0;
 	}
@@ -127,9 +129,9 @@ static const struct column columns[N_COLUMNS] = {
 	[C_HOST_SELF] = {"host_self_ns", "Host self", "host time less the ops and API calls inside it", CELL_I64, UNIT_NS},
 	[C_HOST_TOTAL] = {"host_total_ns", "Host total", "host time from its start to its end", CELL_I64, UNIT_NS},
 	[C_ELIGIBLE] = {"tc_eligible", "TC eligible", "could use Tensor Cores, by its name or by what it launched", CELL_BOOL},
-	[C_TC_SELF] = {"tc_self_pct", "TC self %", "share of device self time in kernels known to use Tensor Cores", CELL_F64,
+	[C_TC_SELF] = {"tc_self_pct", "TC self %", "share of device self time in kernels that use Tensor Cores; empty = unknown", CELL_F64,
 	               UNIT_PERCENT},
-	[C_TC_TOTAL] = {"tc_total_pct", "TC total %", "share of device total time in kernels known to use Tensor Cores", CELL_F64,
+	[C_TC_TOTAL] = {"tc_total_pct", "TC total %", "share of device total time in kernels that use Tensor Cores; empty = unknown", CELL_F64,
 	                UNIT_PERCENT},
 };
 
@@ -168,7 +170,7 @@ static void put_default(struct table *out, const struct groups *g, const struct 
 {
 	unsigned at[N_COLUMNS];
 	bool device = g->p->gpu_op.rows.n > 0;
-	int64_t all = 0, attributed = 0, outside = 0;
+	int64_t all = 0, attributed = 0, outside = 0, unknown = 0;
 	uint64_t outside_ops = 0;
 	for (uint32_t i = 0; i < g->p->gpu_op.rows.n; i++) {
 		if (!window_has(w, window_gpu_time(g->p, i)))
@@ -197,8 +199,11 @@ static void put_default(struct table *out, const struct groups *g, const struct 
 		table_set_f64(out, at[C_DEV_SELF_PCT], percent(x->dev_self, all));
 		table_set_i64(out, at[C_DEV_TOTAL], x->dev_total);
 		table_set_bool(out, at[C_ELIGIBLE], x->tc_eligible);
-		table_set_f64(out, at[C_TC_SELF], percent(x->tc_self, x->dev_self));
-		table_set_f64(out, at[C_TC_TOTAL], percent(x->tc_total, x->dev_total));
+		if (!x->tc_unknown_self)
+			table_set_f64(out, at[C_TC_SELF], percent(x->tc_self, x->dev_self));
+		if (!x->tc_unknown_total)
+			table_set_f64(out, at[C_TC_TOTAL], percent(x->tc_total, x->dev_total));
+		unknown += x->tc_unknown_self;
 	}
 	if (outside_ops) {
 		table_row(out);
@@ -210,6 +215,9 @@ static void put_default(struct table *out, const struct groups *g, const struct 
 	if (device) {
 		table_note(out, "device work %lld ns = attributed to operators %lld + unattributed %lld (%llu device events outside any op)",
 		           (long long)all, (long long)attributed, (long long)outside, (unsigned long long)outside_ops);
+		if (unknown)
+			table_note(out, "no TC share where kernels were used whose name does not tell (%lld ns in all): report kernels lists them",
+			           (long long)unknown);
 		table_sort(out, STR("device_self_ns"), true, e);
 	} else {
 		table_note(out, "the trace holds no device work: times are of the host");
