@@ -306,7 +306,7 @@ class Modules(Case):
     def test_hierarchy(self):
         """Roots by name; MyModule ran three times with Linear inside, which ran addmm."""
         rows = report("modules", synthetic("module_hierarchy")).rows
-        got = [(r["depth"], r["module"], r["occurrences"], r["operators"]) for r in rows if not r["module"].startswith("(")]
+        got = [(r["depth"], r["module"], r["calls"], r["operators"]) for r in rows if not r["module"].startswith("(")]
         self.assertEqual(got, [(0, "Conv2", 1, 0), (0, "MyModule", 3, 0), (1, "Linear", 3, 3)])
 
 

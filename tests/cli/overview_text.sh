@@ -1,0 +1,1 @@
+opscope report overview $TRACES/synthetic/two_steps.json

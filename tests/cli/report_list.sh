@@ -1,0 +1,2 @@
+# `report` alone lists the reports.
+opscope report --format=csv --columns=name,title | cut -d, -f1
