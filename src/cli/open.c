@@ -1,6 +1,8 @@
 #include "cli/cli.h"
 
 #include "base/buf.h"
+#include "cli/progress.h"
+#include "cli/progress.h"
 
 #include <stdio.h>
 
@@ -121,7 +123,10 @@ static void print_diagnostics(const struct profile *p, const char *path)
 struct profile *cli_read(const char *path, const struct trace_options *o, int *status)
 {
 	struct err e;
-	struct profile *p = input_open(path, &o->input, &e);
+	struct progress progress;
+	struct input_options watched = o->input;
+	progress_watch(&progress, &watched);
+	struct profile *p = input_open(path, &watched, &e);
 	if (p)
 		print_diagnostics(p, path);
 	else

@@ -62,10 +62,16 @@ static const struct input *choose(struct source *s, const char *path, const stru
 	return best ? best : unknown(NULL, path, e);
 }
 
-static struct profile *read_with(const struct input *i, struct source *s, const char *path, struct err *e)
+static struct profile *read_with(const struct input *i, struct source *s, const char *path, const struct input_options *o,
+                                 struct err *e)
 {
 	struct profile *p = profile_new();
-	if (i->read(s, p, e) < 0) {
+	if (o->reading)
+		o->reading(o->ctx, s);
+	int rc = i->read(s, p, e);
+	if (o->done)
+		o->done(o->ctx);
+	if (rc < 0) {
 		profile_free(p);
 		return NULL;
 	}
@@ -85,8 +91,10 @@ struct profile *input_open(const char *path, const struct input_options *o, stru
 	if (!s)
 		return NULL;
 	static const struct input_options by_content = {0};
-	const struct input *i = choose(s, path, o ? o : &by_content, e);
-	struct profile *p = i ? read_with(i, s, path, e) : NULL;
+	if (!o)
+		o = &by_content;
+	const struct input *i = choose(s, path, o, e);
+	struct profile *p = i ? read_with(i, s, path, o, e) : NULL;
 	source_close(s);
 	return p;
 }
