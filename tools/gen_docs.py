@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the pages of docs/ that list what is registered, from the program itself, so that they cannot go stale:
-reports.md, detectors.md, inputs.md, commands.md.
+"""Writes what the documentation takes from the program itself, so that it cannot go stale: the pages of docs/ that list
+what is registered (reports.md, detectors.md, inputs.md, commands.md) and the example in README.md.
 
 usage: gen_docs.py BUILD            write them
        gen_docs.py --check BUILD    say (in TAP) which are not what they would be
@@ -12,7 +12,6 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-DOCS = os.path.join(ROOT, "docs")
 # Small traces that between them give every report something to show, so that its columns can be listed.
 SAMPLES = ("all_categories", "memory_curve", "module_hierarchy", "communication")
 GENERATED = "<!-- written by tools/gen_docs.py; change the source and run it again -->\n\n"
@@ -30,7 +29,7 @@ class Program:
 
     def run(self, *args):
         env = {**os.environ, "ARGP_HELP_FMT": "rmargin=100", "COLUMNS": "100", "LC_ALL": "C.UTF-8"}
-        return subprocess.run([self.opscope, *args], capture_output=True, text=True, env=env)
+        return subprocess.run([self.opscope, *args], capture_output=True, text=True, env=env, cwd=ROOT)
 
 
 def cell(text):
@@ -63,10 +62,9 @@ def reports_page(program):
     for r in listed:
         out.append(f"\n## {r['name']}\n\n**{r['title']}.** {r['help']}\n\n")
         if r["group_by"]:
-            choices = r["group_by"].split()
-            out.append(f"`--group-by=`{', '.join(f'`{c}`' for c in choices)} (the first unless told otherwise)\n\n")
+            out.append(f"`--group-by={'|'.join(r['group_by'].split())}` (the first unless told otherwise)\n\n")
         if r["compat"]:
-            out.append(f"`--compat=`{', '.join(f'`{c}`' for c in r['compat'].split())}\n\n")
+            out.append(f"`--compat={'|'.join(r['compat'].split())}`\n\n")
         for section, have in columns(program, r["name"]).items():
             if section:
                 out.append(f"Section `{section}`:\n\n")
@@ -105,7 +103,25 @@ def commands_page(program):
     return "".join(out)
 
 
-PAGES = {"reports.md": reports_page, "detectors.md": detectors_page, "inputs.md": inputs_page, "commands.md": commands_page}
+EXAMPLE = "tests/data/torch214_cpu_resnet.json.gz"
+EXAMPLE_COMMANDS = (("report", "overview", EXAMPLE), ("report", "operators", EXAMPLE, "--limit=6"),
+                    ("report", "modules", EXAMPLE, "--limit=6"), ("advise", EXAMPLE))
+
+
+def readme(program):
+    with open(os.path.join(ROOT, "README.md")) as f:
+        text = f.read()
+    shown = []
+    for args in EXAMPLE_COMMANDS:
+        shown.append(f"$ opscope {' '.join(args)}\n{program.run(*args, '--width=110').stdout.rstrip()}\n")
+    head, _, rest = text.partition("<!-- example:")
+    marker, _, rest = rest.partition("-->\n")
+    _, end, tail = rest.partition("<!-- end of example -->")
+    return f"{head}<!-- example:{marker}-->\n```\n" + "\n".join(shown) + f"```\n{end}{tail}"
+
+
+PAGES = {"docs/reports.md": reports_page, "docs/detectors.md": detectors_page, "docs/inputs.md": inputs_page,
+         "docs/commands.md": commands_page, "README.md": readme}
 
 
 def main():
@@ -116,14 +132,14 @@ def main():
     program = Program(os.path.abspath(build[0]))
     stale = 0
     for n, (page, write) in enumerate(PAGES.items(), 1):
-        path, text = os.path.join(DOCS, page), write(program)
+        path, text = os.path.join(ROOT, page), write(program)
         if not check:
             with open(path, "w") as f:
                 f.write(text)
             continue
         have = open(path).read() if os.path.exists(path) else ""
         stale += have != text
-        print(f"{'ok' if have == text else 'not ok'} {n} - docs/{page} is what the program says")
+        print(f"{'ok' if have == text else 'not ok'} {n} - {page} is what the program says")
         if have != text:
             print(f"# run: tools/gen_docs.py {build[0]}")
     if check:
