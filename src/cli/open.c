@@ -2,7 +2,6 @@
 
 #include "base/buf.h"
 #include "cli/progress.h"
-#include "cli/progress.h"
 
 #include <stdio.h>
 
@@ -123,10 +122,13 @@ static void print_diagnostics(const struct profile *p, const char *path)
 struct profile *cli_read(const char *path, const struct trace_options *o, int *status)
 {
 	struct err e;
-	struct progress progress;
-	struct input_options watched = o->input;
-	progress_watch(&progress, &watched);
-	struct profile *p = input_open(path, &watched, &e);
+	struct progress bar;
+	struct input_options input = o->input;
+	progress_start(&bar, path);
+	input.progress = progress_update;
+	input.progress_context = &bar;
+	struct profile *p = input_open(path, &input, &e);
+	progress_stop(&bar);
 	if (p)
 		print_diagnostics(p, path);
 	else

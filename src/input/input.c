@@ -62,6 +62,16 @@ static const struct input *choose(struct source *s, const char *path, const stru
 	return best ? best : unknown(NULL, path, e);
 }
 
+/* An input of which not one event could be used is refused, with what was lost first as the reason. */
+static int check_any(const struct profile *p, const char *path, struct err *e)
+{
+	for (unsigned i = 0; i < p->diags.n && profile_events(p) == 0; i++)
+		if (p->diags.entry[i].level == DIAG_LOSS)
+			return err_set(e, ERR_FORMAT, "%s: no event could be read: " STR_FMT, path,
+			               STR_ARG(p->diags.entry[i].message));
+	return 0;
+}
+
 static struct profile *read_with(const struct input *i, struct source *s, const char *path, const struct input_options *o,
                                  struct err *e)
 {
@@ -71,7 +81,7 @@ static struct profile *read_with(const struct input *i, struct source *s, const 
 	int rc = i->read(s, p, e);
 	if (o->done)
 		o->done(o->ctx);
-	if (rc < 0) {
+	if (rc < 0 || check_any(p, path, e) < 0) {
 		profile_free(p);
 		return NULL;
 	}

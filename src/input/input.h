@@ -24,10 +24,6 @@ struct input_options {
 	const char *format; /* a name from the registry; NULL = recognise by content */
 	source_progress_fn *progress; /* called while reading; NULL = no one wants to know */
 	void *progress_context;
-	/* Called around the reading, when set; in between, source_bytes_in may be watched from another thread. */
-	void (*reading)(void *ctx, const struct source *s);
-	void (*done)(void *ctx);
-	void *ctx;
 };
 
 /* Opens `path` ("-" = stdin), recognises it and reads it. The result is the caller's (profile_free). NULL on error. */

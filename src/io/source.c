@@ -49,6 +49,8 @@ struct source {
 
 	struct str peeked;    /* the first block, handed out by peek and not yet by next */
 	bool peek_end;
+	source_progress_fn *progress;
+	void *progress_context;
 	char *big;            /* for a `keep` longer than HEADROOM */
 	size_t big_cap;
 };
@@ -314,6 +316,8 @@ struct str source_next(struct source *s, struct str keep, bool *end)
 		return first;
 	}
 	const struct block *b = take(s);
+	if (s->progress)
+		s->progress(s->progress_context, source_bytes_in(s), s->file_bytes);
 	*end = b->n == 0;
 	if (keep.n > HEADROOM)
 		return join(s, keep, b);
@@ -321,6 +325,12 @@ struct str source_next(struct source *s, struct str keep, bool *end)
 	if (keep.n)
 		memmove(p, keep.p, keep.n);
 	return (struct str){p, keep.n + b->n};
+}
+
+void source_set_progress(struct source *s, source_progress_fn *fn, void *context)
+{
+	s->progress = fn;
+	s->progress_context = context;
 }
 
 const char *source_error(const struct source *s)

@@ -26,6 +26,10 @@ struct str source_next(struct source *s, struct str keep, bool *end);
 /* NULL when all went well, else what ended the stream early. */
 const char *source_error(const struct source *s);
 
+/* From now on source_next calls fn(context, bytes of the file consumed, its size or 0) for every block. */
+typedef void source_progress_fn(void *context, uint64_t done_bytes, uint64_t total_bytes);
+void source_set_progress(struct source *s, source_progress_fn *fn, void *context);
+
 const char *source_path(const struct source *s);    /* "-" for stdin */
 uint64_t source_file_bytes(const struct source *s); /* size on disk; 0 = not known */
 uint64_t source_bytes_in(const struct source *s);   /* bytes of the file consumed so far, for progress */
