@@ -76,12 +76,8 @@ static struct profile *read_with(const struct input *i, struct source *s, const 
                                  struct err *e)
 {
 	struct profile *p = profile_new();
-	if (o->reading)
-		o->reading(o->ctx, s);
-	int rc = i->read(s, p, e);
-	if (o->done)
-		o->done(o->ctx);
-	if (rc < 0 || check_any(p, path, e) < 0) {
+	source_set_progress(s, o->progress, o->progress_context);
+	if (i->read(s, p, e) < 0 || check_any(p, path, e) < 0) {
 		profile_free(p);
 		return NULL;
 	}
