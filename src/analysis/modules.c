@@ -4,11 +4,12 @@
 #include "analysis/optree.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "op/kernels.h"
 
 /* What a name says; found once per string. */
 enum name_kind { NAME_UNSEEN, NAME_PLAIN, NAME_MODULE, NAME_LIGHTNING, NAME_ENGINE, NAME_ACCUMULATE, NAME_OPTIMIZER };
 
-enum phase { OUTSIDE, FORWARD, BACKWARD, RECOMPUTE, OPTIMIZER };
+enum phase { OUTSIDE, FORWARD, BACKWARD, ACCUMULATE, RECOMPUTE, OPTIMIZER };
 
 /* Values of work.mod while it is being made. */
 enum { NODE_UNSET = MODULE_NONE - 1, NODE_PENDING = MODULE_NONE - 2 };
@@ -20,7 +21,8 @@ struct work {
 	int64_t start_ns, end_ns;
 	uint8_t *name_kind;    /* per string: enum name_kind */
 	uint8_t *is_module;    /* per span */
-	uint32_t *mod;         /* per span: the innermost module frame's node at or around it */
+	uint32_t *frame;       /* per span: the innermost module frame at or around it in time, on its own or a lent thread */
+	uint32_t *mod;         /* per span: the module it is in, as a node of the tree */
 	uint32_t *place;       /* per span: the module it counts for */
 	uint8_t *phase;        /* per span: enum phase */
 	uint32_t *lender;      /* per track */
@@ -108,13 +110,24 @@ static void index_python(struct work *w)
 	}
 }
 
-/* The frame that called this one: by Python parent id, which holds across threads; else what is around it in time. */
-static uint32_t caller(const struct work *w, uint32_t i)
+/* Is a Python frame around span `i`, on its thread? near_python is filled as spans come in order. */
+static bool python_around(const struct work *w, uint32_t i, const uint8_t *near_python)
+{
+	uint32_t up = w->p->span.parent[i];
+	return up != ROW_NONE && (w->p->span.kind[up] == SPAN_PYTHON || near_python[up]);
+}
+
+/* What this span is called from. Recorded parent ids are at times those of an outer or an ended frame (seen in torch 2.6), so
+ * nesting in time goes first; the id serves where a thread's outermost frame was called from another thread, and only if
+ * the caller was still running then. The plugin knows the ids alone. */
+static uint32_t caller(const struct work *w, uint32_t i, const uint8_t *near_python)
 {
 	const struct spans *s = &w->p->span;
-	if (s->kind[i] == SPAN_PYTHON && s->link_id[i] != ID_NONE) {
+	bool by_id = w->rules == MODULES_TB_PLUGIN || !near_python[i];
+	if (s->kind[i] == SPAN_PYTHON && s->link_id[i] != ID_NONE && by_id) {
 		uint32_t up = idmap_get(&w->python, s->link_id[i]);
-		if (up != IDMAP_NONE && up != i && s->start_ns[up] <= s->start_ns[i])
+		if (up != IDMAP_NONE && up != i && s->start_ns[up] <= s->start_ns[i] &&
+		    (w->rules == MODULES_TB_PLUGIN || span_end(w->p, up) > s->start_ns[i]))
 			return up;
 	}
 	return s->parent[i];
@@ -130,12 +143,15 @@ static uint32_t python_node(struct work *w, uint32_t i, uint32_t parent)
 /* w->mod of every Python frame and of what its chain of callers passes through: up the chain to what is known, then down. */
 static void resolve_python(struct work *w)
 {
-	uint32_t *chain = NULL, n, cap = 0;
-	for (uint32_t i = 0; i < w->p->span.rows.n; i++) {
+	uint32_t *chain = NULL, n, cap = 0, n_spans = w->p->span.rows.n;
+	uint8_t *near_python = NEW_ARRAY(n_spans, uint8_t);
+	for (uint32_t i = 0; i < n_spans; i++)
+		near_python[i] = python_around(w, i, near_python);
+	for (uint32_t i = 0; i < n_spans; i++) {
 		if (w->p->span.kind[i] != SPAN_PYTHON)
 			continue;
 		uint32_t at = i, node;
-		for (n = 0; at != ROW_NONE && w->mod[at] == NODE_UNSET; at = caller(w, at)) {
+		for (n = 0; at != ROW_NONE && w->mod[at] == NODE_UNSET; at = caller(w, at, near_python)) {
 			MEM_GROW(chain, cap, n + 1);
 			chain[n++] = at;
 			w->mod[at] = NODE_PENDING;
@@ -147,6 +163,10 @@ static void resolve_python(struct work *w)
 			node = w->mod[at] = w->is_module[at] ? python_node(w, at, node) : node;
 		}
 	}
+	/* The plugin takes what is inside a frame by time, whatever the ids say. */
+	for (uint32_t i = 0; i < n_spans && w->rules == MODULES_TB_PLUGIN; i++)
+		w->mod[i] = w->is_module[i] ? w->mod[i] : NODE_UNSET;
+	mem_free(near_python);
 	mem_free(chain);
 }
 
@@ -225,8 +245,8 @@ static void lend_from(const struct work *w, struct lent *l, uint32_t track)
 		;
 }
 
-/* The node of the innermost lent frame around span `i`; spans come in order of their start. */
-static uint32_t lent_node(const struct work *w, struct lent *l, uint32_t i)
+/* The innermost lent frame around span `i`; spans come in order of their start. */
+static uint32_t lent_frame(const struct work *w, struct lent *l, uint32_t i)
 {
 	int64_t start = w->p->span.start_ns[i], end = span_end(w->p, i);
 	for (; l->next < l->end && w->p->span.start_ns[l->next] <= start; l->next++) {
@@ -239,38 +259,54 @@ static uint32_t lent_node(const struct work *w, struct lent *l, uint32_t i)
 		l->n--;
 	for (uint32_t k = l->n; k-- > 0;)
 		if (span_end(w->p, l->open[k]) >= end)
-			return w->mod[l->open[k]];
-	return MODULE_NONE;
+			return l->open[k];
+	return ROW_NONE;
 }
 
-static void resolve_all(struct work *w)
+/* w->frame of every span. */
+static void find_frames(struct work *w)
 {
 	const struct spans *s = &w->p->span;
 	struct lent lent = {0};
 	for (uint32_t i = 0; i < s->rows.n; i++) {
-		uint32_t lender = w->lender[s->track[i]], own = NODE_UNSET;
+		uint32_t lender = w->lender[s->track[i]];
 		if (lender != ROW_NONE && (!i || s->track[i] != s->track[i - 1]))
 			lend_from(w, &lent, lender);
-		if (w->mod[i] != NODE_UNSET && lender == ROW_NONE)
-			continue;
-		if (w->m->source == MODULES_LIGHTNING && w->is_module[i])
-			own = lightning_node(w, i);
-		else if (w->m->source == MODULES_TORCHSCRIPT && s->kind[i] == SPAN_OP)
-			own = hierarchy_node(w, i);
+		if (w->is_module[i])
+			w->frame[i] = i;
 		else if (lender != ROW_NONE)
-			own = lent_node(w, &lent, i);
-		if (own == NODE_UNSET)
-			own = s->parent[i] == ROW_NONE ? MODULE_NONE : w->mod[s->parent[i]];
-		w->mod[i] = own;
+			w->frame[i] = lent_frame(w, &lent, i);
+		else
+			w->frame[i] = s->parent[i] == ROW_NONE ? ROW_NONE : w->frame[s->parent[i]];
 	}
 	mem_free(lent.open);
+}
+
+/* w->mod of what is still without. */
+static void resolve_rest(struct work *w)
+{
+	const struct spans *s = &w->p->span;
+	for (uint32_t i = 0; i < s->rows.n; i++) {
+		uint32_t node = NODE_UNSET, up = s->parent[i];
+		if (w->lender[s->track[i]] != ROW_NONE && w->frame[i] != ROW_NONE)
+			node = w->mod[w->frame[i]];
+		else if (w->mod[i] != NODE_UNSET)
+			continue;
+		else if (w->m->source == MODULES_LIGHTNING && w->is_module[i])
+			node = lightning_node(w, i);
+		else if (w->m->source == MODULES_TORCHSCRIPT && s->kind[i] == SPAN_OP)
+			node = hierarchy_node(w, i);
+		if (node == NODE_UNSET)
+			node = up == ROW_NONE ? MODULE_NONE : w->mod[up];
+		w->mod[i] = node;
+	}
 }
 
 /* --- forward, backward, optimizer ------------------------------------------------------------------------------- */
 
 static bool is_backward(enum phase phase)
 {
-	return phase == BACKWARD || phase == RECOMPUTE;
+	return phase == BACKWARD || phase == ACCUMULATE || phase == RECOMPUTE;
 }
 
 static void place_span(struct work *w, uint32_t i, uint32_t *last_backward)
@@ -287,9 +323,9 @@ static void place_span(struct work *w, uint32_t i, uint32_t *last_backward)
 	} else if (forward != ROW_NONE) {
 		w->place[i] = *last_backward = w->mod[forward];
 		w->phase[i] = BACKWARD;
-	} else if (op && kind == NAME_ACCUMULATE && around != BACKWARD) {
+	} else if (op && kind == NAME_ACCUMULATE && around != ACCUMULATE) {
 		w->place[i] = *last_backward;
-		w->phase[i] = BACKWARD;
+		w->phase[i] = ACCUMULATE;
 		w->m->accumulated++;
 	} else if (op && kind == NAME_ENGINE) {
 		w->place[i] = *last_backward = MODULE_NONE;
@@ -344,35 +380,48 @@ static void count_calls(struct work *w)
 	}
 }
 
-/* Directly in its module: no op of the same module around it. */
-static bool is_direct(const struct work *w, uint32_t i, uint32_t node)
+/* Directly in `frame` (or, where there are no frames, in its module): no op of the same around it in time. */
+static bool is_direct(const struct work *w, uint32_t i, uint32_t frame)
 {
-	uint32_t op = w->p->span.op[i];
-	return op == ROW_NONE || op == i || w->mod[op] != node;
+	const struct spans *s = &w->p->span;
+	uint32_t up = s->parent[i];
+	uint32_t op = up == ROW_NONE || s->kind[up] == SPAN_OP ? up : s->op[up];
+	if (op == ROW_NONE)
+		return true;
+	return w->m->source == MODULES_TORCHSCRIPT ? w->mod[op] != w->mod[i] : w->frame[op] != frame;
+}
+
+/* Takes time directly inside `frame` from the own time of its module. */
+static void subtract(struct work *w, uint32_t frame, int64_t ns)
+{
+	struct module_node *n = frame == ROW_NONE || w->phase[frame] != FORWARD ? NULL : node_of(w, w->mod[frame]);
+	if (n)
+		n->host_self -= ns;
 }
 
 static void add_frame(struct work *w, uint32_t i)
 {
 	const struct spans *s = &w->p->span;
 	struct module_node *n = node_of(w, w->mod[i]);
-	uint32_t up = s->parent[i];
+	uint32_t around = s->parent[i] == ROW_NONE ? ROW_NONE : w->frame[s->parent[i]];
 	if (!n || w->phase[i] != FORWARD)
 		return;
 	n->host_total += s->dur_ns[i];
 	n->host_self += s->dur_ns[i];
-	struct module_node *around = up == ROW_NONE ? NULL : node_of(w, w->mod[up]);
-	if (around && is_direct(w, i, w->mod[up]))
-		around->host_self -= s->dur_ns[i];
+	if (is_direct(w, i, around))
+		subtract(w, around, s->dur_ns[i]);
 }
 
 static void add_op(struct work *w, uint32_t i)
 {
 	const struct spans *s = &w->p->span;
 	struct module_node *n = node_of(w, w->mod[i]);
-	if (!n || w->phase[i] == RECOMPUTE || !is_direct(w, i, w->mod[i]))
+	if (!is_direct(w, i, w->frame[i]))
 		return;
-	n->host_self -= s->dur_ns[i];
-	n->operators += w->phase[i] == FORWARD && optree_classify(profile_str(w->p, s->name[i]), SPAN_OP) == NODE_OP;
+	subtract(w, w->frame[i], s->dur_ns[i]);
+	if (!n || w->phase[i] != FORWARD)
+		return;
+	n->operators += optree_classify(profile_str(w->p, s->name[i]), SPAN_OP) == NODE_OP;
 	if (w->m->source == MODULES_TORCHSCRIPT)
 		n->host_total += s->dur_ns[i];
 }
@@ -381,10 +430,9 @@ static void add_op(struct work *w, uint32_t i)
 static void add_call(struct work *w, uint32_t i, int64_t *covered)
 {
 	int64_t start = w->p->span.start_ns[i], end = span_end(w->p, i);
-	struct module_node *n = node_of(w, w->mod[i]);
 	start = start < *covered ? *covered : start;
-	if (n && start < end && w->phase[i] == FORWARD && is_direct(w, i, w->mod[i]))
-		n->host_self -= end - start;
+	if (start < end && is_direct(w, i, w->frame[i]))
+		subtract(w, w->frame[i], end - start);
 	*covered = end > *covered ? end : *covered;
 }
 
@@ -392,7 +440,7 @@ static void add_backward(struct work *w, uint32_t i)
 {
 	uint32_t up = w->p->span.parent[i];
 	struct module_node *n = node_of(w, w->place[i]);
-	if (n && w->phase[i] == BACKWARD && (up == ROW_NONE || !is_backward(w->phase[up])))
+	if (n && (w->phase[i] == BACKWARD || w->phase[i] == ACCUMULATE) && (up == ROW_NONE || !is_backward(w->phase[up])))
 		n->bwd_host_self += w->p->span.dur_ns[i];
 }
 
@@ -426,6 +474,9 @@ static void add_gpu(struct work *w, uint32_t g)
 	struct module_node *n = from == ROW_NONE ? NULL : node_of(w, w->place[from]);
 	if (from == ROW_NONE) {
 		m->dev_unattributed += dur;
+	} else if (w->phase[from] == ACCUMULATE && kernel_is_comm(profile_str(w->p, gpu->name[g]))) {
+		/* Launched by a hook on the gradient, for a whole bucket of parameters of many modules. */
+		m->dev_gradient_comm += dur;
 	} else if (w->phase[from] == OPTIMIZER) {
 		m->dev_optimizer += dur;
 	} else if (!n) {
@@ -489,6 +540,7 @@ static void resolve(struct work *w)
 	w->is_module = NEW_ARRAY(n, uint8_t);
 	w->phase = NEW_ARRAY(n, uint8_t);
 	w->place = filled(n, MODULE_NONE);
+	w->frame = filled(n, ROW_NONE);
 	w->mod = filled(n, NODE_UNSET);
 	mark_modules(w);
 	w->lender = module_tracks(w->p, w->is_module, &w->m->lent_tracks, &w->m->unlent_tracks);
@@ -498,7 +550,8 @@ static void resolve(struct work *w)
 	} else if (w->m->source == MODULES_TORCHSCRIPT) {
 		w->of_hierarchy = filled(w->p->strings.n, NODE_UNSET);
 	}
-	resolve_all(w);
+	find_frames(w);
+	resolve_rest(w);
 }
 
 struct modules *modules_new(const struct profile *p, enum module_rules rules, int64_t start_ns, int64_t end_ns)
@@ -516,6 +569,7 @@ struct modules *modules_new(const struct profile *p, enum module_rules rules, in
 	idmap_release(&w.python);
 	mem_free(w.name_kind);
 	mem_free(w.is_module);
+	mem_free(w.frame);
 	mem_free(w.mod);
 	mem_free(w.place);
 	mem_free(w.phase);

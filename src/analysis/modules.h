@@ -2,15 +2,16 @@
  *
  * Where modules come from, first that is there:
  *   Lightning  ranges `[pl][module]Type: dotted.name`; the dots are the hierarchy
- *   Python     frames `nn.Module: X` (with_stack=True); the hierarchy is that of the Python parent ids, across threads, and
- *              of nesting in time where there are none
+ *   Python     frames `nn.Module: X` (with_stack=True); the hierarchy is nesting in time, and that of the Python parent ids
+ *              where a frame was called from another thread
  *   TorchScript argument `Module Hierarchy` of ops (with_modules=True)
  *
  * What belongs to a module: the ranges of its frames' own thread inside them. A thread that holds module frames but no op
  * (frames recorded under another thread id than the ops) lends its frames to the one thread whose ops lie in them; if that
  * is not exactly one, to none. Device work belongs to the module of the op that launched it (else of the API call).
  * A backward op belongs to the module of its forward op (fwdbwd.h), with all inside it; AccumulateGrad, which has no forward
- * op, to the backward op run before it on its thread (the engine runs it right after). Module frames inside a backward op
+ * op, to the backward op run before it on its thread (the engine runs it right after); collectives launched in it, by hooks
+ * for a bucket of gradients, belong to no module. Module frames inside a backward op
  * are recomputation (activation checkpointing) and count as backward. */
 #ifndef OPSCOPE_ANALYSIS_MODULES_H
 #define OPSCOPE_ANALYSIS_MODULES_H
@@ -31,7 +32,7 @@ struct modules {
 	struct module_tree tree;
 	struct fwdbwd *links;
 	/* All device work in the window, once each. */
-	int64_t dev_forward, dev_backward, dev_optimizer, dev_outside, dev_unattributed;
+	int64_t dev_forward, dev_backward, dev_gradient_comm, dev_optimizer, dev_outside, dev_unattributed;
 	int64_t dev_backward_unlinked; /* of dev_outside: in backward ops whose module is not known */
 	uint64_t accumulated;    /* AccumulateGrad ranges given to the backward op before them */
 	uint64_t joined;         /* recomputing calls joined to their module in the forward tree */

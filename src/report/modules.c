@@ -80,7 +80,8 @@ static void look(const struct profile *p, const struct modules *m, struct shown 
 	for (uint32_t i = 0; i < m->tree.n; i++)
 		s->recompute |= m->tree.v[i].recompute_calls > 0;
 	s->backward |= s->recompute;
-	s->all_device = m->dev_forward + m->dev_backward + m->dev_optimizer + m->dev_outside + m->dev_unattributed;
+	s->all_device = m->dev_forward + m->dev_backward + m->dev_gradient_comm + m->dev_optimizer + m->dev_outside +
+	                m->dev_unattributed;
 }
 
 static void put_time(struct table *t, const struct shown *s, unsigned c, int64_t ns)
@@ -136,10 +137,11 @@ static void note_links(struct table *t, const struct modules *m)
 static void put_notes(struct table *t, const struct modules *m, const struct shown *s)
 {
 	if (s->device)
-		table_note(t, "device work %lld ns = forward of modules %lld + backward of modules %lld + optimizer %lld + outside any "
-		           "module %lld (%lld of it in backward ops without one) + unattributed %lld",
-		           (long long)s->all_device, (long long)m->dev_forward, (long long)m->dev_backward, (long long)m->dev_optimizer,
-		           (long long)m->dev_outside, (long long)m->dev_backward_unlinked, (long long)m->dev_unattributed);
+		table_note(t, "device work %lld ns = forward of modules %lld + backward of modules %lld + collectives of gradients %lld + "
+		           "optimizer %lld + outside any module %lld (%lld of it in backward ops without one) + unattributed %lld",
+		           (long long)s->all_device, (long long)m->dev_forward, (long long)m->dev_backward,
+		           (long long)m->dev_gradient_comm, (long long)m->dev_optimizer, (long long)m->dev_outside,
+		           (long long)m->dev_backward_unlinked, (long long)m->dev_unattributed);
 	else
 		table_note(t, "the trace holds no device work: times are of the host");
 	table_note(t, "%s", source_text[m->source]);

@@ -1,0 +1,315 @@
+/* What a trace holds, what it lacks, and which reports need what it lacks. */
+#include "base/mem.h"
+#include "report/report.h"
+
+/* Longer values, and objects, are not shown: people put their whole environment into them, secrets included. */
+enum { MAX_SHOWN = 200 };
+
+static const char *phase_meaning(uint8_t phase)
+{
+	switch (phase) {
+	case 'X':
+		return "range";
+	case 'B':
+		return "begin of a range";
+	case 'E':
+		return "end of a range";
+	case 'i':
+	case 'I':
+	case 'R':
+		return "instant";
+	case 'C':
+		return "counter";
+	case 'M':
+		return "metadata";
+	case 's':
+		return "start of an arrow";
+	case 't':
+		return "step of an arrow";
+	case 'f':
+		return "end of an arrow";
+	default:
+		return "other";
+	}
+}
+
+/* What the events of each category were taken for: a bit per span kind, then per kind of device work, then memory. */
+enum { BIT_GPU = SPAN_KINDS, BIT_MEMORY = SPAN_KINDS + GPU_KINDS };
+
+static uint32_t *kinds_of_categories(const struct profile *p)
+{
+	uint32_t *kinds = NEW_ARRAY(p->cat.rows.n, uint32_t);
+	for (uint32_t i = 0; i < p->span.rows.n; i++)
+		kinds[p->span.cat[i]] |= 1u << p->span.kind[i];
+	for (uint32_t i = 0; i < p->gpu_op.rows.n; i++)
+		kinds[p->gpu_op.cat[i]] |= 1u << (BIT_GPU + p->gpu_op.kind[i]);
+	for (uint32_t i = 0; i < p->memory.rows.n; i++)
+		kinds[p->memory.cat[i]] |= 1u << BIT_MEMORY;
+	return kinds;
+}
+
+static void set_kinds(struct table *t, unsigned col, uint32_t kinds, uint8_t phase)
+{
+	bool ranges = phase == 'X' || phase == 'B', instants = phase == 'i' || phase == 'I';
+	char text[256];
+	size_t n = 0;
+	for (unsigned bit = 0; bit <= BIT_MEMORY; bit++) {
+		if (!(kinds & 1u << bit) || !(bit == BIT_MEMORY ? instants : ranges))
+			continue;
+		const char *name = bit < BIT_GPU ? span_kind_name[bit] : bit < BIT_MEMORY ? gpu_kind_name[bit - BIT_GPU] : "memory";
+		size_t length = strlen(name);
+		if (n + length + 3 > sizeof text)
+			break;
+		if (n) {
+			text[n++] = ',';
+			text[n++] = ' ';
+		}
+		memcpy(text + n, name, length);
+		n += length;
+	}
+	if (n)
+		table_set_str_copy(t, col, (struct str){text, n});
+}
+
+static void put_counts(const struct profile *p, struct table *t, struct err *e)
+{
+	TABLE_COLUMN(t, "category", "Category", "as written in the input", CELL_STR);
+	TABLE_COLUMN(t, "phase", "Phase", "`ph` of the event", CELL_STR);
+	TABLE_COLUMN(t, "meaning", "Meaning", "what that phase is", CELL_STR);
+	TABLE_COLUMN(t, "kinds", "Taken For", "what the events of this category are in the reports", CELL_STR);
+	TABLE_COLUMN(t, "events", "Events", "how many the input holds", CELL_I64, UNIT_COUNT);
+	uint32_t *kinds = kinds_of_categories(p);
+	for (uint32_t i = 0; i < p->count.rows.n; i++) {
+		table_row(t);
+		table_set_str(t, 0, profile_cat(p, p->count.cat[i]));
+		table_set_fmt(t, 1, "%c", p->count.phase[i]);
+		table_set_str(t, 2, str_from(phase_meaning(p->count.phase[i])));
+		set_kinds(t, 3, p->count.cat[i] < p->cat.rows.n ? kinds[p->count.cat[i]] : 0, p->count.phase[i]);
+		table_set_i64(t, 4, (int64_t)p->count.events[i]);
+	}
+	mem_free(kinds);
+	table_sort(t, STR("events"), true, e);
+}
+
+/* --- tracks ----------------------------------------------------------------------------------------------------- */
+
+struct track_sum {
+	uint64_t kinds[SPAN_KINDS], device, memory;
+	int64_t first, last;
+};
+
+static void cover(struct track_sum *s, int64_t start, int64_t end)
+{
+	s->first = start < s->first ? start : s->first;
+	s->last = end > s->last ? end : s->last;
+}
+
+static struct track_sum *sum_tracks(const struct profile *p)
+{
+	struct track_sum *sum = NEW_ARRAY(p->track.rows.n, struct track_sum);
+	for (uint32_t t = 0; t < p->track.rows.n; t++) {
+		sum[t].first = INT64_MAX;
+		sum[t].last = INT64_MIN;
+	}
+	for (uint32_t i = 0; i < p->span.rows.n; i++) {
+		sum[p->span.track[i]].kinds[p->span.kind[i]]++;
+		cover(&sum[p->span.track[i]], p->span.start_ns[i], span_end(p, i));
+	}
+	for (uint32_t i = 0; i < p->gpu_op.rows.n; i++) {
+		sum[p->gpu_op.track[i]].device++;
+		cover(&sum[p->gpu_op.track[i]], p->gpu_op.start_ns[i], gpu_end(p, i));
+	}
+	for (uint32_t i = 0; i < p->memory.rows.n; i++)
+		sum[p->memory.track[i]].memory++;
+	return sum;
+}
+
+static void put_tracks(const struct profile *p, const struct track_sum *sum, struct table *t)
+{
+	TABLE_COLUMN(t, "process", "Process", "process id, or the device of a stream", CELL_STR);
+	TABLE_COLUMN(t, "thread", "Thread", "thread id, or the stream", CELL_STR);
+	TABLE_COLUMN(t, "process_name", "Process Name", "as recorded", CELL_STR);
+	TABLE_COLUMN(t, "thread_name", "Thread Name", "as recorded", CELL_STR, UNIT_NONE, COLUMN_WIDE);
+	TABLE_COLUMN(t, "ops", "Ops", "framework ops", CELL_I64, UNIT_COUNT);
+	TABLE_COLUMN(t, "annotations", "Annotations", "record_function ranges and the like", CELL_I64, UNIT_COUNT);
+	TABLE_COLUMN(t, "python_frames", "Python", "Python frames", CELL_I64, UNIT_COUNT);
+	TABLE_COLUMN(t, "api_calls", "API Calls", "runtime and driver calls", CELL_I64, UNIT_COUNT);
+	TABLE_COLUMN(t, "device_operations", "Device", "kernels, copies and sets", CELL_I64, UNIT_COUNT);
+	TABLE_COLUMN(t, "memory_events", "Memory", "allocations and frees", CELL_I64, UNIT_COUNT);
+	TABLE_COLUMN(t, "start_ns", "Start", "first moment", CELL_I64, UNIT_TIME_NS, COLUMN_DETAIL);
+	TABLE_COLUMN(t, "span_ns", "Covers", "from its first moment to its last", CELL_I64, UNIT_NS);
+	for (uint32_t i = 0; i < p->track.rows.n; i++) {
+		int64_t span;
+		table_row(t);
+		table_set_str(t, 0, profile_str(p, p->track.pid_text[i]));
+		table_set_str(t, 1, profile_str(p, p->track.tid_text[i]));
+		table_set_str(t, 2, profile_str(p, p->track.process_name[i]));
+		table_set_str(t, 3, profile_str(p, p->track.thread_name[i]));
+		table_set_i64(t, 4, (int64_t)sum[i].kinds[SPAN_OP]);
+		table_set_i64(t, 5, (int64_t)(sum[i].kinds[SPAN_USER] + sum[i].kinds[SPAN_GPU_USER]));
+		table_set_i64(t, 6, (int64_t)sum[i].kinds[SPAN_PYTHON]);
+		table_set_i64(t, 7, (int64_t)sum[i].kinds[SPAN_CALL]);
+		table_set_i64(t, 8, (int64_t)sum[i].device);
+		table_set_i64(t, 9, (int64_t)sum[i].memory);
+		if (sum[i].last >= sum[i].first && !__builtin_sub_overflow(sum[i].last, sum[i].first, &span)) {
+			table_set_i64(t, 10, sum[i].first);
+			table_set_i64(t, 11, span);
+		}
+	}
+}
+
+/* --- settings --------------------------------------------------------------------------------------------------- */
+
+static void put_settings(const struct profile *p, struct table *t)
+{
+	unsigned hidden = 0;
+	TABLE_COLUMN(t, "key", "Setting", "name in the input", CELL_STR);
+	TABLE_COLUMN(t, "value", "Value", "as recorded", CELL_STR, UNIT_NONE, COLUMN_WIDE);
+	for (uint32_t i = 0; i < p->meta.rows.n; i++) {
+		struct str key = profile_str(p, p->meta.key[i]), value = profile_str(p, p->meta.value[i]);
+		bool nested = !p->meta.is_string[i] && value.n && (value.p[0] == '{' || value.p[0] == '[');
+		table_row(t);
+		table_set_str(t, 0, key);
+		if (value.n <= MAX_SHOWN && !nested) {
+			table_set_str(t, 1, value);
+			continue;
+		}
+		table_set_fmt(t, 1, "(%zu bytes)", value.n);
+		hidden++;
+	}
+	if (hidden)
+		table_note(t, "%u long or nested values are given by their size only: they may hold environment variables and the like",
+		           hidden);
+}
+
+/* --- what there is, and what it is good for ---------------------------------------------------------------------- */
+
+enum item { HAS_OPS, HAS_DEVICE, HAS_LAUNCHES, HAS_STEPS, HAS_SHAPES, HAS_STACKS, HAS_MODULES, HAS_BACKWARD, HAS_MEMORY,
+            HAS_MEMORY_TOTALS, HAS_OCCUPANCY, HAS_DEVICE_PROPERTIES, HAS_DISTRIBUTED, N_ITEMS };
+
+static const struct {
+	const char *what, *used_by, *how;
+} items[N_ITEMS] = {
+	[HAS_OPS] = {"framework ops", "operators, overview, modules, memory", "profile(activities=[ProfilerActivity.CPU, ...])"},
+	[HAS_DEVICE] = {"device work", "kernels, gpu-timeline, overview (GPU figures)",
+	                "profile(activities=[..., ProfilerActivity.CUDA])"},
+	[HAS_LAUNCHES] = {"device work with its launch", "operators (device time), modules (device time)",
+	                  "begin recording before the work is launched: schedule(warmup=1) or more"},
+	[HAS_STEPS] = {"steps (ProfilerStep ranges)", "steps, overview per step, --steps", "call prof.step() after each iteration"},
+	[HAS_SHAPES] = {"ops with input shapes", "operators --group-by=shape, FLOPs and bytes", "profile(record_shapes=True)"},
+	[HAS_STACKS] = {"Python frames or call stacks", "operators --group-by=stack", "profile(with_stack=True)"},
+	[HAS_MODULES] = {"module calls", "modules", "profile(with_stack=True); for TorchScript with_modules=True"},
+	[HAS_BACKWARD] = {"backward ops with a sequence number", "modules (backward time)",
+	                  "record the forward and the backward pass of a training step"},
+	[HAS_MEMORY] = {"memory events", "memory", "profile(profile_memory=True)"},
+	[HAS_MEMORY_TOTALS] = {"memory events with totals", "memory: curve and peaks", "torch 1.10 or later, profile_memory=True"},
+	[HAS_OCCUPANCY] = {"kernels with estimated occupancy", "overview (SM efficiency, occupancy), kernels",
+	                   "an NVIDIA GPU; other back ends do not record it"},
+	[HAS_DEVICE_PROPERTIES] = {"described devices", "devices", "torch 1.9 or later with a GPU"},
+	[HAS_DISTRIBUTED] = {"description of the job (distributedInfo)", "views over several ranks",
+	                     "initialise torch.distributed before the profiler starts"},
+};
+
+static void count_spans(const struct profile *p, uint64_t has[N_ITEMS])
+{
+	uint32_t dims = intern_find(&p->strings, STR("Input Dims")), dims_old = intern_find(&p->strings, STR("Input dims"));
+	uint32_t stack = intern_find(&p->strings, STR("Call stack")), modules = intern_find(&p->strings, STR("Module Hierarchy"));
+	const struct spans *s = &p->span;
+	uint8_t *of_name = NEW_ARRAY(p->strings.n, uint8_t); /* 0 not asked, 1 plain, 2 step, 3 module */
+	for (uint32_t i = 0; i < s->rows.n; i++) {
+		uint8_t *kind = &of_name[s->name[i]];
+		struct str name = profile_str(p, s->name[i]);
+		if (!*kind)
+			*kind = str_starts(name, STR("ProfilerStep#")) ? 2
+			        : str_starts(name, STR("nn.Module: ")) || str_starts(name, STR("[pl][module]")) ? 3 : 1;
+		bool op = s->kind[i] == SPAN_OP;
+		has[HAS_OPS] += op;
+		has[HAS_STEPS] += *kind == 2 && (op || s->kind[i] == SPAN_USER);
+		has[HAS_STACKS] += s->kind[i] == SPAN_PYTHON || (op && profile_arg_id(p, s->args[i], stack));
+		has[HAS_MODULES] += *kind == 3 || (op && profile_arg_id(p, s->args[i], modules));
+		has[HAS_SHAPES] += op && (profile_arg_id(p, s->args[i], dims) || profile_arg_id(p, s->args[i], dims_old));
+		has[HAS_BACKWARD] += op && s->link_id[i] >= 0 && s->aux_id[i] > 0;
+	}
+	mem_free(of_name);
+}
+
+static void count_items(const struct profile *p, uint64_t has[N_ITEMS])
+{
+	struct str text;
+	count_spans(p, has);
+	has[HAS_DEVICE] = p->gpu_op.rows.n;
+	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
+		uint32_t launch = p->gpu_op.launch[g];
+		has[HAS_LAUNCHES] += p->gpu_op.call[g] != ROW_NONE || p->gpu_op.op[g] != ROW_NONE;
+		has[HAS_OCCUPANCY] += launch != ROW_NONE && p->launch.occupancy_pct[launch] >= 0;
+	}
+	has[HAS_MEMORY] = p->memory.rows.n;
+	for (uint32_t i = 0; i < p->memory.rows.n; i++)
+		has[HAS_MEMORY_TOTALS] += p->memory.total_allocated[i] != ID_NONE;
+	has[HAS_DEVICE_PROPERTIES] = p->device.rows.n;
+	has[HAS_DISTRIBUTED] = profile_meta(p, "distributedInfo", &text) && text.n > 2;
+}
+
+static unsigned put_contents(const struct profile *p, struct table *t)
+{
+	uint64_t has[N_ITEMS] = {0};
+	unsigned absent = 0;
+	count_items(p, has);
+	TABLE_COLUMN(t, "what", "What", "a kind of record", CELL_STR);
+	TABLE_COLUMN(t, "events", "Events", "how many there are", CELL_I64, UNIT_COUNT);
+	TABLE_COLUMN(t, "used_by", "Used By", "reports, or parts of them, that need it", CELL_STR);
+	TABLE_COLUMN(t, "how_to_record", "To Record It", "only where there are none", CELL_STR, UNIT_NONE, COLUMN_WIDE);
+	for (unsigned i = 0; i < N_ITEMS; i++) {
+		table_row(t);
+		table_set_str(t, 0, str_from(items[i].what));
+		table_set_i64(t, 1, (int64_t)has[i]);
+		table_set_str(t, 2, str_from(items[i].used_by));
+		if (has[i])
+			continue;
+		table_set_str(t, 3, str_from(items[i].how));
+		absent++;
+	}
+	return absent;
+}
+
+static void note_time(const struct profile *p, const struct track_sum *sum, struct table *t)
+{
+	struct track_sum all = {.first = INT64_MAX, .last = INT64_MIN};
+	int64_t span;
+	for (uint32_t i = 0; i < p->track.rows.n; i++)
+		if (sum[i].last >= sum[i].first)
+			cover(&all, sum[i].first, sum[i].last);
+	if (all.last >= all.first && !__builtin_sub_overflow(all.last, all.first, &span))
+		table_note(t, "ranges and device work cover %lld ns from %lld ns on the trace's clock", (long long)span,
+		           (long long)all.first);
+}
+
+static int trace_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
+{
+	(void)args;
+	struct track_sum *sum = sum_tracks(p);
+	put_counts(p, out, e);
+	table_note(out, "%llu events in all: %u ranges on the host, %u device operations, %u memory events, %u arrows' ends, %u instants "
+	           "and counters, the rest metadata",
+	           (unsigned long long)profile_events(p), p->span.rows.n, p->gpu_op.rows.n, p->memory.rows.n, p->flow.rows.n,
+	           p->mark.rows.n);
+	note_time(p, sum, out);
+	unsigned absent = put_contents(p, table_section(out, "contents", "What is recorded, and what for"));
+	if (absent)
+		table_note(out, "%u kinds of record are absent: the section 'contents' says which reports miss them and how to record them",
+		           absent);
+	put_settings(p, table_section(out, "settings", "Settings of the profiler and facts about the run"));
+	put_tracks(p, sum, table_section(out, "tracks", "Threads and streams"));
+	mem_free(sum);
+	return 0;
+}
+
+const struct report report_trace = {
+	.name = "trace",
+	.title = "What the trace holds",
+	.help = "Events by category and phase as the input has them, and what each is taken for. Sections: 'contents' (what is recorded, "
+	        "which reports need it, and how to record what is absent), 'settings' (of the profiler, as far as recorded), 'tracks' "
+	        "(threads and streams). 'devices' is a report of its own.",
+	.needs = PASS_NEST | PASS_CORRELATE,
+	.run = trace_run,
+};
