@@ -7,6 +7,35 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+static const char *const type_name[] = {
+	[CELL_STR] = "string",
+	[CELL_I64] = "integer",
+	[CELL_F64] = "number",
+	[CELL_BOOL] = "boolean",
+};
+
+static const char *const unit_name[] = {
+	[UNIT_NONE] = "",
+	[UNIT_COUNT] = "count",
+	[UNIT_NS] = "ns",
+	[UNIT_TIME_NS] = "time_ns",
+	[UNIT_US] = "us",
+	[UNIT_BYTES] = "bytes",
+	[UNIT_PERCENT] = "percent",
+	[UNIT_RATIO] = "ratio",
+	[UNIT_FLOPS] = "flops",
+};
+
+const char *table_type_name(enum cell_type t)
+{
+	return type_name[t];
+}
+
+const char *table_unit_name(enum unit u)
+{
+	return unit_name[u];
+}
+
 void table_init(struct table *t, const char *name, const char *title)
 {
 	*t = (struct table){.name = name, .title = title};

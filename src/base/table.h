@@ -56,6 +56,11 @@ struct column_data {
 	uint8_t *set;      /* 1 = has a value, 0 = null */
 };
 
+/* "string", "integer", "number", "boolean"; "", "count", "ns", "time_ns", "us", "bytes", "percent", "ratio", "flops":
+ * what JSON, .opscope files and the C API say. */
+const char *table_type_name(enum cell_type t);
+const char *table_unit_name(enum unit u);
+
 struct table {
 	const char *name;  /* report or section name, snake or kebab case */
 	const char *title; /* a human heading */

@@ -69,22 +69,11 @@ static int64_t parse_number(const char *option, const char *text)
 	return v;
 }
 
-/* "3..7", "3.." (to the last), "..7" or "5". */
 static void parse_steps(struct report_args *r, const char *text)
 {
-	struct str s = str_from(text), first = s, last = s;
-	ptrdiff_t dots = str_find(s, STR(".."));
-	if (dots >= 0) {
-		first = (struct str){s.p, (size_t)dots};
-		last = (struct str){s.p + dots + 2, s.n - (size_t)dots - 2};
-	}
-	r->has_steps = true;
-	r->step_first = INT64_MIN;
-	r->step_last = INT64_MAX;
-	bool ok = (first.n || last.n) && (!first.n || str_to_i64(first, &r->step_first)) &&
-	          (!last.n || str_to_i64(last, &r->step_last)) && r->step_first <= r->step_last;
-	if (!ok)
-		cli_usage("--steps=%s: A..B with A <= B, or one step number, was expected", text);
+	struct err e;
+	if (report_args_steps(r, str_from(text), &e) < 0)
+		cli_usage("--%s", e.msg);
 }
 
 static void check_renderer(const char *name)

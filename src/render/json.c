@@ -6,25 +6,6 @@
 #include "render/number.h"
 #include "render/render.h"
 
-static const char *const type_name[] = {
-	[CELL_STR] = "string",
-	[CELL_I64] = "integer",
-	[CELL_F64] = "number",
-	[CELL_BOOL] = "boolean",
-};
-
-static const char *const unit_name[] = {
-	[UNIT_NONE] = "",
-	[UNIT_COUNT] = "count",
-	[UNIT_NS] = "ns",
-	[UNIT_TIME_NS] = "time_ns",
-	[UNIT_US] = "us",
-	[UNIT_BYTES] = "bytes",
-	[UNIT_PERCENT] = "percent",
-	[UNIT_RATIO] = "ratio",
-	[UNIT_FLOPS] = "flops",
-};
-
 static void put_char(struct buf *out, uint32_t code, struct str bytes)
 {
 	if (code == '"' || code == '\\') {
@@ -69,7 +50,8 @@ static void put_columns(struct buf *out, const struct table *t)
 		put_cstring(out, c->id);
 		buf_cstr(out, ",\"title\":");
 		put_cstring(out, c->title);
-		buf_printf(out, ",\"type\":\"%s\",\"unit\":\"%s\",\"help\":", type_name[c->type], unit_name[c->unit]);
+		buf_printf(out, ",\"type\":\"%s\",\"unit\":\"%s\",\"help\":", table_type_name(c->type),
+		           table_unit_name(c->unit));
 		put_cstring(out, c->help);
 		buf_char(out, '}');
 	}

@@ -2,6 +2,24 @@
 
 #include <stdio.h>
 
+int report_args_steps(struct report_args *a, struct str text, struct err *e)
+{
+	struct str first = text, last = text;
+	ptrdiff_t dots = str_find(text, STR(".."));
+	if (dots >= 0) {
+		first = (struct str){text.p, (size_t)dots};
+		last = (struct str){text.p + dots + 2, text.n - (size_t)dots - 2};
+	}
+	int64_t from = INT64_MIN, to = INT64_MAX;
+	bool ok = (first.n || last.n) && (!first.n || str_to_i64(first, &from)) && (!last.n || str_to_i64(last, &to));
+	if (!ok || from > to)
+		return err_set(e, ERR_USAGE, "steps=" STR_FMT ": A..B with A <= B, or one step number, was expected", STR_ARG(text));
+	a->has_steps = true;
+	a->step_first = from;
+	a->step_last = to;
+	return 0;
+}
+
 const struct report *report_find(struct str name)
 {
 	for (const struct report *const *r = report_registry; *r; r++)

@@ -18,6 +18,9 @@ struct report_args {
 	const char *device;   /* "cpu" or a GPU ordinal, where the report has a choice; NULL = all or the first */
 };
 
+/* Sets the steps from text: "3..7", "3.." (to the last), "..7" or "5". ERR_USAGE when it is nothing of these. */
+int report_args_steps(struct report_args *a, struct str text, struct err *e);
+
 struct report {
 	const char *name;        /* "gpu-timeline" */
 	const char *title;       /* "GPU busy, exposed and idle time" */

@@ -17,7 +17,8 @@
 struct save {
 	sqlite3 *db;
 	int fd;               /* of the temporary file, kept for fsync */
-	const char *path;
+	const char *path;     /* as given, for messages */
+	const char *target;   /* where it goes: the file that a link points to */
 	char *temp;
 	struct arena arena;   /* owns both names */
 };
@@ -60,13 +61,17 @@ static void bind_str(sqlite3_stmt *st, int i, struct str v)
 	sqlite3_bind_text64(st, i, v.p ? v.p : "", v.n, SQLITE_STATIC, SQLITE_UTF8);
 }
 
-/* An empty file beside the target, with the permissions that a new file gets. */
+/* An empty file beside the target, with the permissions of the file that it replaces or that a new file gets. */
 static int make_temp(struct save *s, struct err *e)
 {
+	struct stat old;
+	bool exists = stat(s->target, &old) == 0;
+	if (exists && !S_ISREG(old.st_mode))
+		return err_set(e, ERR_IO, "%s: not a regular file", s->path);
 	struct buf name = {0};
-	if (s->path[0] != '/')
+	if (s->target[0] != '/')
 		buf_cstr(&name, "./"); /* else SQLite would take "file:x" for a URI */
-	buf_printf(&name, "%s.XXXXXX", s->path);
+	buf_printf(&name, "%s.XXXXXX", s->target);
 	s->temp = (char *)arena_str(&s->arena, buf_view(&name)).p;
 	buf_release(&name);
 	s->fd = mkostemp(s->temp, O_CLOEXEC);
@@ -74,7 +79,7 @@ static int make_temp(struct save *s, struct err *e)
 		return err_set(e, ERR_IO, "%s: cannot create: %s", s->path, strerror(errno));
 	mode_t mask = umask(0);
 	umask(mask);
-	if (fchmod(s->fd, 0666 & ~mask) < 0)
+	if (fchmod(s->fd, exists ? old.st_mode & 0777 : 0666 & ~mask) < 0)
 		return err_set(e, ERR_IO, "%s: cannot set permissions: %s", s->path, strerror(errno));
 	return 0;
 }
@@ -103,6 +108,9 @@ struct save *save_begin(const char *path, uint64_t big, struct err *e)
 	struct save *s = NEW(struct save);
 	s->fd = -1;
 	s->path = arena_str(&s->arena, str_from(path)).p;
+	char *real = realpath(path, NULL);
+	s->target = real ? arena_str(&s->arena, str_from(real)).p : s->path;
+	free(real);
 	if (make_temp(s, e) || open_db(s, big, e)) {
 		save_abort(s);
 		return NULL;
@@ -291,7 +299,7 @@ void save_abort(struct save *s)
 /* Makes the new name last through a power cut. That it cannot be done on some file systems loses nothing. */
 static void sync_folder(struct save *s)
 {
-	char *copy = (char *)arena_str(&s->arena, str_from(s->path)).p;
+	char *copy = (char *)arena_str(&s->arena, str_from(s->target)).p;
 	int fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd >= 0) {
 		fsync(fd);
@@ -307,7 +315,7 @@ int save_commit(struct save *s, struct err *e)
 		if (!rc)
 			s->db = NULL;
 	}
-	if (!rc && (fsync(s->fd) < 0 || rename(s->temp, s->path) < 0))
+	if (!rc && (fsync(s->fd) < 0 || rename(s->temp, s->target) < 0))
 		rc = err_set(e, ERR_IO, "%s: cannot write: %s", s->path, strerror(errno));
 	if (rc) {
 		save_abort(s);

@@ -1,0 +1,54 @@
+#include "report/catalog.h"
+
+#include "base/buf.h"
+#include "base/mem.h"
+
+static void put_word(struct buf *b, const char *word)
+{
+	if (b->n)
+		buf_char(b, '_');
+	for (; *word; word++) {
+		bool plain = (*word >= 'a' && *word <= 'z') || (*word >= 'A' && *word <= 'Z') || (*word >= '0' && *word <= '9');
+		buf_char(b, plain ? *word : '_');
+	}
+}
+
+const char *catalog_name(struct arena *a, const char *prefix, const char *name, const char *section)
+{
+	struct buf b = {0};
+	if (prefix)
+		put_word(&b, prefix);
+	put_word(&b, name);
+	if (section)
+		put_word(&b, section);
+	const char *copy = arena_str(a, buf_view(&b)).p;
+	buf_release(&b);
+	return copy;
+}
+
+static void add(struct catalog *c, const struct report *r, const char *group_by)
+{
+	struct str by = {"", 0};
+	if (group_by)
+		by = arena_printf(&c->arena, "by_%s", group_by);
+	MEM_GROW(c->v, c->cap, c->n + 1);
+	c->v[c->n++] = (struct catalog_entry){r, group_by, catalog_name(&c->arena, NULL, r->name, group_by ? by.p : NULL)};
+}
+
+void catalog_init(struct catalog *c)
+{
+	*c = (struct catalog){0};
+	for (const struct report *const *r = report_registry; *r; r++) {
+		add(c, *r, NULL);
+		for (const char *const *g = (*r)->group_by; g && *g; g++)
+			if (g > (*r)->group_by)
+				add(c, *r, *g);
+	}
+}
+
+void catalog_release(struct catalog *c)
+{
+	mem_free(c->v);
+	arena_release(&c->arena);
+	*c = (struct catalog){0};
+}

@@ -1,0 +1,310 @@
+#include "report/sql.h"
+
+#include <limits.h>
+#include <sqlite3.h>
+#include <strings.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "report/catalog.h"
+#include "report/sql_result.h"
+#include "store/vtab.h"
+
+/* A table of the catalog, run at most once. */
+struct lazy_report {
+	struct sql *sql;
+	const struct catalog_entry *entry;
+	struct table table;
+	bool done, sections_added;
+};
+
+struct sql {
+	sqlite3 *db;
+	struct profile *p;
+	struct report_args args;
+	struct catalog catalog;
+	struct lazy_report *report; /* one per catalog entry */
+	struct table tables, columns;
+	struct arena arena;
+};
+
+static const char views[] =
+	"CREATE VIEW ops AS SELECT s.rowid AS id, s.name, s.start_ns, s.dur_ns, t.pid, t.tid, t.thread_name, s.parent,"
+	" s.op AS parent_op, s.ext_id AS external_id, s.link_id AS sequence_number, arg(s.args, 'Input Dims') AS input_dims,"
+	" arg(s.args, 'Input type') AS input_types, arg(s.args, 'Call stack') AS call_stack"
+	" FROM span s JOIN track t ON t.rowid = s.track WHERE s.kind = 'op';"
+	"CREATE VIEW kernels_raw AS SELECT g.rowid AS id, g.name, g.start_ns, g.dur_ns, l.device, l.stream, l.context,"
+	" l.grid_x, l.grid_y, l.grid_z, l.block_x, l.block_y, l.block_z, l.registers, l.shared_bytes, l.blocks_per_sm,"
+	" l.warps_per_sm, l.occupancy_pct, l.graph_id, l.graph_node_id, g.corr_id AS correlation, g.op AS op_id,"
+	" o.name AS op, g.call AS call_id, c.name AS call, c.start_ns AS call_start_ns"
+	" FROM gpu_op g JOIN launch l ON l.rowid = g.launch LEFT JOIN span o ON o.rowid = g.op"
+	" LEFT JOIN span c ON c.rowid = g.call WHERE g.kind = 'kernel';";
+
+static const struct { const char *name, *help; } view_help[] = {
+	{"ops", "view: framework ops with thread, shapes and call stack"},
+	{"kernels_raw", "view: kernels with launch, API call and op"},
+};
+
+/* Reads, functions that touch nothing outside, and the PRAGMAs that describe tables. */
+static int authorize(void *unused, int action, const char *a, const char *b, const char *c, const char *d)
+{
+	static const char *const pragmas[] = {"table_info", "table_xinfo", "table_list", "function_list", NULL};
+	switch (action) {
+	case SQLITE_SELECT: case SQLITE_READ: case SQLITE_RECURSIVE:
+		return SQLITE_OK;
+	case SQLITE_UPDATE: /* asked when a virtual table declares itself, never done; a query that would is refused by prepare */
+		return strcmp(a, "sqlite_master") == 0 ? SQLITE_OK : SQLITE_DENY;
+	case SQLITE_FUNCTION:
+		return strcasecmp(b, "load_extension") == 0 || strcasecmp(b, "fts3_tokenizer") == 0 ? SQLITE_DENY : SQLITE_OK;
+	case SQLITE_PRAGMA:
+		for (const char *const *p = pragmas; *p; p++)
+			if (strcasecmp(a, *p) == 0)
+				return SQLITE_OK;
+		return SQLITE_DENY;
+	default:
+		return SQLITE_DENY;
+	}
+}
+
+static const struct table *run_report(void *arg, struct err *e)
+{
+	struct lazy_report *l = arg;
+	if (!l->done) {
+		struct report_args args = l->sql->args;
+		args.group_by = l->entry->group_by;
+		if (report_run(l->entry->report, l->sql->p, &args, &l->table, e))
+			return NULL;
+		l->done = true;
+	}
+	return &l->table;
+}
+
+static const struct table *given(void *table, struct err *e)
+{
+	return table;
+}
+
+static bool is_store_table(const char *name)
+{
+	for (int t = 0; t < STORE_N_TABLES; t++)
+		if (strcasecmp(name, store_tables[t].name) == 0)
+			return true;
+	return false;
+}
+
+/* Under "report_NAME", and under NAME where that is free. */
+static int add_table(struct sql *s, const char *name, const char *section, const struct table *(*make)(void *, struct err *),
+                     void *arg, struct err *e)
+{
+	for (int with_prefix = 0; with_prefix < 2; with_prefix++) {
+		struct vtab_lazy *l = ARENA_ARRAY(&s->arena, 1, struct vtab_lazy);
+		l->name = catalog_name(&s->arena, with_prefix ? "report" : NULL, name, section);
+		l->make = make;
+		l->arg = arg;
+		if ((with_prefix || !is_store_table(l->name)) && vtab_add_table(s->db, l, e))
+			return -1;
+	}
+	return 0;
+}
+
+static int add_reports(struct sql *s, struct err *e)
+{
+	catalog_init(&s->catalog);
+	s->report = NEW_ARRAY(s->catalog.n, struct lazy_report);
+	for (unsigned i = 0; i < s->catalog.n; i++) {
+		s->report[i] = (struct lazy_report){.sql = s, .entry = &s->catalog.v[i]};
+		if (add_table(s, s->catalog.v[i].name, NULL, run_report, &s->report[i], e))
+			return -1;
+	}
+	return 0;
+}
+
+/* The sections of a report are known only when it has run, so they are added when a query asks for a table that is not
+ * there and has the report's name in front. True when there is anything new. */
+static bool add_sections(struct sql *s, const char *missing)
+{
+	bool any = false;
+	if (strncasecmp(missing, "report_", 7) == 0)
+		missing += 7;
+	for (unsigned i = 0; i < s->catalog.n; i++) {
+		struct lazy_report *l = &s->report[i];
+		size_t n = strlen(l->entry->name);
+		if (strncasecmp(missing, l->entry->name, n) != 0 || missing[n] != '_' || l->sections_added ||
+		    !run_report(l, NULL))
+			continue;
+		l->sections_added = true;
+		for (struct table *t = l->table.next; t; t = t->next)
+			any |= add_table(s, l->entry->name, t->name, given, t, NULL) == 0;
+	}
+	return any;
+}
+
+static void describe(struct table *t, const char *name, const char *kind, const char *help)
+{
+	table_row(t);
+	table_set_str(t, 0, str_from(name));
+	table_set_str(t, 1, str_from(kind));
+	table_set_str(t, 2, str_from(help));
+}
+
+static int add_descriptions(struct sql *s, struct err *e)
+{
+	table_init(&s->tables, "opscope_tables", "Tables");
+	TABLE_COLUMN(&s->tables, "name", "Name", "what to write after FROM", CELL_STR);
+	TABLE_COLUMN(&s->tables, "kind", "Kind", "store, view or report", CELL_STR);
+	TABLE_COLUMN(&s->tables, "help", "Help", "what its rows are", CELL_STR, .flags = COLUMN_WIDE);
+	table_init(&s->columns, "opscope_columns", "Columns of the store's tables");
+	TABLE_COLUMN(&s->columns, "table_name", "Table", "table", CELL_STR);
+	TABLE_COLUMN(&s->columns, "name", "Column", "column", CELL_STR);
+	TABLE_COLUMN(&s->columns, "help", "Help", "what it holds", CELL_STR, .flags = COLUMN_WIDE);
+	for (int t = 0; t < STORE_N_TABLES; t++) {
+		const struct store_table *d = &store_tables[t];
+		describe(&s->tables, d->name, "store", d->help);
+		for (unsigned c = 0; c < d->n_columns; c++)
+			describe(&s->columns, d->name, d->columns[c].name, d->columns[c].help);
+	}
+	for (size_t i = 0; i < sizeof view_help / sizeof view_help[0]; i++)
+		describe(&s->tables, view_help[i].name, "view", view_help[i].help);
+	for (unsigned i = 0; i < s->catalog.n; i++) {
+		const struct catalog_entry *c = &s->catalog.v[i];
+		const char *name = is_store_table(c->name) ? catalog_name(&s->arena, "report", c->name, NULL) : c->name;
+		describe(&s->tables, name, "report", c->report->title);
+	}
+	struct vtab_lazy *l = ARENA_ARRAY(&s->arena, 2, struct vtab_lazy);
+	l[0] = (struct vtab_lazy){s->tables.name, given, &s->tables};
+	l[1] = (struct vtab_lazy){s->columns.name, given, &s->columns};
+	return vtab_add_table(s->db, &l[0], e) || vtab_add_table(s->db, &l[1], e) ? -1 : 0;
+}
+
+/* arg(set, key): NULL when the set has no such argument. */
+static void sql_arg(sqlite3_context *x, int n, sqlite3_value **v)
+{
+	const struct profile *p = sqlite3_user_data(x);
+	const char *key = (const char *)sqlite3_value_text(v[1]);
+	int64_t set = sqlite3_value_int64(v[0]);
+	if (!key || sqlite3_value_type(v[0]) != SQLITE_INTEGER || set < 0 || set >= p->arg_set.rows.n)
+		return;
+	uint32_t id = intern_find(&p->strings, (struct str){key, (size_t)sqlite3_value_bytes(v[1])});
+	struct str value;
+	if (profile_arg(p, (uint32_t)set, id, &value))
+		sqlite3_result_text64(x, value.p, value.n, SQLITE_STATIC, SQLITE_UTF8);
+}
+
+static int set_up(struct sql *s, struct err *e)
+{
+	if (sqlite3_open_v2(":memory:", &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_MEMORY, NULL) != SQLITE_OK)
+		return err_set(e, ERR_LIMIT, "SQLite: %s", sqlite3_errmsg(s->db));
+	if (vtab_add_store(s->db, s->p, e) || add_reports(s, e) || add_descriptions(s, e))
+		return -1;
+	int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS;
+	if (sqlite3_create_function_v2(s->db, "arg", 2, flags, s->p, sql_arg, NULL, NULL, NULL) != SQLITE_OK ||
+	    sqlite3_exec(s->db, views, NULL, NULL, NULL) != SQLITE_OK)
+		return err_set(e, ERR_LIMIT, "SQLite: %s", sqlite3_errmsg(s->db));
+	sqlite3_limit(s->db, SQLITE_LIMIT_ATTACHED, 0);
+	sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+	sqlite3_set_authorizer(s->db, authorize, NULL);
+	return 0;
+}
+
+struct sql *sql_open(struct profile *p, const struct report_args *args, struct err *e)
+{
+	if (analysis_run(p, UINT_MAX, e))
+		return NULL;
+	struct sql *s = NEW(struct sql);
+	s->p = p;
+	s->args = *args;
+	s->args.compat = NULL;
+	if (set_up(s, e)) {
+		sql_close(s);
+		return NULL;
+	}
+	return s;
+}
+
+void sql_close(struct sql *s)
+{
+	if (!s)
+		return;
+	sqlite3_close(s->db);
+	for (unsigned i = 0; i < s->catalog.n; i++)
+		if (s->report[i].done)
+			table_release(&s->report[i].table);
+	mem_free(s->report);
+	table_release(&s->tables);
+	table_release(&s->columns);
+	catalog_release(&s->catalog);
+	arena_release(&s->arena);
+	mem_free(s);
+}
+
+/* "no such table: main.memory_curve" names memory_curve. */
+static const char *missing_table(const char *message)
+{
+	static const char start[] = "no such table: ";
+	if (strncmp(message, start, sizeof start - 1) != 0)
+		return NULL;
+	message += sizeof start - 1;
+	return strncmp(message, "main.", 5) == 0 ? message + 5 : message;
+}
+
+static int refuse(struct sql *s, struct err *e)
+{
+	int code = sqlite3_errcode(s->db) & 0xff;
+	const char *hint = code == SQLITE_AUTH ? ": only SELECT is possible" : "";
+	const char *message = sqlite3_errmsg(s->db);
+	if (missing_table(message))
+		hint = "; SELECT * FROM opscope_tables lists those that there are";
+	int at = sqlite3_error_offset(s->db);
+	if (at >= 0)
+		return err_set(e, ERR_USAGE, "SQL: %s (byte %d of the query)%s", message, at, hint);
+	return err_set(e, ERR_USAGE, "SQL: %s%s", message, hint);
+}
+
+static sqlite3_stmt *prepare(struct sql *s, struct str query, struct err *e)
+{
+	sqlite3_stmt *st = NULL;
+	const char *rest = NULL;
+	if (query.n > INT_MAX) {
+		err_set(e, ERR_USAGE, "SQL: the query is too long");
+		return NULL;
+	}
+	while (sqlite3_prepare_v2(s->db, query.p, (int)query.n, &st, &rest) != SQLITE_OK) {
+		const char *name = missing_table(sqlite3_errmsg(s->db));
+		struct buf copy = {0};
+		buf_cstr(&copy, name ? name : "");
+		buf_char(&copy, 0);
+		bool again = name && add_sections(s, copy.p);
+		buf_release(&copy);
+		if (!again) {
+			sqlite3_prepare_v2(s->db, query.p, (int)query.n, &st, &rest); /* for its message */
+			refuse(s, e);
+			return NULL;
+		}
+	}
+	sqlite3_stmt *more = NULL;
+	size_t used = (size_t)(rest - query.p);
+	if (st && used < query.n)
+		sqlite3_prepare_v2(s->db, rest, (int)(query.n - used), &more, NULL);
+	if (!st || more || !sqlite3_stmt_readonly(st) || !sqlite3_column_count(st)) {
+		err_set(e, ERR_USAGE, "SQL: one SELECT statement was expected");
+		sqlite3_finalize(more);
+		sqlite3_finalize(st);
+		return NULL;
+	}
+	return st;
+}
+
+int sql_run(struct sql *s, struct str query, struct table *out, struct err *e)
+{
+	sqlite3_stmt *st = prepare(s, query, e);
+	if (!st)
+		return -1;
+	table_init(out, "sql", "Query result");
+	int rc = sql_result(st, out);
+	if (rc != SQLITE_DONE) {
+		refuse(s, e);
+		table_release(out);
+	}
+	sqlite3_finalize(st);
+	return rc == SQLITE_DONE ? 0 : -1;
+}

@@ -1,0 +1,26 @@
+/* SQL over a profile: a SQLite connection in memory with
+ *
+ *   span, gpu_op, ...          the tables of the store (store/vtab.h)
+ *   operators, kernels, ...    every report, run when a query first names it; the same as report_operators, ... (the only
+ *                              name where a store table has the short one), and _by_GROUPING and _SECTION behind it
+ *   ops, kernels_raw           views: framework ops, and kernels with their launch, with every reference resolved
+ *   opscope_tables, opscope_columns   what there is, and what it means
+ *   arg(args, 'Input Dims')    function: the value of an argument in an argument set
+ *
+ * It can only read. Life cycle: sql_open, sql_run..., sql_close; one thread at a time. */
+#ifndef OPSCOPE_REPORT_SQL_H
+#define OPSCOPE_REPORT_SQL_H
+
+#include "report/report.h"
+
+struct sql;
+
+/* Runs all analysis passes. *p must outlive the result; `args` say for which steps and device the reports are run. */
+struct sql *sql_open(struct profile *p, const struct report_args *args, struct err *e);
+void sql_close(struct sql *s);
+
+/* One SELECT; *out is initialised here and gets its rows, a column's type being what all its values can be. On error (always
+ * ERR_USAGE) *out is empty and need not be released. */
+int sql_run(struct sql *s, struct str query, struct table *out, struct err *e);
+
+#endif

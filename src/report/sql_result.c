@@ -1,0 +1,130 @@
+#include "report/sql_result.h"
+
+#include "base/buf.h"
+#include "base/mem.h"
+
+/* A value as SQLite gave it; text and blobs in the table's arena. */
+struct value {
+	int type;
+	union cell v;
+};
+
+struct values {
+	struct value *v;
+	size_t n, cap;
+};
+
+static struct str hex(struct arena *a, const unsigned char *p, size_t n)
+{
+	static const char digit[] = "0123456789abcdef";
+	char *text = arena_bytes(a, 2 * n + 1);
+	for (size_t i = 0; i < n; i++) {
+		text[2 * i] = digit[p[i] >> 4];
+		text[2 * i + 1] = digit[p[i] & 15];
+	}
+	text[2 * n] = 0;
+	return (struct str){text, 2 * n};
+}
+
+static struct value take(sqlite3_stmt *st, int c, struct arena *a)
+{
+	struct value x = {.type = sqlite3_column_type(st, c)};
+	switch (x.type) {
+	case SQLITE_INTEGER:
+		x.v.i = sqlite3_column_int64(st, c);
+		break;
+	case SQLITE_FLOAT:
+		x.v.f = sqlite3_column_double(st, c);
+		break;
+	case SQLITE_TEXT: {
+		const char *p = (const char *)sqlite3_column_text(st, c);
+		x.v.s = arena_str(a, (struct str){p, (size_t)sqlite3_column_bytes(st, c)});
+		break;
+	}
+	case SQLITE_BLOB: {
+		const void *p = sqlite3_column_blob(st, c);
+		x.v.s = hex(a, p, (size_t)sqlite3_column_bytes(st, c));
+		break;
+	}
+	}
+	return x;
+}
+
+static enum cell_type column_type(const struct values *all, size_t c, size_t n_columns)
+{
+	bool text = false, real = false, whole = false;
+	for (size_t i = c; i < all->n; i += n_columns) {
+		int t = all->v[i].type;
+		text |= t == SQLITE_TEXT || t == SQLITE_BLOB;
+		real |= t == SQLITE_FLOAT;
+		whole |= t == SQLITE_INTEGER;
+	}
+	return text || !(real || whole) ? CELL_STR : real ? CELL_F64 : CELL_I64;
+}
+
+static enum unit unit_of(struct str id, enum cell_type type)
+{
+	static const struct { const char *suffix; enum unit unit; } units[] = {
+		{"start_ns", UNIT_TIME_NS}, {"end_ns", UNIT_TIME_NS}, {"time_ns", UNIT_NS}, {"_ns", UNIT_NS},
+		{"_bytes", UNIT_BYTES},     {"_pct", UNIT_PERCENT},   {"_flops", UNIT_FLOPS},
+	};
+	if (type == CELL_STR)
+		return UNIT_NONE;
+	if (str_eq(id, STR("time_ns")) && type == CELL_I64)
+		return UNIT_TIME_NS;
+	for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
+		if (str_ends(id, str_from(units[i].suffix)))
+			return units[i].unit == UNIT_TIME_NS && type != CELL_I64 ? UNIT_NS : units[i].unit;
+	return str_eq(id, STR("bytes")) ? UNIT_BYTES : UNIT_NONE;
+}
+
+static void add_columns(sqlite3_stmt *st, const struct values *all, struct table *out)
+{
+	unsigned n = (unsigned)sqlite3_column_count(st);
+	for (unsigned c = 0; c < n; c++) {
+		struct str id = arena_str(&out->arena, str_from(sqlite3_column_name(st, (int)c)));
+		enum cell_type type = column_type(all, c, n);
+		TABLE_COLUMN(out, .id = id.p, .title = id.p, .help = "column of the query", .type = type,
+		             .unit = unit_of(id, type));
+	}
+}
+
+static void set_cell(struct table *out, unsigned c, const struct value *x)
+{
+	enum cell_type want = out->data[c].col.type;
+	bool is_text = x->type == SQLITE_TEXT || x->type == SQLITE_BLOB;
+	if (x->type == SQLITE_NULL)
+		return;
+	if (want == CELL_I64)
+		table_set_i64(out, c, x->v.i);
+	else if (want == CELL_F64)
+		table_set_f64(out, c, x->type == SQLITE_INTEGER ? (double)x->v.i : x->v.f);
+	else if (is_text)
+		table_set_str(out, c, x->v.s);
+	else if (x->type == SQLITE_INTEGER)
+		table_set_fmt(out, c, "%lld", (long long)x->v.i);
+	else
+		table_set_fmt(out, c, "%.15g", x->v.f);
+}
+
+int sql_result(sqlite3_stmt *st, struct table *out)
+{
+	struct values all = {0};
+	size_t n_columns = (size_t)sqlite3_column_count(st);
+	int rc;
+	while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
+		MEM_GROW(all.v, all.cap, all.n + n_columns);
+		for (size_t c = 0; c < n_columns; c++)
+			all.v[all.n++] = take(st, (int)c, &out->arena);
+	}
+	if (rc == SQLITE_DONE) {
+		add_columns(st, &all, out);
+		for (size_t i = 0; i < all.n; i++) {
+			if (i % n_columns == 0)
+				table_row(out);
+			set_cell(out, (unsigned)(i % n_columns), &all.v[i]);
+		}
+	}
+	mem_free(all.v);
+	return rc;
+}
