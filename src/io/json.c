@@ -428,6 +428,8 @@ bool json_to_f64(struct str raw, double *v)
 		return false;
 	memcpy(text, raw.p, raw.n);
 	text[raw.n] = 0;
+	if (strspn(text, "0123456789+-.eE") != raw.n)
+		return false; /* strtod takes hexadecimal as well */
 	char *end;
 	*v = strtod(text, &end);
 	return end == text + raw.n;
