@@ -18,7 +18,7 @@ void *arena_zalloc_array(struct arena *a, size_t n, size_t size);
 
 /* Copies; the copy is NUL-terminated after its n bytes. */
 struct str arena_str(struct arena *a, struct str s);
-struct str arena_printf(struct arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+struct str arena_printf(struct arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3), nonnull(2)));
 
 /* Unaligned space for `n` bytes, not zeroed: for string pools. */
 char *arena_bytes(struct arena *a, size_t n);

@@ -40,10 +40,10 @@ static bool more(struct reader *r, const char **p)
 	return n > kept;
 }
 
-static void note_truncated(struct reader *r, const char *p, const char *where)
+static void note_truncated(struct reader *r, const char *where)
 {
 	const char *why = source_error(r->source);
-	diag_add(&r->k.p->diags, "truncated-file", DIAG_LOSS, offset_of(r, p),
+	diag_add(&r->k.p->diags, "truncated-file", DIAG_LOSS, offset_of(r, r->k.j.end),
 	         "the input ends %s at byte %lld%s%s: the %llu events before were used", where,
 	         (long long)offset_of(r, r->k.j.end), why ? "; " : "", why ? why : "", (unsigned long long)r->k.n_events);
 }
@@ -138,7 +138,7 @@ static const char *read_events(struct reader *r, const char *p)
 			if (more(r, &p))
 				continue;
 			bool inside = json_space(start) < r->k.j.end && value;
-			note_truncated(r, start, inside ? "inside an event" : "before the closing bracket");
+			note_truncated(r, inside ? "inside an event" : "before the closing bracket");
 			return NULL;
 		}
 		if (r->k.j.status == JSON_MORE) {
@@ -151,7 +151,7 @@ static const char *read_events(struct reader *r, const char *p)
 		}
 		if (!p) {
 			p = r->k.j.end;
-			note_truncated(r, p, "in damaged text");
+			note_truncated(r, "in damaged text");
 			return NULL;
 		}
 		first = true;
@@ -196,7 +196,7 @@ static void read_object(struct reader *r, const char *p)
 		if (r->k.j.status == JSON_MORE && r->k.j.end - start < VALUE_MAX && more(r, &p))
 			continue;
 		if (r->k.j.status == JSON_MORE)
-			note_truncated(r, start, "inside its top-level object");
+			note_truncated(r, "inside its top-level object");
 		else
 			note_damage(r, start);
 		return;
@@ -298,7 +298,7 @@ static int kineto_read(struct source *s, struct profile *p, struct err *e)
 	r->k.j.end = w.p + w.n;
 	int rc = read_top(r, e);
 	if (rc == 0 && source_error(s) && !diag_count(&p->diags, "truncated-file"))
-		note_truncated(r, r->k.j.end, "early");
+		note_truncated(r, "early");
 	p->input_bytes = (uint64_t)offset_of(r, r->k.j.end);
 	read_devices(r);
 	kineto_event_finish(&r->k);

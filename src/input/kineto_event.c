@@ -2,14 +2,6 @@
 
 #include "base/mem.h"
 
-#include <math.h>
-
-/* What an event is, as far as its arguments are concerned; bits, so that a row of kineto_args.def can name several. */
-enum event_kind {
-	ON_OP = 1, ON_USER = 2, ON_PYTHON = 4, ON_CALL = 8, ON_SYNC = 16, ON_OTHER = 32, ON_GPU = 64, ON_MEMORY = 128,
-	ANY_SPAN = ON_OP | ON_USER | ON_PYTHON | ON_CALL | ON_SYNC | ON_OTHER,
-};
-
 /* Categories, lower case. A name that ends in '*' is a prefix, one that begins with it a suffix. The first match holds. */
 static const struct category {
 	const char *name;
@@ -40,112 +32,14 @@ static const struct category {
 	{"*", ON_OTHER, SPAN_OTHER},
 };
 
-struct event {
-	struct str name, cat, pid, tid, ts, dur, id, args;
-	const struct cat_slot *category;
-	uint64_t fields;                 /* bit per enum arg_field: value present */
-	unsigned n_pairs;
-	uint32_t meta_name;              /* metadata events: args.name or args.labels */
-	bool name_escaped, cat_escaped, has_cat, has_name, args_read;
-	char ph;
-	/* From here on only what `category` and `fields` say is set. */
-	struct cat_slot category_copy;
-	int64_t num[FIELD_DROP];
-	double real[FIELD_DROP];
-	int32_t grid[3], block[3];
-};
-
-#define HAS(ev, field) ((ev)->fields >> FIELD_##field & 1)
-#define NUM(ev, field, otherwise) (HAS(ev, field) ? (ev)->num[FIELD_##field] : (otherwise))
-
-/* The first up to 8 bytes of a text; 8 bytes can be read there, since it lies in the padded window or in such a buffer. */
-static inline uint64_t head_of(struct str s)
-{
-	uint64_t head;
-	memcpy(&head, s.p, 8);
-	return s.n < 8 ? head & ((1ull << s.n * 8) - 1) : head;
-}
-
-/* Equality of short texts of the same length, without a call; the same condition as above. */
-static inline bool same_text(const char *a, const char *b, size_t n)
-{
-	uint64_t x, y;
-	if (n > 16)
-		return memcmp(a, b, n) == 0;
-	if (n < 8)
-		return head_of((struct str){a, n}) == head_of((struct str){b, n});
-	memcpy(&x, a, 8);
-	memcpy(&y, b, 8);
-	if (x != y)
-		return false;
-	memcpy(&x, a + n - 8, 8);
-	memcpy(&y, b + n - 8, 8);
-	return x == y;
-}
-
-static inline unsigned key_slot(struct str s)
-{
-	uint64_t head = head_of(s);
-	uint64_t h = (head ^ (uint64_t)s.n << 56 ^ (uint64_t)(unsigned char)s.p[s.n - 1] << 40) * 0x9e3779b97f4a7c15u;
-	return (unsigned)(h >> 56) & (KEY_SLOTS - 1);
-}
-
-static struct arg_key *key_find(struct kineto *k, struct str name)
-{
-	unsigned at = key_slot(name);
-	while (k->key[at].name.p && !(k->key[at].name.n == name.n && same_text(k->key[at].name.p, name.p, name.n)))
-		at = (at + 1) & (KEY_SLOTS - 1);
-	return &k->key[at];
-}
-
-/* A copy of a key's name that 8 bytes can be read from. */
-static struct str key_text(struct kineto *k, struct str name)
-{
-	char *p = arena_alloc(&k->names_arena, name.n + 8);
-	memcpy(p, name.p, name.n);
-	return (struct str){p, name.n};
-}
-
-static void key_add(struct kineto *k, const char *text, enum arg_field field, unsigned kinds)
-{
-	char padded[64] = {0};
-	memcpy(padded, text, strlen(text));
-	uint32_t id = intern_str(&k->p->strings, str_from(text));
-	struct arg_key *key = key_find(k, (struct str){padded, strlen(text)});
-	*key = (struct arg_key){key_text(k, str_from(text)), id, (uint16_t)kinds, (uint8_t)field};
-	k->n_keys++;
-}
-
 void kineto_event_init(struct kineto *k)
 {
-#define ARG(text, field, kinds) key_add(k, text, FIELD_##field, kinds);
-#define ALIAS(text, field, kinds) ARG(text, field, kinds)
-#define DROP(text, kinds) key_add(k, text, FIELD_DROP, kinds);
-#include "input/kineto_args.def"
-#undef ARG
-#undef ALIAS
-#undef DROP
+	kineto_args_init(k);
 	k->id_memory = intern_str(&k->p->strings, STR("[memory]"));
 	k->id_oom = intern_str(&k->p->strings, STR("[OutOfMemory]"));
 	k->id_name = intern_str(&k->p->strings, STR("name"));
 	k->id_labels = intern_str(&k->p->strings, STR("labels"));
 	k->last_ns = INT64_MIN;
-}
-
-/* The key's entry; names not seen before are entered, as long as there is room. *spare serves when there is none. */
-static const struct arg_key *key_get(struct kineto *k, struct str name, struct arg_key *spare)
-{
-	struct arg_key *key = name.n ? key_find(k, name) : spare;
-	if (key != spare && key->name.p)
-		return key;
-	uint32_t id = intern_str(&k->p->strings, name);
-	if (key == spare || k->n_keys >= KEY_SLOTS / 2) {
-		*spare = (struct arg_key){name, id, 0, FIELD_TEXT};
-		return spare;
-	}
-	k->n_keys++;
-	*key = (struct arg_key){key_text(k, name), id, 0, FIELD_TEXT};
-	return key;
 }
 
 static void note_repairs(struct kineto *k, unsigned repairs)
@@ -257,82 +151,6 @@ static bool is_memory(const struct event *ev)
 {
 	return (ev->ph == 'i' || ev->ph == 'I') &&
 	       (str_eq(ev->name, STR("[memory]")) || str_eq(ev->name, STR("[OutOfMemory]")));
-}
-
-static bool read_triple(struct str raw, int32_t v[3])
-{
-	const char *p = raw.p + 1, *end = raw.p + raw.n;
-	if (raw.n < 2 || raw.p[0] != '[')
-		return false;
-	for (int i = 0; i < 3; i++) {
-		while (p < end && (*p == ' ' || *p == ','))
-			p++;
-		int64_t x = 0;
-		const char *digits = p;
-		while (p < end && *p >= '0' && *p <= '9' && x < INT32_MAX)
-			x = x * 10 + (*p++ - '0');
-		if (p == digits || x > INT32_MAX)
-			return false;
-		v[i] = (int32_t)x;
-	}
-	return true;
-}
-
-/* Stores an argument in its field; false when the value is not of the field's kind: it is then kept as text. */
-static bool set_field(struct event *ev, enum arg_field f, const struct json_value *v)
-{
-	if (f == FIELD_DROP || v->type == JSON_NULL)
-		return true;
-	bool ok;
-	switch (f) {
-	case FIELD_GRID:
-		ok = v->type == JSON_ARRAY && read_triple(v->raw, ev->grid);
-		break;
-	case FIELD_BLOCK:
-		ok = v->type == JSON_ARRAY && read_triple(v->raw, ev->block);
-		break;
-	case FIELD_BLOCKS_PER_SM:
-	case FIELD_WARPS_PER_SM:
-	case FIELD_OCCUPANCY:
-		ok = json_to_f64(v->raw, &ev->real[f]);
-		break;
-	default:
-		ok = (v->type == JSON_NUMBER || v->type == JSON_STRING) && json_to_i64(v->raw, &ev->num[f]);
-	}
-	if (ok)
-		ev->fields |= 1ull << f;
-	return ok;
-}
-
-/* The object of arguments at p. Kinds decide which arguments are fields. */
-static const char *read_args(struct kineto *k, const char *p, struct event *ev, unsigned kind)
-{
-	ev->args_read = true;
-	if (*p != '{')
-		return json_skip(&k->j, p);
-	bool first = true;
-	p++;
-	for (;;) {
-		struct json_value name, v;
-		p = json_member(&k->j, p, &first, &name);
-		if (!p || !name.raw.p)
-			return p;
-		p = json_value(&k->j, p, &v);
-		if (!p)
-			return NULL;
-		struct arg_key spare;
-		const struct arg_key *key = key_get(k, name.raw, &spare);
-		if ((key->kinds & kind) && set_field(ev, key->field, &v))
-			continue;
-		uint32_t value = kineto_intern(k, &v);
-		if (ev->ph == 'M' && (key->id == k->id_name || key->id == k->id_labels))
-			ev->meta_name = value;
-		if (ev->n_pairs == MAX_ARGS) {
-			diag_add(&k->p->diags, "too-many-args", DIAG_LOSS, k->offset, "an event has more than %d arguments", MAX_ARGS);
-			continue;
-		}
-		k->pair[ev->n_pairs++] = (struct arg_pair){key->id, value, v.type == JSON_STRING};
-	}
 }
 
 static unsigned args_kind(struct kineto *k, struct event *ev)
@@ -568,7 +386,7 @@ static void store_event(struct kineto *k, struct event *ev)
 static const char *read_member(struct kineto *k, const char *p, struct event *ev, struct str key)
 {
 	if (key.n == 4 && memcmp(key.p, "args", 4) == 0 && ev->ph && (ev->has_cat || ev->ph != 'X') && ev->has_name)
-		return read_args(k, p, ev, args_kind(k, ev));
+		return kineto_args(k, p, ev, args_kind(k, ev));
 	struct json_value v;
 	p = json_value(&k->j, p, &v);
 	if (!p)
@@ -626,7 +444,7 @@ const char *kineto_event(struct kineto *k, const char *p)
 		if (!p)
 			return NULL;
 	}
-	if (ev.args.p && !ev.args_read && !read_args(k, ev.args.p, &ev, args_kind(k, &ev)))
+	if (ev.args.p && !ev.args_read && !kineto_args(k, ev.args.p, &ev, args_kind(k, &ev)))
 		return NULL;
 	store_event(k, &ev);
 	if (k->j.repairs) {

@@ -17,6 +17,12 @@ enum arg_field {
 	FIELD_TEXT, /* no field: kept in the argument set */
 };
 
+/* What an event is, as far as its arguments are concerned; bits, so that a row of kineto_args.def can name several. */
+enum event_kind {
+	ON_OP = 1, ON_USER = 2, ON_PYTHON = 4, ON_CALL = 8, ON_SYNC = 16, ON_OTHER = 32, ON_GPU = 64, ON_MEMORY = 128,
+	ANY_SPAN = ON_OP | ON_USER | ON_PYTHON | ON_CALL | ON_SYNC | ON_OTHER,
+};
+
 enum { KEY_SLOTS = 256, TRACK_SLOTS = 256, CAT_SLOTS = 64, MAX_ARGS = 256 };
 
 /* A known argument name, or one met before. */
@@ -41,6 +47,25 @@ struct cat_slot {
 	uint8_t kind;      /* enum event_kind */
 	uint8_t sub;       /* enum span_kind or enum gpu_kind */
 };
+
+/* One event while it is read: slices of the window. */
+struct event {
+	struct str name, cat, pid, tid, ts, dur, id, args;
+	const struct cat_slot *category;
+	uint64_t fields;                 /* bit per enum arg_field: value present */
+	unsigned n_pairs;
+	uint32_t meta_name;              /* metadata events: args.name or args.labels */
+	bool name_escaped, cat_escaped, has_cat, has_name, args_read;
+	char ph;
+	/* From here on only what `category` and `fields` say is set. */
+	struct cat_slot category_copy;
+	int64_t num[FIELD_DROP];
+	double real[FIELD_DROP];
+	int32_t grid[3], block[3];
+};
+
+#define HAS(ev, field) ((ev)->fields >> FIELD_##field & 1)
+#define NUM(ev, field, otherwise) (HAS(ev, field) ? (ev)->num[FIELD_##field] : (otherwise))
 
 /* Names of processes, applied to their threads at the end. */
 struct process_name {
@@ -72,6 +97,11 @@ struct kineto {
 	uint64_t n_events;
 };
 
+/* kineto_args.c: the table of argument names, and one event's arguments: the object at `p`; `kind` decides which of them are
+ * fields. Returns as the JSON reader does. */
+void kineto_args_init(struct kineto *k);
+const char *kineto_args(struct kineto *k, const char *p, struct event *ev, unsigned kind);
+
 void kineto_event_init(struct kineto *k);
 
 /* Reads the event at `p` (its opening brace) and stores it; the position behind it, or NULL as the JSON reader says: then
@@ -83,5 +113,37 @@ void kineto_event_finish(struct kineto *k);
 
 /* Interns a JSON string's raw text, decoded, counting repairs. */
 uint32_t kineto_intern(struct kineto *k, const struct json_value *v);
+
+/* The first up to 8 bytes of a text; 8 bytes can be read there, since it lies in the padded window or in such a buffer. */
+static inline uint64_t head_of(struct str s)
+{
+	uint64_t head;
+	memcpy(&head, s.p, 8);
+	return s.n < 8 ? head & ((1ull << s.n * 8) - 1) : head;
+}
+
+/* Equality of short texts of the same length, without a call; the same condition as above. */
+static inline bool same_text(const char *a, const char *b, size_t n)
+{
+	uint64_t x, y;
+	if (n > 16)
+		return memcmp(a, b, n) == 0;
+	if (n < 8)
+		return head_of((struct str){a, n}) == head_of((struct str){b, n});
+	memcpy(&x, a, 8);
+	memcpy(&y, b, 8);
+	if (x != y)
+		return false;
+	memcpy(&x, a + n - 8, 8);
+	memcpy(&y, b + n - 8, 8);
+	return x == y;
+}
+
+static inline unsigned key_slot(struct str s)
+{
+	uint64_t head = head_of(s);
+	uint64_t h = (head ^ (uint64_t)s.n << 56 ^ (uint64_t)(unsigned char)s.p[s.n - 1] << 40) * 0x9e3779b97f4a7c15u;
+	return (unsigned)(h >> 56) & (KEY_SLOTS - 1);
+}
 
 #endif
