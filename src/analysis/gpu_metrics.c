@@ -191,15 +191,24 @@ static void finish_device(struct work *w)
 	mem_free(w->load);
 }
 
-void gpu_metrics_measure(const struct profile *p, enum optree_rules rules, const struct optree *tree,
-                         struct gpu_metrics_list *out)
+/* Steps stand in order of time. */
+static void find_span(const struct steps *s, const int64_t *first, const int64_t *last, struct gpu_metrics_list *l)
+{
+	bool any = false;
+	for (unsigned i = 0; i < s->n; i++) {
+		if ((first && s->v[i].number < *first) || (last && s->v[i].number > *last))
+			continue;
+		l->start_ns = any ? l->start_ns : s->v[i].start_ns;
+		l->end_ns = s->v[i].end_ns;
+		any = true;
+	}
+}
+
+void gpu_metrics_measure(const struct profile *p, enum optree_rules rules, const struct optree *tree, const int64_t *first,
+                         const int64_t *last, struct gpu_metrics_list *out)
 {
 	*out = (struct gpu_metrics_list){0};
-	const struct steps *s = p->steps;
-	if (s->n) {
-		out->start_ns = s->v[0].start_ns;
-		out->end_ns = s->v[s->n - 1].end_ns;
-	}
+	find_span(p->steps, first, last, out);
 	list_devices(p, out);
 	struct work *w = NEW_ARRAY(out->n, struct work);
 	for (unsigned i = 0; i < out->n; i++)

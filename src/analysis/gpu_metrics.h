@@ -33,9 +33,10 @@ struct gpu_metrics_list {
 	int64_t start_ns, end_ns;    /* the span; equal when there are no steps */
 };
 
-/* `tree` gives the attribution for OPTREE_TB_PLUGIN; may be NULL otherwise. */
-void gpu_metrics_measure(const struct profile *p, enum optree_rules rules, const struct optree *tree,
-                         struct gpu_metrics_list *out);
+/* `tree` gives the attribution for OPTREE_TB_PLUGIN; may be NULL otherwise. Over all steps, or from that with number *first to
+ * that with number *last. */
+void gpu_metrics_measure(const struct profile *p, enum optree_rules rules, const struct optree *tree, const int64_t *first,
+                         const int64_t *last, struct gpu_metrics_list *out);
 void gpu_metrics_release(struct gpu_metrics_list *l);
 
 #endif

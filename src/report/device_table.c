@@ -4,6 +4,7 @@
 
 #include "analysis/gpu_metrics.h"
 #include "base/round.h"
+#include "report/step_table.h"
 
 static const double GIB = 1024.0 * 1024.0 * 1024.0;
 
@@ -114,11 +115,13 @@ static void add_notes(const struct gpu_metrics *m, struct table *t)
 		           (long long)m->kernel_ns, (long long)m->tc_ns, (long long)m->tc_unknown_ns);
 }
 
-void device_table(const struct profile *p, bool plugin, bool only_used, struct table *t)
+void device_table(const struct profile *p, const struct report_args *args, bool only_used, struct table *t)
 {
 	struct gpu_metrics_list l;
+	bool plugin = report_is_plugin(args);
 	struct optree *tree = plugin ? optree_new(p, OPTREE_TB_PLUGIN) : NULL;
-	gpu_metrics_measure(p, plugin ? OPTREE_TB_PLUGIN : OPTREE_DEFAULT, tree, &l);
+	gpu_metrics_measure(p, plugin ? OPTREE_TB_PLUGIN : OPTREE_DEFAULT, tree, args->has_steps ? &args->step_first : NULL,
+	                    args->has_steps ? &args->step_last : NULL, &l);
 	if (plugin)
 		table_columns(t, plugin_columns, sizeof plugin_columns / sizeof *plugin_columns);
 	else

@@ -4,7 +4,7 @@
 
 #include "report/report.h"
 
-/* Adds columns and rows to an empty table: every device, or those that ran kernels. */
-void device_table(const struct profile *p, bool plugin, bool only_used, struct table *t);
+/* Adds columns and rows to an empty table: every device, or those that ran kernels; over the steps that args ask for. */
+void device_table(const struct profile *p, const struct report_args *args, bool only_used, struct table *t);
 
 #endif

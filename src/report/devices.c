@@ -6,7 +6,11 @@ static int run(const struct profile *p, const struct report_args *args, struct t
 	if (!p->device.rows.n && !p->gpu_op.rows.n)
 		return err_set(e, ERR_DATA, "no devices: the input describes none and ran nothing on any (record with "
 		               "ProfilerActivity.CUDA, or XPU)");
-	device_table(p, report_is_plugin(args), false, t);
+	struct roles *r = args->has_steps ? step_roles(p, args, e) : NULL; /* is there such a step? */
+	if (args->has_steps && !r)
+		return -1;
+	roles_free(r);
+	device_table(p, args, false, t);
 	return 0;
 }
 

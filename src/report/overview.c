@@ -53,19 +53,13 @@ static void environment_table(const struct roles *r, struct table *t)
 static int run(const struct profile *p, const struct report_args *args, struct table *t, struct err *e)
 {
 	bool plugin = report_is_plugin(args);
-	if (!p->steps->n)
-		return err_set(e, ERR_DATA, "no steps: the input has neither ops nor device work");
-	struct roles *r = step_roles(p, args);
-	if (!r->n) {
-		roles_free(r);
-		return err_set(e, ERR_DATA, "no step has a number from %lld to %lld: the input has steps %lld to %lld",
-		               (long long)args->step_first, (long long)args->step_last, (long long)p->steps->v[0].number,
-		               (long long)p->steps->v[p->steps->n - 1].number);
-	}
+	struct roles *r = step_roles(p, args, e);
+	if (!r)
+		return -1;
 	main_table(r, plugin, t);
 	step_table(r, p, plugin, table_section(t, "steps", "Steps"));
 	if (p->gpu_op.rows.n)
-		device_table(p, plugin, true, table_section(t, "devices", "GPU summary"));
+		device_table(p, args, true, table_section(t, "devices", "GPU summary"));
 	environment_table(r, table_section(t, "environment", "Environment"));
 	roles_free(r);
 	return 0;

@@ -36,10 +36,21 @@ static const struct column pct_column[ROLES] = {
 	[ROLE_OTHER] = {"other_pct", "Other", "share of the step", CELL_F64, UNIT_PERCENT, COLUMN_DETAIL},
 };
 
-struct roles *step_roles(const struct profile *p, const struct report_args *args)
+struct roles *step_roles(const struct profile *p, const struct report_args *args, struct err *e)
 {
-	return roles_new(p, report_is_plugin(args) ? ROLES_TB_PLUGIN : ROLES_DEFAULT,
-	                 args->has_steps ? &args->step_first : NULL, args->has_steps ? &args->step_last : NULL);
+	const struct steps *s = p->steps;
+	if (!s->n) {
+		err_set(e, ERR_DATA, "no steps: the input has neither ops nor device work");
+		return NULL;
+	}
+	struct roles *r = roles_new(p, report_is_plugin(args) ? ROLES_TB_PLUGIN : ROLES_DEFAULT,
+	                            args->has_steps ? &args->step_first : NULL, args->has_steps ? &args->step_last : NULL);
+	if (r->n)
+		return r;
+	roles_free(r);
+	err_set(e, ERR_DATA, "no step has a number from %lld to %lld: the input has steps %lld to %lld", (long long)args->step_first,
+	        (long long)args->step_last, (long long)s->v[0].number, (long long)s->v[s->n - 1].number);
+	return NULL;
 }
 
 static void plugin_table(const struct roles *r, struct table *t)

@@ -5,8 +5,8 @@
 #include "analysis/roles.h"
 #include "report/report.h"
 
-/* Roles for these arguments: compat and the range of steps. Free with roles_free. */
-struct roles *step_roles(const struct profile *p, const struct report_args *args);
+/* Roles for these arguments: compat and the range of steps. Free with roles_free. NULL with ERR_DATA when there is no step. */
+struct roles *step_roles(const struct profile *p, const struct report_args *args, struct err *e);
 
 /* Adds columns and rows to an empty table, and the note that the roles sum to the step. */
 void step_table(const struct roles *r, const struct profile *p, bool plugin, struct table *t);

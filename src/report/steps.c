@@ -2,9 +2,9 @@
 
 static int run(const struct profile *p, const struct report_args *args, struct table *t, struct err *e)
 {
-	if (!p->steps->n)
-		return err_set(e, ERR_DATA, "no steps: the input has neither ops nor device work");
-	struct roles *r = step_roles(p, args);
+	struct roles *r = step_roles(p, args, e);
+	if (!r)
+		return -1;
 	step_table(r, p, report_is_plugin(args), t);
 	roles_free(r);
 	return 0;

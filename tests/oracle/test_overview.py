@@ -123,6 +123,9 @@ class Sums(Case):
         code, _, err = oracle.run("report", "overview", path, "--steps=90..99")
         self.assertEqual(code, 1)
         self.assertIn(b"has steps 5 to 10", err)
+        device = report("devices", path, "--steps=6..8").rows[0]
+        self.assertEqual(device["kernel_busy_ns"], mean["total_ns"])
+        self.assertEqual(device["busy_ns"] + device["idle_ns"], sum(r["total_ns"] for r in some))
 
 
 if __name__ == "__main__":
