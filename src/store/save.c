@@ -23,8 +23,11 @@ struct save {
 	struct arena arena;   /* owns both names */
 };
 
-/* 64 KiB pages are read three times as fast as 4 KiB ones, but each table takes at least one. */
-enum { PAGE_SMALL = 4096, PAGE_BIG = 65536, BIG_FILE = 16 << 20 };
+/* Each page is one read when loading, but each table takes at least one. */
+static int page_bytes(uint64_t file_bytes)
+{
+	return file_bytes >= 16 << 20 ? 65536 : file_bytes >= 1 << 20 ? 16384 : 4096;
+}
 
 static int fail(struct save *s, struct err *e)
 {
@@ -90,7 +93,7 @@ static int open_db(struct save *s, uint64_t big, struct err *e)
 		return fail(s, e);
 	char sql[160];
 	snprintf(sql, sizeof sql, "PRAGMA page_size=%d; PRAGMA application_id=%d; PRAGMA user_version=%d",
-	         big >= BIG_FILE ? PAGE_BIG : PAGE_SMALL, SAVE_APPLICATION_ID, SAVE_VERSION);
+	         page_bytes(big), SAVE_APPLICATION_ID, SAVE_VERSION);
 	return run(s,
 	           "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA locking_mode=EXCLUSIVE; "
 	           "PRAGMA secure_delete=OFF", e) || run(s, sql, e) ||

@@ -1,0 +1,132 @@
+/* opscope: where the GPU time of a deep-learning run went. The C interface to what the `opscope` program does:
+ *
+ *	char error[256];
+ *	struct opscope_profile *p = opscope_open("trace.json.gz", NULL, error, sizeof error);
+ *	struct opscope_table *t = p ? opscope_report(p, "operators", NULL, error, sizeof error) : NULL;
+ *	for (size_t r = 0; t && r < opscope_table_rows(t); r++)
+ *		puts(opscope_table_text(t, r, 0));
+ *	opscope_table_free(t);
+ *	opscope_close(p);
+ *
+ * Link with `pkg-config --cflags --libs opscope`.
+ *
+ * Ownership: what a function returns as non-const is the caller's and has a function that frees it; both accept NULL. Every
+ * `const char *` belongs to the object it was asked of and lives as long as that; it is NUL-terminated UTF-8, or ASCII
+ * (names of kernels and ops are bytes as the trace has them). A table does not need its profile any more once it is made.
+ * Errors: functions that return a pointer return NULL, those that return int -1, and write one line into `error` (cut to
+ * error_size bytes with its NUL; NULL, 0 is fine). Nothing is printed, and nothing ends the process, except when the
+ * system has no memory left.
+ * Threads: different objects are independent of each other. One profile may be asked for reports by several threads at
+ * once (they take turns). One table may be read by several threads.
+ * Binary compatibility: all structs are opaque, and functions are only ever added. */
+#ifndef OPSCOPE_OPSCOPE_H
+#define OPSCOPE_OPSCOPE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define OPSCOPE_API __attribute__((visibility("default")))
+#else
+#define OPSCOPE_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct opscope_options;
+struct opscope_profile;
+struct opscope_table;
+
+/* "0.1.0" of the library that is running. */
+OPSCOPE_API const char *opscope_version(void);
+
+/* Options, as on the command line without the dashes. Unknown names and bad values are errors at once, values that a certain
+ * report does not have when it is run. Values are copied.
+ *   input-format  for opscope_open: read the file as this format instead of recognising it
+ *   group-by      for reports: opscope_report_choice lists the values
+ *   compat        for reports: give the numbers of a predecessor, e.g. "tb-plugin"
+ *   steps         for reports and SQL: "A..B", "A..", "..B" or "A", by step number
+ *   device        for reports and SQL: "cpu" or a GPU's number */
+OPSCOPE_API struct opscope_options *opscope_options_new(void);
+OPSCOPE_API int opscope_options_set(struct opscope_options *o, const char *name, const char *value, char *error,
+                                    size_t error_size);
+OPSCOPE_API void opscope_options_free(struct opscope_options *o);
+
+/* Reads a trace: a file of any known format, or "-" for standard input. `o` may be NULL. */
+OPSCOPE_API struct opscope_profile *opscope_open(const char *path, const struct opscope_options *o, char *error,
+                                                 size_t error_size);
+OPSCOPE_API void opscope_close(struct opscope_profile *p);
+
+/* Facts: the format's name, the events that the input held, and what was odd about it. Severity 0: worth knowing, 1: was
+ * wrong and has been repaired, 2: something could not be used. */
+OPSCOPE_API const char *opscope_format(const struct opscope_profile *p);
+OPSCOPE_API uint64_t opscope_events(const struct opscope_profile *p);
+OPSCOPE_API unsigned opscope_problems(const struct opscope_profile *p);
+OPSCOPE_API const char *opscope_problem_text(const struct opscope_profile *p, unsigned i);
+OPSCOPE_API uint64_t opscope_problem_count(const struct opscope_profile *p, unsigned i);
+OPSCOPE_API int opscope_problem_severity(const struct opscope_profile *p, unsigned i);
+
+/* The reports there are, in order; NULL from `i` = their number on. `choice`: value k of an option ("group-by", "compat")
+ * for that report, the first group-by being the default; NULL when there is none. */
+OPSCOPE_API unsigned opscope_reports(void);
+OPSCOPE_API const char *opscope_report_name(unsigned i);
+OPSCOPE_API const char *opscope_report_title(unsigned i);
+OPSCOPE_API const char *opscope_report_help(unsigned i);
+OPSCOPE_API const char *opscope_report_choice(unsigned i, const char *option, unsigned k);
+
+/* Runs a report, or a SQL query over the events and the reports (see `opscope sql`). `o` may be NULL. */
+OPSCOPE_API struct opscope_table *opscope_report(struct opscope_profile *p, const char *name,
+                                                 const struct opscope_options *o, char *error, size_t error_size);
+OPSCOPE_API struct opscope_table *opscope_sql(struct opscope_profile *p, const char *query,
+                                              const struct opscope_options *o, char *error, size_t error_size);
+OPSCOPE_API void opscope_table_free(struct opscope_table *t);
+
+OPSCOPE_API const char *opscope_table_name(const struct opscope_table *t);
+OPSCOPE_API const char *opscope_table_title(const struct opscope_table *t);
+OPSCOPE_API size_t opscope_table_rows(const struct opscope_table *t);
+OPSCOPE_API unsigned opscope_table_columns(const struct opscope_table *t);
+
+/* Remarks under the table: what its numbers do not cover, what is unknown and why. */
+OPSCOPE_API unsigned opscope_table_notes(const struct opscope_table *t);
+OPSCOPE_API const char *opscope_table_note(const struct opscope_table *t, unsigned i);
+
+/* Further tables of the same report; they belong to *t. The section after the last is NULL. */
+OPSCOPE_API const struct opscope_table *opscope_table_section(const struct opscope_table *t, unsigned i);
+
+enum opscope_type {
+	OPSCOPE_TEXT = 0,
+	OPSCOPE_INTEGER = 1, /* int64 */
+	OPSCOPE_REAL = 2,    /* double */
+	OPSCOPE_BOOLEAN = 3, /* 0 or 1, read as an integer */
+};
+
+/* Columns. The id is what CSV has as its header; the unit is "", "count", "ns", "time_ns" (a point in time), "us", "bytes",
+ * "percent", "ratio" or "flops". A column that does not exist has id NULL. */
+OPSCOPE_API const char *opscope_column_id(const struct opscope_table *t, unsigned column);
+OPSCOPE_API const char *opscope_column_title(const struct opscope_table *t, unsigned column);
+OPSCOPE_API const char *opscope_column_help(const struct opscope_table *t, unsigned column);
+OPSCOPE_API const char *opscope_column_unit(const struct opscope_table *t, unsigned column);
+OPSCOPE_API enum opscope_type opscope_column_type(const struct opscope_table *t, unsigned column);
+/* Its number by id; -1 = none. */
+OPSCOPE_API int opscope_column_find(const struct opscope_table *t, const char *id);
+
+/* Sorts the rows, unknown values last; equal rows keep their order. *t must not be read by others meanwhile. */
+OPSCOPE_API int opscope_table_sort(struct opscope_table *t, const char *column_id, int descending, char *error,
+                                   size_t error_size);
+
+/* Cells. 1 when the value is unknown, or the cell does not exist: it then reads as 0, NaN, "" by the functions below. */
+OPSCOPE_API int opscope_table_is_null(const struct opscope_table *t, size_t row, unsigned column);
+/* Of an integer or boolean column; else 0. */
+OPSCOPE_API int64_t opscope_table_integer(const struct opscope_table *t, size_t row, unsigned column);
+/* Of a real or integer column; else NaN. */
+OPSCOPE_API double opscope_table_real(const struct opscope_table *t, size_t row, unsigned column);
+/* Of a text column, else "". */
+OPSCOPE_API const char *opscope_table_text(const struct opscope_table *t, size_t row, unsigned column);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,62 @@
+"""The C API: its example program prints what the CSV report says, and the library gives out its own names only."""
+import csv
+import glob
+import io
+import os
+import subprocess
+import unittest
+
+import oracle
+
+BUILD = os.environ.get("OPSCOPE_BUILD", os.path.join(oracle.ROOT, "build"))
+EXAMPLE = os.path.join(BUILD, "src", "api", "top_operators")
+BUNDLED = os.path.join(oracle.ROOT, "tests", "data", "torch214_cpu_resnet.json.gz")
+GPU = ("tb_plugin", "resnet50_num_workers_0", "worker0.1623143566756.pt.trace.json.gz")
+
+
+class Api(oracle.Case):
+    def example(self, *args):
+        if not os.path.exists(EXAMPLE):
+            self.skipTest("the example is not built")
+        return subprocess.run([EXAMPLE, *args], capture_output=True, text=True, timeout=oracle.TIMEOUT)
+
+    def agrees(self, trace, time):
+        code, out, err = oracle.run("report", "operators", trace, "--format=csv", "--sort=" + time)
+        self.assertEqual(code, 0, err)
+        rows = list(csv.DictReader(io.StringIO(out.decode())))[:5]
+        p = self.example(trace)
+        self.assertEqual((p.returncode, p.stderr), (0, ""))
+        got = [line.split() for line in p.stdout.splitlines()[:len(rows)]]
+        self.assertEqual([(g[0], g[1], g[3]) for g in got], [(r["name"], r["calls"], r[time]) for r in rows])
+        notes = oracle.report("operators", trace).notes
+        self.assertEqual(p.stdout.splitlines()[len(rows):], notes)
+
+    def test_example_bundled(self):
+        self.agrees(BUNDLED, "host_self_ns")
+
+    def test_example_gpu(self):
+        self.agrees(oracle.data(*GPU), "device_self_ns")
+
+    def test_errors(self):
+        p = self.example("/no/such/file")
+        self.assertEqual(p.returncode, 1)
+        self.assertEqual(p.stderr.count("\n"), 1)
+        self.assertIn("/no/such/file", p.stderr)
+        self.assertEqual(self.example().returncode, 2)
+
+    def test_exported_names(self):
+        library = os.path.join(BUILD, "src", "api", "libopscope.so")
+        if not os.path.exists(library):
+            self.skipTest("the library is not built")
+        out = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True).stdout
+        names = [line.split()[-1] for line in out.splitlines()]
+        foreign = [n for n in names if not n.startswith("opscope_") and n not in ("_init", "_fini")
+                   and "asan" not in n and "ubsan" not in n]
+        self.assertEqual(foreign, [])
+        header = open(os.path.join(oracle.ROOT, "include", "opscope", "opscope.h"), encoding="utf-8").read()
+        self.assertEqual([n for n in names if n.startswith("opscope_") and n + "(" not in header], [])
+        self.assertGreater(len(names), 30)
+
+
+if __name__ == "__main__":
+    oracle.main()

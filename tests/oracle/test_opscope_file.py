@@ -1,0 +1,209 @@
+"""What `opscope import` keeps: every report printed from the .opscope file is, byte for byte, the one printed from the trace;
+its rows are there for any SQLite tool; `opscope sql` counts what an independent reader counts."""
+import collections
+import csv
+import io
+import json
+import os
+import resource
+import shutil
+import sqlite3
+import subprocess
+import tempfile
+import unittest
+
+import oracle
+
+BUNDLED = os.path.join(oracle.ROOT, "tests", "data", "torch214_cpu_resnet.json.gz")
+GPU = ("tb_plugin", "resnet50_num_workers_0", "worker0.1623143566756.pt.trace.json.gz")
+AMD = ("hta", "amd_trace", "mi250_minitoy_train_ROCm6_2_kineto.json.gz")
+B200 = ("tracelens", "b200", "eager_trace.json.gz")
+FORMATS = ("text", "csv", "json", "html")
+
+
+def reports():
+    """(name, [group-by values]) of every report that this program has."""
+    code, out, err = oracle.run("report", "--format=json")
+    assert code == 0, err
+    return [(r["name"], [None] + [g for g in (r["group_by"] or "").split(", ")[1:] if g])
+            for r in oracle.Table(json.loads(out)).rows]
+
+
+def sql(path, query):
+    code, out, err = oracle.run("sql", path, query, "--format=json", "--limit=0")
+    if code:
+        raise AssertionError(f"{query}: exit {code}: {err.decode(errors='replace')}")
+    return oracle.Table(json.loads(out))
+
+
+class OpscopeFile(oracle.Case):
+    def setUp(self):
+        super().setUp()
+        self.tmp = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.tmp)
+
+    def imported(self, trace):
+        path = os.path.join(self.tmp, "run.opscope")
+        code, out, err = oracle.run("import", trace, "-o", path)
+        self.assertEqual((code, out), (0, b""), err)
+        self.assertEqual(os.listdir(self.tmp), ["run.opscope"])
+        return path
+
+    def same_reports(self, trace, formats=FORMATS):
+        kept = self.imported(trace)
+        for name, groups in reports():
+            for group in groups:
+                options = ["--group-by=" + group] if group else []
+                for fmt in formats if group is None else ("json",):
+                    want = oracle.run("report", name, trace, "--format=" + fmt, *options)
+                    got = oracle.run("report", name, kept, "--format=" + fmt, *options)
+                    with self.subTest(report=name, group_by=group, format=fmt):
+                        self.assertEqual(got[0], want[0], got[2])
+                        self.assertTrue(got[1] == want[1], f"{name} {options} {fmt} differs")
+        self.assertEqual(oracle.run("advise", kept, "--format=json")[1], oracle.run("advise", trace, "--format=json")[1])
+        return kept
+
+    def test_reports_bundled(self):
+        self.same_reports(BUNDLED)
+
+    def test_reports_gpu(self):
+        self.same_reports(oracle.data(*GPU))
+
+    def test_reports_amd(self):
+        self.same_reports(oracle.data(*AMD), ("json",))
+
+    def test_reports_b200(self):
+        self.same_reports(oracle.data(*B200), ("json",))
+
+    def test_import_of_an_import(self):
+        first = self.imported(BUNDLED)
+        second = os.path.join(self.tmp, "second.opscope")
+        self.assertEqual(oracle.run("import", first, "-o", second)[0], 0)
+        with open(first, "rb") as a, open(second, "rb") as b:
+            self.assertEqual(a.read(), b.read())
+
+    def rows_are_there(self, trace):
+        kept = self.imported(trace)
+        db = sqlite3.connect(f"file:{kept}?mode=ro&immutable=1", uri=True)
+        self.assertEqual(db.execute("PRAGMA integrity_check").fetchone()[0], "ok")
+        missing = dict(db.execute("SELECT name, reason FROM report_missing"))
+        for name, groups in reports():
+            for group in groups:
+                table = "report_" + name.replace("-", "_") + (f"_by_{group.replace('-', '_')}" if group else "")
+                code, out, err = oracle.run("report", name, trace, "--format=json", "--limit=0",
+                                            *(["--group-by=" + group] if group else []))
+                with self.subTest(table=table):
+                    if code:
+                        self.assertIn(table, missing)
+                        self.assertIn(missing[table], err.decode())
+                        continue
+                    want = oracle.Table(json.loads(out))
+                    cursor = db.execute(f'SELECT * FROM "{table}"')
+                    self.assertEqual([d[0] for d in cursor.description], want.ids)
+                    self.assertEqual([list(r) for r in cursor], want.doc["rows"])
+                    units = db.execute("SELECT id, unit FROM report_columns WHERE table_name=?", (table,)).fetchall()
+                    self.assertEqual(units, [(c["id"], c["unit"]) for c in want.doc["columns"]])
+                    notes = db.execute("SELECT note FROM report_notes WHERE table_name=?", (table,)).fetchall()
+                    self.assertEqual([n for n, in notes], want.notes)
+        db.close()
+
+    def test_rows_bundled(self):
+        self.rows_are_there(BUNDLED)
+
+    def test_rows_gpu(self):
+        self.rows_are_there(oracle.data(*GPU))
+
+    def sql_counts(self, trace):
+        want, total = collections.Counter(), 0
+        for e in oracle.events(oracle.load(trace)):
+            if e.get("ph") == "X":
+                want[e.get("cat", "")] += 1
+                total += 1
+        kept = self.imported(trace)
+        query = "SELECT cat, count(*) AS n FROM (SELECT cat FROM span UNION ALL SELECT cat FROM gpu_op) GROUP BY cat"
+        for path in (trace, kept):
+            self.assertEqual({r["cat"]: r["n"] for r in sql(path, query).rows}, dict(want))
+        self.assertEqual(sql(kept, "SELECT sum(events) AS n FROM count WHERE phase = 'X'").rows[0]["n"], total)
+        # References lead where they say: each kernel's op was running when its API call was made.
+        bad = sql(kept, "SELECT count(*) AS n FROM gpu_op g JOIN span c ON c.rowid = g.call JOIN span o ON o.rowid = c.op"
+                        " WHERE c.track = o.track AND (c.start_ns < o.start_ns OR c.start_ns > o.start_ns + o.dur_ns)")
+        self.assertEqual(bad.rows[0]["n"], 0)
+        for name in ("operators", "report_operators"):
+            table = sql(kept, f"SELECT * FROM {name}")
+            self.assertEqual(table.doc["rows"], oracle.report("operators", trace).doc["rows"])
+
+    def test_sql_bundled(self):
+        self.sql_counts(BUNDLED)
+
+    def test_sql_gpu(self):
+        self.sql_counts(oracle.data(*GPU))
+
+    def test_sql_views_and_arguments(self):
+        events = [e for e in oracle.events(oracle.load(BUNDLED)) if e.get("cat") == "cpu_op"]
+        want = collections.Counter(e["name"] for e in events if "Input Dims" in e.get("args", {}))
+        got = sql(BUNDLED, "SELECT name, count(*) AS n FROM ops WHERE input_dims IS NOT NULL GROUP BY name")
+        self.assertEqual({r["name"]: r["n"] for r in got.rows}, dict(want))
+
+    def test_sql_sections_and_descriptions(self):
+        names = [r["name"] for r in sql(BUNDLED, "SELECT * FROM opscope_tables").rows]
+        self.assertIn("report_memory", names)
+        self.assertIn("kernels_raw", names)
+        for section in oracle.report("overview", BUNDLED).doc["sections"]:
+            rows = sql(BUNDLED, "SELECT * FROM overview_" + section["name"]).doc["rows"]
+            self.assertEqual(rows, section["rows"])
+        self.assertTrue(sql(BUNDLED, "SELECT help FROM opscope_columns WHERE table_name='span' AND name='dur_ns'").rows)
+
+    def test_sql_csv(self):
+        code, out, err = oracle.run("sql", BUNDLED, "SELECT 1 AS a, 2.5 AS b, 'x,y' AS c, NULL AS d", "--format=csv")
+        self.assertEqual((code, list(csv.reader(io.StringIO(out.decode())))), (0, [["a", "b", "c", "d"], ["1", "2.5", "x,y", ""]]))
+
+    def test_sql_errors(self):
+        for query in ("SELECT", "SELECT * FROM nothing_here", "DELETE FROM span", "DROP TABLE span", "CREATE TABLE x(y)",
+                      "ATTACH 'x' AS y", "VACUUM INTO 'x'", "SELECT load_extension('x')", "SELECT 1; SELECT 2", "", "BEGIN",
+                      "PRAGMA journal_mode=WAL", "UPDATE sqlite_master SET sql=''", "INSERT INTO span VALUES(1)"):
+            with self.subTest(query=query):
+                code, out, err = oracle.run("sql", BUNDLED, query)
+                self.assertEqual((code, out), (2, b""))
+                self.assertEqual(err.count(b"\n"), 1, err)
+
+    def test_pipe_and_usage(self):
+        kept = self.imported(BUNDLED)
+        with open(kept, "rb") as f:
+            code, out, err = oracle.run("report", "operators", "-", stdin=f.read())
+        self.assertNotEqual(code, 0)
+        self.assertIn(b"cannot be read from a pipe", err)
+        self.assertEqual(oracle.run("import", BUNDLED)[0], 2)
+        self.assertEqual(oracle.run("import", BUNDLED, "--steps=1", "-o", kept)[0], 2)
+
+    def test_disk_full(self):
+        kept = self.imported(BUNDLED)
+        with open(kept, "rb") as f:
+            before = f.read()
+        p = subprocess.run(["bash", "-c", 'ulimit -f 64; exec "$0" import "$1" -o "$2"', oracle.OPSCOPE, BUNDLED, kept],
+                           capture_output=True, timeout=oracle.TIMEOUT)
+        self.assertEqual((p.returncode, p.stdout, p.stderr.count(b"\n")), (1, b"", 1), p.stderr)
+        with open(kept, "rb") as f:
+            self.assertEqual(f.read(), before)
+        self.assertEqual(os.listdir(self.tmp), ["run.opscope"])
+
+    def test_opening_is_much_faster(self):
+        trace = oracle.data(*GPU)
+        kept = self.imported(trace)
+
+        def fastest(path):
+            times = []
+            for _ in range(7):
+                start = resource.getrusage(resource.RUSAGE_CHILDREN)
+                oracle.run("report", "devices", path, "--format=csv")
+                end = resource.getrusage(resource.RUSAGE_CHILDREN)
+                times.append(end.ru_utime + end.ru_stime - start.ru_utime - start.ru_stime)
+            return min(times)
+
+        empty = fastest(oracle.synthetic("pure_cpu"))  # what starting the program takes
+        kept_s, trace_s = fastest(kept) - empty, fastest(trace) - empty
+        print(f"# CPU {trace_s * 1e3:.1f} ms from the trace, {kept_s * 1e3:.1f} ms from the .opscope file")
+        self.assertLess(kept_s, trace_s / 3)  # bench/ measures a long trace; this one is short and the machine busy
+
+
+if __name__ == "__main__":
+    oracle.main()
