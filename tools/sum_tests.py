@@ -17,7 +17,7 @@ for build in sys.argv[1:]:
         for case in suite.iter("testcase"):
             if case.find("failure") is not None or case.find("error") is not None:
                 failed += 1
-                name = suite.get("name").split(".", 1)[-1]
+                name = suite.get("name").split(" / ")[-1].split(".", 1)[-1]
                 failed_cases[name] = failed_cases.get(name, 0) + 1
                 print(f"failed in {build}: {name}: {case.get('name')}")
             elif case.find("skipped") is not None:
