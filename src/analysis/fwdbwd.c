@@ -103,6 +103,15 @@ static uint32_t flow_start(const struct flows *f, const struct sort_item *v, uin
 	return best;
 }
 
+/* An arrow ends at `XBackward0`; the engine's range `autograd::engine::evaluate_function: XBackward0` around it is the same
+ * autograd node. */
+static bool is_engine_range_of(const struct profile *p, uint32_t outer, uint32_t inner)
+{
+	struct str name = profile_str(p, p->span.name[outer]);
+	return p->span.kind[outer] == SPAN_OP && str_starts(name, STR("autograd::engine::evaluate_function: ")) &&
+	       str_ends(name, profile_str(p, p->span.name[inner]));
+}
+
 /* Longer runs of one id than this are damage, not arrows. */
 enum { MAX_SAME_FLOW = 64 };
 
@@ -119,10 +128,8 @@ static void link_flow_group(struct linker *l, const struct sort_item *v, uint32_
 		if (fwd == ROW_NONE || bwd == ROW_NONE || fwd == bwd)
 			continue;
 		l->by_flow[bwd] = fwd;
-		/* The arrow ends at `XBackward0`; the engine's range around it is the same autograd node. */
 		uint32_t outer = s->parent[bwd];
-		if (outer != ROW_NONE && s->kind[outer] == SPAN_OP && s->link_id[outer] == s->link_id[bwd] &&
-		    s->aux_id[outer] == s->aux_id[bwd])
+		if (outer != ROW_NONE && is_engine_range_of(l->p, outer, bwd))
 			l->by_flow[outer] = fwd;
 	}
 }
