@@ -4,6 +4,7 @@
 #include <sqlite3.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -204,15 +205,18 @@ static int read_column(struct load *l, const char *table, const char *column, vo
 	return *found && at != bytes ? damaged(l, "column %s.%s is shorter than its table", table, column) : 0;
 }
 
-/* Has the system put its pages there at once: met one by one while reading, they cost a sixth of the whole time. */
-static void *populated(void *p, uint64_t bytes)
+/* Memory that is about to be filled. Met page by page, its first use would cost more than all the reading: big columns ask
+ * for big pages, and for all of them at once. */
+static void *alloc_to_fill(uint64_t n, unsigned size)
 {
+	enum { HUGE_PAGE = 2 << 20, PAGE = 4096, WORTH_IT = 1 << 20 };
+	uint64_t bytes = n * size;
+	void *p = NULL;
+	if (bytes < WORTH_IT || posix_memalign(&p, bytes < HUGE_PAGE ? PAGE : HUGE_PAGE, bytes) != 0)
+		return mem_alloc(n ? n : 1, size);
+	madvise(p, bytes & ~(uint64_t)(HUGE_PAGE - 1), MADV_HUGEPAGE);
 #ifdef MADV_POPULATE_WRITE
-	enum { WORTH_IT = 1 << 20, PAGE = 4096 };
-	if (bytes >= WORTH_IT) {
-		char *first = (char *)(((uintptr_t)p + PAGE - 1) & ~(uintptr_t)(PAGE - 1));
-		madvise(first, (size_t)((char *)p + bytes - first) & ~(size_t)(PAGE - 1), MADV_POPULATE_WRITE);
-	}
+	madvise(p, bytes & ~(uint64_t)(PAGE - 1), MADV_POPULATE_WRITE);
 #endif
 	return p;
 }
@@ -224,7 +228,7 @@ static void *column_alloc(struct load *l, const char *table, uint64_t n, unsigne
 		damaged(l, "table %s claims more rows than the file can hold", table);
 		return NULL;
 	}
-	return populated(mem_alloc(n ? n : 1, size), n * size);
+	return alloc_to_fill(n, size);
 }
 
 static int read_strings(struct load *l)

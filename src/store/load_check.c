@@ -1,8 +1,14 @@
 #include "store/load.h"
 
-/* The loops below have no early exit: what is wrong is rare, and so they run at the speed of memory. */
+/* The loops below have no early exit, so that they become vector code and run at the speed of memory. GCC does that only
+ * when asked. */
+#ifdef __clang__
+#define VECTOR
+#else
+#define VECTOR __attribute__((optimize("O3")))
+#endif
 
-static bool all_below_u32(const uint32_t *v, uint32_t n, uint32_t limit, bool none_allowed)
+VECTOR static bool all_below_u32(const uint32_t *v, uint32_t n, uint32_t limit, bool none_allowed)
 {
 	uint32_t bad = 0;
 	for (uint32_t i = 0; i < n; i++)
@@ -10,7 +16,7 @@ static bool all_below_u32(const uint32_t *v, uint32_t n, uint32_t limit, bool no
 	return !bad;
 }
 
-static bool all_below_u16(const uint16_t *v, uint32_t n, uint32_t limit)
+VECTOR static bool all_below_u16(const uint16_t *v, uint32_t n, uint32_t limit)
 {
 	uint32_t bad = 0;
 	for (uint32_t i = 0; i < n; i++)
@@ -18,7 +24,7 @@ static bool all_below_u16(const uint16_t *v, uint32_t n, uint32_t limit)
 	return !bad;
 }
 
-static bool all_below_u8(const uint8_t *v, uint32_t n, uint8_t limit)
+VECTOR static bool all_below_u8(const uint8_t *v, uint32_t n, uint8_t limit)
 {
 	uint8_t bad = 0;
 	for (uint32_t i = 0; i < n; i++)
@@ -27,7 +33,7 @@ static bool all_below_u8(const uint8_t *v, uint32_t n, uint8_t limit)
 }
 
 /* Half the range, -2^62 to 2^62 - 1, so that times can be subtracted: the sign bit shows what is outside. */
-static bool all_times(const int64_t *v, uint32_t n)
+VECTOR static bool all_times(const int64_t *v, uint32_t n)
 {
 	uint64_t bad = 0;
 	for (uint32_t i = 0; i < n; i++)
@@ -35,7 +41,7 @@ static bool all_times(const int64_t *v, uint32_t n)
 	return !(bad >> 63);
 }
 
-static bool all_durations(const int64_t *v, uint32_t n)
+VECTOR static bool all_durations(const int64_t *v, uint32_t n)
 {
 	uint64_t bad = 0;
 	for (uint32_t i = 0; i < n; i++)
@@ -44,7 +50,7 @@ static bool all_durations(const int64_t *v, uint32_t n)
 }
 
 /* Ends can be computed: start + duration does not overflow. */
-static bool all_ends(const int64_t *start, const int64_t *dur, uint32_t n)
+VECTOR static bool all_ends(const int64_t *start, const int64_t *dur, uint32_t n)
 {
 	uint64_t bad = 0;
 	for (uint32_t i = 0; i < n; i++)
@@ -72,7 +78,7 @@ static bool column_in_range(const struct profile *p, const struct store_column *
 	return false;
 }
 
-static bool sorted(const uint32_t *track, const int64_t *start, uint32_t n)
+VECTOR static bool sorted(const uint32_t *track, const int64_t *start, uint32_t n)
 {
 	uint32_t bad = 0;
 	for (uint32_t i = 1; i < n; i++)
@@ -81,7 +87,7 @@ static bool sorted(const uint32_t *track, const int64_t *start, uint32_t n)
 }
 
 /* Sets follow each other and end where the pairs end. */
-static bool args_fit(const struct profile *p)
+VECTOR static bool args_fit(const struct profile *p)
 {
 	uint32_t n = p->arg_set.rows.n, bad = 0;
 	for (uint32_t i = 0; i < n; i++)
@@ -91,7 +97,7 @@ static bool args_fit(const struct profile *p)
 
 /* Whoever walks up to parents or to the op around must arrive: each link points further up, except that an API call may
  * point anywhere but at another call. */
-static bool links_go_up(const struct spans *s)
+VECTOR static bool links_go_up(const struct spans *s)
 {
 	uint32_t bad = 0;
 	for (uint32_t i = 0; s->parent && i < s->rows.n; i++)
