@@ -59,7 +59,7 @@ static bool read_triple(struct str raw, int32_t v[3])
 	if (raw.n < 2 || raw.p[0] != '[')
 		return false;
 	for (int i = 0; i < 3; i++) {
-		while (p < end && (*p == ' ' || *p == ','))
+		while (p < end && ((unsigned char)*p <= ' ' || *p == ','))
 			p++;
 		int64_t x = 0;
 		const char *digits = p;

@@ -86,6 +86,12 @@ static uint32_t intern_raw(struct kineto *k, struct str raw, bool escaped)
 
 uint32_t kineto_intern(struct kineto *k, const struct json_value *v)
 {
+	bool container = v->type == JSON_ARRAY || v->type == JSON_OBJECT;
+	if (container && memchr(v->raw.p, '\n', v->raw.n)) {
+		buf_clear(&k->scratch);
+		json_one_line(v->raw, &k->scratch);
+		return intern_put(&k->p->strings, k->scratch.p, k->scratch.n);
+	}
 	if (v->type != JSON_STRING)
 		return intern_put(&k->p->strings, v->raw.p, v->raw.n);
 	return intern_raw(k, v->raw, v->escaped);

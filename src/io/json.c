@@ -305,6 +305,23 @@ void json_unescape(struct str raw, struct buf *out, unsigned *repairs)
 	}
 }
 
+void json_one_line(struct str raw, struct buf *out)
+{
+	bool in_string = false;
+	for (size_t i = 0; i < raw.n; i++) {
+		char c = raw.p[i];
+		if (!in_string && (unsigned char)c <= ' ')
+			continue;
+		buf_char(out, c);
+		if (c == '\\' && in_string && i + 1 < raw.n)
+			buf_char(out, raw.p[++i]);
+		else if (c == '"')
+			in_string = !in_string;
+		else if (!in_string && (c == ',' || c == ':'))
+			buf_char(out, ' ');
+	}
+}
+
 static const uint64_t power_of_ten[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000};
 
 /* "123" or "123.456" with no more decimals than `digits` and at most 18 digits in all: no overflow, no rounding. */

@@ -75,6 +75,10 @@ const char *json_element(struct json *j, const char *p, bool *first, bool *done)
  * an unescaped Windows path: then all its back-slashes but \" and \\ stay as they are. */
 void json_unescape(struct str raw, struct buf *out, unsigned *repairs);
 
+/* Appends the text of an array or object on one line, with one blank behind each ',' and ':' as Kineto writes it: traces
+ * that some tool has pretty-printed then have the same shapes as others. */
+void json_one_line(struct str raw, struct buf *out);
+
 /* Numbers. Each takes the raw text of a JSON_NUMBER and is exact; false when it is no number of that kind or out of range.
  * A fraction is cut off (to_i64) or rounded half up (to_scaled). */
 bool json_to_i64(struct str raw, int64_t *v);

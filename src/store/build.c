@@ -18,21 +18,40 @@
 		return i;                                                                              \
 	} while (0)
 
+/* Adds `amount` (its size counts) to *sum unless that would go beyond what a profile may hold. */
+static bool within_sum(struct build *b, uint64_t *sum, int64_t amount, const char *what)
+{
+	uint64_t size = amount < 0 ? 0 - (uint64_t)amount : (uint64_t)amount;
+	if (size <= (1ull << BUILD_SUM_BITS) - *sum) {
+		*sum += size;
+		return true;
+	}
+	diag_add(&b->p->diags, "sum-too-large", DIAG_LOSS, -1, "the %s add up to more than 2^%d: an event with %lld was left out", what,
+	         BUILD_SUM_BITS, (long long)amount);
+	return false;
+}
+
 uint32_t build_span(struct build *b, const struct span_row *r)
 {
 	struct spans *t = &b->p->span;
+	if (!within_sum(b, &b->span_ns, r->dur_ns, "durations (ns) of host events"))
+		return ROW_NONE;
 	PUSH_ROW(span, SPAN_COLUMNS);
 }
 
 uint32_t build_gpu(struct build *b, const struct gpu_row *r)
 {
 	struct gpu_ops *t = &b->p->gpu_op;
+	if (!within_sum(b, &b->gpu_ns, r->dur_ns, "durations (ns) of device events"))
+		return ROW_NONE;
 	PUSH_ROW(gpu_op, GPU_COLUMNS);
 }
 
 uint32_t build_memory(struct build *b, const struct memory_row *r)
 {
 	struct memories *t = &b->p->memory;
+	if (!within_sum(b, &b->memory_bytes, r->bytes, "bytes of allocations"))
+		return ROW_NONE;
 	PUSH_ROW(memory, MEMORY_COLUMNS);
 }
 

@@ -42,13 +42,19 @@ struct arg_pair {
 struct build {
 	struct profile *p;
 	struct intern launch_keys, arg_set_keys, track_keys;
+	uint64_t span_ns, gpu_ns, memory_bytes; /* so far, against BUILD_SUM_BITS */
 	uint32_t cat_cache_name;
 	uint16_t cat_cache_row;
 };
 
+/* No input may hold more than this in all: durations of one table, bytes of all allocations. Sums of them then cannot
+ * overflow an int64. An event beyond it is left out and counted as lost. */
+enum { BUILD_SUM_BITS = 58 }; /* 2^58 ns are nine years */
+
 void build_init(struct build *b, struct profile *p);
 int build_finish(struct build *b, struct err *e); /* also releases *b */
 
+/* Each returns the new row, or ROW_NONE when the event could not be kept (a diagnostic says why). */
 uint32_t build_span(struct build *b, const struct span_row *r);
 uint32_t build_gpu(struct build *b, const struct gpu_row *r);
 uint32_t build_memory(struct build *b, const struct memory_row *r);

@@ -193,6 +193,24 @@ static void test_repairs_and_damage(void **state)
 	members_are("{\"a\":{]}", -1, 0);
 }
 
+static void test_one_line(void **state)
+{
+	(void)state;
+	static const char *const cases[][2] = {
+		{"[\n  [\n    8,\n    3\n  ],\n  []\n]", "[[8, 3], []]"},
+		{"[[8, 3], []]", "[[8, 3], []]"},
+		{"{\"a b\" :\t[\"x,  \\\"y:\" , 1]}", "{\"a b\": [\"x,  \\\"y:\", 1]}"},
+		{"[]", "[]"},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct buf out = {0};
+		json_one_line(str_from(cases[i][0]), &out);
+		buf_char(&out, 0);
+		assert_string_equal(out.p, cases[i][1]);
+		buf_release(&out);
+	}
+}
+
 static void test_depth_is_limited(void **state)
 {
 	(void)state;
@@ -219,7 +237,7 @@ int main(void)
 		cmocka_unit_test(test_microseconds_to_nanoseconds), cmocka_unit_test(test_times_are_exact),
 		cmocka_unit_test(test_doubles_are_the_nearest), cmocka_unit_test(test_integers), cmocka_unit_test(test_escapes),
 		cmocka_unit_test(test_any_cut_asks_for_more), cmocka_unit_test(test_repairs_and_damage),
-		cmocka_unit_test(test_depth_is_limited),
+		cmocka_unit_test(test_one_line), cmocka_unit_test(test_depth_is_limited),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
