@@ -3,36 +3,9 @@
 #include "base/mem.h"
 #include "detect/detect.h"
 
-struct advise_command {
-	struct cli_args inputs;
-	struct trace_options trace;
-	struct output_options output;
-};
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct advise_command *c = state->input;
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &c->trace;
-		state->child_inputs[1] = &c->output;
-		return 0;
-	case ARGP_KEY_ARG:
-		cli_args_add(&c->inputs, arg);
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
-
-static const struct argp_child children[] = {{&trace_argp, 0, NULL, 1}, {&output_argp, 0, NULL, 2}, {0}};
-static const struct argp argp = {
-	.parser = parse,
-	.children = children,
-	.args_doc = "INPUT...",
-	.doc = "Lists what keeps the run from being faster, the worst first: the problem with its numbers, what to do, and how "
-	       "much it can gain at most.",
-};
+static const char doc[] =
+	"Lists what keeps the run from being faster, the worst first: the problem with its numbers, what to do, and how "
+	"much it can gain at most.";
 
 static int print_findings(struct profile *p, const struct output_options *o)
 {
@@ -53,16 +26,16 @@ static int print_findings(struct profile *p, const struct output_options *o)
 
 static int run(int argc, char **argv)
 {
-	struct advise_command c = {0};
-	cli_parse(&argp, argc, argv, &c);
-	if (!c.inputs.n)
+	struct table_command c = {0};
+	cli_parse_table("INPUT...", doc, argc, argv, &c);
+	if (!c.args.n)
 		cli_usage("advise: an INPUT was expected: a trace, a directory, or - for standard input");
 	int status = EXIT_DONE;
-	struct profile *p = cli_open_one(&c.inputs, &c.trace, &status);
+	struct profile *p = cli_open_one(&c.args, &c.trace, &status);
 	if (p)
 		status = print_findings(p, &c.output);
 	profile_free(p);
-	mem_free(c.inputs.v);
+	mem_free(c.args.v);
 	return status;
 }
 

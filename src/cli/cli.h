@@ -63,6 +63,20 @@ struct trace_options {
 };
 extern const struct argp trace_argp;    /* input: struct trace_options * */
 
+/* What a command takes that reads a trace and prints a table: inputs (with what else its args_doc names), the options that
+ * choose the trace, and those of the output. */
+struct table_command {
+	struct cli_args args;
+	struct trace_options trace;
+	struct output_options output;
+};
+/* Parses such a command line; `doc` is the text of --help. The caller frees c->args.v. */
+void cli_parse_table(const char *args_doc, const char *doc, int argc, char **argv, struct table_command *c);
+/* For a command with options of its own: its argp has these children, and its parser, whose input is a struct table_command,
+ * hands on what it does not know. */
+extern const struct argp_child table_children[];
+error_t cli_table_option(int key, char *arg, struct argp_state *state);
+
 /* The traces that the paths (files, directories, "-") stand for and the options select, at least one; -1 after printing
  * the error, and *status is the exit status. The caller releases *l in either case. */
 int cli_discover(const struct cli_args *paths, const struct trace_options *o, struct trace_list *l, int *status);

@@ -7,36 +7,9 @@
 
 #include <ctype.h>
 
-struct info_command {
-	struct cli_args inputs;
-	struct trace_options trace;
-	struct output_options output;
-};
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct info_command *c = state->input;
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &c->trace;
-		state->child_inputs[1] = &c->output;
-		return 0;
-	case ARGP_KEY_ARG:
-		cli_args_add(&c->inputs, arg);
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
-
-static const struct argp_child children[] = {{&trace_argp, 0, NULL, 1}, {&output_argp, 0, NULL, 2}, {0}};
-static const struct argp argp = {
-	.parser = parse,
-	.children = children,
-	.args_doc = "INPUT...",
-	.doc = "What is in a trace: format, sizes, GPUs, rank, steps, events by category, threads and streams, and every "
-	       "problem met while reading it. Of a directory with several traces, lists them.",
-};
+static const char doc[] =
+	"What is in a trace: format, sizes, GPUs, rank, steps, events by category, threads and streams, and every "
+	"problem met while reading it. Of a directory with several traces, lists them.";
 
 /* The main table: a fact a row; each has its own unit, so a number is given as text and, in full, beside it. */
 enum { FACT, VALUE, NUMBER, UNIT };
@@ -346,14 +319,14 @@ static int print_list(const struct trace_list *l, const struct output_options *o
 
 static int run(int argc, char **argv)
 {
-	struct info_command c = {0};
-	cli_parse(&argp, argc, argv, &c);
-	if (!c.inputs.n)
+	struct table_command c = {0};
+	cli_parse_table("INPUT...", doc, argc, argv, &c);
+	if (!c.args.n)
 		cli_usage("info: an INPUT was expected: a trace, a directory, or - for standard input");
 	int status = EXIT_DONE;
 	struct trace_list l = {0};
-	if (cli_discover(&c.inputs, &c.trace, &l, &status) == 0 && l.n > 1) {
-		status = print_list(&l, &c.output, c.inputs.v[0]);
+	if (cli_discover(&c.args, &c.trace, &l, &status) == 0 && l.n > 1) {
+		status = print_list(&l, &c.output, c.args.v[0]);
 	} else if (l.n == 1) {
 		struct profile *p = cli_read(l.v[0].path.p, &c.trace, &status);
 		if (p)
@@ -361,7 +334,7 @@ static int run(int argc, char **argv)
 		profile_free(p);
 	}
 	discover_release(&l);
-	mem_free(c.inputs.v);
+	mem_free(c.args.v);
 	return status;
 }
 

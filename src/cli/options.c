@@ -236,3 +236,27 @@ void cli_parse(const struct argp *a, int argc, char **argv, void *input)
 	struct outer outer = {.root = &root, .input = input, .command = argv[0]};
 	argp_parse(&root, argc, argv, ARGP_NO_ERRS | ARGP_NO_HELP | ARGP_NO_EXIT, NULL, &outer);
 }
+
+const struct argp_child table_children[] = {{&trace_argp, 0, NULL, 1}, {&output_argp, 0, NULL, 2}, {0}};
+
+error_t cli_table_option(int key, char *arg, struct argp_state *state)
+{
+	struct table_command *c = state->input;
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &c->trace;
+		state->child_inputs[1] = &c->output;
+		return 0;
+	case ARGP_KEY_ARG:
+		cli_args_add(&c->args, arg);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+void cli_parse_table(const char *args_doc, const char *doc, int argc, char **argv, struct table_command *c)
+{
+	const struct argp a = {.parser = cli_table_option, .children = table_children, .args_doc = args_doc, .doc = doc};
+	cli_parse(&a, argc, argv, c);
+}

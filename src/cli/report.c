@@ -3,12 +3,6 @@
 #include "base/buf.h"
 #include "base/mem.h"
 
-struct report_command {
-	struct cli_args args; /* the name, then inputs */
-	struct trace_options trace;
-	struct output_options output;
-};
-
 enum { KEY_GROUP_BY = 0x200, KEY_COMPAT };
 
 static const struct argp_option options[] = {
@@ -20,31 +14,23 @@ static const struct argp_option options[] = {
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-	struct report_command *c = state->input;
+	struct table_command *c = state->input;
 	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &c->trace;
-		state->child_inputs[1] = &c->output;
-		return 0;
 	case KEY_GROUP_BY:
 		c->trace.report.group_by = arg;
 		return 0;
 	case KEY_COMPAT:
 		c->trace.report.compat = arg;
 		return 0;
-	case ARGP_KEY_ARG:
-		cli_args_add(&c->args, arg);
-		return 0;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return cli_table_option(key, arg, state);
 	}
 }
 
-static const struct argp_child children[] = {{&trace_argp, 0, NULL, 1}, {&output_argp, 0, NULL, 2}, {0}};
 static const struct argp argp = {
 	.options = options,
 	.parser = parse,
-	.children = children,
+	.children = table_children,
 	.args_doc = "\nNAME INPUT...",
 	.doc = "Prints one report about a trace; without a name, lists the reports.",
 };
@@ -119,7 +105,7 @@ static void check_choice(const struct report *r, const char *option, const char 
 	cli_usage("%s=%s: report %s has: " STR_FMT, option, value, r->name, STR_ARG(buf_view(&list)));
 }
 
-static int print_report(const struct report *r, const struct report_command *c)
+static int print_report(const struct report *r, const struct table_command *c)
 {
 	int status = EXIT_DONE;
 	struct cli_args inputs = {c->args.v + 1, c->args.n - 1};
@@ -140,7 +126,7 @@ static int print_report(const struct report *r, const struct report_command *c)
 
 static int run(int argc, char **argv)
 {
-	struct report_command c = {0};
+	struct table_command c = {0};
 	cli_parse(&argp, argc, argv, &c);
 	int status;
 	if (!c.args.n) {

@@ -3,41 +3,14 @@
 #include "base/mem.h"
 #include "report/sql.h"
 
-struct sql_command {
-	struct cli_args args; /* inputs, then the query */
-	struct trace_options trace;
-	struct output_options output;
-};
+static const char doc[] =
+	"Answers a SQL query (SQLite's dialect) over the events of a trace and over every report.\v"
+	"SELECT * FROM opscope_tables lists the tables: those of the store (span, gpu_op, ...), the views ops and "
+	"kernels_raw, and every report. SELECT * FROM opscope_columns explains the store's columns; PRAGMA "
+	"table_info(NAME) lists those of any table. References are row numbers: JOIN span s ON s.rowid = gpu_op.op. "
+	"arg(args, 'Input Dims') gives an argument of an event.";
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct sql_command *c = state->input;
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &c->trace;
-		state->child_inputs[1] = &c->output;
-		return 0;
-	case ARGP_KEY_ARG:
-		cli_args_add(&c->args, arg);
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
-
-static const struct argp_child children[] = {{&trace_argp, 0, NULL, 1}, {&output_argp, 0, NULL, 2}, {0}};
-static const struct argp argp = {
-	.parser = parse,
-	.children = children,
-	.args_doc = "INPUT... \"SELECT ...\"",
-	.doc = "Answers a SQL query (SQLite's dialect) over the events of a trace and over every report.\v"
-	       "SELECT * FROM opscope_tables lists the tables: those of the store (span, gpu_op, ...), the views ops and "
-	       "kernels_raw, and every report. SELECT * FROM opscope_columns explains the store's columns; PRAGMA "
-	       "table_info(NAME) lists those of any table. References are row numbers: JOIN span s ON s.rowid = gpu_op.op. "
-	       "arg(args, 'Input Dims') gives an argument of an event.",
-};
-
-static int query(struct profile *p, const struct sql_command *c, const char *text)
+static int query(struct profile *p, const struct table_command *c, const char *text)
 {
 	struct err e;
 	struct table t;
@@ -57,8 +30,8 @@ static int query(struct profile *p, const struct sql_command *c, const char *tex
 
 static int run(int argc, char **argv)
 {
-	struct sql_command c = {0};
-	cli_parse(&argp, argc, argv, &c);
+	struct table_command c = {0};
+	cli_parse_table("INPUT... \"SELECT ...\"", doc, argc, argv, &c);
 	if (c.args.n < 2)
 		cli_usage("sql: an INPUT and a query were expected: opscope sql INPUT \"SELECT ...\"");
 	int status = EXIT_DONE;
