@@ -469,7 +469,8 @@ static void add_gpu(struct work *w, uint32_t g)
 	struct modules *m = w->m;
 	uint32_t from = gpu->op[g] != ROW_NONE ? gpu->op[g] : gpu->call[g];
 	int64_t dur = gpu->dur_ns[g];
-	if (!in_window(w, from == ROW_NONE ? gpu->start_ns[g] : w->p->span.start_ns[from]))
+	/* What no recorded call launched was launched before the recording: it belongs to no window within it. */
+	if (from == ROW_NONE ? w->start_ns != INT64_MIN : !in_window(w, w->p->span.start_ns[from]))
 		return;
 	struct module_node *n = from == ROW_NONE ? NULL : node_of(w, w->place[from]);
 	if (from == ROW_NONE) {

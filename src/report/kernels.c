@@ -104,7 +104,7 @@ static bool counts(const struct groups *g, const struct window *w, uint32_t gpu,
 {
 	if (g->p->gpu_op.kind[gpu] != GPU_KERNEL || (compat && g->t->gpu_lost[gpu]))
 		return false;
-	return w->all || window_has(w, window_gpu_time(g->p, gpu));
+	return window_has_gpu(w, g->p, gpu);
 }
 
 static void collect(struct groups *g, const struct window *w, bool compat)

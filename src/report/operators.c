@@ -173,7 +173,7 @@ static void put_default(struct table *out, const struct groups *g, const struct 
 	int64_t all = 0, attributed = 0, outside = 0, unknown = 0;
 	uint64_t outside_ops = 0;
 	for (uint32_t i = 0; i < g->p->gpu_op.rows.n; i++) {
-		if (!window_has(w, window_gpu_time(g->p, i)))
+		if (!window_has_gpu(w, g->p, i))
 			continue;
 		all += g->p->gpu_op.dur_ns[i];
 		uint32_t node = g->t->gpu_node[i];

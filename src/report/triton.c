@@ -81,7 +81,7 @@ static int triton_run(const struct profile *p, const struct report_args *args, s
 	struct group *v = NULL;
 	int64_t triton_ns = 0, all_ns = 0;
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
-		if (p->gpu_op.kind[g] != GPU_KERNEL || (!w.all && !window_has(&w, window_gpu_time(p, g))))
+		if (p->gpu_op.kind[g] != GPU_KERNEL || !window_has_gpu(&w, p, g))
 			continue;
 		int64_t ns = p->gpu_op.dur_ns[g];
 		all_ns += ns;

@@ -2,6 +2,8 @@
 
 #include "analysis/steps.h"
 
+#include <sys/param.h>
+
 int window_of(const struct profile *p, const struct report_args *args, struct window *w, struct err *e)
 {
 	*w = (struct window){.all = !args->has_steps};
@@ -11,10 +13,14 @@ int window_of(const struct profile *p, const struct report_args *args, struct wi
 		const struct step *s = &p->steps->v[i];
 		if (s->number < args->step_first || s->number > args->step_last)
 			continue;
-		if (!w->steps++ || s->host_start_ns < w->start_ns)
-			w->start_ns = s->host_start_ns;
-		if (w->steps == 1 || s->host_end_ns > w->end_ns)
-			w->end_ns = s->host_end_ns;
+		if (!w->steps++) {
+			*w = (struct window){false, s->host_start_ns, s->host_end_ns, s->start_ns, s->end_ns, 1};
+			continue;
+		}
+		w->start_ns = MIN(w->start_ns, s->host_start_ns);
+		w->end_ns = MAX(w->end_ns, s->host_end_ns);
+		w->device_start_ns = MIN(w->device_start_ns, s->start_ns);
+		w->device_end_ns = MAX(w->device_end_ns, s->end_ns);
 	}
 	if (w->steps)
 		return 0;
@@ -25,8 +31,13 @@ int window_of(const struct profile *p, const struct report_args *args, struct wi
 	               (long long)p->steps->v[p->steps->n - 1].number);
 }
 
-int64_t window_gpu_time(const struct profile *p, uint32_t g)
+bool window_has_gpu(const struct window *w, const struct profile *p, uint32_t g)
 {
-	uint32_t span = p->gpu_op.op[g] != ROW_NONE ? p->gpu_op.op[g] : p->gpu_op.call[g];
-	return span != ROW_NONE ? p->span.start_ns[span] : p->gpu_op.start_ns[g];
+	if (w->all)
+		return true;
+	uint32_t launcher = p->gpu_op.op[g] != ROW_NONE ? p->gpu_op.op[g] : p->gpu_op.call[g];
+	if (launcher != ROW_NONE)
+		return window_has(w, p->span.start_ns[launcher]);
+	int64_t start = p->gpu_op.start_ns[g];
+	return start >= w->device_start_ns && start < w->device_end_ns;
 }

@@ -1,4 +1,6 @@
-/* --steps=A..B as a window of time: an event counts when it starts inside. */
+/* --steps=A..B as windows of time: host events count when they start inside the steps' annotations; device work counts with
+ * the op or call that launched it, and where none is known, when it starts inside the steps as the device sees them, so
+ * that what was launched before the recording belongs to no step. */
 #ifndef OPSCOPE_REPORT_WINDOW_H
 #define OPSCOPE_REPORT_WINDOW_H
 
@@ -6,7 +8,8 @@
 
 struct window {
 	bool all;
-	int64_t start_ns, end_ns; /* on the host; device work counts with its op */
+	int64_t start_ns, end_ns;               /* on the host */
+	int64_t device_start_ns, device_end_ns; /* moved and stretched to the device work (B-14) */
 	unsigned steps;           /* how many steps it covers */
 };
 
@@ -18,7 +21,6 @@ static inline bool window_has(const struct window *w, int64_t time_ns)
 	return w->all || (time_ns >= w->start_ns && time_ns < w->end_ns);
 }
 
-/* When the host began what led to this device work: its op, else its call, else itself. */
-int64_t window_gpu_time(const struct profile *p, uint32_t gpu_op);
+bool window_has_gpu(const struct window *w, const struct profile *p, uint32_t gpu_op);
 
 #endif
