@@ -20,7 +20,7 @@ enum unit {
 	UNIT_NS,      /* a duration, int64 nanoseconds; shown as us, ms or s */
 	UNIT_TIME_NS, /* a point in time, int64 nanoseconds on the trace's clock */
 	UNIT_US,      /* microseconds as a predecessor printed them (compat tables only) */
-	UNIT_BYTES,   /* int64 bytes; shown as KB, MB, GB of 1024 */
+	UNIT_BYTES,   /* int64 bytes; shown as KiB, MiB, GiB */
 	UNIT_PERCENT, /* 0..100 */
 	UNIT_RATIO,   /* 0..1 */
 	UNIT_FLOPS,   /* a number of floating-point operations */
@@ -31,6 +31,10 @@ enum column_flag {
 	                    * column is shown indented by it, and the column itself is not shown as text */
 	COLUMN_WIDE = 2,   /* long text (call stacks, shapes, argument lists): cut first when the terminal is narrow */
 	COLUMN_PROSE = 8,  /* sentences, to be read whole: text shows a table that has such columns as one record a row */
+	COLUMN_INDENT = 16, /* set by table_select on a COLUMN_TREE that was not asked for: it only indents text and HTML; CSV and
+	                    * JSON leave it out */
+	COLUMN_STACK = 32, /* call stacks, frames separated by ';', innermost first: text shortens the paths of files, and of one
+	                    * that is cut the place of the first frame stays */
 	COLUMN_DETAIL = 4, /* left out of text output unless asked for with --columns; always in CSV, JSON and HTML */
 };
 
@@ -109,6 +113,8 @@ struct str table_str(const struct table *t, size_t row, unsigned col);
 int table_sort(struct table *t, struct str column, bool descending, struct err *e); /* nulls last */
 void table_filter(struct table *t, struct str text);                         /* rows with text in any string cell */
 void table_limit(struct table *t, size_t n);                                 /* 0 = all */
+/* Keeps these columns, in this order. A tree stays indented: with the text column that a COLUMN_TREE indents, that one is kept
+ * in front of it, marked COLUMN_INDENT unless it is in the list itself. */
 int table_select(struct table *t, struct str comma_separated_ids, struct err *e);
 
 #endif

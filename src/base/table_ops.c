@@ -196,6 +196,46 @@ void table_limit(struct table *t, size_t n)
 	t->n_rows = n;
 }
 
+/* The COLUMN_TREE that indents column `c`, -1 = none: the last one before it with no text column in between. */
+static int indent_of(const struct table *t, unsigned c)
+{
+	if (t->data[c].col.type != CELL_STR)
+		return -1;
+	while (c-- > 0) {
+		const struct column *col = &t->data[c].col;
+		if (col->type == CELL_STR)
+			return -1;
+		if ((col->flags & COLUMN_TREE) && col->type == CELL_I64)
+			return (int)c;
+	}
+	return -1;
+}
+
+/* Column numbers in the order chosen, each once. `asked` gets 1 for those named, 2 for those kept to indent. */
+static unsigned pick_columns(const struct table *t, struct str ids, uint8_t *asked, unsigned *pick)
+{
+	unsigned n = 0;
+	struct str rest = ids, id;
+	while (str_split(&rest, ',', &id))
+		asked[table_find_column(t, id)] = 1;
+	uint8_t *taken = NEW_ARRAY(t->n_columns, uint8_t);
+	rest = ids;
+	while (str_split(&rest, ',', &id)) {
+		unsigned c = (unsigned)table_find_column(t, id);
+		int depth = indent_of(t, c);
+		if (taken[c])
+			continue;
+		if (depth >= 0 && !asked[depth]) {
+			pick[n++] = (unsigned)depth;
+			asked[depth] = 2;
+		}
+		pick[n++] = c;
+		taken[c] = 1;
+	}
+	mem_free(taken);
+	return n;
+}
+
 int table_select(struct table *t, struct str comma_separated_ids, struct err *e)
 {
 	struct str rest = comma_separated_ids, id;
@@ -204,29 +244,25 @@ int table_select(struct table *t, struct str comma_separated_ids, struct err *e)
 			return unknown_column(t, id, e);
 
 	struct column_data *old = t->data;
-	unsigned n_old = t->n_columns, n = 0;
+	unsigned n_old = t->n_columns;
 	unsigned *pick = NEW_ARRAY_RAW(n_old, unsigned);
-	uint8_t *taken = NEW_ARRAY(n_old, uint8_t);
-	rest = comma_separated_ids;
-	while (str_split(&rest, ',', &id)) {
-		unsigned c = (unsigned)table_find_column(t, id);
-		if (!taken[c])
-			pick[n++] = c;
-		taken[c] = 1;
-	}
+	uint8_t *asked = NEW_ARRAY(n_old, uint8_t);
+	unsigned n = pick_columns(t, comma_separated_ids, asked, pick);
 	t->data = NEW_ARRAY(n, struct column_data);
 	for (unsigned i = 0; i < n; i++) {
 		t->data[i] = old[pick[i]];
-		t->data[i].col.flags &= ~(unsigned)COLUMN_DETAIL; /* it was asked for by name */
+		t->data[i].col.flags &= ~(unsigned)(COLUMN_DETAIL | COLUMN_INDENT); /* it was asked for by name */
+		if (asked[pick[i]] == 2)
+			t->data[i].col.flags |= COLUMN_INDENT;
 	}
 	t->n_columns = t->cap_columns = n;
 	for (unsigned c = 0; c < n_old; c++)
-		if (!taken[c]) {
+		if (!asked[c]) {
 			mem_free(old[c].cell);
 			mem_free(old[c].set);
 		}
 	mem_free(old);
 	mem_free(pick);
-	mem_free(taken);
+	mem_free(asked);
 	return 0;
 }

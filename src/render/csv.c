@@ -51,17 +51,23 @@ static int render_csv(const struct table *t, const struct render_options *o, str
 		s = s->next;
 	if (!s)
 		return err_set(e, ERR_USAGE, "no section '%s' in %s", o->section, t->name);
+	const char *comma = "";
 	for (unsigned c = 0; c < s->n_columns; c++) {
-		if (c)
-			buf_char(out, ',');
+		if (s->data[c].col.flags & COLUMN_INDENT)
+			continue;
+		buf_cstr(out, comma);
 		put_text(out, str_from(s->data[c].col.id));
+		comma = ",";
 	}
 	buf_char(out, '\n');
 	for (size_t r = 0; r < s->n_rows; r++) {
+		comma = "";
 		for (unsigned c = 0; c < s->n_columns; c++) {
-			if (c)
-				buf_char(out, ',');
+			if (s->data[c].col.flags & COLUMN_INDENT)
+				continue;
+			buf_cstr(out, comma);
 			put_cell(out, &s->data[c], r);
+			comma = ",";
 		}
 		buf_char(out, '\n');
 	}

@@ -43,10 +43,14 @@ static void put_cstring(struct buf *out, const char *s)
 
 static void put_columns(struct buf *out, const struct table *t)
 {
+	const char *comma = "";
 	buf_cstr(out, "\"columns\":[");
 	for (unsigned i = 0; i < t->n_columns; i++) {
 		const struct column *c = &t->data[i].col;
-		buf_cstr(out, i ? ",\n{\"id\":" : "\n{\"id\":");
+		if (c->flags & COLUMN_INDENT)
+			continue;
+		buf_printf(out, "%s\n{\"id\":", comma);
+		comma = ",";
 		put_cstring(out, c->id);
 		buf_cstr(out, ",\"title\":");
 		put_cstring(out, c->title);
@@ -84,11 +88,14 @@ static void put_rows(struct buf *out, const struct table *t)
 {
 	buf_cstr(out, ",\n\"rows\":[");
 	for (size_t r = 0; r < t->n_rows; r++) {
+		const char *comma = "";
 		buf_cstr(out, r ? ",\n[" : "\n[");
 		for (unsigned c = 0; c < t->n_columns; c++) {
-			if (c)
-				buf_char(out, ',');
+			if (t->data[c].col.flags & COLUMN_INDENT)
+				continue;
+			buf_cstr(out, comma);
 			put_cell(out, &t->data[c], r);
+			comma = ",";
 		}
 		buf_char(out, ']');
 	}

@@ -12,6 +12,7 @@
 #include "base/utf8.h"
 #include "render/number.h"
 #include "render/render.h"
+#include "render/text_cut.h"
 #include "render/text_layout.h"
 
 static struct str render(const struct table *t, const char *format, const struct render_options *o, struct buf *out)
@@ -176,6 +177,86 @@ static void test_text_tree(void **state)
 	}
 	assert_string_equal(render(&t, "text", &(struct render_options){0}, &out).p,
 	                    "Tree\nModule\n──────\nm\n  m\n    m\n");
+	assert_int_equal(table_select(&t, STR("module"), NULL), 0);
+	assert_string_equal(render(&t, "text", &(struct render_options){0}, &out).p,
+	                    "Tree\nModule\n──────\nm\n  m\n    m\n");
+	assert_string_equal(render(&t, "csv", &(struct render_options){0}, &out).p, "module\nm\nm\nm\n");
+	struct str json = render(&t, "json", &(struct render_options){0}, &out);
+	assert_true(str_has(json, STR("[\"m\"],\n[\"m\"]")) && !str_has(json, STR("depth")));
+	buf_release(&out);
+	table_release(&t);
+}
+
+static void assert_cut(void (*cut)(struct buf *, struct str, size_t), const char *text, size_t width, const char *expected)
+{
+	struct buf out = {0};
+	cut(&out, str_from(text), width);
+	assert_int_equal(text_width(buf_view(&out)), width);
+	buf_char(&out, 0);
+	assert_string_equal(out.p, expected);
+	buf_release(&out);
+}
+
+static void test_cut_in_the_middle(void **state)
+{
+	assert_cut(text_put_cut, "gemm_f16_128x64_nn", 18, "gemm_f16_128x64_nn");
+	assert_cut(text_put_cut, "gemm_f16_128x64_nn", 20, "gemm_f16_128x64_nn  ");
+	assert_cut(text_put_cut, "gemm_f16_128x64_nn", 11, "gemm_f…4_nn");
+	assert_cut(text_put_cut, "gemm_f16_128x64_nt", 11, "gemm_f…4_nt");
+	assert_cut(text_put_cut, "gemm", 1, "…");
+	assert_cut(text_put_cut, "      gemm_f16_128x64_nn", 17, "      gemm_f…4_nn"); /* deep in a tree */
+	assert_cut(text_put_cut, "              abcdefgh", 8, "       …");
+	assert_cut(text_put_cut, "中文中文中文中文", 8, "中文…文 "); /* two cells each: none is halved */
+	assert_cut(text_put_cut, "abcdefe\xcc\x81", 4, "a…fe\xcc\x81"); /* a mark stays with its letter */
+	assert_cut(text_put_cut, "abcdefe\xcc\x81", 2, "…e\xcc\x81");
+}
+
+static void test_cut_stack(void **state)
+{
+	static const char stack[] = "torch/nn/functional.py(12): linear;model.py(3): forward;train.py(9): main";
+	assert_cut(text_put_cut_stack, stack, 30, "torch/nn/functional.py(12)…ain");
+	assert_cut(text_put_cut_stack, stack, 27, "torch/nn/functional.py(12)…");
+	assert_cut(text_put_cut_stack, stack, 12, "…onal.py(12)");
+	assert_cut(text_put_cut_stack, stack, 60, "torch/nn/functional.py(12): linear;…orward;train.py(9): main");
+	assert_cut(text_put_cut_stack, "<built-in method run_backward of Engine>", 11, "<built…ine>");
+}
+
+static void test_stack_paths_are_short(void **state)
+{
+	static const char *const stacks[][2] = {
+		{"/home/u/x/site-packages/torch/nn/functional.py(12): f", "torch/nn/functional.py(12): f"},
+		{"../opt/conda/lib/python3.8/site-packages/torch/a.py(1): f;/home/u/dist-packages/b.py(2): g", "torch/a.py(1): f;b.py(2): g"},
+		{"/home/u/project/train.py(22): <module>", "project/train.py(22): <module>"},
+		{"/train.py(22): <module>", "/train.py(22): <module>"},
+		{"C:\\u\\project\\train.py(22): main", "project\\train.py(22): main"},
+		{"torch/nn/modules/linear.py(96): forward", "torch/nn/modules/linear.py(96): forward"},
+		{"<built-in function linear>;nn.Module: Linear_0", "<built-in function linear>;nn.Module: Linear_0"},
+		{"/a/b (x)/c.py(7): f", "b (x)/c.py(7): f"},
+		{"", ""},
+	};
+	for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) {
+		struct buf out = {0};
+		text_put_short_stack(&out, str_from(stacks[i][0]));
+		buf_char(&out, 0);
+		assert_string_equal(out.p, stacks[i][1]);
+		buf_release(&out);
+	}
+}
+
+/* Only text is for eyes: CSV has the whole path. */
+static void test_stack_column(void **state)
+{
+	struct table t;
+	struct buf out = {0};
+	table_init(&t, "s", "S");
+	TABLE_COLUMN(&t, .id = "call_stack", .title = "Call stack", .type = CELL_STR, .flags = COLUMN_STACK);
+	table_row(&t);
+	table_set_str(&t, 0, STR("/home/u/x/site-packages/torch/nn/functional.py(12): f;/home/u/work/train.py(5): main;/home/u/work/run.py(7): go"));
+	assert_true(str_has(render(&t, "text", &(struct render_options){0}, &out),
+	                    STR("\ntorch/nn/functional.py(12): f;work/train.py(5): main;work/run.py(7): go\n")));
+	assert_true(str_has(render(&t, "text", &(struct render_options){.width = 40}, &out),
+	                    STR("\ntorch/nn/functional.py(12)…run.py(7): go\n")));
+	assert_true(str_has(render(&t, "csv", &(struct render_options){0}, &out), STR("/home/u/x/site-packages/torch")));
 	buf_release(&out);
 	table_release(&t);
 }
@@ -229,8 +310,8 @@ static void test_human_units(void **state)
 	assert_cell(UNIT_TIME_NS, 1623143089861000123, "1623143089.861000123 s");
 	assert_cell(UNIT_TIME_NS, INT64_MIN, "-9223372036.854775808 s");
 	assert_cell(UNIT_BYTES, 1023, "1,023 B");
-	assert_cell(UNIT_BYTES, 524288, "512.0 KB");
-	assert_cell(UNIT_BYTES, (1 << 20) - 1, "1.0 MB");
+	assert_cell(UNIT_BYTES, 524288, "512.0 KiB");
+	assert_cell(UNIT_BYTES, (1 << 20) - 1, "1.0 MiB");
 	assert_cell(UNIT_COUNT, -1234567, "-1,234,567");
 	assert_cell(UNIT_COUNT, INT64_MIN, "-9,223,372,036,854,775,808");
 	assert_cell(UNIT_NONE, 123456, "123456");
@@ -285,6 +366,10 @@ int main(void)
 		cmocka_unit_test(test_text_plain),
 		cmocka_unit_test(test_text_fits_any_width),
 		cmocka_unit_test(test_text_tree),
+		cmocka_unit_test(test_cut_in_the_middle),
+		cmocka_unit_test(test_cut_stack),
+		cmocka_unit_test(test_stack_paths_are_short),
+		cmocka_unit_test(test_stack_column),
 		cmocka_unit_test(test_text_records),
 		cmocka_unit_test(test_human_units),
 		cmocka_unit_test(test_shortest_double),

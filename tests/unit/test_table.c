@@ -174,6 +174,35 @@ static void test_filter_limit_select(void **state)
 	table_release(&t);
 }
 
+static void test_select_keeps_the_tree(void **state)
+{
+	struct table t;
+	table_init(&t, "tree", "Tree");
+	TABLE_COLUMN(&t, .id = "count", .title = "Count", .type = CELL_I64);
+	TABLE_COLUMN(&t, .id = "depth", .title = "Depth", .type = CELL_I64, .flags = COLUMN_TREE);
+	TABLE_COLUMN(&t, .id = "name", .title = "Name", .type = CELL_STR);
+	TABLE_COLUMN(&t, .id = "other", .title = "Other", .type = CELL_STR);
+	table_row(&t);
+	table_set_i64(&t, 1, 7);
+	assert_int_equal(table_select(&t, STR("count,name,other,name"), NULL), 0);
+	assert_int_equal(t.n_columns, 4);
+	assert_string_equal(t.data[1].col.id, "depth"); /* in front of what it indents */
+	assert_int_equal(t.data[1].col.flags, COLUMN_TREE | COLUMN_INDENT);
+	assert_string_equal(t.data[2].col.id, "name");
+	assert_int_equal(table_i64(&t, 0, 1), 7);
+	assert_int_equal(table_select(&t, STR("name,depth"), NULL), 0); /* asked for: where it was asked for */
+	assert_int_equal(t.n_columns, 2);
+	assert_string_equal(t.data[1].col.id, "depth");
+	assert_int_equal(table_select(&t, STR("depth"), NULL), 0);
+	assert_int_equal(t.n_columns, 1);
+	table_release(&t);
+
+	make_tree(&t); /* the depth stands behind the name: nothing is indented */
+	assert_int_equal(table_select(&t, STR("name"), NULL), 0);
+	assert_int_equal(t.n_columns, 1);
+	table_release(&t);
+}
+
 static void test_diagnostics(void **state)
 {
 	struct diags d = {0};
@@ -225,6 +254,7 @@ int main(void)
 		cmocka_unit_test(test_sort_large),
 		cmocka_unit_test(test_tree_stays_a_tree),
 		cmocka_unit_test(test_filter_limit_select),
+		cmocka_unit_test(test_select_keeps_the_tree),
 		cmocka_unit_test(test_diagnostics),
 		cmocka_unit_test(test_utf8),
 	};
