@@ -63,15 +63,62 @@ struct work {
 	int64_t occupancy_ns;
 };
 
-static double blocks_per_sm(struct work *w, uint32_t launch)
+/* The row that describes a device. Ordinals are nearly always those of the rows. */
+static uint32_t device_row(const struct profile *p, int32_t device)
 {
-	const struct launches *v = &w->p->launch;
-	if (!isnan(v->blocks_per_sm[launch]) || w->rules == OPTREE_TB_PLUGIN || w->m->row == ROW_NONE)
+	const struct devices *d = &p->device;
+	if (device >= 0 && (uint32_t)device < d->rows.n && d->id[device] == device)
+		return (uint32_t)device;
+	for (uint32_t i = 0; i < d->rows.n && device != INT32_MIN; i++)
+		if (d->id[i] == device)
+			return i;
+	return ROW_NONE;
+}
+
+static double blocks_on_row(const struct profile *p, uint32_t launch, uint32_t row)
+{
+	const struct launches *v = &p->launch;
+	if (v->blocks_per_sm[launch] > 0)
 		return v->blocks_per_sm[launch];
-	int32_t sms = w->p->device.sm_count[w->m->row];
+	int32_t sms = row == ROW_NONE ? 0 : p->device.sm_count[row];
 	if (sms <= 0 || v->grid_x[launch] <= 0 || v->grid_y[launch] <= 0 || v->grid_z[launch] <= 0)
 		return NAN;
 	return (double)v->grid_x[launch] * v->grid_y[launch] * v->grid_z[launch] / sms;
+}
+
+/* What an SM holds where the device is not described: more than any GPU does, so that no true 0 is taken for unknown. */
+enum { MAX_WARPS_PER_SM = 64 };
+
+static double occupancy_on_row(const struct profile *p, uint32_t launch, uint32_t row)
+{
+	double stated = p->launch.occupancy_pct[launch], capacity = MAX_WARPS_PER_SM;
+	if (stated > 0)
+		return stated;
+	if (!(stated == 0)) /* negative or NaN */
+		return NAN;
+	if (row != ROW_NONE && p->device.max_threads_per_sm[row] > 0 && p->device.warp_size[row] > 0)
+		capacity = (double)p->device.max_threads_per_sm[row] / p->device.warp_size[row];
+	return p->launch.warps_per_sm[launch] >= 0.01 * capacity ? NAN : 0;
+}
+
+double launch_blocks_per_sm(const struct profile *p, uint32_t launch)
+{
+	return blocks_on_row(p, launch, device_row(p, p->launch.device[launch]));
+}
+
+double launch_occupancy_pct(const struct profile *p, uint32_t launch)
+{
+	return occupancy_on_row(p, launch, device_row(p, p->launch.device[launch]));
+}
+
+static double blocks_per_sm(struct work *w, uint32_t launch)
+{
+	return w->rules == OPTREE_TB_PLUGIN ? w->p->launch.blocks_per_sm[launch] : blocks_on_row(w->p, launch, w->m->row);
+}
+
+static double occupancy_pct(struct work *w, uint32_t launch)
+{
+	return w->rules == OPTREE_TB_PLUGIN ? w->p->launch.occupancy_pct[launch] : occupancy_on_row(w->p, launch, w->m->row);
 }
 
 static void add_load(struct work *w, uint32_t g)
@@ -87,7 +134,7 @@ static void add_load(struct work *w, uint32_t g)
 
 static void add_occupancy(struct work *w, uint32_t g)
 {
-	double occupancy = w->p->launch.occupancy_pct[w->p->gpu_op.launch[g]];
+	double occupancy = occupancy_pct(w, w->p->gpu_op.launch[g]);
 	int64_t from = w->p->gpu_op.start_ns[g], to = gpu_end(w->p, g);
 	from = from > w->start ? from : w->start;
 	to = to < w->end ? to : w->end;

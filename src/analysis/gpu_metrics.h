@@ -33,6 +33,13 @@ struct gpu_metrics_list {
 	int64_t start_ns, end_ns;    /* the span; equal when there are no steps */
 };
 
+/* What the trace says of a launch, by the default rules; NaN = unknown.
+ * Blocks per SM: as stated where that is positive, else blocks of the grid / SMs of the device. */
+double launch_blocks_per_sm(const struct profile *p, uint32_t launch);
+/* Estimated achieved occupancy in percent, as stated. A stated 0 is unknown where the kernel has warps for 1 % or more of what
+ * an SM holds: Kineto writes 0 for kernels whose shared memory it cannot place. */
+double launch_occupancy_pct(const struct profile *p, uint32_t launch);
+
 /* `tree` gives the attribution for OPTREE_TB_PLUGIN; may be NULL otherwise. Over all steps, or from that with number *first to
  * that with number *last. */
 void gpu_metrics_measure(const struct profile *p, enum optree_rules rules, const struct optree *tree, const int64_t *first,
