@@ -24,9 +24,9 @@ static void report(struct findings *f, int32_t device, int64_t peak, int64_t tot
 {
 	struct finding *x = findings_add(f, &detector_memory_nearly_full, FINDING_LOW);
 	const double gib = 1024.0 * 1024.0 * 1024.0;
-	x->problem = arena_printf(&f->arena, "Memory of GPU %d is nearly full: %.1f %% of %.2f GB was allocated at the peak", device,
+	x->problem = arena_printf(&f->arena, "Memory of GPU %d is nearly full: %.1f %% of %.2f GiB was allocated at the peak", device,
 	                          100.0 * (double)peak / (double)total, (double)total / gib);
-	x->evidence = arena_printf(&f->arena, "%.2f GB allocated, by the trace's [memory] events", (double)peak / gib);
+	x->evidence = arena_printf(&f->arena, "%.2f GiB allocated, by the trace's [memory] events", (double)peak / gib);
 }
 
 static int run(const struct profile *p, struct findings *f, struct err *e)

@@ -20,8 +20,8 @@ struct rung {
 };
 
 static const struct rung time_rungs[] = {{"ns", 1, 0}, {"us", 1e3, 3}, {"ms", 1e6, 3}, {"s", 1e9, 3}};
-static const struct rung byte_rungs[] = {{"B", 1, 0}, {"KB", 0x1p10, 1}, {"MB", 0x1p20, 1},
-                                         {"GB", 0x1p30, 1}, {"TB", 0x1p40, 1}, {"PB", 0x1p50, 1}};
+static const struct rung byte_rungs[] = {{"B", 1, 0}, {"KiB", 0x1p10, 1}, {"MiB", 0x1p20, 1},
+                                         {"GiB", 0x1p30, 1}, {"TiB", 0x1p40, 1}, {"PiB", 0x1p50, 1}};
 static const struct rung flop_rungs[] = {{"FLOP", 1, 0}, {"KFLOP", 1e3, 3}, {"MFLOP", 1e6, 3}, {"GFLOP", 1e9, 3},
                                          {"TFLOP", 1e12, 3}, {"PFLOP", 1e15, 3}, {"EFLOP", 1e18, 3}};
 

@@ -2,13 +2,13 @@
 #include "base/utf8.h"
 #include "render/number.h"
 #include "render/render.h"
+#include "render/text_cut.h"
 #include "render/text_layout.h"
 
 #define BOLD "\x1b[1m"
 #define DIM "\x1b[2m"
 #define PLAIN "\x1b[0m"
-#define LINE "\xe2\x94\x80"     /* U+2500 */
-#define ELLIPSIS "\xe2\x80\xa6" /* U+2026 */
+#define LINE "\xe2\x94\x80" /* U+2500 */
 
 struct page {
 	struct buf *out;
@@ -28,29 +28,14 @@ static void end_line(const struct page *p)
 	buf_char(p->out, '\n');
 }
 
-/* As many whole characters of s as fit `width` cells; the last cell is an ellipsis when that is not all. */
-static void put_cut(struct buf *out, struct str s, size_t width)
-{
-	size_t used = 0, at = 0;
-	while (at < s.n) {
-		uint32_t code;
-		unsigned n = utf8_next(s, at, &code);
-		unsigned cells = code == UTF8_BAD ? 1 : utf8_width(code);
-		if (used + cells + 1 > width)
-			break;
-		used += cells;
-		at += n;
-	}
-	buf_put(out, s.p, at);
-	buf_cstr(out, ELLIPSIS);
-	buf_fill(out, ' ', width > used + 1 ? width - used - 1 : 0);
-}
-
 static void put_aligned(struct buf *out, struct str s, const struct text_column *c)
 {
 	size_t cells = text_width(s);
 	if (cells > c->width) {
-		put_cut(out, s, c->width);
+		if (c->stack)
+			text_put_cut_stack(out, s, c->width);
+		else
+			text_put_cut(out, s, c->width);
 		return;
 	}
 	if (c->right)

@@ -3,14 +3,16 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "render/render.h"
+#include "render/text_cut.h"
 
 /* Text is not cut below this many cells, nor the first text column, which names the row, below MIN_KEY or a third of the
  * terminal; deeper trees are not indented further. */
-enum { MIN_WIDE = 12, MIN_TEXT = 16, MIN_KEY = 40, MAX_DEPTH = 32 };
+enum { MIN_WIDE = 12, MIN_TEXT = 16, MIN_STACK = 32, MIN_KEY = 40, MAX_DEPTH = 32 };
 
 void text_scratch_release(struct text_scratch *s)
 {
 	buf_release(&s->raw);
+	buf_release(&s->short_paths);
 	buf_release(&s->safe);
 }
 
@@ -36,7 +38,13 @@ struct str text_cell(const struct table *t, size_t row, const struct text_column
 		int64_t depth = table_i64(t, row, (unsigned)c->depth_col);
 		buf_fill(&scratch->safe, ' ', 2 * (size_t)(depth < 0 ? 0 : depth > MAX_DEPTH ? MAX_DEPTH : depth));
 	}
-	utf8_put_safe(&scratch->safe, buf_view(&scratch->raw));
+	struct str text = buf_view(&scratch->raw);
+	if (c->stack) {
+		buf_clear(&scratch->short_paths);
+		text_put_short_stack(&scratch->short_paths, text);
+		text = buf_view(&scratch->short_paths);
+	}
+	utf8_put_safe(&scratch->safe, text);
 	return buf_view(&scratch->safe);
 }
 
@@ -111,6 +119,7 @@ static void choose_columns(struct text_layout *l, const struct table *t)
 			struct text_column *c = &l->v[l->n_all++];
 			*c = (struct text_column){.col = i, .depth_col = text ? depth_col : -1};
 			c->key = text && !any_text;
+			c->stack = text && (col->flags & COLUMN_STACK);
 			any_text |= text;
 			c->right = col->type == CELL_I64 || col->type == CELL_F64;
 			measure(c, t, &scratch);
@@ -137,11 +146,11 @@ static size_t least(const struct text_column *c, const struct table *t, size_t w
 {
 	const struct column *col = &t->data[c->col].col;
 	size_t whole = larger(c->body, c->word);
-	bool wide = col->flags & COLUMN_WIDE;
+	bool wide = col->flags & (COLUMN_WIDE | COLUMN_STACK);
 	if (col->type != CELL_STR || cut == CUT_TITLE || (cut == CUT_WIDE && !wide))
 		return whole;
 	size_t key = smaller(MIN_KEY, width / 3);
-	return smaller(whole, c->key ? key : wide ? MIN_WIDE : MIN_TEXT);
+	return smaller(whole, c->key ? key : c->stack ? MIN_STACK : wide ? MIN_WIDE : MIN_TEXT);
 }
 
 /* Takes cells from the widest columns first until the table fits or nothing more can be taken. */

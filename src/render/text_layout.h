@@ -12,6 +12,7 @@ struct text_column {
 	int depth_col;     /* the COLUMN_TREE whose depth indents it; -1 = none */
 	bool right;        /* numbers stand at the right */
 	bool key;          /* the first text column */
+	bool stack;        /* COLUMN_STACK */
 	size_t body;       /* cells of the widest cell below the header */
 	size_t title;      /* cells of the title on one line */
 	size_t word;       /* cells of the title's longest word */
@@ -27,11 +28,11 @@ struct text_layout {
 
 /* Scratch memory of the functions below; {0} at first, text_scratch_release at the end. */
 struct text_scratch {
-	struct buf raw, safe;
+	struct buf raw, short_paths, safe;
 };
 void text_scratch_release(struct text_scratch *s);
 
-/* The cell as it may be shown, uncut, indented in a tree; valid until the next call with the same scratch. */
+/* The cell as it may be shown, uncut, indented in a tree, the paths of a stack shortened; valid until the next call with the same scratch. */
 struct str text_cell(const struct table *t, size_t row, const struct text_column *c, struct text_scratch *scratch);
 
 /* Cells of a terminal that `s` takes. */
@@ -40,7 +41,7 @@ size_t text_width(struct str s);
 /* The next line of `*title` when it is set in `width` cells, broken at blanks; false when none is left. */
 bool text_wrap(struct str *text, size_t width, struct str *line);
 
-/* `width` 0 = unlimited. Wraps titles, then cuts COLUMN_WIDE text, then other text, then leaves columns out at the right. */
+/* `width` 0 = unlimited. Wraps titles, then cuts COLUMN_WIDE and COLUMN_STACK text, then other text, then leaves columns out at the right. */
 void text_layout_make(struct text_layout *l, const struct table *t, size_t width);
 void text_layout_release(struct text_layout *l);
 

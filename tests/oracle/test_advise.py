@@ -115,7 +115,7 @@ class Advise(Case):
     def test_memory(self):
         total = V100["totalGlobalMem"]
         r = self.found(step(BUSY, [memory(total * 95 // 100)]))["memory-nearly-full"]
-        self.assertIn("95.0 % of 16.00 GB", r["problem"])
+        self.assertIn("95.0 % of 16.00 GiB", r["problem"])
         self.assertNotIn("memory-nearly-full", self.found(step(BUSY, [memory(total * 9 // 10)])))
         self.assertTrue(self.not_looked(self.advise(step(BUSY)), "memory-nearly-full"))
 
