@@ -35,8 +35,6 @@ enum column_flag {
 	                    * JSON leave it out */
 	COLUMN_STACK = 32, /* call stacks, frames separated by ';', innermost first: text shortens the paths of files, and of one
 	                    * that is cut the place of the first frame stays */
-	COLUMN_STACK = 32, /* call stacks, frames separated by ';', innermost first: text shortens the paths of files, and of one
-	                    * that is cut the place of the first frame stays */
 	COLUMN_DETAIL = 4, /* left out of text output unless asked for with --columns; always in CSV, JSON and HTML */
 };
 
