@@ -53,6 +53,9 @@ struct output_options {
 };
 extern const struct argp output_argp;   /* input: struct output_options * */
 
+/* The format that --format, else the suffix of -o, else nothing (text) chooses; NULL = no format has this suffix. */
+const struct renderer *cli_renderer(const struct output_options *o);
+
 /* Options that choose the trace: --input-format, --run, --worker, --span, --rank, --steps... */
 struct trace_options {
 	struct input_options input;

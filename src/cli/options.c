@@ -86,13 +86,25 @@ static void check_renderer(const char *name)
 	cli_usage("--format=%s: no such format; there are: " STR_FMT, name, STR_ARG(buf_view(&list)));
 }
 
+/* Before a long trace is read for nothing. */
+static void check_suffix(const struct output_options *o)
+{
+	if (cli_renderer(o))
+		return;
+	struct buf list = {0};
+	for (const struct renderer *const *r = renderer_registry; *r; r++)
+		buf_printf(&list, "%s.%s", list.n ? ", " : "", strcmp((*r)->name, "text") == 0 ? "txt" : (*r)->name);
+	cli_usage("-o %s: no format has this suffix; there are: " STR_FMT " (or none: text); --format chooses one for any name",
+	          o->path, STR_ARG(buf_view(&list)));
+}
+
 enum { KEY_SORT = 0x100, KEY_COLUMNS, KEY_FILTER, KEY_SECTION, KEY_LIMIT, KEY_WIDTH, KEY_FORMAT,
        KEY_INPUT_FORMAT, KEY_RUN, KEY_WORKER, KEY_SPAN, KEY_RANK, KEY_STEPS, KEY_DEVICE };
 
 static const struct argp_option output_list[] = {
 	{NULL, 0, NULL, 0, "Output:", 2},
 	{"format", KEY_FORMAT, "FORMAT", 0, "text (the default), csv, json or html", 0},
-	{NULL, 'o', "FILE", 0, "write to FILE; its suffix .csv, .json or .html chooses the format", 0},
+	{NULL, 'o', "FILE", 0, "write to FILE; its suffix .txt, .csv, .json or .html chooses the format", 0},
 	{"sort", KEY_SORT, "COLUMN", 0, "numbers descending, text ascending; +COLUMN ascending, -COLUMN descending", 0},
 	{"limit", KEY_LIMIT, "N", 0, "at most N rows of each table; 0 = all (default: 30 as text, else all)", 0},
 	{"columns", KEY_COLUMNS, "A,B,...", 0, "these columns, in this order, by id", 0},
@@ -108,6 +120,9 @@ static error_t parse_output(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT:
 		o->limit = -1;
+		return 0;
+	case ARGP_KEY_SUCCESS:
+		check_suffix(o);
 		return 0;
 	case KEY_FORMAT:
 		check_renderer(arg);

@@ -31,13 +31,19 @@ static const char *file_path(const struct output_options *o)
 	return standard ? NULL : o->path;
 }
 
-static const struct renderer *choose_renderer(const struct output_options *o)
+/* What stands behind the last dot of the file's name; empty when there is none, or only a leading one. */
+static struct str suffix_of(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
+	return dot && dot != name ? str_from(dot + 1) : STR("");
+}
+
+const struct renderer *cli_renderer(const struct output_options *o)
 {
 	if (o->format)
 		return renderer_find(str_from(o->format));
-	const char *dot = o->path ? strrchr(o->path, '.') : NULL;
-	const struct renderer *by_suffix = dot ? renderer_find(str_from(dot + 1)) : NULL;
-	return by_suffix ? by_suffix : renderer_find(STR("text"));
+	struct str suffix = file_path(o) ? suffix_of(o->path) : STR("");
+	return renderer_find(!suffix.n || str_eqc(suffix, "txt") ? STR("text") : suffix);
 }
 
 static struct table *find_section(struct table *t, const char *name, struct err *e)
@@ -209,7 +215,7 @@ static int render(const struct table *t, const struct renderer *r, const struct 
 int cli_output(struct table *t, const struct output_options *o, const char *input_name)
 {
 	struct err e;
-	const struct renderer *r = choose_renderer(o);
+	const struct renderer *r = cli_renderer(o);
 	struct table *chosen = find_section(t, o->section, &e);
 	if (!chosen || shape(t, chosen, o, strcmp(r->name, "text") == 0, &e) < 0)
 		return cli_fail(&e, EXIT_USAGE);

@@ -5,3 +5,11 @@ echo keep >old.csv
 opscope report operators /nonexistent.json -o old.csv || echo "status $?"
 cat old.csv
 ls
+# Text: by .txt, by no suffix, by "-"; any name when the format is said.
+mkdir dir.d
+for o in "-o a.txt" "-o dir.d/a" "-o .hidden" "-o m.xlsx --format=text"; do
+	opscope report operators $TRACES/synthetic/self_time.json $o --columns=name,calls
+done
+opscope report operators $TRACES/synthetic/self_time.json -o - --columns=name,calls >stdout
+for f in dir.d/a .hidden m.xlsx stdout; do cmp a.txt $f; done
+head -1 a.txt

@@ -7,3 +7,6 @@ opscope report operators $t --columns=name,nonsense || echo "status $?"
 opscope report operators $t --group-by=nonsense || echo "status $?"
 opscope report operators $t --compat=nonsense || echo "status $?"
 opscope report operators $t --limit=many || echo "status $?"
+opscope report operators $t -o m.xlsx || echo "status $?"
+opscope advise /nonexistent.json -o ./a.b/m.tar.gz || echo "status $?"
+ls
