@@ -1,101 +1,204 @@
 /* Who launched what: API call -> op, device work -> API call -> op (B-08, D-04, E-03, E-04, E-17).
  *
- * An API call belongs to the op with its external id, if that is on the call's process; else to the innermost op around it
- * in time, which PASS_NEST has already put into span.op: launches through the driver API carry no external id.
- * Device work belongs to the call with its correlation id, and through it to an op; work whose call was not recorded, to
- * the op with its own external id; else it stays unattributed. */
+ * An API call belongs to the op of its process with its external id; else to the innermost op around it in time, which
+ * PASS_NEST has already put into span.op: launches through the driver API carry no external id.
+ * Device work belongs to the call with its correlation id, and through it to an op. Several processes in one trace count
+ * their ids alike: among calls with the same correlation id, the one with the device work's external id is taken; if none
+ * has it, and all are of one process, the last that began before the work did. Work whose call was not recorded goes to the
+ * op with its own external id; what is left is unattributed. */
 #include "analysis/analysis.h"
 #include "base/hash.h"
+#include "base/mem.h"
+#include "base/sort.h"
 
-/* Ids of one kind, mapped to rows. */
+/* Ids of one kind, mapped to the rows that own them. Ids are nearly always unique: only where they are not, the rows are
+ * also kept as a list, sorted by (id, row). */
 struct ids {
 	int64_t min, max;
-	uint64_t n;
-	struct idmap map;
+	uint32_t n;
+	struct idmap first;      /* id -> first row that owns it */
+	struct sort_item *all;   /* NULL when no id has two owners */
+	uint64_t repeated;       /* owners beyond the first */
 };
 
-static void ids_see(struct ids *ids, int64_t id)
+typedef bool owner_fn(const struct profile *p, uint32_t span, int64_t *id);
+
+static bool owns_ext_id(const struct profile *p, uint32_t i, int64_t *id)
 {
-	if (!ids->n++ || id < ids->min)
-		ids->min = id;
-	if (ids->n == 1 || id > ids->max)
-		ids->max = id;
+	*id = p->span.ext_id[i];
+	return (p->span.kind[i] == SPAN_OP || p->span.kind[i] == SPAN_USER) && *id != ID_NONE && *id != 0;
 }
 
-static bool owns_ext_id(const struct profile *p, uint32_t i)
+static bool owns_correlation(const struct profile *p, uint32_t i, int64_t *id)
 {
-	uint8_t kind = p->span.kind[i];
-	return (kind == SPAN_OP || kind == SPAN_USER) && p->span.ext_id[i] != ID_NONE && p->span.ext_id[i] != 0;
+	*id = p->span.link_id[i];
+	return p->span.kind[i] == SPAN_CALL && *id != ID_NONE;
 }
 
-static bool owns_correlation(const struct profile *p, uint32_t i)
+static void ids_list(struct ids *ids, const struct profile *p, owner_fn *owns)
 {
-	return p->span.kind[i] == SPAN_CALL && p->span.link_id[i] != ID_NONE;
+	int64_t id;
+	uint32_t n = 0;
+	ids->all = NEW_ARRAY_RAW(ids->n, struct sort_item);
+	for (uint32_t i = 0; i < p->span.rows.n; i++)
+		if (owns(p, i, &id))
+			ids->all[n++] = (struct sort_item){sort_key_i64(id), i, 0};
+	sort_items(ids->all, n);
 }
 
-static void index_ids(const struct profile *p, struct ids *ext, struct ids *corr, uint64_t *duplicates)
+static void ids_init(struct ids *ids, const struct profile *p, owner_fn *owns)
 {
+	int64_t id;
+	*ids = (struct ids){.min = INT64_MAX, .max = INT64_MIN};
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
-		if (owns_ext_id(p, i))
-			ids_see(ext, p->span.ext_id[i]);
-		else if (owns_correlation(p, i))
-			ids_see(corr, p->span.link_id[i]);
-	}
-	idmap_init(&ext->map, ext->n ? ext->min : 1, ext->n ? ext->max : 0, ext->n);
-	idmap_init(&corr->map, corr->n ? corr->min : 1, corr->n ? corr->max : 0, corr->n);
-	for (uint32_t i = 0; i < p->span.rows.n; i++) {
-		if (owns_ext_id(p, i)) {
-			if (idmap_get(&ext->map, p->span.ext_id[i]) == IDMAP_NONE)
-				idmap_put(&ext->map, p->span.ext_id[i], i);
-		} else if (owns_correlation(p, i)) {
-			*duplicates += idmap_get(&corr->map, p->span.link_id[i]) != IDMAP_NONE;
-			idmap_put(&corr->map, p->span.link_id[i], i);
-		}
-	}
-}
-
-static bool same_process(const struct profile *p, uint32_t a, uint32_t b)
-{
-	return p->track.pid_text[p->span.track[a]] == p->track.pid_text[p->span.track[b]];
-}
-
-static void calls_to_ops(struct profile *p, const struct ids *ext)
-{
-	for (uint32_t i = 0; i < p->span.rows.n; i++) {
-		if (p->span.kind[i] != SPAN_CALL || p->span.ext_id[i] == ID_NONE || p->span.ext_id[i] == 0)
+		if (!owns(p, i, &id))
 			continue;
-		uint32_t op = idmap_get(&ext->map, p->span.ext_id[i]);
-		if (op != IDMAP_NONE && same_process(p, op, i))
-			p->span.op[i] = op;
+		ids->n++;
+		ids->min = id < ids->min ? id : ids->min;
+		ids->max = id > ids->max ? id : ids->max;
 	}
+	idmap_init(&ids->first, ids->min, ids->max, ids->n);
+	for (uint32_t i = 0; i < p->span.rows.n; i++) {
+		if (!owns(p, i, &id))
+			continue;
+		if (idmap_get(&ids->first, id) == IDMAP_NONE)
+			idmap_put(&ids->first, id, i);
+		else
+			ids->repeated++;
+	}
+	if (ids->repeated)
+		ids_list(ids, p, owns);
+}
+
+static void ids_release(struct ids *ids)
+{
+	idmap_release(&ids->first);
+	mem_free(ids->all);
+}
+
+/* The owners of `id`: how many, and in *owner the list when there are several, or *one. */
+static uint32_t ids_find(const struct ids *ids, int64_t id, uint32_t *one, const struct sort_item **owner)
+{
+	*one = idmap_get(&ids->first, id);
+	if (*one == IDMAP_NONE)
+		return 0;
+	if (!ids->all)
+		return 1;
+	uint64_t key = sort_key_i64(id);
+	uint32_t low = 0, high = ids->n;
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+		if (ids->all[mid].key < key)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	*owner = ids->all + low;
+	uint32_t n = 1;
+	while (low + n < ids->n && ids->all[low + n].key == key)
+		n++;
+	return n;
+}
+
+static uint32_t process_of(const struct profile *p, uint32_t span)
+{
+	return p->track.pid_text[p->span.track[span]];
+}
+
+/* Hostile input may give one id to all: no list is searched further than this. */
+enum { OWNERS_MAX = 64 };
+
+/* The op or annotation with this external id on the call's process. */
+static uint32_t op_of_call(const struct profile *p, const struct ids *ext, uint32_t call)
+{
+	uint32_t one;
+	const struct sort_item *owner = NULL;
+	uint32_t n = ids_find(ext, p->span.ext_id[call], &one, &owner);
+	for (uint32_t k = 0; k < n && k < OWNERS_MAX; k++) {
+		uint32_t span = owner ? owner[k].row : one;
+		if (process_of(p, span) == process_of(p, call))
+			return span;
+	}
+	return ROW_NONE;
+}
+
+/* The call that launched device work `g`; ROW_NONE when none is recorded, or *ambiguous when several would do. */
+static uint32_t call_of_gpu(const struct profile *p, const struct ids *corr, uint32_t g, bool *ambiguous)
+{
+	uint32_t one, best = ROW_NONE, latest = ROW_NONE;
+	const struct sort_item *owner = NULL;
+	uint32_t n = ids_find(corr, p->gpu_op.corr_id[g], &one, &owner);
+	if (n == 0)
+		return ROW_NONE;
+	if (n == 1)
+		return one;
+	int64_t ext = p->gpu_op.ext_id[g], start = p->gpu_op.start_ns[g];
+	bool one_process = true;
+	for (uint32_t k = 0; k < n && k < OWNERS_MAX; k++) {
+		uint32_t call = owner[k].row;
+		one_process &= process_of(p, call) == process_of(p, owner[0].row);
+		if (p->span.start_ns[call] > start)
+			continue;
+		if (latest == ROW_NONE || p->span.start_ns[call] >= p->span.start_ns[latest])
+			latest = call;
+		if (ext != ID_NONE && ext != 0 && p->span.ext_id[call] == ext &&
+		    (best == ROW_NONE || p->span.start_ns[call] >= p->span.start_ns[best]))
+			best = call;
+	}
+	if (best != ROW_NONE)
+		return best;
+	*ambiguous = !one_process || latest == ROW_NONE || n > OWNERS_MAX;
+	return *ambiguous ? ROW_NONE : latest;
+}
+
+static void note(struct profile *p, uint64_t repeated, uint64_t ambiguous, uint64_t no_call)
+{
+	if (repeated)
+		diag_add_n(&p->diags, "duplicate-correlation", DIAG_NOTE, repeated, -1,
+		           "an API call has the correlation id of another: device work is told apart by external id and time");
+	if (ambiguous)
+		diag_add_n(&p->diags, "ambiguous-correlation", DIAG_REPAIR, ambiguous, -1,
+		           "device work fits several API calls: it is left unattributed");
+	if (no_call)
+		diag_add_n(&p->diags, "no-launch-call", DIAG_NOTE, no_call, -1,
+		           "device work without the API call that launched it (launched before the recording began?)");
 }
 
 int pass_correlate(struct profile *p, struct err *e)
 {
 	(void)e;
-	struct ids ext = {0}, corr = {0};
-	uint64_t duplicates = 0, no_call = 0;
-	index_ids(p, &ext, &corr, &duplicates);
-	calls_to_ops(p, &ext);
+	struct ids ext, corr;
+	ids_init(&ext, p, owns_ext_id);
+	ids_init(&corr, p, owns_correlation);
+	for (uint32_t i = 0; i < p->span.rows.n; i++) {
+		if (p->span.kind[i] != SPAN_CALL || p->span.ext_id[i] == ID_NONE || p->span.ext_id[i] == 0)
+			continue;
+		uint32_t owner = op_of_call(p, &ext, i);
+		if (owner != ROW_NONE)
+			p->span.op[i] = owner;
+	}
 
 	uint32_t *call = rows_derive(&p->gpu_op, &store_tables[TABLE_gpu_op], offsetof(struct gpu_ops, call));
 	uint32_t *op = rows_derive(&p->gpu_op, &store_tables[TABLE_gpu_op], offsetof(struct gpu_ops, op));
+	uint64_t no_call = 0, ambiguous = 0;
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
+		bool unclear = false;
 		if (p->gpu_op.corr_id[g] != ID_NONE)
-			call[g] = idmap_get(&corr.map, p->gpu_op.corr_id[g]);
+			call[g] = call_of_gpu(p, &corr, g, &unclear);
+		ambiguous += unclear;
+		no_call += call[g] == ROW_NONE && !unclear;
 		if (call[g] != ROW_NONE)
 			op[g] = p->span.op[call[g]];
-		if (op[g] == ROW_NONE && p->gpu_op.ext_id[g] != ID_NONE && p->gpu_op.ext_id[g] != 0)
-			op[g] = idmap_get(&ext.map, p->gpu_op.ext_id[g]);
-		no_call += call[g] == ROW_NONE;
+		/* By its own external id only where that names one op in the whole trace. */
+		if (op[g] == ROW_NONE && !unclear && p->gpu_op.ext_id[g] != ID_NONE && p->gpu_op.ext_id[g] != 0) {
+			uint32_t one;
+			const struct sort_item *owner;
+			if (ids_find(&ext, p->gpu_op.ext_id[g], &one, &owner) == 1)
+				op[g] = one;
+		}
 	}
-	idmap_release(&ext.map);
-	idmap_release(&corr.map);
-	if (duplicates)
-		diag_add_n(&p->diags, "duplicate-correlation", DIAG_NOTE, duplicates, -1,
-		           "two API calls have the same correlation id: device work is given to the later one");
-	if (no_call)
-		diag_add_n(&p->diags, "no-launch-call", DIAG_NOTE, no_call, -1,
-		           "device work without the API call that launched it (launched before the recording began?)");
+	note(p, corr.repeated, ambiguous, no_call);
+	ids_release(&ext);
+	ids_release(&corr);
 	return 0;
 }

@@ -237,6 +237,15 @@ static bool eligible_by_name(struct maker *m, uint32_t name)
 	return m->eligible_name[name] == 2;
 }
 
+/* The op at or around `node`; `node` itself where there is none. */
+static uint32_t nearest_op(const struct maker *m, uint32_t node)
+{
+	uint32_t up = node;
+	while (up != ROW_NONE && m->t->kind[up] != NODE_OP)
+		up = live(m, m->t->parent[up]);
+	return up != ROW_NONE ? up : node;
+}
+
 static uint32_t node_of_gpu(struct maker *m, uint32_t g)
 {
 	const struct gpu_ops *gpu = &m->p->gpu_op;
@@ -258,7 +267,7 @@ static uint32_t node_of_gpu(struct maker *m, uint32_t g)
 	uint32_t node = call != ROW_NONE ? node_of_call(m, call) : ROW_NONE;
 	if (node == ROW_NONE && gpu->op[g] != ROW_NONE)
 		node = m->near_node[gpu->op[g]];
-	return live(m, node);
+	return nearest_op(m, live(m, node));
 }
 
 static void add_device_work(struct maker *m)

@@ -36,7 +36,8 @@ struct optree {
 	uint8_t *tc_eligible;  /* B-20 */
 	int64_t *host_total, *host_self, *dev_total, *dev_self, *tc_total, *tc_self, *tc_unknown_total, *tc_unknown_self;
 	uint32_t *node_of_span;/* span row -> the node it became or was folded into; ROW_NONE for spans that are not nodes */
-	uint32_t *gpu_node;    /* gpu_op row -> launching node, ROW_NONE = unattributed */
+	uint32_t *gpu_node;    /* gpu_op row -> the op that launched it; where none is around the launch, the annotation or
+	                        * other node that is; ROW_NONE = unattributed. tb-plugin: the launching node, whatever it is */
 	uint8_t *gpu_lost;     /* gpu_op row -> 1: the tb-plugin rules never see it (its call belongs to no node) */
 	uint64_t folded;       /* nodes folded into a parent of the same name */
 	uint64_t dropped;      /* tb-plugin: nodes dropped for partial overlap */

@@ -14,7 +14,7 @@ enum tc_rule {
 	TC_NO,
 	TC_YES,
 	TC_UNKNOWN,
-	TC_UNKNOWN_BY_MMA,    /* yes if the name spells an mma instruction shape or family, no if it spells SIMT, else unknown */
+	TC_UNKNOWN_BY_MMA,    /* by the first TC_WORD in the name; unknown without one */
 	TC_UNKNOWN_BY_TRITON, /* unknown when the fused ops include a product, else no */
 	TC_AMD_MFMA,          /* Tensile: the name says MI (matrix instruction) */
 };
@@ -25,8 +25,21 @@ static const struct kernel_row {
 	enum tc_rule rule;
 } rows[] = {
 #define KERNEL(pattern, class, tc) {pattern, KERNEL_##class, TC_##tc},
+#define TC_WORD(word, tc)
 #include "op/kernels.def"
 #undef KERNEL
+#undef TC_WORD
+};
+
+static const struct tc_word {
+	const char *word;
+	enum tri answer;
+} tc_words[] = {
+#define KERNEL(pattern, class, tc)
+#define TC_WORD(word, tc) {word, TRI_##tc},
+#include "op/kernels.def"
+#undef KERNEL
+#undef TC_WORD
 };
 
 /* Substrings that PyProf and the TensorBoard plugin take for Tensor Core use. */
@@ -35,15 +48,6 @@ static const char *const tc_substrings[] = {
 	"conv1x1", "conv2d_c1_k1", "direct_group", "xmma_implicit_gemm", "xmma_sparse_conv",
 	"xmma_warp_specialized_implicit_gemm", "xmma_gemm", "xmma_sparse_gemm", "c1688",
 };
-
-/* Instruction shapes and families that only Tensor Cores have, beyond the list above (E-01). */
-static const char *const mma_substrings[] = {
-	"tensorop", "OpClassTensorOp", "wgmma", "gmma", "tcgen05", "s161616", "h161616", "s16832", "i16832", "s1684", "s168128", "_tf32f32", "tf32tf32",
-	"bf16bf16", "f16f16", "_bf16_", "e4m3", "e5m2", "sm90_xmma", "sm100_xmma", "884gemm", "884cudnn", "1688gemm", "1688cudnn",
-};
-
-/* Names of kernels that do the same work on ordinary cores. */
-static const char *const simt_substrings[] = {"simt", "OpClassSimt", "sgemm", "dgemm", "hgemm", "cgemm", "zgemm", "ffma", "fp32_"};
 
 static bool any_of(struct str name, const char *const *list, size_t n)
 {
@@ -71,6 +75,14 @@ static bool matches(const char *pattern, struct str name)
 	return true;
 }
 
+static enum tri tensor_core_by_word(struct str name)
+{
+	for (size_t i = 0; i < sizeof tc_words / sizeof tc_words[0]; i++)
+		if (str_has(name, str_from(tc_words[i].word)))
+			return tc_words[i].answer;
+	return TRI_UNKNOWN;
+}
+
 static enum tri tensor_core(enum tc_rule rule, struct str name)
 {
 	switch (rule) {
@@ -81,9 +93,7 @@ static enum tri tensor_core(enum tc_rule rule, struct str name)
 	case TC_UNKNOWN:
 		return TRI_UNKNOWN;
 	case TC_UNKNOWN_BY_MMA:
-		if (kernel_uses_tc_compat(name) || ANY_OF(name, mma_substrings))
-			return TRI_YES;
-		return ANY_OF(name, simt_substrings) ? TRI_NO : TRI_UNKNOWN;
+		return tensor_core_by_word(name);
 	case TC_UNKNOWN_BY_TRITON:
 		if (str_has(name, STR("mm")) || str_has(name, STR("conv")) || str_has(name, STR("dot")) ||
 		    str_has(name, STR("attention")) || str_starts(name, STR("triton_tem_")))
@@ -100,7 +110,7 @@ struct kernel_info kernel_classify(struct str name)
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
 		if (matches(rows[i].pattern, name))
 			return (struct kernel_info){rows[i].class, tensor_core(rows[i].rule, name)};
-	return (struct kernel_info){KERNEL_UNKNOWN, kernel_uses_tc_compat(name) ? TRI_YES : TRI_UNKNOWN};
+	return (struct kernel_info){KERNEL_UNKNOWN, tensor_core_by_word(name)};
 }
 
 bool kernel_uses_tc_compat(struct str name)

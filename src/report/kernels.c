@@ -1,4 +1,5 @@
 /* Device kernels (B-21): how often, how long, with which launch configuration, for which op. */
+#include "analysis/gpu_metrics.h"
 #include "analysis/optree.h"
 #include "base/mem.h"
 #include "base/round.h"
@@ -21,6 +22,7 @@ struct group {
 	uint64_t calls;
 	int64_t total, min, max;
 	double blocks, occupancy;      /* sums of value x us, as the plugin weighs them */
+	int64_t blocks_ns, occupancy_ns; /* of the calls whose value is known; for the plugin: of all */
 	bool has_blocks, has_occupancy, op_eligible;
 	uint32_t first;                /* of its durations in `durations` */
 };
@@ -29,6 +31,7 @@ struct groups {
 	const struct profile *p;
 	const struct optree *t;
 	enum grouping by;
+	bool plugin;
 	struct intern keys;
 	struct group *v;
 	uint32_t cap, n;
@@ -44,10 +47,16 @@ static void groups_release(struct groups *g)
 	mem_free(g->durations);
 }
 
+/* Name of the op, collective or optimizer that launched it, 0 = none. A step or a range of the user's launches nothing by
+ * itself; the plugin names even those. */
 static uint32_t op_name(const struct groups *g, uint32_t gpu)
 {
 	uint32_t node = g->t->gpu_node[gpu];
-	return node == ROW_NONE ? 0 : g->p->span.name[g->t->span[node]];
+	if (node == ROW_NONE)
+		return 0;
+	uint8_t kind = g->t->kind[node];
+	bool launches = g->plugin || kind == NODE_OP || kind == NODE_EXCLUDED_OP || kind == NODE_COMM || kind == NODE_OPTIMIZER;
+	return launches ? g->p->span.name[g->t->span[node]] : 0;
 }
 
 static struct key key_of(const struct groups *g, uint32_t gpu)
@@ -82,11 +91,14 @@ static void add(struct groups *g, struct group *x, uint32_t gpu)
 {
 	int64_t ns = g->p->gpu_op.dur_ns[gpu];
 	uint32_t launch = g->p->gpu_op.launch[gpu];
-	double blocks = g->p->launch.blocks_per_sm[launch], occupancy = g->p->launch.occupancy_pct[launch];
+	double blocks = g->plugin ? g->p->launch.blocks_per_sm[launch] : launch_blocks_per_sm(g->p, launch);
+	double occupancy = g->plugin ? g->p->launch.occupancy_pct[launch] : launch_occupancy_pct(g->p, launch);
 	x->calls++;
 	x->total += ns;
 	x->min = ns < x->min ? ns : x->min;
 	x->max = ns > x->max ? ns : x->max;
+	x->blocks_ns += g->plugin || !isnan(blocks) ? ns : 0;
+	x->occupancy_ns += g->plugin || !isnan(occupancy) ? ns : 0;
 	if (!isnan(blocks)) {
 		x->has_blocks = true;
 		x->blocks += blocks * ((double)ns / 1000);
@@ -157,7 +169,7 @@ enum { C_NAME, C_OP, C_GRID, C_BLOCK, C_REGS, C_SHARED, C_CLASS, C_TC, C_CALLS, 
 
 static const struct column columns[N_COLUMNS] = {
 	[C_NAME] = {"name", "Kernel", "name of the kernel", CELL_STR, UNIT_NONE, COLUMN_WIDE},
-	[C_OP] = {"operator", "Operator", "op that launched it; empty = none known", CELL_STR},
+	[C_OP] = {"operator", "Operator", "op, collective or optimizer that launched it; empty = none known", CELL_STR},
 	[C_GRID] = {"grid", "Grid", "blocks in x, y, z", CELL_STR},
 	[C_BLOCK] = {"block", "Block", "threads of a block in x, y, z", CELL_STR},
 	[C_REGS] = {"registers_per_thread", "Regs", "registers per thread", CELL_I64},
@@ -244,15 +256,15 @@ static void put_default(struct table *out, const struct groups *g, bool blocks, 
 		table_set_i64(out, at[C_P95], percentile(g, x, 95));
 		table_set_i64(out, at[C_P99], percentile(g, x, 99));
 		table_set_f64(out, at[C_SD], deviation(g, x));
-		if (x->has_blocks && x->total)
-			table_set_f64(out, at[C_BLOCKS], x->blocks / ((double)x->total / 1000));
-		if (x->has_occupancy && x->total)
-			table_set_f64(out, at[C_OCC], x->occupancy / ((double)x->total / 1000));
+		if (x->blocks_ns)
+			table_set_f64(out, at[C_BLOCKS], x->blocks / ((double)x->blocks_ns / 1000));
+		if (x->occupancy_ns)
+			table_set_f64(out, at[C_OCC], x->occupancy / ((double)x->occupancy_ns / 1000));
 	}
 	table_note(out, "kernels %lld ns = with Tensor Cores %lld + without %lld + unknown %lld", (long long)g->all_ns,
 	           (long long)by_tc[TRI_YES], (long long)by_tc[TRI_NO], (long long)by_tc[TRI_UNKNOWN]);
 	if (g->by != BY_NAME)
-		table_note(out, "kernels %lld ns = launched by an op or annotation %lld + unattributed %lld", (long long)g->all_ns,
+		table_note(out, "kernels %lld ns = launched by an op, collective or optimizer %lld + unattributed %lld", (long long)g->all_ns,
 		           (long long)in_ops, (long long)(g->all_ns - in_ops));
 	table_sort(out, STR("total_ns"), true, e);
 }
@@ -317,9 +329,9 @@ static void put_tb_plugin(struct table *out, const struct groups *g, bool blocks
 		table_set_i64(out, at[T_MAX], round_us(x->max));
 		table_set_i64(out, at[T_MIN], round_us(x->min));
 		if (blocks)
-			table_set_f64(out, at[T_BLOCKS], mean_or_zero(x->blocks, x->total));
+			table_set_f64(out, at[T_BLOCKS], mean_or_zero(x->blocks, x->blocks_ns));
 		if (occupancy)
-			table_set_f64(out, at[T_OCC], mean_or_zero(x->occupancy, x->total));
+			table_set_f64(out, at[T_OCC], mean_or_zero(x->occupancy, x->occupancy_ns));
 	}
 	table_sort(out, STR("total_duration_us"), true, e);
 }
@@ -329,7 +341,7 @@ static int kernels_run(const struct profile *p, const struct report_args *args, 
 	struct window w;
 	if (window_of(p, args, &w, e) < 0)
 		return -1;
-	struct groups g = {.p = p, .by = BY_NAME};
+	struct groups g = {.p = p, .by = BY_NAME, .plugin = args->compat != NULL};
 	if (args->group_by && strcmp(args->group_by, "op") == 0)
 		g.by = BY_OP;
 	if (args->group_by && strcmp(args->group_by, "launch") == 0)

@@ -156,17 +156,16 @@ uint16_t build_cat(struct build *b, uint32_t name)
 	if (b->p->cat.rows.n && b->cat_cache_name == name)
 		return b->cat_cache_row;
 	struct cats *t = &b->p->cat;
-	uint32_t i = 0;
-	while (i < t->rows.n && t->name[i] != name)
-		i++;
-	if (i == t->rows.n && i >= UINT16_MAX) {
+	uint32_t i = idmap_get(&b->cat_rows, name);
+	if (i == IDMAP_NONE && t->rows.n >= UINT16_MAX) {
 		diag_add(&b->p->diags, "too-many-categories", DIAG_LOSS, -1,
 		         "more than %d categories: the rest is filed under the last one", UINT16_MAX);
 		i = UINT16_MAX - 1;
-	} else if (i == t->rows.n) {
-		rows_push(t, &store_tables[TABLE_cat]);
+	} else if (i == IDMAP_NONE) {
+		i = rows_push(t, &store_tables[TABLE_cat]);
 		t->name[i] = name;
 		t->events[i] = 0;
+		idmap_put(&b->cat_rows, name, i);
 	}
 	b->cat_cache_name = name;
 	b->cat_cache_row = (uint16_t)i;
@@ -185,15 +184,15 @@ void build_meta(struct build *b, uint32_t key, uint32_t value, bool is_string)
 void build_count(struct build *b, uint16_t cat, uint8_t phase, uint64_t n)
 {
 	struct counts *t = &b->p->count;
+	int64_t key = (int64_t)cat << 8 | phase;
 	b->p->cat.events[cat] += n;
-	uint32_t i = 0;
-	while (i < t->rows.n && (t->cat[i] != cat || t->phase[i] != phase))
-		i++;
-	if (i == t->rows.n) {
-		rows_push(t, &store_tables[TABLE_count]);
+	uint32_t i = idmap_get(&b->count_rows, key);
+	if (i == IDMAP_NONE) {
+		i = rows_push(t, &store_tables[TABLE_count]);
 		t->cat[i] = cat;
 		t->phase[i] = phase;
 		t->events[i] = 0;
+		idmap_put(&b->count_rows, key, i);
 	}
 	t->events[i] += n;
 }
@@ -204,6 +203,8 @@ void build_init(struct build *b, struct profile *p)
 	intern_init(&b->launch_keys);
 	intern_init(&b->arg_set_keys);
 	intern_init(&b->track_keys);
+	idmap_init(&b->cat_rows, 1, 0, 64);
+	idmap_init(&b->count_rows, 1, 0, 64);
 	uint32_t empty = rows_push(&p->arg_set, &store_tables[TABLE_arg_set]);
 	p->arg_set.first[empty] = 0;
 }
@@ -274,6 +275,8 @@ int build_finish(struct build *b, struct err *e)
 	intern_release(&b->launch_keys);
 	intern_release(&b->arg_set_keys);
 	intern_release(&b->track_keys);
+	idmap_release(&b->cat_rows);
+	idmap_release(&b->count_rows);
 	for (int t = 0; t < STORE_N_TABLES; t++)
 		rows_trim(profile_table(p, t), &store_tables[t]);
 	sort_table(p, TABLE_span, p->span.start_ns, p->span.track);

@@ -43,6 +43,8 @@ struct build {
 	struct profile *p;
 	struct intern launch_keys, arg_set_keys, track_keys;
 	uint64_t span_ns, gpu_ns, memory_bytes; /* so far, against BUILD_SUM_BITS */
+	struct idmap cat_rows;                  /* name -> row of cat */
+	struct idmap count_rows;                /* category << 8 | phase -> row of count */
 	uint32_t cat_cache_name;
 	uint16_t cat_cache_row;
 };

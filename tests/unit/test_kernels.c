@@ -1,0 +1,89 @@
+/* What kernels are by name: rows of real names from traces of V100, A100, H100, B200, MI300 and what must be said of them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "op/kernels.h"
+
+static const struct row {
+	const char *name;
+	enum kernel_class class;
+	enum tri tensor_core;
+} rows[] = {
+	{"volta_sgemm_64x64_nt", KERNEL_GEMM, TRI_NO},
+	{"volta_h884gemm_256x128_ldg8_tn", KERNEL_GEMM, TRI_YES},
+	{"volta_s884gemm_fp16_64x64_ldg8_f2f_nn", KERNEL_GEMM, TRI_YES},
+	{"volta_scudnn_128x64_relu_interior_nn_v1", KERNEL_CONV, TRI_NO},
+	{"turing_fp16_s1688gemm_fp16_128x128_ldg8_f2f_tn", KERNEL_GEMM, TRI_YES},
+	{"ampere_sgemm_128x64_tn", KERNEL_GEMM, TRI_NO},
+	{"ampere_bf16_s16816gemm_bf16_128x64_ldg8_f2f_stages_64x4_tn", KERNEL_GEMM, TRI_YES},
+	{"sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize32x32x8_stage3_warpsize1x2x1_ffma_aligna4_alignc4_execute_kernel__5x_cublas",
+	 KERNEL_GEMM, TRI_NO},
+	{"sm80_xmma_gemm_f16f16_f16f32_f32_tn_n_tilesize96x128x32_stage4_warpsize2x2x1_tensor16x8x16_kernel", KERNEL_GEMM, TRI_YES},
+	{"sm80_xmma_fprop_implicit_gemm_tf32f32_tf32f32_f32_nhwckrsc_nhwc_tilesize128x128x16_stage4_warpsize2x2x1_g1_tensor16x8x8_kernel_cudnn",
+	 KERNEL_CONV, TRI_YES},
+	{"sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_segment_k_off_kernel__5x_cublas",
+	 KERNEL_GEMM, TRI_YES},
+	{"void cutlass::Kernel2<cutlass_80_wmma_tensorop_bf16_s161616gemm_bf16_32x32_128x2_tn_align8>(cutlass_80_wmma::Params)",
+	 KERNEL_GEMM, TRI_YES},
+	{"void cutlass::Kernel2<cutlass_80_simt_sgemm_128x64_8x5_nn_align1>(Params)", KERNEL_GEMM, TRI_NO},
+	{"nvjet_tst_64x64_64x16_2x1_2cta_v_bz_bias_TNT", KERNEL_GEMM, TRI_YES},
+	{"bmm_Bfloat16_MxE2m1MxE4m3_Fp32_t128x16x256u2_s3_et128x16_m128x16x32_sm100f", KERNEL_GEMM, TRI_YES},
+	{"Cijk_Alik_Bljk_BBS_BH_Bias_HA_S_SAV_UserArgs_MT64x32x256_MI16x16x1_SN", KERNEL_GEMM, TRI_YES},
+	{"igemm_fwd_gtcx3_nhwc_bf16_bx0_ex1_bt64x128x32", KERNEL_CONV, TRI_YES},
+	{"void pytorch_flash::flash_fwd_kernel<pytorch_flash::Flash_fwd_kernel_traits<64, 128, 128, 4, false>>", KERNEL_ATTENTION, TRI_YES},
+	{"fmhaSm100aKernel_QkvE4m3OBfloat16H64PagedKvCausalP16VarSeqQ128Kv128PersistentContext", KERNEL_ATTENTION, TRI_YES},
+	{"attn_fwd", KERNEL_ATTENTION, TRI_UNKNOWN},
+	{"ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)", KERNEL_COMM, TRI_NO},
+	{"ncclKernel_AllReduce_RING_LL_Sum_float(ncclWorkElem)", KERNEL_COMM, TRI_NO},
+	{"void (anonymous namespace)::multimem_all_reduce_kernel<c10::BFloat16, 16>(c10::BFloat16*)", KERNEL_COMM, TRI_NO},
+	{"void at::native::vectorized_elementwise_kernel<4, fbgemm_gpu::_float_to_hfp8_gpu(at::Tensor const&)>", KERNEL_ELEMENTWISE, TRI_NO},
+	{"void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::MeanOps<float>>>", KERNEL_REDUCE, TRI_NO},
+	{"void fbgemm_gpu::permute_2D_lengths_kernel<int>(int, int, int const*)", KERNEL_OTHER, TRI_NO},
+	{"void cudnn::bn_fw_tr_1C11_kernel_NCHW<float, float, 512, true, 1>(cudnnTensorStruct)", KERNEL_NORM, TRI_NO},
+	{"triton_poi_fused_add_cos_sin_0", KERNEL_TRITON, TRI_NO},
+	{"triton_tem_fused_mm_1", KERNEL_TRITON, TRI_UNKNOWN},
+	{"my_own_kernel", KERNEL_UNKNOWN, TRI_UNKNOWN},
+	{"", KERNEL_UNKNOWN, TRI_UNKNOWN},
+};
+
+static void test_rows(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		struct kernel_info got = kernel_classify(str_from(rows[i].name));
+		if (got.class != rows[i].class || got.tensor_core != rows[i].tensor_core)
+			fail_msg("%s: class %s, tensor core %d; expected %s, %d", rows[i].name, kernel_class_name[got.class],
+			         got.tensor_core, kernel_class_name[rows[i].class], rows[i].tensor_core);
+		assert_true(kernel_is_comm(str_from(rows[i].name)) == (rows[i].class == KERNEL_COMM));
+	}
+}
+
+static void test_plugin_rule(void **state)
+{
+	(void)state;
+	assert_true(kernel_uses_tc_compat(STR("sm80_xmma_gemm_f32f32_f32f32_f32_ffma")));
+	assert_true(kernel_uses_tc_compat(STR("volta_h884gemm_256x128")));
+	assert_false(kernel_uses_tc_compat(STR("nvjet_tst_64x64")));
+	assert_false(kernel_uses_tc_compat(STR("volta_sgemm_64x64_nt")));
+}
+
+static void test_ops(void **state)
+{
+	(void)state;
+	assert_true(op_tc_eligible(STR("aten::addmm")));
+	assert_true(op_tc_eligible(STR("BmmBackward0")));
+	assert_false(op_tc_eligible(STR("aten::add")));
+	assert_false(op_tc_eligible(STR("addmm")));
+	assert_true(op_is_comm(STR("nccl:all_reduce")));
+	assert_true(op_is_comm(STR("c10d::allreduce_")));
+	assert_false(op_is_comm(STR("aten::all")));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows), cmocka_unit_test(test_plugin_rule),
+	                                   cmocka_unit_test(test_ops)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
