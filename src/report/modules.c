@@ -1,35 +1,45 @@
 /* Time by nn.Module, forward and backward (B-24, B-25, B-11, E-15). */
 #include "analysis/modules.h"
 
+#include "base/buf.h"
 #include "base/mem.h"
 #include "report/window.h"
 
 #include <math.h>
 
-enum { C_DEPTH, C_MODULE, C_TYPE, C_ID, C_CALLS, C_RECOMPUTED, C_OPERATORS, C_HOST_TOTAL, C_HOST_SELF, C_DEV_TOTAL, C_DEV_SELF,
-       C_BWD_HOST, C_BWD_DEV_TOTAL, C_BWD_DEV_SELF, C_RECOMPUTE_DEV, C_PCT, N_COLUMNS };
+enum { C_DEPTH, C_MODULE, C_DEV_EXCLUSIVE, C_HOST_EXCLUSIVE, C_EXCLUSIVE_PCT, C_DEV_TOTAL, C_DEV_SELF, C_BWD_DEV_TOTAL, C_PCT,
+       C_HOST_TOTAL, C_HOST_PCT, C_PATH, C_CALLS, C_BWD_HOST, C_HOST_SELF, C_BWD_DEV_SELF, C_RECOMPUTE_DEV, C_RECOMPUTED,
+       C_OPERATORS, C_TYPE, C_ID, N_COLUMNS };
 
 static const struct column columns[N_COLUMNS] = {
 	[C_DEPTH] = {"depth", "Depth", "0 = root; rows stand in pre-order", CELL_I64, UNIT_NONE, COLUMN_TREE},
 	[C_MODULE] = {"module", "Module Name", "class and number of the module", CELL_STR},
 	[C_TYPE] = {"type", "Type", "class of the module", CELL_STR},
 	[C_ID] = {"module_id", "Module Id", "Python module id as recorded", CELL_I64, UNIT_NONE, COLUMN_DETAIL},
+	[C_PATH] = {"path", "Path", "the modules around it, outermost first, and itself", CELL_STR, UNIT_NONE, COLUMN_WIDE},
 	[C_CALLS] = {"calls", "Occurrences", "how often it was called, recomputation left out", CELL_I64, UNIT_COUNT},
 	[C_RECOMPUTED] = {"recompute_calls", "Recomputed", "calls within the backward pass (activation checkpointing)", CELL_I64,
-	                  UNIT_COUNT},
-	[C_OPERATORS] = {"operators", "Operators", "ops called directly by it, all calls together", CELL_I64, UNIT_COUNT},
+	                  UNIT_COUNT, COLUMN_DETAIL},
+	[C_OPERATORS] = {"operators", "Operators", "ops called directly by it, all calls together", CELL_I64, UNIT_COUNT,
+	                 COLUMN_DETAIL},
 	[C_HOST_TOTAL] = {"host_total_ns", "Host Total", "host time of its calls", CELL_I64, UNIT_NS},
+	[C_HOST_PCT] = {"host_pct", "Host %", "forward and backward host time / that of all modules", CELL_F64, UNIT_PERCENT},
 	[C_HOST_SELF] = {"host_self_ns", "Host Self", "host total less the modules, ops and API calls directly inside", CELL_I64,
 	                 UNIT_NS},
+	[C_HOST_EXCLUSIVE] = {"host_exclusive_ns", "Own Host",
+	                      "forward and backward host time less that of the modules inside (never below 0, where these ran on "
+	                      "other threads at the same time)", CELL_I64, UNIT_NS},
 	[C_DEV_TOTAL] = {"device_total_ns", "Device Total", "device time launched by it and the modules inside, forward", CELL_I64,
 	                 UNIT_NS},
 	[C_DEV_SELF] = {"device_self_ns", "Device Self", "device total less that of the modules inside", CELL_I64, UNIT_NS},
+	[C_DEV_EXCLUSIVE] = {"device_exclusive_ns", "Own Device", "device self, forward and backward together", CELL_I64, UNIT_NS},
+	[C_EXCLUSIVE_PCT] = {"device_exclusive_pct", "Own Device %", "the same / all device time", CELL_F64, UNIT_PERCENT},
 	[C_BWD_HOST] = {"backward_host_ns", "Backward Host", "host time of the backward ops of its ops, modules inside included",
 	                CELL_I64, UNIT_NS},
 	[C_BWD_DEV_TOTAL] = {"backward_device_total_ns", "Backward Device",
 	                     "device time launched by those, and by recomputing it in the backward pass", CELL_I64, UNIT_NS},
 	[C_BWD_DEV_SELF] = {"backward_device_self_ns", "Backward Device Self", "the same less that of the modules inside", CELL_I64,
-	                    UNIT_NS},
+	                    UNIT_NS, COLUMN_DETAIL},
 	[C_RECOMPUTE_DEV] = {"recompute_device_ns", "Recompute Device", "the part of backward device time that is recomputation",
 	                     CELL_I64, UNIT_NS},
 	[C_PCT] = {"device_pct", "Device %", "forward and backward device time / all device time", CELL_F64, UNIT_PERCENT},
@@ -43,14 +53,24 @@ static const char *const source_text[] = {
 
 /* What this trace can say; the other columns are left out. */
 struct shown {
-	bool device, backward, recompute;
+	bool flat, device, backward, recompute;
 	int64_t all_device;
+	int64_t all_host;       /* of the roots, forward and backward */
+	int64_t *host_exclusive; /* per node */
 	unsigned at[N_COLUMNS];
 };
 
 static bool is_shown(const struct modules *m, const struct shown *s, unsigned c)
 {
 	switch (c) {
+	case C_DEPTH:
+		return !s->flat;
+	case C_PATH:
+		return s->flat && m->source != MODULES_LIGHTNING;
+	case C_EXCLUSIVE_PCT:
+		return s->flat && s->device;
+	case C_HOST_PCT:
+		return !s->device;
 	case C_TYPE:
 		return m->source == MODULES_LIGHTNING;
 	case C_ID:
@@ -61,6 +81,7 @@ static bool is_shown(const struct modules *m, const struct shown *s, unsigned c)
 		return s->recompute && s->device;
 	case C_DEV_TOTAL:
 	case C_DEV_SELF:
+	case C_DEV_EXCLUSIVE:
 	case C_PCT:
 		return s->device;
 	case C_BWD_HOST:
@@ -73,6 +94,32 @@ static bool is_shown(const struct modules *m, const struct shown *s, unsigned c)
 	}
 }
 
+/* Text has no room for all: the list shows what the modules themselves took, by which it is sorted, the tree totals. */
+static bool is_detail(const struct shown *s, unsigned c)
+{
+	switch (c) {
+	case C_DEV_EXCLUSIVE:
+		return !s->flat;
+	case C_HOST_EXCLUSIVE:
+		return !s->flat || s->device;
+	case C_DEV_SELF:
+	case C_HOST_SELF:
+		return s->flat;
+	default:
+		return columns[c].flags & COLUMN_DETAIL;
+	}
+}
+
+static void add_columns(struct table *t, const struct modules *m, struct shown *s)
+{
+	for (unsigned c = 0; c < N_COLUMNS; c++) {
+		struct column col = columns[c];
+		if (is_detail(s, c))
+			col.flags |= COLUMN_DETAIL;
+		s->at[c] = is_shown(m, s, c) ? table_column(t, &col) : UINT32_MAX;
+	}
+}
+
 static void look(const struct profile *p, const struct modules *m, struct shown *s)
 {
 	s->device = p->gpu_op.rows.n > 0;
@@ -82,6 +129,16 @@ static void look(const struct profile *p, const struct modules *m, struct shown 
 	s->backward |= s->recompute;
 	s->all_device = m->dev_forward + m->dev_backward + m->dev_gradient_comm + m->dev_optimizer + m->dev_outside +
 	                m->dev_unattributed;
+	s->host_exclusive = NEW_ARRAY(m->tree.n, int64_t);
+	for (uint32_t k = 0; k < m->tree.n_order; k++) {
+		const struct module_node *n = &m->tree.v[m->tree.order[k]];
+		int64_t host = n->host_total + n->bwd_host_total;
+		s->host_exclusive[m->tree.order[k]] += host;
+		if (n->parent == MODULE_NONE)
+			s->all_host += host;
+		else
+			s->host_exclusive[n->parent] -= host;
+	}
 }
 
 static void put_time(struct table *t, const struct shown *s, unsigned c, int64_t ns)
@@ -90,11 +147,40 @@ static void put_time(struct table *t, const struct shown *s, unsigned c, int64_t
 		table_set_i64(t, s->at[c], ns);
 }
 
-static void put_node(struct table *t, const struct modules *m, const struct shown *s, const struct module_node *n)
+static void put_share(struct table *t, const struct shown *s, unsigned c, int64_t part, int64_t all)
 {
+	if (s->at[c] != UINT32_MAX && all > 0)
+		table_set_f64(t, s->at[c], 100.0 * (double)part / (double)all);
+}
+
+/* Names from the root to the module; of one nested absurdly deep, only the innermost. */
+static struct str node_path(const struct modules *m, uint32_t node, struct buf *path)
+{
+	enum { MOST = 100 };
+	uint32_t up[MOST];
+	unsigned n = 0;
+	for (; n < MOST && node != MODULE_NONE; node = m->tree.v[node].parent)
+		up[n++] = m->tree.v[node].name;
+	buf_clear(path);
+	if (node != MODULE_NONE)
+		buf_cstr(path, ".../");
+	while (n-- > 0) {
+		buf_str(path, intern_get(&m->tree.names, up[n]));
+		if (n)
+			buf_char(path, m->source == MODULES_LIGHTNING ? '.' : '/');
+	}
+	return buf_view(path);
+}
+
+static void put_node(struct table *t, const struct modules *m, const struct shown *s, uint32_t node, struct buf *path)
+{
+	const struct module_node *n = &m->tree.v[node];
 	table_row(t);
-	table_set_i64(t, s->at[C_DEPTH], n->depth);
-	table_set_str_copy(t, s->at[C_MODULE], intern_get(&m->tree.names, n->name));
+	bool dotted = s->flat && m->source == MODULES_LIGHTNING; /* the name alone is "0" */
+	table_set_str_copy(t, s->at[C_MODULE], dotted ? node_path(m, node, path) : intern_get(&m->tree.names, n->name));
+	if (s->at[C_PATH] != UINT32_MAX)
+		table_set_str_copy(t, s->at[C_PATH], node_path(m, node, path));
+	put_time(t, s, C_DEPTH, n->depth);
 	if (m->source == MODULES_LIGHTNING && n->type)
 		table_set_str_copy(t, s->at[C_TYPE], intern_get(&m->tree.names, n->type));
 	if (m->source == MODULES_PYTHON && n->module_id >= 0)
@@ -112,8 +198,11 @@ static void put_node(struct table *t, const struct modules *m, const struct show
 	put_time(t, s, C_BWD_DEV_TOTAL, n->bwd_dev_total);
 	put_time(t, s, C_BWD_DEV_SELF, n->bwd_dev_self);
 	put_time(t, s, C_RECOMPUTE_DEV, n->recompute_dev_total);
-	if (s->at[C_PCT] != UINT32_MAX && s->all_device > 0)
-		table_set_f64(t, s->at[C_PCT], 100.0 * (double)(n->dev_total + n->bwd_dev_total) / (double)s->all_device);
+	put_time(t, s, C_DEV_EXCLUSIVE, n->dev_self + n->bwd_dev_self);
+	put_time(t, s, C_HOST_EXCLUSIVE, s->host_exclusive[node] > 0 ? s->host_exclusive[node] : 0);
+	put_share(t, s, C_PCT, n->dev_total + n->bwd_dev_total, s->all_device);
+	put_share(t, s, C_EXCLUSIVE_PCT, n->dev_self + n->bwd_dev_self, s->all_device);
+	put_share(t, s, C_HOST_PCT, n->host_total + n->bwd_host_total, s->all_host);
 }
 
 /* With --steps, modules that these steps did not touch are left out. */
@@ -157,18 +246,20 @@ static void put_notes(struct table *t, const struct modules *m, const struct sho
 		           (unsigned long long)m->unlent_tracks);
 }
 
-static void put_default(const struct profile *p, const struct modules *m, const struct window *w, struct table *t)
+static void put_default(const struct profile *p, const struct modules *m, const struct window *w, bool flat, struct table *t)
 {
-	struct shown s = {0};
+	struct shown s = {.flat = flat};
+	struct buf path = {0};
 	look(p, m, &s);
-	for (unsigned c = 0; c < N_COLUMNS; c++)
-		s.at[c] = is_shown(m, &s, c) ? table_column(t, &columns[c]) : UINT32_MAX;
-	for (uint32_t k = 0; k < m->tree.n_order; k++) {
-		const struct module_node *n = &m->tree.v[m->tree.order[k]];
-		if (w->all || !is_idle(n))
-			put_node(t, m, &s, n);
-	}
+	add_columns(t, m, &s);
+	for (uint32_t k = 0; k < m->tree.n_order; k++)
+		if (w->all || !is_idle(&m->tree.v[m->tree.order[k]]))
+			put_node(t, m, &s, m->tree.order[k], &path);
+	if (flat)
+		table_sort(t, s.device ? STR("device_exclusive_ns") : STR("host_exclusive_ns"), true, NULL);
 	put_notes(t, m, &s);
+	buf_release(&path);
+	mem_free(s.host_exclusive);
 }
 
 /* The plugin adds up by (name, module id) and shows the sum wherever the module stands. */
@@ -243,11 +334,12 @@ static int modules_run(const struct profile *p, const struct report_args *args, 
 	else if (args->compat)
 		put_tb_plugin(m, out);
 	else
-		put_default(p, m, &w, out);
+		put_default(p, m, &w, args->group_by && strcmp(args->group_by, "flat") == 0, out);
 	modules_free(m);
 	return rc;
 }
 
+static const char *const groupings[] = {"tree", "flat", NULL};
 static const char *const compats[] = {"tb-plugin", NULL};
 
 const struct report report_modules = {
@@ -256,7 +348,9 @@ const struct report report_modules = {
 	.help = "The tree of nn.Modules with the time of each, so that time is seen by layer: on the host, on the device in the forward "
 	        "pass, and in the backward pass (each backward op counts for the module of its forward op, found by sequence number or "
 	        "by flow). Calls of one module at one place are one row. The first note says where all device time went, the optimizer "
-	        "and work outside modules included. Needs Python frames (with_stack=True).",
+	        "and work outside modules included. --group-by=flat lists all modules without the hierarchy, by the time that each took without the modules inside. "
+	        "Needs Python frames (with_stack=True).",
+	.group_by = groupings,
 	.compat = compats,
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.run = modules_run,

@@ -281,6 +281,58 @@ def launch(op, ts, corr, dur, tid=1):
             x("k", ts + 100, dur, "kernel", 7, 0, correlation=corr, External_id=op, device=0, stream=7)]
 
 
+def shown_at(path, width):
+    """Ids of the columns behind the name that text of this width shows, in order: those of unlimited width less those it has no room for."""
+    table = report("modules", path)
+    wide = oracle.run("report", "modules", path)[1].decode().splitlines()[1]
+    shown = [c["id"] for c in table.doc["columns"] if "  " + c["title"] in wide]
+    narrow = oracle.run("report", "modules", path, f"--width={width}")[1].decode()
+    cut = narrow.split("no room for: ")[1].split(" (--columns")[0] if "no room for: " in narrow else ""
+    return [i for i in shown if i not in cut.replace("\n", " ").split(", ")]
+
+
+class Flat(Case):
+    """--group-by=flat: the same modules without the hierarchy, by what each took itself."""
+
+    def agree(self, path, key):
+        tree, flat = report("modules", path), report("modules", path, "--group-by=flat")
+        self.assertNotIn("depth", flat.ids)
+        self.assertEqual([r[key] for r in flat.rows], sorted((r[key] for r in tree.rows), reverse=True))
+        self.assertEqual(flat.notes, tree.notes)
+        by_path, both = flat.by("path"), [i for i in tree.ids if i in flat.ids]
+        for place, r in paths(tree).items():
+            self.assertEqual([by_path["/".join(place)][i] for i in both], [r[i] for i in both])
+        return tree, flat
+
+    def test_host(self):
+        path = os.path.join(oracle.ROOT, "tests", "data", "torch214_cpu_resnet.json.gz")
+        tree, flat = self.agree(path, "host_exclusive_ns")
+        roots = sum(r["host_total_ns"] + r["backward_host_ns"] for r in tree.rows if r["depth"] == 0)
+        self.assertEqual(sum(r["host_exclusive_ns"] for r in flat.rows), roots)
+        self.assertAlmostEqual(sum(r["host_pct"] for r in tree.rows if r["depth"] == 0), 100)
+        by = tree.by("module")
+        children = [by["Block_1"][k] - sum(r[k] for p, r in paths(tree).items() if len(p) == 3 and p[1] == "Block_1")
+                    for k in ("host_total_ns", "backward_host_ns")]
+        self.assertEqual(by["Block_1"]["host_exclusive_ns"], sum(children))
+        # --sort and --limit rank over all modules, which the tree cannot.
+        code, out, _ = oracle.run("report", "modules", path, "--group-by=flat", "--sort=calls", "--limit=2", "--format=csv",
+                                  "--columns=module,calls")
+        self.assertEqual((code, out), (0, b"module,calls\nConv2d_3,3\nConv2d_1,3\n"))
+
+    def test_device(self):
+        tree, flat = self.agree(data("tracelens", "h100", "gaunernst_bert-small-uncased__1016001.json.gz"),
+                                "device_exclusive_ns")
+        self.assertEqual(flat.rows[0]["module"], "Linear_25")
+        self.assertEqual([r["device_exclusive_ns"] for r in tree.rows], [r["device_self_ns"] for r in tree.rows])
+        self.assertAlmostEqual(sum(r["device_exclusive_pct"] for r in flat.rows), 100)
+
+    def test_text_of_a_hundred_columns(self):
+        path = data("tracelens", "h100", "gaunernst_bert-small-uncased__1016001.json.gz")
+        self.assertEqual(shown_at(path, 100)[:4], ["device_total_ns", "device_self_ns", "device_pct", "host_total_ns"])
+        code, out, _ = oracle.run("report", "modules", path, "--columns=module,calls", "--limit=4")
+        self.assertEqual([len(line) - len(line.lstrip()) for line in out.decode().splitlines()[3:7]], [0, 2, 4, 6])
+
+
 class Synthetic(Case):
     def trace(self, events, **top):
         f = tempfile.NamedTemporaryFile("w", suffix=".json", delete=False)
@@ -314,6 +366,17 @@ class Synthetic(Case):
                           (2, "out", "torch.nn.modules.linear.Linear", 1, 20000, 0),
                           (0, "net", "torch.nn.modules.container.Sequential", 1, 50000, 40000),
                           (1, "0", "torch.nn.modules.linear.Linear", 1, 20000, 40000)])
+
+        self.assertEqual([r["module"] for r in self.flat_lightning().rows],
+                         ["net.0", "head", "head.deep", "head.deep.out", "net"])
+
+    def flat_lightning(self):
+        return report("modules", self.trace(
+            [x("[pl][module]torch.nn.modules.container.Sequential: net", 0, 50, "user_annotation"),
+             x("[pl][module]torch.nn.modules.linear.Linear: net.0", 5, 20, "user_annotation"),
+             x("aten::linear", 6, 10, External_id=3), *launch(3, 7, 1, 40),
+             x("[pl][module]torch.nn.modules.linear.Linear: head.deep.out", 60, 20, "user_annotation")],
+            Framework="pytorch-lightning"), "--group-by=flat")
 
     def test_torchscript_hierarchy(self):
         top = "TOP(Net)::forward"
@@ -372,6 +435,15 @@ class Synthetic(Case):
         rows, notes = self.backward(self.training([]))
         self.assertEqual(rows, self.WANT)
         self.assertTrue(any("4 by sequence number (0 confirmed" in n for n in notes), notes)
+
+    def test_own_time_and_text_of_training(self):
+        path = self.trace(self.training([]))
+        flat = report("modules", path, "--group-by=flat")
+        self.assertEqual([(r["module"], r["path"], r["device_exclusive_ns"], r["host_exclusive_ns"]) for r in flat.rows],
+                         [("A_0", "Net_0/A_0", 213000, 59000), ("B_0", "Net_0/B_0", 120000, 50000),
+                          ("Net_0", "Net_0", 0, 40000)])
+        self.assertEqual(shown_at(path, 100)[:5], ["device_total_ns", "device_self_ns", "backward_device_total_ns",
+                                                   "device_pct", "host_total_ns"])
 
     def test_backward_by_flow(self):
         rows, notes = self.backward(self.training([(52, 201), (12, 231)], numbers=False))
