@@ -7,6 +7,15 @@
 #include <opscope/opscope.h>
 #include <stdio.h>
 
+/* An integer, or "-" where the value is not known. */
+static void print_number(const struct opscope_table *t, size_t row, unsigned column, int width)
+{
+	if (opscope_table_is_null(t, row, column))
+		printf(" %*s", width, "-");
+	else
+		printf(" %*" PRId64, width, opscope_table_integer(t, row, column));
+}
+
 int main(int argc, char **argv)
 {
 	char error[512];
@@ -30,9 +39,13 @@ int main(int argc, char **argv)
 	unsigned name = (unsigned)opscope_column_find(t, "name");
 	unsigned calls = (unsigned)opscope_column_find(t, "calls");
 	unsigned self = (unsigned)opscope_column_find(t, time);
-	for (size_t row = 0; row < opscope_table_rows(t) && row < 5; row++)
-		printf("%-48s %8" PRId64 " calls %14" PRId64 " ns\n", opscope_table_text(t, row, name),
-		       opscope_table_integer(t, row, calls), opscope_table_integer(t, row, self));
+	for (size_t row = 0; row < opscope_table_rows(t) && row < 5; row++) {
+		printf("%-48s", opscope_table_text(t, row, name));
+		print_number(t, row, calls, 8);
+		printf(" calls");
+		print_number(t, row, self, 14);
+		printf(" ns\n");
+	}
 	for (unsigned i = 0; i < opscope_table_notes(t); i++)
 		printf("%s\n", opscope_table_note(t, i));
 	opscope_table_free(t);

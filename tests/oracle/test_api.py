@@ -27,7 +27,7 @@ class Api(oracle.Case):
         p = self.example(trace)
         self.assertEqual((p.returncode, p.stderr), (0, ""))
         got = [line.split() for line in p.stdout.splitlines()[:len(rows)]]
-        self.assertEqual([(g[0], g[1], g[3]) for g in got], [(r["name"], r["calls"], r[time]) for r in rows])
+        self.assertEqual([(g[0], g[1], g[3]) for g in got], [(r["name"], r["calls"] or "-", r[time]) for r in rows])
         notes = oracle.report("operators", trace).notes
         self.assertEqual(p.stdout.splitlines()[len(rows):], notes)
 
@@ -36,6 +36,14 @@ class Api(oracle.Case):
 
     def test_example_gpu(self):
         self.agrees(oracle.data(*GPU), "device_self_ns")
+
+    def test_unknown_values(self):
+        """Device work that no op launched: the row has time, but no calls."""
+        trace = oracle.synthetic("communication_annotation")
+        p = self.example(trace)
+        line = next(x for x in p.stdout.splitlines() if x.startswith("(unattributed)"))
+        self.assertEqual(line.split()[1:3], ["-", "calls"])
+        self.agrees(trace, "device_self_ns")
 
     def test_errors(self):
         p = self.example("/no/such/file")
