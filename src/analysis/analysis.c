@@ -1,22 +1,49 @@
 #include "analysis/analysis.h"
 
+static bool has_nest(const struct profile *p)
+{
+	return p->span.parent && p->span.op;
+}
+static bool has_correlate(const struct profile *p)
+{
+	return p->gpu_op.call && p->gpu_op.op;
+}
+static bool has_steps(const struct profile *p)
+{
+	return p->steps;
+}
+static bool has_memory(const struct profile *p)
+{
+	return p->memory.span;
+}
+
 static const struct pass {
 	unsigned provides, needs;
 	int (*run)(struct profile *p, struct err *e);
+	bool (*has)(const struct profile *p); /* are the results there? */
 } passes[] = {
 	/* in an order in which each finds what it needs */
-	{PASS_NEST, 0, pass_nest},
-	{PASS_CORRELATE, PASS_NEST, pass_correlate},
-	{PASS_STEPS, PASS_NEST | PASS_CORRELATE, pass_steps},
-	{PASS_MEMORY, PASS_NEST, pass_memory},
+	{PASS_NEST, 0, pass_nest, has_nest},
+	{PASS_CORRELATE, PASS_NEST, pass_correlate, has_correlate},
+	{PASS_STEPS, PASS_NEST | PASS_CORRELATE, pass_steps, has_steps},
+	{PASS_MEMORY, PASS_NEST, pass_memory, has_memory},
 };
 enum { N_PASSES = sizeof passes / sizeof passes[0] };
+
+/* Takes back the marks of passes without results, and of those that used them. */
+static void distrust_marks(struct profile *p)
+{
+	for (int i = 0; i < N_PASSES; i++)
+		if (!passes[i].has(p) || (passes[i].needs & ~p->passes_done))
+			p->passes_done &= ~passes[i].provides;
+}
 
 int analysis_run(struct profile *p, unsigned wanted, struct err *e)
 {
 	for (int i = N_PASSES - 1; i >= 0; i--)
 		if (wanted & passes[i].provides)
 			wanted |= passes[i].needs;
+	distrust_marks(p);
 	for (int i = 0; i < N_PASSES; i++) {
 		if (!(wanted & passes[i].provides) || (p->passes_done & passes[i].provides))
 			continue;

@@ -1,21 +1,16 @@
-/* Passes: what turns a freshly read profile into one that answers questions. Each pass runs at most once per profile and
+/* Passes: what turns a freshly read profile into one that answers questions. Each pass runs once per profile and
  * adds DERIVED columns or a structure; what it needs runs before it. After the passes that a report needs have run, the
  * profile is not changed any more.
  *
- * Adding a pass: a bit here, a function, a row in analysis.c. */
+ * Adding a pass: a bit in enum analysis_pass (store/profile.h), a function, a row in analysis.c. */
 #ifndef OPSCOPE_ANALYSIS_ANALYSIS_H
 #define OPSCOPE_ANALYSIS_ANALYSIS_H
 
 #include "base/err.h"
 #include "store/profile.h"
 
-enum analysis_pass {
-	PASS_NEST = 1 << 0,      /* span.parent; span.op of ops and frames (B-07, D-13) */
-	PASS_CORRELATE = 1 << 1, /* span.op of API calls; gpu_op.call, gpu_op.op (B-08, D-04, E-03, E-17) */
-	PASS_STEPS = 1 << 2,     /* profile->steps (B-14) */
-	PASS_MEMORY = 1 << 3,    /* memory.span (B-23) */
-};
-
+/* `passes`: enum analysis_pass bits. A pass that is marked as done but whose results are not there runs again, and so does
+ * what built on it. */
 int analysis_run(struct profile *p, unsigned passes, struct err *e);
 
 /* The passes themselves; call analysis_run. */

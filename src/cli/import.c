@@ -131,7 +131,6 @@ static int save_reports(struct save *s, struct profile *p, struct err *e)
 	return rc;
 }
 
-/* The steps are not columns and take no time to find again, so that pass is left to whoever opens the file. */
 static int save_all(struct profile *p, const char *path, struct err *e)
 {
 	if (analysis_run(p, UINT_MAX, e))
@@ -139,7 +138,7 @@ static int save_all(struct profile *p, const char *path, struct err *e)
 	struct save *s = save_begin(path, profile_bytes(p), e);
 	if (!s)
 		return -1;
-	if (save_profile(s, p, p->passes_done & ~(unsigned)PASS_STEPS, e) || save_reports(s, p, e)) {
+	if (save_profile(s, p, e) || save_reports(s, p, e)) {
 		save_abort(s);
 		return -1;
 	}

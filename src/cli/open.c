@@ -104,9 +104,10 @@ int cli_discover(const struct cli_args *paths, const struct trace_options *o, st
 	return -1;
 }
 
+/* Those of an .opscope file were printed when it was made; `opscope info` still has them. */
 static void print_diagnostics(const struct profile *p, const char *path)
 {
-	for (unsigned i = 0; i < p->diags.n; i++) {
+	for (unsigned i = 0; !p->reopened && i < p->diags.n; i++) {
 		const struct diag_entry *d = &p->diags.entry[i];
 		if (d->level == DIAG_NOTE)
 			continue;

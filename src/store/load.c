@@ -1,6 +1,5 @@
 #include "store/load.h"
 
-#include <math.h>
 #include <sqlite3.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -259,21 +258,6 @@ static int read_strings(struct load *l)
 	return rc ? -1 : 0;
 }
 
-/* The value that means "not recorded" in a column that an older opscope did not write. */
-static void fill_default(void *data, uint32_t n, const struct store_table *desc, const struct store_column *c)
-{
-	bool launch = desc == &store_tables[TABLE_launch];
-	memset(data, c->group == DERIVED ? 0xff : 0, (size_t)n * c->size);
-	for (uint32_t i = 0; c->group == LOADED && i < n; i++) {
-		if (c->type == ST_ID || (c->type == ST_I64 && launch))
-			((int64_t *)data)[i] = ID_NONE;
-		else if (c->type == ST_F64)
-			((double *)data)[i] = NAN;
-		else if (c->type == ST_I32 && launch)
-			((int32_t *)data)[i] = INT32_MIN;
-	}
-}
-
 static int read_table(struct load *l, enum store_table_id id, bool *derived)
 {
 	const struct store_table *desc = &store_tables[id];
@@ -290,8 +274,8 @@ static int read_table(struct load *l, enum store_table_id id, bool *derived)
 			return -1;
 		if (!found && col->group == DERIVED)
 			*derived = false;
-		if (!found)
-			fill_default(*data, (uint32_t)n, desc, col);
+		if (!found) /* an older opscope did not have it */
+			rows_set_absent(*data, (uint32_t)n, col);
 	}
 	*(struct rows *)table = (struct rows){(uint32_t)n, (uint32_t)n};
 	return 0;
@@ -329,7 +313,7 @@ static int read_meta(struct load *l)
 		} else if (str_eq(key, STR("file_bytes"))) {
 			p->file_bytes = (uint64_t)sqlite3_column_int64(st, 1);
 		} else if (str_eq(key, STR("passes"))) {
-			p->passes_done = (unsigned)sqlite3_column_int64(st, 1);
+			p->passes_done = (unsigned)sqlite3_column_int64(st, 1) & PASSES_IN_COLUMNS;
 		} else if (str_eq(key, STR("byte_order"))) {
 			order = sqlite3_column_int64(st, 1);
 		}
@@ -372,8 +356,9 @@ static int read_all(struct load *l)
 	for (int t = 0; t < STORE_N_TABLES; t++)
 		if (read_table(l, t, &derived))
 			return -1;
-	if (!derived || !l->p->passes_done)
+	if (!derived || l->p->passes_done != PASSES_IN_COLUMNS)
 		forget_derived(l->p);
+	l->p->reopened = true;
 	struct err why;
 	if (load_check(l->p, &why))
 		return damaged(l, "%s", why.msg);

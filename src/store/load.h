@@ -14,8 +14,9 @@ bool load_sniff(struct str head);
  * damaged or of a newer version, ERR_IO when it cannot be read; *p can then only be freed. */
 int load_profile(const char *path, struct profile *p, struct err *e);
 
-/* The checks that need no file: do all rows point at rows that exist, are times and enums in range, is what must be
- * sorted sorted, do parents stand before their children? Part of load_profile. */
+/* The checks that need no file: do all rows point at rows that exist, are times and enums in range, do sums stay within
+ * BUILD_SUM_BITS, is what must be sorted sorted (host and device events, memory), do parents stand before their children,
+ * are calls calls? Part of load_profile. */
 int load_check(const struct profile *p, struct err *e);
 
 #endif

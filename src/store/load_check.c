@@ -1,5 +1,7 @@
 #include "store/load.h"
 
+#include "store/build.h"
+
 /* The loops below have no early exit, so that they become vector code and run at the speed of memory. GCC does that only
  * when asked. */
 #ifdef __clang__
@@ -73,17 +75,58 @@ static bool column_in_range(const struct profile *p, const struct store_column *
 	case ST_SPAN_KIND: return all_below_u8(data, n, SPAN_KINDS);
 	case ST_GPU_KIND: return all_below_u8(data, n, GPU_KINDS);
 	case ST_BOOL: return all_below_u8(data, n, 2);
-	case ST_ID: case ST_I64: case ST_I32: case ST_I16: case ST_F64: case ST_PHASE: return true;
+	case ST_ID: case ST_I64: case ST_I64_NONE: case ST_I32: case ST_I32_NONE: case ST_I32_MINUS: case ST_I16:
+	case ST_I16_MINUS: case ST_F64: case ST_PHASE: return true;
 	}
 	return false;
 }
 
-VECTOR static bool sorted(const uint32_t *track, const int64_t *start, uint32_t n)
+VECTOR static bool in_order(const int64_t *time, uint32_t n)
+{
+	uint32_t bad = 0;
+	for (uint32_t i = 1; i < n; i++)
+		bad |= time[i - 1] > time[i];
+	return !bad;
+}
+
+VECTOR static bool in_order_by_track(const uint32_t *track, const int64_t *start, uint32_t n)
 {
 	uint32_t bad = 0;
 	for (uint32_t i = 1; i < n; i++)
 		bad |= (track[i - 1] > track[i]) | ((track[i - 1] == track[i]) & (start[i - 1] > start[i]));
 	return !bad;
+}
+
+/* Of ranges that start together the longest comes first: it is around the others. */
+VECTOR static bool longest_first(const struct spans *s)
+{
+	uint32_t bad = 0;
+	for (uint32_t i = 1; i < s->rows.n; i++)
+		bad |= (s->track[i - 1] == s->track[i]) & (s->start_ns[i - 1] == s->start_ns[i]) &
+		       (s->dur_ns[i - 1] < s->dur_ns[i]);
+	return !bad;
+}
+
+/* The sum of all sizes, signs aside, as build_span and its like keep it: no sum in a report can overflow. Each half of the
+ * bits is added up by itself, so that this sum cannot either. */
+VECTOR static bool sum_fits(const int64_t *v, uint32_t n)
+{
+	enum { HALF = BUILD_SUM_BITS / 2 };
+	uint64_t all = 0, low = 0, high = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t size = v[i] < 0 ? 0 - (uint64_t)v[i] : (uint64_t)v[i];
+		all |= size;
+		low += size & ((1ull << HALF) - 1);
+		high += size >> HALF;
+	}
+	return !(all >> (BUILD_SUM_BITS + 1)) && high + (low >> HALF) <= 1ull << HALF &&
+	       (high << HALF) + low <= 1ull << BUILD_SUM_BITS;
+}
+
+static bool sums_fit(const struct profile *p)
+{
+	return sum_fits(p->span.dur_ns, p->span.rows.n) && sum_fits(p->gpu_op.dur_ns, p->gpu_op.rows.n) &&
+	       sum_fits(p->memory.bytes, p->memory.rows.n);
 }
 
 /* Sets follow each other and end where the pairs end. */
@@ -111,6 +154,15 @@ VECTOR static bool links_go_up(const struct spans *s)
 	return !bad;
 }
 
+VECTOR static bool calls_are_calls(const struct profile *p)
+{
+	const struct gpu_ops *g = &p->gpu_op;
+	uint32_t bad = 0;
+	for (uint32_t i = 0; g->call && i < g->rows.n; i++)
+		bad |= g->call[i] != ROW_NONE && p->span.kind[g->call[i]] != SPAN_CALL;
+	return !bad;
+}
+
 int load_check(const struct profile *p, struct err *e)
 {
 	for (int t = 0; t < STORE_N_TABLES; t++) {
@@ -127,12 +179,17 @@ int load_check(const struct profile *p, struct err *e)
 	if (!all_ends(p->span.start_ns, p->span.dur_ns, p->span.rows.n) ||
 	    !all_ends(p->gpu_op.start_ns, p->gpu_op.dur_ns, p->gpu_op.rows.n))
 		return err_set(e, ERR_FORMAT, "an event ends beyond all time");
-	if (!sorted(p->span.track, p->span.start_ns, p->span.rows.n) ||
-	    !sorted(p->gpu_op.track, p->gpu_op.start_ns, p->gpu_op.rows.n))
+	if (!sums_fit(p))
+		return err_set(e, ERR_FORMAT, "times or sizes add up to more than a profile may hold");
+	if (!in_order_by_track(p->span.track, p->span.start_ns, p->span.rows.n) || !longest_first(&p->span) ||
+	    !in_order_by_track(p->gpu_op.track, p->gpu_op.start_ns, p->gpu_op.rows.n) ||
+	    !in_order(p->memory.time_ns, p->memory.rows.n))
 		return err_set(e, ERR_FORMAT, "events are out of order");
 	if (!args_fit(p))
 		return err_set(e, ERR_FORMAT, "argument sets do not fit their pairs");
 	if (!links_go_up(&p->span))
 		return err_set(e, ERR_FORMAT, "a span is its own parent");
+	if (!calls_are_calls(p))
+		return err_set(e, ERR_FORMAT, "a device event was launched by what is no API call");
 	return 0;
 }

@@ -42,6 +42,16 @@ extern const struct store_table store_tables[STORE_N_TABLES];
 
 struct steps;
 
+/* What analysis can add to a profile (analysis/analysis.h); bits of profile.passes_done. */
+enum analysis_pass {
+	PASS_NEST = 1 << 0,      /* span.parent; span.op of ops and frames (B-07, D-13) */
+	PASS_CORRELATE = 1 << 1, /* span.op of API calls; gpu_op.call, gpu_op.op (B-08, D-04, E-03, E-17) */
+	PASS_STEPS = 1 << 2,     /* profile->steps (B-14) */
+	PASS_MEMORY = 1 << 3,    /* memory.span (B-23) */
+	/* Those whose results are all in DERIVED columns: a file can hold them. */
+	PASSES_IN_COLUMNS = PASS_NEST | PASS_CORRELATE | PASS_MEMORY,
+};
+
 struct profile {
 	struct intern strings;
 #define PROFILE_MEMBER_(table, structname, ...) struct structname table;
@@ -52,6 +62,7 @@ struct profile {
 	uint64_t input_bytes;     /* uncompressed */
 	uint64_t file_bytes;      /* on disk; 0 when read from a pipe */
 	unsigned passes_done;     /* enum analysis_pass bits */
+	bool reopened;            /* read from an .opscope file: the diagnostics were told when it was made */
 	struct steps *steps;      /* made by the steps pass */
 	struct arena arena;       /* owns the strings above and what passes keep */
 };

@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 
+#include <math.h>
 #include <string.h>
 
 static struct rows *rows_of(void *table)
@@ -78,6 +79,28 @@ void rows_permute(void *table, const struct store_table *desc, const uint32_t *o
 		*data = sorted;
 	}
 	r->cap = r->n;
+}
+
+#define SET_ALL(T, value)                                                                              \
+	do {                                                                                           \
+		for (uint32_t i = 0; i < n; i++)                                                       \
+			((T *)data)[i] = (value);                                                      \
+	} while (0)
+
+void rows_set_absent(void *data, uint32_t n, const struct store_column *c)
+{
+	if (c->group == DERIVED) {
+		memset(data, 0xff, (size_t)n * c->size); /* ROW_NONE */
+		return;
+	}
+	switch (c->type) {
+	case ST_ID: case ST_I64_NONE: SET_ALL(int64_t, ID_NONE); break;
+	case ST_I32_NONE: SET_ALL(int32_t, INT32_MIN); break;
+	case ST_I32_MINUS: SET_ALL(int32_t, -1); break;
+	case ST_I16_MINUS: SET_ALL(int16_t, -1); break;
+	case ST_F64: SET_ALL(double, NAN); break;
+	default: memset(data, 0, (size_t)n * c->size); break;
+	}
 }
 
 void *rows_derive(void *table, const struct store_table *desc, size_t offset)

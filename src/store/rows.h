@@ -14,7 +14,9 @@ enum store_type {
 	ST_TIME,      /* ns on the trace's clock */
 	ST_DUR,       /* ns */
 	ST_ID,        /* int64 id, ID_NONE = none */
-	ST_I64, ST_I32, ST_I16, ST_F64, ST_BOOL,
+	ST_I64, ST_I32, ST_I16, ST_BOOL,         /* 0 when not stated */
+	ST_I64_NONE, ST_I32_NONE, ST_F64,        /* ID_NONE, INT32_MIN, NaN when not stated */
+	ST_I32_MINUS, ST_I16_MINUS,              /* -1 when not stated */
 	ST_STR,       /* interned string id */
 	ST_TRACK, ST_SPAN, ST_LAUNCH, ST_ARGS, ST_CAT, /* row of that table, ROW_NONE = none */
 	ST_SPAN_KIND, ST_GPU_KIND, /* enum span_kind, enum gpu_kind */
@@ -57,6 +59,9 @@ void rows_trim(void *table, const struct store_table *desc);
 /* Reorders the rows: new row i is old row order[i]. Every LOADED column is moved, one at a time, through one
  * temporary array. */
 void rows_permute(void *table, const struct store_table *desc, const uint32_t *order);
+
+/* Sets `n` elements to the value that means "not stated" in a column of this type and group. */
+void rows_set_absent(void *data, uint32_t n, const struct store_column *c);
 
 /* Allocates the DERIVED column at `offset` for all rows, filled with 0xff (ROW_NONE). */
 void *rows_derive(void *table, const struct store_table *desc, size_t offset);

@@ -121,7 +121,7 @@ struct save *save_begin(const char *path, uint64_t big, struct err *e)
 	return s;
 }
 
-static int save_meta(struct save *s, const struct profile *p, unsigned passes, struct err *e)
+static int save_meta(struct save *s, const struct profile *p, struct err *e)
 {
 	const struct { const char *key; struct str text; int64_t number; } facts[] = {
 		{"opscope", STR(OPSCOPE_VERSION), 0},
@@ -129,7 +129,7 @@ static int save_meta(struct save *s, const struct profile *p, unsigned passes, s
 		{"format", p->format, 0},
 		{"input_bytes", {0}, (int64_t)p->input_bytes},
 		{"file_bytes", {0}, (int64_t)p->file_bytes},
-		{"passes", {0}, passes},
+		{"passes", {0}, p->passes_done & PASSES_IN_COLUMNS},
 		{"byte_order", {0}, __BYTE_ORDER__},
 	};
 	sqlite3_stmt *st = prepare(s, "INSERT INTO meta VALUES(?1, ?2)", e);
@@ -217,9 +217,9 @@ static int save_strings(struct save *s, const struct intern *t, struct err *e)
 	return rc ? -1 : 0;
 }
 
-int save_profile(struct save *s, const struct profile *p, unsigned passes, struct err *e)
+int save_profile(struct save *s, const struct profile *p, struct err *e)
 {
-	if (save_meta(s, p, passes, e) || save_diags(s, &p->diags, e) || save_strings(s, &p->strings, e))
+	if (save_meta(s, p, e) || save_diags(s, &p->diags, e) || save_strings(s, &p->strings, e))
 		return -1;
 	for (int t = 0; t < STORE_N_TABLES; t++) {
 		const struct store_table *desc = &store_tables[t];

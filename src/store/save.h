@@ -30,8 +30,8 @@ struct save;
 /* `big`: expected bytes of the file, which choose the page size; 0 = small. NULL and *e on failure. */
 struct save *save_begin(const char *path, uint64_t big, struct err *e);
 
-/* `passes`: those analysis passes whose results are all in DERIVED columns and need not be run again. */
-int save_profile(struct save *s, const struct profile *p, unsigned passes, struct err *e);
+/* With what analysis has put into columns; other passes are left to whoever opens the file. */
+int save_profile(struct save *s, const struct profile *p, struct err *e);
 
 /* The table as rows under `name`: integers, reals and text by its columns' types, null where it has no value. */
 int save_table(struct save *s, const char *name, const struct table *t, struct err *e);

@@ -198,19 +198,19 @@ static void result_store(sqlite3_context *x, const struct vtab *v, const struct 
 	if (!data)
 		return; /* derived by a pass that has not run */
 	switch (c->type) {
-	case ST_TIME: case ST_DUR: case ST_ID: case ST_I64: {
+	case ST_TIME: case ST_DUR: case ST_ID: case ST_I64: case ST_I64_NONE: {
 		int64_t value = ((const int64_t *)data)[row];
 		if (value != ID_NONE)
 			sqlite3_result_int64(x, value);
 		return;
 	}
-	case ST_I32: {
+	case ST_I32: case ST_I32_NONE: case ST_I32_MINUS: {
 		int32_t value = ((const int32_t *)data)[row];
 		if (value != INT32_MIN)
 			sqlite3_result_int(x, value);
 		return;
 	}
-	case ST_I16: sqlite3_result_int(x, ((const int16_t *)data)[row]); return;
+	case ST_I16: case ST_I16_MINUS: sqlite3_result_int(x, ((const int16_t *)data)[row]); return;
 	case ST_F64: sqlite3_result_double(x, ((const double *)data)[row]); return; /* NaN becomes NULL */
 	case ST_BOOL: sqlite3_result_int(x, ((const uint8_t *)data)[row]); return;
 	case ST_STR: result_str(x, profile_str(v->p, ((const uint32_t *)data)[row])); return;

@@ -166,6 +166,36 @@ class OpscopeFile(oracle.Case):
                 self.assertEqual((code, out), (2, b""))
                 self.assertEqual(err.count(b"\n"), 1, err)
 
+    def test_marks_of_passes(self):
+        """The steps are not in the file, whatever it says of itself."""
+        trace = oracle.synthetic("two_steps_overlap")
+        kept = self.imported(trace)
+        for value in (255, 4, -1, 0):
+            db = sqlite3.connect(kept)
+            db.execute("UPDATE meta SET value=? WHERE key='passes'", (value,))
+            db.commit()
+            db.close()
+            for command in (("report", "steps"), ("report", "overview"), ("advise",), ("info",)):
+                with self.subTest(value=value, command=command):
+                    code, out, err = oracle.run(*command, kept, "--format=json")
+                    self.assertEqual((code, err), (0, b""))
+            self.assertEqual(oracle.report("steps", kept).doc["rows"], oracle.report("steps", trace).doc["rows"])
+
+    def test_diagnostics_are_printed_once(self):
+        damaged = os.path.join(self.tmp, "cut.json")
+        with open(oracle.synthetic("two_steps_overlap"), "rb") as f, open(damaged, "wb") as out:
+            out.write(f.read()[:-40])
+        kept = os.path.join(self.tmp, "run.opscope")
+        code, out, err = oracle.run("import", damaged, "-o", kept)
+        self.assertEqual((code, out), (0, b""))
+        self.assertIn(b"ends", err)
+        for command in (("report", "operators"), ("advise",), ("info",), ("import", "-o", os.path.join(self.tmp, "2.opscope"))):
+            with self.subTest(command=command):
+                code, out, again = oracle.run(*command, kept)
+                self.assertEqual((code, again), (0, b""))
+        message = err.decode().splitlines()[0].split(": ", 2)[2]
+        self.assertIn(message, oracle.run("info", kept, "--format=json")[1].decode())
+
     def test_pipe_and_usage(self):
         kept = self.imported(BUNDLED)
         with open(kept, "rb") as f:

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analysis/analysis.h"
 #include "base/buf.h"
 #include "base/mem.h"
 #include "input/input.h"
@@ -15,7 +16,7 @@
 #include "store/load.h"
 #include "store/save.h"
 
-enum { PASSES = 5 };
+enum { PASSES = PASSES_IN_COLUMNS };
 
 static char folder[] = "/tmp/opscope_save_XXXXXX";
 
@@ -119,7 +120,7 @@ static int save(const struct profile *p, const char *path, struct err *e)
 	struct save *s = save_begin(path, 0, e);
 	if (!s)
 		return -1;
-	if (save_profile(s, p, p->passes_done, e)) {
+	if (save_profile(s, p, e)) {
 		save_abort(s);
 		return -1;
 	}
@@ -188,7 +189,7 @@ static void round_trip_of_chunks(void **state)
 	struct err e;
 	struct save *s = save_begin("a.opscope", 1 << 30, &e);
 	assert_non_null(s);
-	assert_int_equal(save_profile(s, p, 0, &e), 0);
+	assert_int_equal(save_profile(s, p, &e), 0);
 	assert_int_equal(save_commit(s, &e), 0);
 	struct profile *q = load("a.opscope", &e);
 	if (!q)
@@ -317,12 +318,18 @@ static void old_file_without_a_column(void **state)
 {
 	struct profile *q;
 	after("DELETE FROM store_chunk WHERE (tbl, col) IN (VALUES('launch','registers'),('span','ext_id'),"
-	      "('launch','occupancy_pct'),('memory','device_type'))", &q);
+	      "('launch','occupancy_pct'),('memory','device_type'),('memory','device_id'),('memory','addr'),"
+	      "('memory','bytes'),('launch','bytes'),('span','aux_id'),('device','cc_major'),('device','sm_count'))", &q);
 	assert_non_null(q);
 	assert_int_equal(q->launch.registers[0], INT32_MIN);
 	assert_true(q->launch.occupancy_pct[0] != q->launch.occupancy_pct[0]);
 	assert_true(q->span.ext_id[3] == ID_NONE);
 	assert_int_equal(q->memory.device_type[0], 0);
+	assert_int_equal(q->memory.device_id[0], -1);
+	assert_true(q->memory.addr[0] == ID_NONE && q->launch.bytes[0] == ID_NONE && q->memory.bytes[0] == 0);
+	assert_int_equal(q->span.aux_id[0], -1);
+	assert_int_equal(q->device.cc_major[0], -1);
+	assert_int_equal(q->device.sm_count[0], 0);
 	assert_int_equal(q->passes_done, PASSES);
 	profile_free(q);
 }
@@ -335,6 +342,49 @@ static void old_file_without_a_derived_column(void **state)
 	assert_int_equal(q->passes_done, 0);
 	assert_null(q->span.op);
 	profile_free(q);
+}
+
+/* A file cannot hold steps, whatever it says; and part of analysis is none. */
+static void marks_of_passes(void **state)
+{
+	static const struct { const char *change; unsigned expected; } cases[] = {
+		{"UPDATE meta SET value=255 WHERE key='passes'", PASSES_IN_COLUMNS},
+		{"UPDATE meta SET value=-1 WHERE key='passes'", PASSES_IN_COLUMNS},
+		{"UPDATE meta SET value='all' WHERE key='passes'", 0},
+		{"UPDATE meta SET value=1 WHERE key='passes'", 0},
+		{"DELETE FROM meta WHERE key='passes'", 0},
+		{"UPDATE meta SET value=255 WHERE key='passes'; DELETE FROM store_chunk WHERE col='call'", 0},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct profile *q;
+		struct err e = after(cases[i].change, &q);
+		if (!q)
+			fail_msg("%s", e.msg);
+		assert_int_equal(q->passes_done, cases[i].expected);
+		assert_true(!q->span.op == !cases[i].expected);
+		assert_true(q->reopened);
+		profile_free(q);
+	}
+}
+
+/* Marked as done without results: it is done again, with what builds on it. */
+static void marks_are_not_believed(void **state)
+{
+	struct err e;
+	struct profile *p = small_profile();
+	p->passes_done = ~0u;
+	rows_derive(&p->span, &store_tables[TABLE_span], offsetof(struct spans, op));
+	mem_free(p->gpu_op.call);
+	p->gpu_op.call = NULL;
+	assert_int_equal(analysis_run(p, PASS_STEPS | PASS_CORRELATE, &e), 0);
+	assert_non_null(p->gpu_op.call);
+	assert_non_null(p->steps);
+	mem_free(p->span.parent);
+	p->span.parent = NULL;
+	assert_int_equal(analysis_run(p, PASS_NEST, &e), 0);
+	assert_non_null(p->span.parent);
+	assert_false(p->passes_done & (PASS_CORRELATE | PASS_STEPS | PASS_MEMORY));
+	profile_free(p);
 }
 
 static void hostile_sql(void **state)
@@ -373,7 +423,7 @@ static void hostile_sql(void **state)
 /* Values that carry right checksums but point nowhere. */
 static void hostile_values(void **state)
 {
-	for (int what = 0; what < 10; what++) {
+	for (int what = 0; what < 18; what++) {
 		struct profile *p = small_profile();
 		switch (what) {
 		case 0: p->span.name[7] = p->strings.n; break;
@@ -386,6 +436,14 @@ static void hostile_values(void **state)
 		case 7: p->span.op[7] = 8; p->span.op[8] = 7; break;
 		case 9: p->gpu_op.start_ns[399] = INT64_MAX / 2; p->gpu_op.dur_ns[399] = INT64_MAX; break;
 		case 8: p->arg_set.first[1] = 5; break;
+		case 10: p->memory.time_ns[7] = 9; break;
+		case 11: p->span.start_ns[7] = p->span.start_ns[6]; p->span.dur_ns[7]++; break;
+		case 12: p->gpu_op.start_ns[7] = 0; break;
+		case 13: p->gpu_op.call[7] = 0; break; /* an op */
+		case 14: p->span.dur_ns[7] = 1ll << BUILD_SUM_BITS; break;
+		case 15: p->memory.bytes[7] = INT64_MIN; break;
+		case 16: p->memory.bytes[7] = -(1ll << (BUILD_SUM_BITS - 1)); p->memory.bytes[8] = -p->memory.bytes[7]; break;
+		case 17: p->gpu_op.dur_ns[7] = INT64_MAX / 2; break;
 		}
 		struct err e;
 		assert_int_equal(save(p, "a.opscope", &e), 0);
@@ -395,6 +453,23 @@ static void hostile_values(void **state)
 		assert_int_equal(e.code, ERR_FORMAT);
 		profile_free(p);
 	}
+}
+
+/* At the limit, not beyond it. */
+static void largest_sums(void **state)
+{
+	struct profile *p = small_profile();
+	p->memory.bytes[7] = (1ll << BUILD_SUM_BITS) - 399 * 64;
+	struct err e;
+	assert_int_equal(save(p, "a.opscope", &e), 0);
+	struct profile *q = load("a.opscope", &e);
+	if (!q)
+		fail_msg("%s", e.msg);
+	profile_free(q);
+	p->memory.bytes[7]++;
+	assert_int_equal(save(p, "a.opscope", &e), 0);
+	assert_null(load("a.opscope", &e));
+	profile_free(p);
 }
 
 /* Equal hashes would make every look-up walk over all strings. */
@@ -477,8 +552,11 @@ int main(void)
 		cmocka_unit_test(not_ours),
 		cmocka_unit_test(old_file_without_a_column),
 		cmocka_unit_test(old_file_without_a_derived_column),
+		cmocka_unit_test(marks_of_passes),
+		cmocka_unit_test(marks_are_not_believed),
 		cmocka_unit_test(hostile_sql),
 		cmocka_unit_test(hostile_values),
+		cmocka_unit_test(largest_sums),
 		cmocka_unit_test(hostile_hashes),
 		cmocka_unit_test(missing_file),
 		cmocka_unit_test(full_disk),
