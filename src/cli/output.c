@@ -1,6 +1,7 @@
 #include "cli/cli.h"
 
 #include "base/utf8.h"
+#include "io/atomic.h"
 #include "render/render.h"
 
 #include <errno.h>
@@ -102,78 +103,33 @@ static bool wants_color(const struct output_options *o)
 	return !file_path(o) && isatty(STDOUT_FILENO) && !(no && *no) && term && strcmp(term, "dumb") != 0;
 }
 
-static int write_all(int fd, struct str s)
-{
-	while (s.n) {
-		ssize_t n = write(fd, s.p, s.n);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -1;
-		s.p += n;
-		s.n -= (size_t)n;
-	}
-	return 0;
-}
-
 /* A reader that has seen enough (`| head`) is no error. */
 static int write_stdout(struct str s, struct err *e)
 {
-	if (write_all(STDOUT_FILENO, s) < 0 && errno != EPIPE)
+	if (fd_write_all(STDOUT_FILENO, s) < 0 && errno != EPIPE)
 		return err_set(e, ERR_IO, "standard output: %s", strerror(errno));
 	return 0;
 }
 
-static int fail_at(const char *path, int saved, struct err *e)
+/* To a device or pipe. */
+static int write_directly(const char *path, struct str s, struct err *e)
 {
-	return err_set(e, ERR_IO, "%s: %s", path, strerror(saved));
-}
-
-static int write_and_rename(int fd, const char *temporary, const char *path, mode_t mode, struct str s, struct err *e)
-{
-	bool written = fchmod(fd, mode) == 0 && write_all(fd, s) == 0 && fsync(fd) == 0;
-	int saved = errno;
-	if (close(fd) < 0 && written) {
-		written = false;
-		saved = errno;
-	}
-	if (written && rename(temporary, path) < 0) {
-		written = false;
-		saved = errno;
-	}
-	if (written)
-		return 0;
-	unlink(temporary);
-	return fail_at(path, saved, e);
-}
-
-/* Beside the file, then renamed: it is there whole or as it was. A device or pipe is written to directly. */
-static int write_file(const char *wanted, struct str s, struct err *e)
-{
-	char *real = realpath(wanted, NULL); /* so that a link stays a link */
-	const char *path = real ? real : wanted;
-	struct stat st;
-	bool exists = stat(path, &st) == 0;
-	struct buf temporary = {0};
-	int rc = 0;
-	if (exists && !S_ISREG(st.st_mode)) {
-		int fd = open(path, O_WRONLY | O_CLOEXEC);
-		if (fd < 0 || write_all(fd, s) < 0)
-			rc = fail_at(wanted, errno, e);
-		if (fd >= 0)
-			close(fd);
-	} else {
-		mode_t mask = umask(0);
-		umask(mask);
-		buf_printf(&temporary, "%s.XXXXXX", path);
-		buf_char(&temporary, 0);
-		int fd = mkstemp(temporary.p);
-		rc = fd < 0 ? fail_at(wanted, errno, e)
-		            : write_and_rename(fd, temporary.p, path, exists ? st.st_mode & 0777 : 0666 & ~mask, s, e);
-	}
-	buf_release(&temporary);
-	free(real);
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	int rc = fd >= 0 && fd_write_all(fd, s) == 0 ? 0 : err_set(e, ERR_IO, "%s: %s", path, strerror(errno));
+	if (fd >= 0)
+		close(fd);
 	return rc;
+}
+
+static int write_file(const char *path, struct str s, struct err *e)
+{
+	struct stat st;
+	struct atomic_file f;
+	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+		return write_directly(path, s, e);
+	if (atomic_begin(&f, path, e))
+		return -1;
+	return atomic_write(&f, s, e) ? atomic_abort(&f) : atomic_commit(&f, e);
 }
 
 /* CSV keeps control characters of names, which a file may hold but a terminal must not get. */

@@ -1,26 +1,17 @@
 #include "store/save.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <libgen.h>
 #include <sqlite3.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "io/atomic.h"
 #include "store/vtab.h"
 
 struct save {
 	sqlite3 *db;
-	int fd;               /* of the temporary file, kept for fsync */
-	const char *path;     /* as given, for messages */
-	const char *target;   /* where it goes: the file that a link points to */
-	char *temp;
-	struct arena arena;   /* owns both names */
+	struct atomic_file file; /* written by SQLite under file.temp, which it cannot take for a URI: there is a '/' in it */
 };
 
 /* Each page is one read when loading, but each table takes at least one. */
@@ -33,7 +24,7 @@ static int fail(struct save *s, struct err *e)
 {
 	int code = sqlite3_errcode(s->db), os = sqlite3_system_errno(s->db);
 	const char *why = code == SQLITE_FULL ? "no space left" : os ? strerror(os) : sqlite3_errmsg(s->db);
-	return err_set(e, ERR_IO, "%s: cannot write: %s", s->path, why);
+	return err_set(e, ERR_IO, "%s: cannot write: %s", s->file.path, why);
 }
 
 static int run(struct save *s, const char *sql, struct err *e)
@@ -64,32 +55,9 @@ static void bind_str(sqlite3_stmt *st, int i, struct str v)
 	sqlite3_bind_text64(st, i, v.p ? v.p : "", v.n, SQLITE_STATIC, SQLITE_UTF8);
 }
 
-/* An empty file beside the target, with the permissions of the file that it replaces or that a new file gets. */
-static int make_temp(struct save *s, struct err *e)
-{
-	struct stat old;
-	bool exists = stat(s->target, &old) == 0;
-	if (exists && !S_ISREG(old.st_mode))
-		return err_set(e, ERR_IO, "%s: not a regular file", s->path);
-	struct buf name = {0};
-	if (s->target[0] != '/')
-		buf_cstr(&name, "./"); /* else SQLite would take "file:x" for a URI */
-	buf_printf(&name, "%s.XXXXXX", s->target);
-	s->temp = (char *)arena_str(&s->arena, buf_view(&name)).p;
-	buf_release(&name);
-	s->fd = mkostemp(s->temp, O_CLOEXEC);
-	if (s->fd < 0)
-		return err_set(e, ERR_IO, "%s: cannot create: %s", s->path, strerror(errno));
-	mode_t mask = umask(0);
-	umask(mask);
-	if (fchmod(s->fd, exists ? old.st_mode & 0777 : 0666 & ~mask) < 0)
-		return err_set(e, ERR_IO, "%s: cannot set permissions: %s", s->path, strerror(errno));
-	return 0;
-}
-
 static int open_db(struct save *s, uint64_t big, struct err *e)
 {
-	if (sqlite3_open_v2(s->temp, &s->db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK)
+	if (sqlite3_open_v2(s->file.temp, &s->db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK)
 		return fail(s, e);
 	char sql[160];
 	snprintf(sql, sizeof sql, "PRAGMA page_size=%d; PRAGMA application_id=%d; PRAGMA user_version=%d",
@@ -109,12 +77,11 @@ static int open_db(struct save *s, uint64_t big, struct err *e)
 struct save *save_begin(const char *path, uint64_t big, struct err *e)
 {
 	struct save *s = NEW(struct save);
-	s->fd = -1;
-	s->path = arena_str(&s->arena, str_from(path)).p;
-	char *real = realpath(path, NULL);
-	s->target = real ? arena_str(&s->arena, str_from(real)).p : s->path;
-	free(real);
-	if (make_temp(s, e) || open_db(s, big, e)) {
+	if (atomic_begin(&s->file, path, e)) {
+		mem_free(s);
+		return NULL;
+	}
+	if (open_db(s, big, e)) {
 		save_abort(s);
 		return NULL;
 	}
@@ -283,48 +250,23 @@ int save_table(struct save *s, const char *name, const struct table *t, struct e
 	return rc;
 }
 
-static void save_free(struct save *s)
-{
-	sqlite3_close(s->db);
-	if (s->fd >= 0)
-		close(s->fd);
-	arena_release(&s->arena);
-	mem_free(s);
-}
-
 void save_abort(struct save *s)
 {
-	if (s->fd >= 0)
-		unlink(s->temp);
-	save_free(s);
-}
-
-/* Makes the new name last through a power cut. That it cannot be done on some file systems loses nothing. */
-static void sync_folder(struct save *s)
-{
-	char *copy = (char *)arena_str(&s->arena, str_from(s->target)).p;
-	int fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd >= 0) {
-		fsync(fd);
-		close(fd);
-	}
+	sqlite3_close(s->db);
+	atomic_abort(&s->file);
+	mem_free(s);
 }
 
 int save_commit(struct save *s, struct err *e)
 {
 	int rc = run(s, "COMMIT", e);
-	if (!rc) {
+	if (!rc)
 		rc = sqlite3_close(s->db) == SQLITE_OK ? 0 : fail(s, e);
-		if (!rc)
-			s->db = NULL;
-	}
-	if (!rc && (fsync(s->fd) < 0 || rename(s->temp, s->target) < 0))
-		rc = err_set(e, ERR_IO, "%s: cannot write: %s", s->path, strerror(errno));
 	if (rc) {
 		save_abort(s);
 		return -1;
 	}
-	sync_folder(s);
-	save_free(s);
-	return 0;
+	rc = atomic_commit(&s->file, e);
+	mem_free(s);
+	return rc;
 }

@@ -1,0 +1,38 @@
+/* A file that appears whole or not at all: it is written beside its place under another name, brought to the disk, and
+ * renamed. A link stays a link, the file that it points to is replaced; a replaced file's permissions are kept, a new
+ * file gets those that the umask leaves.
+ *
+ *   struct atomic_file f;
+ *   if (atomic_begin(&f, path, e))
+ *           return -1;
+ *   ... write to f.fd, or to the file f.temp ...
+ *   return ok ? atomic_commit(&f, e) : atomic_abort(&f); */
+#ifndef OPSCOPE_IO_ATOMIC_H
+#define OPSCOPE_IO_ATOMIC_H
+
+#include "base/err.h"
+#include "base/str.h"
+
+struct atomic_file {
+	int fd;        /* for writing; closed by commit and abort */
+	char *temp;    /* what is being written: always has a '/' in it */
+	char *target;  /* what it will be: `path` with links followed */
+	char *path;    /* as given, for messages */
+};
+
+/* ERR_IO when there is something at `path` that is not a regular file, or nothing can be created in its folder; *f is then
+ * empty. */
+int atomic_begin(struct atomic_file *f, const char *path, struct err *e);
+
+/* All of `s`, at the end of what is there. ERR_IO, as for a full disk; *f must then be aborted. */
+int atomic_write(struct atomic_file *f, struct str s, struct err *e);
+
+/* Either ends the life of *f. After a failed commit nothing is left, and an older file stands as it was. */
+int atomic_commit(struct atomic_file *f, struct err *e);
+/* Always -1. */
+int atomic_abort(struct atomic_file *f);
+
+/* write() until all is written; -1 with errno. */
+int fd_write_all(int fd, struct str s);
+
+#endif
