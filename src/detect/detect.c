@@ -82,8 +82,8 @@ void findings_table(const struct findings *f, struct table *t)
 		{"problem", "Problem", "what is wrong, with the numbers", CELL_STR, UNIT_NONE, COLUMN_PROSE},
 		{"evidence", "Evidence", "what it was measured on", CELL_STR, UNIT_NONE, COLUMN_PROSE},
 		{"advice", "Advice", "what to do", CELL_STR, UNIT_NONE, COLUMN_PROSE},
-		{"gain_ns_per_step", "Gain per step", "at most this much of a step can be saved; empty when it cannot be bounded", CELL_I64,
-		 UNIT_NS},
+		{"gain_ns_per_step", "Gain per step, at most",
+		 "at most this much of a step can be saved; empty when it cannot be bounded", CELL_I64, UNIT_NS},
 	};
 	table_init(t, "advise", "Findings");
 	table_columns(t, columns, sizeof columns / sizeof *columns);

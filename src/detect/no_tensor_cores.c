@@ -1,7 +1,9 @@
 #include "analysis/optree.h"
 #include "analysis/steps.h"
+#include "base/buf.h"
 #include "base/mem.h"
 #include "detect/detect.h"
+#include "gpu/gpus.h"
 #include "op/kernels.h"
 
 extern const struct detector detector_no_tensor_cores;
@@ -54,35 +56,102 @@ static struct measured measure(const struct profile *p, const struct optree *t)
 	return m;
 }
 
-enum capability { CAPABLE, NOT_CAPABLE, NOT_STATED };
+/* The GPU that the advice is for. */
+struct target {
+	struct str name;
+	int types;               /* gpu_tensor_types */
+	bool amd;
+	const struct gpu *peaks; /* NULL = not known, or the devices differ */
+};
 
-/* Compute capability 7 and up has Tensor Cores; AMD's numbers mean something else (its wavefronts are 64 wide). */
-static enum capability capability(const struct profile *p)
+static bool has_work(const struct profile *p, int32_t device)
 {
-	enum capability c = NOT_STATED;
-	for (uint32_t i = 0; i < p->device.rows.n; i++) {
-		if (p->device.cc_major[i] < 0)
-			continue;
-		bool amd = p->device.warp_size[i] == 64 || str_has(profile_str(p, p->device.name[i]), STR("AMD"));
-		if (!amd && p->device.cc_major[i] >= 7)
-			return CAPABLE;
-		c = NOT_CAPABLE;
-	}
-	return c;
+	for (uint32_t i = 0; i < p->launch.rows.n; i++)
+		if (p->launch.device[i] == device)
+			return true;
+	return false;
 }
 
-static void report(const struct profile *p, struct findings *f, const struct measured *m)
+/* Of the devices with work that which can least; types -1 = none of them says what it is. */
+static struct target find_target(const struct profile *p)
+{
+	struct target t = {.types = -1};
+	bool differ = false;
+	for (uint32_t i = 0; i < p->device.rows.n; i++) {
+		struct str name = profile_str(p, p->device.name[i]);
+		int types = gpu_tensor_types(name, p->device.cc_major[i], p->device.cc_minor[i], p->device.warp_size[i]);
+		if (types < 0 || !has_work(p, p->device.id[i]))
+			continue;
+		differ |= t.types >= 0 && !str_eq(name, t.name);
+		if (t.types < 0 || types < t.types)
+			t = (struct target){name, types, gpu_is_amd(name, p->device.warp_size[i]), gpu_find(name)};
+	}
+	if (differ)
+		t.peaks = NULL;
+	return t;
+}
+
+static bool can(const struct target *t, enum gpu_dtype type)
+{
+	return t->types & 1 << type;
+}
+
+static struct str advice(const struct target *t, struct arena *a)
+{
+	struct buf text = {0};
+	if (t->amd)
+		buf_cstr(&text, "Enable Automatic Mixed Precision (torch.autocast with bfloat16, or float16 with a GradScaler), so that "
+		         "the matrix cores do the products.");
+	else if (can(t, GPU_BF16))
+		buf_cstr(&text, "Enable Automatic Mixed Precision (torch.autocast with bfloat16, or float16 with a GradScaler); where "
+		         "float32 must stay, allow TF32 (torch.set_float32_matmul_precision(\"high\")).");
+	else
+		buf_cstr(&text, "Enable Automatic Mixed Precision with float16 (torch.autocast(\"cuda\", torch.float16) and a GradScaler): "
+		         "the only floating-point type of this GPU's Tensor Cores.");
+	if (can(t, GPU_FP8))
+		buf_cstr(&text, " Large linear layers that bear it can run in FP8, twice as fast again.");
+	struct str s = arena_str(a, buf_view(&text));
+	buf_release(&text);
+	return s;
+}
+
+/* What of a kernel's time can go when it does on Tensor Cores, at the same share of the peak, what it did on ordinary cores:
+ * 1 - fp32 peak / best peak. *best gets the type; 0 = not known. */
+static double saving(const struct target *t, enum gpu_dtype *best)
+{
+	if (!t->peaks || !(t->peaks->flops[GPU_FP32] > 0))
+		return 0;
+	*best = GPU_FP32;
+	for (int k = GPU_FP32 + 1; k < GPU_DTYPES; k++)
+		if (can(t, (enum gpu_dtype)k) && t->peaks->flops[k] > t->peaks->flops[*best])
+			*best = (enum gpu_dtype)k;
+	return 1 - t->peaks->flops[GPU_FP32] / t->peaks->flops[*best];
+}
+
+static void report(const struct profile *p, struct findings *f, const struct measured *m, const struct target *t)
 {
 	double pct = 100.0 * (double)m->eligible_ns / (double)m->all_ns;
+	const char *cores = t->amd ? "matrix cores" : "Tensor Cores";
+	enum gpu_dtype best = GPU_FP32;
+	double save = saving(t, &best);
 	struct finding *x = findings_add(f, &detector_no_tensor_cores, m->unknown_ns ? FINDING_LOW : FINDING_MEDIUM);
-	x->problem = arena_printf(&f->arena, "Kernels with %.0f %% of the time are launched by operators that could use Tensor Cores, and "
-	                          "none is known to use them", pct);
-	x->evidence = arena_printf(&f->arena, "%.3f ms of %.3f ms of kernels launched by operators are eligible; of %.3f ms it is not "
-	                           "known from the kernel's name whether it uses Tensor Cores",
-	                           (double)m->eligible_ns / 1e6, (double)m->all_ns / 1e6, (double)m->unknown_ns / 1e6);
-	if (p->steps->n) {
+	struct buf text = {0};
+	x->problem = arena_printf(&f->arena, "Kernels with %.0f %% of the time are launched by operators that could use %s, and none is "
+	                          "known to use them", pct, cores);
+	buf_printf(&text, "%.3f ms of %.3f ms of kernels launched by operators are eligible; of %.3f ms it is not known from the kernel's "
+	           "name whether it uses %s. ", (double)m->eligible_ns / 1e6, (double)m->all_ns / 1e6, (double)m->unknown_ns / 1e6, cores);
+	if (save > 0)
+		buf_printf(&text, "By its data sheet " STR_FMT " does %.1f TFLOP/s in float32 and %.1f in %s, so at most %.0f %% of the "
+		           "eligible time can go", STR_ARG(t->name), t->peaks->flops[GPU_FP32] / 1e12, t->peaks->flops[best] / 1e12,
+		           gpu_dtype_name[best], 100 * save);
+	else
+		buf_printf(&text, "The peaks of " STR_FMT " are not known, so the gain is not bounded", STR_ARG(t->name));
+	x->evidence = arena_str(&f->arena, buf_view(&text));
+	x->advice = advice(t, &f->arena);
+	buf_release(&text);
+	if (p->steps->n && save > 0) {
 		x->has_gain = true;
-		x->gain_ns_per_step = m->eligible_ns / p->steps->n;
+		x->gain_ns_per_step = (int64_t)((double)m->eligible_ns / p->steps->n * save);
 	}
 }
 
@@ -94,17 +163,17 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 		findings_missing(f, d, "the input has no device work");
 		return 0;
 	}
-	enum capability c = capability(p);
-	if (c == NOT_STATED)
-		findings_missing(f, d, "the input does not state the devices' compute capability");
-	if (c != CAPABLE)
+	struct target target = find_target(p);
+	if (target.types < 0)
+		findings_missing(f, d, "the input does not state the devices' compute capability, or it does not tell");
+	if (target.types <= 0)
 		return 0;
 	struct optree *t = optree_new(p, OPTREE_DEFAULT);
 	struct measured m = measure(p, t);
 	if (!m.all_ns)
 		findings_missing(f, d, "no kernel can be attributed to an operator");
 	else if (!m.tc_ns && m.eligible_ns)
-		report(p, f, &m);
+		report(p, f, &m, &target);
 	optree_free(t);
 	return 0;
 }
@@ -112,8 +181,9 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 const struct detector detector_no_tensor_cores = {
 	.id = "no-tensor-cores",
 	.title = "Tensor Cores are not used",
-	.why = "Matrix products and convolutions run several times faster on Tensor Cores than on ordinary cores.",
-	.fix = "Enable Automatic Mixed Precision (torch.autocast with float16 or bfloat16), or allow TF32.",
+	.why = "Matrix products and convolutions run several times faster on Tensor Cores (AMD: matrix cores) than on ordinary cores.",
+	.fix = "Enable Automatic Mixed Precision in a type that the GPU's Tensor Cores have: float16 from compute capability 7.0, also "
+	       "bfloat16 and TF32 from 8.0, also FP8 from 8.9; AMD Instinct: float16 and bfloat16.",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = run,
 };

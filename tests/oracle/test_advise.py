@@ -1,5 +1,6 @@
 """The detectors, each on a run that has its problem, one that has not, and one that does not say."""
 import json
+import re
 
 import oracle
 from oracle import Case
@@ -101,16 +102,70 @@ class Advise(Case):
         table = self.advise([span("aten::add", 0, 10)])
         self.assertTrue(self.not_looked(table, "low-gpu-utilization"))
 
+    SLOW = step(run_of("volta_sgemm_128x64_nn", "aten::mm", 60000), run_of("elementwise_kernel", "aten::add", 20000, corr=2, start=70000))
+
+    def gpu(self, name, cc, warp=32):
+        return dict(V100, name=name, computeMajor=cc // 10, computeMinor=cc % 10, warpSize=warp)
+
+    def slow_on(self, *devices, events=None):
+        return self.found(events or self.SLOW, devices=devices).get("no-tensor-cores")
+
     def test_tensor_cores(self):
-        slow = step(run_of("volta_sgemm_128x64_nn", "aten::mm", 60000), run_of("elementwise_kernel", "aten::add", 20000, corr=2, start=70000))
-        r = self.found(slow)["no-tensor-cores"]
-        self.assertIn("Kernels with 75 % of the time", r["problem"])
-        self.assertEqual(r["gain_ns_per_step"], 60000000)
+        self.assertIn("Kernels with 75 % of the time", self.slow_on(V100)["problem"])
         fast = step(run_of("volta_h884gemm_128x64_nn", "aten::mm", 60000))
-        self.assertNotIn("no-tensor-cores", self.found(fast))
-        self.assertNotIn("no-tensor-cores", self.found(slow, devices=[dict(V100, computeMajor=6)]))
-        self.assertNotIn("no-tensor-cores", self.found(slow, devices=[dict(V100, name="AMD Instinct MI300X", computeMajor=9, warpSize=64)]))
-        self.assertTrue(self.not_looked(self.advise(slow, devices=[]), "no-tensor-cores"))
+        self.assertIsNone(self.slow_on(V100, events=fast))
+        for name, cc in (("Tesla P100-SXM2-16GB", 60), ("NVIDIA GeForce GTX 1660", 75)):
+            self.assertIsNone(self.slow_on(self.gpu(name, cc)))
+        self.assertTrue(self.not_looked(self.advise(self.SLOW, devices=[]), "no-tensor-cores"))
+        vega = self.gpu("AMD Radeon Graphics", 90, 64)  # gfx900 to gfx90a look alike here: with and without matrix cores
+        self.assertTrue(self.not_looked(self.advise(self.SLOW, devices=[vega]), "no-tensor-cores"))
+
+    def test_tensor_core_types(self):
+        """Only what the GPU can do is recommended."""
+        words = ("float16", "bfloat16", "TF32", "FP8")
+        for name, cc, warp, want in (("Tesla V100-SXM2-16GB", 70, 32, {"float16"}), ("Tesla T4", 75, 32, {"float16"}),
+                                     ("NVIDIA A100-SXM4-40GB", 80, 32, {"float16", "bfloat16", "TF32"}),
+                                     ("NVIDIA A10G", 86, 32, {"float16", "bfloat16", "TF32"}),
+                                     ("NVIDIA L4", 89, 32, set(words)), ("NVIDIA H100 PCIe", 90, 32, set(words)),
+                                     ("NVIDIA B200", 100, 32, set(words)), ("AMD Instinct MI250X", 90, 64, {"float16", "bfloat16"}),
+                                     ("AMD Instinct MI300X", 94, 64, {"float16", "bfloat16", "FP8"})):
+            with self.subTest(name):
+                r = self.slow_on(self.gpu(name, cc, warp))
+                said = set(re.findall(r"\b(?:bfloat16|float16|TF32|FP8)\b", r["advice"]))
+                self.assertEqual(said, want)
+                amd = name.startswith("AMD")
+                text = r["problem"] + r["evidence"] + r["advice"]
+                self.assertEqual("matrix cores" in text, amd)
+                self.assertEqual("Tensor Core" in text, not amd)
+                if amd:
+                    self.assertNotRegex(text, "(?i)cuda|tensor core")
+
+    def test_tensor_core_gain(self):
+        """Eligible time x (1 - peak in float32 / best peak), by the data sheets."""
+        for name, cc, fp32, best in (("Tesla V100-DGXS-32GB", 70, 15.7, 125), ("NVIDIA A100-SXM4-80GB", 80, 19.5, 312),
+                                     ("NVIDIA H100 80GB HBM3", 90, 67, 1979), ("NVIDIA GeForce RTX 3090", 86, 35.6, 71)):
+            with self.subTest(name):
+                r = self.slow_on(self.gpu(name, cc))
+                self.assertAlmostEqual(r["gain_ns_per_step"], 60000000 * (1 - fp32 / best), delta=1)
+                self.assertIn(f"{fp32:.1f} TFLOP/s in float32 and {best:.1f} in ", r["evidence"])
+        a100 = self.gpu("NVIDIA A100-SXM4-80GB", 80)
+        for devices in ([V100], [self.gpu("NVIDIA A100-SXM4-80GB MIG 1g.10gb", 80)], [self.gpu("NVIDIA GH200", 90)]):
+            self.assertIsNone(self.slow_on(*devices)["gain_ns_per_step"])
+        idle = dict(self.gpu("Tesla V100-SXM2-16GB", 70), id=1)
+        self.assertIn("TF32", self.slow_on(idle, a100)["advice"])  # the idle one does not count
+        both = self.SLOW + run_of("volta_sgemm_128x64_nn", "aten::mm", 5, device=1, corr=3, start=60000)
+        r = self.slow_on(a100, idle, events=both)
+        self.assertNotIn("TF32", r["advice"])
+        self.assertIsNone(r["gain_ns_per_step"])
+
+    def test_tensor_cores_real(self):
+        """PyTorch 1.8 on a V100, in float32."""
+        path = oracle.data("tb_plugin", "resnet50_num_workers_0", "worker0.1623143089861.pt.trace.json.gz")
+        code, out, err = oracle.run("advise", path, "--format=json")
+        self.assertEqual(code, 0, err)
+        r = {x["detector"]: x for x in oracle.Table(json.loads(out)).rows}["no-tensor-cores"]
+        self.assertNotRegex(r["advice"], "bfloat16|TF32|FP8")
+        self.assertAlmostEqual(r["gain_ns_per_step"], 399.991e6 / 6 * (1 - 15.7 / 125), delta=2000)
 
     def test_memory(self):
         total = V100["totalGlobalMem"]
