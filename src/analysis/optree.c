@@ -194,27 +194,55 @@ static bool call_counts(const struct maker *m, uint32_t call)
 	return m->rules == OPTREE_DEFAULT || str_has_nocase(profile_cat(m->p, m->p->span.cat[call]), STR("runtime"));
 }
 
-static void subtract_calls(struct maker *m)
+/* Own time of a node: its length less what its children and its API calls cover, each moment once: a driver call inside a
+ * runtime call, or a call and a child that overlap, do not count twice, so that own time is never negative. Rows come in
+ * order of start, so a cursor per node tells how far it is covered. */
+static void own_time(struct maker *m)
 {
 	const struct spans *s = &m->p->span;
-	int64_t covered = INT64_MIN;
+	struct optree *t = m->t;
+	int64_t *covered = NEW_ARRAY_RAW(t->n, int64_t);
+	for (uint32_t n = 0; n < t->n; n++) {
+		covered[n] = s->start_ns[t->span[n]];
+		t->host_self[n] = s->dur_ns[t->span[n]];
+	}
 	for (uint32_t i = 0; i < s->rows.n; i++) {
-		if (i && s->track[i] != s->track[i - 1])
-			covered = INT64_MIN;
+		uint32_t node = m->near_node[i], inside = ROW_NONE;
+		if (s->kind[i] == SPAN_CALL)
+			inside = live(m, node_of_call(m, i));
+		else if (node != ROW_NONE && t->span[node] == i && m->folded_into[node] == ROW_NONE)
+			inside = live(m, t->parent[node]);
+		if (inside == ROW_NONE)
+			continue;
+		int64_t limit = span_end(m->p, t->span[inside]), begin = s->start_ns[i], end = span_end(m->p, i);
+		begin = begin > covered[inside] ? begin : covered[inside];
+		end = end < limit ? end : limit;
+		if (end > begin) {
+			t->host_self[inside] -= end - begin;
+			covered[inside] = end;
+		}
+	}
+	mem_free(covered);
+}
+
+/* The plugin subtracts every child and every call in full. */
+static void own_time_tb(struct maker *m)
+{
+	const struct spans *s = &m->p->span;
+	struct optree *t = m->t;
+	for (uint32_t n = 0; n < t->n; n++) {
+		if (m->folded_into[n] != ROW_NONE)
+			continue;
+		t->host_self[n] += s->dur_ns[t->span[n]];
+		if (t->parent[n] != ROW_NONE)
+			t->host_self[live(m, t->parent[n])] -= s->dur_ns[t->span[n]];
+	}
+	for (uint32_t i = 0; i < s->rows.n; i++) {
 		if (s->kind[i] != SPAN_CALL || !call_counts(m, i))
 			continue;
 		uint32_t node = node_of_call(m, i);
-		int64_t begin = s->start_ns[i], end = span_end(m->p, i);
-		if (m->rules == OPTREE_DEFAULT) {
-			/* A driver call inside a runtime call is not subtracted twice. */
-			if (begin < covered)
-				begin = covered < end ? covered : end;
-			if (end > covered)
-				covered = end;
-		}
-		if (node == ROW_NONE || (m->rules == OPTREE_TB_PLUGIN && m->own_calls_lost[node]))
-			continue;
-		m->t->host_self[live(m, node)] -= end - begin;
+		if (node != ROW_NONE && !m->own_calls_lost[node])
+			t->host_self[live(m, node)] -= s->dur_ns[i];
 	}
 }
 
@@ -299,7 +327,6 @@ static void sum_up(struct maker *m)
 		if (m->folded_into[n] != ROW_NONE)
 			continue;
 		t->host_total[n] = m->p->span.dur_ns[t->span[n]];
-		t->host_self[n] += t->host_total[n];
 		t->dev_total[n] += t->dev_self[n];
 		t->tc_total[n] += t->tc_self[n];
 		t->tc_unknown_total[n] += t->tc_unknown_self[n];
@@ -311,9 +338,6 @@ static void sum_up(struct maker *m)
 		if (m->folded_into[n] != ROW_NONE || up == ROW_NONE)
 			continue;
 		up = t->parent[n] = live(m, up);
-		int64_t end = span_end(m->p, t->span[n]), up_end = span_end(m->p, t->span[up]);
-		int64_t inside = (end < up_end ? end : up_end) - m->p->span.start_ns[t->span[n]];
-		t->host_self[up] -= inside > 0 ? inside : 0;
 		t->dev_total[up] += t->dev_total[n];
 		t->tc_total[up] += t->tc_total[n];
 		t->tc_unknown_total[up] += t->tc_unknown_total[n];
@@ -377,7 +401,10 @@ struct optree *optree_new(const struct profile *p, enum optree_rules rules)
 	else
 		nodes_default(&m);
 	fold(&m);
-	subtract_calls(&m);
+	if (rules == OPTREE_TB_PLUGIN)
+		own_time_tb(&m);
+	else
+		own_time(&m);
 	add_device_work(&m);
 	sum_up(&m);
 	compact(&m);

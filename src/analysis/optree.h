@@ -3,7 +3,7 @@
  *
  * Formulas (B-09), all int64 ns:
  *   host_total = end - start
- *   host_self  = host_total - sum of direct children's host_total - sum of own API calls' durations
+ *   host_self  = host_total - what direct children and own API calls cover of it (tb-plugin: - the sum of all of them)
  *   dev_self   = durations of device work launched by own API calls (no overlap removal)
  *   dev_total  = dev_self + children's dev_total
  *   tc_self, tc_total: the same over kernels that use Tensor Cores

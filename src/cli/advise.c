@@ -30,6 +30,8 @@ static int run(int argc, char **argv)
 	cli_parse_table("INPUT...", doc, argc, argv, &c);
 	if (!c.args.n)
 		cli_usage("advise: an INPUT was expected: a trace, a directory, or - for standard input");
+	if (c.trace.report.has_steps || c.trace.report.device)
+		cli_usage("advise: --steps and --device are for reports: this is always of the whole trace");
 	int status = EXIT_DONE;
 	struct profile *p = cli_open_one(&c.args, &c.trace, &status);
 	if (p)

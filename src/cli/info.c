@@ -2,6 +2,7 @@
 
 #include "analysis/steps.h"
 #include "base/buf.h"
+#include "base/hash.h"
 #include "base/mem.h"
 #include "render/render.h"
 
@@ -119,9 +120,9 @@ static void put_steps(struct table *t, const struct profile *p)
 	table_set_str(t, UNIT, STR("count"));
 	if (s->whole_trace || !s->n)
 		table_set_str(t, VALUE, STR("none marked (no ProfilerStep# in the trace)"));
-	else if (s->dropped_tail)
+	else if (s->n < s->total)
 		table_set_fmt(t, VALUE, "%u (" STR_FMT " to " STR_FMT "), %u more at the end without all of their device work", s->n,
-		              STR_ARG(s->v[0].name), STR_ARG(s->v[s->n - 1].name), s->dropped_tail);
+		              STR_ARG(s->v[0].name), STR_ARG(s->v[s->n - 1].name), s->total - s->n);
 	else
 		table_set_fmt(t, VALUE, "%u (" STR_FMT " to " STR_FMT ")", s->n, STR_ARG(s->v[0].name),
 		              STR_ARG(s->v[s->n - 1].name));
@@ -131,17 +132,16 @@ static void put_device_summary(struct table *t, const struct profile *p)
 {
 	struct buf b = {0};
 	uint32_t n = p->device.rows.n;
+	uint32_t *same = NEW_ARRAY(p->strings.n, uint32_t); /* devices by name */
+	for (uint32_t i = 0; i < n; i++)
+		same[p->device.name[i]]++;
 	for (uint32_t i = 0; i < n; i++) {
-		uint32_t same = 0;
-		bool seen = false;
-		for (uint32_t k = 0; k < n; k++)
-			if (p->device.name[k] == p->device.name[i]) {
-				seen |= k < i;
-				same++;
-			}
-		if (!seen)
-			buf_printf(&b, "%s%u x " STR_FMT, b.n ? ", " : "", same, STR_ARG(profile_str(p, p->device.name[i])));
+		uint32_t name = p->device.name[i];
+		if (same[name])
+			buf_printf(&b, "%s%u x " STR_FMT, b.n ? ", " : "", same[name], STR_ARG(profile_str(p, name)));
+		same[name] = 0;
 	}
+	mem_free(same);
 	put_fact(t, "devices", n ? buf_view(&b) : STR("none described"));
 	table_set_i64(t, NUMBER, n);
 	table_set_str(t, UNIT, STR("count"));
@@ -167,6 +167,27 @@ static void fill_facts(struct table *t, const struct profile *p)
 	put_bytes(t, "held in memory", profile_bytes(p));
 }
 
+/* How many operations each described device ran, by row. */
+static int64_t *operations_by_device(const struct profile *p)
+{
+	uint32_t n = p->device.rows.n;
+	int64_t *count = NEW_ARRAY(n, int64_t);
+	struct idmap row;
+	idmap_init(&row, INT32_MIN, INT32_MAX, n);
+	for (uint32_t i = n; i-- > 0;) /* of several rows with one ordinal the first counts */
+		idmap_put(&row, p->device.id[i], i);
+	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
+		uint32_t launch = p->gpu_op.launch[g];
+		uint32_t i = launch < p->launch.rows.n ? idmap_get(&row, p->launch.device[launch]) : IDMAP_NONE;
+		if (i != IDMAP_NONE)
+			count[i]++;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		count[i] = count[idmap_get(&row, p->device.id[i])];
+	idmap_release(&row);
+	return count;
+}
+
 static void add_devices(struct table *first, const struct profile *p)
 {
 	struct table *t = table_section(first, "devices", "Devices");
@@ -178,12 +199,8 @@ static void add_devices(struct table *first, const struct profile *p)
 	             .help = "streaming multiprocessors or compute units");
 	TABLE_COLUMN(t, .id = "operations", .title = "Operations", .type = CELL_I64, .unit = UNIT_COUNT,
 	             .help = "kernels, copies and sets on it in this trace");
+	int64_t *operations = operations_by_device(p);
 	for (uint32_t i = 0; i < p->device.rows.n; i++) {
-		int64_t operations = 0;
-		for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
-			uint32_t launch = p->gpu_op.launch[g];
-			operations += launch < p->launch.rows.n && p->launch.device[launch] == p->device.id[i];
-		}
 		table_row(t);
 		table_set_i64(t, 0, p->device.id[i]);
 		table_set_str_copy(t, 1, profile_str(p, p->device.name[i]));
@@ -193,8 +210,9 @@ static void add_devices(struct table *first, const struct profile *p)
 			table_set_fmt(t, 3, "%d.%d", p->device.cc_major[i], p->device.cc_minor[i]);
 		if (p->device.sm_count[i])
 			table_set_i64(t, 4, p->device.sm_count[i]);
-		table_set_i64(t, 5, operations);
+		table_set_i64(t, 5, operations[i]);
 	}
+	mem_free(operations);
 }
 
 static void add_events(struct table *first, const struct profile *p)
@@ -323,6 +341,8 @@ static int run(int argc, char **argv)
 	cli_parse_table("INPUT...", doc, argc, argv, &c);
 	if (!c.args.n)
 		cli_usage("info: an INPUT was expected: a trace, a directory, or - for standard input");
+	if (c.trace.report.has_steps || c.trace.report.device)
+		cli_usage("info: --steps and --device are for reports: this is always of the whole trace");
 	int status = EXIT_DONE;
 	struct trace_list l = {0};
 	if (cli_discover(&c.args, &c.trace, &l, &status) == 0 && l.n > 1) {

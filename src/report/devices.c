@@ -25,5 +25,6 @@ const struct report report_devices = {
 	        "to the end of the last one.",
 	.compat = compat,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.takes = REPORT_STEPS,
 	.run = run,
 };

@@ -235,5 +235,6 @@ const struct report report_gpu_timeline = {
 	.group_by = group_by,
 	.compat = compat,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.takes = REPORT_STEPS,
 	.run = run,
 };

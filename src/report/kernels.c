@@ -31,7 +31,8 @@ struct groups {
 	const struct profile *p;
 	const struct optree *t;
 	enum grouping by;
-	bool plugin;
+	bool plugin, has_device;
+	int64_t device;
 	struct intern keys;
 	struct group *v;
 	uint32_t cap, n;
@@ -115,6 +116,8 @@ static void add(struct groups *g, struct group *x, uint32_t gpu)
 static bool counts(const struct groups *g, const struct window *w, uint32_t gpu, bool compat)
 {
 	if (g->p->gpu_op.kind[gpu] != GPU_KERNEL || (compat && g->t->gpu_lost[gpu]))
+		return false;
+	if (g->has_device && g->p->launch.device[g->p->gpu_op.launch[gpu]] != g->device)
 		return false;
 	return window_has_gpu(w, g->p, gpu);
 }
@@ -348,6 +351,9 @@ static int kernels_run(const struct profile *p, const struct report_args *args, 
 		g.by = BY_LAUNCH;
 	if (args->compat && g.by == BY_OP)
 		g.by = BY_LAUNCH; /* the plugin's second grouping is by op and launch properties together */
+	g.has_device = args->device != NULL;
+	if (g.has_device && !str_to_i64(str_from(args->device), &g.device))
+		return err_set(e, ERR_USAGE, "--device=%s: a GPU number was expected", args->device);
 	struct optree *t = optree_new(p, args->compat ? OPTREE_TB_PLUGIN : OPTREE_DEFAULT);
 	g.t = t;
 	intern_init(&g.keys);
@@ -358,7 +364,9 @@ static int kernels_run(const struct profile *p, const struct report_args *args, 
 		occupancy |= g.v[i].has_occupancy;
 	}
 	int rc = 0;
-	if (!g.n)
+	if (!g.n && (g.has_device || !w.all))
+		rc = err_set(e, ERR_DATA, "no kernel of the trace is on that device or in those steps");
+	else if (!g.n)
 		rc = err_set(e, ERR_DATA, "the trace holds no kernels: profile with ProfilerActivity.CUDA (or XPU, ...) to record them");
 	else if (args->compat)
 		put_tb_plugin(out, &g, blocks, occupancy, e);
@@ -381,5 +389,6 @@ const struct report report_kernels = {
 	.group_by = groupings,
 	.compat = compats,
 	.needs = PASS_NEST | PASS_CORRELATE,
+	.takes = REPORT_STEPS | REPORT_DEVICE,
 	.run = kernels_run,
 };

@@ -370,17 +370,7 @@ static void put_curve(const struct view *v, struct table *t)
 	mem_free(keep);
 }
 
-struct peak {
-	uint64_t events, out_of_memory;
-	uint32_t allocated, reserved; /* rows with the highest totals; ROW_NONE = no totals */
-};
-
-static bool higher(const int64_t *total, uint32_t row, uint32_t best)
-{
-	return total[row] != ID_NONE && (best == ROW_NONE || total[row] > total[best]);
-}
-
-static void put_peak(const struct view *v, struct table *t, int device, const struct peak *k)
+static void put_peak(const struct view *v, struct table *t, int device, const struct memory_peak *k)
 {
 	const struct memories *m = &v->p->memory;
 	char name[24];
@@ -400,7 +390,6 @@ static void put_peak(const struct view *v, struct table *t, int device, const st
 
 static void put_peaks(const struct view *v, struct table *t)
 {
-	const struct memories *m = &v->p->memory;
 	TABLE_COLUMN(t, "device", "Device", "CPU or GPU and its ordinal", CELL_STR);
 	TABLE_COLUMN(t, "peak_allocated_bytes", "Peak Allocated", "most memory in live blocks", CELL_I64, UNIT_BYTES);
 	TABLE_COLUMN(t, "peak_allocated_time_ns", "Allocated At", "first time of it, since the start of the trace", CELL_I64, UNIT_NS);
@@ -408,25 +397,8 @@ static void put_peaks(const struct view *v, struct table *t)
 	TABLE_COLUMN(t, "peak_reserved_time_ns", "Reserved At", "first time of it, since the start of the trace", CELL_I64, UNIT_NS);
 	TABLE_COLUMN(t, "events", "Events", "allocations and frees", CELL_I64, UNIT_COUNT);
 	TABLE_COLUMN(t, "out_of_memory", "Out of Memory", "failed allocations", CELL_I64, UNIT_COUNT);
-	size_t n = 0, cap = 0;
-	struct peak *peak = NULL; /* of device d at d + 1: the CPU stands first */
-	for (uint32_t i = 0; i < m->rows.n; i++) {
-		size_t d = (size_t)(memory_device(v->p, i) - MEMORY_CPU);
-		MEM_GROW(peak, cap, d + 1);
-		for (; n <= d; n++)
-			peak[n] = (struct peak){.allocated = ROW_NONE, .reserved = ROW_NONE};
-		if (!window_has(&v->w, m->time_ns[i]))
-			continue;
-		if (!memory_is_event(v->p, i)) {
-			peak[d].out_of_memory++;
-			continue;
-		}
-		peak[d].events++;
-		if (higher(m->total_allocated, i, peak[d].allocated))
-			peak[d].allocated = i;
-		if (higher(m->total_reserved, i, peak[d].reserved))
-			peak[d].reserved = i;
-	}
+	struct memory_peak *peak;
+	size_t n = memory_peaks(v->p, v->w.all ? INT64_MIN : v->w.start_ns, v->w.all ? INT64_MAX : v->w.end_ns - 1, &peak);
 	for (size_t d = 0; d < n; d++)
 		if (peak[d].events || peak[d].out_of_memory)
 			put_peak(v, t, (int)d + MEMORY_CPU, &peak[d]);
@@ -478,5 +450,6 @@ const struct report report_memory = {
 	        "'curve' (allocated and reserved memory over time, in steps), 'peaks' (every device). Needs profile_memory=True.",
 	.compat = compats,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_MEMORY,
+	.takes = REPORT_STEPS | REPORT_DEVICE,
 	.run = memory_run,
 };

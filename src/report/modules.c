@@ -33,13 +33,14 @@ static const struct column columns[N_COLUMNS] = {
 	                 UNIT_NS},
 	[C_DEV_SELF] = {"device_self_ns", "Device Self", "device total less that of the modules inside", CELL_I64, UNIT_NS},
 	[C_DEV_EXCLUSIVE] = {"device_exclusive_ns", "Own Device", "device self, forward and backward together", CELL_I64, UNIT_NS},
-	[C_EXCLUSIVE_PCT] = {"device_exclusive_pct", "Own Device %", "the same / all device time", CELL_F64, UNIT_PERCENT},
+	[C_EXCLUSIVE_PCT] = {"device_exclusive_pct", "Own Device %", "device self, forward and backward together / all device time", CELL_F64, UNIT_PERCENT},
 	[C_BWD_HOST] = {"backward_host_ns", "Backward Host", "host time of the backward ops of its ops, modules inside included",
 	                CELL_I64, UNIT_NS},
 	[C_BWD_DEV_TOTAL] = {"backward_device_total_ns", "Backward Device",
-	                     "device time launched by those, and by recomputing it in the backward pass", CELL_I64, UNIT_NS},
-	[C_BWD_DEV_SELF] = {"backward_device_self_ns", "Backward Device Self", "the same less that of the modules inside", CELL_I64,
-	                    UNIT_NS, COLUMN_DETAIL},
+	                     "device time launched by the backward ops of its ops, and by recomputing it in the backward pass, modules "
+	                     "inside included", CELL_I64, UNIT_NS},
+	[C_BWD_DEV_SELF] = {"backward_device_self_ns", "Backward Device Self", "backward device total less that of the modules inside",
+	                    CELL_I64, UNIT_NS, COLUMN_DETAIL},
 	[C_RECOMPUTE_DEV] = {"recompute_device_ns", "Recompute Device", "the part of backward device time that is recomputation",
 	                     CELL_I64, UNIT_NS},
 	[C_PCT] = {"device_pct", "Device %", "forward and backward device time / all device time", CELL_F64, UNIT_PERCENT},
@@ -66,7 +67,7 @@ static bool is_shown(const struct modules *m, const struct shown *s, unsigned c)
 	case C_DEPTH:
 		return !s->flat;
 	case C_PATH:
-		return s->flat && m->source != MODULES_LIGHTNING;
+		return s->flat;
 	case C_EXCLUSIVE_PCT:
 		return s->flat && s->device;
 	case C_HOST_PCT:
@@ -95,9 +96,11 @@ static bool is_shown(const struct modules *m, const struct shown *s, unsigned c)
 }
 
 /* Text has no room for all: the list shows what the modules themselves took, by which it is sorted, the tree totals. */
-static bool is_detail(const struct shown *s, unsigned c)
+static bool is_detail(const struct modules *m, const struct shown *s, unsigned c)
 {
 	switch (c) {
+	case C_PATH:
+		return m->source == MODULES_LIGHTNING;
 	case C_DEV_EXCLUSIVE:
 		return !s->flat;
 	case C_HOST_EXCLUSIVE:
@@ -114,7 +117,7 @@ static void add_columns(struct table *t, const struct modules *m, struct shown *
 {
 	for (unsigned c = 0; c < N_COLUMNS; c++) {
 		struct column col = columns[c];
-		if (is_detail(s, c))
+		if (is_detail(m, s, c))
 			col.flags |= COLUMN_DETAIL;
 		s->at[c] = is_shown(m, s, c) ? table_column(t, &col) : UINT32_MAX;
 	}
@@ -176,10 +179,14 @@ static void put_node(struct table *t, const struct modules *m, const struct show
 {
 	const struct module_node *n = &m->tree.v[node];
 	table_row(t);
-	bool dotted = s->flat && m->source == MODULES_LIGHTNING; /* the name alone is "0" */
-	table_set_str_copy(t, s->at[C_MODULE], dotted ? node_path(m, node, path) : intern_get(&m->tree.names, n->name));
-	if (s->at[C_PATH] != UINT32_MAX)
-		table_set_str_copy(t, s->at[C_PATH], node_path(m, node, path));
+	struct str name = intern_get(&m->tree.names, n->name);
+	if (s->flat) {
+		struct str whole = node_path(m, node, path);
+		table_set_str_copy(t, s->at[C_PATH], whole);
+		if (m->source == MODULES_LIGHTNING) /* the name alone is "0" */
+			name = whole;
+	}
+	table_set_str_copy(t, s->at[C_MODULE], name);
 	put_time(t, s, C_DEPTH, n->depth);
 	if (m->source == MODULES_LIGHTNING && n->type)
 		table_set_str_copy(t, s->at[C_TYPE], intern_get(&m->tree.names, n->type));
@@ -353,5 +360,6 @@ const struct report report_modules = {
 	.group_by = groupings,
 	.compat = compats,
 	.needs = PASS_NEST | PASS_CORRELATE,
+	.takes = REPORT_STEPS,
 	.run = modules_run,
 };

@@ -1,5 +1,6 @@
 /* Time by operator (B-18, B-19): on the host and on the device, own and with all that it called. */
 #include "analysis/optree.h"
+#include "analysis/stacks.h"
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/round.h"
@@ -7,10 +8,10 @@
 
 #include <math.h>
 
-enum grouping { BY_NAME, BY_SHAPE, BY_STACK };
+enum grouping { BY_NAME, BY_SHAPE, BY_STACK, BY_LINE };
 
 struct group {
-	uint32_t name, detail; /* string ids; detail: shapes, or a stack's id in `stacks` */
+	uint32_t name, detail; /* name: string id, 0 by line; detail: string id of the shapes, a stack, an id of `lines` */
 	uint64_t calls;
 	int64_t dev_self, dev_total, host_self, host_total, tc_self, tc_total, tc_unknown_self, tc_unknown_total;
 	bool tc_eligible, has_stack;
@@ -23,40 +24,31 @@ struct groups {
 	struct intern keys;   /* (name, detail) pairs; group i has key i + 1 */
 	struct group *v;
 	uint32_t cap;
-	/* Stacks made of Python frames: a chain is (frame name, chain around it). */
-	struct intern chains;
-	uint32_t *chain_of;   /* per span, only for Python frames */
+	struct stacks *stacks; /* by stack and by line */
+	struct intern lines;
 	uint32_t key_dims, key_stack;
 };
 
 static void groups_release(struct groups *g)
 {
 	intern_release(&g->keys);
-	intern_release(&g->chains);
-	mem_free(g->chain_of);
+	intern_release(&g->lines);
+	stacks_free(g->stacks);
 	mem_free(g->v);
 }
 
-/* One id per distinct chain of Python frames; rows are in pre-order, so a parent has its id before its children. */
-static void make_chains(struct groups *g)
+/* The group's second key. */
+static uint32_t detail_of(struct groups *g, uint32_t span)
 {
-	const struct spans *s = &g->p->span;
-	g->chain_of = NEW_ARRAY(s->rows.n, uint32_t);
-	for (uint32_t i = 0; i < s->rows.n; i++) {
-		uint32_t around = s->parent[i] == ROW_NONE ? 0 : g->chain_of[s->parent[i]];
-		uint32_t pair[2] = {s->name[i], around};
-		g->chain_of[i] = s->kind[i] == SPAN_PYTHON ? intern_put(&g->chains, (const char *)pair, sizeof pair) : around;
-	}
-}
-
-/* The group's second key: the text of its shapes, or its stack: recorded text as it is, else a chain (odd numbers). */
-static uint32_t detail_of(const struct groups *g, uint32_t span)
-{
-	if (g->by == BY_SHAPE)
+	switch (g->by) {
+	case BY_SHAPE:
 		return profile_arg_id(g->p, g->p->span.args[span], g->key_dims);
-	if (g->by == BY_STACK) {
-		uint32_t text = profile_arg_id(g->p, g->p->span.args[span], g->key_stack);
-		return text ? text * 2 : g->chain_of[span] * 2 + 1;
+	case BY_STACK:
+		return stacks_of(g->stacks, span);
+	case BY_LINE:
+		return intern_str(&g->lines, stacks_user_line(g->stacks, stacks_of(g->stacks, span)));
+	case BY_NAME:
+		break;
 	}
 	return 0;
 }
@@ -79,7 +71,7 @@ static void collect(struct groups *g, const struct window *w)
 		uint32_t span = t->span[n];
 		if (t->kind[n] != NODE_OP || !window_has(w, g->p->span.start_ns[span]))
 			continue;
-		struct group *x = group_of(g, g->p->span.name[span], detail_of(g, span));
+		struct group *x = group_of(g, g->by == BY_LINE ? 0 : g->p->span.name[span], detail_of(g, span));
 		x->calls++;
 		x->dev_self += t->dev_self[n];
 		x->dev_total += t->dev_total[n];
@@ -94,22 +86,10 @@ static void collect(struct groups *g, const struct window *w)
 	}
 }
 
-/* Innermost frame first, separated by ';', as the profiler writes "Call stack". */
-static void put_stack(struct table *out, unsigned col, const struct groups *g, uint32_t detail)
+static void put_stack(struct table *out, unsigned col, const struct groups *g, uint32_t stack)
 {
-	if (!(detail & 1)) {
-		table_set_str(out, col, profile_str(g->p, detail / 2));
-		return;
-	}
 	struct buf text = {0};
-	for (uint32_t chain = detail / 2; chain;) {
-		uint32_t pair[2];
-		memcpy(pair, intern_get(&g->chains, chain).p, sizeof pair);
-		if (text.n)
-			buf_char(&text, ';');
-		buf_str(&text, profile_str(g->p, pair[0]));
-		chain = pair[1];
-	}
+	stacks_text(g->stacks, stack, &text);
 	if (text.n)
 		table_set_str_copy(out, col, buf_view(&text));
 	buf_release(&text);
@@ -138,7 +118,9 @@ static const struct column columns[N_COLUMNS] = {
 static const struct column detail_columns[] = {
 	[BY_NAME] = {"", "", "", CELL_STR},
 	[BY_SHAPE] = {"input_shape", "Input shape", "dimensions of its inputs", CELL_STR, UNIT_NONE, COLUMN_WIDE},
-	[BY_STACK] = {"call_stack", "Call stack", "Python frames, innermost first", CELL_STR, UNIT_NONE, COLUMN_WIDE},
+	[BY_STACK] = {"call_stack", "Call stack", "Python frames, innermost first; of the forward op for ops of the backward pass", CELL_STR,
+	              UNIT_NONE, COLUMN_WIDE | COLUMN_STACK},
+	[BY_LINE] = {"python_line", "Python line", "innermost frame outside torch and installed packages", CELL_STR, UNIT_NONE, COLUMN_STACK},
 };
 
 static double percent(int64_t part, int64_t whole)
@@ -151,8 +133,10 @@ static void add_columns(struct table *out, const struct groups *g, bool device, 
 {
 	for (unsigned c = 0; c < N_COLUMNS; c++) {
 		bool of_device = c == C_DEV_SELF || c == C_DEV_SELF_PCT || c == C_DEV_TOTAL || c >= C_ELIGIBLE;
+		/* Ops on one line contain each other: their totals would count the same time again and again. */
+		bool of_op = c == C_NAME || c == C_DEV_TOTAL || c == C_HOST_TOTAL || c == C_ELIGIBLE || c == C_TC_TOTAL;
 		at[c] = UINT32_MAX;
-		if (c == C_DETAIL ? g->by == BY_NAME : of_device && !device)
+		if ((c == C_DETAIL ? g->by == BY_NAME : of_device && !device) || (g->by == BY_LINE && of_op))
 			continue;
 		at[c] = table_column(out, c == C_DETAIL ? &detail_columns[g->by] : &columns[c]);
 	}
@@ -164,6 +148,21 @@ static void put_detail(struct table *out, unsigned col, const struct groups *g, 
 		table_set_str(out, col, profile_str(g->p, x->detail));
 	else if (g->by == BY_STACK)
 		put_stack(out, col, g, x->detail);
+	else if (g->by == BY_LINE)
+		table_set_str_copy(out, col, x->detail ? intern_get(&g->lines, x->detail) : STR("(no line known)"));
+}
+
+/* The columns that a row for one op has, and a row for a line of many ops has not. */
+static void put_op(struct table *out, const unsigned at[], const struct groups *g, const struct group *x, bool device)
+{
+	table_set_str(out, at[C_NAME], profile_str(g->p, x->name));
+	table_set_i64(out, at[C_HOST_TOTAL], x->host_total);
+	if (!device)
+		return;
+	table_set_i64(out, at[C_DEV_TOTAL], x->dev_total);
+	table_set_bool(out, at[C_ELIGIBLE], x->tc_eligible);
+	if (!x->tc_unknown_total)
+		table_set_f64(out, at[C_TC_TOTAL], percent(x->tc_total, x->dev_total));
 }
 
 static void put_default(struct table *out, const struct groups *g, const struct window *w, struct err *e)
@@ -186,31 +185,28 @@ static void put_default(struct table *out, const struct groups *g, const struct 
 	for (uint32_t i = 0; i + 1 < g->keys.n; i++) {
 		const struct group *x = &g->v[i];
 		attributed += x->dev_self;
+		unknown += x->tc_unknown_self;
 		table_row(out);
-		table_set_str(out, at[C_NAME], profile_str(g->p, x->name));
 		if (g->by != BY_NAME)
 			put_detail(out, at[C_DETAIL], g, x);
 		table_set_i64(out, at[C_CALLS], (int64_t)x->calls);
 		table_set_i64(out, at[C_HOST_SELF], x->host_self);
-		table_set_i64(out, at[C_HOST_TOTAL], x->host_total);
-		if (!device)
-			continue;
-		table_set_i64(out, at[C_DEV_SELF], x->dev_self);
-		table_set_f64(out, at[C_DEV_SELF_PCT], percent(x->dev_self, all));
-		table_set_i64(out, at[C_DEV_TOTAL], x->dev_total);
-		table_set_bool(out, at[C_ELIGIBLE], x->tc_eligible);
-		if (!x->tc_unknown_self)
-			table_set_f64(out, at[C_TC_SELF], percent(x->tc_self, x->dev_self));
-		if (!x->tc_unknown_total)
-			table_set_f64(out, at[C_TC_TOTAL], percent(x->tc_total, x->dev_total));
-		unknown += x->tc_unknown_self;
+		if (device) {
+			table_set_i64(out, at[C_DEV_SELF], x->dev_self);
+			table_set_f64(out, at[C_DEV_SELF_PCT], percent(x->dev_self, all));
+			if (!x->tc_unknown_self)
+				table_set_f64(out, at[C_TC_SELF], percent(x->tc_self, x->dev_self));
+		}
+		if (g->by != BY_LINE)
+			put_op(out, at, g, x, device);
 	}
 	if (outside_ops) {
 		table_row(out);
-		table_set_str(out, at[C_NAME], STR("(unattributed)"));
+		table_set_str(out, at[g->by == BY_LINE ? C_DETAIL : C_NAME], STR("(unattributed)"));
 		table_set_i64(out, at[C_DEV_SELF], outside);
 		table_set_f64(out, at[C_DEV_SELF_PCT], percent(outside, all));
-		table_set_i64(out, at[C_DEV_TOTAL], outside);
+		if (g->by != BY_LINE)
+			table_set_i64(out, at[C_DEV_TOTAL], outside);
 	}
 	if (device) {
 		table_note(out, "device work %lld ns = attributed to operators %lld + unattributed %lld (%llu device events outside any op)",
@@ -223,6 +219,11 @@ static void put_default(struct table *out, const struct groups *g, const struct 
 		table_note(out, "the trace holds no device work: times are of the host");
 		table_sort(out, STR("host_self_ns"), true, e);
 	}
+	if (g->stacks && stacks_from_forward(g->stacks))
+		table_note(out, "%llu ops of the backward pass have the stack of their forward op",
+		           (unsigned long long)stacks_from_forward(g->stacks));
+	if (g->stacks && !stacks_any(g->stacks))
+		table_note(out, "the trace holds no Python stacks: record them with with_stack=True");
 	if (g->t->folded)
 		table_note(out, "%llu ops were folded into a parent of the same name", (unsigned long long)g->t->folded);
 }
@@ -273,16 +274,21 @@ static void put_tb_plugin(struct table *out, const struct groups *g, struct err 
 	table_sort(out, device ? STR("device_self_duration") : STR("host_self_duration"), true, e);
 }
 
+static const char *const groupings[] = {
+	[BY_NAME] = "name", [BY_SHAPE] = "shape", [BY_STACK] = "stack", [BY_LINE] = "line", NULL,
+};
+
 static int operators_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
 	struct window w;
 	if (window_of(p, args, &w, e) < 0)
 		return -1;
 	struct groups g = {.p = p, .by = BY_NAME};
-	if (args->group_by && strcmp(args->group_by, "shape") == 0)
-		g.by = BY_SHAPE;
-	if (args->group_by && strcmp(args->group_by, "stack") == 0)
-		g.by = BY_STACK;
+	for (int i = 0; args->group_by && groupings[i]; i++)
+		if (strcmp(args->group_by, groupings[i]) == 0)
+			g.by = (enum grouping)i;
+	if (args->compat && g.by == BY_LINE)
+		return err_set(e, ERR_USAGE, "report operators: --compat=%s has no --group-by=line", args->compat);
 	g.key_stack = intern_find(&p->strings, STR("Call stack"));
 	g.key_dims = intern_find(&p->strings, STR("Input Dims"));
 	if (g.key_dims == INTERN_NONE)
@@ -290,9 +296,9 @@ static int operators_run(const struct profile *p, const struct report_args *args
 	struct optree *t = optree_new(p, args->compat ? OPTREE_TB_PLUGIN : OPTREE_DEFAULT);
 	g.t = t;
 	intern_init(&g.keys);
-	intern_init(&g.chains);
-	if (g.by == BY_STACK)
-		make_chains(&g);
+	intern_init(&g.lines);
+	if (g.by == BY_STACK || g.by == BY_LINE)
+		g.stacks = stacks_new(p);
 	collect(&g, &w);
 	int rc = 0;
 	if (g.keys.n == 1 && t->unattributed_ops == 0)
@@ -306,17 +312,17 @@ static int operators_run(const struct profile *p, const struct report_args *args
 	return rc;
 }
 
-static const char *const groupings[] = {"name", "shape", "stack", NULL};
 static const char *const compats[] = {"tb-plugin", NULL};
 
 const struct report report_operators = {
 	.name = "operators",
 	.title = "Time by operator",
 	.help = "Which framework ops took the time, on the host and on the device. 'Self' leaves out the ops inside, 'total' has them "
-	        "in. Device time is given to the op that launched the work; what no op launched is in the row (unattributed), so that "
+	        "in. --group-by=line sums own times over the lines of your Python code. Device time is given to the op that launched the work; what no op launched is in the row (unattributed), so that "
 	        "the column device_self_ns adds up to all device work of the trace.",
 	.group_by = groupings,
 	.compat = compats,
 	.needs = PASS_NEST | PASS_CORRELATE,
+	.takes = REPORT_STEPS,
 	.run = operators_run,
 };

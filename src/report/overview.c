@@ -76,5 +76,6 @@ const struct report report_overview = {
 	        "the GPU waited for the CPU to launch work. Below: the same per step, and how well each GPU was used.",
 	.compat = compat,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.takes = REPORT_STEPS,
 	.run = run,
 };

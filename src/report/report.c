@@ -52,6 +52,10 @@ int report_run(const struct report *r, struct profile *p, const struct report_ar
 		return -1;
 	if (args->compat && check_choice(r, "--compat", args->compat, r->compat, e) < 0)
 		return -1;
+	if (args->has_steps && !(r->takes & REPORT_STEPS))
+		return err_set(e, ERR_USAGE, "report %s has no --steps: it is always of the whole trace", r->name);
+	if (args->device && !(r->takes & REPORT_DEVICE))
+		return err_set(e, ERR_USAGE, "report %s has no --device: it is always of all devices", r->name);
 	if (analysis_run(p, r->needs | (args->has_steps ? PASS_STEPS : 0), e) < 0)
 		return -1;
 	table_init(out, r->name, r->title);

@@ -21,6 +21,8 @@ struct report_args {
 /* Sets the steps from text: "3..7", "3.." (to the last), "..7" or "5". ERR_USAGE when it is nothing of these. */
 int report_args_steps(struct report_args *a, struct str text, struct err *e);
 
+enum report_option { REPORT_STEPS = 1, REPORT_DEVICE = 2 };
+
 struct report {
 	const char *name;        /* "gpu-timeline" */
 	const char *title;       /* "GPU busy, exposed and idle time" */
@@ -28,6 +30,8 @@ struct report {
 	const char *const *group_by; /* NULL-terminated; the first is the default; NULL = no choice */
 	const char *const *compat;   /* NULL-terminated list of predecessors it can reproduce: "tb-plugin" */
 	unsigned needs;          /* enum analysis_pass bits */
+	unsigned takes;          /* enum report_option bits: what it heeds of the args; anything else is refused (ERR_USAGE),
+	                          * so that no table looks filtered that is not */
 	/* Fills *out, which is table_init-ed with the report's name and title. ERR_DATA when the profile lacks what the
 	 * report is about, saying what is missing and how to record it. The profile has had the passes in `needs`. */
 	int (*run)(const struct profile *p, const struct report_args *args, struct table *out, struct err *e);

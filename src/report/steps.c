@@ -16,10 +16,11 @@ const struct report report_steps = {
 	.name = "steps",
 	.title = "Steps by role",
 	.help = "How long each step took and what filled it. A step is a ProfilerStep, moved and stretched to cover the device work "
-	        "that it launched; steps at the end whose device work was cut off by the end of the recording are left out. Each "
+	        "that it launched; steps at the end that lack device work which they launched are left out. Each "
 	        "nanosecond goes to the first role that was active, from left to right, so the roles sum to the step. A trace "
 	        "without ProfilerStep (call prof.step() after each iteration) is one step.",
 	.compat = compat,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.takes = REPORT_STEPS,
 	.run = run,
 };

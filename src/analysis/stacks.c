@@ -1,0 +1,151 @@
+#include "analysis/stacks.h"
+
+#include "analysis/fwdbwd.h"
+#include "base/mem.h"
+
+struct stack {
+	uint32_t frame;     /* innermost */
+	uint32_t around;    /* the stack that it was called from; always a smaller number */
+	uint32_t user;      /* innermost frame of user code, here or further out; 0 = none */
+};
+
+struct stacks {
+	struct intern frames; /* "file.py(12): function" */
+	struct intern keys;   /* (frame, around) pairs; stack i has key i */
+	struct stack *v;
+	uint32_t cap;
+	uint32_t *of_span;
+	uint64_t from_forward;
+};
+
+/* Frames that are not the user's: how they begin, or what their path holds. */
+static bool is_user_code(struct str frame)
+{
+	static const char *const begins[] = {"<", "nn.Module: ", "torch/", "threading.py(", "contextlib.py(", "runpy.py(",
+	                                     "multiprocessing/", "concurrent/", "importlib/", "/usr/lib/python"};
+	static const char *const holds[] = {"site-packages/", "dist-packages/", "/lib/python3", "<built-in", "<frozen"};
+	if (!frame.n)
+		return false;
+	for (size_t i = 0; i < sizeof begins / sizeof begins[0]; i++)
+		if (str_starts(frame, str_from(begins[i])))
+			return false;
+	for (size_t i = 0; i < sizeof holds / sizeof holds[0]; i++)
+		if (str_has(frame, str_from(holds[i])))
+			return false;
+	return true;
+}
+
+/* The stack of `frame` called from `around`. */
+static uint32_t push(struct stacks *s, struct str frame, uint32_t around)
+{
+	uint32_t pair[2] = {intern_str(&s->frames, frame), around}, before = s->keys.n;
+	uint32_t id = intern_put(&s->keys, (const char *)pair, sizeof pair);
+	if (s->keys.n > before) {
+		MEM_GROW(s->v, s->cap, id + 1);
+		s->v[id] = (struct stack){pair[0], around, is_user_code(frame) ? pair[0] : s->v[around].user};
+	}
+	return id;
+}
+
+/* A recorded stack: frames innermost first, separated by ';'. */
+static uint32_t push_text(struct stacks *s, struct str text)
+{
+	uint32_t id = 0;
+	while (text.n) {
+		const char *cut = memrchr(text.p, ';', text.n);
+		const char *begin = cut ? cut + 1 : text.p;
+		id = push(s, (struct str){begin, (size_t)(text.p + text.n - begin)}, id);
+		text.n = cut ? (size_t)(cut - text.p) : 0;
+	}
+	return id;
+}
+
+/* What was recorded at each range, the backward pass as it stands. */
+static void own_stacks(struct stacks *s, const struct profile *p)
+{
+	uint32_t key = intern_find(&p->strings, STR("Call stack"));
+	uint32_t *of_set = NEW_ARRAY(p->arg_set.rows.n, uint32_t); /* argument set -> its stack */
+	for (uint32_t set = 0; set < p->arg_set.rows.n; set++) {
+		struct str text;
+		if (profile_arg(p, set, key, &text))
+			of_set[set] = push_text(s, text);
+	}
+	for (uint32_t i = 0; i < p->span.rows.n; i++) {
+		uint32_t up = p->span.parent[i];
+		uint32_t around = up == ROW_NONE ? 0 : s->of_span[up];
+		if (p->span.kind[i] == SPAN_PYTHON)
+			s->of_span[i] = push(s, profile_str(p, p->span.name[i]), around);
+		else
+			s->of_span[i] = of_set[p->span.args[i]] ? of_set[p->span.args[i]] : around;
+	}
+	mem_free(of_set);
+}
+
+static void forward_stacks(struct stacks *s, const struct profile *p)
+{
+	struct fwdbwd *f = fwdbwd_new(p);
+	uint32_t *forward = f->forward; /* handed down to the ops inside; rows are in pre-order */
+	for (uint32_t i = 0; i < p->span.rows.n; i++) {
+		if (forward[i] == ROW_NONE && p->span.parent[i] != ROW_NONE)
+			forward[i] = forward[p->span.parent[i]];
+		if (forward[i] == ROW_NONE || !s->of_span[forward[i]] || p->span.kind[i] == SPAN_PYTHON)
+			continue;
+		s->of_span[i] = s->of_span[forward[i]];
+		s->from_forward += p->span.kind[i] == SPAN_OP;
+	}
+	fwdbwd_free(f);
+}
+
+struct stacks *stacks_new(const struct profile *p)
+{
+	struct stacks *s = NEW(struct stacks);
+	intern_init(&s->frames);
+	intern_init(&s->keys); /* key 0, the empty string, is the empty stack */
+	MEM_GROW(s->v, s->cap, 1);
+	s->v[0] = (struct stack){0};
+	s->of_span = NEW_ARRAY(p->span.rows.n, uint32_t);
+	own_stacks(s, p);
+	if (s->keys.n > 1)
+		forward_stacks(s, p);
+	return s;
+}
+
+void stacks_free(struct stacks *s)
+{
+	if (!s)
+		return;
+	intern_release(&s->frames);
+	intern_release(&s->keys);
+	mem_free(s->v);
+	mem_free(s->of_span);
+	mem_free(s);
+}
+
+uint32_t stacks_of(const struct stacks *s, uint32_t span)
+{
+	return s->of_span[span];
+}
+
+void stacks_text(const struct stacks *s, uint32_t stack, struct buf *out)
+{
+	for (uint32_t at = stack; at; at = s->v[at].around) {
+		if (at != stack)
+			buf_char(out, ';');
+		buf_str(out, intern_get(&s->frames, s->v[at].frame));
+	}
+}
+
+struct str stacks_user_line(const struct stacks *s, uint32_t stack)
+{
+	return intern_get(&s->frames, s->v[stack].user);
+}
+
+bool stacks_any(const struct stacks *s)
+{
+	return s->keys.n > 1;
+}
+
+uint64_t stacks_from_forward(const struct stacks *s)
+{
+	return s->from_forward;
+}

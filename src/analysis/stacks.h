@@ -1,0 +1,34 @@
+/* Python stacks: which frames stood around an op when it was called.
+ *
+ * A stack comes from the op's recorded "Call stack", or from the python_function ranges around it (E-19). An op of the backward
+ * pass has the stack of the forward op that it belongs to (D-13): its own would only say that backward() was called.
+ * Stacks are numbered; 0 is the empty stack, of which nothing is known. */
+#ifndef OPSCOPE_ANALYSIS_STACKS_H
+#define OPSCOPE_ANALYSIS_STACKS_H
+
+#include "base/buf.h"
+#include "store/profile.h"
+
+struct stacks;
+
+/* Needs PASS_NEST. O(ranges + length of the recorded stacks). Free with stacks_free. */
+struct stacks *stacks_new(const struct profile *p);
+void stacks_free(struct stacks *s);
+
+/* The stack of a CPU-side range. */
+uint32_t stacks_of(const struct stacks *s, uint32_t span);
+
+/* Appends the frames, innermost first, separated by ';', as the profiler writes "Call stack". */
+void stacks_text(const struct stacks *s, uint32_t stack, struct buf *out);
+
+/* The innermost frame of the user's own code: not of torch, an installed package, the standard library or an interpreter
+ * built-in; the empty string when there is none. Lives as long as *s. */
+struct str stacks_user_line(const struct stacks *s, uint32_t stack);
+
+/* Whether the trace has any. */
+bool stacks_any(const struct stacks *s);
+
+/* How many ops took the stack of their forward op. */
+uint64_t stacks_from_forward(const struct stacks *s);
+
+#endif
