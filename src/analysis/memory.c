@@ -88,6 +88,44 @@ bool memory_is_event(const struct profile *p, uint32_t i)
 	return !str_eq(profile_str(p, p->memory.name[i]), STR("[OutOfMemory]"));
 }
 
+static bool higher(const int64_t *total, uint32_t row, uint32_t best)
+{
+	return total[row] != ID_NONE && (best == ROW_NONE || total[row] > total[best]);
+}
+
+static void add_to_peak(struct memory_peak *k, const struct profile *p, uint32_t i)
+{
+	const struct memories *m = &p->memory;
+	if (!memory_is_event(p, i)) { /* what was asked for, not what was got */
+		k->out_of_memory++;
+		return;
+	}
+	k->events++;
+	k->sum += m->bytes[i];
+	k->net = k->sum > k->net ? k->sum : k->net;
+	if (higher(m->total_allocated, i, k->allocated))
+		k->allocated = i;
+	if (higher(m->total_reserved, i, k->reserved))
+		k->reserved = i;
+}
+
+size_t memory_peaks(const struct profile *p, int64_t first_ns, int64_t last_ns, struct memory_peak **out)
+{
+	size_t n = 0, cap = 0;
+	struct memory_peak *peak = NULL;
+	for (uint32_t i = 0; i < p->memory.rows.n; i++) {
+		size_t d = (size_t)(memory_device(p, i) - MEMORY_CPU);
+		if (p->memory.time_ns[i] < first_ns || p->memory.time_ns[i] > last_ns)
+			continue;
+		MEM_GROW(peak, cap, d + 1);
+		for (; n <= d; n++)
+			peak[n] = (struct memory_peak){.allocated = ROW_NONE, .reserved = ROW_NONE};
+		add_to_peak(&peak[d], p, i);
+	}
+	*out = peak;
+	return n;
+}
+
 static bool has_address(const struct profile *p, uint32_t i, int device)
 {
 	const struct memories *m = &p->memory;

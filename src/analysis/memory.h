@@ -18,6 +18,21 @@ static inline bool memory_has_totals(const struct profile *p, uint32_t i)
 	return p->memory.total_allocated[i] != ID_NONE;
 }
 
+/* The most that a device held at a time. */
+struct memory_peak {
+	uint32_t allocated;      /* first row with the highest total_allocated; ROW_NONE = no totals recorded */
+	uint32_t reserved;       /* the same of total_reserved */
+	int64_t net;             /* highest sum of what was allocated and freed since the start: a lower bound, for old traces */
+	int64_t sum;             /* that sum at the end */
+	uint64_t events;         /* allocations and frees */
+	uint64_t out_of_memory;  /* failed allocations */
+};
+
+/* Peaks of all devices from the events with first_ns <= time <= last_ns, in one pass: of device d (memory_device) at
+ * (*out)[d - MEMORY_CPU]. Returns how many there are; devices without events are all zero and ROW_NONE. The array is the
+ * caller's (mem_free). */
+size_t memory_peaks(const struct profile *p, int64_t first_ns, int64_t last_ns, struct memory_peak **out);
+
 /* One block's life. */
 struct memory_pair {
 	uint32_t alloc;    /* row that allocated it; ROW_NONE = before the recording */

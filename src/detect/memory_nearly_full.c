@@ -1,3 +1,5 @@
+#include "analysis/memory.h"
+#include "base/mem.h"
 #include "detect/detect.h"
 
 /* The plugin's threshold (B-17), of the device's memory. */
@@ -5,19 +7,14 @@ static const double TOO_MUCH = 0.9;
 
 extern const struct detector detector_memory_nearly_full;
 
-/* The most that was allocated on the device at a time; -1 = no event of it. Where the trace gives no running total, the sum of
- * what was allocated and freed since the recording began, which is a lower bound. */
-static int64_t peak_allocated(const struct profile *p, int32_t device)
+/* The most that was allocated on the device at a time; -1 = no event of it. Where the trace gives no running total, a lower
+ * bound. */
+static int64_t peak_allocated(const struct profile *p, const struct memory_peak *peak, size_t n, int32_t device)
 {
-	int64_t peak = -1, sum = 0;
-	for (uint32_t i = 0; i < p->memory.rows.n; i++) {
-		if (p->memory.device_type[i] == 0 || p->memory.device_id[i] != device)
-			continue;
-		sum += p->memory.bytes[i];
-		int64_t now = p->memory.total_allocated[i] != ID_NONE ? p->memory.total_allocated[i] : sum;
-		peak = now > peak ? now : peak;
-	}
-	return peak;
+	size_t at = (size_t)((int64_t)device - MEMORY_CPU);
+	if (device < 0 || at >= n || !peak[at].events)
+		return -1;
+	return peak[at].allocated != ROW_NONE ? p->memory.total_allocated[peak[at].allocated] : peak[at].net;
 }
 
 static void report(struct findings *f, int32_t device, int64_t peak, int64_t total)
@@ -34,15 +31,16 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	(void)e;
 	const struct detector *d = &detector_memory_nearly_full;
 	bool seen = false, stated = false;
+	struct memory_peak *all;
+	size_t n = memory_peaks(p, INT64_MIN, INT64_MAX, &all);
 	for (uint32_t i = 0; i < p->device.rows.n; i++) {
-		int64_t total = p->device.memory_bytes[i], peak = peak_allocated(p, p->device.id[i]);
+		int64_t total = p->device.memory_bytes[i], peak = peak_allocated(p, all, n, p->device.id[i]);
 		seen |= peak >= 0;
 		stated |= total > 0;
-		if (peak >= 0 && total > 0 && (double)peak > TOO_MUCH * (double)total) {
+		if (peak >= 0 && total > 0 && (double)peak > TOO_MUCH * (double)total)
 			report(f, p->device.id[i], peak, total);
-			return 0;
-		}
 	}
+	mem_free(all);
 	if (p->gpu_op.rows.n && !stated)
 		findings_missing(f, d, "the input does not state the devices' memory");
 	else if (p->gpu_op.rows.n && !seen)
