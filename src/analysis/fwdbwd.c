@@ -17,9 +17,12 @@ struct linker {
 	struct sort_item *forward; /* forward ops by sequence number, then thread, then start */
 	uint32_t n_forward;
 	uint32_t *by_flow;         /* backward span -> forward span */
+	uint32_t *op_of_run;       /* first of the spans that start together -> op_at of them; NOT_LOOKED */
 	struct thread_match *match;
 	uint32_t n_match;
 };
+
+enum { NOT_LOOKED = ROW_NONE - 1 };
 
 static bool is_forward(const struct spans *s, uint32_t i)
 {
@@ -78,7 +81,7 @@ static uint32_t position(const struct linker *l, uint64_t seq, uint32_t track, i
 static uint32_t op_at(const struct linker *l, uint32_t track, int64_t time)
 {
 	const struct spans *s = &l->p->span;
-	uint32_t lo = l->track_first[track], end = l->track_first[track + 1], hi = end, found = ROW_NONE;
+	uint32_t lo = l->track_first[track], end = l->track_first[track + 1], hi = end;
 	while (lo < hi) {
 		uint32_t mid = lo + (hi - lo) / 2;
 		if (s->start_ns[mid] < time)
@@ -86,10 +89,16 @@ static uint32_t op_at(const struct linker *l, uint32_t track, int64_t time)
 		else
 			hi = mid;
 	}
+	if (lo == end || s->start_ns[lo] != time)
+		return ROW_NONE;
+	uint32_t *found = &l->op_of_run[lo]; /* kept: many arrows may end at one place */
+	if (*found != NOT_LOOKED)
+		return *found;
+	*found = ROW_NONE;
 	for (; lo < end && s->start_ns[lo] == time; lo++)
-		if (s->kind[lo] == SPAN_OP && (found == ROW_NONE || s->link_id[lo] >= 0 || s->link_id[found] < 0))
-			found = lo;
-	return found;
+		if (s->kind[lo] == SPAN_OP && (*found == ROW_NONE || s->link_id[lo] >= 0 || s->link_id[*found] < 0))
+			*found = lo;
+	return *found;
 }
 
 /* The arrow's end `f` belongs to the last start before it with the same id: ids may be used again. */
@@ -153,15 +162,37 @@ static void link_flows(struct linker *l)
 }
 
 struct votes {
-	struct sort_item *v; /* key: forward thread id and thread of the trace */
+	struct sort_item *v; /* key: forward thread id and thread of the trace; tie: how many votes */
 	uint32_t n, cap;
+	uint32_t limit;      /* n at which equal keys are put together */
 };
+
+/* Brings votes with the same key together. */
+static void merge_votes(struct votes *t)
+{
+	uint32_t n = 0;
+	sort_items(t->v, t->n);
+	for (uint32_t i = 0; i < t->n; i++) {
+		if (n && t->v[n - 1].key == t->v[i].key)
+			t->v[n - 1].tie += t->v[i].tie;
+		else
+			t->v[n++] = t->v[i];
+	}
+	t->n = n;
+}
 
 static void vote(struct votes *t, int32_t fwd_tid, uint32_t track)
 {
+	if (t->n >= t->limit) {
+		merge_votes(t);
+		t->limit = t->n < (1u << 15) ? 1u << 16 : 2 * t->n;
+	}
 	MEM_GROW(t->v, t->cap, t->n + 1);
-	t->v[t->n++] = (struct sort_item){.key = (uint64_t)(uint32_t)fwd_tid << 32 | track};
+	t->v[t->n++] = (struct sort_item){.key = (uint64_t)(uint32_t)fwd_tid << 32 | track, .tie = 1};
 }
+
+/* Of the threads that have a number, no more than this are looked at: hostile input may give one number to all. */
+enum { MAX_SAME_NUMBER = 64 };
 
 /* One vote for each thread that has a forward op with this number, begun before the backward op. */
 static void vote_by_number(struct linker *l, struct votes *t, uint32_t bwd)
@@ -169,7 +200,7 @@ static void vote_by_number(struct linker *l, struct votes *t, uint32_t bwd)
 	const struct spans *s = &l->p->span;
 	uint64_t seq = (uint64_t)s->link_id[bwd];
 	uint32_t i = position(l, seq, 0, INT64_MIN);
-	while (i < l->n_forward && l->forward[i].key == seq) {
+	for (int k = 0; k < MAX_SAME_NUMBER && i < l->n_forward && l->forward[i].key == seq; k++) {
 		uint32_t fwd = l->forward[i].row;
 		if (s->start_ns[fwd] <= s->start_ns[bwd])
 			vote(t, s->aux_id[bwd], s->track[fwd]);
@@ -181,17 +212,16 @@ static void vote_by_number(struct linker *l, struct votes *t, uint32_t bwd)
 static uint32_t count_votes(struct votes *t, struct thread_match *out)
 {
 	uint32_t n = 0, best = 0;
-	sort_items(t->v, t->n);
-	for (uint32_t i = 0, k; i < t->n; i = k) {
-		for (k = i + 1; k < t->n && t->v[k].key == t->v[i].key; k++)
-			;
+	merge_votes(t);
+	for (uint32_t i = 0; i < t->n; i++) {
 		int32_t tid = (int32_t)(t->v[i].key >> 32);
+		uint32_t votes = t->v[i].tie;
 		if (!n || out[n - 1].fwd_tid != tid) {
 			out[n++] = (struct thread_match){tid, (uint32_t)t->v[i].key};
-			best = k - i;
-		} else if (k - i >= best) {
-			out[n - 1].track = k - i > best ? (uint32_t)t->v[i].key : ROW_NONE;
-			best = k - i;
+			best = votes;
+		} else if (votes >= best) {
+			out[n - 1].track = votes > best ? (uint32_t)t->v[i].key : ROW_NONE;
+			best = votes;
 		}
 	}
 	return n;
@@ -274,8 +304,11 @@ struct fwdbwd *fwdbwd_new(const struct profile *p)
 	struct linker l = {.p = p, .out = NEW(struct fwdbwd)};
 	l.out->forward = NEW_ARRAY_RAW(n, uint32_t);
 	l.by_flow = NEW_ARRAY_RAW(n, uint32_t);
-	for (uint32_t i = 0; i < n; i++)
+	l.op_of_run = NEW_ARRAY_RAW(n, uint32_t);
+	for (uint32_t i = 0; i < n; i++) {
 		l.by_flow[i] = ROW_NONE;
+		l.op_of_run[i] = NOT_LOOKED;
+	}
 	find_tracks(&l);
 	sort_forward(&l);
 	link_flows(&l);
@@ -285,6 +318,7 @@ struct fwdbwd *fwdbwd_new(const struct profile *p)
 	mem_free(l.track_first);
 	mem_free(l.forward);
 	mem_free(l.by_flow);
+	mem_free(l.op_of_run);
 	mem_free(l.match);
 	return l.out;
 }
