@@ -4,49 +4,71 @@
 
 #include "analysis/interval.h"
 #include "analysis/steps.h"
+#include "base/hash.h"
 #include "base/mem.h"
 #include "base/sort.h"
 #include "op/kernels.h"
 
-static struct gpu_metrics *add_device(struct gpu_metrics_list *l, unsigned *cap, int32_t device)
+static void add_device(struct gpu_metrics_list *l, unsigned *cap, int32_t device, uint32_t row)
 {
-	for (unsigned i = 0; i < l->n; i++)
-		if (l->v[i].device == device)
-			return &l->v[i];
 	MEM_GROW(l->v, *cap, l->n + 1);
-	l->v[l->n] = (struct gpu_metrics){
-		.device = device, .row = ROW_NONE, .utilization = NAN, .sm_efficiency = NAN, .occupancy_pct = NAN, .tc_ratio = NAN,
+	l->v[l->n++] = (struct gpu_metrics){
+		.device = device, .row = row, .utilization = NAN, .sm_efficiency = NAN, .occupancy_pct = NAN, .tc_ratio = NAN,
 	};
-	return &l->v[l->n++];
 }
 
 static void sort_devices(struct gpu_metrics_list *l, unsigned from)
 {
-	for (unsigned i = from + 1; i < l->n; i++)
-		for (unsigned k = i; k > from && l->v[k].device < l->v[k - 1].device; k--) {
-			struct gpu_metrics m = l->v[k];
-			l->v[k] = l->v[k - 1];
-			l->v[k - 1] = m;
-		}
+	unsigned n = l->n - from;
+	struct sort_item *item = NEW_ARRAY(n, struct sort_item);
+	struct gpu_metrics *sorted = NEW_ARRAY(n, struct gpu_metrics);
+	for (unsigned i = 0; i < n; i++)
+		item[i] = (struct sort_item){.key = sort_key_i64(l->v[from + i].device), .row = from + i};
+	sort_items(item, n);
+	for (unsigned i = 0; i < n; i++)
+		sorted[i] = l->v[item[i].row];
+	if (n)
+		memcpy(&l->v[from], sorted, n * sizeof *sorted);
+	mem_free(item);
+	mem_free(sorted);
 }
 
-static int32_t device_of(const struct profile *p, uint32_t g)
+/* The row that describes each device. */
+static void map_rows(const struct profile *p, struct idmap *rows)
 {
-	return p->launch.device[p->gpu_op.launch[g]];
+	idmap_init(rows, INT32_MIN, INT32_MAX, p->device.rows.n);
+	for (uint32_t i = 0; i < p->device.rows.n; i++)
+		idmap_put(rows, p->device.id[i], i);
 }
 
-/* Devices with work first, found through the distinct launch configurations; then the others that the input describes. */
-static void list_devices(const struct profile *p, struct gpu_metrics_list *l)
+/* Devices with work first, found through the distinct launch configurations; then the others that the input describes.
+ * *at: ordinal -> index. */
+static void list_devices(const struct profile *p, struct gpu_metrics_list *l, struct idmap *at)
 {
 	unsigned cap = 0;
-	for (uint32_t i = 0; i < p->launch.rows.n; i++)
-		if (p->launch.device[i] != INT32_MIN)
-			add_device(l, &cap, p->launch.device[i]);
+	struct idmap rows;
+	map_rows(p, &rows);
+	idmap_init(at, INT32_MIN, INT32_MAX, (uint64_t)p->launch.rows.n + p->device.rows.n);
+	for (uint32_t i = 0; i < p->launch.rows.n; i++) {
+		int32_t device = p->launch.device[i];
+		if (device == INT32_MIN || idmap_get(at, device) != IDMAP_NONE)
+			continue;
+		idmap_put(at, device, l->n);
+		add_device(l, &cap, device, idmap_get(&rows, device));
+	}
 	unsigned with_work = l->n;
 	sort_devices(l, 0);
-	for (uint32_t i = 0; i < p->device.rows.n; i++)
-		add_device(l, &cap, p->device.id[i])->row = i;
+	for (uint32_t i = 0; i < p->device.rows.n; i++) {
+		int32_t device = p->device.id[i];
+		if (idmap_get(at, device) != IDMAP_NONE)
+			continue;
+		idmap_put(at, device, l->n);
+		add_device(l, &cap, device, idmap_get(&rows, device));
+	}
 	sort_devices(l, with_work);
+	for (unsigned i = 0; i < l->n; i++)
+		idmap_put(at, l->v[i].device, i);
+	idmap_release(&rows);
 }
 
 /* The figures of one device while they are collected. */
@@ -60,8 +82,8 @@ struct work {
 	struct load { int64_t start, end; double blocks; } *load;
 	size_t n_load, cap_load;
 	double occupancy_time;
-	int64_t occupancy_ns;
 };
+_Static_assert(ROW_NONE == IDMAP_NONE, "a device that is not described has no row");
 
 /* The row that describes a device. Ordinals are nearly always those of the rows. */
 static uint32_t device_row(const struct profile *p, int32_t device)
@@ -94,7 +116,7 @@ static double occupancy_on_row(const struct profile *p, uint32_t launch, uint32_
 	double stated = p->launch.occupancy_pct[launch], capacity = MAX_WARPS_PER_SM;
 	if (stated > 0)
 		return stated;
-	if (!(stated == 0)) /* negative or NaN */
+	if (!(stated >= 0)) /* negative or NaN */
 		return NAN;
 	if (row != ROW_NONE && p->device.max_threads_per_sm[row] > 0 && p->device.warp_size[row] > 0)
 		capacity = (double)p->device.max_threads_per_sm[row] / p->device.warp_size[row];
@@ -121,35 +143,33 @@ static double occupancy_pct(struct work *w, uint32_t launch)
 	return w->rules == OPTREE_TB_PLUGIN ? w->p->launch.occupancy_pct[launch] : occupancy_on_row(w->p, launch, w->m->row);
 }
 
-static void add_load(struct work *w, uint32_t g)
+static void add_load(struct work *w, uint32_t g, int64_t within)
 {
-	double blocks = blocks_per_sm(w, w->p->gpu_op.launch[g]);
-	if (blocks > 0) {
-		MEM_GROW(w->load, w->cap_load, w->n_load + 1);
-		w->load[w->n_load++] = (struct load){w->p->gpu_op.start_ns[g], gpu_end(w->p, g), blocks};
-	} else if (blocks <= 0) {
-		w->m->bad_values++;
-	}
+	uint32_t launch = w->p->gpu_op.launch[g];
+	double blocks = blocks_per_sm(w, launch);
+	w->m->bad_values += w->p->launch.blocks_per_sm[launch] <= 0;
+	if (!(blocks > 0))
+		return;
+	MEM_GROW(w->load, w->cap_load, w->n_load + 1);
+	w->load[w->n_load++] = (struct load){w->p->gpu_op.start_ns[g], gpu_end(w->p, g), blocks};
+	w->m->blocks_known_ns += within;
 }
 
-static void add_occupancy(struct work *w, uint32_t g)
+static void add_occupancy(struct work *w, uint32_t g, int64_t within)
 {
-	double occupancy = occupancy_pct(w, w->p->gpu_op.launch[g]);
-	int64_t from = w->p->gpu_op.start_ns[g], to = gpu_end(w->p, g);
-	from = from > w->start ? from : w->start;
-	to = to < w->end ? to : w->end;
-	if (occupancy < 0)
-		w->m->bad_values++;
-	else if (from < to && !isnan(occupancy)) {
-		w->occupancy_time += occupancy * (double)(to - from);
-		w->occupancy_ns += to - from;
-	}
+	uint32_t launch = w->p->gpu_op.launch[g];
+	double occupancy = occupancy_pct(w, launch);
+	w->m->bad_values += w->p->launch.occupancy_pct[launch] < 0 ||
+	                    (w->p->launch.occupancy_pct[launch] <= 0 && isnan(occupancy));
+	if (!(occupancy >= 0))
+		return;
+	w->occupancy_time += occupancy * (double)within;
+	w->m->occupancy_known_ns += within;
 }
 
-/* tc: enum tri by string id, so that each kernel name is looked at once. */
-static void add_tensor_core(struct work *w, uint32_t g, uint8_t *tc)
+/* tc: enum tri by string id, so that each kernel name is looked at once. `dur`: of the kernel, what counts. */
+static void add_tensor_core(struct work *w, uint32_t g, int64_t dur, uint8_t *tc)
 {
-	int64_t dur = w->p->gpu_op.dur_ns[g];
 	uint32_t name = w->p->gpu_op.name[g];
 	if (w->rules == OPTREE_TB_PLUGIN) {
 		uint32_t node = w->tree ? w->tree->gpu_node[g] : ROW_NONE;
@@ -167,9 +187,25 @@ static void add_tensor_core(struct work *w, uint32_t g, uint8_t *tc)
 		w->m->tc_unknown_ns += dur;
 }
 
+/* What of [start, end) lies within the span; -1 when nothing does. Work without duration lies where it starts. */
+static int64_t length_within(const struct work *w, int64_t start, int64_t end)
+{
+	int64_t from = start > w->start ? start : w->start, to = end < w->end ? end : w->end;
+	bool inside = start < end ? from < to : start >= w->start && start <= w->end;
+	return inside ? to - from : -1;
+}
+
 static void add_gpu_op(struct work *w, uint32_t g, uint8_t *tc)
 {
 	const struct gpu_ops *v = &w->p->gpu_op;
+	bool plugin = w->rules == OPTREE_TB_PLUGIN;
+	int64_t within = length_within(w, v->start_ns[g], gpu_end(w->p, g));
+	w->m->trace_kernels += v->kind[g] == GPU_KERNEL;
+	if (within < 0) {
+		w->m->outside++;
+		if (!plugin)
+			return;
+	}
 	intervals_add(&w->all, v->start_ns[g], gpu_end(w->p, g));
 	if (v->kind[g] != GPU_KERNEL) {
 		w->m->copies += v->kind[g] == GPU_MEMCPY;
@@ -178,9 +214,9 @@ static void add_gpu_op(struct work *w, uint32_t g, uint8_t *tc)
 	}
 	w->m->kernels++;
 	intervals_add(&w->kernels, v->start_ns[g], gpu_end(w->p, g));
-	add_load(w, g);
-	add_occupancy(w, g);
-	add_tensor_core(w, g, tc);
+	add_load(w, g, within > 0 ? within : 0);
+	add_occupancy(w, g, within > 0 ? within : 0);
+	add_tensor_core(w, g, plugin ? v->dur_ns[g] : within, tc);
 }
 
 /* The sweep: at each start or end of a kernel the sum of blocks per SM changes; it counts up to 1. */
@@ -212,6 +248,31 @@ static double integrate_load(const struct work *w)
 	return sum;
 }
 
+/* The plugin says nothing of SMs when no kernel lies within the span. */
+static void finish_by_plugin(struct work *w, int64_t span)
+{
+	struct gpu_metrics *m = w->m;
+	double load = w->n_load && span > 0 ? integrate_load(w) : 0;
+	if (load > 0)
+		m->sm_efficiency = load / (double)span;
+	if (m->occupancy_known_ns > 0)
+		m->occupancy_pct = w->occupancy_time / (double)m->occupancy_known_ns;
+	if (m->kernels)
+		m->tc_ratio = m->kernel_ns > 0 ? (double)m->tc_ns / (double)m->kernel_ns : 0;
+}
+
+/* What is known for less than half of the kernel time stays unknown. */
+static void finish_by_default(struct work *w, int64_t span)
+{
+	struct gpu_metrics *m = w->m;
+	if (m->trace_kernels && span > 0 && m->blocks_known_ns >= m->kernel_ns - m->blocks_known_ns)
+		m->sm_efficiency = integrate_load(w) / (double)span;
+	if (m->occupancy_known_ns > 0 && m->occupancy_known_ns >= m->kernel_ns - m->occupancy_known_ns)
+		m->occupancy_pct = w->occupancy_time / (double)m->occupancy_known_ns;
+	if (m->kernel_ns > 0)
+		m->tc_ratio = (double)m->tc_ns / (double)m->kernel_ns;
+}
+
 static void finish_device(struct work *w)
 {
 	struct gpu_metrics *m = w->m;
@@ -220,29 +281,22 @@ static void finish_device(struct work *w)
 	intervals_normalise(&w->all);
 	m->kernel_busy_ns = intervals_length_within(&w->kernels, w->start, w->end);
 	m->busy_ns = intervals_length_within(&w->all, w->start, w->end);
-	if (m->kernels && span > 0)
+	if (m->trace_kernels && span > 0)
 		m->utilization = (double)m->kernel_busy_ns / (double)span;
-	if (w->n_load && span > 0) {
-		double load = integrate_load(w);
-		if (load > 0 || w->rules != OPTREE_TB_PLUGIN) /* the plugin says nothing when no kernel lies within the span */
-			m->sm_efficiency = load / (double)span;
-	}
-	if (w->occupancy_ns > 0)
-		m->occupancy_pct = w->occupancy_time / (double)w->occupancy_ns;
-	if (m->kernel_ns > 0)
-		m->tc_ratio = (double)m->tc_ns / (double)m->kernel_ns;
-	else if (m->kernels)
-		m->tc_ratio = 0;
+	if (w->rules == OPTREE_TB_PLUGIN)
+		finish_by_plugin(w, span);
+	else
+		finish_by_default(w, span);
 	intervals_release(&w->kernels);
 	intervals_release(&w->all);
 	mem_free(w->load);
 }
 
 /* Steps stand in order of time. */
-static void find_span(const struct steps *s, const int64_t *first, const int64_t *last, struct gpu_metrics_list *l)
+static void find_span(const struct steps *s, unsigned n, const int64_t *first, const int64_t *last, struct gpu_metrics_list *l)
 {
 	bool any = false;
-	for (unsigned i = 0; i < s->n; i++) {
+	for (unsigned i = 0; i < n; i++) {
 		if ((first && s->v[i].number < *first) || (last && s->v[i].number > *last))
 			continue;
 		l->start_ns = any ? l->start_ns : s->v[i].start_ns;
@@ -255,23 +309,22 @@ void gpu_metrics_measure(const struct profile *p, enum optree_rules rules, const
                          const int64_t *last, struct gpu_metrics_list *out)
 {
 	*out = (struct gpu_metrics_list){0};
-	find_span(p->steps, first, last, out);
-	list_devices(p, out);
+	find_span(p->steps, steps_kept(p->steps, rules == OPTREE_TB_PLUGIN), first, last, out);
+	struct idmap at;
+	list_devices(p, out, &at);
 	struct work *w = NEW_ARRAY(out->n, struct work);
 	for (unsigned i = 0; i < out->n; i++)
 		w[i] = (struct work){.p = p, .rules = rules, .tree = tree, .m = &out->v[i], .start = out->start_ns, .end = out->end_ns};
 	uint8_t *tc = NEW_ARRAY_RAW(p->strings.n, uint8_t);
 	memset(tc, UINT8_MAX, p->strings.n);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
-		int32_t device = device_of(p, g);
-		for (unsigned i = 0; i < out->n && device != INT32_MIN; i++)
-			if (out->v[i].device == device) {
-				add_gpu_op(&w[i], g, tc);
-				break;
-			}
+		int32_t device = p->launch.device[p->gpu_op.launch[g]];
+		if (device != INT32_MIN)
+			add_gpu_op(&w[idmap_get(&at, device)], g, tc);
 	}
 	for (unsigned i = 0; i < out->n; i++)
 		finish_device(&w[i]);
+	idmap_release(&at);
 	mem_free(tc);
 	mem_free(w);
 }

@@ -5,11 +5,14 @@
  *   occupancy     = sum(occupancy x duration) / sum(duration), kernels cut at the span's borders; percent, as stated by the
  *                   trace: min(threads / SMs / max threads per SM, theoretical occupancy)
  *   tc_ratio      = time of kernels that use Tensor Cores / time of kernels
- * What the input does not state is NaN. Negative inputs are ignored and counted.
+ * What the input does not state is NaN.
  *
- * Default: blocks / SMs is computed from the grid where the trace does not state it but the device's SM count is known; the
- * Tensor Core time is that of all kernels, and kernels of which it is unknown are counted apart.
- * tb-plugin: only stated values; kernels attached to operators; Tensor Cores by the list of A-26. */
+ * Default: all figures are of the span, work is cut at its borders. Blocks per SM and occupancy are those of
+ * launch_blocks_per_sm and launch_occupancy_pct; kernels for which they are unknown count as 0 in the SM efficiency and not at
+ * all in the occupancy, and where they are more than half of the kernel time, the figure is NaN. The Tensor Core time is that
+ * of all kernels; those of which it is unknown are counted apart.
+ * tb-plugin: counts and the Tensor Core time are of the whole trace, the latter of kernels attached to operators and by the
+ * list of A-26; only stated values, negative ones ignored. */
 #ifndef OPSCOPE_ANALYSIS_GPU_METRICS_H
 #define OPSCOPE_ANALYSIS_GPU_METRICS_H
 
@@ -18,13 +21,17 @@
 struct gpu_metrics {
 	int32_t device;
 	uint32_t row;                /* in profile->device; ROW_NONE = not described */
-	uint64_t kernels, copies, sets;
+	uint64_t kernels, copies, sets; /* in the span (tb-plugin: in the trace) */
+	uint64_t trace_kernels;      /* kernels in the whole trace */
+	uint64_t outside;            /* kernels, copies and sets of the trace that lie outside the span */
 	int64_t busy_ns;             /* any device work, within the span */
 	int64_t kernel_busy_ns;      /* kernels, within the span */
-	int64_t kernel_ns;           /* kernels, sum of durations, in the whole trace */
-	int64_t tc_ns, tc_unknown_ns; /* of kernel_ns (tb-plugin: of the kernels attached to operators) */
+	int64_t kernel_ns;           /* sum of durations, within the span (tb-plugin: those attached to operators, in the trace) */
+	int64_t tc_ns, tc_unknown_ns; /* of kernel_ns */
+	int64_t blocks_known_ns;     /* duration within the span of the kernels whose blocks per SM are known */
+	int64_t occupancy_known_ns;  /* the same of occupancy */
 	double utilization, sm_efficiency, occupancy_pct, tc_ratio;
-	uint64_t bad_values;         /* negative blocks per SM or occupancy */
+	uint64_t bad_values;         /* stated blocks per SM or occupancy that are no such thing: negative or a false 0 */
 };
 
 struct gpu_metrics_list {

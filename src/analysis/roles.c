@@ -157,10 +157,10 @@ static void collect(struct work *w)
 }
 
 /* Turns each role's ranges into the part that it owns. */
-static void share_out(struct work *w, const struct steps *steps)
+static void share_out(struct work *w, const struct steps *steps, unsigned n_steps)
 {
 	struct intervals all = {0}, free_time = {0};
-	for (unsigned i = 0; i < steps->n; i++)
+	for (unsigned i = 0; i < n_steps; i++)
 		intervals_add(&all, steps->v[i].start_ns, steps->v[i].end_ns);
 	intervals_normalise(&all);
 	intervals_union(&all, &(struct intervals){0}, &free_time);
@@ -197,10 +197,11 @@ struct roles *roles_new(const struct profile *p, enum roles_rules rules, const i
 	r->has_device = p->gpu_op.rows.n > 0 || w.range[ROLE_RUNTIME].n > 0;
 	for (int i = 0; i < ROLES; i++)
 		r->shown[i] = i >= ROLE_DATALOADER || (i == ROLE_COMM ? w.range[i].n > 0 : r->has_device);
-	share_out(&w, p->steps);
-	r->step = NEW_ARRAY(p->steps->n, const struct step *);
-	r->cost = NEW_ARRAY(p->steps->n, struct role_costs);
-	for (unsigned i = 0; i < p->steps->n; i++) {
+	unsigned n = steps_kept(p->steps, rules == ROLES_TB_PLUGIN);
+	share_out(&w, p->steps, n);
+	r->step = NEW_ARRAY(n, const struct step *);
+	r->cost = NEW_ARRAY(n, struct role_costs);
+	for (unsigned i = 0; i < n; i++) {
 		const struct step *s = &p->steps->v[i];
 		if ((!first || s->number >= *first) && (!last || s->number <= *last))
 			add_step(r, &w, s);

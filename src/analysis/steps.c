@@ -1,6 +1,7 @@
 #include "analysis/steps.h"
 
 #include "analysis/analysis.h"
+#include "base/hash.h"
 #include "base/mem.h"
 #include "base/sort.h"
 
@@ -157,15 +158,91 @@ static void stretch_to_device(const struct profile *p, struct drafts *d)
 	}
 }
 
-/* How many steps count: those behind the last one with device work do not, nor does that one when the recording seems to
- * have cut its device work off (under 0.8 times that of the step before). */
-static unsigned count_kept(const struct drafts *d)
+/* For each name, how many calls have it, and how many of these have device work with their correlation id. */
+struct launchers {
+	uint32_t *calls, *with_work;
+	struct idmap work; /* correlation ids of device work */
+};
+
+static void launchers_init(struct launchers *l, const struct profile *p)
+{
+	const struct gpu_ops *g = &p->gpu_op;
+	int64_t min = INT64_MAX, max = INT64_MIN;
+	for (uint32_t i = 0; i < g->rows.n; i++) {
+		if (g->corr_id[i] == ID_NONE)
+			continue;
+		min = g->corr_id[i] < min ? g->corr_id[i] : min;
+		max = g->corr_id[i] > max ? g->corr_id[i] : max;
+	}
+	idmap_init(&l->work, min, max, g->rows.n);
+	for (uint32_t i = 0; i < g->rows.n; i++)
+		if (g->corr_id[i] != ID_NONE)
+			idmap_put(&l->work, g->corr_id[i], i);
+	l->calls = NEW_ARRAY(p->strings.n, uint32_t);
+	l->with_work = NEW_ARRAY(p->strings.n, uint32_t);
+}
+
+static void launchers_release(struct launchers *l)
+{
+	idmap_release(&l->work);
+	mem_free(l->calls);
+	mem_free(l->with_work);
+}
+
+static bool has_work(const struct launchers *l, const struct profile *p, uint32_t call)
+{
+	return p->span.link_id[call] != ID_NONE && idmap_get(&l->work, p->span.link_id[call]) != IDMAP_NONE;
+}
+
+static bool launches(const struct launchers *l, uint32_t name)
+{
+	return l->with_work[name] && l->with_work[name] >= l->calls[name] / 4;
+}
+
+static void count_launches(const struct profile *p, struct drafts *d)
+{
+	const struct spans *s = &p->span;
+	struct launchers l;
+	launchers_init(&l, p);
+	for (uint32_t i = 0; i < s->rows.n; i++) {
+		if (s->kind[i] != SPAN_CALL)
+			continue;
+		l.calls[s->name[i]]++;
+		l.with_work[s->name[i]] += has_work(&l, p, i);
+	}
+	for (uint32_t i = 0; i < s->rows.n; i++) {
+		if (s->kind[i] != SPAN_CALL || !launches(&l, s->name[i]))
+			continue;
+		struct draft *step = step_around(d, s->start_ns[i], span_end(p, i));
+		if (!step)
+			continue;
+		step->step.launches++;
+		step->step.launches_lost += !has_work(&l, p, i);
+	}
+	launchers_release(&l);
+}
+
+/* How many steps there are up to the last one with device work; all when none has. */
+static unsigned count_with_work(const struct drafts *d)
 {
 	unsigned last = d->n;
 	while (last > 0 && !d->v[last - 1].step.device_ops)
 		last--;
-	if (last < 1 || d->n < 2)
-		return d->n;
+	return last ? last : d->n;
+}
+
+/* When every step lacks work, the end of the recording is not the reason, and no step is left out for it. */
+static unsigned count_kept(const struct drafts *d)
+{
+	unsigned with_work = count_with_work(d), last = with_work;
+	while (last > 0 && d->v[last - 1].step.launches_lost > d->v[last - 1].step.launches / 5.0)
+		last--;
+	return last ? last : with_work;
+}
+
+static unsigned count_kept_by_plugin(const struct drafts *d)
+{
+	unsigned last = count_with_work(d);
 	if (last > 1 && d->v[last - 2].step.device_ops * 0.8 > d->v[last - 1].step.device_ops)
 		last--;
 	return last;
@@ -185,15 +262,15 @@ int pass_steps(struct profile *p, struct err *e)
 			draft_add(&d, STR("0"), x.first, x.last, ROW_NONE);
 	}
 	sort_by_time(&d);
-	unsigned kept = d.n;
+	s->n = s->n_plugin = s->total = d.n;
 	if (d.n && match_device_work(p, &d)) {
 		stretch_to_device(p, &d);
-		kept = count_kept(&d);
+		count_launches(p, &d);
+		s->n = count_kept(&d);
+		s->n_plugin = count_kept_by_plugin(&d);
 	}
-	s->dropped_tail = d.n - kept;
-	s->n = kept;
-	s->v = ARENA_ARRAY(&p->arena, kept, struct step);
-	for (unsigned i = 0; i < kept; i++)
+	s->v = ARENA_ARRAY(&p->arena, d.n, struct step);
+	for (unsigned i = 0; i < d.n; i++)
 		s->v[i] = d.v[i].step;
 	mem_free(d.v);
 	p->steps = s;

@@ -9,7 +9,7 @@ static unsigned devices_used(const struct profile *p)
 	unsigned n = 0;
 	gpu_metrics_measure(p, OPTREE_DEFAULT, NULL, NULL, NULL, &l);
 	for (unsigned i = 0; i < l.n; i++)
-		n += l.v[i].kernels + l.v[i].copies + l.v[i].sets > 0;
+		n += l.v[i].kernels + l.v[i].copies + l.v[i].sets + l.v[i].outside > 0;
 	gpu_metrics_release(&l);
 	return n;
 }

@@ -17,14 +17,14 @@ static const struct column own_columns[] = {
 	{"gpu_utilization_pct", "GPU util", "time with at least one kernel running / time of the steps", CELL_F64, UNIT_PERCENT},
 	{"sm_efficiency_pct", "SM eff", "sum of blocks / SMs of the running kernels, at most 1, averaged over the time of the steps",
 	 CELL_F64, UNIT_PERCENT},
-	{"achieved_occupancy_pct", "Occupancy", "the trace's estimate of achieved occupancy, weighted by kernel duration", CELL_F64,
-	 UNIT_PERCENT},
-	{"tc_time_pct", "TC time", "kernel time in kernels that are known to use Tensor Cores / kernel time", CELL_F64, UNIT_PERCENT},
-	{"tc_unknown_pct", "TC unknown", "kernel time in kernels of which it is not known / kernel time", CELL_F64, UNIT_PERCENT},
-	{"kernels", "Kernels", "kernels in the trace", CELL_I64, UNIT_COUNT},
-	{"copies", "Copies", "memory copies in the trace", CELL_I64, UNIT_COUNT, COLUMN_DETAIL},
-	{"sets", "Sets", "memory sets in the trace", CELL_I64, UNIT_COUNT, COLUMN_DETAIL},
-	{"kernel_ns", "Kernel time", "sum of kernel durations in the trace", CELL_I64, UNIT_NS, COLUMN_DETAIL},
+	{"achieved_occupancy_pct", "Occupancy", "the trace's estimate of achieved occupancy, weighted by kernel duration within the steps",
+	 CELL_F64, UNIT_PERCENT},
+	{"tc_time_pct", "TC time", "time of the steps in kernels that are known to use Tensor Cores / in kernels", CELL_F64, UNIT_PERCENT},
+	{"tc_unknown_pct", "TC unknown", "time of the steps in kernels of which it is not known / in kernels", CELL_F64, UNIT_PERCENT},
+	{"kernels", "Kernels", "kernels that ran during the steps", CELL_I64, UNIT_COUNT},
+	{"copies", "Copies", "memory copies that ran during the steps", CELL_I64, UNIT_COUNT, COLUMN_DETAIL},
+	{"sets", "Sets", "memory sets that ran during the steps", CELL_I64, UNIT_COUNT, COLUMN_DETAIL},
+	{"kernel_ns", "Kernel time", "sum of kernel durations, cut at the start and end of the steps", CELL_I64, UNIT_NS, COLUMN_DETAIL},
 	{"kernel_busy_ns", "Kernels busy", "time of the steps with at least one kernel running", CELL_I64, UNIT_NS, COLUMN_DETAIL},
 	{"busy_ns", "Busy", "time of the steps with any device work", CELL_I64, UNIT_NS},
 	{"idle_ns", "Idle", "time of the steps without device work", CELL_I64, UNIT_NS},
@@ -99,19 +99,45 @@ static void own_row(const struct profile *p, const struct gpu_metrics *m, int64_
 	table_set_i64(t, col++, span - m->busy_ns);
 }
 
+/* A figure that is known for a part of the kernel time only. */
+static void note_known(const struct gpu_metrics *m, const char *what, int64_t known_ns, const char *then, struct table *t)
+{
+	if (known_ns > 0 && known_ns < m->kernel_ns)
+		table_note(t, "Device %d: %s known for %lld of %lld ns of kernels%s.", m->device, what, (long long)known_ns,
+		           (long long)m->kernel_ns, then);
+}
+
+static void note_sm_efficiency(const struct gpu_metrics *m, struct table *t)
+{
+	if (isnan(m->sm_efficiency) && m->blocks_known_ns == 0)
+		table_note(t, "Device %d: SM efficiency is unknown, the trace states neither blocks per SM nor the number of SMs.",
+		           m->device);
+	note_known(m, "blocks per SM are", m->blocks_known_ns,
+	           isnan(m->sm_efficiency) ? ", too few for an SM efficiency" : "; SM efficiency counts the others as 0: a lower bound", t);
+}
+
+static void note_occupancy(const struct gpu_metrics *m, struct table *t)
+{
+	if (isnan(m->occupancy_pct) && m->occupancy_known_ns == 0)
+		table_note(t, "Device %d: occupancy is unknown, the trace does not state it for kernels within the steps.", m->device);
+	note_known(m, "occupancy is", m->occupancy_known_ns, isnan(m->occupancy_pct) ? ", too few for a mean" : "", t);
+}
+
 static void add_notes(const struct gpu_metrics *m, struct table *t)
 {
 	if (m->bad_values)
-		table_note(t, "Device %d: %llu negative values of blocks per SM or occupancy in the trace were ignored.", m->device,
-		           (unsigned long long)m->bad_values);
-	if (m->kernels && isnan(m->sm_efficiency))
-		table_note(t, "Device %d: SM efficiency is unknown, the trace states neither blocks per SM nor the number of SMs.",
-		           m->device);
-	if (m->kernels && isnan(m->occupancy_pct))
-		table_note(t, "Device %d: occupancy is unknown, the trace does not state it for kernels within the steps.", m->device);
+		table_note(t, "Device %d: %llu zero or negative values of blocks per SM or occupancy in the trace were taken as not stated.",
+		           m->device, (unsigned long long)m->bad_values);
+	if (m->trace_kernels) {
+		note_sm_efficiency(m, t);
+		note_occupancy(m, t);
+	}
 	if (m->tc_unknown_ns)
 		table_note(t, "Device %d: of %lld ns of kernels, %lld use Tensor Cores, of %lld it is unknown.", m->device,
 		           (long long)m->kernel_ns, (long long)m->tc_ns, (long long)m->tc_unknown_ns);
+	if (m->outside)
+		table_note(t, "Device %d: %llu kernels, copies and sets of the trace lie outside the steps and are not counted.", m->device,
+		           (unsigned long long)m->outside);
 }
 
 void device_table(const struct profile *p, const struct report_args *args, bool only_used, struct table *t)
@@ -126,7 +152,7 @@ void device_table(const struct profile *p, const struct report_args *args, bool 
 	else
 		table_columns(t, own_columns, sizeof own_columns / sizeof *own_columns);
 	for (unsigned i = 0; i < l.n; i++) {
-		if ((only_used || plugin) && !l.v[i].kernels)
+		if ((only_used || plugin) && !l.v[i].trace_kernels)
 			continue;
 		if (plugin)
 			plugin_row(p, &l.v[i], t);

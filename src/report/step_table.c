@@ -39,7 +39,8 @@ static const struct column pct_column[ROLES] = {
 struct roles *step_roles(const struct profile *p, const struct report_args *args, struct err *e)
 {
 	const struct steps *s = p->steps;
-	if (!s->n) {
+	unsigned n = steps_kept(s, report_is_plugin(args));
+	if (!n) {
 		err_set(e, ERR_DATA, "no steps: the input has neither ops nor device work");
 		return NULL;
 	}
@@ -49,7 +50,7 @@ struct roles *step_roles(const struct profile *p, const struct report_args *args
 		return r;
 	roles_free(r);
 	err_set(e, ERR_DATA, "no step has a number from %lld to %lld: the input has steps %lld to %lld", (long long)args->step_first,
-	        (long long)args->step_last, (long long)s->v[0].number, (long long)s->v[s->n - 1].number);
+	        (long long)args->step_last, (long long)s->v[0].number, (long long)s->v[n - 1].number);
 	return NULL;
 }
 
@@ -125,6 +126,25 @@ static void reconcile(const struct roles *r, struct table *t)
 		           (long long)parts, r->n, r->n == 1 ? "" : "s", (long long)r->sum.total_ns);
 }
 
+/* Why steps at the end do not count. */
+static void note_left_out(const struct steps *s, bool plugin, struct table *t)
+{
+	unsigned n = steps_kept(s, plugin), out = s->total - n;
+	uint64_t launches = 0, lost = 0;
+	for (unsigned i = n; i < s->total; i++) {
+		launches += s->v[i].launches;
+		lost += s->v[i].launches_lost;
+	}
+	if (plugin)
+		table_note(t, "%u of %u steps at the end left out, as the plugin does: no device work, or under 0.8 times that of the "
+		           "step before.", out, s->total);
+	else if (lost)
+		table_note(t, "%u of %u steps at the end left out: of the %llu calls in them that launch device work, %llu have none in "
+		           "the trace.", out, s->total, (unsigned long long)launches, (unsigned long long)lost);
+	else
+		table_note(t, "%u of %u steps at the end left out: they launched no device work, earlier ones did.", out, s->total);
+}
+
 void step_table(const struct roles *r, const struct profile *p, bool plugin, struct table *t)
 {
 	const struct steps *s = p->steps;
@@ -135,7 +155,6 @@ void step_table(const struct roles *r, const struct profile *p, bool plugin, str
 	reconcile(r, t);
 	if (s->whole_trace)
 		table_note(t, "The trace has no ProfilerStep: all of it is one step.");
-	if (s->dropped_tail)
-		table_note(t, "%u of %u steps at the end left out: their device work is missing or was cut off by the end of the recording.",
-		           s->dropped_tail, s->seen);
+	if (steps_kept(s, plugin) < s->total)
+		note_left_out(s, plugin, t);
 }

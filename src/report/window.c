@@ -1,6 +1,7 @@
 #include "report/window.h"
 
 #include "analysis/steps.h"
+#include "report/step_table.h"
 
 #include <sys/param.h>
 
@@ -9,7 +10,8 @@ int window_of(const struct profile *p, const struct report_args *args, struct wi
 	*w = (struct window){.all = !args->has_steps};
 	if (w->all)
 		return 0;
-	for (unsigned i = 0; i < p->steps->n; i++) {
+	unsigned n = steps_kept(p->steps, report_is_plugin(args));
+	for (unsigned i = 0; i < n; i++) {
 		const struct step *s = &p->steps->v[i];
 		if (s->number < args->step_first || s->number > args->step_last)
 			continue;
@@ -24,11 +26,10 @@ int window_of(const struct profile *p, const struct report_args *args, struct wi
 	}
 	if (w->steps)
 		return 0;
-	if (!p->steps->n || p->steps->whole_trace)
+	if (!n || p->steps->whole_trace)
 		return err_set(e, ERR_DATA, "--steps: the trace has no ProfilerStep ranges");
 	return err_set(e, ERR_DATA, "--steps=%lld..%lld: the trace has steps %lld to %lld", (long long)args->step_first,
-	               (long long)args->step_last, (long long)p->steps->v[0].number,
-	               (long long)p->steps->v[p->steps->n - 1].number);
+	               (long long)args->step_last, (long long)p->steps->v[0].number, (long long)p->steps->v[n - 1].number);
 }
 
 bool window_has_gpu(const struct window *w, const struct profile *p, uint32_t g)

@@ -1,5 +1,7 @@
 """The small traces of tests/data/synthetic: each states one rule, and the numbers below follow from it by hand. They are the
 numbers of the plugin's own unit tests; where its answer is a known mistake, both answers are tested."""
+import json
+
 import oracle
 from oracle import Case, report, synthetic
 
@@ -67,9 +69,24 @@ class StepTimes(Both):
             self.assertEqual([s[0] for s in got], [220])
 
     def test_tail_step(self):
-        for compat in (True, False):
-            self.assertEqual(len(steps("tail_step_cut", compat)), 2)
-            self.assertEqual(len(steps("tail_step_whole", compat)), 3)
+        """Seven launches after steps of ten, each with its kernel: the plugin takes the step for cut off, but it is whole."""
+        self.assertEqual([len(steps("tail_step_cut", compat)) for compat in (True, False)], [2, 3])
+        self.assertEqual([len(steps("tail_step_whole", compat)) for compat in (True, False)], [3, 3])
+
+    def test_tail_step_lost(self):
+        """Launches without kernels are the evidence: of ten more than two are missing, or not."""
+        doc = json.load(open(synthetic("tail_step_whole")))
+        events = doc["traceEvents"] if isinstance(doc, dict) else doc
+        for kept, lost, want in ((8, 2, 3), (7, 3, 2), (0, 10, 2)):
+            step3 = [e for e in events if e["cat"] == "kernel" and e["ts"] > 3000][:kept]
+            calls = [dict(events[-2], ts=3300 + i, dur=1, args={"correlation": 900 + i, "External id": 3})
+                     for i in range(kept + lost - 8)]
+            self.assertEqual(calls[0]["name"] if calls else "cudaLaunchKernel", "cudaLaunchKernel")
+            trace = [e for e in events if e["cat"] != "kernel" or e["ts"] < 3000] + step3 + calls
+            table = report("steps", "-", stdin=json.dumps({"schemaVersion": 1, "traceEvents": trace}).encode())
+            self.assertEqual(len(table.rows), want, (kept, lost))
+            self.assertEqual([n for n in table.notes if f"of the 10 calls in them that launch device work, {lost} have none" in n] != [],
+                             want == 2, table.notes)
 
     def test_pure_cpu(self):
         self.same(steps, "pure_cpu", [[200, 0, 0, 0, 0, 0, 0, 10, 190], [100, 0, 0, 0, 0, 0, 0, 40, 60]])
