@@ -16,8 +16,9 @@
  * Errors: functions that return a pointer return NULL, those that return int -1, and write one line into `error` (cut to
  * error_size bytes with its NUL; NULL, 0 is fine). Nothing is printed, and nothing ends the process, except when the
  * system has no memory left.
- * Threads: different objects are independent of each other. One profile may be asked for reports by several threads at
- * once (they take turns). One table may be read by several threads.
+ * NULL for an object, a name or a value where none is allowed is such an error; where there is no `error` to write, do not.
+ * Threads: different objects are independent of each other. One profile may be asked by several threads at once for reports
+ * and SQL (they take turns) and for its facts. One table may be read by several threads; options while nobody sets them.
  * Binary compatibility: all structs are opaque, and functions are only ever added. */
 #ifndef OPSCOPE_OPSCOPE_H
 #define OPSCOPE_OPSCOPE_H
@@ -60,7 +61,8 @@ OPSCOPE_API struct opscope_profile *opscope_open(const char *path, const struct 
 OPSCOPE_API void opscope_close(struct opscope_profile *p);
 
 /* Facts: the format's name, the events that the input held, and what was odd about it. Severity 0: worth knowing, 1: was
- * wrong and has been repaired, 2: something could not be used. */
+ * wrong and has been repaired, 2: something could not be used. A report or a query may find further problems: they come behind
+ * those that were there, and their counts may grow. */
 OPSCOPE_API const char *opscope_format(const struct opscope_profile *p);
 OPSCOPE_API uint64_t opscope_events(const struct opscope_profile *p);
 OPSCOPE_API unsigned opscope_problems(const struct opscope_profile *p);

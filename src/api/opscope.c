@@ -48,6 +48,10 @@ struct opscope_options *opscope_options_new(void)
 int opscope_options_set(struct opscope_options *o, const char *name, const char *value, char *error, size_t error_size)
 {
 	struct err e = {0};
+	if (!o || !name || !value) {
+		err_set(&e, ERR_USAGE, "opscope_options_set: options, a name and a value were expected, not NULL");
+		return give_error(&e, error, error_size);
+	}
 	const char *copy = arena_str(&o->arena, str_from(value)).p;
 	if (strcmp(name, "input-format") == 0)
 		o->input.format = copy;
@@ -75,6 +79,11 @@ void opscope_options_free(struct opscope_options *o)
 struct opscope_profile *opscope_open(const char *path, const struct opscope_options *o, char *error, size_t error_size)
 {
 	struct err e = {0};
+	if (!path) {
+		err_set(&e, ERR_USAGE, "opscope_open: a path was expected, not NULL");
+		give_error(&e, error, error_size);
+		return NULL;
+	}
 	struct profile *p = input_open(path, o ? &o->input : NULL, &e);
 	if (!p) {
 		give_error(&e, error, error_size);
@@ -105,24 +114,39 @@ uint64_t opscope_events(const struct opscope_profile *p)
 	return profile_events(p->p);
 }
 
+/* Another thread's report may be adding problems. The text of one is never moved. */
+static unsigned read_problem(const struct opscope_profile *p, unsigned i, struct diag_entry *copy)
+{
+	pthread_mutex_t *lock = &((struct opscope_profile *)(uintptr_t)p)->lock;
+	pthread_mutex_lock(lock);
+	unsigned n = p->p->diags.n;
+	if (i < n)
+		*copy = p->p->diags.entry[i];
+	pthread_mutex_unlock(lock);
+	return n;
+}
+
 unsigned opscope_problems(const struct opscope_profile *p)
 {
-	return p->p->diags.n;
+	return read_problem(p, UINT_MAX, NULL);
 }
 
 const char *opscope_problem_text(const struct opscope_profile *p, unsigned i)
 {
-	return i < p->p->diags.n ? p->p->diags.entry[i].message.p : NULL;
+	struct diag_entry d;
+	return i < read_problem(p, i, &d) ? d.message.p : NULL;
 }
 
 uint64_t opscope_problem_count(const struct opscope_profile *p, unsigned i)
 {
-	return i < p->p->diags.n ? p->p->diags.entry[i].count : 0;
+	struct diag_entry d;
+	return i < read_problem(p, i, &d) ? d.count : 0;
 }
 
 int opscope_problem_severity(const struct opscope_profile *p, unsigned i)
 {
-	return i < p->p->diags.n ? (int)p->p->diags.entry[i].level : -1;
+	struct diag_entry d;
+	return i < read_problem(p, i, &d) ? (int)d.level : -1;
 }
 
 unsigned opscope_reports(void)
@@ -214,11 +238,14 @@ struct opscope_table *opscope_report(struct opscope_profile *p, const char *name
                                      char *error, size_t error_size)
 {
 	static const struct report_args defaults = {0};
-	const struct report *r = report_find(str_from(name));
+	const struct report *r = p && name ? report_find(str_from(name)) : NULL;
 	struct err e = {0};
 	struct table t;
 	if (!r) {
-		err_set(&e, ERR_USAGE, "no report '%s'", name);
+		if (p && name)
+			err_set(&e, ERR_USAGE, "no report '%s'", name);
+		else
+			err_set(&e, ERR_USAGE, "opscope_report: a profile and a name were expected, not NULL");
 		give_error(&e, error, error_size);
 		return NULL;
 	}
@@ -237,6 +264,11 @@ struct opscope_table *opscope_sql(struct opscope_profile *p, const char *query, 
 	static const struct report_args defaults = {0};
 	struct err e = {0};
 	struct table t;
+	if (!p || !query) {
+		err_set(&e, ERR_USAGE, "opscope_sql: a profile and a query were expected, not NULL");
+		give_error(&e, error, error_size);
+		return NULL;
+	}
 	pthread_mutex_lock(&p->lock);
 	struct sql *s = sql_open(p->p, o ? &o->report : &defaults, &e);
 	int rc = s ? sql_run(s, str_from(query), &t, &e) : -1;
