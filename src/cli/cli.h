@@ -75,6 +75,8 @@ struct table_command {
 };
 /* Parses such a command line; `doc` is the text of --help. The caller frees c->args.v. */
 void cli_parse_table(const char *args_doc, const char *doc, int argc, char **argv, struct table_command *c);
+/* Ends the process with EXIT_USAGE when `path` (NULL = none) is one of the input files: it would be lost. */
+void cli_refuse_overwrite(const char *path, const struct cli_args *inputs);
 /* For a command with options of its own: its argp has these children, and its parser, whose input is a struct table_command,
  * hands on what it does not know. */
 extern const struct argp_child table_children[];

@@ -1,10 +1,10 @@
 #include "cli/cli.h"
 
 #include <limits.h>
-#include <signal.h>
 
 #include "analysis/analysis.h"
 #include "base/mem.h"
+#include "detect/detect.h"
 #include "report/catalog.h"
 #include "store/save.h"
 
@@ -115,6 +115,20 @@ static int save_report(struct save *s, struct profile *p, const struct catalog_e
 	return rc;
 }
 
+static int save_findings(struct save *s, struct profile *p, struct about *a, struct err *e)
+{
+	struct findings f;
+	struct table t;
+	if (detect_all(p, &f, e))
+		return -1;
+	findings_table(&f, &t);
+	findings_release(&f);
+	int rc = save_table(s, "report_findings", &t, e);
+	about_table(a, "report_findings", &t);
+	table_release(&t);
+	return rc;
+}
+
 static int save_reports(struct save *s, struct profile *p, struct err *e)
 {
 	struct catalog catalog;
@@ -124,6 +138,8 @@ static int save_reports(struct save *s, struct profile *p, struct err *e)
 	int rc = 0;
 	for (unsigned i = 0; !rc && i < catalog.n; i++)
 		rc = save_report(s, p, &catalog.v[i], &about, e);
+	if (!rc)
+		rc = save_findings(s, p, &about, e);
 	struct err ignored;
 	if (about_save(&about, s, rc ? &ignored : e))
 		rc = -1;
@@ -153,12 +169,14 @@ static int run(int argc, char **argv)
 		cli_usage("import: an INPUT was expected: a trace, a directory, or - for standard input");
 	if (!c.path)
 		cli_usage("import: -o FILE was expected: where to write");
+	if (strcmp(c.path, "-") == 0)
+		cli_usage("import: -o -: a file was expected, a .opscope file cannot go to standard output");
+	cli_refuse_overwrite(c.path, &c.inputs);
 	if (c.trace.report.has_steps || c.trace.report.device)
 		cli_usage("import: the whole trace is kept; choose steps and devices when reporting from %s", c.path);
 	int status = EXIT_DONE;
 	struct profile *p = cli_open_one(&c.inputs, &c.trace, &status);
 	struct err e;
-	signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error like a full disk */
 	if (p && save_all(p, c.path, &e))
 		status = cli_fail(&e, EXIT_INPUT);
 	profile_free(p);

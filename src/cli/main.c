@@ -68,6 +68,7 @@ static int help_for(const char *name)
 int main(int argc, char **argv)
 {
 	signal(SIGPIPE, SIG_IGN); /* a closed pipe is seen as EPIPE, and is quiet */
+	signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error like a full disk */
 	if (argc < 2) {
 		struct err e;
 		err_set(&e, ERR_USAGE, "a command was expected; opscope --help lists them");

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 void cli_usage(const char *fmt, ...)
 {
@@ -274,4 +275,15 @@ void cli_parse_table(const char *args_doc, const char *doc, int argc, char **arg
 {
 	const struct argp a = {.parser = cli_table_option, .children = table_children, .args_doc = args_doc, .doc = doc};
 	cli_parse(&a, argc, argv, c);
+	cli_refuse_overwrite(c->output.path, &c->args);
+}
+
+void cli_refuse_overwrite(const char *path, const struct cli_args *inputs)
+{
+	struct stat out, in;
+	if (!path || stat(path, &out) < 0 || !S_ISREG(out.st_mode))
+		return;
+	for (int i = 0; i < inputs->n; i++)
+		if (stat(inputs->v[i], &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
+			cli_usage("-o %s is the input: another file was expected", path);
 }

@@ -128,6 +128,7 @@ static int run(int argc, char **argv)
 {
 	struct table_command c = {0};
 	cli_parse(&argp, argc, argv, &c);
+	cli_refuse_overwrite(c.output.path, &c.args);
 	int status;
 	if (!c.args.n) {
 		status = list_reports(&c.output);
