@@ -1,5 +1,6 @@
 #include "analysis/busy.h"
 #include "analysis/steps.h"
+#include "base/buf.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "report/report.h"
@@ -119,51 +120,125 @@ static void leave_out_as_tracelens(const struct profile *p, struct groups *g)
 	idmap_release(&arrows);
 }
 
-static double share(const struct busy *b, int kind)
+static double share(int64_t part, const struct busy *whole)
 {
-	return 100.0 * (double)b->ns[kind] / (double)b->ns[BUSY_TOTAL];
+	return 100.0 * (double)part / (double)whole->ns[BUSY_TOTAL];
 }
 
-static void own_rows(struct table *t, struct str group, const struct busy *b)
+/* `whole` is what the shares are of: b itself, or, when the group is not a device, everything. Such a group has neither idle
+ * nor total time of its own: while it rests, the device does the rest. */
+static void own_rows(struct table *t, struct str group, const struct busy *b, const struct busy *whole)
 {
+	const long long events = (long long)b->events;
 	for (int k = 0; k < BUSY_KINDS; k++) {
+		if (b != whole && (k == BUSY_IDLE || k == BUSY_TOTAL))
+			continue;
 		table_row(t);
 		table_set_str_copy(t, 0, group);
 		table_set_str(t, 1, str_from(kind_text[k].name));
 		table_set_i64(t, 2, b->ns[k]);
-		table_set_f64(t, 3, share(b, k));
+		table_set_f64(t, 3, share(b->ns[k], whole));
 	}
-	table_note(t, STR_FMT ": computation %lld + exposed communication %lld + exposed copy %lld = busy %lld; busy + idle %lld = total "
-	           "%lld ns (%llu device events).", STR_ARG(group), (long long)b->ns[BUSY_COMPUTE],
-	           (long long)b->ns[BUSY_EXPOSED_COMM], (long long)b->ns[BUSY_EXPOSED_COPY], (long long)b->ns[BUSY_BUSY],
-	           (long long)b->ns[BUSY_IDLE], (long long)b->ns[BUSY_TOTAL], (unsigned long long)b->events);
+	struct buf sum = {0};
+	buf_printf(&sum, STR_FMT ": computation %lld + exposed communication %lld + exposed copy %lld = busy %lld", STR_ARG(group),
+	           (long long)b->ns[BUSY_COMPUTE], (long long)b->ns[BUSY_EXPOSED_COMM], (long long)b->ns[BUSY_EXPOSED_COPY],
+	           (long long)b->ns[BUSY_BUSY]);
+	if (b == whole)
+		buf_printf(&sum, "; busy + idle %lld = total %lld", (long long)b->ns[BUSY_IDLE], (long long)b->ns[BUSY_TOTAL]);
+	table_note(t, STR_FMT " ns (%lld device events).", STR_ARG(buf_view(&sum)), events);
+	buf_release(&sum);
+}
+
+/* Device events and the sum of their durations. */
+struct tally {
+	uint64_t events;
+	int64_t ns;
+};
+
+static void tally_add(struct tally *t, int64_t dur)
+{
+	t->events++;
+	t->ns += dur;
+}
+
+/* An event without duration is where it starts. */
+static bool lies_in(const struct intervals *s, int64_t start, int64_t dur)
+{
+	return intervals_length_within(s, start, start + (dur > 0 ? dur : 1)) > 0;
+}
+
+static void all_steps(const struct profile *p, struct intervals *out)
+{
+	for (unsigned i = 0; !p->steps->whole_trace && i < p->steps->n; i++)
+		intervals_add(out, p->steps->v[i].start_ns, p->steps->v[i].end_ns);
+	intervals_normalise(out);
+}
+
+/* What makes these figures differ from those of `overview`, which counts only the steps and in another order. */
+static void note_differences(const struct profile *p, const struct intervals *window, bool by_launch, const struct busy *b,
+                             struct table *t)
+{
+	struct intervals steps = {0};
+	struct tally early = {0}, outside = {0};
+	all_steps(p, &steps);
+	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
+		int64_t start = p->gpu_op.start_ns[g], dur = p->gpu_op.dur_ns[g];
+		if (window && !lies_in(window, start, dur))
+			continue;
+		if (p->gpu_op.call[g] == ROW_NONE)
+			tally_add(&early, dur);
+		if (steps.n && !lies_in(&steps, start, dur))
+			tally_add(&outside, dur);
+	}
+	if (early.events && !by_launch)
+		table_note(t, "%llu device events (%lld ns) were launched before the recording began, or their launch was not recorded: "
+		           "`--group-by=launch` shows them apart.", (unsigned long long)early.events, (long long)early.ns);
+	if (outside.events)
+		table_note(t, "%llu device events (%lld ns) lie outside the steps, which are all that `overview` counts: `--steps=" STR_FMT
+		           ".." STR_FMT "` leaves them out.", (unsigned long long)outside.events, (long long)outside.ns,
+		           STR_ARG(p->steps->v[0].name), STR_ARG(p->steps->v[p->steps->n - 1].name));
+	if (b->ns[BUSY_EXPOSED_COMM] && b->ns[BUSY_COPY])
+		table_note(t, "While a device communicates and copies, this report says communication; `overview`, which counts copies first, "
+		           "says Memcpy. It also counts the host's part of collectives while no device does anything.");
+	intervals_release(&steps);
+}
+
+/* A group that has everything is not shown again under its own name. */
+static void group_rows(const struct profile *p, const struct groups *g, const struct intervals *window, bool devices,
+                       const struct busy *all, struct table *t)
+{
+	for (unsigned i = 0; i < g->n; i++) {
+		struct busy b;
+		busy_measure(p, g->take, (uint8_t)i, window, &b);
+		if (b.events && b.events == all->events)
+			table_note(t, devices ? "all: device " STR_FMT ", the only one with work." : "all: " STR_FMT ".", STR_ARG(g->name[i]));
+		else if (b.events)
+			own_rows(t, g->name[i], &b, devices ? &b : all);
+	}
 }
 
 static void own_table(const struct profile *p, const struct report_args *args, const struct intervals *window, struct table *t)
 {
 	struct groups g = {.take = NEW_ARRAY(p->gpu_op.rows.n, uint8_t)};
 	const char *by = args->group_by ? args->group_by : group_by[0];
-	struct busy b;
-	TABLE_COLUMN(t, "group", by == group_by[0] || strcmp(by, "device") == 0 ? "Device" : "Group",
-	             "all: at least one device", CELL_STR);
+	bool devices = strcmp(by, "device") == 0;
+	struct busy all;
+	TABLE_COLUMN(t, "group", devices ? "Device" : "Group", "all: at least one device", CELL_STR);
 	TABLE_COLUMN(t, "kind", "What", "what the device did; exposed: while it did nothing that stands before in the list", CELL_STR);
 	TABLE_COLUMN(t, "time_ns", "Time", "union over all streams", CELL_I64, UNIT_NS);
-	TABLE_COLUMN(t, "share_pct", "Share", "of total", CELL_F64, UNIT_PERCENT);
+	TABLE_COLUMN(t, "share_pct", "Share", "of total: the device's, else that of all", CELL_F64, UNIT_PERCENT);
 	if (strcmp(by, "launch") == 0)
 		group_by_launch(p, &g);
 	else if (strcmp(by, "recompute") == 0)
 		group_by_recompute(p, &g);
 	else
 		group_by_device(p, &g, &t->arena);
-	busy_measure(p, NULL, 0, window, &b);
-	own_rows(t, STR("all"), &b);
-	for (unsigned i = 0; i < g.n; i++) {
-		busy_measure(p, g.take, (uint8_t)i, window, &b);
-		if (b.events)
-			own_rows(t, g.name[i], &b);
-	}
+	busy_measure(p, NULL, 0, window, &all);
+	own_rows(t, STR("all"), &all, &all);
+	group_rows(p, &g, window, devices, &all, t);
 	if (g.left_out)
 		table_note(t, "%llu events whose device is not stated are in `all` only.", (unsigned long long)g.left_out);
+	note_differences(p, window, strcmp(by, "launch") == 0, &all, t);
 	mem_free(g.take);
 }
 
@@ -173,7 +248,7 @@ static void tracelens_rows(struct table *t, const struct busy *b, bool split, bo
 		table_row(t);
 		table_set_str(t, 0, str_from(kind_text[k].tracelens));
 		table_set_f64(t, 1, (double)b->ns[k] / 1e6);
-		table_set_f64(t, 2, share(b, k));
+		table_set_f64(t, 2, share(b->ns[k], b));
 		if (split)
 			table_set_bool(t, 3, recompute);
 	}
@@ -230,8 +305,8 @@ const struct report report_gpu_timeline = {
 	        "communication, collective kernels; copy, memcpys: each the union over all streams. Exposed communication is that "
 	        "which no computation hid, exposed copy that which neither computation nor communication hid: the parts that cost "
 	        "time. Computation, exposed communication and exposed copy sum to busy; busy and idle sum to total. Grouped by "
-	        "device; by launch (was the launching call recorded?); or by recompute (activation checkpointing's second forward "
-	        "pass; needs with_stack).",
+	        "device, where there are several; by launch (was the launching call recorded?); or by recompute (activation "
+	        "checkpointing's second forward pass; needs with_stack). The last two have no idle time of their own.",
 	.group_by = group_by,
 	.compat = compat,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,

@@ -50,6 +50,13 @@ class Overview(Case):
         got = [[r["title"], r["value"]] for r in self.overview().section("environment").rows]
         self.assertEqual(got, [[e["title"], e["value"]] for e in self.want["environments"]])
 
+    def test_ranks(self):
+        """Ours says of how many ranks the profile is one."""
+        def ranks(*path):
+            return {r["title"]: r["value"] for r in report("overview", oracle.data(*path)).section("environment").rows}["Ranks"]
+        self.assertEqual(ranks(*TRACE), "1")
+        self.assertEqual(ranks("tracelens", "mi300", "resnet_act_checkpoint.json.gz"), "8")
+
     def check_gpu(self, table):
         want = {e["title"]: e["value"] for e in self.want["gpu_metrics"]["data"]}
         self.assertEqual(len(table.rows), 1)
