@@ -21,8 +21,8 @@ BELOW = {
     "op": ["base", "io", "store"],
     "gpu": ["base", "io", "store"],
     "analysis": ["base", "io", "store", "op", "gpu"],
-    "report": ["base", "io", "store", "op", "gpu", "analysis"],
     "detect": ["base", "io", "store", "op", "gpu", "analysis"],
+    "report": ["base", "io", "store", "op", "gpu", "analysis", "detect"],
     "render": ["base"],
 }
 EVERYTHING = list(BELOW)

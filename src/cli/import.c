@@ -43,7 +43,8 @@ static const struct argp argp = {
 	.children = children,
 	.args_doc = "INPUT... -o FILE",
 	.doc = "Reads and analyses a trace once and keeps the result in a file that opens many times faster: an INPUT like "
-	       "any other. It is an SQLite database, with every report as a table of plain rows beside the data.",
+	       "any other. It is an SQLite database, with every report, and the findings of `advise`, as tables of plain rows "
+	       "beside the data.",
 };
 
 /* What describes the report tables, themselves tables of the file. */

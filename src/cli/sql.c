@@ -6,8 +6,8 @@
 static const char doc[] =
 	"Answers a SQL query (SQLite's dialect) over the events of a trace and over every report.\v"
 	"SELECT * FROM opscope_tables lists the tables: those of the store (span, gpu_op, ...), the views ops and "
-	"kernels_raw, and every report. SELECT * FROM opscope_columns explains the store's columns; PRAGMA "
-	"table_info(NAME) lists those of any table. References are row numbers: JOIN span s ON s.rowid = gpu_op.op. "
+	"kernels_raw, every report with its sections, and findings. SELECT * FROM opscope_columns explains their columns; "
+	"PRAGMA table_info(NAME) lists those of any table. References are row numbers: JOIN span s ON s.rowid = gpu_op.op. "
 	"arg(args, 'Input Dims') gives an argument of an event.";
 
 static int query(struct profile *p, const struct table_command *c, const char *text)

@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "detect/detect.h"
 #include "report/catalog.h"
 #include "report/sql_result.h"
 #include "store/vtab.h"
@@ -24,7 +25,9 @@ struct sql {
 	struct report_args args;
 	struct catalog catalog;
 	struct lazy_report *report; /* one per catalog entry */
-	struct table tables, columns;
+	struct table findings, tables, columns;
+	bool found, described;      /* the first of these is made; the other two are */
+	struct err missing;         /* why the report that a missing table would be part of does not run */
 	struct arena arena;
 };
 
@@ -79,6 +82,20 @@ static const struct table *run_report(void *arg, struct err *e)
 	return &l->table;
 }
 
+static const struct table *find(void *arg, struct err *e)
+{
+	struct sql *s = arg;
+	struct findings f;
+	if (!s->found) {
+		if (detect_all(s->p, &f, e))
+			return NULL;
+		findings_table(&f, &s->findings);
+		findings_release(&f);
+		s->found = true;
+	}
+	return &s->findings;
+}
+
 static const struct table *given(void *table, struct err *e)
 {
 	return table;
@@ -116,11 +133,11 @@ static int add_reports(struct sql *s, struct err *e)
 		if (add_table(s, s->catalog.v[i].name, NULL, run_report, &s->report[i], e))
 			return -1;
 	}
-	return 0;
+	return add_table(s, "findings", NULL, find, s, e);
 }
 
 /* The sections of a report are known only when it has run, so they are added when a query asks for a table that is not
- * there and has the report's name in front. True when there is anything new. */
+ * there and has the report's name in front. True when there is anything new; else s->missing may say why not. */
 static bool add_sections(struct sql *s, const char *missing)
 {
 	bool any = false;
@@ -130,7 +147,7 @@ static bool add_sections(struct sql *s, const char *missing)
 		struct lazy_report *l = &s->report[i];
 		size_t n = strlen(l->entry->name);
 		if (strncasecmp(missing, l->entry->name, n) != 0 || missing[n] != '_' || l->sections_added ||
-		    !run_report(l, NULL))
+		    !run_report(l, &s->missing))
 			continue;
 		l->sections_added = true;
 		for (struct table *t = l->table.next; t; t = t->next)
@@ -147,32 +164,88 @@ static void describe(struct table *t, const char *name, const char *kind, const 
 	table_set_str(t, 2, str_from(help));
 }
 
-static int add_descriptions(struct sql *s, struct err *e)
+static void describe_store(struct sql *s)
 {
-	table_init(&s->tables, "opscope_tables", "Tables");
-	TABLE_COLUMN(&s->tables, "name", "Name", "what to write after FROM", CELL_STR);
-	TABLE_COLUMN(&s->tables, "kind", "Kind", "store, view or report", CELL_STR);
-	TABLE_COLUMN(&s->tables, "help", "Help", "what its rows are", CELL_STR, .flags = COLUMN_WIDE);
-	table_init(&s->columns, "opscope_columns", "Columns of the store's tables");
-	TABLE_COLUMN(&s->columns, "table_name", "Table", "table", CELL_STR);
-	TABLE_COLUMN(&s->columns, "name", "Column", "column", CELL_STR);
-	TABLE_COLUMN(&s->columns, "help", "Help", "what it holds", CELL_STR, .flags = COLUMN_WIDE);
 	for (int t = 0; t < STORE_N_TABLES; t++) {
 		const struct store_table *d = &store_tables[t];
 		describe(&s->tables, d->name, "store", d->help);
 		for (unsigned c = 0; c < d->n_columns; c++)
 			describe(&s->columns, d->name, d->columns[c].name, d->columns[c].help);
 	}
+}
+
+/* One table of a report; `name` as it can be used. */
+static void describe_table(struct sql *s, const char *name, const char *kind, const struct table *t)
+{
+	describe(&s->tables, name, kind, t->title);
+	for (unsigned c = 0; c < t->n_columns; c++) {
+		const struct column *col = &t->data[c].col;
+		describe(&s->columns, name, col->id, col->help ? col->help : col->title);
+	}
+}
+
+static const char *usable_name(struct sql *s, const char *name, const char *section)
+{
+	const char *plain = catalog_name(&s->arena, NULL, name, section);
+	return is_store_table(plain) ? catalog_name(&s->arena, "report", name, section) : plain;
+}
+
+/* The report with its sections, or why it is not there. */
+static void describe_report(struct sql *s, struct lazy_report *l)
+{
+	const char *name = usable_name(s, l->entry->name, NULL);
+	struct err why;
+	if (!run_report(l, &why)) {
+		describe(&s->tables, name, "report",
+		         arena_printf(&s->arena, "%s (not there: %s)", l->entry->report->title, why.msg).p);
+		return;
+	}
+	for (const struct table *t = &l->table; t; t = t->next)
+		describe_table(s, t == &l->table ? name : usable_name(s, l->entry->name, t->name),
+		               t == &l->table ? "report" : "section", t);
+}
+
+static int describe_all(struct sql *s, struct err *e)
+{
+	if (s->described)
+		return 0;
+	if (!find(s, e))
+		return -1;
+	describe_store(s);
 	for (size_t i = 0; i < sizeof view_help / sizeof view_help[0]; i++)
 		describe(&s->tables, view_help[i].name, "view", view_help[i].help);
-	for (unsigned i = 0; i < s->catalog.n; i++) {
-		const struct catalog_entry *c = &s->catalog.v[i];
-		const char *name = is_store_table(c->name) ? catalog_name(&s->arena, "report", c->name, NULL) : c->name;
-		describe(&s->tables, name, "report", c->report->title);
-	}
+	for (unsigned i = 0; i < s->catalog.n; i++)
+		describe_report(s, &s->report[i]);
+	describe_table(s, "findings", "report", &s->findings);
+	s->described = true;
+	return 0;
+}
+
+static const struct table *list_tables(void *arg, struct err *e)
+{
+	struct sql *s = arg;
+	return describe_all(s, e) ? NULL : &s->tables;
+}
+
+static const struct table *list_columns(void *arg, struct err *e)
+{
+	struct sql *s = arg;
+	return describe_all(s, e) ? NULL : &s->columns;
+}
+
+static int add_descriptions(struct sql *s, struct err *e)
+{
+	table_init(&s->tables, "opscope_tables", "Tables");
+	TABLE_COLUMN(&s->tables, "name", "Name", "what to write after FROM", CELL_STR);
+	TABLE_COLUMN(&s->tables, "kind", "Kind", "store, view, report, or section of a report", CELL_STR);
+	TABLE_COLUMN(&s->tables, "help", "Help", "what its rows are", CELL_STR, .flags = COLUMN_WIDE);
+	table_init(&s->columns, "opscope_columns", "Columns of the store and of the reports");
+	TABLE_COLUMN(&s->columns, "table_name", "Table", "table", CELL_STR);
+	TABLE_COLUMN(&s->columns, "name", "Column", "column", CELL_STR);
+	TABLE_COLUMN(&s->columns, "help", "Help", "what it holds", CELL_STR, .flags = COLUMN_WIDE);
 	struct vtab_lazy *l = ARENA_ARRAY(&s->arena, 2, struct vtab_lazy);
-	l[0] = (struct vtab_lazy){s->tables.name, given, &s->tables};
-	l[1] = (struct vtab_lazy){s->columns.name, given, &s->columns};
+	l[0] = (struct vtab_lazy){s->tables.name, list_tables, s};
+	l[1] = (struct vtab_lazy){s->columns.name, list_columns, s};
 	return vtab_add_table(s->db, &l[0], e) || vtab_add_table(s->db, &l[1], e) ? -1 : 0;
 }
 
@@ -230,6 +303,8 @@ void sql_close(struct sql *s)
 		if (s->report[i].done)
 			table_release(&s->report[i].table);
 	mem_free(s->report);
+	if (s->found)
+		table_release(&s->findings);
 	table_release(&s->tables);
 	table_release(&s->columns);
 	catalog_release(&s->catalog);
@@ -252,6 +327,8 @@ static int refuse(struct sql *s, struct err *e)
 	int code = sqlite3_errcode(s->db) & 0xff;
 	const char *hint = code == SQLITE_AUTH ? ": only SELECT is possible" : "";
 	const char *message = sqlite3_errmsg(s->db);
+	if (missing_table(message) && s->missing.code)
+		return err_set(e, ERR_USAGE, "SQL: %s: %s", message, s->missing.msg);
 	if (missing_table(message))
 		hint = "; SELECT * FROM opscope_tables lists those that there are";
 	int at = sqlite3_error_offset(s->db);
@@ -268,6 +345,7 @@ static sqlite3_stmt *prepare(struct sql *s, struct str query, struct err *e)
 		err_set(e, ERR_USAGE, "SQL: the query is too long");
 		return NULL;
 	}
+	s->missing = (struct err){0};
 	while (sqlite3_prepare_v2(s->db, query.p, (int)query.n, &st, &rest) != SQLITE_OK) {
 		const char *name = missing_table(sqlite3_errmsg(s->db));
 		struct buf copy = {0};

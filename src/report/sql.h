@@ -3,8 +3,9 @@
  *   span, gpu_op, ...          the tables of the store (store/vtab.h)
  *   operators, kernels, ...    every report, run when a query first names it; the same as report_operators, ... (the only
  *                              name where a store table has the short one), and _by_GROUPING and _SECTION behind it
+ *   findings                   what `opscope advise` lists; also report_findings
  *   ops, kernels_raw           views: framework ops, and kernels with their launch, with every reference resolved
- *   opscope_tables, opscope_columns   what there is, and what it means
+ *   opscope_tables, opscope_columns   what there is, and what it means; naming one runs every report, to know its sections
  *   arg(args, 'Input Dims')    function: the value of an argument in an argument set
  *
  * It can only read. Life cycle: sql_open, sql_run..., sql_close; one thread at a time. */

@@ -153,6 +153,56 @@ class OpscopeFile(oracle.Case):
             self.assertEqual(rows, section["rows"])
         self.assertTrue(sql(BUNDLED, "SELECT help FROM opscope_columns WHERE table_name='span' AND name='dur_ns'").rows)
 
+    def test_sql_everything_is_described(self):
+        """What opscope_tables lists can be asked for, and opscope_columns has its columns."""
+        for trace in (BUNDLED, oracle.synthetic("memory_view")):
+            columns = collections.defaultdict(list)
+            for r in sql(trace, "SELECT * FROM opscope_columns").rows:
+                columns[r["table_name"]].append(r["name"])
+                self.assertTrue(r["help"], r)
+            tables = sql(trace, "SELECT * FROM opscope_tables").by("name")
+            sections = {"overview_" + s["name"] for s in oracle.report("overview", trace).doc["sections"]}
+            self.assertEqual({n for n, r in tables.items() if n.startswith("overview_") and r["kind"] == "section"}, sections)
+            for name, r in tables.items():
+                with self.subTest(table=name):
+                    code, out, err = oracle.run("sql", trace, f"SELECT * FROM {name} LIMIT 1", "--format=json")
+                    if "(not there: " in r["help"]:
+                        self.assertEqual(code, 2)
+                        self.assertIn(r["help"].split("(not there: ")[1][:-1], err.decode())
+                    elif r["kind"] != "view":
+                        self.assertEqual(oracle.Table(json.loads(out)).ids, columns[name])
+        self.assertIn("memory_curve", tables)
+
+    def test_sql_missing_section(self):
+        """A section of a report that the trace cannot give says what to record."""
+        for query in ("SELECT * FROM memory_curve", "SELECT * FROM report_memory_curve"):
+            code, out, err = oracle.run("sql", oracle.synthetic("two_steps"), query)
+            self.assertEqual((code, out, err.count(b"\n")), (2, b"", 1))
+            self.assertIn(b"profile_memory=True", err)
+        code, out, err = oracle.run("sql", oracle.synthetic("two_steps"), "SELECT * FROM nothing_here")
+        self.assertIn(b"opscope_tables", err)
+
+    def findings_are_there(self, trace):
+        code, out, err = oracle.run("advise", trace, "--format=json", "--limit=0")
+        self.assertEqual(code, 0, err)
+        want = oracle.Table(json.loads(out))
+        kept = self.imported(trace)
+        for path in (trace, kept):
+            for name in ("findings", "report_findings"):
+                self.assertEqual(sql(path, f"SELECT * FROM {name}").doc["rows"], want.doc["rows"])
+        db = sqlite3.connect(f"file:{kept}?mode=ro&immutable=1", uri=True)
+        self.assertEqual([list(r) for r in db.execute("SELECT * FROM report_findings")], want.doc["rows"])
+        notes = db.execute("SELECT note FROM report_notes WHERE table_name='report_findings'").fetchall()
+        self.assertEqual([n for n, in notes], want.notes)
+        db.close()
+        return want
+
+    def test_findings(self):
+        self.assertTrue(self.findings_are_there(oracle.synthetic("two_steps")).rows)
+
+    def test_findings_gpu(self):
+        self.assertTrue(self.findings_are_there(oracle.data(*GPU)).rows)
+
     def test_sql_csv(self):
         code, out, err = oracle.run("sql", BUNDLED, "SELECT 1 AS a, 2.5 AS b, 'x,y' AS c, NULL AS d", "--format=csv")
         self.assertEqual((code, list(csv.reader(io.StringIO(out.decode())))), (0, [["a", "b", "c", "d"], ["1", "2.5", "x,y", ""]]))
