@@ -1,19 +1,22 @@
 #!/usr/bin/env python3
 """Writes what the documentation takes from the program itself, so that it cannot go stale: the pages of docs/ that list
-what is registered (reports.md, detectors.md, inputs.md, commands.md) and the example in README.md.
+what is registered (reports.md, detectors.md, inputs.md, commands.md) and the examples in README.md and sql.md.
 
 usage: gen_docs.py BUILD            write them
        gen_docs.py --check BUILD    say (in TAP) which are not what they would be
 """
+import concurrent.futures
 import json
 import os
 import re
+import shlex
+import sqlite3
 import subprocess
 import sys
+import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-# Small traces that between them give every report something to show, so that its columns can be listed.
-SAMPLES = ("all_categories", "memory_curve", "module_hierarchy", "communication")
+EXAMPLE = "tests/data/torch214_cpu_resnet.json.gz"
 GENERATED = "<!-- written by tools/gen_docs.py; change the source and run it again -->\n\n"
 
 
@@ -27,37 +30,95 @@ class Program:
         ids = [c["id"] for c in doc["columns"]]
         return [dict(zip(ids, r)) for r in doc["rows"]]
 
-    def run(self, *args):
+    def run(self, *args, cwd=ROOT):
         env = {**os.environ, "ARGP_HELP_FMT": "rmargin=100", "COLUMNS": "100", "LC_ALL": "C.UTF-8"}
-        return subprocess.run([self.opscope, *args], capture_output=True, text=True, env=env, cwd=ROOT)
+        return subprocess.run([self.opscope, *args], capture_output=True, text=True, env=env, cwd=cwd)
 
 
 def cell(text):
     return (text or "").replace("|", "\\|").replace("\n", " ")
 
 
-def columns(program, report):
-    """The tables of a report with their columns, as the samples show them."""
-    seen = {}
-    for sample in SAMPLES:
-        path = os.path.join(ROOT, "tests", "data", "synthetic", sample + ".json")
-        p = program.run("report", report, path, "--format=json")
-        if p.returncode:
-            continue
-        doc = json.loads(p.stdout)
-        for table in [{**doc, "name": None}, *doc["sections"]]:
-            have = seen.setdefault(table["name"], {})
-            for c in table["columns"]:
-                have.setdefault(c["id"], c)
-    return seen
+class Seen:
+    """The columns of one table of a report, over all groupings and samples that show it."""
+
+    def __init__(self):
+        self.columns = {}  # id -> column, in an order that fits all the runs
+        self.runs = {}     # (sample, grouping) -> ids shown
+
+    def add(self, run, shown):
+        self.runs[run] = {c["id"] for c in shown}
+        order, at = list(self.columns), 0
+        for c in shown:
+            if c["id"] in order:
+                at = order.index(c["id"]) + 1
+            else:
+                order.insert(at, c["id"])
+                at += 1
+                self.columns[c["id"]] = c
+        self.columns = {i: self.columns[i] for i in order}
+
+    def groupings(self, ids=None):
+        return [g for g in dict.fromkeys(g for _, g in self.runs) if ids is None or any(
+            ids in shown for (_, other), shown in self.runs.items() if other == g)]
+
+    def when(self, column, has_device):
+        """What a run must have for this column; empty = always there."""
+        at = self.groupings(column)
+        out = [] if at == self.groupings() else ["`--group-by=" + "`, `".join(at) + "`"]
+        runs = {r: column in shown for r, shown in self.runs.items() if r[1] in at}
+        for device, text in ((True, "device work"), (False, "no device work")):
+            fits = {r: there for r, there in runs.items() if has_device[r[0]] == device}
+            if all(there == (r in fits) for r, there in runs.items()) and len(fits) < len(runs):
+                return ", ".join(out + [text])
+        if not all(runs.values()):
+            with_device = [there for r, there in runs.items() if has_device[r[0]]]
+            without = [there for r, there in runs.items() if not has_device[r[0]]]
+            out.append("device work, where recorded" if without and not any(without) else
+                       "device work, or where recorded" if len(with_device) > 2 and all(with_device) else "where recorded")
+        return ", ".join(out)
+
+
+class Samples:
+    """The traces of the repository: between them every report shows every column that it can."""
+
+    def __init__(self, program):
+        self.program = program
+        folder = os.path.join("tests", "data", "synthetic")
+        names = [os.path.join(folder, f) for f in sorted(os.listdir(os.path.join(ROOT, folder))) if f.endswith(".json")]
+        self.has_device = {n: self.count_device(n) > 0 for n in names + [EXAMPLE]}
+
+    def count_device(self, sample):
+        p = self.program.run("sql", sample, "SELECT count(*) FROM gpu_op", "--format=json")
+        return json.loads(p.stdout)["rows"][0][0]
+
+    def columns(self, report, groupings):
+        """Section name (None = the first table) -> Seen."""
+        tables, runs = {}, [(s, g) for s in self.has_device for g in groupings]
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            for run, p in zip(runs, pool.map(lambda r: self.run(report, *r), runs)):
+                if p.returncode:
+                    continue
+                doc = json.loads(p.stdout)
+                for table in [{**doc, "name": None}, *doc["sections"]]:
+                    tables.setdefault(table["name"], Seen()).add(run, table["columns"])
+        return tables
+
+    def run(self, report, sample, grouping):
+        by = ["--group-by=" + grouping] if grouping else []
+        return self.program.run("report", report, sample, "--format=json", "--limit=1", *by)
 
 
 def reports_page(program):
     out = ["# Reports\n\n", GENERATED,
            "`opscope report NAME INPUT` prints one of these. Times are integers of nanoseconds in CSV and JSON; an empty "
-           "cell (`null` in JSON) means *not known*, never zero.\n\n",
+           "cell (`null` in JSON) means *not known*, never zero.\n\n"
+           "A column that is not in every trace's table says in front of its description what it needs: device work in the "
+           "trace, a grouping, or, *where recorded*, an argument that the profiler writes only when told so (shapes, stacks, "
+           "modules, memory) or only for certain work. The columns under `--compat` are those of the predecessor "
+           "([compat.md](compat.md)).\n\n",
            "| report | what it shows |\n|---|---|\n"]
-    listed = program.registry("reports")
+    listed, samples = program.registry("reports"), Samples(program)
     out += [f"| [`{r['name']}`](#{r['name']}) | {cell(r['title'])} |\n" for r in listed]
     for r in listed:
         out.append(f"\n## {r['name']}\n\n**{r['title']}.** {r['help']}\n\n")
@@ -65,11 +126,13 @@ def reports_page(program):
             out.append(f"`--group-by={'|'.join(r['group_by'].split())}` (the first unless told otherwise)\n\n")
         if r["compat"]:
             out.append(f"`--compat={'|'.join(r['compat'].split())}`\n\n")
-        for section, have in columns(program, r["name"]).items():
+        for section, seen in samples.columns(r["name"], (r["group_by"] or "").split() or [None]).items():
             if section:
                 out.append(f"Section `{section}`:\n\n")
             out.append("| column | unit | what it is |\n|---|---|---|\n")
-            out += [f"| `{c['id']}` | {c['unit'] or c['type']} | {cell(c['help'])} |\n" for c in have.values()]
+            for c in seen.columns.values():
+                when = seen.when(c["id"], samples.has_device)
+                out.append(f"| `{c['id']}` | {c['unit'] or c['type']} | {f'*({when})* ' if when else ''}{cell(c['help'])} |\n")
             out.append("\n")
     return "".join(out)
 
@@ -92,6 +155,27 @@ def inputs_page(program):
     return "".join(out)
 
 
+DIRECTORIES = """
+## Directories
+
+An INPUT that is a directory stands for the traces in it, at any depth; symbolic links are followed, each directory is entered
+once, names that begin with a dot are left out. Each trace has a run, a worker and a span:
+
+| file | worker | span |
+|---|---|---|
+| `WORKER.DIGITS.pt.trace.json`, also `.gz` | `WORKER` | `1`, `2`, ... in the text order of the digits |
+| `WORKER.pt.trace.json`, also `.gz` | `WORKER` | `default` |
+| `NAME.json`, `NAME.json.gz`, `NAME.opscope` whose content is a trace | `NAME` | `default` |
+
+* The run is the directory that holds the file, named relative to the one given, or by its last part when it is that one.
+* The rank is the one stated in the trace (`distributedInfo`), else the number after `rank` in the worker's name, else the last
+  number in it.
+* `--run`, `--worker`, `--span` and `--rank` choose. A report is about one trace: when several are left, it ends with status 2
+  and says so; `opscope info DIRECTORY` lists them all.
+* A directory without traces ends with status 1, a choice that leaves none with status 2.
+"""
+
+
 def commands_page(program):
     general = program.run("--help").stdout
     out = ["# Commands\n\n", GENERATED, "```\n", general.rstrip() + "\n", "```\n"]
@@ -100,28 +184,56 @@ def commands_page(program):
         p = program.run(name, "--help")
         if p.returncode == 0 and p.stdout:
             out.append(f"\n## {name}\n\n```\n{p.stdout.rstrip()}\n```\n")
-    return "".join(out)
+    return "".join(out) + DIRECTORIES
 
 
-EXAMPLE = "tests/data/torch214_cpu_resnet.json.gz"
-EXAMPLE_COMMANDS = (("report", "overview", EXAMPLE), ("report", "operators", EXAMPLE, "--limit=6"),
-                    ("report", "modules", EXAMPLE, "--limit=6"), ("advise", EXAMPLE))
+def sqlite3_list(path, query):
+    """What `sqlite3 -header FILE QUERY` prints."""
+    db = sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)
+    cursor = db.execute(query)
+    rows = [[d[0] for d in cursor.description], *cursor]
+    db.close()
+    return "".join("|".join("" if v is None else str(v) for v in r) + "\n" for r in rows)
 
 
-def readme(program):
-    with open(os.path.join(ROOT, "README.md")) as f:
-        text = f.read()
-    shown = []
-    for args in EXAMPLE_COMMANDS:
-        shown.append(f"$ opscope {' '.join(args)}\n{program.run(*args, '--width=110').stdout.rstrip()}\n")
-    head, _, rest = text.partition("<!-- example:")
-    marker, _, rest = rest.partition("-->\n")
-    _, end, tail = rest.partition("<!-- end of example -->")
-    return f"{head}<!-- example:{marker}-->\n```\n" + "\n".join(shown) + f"```\n{end}{tail}"
+def run_command(program, line, folder):
+    words = shlex.split(line)
+    if words[:2] == ["sqlite3", "-header"]:
+        return sqlite3_list(os.path.join(folder, words[2]), words[3])
+    if words[0] != "opscope":
+        raise SystemExit(f"an example must run opscope or sqlite3 -header: {line}")
+    width = [] if words[1] == "import" or any(w.startswith("--width") for w in words) else ["--width=110"]
+    p = program.run(*words[1:], *width, cwd=folder)
+    if p.returncode:
+        raise SystemExit(f"{line}: {p.stderr}")
+    return p.stdout
+
+
+def run_block(program, block, folder):
+    """The commands in a block, each with what it prints now. A command goes on over lines until its quotes are closed."""
+    out, lines = [], block.splitlines()
+    while lines:
+        line = lines.pop(0)
+        if not line.startswith("$ "):
+            continue
+        while line.count('"') % 2:
+            line += "\n" + lines.pop(0)
+        out.append(f"{line}\n{run_command(program, line[2:], folder).rstrip()}".rstrip() + "\n")
+    return "\n".join(out)
+
+
+def examples(page):
+    """A page written by hand, in which blocks that begin with `$ opscope` show what the program prints."""
+    def write(program):
+        with open(os.path.join(ROOT, page)) as f, tempfile.TemporaryDirectory() as folder:
+            os.symlink(os.path.join(ROOT, "tests"), os.path.join(folder, "tests"))
+            return re.sub(r"(?<=^```\n)\$ opscope .*?(?=^```$)", lambda m: run_block(program, m[0], folder), f.read(),
+                          flags=re.M | re.S)
+    return write
 
 
 PAGES = {"docs/reports.md": reports_page, "docs/detectors.md": detectors_page, "docs/inputs.md": inputs_page,
-         "docs/commands.md": commands_page, "README.md": readme}
+         "docs/commands.md": commands_page, "docs/sql.md": examples("docs/sql.md"), "README.md": examples("README.md")}
 
 
 def main():

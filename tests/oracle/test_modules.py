@@ -367,16 +367,34 @@ class Synthetic(Case):
                           (0, "net", "torch.nn.modules.container.Sequential", 1, 50000, 40000),
                           (1, "0", "torch.nn.modules.linear.Linear", 1, 20000, 40000)])
 
-        self.assertEqual([r["module"] for r in self.flat_lightning().rows],
-                         ["net.0", "head", "head.deep", "head.deep.out", "net"])
 
-    def flat_lightning(self):
-        return report("modules", self.trace(
-            [x("[pl][module]torch.nn.modules.container.Sequential: net", 0, 50, "user_annotation"),
-             x("[pl][module]torch.nn.modules.linear.Linear: net.0", 5, 20, "user_annotation"),
-             x("aten::linear", 6, 10, External_id=3), *launch(3, 7, 1, 40),
-             x("[pl][module]torch.nn.modules.linear.Linear: head.deep.out", 60, 20, "user_annotation")],
-            Framework="pytorch-lightning"), "--group-by=flat")
+    def test_lightning_flat(self):
+        t = report("modules", synthetic("lightning"), "--group-by=flat")
+        self.assertEqual([(r["module"], r["path"], r["host_exclusive_ns"]) for r in t.rows],
+                         [("net", "net", 30000), ("head.deep.out", "head.deep.out", 20000), ("net.0", "net.0", 20000),
+                          ("head", "head", 0), ("head.deep", "head.deep", 0)])
+
+    def test_inference(self):
+        t = report("modules", synthetic("inference_gpu"))
+        self.assertEqual([(r["module"], r["device_total_ns"], r["device_exclusive_ns"]) for r in t.rows],
+                         [("Net_0", 120000, 0), ("Linear_0", 100000, 100000), ("GELU_0", 20000, 20000)])
+        self.assertFalse([i for i in t.ids if i.startswith("backward")])
+
+    def test_training_with_recomputation(self):
+        """The same on a GPU and on the CPU; GELU_0 runs again inside its backward (15 us of its 55 on the device)."""
+        host = {"Net_0": (200000, 160000, 60000), "Linear_0": (80000, 60000, 140000), "GELU_0": (60000, 100000, 160000)}
+        for name in ("training_gpu", "training_cpu"):
+            t = report("modules", synthetic(name))
+            self.assertEqual({r["module"]: (r["host_total_ns"], r["backward_host_ns"], r["host_exclusive_ns"]) for r in t.rows}, host)
+            self.assertEqual([r["recompute_calls"] for r in t.rows], [0, 0, 1])
+        self.assertEqual([r["host_pct"] for r in t.rows], [100, 100 * 140 / 360, 100 * 160 / 360])
+        t = report("modules", synthetic("training_gpu"))
+        ids = ("device_total_ns", "backward_device_total_ns", "recompute_device_ns", "device_exclusive_ns")
+        self.assertEqual([[r[i] // 1000 for i in ids] for r in t.rows], [[120, 255, 15, 0], [100, 200, 0, 300], [20, 55, 15, 75]])
+        self.assertIn("optimizer 5000", t.notes[0])
+        self.assertEqual([(r["kernel"], r["kernel_file"], r["num_warps"], r["total_ns"])
+                          for r in report("triton", synthetic("training_gpu")).rows],
+                         [("triton_poi_fused_gelu_0", "/tmp/inductor/ab/cab.py", "4", 20000)])
 
     def test_torchscript_hierarchy(self):
         top = "TOP(Net)::forward"
