@@ -1,7 +1,9 @@
 """What every oracle test uses: run the program, read its JSON, find the data, speak TAP.
 
-Environment (set by meson; by hand: OPSCOPE=build/opscope python3 tests/oracle/test_x.py):
+Environment (set by meson; by hand: OPSCOPE=build/src/cli/opscope python3 tests/oracle/test_x.py):
   OPSCOPE       the program
+  OPSCOPE_BUILD the build folder, for what else is built
+                (a test skips where these are not set and nothing is built; where they are, a missing file is a failure)
   OPSCOPE_DATA  folder of real traces with the numbers that other tools printed of them; tests skip where it is absent
 """
 import glob
@@ -13,7 +15,7 @@ import sys
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-OPSCOPE = os.path.abspath(os.environ.get("OPSCOPE", os.path.join(ROOT, "build", "opscope")))
+OPSCOPE = os.path.abspath(os.environ.get("OPSCOPE", os.path.join(ROOT, "build", "src", "cli", "opscope")))
 DATA = os.path.normpath(os.environ.get("OPSCOPE_DATA", os.path.join(ROOT, "..", "shared", "data")))
 SYNTHETIC = os.path.join(ROOT, "tests", "data", "synthetic")
 TIMEOUT = 120
@@ -91,12 +93,20 @@ def events(doc):
     return doc if isinstance(doc, list) else doc["traceEvents"]
 
 
+def built(path, variable):
+    """A file that the build makes. Where `variable` says that there is a build, it has to be there."""
+    if os.path.exists(path):
+        return path
+    if variable in os.environ:
+        raise AssertionError(f"{path} is missing ({variable} is set: there should be a build)")
+    raise unittest.SkipTest(f"{path} is not built")
+
+
 class Case(unittest.TestCase):
     maxDiff = 4000
 
     def setUp(self):
-        if not os.path.exists(OPSCOPE):
-            self.skipTest("the program is not built")
+        built(OPSCOPE, "OPSCOPE")
 
 
 class TapResult(unittest.TestResult):

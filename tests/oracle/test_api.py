@@ -16,9 +16,7 @@ GPU = ("tb_plugin", "resnet50_num_workers_0", "worker0.1623143566756.pt.trace.js
 
 class Api(oracle.Case):
     def example(self, *args):
-        if not os.path.exists(EXAMPLE):
-            self.skipTest("the example is not built")
-        return subprocess.run([EXAMPLE, *args], capture_output=True, text=True, timeout=oracle.TIMEOUT)
+        return subprocess.run([oracle.built(EXAMPLE, "OPSCOPE_BUILD"), *args], capture_output=True, text=True, timeout=oracle.TIMEOUT)
 
     def agrees(self, trace, time):
         code, out, err = oracle.run("report", "operators", trace, "--format=csv", "--sort=" + time)
@@ -53,9 +51,7 @@ class Api(oracle.Case):
         self.assertEqual(self.example().returncode, 2)
 
     def test_exported_names(self):
-        library = os.path.join(BUILD, "src", "api", "libopscope.so")
-        if not os.path.exists(library):
-            self.skipTest("the library is not built")
+        library = oracle.built(os.path.join(BUILD, "src", "api", "libopscope.so"), "OPSCOPE_BUILD")
         out = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True).stdout
         names = [line.split()[-1] for line in out.splitlines()]
         foreign = [n for n in names if not n.startswith("opscope_") and n not in ("_init", "_fini")
