@@ -40,6 +40,8 @@ void cli_args_add(struct cli_args *a, char *arg);
 /* Of `n` words, the one nearest to what the user typed; NULL when none is near. */
 const char *cli_nearest(const char *typed, const char *(*word)(unsigned i), unsigned n);
 
+struct trace_options;
+
 /* Options that every command which prints a table takes; used as an argp child. */
 struct output_options {
 	const char *format;   /* renderer name; NULL = text, or by the suffix of -o */
@@ -50,6 +52,7 @@ struct output_options {
 	const char *section;  /* --section=NAME */
 	long limit;           /* --limit=N; -1 = default of the format */
 	unsigned width;       /* --width=N; 0 = the terminal's, or unlimited */
+	const struct trace_options *trace; /* of the same command line, for the head of a page; may be NULL */
 };
 extern const struct argp output_argp;   /* input: struct output_options * */
 

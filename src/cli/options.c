@@ -262,6 +262,7 @@ error_t cli_table_option(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &c->trace;
 		state->child_inputs[1] = &c->output;
+		c->output.trace = &c->trace;
 		return 0;
 	case ARGP_KEY_ARG:
 		cli_args_add(&c->args, arg);

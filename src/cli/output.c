@@ -147,16 +147,54 @@ static void make_terminal_safe(struct buf *out)
 	*out = safe;
 }
 
+static void put_option(struct buf *out, const char *name, const char *value)
+{
+	if (value)
+		buf_printf(out, "%s--%s=%s", out->n ? " " : "", name, value);
+}
+
+/* The options that decide what the tables hold, as one would type them. */
+static void put_choice(struct buf *out, const struct output_options *o)
+{
+	const struct trace_options *t = o->trace;
+	char text[64];
+	if (t) {
+		put_option(out, "group-by", t->report.group_by);
+		put_option(out, "compat", t->report.compat);
+		put_option(out, "run", t->run);
+		put_option(out, "worker", t->worker);
+		put_option(out, "span", t->span);
+		snprintf(text, sizeof text, "%lld", (long long)t->rank);
+		put_option(out, "rank", t->has_rank ? text : NULL);
+		if (t->report.step_last == INT64_MAX)
+			snprintf(text, sizeof text, "%lld..", (long long)t->report.step_first);
+		else
+			snprintf(text, sizeof text, "%lld..%lld", (long long)t->report.step_first, (long long)t->report.step_last);
+		put_option(out, "steps", t->report.has_steps ? text : NULL);
+		put_option(out, "device", t->report.device);
+	}
+	put_option(out, "section", o->section);
+	put_option(out, "filter", o->filter);
+	put_option(out, "sort", o->sort);
+	put_option(out, "columns", o->columns);
+	snprintf(text, sizeof text, "%ld", o->limit);
+	put_option(out, "limit", o->limit > 0 ? text : NULL);
+}
+
 static int render(const struct table *t, const struct renderer *r, const struct output_options *o, const char *input_name,
                   struct err *e)
 {
+	struct buf choice = {0};
+	put_choice(&choice, o);
 	const struct render_options options = {
 		.width = o->width || file_path(o) ? o->width : terminal_width(),
 		.color = wants_color(o),
 		.input = input_name,
+		.choice = buf_view(&choice),
 	};
 	struct buf out = {0};
 	int rc = r->render(t, &options, &out, e);
+	buf_release(&choice);
 	if (rc == 0 && file_path(o)) {
 		rc = write_file(file_path(o), buf_view(&out), e);
 	} else if (rc == 0) {

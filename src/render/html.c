@@ -1,4 +1,5 @@
-/* One self-contained page: all sections, sorted by a click on a heading, searched by the box. Everything that comes from
+/* One self-contained page: all sections, sorted by a click on a heading, searched by the box; COLUMN_DETAIL columns are shown
+ * when a button is pressed. Everything that comes from
  * the input is escaped, and the page's policy allows no network access. */
 #include "base/utf8.h"
 #include "render/html_page.h"
@@ -36,6 +37,25 @@ static bool is_depth(const struct column *c)
 	return (c->flags & COLUMN_TREE) && c->type == CELL_I64;
 }
 
+static const char *detail_class(const struct column *c)
+{
+	return c->flags & COLUMN_DETAIL ? " d" : "";
+}
+
+/* Text with `code` in it; a backtick without a second one stays what it is. */
+static void put_marked(struct buf *out, struct str s)
+{
+	const char *from, *to;
+	while ((from = memchr(s.p, '`', s.n)) && (to = memchr(from + 1, '`', (size_t)(s.p + s.n - from - 1)))) {
+		put_text(out, (struct str){s.p, (size_t)(from - s.p)});
+		buf_cstr(out, "<code>");
+		put_text(out, (struct str){from + 1, (size_t)(to - from - 1)});
+		buf_cstr(out, "</code>");
+		s = (struct str){to + 1, (size_t)(s.p + s.n - to - 1)};
+	}
+	put_text(out, s);
+}
+
 static void put_header(struct buf *out, const struct table *t)
 {
 	buf_cstr(out, "<thead><tr>");
@@ -43,7 +63,7 @@ static void put_header(struct buf *out, const struct table *t)
 		const struct column *c = &t->data[i].col;
 		if (is_depth(c))
 			continue;
-		buf_printf(out, "<th scope=col tabindex=0 class=%s title=\"", is_number(c) ? "n" : "t");
+		buf_printf(out, "<th scope=col tabindex=0 class=\"%s%s\" title=\"", is_number(c) ? "n" : "t", detail_class(c));
 		put_cstring(out, c->id);
 		if (c->help && *c->help) {
 			buf_cstr(out, ": ");
@@ -61,7 +81,7 @@ static void open_cell(struct buf *out, const struct column_data *d, size_t row, 
 {
 	const char *null = d->set[row] ? "" : " z";
 	if (!is_number(&d->col)) {
-		buf_printf(out, "<td class=\"s%s%s\"", null, (d->col.flags & COLUMN_PROSE) ? " open" : "");
+		buf_printf(out, "<td class=\"s%s%s%s\"", null, detail_class(&d->col), (d->col.flags & COLUMN_PROSE) ? " open" : "");
 		if (depth > 0)
 			buf_printf(out, " style=\"padding-left:%.1frem\"", 0.5 + 1.2 * (double)(depth > 32 ? 32 : depth));
 		buf_char(out, '>');
@@ -69,7 +89,7 @@ static void open_cell(struct buf *out, const struct column_data *d, size_t row, 
 	}
 	double v = d->col.type == CELL_F64 ? d->cell[row].f : (double)d->cell[row].i;
 	bool bar = d->set[row] && d->col.unit == UNIT_PERCENT && v > 0;
-	buf_printf(out, "<td class=\"n%s%s\"", null, bar ? " p" : "");
+	buf_printf(out, "<td class=\"n%s%s%s\"", null, detail_class(&d->col), bar ? " p" : "");
 	if (d->set[row]) {
 		buf_cstr(out, " data-v=");
 		if (d->col.type == CELL_F64)
@@ -105,6 +125,30 @@ static void put_row(struct buf *out, const struct table *t, size_t row, struct b
 	buf_cstr(out, "</tr>\n");
 }
 
+static unsigned count_details(const struct table *t)
+{
+	unsigned n = 0;
+	for (unsigned i = 0; i < t->n_columns; i++)
+		n += !is_depth(&t->data[i].col) && (t->data[i].col.flags & COLUMN_DETAIL);
+	return n;
+}
+
+static void put_count(struct buf *out, const struct table *t)
+{
+	unsigned details = count_details(t);
+	buf_cstr(out, "<p class=count><span class=shown></span>");
+	number_grouped(out, (int64_t)t->n_rows);
+	buf_cstr(out, t->n_rows == 1 ? " row" : " rows");
+	if (t->hidden_rows) {
+		buf_cstr(out, ", ");
+		number_grouped(out, (int64_t)t->hidden_rows);
+		buf_cstr(out, " more left out by --limit");
+	}
+	if (details)
+		buf_printf(out, " <button type=button class=more aria-expanded=false>%u more column%s</button>", details, details == 1 ? "" : "s");
+	buf_cstr(out, "</p>\n");
+}
+
 static void put_table(struct buf *out, const struct table *t)
 {
 	struct buf scratch = {0};
@@ -117,20 +161,12 @@ static void put_table(struct buf *out, const struct table *t)
 		buf_cstr(out, "</tbody></table></div>\n");
 	}
 	buf_release(&scratch);
-	buf_cstr(out, "<p class=count><span class=shown></span>");
-	number_grouped(out, (int64_t)t->n_rows);
-	buf_cstr(out, t->n_rows == 1 ? " row" : " rows");
-	if (t->hidden_rows) {
-		buf_cstr(out, ", ");
-		number_grouped(out, (int64_t)t->hidden_rows);
-		buf_cstr(out, " more left out by --limit");
-	}
-	buf_cstr(out, "</p>\n");
+	put_count(out, t);
 	if (t->n_notes) {
 		buf_cstr(out, "<ul class=notes>");
 		for (unsigned i = 0; i < t->n_notes; i++) {
 			buf_cstr(out, "<li>");
-			put_text(out, t->notes[i]);
+			put_marked(out, t->notes[i]);
 			buf_cstr(out, "</li>");
 		}
 		buf_cstr(out, "</ul>\n");
@@ -150,6 +186,11 @@ static int render_html(const struct table *t, const struct render_options *o, st
 	put_cstring(out, t->title);
 	buf_cstr(out, "</h1><span class=input>");
 	put_cstring(out, o->input);
+	if (o->choice.n) {
+		buf_cstr(out, " <code>");
+		put_text(out, o->choice);
+		buf_cstr(out, "</code>");
+	}
 	buf_cstr(out, "</span><input id=q type=search placeholder=\"Search all tables\" aria-label=Search></header>\n<main>\n");
 	for (const struct table *s = t; s; s = s->next) {
 		buf_cstr(out, "<section>");

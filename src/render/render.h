@@ -9,6 +9,7 @@ struct render_options {
 	unsigned width;      /* text: columns of the terminal; 0 = unlimited (output is not a terminal) */
 	bool color;          /* text: use ANSI bold/dim/colours */
 	const char *input;   /* JSON and HTML: name of the input */
+	struct str choice;   /* HTML: the options by which the rows were chosen */
 	const char *section; /* CSV: which table to print, by name; NULL = the first */
 };
 

@@ -3,3 +3,6 @@ opscope report operators $TRACES/synthetic/self_time.json --format=html >page.ht
 grep -o '<title>[^<]*' page.html
 grep -c 'aten::matmul' page.html
 ! grep -E 'src="?http|href="?http|@import|url\(http' page.html
+# The head says which rows were asked for, the columns of detail wait behind a button.
+opscope report steps $TRACES/synthetic/two_steps.json --steps=1..2 --filter 1 --limit=5 --format=html | grep -o '<code>--[^<]*'
+opscope report devices $TRACES/synthetic/all_categories.json --format=html | grep -o '<button[^/]*'

@@ -341,7 +341,12 @@ static void test_html_is_escaped(void **state)
 	make(&t);
 	add(&t, STR("<script>alert('x')</script>"), 5, 50, STR("\"quoted\" & \x1b\xff"));
 	table_note(&t, "<b>note</b>");
-	struct str page = render(&t, "html", &(struct render_options){.input = "<i>.json"}, &out);
+	table_note(&t, "see `--steps=<N>`, or `a`; one ` alone");
+	struct str page = render(&t, "html", &(struct render_options){.input = "<i>.json", .choice = STR("--filter=<x>")}, &out);
+	assert_true(str_has(page, STR("<li>see <code>--steps=&lt;N&gt;</code>, or <code>a</code>; one ` alone</li>")));
+	assert_true(str_has(page, STR("&lt;i&gt;.json <code>--filter=&lt;x&gt;</code>")));
+	assert_true(str_has(page, STR("<button type=button class=more aria-expanded=false>1 more column</button>")));
+	assert_true(str_has(page, STR("class=\"n d\" title=\"extra\"")) && str_has(page, STR("<td class=\"n z d\">-</td>")));
 	assert_false(str_has(page, STR("<script>alert")));
 	assert_true(str_has(page, STR("&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;")));
 	assert_true(str_has(page, STR("&quot;quoted&quot; &amp; \\x1b\\xff")));
