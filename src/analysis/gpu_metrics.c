@@ -85,13 +85,16 @@ struct work {
 };
 _Static_assert(ROW_NONE == IDMAP_NONE, "a device that is not described has no row");
 
+/* No machine has more; hostile input may. */
+enum { DEVICES_SEARCHED = 1024 };
+
 /* The row that describes a device. Ordinals are nearly always those of the rows. */
 static uint32_t device_row(const struct profile *p, int32_t device)
 {
 	const struct devices *d = &p->device;
 	if (device >= 0 && (uint32_t)device < d->rows.n && d->id[device] == device)
 		return (uint32_t)device;
-	for (uint32_t i = 0; i < d->rows.n && device != INT32_MIN; i++)
+	for (uint32_t i = 0; i < d->rows.n && i < DEVICES_SEARCHED && device != INT32_MIN; i++)
 		if (d->id[i] == device)
 			return i;
 	return ROW_NONE;

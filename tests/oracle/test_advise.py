@@ -174,6 +174,25 @@ class Advise(Case):
         self.assertNotIn("memory-nearly-full", self.found(step(BUSY, [memory(total * 9 // 10)])))
         self.assertTrue(self.not_looked(self.advise(step(BUSY)), "memory-nearly-full"))
 
+    def test_memory_by_device(self):
+        """A finding for each GPU; memory of the host (MKLDNN and the like) and failed requests are not a GPU's."""
+        total = V100["totalGlobalMem"]
+        both = (V100, dict(V100, id=1))
+        table = self.advise(step(BUSY, [memory(total * 95 // 100), memory(total * 97 // 100, 1)]), devices=both)
+        found = [r["problem"] for r in table.rows if r["detector"] == "memory-nearly-full"]
+        self.assertEqual([("GPU 0" in f, "GPU 1" in f) for f in sorted(found)], [(True, False), (False, True)])
+        for host in (0, 2, 5):
+            event = memory(total)
+            event["args"]["Device Type"] = host
+            self.assertNotIn("memory-nearly-full", self.found(step(BUSY, [event])))
+        live, failed = memory(0), memory(0)
+        for event, nbytes in ((live, total // 2), (failed, total // 2)):
+            event["args"]["Bytes"] = nbytes
+            del event["args"]["Total Allocated"], event["args"]["Total Reserved"]
+        self.assertIn("memory-nearly-full", self.found(step(BUSY, [live, failed])))
+        failed["name"] = "[OutOfMemory]"
+        self.assertNotIn("memory-nearly-full", self.found(step(BUSY, [live, failed])))
+
     def test_worst_first(self):
         order = ["high", "medium", "low", "info"]
         rows = self.advise(step([span("enumerate(DataLoader)#x.__next__", 10, 60000)], run_of("volta_sgemm", "aten::mm", 20000, start=70000))).rows

@@ -1,0 +1,87 @@
+"""What `devices` makes of values that a trace states wrongly or only in part, and of which time its figures are."""
+import json
+
+import oracle
+from oracle import Case, report
+
+H100 = {"id": 0, "name": "NVIDIA H100", "numSms": 100, "maxThreadsPerMultiprocessor": 2048, "warpSize": 32}
+
+
+def kernel(start, dur, device=0, **more):
+    return {"ph": "X", "cat": "kernel", "name": "k", "pid": device, "tid": 7, "ts": start, "dur": dur,
+            "args": {"device": device, "stream": 7, **more}}
+
+
+def stated(blocks=None, warps=None, occupancy=None, grid=None):
+    names = (("blocks per SM", blocks), ("warps per SM", warps), ("est. achieved occupancy %", occupancy), ("grid", grid))
+    return {k: v for k, v in names if v is not None}
+
+
+def step(number, start, dur):
+    return {"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{number}", "pid": 10, "tid": 1, "ts": start, "dur": dur}
+
+
+STEP = step(1, 0, 100)
+
+
+class Devices(Case):
+    def table(self, *events, devices=(H100,), args=()):
+        doc = {"schemaVersion": 1, "deviceProperties": list(devices), "traceEvents": [*events]}
+        return report("devices", "-", *args, stdin=json.dumps(doc).encode())
+
+    def noted(self, table, text):
+        self.assertTrue([n for n in table.notes if text in n], table.notes)
+
+    def test_blocks_from_the_grid(self):
+        """A stated zero, a negative value and none at all: blocks of the grid / SMs."""
+        for blocks in (0, -1, None):
+            table = self.table(STEP, kernel(10, 40, **stated(blocks, grid=[5, 10, 1])))
+            self.assertAlmostEqual(table.rows[0]["sm_efficiency_pct"], 20)
+            if blocks is not None:
+                self.noted(table, "1 zero or negative values of blocks per SM")
+
+    def test_blocks_unknown(self):
+        """Neither stated nor to be computed: a lower bound while more than half is known, then nothing."""
+        known, unknown = kernel(0, 50, **stated(1.0)), stated(0)
+        table = self.table(STEP, known, kernel(50, 30, **unknown), devices=())
+        self.assertAlmostEqual(table.rows[0]["sm_efficiency_pct"], 50)
+        self.noted(table, "blocks per SM are known for 50000 of 80000 ns of kernels; SM efficiency counts the others as 0")
+        table = self.table(STEP, kernel(0, 30, **stated(1.0)), kernel(50, 50, **unknown), devices=())
+        self.assertIsNone(table.rows[0]["sm_efficiency_pct"])
+        self.noted(table, "blocks per SM are known for 30000 of 80000 ns of kernels, too few")
+        self.assertIsNone(self.table(STEP, kernel(0, 30, **unknown), devices=()).rows[0]["sm_efficiency_pct"])
+
+    def test_false_zero_of_occupancy(self):
+        """64 warps fit an SM: with 0.64 and more of them an occupancy of 0 % is none."""
+        full = kernel(0, 50, **stated(1, 32, 50))
+        for warps, want in ((0.63, 50 * 50 / 80), (0.64, 50)):
+            table = self.table(STEP, full, kernel(50, 30, **stated(1, warps, 0)))
+            self.assertAlmostEqual(table.rows[0]["achieved_occupancy_pct"], want)
+        self.noted(table, "occupancy is known for 50000 of 80000 ns of kernels")
+        table = self.table(STEP, kernel(0, 20, **stated(1, 32, 50)), kernel(50, 30, **stated(1, 8, 0)))
+        self.assertIsNone(table.rows[0]["achieved_occupancy_pct"])
+
+    def test_plugin_takes_what_is_stated(self):
+        events = [STEP, kernel(0, 50, **stated(1, 32, 50)), kernel(50, 50, **stated(0, 8, 0, grid=[100, 1, 1]))]
+        row = self.table(*events, args=["--compat=tb-plugin"]).rows[0]
+        self.assertEqual((row["sm_efficiency_pct"], row["achieved_occupancy_pct"]), (50, 25))
+
+    def test_one_window(self):
+        """All figures of a row are of the steps asked for; work that crosses a border counts with its part inside."""
+        events = [step(1, 0, 100), step(2, 100, 100), kernel(10, 50, **stated(1)), kernel(90, 20, **stated(1)),
+                  kernel(150, 30, **stated(1)), kernel(300, 30, **stated(1))]
+        for args, kernels, ns, outside in (((), 3, 100, 1), (("--steps=1",), 2, 60, 2), (("--steps=2",), 2, 40, 2)):
+            table = self.table(*events, args=args)
+            row = table.rows[0]
+            self.assertEqual((row["kernels"], row["kernel_ns"], row["kernel_busy_ns"]), (kernels, ns * 1000, ns * 1000), args)
+            self.noted(table, f"{outside} kernels, copies and sets of the trace lie outside the steps")
+
+    def test_h100(self):
+        """Kineto writes an occupancy of 0 for GEMMs whose shared memory it cannot place."""
+        path = oracle.data("tracelens", "h100", "Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz")
+        table = report("devices", path)
+        self.noted(table, "occupancy is known for 22905351 of 31760058 ns of kernels")
+
+
+if __name__ == "__main__":
+    oracle.main()

@@ -1,0 +1,74 @@
+"""Traces made so that a careless search takes quadratic time. Each is answered within a few times what reading it takes; the bound
+is generous, so that a slow machine or a build with sanitizers passes, and a quadratic search, which takes minutes, does not."""
+import json
+import time
+
+import oracle
+from oracle import Case
+
+BOUND_S = 8
+
+
+def event(ph, cat, name, ts, **more):
+    return {"ph": ph, "cat": cat, "name": name, "pid": 1, "tid": 1, "ts": ts, **more}
+
+
+class HostileSize(Case):
+    def ask(self, events, *command, **top):
+        doc = json.dumps({"schemaVersion": 1, **top, "traceEvents": events}, separators=(",", ":")).encode()
+        start = time.monotonic()
+        code, out, err = oracle.run(*command, "-", "--format=json", stdin=doc, timeout=10 * BOUND_S)
+        self.assertEqual(code, 0, err)
+        self.assertLess(time.monotonic() - start, BOUND_S)
+        return oracle.Table(json.loads(out))
+
+    def test_devices(self):
+        """150 k kernels on 100 k devices, described in an order of their own."""
+        n, kernels = 100000, 150000
+        properties = [{"id": (i * 7919) % n, "name": f"g{i % 1000}", "numSms": 10} for i in range(n)]
+        events = [event("X", "kernel", "k", 10 * i, dur=5, args={"device": i * 31 % n, "stream": 1, "grid": [5, 1, 1]})
+                  for i in range(kernels)]
+        rows = self.ask(events, "report", "devices", deviceProperties=properties).rows
+        self.assertEqual(sorted(r["device"] for r in rows), list(range(n)))
+        self.assertEqual(sum(r["kernels"] for r in rows), kernels)
+        table = self.ask(events, "info", deviceProperties=properties).section("devices")
+        self.assertEqual(sum(r["operations"] for r in table.rows), kernels)
+
+    def test_kernels_by_launch(self):
+        """Each kernel's device is looked up by its launch configuration."""
+        n = 100000
+        properties = [{"id": (i * 7919) % n, "name": "g", "numSms": 10} for i in range(n)]
+        events = [event("X", "kernel", f"k{i % 9}", 10 * i, dur=5, args={"device": i * 31 % n, "stream": 1, "grid": [5, 1, 1]})
+                  for i in range(150000)]
+        self.assertEqual(len(self.ask(events, "report", "kernels", deviceProperties=properties).rows), 9)
+
+    def test_memory_devices(self):
+        """400 k memory events of 32 k devices, all described."""
+        properties = [{"id": i, "name": "gpu", "totalGlobalMem": 1 << 30} for i in range(32000)]
+        events = [event("i", "cpu_instant_event", "[memory]", i, s="t",
+                        args={"Device Type": 1, "Device Id": i % 32000, "Addr": i, "Bytes": 64}) for i in range(400000)]
+        self.ask(events, "advise", deviceProperties=properties)
+
+    MODULE = event("X", "python_function", "nn.Module: Linear_0", 0, dur=10 ** 7, args={"Python id": 1, "Python module id": 0})
+
+    def test_arrows_to_one_place(self):
+        """150 k ops that start together, and as many arrows to them."""
+        n = 150000
+        events = [self.MODULE]
+        events += [event("X", "cpu_op", "aten::add", 100, dur=5, args={"External id": i + 1}) for i in range(n)]
+        for i in range(n):
+            events += [event("s", "fwdbwd", "fwdbwd", 100, id=i), event("f", "fwdbwd", "fwdbwd", 100, id=i, bp="e")]
+        self.ask(events, "report", "modules")
+
+    def test_one_sequence_number_everywhere(self):
+        """3000 threads and 100 k backward ops have one sequence number."""
+        events = [self.MODULE]
+        events += [dict(event("X", "cpu_op", "aten::mul", 1, dur=5, args={"External id": i + 1, "Sequence number": 1,
+                                                                         "Fwd thread id": 0}), tid=i + 2) for i in range(3000)]
+        events += [event("X", "cpu_op", "MulBackward0", 100 + 10 * i, dur=5,
+                         args={"External id": 5000 + i, "Sequence number": 1, "Fwd thread id": 1 + i % 7}) for i in range(100000)]
+        self.ask(events, "report", "modules")
+
+
+if __name__ == "__main__":
+    oracle.main()
