@@ -1,4 +1,5 @@
-/* Who launched what: API call -> op, device work -> API call -> op (B-08, D-04, E-03, E-04, E-17).
+/* Who launched what: API call -> op, device work -> API call -> op (the plugin's node_parser.py,
+ * torch/autograd/profiler.py).
  *
  * An API call belongs to the op of its process with its external id; else to the innermost op around it in time, which
  * PASS_NEST has already put into span.op: launches through the driver API carry no external id.

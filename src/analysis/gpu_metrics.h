@@ -1,4 +1,5 @@
-/* How well each GPU was used between the start of the first step and the end of the last one (B-16). Needs PASS_STEPS.
+/* How well each GPU was used between the start of the first step and the end of the last one (the plugin's
+ * gpu_metrics_parser.py). Needs PASS_STEPS.
  *
  *   utilization   = |union of kernels within the span| / span
  *   sm_efficiency = integral over the span of min(1, sum of blocks / SMs of the kernels running at that time) / span
@@ -8,11 +9,11 @@
  * What the input does not state is NaN.
  *
  * Default: all figures are of the span, work is cut at its borders. Blocks per SM and occupancy are those of
- * launch_blocks_per_sm and launch_occupancy_pct; kernels for which they are unknown count as 0 in the SM efficiency and not at
- * all in the occupancy, and where they are more than half of the kernel time, the figure is NaN. The Tensor Core time is that
- * of all kernels; those of which it is unknown are counted apart.
- * tb-plugin: counts and the Tensor Core time are of the whole trace, the latter of kernels attached to operators and by the
- * list of A-26; only stated values, negative ones ignored. */
+ * launch_blocks_per_sm and launch_occupancy_pct; kernels for which they are unknown count as 0 in the SM efficiency and
+ * not at all in the occupancy, and where they are more than half of the kernel time, the figure is NaN. The Tensor Core
+ * time is that of all kernels; those of which it is unknown are counted apart. tb-plugin: counts and the Tensor Core
+ * time are of the whole trace, the latter of kernels attached to operators and by the list (kernel_uses_tc_compat);
+ * only stated values, negative ones ignored. */
 #ifndef OPSCOPE_ANALYSIS_GPU_METRICS_H
 #define OPSCOPE_ANALYSIS_GPU_METRICS_H
 
@@ -43,12 +44,12 @@ struct gpu_metrics_list {
 /* What the trace says of a launch, by the default rules; NaN = unknown.
  * Blocks per SM: as stated where that is positive, else blocks of the grid / SMs of the device. */
 double launch_blocks_per_sm(const struct profile *p, uint32_t launch);
-/* Estimated achieved occupancy in percent, as stated. A stated 0 is unknown where the kernel has warps for 1 % or more of what
- * an SM holds: Kineto writes 0 for kernels whose shared memory it cannot place. */
+/* Estimated achieved occupancy in percent, as stated. A stated 0 is unknown where the kernel has warps for 1 % or more
+ * of what an SM holds: Kineto writes 0 for kernels whose shared memory it cannot place. */
 double launch_occupancy_pct(const struct profile *p, uint32_t launch);
 
-/* `tree` gives the attribution for OPTREE_TB_PLUGIN; may be NULL otherwise. Over all steps, or from that with number *first to
- * that with number *last. */
+/* `tree` gives the attribution for OPTREE_TB_PLUGIN; may be NULL otherwise. Over all steps, or from that with number
+ * *first to that with number *last. */
 void gpu_metrics_measure(const struct profile *p, enum optree_rules rules, const struct optree *tree, const int64_t *first,
                          const int64_t *last, struct gpu_metrics_list *out);
 void gpu_metrics_release(struct gpu_metrics_list *l);

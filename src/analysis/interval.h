@@ -1,5 +1,5 @@
 /* Sets of time as sorted, disjoint half-open ranges [start, end), int64 ns: union, intersection, difference, length.
- * The plugin's own list algebra (test_ranges of B-30) and every busy/idle/exposed figure rest on these. */
+ * The plugin's own list algebra (its test_ranges.py) and every busy/idle/exposed figure rest on these. */
 #ifndef OPSCOPE_ANALYSIS_INTERVAL_H
 #define OPSCOPE_ANALYSIS_INTERVAL_H
 
@@ -15,8 +15,8 @@ struct intervals {
 	size_t n, cap;
 };
 
-/* Adds a range, in any order; empty and negative ranges are ignored. One that begins within the last one added is merged into
- * it, so that nested events take no memory. Call intervals_normalise when done. */
+/* Adds a range, in any order; empty and negative ranges are ignored. One that begins within the last one added is
+ * merged into it, so that nested events take no memory. Call intervals_normalise when done. */
 void intervals_add(struct intervals *s, int64_t start, int64_t end);
 /* Sorts and merges overlapping or touching ranges. O(n log n), O(n) when already sorted. */
 void intervals_normalise(struct intervals *s);

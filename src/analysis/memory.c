@@ -35,7 +35,7 @@ static uint32_t *group_by_track(const struct profile *p, uint32_t *first)
 	return row;
 }
 
-/* B-23: an allocation belongs to the innermost op of its thread with start <= time < end. One sweep over spans and memory
+/* An allocation belongs to the innermost op of its thread with start <= time < end. One sweep over spans and memory
  * rows, both in order of (track, time). */
 int pass_memory(struct profile *p, struct err *e)
 {
@@ -72,7 +72,7 @@ int pass_memory(struct profile *p, struct err *e)
 	return 0;
 }
 
-/* c10 device types whose memory is the host's (D-05). */
+/* c10 device types whose memory is the host's (torch/autograd/profiler.py). */
 enum { C10_CPU = 0, C10_MKLDNN = 2, C10_IDEEP = 5 };
 
 int memory_device(const struct profile *p, uint32_t i)

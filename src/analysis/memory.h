@@ -1,4 +1,5 @@
-/* Allocations and frees (B-23): which device, which belongs to which. pass_memory (analysis.h) finds the op of each. */
+/* Allocations and frees (the plugin's memory_parser.py): which device, which belongs to which. pass_memory (analysis.h)
+ * finds the op of each. */
 #ifndef OPSCOPE_ANALYSIS_MEMORY_H
 #define OPSCOPE_ANALYSIS_MEMORY_H
 

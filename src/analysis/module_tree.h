@@ -1,5 +1,5 @@
 /* The tree of nn.Modules with figures per node. A node is a module at its place: the same module reached by two ways is two
- * nodes, and all calls of one module at one place are one node ("identical sub-trees merged", B-24).
+ * nodes, and all calls of one module at one place are one node (identical sub-trees are merged).
  * Life cycle: module_tree_init, module_tree_node for each call (a parent before its children), figures added to the nodes,
  * module_tree_finish, then read through `order`. */
 #ifndef OPSCOPE_ANALYSIS_MODULE_TREE_H

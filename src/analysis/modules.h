@@ -1,4 +1,4 @@
-/* Time per nn.Module, forward and backward (B-24, B-25, B-11, E-15, E-17).
+/* Time per nn.Module, forward and backward (the plugin's module_op.py, the plugin's op_tree.py).
  *
  * Where modules come from, first that is there:
  *   Lightning  ranges `[pl][module]Type: dotted.name`; the dots are the hierarchy
@@ -9,10 +9,10 @@
  * What belongs to a module: the ranges of its frames' own thread inside them. A thread that holds module frames but no op
  * (frames recorded under another thread id than the ops) lends its frames to the one thread whose ops lie in them; if that
  * is not exactly one, to none. Device work belongs to the module of the op that launched it (else of the API call).
- * A backward op belongs to the module of its forward op (fwdbwd.h), with all inside it; AccumulateGrad, which has no forward
- * op, to the backward op run before it on its thread (the engine runs it right after); collectives launched in it, by hooks
- * for a bucket of gradients, belong to no module. Module frames inside a backward op
- * are recomputation (activation checkpointing) and count as backward. */
+ * A backward op belongs to the module of its forward op (fwdbwd.h), with all inside it; AccumulateGrad, which has no
+ * forward op, to the backward op run before it on its thread (the engine runs it right after); collectives launched in
+ * it, by hooks for a bucket of gradients, belong to no module. Module frames inside a backward op are recomputation
+ * (activation checkpointing) and count as backward. */
 #ifndef OPSCOPE_ANALYSIS_MODULES_H
 #define OPSCOPE_ANALYSIS_MODULES_H
 
@@ -40,8 +40,8 @@ struct modules {
 	uint64_t unlent_tracks;  /* threads with modules, without ops, that fit none or several */
 };
 
-/* Only what starts in [start_ns, end_ns) on the host counts. A profile without modules gives source MODULES_NONE and an empty
- * tree. Needs PASS_NEST and PASS_CORRELATE. Free with modules_free. */
+/* Only what starts in [start_ns, end_ns) on the host counts. A profile without modules gives source MODULES_NONE and an
+ * empty tree. Needs PASS_NEST and PASS_CORRELATE. Free with modules_free. */
 struct modules *modules_new(const struct profile *p, enum module_rules rules, int64_t start_ns, int64_t end_ns);
 void modules_free(struct modules *m);
 

@@ -1,7 +1,7 @@
-/* Parents of ranges, by a stack sweep over each thread (B-07, D-13). Rows are sorted by (track, start, -duration), so one
- * pass over them is enough: O(n), however deep the nesting.
+/* Parents of ranges, by a stack sweep over each thread (the plugin's op_tree.py, torch/autograd/profiler_util.py). Rows
+ * are sorted by (track, start, -duration), so one pass over them is enough: O(n), however deep the nesting.
  *
- * A range that begins inside another and ends after it overlaps it partially: clocks and profilers do that (E-20). It is
+ * A range that begins inside another and ends after it overlaps it partially: clocks and profilers do that. It is
  * repaired, not dropped, and counted. The Python frame that opens an annotation (__enter__, _record_function_enter) is left
  * while the annotation goes on: such a frame counts as over when the annotation begins, so that the annotation takes its
  * place beside it. Any other range becomes a child, as if it ended with its parent.

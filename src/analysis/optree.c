@@ -144,7 +144,8 @@ static void nodes_tb(struct maker *m)
 	mem_free(stack);
 }
 
-/* A node whose only child has its name takes the child's place (B-07, D-13), again and again. */
+/* A node whose only child has its name takes the child's place (the plugin's op_tree.py,
+ * torch/autograd/profiler_util.py), again and again. */
 static void fold(struct maker *m)
 {
 	struct optree *t = m->t;

@@ -1,7 +1,7 @@
 /* The op tree with its times: one node per op, annotation, data-loader or optimizer range, in pre-order (a parent stands
  * before its children), per thread. Built on demand and freed by its user; needs PASS_NEST and PASS_CORRELATE.
  *
- * Formulas (B-09), all int64 ns:
+ * Formulas (the plugin's node.py), all int64 ns:
  *   host_total = end - start
  *   host_self  = host_total - what direct children and own API calls cover of it (tb-plugin: - the sum of all of them)
  *   dev_self   = durations of device work launched by own API calls (no overlap removal)
@@ -11,7 +11,7 @@
  *
  * Default rules: an API call belongs to the op with its external id on the same process, else to the innermost op around it
  * in time; a single child of the same name is folded into its parent, which keeps the calls of both.
- * tb-plugin rules: external id only; folding drops the parent's own calls (a bug of the plugin, B-07); ranges that overlap
+ * tb-plugin rules: external id only; folding drops the parent's own calls (a bug of the plugin); ranges that overlap
  * partially are dropped. */
 #ifndef OPSCOPE_ANALYSIS_OPTREE_H
 #define OPSCOPE_ANALYSIS_OPTREE_H
@@ -19,8 +19,8 @@
 #include "analysis/analysis.h"
 
 enum optree_kind {
-	NODE_OP,           /* what B-10 counts as an operator */
-	NODE_EXCLUDED_OP,  /* an op that B-10 leaves out of tables: DataParallel.forward, Optimizer.zero_grad, ... */
+	NODE_OP,           /* what tables count as an operator */
+	NODE_EXCLUDED_OP,  /* an op that tables leave out, as the plugin's node.py does: DataParallel.forward, Optimizer.zero_grad, ... */
 	NODE_STEP,         /* ProfilerStep#N */
 	NODE_DATALOADER,   /* enumerate(DataLoader)#....__next__, enumerate(DataPipe)#... */
 	NODE_OPTIMIZER,    /* Optimizer.step* */
@@ -33,7 +33,7 @@ struct optree {
 	uint32_t *span;        /* row in profile->span */
 	uint32_t *parent;      /* node, ROW_NONE = top of its thread */
 	uint8_t *kind;         /* enum optree_kind */
-	uint8_t *tc_eligible;  /* B-20 */
+	uint8_t *tc_eligible;  /* by name, by a child's, or because it launched a Tensor Core kernel (the plugin's tensor_core.py) */
 	int64_t *host_total, *host_self, *dev_total, *dev_self, *tc_total, *tc_self, *tc_unknown_total, *tc_unknown_self;
 	uint32_t *node_of_span;/* span row -> the node it became or was folded into; ROW_NONE for spans that are not nodes */
 	uint32_t *gpu_node;    /* gpu_op row -> the op that launched it; where none is around the launch, the annotation or
@@ -51,7 +51,7 @@ enum optree_rules { OPTREE_DEFAULT, OPTREE_TB_PLUGIN };
 struct optree *optree_new(const struct profile *p, enum optree_rules rules);
 void optree_free(struct optree *t);
 
-/* What an annotation or op with this name is (B-10). */
+/* What an annotation or op with this name is (the plugin's node.py). */
 enum optree_kind optree_classify(struct str name, enum span_kind kind);
 
 #endif

@@ -27,7 +27,7 @@ struct work {
 	struct intervals range[ROLES];
 };
 
-/* The names that the plugin knows (B-26). */
+/* The names that the plugin knows (its consts). */
 static bool is_comm_tb_plugin(struct str name)
 {
 	static const char *const ops[] = {"broadcast", "reduce", "all_reduce", "all_gather", "reduce_scatter"};

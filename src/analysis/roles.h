@@ -1,11 +1,11 @@
-/* Step time by role (B-12, B-13): every nanosecond of a step belongs to the first role of the list that was active, on any
- * thread or stream of the profile. Needs PASS_STEPS.
+/* Step time by role (the plugin's event_parser.py and overall_parser.py): every nanosecond of a step belongs
+ * to the first role of the list that was active, on any thread or stream of the profile. Needs PASS_STEPS.
  *
  * Algorithm: free := union of the steps. For roles in order: part := ranges of the role within free; free := free - part.
  * What is left is "Other". Per step each part is cut at the step's borders; the parts sum to the step's length.
  *
  * ROLES_TB_PLUGIN differs in what the plugin did:
- *   - once `free` is empty before the last role, it starts again with the whole steps, so that later roles are counted twice
+ *   - once `free` is empty before the last role, it starts again with the whole steps: later roles are counted twice
  *     (step 100, kernel 100, runtime 20, CPU 100: the parts sum to 200);
  *   - driver API calls are not known to it, device-side annotations count as CPU Exec;
  *   - a collective is one of the ten nccl:/gloo: names, and a kernel is communication only by such an op's external id. */
@@ -35,7 +35,7 @@ struct roles {
 	struct role_costs *cost;  /* of each */
 	unsigned n;
 	struct role_costs sum;    /* over the steps chosen */
-	bool shown[ROLES];        /* B-15: device roles only with a device, communication only where there is some */
+	bool shown[ROLES];        /* device roles only with a device, communication only where there is some */
 	bool has_device;
 };
 

@@ -1,8 +1,8 @@
 /* Python stacks: which frames stood around an op when it was called.
  *
- * A stack comes from the op's recorded "Call stack", or from the python_function ranges around it (E-19). An op of the backward
- * pass has the stack of the forward op that it belongs to (D-13): its own would only say that backward() was called.
- * Stacks are numbered; 0 is the empty stack, of which nothing is known. */
+ * A stack comes from the op's recorded "Call stack", or from the python_function ranges around it. An op of the backward
+ * pass has the stack of the forward op that it belongs to (torch/autograd/profiler_util.py): its own would only say
+ * that backward() was called. Stacks are numbered; 0 is the empty stack, of which nothing is known. */
 #ifndef OPSCOPE_ANALYSIS_STACKS_H
 #define OPSCOPE_ANALYSIS_STACKS_H
 

@@ -1,11 +1,11 @@
-/* Steps (iterations), by the rules of B-14: each `ProfilerStep#N` on the host, moved and stretched to cover the device work
- * that it launched; without any, one step "0" from the first to the last host event.
+/* Steps (iterations), by the rules of the plugin's event_parser.py: each `ProfilerStep#N` on the host, moved and
+ * stretched to cover the device work that it launched; without any, one step "0" from the first to the last host event.
  *
- * Steps at the end do not count when the recording holds no, or not all, device work of them. By the default rules that needs
- * evidence: a step launched no device work while an earlier one did, or more than a fifth of its launching calls have no
- * device work with their correlation id. A call launches when of the calls of its name in the trace at least a quarter have
- * device work. The plugin's rule: no device work, or under 0.8 times that of the step before, which also leaves out a whole
- * step that is shorter than the others (the last of a gradient accumulation). */
+ * Steps at the end do not count when the recording holds no, or not all, device work of them. By the default rules that
+ * needs evidence: a step launched no device work while an earlier one did, or more than a fifth of its launching calls
+ * have no device work with their correlation id. A call launches when of the calls of its name in the trace at least a
+ * quarter have device work. The plugin's rule: no device work, or under 0.8 times that of the step before, which also
+ * leaves out a whole step that is shorter than the others (the last of a gradient accumulation). */
 #ifndef OPSCOPE_ANALYSIS_STEPS_H
 #define OPSCOPE_ANALYSIS_STEPS_H
 

@@ -1,7 +1,7 @@
 #include "analysis/roles.h"
 #include "detect/detect.h"
 
-/* The plugin's threshold (B-17), percent of the mean step. */
+/* The plugin's threshold (the plugin's data.py), percent of the mean step. */
 static const double TOO_MUCH = 10, SEVERE = 30;
 
 extern const struct detector detector_communication_bound;

@@ -1,7 +1,7 @@
 #include "analysis/roles.h"
 #include "detect/detect.h"
 
-/* The plugin's threshold (B-17), percent of the mean step. */
+/* The plugin's threshold (the plugin's data.py), percent of the mean step. */
 static const double TOO_MUCH = 5, SEVERE = 20;
 
 extern const struct detector detector_dataloader_bound;

@@ -5,7 +5,7 @@
 #include "base/buf.h"
 #include "detect/detect.h"
 
-/* The plugin's threshold (B-17). */
+/* The plugin's threshold (the plugin's data.py). */
 static const double TOO_LITTLE = 0.5, SEVERE = 0.25;
 
 extern const struct detector detector_low_gpu_utilization;

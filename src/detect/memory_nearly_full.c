@@ -2,7 +2,7 @@
 #include "base/mem.h"
 #include "detect/detect.h"
 
-/* The plugin's threshold (B-17), of the device's memory. */
+/* The plugin's threshold (the plugin's data.py), of the device's memory. */
 static const double TOO_MUCH = 0.9;
 
 extern const struct detector detector_memory_nearly_full;

@@ -1,6 +1,6 @@
 /* A JSON pull reader over a window of bytes. It makes no tree and no copies: strings, numbers and containers come back as
  * slices of the window. It accepts a superset of RFC 8259: control characters in strings, unknown escapes, bare words (N/A,
- * NaN, Infinity) and trailing commas, each reported in `repairs`, so that damaged traces can be read (B-05, E-09).
+ * NaN, Infinity) and trailing commas, each reported in `repairs`, so that damaged traces can be read.
  *
  * The window must be followed by JSON_PADDING zero bytes that may be read. It need not hold a whole document: a function
  * that runs into its end fails with JSON_MORE, and the caller tries again from a known point with a longer window; with
@@ -63,16 +63,16 @@ const char *json_value(struct json *j, const char *p, struct json_value *v);
 /* Passes over any value. */
 const char *json_skip(struct json *j, const char *p);
 
-/* Walks an object: `p` behind '{' with *first true, or behind the previous value. Gives the next key and the position of its
- * value; at the closing brace *key.raw.p is NULL and the position is behind it. */
+/* Walks an object: `p` behind '{' with *first true, or behind the previous value. Gives the next key and the position
+ * of its value; at the closing brace *key.raw.p is NULL and the position is behind it. */
 const char *json_member(struct json *j, const char *p, bool *first, struct json_value *key);
 
 /* Walks an array: `p` behind '[' with *first true, or behind the previous value. Gives the position of the next element, or
  * behind the closing bracket with *done true. */
 const char *json_element(struct json *j, const char *p, bool *first, bool *done);
 
-/* Appends the decoded bytes of a raw string to *out and notes repairs. A string that holds any unknown escape is taken to be
- * an unescaped Windows path: then all its back-slashes but \" and \\ stay as they are. */
+/* Appends the decoded bytes of a raw string to *out and notes repairs. A string that holds any unknown escape is taken
+ * to be an unescaped Windows path: then all its back-slashes but \" and \\ stay as they are. */
 void json_unescape(struct str raw, struct buf *out, unsigned *repairs);
 
 /* Appends the text of an array or object on one line, with one blank behind each ',' and ':' as Kineto writes it: traces

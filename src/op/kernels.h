@@ -20,9 +20,9 @@ struct kernel_info {
 
 /* First matching row of kernels.def. O(rows x name length): callers cache per name. */
 struct kernel_info kernel_classify(struct str name);
-/* The rule of the plugin and PyProf: any of a fixed list of substrings (A-26, B-20). */
+/* The rule of the plugin and PyProf: any of a fixed list of substrings (PyProf's tc.py, the plugin's tensor_core.py). */
 bool kernel_uses_tc_compat(struct str name);
-/* Ops that could use Tensor Cores by name (B-20's list). */
+/* Ops that could use Tensor Cores by name (the plugin's tensor_core.py). */
 bool op_tc_eligible(struct str name);
 /* A collective, by the name of a kernel (nccl*, rccl, ...), or of an op or annotation (nccl:*, gloo:*, c10d::*). */
 bool kernel_is_comm(struct str name);

@@ -1,4 +1,4 @@
-/* Device kernels (B-21): how often, how long, with which launch configuration, for which op. */
+/* Device kernels (the plugin's kernel_parser.py): how often, how long, with which launch configuration, for which op. */
 #include "analysis/gpu_metrics.h"
 #include "analysis/optree.h"
 #include "base/mem.h"

@@ -1,4 +1,4 @@
-/* Memory by operator, the life of each block, the curve and its peaks (B-23). */
+/* Memory by operator, the life of each block, the curve and its peaks (the plugin's memory_parser.py). */
 #include "analysis/lttb.h"
 #include "analysis/memory.h"
 #include "analysis/optree.h"

@@ -1,4 +1,4 @@
-/* Time by nn.Module, forward and backward (B-24, B-25, B-11, E-15). */
+/* Time by nn.Module, forward and backward (the plugin's module_op.py, the plugin's op_tree.py). */
 #include "analysis/modules.h"
 
 #include "base/buf.h"

@@ -1,4 +1,4 @@
-/* Time by operator (B-18, B-19): on the host and on the device, own and with all that it called. */
+/* Time by operator (the plugin's op_agg.py): on the host and on the device, own and with all that it called. */
 #include "analysis/optree.h"
 #include "analysis/stacks.h"
 #include "base/buf.h"

@@ -9,7 +9,7 @@
 struct window {
 	bool all;
 	int64_t start_ns, end_ns;               /* on the host */
-	int64_t device_start_ns, device_end_ns; /* moved and stretched to the device work (B-14) */
+	int64_t device_start_ns, device_end_ns; /* moved and stretched to the device work (the plugin's event_parser.py) */
 	unsigned steps;           /* how many steps it covers */
 };
 

@@ -124,7 +124,7 @@ class Naive:
 
 
 def plain(name):
-    """What B-10 counts as an operator."""
+    """What tables count as an operator."""
     return not (name.startswith(("ProfilerStep#", "enumerate(Data", "Optimizer.")) or
                 name in ("DataParallel.forward", "DistributedDataParallel.forward"))
 

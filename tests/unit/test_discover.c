@@ -1,4 +1,4 @@
-/* Which traces a path stands for (B-01). */
+/* Which traces a path stands for (the plugin's io and consts modules). */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
