@@ -117,9 +117,9 @@ enum { MAX_WARPS_PER_SM = 64 };
 static double occupancy_on_row(const struct profile *p, uint32_t launch, uint32_t row)
 {
 	double stated = p->launch.occupancy_pct[launch], capacity = MAX_WARPS_PER_SM;
-	if (stated > 0)
+	if (stated > 0 && stated <= 100)
 		return stated;
-	if (!(stated >= 0)) /* negative or NaN */
+	if (!(stated == 0)) /* no share, or not stated */
 		return NAN;
 	if (row != ROW_NONE && p->device.max_threads_per_sm[row] > 0 && p->device.warp_size[row] > 0)
 		capacity = (double)p->device.max_threads_per_sm[row] / p->device.warp_size[row];

@@ -1,7 +1,7 @@
 /* Detectors: each looks for one problem and says what it found, or what it would need to look.
  *
  * Adding a detector: a file src/detect/NAME.c that ends in `const struct detector detector_NAME = {...};` and the word NAME in
- * src/detect/meson.build. `opscope advise`, the overview and the docs page then have it. */
+ * src/detect/meson.build. `opscope advise`, SQL (table findings) and the docs page then have it. */
 #ifndef OPSCOPE_DETECT_DETECT_H
 #define OPSCOPE_DETECT_DETECT_H
 

@@ -221,6 +221,11 @@ static int32_t small(int64_t v)
 	return v >= INT32_MIN && v <= INT32_MAX ? (int32_t)v : -1;
 }
 
+static int16_t small16(int64_t v)
+{
+	return v >= INT16_MIN && v <= INT16_MAX ? (int16_t)v : -1;
+}
+
 static uint32_t store_span(struct kineto *k, struct event *ev, enum event_kind kind, int sub, int64_t ts, int64_t dur)
 {
 	struct span_row r = {
@@ -260,7 +265,7 @@ static void store_memory(struct kineto *k, const struct event *ev, uint16_t cat,
 		.time_ns = ts, .addr = NUM(ev, MEM_ADDR, ID_NONE), .bytes = NUM(ev, MEM_BYTES, 0),
 		.total_allocated = NUM(ev, MEM_ALLOCATED, ID_NONE), .total_reserved = NUM(ev, MEM_RESERVED, ID_NONE),
 		.track = track_of(k, ev), .name = ev->name.p[1] == 'm' ? k->id_memory : k->id_oom, .cat = cat,
-		.device_type = (int16_t)NUM(ev, MEM_DEVICE_TYPE, 0), .device_id = (int16_t)NUM(ev, MEM_DEVICE_ID, -1),
+		.device_type = small16(NUM(ev, MEM_DEVICE_TYPE, 0)), .device_id = small16(NUM(ev, MEM_DEVICE_ID, -1)),
 	};
 	build_memory(&k->b, &r);
 }

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
@@ -118,6 +119,12 @@ int atomic_begin(struct atomic_file *f, const char *path, struct err *e)
 	struct stat old;
 	bool exists = stat(path, &old) == 0;
 	*f = (struct atomic_file){.fd = -1, .path = copy_text(path)};
+	sigset_t wait;
+	sigemptyset(&wait);
+	sigaddset(&wait, SIGINT);
+	sigaddset(&wait, SIGTERM);
+	sigaddset(&wait, SIGHUP);
+	pthread_sigmask(SIG_BLOCK, &wait, &f->mask);
 	f->target = exists ? realpath(path, NULL) : follow_links(path);
 	int rc = 0;
 	if (!f->target)
@@ -150,6 +157,14 @@ static void sync_folder(const char *target)
 	mem_free(folder);
 }
 
+/* Lets a signal that waited through, as the last thing. */
+static void finish(struct atomic_file *f)
+{
+	sigset_t mask = f->mask;
+	release(f);
+	pthread_sigmask(SIG_SETMASK, &mask, NULL);
+}
+
 int atomic_commit(struct atomic_file *f, struct err *e)
 {
 	int rc = fsync(f->fd) < 0 ? fail(f, "cannot write", e) : 0;
@@ -163,7 +178,7 @@ int atomic_commit(struct atomic_file *f, struct err *e)
 	if (rc)
 		return atomic_abort(f);
 	sync_folder(f->target);
-	release(f);
+	finish(f);
 	return 0;
 }
 
@@ -173,6 +188,6 @@ int atomic_abort(struct atomic_file *f)
 		close(f->fd);
 	if (f->temp)
 		unlink(f->temp);
-	release(f);
+	finish(f);
 	return -1;
 }

@@ -6,18 +6,23 @@
  *   if (atomic_begin(&f, path, e))
  *           return -1;
  *   ... write to f.fd, or to the file f.temp ...
- *   return ok ? atomic_commit(&f, e) : atomic_abort(&f); */
+ *   return ok ? atomic_commit(&f, e) : atomic_abort(&f);
+ *
+ * Until then SIGINT, SIGTERM and SIGHUP wait (for the calling thread), so that an interruption leaves no file behind. */
 #ifndef OPSCOPE_IO_ATOMIC_H
 #define OPSCOPE_IO_ATOMIC_H
 
 #include "base/err.h"
 #include "base/str.h"
 
+#include <signal.h>
+
 struct atomic_file {
 	int fd;        /* for writing; closed by commit and abort */
 	char *temp;    /* what is being written: always has a '/' in it */
 	char *target;  /* what it will be: `path` with links followed */
 	char *path;    /* as given, for messages */
+	sigset_t mask; /* the caller's signal mask, put back at the end */
 };
 
 /* ERR_IO when there is something at `path` that is not a regular file, or nothing can be created in its folder; *f is then

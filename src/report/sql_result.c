@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 
 /* A value as SQLite gave it; text and blobs in the table's arena. */
 struct value {
@@ -82,7 +83,11 @@ static void add_columns(sqlite3_stmt *st, const struct values *all, struct table
 {
 	unsigned n = (unsigned)sqlite3_column_count(st);
 	for (unsigned c = 0; c < n; c++) {
-		struct str id = arena_str(&out->arena, str_from(sqlite3_column_name(st, (int)c)));
+		/* The query names its columns, with any bytes: a title goes to the terminal. */
+		struct buf safe = {0};
+		utf8_put_safe(&safe, str_from(sqlite3_column_name(st, (int)c)));
+		struct str id = arena_str(&out->arena, buf_view(&safe));
+		buf_release(&safe);
 		enum cell_type type = column_type(all, c, n);
 		TABLE_COLUMN(out, .id = id.p, .title = id.p, .help = "column of the query", .type = type,
 		             .unit = unit_of(id, type));

@@ -1,4 +1,4 @@
-/* A profile: everything read from one input. Inputs fill it through store/build.h; store_finish sorts it; analysis passes
+/* A profile: everything read from one input. Inputs fill it through store/build.h; build_finish sorts it; analysis passes
  * add the DERIVED columns; after that it is immutable and may be read by many threads. */
 #ifndef OPSCOPE_STORE_PROFILE_H
 #define OPSCOPE_STORE_PROFILE_H
