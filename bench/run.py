@@ -127,12 +127,12 @@ def page(text, args):
 Measured {datetime.date.today().isoformat()} on {os.cpu_count()} cores of {cpu}, Linux {platform.release().split('-')[0]}, by
 
 ```
-meson setup build-bench -Dbuildtype=release -Dtests=disabled && ninja -C build-bench opscope scale
+meson setup build-bench -Dbuildtype=release -Dtests=disabled && ninja -C build-bench src/cli/opscope bench/scale
 bench/run.py --build build-bench --write {' '.join(map(str, args.megabytes))}
 ```
 
 from `{os.path.basename(args.trace)}`, a real trace, repeated by `bench/scale` until it had the size. CPU time is user + system of
-the whole process, both threads; each figure is the best of its runs, and figures in one column come from one session,
+the whole process, both threads; each figure is the best of its runs, and figures in one column come from one run of the script,
 so that ratios mean something where absolute times depend on the machine.
 
 {text}"""

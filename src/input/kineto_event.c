@@ -40,6 +40,9 @@ void kineto_event_init(struct kineto *k)
 	k->id_name = intern_str(&k->p->strings, STR("name"));
 	k->id_labels = intern_str(&k->p->strings, STR("labels"));
 	k->last_ns = INT64_MIN;
+	intern_init(&k->long_forms);
+	MEM_GROW(k->short_forms, k->cap_short_forms, 1);
+	k->short_forms[0] = 0;
 }
 
 static void note_repairs(struct kineto *k, unsigned repairs)
@@ -84,14 +87,23 @@ static uint32_t intern_raw(struct kineto *k, struct str raw, bool escaped)
 	return id;
 }
 
+/* The same few texts come again and again, so each is brought onto one line once. */
+static uint32_t intern_one_line(struct kineto *k, struct str raw)
+{
+	uint32_t before = k->long_forms.n, at = intern_str(&k->long_forms, raw);
+	if (k->long_forms.n == before)
+		return k->short_forms[at];
+	buf_clear(&k->scratch);
+	json_one_line(raw, &k->scratch);
+	MEM_GROW(k->short_forms, k->cap_short_forms, at + 1);
+	return k->short_forms[at] = intern_put(&k->p->strings, k->scratch.p, k->scratch.n);
+}
+
 uint32_t kineto_intern(struct kineto *k, const struct json_value *v)
 {
 	bool container = v->type == JSON_ARRAY || v->type == JSON_OBJECT;
-	if (container && memchr(v->raw.p, '\n', v->raw.n)) {
-		buf_clear(&k->scratch);
-		json_one_line(v->raw, &k->scratch);
-		return intern_put(&k->p->strings, k->scratch.p, k->scratch.n);
-	}
+	if (container && memchr(v->raw.p, '\n', v->raw.n))
+		return intern_one_line(k, v->raw);
 	if (v->type != JSON_STRING)
 		return intern_put(&k->p->strings, v->raw.p, v->raw.n);
 	return intern_raw(k, v->raw, v->escaped);
@@ -496,5 +508,7 @@ void kineto_event_finish(struct kineto *k)
 	mem_free(k->open_top);
 	mem_free(k->names);
 	buf_release(&k->scratch);
+	intern_release(&k->long_forms);
+	mem_free(k->short_forms);
 	arena_release(&k->names_arena);
 }

@@ -94,6 +94,9 @@ struct kineto {
 	struct process_name *names;
 	unsigned n_names, cap_names;
 	uint32_t id_memory, id_oom, id_name, id_labels;
+	/* Arrays and objects that span lines, as written, each with the id of its text on one line. */
+	struct intern long_forms;
+	uint32_t *short_forms, cap_short_forms;
 	uint64_t n_events;
 };
 
