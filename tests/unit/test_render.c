@@ -253,7 +253,7 @@ static void test_stack_column(void **state)
 	table_row(&t);
 	table_set_str(&t, 0, STR("/home/u/x/site-packages/torch/nn/functional.py(12): f;/home/u/proj/train.py(5): main;/home/u/proj/run.py(7): go"));
 	assert_true(str_has(render(&t, "text", &(struct render_options){0}, &out),
-	                    STR("\ntorch/nn/functional.py(12): f;work/train.py(5): main;work/run.py(7): go\n")));
+	                    STR("\ntorch/nn/functional.py(12): f;proj/train.py(5): main;proj/run.py(7): go\n")));
 	assert_true(str_has(render(&t, "text", &(struct render_options){.width = 40}, &out),
 	                    STR("\ntorch/nn/functional.py(12)…run.py(7): go\n")));
 	assert_true(str_has(render(&t, "csv", &(struct render_options){0}, &out), STR("/home/u/x/site-packages/torch")));
