@@ -141,7 +141,7 @@ static void report(const struct profile *p, struct findings *f, const struct mea
 	buf_printf(&text, "%.3f ms of %.3f ms of kernels launched by operators are eligible; of %.3f ms it is not known from the kernel's "
 	           "name whether it uses %s. ", (double)m->eligible_ns / 1e6, (double)m->all_ns / 1e6, (double)m->unknown_ns / 1e6, cores);
 	if (save > 0)
-		buf_printf(&text, "By its data sheet " STR_FMT " does %.1f TFLOP/s in float32 and %.1f in %s, so at most %.0f %% of the "
+		buf_printf(&text, "By published peaks, as opscope has them, " STR_FMT " does %.1f TFLOP/s in float32 and %.1f in %s, so at most %.0f %% of the "
 		           "eligible time can go", STR_ARG(t->name), t->peaks->flops[GPU_FP32] / 1e12, t->peaks->flops[best] / 1e12,
 		           gpu_dtype_name[best], 100 * save);
 	else
