@@ -4,7 +4,7 @@
  * An API call belongs to the op of its process with its external id; else to the innermost op around it in time, which
  * PASS_NEST has already put into span.op: launches through the driver API carry no external id.
  * Device work belongs to the call with its correlation id, and through it to an op. Several processes in one trace count
- * their ids alike: among calls with the same correlation id, the one with the device work's external id is taken; if none
+ * their ids alike: where the input states the process of device work (launch.pid), only calls of that one count; then, among calls with the same correlation id, the one with the device work's external id is taken; if none
  * has it, and all are of one process, the last that began before the work did. Work whose call was not recorded goes to the
  * op with its own external id; what is left is unattributed. */
 #include "analysis/analysis.h"
@@ -26,7 +26,7 @@ typedef bool owner_fn(const struct profile *p, uint32_t span, int64_t *id);
 
 static bool owns_ext_id(const struct profile *p, uint32_t i, int64_t *id)
 {
-	*id = p->span.ext_id[i];
+	*id = span_ext_id(&p->span, i);
 	return (p->span.kind[i] == SPAN_OP || p->span.kind[i] == SPAN_USER) && *id != ID_NONE && *id != 0;
 }
 
@@ -114,13 +114,20 @@ static uint32_t op_of_call(const struct profile *p, const struct ids *ext, uint3
 {
 	uint32_t one;
 	const struct sort_item *owner = NULL;
-	uint32_t n = ids_find(ext, p->span.ext_id[call], &one, &owner);
+	uint32_t n = ids_find(ext, span_ext_id(&p->span, call), &one, &owner);
 	for (uint32_t k = 0; k < n && k < OWNERS_MAX; k++) {
 		uint32_t span = owner ? owner[k].row : one;
 		if (process_of(p, span) == process_of(p, call))
 			return span;
 	}
 	return ROW_NONE;
+}
+
+/* Whether `call` can have launched work of the process `pid`. */
+static bool of_process(const struct profile *p, uint32_t call, int64_t pid)
+{
+	int64_t own = p->track.pid[p->span.track[call]];
+	return pid == ID_NONE || own == ID_NONE || own == pid;
 }
 
 /* The call that launched device work `g`; ROW_NONE when none is recorded, or *ambiguous when several would do. */
@@ -131,24 +138,30 @@ static uint32_t call_of_gpu(const struct profile *p, const struct ids *corr, uin
 	uint32_t n = ids_find(corr, p->gpu_op.corr_id[g], &one, &owner);
 	if (n == 0)
 		return ROW_NONE;
+	uint32_t launch = p->gpu_op.launch[g];
+	int64_t pid = launch == ROW_NONE ? ID_NONE : p->launch.pid[launch];
 	if (n == 1)
-		return one;
-	int64_t ext = p->gpu_op.ext_id[g], start = p->gpu_op.start_ns[g];
+		return of_process(p, one, pid) ? one : ROW_NONE;
+	int64_t ext = gpu_ext_id(&p->gpu_op, g), start = p->gpu_op.start_ns[g];
 	bool one_process = true;
+	uint32_t first = ROW_NONE;
 	for (uint32_t k = 0; k < n && k < OWNERS_MAX; k++) {
 		uint32_t call = owner[k].row;
-		one_process &= process_of(p, call) == process_of(p, owner[0].row);
+		if (!of_process(p, call, pid))
+			continue;
+		first = first == ROW_NONE ? call : first;
+		one_process &= process_of(p, call) == process_of(p, first);
 		if (p->span.start_ns[call] > start)
 			continue;
 		if (latest == ROW_NONE || p->span.start_ns[call] >= p->span.start_ns[latest])
 			latest = call;
-		if (ext != ID_NONE && ext != 0 && p->span.ext_id[call] == ext &&
+		if (ext != ID_NONE && ext != 0 && span_ext_id(&p->span, call) == ext &&
 		    (best == ROW_NONE || p->span.start_ns[call] >= p->span.start_ns[best]))
 			best = call;
 	}
 	if (best != ROW_NONE)
 		return best;
-	*ambiguous = !one_process || latest == ROW_NONE || n > OWNERS_MAX;
+	*ambiguous = first != ROW_NONE && (!one_process || latest == ROW_NONE || n > OWNERS_MAX);
 	return *ambiguous ? ROW_NONE : latest;
 }
 
@@ -156,7 +169,7 @@ static void note(struct profile *p, uint64_t repeated, uint64_t ambiguous, uint6
 {
 	if (repeated)
 		diag_add_n(&p->diags, "duplicate-correlation", DIAG_NOTE, repeated, -1,
-		           "an API call has the correlation id of another: device work is told apart by external id and time");
+		           "an API call has the correlation id of another: device work is told apart by process, external id and time");
 	if (ambiguous)
 		diag_add_n(&p->diags, "ambiguous-correlation", DIAG_REPAIR, ambiguous, -1,
 		           "device work fits several API calls: it is left unattributed");
@@ -172,7 +185,7 @@ int pass_correlate(struct profile *p, struct err *e)
 	ids_init(&ext, p, owns_ext_id);
 	ids_init(&corr, p, owns_correlation);
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
-		if (p->span.kind[i] != SPAN_CALL || p->span.ext_id[i] == ID_NONE || p->span.ext_id[i] == 0)
+		if (p->span.kind[i] != SPAN_CALL || span_ext_id(&p->span, i) == ID_NONE || span_ext_id(&p->span, i) == 0)
 			continue;
 		uint32_t owner = op_of_call(p, &ext, i);
 		if (owner != ROW_NONE)
@@ -191,10 +204,10 @@ int pass_correlate(struct profile *p, struct err *e)
 		if (call[g] != ROW_NONE)
 			op[g] = p->span.op[call[g]];
 		/* By its own external id only where that names one op in the whole trace. */
-		if (op[g] == ROW_NONE && !unclear && p->gpu_op.ext_id[g] != ID_NONE && p->gpu_op.ext_id[g] != 0) {
+		if (op[g] == ROW_NONE && !unclear && gpu_ext_id(&p->gpu_op, g) != ID_NONE && gpu_ext_id(&p->gpu_op, g) != 0) {
 			uint32_t one;
 			const struct sort_item *owner;
-			if (ids_find(&ext, p->gpu_op.ext_id[g], &one, &owner) == 1)
+			if (ids_find(&ext, gpu_ext_id(&p->gpu_op, g), &one, &owner) == 1)
 				op[g] = one;
 		}
 	}

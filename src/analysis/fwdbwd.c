@@ -26,12 +26,12 @@ enum { NOT_LOOKED = ROW_NONE - 1 };
 
 static bool is_forward(const struct spans *s, uint32_t i)
 {
-	return s->kind[i] == SPAN_OP && s->link_id[i] >= 0 && s->aux_id[i] <= 0;
+	return s->kind[i] == SPAN_OP && s->link_id[i] >= 0 && span_aux_id(s, i) <= 0;
 }
 
 static bool is_backward(const struct spans *s, uint32_t i)
 {
-	return s->kind[i] == SPAN_OP && s->link_id[i] >= 0 && s->aux_id[i] > 0;
+	return s->kind[i] == SPAN_OP && s->link_id[i] >= 0 && span_aux_id(s, i) > 0;
 }
 
 static void find_tracks(struct linker *l)
@@ -203,7 +203,7 @@ static void vote_by_number(struct linker *l, struct votes *t, uint32_t bwd)
 	for (int k = 0; k < MAX_SAME_NUMBER && i < l->n_forward && l->forward[i].key == seq; k++) {
 		uint32_t fwd = l->forward[i].row;
 		if (s->start_ns[fwd] <= s->start_ns[bwd])
-			vote(t, s->aux_id[bwd], s->track[fwd]);
+			vote(t, span_aux_id(s, bwd), s->track[fwd]);
 		i = position(l, seq, s->track[fwd] + 1, INT64_MIN);
 	}
 }
@@ -248,7 +248,7 @@ static void match_threads(struct linker *l)
 		if (!is_backward(s, i))
 			continue;
 		if (l->by_flow[i] != ROW_NONE)
-			vote(&flow, s->aux_id[i], s->track[l->by_flow[i]]);
+			vote(&flow, span_aux_id(s, i), s->track[l->by_flow[i]]);
 		vote_by_number(l, &number, i);
 	}
 	struct thread_match *sure = NEW_ARRAY(flow.n, struct thread_match);
@@ -280,7 +280,7 @@ static void link_op(struct linker *l, uint32_t i)
 {
 	const struct spans *s = &l->p->span;
 	struct fwdbwd *out = l->out;
-	const struct thread_match *m = match_find(l->match, l->n_match, s->aux_id[i]);
+	const struct thread_match *m = match_find(l->match, l->n_match, span_aux_id(s, i));
 	uint32_t fwd = ROW_NONE;
 	if (is_backward(s, i) && m && m->track != ROW_NONE)
 		fwd = forward_of(l, i, m->track);

@@ -97,13 +97,13 @@ static void index_python(struct work *w)
 	uint64_t n = 0;
 	for (int store = 0; store < 2; store++) {
 		for (uint32_t i = 0; i < s->rows.n; i++) {
-			if (s->kind[i] != SPAN_PYTHON || s->ext_id[i] == ID_NONE)
+			if (s->kind[i] != SPAN_PYTHON || span_ext_id(s, i) == ID_NONE)
 				continue;
-			min = s->ext_id[i] < min ? s->ext_id[i] : min;
-			max = s->ext_id[i] > max ? s->ext_id[i] : max;
+			min = span_ext_id(s, i) < min ? span_ext_id(s, i) : min;
+			max = span_ext_id(s, i) > max ? span_ext_id(s, i) : max;
 			n++;
 			if (store)
-				idmap_put(&w->python, s->ext_id[i], i);
+				idmap_put(&w->python, span_ext_id(s, i), i);
 		}
 		if (!store)
 			idmap_init(&w->python, min, max, n);
@@ -137,7 +137,7 @@ static uint32_t python_node(struct work *w, uint32_t i, uint32_t parent)
 {
 	struct str name = profile_str(w->p, w->p->span.name[i]);
 	size_t skip = sizeof "nn.Module: " - 1;
-	return module_tree_node(&w->m->tree, parent, (struct str){name.p + skip, name.n - skip}, w->p->span.aux_id[i]);
+	return module_tree_node(&w->m->tree, parent, (struct str){name.p + skip, name.n - skip}, span_aux_id(&w->p->span, i));
 }
 
 /* w->mod of every Python frame and of what its chain of callers passes through: up the chain to what is known, then down. */

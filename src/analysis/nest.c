@@ -17,7 +17,7 @@ struct frame {
 
 static bool nests(uint8_t kind)
 {
-	return kind == SPAN_OP || kind == SPAN_USER || kind == SPAN_PYTHON || kind == SPAN_CALL;
+	return kind == SPAN_OP || kind == SPAN_USER || kind == SPAN_PYTHON || kind == SPAN_CALL || kind == SPAN_MARKER;
 }
 
 int pass_nest(struct profile *p, struct err *e)

@@ -178,7 +178,7 @@ static uint32_t node_of_call(const struct maker *m, uint32_t call)
 	const struct spans *s = &m->p->span;
 	uint32_t op = s->op[call];
 	if (m->rules == OPTREE_TB_PLUGIN) {
-		if (op == ROW_NONE || s->ext_id[call] == ID_NONE || s->ext_id[op] != s->ext_id[call])
+		if (op == ROW_NONE || span_ext_id(s, call) == ID_NONE || span_ext_id(s, op) != span_ext_id(s, call))
 			return ROW_NONE;
 		return m->near_node[op];
 	}
@@ -186,7 +186,7 @@ static uint32_t node_of_call(const struct maker *m, uint32_t call)
 	if (op == ROW_NONE)
 		return by_time;
 	/* By external id the call belongs to `op`; by time, possibly to an annotation inside it. */
-	return s->ext_id[call] != ID_NONE && s->ext_id[op] == s->ext_id[call] ? m->near_node[op] : by_time;
+	return span_ext_id(s, call) != ID_NONE && span_ext_id(s, op) == span_ext_id(s, call) ? m->near_node[op] : by_time;
 }
 
 /* The plugin knows runtime calls, but no driver calls. */
@@ -284,7 +284,7 @@ static uint32_t node_of_gpu(struct maker *m, uint32_t g)
 			return ROW_NONE; /* kept, under the root */
 		uint32_t node = node_of_call(m, call);
 		if (node == ROW_NONE) {
-			m->t->gpu_lost[g] = m->p->span.ext_id[call] != 0;
+			m->t->gpu_lost[g] = span_ext_id(&m->p->span, call) != 0;
 			return ROW_NONE;
 		}
 		if (m->own_calls_lost[node]) {

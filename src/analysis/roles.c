@@ -116,7 +116,7 @@ static void collect_spans(struct work *w)
 		intervals_add(&w->range[role], p->span.start_ns[i], span_end(p, i));
 		if (role != ROLE_COMM)
 			continue;
-		int64_t id = ext_or_zero(p->span.ext_id[i]);
+		int64_t id = ext_or_zero(span_ext_id(&p->span, i));
 		n_comm++;
 		min = id < min ? id : min;
 		max = id > max ? id : max;
@@ -124,7 +124,7 @@ static void collect_spans(struct work *w)
 	idmap_init(&w->comm_ext, min, max, n_comm);
 	for (uint32_t i = 0; n_comm && i < p->span.rows.n; i++)
 		if (role_of_span(w, i) == ROLE_COMM)
-			idmap_put(&w->comm_ext, ext_or_zero(p->span.ext_id[i]), i);
+			idmap_put(&w->comm_ext, ext_or_zero(span_ext_id(&p->span, i)), i);
 }
 
 static enum role role_of_gpu_op(struct work *w, uint32_t g)
@@ -136,7 +136,7 @@ static enum role role_of_gpu_op(struct work *w, uint32_t g)
 		return ROLE_MEMSET;
 	bool comm;
 	if (w->rules == ROLES_TB_PLUGIN)
-		comm = idmap_get(&w->comm_ext, ext_or_zero(v->ext_id[g])) != IDMAP_NONE;
+		comm = idmap_get(&w->comm_ext, ext_or_zero(gpu_ext_id(v, g))) != IDMAP_NONE;
 	else
 		comm = name_flags(w, v->name[g]) & NAME_COMM_KERNEL ||
 		       (v->op[g] != ROW_NONE && name_flags(w, w->p->span.name[v->op[g]]) & NAME_COMM_OP);

@@ -24,6 +24,7 @@ const struct report report_devices = {
 	        "its multiprocessors had blocks; occupancy, how full these were. The time is that from the start of the first step "
 	        "to the end of the last one.",
 	.compat = compat,
+	.timeline = true,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.takes = REPORT_STEPS,
 	.run = run,

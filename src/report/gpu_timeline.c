@@ -309,6 +309,7 @@ const struct report report_gpu_timeline = {
 	        "checkpointing's second forward pass; needs with_stack). The last two have no idle time of their own.",
 	.group_by = group_by,
 	.compat = compat,
+	.timeline = true,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.takes = REPORT_STEPS,
 	.run = run,

@@ -98,6 +98,7 @@ const struct report report_overview = {
 	        "the time in which the GPU had nothing to do because the CPU waited for data, and CPU Exec is the time in which "
 	        "the GPU waited for the CPU to launch work. Below: the same per step, and how well each GPU was used.",
 	.compat = compat,
+	.timeline = true,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.takes = REPORT_STEPS,
 	.run = run,

@@ -56,6 +56,9 @@ int report_run(const struct report *r, struct profile *p, const struct report_ar
 		return err_set(e, ERR_USAGE, "report %s has no --steps: it is always of the whole trace", r->name);
 	if (args->device && !(r->takes & REPORT_DEVICE))
 		return err_set(e, ERR_USAGE, "report %s has no --device: it is always of all devices", r->name);
+	if (r->timeline && p->durations_only)
+		return err_set(e, ERR_DATA, "report %s: this input holds durations but no times, which idle time, overlap and steps "
+		               "need: give the database or trace that it was made from", r->name);
 	if (analysis_run(p, r->needs | (args->has_steps ? PASS_STEPS : 0), e) < 0)
 		return -1;
 	table_init(out, r->name, r->title);

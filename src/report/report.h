@@ -9,6 +9,8 @@
 #include "analysis/analysis.h"
 #include "base/table.h"
 
+#include <string.h>
+
 /* What the user asked for. {0} = all defaults. Strings are borrowed. */
 struct report_args {
 	const char *group_by; /* one of report->group_by; NULL = the first */
@@ -32,10 +34,16 @@ struct report {
 	unsigned needs;          /* enum analysis_pass bits */
 	unsigned takes;          /* enum report_option bits: what it heeds of the args; anything else is refused (ERR_USAGE),
 	                          * so that no table looks filtered that is not */
+	bool timeline;           /* its numbers need times, not only durations: refused (ERR_DATA) for profile->durations_only */
 	/* Fills *out, which is table_init-ed with the report's name and title. ERR_DATA when the profile lacks what the
 	 * report is about, saying what is missing and how to record it. The profile has had the passes in `needs`. */
 	int (*run)(const struct profile *p, const struct report_args *args, struct table *out, struct err *e);
 };
+
+static inline bool report_compat_is(const struct report_args *a, const char *tool)
+{
+	return a->compat && strcmp(a->compat, tool) == 0;
+}
 
 /* All reports, in the order of meson.build, NULL-terminated (generated). */
 extern const struct report *const report_registry[];

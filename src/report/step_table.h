@@ -13,7 +13,7 @@ void step_table(const struct roles *r, const struct profile *p, bool plugin, str
 
 static inline bool report_is_plugin(const struct report_args *args)
 {
-	return args->compat && strcmp(args->compat, "tb-plugin") == 0;
+	return report_compat_is(args, "tb-plugin");
 }
 
 #endif

@@ -20,6 +20,7 @@ const struct report report_steps = {
 	        "nanosecond goes to the first role that was active, from left to right, so the roles sum to the step. A trace "
 	        "without ProfilerStep (call prof.step() after each iteration) is one step.",
 	.compat = compat,
+	.timeline = true,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.takes = REPORT_STEPS,
 	.run = run,

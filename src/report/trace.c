@@ -228,7 +228,7 @@ static void count_spans(const struct profile *p, uint64_t has[N_ITEMS])
 		has[HAS_STACKS] += s->kind[i] == SPAN_PYTHON || (op && profile_arg_id(p, s->args[i], stack));
 		has[HAS_MODULES] += *kind == 3 || (op && profile_arg_id(p, s->args[i], modules));
 		has[HAS_SHAPES] += op && (profile_arg_id(p, s->args[i], dims) || profile_arg_id(p, s->args[i], dims_old));
-		has[HAS_BACKWARD] += op && s->link_id[i] >= 0 && s->aux_id[i] > 0;
+		has[HAS_BACKWARD] += op && s->link_id[i] >= 0 && span_aux_id(s, i) > 0;
 	}
 	mem_free(of_name);
 }

@@ -6,12 +6,20 @@
 #include <math.h>
 
 /* Pushes a row of `table` and copies the named field of *r into each column. */
-#define SET_(type, column, semantic, group, help) SET_##group(column)
-#define SET_LOADED(column) t->column[i] = r->column;
-#define SET_DERIVED(column)
+#define SET_(type, column, semantic, group, help) SET_##group(column, semantic)
+#define SET_LOADED(column, semantic) t->column[i] = r->column;
+#define SET_DERIVED(column, semantic)
+#define ABSENT_ST_ID ID_NONE
+#define ABSENT_ST_I32_MINUS (-1)
+#define SET_SPARSE(column, semantic)                                                                   \
+	if (r->column != ABSENT_##semantic && !t->column)                                              \
+		t->column = rows_materialize(t, table, (size_t)((char *)&t->column - (char *)t));      \
+	if (t->column)                                                                                 \
+		t->column[i] = r->column;
 #define PUSH_ROW(tablename, COLUMNS)                                                                   \
 	do {                                                                                           \
-		uint32_t i = rows_push(t, &store_tables[TABLE_##tablename]);                           \
+		const struct store_table *table = &store_tables[TABLE_##tablename];                    \
+		uint32_t i = rows_push(t, table);                                                      \
 		if (i != ROW_NONE) {                                                                   \
 			COLUMNS(SET_)                                                                  \
 		}                                                                                      \
@@ -93,7 +101,7 @@ uint32_t build_mark(struct build *b, int64_t time_ns, uint32_t name, uint32_t tr
 struct launch_row launch_none(void)
 {
 	return (struct launch_row){
-		.bytes = ID_NONE, .context = ID_NONE, .stream = ID_NONE, .graph_id = ID_NONE, .graph_node_id = ID_NONE,
+		.bytes = ID_NONE, .context = ID_NONE, .pid = ID_NONE, .stream = ID_NONE, .graph_id = ID_NONE, .graph_node_id = ID_NONE,
 		.blocks_per_sm = NAN, .warps_per_sm = NAN, .occupancy_pct = NAN, .device = INT32_MIN,
 		.grid_x = INT32_MIN, .grid_y = INT32_MIN, .grid_z = INT32_MIN,
 		.block_x = INT32_MIN, .block_y = INT32_MIN, .block_z = INT32_MIN,
@@ -247,25 +255,59 @@ static void longest_first(const struct spans *s, uint32_t *order, uint32_t n)
 	}
 }
 
+static void reorder(struct profile *p, enum store_table_id id, uint32_t *order)
+{
+	if (id == TABLE_span)
+		longest_first(&p->span, order, p->span.rows.n);
+	rows_permute(profile_table(p, id), &store_tables[id], order);
+	mem_free(order);
+}
+
+/* Inputs mostly come nearly in order, and then this takes one pass and no memory beyond `order`: rows by track (a counting
+ * pass), each moved back to its place among those of its track. False, with *order of no use, when they are out of order so
+ * far that sorting is cheaper. */
+static bool order_nearly_sorted(const int64_t *time, const uint32_t *track, uint32_t n, uint32_t n_tracks, uint32_t *order)
+{
+	uint32_t *at = NEW_ARRAY(n_tracks + 1, uint32_t);
+	for (uint32_t i = 0; i < n; i++)
+		at[track[i] + 1]++;
+	for (uint32_t t = 0; t < n_tracks; t++)
+		at[t + 1] += at[t];
+	for (uint32_t i = 0; i < n; i++)
+		order[at[track[i]]++] = i;
+	mem_free(at);
+	uint64_t moves = 0, allowed = 4 * (uint64_t)n;
+	for (uint32_t i = 1; i < n && moves <= allowed; i++) {
+		uint32_t row = order[i], k = i;
+		while (k && track[order[k - 1]] == track[row] && time[order[k - 1]] > time[row] && ++moves <= allowed) {
+			order[k] = order[k - 1];
+			k--;
+		}
+		order[k] = row;
+	}
+	return moves <= allowed;
+}
+
 static void sort_table(struct profile *p, enum store_table_id id, const int64_t *time, const uint32_t *track)
 {
 	void *table = profile_table(p, id);
 	uint32_t n = ((struct rows *)table)->n;
+	uint32_t *order = NEW_ARRAY_RAW(n, uint32_t);
+	if (track && order_nearly_sorted(time, track, n, p->track.rows.n, order)) {
+		reorder(p, id, order);
+		return;
+	}
 	struct sort_item *items = NEW_ARRAY_RAW(n, struct sort_item);
 	for (uint32_t i = 0; i < n; i++)
 		items[i] = (struct sort_item){sort_key_i64(time[i]), i, track ? track[i] : 0};
 	sort_items(items, n);
-	uint32_t *order = NEW_ARRAY_RAW(n, uint32_t);
 	if (track)
 		group_by_track(items, n, p->track.rows.n, order);
 	else
 		for (uint32_t i = 0; i < n; i++)
 			order[i] = items[i].row;
 	mem_free(items);
-	if (id == TABLE_span)
-		longest_first(&p->span, order, n);
-	rows_permute(table, &store_tables[id], order);
-	mem_free(order);
+	reorder(p, id, order);
 }
 
 int build_finish(struct build *b, struct err *e)

@@ -274,8 +274,12 @@ static int read_table(struct load *l, enum store_table_id id, bool *derived)
 			return -1;
 		if (!found && col->group == DERIVED)
 			*derived = false;
-		if (!found) /* an older opscope did not have it */
+		if (!found && col->group == SPARSE) {
+			mem_free(*data);
+			*data = NULL;
+		} else if (!found) { /* an older opscope did not have it */
 			rows_set_absent(*data, (uint32_t)n, col);
+		}
 	}
 	*(struct rows *)table = (struct rows){(uint32_t)n, (uint32_t)n};
 	return 0;
@@ -314,6 +318,8 @@ static int read_meta(struct load *l)
 			p->file_bytes = (uint64_t)sqlite3_column_int64(st, 1);
 		} else if (str_eq(key, STR("passes"))) {
 			p->passes_done = (unsigned)sqlite3_column_int64(st, 1) & PASSES_IN_COLUMNS;
+		} else if (str_eq(key, STR("durations_only"))) {
+			p->durations_only = sqlite3_column_int64(st, 1) != 0;
 		} else if (str_eq(key, STR("byte_order"))) {
 			order = sqlite3_column_int64(st, 1);
 		}

@@ -6,6 +6,7 @@ const char *const span_kind_name[SPAN_KINDS] = {
 	[SPAN_OP] = "op",             [SPAN_USER] = "user",         [SPAN_PYTHON] = "python",
 	[SPAN_CALL] = "call",         [SPAN_SYNC] = "sync",         [SPAN_OVERHEAD] = "overhead",
 	[SPAN_GPU_USER] = "gpu_user", [SPAN_TRACE] = "trace",       [SPAN_OTHER] = "other",
+	[SPAN_MARKER] = "marker",     [SPAN_OS] = "os",             [SPAN_RANGE] = "range",
 };
 
 const char *const gpu_kind_name[GPU_KINDS] = {

@@ -17,6 +17,9 @@ enum span_kind {
 	SPAN_OVERHEAD,  /* the profiler's own work */
 	SPAN_GPU_USER,  /* an annotation projected onto a device */
 	SPAN_TRACE,     /* the span of the whole recording */
+	SPAN_MARKER,    /* a range that only describes what is inside it: PyProf's call stack and module markers */
+	SPAN_OS,        /* a call of the operating system's libraries: read, pthread_cond_wait, ... */
+	SPAN_RANGE,     /* a start/end range: it may overlap others of its thread and end on another one */
 	SPAN_OTHER,     /* a category that is not known: kept */
 	SPAN_KINDS,
 };
@@ -62,6 +65,8 @@ struct profile {
 	uint64_t input_bytes;     /* uncompressed */
 	uint64_t file_bytes;      /* on disk; 0 when read from a pipe */
 	unsigned passes_done;     /* enum analysis_pass bits */
+	bool durations_only;      /* the input states durations and an order, but no times: start_ns is made up from both, so that
+	                           * idle time, overlap and steps are unknown (a PyProf .dict) */
 	bool reopened;            /* read from an .opscope file: the diagnostics were told when it was made */
 	struct steps *steps;      /* made by the steps pass */
 	struct arena arena;       /* owns the strings above and what passes keep */
@@ -74,6 +79,11 @@ static inline void *profile_table(const struct profile *p, enum store_table_id i
 {
 	return (char *)(uintptr_t)p + store_tables[id].offset;
 }
+
+/* SPARSE columns. */
+static inline int64_t span_ext_id(const struct spans *s, uint32_t i) { return s->ext_id ? s->ext_id[i] : ID_NONE; }
+static inline int32_t span_aux_id(const struct spans *s, uint32_t i) { return s->aux_id ? s->aux_id[i] : -1; }
+static inline int64_t gpu_ext_id(const struct gpu_ops *g, uint32_t i) { return g->ext_id ? g->ext_id[i] : ID_NONE; }
 
 static inline struct str profile_str(const struct profile *p, uint32_t id) { return intern_get(&p->strings, id); }
 static inline struct str profile_cat(const struct profile *p, uint16_t cat)

@@ -18,7 +18,7 @@ void rows_reserve(void *table, const struct store_table *desc, uint32_t n)
 	for (unsigned c = 0; c < desc->n_columns; c++) {
 		const struct store_column *col = &desc->columns[c];
 		void **data = rows_column(table, col);
-		if (col->group == LOADED)
+		if (col->group == LOADED || (col->group == SPARSE && *data))
 			*data = mem_realloc(*data, n, col->size);
 	}
 	r->cap = n;
@@ -41,7 +41,7 @@ void rows_trim(void *table, const struct store_table *desc)
 	struct rows *r = rows_of(table);
 	for (unsigned c = 0; c < desc->n_columns; c++) {
 		void **data = rows_column(table, &desc->columns[c]);
-		if (*data && desc->columns[c].group == LOADED)
+		if (*data && desc->columns[c].group != DERIVED)
 			*data = mem_realloc(*data, r->n, desc->columns[c].size);
 	}
 	r->cap = r->n;
@@ -70,9 +70,9 @@ void rows_permute(void *table, const struct store_table *desc, const uint32_t *o
 	struct rows *r = rows_of(table);
 	for (unsigned c = 0; c < desc->n_columns; c++) {
 		const struct store_column *col = &desc->columns[c];
-		if (col->group != LOADED)
-			continue;
 		void **data = rows_column(table, col);
+		if (col->group == DERIVED || !*data)
+			continue;
 		void *sorted = mem_alloc(r->n, col->size);
 		gather(sorted, *data, col->size, order, r->n);
 		mem_free(*data);
@@ -118,6 +118,21 @@ void *rows_derive(void *table, const struct store_table *desc, size_t offset)
 	return NULL;
 }
 
+void *rows_materialize(void *table, const struct store_table *desc, size_t offset)
+{
+	struct rows *r = rows_of(table);
+	for (unsigned c = 0; c < desc->n_columns; c++) {
+		const struct store_column *col = &desc->columns[c];
+		if (col->offset != offset)
+			continue;
+		void **data = rows_column(table, col);
+		*data = mem_alloc(r->cap, col->size);
+		rows_set_absent(*data, r->n, col);
+		return *data;
+	}
+	return NULL;
+}
+
 void rows_release(void *table, const struct store_table *desc)
 {
 	for (unsigned c = 0; c < desc->n_columns; c++) {
@@ -134,6 +149,6 @@ size_t rows_bytes(const void *table, const struct store_table *desc)
 	size_t bytes = 0;
 	for (unsigned c = 0; c < desc->n_columns; c++)
 		if (*rows_column(table, &desc->columns[c]))
-			bytes += (size_t)(desc->columns[c].group == LOADED ? r->cap : r->n) * desc->columns[c].size;
+			bytes += (size_t)(desc->columns[c].group == DERIVED ? r->n : r->cap) * desc->columns[c].size;
 	return bytes;
 }

@@ -23,7 +23,7 @@ enum store_type {
 	ST_PHASE,     /* a character of the input's `ph` */
 };
 
-enum store_group { LOADED, DERIVED };
+enum store_group { LOADED, SPARSE, DERIVED };
 
 struct store_column {
 	const char *name;
@@ -46,17 +46,20 @@ struct rows {
 	uint32_t n, cap;
 };
 
-/* Makes room for one more row in every LOADED column and returns its index; ROW_NONE when 2^32-2 rows are full.
- * The new row's bytes are not set: the caller sets every LOADED column. */
+/* Makes room for one more row in every LOADED column, and in every SPARSE one that has an array, and returns its index;
+ * ROW_NONE when 2^32-2 rows are full. The new row's bytes are not set: the caller sets each of these columns. */
 uint32_t rows_push(void *table, const struct store_table *desc);
 
 /* Makes room for `n` rows in all. */
 void rows_reserve(void *table, const struct store_table *desc, uint32_t n);
 
+/* Gives the SPARSE column at `offset` its array: all rows so far are "not stated". */
+void *rows_materialize(void *table, const struct store_table *desc, size_t offset);
+
 /* Gives back spare capacity, so that what is held is what is used. */
 void rows_trim(void *table, const struct store_table *desc);
 
-/* Reorders the rows: new row i is old row order[i]. Every LOADED column is moved, one at a time, through one
+/* Reorders the rows: new row i is old row order[i]. Every column that an input filled is moved, one at a time, through one
  * temporary array. */
 void rows_permute(void *table, const struct store_table *desc, const uint32_t *order);
 

@@ -195,8 +195,11 @@ static void result_ref(sqlite3_context *x, uint32_t v)
 static void result_store(sqlite3_context *x, const struct vtab *v, const struct store_column *c, uint64_t row)
 {
 	const void *data = *rows_column(v->table, c);
-	if (!data)
-		return; /* derived by a pass that has not run */
+	if (!data) { /* derived by a pass that has not run, or stated of no row */
+		if (c->group == SPARSE && c->type == ST_I32_MINUS)
+			sqlite3_result_int(x, -1);
+		return;
+	}
 	switch (c->type) {
 	case ST_TIME: case ST_DUR: case ST_ID: case ST_I64: case ST_I64_NONE: {
 		int64_t value = ((const int64_t *)data)[row];

@@ -323,11 +323,11 @@ static void old_file_without_a_column(void **state)
 	assert_non_null(q);
 	assert_int_equal(q->launch.registers[0], INT32_MIN);
 	assert_true(q->launch.occupancy_pct[0] != q->launch.occupancy_pct[0]);
-	assert_true(q->span.ext_id[3] == ID_NONE);
+	assert_true(span_ext_id(&q->span, 3) == ID_NONE);
 	assert_int_equal(q->memory.device_type[0], 0);
 	assert_int_equal(q->memory.device_id[0], -1);
 	assert_true(q->memory.addr[0] == ID_NONE && q->launch.bytes[0] == ID_NONE && q->memory.bytes[0] == 0);
-	assert_int_equal(q->span.aux_id[0], -1);
+	assert_int_equal(span_aux_id(&q->span, 0), -1);
 	assert_int_equal(q->device.cc_major[0], -1);
 	assert_int_equal(q->device.sm_count[0], 0);
 	assert_int_equal(q->passes_done, PASSES);

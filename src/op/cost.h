@@ -1,0 +1,68 @@
+/* What an op should take: FLOPs, bytes moved, and whether Tensor Cores could do it, from its name, shapes, dtypes and
+ * parameters. Formulas are rows of rules.def (a pattern of operand dimensions and two expressions, evaluated in checked int64)
+ * or code where a row cannot say it (conv.c, attention.c, rnn.c, ...). Unknown is an answer of its own, with a reason.
+ *
+ * FLOPs count a multiply-add as 2, as torch.utils.flop_counter does; biases, alpha and beta are not counted. Bytes are what an
+ * ideal kernel reads and writes once. COST_TRACELENS: the conventions of TraceLens where they differ (rules_tracelens.def). */
+#ifndef OPSCOPE_OP_COST_H
+#define OPSCOPE_OP_COST_H
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "op/dtype.h"
+#include "op/kernels.h"
+
+#define COST_UNKNOWN (-1)
+
+enum cost_rules { COST_DEFAULT, COST_TRACELENS };
+enum cost_direction { COST_FORWARD, COST_BACKWARD };
+
+/* What the trace says of one call of an op. Texts as Kineto writes them (JSON); {0} = not recorded. */
+struct op_facts {
+	struct str name;      /* "aten::addmm", or a PyProf marker's "torch.nn.functional.linear" */
+	struct str dims;      /* Input Dims:      [[4,5],[5,6],[]] ; a tensor list is one deeper */
+	struct str types;     /* Input type:      ["float","float","Scalar"] */
+	struct str concrete;  /* Concrete Inputs: ["","","1"] */
+	struct str strides;   /* Input Strides */
+	struct str names;     /* Input names (PyProf markers): ["","","bias"] */
+	/* Collectives: as in the kernel's or record_param_comms' args; -1 / {0} = not stated. */
+	struct str collective, comm_dtype;
+	int64_t in_elements, out_elements, group_size;
+};
+
+enum op_class {
+	OP_UNKNOWN, OP_GEMM, OP_CONV, OP_ATTENTION, OP_RNN, OP_NORM, OP_SOFTMAX, OP_ELEMENTWISE, OP_REDUCE, OP_LOSS, OP_POOL,
+	OP_EMBEDDING, OP_COPY, OP_FILL, OP_RANDOM, OP_SORT, OP_OPTIMIZER, OP_COMM, OP_FFT, OP_INTERPOLATE, OP_VIEW, OP_OTHER,
+	OP_CLASSES
+};
+extern const char *const op_class_name[OP_CLASSES];
+
+struct cost {
+	int64_t flops, bytes;    /* of one call, all parts; COST_UNKNOWN */
+	int64_t bytes_read, bytes_written; /* of bytes, where the rule tells them apart; else COST_UNKNOWN */
+	int64_t wire_bytes;      /* collectives: bytes that a rank sends over the wire (bus bandwidth = this / time); else COST_UNKNOWN */
+	enum op_class class;
+	int parts;               /* equal parts that kernels of their own may do: 2 for the backward of GEMM and convolution (input
+	                          * and weight gradient), else 1. flops and bytes are of all parts */
+	enum tri tc_eligible;    /* by op, dtype and shape: could its main kernel use Tensor Cores */
+	enum dtype dtype;        /* of the operands that decide; DTYPE_UNKNOWN */
+	/* GEMM: C[b][m][n] = A[b][m][k] B[b][k][n]; also what a convolution amounts to. 0 = not a GEMM. */
+	int64_t b, m, n, k;
+	struct str params;       /* "M=4,N=6,K=5,fp32"; convolution: "N=..,C=..,H=..,W=..,K=..,P=..,Q=..,R=..,S=.., ..."; in the arena */
+	struct str formula;      /* with names: "2*m*n*k"; {0} for code */
+	struct str why;          /* why flops or bytes are unknown; {0} when both are known */
+	bool causal;             /* attention with a causal mask: flops counts all pairs; flops_causal only those below the diagonal */
+	int64_t flops_causal;    /* COST_UNKNOWN unless causal */
+};
+
+/* The cost of one call. Never fails: what cannot be computed is COST_UNKNOWN with the reason. Allocates texts in `a`. */
+void cost_of(const struct op_facts *f, enum cost_rules rules, enum cost_direction d, struct arena *a, struct cost *out);
+
+/* Whether there is a rule for this op at all, whatever its arguments. */
+bool cost_has_rule(struct str op_name);
+
+/* Adds rules from a file in the form of rules.def, before the built-in ones; for the whole process, before the first cost_of.
+ * -1 with file:line and what was expected. */
+int cost_load_rules(const char *path, struct err *e);
+
+#endif
