@@ -103,34 +103,32 @@ void rows_set_absent(void *data, uint32_t n, const struct store_column *c)
 	}
 }
 
+static const struct store_column *column_at(const struct store_table *desc, size_t offset)
+{
+	const struct store_column *c = desc->columns;
+	while (c->offset != offset)
+		c++;
+	return c;
+}
+
 void *rows_derive(void *table, const struct store_table *desc, size_t offset)
 {
+	const struct store_column *col = column_at(desc, offset);
 	struct rows *r = rows_of(table);
-	for (unsigned c = 0; c < desc->n_columns; c++) {
-		const struct store_column *col = &desc->columns[c];
-		if (col->offset != offset)
-			continue;
-		void **data = rows_column(table, col);
-		if (!*data)
-			*data = mem_alloc(r->n, col->size);
-		return memset(*data, 0xff, (size_t)r->n * col->size);
-	}
-	return NULL;
+	void **data = rows_column(table, col);
+	if (!*data)
+		*data = mem_alloc(r->n, col->size);
+	return memset(*data, 0xff, (size_t)r->n * col->size);
 }
 
 void *rows_materialize(void *table, const struct store_table *desc, size_t offset)
 {
+	const struct store_column *col = column_at(desc, offset);
 	struct rows *r = rows_of(table);
-	for (unsigned c = 0; c < desc->n_columns; c++) {
-		const struct store_column *col = &desc->columns[c];
-		if (col->offset != offset)
-			continue;
-		void **data = rows_column(table, col);
-		*data = mem_alloc(r->cap, col->size);
-		rows_set_absent(*data, r->n, col);
-		return *data;
-	}
-	return NULL;
+	void **data = rows_column(table, col);
+	*data = mem_alloc(r->cap, col->size);
+	rows_set_absent(*data, r->n, col);
+	return *data;
 }
 
 void rows_release(void *table, const struct store_table *desc)

@@ -1,0 +1,357 @@
+#include "io/sqlpage.h"
+
+#include "base/buf.h"
+#include "base/mem.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+	HEADER_BYTES = 100,
+	LEAF = 0x0d, INTERIOR = 0x05,
+	DEPTH_MAX = 20,          /* SQLite's own limit */
+	BLOCK_BYTES = 64 << 10,  /* pages are read that many bytes at once, unless they are bigger */
+	BLOCKS = 32,
+	COLUMNS_MAX = 32767,     /* SQLite's own limit */
+	TEXT_MAX = 1 << 30,      /* SQLite's own limit, about */
+};
+
+struct block {
+	uint64_t number; /* + 1; 0 = empty */
+	uint32_t bytes;
+	uint8_t *data;
+};
+
+struct level {
+	uint32_t page, cell, n_cells; /* an interior page and its next child; child n_cells is the right-most one */
+};
+
+struct sqlpage {
+	int fd;
+	bool damaged, done;
+	uint32_t page_bytes, usable, n_pages, visited;
+	uint32_t block_bytes;
+	struct block block[BLOCKS];
+	struct level level[DEPTH_MAX];
+	int depth;
+	uint32_t leaf, cell, n_cells;
+	int *wanted;             /* column of the record -> first of the values that want it, -1 = none */
+	int *also;               /* value -> the next one that wants the same column, -1 = none */
+	int n_record, n_values, rowid_value;
+	struct sqlpage_value *value;
+	struct buf payload;      /* of a row that spills over several pages */
+};
+
+static uint32_t u16(const uint8_t *p) { return (uint32_t)p[0] << 8 | p[1]; }
+static uint32_t u32(const uint8_t *p) { return u16(p) << 16 | u16(p + 2); }
+
+/* A varint in [p, end); NULL when it does not fit. */
+static const uint8_t *varint(const uint8_t *p, const uint8_t *end, uint64_t *v)
+{
+	if (p < end && *p < 0x80) {
+		*v = *p;
+		return p + 1;
+	}
+	uint64_t x = 0;
+	for (int i = 0; i < 9; i++) {
+		if (p >= end)
+			return NULL;
+		if (i == 8) {
+			*v = x << 8 | *p;
+			return p + 1;
+		}
+		x = x << 7 | (*p & 0x7f);
+		if (*p++ < 0x80)
+			break;
+	}
+	*v = x;
+	return p;
+}
+
+static uint32_t read_fully(int fd, uint8_t *to, uint32_t n, uint64_t at)
+{
+	uint32_t got = 0;
+	while (got < n) {
+		ssize_t r = pread(fd, to + got, n - got, (off_t)(at + got));
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r <= 0)
+			break;
+		got += (uint32_t)r;
+	}
+	return got;
+}
+
+/* The bytes of page `number` (from 1), valid until the next call; NULL when it is not in the file. */
+static const uint8_t *page_get(struct sqlpage *s, uint32_t number)
+{
+	if (!number || number > s->n_pages)
+		return NULL;
+	uint64_t at = (uint64_t)(number - 1) * s->page_bytes, n = at / s->block_bytes;
+	struct block *b = &s->block[n % BLOCKS];
+	if (b->number != n + 1) {
+		if (!b->data)
+			b->data = mem_alloc(s->block_bytes, 1);
+		b->bytes = read_fully(s->fd, b->data, s->block_bytes, n * s->block_bytes);
+		b->number = n + 1;
+	}
+	uint32_t offset = (uint32_t)(at % s->block_bytes);
+	return offset + s->page_bytes <= b->bytes ? b->data + offset : NULL;
+}
+
+static void fail(struct sqlpage *s)
+{
+	s->damaged = s->done = true;
+}
+
+/* Page 1 begins with the file's header. */
+static uint32_t header_at(uint32_t page) { return page == 1 ? HEADER_BYTES : 0; }
+
+/* Goes down from `page` to the left-most leaf under it. */
+static bool descend(struct sqlpage *s, uint32_t page)
+{
+	for (;;) {
+		const uint8_t *p = page_get(s, page);
+		if (!p || ++s->visited > s->n_pages)
+			return false;
+		uint32_t h = header_at(page), n_cells = u16(p + h + 3);
+		if (p[h] == LEAF && h + 8 + 2 * n_cells <= s->usable) {
+			s->leaf = page;
+			s->n_cells = n_cells;
+			s->cell = 0;
+			return true;
+		}
+		if (p[h] != INTERIOR || s->depth >= DEPTH_MAX || h + 12 + 2 * n_cells > s->usable)
+			return false;
+		s->level[s->depth++] = (struct level){page, 0, n_cells};
+		uint32_t cell = n_cells ? u16(p + h + 12) : 0;
+		if (n_cells && cell + 4 > s->usable)
+			return false;
+		page = n_cells ? u32(p + cell) : u32(p + h + 8);
+	}
+}
+
+/* The leaf after the current one; false at the end of the table, or with `damaged`. */
+static bool next_leaf(struct sqlpage *s)
+{
+	while (s->depth) {
+		struct level *l = &s->level[s->depth - 1];
+		if (l->cell >= l->n_cells) {
+			s->depth--;
+			continue;
+		}
+		l->cell++;
+		const uint8_t *p = page_get(s, l->page);
+		uint32_t h = header_at(l->page), child = 0;
+		if (p && l->cell == l->n_cells) {
+			child = u32(p + h + 8);
+		} else if (p) {
+			uint32_t cell = u16(p + h + 12 + 2 * l->cell);
+			child = cell + 4 <= s->usable ? u32(p + cell) : 0;
+		}
+		if (child && descend(s, child))
+			return true;
+		fail(s);
+		return false;
+	}
+	s->done = true;
+	return false;
+}
+
+/* Collects a payload of n bytes that spills over, `local` of them at `p`; NULL when the chain is broken. */
+static const uint8_t *gather(struct sqlpage *s, const uint8_t *p, uint32_t local, uint64_t n)
+{
+	if (n > TEXT_MAX || n > (uint64_t)s->n_pages * s->page_bytes)
+		return NULL;
+	uint32_t next = u32(p + local);
+	s->payload.n = 0;
+	buf_put(&s->payload, (const char *)p, local);
+	while (s->payload.n < n) {
+		const uint8_t *page = page_get(s, next);
+		if (!page || ++s->visited > s->n_pages)
+			return NULL;
+		uint64_t left = n - s->payload.n, here = left < s->usable - 4 ? left : s->usable - 4;
+		next = u32(page);
+		buf_put(&s->payload, (const char *)page + 4, here);
+	}
+	return (const uint8_t *)s->payload.p;
+}
+
+static const uint8_t int_bytes[] = {0, 1, 2, 3, 4, 6, 8};
+
+static int64_t big_endian(const uint8_t *p, unsigned n)
+{
+	int64_t v = (int8_t)p[0];
+	for (unsigned i = 1; i < n; i++)
+		v = (int64_t)((uint64_t)v << 8) | p[i];
+	return v;
+}
+
+/* Bytes of a value of this serial type. */
+static uint64_t serial_bytes(uint64_t type)
+{
+	if (type < sizeof int_bytes)
+		return int_bytes[type];
+	return type == 7 ? 8 : type < 12 ? 0 : (type - 12) / 2;
+}
+
+static void decode(struct sqlpage_value *v, uint64_t type, const uint8_t *p, uint64_t n)
+{
+	if (type == 0 || type == 10 || type == 11) {
+		v->type = SQLPAGE_NULL;
+	} else if (type < sizeof int_bytes) {
+		v->type = SQLPAGE_INT;
+		v->i = big_endian(p, (unsigned)n);
+	} else if (type == 7) {
+		uint64_t bits = (uint64_t)big_endian(p, 8);
+		v->type = SQLPAGE_REAL;
+		memcpy(&v->real, &bits, sizeof bits);
+	} else if (type < 10) {
+		v->type = SQLPAGE_INT;
+		v->i = (int64_t)type - 8;
+	} else {
+		v->type = type & 1 ? SQLPAGE_TEXT : SQLPAGE_BLOB;
+		v->s = (struct str){(const char *)p, n};
+	}
+}
+
+/* The wanted values of a record of n bytes. Columns that the record lacks stay NULL. */
+static bool read_record(struct sqlpage *s, const uint8_t *p, uint64_t n, int64_t rowid)
+{
+	const uint8_t *end = p + n, *head = p;
+	uint64_t head_bytes;
+	head = varint(head, end, &head_bytes);
+	if (!head || head_bytes > n)
+		return false;
+	const uint8_t *head_end = p + head_bytes, *data = head_end;
+	for (int k = 0; k < s->n_values; k++)
+		s->value[k].type = SQLPAGE_NULL;
+	for (int column = 0; head < head_end && column < s->n_record; column++) {
+		uint64_t type;
+		head = varint(head, head_end, &type);
+		if (!head)
+			return false;
+		uint64_t bytes = serial_bytes(type);
+		if (bytes > (uint64_t)(end - data))
+			return false;
+		for (int k = s->wanted[column]; k >= 0; k = s->also[k])
+			decode(&s->value[k], type, data, bytes);
+		data += bytes;
+	}
+	if (s->rowid_value >= 0)
+		s->value[s->rowid_value] = (struct sqlpage_value){.type = SQLPAGE_INT, .i = rowid};
+	return true;
+}
+
+static bool read_cell(struct sqlpage *s, const uint8_t *page, uint32_t cell)
+{
+	const uint8_t *end = page + s->usable, *p = page + cell;
+	uint64_t n, rowid;
+	if (cell >= s->usable || !(p = varint(p, end, &n)) || !(p = varint(p, end, &rowid)))
+		return false;
+	uint32_t max_local = s->usable - 35, min_local = (s->usable - 12) * 32 / 255 - 23;
+	if (n <= max_local)
+		return n <= (uint64_t)(end - p) && read_record(s, p, n, (int64_t)rowid);
+	uint64_t k = min_local + (n - min_local) % (s->usable - 4);
+	uint32_t local = k <= max_local ? (uint32_t)k : min_local;
+	if (local + 4 > (uint64_t)(end - p))
+		return false;
+	p = gather(s, p, local, n);
+	return p && read_record(s, p, n, (int64_t)rowid);
+}
+
+const struct sqlpage_value *sqlpage_next(struct sqlpage *s)
+{
+	while (!s->done && s->cell >= s->n_cells)
+		if (!next_leaf(s))
+			return NULL;
+	if (s->done)
+		return NULL;
+	const uint8_t *page = page_get(s, s->leaf);
+	if (page && read_cell(s, page, u16(page + header_at(s->leaf) + 8 + 2 * s->cell))) {
+		s->cell++;
+		return s->value;
+	}
+	fail(s);
+	return NULL;
+}
+
+bool sqlpage_damaged(const struct sqlpage *s)
+{
+	return s->damaged;
+}
+
+/* Fills in what the file's header says; false when this reader does not take such files. */
+static bool read_header(struct sqlpage *s)
+{
+	uint8_t h[HEADER_BYTES];
+	struct stat st;
+	if (fstat(s->fd, &st) || !S_ISREG(st.st_mode) || read_fully(s->fd, h, sizeof h, 0) != sizeof h)
+		return false;
+	uint32_t page = u16(h + 16) == 1 ? 65536 : u16(h + 16), reserved = h[20];
+	if (memcmp(h, "SQLite format 3", 16) != 0 || page < 512 || (page & (page - 1)) || u32(h + 56) != 1 || page - reserved < 480)
+		return false;
+	uint64_t pages = (uint64_t)st.st_size / page;
+	s->page_bytes = page;
+	s->usable = page - reserved;
+	s->n_pages = pages > UINT32_MAX - 1 ? UINT32_MAX - 1 : (uint32_t)pages;
+	s->block_bytes = page > BLOCK_BYTES ? page : BLOCK_BYTES;
+	return true;
+}
+
+/* Which values want which column of a record. */
+static bool plan_columns(struct sqlpage *s, const int *column, int n, int rowid_column)
+{
+	s->n_values = n;
+	s->value = NEW_ARRAY(n ? n : 1, struct sqlpage_value);
+	s->also = NEW_ARRAY(n ? n : 1, int);
+	for (int k = 0; k < n; k++) {
+		if (column[k] >= COLUMNS_MAX)
+			return false;
+		s->n_record = column[k] >= s->n_record ? column[k] + 1 : s->n_record;
+	}
+	s->wanted = NEW_ARRAY(s->n_record ? s->n_record : 1, int);
+	for (int c = 0; c < s->n_record; c++)
+		s->wanted[c] = -1;
+	for (int k = n - 1; k >= 0; k--) {
+		s->also[k] = -1;
+		if (column[k] < 0)
+			continue;
+		if (column[k] == rowid_column) {
+			if (s->rowid_value >= 0)
+				return false;
+			s->rowid_value = k;
+			continue;
+		}
+		s->also[k] = s->wanted[column[k]];
+		s->wanted[column[k]] = k;
+	}
+	return true;
+}
+
+struct sqlpage *sqlpage_open(int fd, uint32_t root, const int *column, int n_columns, int rowid_column)
+{
+	struct sqlpage *s = NEW(struct sqlpage);
+	s->fd = fd;
+	s->rowid_value = -1;
+	if (!plan_columns(s, column, n_columns, rowid_column) || !read_header(s)) {
+		sqlpage_close(s);
+		return NULL;
+	}
+	if (!descend(s, root))
+		fail(s);
+	return s;
+}
+
+void sqlpage_close(struct sqlpage *s)
+{
+	for (int i = 0; i < BLOCKS; i++)
+		mem_free(s->block[i].data);
+	buf_release(&s->payload);
+	mem_free(s->wanted);
+	mem_free(s->also);
+	mem_free(s->value);
+	mem_free(s);
+}
