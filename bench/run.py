@@ -6,42 +6,20 @@ usage: bench/run.py [--build BUILD] [--trace TRACE.json.gz] [--write] [MEGABYTES
 Needs room in $TMPDIR for the largest trace twice. CPU time is user + system of the whole process; of 3 runs the best.
 """
 import argparse
-import datetime
 import gzip
 import json
-import math
 import os
-import platform
 import subprocess
 import sys
 import tempfile
-import time
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+from common import Cost, ROOT, growth, machine, write_section
+
 DATA = os.path.normpath(os.environ.get("OPSCOPE_DATA", os.path.join(ROOT, "..", "shared", "data")))
 # A model of the present with shapes, flows and Python frames, on an H100; else the trace that comes with the sources.
 TRACES = (os.path.join(DATA, "tracelens", "h100", "Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz"),
           os.path.join(ROOT, "tests", "data", "torch214_cpu_resnet.json.gz"))
 LOAD_JSON = "import json,sys; json.load(open(sys.argv[1], 'rb'))"
-
-
-class Cost:
-    def __init__(self, argv, repeat=3, stdin=None):
-        self.cpu = self.wall = math.inf
-        self.rss = 0
-        for _ in range(repeat):
-            with open(os.devnull, "wb") as null:
-                start = time.perf_counter()
-                p = subprocess.Popen(argv, stdout=null, stderr=subprocess.PIPE)
-                err = p.stderr.read()
-                _, status, use = os.wait4(p.pid, 0)
-                wall = time.perf_counter() - start
-            p.returncode = os.waitstatus_to_exitcode(status)
-            if p.returncode:
-                sys.exit(f"{' '.join(argv)}: status {p.returncode}: {err.decode(errors='replace')[-500:]}")
-            self.cpu = min(self.cpu, use.ru_utime + use.ru_stime)
-            self.wall = min(self.wall, wall)
-            self.rss = max(self.rss, use.ru_maxrss * 1024)
 
 
 def make_trace(scale, trace, megabytes, folder):
@@ -114,26 +92,21 @@ def table(rows, small):
     if len(rows) > 1:
         a, b = rows[0], rows[-1]
         for name in ("plain", "gz"):
-            x = math.log(getattr(b[name], "cpu") / getattr(a[name], "cpu")) / math.log(b["mb"] / a["mb"])
+            x = growth((a["mb"], a[name]), (b["mb"], b[name]), lambda c: c.cpu)
             text += f"\nGrowth exponent of CPU time, {a['mb']:.0f} to {b['mb']:.0f} MB, {'.json' if name == 'plain' else '.json.gz'}: **{x:.3f}** (wanted ≤ 1.05)\n"
     size, cost = small
     return text + f"\nA trace of {size / 1000:.0f} KB is answered in **{cost.wall * 1000:.1f} ms** (wanted ≤ 20 ms).\n"
 
 
-def page(text, args):
-    cpu = next((l.split(":", 1)[1].strip() for l in open("/proc/cpuinfo") if l.startswith("model name")), platform.machine())
-    return f"""# Performance
-
-Measured {datetime.date.today().isoformat()} on {os.cpu_count()} cores of {cpu}, Linux {platform.release().split('-')[0]}, by
+def section(text, args):
+    return f"""{machine()}, by
 
 ```
 meson setup build-bench -Dbuildtype=release -Dtests=disabled && ninja -C build-bench src/cli/opscope bench/scale
 bench/run.py --build build-bench --write {' '.join(map(str, args.megabytes))}
 ```
 
-from `{os.path.basename(args.trace)}`, a real trace, repeated by `bench/scale` until it had the size. CPU time is user + system of
-the whole process, both threads; each figure is the best of its runs, and figures in one column come from one run of the script,
-so that ratios mean something where absolute times depend on the machine.
+from `{os.path.basename(args.trace)}`, a real trace, repeated by `bench/scale` until it had the size.
 
 {text}"""
 
@@ -154,8 +127,7 @@ def main():
         text = table(rows, small_latency(opscope, args.trace, folder))
     print(text)
     if args.write:
-        with open(os.path.join(ROOT, "docs", "performance.md"), "w") as f:
-            f.write(page(text, args))
+        write_section("Kineto traces", section(text, args))
 
 
 main()

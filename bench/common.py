@@ -1,0 +1,52 @@
+"""What the measuring scripts share: the cost of a command, and the page the figures go to."""
+import datetime
+import math
+import os
+import platform
+import re
+import subprocess
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+PAGE = os.path.join(ROOT, "docs", "performance.md")
+
+
+class Cost:
+    def __init__(self, argv, repeat=3, stdin=None):
+        self.cpu = self.wall = math.inf
+        self.rss = 0
+        for _ in range(repeat):
+            with open(os.devnull, "wb") as null:
+                start = time.perf_counter()
+                p = subprocess.Popen(argv, stdout=null, stderr=subprocess.PIPE)
+                err = p.stderr.read()
+                _, status, use = os.wait4(p.pid, 0)
+                wall = time.perf_counter() - start
+            p.returncode = os.waitstatus_to_exitcode(status)
+            if p.returncode:
+                sys.exit(f"{' '.join(argv)}: status {p.returncode}: {err.decode(errors='replace')[-500:]}")
+            self.cpu = min(self.cpu, use.ru_utime + use.ru_stime)
+            self.wall = min(self.wall, wall)
+            self.rss = max(self.rss, use.ru_maxrss * 1024)
+
+
+def machine():
+    cpu = next((l.split(":", 1)[1].strip() for l in open("/proc/cpuinfo") if l.startswith("model name")), platform.machine())
+    return (f"Measured {datetime.date.today().isoformat()} on {os.cpu_count()} cores of {cpu}, "
+            f"Linux {platform.release().split('-')[0]}")
+
+
+def growth(small, large, of):
+    """x such that the cost grows as size^x; each argument is (size, cost)."""
+    return math.log(of(large[1]) / of(small[1])) / math.log(large[0] / small[0])
+
+
+def write_section(title, text):
+    """Puts `text` under "## title" in docs/performance.md, in place of what stood there."""
+    page = open(PAGE).read()
+    section = f"## {title}\n\n{text.strip()}\n"
+    old = re.compile(rf"^## {re.escape(title)}\n.*?(?=^## |\Z)", re.M | re.S)
+    page = old.sub(lambda _: section + "\n", page) if old.search(page) else page.rstrip() + "\n\n" + section
+    with open(PAGE, "w") as f:
+        f.write(page.rstrip() + "\n")
