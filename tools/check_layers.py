@@ -19,7 +19,7 @@ BELOW = {
     "store": ["base", "io"],
     "input": ["base", "io", "store"],
     "op": ["base", "io", "store"],
-    "gpu": ["base", "io", "store"],
+    "gpu": ["base", "io", "store", "op"],
     "analysis": ["base", "io", "store", "op", "gpu"],
     "detect": ["base", "io", "store", "op", "gpu", "analysis"],
     "report": ["base", "io", "store", "op", "gpu", "analysis", "detect"],

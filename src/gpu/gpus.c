@@ -4,13 +4,49 @@
 
 const char *const gpu_dtype_name[GPU_DTYPES] = {
 	[GPU_FP32] = "float32", [GPU_TF32] = "TF32", [GPU_FP16] = "float16", [GPU_BF16] = "bfloat16", [GPU_FP8] = "FP8",
+	[GPU_FP6] = "FP6", [GPU_FP4] = "FP4", [GPU_INT8] = "int8", [GPU_FP32_TENSOR] = "float32", [GPU_FP64_TENSOR] = "float64",
+	[GPU_FP64] = "float64", [GPU_FP16_CORES] = "float16", [GPU_BF16_CORES] = "bfloat16",
 };
 
+#define RATE_(id, tflops) [GPU_##id] = (tflops) * 1e12
+#define FP64(x) RATE_(FP64, x)
+#define FP64_TENSOR(x) RATE_(FP64_TENSOR, x)
+#define FP32(x) RATE_(FP32, x)
+#define FP32_TENSOR(x) RATE_(FP32_TENSOR, x)
+#define TF32(x) RATE_(TF32, x)
+#define FP16_CORES(x) RATE_(FP16_CORES, x)
+#define FP16(x) RATE_(FP16, x)
+#define BF16_CORES(x) RATE_(BF16_CORES, x)
+#define BF16(x) RATE_(BF16, x)
+#define FP8(x) RATE_(FP8, x)
+#define FP6(x) RATE_(FP6, x)
+#define FP4(x) RATE_(FP4, x)
+#define INT8(x) RATE_(INT8, x)
+#define DENSE(...) .flops = {__VA_ARGS__}
+#define SPARSE(...) .sparse = {__VA_ARGS__}
+#define DOUBLE .doubled = true
+#define NONE .doubled = false
+#define GPU(name_, cc, bandwidth, dense, sparse, source_) \
+	{.name = name_, .cc_major = (cc) / 10, .cc_minor = (cc) % 10, dense, sparse, .bytes_per_s = (bandwidth) * 1e9, .source = source_},
+
 static const struct gpu gpus[] = {
-#define GPU(name, cc, fp32, tf32, fp16, bf16, fp8, bandwidth) \
-	{name, (cc) / 10, (cc) % 10, {fp32 * 1e12, tf32 * 1e12, fp16 * 1e12, bf16 * 1e12, fp8 * 1e12}, bandwidth * 1e9},
 #include "gpu/gpus.def"
-#undef GPU
+};
+
+static const char *const dtype_names[DTYPES] = {
+#define DTYPE(id, bits, name, ...) [DTYPE_##id] = name,
+#include "op/dtypes.def"
+#undef DTYPE
+};
+
+/* Which rates a type's products can run at; -1 = that type does not run there. */
+static const struct type_rate {
+	const char *prefix; /* of the type's name */
+	int cores, tensor;
+} type_rates[] = {
+	{"float64", GPU_FP64, GPU_FP64_TENSOR}, {"float32", GPU_FP32, GPU_TF32}, {"float16", GPU_FP16_CORES, GPU_FP16},
+	{"bfloat16", GPU_BF16_CORES, GPU_BF16}, {"float8", -1, GPU_FP8},         {"float6", -1, GPU_FP6},
+	{"float4", -1, GPU_FP4},                {"int8", -1, GPU_INT8},          {"uint8", -1, GPU_INT8},
 };
 
 /* Whole words: "GH200" does not end in "H200". */
@@ -27,6 +63,47 @@ const struct gpu *gpu_find(struct str product)
 	return NULL;
 }
 
+int gpu_rate_of(const struct gpu *g, enum dtype t, enum tri tensor_core)
+{
+	if (tensor_core == TRI_UNKNOWN || t <= DTYPE_UNKNOWN || t >= DTYPES)
+		return -1;
+	struct str name = str_from(dtype_names[t]);
+	for (size_t i = 0; i < sizeof type_rates / sizeof *type_rates; i++) {
+		if (!str_starts(name, str_from(type_rates[i].prefix)))
+			continue;
+		int rate = tensor_core == TRI_YES ? type_rates[i].tensor : type_rates[i].cores;
+		return rate == GPU_TF32 && g->flops[GPU_FP32_TENSOR] > 0 ? GPU_FP32_TENSOR : rate;
+	}
+	return -1;
+}
+
+double gpu_peak_flops(const struct gpu *g, enum dtype t, enum tri tensor_core, bool sparse)
+{
+	int rate = g ? gpu_rate_of(g, t, tensor_core) : -1;
+	if (rate < 0)
+		return 0;
+	if (!sparse)
+		return g->flops[rate];
+	if (g->doubled && rate >= GPU_TF32 && rate <= GPU_INT8)
+		return 2 * g->flops[rate];
+	return g->sparse[rate];
+}
+
+const char *gpu_peak_name(const struct gpu *g, enum dtype t, enum tri tensor_core)
+{
+	static const char *const names[GPU_DTYPES] = {
+		[GPU_FP32] = "float32 on ordinary cores",       [GPU_TF32] = "TF32 on Tensor Cores",
+		[GPU_FP16] = "float16 on Tensor Cores",         [GPU_BF16] = "bfloat16 on Tensor Cores",
+		[GPU_FP8] = "FP8 on Tensor Cores",              [GPU_FP6] = "FP6 on Tensor Cores",
+		[GPU_FP4] = "FP4 on Tensor Cores",              [GPU_INT8] = "int8 on Tensor Cores",
+		[GPU_FP32_TENSOR] = "float32 on matrix cores",  [GPU_FP64_TENSOR] = "float64 on Tensor Cores",
+		[GPU_FP64] = "float64 on ordinary cores",       [GPU_FP16_CORES] = "float16 on ordinary cores",
+		[GPU_BF16_CORES] = "bfloat16 on ordinary cores",
+	};
+	int rate = g ? gpu_rate_of(g, t, tensor_core) : -1;
+	return rate < 0 ? "" : names[rate];
+}
+
 bool gpu_is_amd(struct str product, int warp_size)
 {
 	return warp_size == 64 || str_has(product, STR("AMD"));
@@ -38,7 +115,7 @@ static int amd_tensor_types(struct str product, int cc_major, int cc_minor)
 	int types = 0;
 	if (cc_major == 9 && cc_minor >= 4)
 		return 1 << GPU_FP16 | 1 << GPU_BF16 | 1 << GPU_FP8;
-	for (int k = GPU_FP32 + 1; g && k < GPU_DTYPES; k++)
+	for (int k = GPU_FP32 + 1; g && k <= GPU_FP8; k++)
 		if (g->flops[k] > 0)
 			types |= 1 << k;
 	return g ? types : -1;
