@@ -10,36 +10,68 @@ const char *const kernel_class_name[] = {
 };
 
 /* How a row of kernels.def answers the Tensor Core question. */
-enum tc_rule {
-	TC_NO,
-	TC_YES,
-	TC_UNKNOWN,
-	TC_UNKNOWN_BY_MMA,    /* by the first TC_WORD in the name; unknown without one */
-	TC_UNKNOWN_BY_TRITON, /* unknown when the fused ops include a product, else no */
-	TC_AMD_MFMA,          /* Tensile: the name says MI (matrix instruction) */
-};
+enum tc_rule { TC_NO, TC_YES, TC_UNKNOWN, TC_UNKNOWN_BY_MMA, TC_UNKNOWN_BY_DOT };
+
+/* The lists of kernels.def, each from its rows alone. */
+#define NOTHING(...)
+#define KERNEL NOTHING
+#define TC_WORD NOTHING
+#define TYPE_WORD NOTHING
+#define ARCH_WORD NOTHING
+#define SPARSE_WORD NOTHING
 
 static const struct kernel_row {
 	const char *pattern;
 	enum kernel_class class;
 	enum tc_rule rule;
 } rows[] = {
+#undef KERNEL
 #define KERNEL(pattern, class, tc) {pattern, KERNEL_##class, TC_##tc},
-#define TC_WORD(word, tc)
 #include "op/kernels.def"
 #undef KERNEL
-#undef TC_WORD
+#define KERNEL NOTHING
 };
 
 static const struct tc_word {
 	const char *word;
 	enum tri answer;
 } tc_words[] = {
-#define KERNEL(pattern, class, tc)
+#undef TC_WORD
 #define TC_WORD(word, tc) {word, TRI_##tc},
 #include "op/kernels.def"
-#undef KERNEL
 #undef TC_WORD
+#define TC_WORD NOTHING
+};
+
+static const struct text_row {
+	const char *pattern, *text;
+} type_words[] = {
+#undef TYPE_WORD
+#define TYPE_WORD(pattern, type) {pattern, type},
+#include "op/kernels.def"
+#undef TYPE_WORD
+#define TYPE_WORD NOTHING
+}, arch_words[] = {
+#undef ARCH_WORD
+#define ARCH_WORD(word, arch) {word, arch},
+#include "op/kernels.def"
+#undef ARCH_WORD
+#define ARCH_WORD NOTHING
+};
+
+static const char *const sparse_words[] = {
+#undef SPARSE_WORD
+#define SPARSE_WORD(word) word,
+#include "op/kernels.def"
+};
+
+static const struct type_name {
+	const char *name;
+	int bits;
+} type_names[DTYPES] = {
+#define DTYPE(id, bits, name, ...) [DTYPE_##id] = {name, bits},
+#include "op/dtypes.def"
+#undef DTYPE
 };
 
 /* Substrings that PyProf and the TensorBoard plugin take for Tensor Core use (PyProf's tc.py). */
@@ -58,15 +90,50 @@ static bool any_of(struct str name, const char *const *list, size_t n)
 }
 #define ANY_OF(name, list) any_of((name), (list), sizeof(list) / sizeof((list)[0]))
 
-static bool matches(const char *pattern, struct str name)
+/* Which pairs of neighbouring bytes a name has, so that most patterns are ruled out by looking at two bytes of them. */
+struct pairs {
+	uint64_t bits[1 << 6];
+};
+
+static inline unsigned pair_bit(const char *p)
+{
+	return (((unsigned char)p[0] & 63) << 6) | ((unsigned char)p[1] & 63);
+}
+
+static void pairs_of(struct pairs *s, struct str name)
+{
+	memset(s, 0, sizeof *s);
+	for (size_t i = 0; i + 1 < name.n; i++) {
+		unsigned b = pair_bit(name.p + i);
+		s->bits[b >> 6] |= 1ull << (b & 63);
+	}
+}
+
+/* False when the pattern cannot be in the name. */
+static bool may_match(const char *pattern, const struct pairs *s)
+{
+	const char *p = pattern + (*pattern == '^');
+	for (; p[0] && p[1]; p++) {
+		unsigned b = pair_bit(p);
+		if (p[0] != '*' && p[1] != '*' && !(s->bits[b >> 6] >> (b & 63) & 1))
+			return false;
+	}
+	return true;
+}
+
+static bool matches(const char *pattern, struct str name, const struct pairs *s)
 {
 	struct str rest = str_from(pattern), piece;
 	bool tied = rest.n && rest.p[0] == '^';
+	if (!may_match(pattern, s))
+		return false;
 	if (tied)
 		rest.p++, rest.n--;
 	while (str_split(&rest, '*', &piece)) {
-		ptrdiff_t at = str_find(name, piece);
-		if (at < 0 || (tied && at > 0))
+		if (tied && !str_starts(name, piece))
+			return false;
+		ptrdiff_t at = tied ? 0 : str_find(name, piece);
+		if (at < 0)
 			return false;
 		tied = false;
 		name.p += (size_t)at + piece.n;
@@ -75,42 +142,73 @@ static bool matches(const char *pattern, struct str name)
 	return true;
 }
 
-static enum tri tensor_core_by_word(struct str name)
+static enum tri tensor_core_by_word(struct str name, const struct pairs *s)
 {
 	for (size_t i = 0; i < sizeof tc_words / sizeof tc_words[0]; i++)
-		if (str_has(name, str_from(tc_words[i].word)))
+		if (matches(tc_words[i].word, name, s))
 			return tc_words[i].answer;
 	return TRI_UNKNOWN;
 }
 
-static enum tri tensor_core(enum tc_rule rule, struct str name)
+static enum tri tensor_core(enum tc_rule rule, struct str name, const struct pairs *s)
 {
-	switch (rule) {
-	case TC_NO:
-		return TRI_NO;
-	case TC_YES:
-		return TRI_YES;
-	case TC_UNKNOWN:
-		return TRI_UNKNOWN;
-	case TC_UNKNOWN_BY_MMA:
-		return tensor_core_by_word(name);
-	case TC_UNKNOWN_BY_TRITON:
-		if (str_has(name, STR("mm")) || str_has(name, STR("conv")) || str_has(name, STR("dot")) ||
-		    str_has(name, STR("attention")) || str_starts(name, STR("triton_tem_")))
-			return TRI_UNKNOWN;
-		return TRI_NO;
-	case TC_AMD_MFMA:
-		return str_has(name, STR("_MI")) || str_has(name, STR("MFMA")) ? TRI_YES : TRI_UNKNOWN;
-	}
-	return TRI_UNKNOWN;
+	static const enum tri fixed[] = {[TC_NO] = TRI_NO, [TC_YES] = TRI_YES, [TC_UNKNOWN] = TRI_UNKNOWN, [TC_UNKNOWN_BY_DOT] = TRI_UNKNOWN};
+	return rule == TC_UNKNOWN_BY_MMA ? tensor_core_by_word(name, s) : fixed[rule];
+}
+
+/* The text of the first row that matches; "" = none. */
+static const char *text_of(const struct text_row *list, size_t n, struct str name, const struct pairs *s)
+{
+	for (size_t i = 0; i < n; i++)
+		if (matches(list[i].pattern, name, s))
+			return list[i].text;
+	return "";
+}
+#define TEXT_OF(list, name, s) text_of((list), sizeof(list) / sizeof((list)[0]), (name), (s))
+
+static enum dtype type_of(struct str name, const struct pairs *s)
+{
+	const char *type = TEXT_OF(type_words, name, s);
+	for (int t = DTYPE_UNKNOWN + 1; *type && t < DTYPES; t++)
+		if (strcmp(type_names[t].name, type) == 0)
+			return (enum dtype)t;
+	return DTYPE_UNKNOWN;
+}
+
+static const struct kernel_row *row_of(struct str name, const struct pairs *s)
+{
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+		if (matches(rows[i].pattern, name, s))
+			return &rows[i];
+	return NULL;
 }
 
 struct kernel_info kernel_classify(struct str name)
 {
-	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-		if (matches(rows[i].pattern, name))
-			return (struct kernel_info){rows[i].class, tensor_core(rows[i].rule, name)};
-	return (struct kernel_info){KERNEL_UNKNOWN, tensor_core_by_word(name)};
+	struct pairs s;
+	pairs_of(&s, name);
+	const struct kernel_row *row = row_of(name, &s);
+	struct kernel_info k = {.class = KERNEL_UNKNOWN, .arch = ""};
+	if (!row) {
+		k.tensor_core = tensor_core_by_word(name, &s);
+		return k;
+	}
+	k.class = row->class;
+	k.tensor_core = tensor_core(row->rule, name, &s);
+	k.dot = row->rule == TC_UNKNOWN_BY_DOT;
+	if (k.class == KERNEL_GEMM || k.class == KERNEL_CONV || k.class == KERNEL_ATTENTION) {
+		k.dtype = type_of(name, &s);
+		k.arch = TEXT_OF(arch_words, name, &s);
+		k.sparse = ANY_OF(name, sparse_words);
+	}
+	return k;
+}
+
+enum tri kernel_tensor_core(struct kernel_info k, enum dtype operands)
+{
+	if (!k.dot || k.tensor_core != TRI_UNKNOWN || operands <= DTYPE_UNKNOWN || operands >= DTYPES)
+		return k.tensor_core;
+	return type_names[operands].bits <= 16 ? TRI_YES : TRI_UNKNOWN;
 }
 
 bool kernel_uses_tc_compat(struct str name)
@@ -149,10 +247,10 @@ bool op_tc_eligible(struct str name)
 
 bool kernel_is_comm(struct str name)
 {
-	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-		if (matches(rows[i].pattern, name))
-			return rows[i].class == KERNEL_COMM;
-	return false;
+	struct pairs s;
+	pairs_of(&s, name);
+	const struct kernel_row *row = row_of(name, &s);
+	return row && row->class == KERNEL_COMM;
 }
 
 bool op_is_comm(struct str name)

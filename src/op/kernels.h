@@ -3,6 +3,7 @@
 #define OPSCOPE_OP_KERNELS_H
 
 #include "base/str.h"
+#include "op/dtype.h"
 
 enum kernel_class {
 	KERNEL_UNKNOWN, KERNEL_GEMM, KERNEL_CONV, KERNEL_ATTENTION, KERNEL_NORM, KERNEL_SOFTMAX, KERNEL_ELEMENTWISE,
@@ -16,10 +17,18 @@ enum tri { TRI_NO, TRI_YES, TRI_UNKNOWN };
 struct kernel_info {
 	enum kernel_class class;
 	enum tri tensor_core;
+	enum dtype dtype;     /* of the operands of a product (gemm, conv, attention); DTYPE_UNKNOWN where the name does not tell. A
+	                       * float32 product on Tensor Cores is one in TF32 */
+	const char *arch;     /* what it was built for: "sm80", "gfx942"; "" = the name does not tell */
+	bool sparse;          /* a product with 2:4 structured sparsity */
+	bool dot;             /* a compiler's dot product (Triton, XLA): tensor_core is unknown, kernel_tensor_core may know */
 };
 
-/* First matching row of kernels.def. O(rows x name length): callers cache per name. */
+/* First matching rows of kernels.def. Some microseconds: callers cache per name. */
 struct kernel_info kernel_classify(struct str name);
+/* Whether it used Tensor Cores, given the type of the operands that the op that launched it had: a dot product of operands of 16
+ * bits or fewer does; of wider ones it depends on settings that no trace has. */
+enum tri kernel_tensor_core(struct kernel_info k, enum dtype operands);
 /* The rule of the plugin and PyProf: any of a fixed list of substrings (PyProf's tc.py, the plugin's tensor_core.py). */
 bool kernel_uses_tc_compat(struct str name);
 /* Ops that could use Tensor Cores by name (the plugin's tensor_core.py). */

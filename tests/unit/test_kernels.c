@@ -44,6 +44,19 @@ static const struct row {
 	{"void cudnn::bn_fw_tr_1C11_kernel_NCHW<float, float, 512, true, 1>(cudnnTensorStruct)", KERNEL_NORM, TRI_NO},
 	{"triton_poi_fused_add_cos_sin_0", KERNEL_TRITON, TRI_NO},
 	{"triton_tem_fused_mm_1", KERNEL_TRITON, TRI_UNKNOWN},
+	{"triton_red_fused_add_mean_mul_pow_rsqrt_0", KERNEL_TRITON, TRI_NO},
+	{"cutlass3x_sm100_simt_sgemm_f32_f32_f32_f32_f32_64x64x16_1x1x1_3_tnn_align1_bias_f32_relu", KERNEL_GEMM, TRI_NO},
+	{"cudnn_generated_fort_native_sdpa_sm90_flash_bprop_wgmma_f16_knob_3_64x128x128_4x1x1_kernel0_0", KERNEL_ATTENTION, TRI_YES},
+	{"fmha_cutlassF_f32_aligned_64x64_rf_sm75(PyTorchMemEffAttention::Params)", KERNEL_ATTENTION, TRI_NO},
+	{"fmha_cutlassB_f32_aligned_64x64_k64_sm80(PyTorchMemEffAttention::Params)", KERNEL_ATTENTION, TRI_YES},
+	{"void pytorch_flash::flash_bwd_dot_do_o_kernel<true, pytorch_flash::Flash_bwd_kernel_traits<64>>", KERNEL_ATTENTION, TRI_NO},
+	{"void cutlass::device_kernel<flash::FlashAttnFwdSm90<flash::CollectiveMainloopFwdSm90<cutlass::bfloat16_t>>>", KERNEL_ATTENTION,
+	 TRI_YES},
+	{"_Z33ncclBroadcastRingLLKernel_copy_i88ncclColl", KERNEL_COMM, TRI_NO},
+	{"Cijk_Ailk_Bljk_SB_MT128x64x8_SE_K1", KERNEL_GEMM, TRI_UNKNOWN},
+	{"Cijk_SB_Bias_AS_SAV_PostGSU4_VW4", KERNEL_GEMM, TRI_NO},
+	{"miopenSp3AsmConv_v30_3_1_gfx9_fp16_dot2_f3x2_stride1", KERNEL_CONV, TRI_NO},
+	{"generateWinogradTilesKernel", KERNEL_CONV, TRI_NO},
 	{"my_own_kernel", KERNEL_UNKNOWN, TRI_UNKNOWN},
 	{"", KERNEL_UNKNOWN, TRI_UNKNOWN},
 };
@@ -58,6 +71,50 @@ static void test_rows(void **state)
 			         got.tensor_core, kernel_class_name[rows[i].class], rows[i].tensor_core);
 		assert_true(kernel_is_comm(str_from(rows[i].name)) == (rows[i].class == KERNEL_COMM));
 	}
+}
+
+static void test_types(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name;
+		enum dtype dtype;
+		const char *arch;
+		bool sparse;
+	} types[] = {
+		{"volta_sgemm_64x64_nt", DTYPE_FLOAT32, "sm70", false},
+		{"volta_h884gemm_256x128_ldg8_tn", DTYPE_FLOAT16, "sm70", false},
+		{"turing_fp16_s1688gemm_fp16_128x128_ldg8_f2f_tn", DTYPE_FLOAT16, "sm75", false},
+		{"ampere_bf16_s16816gemm_bf16_128x64_ldg8_f2f_stages_64x4_tn", DTYPE_BFLOAT16, "sm80", false},
+		{"sm80_xmma_fprop_implicit_gemm_tf32f32_tf32f32_f32_nhwckrsc_nhwc_tilesize128x128x16_tensor16x8x8_kernel", DTYPE_FLOAT32,
+		 "sm80", false},
+		{"sm80_xmma_sparse_gemm_f16f16_f16f32_f32_tn_n_tilesize96x128x32_tensor16x8x32_kernel", DTYPE_FLOAT16, "sm80", true},
+		{"void cutlass::Kernel2<cutlass_80_tensorop_s1688gemm_128x128_16x5_nn_align4>(Params)", DTYPE_FLOAT32, "sm80", false},
+		{"nvjet_hsh_128x256_64x4_2x1_v_bz_coopA_NTN", DTYPE_FLOAT16, "", false},
+		{"nvjet_sm100_tst_64x8_64x16_2x4_h_bz_splitK_TNT", DTYPE_BFLOAT16, "sm100", false},
+		{"bmm_Bfloat16_MxE2m1MxE4m3_Fp32_t128x16x256u2_s3_sm100f", DTYPE_UNKNOWN, "sm100", false},
+		{"Cijk_Ailk_Bjlk_BBS_BH_Bias_HAS_SAV_UserArgs_MT64x32x64_MI16x16x1_SN_ISA942", DTYPE_BFLOAT16, "gfx942", false},
+		{"volta_cgemm_32x32_tn", DTYPE_UNKNOWN, "sm70", false},
+		{"void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>>", DTYPE_UNKNOWN, "", false},
+		{"", DTYPE_UNKNOWN, "", false},
+	};
+	for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+		struct kernel_info k = kernel_classify(str_from(types[i].name));
+		if (k.dtype != types[i].dtype || strcmp(k.arch, types[i].arch) != 0 || k.sparse != types[i].sparse)
+			fail_msg("%s: type %d, built for %s, sparse %d", types[i].name, k.dtype, k.arch, k.sparse);
+	}
+}
+
+/* A compiler's dot product runs on Tensor Cores when its operands are narrow; of float32 the name does not tell. */
+static void test_dot(void **state)
+{
+	(void)state;
+	struct kernel_info dot = kernel_classify(STR("triton_tem_fused_mm_1")), own = kernel_classify(STR("my_own_kernel"));
+	assert_int_equal(kernel_tensor_core(dot, DTYPE_BFLOAT16), TRI_YES);
+	assert_int_equal(kernel_tensor_core(dot, DTYPE_FLOAT32), TRI_UNKNOWN);
+	assert_int_equal(kernel_tensor_core(dot, DTYPE_UNKNOWN), TRI_UNKNOWN);
+	assert_int_equal(kernel_tensor_core(own, DTYPE_BFLOAT16), TRI_UNKNOWN);
+	assert_int_equal(kernel_tensor_core(kernel_classify(STR("volta_sgemm_64x64_nt")), DTYPE_FLOAT16), TRI_NO);
 }
 
 static void test_plugin_rule(void **state)
@@ -83,7 +140,8 @@ static void test_ops(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows), cmocka_unit_test(test_plugin_rule),
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows), cmocka_unit_test(test_types),
+	                                   cmocka_unit_test(test_dot), cmocka_unit_test(test_plugin_rule),
 	                                   cmocka_unit_test(test_ops)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,67 @@
+/* Peaks by product, type and cores; what is not known is 0. */
+#include "test.h"
+
+#include "gpu/gpus.h"
+
+static double peak(const char *product, enum dtype t, enum tri tc, bool sparse)
+{
+	return gpu_peak_flops(gpu_find(str_from(product)), t, tc, sparse) / 1e12;
+}
+
+#define NEAR(got, want) assert_true((got) > (want) * (1 - 1e-12) && (got) < (want) * (1 + 1e-12))
+
+static void test_peaks(void **state)
+{
+	(void)state;
+	NEAR(peak("NVIDIA A100-SXM4-80GB", DTYPE_FLOAT16, TRI_YES, false), 312);
+	NEAR(peak("NVIDIA A100-SXM4-80GB", DTYPE_FLOAT16, TRI_YES, true), 624);
+	NEAR(peak("NVIDIA A100-SXM4-80GB", DTYPE_FLOAT16, TRI_NO, false), 78);
+	NEAR(peak("NVIDIA A100-SXM4-80GB", DTYPE_FLOAT32, TRI_YES, false), 156);
+	NEAR(peak("NVIDIA A100-SXM4-80GB", DTYPE_FLOAT32, TRI_NO, false), 19.5);
+	NEAR(peak("NVIDIA A100-SXM4-80GB", DTYPE_FLOAT64, TRI_YES, false), 19.5);
+	NEAR(peak("NVIDIA A100-SXM4-80GB", DTYPE_FLOAT64, TRI_NO, false), 9.7);
+	NEAR(peak("NVIDIA A100-SXM4-80GB", DTYPE_INT8, TRI_YES, false), 624);
+	NEAR(peak("NVIDIA H100 80GB HBM3", DTYPE_BFLOAT16, TRI_YES, false), 989.5);
+	NEAR(peak("Tesla V100-SXM2-16GB", DTYPE_FLOAT16, TRI_YES, false), 125);
+	NEAR(peak("NVIDIA GeForce RTX 4090", DTYPE_FLOAT16, TRI_YES, false), 165.16);
+	NEAR(peak("NVIDIA GB300", DTYPE_BFLOAT16, TRI_YES, true), 5000);
+	NEAR(peak("AMD Instinct MI300X", DTYPE_FLOAT32, TRI_YES, false), 163.4);
+	NEAR(peak("AMD Instinct MI300X", DTYPE_BFLOAT16, TRI_YES, true), 2614.9);
+	NEAR(gpu_peak_bytes(gpu_find(STR("NVIDIA A100-SXM4-80GB"))), 2039e9);
+}
+
+static void test_abstains(void **state)
+{
+	(void)state;
+	assert_true(peak("NVIDIA A100-SXM4-80GB", DTYPE_FLOAT16, TRI_UNKNOWN, false) == 0);
+	assert_true(peak("NVIDIA A100-SXM4-80GB", DTYPE_UNKNOWN, TRI_YES, false) == 0);
+	assert_true(peak("NVIDIA A100-SXM4-80GB", DTYPE_INT64, TRI_YES, false) == 0);
+	assert_true(peak("NVIDIA A100-SXM4-80GB", DTYPE_FLOAT32, TRI_NO, true) == 0);
+	assert_true(peak("NVIDIA A100-SXM4-80GB", DTYPE_FLOAT64, TRI_YES, true) == 0);
+	assert_true(peak("Tesla V100-SXM2-16GB", DTYPE_BFLOAT16, TRI_YES, false) == 0);
+	assert_true(peak("Tesla V100-SXM2-16GB", DTYPE_FLOAT16, TRI_YES, true) == 0);
+	assert_true(peak("NVIDIA A100-SXM4-40GB MIG 1g.5gb", DTYPE_FLOAT16, TRI_YES, false) == 0);
+	assert_true(peak("NVIDIA GeForce RTX 4090 Laptop GPU", DTYPE_FLOAT16, TRI_YES, false) == 0);
+	assert_true(gpu_peak_bytes(NULL) == 0);
+	assert_str_equal(str_from(gpu_peak_name(NULL, DTYPE_FLOAT16, TRI_YES)), "");
+}
+
+static void test_names(void **state)
+{
+	(void)state;
+	const struct gpu *a100 = gpu_find(STR("NVIDIA A100-SXM4-80GB")), *mi300 = gpu_find(STR("AMD Instinct MI300X"));
+	assert_str_equal(str_from(gpu_peak_name(a100, DTYPE_FLOAT32, TRI_YES)), "TF32 on Tensor Cores");
+	assert_str_equal(str_from(gpu_peak_name(a100, DTYPE_BFLOAT16, TRI_NO)), "bfloat16 on ordinary cores");
+	assert_str_equal(str_from(gpu_peak_name(mi300, DTYPE_FLOAT32, TRI_YES)), "float32 on matrix cores");
+	assert_true(gpu_is_verified(a100));
+	assert_str_equal(str_from(gpu_find(STR("NVIDIA GH200 480GB"))->name), "GH200 480GB");
+	assert_str_equal(str_from(gpu_find(STR("NVIDIA H200"))->name), "H200");
+	assert_str_equal(str_from(gpu_find(STR("NVIDIA GeForce RTX 2070 SUPER"))->name), "RTX 2070 SUPER");
+	assert_null(gpu_find(STR("")));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_peaks), cmocka_unit_test(test_abstains), cmocka_unit_test(test_names)};
+	return RUN_TESTS(tests);
+}
