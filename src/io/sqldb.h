@@ -1,22 +1,25 @@
 /* Reading SQLite databases that other programs wrote. Opened read-only, as a file that nobody may change: neither a lock, a
  * leftover journal or WAL, nor a read-only medium stands in the way. Tables and columns are probed by name, values of a wrong
- * type are read as "not stated" and counted by the caller. */
+ * type are read as "not stated" and counted by the caller. Only ordinary tables are looked at: no views, no virtual tables
+ * and no generated columns, which would run what a stranger wrote. */
 #ifndef OPSCOPE_IO_SQLDB_H
 #define OPSCOPE_IO_SQLDB_H
 
 #include <sqlite3.h>
 
 #include "base/err.h"
-#include "base/str.h"
+#include "io/sqlpage.h"
 
 struct sqldb {
 	sqlite3 *db;
 	const char *path; /* borrowed */
 	uint64_t file_bytes;
+	int fd;           /* of the direct reader (io/sqlpage.h); -1 = all goes through the library */
 };
 
 /* -1 with ERR_IO or ERR_FORMAT. A WAL beside the file that holds data not yet in it is read too where that can be done
- * without writing beside the file; else *stale is set: the newest rows may be missing. */
+ * without writing beside the file; else, and where a transaction was left half-way, *stale is set: the newest rows may be
+ * missing. */
 int sqldb_open(struct sqldb *d, const char *path, bool *stale, struct err *e);
 void sqldb_close(struct sqldb *d);
 
@@ -26,32 +29,49 @@ bool sqldb_has_column(const struct sqldb *d, const char *table, const char *colu
 const char *sqldb_first_table(const struct sqldb *d, const char *const *names);
 /* Rows of a table, by its own count; -1 when it cannot be read. */
 int64_t sqldb_count(const struct sqldb *d, const char *table);
-/* About how many rows: the largest rowid, at the cost of one look-up; 0 = empty or unknown. For reserving memory. */
+/* About how many rows: the largest rowid, at the cost of one look-up; 0 = empty or unknown. For reserving memory: never more
+ * than could lie in a file of this size. */
 int64_t sqldb_max_rowid(const struct sqldb *d, const char *table);
+/* Calls fn(context, name) for every ordinary table that is not SQLite's own, in the order of the schema. -1: cannot be read. */
+int sqldb_each_table(const struct sqldb *d, void (*fn)(void *context, const char *table), void *context);
 
 /* A scan over one table with a fixed list of wanted columns. A column that the table lacks reads as NULL. */
 struct sqlscan {
-	sqlite3_stmt *st;
-	const struct sqldb *db;
+	const struct sqlpage_value *v; /* the current row */
 	const char *table;
 	int64_t row;   /* rows delivered so far */
 	bool damaged;  /* the scan ended early: corrupt page */
+	int n;
+	struct sqlpage *direct;        /* either the direct reader, */
+	sqlite3_stmt *st;              /* or the library, whose cells are copied into `cell` */
+	struct sqlpage_value *cell;
 };
 
 /* `columns`: NULL-terminated names; column i of the scan is columns[i]. -1 when the table is not there or cannot be read.
- * Rows come in the order in which they are stored. */
+ * Rows come in the order in which they are stored. `table` is borrowed. */
 int sqlscan_open(struct sqlscan *s, const struct sqldb *d, const char *table, const char *const *columns, struct err *e);
 bool sqlscan_next(struct sqlscan *s); /* false at the end; then look at s->damaged */
 void sqlscan_close(struct sqlscan *s);
 
-static inline bool sqlscan_is_null(const struct sqlscan *s, int c) { return sqlite3_column_type(s->st, c) == SQLITE_NULL; }
-/* An integer cell; false for NULL and everything that is no integer. */
+static inline bool sqlscan_is_null(const struct sqlscan *s, int c) { return s->v[c].type == SQLPAGE_NULL; }
+/* An integer cell; false, and 0, for NULL and everything that is no integer. */
 static inline bool sqlscan_i64(const struct sqlscan *s, int c, int64_t *v)
 {
-	*v = sqlite3_column_int64(s->st, c);
-	return sqlite3_column_type(s->st, c) == SQLITE_INTEGER;
+	bool is = s->v[c].type == SQLPAGE_INT;
+	*v = is ? s->v[c].i : 0;
+	return is;
 }
-/* Text or blob bytes, valid until the next row; {0} for NULL. */
-struct str sqlscan_str(const struct sqlscan *s, int c);
+/* A number of either kind; false, and 0, for all else. */
+static inline bool sqlscan_f64(const struct sqlscan *s, int c, double *v)
+{
+	bool is = s->v[c].type == SQLPAGE_REAL;
+	*v = is ? s->v[c].real : s->v[c].type == SQLPAGE_INT ? (double)s->v[c].i : 0;
+	return is || s->v[c].type == SQLPAGE_INT;
+}
+/* Text or blob bytes, valid until the next row; {0} for all else. */
+static inline struct str sqlscan_str(const struct sqlscan *s, int c)
+{
+	return s->v[c].type >= SQLPAGE_TEXT ? s->v[c].s : (struct str){0};
+}
 
 #endif
