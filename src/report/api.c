@@ -1,0 +1,128 @@
+/* API calls of the runtime and the driver, as `nsys stats --report cuda_api_sum` counts them: all processes and threads. */
+#include "base/mem.h"
+#include "report/stats.h"
+#include "report/window.h"
+
+enum grouping { BY_NAME, BY_THREAD, BY_OP };
+
+/* Parts that a grouping does not ask for are 0. */
+struct key {
+	uint32_t name, cat, track, op; /* cat + 1, track + 1; op: string id, 0 = none */
+};
+
+/* What the calls of a group put on devices. */
+struct launched {
+	uint64_t ops;
+	int64_t ns;
+};
+
+static struct key key_of(const struct profile *p, enum grouping by, uint32_t i)
+{
+	const struct spans *s = &p->span;
+	struct key k = {.name = s->name[i], .cat = s->cat[i] + 1u};
+	if (by == BY_THREAD)
+		k.track = s->track[i] + 1;
+	if (by == BY_OP && s->op[i] != ROW_NONE)
+		k.op = s->name[s->op[i]];
+	return k;
+}
+
+static void add_launched(const struct profile *p, const uint32_t *group_of_call, struct launched *v)
+{
+	const struct gpu_ops *g = &p->gpu_op;
+	for (uint32_t i = 0; i < g->rows.n; i++) {
+		uint32_t group = g->call[i] == ROW_NONE ? ROW_NONE : group_of_call[g->call[i]];
+		if (group == ROW_NONE)
+			continue;
+		v[group].ops++;
+		v[group].ns += g->dur_ns[i];
+	}
+}
+
+static void put(const struct profile *p, enum grouping by, struct stats *s, const struct launched *launched, struct table *out)
+{
+	unsigned name = TABLE_COLUMN(out, "name", "Call", "function of the API", CELL_STR, UNIT_NONE, COLUMN_WIDE);
+	unsigned cat = TABLE_COLUMN(out, "category", "API", "category as the input has it: runtime, driver, ...", CELL_STR);
+	unsigned pid = UINT32_MAX, tid = UINT32_MAX, op = UINT32_MAX;
+	if (by == BY_THREAD) {
+		pid = TABLE_COLUMN(out, "process", "Process", "process that called", CELL_STR);
+		tid = TABLE_COLUMN(out, "thread", "Thread", "thread that called", CELL_STR);
+	}
+	if (by == BY_OP)
+		op = TABLE_COLUMN(out, "operator", "Operator", "op that called; empty = none around it", CELL_STR);
+	unsigned first = stats_columns(out);
+	unsigned ops = TABLE_COLUMN(out, "gpu_ops", "Device ops", "kernels, copies and sets that these calls launched", CELL_I64, UNIT_COUNT);
+	unsigned ns = TABLE_COLUMN(out, "gpu_ns", "Device time", "sum of their durations", CELL_I64, UNIT_NS);
+	for (uint32_t g = 0; g < s->n; g++) {
+		struct key k;
+		stats_key(s, g, &k, sizeof k);
+		table_row(out);
+		table_set_str(out, name, profile_str(p, k.name));
+		table_set_str(out, cat, profile_cat(p, (uint16_t)(k.cat - 1)));
+		if (by == BY_THREAD) {
+			table_set_str(out, pid, profile_str(p, p->track.pid_text[k.track - 1]));
+			table_set_str(out, tid, profile_str(p, p->track.tid_text[k.track - 1]));
+		}
+		if (by == BY_OP && k.op)
+			table_set_str(out, op, profile_str(p, k.op));
+		stats_put(out, first, s, g);
+		table_set_i64(out, ops, (int64_t)launched[g].ops);
+		table_set_i64(out, ns, launched[g].ns);
+	}
+}
+
+static int api_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
+{
+	struct window w;
+	if (window_of(p, args, &w, e) < 0)
+		return -1;
+	enum grouping by = BY_NAME;
+	if (args->group_by)
+		by = strcmp(args->group_by, "thread") == 0 ? BY_THREAD : strcmp(args->group_by, "op") == 0 ? BY_OP : BY_NAME;
+	struct stats s = {0};
+	uint32_t n = p->span.rows.n, *group_of_call = NEW_ARRAY_RAW(n, uint32_t);
+	uint64_t left_out = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		group_of_call[i] = ROW_NONE;
+		if (p->span.kind[i] != SPAN_CALL)
+			continue;
+		if (!window_has(&w, p->span.start_ns[i])) {
+			left_out++;
+			continue;
+		}
+		struct key k = key_of(p, by, i);
+		group_of_call[i] = stats_add(&s, &k, sizeof k, p->span.dur_ns[i]);
+	}
+	int rc = 0;
+	if (!s.n) {
+		rc = left_out ? err_set(e, ERR_DATA, "no API call began in those steps")
+		              : err_set(e, ERR_DATA, "the input holds no API calls: record with ProfilerActivity.CUDA, or nsys profile --trace=cuda");
+	} else {
+		struct launched *launched = NEW_ARRAY(s.n, struct launched);
+		stats_finish(&s);
+		add_launched(p, group_of_call, launched);
+		put(p, by, &s, launched, out);
+		table_note(out, "%llu calls, %lld ns; calls outside the steps asked for: %llu", (unsigned long long)s.n_values, (long long)s.total,
+		           (unsigned long long)left_out);
+		table_note(out, "times of calls that run inside others (driver calls of a runtime call) count in both");
+		table_sort(out, STR("total_ns"), true, e);
+		mem_free(launched);
+	}
+	stats_release(&s);
+	mem_free(group_of_call);
+	return rc;
+}
+
+static const char *const groupings[] = {"name", "thread", "op", NULL};
+
+const struct report report_api = {
+	.name = "api",
+	.title = "API calls",
+	.help = "Which functions of the CUDA, HIP or other runtime and driver took the host's time, how often they were called, and what "
+	        "they put on the devices. All processes and threads together; --group-by=thread tells them apart, --group-by=op the ops "
+	        "that called.",
+	.group_by = groupings,
+	.needs = PASS_NEST | PASS_CORRELATE,
+	.takes = REPORT_STEPS,
+	.run = api_run,
+};

@@ -1,0 +1,181 @@
+/* Copies and sets of memory on devices: how many, how much, how fast, by direction and kind of memory, as `nsys stats` has them in
+ * cuda_gpu_mem_time_sum and cuda_gpu_mem_size_sum. */
+#include "base/mem.h"
+#include "report/stats.h"
+#include "report/window.h"
+
+#include <math.h>
+#include <sys/param.h>
+
+enum grouping { BY_KIND, BY_DEVICE, BY_OP };
+
+/* How inputs spell directions; the first text that a name holds. */
+static const struct direction {
+	const char *text, *name;
+} directions[] = {
+	{"HtoD", "HtoD"}, {"Host-to-Device", "HtoD"}, {"HostToDevice", "HtoD"},
+	{"DtoH", "DtoH"}, {"Device-to-Host", "DtoH"}, {"DeviceToHost", "DtoH"},
+	{"DtoD", "DtoD"}, {"Device-to-Device", "DtoD"}, {"DeviceToDevice", "DtoD"},
+	{"HtoH", "HtoH"}, {"Host-to-Host", "HtoH"}, {"HostToHost", "HtoH"},
+	{"PtoP", "PtoP"}, {"Peer-to-Peer", "PtoP"}, {"PeerToPeer", "PtoP"},
+	{"HtoA", "HtoA"}, {"AtoH", "AtoH"}, {"DtoA", "DtoA"}, {"AtoD", "AtoD"}, {"AtoA", "AtoA"},
+};
+
+/* Parts that a grouping does not ask for are 0. */
+struct key {
+	uint32_t name, kind, op;   /* string id of the name as the input has it; enum gpu_kind; string id, 0 = none */
+	int32_t device;
+};
+
+/* Of the operations of a group whose bytes are known. */
+struct moved {
+	uint64_t ops;
+	int64_t bytes, ns, min, max;
+};
+
+static const char *direction_of(struct str name)
+{
+	for (size_t i = 0; i < sizeof directions / sizeof directions[0]; i++)
+		if (str_has(name, str_from(directions[i].text)))
+			return directions[i].name;
+	return "";
+}
+
+/* "Memcpy HtoD (Pageable -> Device)": what stands before and behind the arrow; "Memset (Device)": behind alone. Empty = not told. */
+static void memory_kinds(struct str name, struct str *from, struct str *to)
+{
+	*from = *to = (struct str){"", 0};
+	ptrdiff_t open = str_find(name, STR("(")), arrow = str_find(name, STR(" -> "));
+	if (open < 0 || name.p[name.n - 1] != ')')
+		return;
+	struct str in = {name.p + open + 1, name.n - (size_t)open - 2};
+	if (arrow > open) {
+		*from = (struct str){in.p, (size_t)(arrow - open - 1)};
+		in.p += from->n + 4;
+		in.n -= from->n + 4;
+	}
+	*to = in;
+}
+
+static struct key key_of(const struct profile *p, enum grouping by, uint32_t i)
+{
+	const struct gpu_ops *g = &p->gpu_op;
+	struct key k = {.name = g->name[i], .kind = g->kind[i]};
+	if (by == BY_DEVICE)
+		k.device = p->launch.device[g->launch[i]];
+	if (by == BY_OP && g->op[i] != ROW_NONE)
+		k.op = p->span.name[g->op[i]];
+	return k;
+}
+
+static void add_moved(struct moved *m, int64_t bytes, int64_t ns)
+{
+	if (bytes == ID_NONE)
+		return;
+	m->min = m->ops ? MIN(m->min, bytes) : bytes;
+	m->max = m->ops ? MAX(m->max, bytes) : bytes;
+	m->ops++;
+	m->bytes += bytes;
+	m->ns += ns;
+}
+
+static void put(const struct profile *p, enum grouping by, struct stats *s, const struct moved *moved, struct table *out)
+{
+	enum { C_KIND, C_DIRECTION, C_FROM, C_TO, C_NAME, N_FIXED };
+	static const struct column fixed[N_FIXED] = {
+		[C_KIND] = {"operation", "Operation", "memcpy or memset", CELL_STR},
+		[C_DIRECTION] = {"direction", "Direction", "H = host, D = device, P = another device, A = array; empty = not told", CELL_STR},
+		[C_FROM] = {"from_memory", "From", "kind of memory read: Pageable, Pinned, Device, ...; empty = not told", CELL_STR},
+		[C_TO] = {"to_memory", "To", "kind of memory written; empty = not told", CELL_STR},
+		[C_NAME] = {"name", "Name", "as the input has it", CELL_STR, UNIT_NONE, COLUMN_DETAIL},
+	};
+	table_columns(out, fixed, N_FIXED);
+	unsigned device = by == BY_DEVICE ? TABLE_COLUMN(out, "device", "Device", "ordinal of the device", CELL_I64) : UINT32_MAX;
+	unsigned op = by == BY_OP ? TABLE_COLUMN(out, "operator", "Operator", "op that launched it; empty = none known", CELL_STR) : UINT32_MAX;
+	unsigned first = stats_columns(out);
+	unsigned bytes = TABLE_COLUMN(out, "bytes", "Bytes", "bytes moved or set, where the input states them", CELL_I64, UNIT_BYTES);
+	unsigned rate = TABLE_COLUMN(out, "gb_per_s", "GB/s", "bytes / time of the operations whose bytes are stated, in 10^9 bytes", CELL_F64,
+	                             UNIT_NONE, 0, 2);
+	unsigned mean = TABLE_COLUMN(out, "mean_bytes", "Mean size", "mean of the stated sizes", CELL_F64, UNIT_BYTES);
+	unsigned min = TABLE_COLUMN(out, "min_bytes", "Min size", "smallest stated size", CELL_I64, UNIT_BYTES);
+	unsigned max = TABLE_COLUMN(out, "max_bytes", "Max size", "largest stated size", CELL_I64, UNIT_BYTES);
+	for (uint32_t g = 0; g < s->n; g++) {
+		const struct moved *m = &moved[g];
+		struct str from, to;
+		struct key k;
+		stats_key(s, g, &k, sizeof k);
+		struct str name = profile_str(p, k.name);
+		memory_kinds(name, &from, &to);
+		table_row(out);
+		table_set_str(out, C_KIND, str_from(gpu_kind_name[k.kind]));
+		table_set_str(out, C_DIRECTION, str_from(direction_of(name)));
+		table_set_str(out, C_FROM, from);
+		table_set_str(out, C_TO, to);
+		table_set_str(out, C_NAME, name);
+		if (by == BY_DEVICE && k.device != INT32_MIN)
+			table_set_i64(out, device, k.device);
+		if (by == BY_OP && k.op)
+			table_set_str(out, op, profile_str(p, k.op));
+		stats_put(out, first, s, g);
+		if (!m->ops)
+			continue;
+		table_set_i64(out, bytes, m->bytes);
+		table_set_f64(out, rate, m->ns > 0 ? (double)m->bytes / (double)m->ns : NAN);
+		table_set_f64(out, mean, (double)m->bytes / (double)m->ops);
+		table_set_i64(out, min, m->min);
+		table_set_i64(out, max, m->max);
+	}
+}
+
+static int memcpy_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
+{
+	struct window w;
+	if (window_of(p, args, &w, e) < 0)
+		return -1;
+	enum grouping by = BY_KIND;
+	if (args->group_by)
+		by = strcmp(args->group_by, "device") == 0 ? BY_DEVICE : strcmp(args->group_by, "op") == 0 ? BY_OP : BY_KIND;
+	struct stats s = {0};
+	struct moved *moved = NULL, all = {0};
+	uint32_t cap = 0;
+	for (uint32_t i = 0; i < p->gpu_op.rows.n; i++) {
+		if (p->gpu_op.kind[i] == GPU_KERNEL || !window_has_gpu(&w, p, i))
+			continue;
+		struct key k = key_of(p, by, i);
+		uint32_t before = s.n, g = stats_add(&s, &k, sizeof k, p->gpu_op.dur_ns[i]);
+		if (s.n > before) {
+			MEM_GROW(moved, cap, s.n);
+			moved[g] = (struct moved){0};
+		}
+		int64_t bytes = p->launch.bytes[p->gpu_op.launch[i]];
+		add_moved(&moved[g], bytes, p->gpu_op.dur_ns[i]);
+		add_moved(&all, bytes, p->gpu_op.dur_ns[i]);
+	}
+	int rc = 0;
+	if (!s.n) {
+		rc = w.all ? err_set(e, ERR_DATA, "the input holds no copies or sets of memory on a device")
+		           : err_set(e, ERR_DATA, "no copy or set of memory is of those steps");
+	} else {
+		stats_finish(&s);
+		put(p, by, &s, moved, out);
+		table_note(out, "%llu operations, %lld ns = with stated bytes %lld + without %lld", (unsigned long long)s.n_values,
+		           (long long)s.total, (long long)all.ns, (long long)(s.total - all.ns));
+		table_sort(out, STR("total_ns"), true, e);
+	}
+	stats_release(&s);
+	mem_free(moved);
+	return rc;
+}
+
+static const char *const groupings[] = {"kind", "device", "op", NULL};
+
+const struct report report_memcpy = {
+	.name = "memcpy",
+	.title = "Copies and sets of memory",
+	.help = "What copies and sets of memory took on the devices, by direction and, where the input tells, by kind of memory (pageable or "
+	        "pinned, ...), with bytes and rate. --group-by=device tells devices apart, --group-by=op the ops that launched them.",
+	.group_by = groupings,
+	.needs = PASS_NEST | PASS_CORRELATE,
+	.takes = REPORT_STEPS,
+	.run = memcpy_run,
+};

@@ -1,0 +1,226 @@
+/* Ranges that the program marked: NVTX, record_function and the like. Host time, and what of the devices' time they launched. */
+#include "analysis/projection.h"
+#include "base/buf.h"
+#include "base/mem.h"
+#include "report/stats.h"
+#include "report/window.h"
+
+enum grouping { BY_NAME, BY_PATH, BY_THREAD };
+enum { PATH_NAMES = 64 };
+
+/* Parts that a grouping does not ask for are 0. */
+struct key {
+	uint32_t name, cat, startend, track, parent; /* track + 1; parent: group of the range around it, + 1 */
+};
+
+struct extra {
+	int64_t self_ns;
+	uint64_t on_gpu, ops, kernels;
+	int64_t device_ns, kernel_ns, projected_ns, kernel_projected_ns;
+};
+
+struct ranges {
+	const struct profile *p;
+	enum grouping by;
+	struct stats s;
+	struct extra *extra;
+	uint32_t cap;
+	uint32_t *around;   /* span -> innermost marked range around it; ROW_NONE */
+	uint32_t *group;    /* span -> its group; ROW_NONE = no marked range, or not of the steps */
+	uint8_t *cat_is_op; /* category -> 1: a framework's ops as its own profiler records them, no ranges of the program's */
+};
+
+static bool is_marked(const struct ranges *r, uint32_t i)
+{
+	switch (r->p->span.kind[i]) {
+	case SPAN_USER:
+	case SPAN_MARKER:
+	case SPAN_RANGE:
+		return true;
+	case SPAN_OP:
+		return !r->cat_is_op[r->p->span.cat[i]];
+	}
+	return false;
+}
+
+static void find_op_cats(struct ranges *r)
+{
+	static const char *const ops[] = {"cpu_op", "Operator", "operator", "cpu_instant_event"};
+	r->cat_is_op = NEW_ARRAY(r->p->cat.rows.n, uint8_t);
+	for (uint32_t c = 0; c < r->p->cat.rows.n; c++)
+		for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
+			r->cat_is_op[c] |= str_eqc(profile_cat(r->p, (uint16_t)c), ops[i]);
+}
+
+static struct key key_of(const struct ranges *r, uint32_t i)
+{
+	const struct spans *s = &r->p->span;
+	struct key k = {.name = s->name[i], .cat = s->cat[i], .startend = s->kind[i] == SPAN_RANGE};
+	if (r->by == BY_THREAD)
+		k.track = s->track[i] + 1;
+	if (r->by == BY_PATH && r->around[i] != ROW_NONE && r->group[r->around[i]] != ROW_NONE)
+		k.parent = r->group[r->around[i]] + 1;
+	return k;
+}
+
+static void add(struct ranges *r, const struct projection *projection, uint32_t i)
+{
+	const struct profile *p = r->p;
+	struct key k = key_of(r, i);
+	uint32_t before = r->s.n, g = stats_add(&r->s, &k, sizeof k, p->span.dur_ns[i]);
+	if (r->s.n > before) {
+		MEM_GROW(r->extra, r->cap, r->s.n);
+		r->extra[g] = (struct extra){0};
+	}
+	r->group[i] = g;
+	r->extra[g].self_ns += p->span.dur_ns[i];
+	uint32_t outer = r->around[i];
+	if (outer != ROW_NONE && r->group[outer] != ROW_NONE) {
+		int64_t inside = span_end(p, i) < span_end(p, outer) ? p->span.dur_ns[i] : span_end(p, outer) - p->span.start_ns[i];
+		r->extra[r->group[outer]].self_ns -= inside;
+	}
+	struct projected x = projection_of(projection, i);
+	struct extra *e = &r->extra[g];
+	e->on_gpu += x.ops > 0;
+	e->ops += x.ops;
+	e->kernels += x.kernels;
+	e->device_ns += x.device_ns;
+	e->kernel_ns += x.kernel_ns;
+	e->projected_ns += x.end_ns - x.start_ns;
+	e->kernel_projected_ns += x.kernels ? x.kernel_end_ns - x.kernel_start_ns : 0;
+}
+
+/* Parents stand before their children, so one pass knows what is around a range. */
+static void collect(struct ranges *r, const struct window *w, const struct projection *projection)
+{
+	const struct spans *s = &r->p->span;
+	r->around = NEW_ARRAY_RAW(s->rows.n, uint32_t);
+	r->group = NEW_ARRAY_RAW(s->rows.n, uint32_t);
+	for (uint32_t i = 0; i < s->rows.n; i++) {
+		uint32_t up = s->parent[i];
+		r->around[i] = up == ROW_NONE || is_marked(r, up) ? up : r->around[up];
+		r->group[i] = ROW_NONE;
+		if (is_marked(r, i) && window_has(w, s->start_ns[i]))
+			add(r, projection, i);
+	}
+}
+
+/* "outer > inner", of deeper ones the innermost PATH_NAMES. */
+static void put_path(struct table *out, unsigned col, const struct ranges *r, uint32_t g)
+{
+	struct buf text = {0};
+	uint32_t path[PATH_NAMES], n = 0, up = g + 1;
+	while (up && n < PATH_NAMES) {
+		struct key k;
+		stats_key(&r->s, up - 1, &k, sizeof k);
+		path[n++] = k.name;
+		up = k.parent;
+	}
+	if (up)
+		buf_cstr(&text, "... > ");
+	while (n--) {
+		buf_str(&text, profile_str(r->p, path[n]));
+		if (n)
+			buf_cstr(&text, " > ");
+	}
+	table_set_str_copy(out, col, buf_view(&text));
+	buf_release(&text);
+}
+
+static void put(struct ranges *r, struct table *out)
+{
+	const struct profile *p = r->p;
+	unsigned name = TABLE_COLUMN(out, "range", "Range", "text of the range; of emit_nvtx and argument markers the op", CELL_STR, UNIT_NONE, COLUMN_WIDE);
+	unsigned domain = TABLE_COLUMN(out, "domain", "Domain", "NVTX domain or category; empty = NVTX's default domain", CELL_STR);
+	unsigned style = TABLE_COLUMN(out, "style", "Style", "PushPop: nests on its thread; StartEnd: may overlap others", CELL_STR, UNIT_NONE, COLUMN_DETAIL);
+	unsigned pid = UINT32_MAX, tid = UINT32_MAX;
+	if (r->by == BY_THREAD) {
+		pid = TABLE_COLUMN(out, "process", "Process", "process of the range", CELL_STR);
+		tid = TABLE_COLUMN(out, "thread", "Thread", "thread of the range", CELL_STR);
+	}
+	unsigned first = stats_columns(out);
+	unsigned c = TABLE_COLUMN(out, "self_ns", "Self", "total - what marked ranges directly inside take; empty for StartEnd", CELL_I64, UNIT_NS);
+	TABLE_COLUMN(out, "gpu_ranges", "On GPU", "ranges that launched device work", CELL_I64, UNIT_COUNT);
+	TABLE_COLUMN(out, "gpu_ops", "Device ops", "kernels, copies and sets launched inside", CELL_I64, UNIT_COUNT, COLUMN_DETAIL);
+	TABLE_COLUMN(out, "gpu_ns", "Device time", "sum of their durations", CELL_I64, UNIT_NS, COLUMN_DETAIL);
+	TABLE_COLUMN(out, "projected_ns", "Projected", "sum over the ranges of the time from the first start to the last end of that work",
+	             CELL_I64, UNIT_NS);
+	TABLE_COLUMN(out, "kernels", "Kernels", "kernels launched inside", CELL_I64, UNIT_COUNT);
+	TABLE_COLUMN(out, "kernel_ns", "Kernel time", "sum of their durations", CELL_I64, UNIT_NS);
+	TABLE_COLUMN(out, "kernel_projected_ns", "Kernels projected", "projected, of kernels alone", CELL_I64, UNIT_NS, COLUMN_DETAIL);
+	for (uint32_t g = 0; g < r->s.n; g++) {
+		const struct extra *x = &r->extra[g];
+		struct key k;
+		stats_key(&r->s, g, &k, sizeof k);
+		struct str cat = profile_cat(p, (uint16_t)k.cat);
+		table_row(out);
+		if (r->by == BY_PATH)
+			put_path(out, name, r, g);
+		else
+			table_set_str(out, name, profile_str(p, k.name));
+		table_set_str(out, domain, str_eqc(cat, "nvtx") ? STR("") : cat);
+		table_set_str(out, style, k.startend ? STR("StartEnd") : STR("PushPop"));
+		if (r->by == BY_THREAD) {
+			table_set_str(out, pid, profile_str(p, p->track.pid_text[k.track - 1]));
+			table_set_str(out, tid, profile_str(p, p->track.tid_text[k.track - 1]));
+		}
+		stats_put(out, first, &r->s, g);
+		if (!k.startend)
+			table_set_i64(out, c, x->self_ns);
+		const int64_t figures[] = {(int64_t)x->on_gpu, (int64_t)x->ops, x->device_ns, x->projected_ns, (int64_t)x->kernels, x->kernel_ns,
+		                           x->kernel_projected_ns};
+		for (unsigned f = 0; f < sizeof figures / sizeof figures[0]; f++)
+			table_set_i64(out, c + 1 + f, figures[f]);
+	}
+}
+
+static int nvtx_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
+{
+	struct window w;
+	if (window_of(p, args, &w, e) < 0)
+		return -1;
+	struct ranges r = {.p = p};
+	if (args->group_by)
+		r.by = strcmp(args->group_by, "path") == 0 ? BY_PATH : strcmp(args->group_by, "thread") == 0 ? BY_THREAD : BY_NAME;
+	find_op_cats(&r);
+	struct projection *projection = projection_new(p);
+	collect(&r, &w, projection);
+	int rc = 0;
+	if (!r.s.n) {
+		rc = w.all ? err_set(e, ERR_DATA, "the input holds no marked ranges: mark them with torch.profiler.record_function or "
+		                     "torch.cuda.nvtx.range (nsys profile --trace=cuda,nvtx)")
+		           : err_set(e, ERR_DATA, "no marked range began in those steps");
+	} else {
+		stats_finish(&r.s);
+		put(&r, out);
+		uint64_t lost = 0;
+		for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
+			lost += p->gpu_op.call[g] == ROW_NONE;
+		table_note(out, "ranges nest: their totals add up to more than the time of the run, their self times do not");
+		table_note(out, "device work of the input whose API call was not recorded, so that it belongs to no range: %llu of %u",
+		           (unsigned long long)lost, p->gpu_op.rows.n);
+		table_sort(out, STR("total_ns"), true, e);
+	}
+	projection_free(projection);
+	stats_release(&r.s);
+	mem_free(r.extra);
+	mem_free(r.around);
+	mem_free(r.group);
+	mem_free(r.cat_is_op);
+	return rc;
+}
+
+static const char *const groupings[] = {"name", "path", "thread", NULL};
+
+const struct report report_nvtx = {
+	.name = "nvtx",
+	.title = "Marked ranges",
+	.help = "Ranges that the program or its libraries marked (NVTX, record_function): how often, how long on the host, and the device work "
+	        "that was launched inside, summed and projected: from the start of the first to the end of the last. By name and domain; "
+	        "--group-by=path tells apart what they are nested in, --group-by=thread the threads.",
+	.group_by = groupings,
+	.needs = PASS_NEST | PASS_CORRELATE,
+	.takes = REPORT_STEPS,
+	.timeline = true,
+	.run = nvtx_run,
+};

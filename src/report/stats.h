@@ -1,0 +1,47 @@
+/* Durations by group: count, sum, extremes, median and deviation of each. Life cycle: {0}, stats_add..., stats_finish, read,
+ * stats_release. O(n) in all. */
+#ifndef OPSCOPE_REPORT_STATS_H
+#define OPSCOPE_REPORT_STATS_H
+
+#include "base/intern.h"
+#include "base/table.h"
+
+struct stats_group {
+	uint64_t calls;
+	int64_t total, min, max;
+	uint64_t first;     /* of its values */
+};
+
+struct stats {
+	struct intern keys; /* group i has the bytes of id i + 1 */
+	struct stats_group *v;
+	int64_t *value;
+	uint32_t *group_of; /* of each value; NULL after stats_finish */
+	uint64_t n_values, cap_values, cap_of;
+	uint32_t n, cap;
+	bool started;
+	int64_t total;
+};
+
+/* Adds a value to the group with these key bytes (not empty; compared as bytes), which is made at first sight. Its number. */
+uint32_t stats_add(struct stats *s, const void *key, size_t key_size, int64_t value);
+/* After the last value, before median and deviation are read. */
+void stats_finish(struct stats *s);
+void stats_release(struct stats *s);
+
+/* Copies the key's bytes. */
+static inline void stats_key(const struct stats *s, uint32_t group, void *key, size_t key_size)
+{
+	memcpy(key, s->keys.entry[group + 1].p, key_size);
+}
+static inline double stats_mean(const struct stats *s, uint32_t g) { return (double)s->v[g].total / (double)s->v[g].calls; }
+/* Of an even number of values: the mean of the two in the middle, as `nsys stats` has it. */
+double stats_median(struct stats *s, uint32_t group);
+/* Of a sample (n - 1), as `nsys stats` has it; 0 of a single value. */
+double stats_stddev(const struct stats *s, uint32_t group);
+
+/* The columns calls, total_ns, total_pct, mean_ns, median_ns, min_ns, max_ns, stddev_ns; `first` gets the index of the first. */
+unsigned stats_columns(struct table *t);
+void stats_put(struct table *t, unsigned first, struct stats *s, uint32_t group);
+
+#endif
