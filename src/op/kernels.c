@@ -1,16 +1,11 @@
 #include "op/kernels.h"
 
-const char *const kernel_class_name[] = {
-	[KERNEL_UNKNOWN] = "unknown",     [KERNEL_GEMM] = "gemm",           [KERNEL_CONV] = "conv",
-	[KERNEL_ATTENTION] = "attention", [KERNEL_NORM] = "norm",           [KERNEL_SOFTMAX] = "softmax",
-	[KERNEL_ELEMENTWISE] = "elementwise", [KERNEL_REDUCE] = "reduce",   [KERNEL_COPY] = "copy",
-	[KERNEL_EMBEDDING] = "embedding", [KERNEL_POOL] = "pool",           [KERNEL_RNN] = "rnn",
-	[KERNEL_OPTIMIZER] = "optimizer", [KERNEL_SORT] = "sort",           [KERNEL_RANDOM] = "random",
-	[KERNEL_COMM] = "communication",  [KERNEL_TRITON] = "triton",       [KERNEL_OTHER] = "other",
-};
+#include "op/kernel_rules.h"
 
-/* How a row of kernels.def answers the Tensor Core question. */
-enum tc_rule { TC_NO, TC_YES, TC_UNKNOWN, TC_UNKNOWN_BY_MMA, TC_UNKNOWN_BY_DOT };
+const char *const kernel_class_name[] = {
+#define CLASS_NAME(id, name) [KERNEL_##id] = name,
+	KERNEL_CLASSES(CLASS_NAME)
+};
 
 /* The lists of kernels.def, each from its rows alone. */
 #define NOTHING(...)
@@ -20,11 +15,7 @@ enum tc_rule { TC_NO, TC_YES, TC_UNKNOWN, TC_UNKNOWN_BY_MMA, TC_UNKNOWN_BY_DOT }
 #define ARCH_WORD NOTHING
 #define SPARSE_WORD NOTHING
 
-static const struct kernel_row {
-	const char *pattern;
-	enum kernel_class class;
-	enum tc_rule rule;
-} rows[] = {
+static const struct kernel_row rows[] = {
 #undef KERNEL
 #define KERNEL(pattern, class, tc) {pattern, KERNEL_##class, TC_##tc},
 #include "op/kernels.def"
@@ -177,6 +168,11 @@ static enum dtype type_of(struct str name, const struct pairs *s)
 
 static const struct kernel_row *row_of(struct str name, const struct pairs *s)
 {
+	size_t n_user;
+	const struct kernel_row *user = kernel_user_rows(&n_user);
+	for (size_t i = 0; i < n_user; i++)
+		if (matches(user[i].pattern, name, s))
+			return &user[i];
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
 		if (matches(rows[i].pattern, name, s))
 			return &rows[i];

@@ -2,13 +2,20 @@
 #ifndef OPSCOPE_OP_KERNELS_H
 #define OPSCOPE_OP_KERNELS_H
 
+#include "base/err.h"
 #include "base/str.h"
 #include "op/dtype.h"
 
+/* X(id, name that reports show) */
+#define KERNEL_CLASSES(X)                                                                                           \
+	X(UNKNOWN, "unknown") X(GEMM, "gemm") X(CONV, "conv") X(ATTENTION, "attention") X(NORM, "norm") X(SOFTMAX, "softmax")      \
+	X(ELEMENTWISE, "elementwise") X(REDUCE, "reduce") X(COPY, "copy") X(EMBEDDING, "embedding") X(POOL, "pool")                \
+	X(RNN, "rnn") X(OPTIMIZER, "optimizer") X(SORT, "sort") X(RANDOM, "random") X(COMM, "communication") X(TRITON, "triton")   \
+	X(OTHER, "other")
+
 enum kernel_class {
-	KERNEL_UNKNOWN, KERNEL_GEMM, KERNEL_CONV, KERNEL_ATTENTION, KERNEL_NORM, KERNEL_SOFTMAX, KERNEL_ELEMENTWISE,
-	KERNEL_REDUCE, KERNEL_COPY, KERNEL_EMBEDDING, KERNEL_POOL, KERNEL_RNN, KERNEL_OPTIMIZER, KERNEL_SORT, KERNEL_RANDOM,
-	KERNEL_COMM, KERNEL_TRITON, KERNEL_OTHER,
+#define KERNEL_CLASS_ID_(id, name) KERNEL_##id,
+	KERNEL_CLASSES(KERNEL_CLASS_ID_)
 };
 extern const char *const kernel_class_name[];
 
@@ -29,6 +36,9 @@ struct kernel_info kernel_classify(struct str name);
 /* Whether it used Tensor Cores, given the type of the operands that the op that launched it had: a dot product of operands of 16
  * bits or fewer does; of wider ones it depends on settings that no trace has. */
 enum tri kernel_tensor_core(struct kernel_info k, enum dtype operands);
+/* Adds rows from a file, KERNEL(...) as in kernels.def, before the built-in ones; for the whole process, before kernels are
+ * classified. -1 with file:line and what was expected. */
+int kernel_load_rules(const char *path, struct err *e);
 /* The rule of the plugin and PyProf: any of a fixed list of substrings (PyProf's tc.py, the plugin's tensor_core.py). */
 bool kernel_uses_tc_compat(struct str name);
 /* Ops that could use Tensor Cores by name (the plugin's tensor_core.py). */

@@ -2,6 +2,10 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <unistd.h>
+
 #include <cmocka.h>
 
 #include "op/kernels.h"
@@ -138,10 +142,41 @@ static void test_ops(void **state)
 	assert_false(op_is_comm(STR("aten::all")));
 }
 
+static int load(const char *text, struct err *e)
+{
+	char path[] = "/tmp/opscope_rules_XXXXXX";
+	int fd = mkstemp(path);
+	assert_true(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
+	close(fd);
+	int rc = kernel_load_rules(path, e);
+	unlink(path);
+	return rc;
+}
+
+/* Rows of a file come first; one that is none is named with its line. Last of the tests: the rows stay. */
+static void test_user_rules(void **state)
+{
+	(void)state;
+	struct err e = {0};
+	assert_int_equal(load("/* mine */\n\nKERNEL(\"^my_own_\", GEMM, YES)\n  KERNEL ( \"volta_sgemm*_tt\" , OTHER , UNKNOWN )\n", &e), 0);
+	assert_int_equal(kernel_classify(STR("my_own_kernel")).class, KERNEL_GEMM);
+	assert_int_equal(kernel_classify(STR("my_own_kernel")).tensor_core, TRI_YES);
+	assert_int_equal(kernel_classify(STR("volta_sgemm_64x64_tt")).class, KERNEL_OTHER);
+	assert_int_equal(kernel_classify(STR("volta_sgemm_64x64_nt")).class, KERNEL_GEMM);
+	static const char *const bad[] = {"KERNEL(\"a\", GEMM)\n", "KERNEL(\"a\", GEMN, YES)\n", "KERNEL(\"a\", GEMM, MAYBE)\n", "a, b\n",
+	                                  "KERNEL(\"\", GEMM, YES)\n"};
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+		e = (struct err){0};
+		assert_int_equal(load(bad[i], &e), -1);
+		assert_non_null(strstr(e.msg, ":1: "));
+	}
+	assert_int_equal(kernel_load_rules("/nonexistent/rules", &e), -1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows), cmocka_unit_test(test_types),
 	                                   cmocka_unit_test(test_dot), cmocka_unit_test(test_plugin_rule),
-	                                   cmocka_unit_test(test_ops)};
+	                                   cmocka_unit_test(test_ops), cmocka_unit_test(test_user_rules)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,19 @@
+/* Rows of kernels.def, and those that a user adds from a file. Private to kernels.c and kernel_rules.c. */
+#ifndef OPSCOPE_OP_KERNEL_RULES_H
+#define OPSCOPE_OP_KERNEL_RULES_H
+
+#include "op/kernels.h"
+
+/* How a row answers the Tensor Core question. */
+enum tc_rule { TC_NO, TC_YES, TC_UNKNOWN, TC_UNKNOWN_BY_MMA, TC_UNKNOWN_BY_DOT };
+
+struct kernel_row {
+	const char *pattern;
+	enum kernel_class class;
+	enum tc_rule rule;
+};
+
+/* The user's rows, which come before the built-in ones; *n = 0 without a file. */
+const struct kernel_row *kernel_user_rows(size_t *n);
+
+#endif
