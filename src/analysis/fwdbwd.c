@@ -1,10 +1,12 @@
 #include "analysis/fwdbwd.h"
 
 #include "analysis/analysis.h"
+#include "analysis/autograd_names.h"
 #include "base/mem.h"
 #include "base/sort.h"
 
-/* A forward thread id of the profiler and the thread of the trace that it stands for. */
+/* A forward thread id of the profiler and the thread of the trace that it stands for. Where ops carry none (emit_nvtx), the backward
+ * op's own thread takes its place: each runs what one forward thread made. */
 struct thread_match {
 	int32_t fwd_tid;
 	uint32_t track;  /* ROW_NONE = cannot be told */
@@ -13,6 +15,7 @@ struct thread_match {
 struct linker {
 	const struct profile *p;
 	struct fwdbwd *out;
+	uint8_t *name_kind;        /* per string: enum autograd_name; NULL where forward thread ids tell */
 	uint32_t *track_first;     /* first span of each thread; one more for the end */
 	struct sort_item *forward; /* forward ops by sequence number, then thread, then start */
 	uint32_t n_forward;
@@ -24,14 +27,48 @@ struct linker {
 
 enum { NOT_LOOKED = ROW_NONE - 1 };
 
-static bool is_forward(const struct spans *s, uint32_t i)
+static bool is_numbered(const struct spans *s, uint32_t i)
 {
-	return s->kind[i] == SPAN_OP && s->link_id[i] >= 0 && span_aux_id(s, i) <= 0;
+	return s->kind[i] == SPAN_OP && s->link_id[i] >= 0;
 }
 
-static bool is_backward(const struct spans *s, uint32_t i)
+static enum autograd_name kind_of_name(const struct linker *l, uint32_t i)
 {
-	return s->kind[i] == SPAN_OP && s->link_id[i] >= 0 && span_aux_id(s, i) > 0;
+	return l->name_kind[l->p->span.name[i]];
+}
+
+static bool is_forward(const struct linker *l, uint32_t i)
+{
+	const struct spans *s = &l->p->span;
+	if (!is_numbered(s, i))
+		return false;
+	if (!l->name_kind)
+		return span_aux_id(s, i) <= 0;
+	return kind_of_name(l, i) == AUTOGRAD_NONE || kind_of_name(l, i) == AUTOGRAD_FORMULA;
+}
+
+static bool is_backward(const struct linker *l, uint32_t i)
+{
+	const struct spans *s = &l->p->span;
+	return is_numbered(s, i) && (l->name_kind ? kind_of_name(l, i) == AUTOGRAD_NODE : span_aux_id(s, i) > 0);
+}
+
+static int32_t thread_key(const struct linker *l, uint32_t i)
+{
+	return l->name_kind ? (int32_t)l->p->span.track[i] : span_aux_id(&l->p->span, i);
+}
+
+/* Without one forward thread id in the whole input, names tell forward from backward. */
+static void look_at_names(struct linker *l)
+{
+	const struct profile *p = l->p;
+	for (uint32_t i = 0; i < p->span.rows.n; i++)
+		if (is_numbered(&p->span, i) && span_aux_id(&p->span, i) > 0)
+			return;
+	l->name_kind = NEW_ARRAY(p->strings.n, uint8_t);
+	for (uint32_t i = 0; i < p->span.rows.n; i++)
+		if (is_numbered(&p->span, i))
+			l->name_kind[p->span.name[i]] = (uint8_t)autograd_classify(profile_str(p, p->span.name[i]));
 }
 
 static void find_tracks(struct linker *l)
@@ -51,10 +88,10 @@ static void sort_forward(struct linker *l)
 	const struct spans *s = &l->p->span;
 	uint32_t n = 0;
 	for (uint32_t i = 0; i < s->rows.n; i++)
-		n += is_forward(s, i);
+		n += is_forward(l, i);
 	l->forward = NEW_ARRAY_RAW(n, struct sort_item);
 	for (uint32_t i = 0; i < s->rows.n; i++)
-		if (is_forward(s, i))
+		if (is_forward(l, i))
 			l->forward[l->n_forward++] = (struct sort_item){.key = (uint64_t)s->link_id[i], .row = i};
 	sort_items(l->forward, n);
 }
@@ -194,6 +231,35 @@ static void vote(struct votes *t, int32_t fwd_tid, uint32_t track)
 /* Of the threads that have a number, no more than this are looked at: hostile input may give one number to all. */
 enum { MAX_SAME_NUMBER = 64 };
 
+/* Of the forward ops with this number on this thread, the last that began before the backward op. */
+static uint32_t forward_of(const struct linker *l, uint32_t bwd, uint32_t track)
+{
+	const struct spans *s = &l->p->span;
+	uint64_t seq = (uint64_t)s->link_id[bwd];
+	uint32_t i = position(l, seq, track, s->start_ns[bwd] + 1);
+	if (!i || l->forward[i - 1].key != seq || s->track[l->forward[i - 1].row] != track)
+		return ROW_NONE;
+	return l->forward[i - 1].row;
+}
+
+static bool names_fit(const struct linker *l, uint32_t bwd, uint32_t fwd)
+{
+	const struct profile *p = l->p;
+	return autograd_node_fits(profile_str(p, p->span.name[bwd]), profile_str(p, p->span.name[fwd]));
+}
+
+/* May this thread be where the op of a backward op without forward thread id ran? Another one of the same process, and the names
+ * agree. */
+static bool may_be_from(const struct linker *l, uint32_t bwd, uint32_t track)
+{
+	const struct profile *p = l->p;
+	uint32_t own = p->span.track[bwd], fwd;
+	if (track == own || p->track.pid_text[track] != p->track.pid_text[own])
+		return false;
+	fwd = forward_of(l, bwd, track);
+	return fwd != ROW_NONE && names_fit(l, bwd, fwd);
+}
+
 /* One vote for each thread that has a forward op with this number, begun before the backward op. */
 static void vote_by_number(struct linker *l, struct votes *t, uint32_t bwd)
 {
@@ -202,8 +268,8 @@ static void vote_by_number(struct linker *l, struct votes *t, uint32_t bwd)
 	uint32_t i = position(l, seq, 0, INT64_MIN);
 	for (int k = 0; k < MAX_SAME_NUMBER && i < l->n_forward && l->forward[i].key == seq; k++) {
 		uint32_t fwd = l->forward[i].row;
-		if (s->start_ns[fwd] <= s->start_ns[bwd])
-			vote(t, span_aux_id(s, bwd), s->track[fwd]);
+		if (l->name_kind ? may_be_from(l, bwd, s->track[fwd]) : s->start_ns[fwd] <= s->start_ns[bwd])
+			vote(t, thread_key(l, bwd), s->track[fwd]);
 		i = position(l, seq, s->track[fwd] + 1, INT64_MIN);
 	}
 }
@@ -245,10 +311,10 @@ static void match_threads(struct linker *l)
 	const struct spans *s = &l->p->span;
 	struct votes flow = {0}, number = {0};
 	for (uint32_t i = 0; i < s->rows.n; i++) {
-		if (!is_backward(s, i))
+		if (!is_backward(l, i))
 			continue;
 		if (l->by_flow[i] != ROW_NONE)
-			vote(&flow, span_aux_id(s, i), s->track[l->by_flow[i]]);
+			vote(&flow, thread_key(l, i), s->track[l->by_flow[i]]);
 		vote_by_number(l, &number, i);
 	}
 	struct thread_match *sure = NEW_ARRAY(flow.n, struct thread_match);
@@ -265,24 +331,33 @@ static void match_threads(struct linker *l)
 	mem_free(number.v);
 }
 
-/* Of the forward ops with this number on this thread, the last that began before the backward op. */
-static uint32_t forward_of(const struct linker *l, uint32_t bwd, uint32_t track)
+/* Without forward thread id. The engine's threads number what they make themselves (create_graph) like the others do, so that
+ * both its own thread and the voted one may hold the number: the name decides, then who was last. In torch before 1.8 all ops of the
+ * backward pass are number 0. */
+static uint32_t forward_by_name(const struct linker *l, uint32_t bwd, const struct thread_match *voted)
 {
 	const struct spans *s = &l->p->span;
-	uint64_t seq = (uint64_t)s->link_id[bwd];
-	uint32_t i = position(l, seq, track, s->start_ns[bwd] + 1);
-	if (!i || l->forward[i - 1].key != seq || s->track[l->forward[i - 1].row] != track)
-		return ROW_NONE;
-	return l->forward[i - 1].row;
+	uint32_t other = !voted || voted->track == ROW_NONE ? ROW_NONE : forward_of(l, bwd, voted->track);
+	uint32_t own = forward_of(l, bwd, s->track[bwd]);
+	bool own_fits = own != ROW_NONE && names_fit(l, bwd, own);
+	if (own == ROW_NONE || other == ROW_NONE) {
+		bool sure = own_fits || (!voted && s->link_id[bwd] > 0);
+		return own != ROW_NONE && sure ? own : other;
+	}
+	own_fits &= s->link_id[bwd] > 0;
+	if (own_fits && names_fit(l, bwd, other))
+		return s->start_ns[own] > s->start_ns[other] ? own : other;
+	return own_fits ? own : other;
 }
 
 static void link_op(struct linker *l, uint32_t i)
 {
-	const struct spans *s = &l->p->span;
 	struct fwdbwd *out = l->out;
-	const struct thread_match *m = match_find(l->match, l->n_match, span_aux_id(s, i));
+	const struct thread_match *m = match_find(l->match, l->n_match, thread_key(l, i));
 	uint32_t fwd = ROW_NONE;
-	if (is_backward(s, i) && m && m->track != ROW_NONE)
+	if (is_backward(l, i) && l->name_kind)
+		fwd = forward_by_name(l, i, m);
+	else if (is_backward(l, i) && m && m->track != ROW_NONE)
 		fwd = forward_of(l, i, m->track);
 	if (fwd != ROW_NONE) {
 		out->by_sequence++;
@@ -291,11 +366,19 @@ static void link_op(struct linker *l, uint32_t i)
 	} else if (l->by_flow[i] != ROW_NONE) {
 		fwd = l->by_flow[i];
 		out->by_flow++;
-	} else if (is_backward(s, i)) {
+	} else if (is_backward(l, i)) {
 		out->unlinked++;
 		out->ambiguous += m && m->track == ROW_NONE;
 	}
 	out->forward[i] = fwd;
+}
+
+/* emit_nvtx gives the number to the node alone; the engine's range around it is the same. */
+static void link_engine_range(struct linker *l, uint32_t i)
+{
+	uint32_t outer = l->p->span.parent[i], fwd = l->out->forward[i];
+	if (fwd != ROW_NONE && outer != ROW_NONE && l->out->forward[outer] == ROW_NONE && is_engine_range_of(l->p, outer, i))
+		l->out->forward[outer] = fwd;
 }
 
 struct fwdbwd *fwdbwd_new(const struct profile *p)
@@ -309,12 +392,16 @@ struct fwdbwd *fwdbwd_new(const struct profile *p)
 		l.by_flow[i] = ROW_NONE;
 		l.op_of_run[i] = NOT_LOOKED;
 	}
+	look_at_names(&l);
 	find_tracks(&l);
 	sort_forward(&l);
 	link_flows(&l);
 	match_threads(&l);
 	for (uint32_t i = 0; i < n; i++)
 		link_op(&l, i);
+	for (uint32_t i = 0; i < n && l.name_kind; i++)
+		link_engine_range(&l, i);
+	mem_free(l.name_kind);
 	mem_free(l.track_first);
 	mem_free(l.forward);
 	mem_free(l.by_flow);

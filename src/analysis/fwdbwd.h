@@ -4,6 +4,12 @@
  * that it runs; the forward ops on that thread with the same number made the node, and among them the one that started last
  * (the innermost; the profiler's own rule). The thread id is the profiler's own count, not the trace's: it stands for that
  * thread of the trace to which the flows of its ops lead, or, without flows, on which most of its numbers are found.
+ * Without any forward thread id in the input (emit_nvtx under Nsight Systems or nvprof): a backward op is one named as a node
+ * ("MmBackward0") with a number. Its own thread stands for that other thread of the process on which most of its numbers are found at
+ * an op whose name fits the node's ("aten::mm"). There, and on its own thread, the last op with that number that began before: the one
+ * whose name fits, and of two such the later (the second derivative of create_graph=True is made by the backward thread); else the
+ * other thread's. Several threads that fit equally well: unlinked, unless its own thread
+ * has it and the name fits.
  * By flow: a `fwdbwd` arrow from an op's start to an op's start, where numbers do not decide.
  * Needs PASS_NEST. O(n log n). */
 #ifndef OPSCOPE_ANALYSIS_FWDBWD_H
