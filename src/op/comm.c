@@ -1,0 +1,135 @@
+/* Collectives. With n ranks and S bytes as nccl-tests defines them (doc/PERFORMANCE.md there): algorithm bandwidth = S / time, bus
+ * bandwidth = wire_bytes / time.
+ *   all_reduce      S = the buffer              wire = S 2 (n - 1) / n
+ *   all_gather      S = the gathered result     wire = S (n - 1) / n
+ *   reduce_scatter  S = the input of a rank     wire = S (n - 1) / n
+ *   all_to_all      S = the buffer of a rank    wire = S (n - 1) / n
+ *   gather, scatter S = the whole               wire = S (n - 1) / n
+ *   broadcast, reduce, send, recv               wire = S
+ * `bytes` is what a rank reads of its input and writes of its result; FLOPs are the additions that fall to one rank. */
+#include "op/cost_call.h"
+
+enum kind { ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL, GATHER, SCATTER, BROADCAST, REDUCE, SEND, RECV, BARRIER, KINDS };
+
+/* The first word that the name has decides; '_' and case aside. */
+static const struct word {
+	const char *word;
+	enum kind kind;
+} words[] = {
+	{"reducescatter", REDUCE_SCATTER}, {"allreduce", ALL_REDUCE}, {"allgather", ALL_GATHER}, {"alltoall", ALL_TO_ALL},
+	{"barrier", BARRIER}, {"broadcast", BROADCAST}, {"gather", GATHER}, {"scatter", SCATTER}, {"reduce", REDUCE},
+	{"send", SEND}, {"recv", RECV},
+};
+
+static const char *const kind_name[KINDS] = {"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "gather", "scatter",
+                                             "broadcast", "reduce", "send", "recv", "barrier"};
+
+static bool find_kind(struct str name, enum kind *kind)
+{
+	char plain[128];
+	size_t n = 0;
+	for (size_t i = 0; i < name.n && n < sizeof plain; i++) {
+		char x = name.p[i];
+		if (x != '_')
+			plain[n++] = x >= 'A' && x <= 'Z' ? (char)(x + 32) : x;
+	}
+	for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+		if (str_has((struct str){plain, n}, str_from(words[i].word))) {
+			*kind = words[i].kind;
+			return true;
+		}
+	return false;
+}
+
+struct message {
+	int64_t in, out, ranks;   /* elements; COST_UNKNOWN */
+	enum dtype type;
+};
+
+static int64_t elements(const struct cost_call *c, int64_t i)
+{
+	const struct op_arg *x = op_arg(&c->args, i);
+	int64_t n = x->n_tensors ? 0 : COST_UNKNOWN;
+	for (uint32_t k = 0; k < x->n_tensors; k++)
+		n = cost_add(n, c->args.tensor[x->tensor + k].elements);
+	return n;
+}
+
+/* What the record says; else the op's own tensors: c10d's *_base ops have the result first. */
+static void read_message(const struct cost_call *c, enum kind kind, struct message *m)
+{
+	const struct op_facts *f = c->facts;
+	bool stated = f->in_elements > 0 || f->out_elements > 0;
+	m->ranks = f->group_size > 0 ? f->group_size : COST_UNKNOWN;
+	m->type = f->comm_dtype.n ? dtype_find(f->comm_dtype) : op_arg(&c->args, 0)->dtype;
+	m->in = stated ? f->in_elements : elements(c, 0);
+	m->out = stated ? f->out_elements : COST_UNKNOWN;
+	bool pair = kind == ALL_GATHER || kind == REDUCE_SCATTER || kind == ALL_TO_ALL;
+	if (!stated && pair && str_starts(c->name, STR("c10d::"))) {
+		m->out = elements(c, 0);
+		m->in = elements(c, 1);
+		if (m->ranks < 0 && m->in > 0 && m->out > 0 && kind != ALL_TO_ALL)
+			m->ranks = kind == ALL_GATHER ? m->out / m->in : m->in / m->out;
+	}
+	if (kind == ALL_REDUCE || kind == BROADCAST || kind == ALL_TO_ALL || kind == REDUCE || kind == SEND || kind == RECV) {
+		m->in = m->in > 0 ? m->in : m->out;
+		m->out = m->out > 0 ? m->out : m->in;
+	}
+	if (kind == ALL_GATHER && m->out < 0)
+		m->out = cost_mul(m->in, m->ranks);
+	if (kind == REDUCE_SCATTER && m->out < 0 && m->ranks > 0 && m->in >= 0)
+		m->out = m->in / m->ranks;
+}
+
+/* S, in elements. */
+static int64_t size_of(enum kind kind, const struct message *m)
+{
+	switch (kind) {
+	case ALL_GATHER:
+	case GATHER:
+		return m->out > 0 ? m->out : cost_mul(m->in, m->ranks);
+	case SCATTER:
+		return cost_mul(m->out, m->ranks);
+	default:
+		return m->in;
+	}
+}
+
+static int64_t wire_of(enum kind kind, int64_t bytes, int64_t ranks)
+{
+	if (kind == BROADCAST || kind == REDUCE || kind == SEND || kind == RECV)
+		return bytes;
+	if (ranks < 1)
+		return COST_UNKNOWN;
+	int64_t x = cost_mul(cost_mul(bytes, kind == ALL_REDUCE ? 2 : 1), ranks - 1);
+	return x < 0 ? COST_UNKNOWN : x / ranks;
+}
+
+void cost_comm(struct cost_call *c)
+{
+	struct message m;
+	enum kind kind;
+	struct cost *o = c->out;
+	o->tc_eligible = TRI_NO;
+	struct str name = c->facts->collective.n ? c->facts->collective : c->name;
+	if (!find_kind(name, &kind)) {
+		cost_unknown(c, "which collective it is was not recorded");
+		return;
+	}
+	read_message(c, kind, &m);
+	o->dtype = m.type;
+	o->params = m.ranks > 0 ? arena_printf(c->arena, "%s,elements=%lld,ranks=%lld,%s", kind_name[kind], (long long)size_of(kind, &m),
+	                                       (long long)m.ranks, dtype_short(m.type))
+	                        : arena_printf(c->arena, "%s,elements=%lld,%s", kind_name[kind], (long long)size_of(kind, &m), dtype_short(m.type));
+	bool adds = kind == ALL_REDUCE || kind == REDUCE_SCATTER || kind == REDUCE;
+	if (adds && (m.ranks < 1 || m.in < 0)) {
+		cost_unknown(c, m.in < 0 ? "the size of the message was not recorded" : "the number of ranks was not recorded");
+	} else {
+		int64_t all = adds ? cost_mul(m.in, m.ranks - 1) : 0;
+		cost_set_flops(c, all < 0 ? all : adds && kind != REDUCE ? all / m.ranks : all);
+	}
+	int64_t s = cost_bytes_of(size_of(kind, &m), m.type);
+	o->wire_bytes = kind == BARRIER ? 0 : wire_of(kind, s, m.ranks);
+	int64_t read = kind == RECV ? 0 : cost_bytes_of(m.in, m.type), written = kind == SEND ? 0 : cost_bytes_of(m.out, m.type);
+	cost_set_bytes(c, kind == BARRIER ? 0 : read, kind == BARRIER ? 0 : written, "the size or type of the message was not recorded");
+}

@@ -1,0 +1,92 @@
+/* The functions that PyProf wraps, as the aten ops that they call. */
+#include "op/cost_call.h"
+
+#include "base/mem.h"
+
+static const struct marker_row {
+	const char *names, *op, *order;
+} rows[] = {
+#define MARKER(names, op, order) {names, op, order},
+#include "op/marker_ops.def"
+#undef MARKER
+};
+
+static const char *const modules[] = {
+	"torch.nn.functional.", "torch.functional.", "torch.nn.init.", "torch._C._nn.", "torch.Tensor.", "Tensor.", "torch.special.",
+	"torch.linalg.", "torch.",
+};
+
+static bool cut_module(struct str *name)
+{
+	for (size_t i = 0; i < sizeof modules / sizeof modules[0]; i++) {
+		struct str m = str_from(modules[i]);
+		if (str_starts(*name, m) && name->n > m.n) {
+			name->p += m.n;
+			name->n -= m.n;
+			return memchr(name->p, '.', name->n) == NULL;
+		}
+	}
+	return false;
+}
+
+static const struct marker_row *row_of(struct str name)
+{
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		struct str names = str_from(rows[i].names), one;
+		while (str_split(&names, ' ', &one))
+			if (str_eq(one, name))
+				return &rows[i];
+	}
+	return NULL;
+}
+
+/* Arguments by name go to the place that the op has for them; those without a name keep their order. A place marked '@' is not
+ * where the function has that argument: embedding(input, weight) is aten::embedding(weight, input). */
+static void reorder(struct op_args *a, const char *order)
+{
+	struct str list = str_from(order), name;
+	struct op_arg *sorted = NEW_ARRAY(a->n + 16, struct op_arg);
+	unsigned n = 0;
+	while (n < 16 && str_split(&list, ' ', &name)) {
+		char key[64] = {0};
+		bool moved = name.p[0] == '@';
+		name.p += moved, name.n -= moved;
+		memcpy(key, name.p, name.n < sizeof key - 1 ? name.n : sizeof key - 1);
+		int at = op_arg_named(a, key);
+		if (at < 0 && !moved && n < a->n && !a->arg[n].name.n)
+			at = (int)n;
+		if (at >= 0)
+			sorted[n] = a->arg[at];
+		n++;
+	}
+	mem_free(a->arg);
+	a->arg = sorted;
+	a->cap = a->n + 16;
+	a->n = n;
+}
+
+/* Positional arguments of functions whose op has them elsewhere. */
+static void place(struct op_args *a, struct str name)
+{
+	static const char *const embedding[] = {"input", "weight"};
+	static const char *const batch_norm[] = {"input", "running_mean", "running_var", "weight", "bias", "training", "momentum", "eps"};
+	const char *const *names = str_eqc(name, "embedding") ? embedding : str_eqc(name, "batch_norm") ? batch_norm : NULL;
+	unsigned n = names == embedding ? 2 : 8;
+	for (unsigned i = 0; names && i < n && i < a->n; i++)
+		if (!a->arg[i].name.n)
+			a->arg[i].name = str_from(names[i]);
+}
+
+bool marker_to_op(struct cost_call *c)
+{
+	struct str name = c->name;
+	if (!cut_module(&name))
+		return false;
+	const struct marker_row *row = row_of(name);
+	if (row) {
+		place(&c->args, name);
+		reorder(&c->args, row->order);
+	}
+	c->name = row && *row->op ? str_from(row->op) : arena_printf(c->arena, "aten::" STR_FMT, STR_ARG(name));
+	return true;
+}

@@ -1,0 +1,440 @@
+/* Patterns and functions of the expressions in rules.def. */
+#include "op/cost_call.h"
+
+#include <stdio.h>
+
+enum { OUT = -2, NO_ARG = -1, MAX_LIST = 16 };
+
+static int fail(char why[EXPR_WHY], const char *fmt, long long i)
+{
+	snprintf(why, EXPR_WHY, fmt, i);
+	return -1;
+}
+
+static int failed(char why[EXPR_WHY], const char *what)
+{
+	snprintf(why, EXPR_WHY, "%s", what);
+	return -1;
+}
+
+static bool is_operand(const struct cost_call *c, int64_t i)
+{
+	return i >= 0 && i < 64 && (c->operands >> i & 1);
+}
+
+/* Elements of argument i: 0 where it is no tensor. */
+static int elements_of(const struct cost_call *c, int64_t i, int64_t *v, char why[EXPR_WHY])
+{
+	const struct op_arg *x = op_arg(&c->args, i);
+	*v = 0;
+	if (x->kind == OP_ARG_HIDDEN)
+		return fail(why, "the shapes of the list in input %lld were not recorded", i);
+	for (uint32_t k = 0; k < x->n_tensors; k++) {
+		int64_t n = c->args.tensor[x->tensor + k].elements;
+		if (n < 0 || __builtin_add_overflow(*v, n, v))
+			return fail(why, "the elements of input %lld do not fit 64 bits", i);
+	}
+	return 0;
+}
+
+/* Size of the broadcast of all operands in dimension `d` from the last; 0 = none has it, -1 = they disagree. */
+static int64_t broadcast_dim(const struct cost_call *c, uint32_t d)
+{
+	int64_t size = 0;
+	bool have = false;
+	for (unsigned i = 0; i < c->args.n && i < 64; i++) {
+		const struct op_tensor *t = is_operand(c, i) ? op_arg_tensor(&c->args, i) : NULL;
+		if (!t || t->rank <= d)
+			continue;
+		int64_t n = op_dims(&c->args, t)[t->rank - 1 - d];
+		if (have && size != n && size != 1 && n != 1)
+			return -1;
+		size = !have || size == 1 ? n : size;
+		have = true;
+	}
+	return have ? size : 0;
+}
+
+static int out_elements(const struct cost_call *c, int64_t *v, char why[EXPR_WHY])
+{
+	uint32_t rank = 0;
+	for (unsigned i = 0; i < c->args.n && i < 64; i++) {
+		const struct op_arg *x = &c->args.arg[i];
+		if (is_operand(c, i) && x->kind == OP_ARG_LIST)
+			return elements_of(c, i, v, why);
+		if (is_operand(c, i) && c->args.tensor[x->tensor].rank > rank)
+			rank = c->args.tensor[x->tensor].rank;
+	}
+	*v = 1;
+	for (uint32_t d = 0; d < rank; d++) {
+		int64_t n = broadcast_dim(c, d);
+		if (n < 0)
+			return fail(why, "the inputs do not broadcast: dimension %lld from the last disagrees", d);
+		if (__builtin_mul_overflow(*v, n, v))
+			return failed(why, "the elements of the result do not fit 64 bits");
+	}
+	return 0;
+}
+
+/* As torch does: tensors with dimensions decide; one without them only if its kind is higher (a float scalar on an integer
+ * tensor gives the default type). */
+enum dtype rule_result_type(const struct cost_call *c)
+{
+	enum dtype best[2] = {DTYPE_UNKNOWN, DTYPE_UNKNOWN};
+	for (unsigned i = 0; i < c->args.n && i < 64; i++) {
+		const struct op_arg *x = &c->args.arg[i];
+		if (!is_operand(c, i))
+			continue;
+		if (x->dtype == DTYPE_UNKNOWN)
+			return DTYPE_UNKNOWN;
+		const struct op_tensor *t = op_arg_tensor(&c->args, i);
+		enum dtype *b = &best[t && t->rank == 0];
+		bool bigger = dtype_kind(x->dtype) > dtype_kind(*b) ||
+		              (dtype_kind(x->dtype) == dtype_kind(*b) && dtype_bits(x->dtype) > dtype_bits(*b));
+		bool halves = (*b == DTYPE_FLOAT16 && x->dtype == DTYPE_BFLOAT16) || (*b == DTYPE_BFLOAT16 && x->dtype == DTYPE_FLOAT16);
+		if (halves)
+			*b = DTYPE_FLOAT32;
+		else if (bigger)
+			*b = x->dtype;
+	}
+	if (best[0] == DTYPE_UNKNOWN)
+		return best[1];
+	if (best[1] == DTYPE_UNKNOWN || dtype_kind(best[1]) <= dtype_kind(best[0]))
+		return best[0];
+	return best[1] == DTYPE_FLOAT64 ? DTYPE_FLOAT32 : best[1] == DTYPE_COMPLEX128 ? DTYPE_COMPLEX64 : best[1];
+}
+
+static int type_for(const struct cost_call *c, int64_t i, enum dtype *t, char why[EXPR_WHY])
+{
+	*t = i == OUT ? rule_result_type(c) : op_arg(&c->args, i)->dtype;
+	if (*t != DTYPE_UNKNOWN)
+		return 0;
+	if (i == OUT)
+		return failed(why, "the type of an input was not recorded");
+	return op_arg(&c->args, i)->kind == OP_ARG_LIST ? fail(why, "the types of the list in input %lld were not recorded", i)
+	                                                : fail(why, "the type of input %lld was not recorded", i);
+}
+
+static int bytes_of(const struct cost_call *c, int64_t n, int64_t i, bool as_float, int64_t *v, char why[EXPR_WHY])
+{
+	enum dtype t;
+	*v = 0;
+	if (n == 0)
+		return 0;
+	if (type_for(c, i, &t, why) < 0)
+		return -1;
+	if (as_float && (dtype_kind(t) == DTYPE_KIND_INT || dtype_kind(t) == DTYPE_KIND_BOOL))
+		t = DTYPE_FLOAT32;
+	*v = cost_bytes_of(n, t);
+	return *v < 0 ? fail(why, "the bytes of input %lld do not fit 64 bits", i) : 0;
+}
+
+static int count(const struct cost_call *c, int64_t i, int64_t *v, char why[EXPR_WHY])
+{
+	return i == OUT ? out_elements(c, v, why) : elements_of(c, i, v, why);
+}
+
+static int tensor_of(const struct cost_call *c, int64_t i, const struct op_tensor **t, char why[EXPR_WHY])
+{
+	*t = op_arg_tensor(&c->args, i);
+	return *t ? 0 : fail(why, "the shape of input %lld was not recorded", i);
+}
+
+/* D(i, d), lead(i, d) = product of the dimensions before d, after(i, d) = from d on. */
+static int dims(const struct cost_call *c, char which, const int64_t *a, int64_t *v, char why[EXPR_WHY])
+{
+	const struct op_tensor *t;
+	if (tensor_of(c, a[0], &t, why) < 0)
+		return -1;
+	int64_t d = a[1] < 0 ? a[1] + t->rank : a[1];
+	if (d < 0 || d > t->rank || (d == t->rank && which == 'D'))
+		return fail(why, "input %lld has too few dimensions", a[0]);
+	uint32_t from = which == 'D' ? (uint32_t)d : which == 'a' ? (uint32_t)d : 0;
+	uint32_t to = which == 'D' ? (uint32_t)d + 1 : which == 'a' ? t->rank : (uint32_t)d;
+	*v = 1;
+	for (uint32_t k = from; k < to; k++)
+		if (__builtin_mul_overflow(*v, op_dims(&c->args, t)[k], v))
+			return fail(why, "the elements of input %lld do not fit 64 bits", a[0]);
+	return 0;
+}
+
+static int list_of(const struct cost_call *c, int64_t i, int64_t list[MAX_LIST], unsigned *n, char why[EXPR_WHY])
+{
+	if (op_arg_ints(&c->args, i, list, MAX_LIST, n))
+		return 0;
+	return fail(why, "the value of input %lld was not recorded", i);
+}
+
+/* red(i, j): elements of tensor i after reducing the dimensions that value j lists; all where it lists none. */
+static int reduced(const struct cost_call *c, int64_t i, int64_t j, int64_t *v, char why[EXPR_WHY])
+{
+	const struct op_tensor *t;
+	int64_t list[MAX_LIST];
+	unsigned n;
+	if (tensor_of(c, i, &t, why) < 0)
+		return -1;
+	*v = 1;
+	if (!c->args.has_concrete)
+		return fail(why, "which dimensions are reduced (input %lld) was not recorded", j);
+	if (!op_arg(&c->args, j)->concrete.n)
+		return 0;
+	if (list_of(c, j, list, &n, why) < 0)
+		return -1;
+	uint64_t gone = n ? 0 : UINT64_MAX;
+	for (unsigned k = 0; k < n; k++) {
+		int64_t d = list[k] < 0 ? list[k] + t->rank : list[k];
+		if (d < 0 || d >= (t->rank ? t->rank : 1) || d >= 64)
+			return fail(why, "input %lld lists a dimension that the tensor does not have", j);
+		gone |= 1ull << d;
+	}
+	for (uint32_t k = 0; k < t->rank; k++)
+		if (!(k < 64 && gone >> k & 1) && __builtin_mul_overflow(*v, op_dims(&c->args, t)[k], v))
+			return fail(why, "the elements of input %lld do not fit 64 bits", i);
+	return 0;
+}
+
+/* size(i, j): elements of tensor i with its last dimensions replaced by those that value j lists. */
+static int resized(const struct cost_call *c, int64_t i, int64_t j, int64_t *v, char why[EXPR_WHY])
+{
+	const struct op_tensor *t;
+	int64_t list[MAX_LIST];
+	unsigned n;
+	if (tensor_of(c, i, &t, why) < 0 || list_of(c, j, list, &n, why) < 0)
+		return -1;
+	if (!n || n > t->rank)
+		return fail(why, "input %lld does not list an output size", j);
+	*v = 1;
+	for (uint32_t k = 0; k < t->rank; k++) {
+		int64_t d = k + n < t->rank ? op_dims(&c->args, t)[k] : list[k + n - t->rank];
+		if (d < 0 || __builtin_mul_overflow(*v, d, v))
+			return fail(why, "input %lld: impossible size", j);
+	}
+	return 0;
+}
+
+/* Item k of a parameter that is given once for all dimensions or for each; `otherwise` where it is left out. */
+static int64_t item(const int64_t *list, unsigned n, unsigned k, int64_t otherwise)
+{
+	return n == 0 ? otherwise : n == 1 ? list[0] : k < n ? list[k] : otherwise;
+}
+
+static int pooled_dim(int64_t in, int64_t kernel, int64_t stride, int64_t pad, int64_t dilation, bool up, int64_t *v)
+{
+	int64_t span;
+	if (kernel < 1 || stride < 1 || pad < 0 || dilation < 1 || pad > INT32_MAX || in > INT64_MAX / 4 ||
+	    __builtin_mul_overflow(dilation, kernel - 1, &span) || (span = in + 2 * pad - span - 1) < 0)
+		return -1;
+	*v = (span + (up ? stride - 1 : 0)) / stride + 1;
+	/* The last window starts inside the input or its left padding. */
+	if (up && (*v - 1) * stride >= in + pad)
+		--*v;
+	return 0;
+}
+
+/* pool(i, kernel, stride, padding, dilation, ceil_mode): elements after pooling; arguments by number, `none` = left out. */
+static int pooled(const struct cost_call *c, const int64_t *a, unsigned n_args, int64_t *v, char why[EXPR_WHY])
+{
+	const struct op_tensor *t;
+	int64_t list[4][MAX_LIST];
+	unsigned n[4] = {0};
+	bool up = false;
+	if (n_args != 6)
+		return failed(why, "pool() takes 6 arguments");
+	if (tensor_of(c, a[0], &t, why) < 0 || list_of(c, a[1], list[0], &n[0], why) < 0)
+		return -1;
+	for (unsigned k = 1; k < 4; k++)
+		if (a[1 + k] != NO_ARG && op_arg(&c->args, a[1 + k])->concrete.n && list_of(c, a[1 + k], list[k], &n[k], why) < 0)
+			return -1;
+	if (a[5] != NO_ARG)
+		op_arg_bool(&c->args, a[5], &up);
+	unsigned spatial = t->rank >= n[0] + 1 ? n[0] : 0;
+	if (!spatial)
+		return fail(why, "input %lld has too few dimensions", a[0]);
+	*v = 1;
+	for (uint32_t k = 0; k < t->rank; k++) {
+		int64_t d = op_dims(&c->args, t)[k];
+		unsigned s = k + spatial >= t->rank ? k + spatial - t->rank : UINT32_MAX;
+		int64_t kernel = s == UINT32_MAX ? 1 : item(list[0], n[0], s, 1);
+		if (s != UINT32_MAX && pooled_dim(d, kernel, item(list[1], n[1], s, kernel), item(list[2], n[2], s, 0),
+		                                  item(list[3], n[3], s, 1), up, &d) < 0)
+			return fail(why, "the window does not fit input %lld", a[0]);
+		if (__builtin_mul_overflow(*v, d, v))
+			return failed(why, "the elements of the result do not fit 64 bits");
+	}
+	return 0;
+}
+
+/* The number of a loss's reduction by its name, as markers state it. */
+static bool reduction_of(struct str s, int64_t *v)
+{
+	static const char *const names[] = {"none", "mean", "sum"};
+	for (*v = 0; *v < 3; ++*v)
+		if (str_eqc(s, names[*v]))
+			return true;
+	return false;
+}
+
+static int value(const struct cost_call *c, const int64_t *a, unsigned n, int64_t *v, char why[EXPR_WHY])
+{
+	if (op_arg_int(&c->args, a[0], v) || reduction_of(op_arg(&c->args, a[0])->concrete, v))
+		return 0;
+	if (n == 2 && !op_arg(&c->args, a[0])->concrete.n && c->args.has_concrete) {
+		*v = a[1];
+		return 0;
+	}
+	return fail(why, "the value of input %lld was not recorded", a[0]);
+}
+
+static int product_of(const struct cost_call *c, int64_t i, int64_t *v, char why[EXPR_WHY])
+{
+	int64_t list[MAX_LIST];
+	unsigned n;
+	if (list_of(c, i, list, &n, why) < 0)
+		return -1;
+	*v = 1;
+	for (unsigned k = 0; k < n; k++)
+		if (list[k] < 0 || __builtin_mul_overflow(*v, list[k], v))
+			return fail(why, "input %lld: impossible size", i);
+	return 0;
+}
+
+/* coded(n, i): bytes of n elements of the type that value i names by torch's number (c10::ScalarType). */
+static int coded(const struct cost_call *c, int64_t n, int64_t i, int64_t *v, char why[EXPR_WHY])
+{
+	int64_t code;
+	enum dtype t = op_arg_int(&c->args, i, &code) ? dtype_of_code(code) : dtype_find(op_arg(&c->args, i)->concrete);
+	if (t == DTYPE_UNKNOWN)
+		return fail(why, "the type that input %lld asks for was not recorded", i);
+	*v = cost_bytes_of(n, t);
+	return *v < 0 ? failed(why, "does not fit 64 bits") : 0;
+}
+
+/* flag(i): 1 when value i is True; 0 when it is not, and where it is left out. */
+static int flag(const struct cost_call *c, int64_t i, int64_t *v, char why[EXPR_WHY])
+{
+	bool b = false;
+	if (!op_arg_bool(&c->args, i, &b) && (op_arg(&c->args, i)->concrete.n || !c->args.has_concrete))
+		return fail(why, "the value of input %lld was not recorded", i);
+	*v = b;
+	return 0;
+}
+
+int rule_function(void *call, struct str name, const int64_t *a, unsigned n, int64_t *v, char why[EXPR_WHY])
+{
+	const struct cost_call *c = call;
+	int64_t k;
+#define IS(text, args) (n == (args) && str_eq(name, STR(text)))
+	if (IS("out", 0) || IS("none", 0)) {
+		*v = str_eqc(name, "out") ? OUT : NO_ARG;
+		return 0;
+	}
+	if (IS("E", 1))
+		return count(c, a[0], v, why);
+	if (IS("B", 1) || IS("BF", 1))
+		return count(c, a[0], &k, why) < 0 ? -1 : bytes_of(c, k, a[0], name.n == 2, v, why);
+	if (IS("by", 2) || IS("byf", 2))
+		return bytes_of(c, a[0], a[1], name.n == 3, v, why);
+	if (IS("D", 2) || IS("after", 2) || IS("lead", 2))
+		return dims(c, name.p[0], a, v, why);
+	if (IS("R", 1)) {
+		const struct op_tensor *t;
+		return tensor_of(c, a[0], &t, why) < 0 ? -1 : (*v = t->rank, 0);
+	}
+	if (IS("has", 1))
+		return *v = op_arg(&c->args, a[0])->n_tensors > 0, 0;
+	if (IS("count", 1))
+		return *v = op_arg(&c->args, a[0])->n_tensors, 0;
+	if (IS("flag", 1))
+		return flag(c, a[0], v, why);
+	if (IS("I", 1) || IS("I", 2))
+		return value(c, a, n, v, why);
+	if (IS("prod", 1))
+		return product_of(c, a[0], v, why);
+	if (IS("given", 1))
+		return *v = op_arg(&c->args, a[0])->concrete.n > 0, 0;
+	if (IS("coded", 2))
+		return coded(c, a[0], a[1], v, why);
+	if (IS("data", 0))
+		return failed(why, "depends on the values in the tensors");
+	if (IS("red", 2))
+		return reduced(c, a[0], a[1], v, why);
+	if (IS("size", 2))
+		return resized(c, a[0], a[1], v, why);
+	if (str_eqc(name, "pool"))
+		return pooled(c, a, n, v, why);
+	if (IS("cx", 1))
+		return *v = dtype_kind(rule_result_type(c)) == DTYPE_KIND_COMPLEX ? a[0] : 1, 0;
+#undef IS
+	snprintf(why, EXPR_WHY, "no function '%.*s' with %u arguments", (int)(name.n < 40 ? name.n : 40), name.p, n);
+	return -1;
+}
+
+/* One letter of a pattern and the size that it stands for. */
+static int bind(struct cost_call *c, char letter, int64_t size, unsigned i, char why[EXPR_WHY])
+{
+	struct expr_scope *s = &c->scope;
+	if ((s->bound >> (letter - 'a') & 1) && s->letter[letter - 'a'] != size) {
+		snprintf(why, EXPR_WHY, "%c is %lld in input %u and %lld in another", letter, (long long)size, i,
+		         (long long)s->letter[letter - 'a']);
+		return -1;
+	}
+	expr_bind(s, letter, size);
+	return 0;
+}
+
+/* "mk", or "(m)k" where m is the product of all dimensions that no other letter takes. */
+static int match_dims(struct cost_call *c, struct str p, unsigned i, char why[EXPR_WHY])
+{
+	const struct op_tensor *t = op_arg_tensor(&c->args, i);
+	bool any = memchr(p.p, '(', p.n) != NULL;
+	uint32_t letters = (uint32_t)p.n - (any ? 2 : 0), fixed = letters - any, k = 0;
+	if (!t)
+		return fail(why, "the shape of input %lld was not recorded", i);
+	if (any ? t->rank < fixed : t->rank != letters) {
+		snprintf(why, EXPR_WHY, "input %u has %u dimensions, %s%u expected", i, t->rank, any ? "at least " : "", fixed);
+		return -1;
+	}
+	for (size_t at = 0; at < p.n; at++) {
+		if (p.p[at] == ')')
+			continue;
+		if (p.p[at] != '(') {
+			if (bind(c, p.p[at], op_dims(&c->args, t)[k++], i, why) < 0)
+				return -1;
+			continue;
+		}
+		int64_t product = 1;
+		for (uint32_t left = t->rank - fixed; left; left--)
+			if (__builtin_mul_overflow(product, op_dims(&c->args, t)[k++], &product))
+				return fail(why, "the elements of input %lld do not fit 64 bits", i);
+		if (bind(c, p.p[++at], product, i, why) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int match_one(struct cost_call *c, struct str p, unsigned i, char why[EXPR_WHY])
+{
+	const struct op_arg *x = op_arg(&c->args, i);
+	if (str_eqc(p, "."))
+		return 0;
+	if (x->kind == OP_ARG_HIDDEN)
+		return fail(why, "the shapes of the list in input %lld were not recorded", i);
+	if (str_eqc(p, "?") && x->kind == OP_ARG_NONE)
+		return 0;
+	if (str_eqc(p, "*") ? x->kind == OP_ARG_NONE : x->kind != OP_ARG_TENSOR)
+		return c->args.has_dims ? fail(why, "input %lld is not recorded as a tensor", i) : failed(why, "no shapes were recorded");
+	if (!str_eqc(p, "#") && !str_eqc(p, "?") && !str_eqc(p, "*") && match_dims(c, p, i, why) < 0)
+		return -1;
+	if (i < 64)
+		c->operands |= 1ull << i;
+	return 0;
+}
+
+int rule_match(struct cost_call *c, const char *pattern, char why[EXPR_WHY])
+{
+	struct str rest = str_from(pattern), p;
+	for (unsigned i = 0; rest.n && str_split(&rest, ',', &p); i++)
+		if (match_one(c, p, i, why) < 0)
+			return -1;
+	return 0;
+}

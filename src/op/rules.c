@@ -1,0 +1,224 @@
+/* The rows of rules.def: found by name in constant time, evaluated in checked int64. */
+#include "op/cost_call.h"
+
+#include "base/hash.h"
+#include "base/mem.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+enum table { FORWARD, BACKWARD, TRACELENS_FORWARD, TRACELENS_BACKWARD, TABLES };
+
+#define EXPRESSIONS(class, names, pattern, flops, read, written, parts) {names, pattern, flops, read, written, OP_##class, parts, NULL},
+#define FUNCTION(class, names, code) {names, NULL, NULL, NULL, NULL, OP_##class, 1, code},
+#define NOTHING(...)
+
+/* Each table from its own rows alone. */
+#define RULE(class, names, pattern, flops, read, written) EXPRESSIONS(class, names, pattern, flops, read, written, 1)
+#define CODE FUNCTION
+#define GRAD NOTHING
+#define GRAD_CODE NOTHING
+static const struct rule forward_rows[] = {
+#include "op/rules.def"
+};
+static const struct rule tracelens_forward_rows[] = {
+#include "op/rules_tracelens.def"
+};
+#undef RULE
+#undef CODE
+#undef GRAD
+#undef GRAD_CODE
+#define RULE NOTHING
+#define CODE NOTHING
+#define GRAD EXPRESSIONS
+#define GRAD_CODE FUNCTION
+static const struct rule backward_rows[] = {
+#include "op/rules.def"
+};
+static const struct rule tracelens_backward_rows[] = {
+#include "op/rules_tracelens.def"
+};
+
+static const struct rows {
+	const struct rule *row;
+	size_t n;
+} tables[TABLES] = {
+#define ROWS(list) {list, sizeof(list) / sizeof(list[0])}
+	[FORWARD] = ROWS(forward_rows),
+	[BACKWARD] = ROWS(backward_rows),
+	[TRACELENS_FORWARD] = ROWS(tracelens_forward_rows),
+	[TRACELENS_BACKWARD] = ROWS(tracelens_backward_rows),
+};
+
+/* By hash of the name; written once, before the first look-up. */
+struct slot {
+	struct str name;
+	const struct rule *rule;
+};
+static struct index {
+	struct slot *slot;
+	uint32_t mask;
+} index_of[TABLES];
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static struct slot *slot_of(const struct index *x, struct str name)
+{
+	uint32_t i = hash_bytes32(name.p, name.n) & x->mask;
+	while (x->slot[i].rule && !str_eq(x->slot[i].name, name))
+		i = (i + 1) & x->mask;
+	return &x->slot[i];
+}
+
+static void build(enum table t)
+{
+	struct str names, name;
+	size_t n = 0, slots = 64;
+	for (size_t i = 0; i < tables[t].n; i++)
+		for (const char *p = tables[t].row[i].names; *p; p++)
+			n += *p == ' ';
+	while (slots < 2 * (n + tables[t].n))
+		slots *= 2;
+	index_of[t] = (struct index){NEW_ARRAY(slots, struct slot), (uint32_t)slots - 1};
+	for (size_t i = 0; i < tables[t].n; i++) {
+		names = str_from(tables[t].row[i].names);
+		while (str_split(&names, ' ', &name)) {
+			struct slot *s = slot_of(&index_of[t], name);
+			if (name.n && !s->rule) /* the first row wins */
+				*s = (struct slot){name, &tables[t].row[i]};
+		}
+	}
+}
+
+static void build_all(void)
+{
+	for (int t = 0; t < TABLES; t++)
+		build((enum table)t);
+}
+
+static const struct rule *exact(struct str name, enum table t)
+{
+	return slot_of(&index_of[t], name)->rule;
+}
+
+/* "aten::add_" is "aten::add" in place, "aten::add.Tensor" an overload, "attention_ragged_100" an op that a profiler numbered;
+ * a row of the full name comes first. */
+static const struct rule *find_in(struct str name, enum table t)
+{
+	const struct rule *r = exact(name, t);
+	const char *dot = r ? NULL : memchr(name.p, '.', name.n);
+	if (dot && !(r = exact((struct str){name.p, (size_t)(dot - name.p)}, t)))
+		name.n = (size_t)(dot - name.p);
+	if (!r && name.n > 1 && name.p[name.n - 1] == '_')
+		r = exact((struct str){name.p, name.n - 1}, t);
+	if (!r && str_starts(name, STR("sglang_profiler::"))) {
+		while (name.n && name.p[name.n - 1] >= '0' && name.p[name.n - 1] <= '9')
+			name.n--;
+		if (name.n && name.p[name.n - 1] == '_')
+			r = exact((struct str){name.p, name.n - 1}, t);
+	}
+	return r;
+}
+
+const struct rule *rule_find(struct str name, enum cost_rules rules, enum cost_direction d)
+{
+	pthread_once(&once, build_all);
+	if (!name.n)
+		return NULL;
+	const struct rule *r = NULL;
+	if (rules == COST_TRACELENS)
+		r = find_in(name, d == COST_BACKWARD ? TRACELENS_BACKWARD : TRACELENS_FORWARD);
+	return r ? r : find_in(name, d == COST_BACKWARD ? BACKWARD : FORWARD);
+}
+
+bool cost_has_rule(struct str op_name)
+{
+	struct cost out = {0};
+	struct op_facts facts = {.name = op_name};
+	struct cost_call c = {.facts = &facts, .name = op_name, .out = &out};
+	struct arena names = {0};
+	c.arena = &names;
+	marker_to_op(&c);
+	bool has = rule_find(c.name, COST_DEFAULT, COST_FORWARD) != NULL;
+	arena_release(&names);
+	op_args_release(&c.args);
+	return has;
+}
+
+static enum dtype deciding_type(const struct cost_call *c, enum op_class class)
+{
+	if (class == OP_ELEMENTWISE)
+		return rule_result_type(c);
+	for (unsigned i = 0; i < c->args.n && i < 64; i++)
+		if (c->operands >> i & 1)
+			return c->args.arg[i].dtype;
+	return DTYPE_UNKNOWN;
+}
+
+/* Real operations per operation of the formula: a complex multiply-add is 8 real ones, not 2; an addition 2, not 1. */
+static int64_t complex_factor(enum op_class class, enum dtype t)
+{
+	bool products = class == OP_GEMM || class == OP_CONV || class == OP_ATTENTION || class == OP_RNN || class == OP_FFT;
+	if (dtype_kind(t) != DTYPE_KIND_COMPLEX || class == OP_FFT)
+		return 1;
+	return products ? 4 : 2;
+}
+
+static int64_t letter(const struct cost_call *c, char l)
+{
+	return c->scope.bound >> (l - 'a') & 1 ? c->scope.letter[l - 'a'] : 1;
+}
+
+static int eval(struct cost_call *c, const char *text, int64_t *v, char why[EXPR_WHY])
+{
+	if (expr_eval(str_from(text), &c->scope, v, why) < 0)
+		return -1;
+	if (*v >= 0)
+		return 0;
+	snprintf(why, EXPR_WHY, "the formula gives a negative number");
+	return -1;
+}
+
+static void run_bytes(const struct rule *r, struct cost_call *c)
+{
+	int64_t read, written;
+	char why[EXPR_WHY];
+	if (eval(c, r->read, &read, why) < 0 || eval(c, r->written, &written, why) < 0)
+		cost_bytes_unknown(c, "%s", why);
+	else
+		cost_set_bytes(c, read, written, "does not fit 64 bits");
+}
+
+static bool is_gemm(const struct rule *r, const struct cost_call *c)
+{
+	uint32_t mnk = 1u << ('m' - 'a') | 1u << ('n' - 'a') | 1u << ('k' - 'a');
+	return r->class == OP_GEMM && (c->scope.bound & mnk) == mnk;
+}
+
+void rule_run(const struct rule *r, struct cost_call *c)
+{
+	struct cost *o = c->out;
+	char why[EXPR_WHY];
+	int64_t flops;
+	o->class = r->class;
+	o->parts = r->parts;
+	if (r->code) {
+		r->code(c);
+		return;
+	}
+	o->formula = str_from(r->flops);
+	if (rule_match(c, r->pattern, why) < 0) {
+		cost_unknown(c, "%s", why);
+		return;
+	}
+	o->dtype = deciding_type(c, r->class);
+	if (is_gemm(r, c))
+		cost_set_gemm(c, letter(c, 'b'), letter(c, 'm'), letter(c, 'n'), letter(c, 'k'), o->dtype);
+	else
+		o->tc_eligible = TRI_NO;
+	o->class = r->class;
+	if (eval(c, r->flops, &flops, c->why_flops) < 0)
+		o->flops = COST_UNKNOWN;
+	else
+		cost_set_flops(c, cost_mul(flops, complex_factor(r->class, o->dtype)));
+	run_bytes(r, c);
+}
