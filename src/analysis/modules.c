@@ -9,8 +9,6 @@
 /* What a name says; found once per string. */
 enum name_kind { NAME_UNSEEN, NAME_PLAIN, NAME_MODULE, NAME_LIGHTNING, NAME_ENGINE, NAME_ACCUMULATE, NAME_OPTIMIZER };
 
-enum phase { OUTSIDE, FORWARD, BACKWARD, ACCUMULATE, RECOMPUTE, OPTIMIZER };
-
 /* Values of work.mod while it is being made. */
 enum { NODE_UNSET = MODULE_NONE - 1, NODE_PENDING = MODULE_NONE - 2 };
 
@@ -24,7 +22,7 @@ struct work {
 	uint32_t *frame;       /* per span: the innermost module frame at or around it in time, on its own or a lent thread */
 	uint32_t *mod;         /* per span: the module it is in, as a node of the tree */
 	uint32_t *place;       /* per span: the module it counts for */
-	uint8_t *phase;        /* per span: enum phase */
+	uint8_t *phase;        /* per span: enum module_phase */
 	uint32_t *lender;      /* per track */
 	struct idmap python;   /* Python id -> span */
 	uint32_t key_hierarchy;
@@ -304,38 +302,38 @@ static void resolve_rest(struct work *w)
 
 /* --- forward, backward, optimizer ------------------------------------------------------------------------------- */
 
-static bool is_backward(enum phase phase)
+static bool is_backward(enum module_phase phase)
 {
-	return phase == BACKWARD || phase == ACCUMULATE || phase == RECOMPUTE;
+	return phase == PHASE_BACKWARD || phase == PHASE_ACCUMULATE || phase == PHASE_RECOMPUTE;
 }
 
 static void place_span(struct work *w, uint32_t i, uint32_t *last_backward)
 {
 	const struct spans *s = &w->p->span;
 	uint32_t up = s->parent[i], forward = w->m->links->forward[i];
-	enum phase around = up == ROW_NONE ? OUTSIDE : w->phase[up];
+	enum module_phase around = up == ROW_NONE ? PHASE_OUTSIDE : w->phase[up];
 	enum name_kind kind = kind_of_name(w, i);
 	bool op = s->kind[i] == SPAN_OP;
 	w->place[i] = w->mod[i];
-	w->phase[i] = w->mod[i] == MODULE_NONE ? OUTSIDE : FORWARD;
+	w->phase[i] = w->mod[i] == MODULE_NONE ? PHASE_OUTSIDE : PHASE_FORWARD;
 	if (w->is_module[i]) {
-		w->phase[i] = is_backward(around) ? RECOMPUTE : FORWARD;
+		w->phase[i] = is_backward(around) ? PHASE_RECOMPUTE : PHASE_FORWARD;
 	} else if (forward != ROW_NONE) {
 		w->place[i] = *last_backward = w->mod[forward];
-		w->phase[i] = BACKWARD;
-	} else if (op && kind == NAME_ACCUMULATE && around != ACCUMULATE) {
+		w->phase[i] = PHASE_BACKWARD;
+	} else if (op && kind == NAME_ACCUMULATE && around != PHASE_ACCUMULATE) {
 		w->place[i] = *last_backward;
-		w->phase[i] = ACCUMULATE;
+		w->phase[i] = PHASE_ACCUMULATE;
 		w->m->accumulated++;
 	} else if (op && kind == NAME_ENGINE) {
 		w->place[i] = *last_backward = MODULE_NONE;
-		w->phase[i] = BACKWARD;
-	} else if (is_backward(around) || around == OPTIMIZER) {
+		w->phase[i] = PHASE_BACKWARD;
+	} else if (is_backward(around) || around == PHASE_OPTIMIZER) {
 		w->place[i] = w->place[up];
 		w->phase[i] = (uint8_t)around;
 	} else if (kind == NAME_OPTIMIZER) {
 		w->place[i] = MODULE_NONE;
-		w->phase[i] = OPTIMIZER;
+		w->phase[i] = PHASE_OPTIMIZER;
 	}
 }
 
@@ -355,7 +353,7 @@ static void place_tb(struct work *w)
 {
 	for (uint32_t i = 0; i < w->p->span.rows.n; i++) {
 		w->place[i] = w->mod[i];
-		w->phase[i] = w->mod[i] == MODULE_NONE ? OUTSIDE : FORWARD;
+		w->phase[i] = w->mod[i] == MODULE_NONE ? PHASE_OUTSIDE : PHASE_FORWARD;
 	}
 }
 
@@ -373,7 +371,7 @@ static void count_calls(struct work *w)
 		if (!w->is_module[i] || w->mod[i] == MODULE_NONE || !in_window(w, w->p->span.start_ns[i]))
 			continue;
 		struct module_node *n = &w->m->tree.v[w->mod[i]];
-		if (w->phase[i] == RECOMPUTE)
+		if (w->phase[i] == PHASE_RECOMPUTE)
 			n->recompute_calls++;
 		else
 			n->calls++;
@@ -394,7 +392,7 @@ static bool is_direct(const struct work *w, uint32_t i, uint32_t frame)
 /* Takes time directly inside `frame` from the own time of its module. */
 static void subtract(struct work *w, uint32_t frame, int64_t ns)
 {
-	struct module_node *n = frame == ROW_NONE || w->phase[frame] != FORWARD ? NULL : node_of(w, w->mod[frame]);
+	struct module_node *n = frame == ROW_NONE || w->phase[frame] != PHASE_FORWARD ? NULL : node_of(w, w->mod[frame]);
 	if (n)
 		n->host_self -= ns;
 }
@@ -404,7 +402,7 @@ static void add_frame(struct work *w, uint32_t i)
 	const struct spans *s = &w->p->span;
 	struct module_node *n = node_of(w, w->mod[i]);
 	uint32_t around = s->parent[i] == ROW_NONE ? ROW_NONE : w->frame[s->parent[i]];
-	if (!n || w->phase[i] != FORWARD)
+	if (!n || w->phase[i] != PHASE_FORWARD)
 		return;
 	n->host_total += s->dur_ns[i];
 	n->host_self += s->dur_ns[i];
@@ -419,7 +417,7 @@ static void add_op(struct work *w, uint32_t i)
 	if (!is_direct(w, i, w->frame[i]))
 		return;
 	subtract(w, w->frame[i], s->dur_ns[i]);
-	if (!n || w->phase[i] != FORWARD)
+	if (!n || w->phase[i] != PHASE_FORWARD)
 		return;
 	n->operators += optree_classify(profile_str(w->p, s->name[i]), SPAN_OP) == NODE_OP;
 	if (w->m->source == MODULES_TORCHSCRIPT)
@@ -440,7 +438,7 @@ static void add_backward(struct work *w, uint32_t i)
 {
 	uint32_t up = w->p->span.parent[i];
 	struct module_node *n = node_of(w, w->place[i]);
-	if (n && (w->phase[i] == BACKWARD || w->phase[i] == ACCUMULATE) && (up == ROW_NONE || !is_backward(w->phase[up])))
+	if (n && (w->phase[i] == PHASE_BACKWARD || w->phase[i] == PHASE_ACCUMULATE) && (up == ROW_NONE || !is_backward(w->phase[up])))
 		n->bwd_host_self += w->p->span.dur_ns[i];
 }
 
@@ -475,17 +473,17 @@ static void add_gpu(struct work *w, uint32_t g)
 	struct module_node *n = from == ROW_NONE ? NULL : node_of(w, w->place[from]);
 	if (from == ROW_NONE) {
 		m->dev_unattributed += dur;
-	} else if (w->phase[from] == ACCUMULATE && kernel_is_comm(profile_str(w->p, gpu->name[g]))) {
+	} else if (w->phase[from] == PHASE_ACCUMULATE && kernel_is_comm(profile_str(w->p, gpu->name[g]))) {
 		/* Launched by a hook on the gradient, for a whole bucket of parameters of many modules. */
 		m->dev_gradient_comm += dur;
-	} else if (w->phase[from] == OPTIMIZER) {
+	} else if (w->phase[from] == PHASE_OPTIMIZER) {
 		m->dev_optimizer += dur;
 	} else if (!n) {
 		m->dev_outside += dur;
 		m->dev_backward_unlinked += is_backward(w->phase[from]) ? dur : 0;
 	} else if (is_backward(w->phase[from])) {
 		n->bwd_dev_self += dur;
-		n->recompute_dev_self += w->phase[from] == RECOMPUTE ? dur : 0;
+		n->recompute_dev_self += w->phase[from] == PHASE_RECOMPUTE ? dur : 0;
 		m->dev_backward += dur;
 	} else {
 		n->dev_self += dur;
@@ -567,13 +565,13 @@ struct modules *modules_new(const struct profile *p, enum module_rules rules, in
 		resolve(&w);
 		measure(&w);
 	}
+	m->place = w.place;
+	m->phase = w.phase;
+	m->is_module = w.is_module;
 	idmap_release(&w.python);
 	mem_free(w.name_kind);
-	mem_free(w.is_module);
 	mem_free(w.frame);
 	mem_free(w.mod);
-	mem_free(w.place);
-	mem_free(w.phase);
 	mem_free(w.lender);
 	mem_free(w.of_hierarchy);
 	return m;
@@ -585,5 +583,8 @@ void modules_free(struct modules *m)
 		return;
 	module_tree_release(&m->tree);
 	fwdbwd_free(m->links);
+	mem_free(m->place);
+	mem_free(m->phase);
+	mem_free(m->is_module);
 	mem_free(m);
 }

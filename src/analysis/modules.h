@@ -27,10 +27,16 @@ enum module_rules {
 	MODULES_TB_PLUGIN, /* device work by external id only, as in its op tree; no backward; recomputation as any call */
 };
 
+enum module_phase { PHASE_OUTSIDE, PHASE_FORWARD, PHASE_BACKWARD, PHASE_ACCUMULATE, PHASE_RECOMPUTE, PHASE_OPTIMIZER };
+
 struct modules {
 	enum module_source source;
 	struct module_tree tree;
 	struct fwdbwd *links;
+	/* One per span; NULL without modules. */
+	uint32_t *place;         /* the module it counts for, a node of the tree (module_tree_live); MODULE_NONE */
+	uint8_t *phase;          /* enum module_phase */
+	uint8_t *is_module;      /* 1: a call of a module */
 	/* All device work in the window, once each. */
 	int64_t dev_forward, dev_backward, dev_gradient_comm, dev_optimizer, dev_outside, dev_unattributed;
 	int64_t dev_backward_unlinked; /* of dev_outside: in backward ops whose module is not known */

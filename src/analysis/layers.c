@@ -1,0 +1,225 @@
+#include "analysis/layers.h"
+
+#include "analysis/modules.h"
+#include "base/buf.h"
+#include "base/mem.h"
+
+/* Layers nested deeper count for the one around them: paths stay short whatever the input. */
+enum { DEPTH_MAX = 64 };
+
+struct work {
+	const struct profile *p;
+	struct layers *l;
+	struct intern keys;     /* (parent, name) -> layer + 1 */
+	struct buf path;
+	uint32_t key_module, key_repr;
+};
+
+static uint32_t *filled(uint32_t n, uint32_t value)
+{
+	uint32_t *v = NEW_ARRAY_RAW(n, uint32_t);
+	for (uint32_t i = 0; i < n; i++)
+		v[i] = value;
+	return v;
+}
+
+/* The layer `name` inside `parent`, made at first sight. */
+static uint32_t layer_at(struct work *w, uint32_t parent, struct str name, uint32_t type, char joint)
+{
+	struct layers *l = w->l;
+	uint32_t key[2] = {parent, intern_str(&l->names, name)}, depth = 0;
+	for (uint32_t up = parent; up != LAYER_NONE; up = l->v[up].parent)
+		if (++depth >= DEPTH_MAX)
+			return parent;
+	uint32_t at = intern_put(&w->keys, (const char *)key, sizeof key) - 1;
+	if (at < l->n)
+		return at;
+	buf_clear(&w->path);
+	if (parent != LAYER_NONE) {
+		buf_str(&w->path, intern_get(&l->names, l->v[parent].name));
+		buf_char(&w->path, joint);
+	}
+	buf_str(&w->path, name);
+	MEM_GROW(l->v, l->cap, at + 1);
+	l->v[at] = (struct layer){parent, type, intern_str(&l->names, buf_view(&w->path))};
+	l->n = at + 1;
+	return at;
+}
+
+/* --- ranges ----------------------------------------------------------------------------------------------------- */
+
+/* "layer:NAME" or "layer:NAME:more" -> NAME; empty = no layer range. */
+static struct str range_name(struct str text)
+{
+	struct str piece;
+	if (!str_starts(text, STR("layer:")))
+		return (struct str){"", 0};
+	text.p += sizeof "layer:" - 1;
+	text.n -= sizeof "layer:" - 1;
+	return str_split(&text, ':', &piece) ? piece : (struct str){"", 0};
+}
+
+static bool is_range(struct work *w, uint32_t i)
+{
+	const struct spans *s = &w->p->span;
+	return (s->kind[i] == SPAN_USER || s->kind[i] == SPAN_OP) && range_name(profile_str(w->p, s->name[i])).n;
+}
+
+/* --- PyProf's module markers ------------------------------------------------------------------------------------ */
+
+static struct str last_word(struct str s)
+{
+	for (size_t i = s.n; i-- > 0;)
+		if (s.p[i] == '.')
+			return (struct str){s.p + i + 1, s.n - i - 1};
+	return s;
+}
+
+static bool is_marker(struct work *w, uint32_t i)
+{
+	const struct spans *s = &w->p->span;
+	struct str module;
+	return s->kind[i] == SPAN_MARKER && w->key_repr != INTERN_NONE && w->key_module != INTERN_NONE &&
+	       profile_arg_id(w->p, s->args[i], w->key_repr) && profile_arg(w->p, s->args[i], w->key_module, &module) && module.n;
+}
+
+static uint32_t marker_layer(struct work *w, uint32_t i, uint32_t parent)
+{
+	struct str module = {"", 0}, repr = {"", 0};
+	profile_arg(w->p, w->p->span.args[i], w->key_module, &module);
+	profile_arg(w->p, w->p->span.args[i], w->key_repr, &repr);
+	struct str class = last_word(module);
+	return layer_at(w, parent, repr.n ? repr : class, intern_str(&w->l->names, class), '/');
+}
+
+/* --- ranges and markers: what is inside, what is the backward of it --------------------------------------------- */
+
+static void find_calls(struct work *w)
+{
+	const struct spans *s = &w->p->span;
+	struct layers *l = w->l;
+	l->is_call = NEW_ARRAY(s->rows.n, uint8_t);
+	for (uint32_t i = 0; i < s->rows.n; i++)
+		if ((l->is_call[i] = is_range(w, i)))
+			l->source = LAYERS_RANGES;
+	if (l->source != LAYERS_NONE)
+		return;
+	for (uint32_t i = 0; i < s->rows.n; i++)
+		if ((l->is_call[i] = is_marker(w, i)))
+			l->source = LAYERS_MARKERS;
+}
+
+static uint32_t call_layer(struct work *w, uint32_t i, uint32_t around)
+{
+	if (w->l->source == LAYERS_RANGES)
+		return layer_at(w, around, range_name(profile_str(w->p, w->p->span.name[i])), 0, ':');
+	return marker_layer(w, i, around);
+}
+
+/* The layer around a backward op: that of its forward op; inside another op of the backward of the same, what that one has. */
+static uint32_t layer_around_backward(const struct work *w, uint32_t i)
+{
+	const struct directions *d = w->l->dir;
+	uint32_t up = w->p->span.parent[i];
+	uint32_t forward = d->span_forward[i] != ROW_NONE ? d->span_forward[i] : d->accumulates[i];
+	bool same = up != ROW_NONE && d->span[up] == DIR_BACKWARD && d->span_forward[i] == d->span_forward[up] &&
+	            d->accumulates[i] == d->accumulates[up];
+	if (forward == ROW_NONE || same)
+		return up == ROW_NONE ? LAYER_NONE : w->l->of_span[up];
+	/* A forward op within the backward pass (recomputation, create_graph) is placed before its own backward. */
+	return d->span[forward] != DIR_BACKWARD || forward < i ? w->l->of_span[forward] : LAYER_NONE;
+}
+
+/* Forward work by what is around it; then, when the layers of all forward ops are known, backward work. */
+static void place_all(struct work *w)
+{
+	const struct spans *s = &w->p->span;
+	struct layers *l = w->l;
+	l->of_span = NEW_ARRAY_RAW(s->rows.n, uint32_t);
+	for (int backward = 0; backward < 2; backward++) {
+		for (uint32_t i = 0; i < s->rows.n; i++) {
+			uint32_t up = s->parent[i], around;
+			if ((l->dir->span[i] == DIR_BACKWARD) != backward)
+				continue;
+			around = backward ? layer_around_backward(w, i) : up == ROW_NONE ? LAYER_NONE : l->of_span[up];
+			l->of_span[i] = l->is_call[i] ? call_layer(w, i, around) : around;
+		}
+	}
+}
+
+/* --- modules ---------------------------------------------------------------------------------------------------- */
+
+/* "Linear_3" -> "Linear". */
+static struct str module_class(struct str name)
+{
+	size_t n = name.n;
+	while (n && name.p[n - 1] >= '0' && name.p[n - 1] <= '9')
+		n--;
+	return n && n < name.n && name.p[n - 1] == '_' ? (struct str){name.p, n - 1} : name;
+}
+
+static void take_modules(struct work *w, struct modules *m)
+{
+	struct layers *l = w->l;
+	const struct module_tree *t = &m->tree;
+	char joint = m->source == MODULES_LIGHTNING ? '.' : '/';
+	uint32_t *of_node = filled(t->n, LAYER_NONE);
+	for (uint32_t k = 0; k < t->n_order; k++) {
+		const struct module_node *n = &t->v[t->order[k]];
+		struct str name = intern_get(&t->names, n->name);
+		struct str class = n->type ? last_word(intern_get(&t->names, n->type)) : module_class(name);
+		uint32_t parent = n->parent == MODULE_NONE ? LAYER_NONE : of_node[n->parent];
+		of_node[t->order[k]] = layer_at(w, parent, name, intern_str(&l->names, class), joint);
+	}
+	l->of_span = NEW_ARRAY_RAW(w->p->span.rows.n, uint32_t);
+	for (uint32_t i = 0; i < w->p->span.rows.n; i++) {
+		uint32_t node = module_tree_live(t, m->place[i]);
+		l->of_span[i] = node == MODULE_NONE ? LAYER_NONE : of_node[node];
+	}
+	mem_free(l->is_call);
+	l->is_call = m->is_module;
+	m->is_module = NULL;
+	mem_free(of_node);
+	l->source = LAYERS_MODULES;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- */
+
+struct layers *layers_new(const struct profile *p)
+{
+	struct layers *l = NEW(struct layers);
+	struct work w = {.p = p, .l = l};
+	intern_init(&l->names);
+	intern_init(&w.keys);
+	w.key_module = intern_find(&p->strings, STR("Module"));
+	w.key_repr = intern_find(&p->strings, STR("strRepr"));
+	l->dir = directions_new(p);
+	find_calls(&w);
+	struct modules *m = l->source == LAYERS_RANGES ? NULL : modules_new(p, MODULES_DEFAULT, INT64_MIN, INT64_MAX);
+	if (m && m->source != MODULES_NONE)
+		take_modules(&w, m);
+	else
+		place_all(&w);
+	modules_free(m);
+	intern_release(&w.keys);
+	buf_release(&w.path);
+	return l;
+}
+
+void layers_free(struct layers *l)
+{
+	if (!l)
+		return;
+	directions_free(l->dir);
+	intern_release(&l->names);
+	mem_free(l->v);
+	mem_free(l->of_span);
+	mem_free(l->is_call);
+	mem_free(l);
+}
+
+uint32_t layers_of_gpu(const struct layers *l, const struct profile *p, uint32_t gpu)
+{
+	uint32_t from = p->gpu_op.op[gpu] != ROW_NONE ? p->gpu_op.op[gpu] : p->gpu_op.call[gpu];
+	return from == ROW_NONE || l->dir->gpu[gpu] == DIR_OPTIMIZER ? LAYER_NONE : l->of_span[from];
+}

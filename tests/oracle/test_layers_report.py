@@ -1,0 +1,249 @@
+"""report layers: the parts sum to the whole, agree with report modules, and small traces that state one rule each."""
+import json
+import os
+import tempfile
+
+import oracle
+from oracle import Case, data, report
+
+PARTS = ("forward_gpu_ns", "backward_gpu_ns", "optimizer_gpu_ns", "other_gpu_ns")
+
+
+def note_numbers(note):
+    return [int(w) for w in note.split() if w.isdigit()]
+
+
+class Sums(Case):
+    """Each row is the sum of its directions, all rows are all device work, and both notes say so."""
+
+    def check(self, path, *args):
+        t = report("layers", path, *args)
+        gpu = [e for e in oracle.events(oracle.load(path)) if e.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset") and e["ph"] == "X"]
+        whole = sum(round(e["dur"] * 1000) for e in gpu)
+        self.assertEqual(sum(r["total_gpu_ns"] for r in t.rows), whole)
+        for r in t.rows:
+            self.assertEqual(r["total_gpu_ns"], sum(r[p] for p in PARTS), r)
+        by_direction, by_place = (note_numbers(n) for n in t.notes[:2])
+        self.assertEqual(by_direction, [whole] + [sum(r[p] for r in t.rows) for p in PARTS])
+        first = t.ids[0]
+        special = {r[first]: r["total_gpu_ns"] for r in t.rows if r[first].startswith("(")}
+        outside = special.pop("(outside layers)", 0) + special.pop("(no line)", 0)
+        self.assertEqual(by_place[0], whole)
+        self.assertEqual(by_place[2:], [special.pop("(optimizer)", 0), special.pop("(gradient collectives)", 0), outside,
+                                        special.pop("(unattributed)", 0)])
+        self.assertEqual(special, {})
+        self.assertEqual(by_place[1], whole - sum(by_place[2:]))
+        return t
+
+    def test_groupings_of_training(self):
+        path = data("tracelens", "mi300", "resnet_act_checkpoint.json.gz")
+        layers, types = self.check(path), self.check(path, "--group-by=type")
+        self.check(path, "--group-by=line")
+        for column in PARTS:
+            self.assertEqual(sum(r[column] for r in layers.rows if r["type"] == "Conv2d"), types.by("type")["Conv2d"][column])
+
+    def test_forward_only(self):
+        for name in ("gaunernst_bert-small-uncased__1016001", "Falconsai_nsfw_image_detection__1016002"):
+            t = self.check(data("tracelens", "h100", name + ".json.gz"))
+            self.assertEqual(sum(r["backward_gpu_ns"] for r in t.rows), 0)
+
+    def test_agrees_with_modules(self):
+        """The same figures as report modules, whose paths have the same names."""
+        path = data("tracelens", "mi300", "resnet_act_checkpoint.json.gz")
+        layers = report("layers", path).by("layer")
+        seen = 0
+        for r in report("modules", path, "--group-by=flat").rows:
+            x = layers[r["path"]]
+            self.assertEqual((x["forward_gpu_ns"], x["backward_gpu_ns"], x["with_inner_gpu_ns"], x["calls"]),
+                             (r["device_self_ns"], r["backward_device_self_ns"], r["device_total_ns"] + r["backward_device_total_ns"],
+                              r["calls"]), r["path"])
+            seen += 1
+        self.assertEqual(seen, 73)
+
+    def test_host_only(self):
+        path = data("torch", "torch214_cpu", "resnet_full.json.gz")
+        t = report("layers", path)
+        self.assertIn("the trace holds no device work: times are of the host", t.notes)
+        modules = {r["path"]: r for r in report("modules", path, "--group-by=flat").rows}
+        for r in t.rows:
+            if not r["layer"].startswith("("):
+                self.assertEqual(r["backward_host_ns"], modules[r["layer"]]["backward_host_ns"] - sum(
+                    m["backward_host_ns"] for m in modules.values()
+                    if m["path"].rpartition("/")[0] == r["layer"]), r["layer"])
+
+
+def x(name, ts, dur, cat="cpu_op", tid=1, pid=1, **args):
+    return {"ph": "X", "cat": cat, "name": name, "pid": pid, "tid": tid, "ts": ts, "dur": dur,
+            "args": {k.replace("_", " "): v for k, v in args.items()}}
+
+
+class Trace:
+    """Ranges and kernels; `kernel` is launched at a time of a thread. No forward thread ids: as emit_nvtx records."""
+
+    def __init__(self):
+        self.events, self.n = [], 0
+
+    def op(self, name, ts, dur, seq=None, tid=1, **kw):
+        self.events.append(x(name, ts, dur, tid=tid, **({} if seq is None else {"Sequence_number": seq}), **kw))
+
+    def layer(self, name, ts, dur, tid=1):
+        self.events.append(x("layer:" + name, ts, dur, "user_annotation", tid))
+
+    def kernel(self, ts, dur, tid=1, name="k"):
+        self.n += 1
+        self.events += [x("cudaLaunchKernel", ts, 1, "cuda_runtime", tid, correlation=self.n),
+                        x(name, 10000 + 1000 * self.n, dur, "kernel", 7, 0, correlation=self.n, device=0, stream=7)]
+
+
+class Rules(Case):
+    def rows(self, trace, *args):
+        f = tempfile.NamedTemporaryFile("w", suffix=".json", delete=False)
+        self.addCleanup(os.unlink, f.name)
+        with f:
+            json.dump({"traceEvents": trace.events}, f)
+        self.table = report("layers", f.name, *args)
+        first = self.table.ids[0]
+        return {r[first]: tuple(r[p] // 1000 for p in PARTS) for r in self.table.rows}
+
+    def test_nothing_to_show(self):
+        with self.assertRaisesRegex(AssertionError, "layer:NAME"):
+            t = Trace()
+            t.op("aten::mm", 0, 10)
+            self.rows(t)
+
+    def test_nested_names_and_plain_ranges(self):
+        t = Trace()
+        t.layer("block:ignored", 0, 100)
+        t.layer("fc", 10, 20)
+        t.op("aten::linear", 12, 10)
+        t.kernel(13, 5)
+        t.kernel(25, 7)   # in the range, in no op
+        t.op("aten::relu", 50, 10)
+        t.kernel(51, 3)
+        t.kernel(200, 2)  # after it
+        self.assertEqual(self.rows(t), {"block:fc": (12, 0, 0, 0), "block": (3, 0, 0, 0), "(outside layers)": (0, 0, 0, 2)})
+        by = self.table.by("layer")
+        self.assertEqual((by["block"]["with_inner_gpu_ns"], by["block"]["forward_host_ns"], by["block:fc"]["forward_host_ns"],
+                          by["block"]["calls"]), (15000, 80000, 20000, 1))
+
+    def test_backward_by_number_alone(self):
+        """Another thread, no forward thread id; the engine's own range, what it adds itself, and AccumulateGrad."""
+        t = Trace()
+        t.layer("a", 0, 100)
+        t.op("aten::linear", 10, 50, 4)
+        t.op("aten::addmm", 20, 20, 4)
+        t.kernel(21, 11)
+        t.layer("b", 100, 100)
+        t.op("aten::relu", 110, 20, 5)
+        t.kernel(111, 13)
+        for node, seq, ts, us in (("ReluBackward0", 5, 1000, 17), ("AddmmBackward0", 4, 1100, 19)):
+            t.op("autograd::engine::evaluate_function: " + node, ts, 90, tid=2)
+            t.op(node, ts + 10, 50, seq, tid=2)
+            t.op("aten::mm", ts + 12, 20, tid=2)
+            t.kernel(ts + 13, us, tid=2)
+            t.op("aten::add", ts + 70, 10, tid=2)
+            t.kernel(ts + 71, 1, tid=2)
+        t.op("autograd::engine::evaluate_function: torch::autograd::AccumulateGrad", 1200, 50, tid=2)
+        t.op("torch::autograd::AccumulateGrad", 1210, 30, tid=2)
+        t.kernel(1211, 23, tid=2)
+        t.op("Optimizer.step#SGD.step", 2000, 100, cat="user_annotation")
+        t.op("aten::_foreach_add_", 2010, 50)
+        t.kernel(2011, 29)
+        self.assertEqual(self.rows(t), {"a": (11, 19 + 1 + 23, 0, 0), "b": (13, 18, 0, 0), "(optimizer)": (0, 0, 29, 0)})
+
+    def test_same_thread(self):
+        """Work of the CPU alone runs the backward on the thread that calls backward()."""
+        t = Trace()
+        t.layer("a", 0, 100)
+        t.op("aten::mm", 10, 20, 0)
+        t.kernel(11, 5)
+        t.op("MmBackward", 500, 50, 0)
+        t.kernel(510, 7)
+        self.assertEqual(self.rows(t), {"a": (5, 7, 0, 0)})
+
+    def test_gradient_accumulation(self):
+        """Two forward and two backward passes; then one forward with two backward passes (retain_graph)."""
+        t = Trace()
+        for i, name in enumerate("ab"):
+            t.layer(name, 1000 * i, 100)
+            t.op("aten::mm", 1000 * i + 10, 20, 7 + i)
+            t.op("MmBackward0", 1000 * i + 500, 50, 7 + i, tid=2)
+            t.kernel(1000 * i + 510, 3 + i, tid=2)
+        t.op("MmBackward0", 3000, 50, 8, tid=2)
+        t.kernel(3010, 5, tid=2)
+        self.assertEqual(self.rows(t), {"a": (0, 3, 0, 0), "b": (0, 9, 0, 0)})
+
+    def test_number_used_again(self):
+        """A second run in one recording counts from 0 again: the latest one before counts."""
+        t = Trace()
+        for i, name in enumerate("ab"):
+            t.layer(name, 1000 * i, 100)
+            t.op("aten::mm", 1000 * i + 10, 20, 3)
+            t.op("MmBackward0", 1000 * i + 500, 50, 3, tid=2)
+            t.kernel(1000 * i + 510, 3 + i, tid=2)
+        self.assertEqual(self.rows(t), {"a": (0, 3, 0, 0), "b": (0, 4, 0, 0)})
+
+    def test_double_backward(self):
+        """create_graph: the backward thread's own ops have numbers; their backward belongs to the layer of the first forward op."""
+        t = Trace()
+        t.layer("a", 0, 100)
+        t.op("aten::tanh", 10, 20, 5)
+        t.layer("b", 200, 100)
+        t.op("aten::mm", 210, 20, 1)          # the number that the backward thread uses too
+        t.op("TanhBackward0", 1000, 50, 5, tid=2)
+        t.op("aten::mul", 1010, 20, 1, tid=2)
+        t.kernel(1011, 11, tid=2)
+        t.op("MulBackward0", 2000, 50, 1, tid=2)
+        t.kernel(2010, 13, tid=2)
+        t.op("MmBackward0", 2100, 50, 1, tid=2)
+        t.kernel(2110, 17, tid=2)
+        self.assertEqual(self.rows(t), {"a": (0, 24, 0, 0), "b": (0, 17, 0, 0)})
+
+    def test_threads_that_fit_equally_well(self):
+        t = Trace()
+        for tid in (1, 3):
+            t.layer("ab"[tid // 2], 0, 100, tid)
+            t.op("aten::mm", 10, 20, 1, tid)
+        t.op("MmBackward0", 1000, 50, 1, tid=2)
+        t.kernel(1010, 7, tid=2)
+        self.assertEqual(self.rows(t), {"(outside layers)": (0, 7, 0, 0), "a": (0, 0, 0, 0), "b": (0, 0, 0, 0)})
+        self.assertTrue(any("not linked 1 (1 of them fit several threads)" in n for n in self.table.notes), self.table.notes)
+
+    def test_another_process(self):
+        t = Trace()
+        t.layer("a", 0, 100)
+        t.op("aten::mm", 10, 20, 1)
+        t.op("MmBackward0", 1000, 50, 1, tid=2, pid=9)
+        self.assertEqual(self.rows(t), {"a": (0, 0, 0, 0)})
+        self.assertEqual(self.table.by("layer")["a"]["backward_host_ns"], 0)
+
+    def test_recomputation(self):
+        """Activation checkpointing: the layer's own range within the backward pass goes first."""
+        t = Trace()
+        t.layer("outer", 0, 200)
+        t.op("CheckpointFunction", 10, 100, 3)
+        t.layer("inner", 20, 50)
+        t.op("aten::relu", 30, 10)
+        t.kernel(31, 5)
+        t.op("CheckpointFunctionBackward", 1000, 500, 3, tid=2)
+        t.layer("inner", 1010, 50, tid=2)
+        t.op("aten::relu", 1020, 10, tid=2)
+        t.kernel(1021, 7, tid=2)
+        t.op("aten::mul", 1200, 10, tid=2)
+        t.kernel(1201, 9, tid=2)
+        self.assertEqual(self.rows(t), {"outer:inner": (5, 7, 0, 0), "outer": (0, 9, 0, 0)})
+        self.assertEqual(self.table.by("layer")["outer:inner"]["calls"], 1)
+
+    def test_gradient_collectives(self):
+        t = Trace()
+        t.layer("a", 0, 100)
+        t.op("aten::mm", 10, 20, 1)
+        t.op("MmBackward0", 1000, 50, 1, tid=2)
+        t.op("torch::autograd::AccumulateGrad", 1100, 50, tid=2)
+        t.kernel(1110, 31, tid=2, name="ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)")
+        t.kernel(1120, 3, tid=2)
+        self.assertEqual(self.rows(t), {"a": (0, 3, 0, 0), "(gradient collectives)": (0, 31, 0, 0)})
+
+
+if __name__ == "__main__":
+    oracle.main()
