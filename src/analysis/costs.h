@@ -6,7 +6,9 @@
  * ("instance") counts once: its FLOPs and bytes stand at one of its kernels, the longest of the kernel class that fits the
  * op's class (else the longest at all), or in equal parts at the `parts` longest of these (a backward GEMM that lacks one
  * of its two kernels counts one part). All other kernels of the instance carry 0. An op whose model covers kernels of its own
- * but has ops inside that are covered by models themselves counts 0, so that nothing counts twice. */
+ * but has ops inside that are covered by models themselves counts 0, so that nothing counts twice; ops inside that only move, fill
+ * or draw data do not make it so, nor, in a product, convolution, attention or recurrent layer, any but another of these.
+ * A kernel that names its collective itself is one instance. Views (aten::view, aten::empty, ...) cover no kernel. */
 #ifndef OPSCOPE_ANALYSIS_COSTS_H
 #define OPSCOPE_ANALYSIS_COSTS_H
 
@@ -26,6 +28,7 @@ struct costs {
 	int64_t modelled_ns;     /* covered */
 	int64_t unmodelled_ns;   /* launched by an op for which there is no model, or whose arguments were not recorded */
 	int64_t unattributed_ns; /* launched by no op */
+	struct costs_cache *cache;
 	struct arena arena;
 };
 
@@ -38,5 +41,11 @@ int64_t costs_bytes(const struct costs *c, uint32_t gpu);
 
 /* The model of one op (row in span), whatever it launched; the result lives as long as *c. */
 const struct cost *costs_of_span(struct costs *c, const struct profile *p, uint32_t span, enum cost_direction d);
+
+/* The same as an index into cost[], which may move when this is called. */
+uint32_t costs_index_of_span(struct costs *c, const struct profile *p, uint32_t span, enum cost_direction d);
+
+/* What cost[index] is the cost of. */
+struct op_facts costs_facts(const struct costs *c, const struct profile *p, uint32_t index, enum cost_direction *d);
 
 #endif

@@ -1,0 +1,395 @@
+#include "analysis/costs.h"
+
+#include "analysis/fwdbwd.h"
+#include "base/intern.h"
+#include "base/mem.h"
+#include "base/sort.h"
+
+enum { NOT_LOOKED = ROW_NONE - 1 };
+
+/* What tells two calls apart: string ids, 0 = not recorded; compared as bytes. */
+struct key {
+	uint32_t name, dims, types, concrete;
+	uint32_t collective, comm_dtype, in_elements, out_elements, group_size;
+	uint32_t direction;
+};
+
+struct costs_cache {
+	enum cost_rules rules;
+	struct intern keys;       /* key -> index + 1 in costs->cost */
+	uint32_t cap;
+	struct cost **stable;     /* copies that do not move, for costs_of_span */
+	uint32_t n_stable;
+	uint32_t key_dims, key_dims_old, key_types, key_concrete;
+	uint32_t key_collective, key_dtype, key_in, key_out, key_group;
+};
+
+/* While the kernels are attributed. */
+struct work {
+	struct costs *c;
+	const struct profile *p;
+	struct fwdbwd *links;
+	uint32_t *cover;          /* span -> innermost op at or around it that has a model; NOT_LOOKED */
+	uint32_t *model;          /* span -> its index in cost[]; ROW_NONE = no model; NOT_LOOKED */
+	uint32_t *inside;         /* span -> classes of the models that cover work inside it, a bit each */
+	uint8_t *class_of_name;   /* string id -> enum kernel_class + 1; 0 = not looked */
+};
+
+static uint32_t key_id(const struct profile *p, const char *name)
+{
+	uint32_t id = intern_find(&p->strings, str_from(name));
+	return id == INTERN_NONE ? 0 : id;
+}
+
+static struct costs_cache *cache_new(const struct profile *p, enum cost_rules rules)
+{
+	struct costs_cache *x = NEW(struct costs_cache);
+	x->rules = rules;
+	intern_init(&x->keys);
+	x->key_dims = key_id(p, "Input Dims");
+	x->key_dims_old = key_id(p, "Input dims");
+	x->key_types = key_id(p, "Input type");
+	x->key_concrete = key_id(p, "Concrete Inputs");
+	x->key_collective = key_id(p, "Collective name");
+	x->key_dtype = key_id(p, "dtype");
+	x->key_in = key_id(p, "In msg nelems");
+	x->key_out = key_id(p, "Out msg nelems");
+	x->key_group = key_id(p, "Group size");
+	return x;
+}
+
+static uint32_t arg_id(const struct profile *p, uint32_t set, uint32_t key)
+{
+	return key ? profile_arg_id(p, set, key) : 0;
+}
+
+static int64_t number(const struct profile *p, uint32_t id)
+{
+	int64_t v;
+	return id && str_to_i64(profile_str(p, id), &v) ? v : -1;
+}
+
+static void add_collective(const struct profile *p, const struct costs_cache *x, uint32_t set, struct key *k)
+{
+	k->collective = arg_id(p, set, x->key_collective);
+	if (!k->collective)
+		return;
+	k->comm_dtype = arg_id(p, set, x->key_dtype);
+	k->in_elements = arg_id(p, set, x->key_in);
+	k->out_elements = arg_id(p, set, x->key_out);
+	k->group_size = arg_id(p, set, x->key_group);
+}
+
+static struct key key_of_span(const struct profile *p, const struct costs_cache *x, uint32_t span, enum cost_direction d)
+{
+	uint32_t set = p->span.args[span];
+	struct key k = {.name = p->span.name[span], .direction = d};
+	k.dims = arg_id(p, set, x->key_dims);
+	if (!k.dims)
+		k.dims = arg_id(p, set, x->key_dims_old);
+	k.types = arg_id(p, set, x->key_types);
+	k.concrete = arg_id(p, set, x->key_concrete);
+	add_collective(p, x, set, &k);
+	return k;
+}
+
+static struct op_facts facts_of(const struct profile *p, const struct key *k)
+{
+	return (struct op_facts){
+		.name = k->collective ? STR("record_param_comms") : profile_str(p, k->name),
+		.dims = profile_str(p, k->dims),
+		.types = profile_str(p, k->types),
+		.concrete = profile_str(p, k->concrete),
+		.collective = profile_str(p, k->collective),
+		.comm_dtype = profile_str(p, k->comm_dtype),
+		.in_elements = number(p, k->in_elements),
+		.out_elements = number(p, k->out_elements),
+		.group_size = number(p, k->group_size),
+	};
+}
+
+static uint32_t cost_at(struct costs *c, const struct profile *p, const struct key *k)
+{
+	struct costs_cache *x = c->cache;
+	uint32_t before = x->keys.n, at = intern_put(&x->keys, (const char *)k, sizeof *k) - 1;
+	if (x->keys.n > before) {
+		struct op_facts f = facts_of(p, k);
+		MEM_GROW(c->cost, x->cap, at + 1);
+		cost_of(&f, x->rules, (enum cost_direction)k->direction, &c->arena, &c->cost[at]);
+		c->n = at + 1;
+	}
+	return at;
+}
+
+static bool is_model(const struct cost *m)
+{
+	return (m->flops >= 0 || m->bytes >= 0) && m->class != OP_VIEW;
+}
+
+static bool is_comm_kernel(const struct work *w, uint32_t gpu)
+{
+	return arg_id(w->p, w->p->gpu_op.args[gpu], w->c->cache->key_collective) != 0;
+}
+
+/* An op's own model; without one, the backward of the forward op that its number leads to. */
+static uint32_t model_of(struct work *w, uint32_t span)
+{
+	if (w->model[span] != NOT_LOOKED)
+		return w->model[span];
+	w->model[span] = ROW_NONE;
+	struct key k = key_of_span(w->p, w->c->cache, span, COST_FORWARD);
+	uint32_t at = cost_at(w->c, w->p, &k), forward = w->links->forward[span];
+	if (!is_model(&w->c->cost[at]) && forward != ROW_NONE) {
+		k = key_of_span(w->p, w->c->cache, forward, COST_BACKWARD);
+		at = cost_at(w->c, w->p, &k);
+	}
+	if (is_model(&w->c->cost[at]))
+		w->model[span] = at;
+	return w->model[span];
+}
+
+/* Each span is looked at once: what is found is noted for all on the way up. */
+static uint32_t cover_of(struct work *w, uint32_t span)
+{
+	uint32_t at = span, found = ROW_NONE;
+	for (; at != ROW_NONE; at = w->p->span.op[at]) {
+		if (w->cover[at] != NOT_LOOKED) {
+			found = w->cover[at];
+			break;
+		}
+		if (model_of(w, at) != ROW_NONE) {
+			found = at;
+			break;
+		}
+	}
+	for (uint32_t i = span; i != at; i = w->p->span.op[i])
+		w->cover[i] = found;
+	if (at != ROW_NONE)
+		w->cover[at] = found;
+	return found;
+}
+
+static void attribute(struct work *w)
+{
+	const struct gpu_ops *g = &w->p->gpu_op;
+	struct costs *c = w->c;
+	for (uint32_t i = 0; i < g->rows.n; i++) {
+		uint32_t op = g->op[i], cover = op == ROW_NONE ? ROW_NONE : cover_of(w, op);
+		bool kernel = g->kind[i] == GPU_KERNEL;
+		c->of_gpu[i] = ROW_NONE;
+		c->op[i] = op;
+		if (kernel && is_comm_kernel(w, i)) {
+			/* The kernel says itself what it sends. */
+			struct key k = {0};
+			add_collective(w->p, c->cache, g->args[i], &k);
+			uint32_t at = cost_at(c, w->p, &k);
+			c->of_gpu[i] = is_model(&c->cost[at]) ? at : ROW_NONE;
+			c->parts[i] = 1;
+		} else if (cover != ROW_NONE) {
+			c->of_gpu[i] = w->model[cover];
+			c->op[i] = cover;
+		}
+		int64_t ns = kernel ? g->dur_ns[i] : 0;
+		c->kernel_ns += ns;
+		if (c->of_gpu[i] != ROW_NONE)
+			c->modelled_ns += ns;
+		else if (op != ROW_NONE)
+			c->unmodelled_ns += ns;
+		else
+			c->unattributed_ns += ns;
+	}
+}
+
+/* Kernel classes that do the work of an op's class; 0 = any. */
+static uint32_t fitting(enum op_class class)
+{
+#define BIT(k) (1u << KERNEL_##k)
+	static const uint32_t fit[OP_CLASSES] = {
+		[OP_GEMM] = BIT(GEMM),
+		[OP_CONV] = BIT(CONV) | BIT(GEMM),
+		[OP_ATTENTION] = BIT(ATTENTION) | BIT(GEMM),
+		[OP_RNN] = BIT(RNN) | BIT(GEMM),
+		[OP_NORM] = BIT(NORM),
+		[OP_SOFTMAX] = BIT(SOFTMAX),
+		[OP_ELEMENTWISE] = BIT(ELEMENTWISE),
+		[OP_REDUCE] = BIT(REDUCE),
+		[OP_POOL] = BIT(POOL),
+		[OP_EMBEDDING] = BIT(EMBEDDING),
+		[OP_COPY] = BIT(COPY) | BIT(ELEMENTWISE),
+		[OP_RANDOM] = BIT(RANDOM),
+		[OP_SORT] = BIT(SORT),
+		[OP_OPTIMIZER] = BIT(OPTIMIZER),
+		[OP_COMM] = BIT(COMM),
+	};
+#undef BIT
+	return fit[class];
+}
+
+static bool fits(struct work *w, uint32_t gpu, enum op_class class)
+{
+	const struct gpu_ops *g = &w->p->gpu_op;
+	if (g->kind[gpu] != GPU_KERNEL)
+		return class == (g->kind[gpu] == GPU_MEMCPY ? OP_COPY : OP_FILL);
+	uint8_t *known = &w->class_of_name[g->name[gpu]];
+	if (!*known)
+		*known = (uint8_t)(kernel_classify(profile_str(w->p, g->name[gpu])).class + 1);
+	return fitting(class) >> (*known - 1) & 1;
+}
+
+/* Work that supports an op and is not the op's own: an inner copy does not mean that the op around it is modelled by it. */
+static bool counts_inside(enum op_class outer, uint32_t inside)
+{
+#define BIT(c) (1u << OP_##c)
+	const uint32_t helpers = BIT(COPY) | BIT(FILL) | BIT(RANDOM) | BIT(VIEW), heavy = BIT(GEMM) | BIT(CONV) | BIT(ATTENTION) | BIT(RNN);
+#undef BIT
+	uint32_t bit = 1u << outer;
+	if (bit & heavy)
+		return inside & (heavy | bit);
+	return inside & (bit | ~helpers);
+}
+
+/* Children stand behind their parents, so that going backwards brings all classes up. */
+static void note_inside(struct work *w)
+{
+	uint32_t n = w->p->span.rows.n;
+	const struct gpu_ops *g = &w->p->gpu_op;
+	uint32_t *own = NEW_ARRAY(n, uint32_t);
+	for (uint32_t i = 0; i < g->rows.n; i++)
+		if (w->c->of_gpu[i] != ROW_NONE && w->c->op[i] != ROW_NONE)
+			own[w->c->op[i]] |= 1u << w->c->cost[w->c->of_gpu[i]].class;
+	for (uint32_t i = n; i-- > 0;) {
+		if (!(own[i] | w->inside[i]))
+			continue;
+		uint32_t up = w->p->span.op[i];
+		if (up != ROW_NONE && up < i)
+			w->inside[up] |= own[i] | w->inside[i];
+	}
+	mem_free(own);
+}
+
+/* One instance: device work list[0..n-1], the longest first. Its parts go to the longest that fit. */
+static void deal_out(struct work *w, const struct sort_item *list, uint32_t n)
+{
+	uint32_t first = list[0].row, span = w->c->op[first];
+	const struct cost *m = &w->c->cost[w->c->of_gpu[first]];
+	int left = m->parts;
+	bool any = false;
+	if (counts_inside(m->class, w->inside[span]))
+		return;
+	for (uint32_t i = 0; i < n && left > 0; i++)
+		if (fits(w, list[i].row, m->class)) {
+			w->c->parts[list[i].row] = 1;
+			left--;
+			any = true;
+		}
+	/* Nothing fits: names tell nothing, so the longest ones. */
+	for (uint32_t i = 0; i < n && !any && left > 0; i++, left--)
+		w->c->parts[list[i].row] = 1;
+}
+
+static void count_once(struct work *w)
+{
+	const struct gpu_ops *g = &w->p->gpu_op;
+	struct sort_item *list = NEW_ARRAY_RAW(g->rows.n, struct sort_item);
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < g->rows.n; i++)
+		if (w->c->of_gpu[i] != ROW_NONE && w->c->parts[i] == 0)
+			list[n++] = (struct sort_item){UINT64_MAX - (uint64_t)g->dur_ns[i], i, 0};
+	sort_items(list, n);
+	for (uint32_t i = 0; i < n; i++)
+		list[i].key = w->c->op[list[i].row];
+	sort_items(list, n); /* equal keys keep their order: the longest first */
+	for (uint32_t from = 0, to; from < n; from = to) {
+		for (to = from + 1; to < n && list[to].key == list[from].key;)
+			to++;
+		deal_out(w, list + from, to - from);
+	}
+	mem_free(list);
+}
+
+struct costs *costs_new(const struct profile *p, enum cost_rules rules)
+{
+	struct costs *c = NEW(struct costs);
+	uint32_t n_spans = p->span.rows.n, n_gpu = p->gpu_op.rows.n;
+	struct work w = {.c = c, .p = p, .links = fwdbwd_new(p)};
+	c->cache = cache_new(p, rules);
+	c->of_gpu = NEW_ARRAY_RAW(n_gpu, uint32_t);
+	c->op = NEW_ARRAY_RAW(n_gpu, uint32_t);
+	c->parts = NEW_ARRAY(n_gpu, uint8_t);
+	w.cover = NEW_ARRAY_RAW(n_spans, uint32_t);
+	w.model = NEW_ARRAY_RAW(n_spans, uint32_t);
+	w.inside = NEW_ARRAY(n_spans, uint32_t);
+	w.class_of_name = NEW_ARRAY(p->strings.n, uint8_t);
+	for (uint32_t i = 0; i < n_spans; i++)
+		w.cover[i] = w.model[i] = NOT_LOOKED;
+	attribute(&w);
+	note_inside(&w);
+	count_once(&w);
+	mem_free(w.cover);
+	mem_free(w.model);
+	mem_free(w.inside);
+	mem_free(w.class_of_name);
+	fwdbwd_free(w.links);
+	return c;
+}
+
+void costs_free(struct costs *c)
+{
+	if (!c)
+		return;
+	mem_free(c->cost);
+	mem_free(c->of_gpu);
+	mem_free(c->op);
+	mem_free(c->parts);
+	intern_release(&c->cache->keys);
+	mem_free(c->cache->stable);
+	mem_free(c->cache);
+	arena_release(&c->arena);
+	mem_free(c);
+}
+
+static int64_t carried(const struct costs *c, uint32_t gpu, int64_t all)
+{
+	if (c->parts[gpu] == 0)
+		return 0;
+	return all < 0 ? COST_UNKNOWN : all / c->cost[c->of_gpu[gpu]].parts * c->parts[gpu];
+}
+
+int64_t costs_flops(const struct costs *c, uint32_t gpu)
+{
+	return c->of_gpu[gpu] == ROW_NONE ? COST_UNKNOWN : carried(c, gpu, c->cost[c->of_gpu[gpu]].flops);
+}
+
+int64_t costs_bytes(const struct costs *c, uint32_t gpu)
+{
+	return c->of_gpu[gpu] == ROW_NONE ? COST_UNKNOWN : carried(c, gpu, c->cost[c->of_gpu[gpu]].bytes);
+}
+
+uint32_t costs_index_of_span(struct costs *c, const struct profile *p, uint32_t span, enum cost_direction d)
+{
+	struct key k = key_of_span(p, c->cache, span, d);
+	return cost_at(c, p, &k);
+}
+
+struct op_facts costs_facts(const struct costs *c, const struct profile *p, uint32_t index, enum cost_direction *d)
+{
+	struct key k;
+	memcpy(&k, c->cache->keys.entry[index + 1].p, sizeof k);
+	*d = (enum cost_direction)k.direction;
+	return facts_of(p, &k);
+}
+
+const struct cost *costs_of_span(struct costs *c, const struct profile *p, uint32_t span, enum cost_direction d)
+{
+	struct costs_cache *x = c->cache;
+	uint32_t at = costs_index_of_span(c, p, span, d), before = x->n_stable;
+	if (at >= x->n_stable) {
+		MEM_GROW(x->stable, x->n_stable, at + 1);
+		memset(x->stable + before, 0, (x->n_stable - before) * sizeof *x->stable);
+	}
+	if (!x->stable[at]) {
+		x->stable[at] = arena_alloc(&c->arena, sizeof **x->stable);
+		*x->stable[at] = c->cost[at];
+	}
+	return x->stable[at];
+}
