@@ -33,15 +33,9 @@ static const struct gpu gpus[] = {
 #include "gpu/gpus.def"
 };
 
-static const char *const dtype_names[DTYPES] = {
-#define DTYPE(id, bits, name, ...) [DTYPE_##id] = name,
-#include "op/dtypes.def"
-#undef DTYPE
-};
-
 /* Which rates a type's products can run at; -1 = that type does not run there. */
 static const struct type_rate {
-	const char *prefix; /* of the type's name */
+	const char *prefix; /* of dtype_name */
 	int cores, tensor;
 } type_rates[] = {
 	{"float64", GPU_FP64, GPU_FP64_TENSOR}, {"float32", GPU_FP32, GPU_TF32}, {"float16", GPU_FP16_CORES, GPU_FP16},
@@ -67,7 +61,7 @@ int gpu_rate_of(const struct gpu *g, enum dtype t, enum tri tensor_core)
 {
 	if (tensor_core == TRI_UNKNOWN || t <= DTYPE_UNKNOWN || t >= DTYPES)
 		return -1;
-	struct str name = str_from(dtype_names[t]);
+	struct str name = str_from(dtype_name(t));
 	for (size_t i = 0; i < sizeof type_rates / sizeof *type_rates; i++) {
 		if (!str_starts(name, str_from(type_rates[i].prefix)))
 			continue;

@@ -56,15 +56,6 @@ static const char *const sparse_words[] = {
 #include "op/kernels.def"
 };
 
-static const struct type_name {
-	const char *name;
-	int bits;
-} type_names[DTYPES] = {
-#define DTYPE(id, bits, name, ...) [DTYPE_##id] = {name, bits},
-#include "op/dtypes.def"
-#undef DTYPE
-};
-
 /* Substrings that PyProf and the TensorBoard plugin take for Tensor Core use (PyProf's tc.py). */
 static const char *const tc_substrings[] = {
 	"h884", "s884", "h1688", "s1688", "hmma", "i8816", "16816", "dgrad_1x1_stride_2x2", "first_layer_wgrad_kernel",
@@ -157,15 +148,6 @@ static const char *text_of(const struct text_row *list, size_t n, struct str nam
 }
 #define TEXT_OF(list, name, s) text_of((list), sizeof(list) / sizeof((list)[0]), (name), (s))
 
-static enum dtype type_of(struct str name, const struct pairs *s)
-{
-	const char *type = TEXT_OF(type_words, name, s);
-	for (int t = DTYPE_UNKNOWN + 1; *type && t < DTYPES; t++)
-		if (strcmp(type_names[t].name, type) == 0)
-			return (enum dtype)t;
-	return DTYPE_UNKNOWN;
-}
-
 static const struct kernel_row *row_of(struct str name, const struct pairs *s)
 {
 	size_t n_user;
@@ -193,7 +175,7 @@ struct kernel_info kernel_classify(struct str name)
 	k.tensor_core = tensor_core(row->rule, name, &s);
 	k.dot = row->rule == TC_UNKNOWN_BY_DOT;
 	if (k.class == KERNEL_GEMM || k.class == KERNEL_CONV || k.class == KERNEL_ATTENTION) {
-		k.dtype = type_of(name, &s);
+		k.dtype = dtype_find(str_from(TEXT_OF(type_words, name, &s)));
 		k.arch = TEXT_OF(arch_words, name, &s);
 		k.sparse = ANY_OF(name, sparse_words);
 	}
@@ -204,7 +186,7 @@ enum tri kernel_tensor_core(struct kernel_info k, enum dtype operands)
 {
 	if (!k.dot || k.tensor_core != TRI_UNKNOWN || operands <= DTYPE_UNKNOWN || operands >= DTYPES)
 		return k.tensor_core;
-	return type_names[operands].bits <= 16 ? TRI_YES : TRI_UNKNOWN;
+	return dtype_bits(operands) <= 16 ? TRI_YES : TRI_UNKNOWN;
 }
 
 bool kernel_uses_tc_compat(struct str name)

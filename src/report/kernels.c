@@ -167,7 +167,7 @@ static double deviation(const struct groups *g, const struct group *x)
 	return sqrt(sum / (double)x->calls);
 }
 
-enum { C_NAME, C_OP, C_GRID, C_BLOCK, C_REGS, C_SHARED, C_CLASS, C_TC, C_CALLS, C_TOTAL, C_SHARE, C_MEAN, C_MIN, C_MAX, C_P50,
+enum { C_NAME, C_OP, C_GRID, C_BLOCK, C_REGS, C_SHARED, C_CLASS, C_TC, C_DTYPE, C_ARCH, C_CALLS, C_TOTAL, C_SHARE, C_MEAN, C_MIN, C_MAX, C_P50,
        C_P95, C_P99, C_SD, C_BLOCKS, C_OCC, N_COLUMNS };
 
 static const struct column columns[N_COLUMNS] = {
@@ -179,6 +179,10 @@ static const struct column columns[N_COLUMNS] = {
 	[C_SHARED] = {"shared_bytes", "Shared", "shared memory of a block", CELL_I64, UNIT_BYTES},
 	[C_CLASS] = {"class", "Class", "what it does, by its name", CELL_STR},
 	[C_TC] = {"tensor_cores", "TC", "whether it uses Tensor Cores, by its name: yes, no or unknown", CELL_STR},
+	[C_DTYPE] = {"dtype", "Type", "operand type of products (gemm, conv, attention), by its name; empty = the name does not tell", CELL_STR,
+	             UNIT_NONE, COLUMN_DETAIL},
+	[C_ARCH] = {"built_for", "Built for", "architecture it was built for, by its name: sm80, gfx942; empty = the name does not tell", CELL_STR,
+	            UNIT_NONE, COLUMN_DETAIL},
 	[C_CALLS] = {"calls", "Calls", "how often it ran", CELL_I64, UNIT_COUNT},
 	[C_TOTAL] = {"total_ns", "Total", "sum of its durations", CELL_I64, UNIT_NS},
 	[C_SHARE] = {"total_pct", "Total %", "total / total of all kernels listed", CELL_F64, UNIT_PERCENT},
@@ -249,6 +253,8 @@ static void put_default(struct table *out, const struct groups *g, bool blocks, 
 			put_launch(out, at, &x->key);
 		table_set_str(out, at[C_CLASS], str_from(kernel_class_name[info.class]));
 		table_set_str(out, at[C_TC], str_from(tri[info.tensor_core]));
+		table_set_str(out, at[C_DTYPE], info.dtype ? str_from(dtype_name(info.dtype)) : STR(""));
+		table_set_str(out, at[C_ARCH], str_from(info.arch));
 		table_set_i64(out, at[C_CALLS], (int64_t)x->calls);
 		table_set_i64(out, at[C_TOTAL], x->total);
 		table_set_f64(out, at[C_SHARE], g->all_ns ? 100.0 * (double)x->total / (double)g->all_ns : NAN);

@@ -96,6 +96,7 @@ static void test_types(void **state)
 		{"void cutlass::Kernel2<cutlass_80_tensorop_s1688gemm_128x128_16x5_nn_align4>(Params)", DTYPE_FLOAT32, "sm80", false},
 		{"nvjet_hsh_128x256_64x4_2x1_v_bz_coopA_NTN", DTYPE_FLOAT16, "", false},
 		{"nvjet_sm100_tst_64x8_64x16_2x4_h_bz_splitK_TNT", DTYPE_BFLOAT16, "sm100", false},
+		{"nvjet_qqtst_128x256_128x6_2x1_2cta_v_bz_TNT", DTYPE_FP8_E4M3, "", false},
 		{"bmm_Bfloat16_MxE2m1MxE4m3_Fp32_t128x16x256u2_s3_sm100f", DTYPE_UNKNOWN, "sm100", false},
 		{"Cijk_Ailk_Bjlk_BBS_BH_Bias_HAS_SAV_UserArgs_MT64x32x64_MI16x16x1_SN_ISA942", DTYPE_BFLOAT16, "gfx942", false},
 		{"volta_cgemm_32x32_tn", DTYPE_UNKNOWN, "sm70", false},
