@@ -34,8 +34,6 @@ static int64_t product(const int64_t *d, uint32_t n)
 static void finish(struct cost_call *c, int64_t read, int64_t written)
 {
 	cost_set_bytes(c, read, written, "the type of an input was not recorded, or it does not fit 64 bits");
-	if (c->direction == COST_BACKWARD)
-		cost_double(c);
 }
 
 /* Product of the batch dimensions of both after broadcasting; -1 = they do not. */

@@ -247,8 +247,11 @@ static int pooled(const struct cost_call *c, const int64_t *a, unsigned n_args, 
 			return -1;
 	if (a[5] != NO_ARG)
 		op_arg_bool(&c->args, a[5], &up);
-	unsigned spatial = t->rank >= n[0] + 1 ? n[0] : 0;
-	if (!spatial)
+	/* The name says in how many dimensions; lists may have one value for all. */
+	ptrdiff_t at = str_find(c->name, STR("_pool"));
+	char digit = at >= 0 && (size_t)at + 5 < c->name.n ? c->name.p[at + 5] : 0;
+	unsigned spatial = digit >= '1' && digit <= '3' ? (unsigned)(digit - '0') : n[0];
+	if (!spatial || t->rank < spatial + 1)
 		return fail(why, "input %lld has too few dimensions", a[0]);
 	*v = 1;
 	for (uint32_t k = 0; k < t->rank; k++) {
@@ -298,15 +301,28 @@ static int product_of(const struct cost_call *c, int64_t i, int64_t *v, char why
 	return 0;
 }
 
-/* coded(n, i): bytes of n elements of the type that value i names by torch's number (c10::ScalarType). */
-static int coded(const struct cost_call *c, int64_t n, int64_t i, int64_t *v, char why[EXPR_WHY])
+/* coded(n, i, j): bytes of n elements of the type that value i names by torch's number (c10::ScalarType); of input j's type where
+ * no value was given; `none` = there is no such input. */
+static int coded(const struct cost_call *c, const int64_t *a, int64_t *v, char why[EXPR_WHY])
 {
-	int64_t code;
+	int64_t code, n = a[0], i = a[1];
+	if (a[2] != NO_ARG && c->args.has_concrete && !op_arg(&c->args, i)->concrete.n)
+		return bytes_of(c, n, a[2], false, v, why);
 	enum dtype t = op_arg_int(&c->args, i, &code) ? dtype_of_code(code) : dtype_find(op_arg(&c->args, i)->concrete);
 	if (t == DTYPE_UNKNOWN)
 		return fail(why, "the type that input %lld asks for was not recorded", i);
 	*v = cost_bytes_of(n, t);
 	return *v < 0 ? failed(why, "does not fit 64 bits") : 0;
+}
+
+static int last(const struct cost_call *c, int64_t i, int64_t *v, char why[EXPR_WHY])
+{
+	int64_t list[MAX_LIST];
+	unsigned n;
+	if (list_of(c, i, list, &n, why) < 0)
+		return -1;
+	*v = n ? list[n - 1] : -1;
+	return 0;
 }
 
 /* flag(i): 1 when value i is True; 0 when it is not, and where it is left out. */
@@ -352,8 +368,10 @@ int rule_function(void *call, struct str name, const int64_t *a, unsigned n, int
 		return product_of(c, a[0], v, why);
 	if (IS("given", 1))
 		return *v = op_arg(&c->args, a[0])->concrete.n > 0, 0;
-	if (IS("coded", 2))
-		return coded(c, a[0], a[1], v, why);
+	if (IS("coded", 3))
+		return coded(c, a, v, why);
+	if (IS("last", 1))
+		return last(c, a[0], v, why);
 	if (IS("data", 0))
 		return failed(why, "depends on the values in the tensors");
 	if (IS("red", 2))
