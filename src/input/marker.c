@@ -1,0 +1,266 @@
+#include "input/marker.h"
+
+#include "base/mem.h"
+#include "input/marker_dict.h"
+
+enum domain_kind { DOMAIN_PLAIN, DOMAIN_OP, DOMAIN_XLA };
+
+struct markers {
+	struct build *b;
+	struct idmap dicts;        /* interned text -> place in `read`; for dicts only */
+	struct marker *read;
+	size_t n_read, cap_read;
+	uint32_t dims_key, layer_key;
+};
+
+struct markers *markers_new(struct build *b)
+{
+	struct markers *m = NEW(struct markers);
+	m->b = b;
+	idmap_init(&m->dicts, 1, 0, 64);
+	m->dims_key = intern_str(&b->p->strings, STR("Input Dims"));
+	m->layer_key = intern_str(&b->p->strings, STR("Layer"));
+	return m;
+}
+
+void markers_free(struct markers *m)
+{
+	if (!m)
+		return;
+	idmap_release(&m->dicts);
+	mem_free(m->read);
+	mem_free(m);
+}
+
+static enum domain_kind domain_kind(struct str domain)
+{
+#define NVTX_DOMAIN(name, kind) {name, DOMAIN_##kind},
+	static const struct { const char *name; enum domain_kind kind; } domains[] = {
+#include "input/nvtx_domains.def"
+	};
+	for (size_t i = 0; domain.n && i < sizeof domains / sizeof domains[0]; i++)
+		if (str_eqc(domain, domains[i].name))
+			return domains[i].kind;
+	return DOMAIN_PLAIN;
+}
+
+static struct marker plain(struct markers *m, struct str name, enum span_kind kind)
+{
+	return (struct marker){.link_id = ID_NONE, .name = intern_str(&m->b->p->strings, name), .kind = (uint8_t)kind};
+}
+
+static struct marker read_dict(struct markers *m, struct str text, int64_t where)
+{
+	uint32_t raw = intern_str(&m->b->p->strings, text), known = idmap_get(&m->dicts, raw);
+	if (known == IDMAP_NONE) {
+		struct arena a = {0};
+		struct marker out;
+		bool damaged;
+		marker_read_dict(m->b, &a, raw, &out, &damaged);
+		arena_release(&a);
+		MEM_GROW(m->read, m->cap_read, m->n_read + 1);
+		m->read[m->n_read] = out;
+		known = (uint32_t)m->n_read++;
+		idmap_put(&m->dicts, raw, known);
+		if (damaged)
+			diag_add(&m->b->p->diags, "damaged-marker", DIAG_REPAIR, where, "'%.*s%s' is no marker in Python's notation: kept as text",
+			         (int)(text.n < 60 ? text.n : 60), text.p, text.n < 60 ? "" : "...");
+	}
+	return m->read[known];
+}
+
+/* The fields that emit_nvtx puts behind a name. */
+struct fields {
+	struct str name, sizes;
+	int64_t seq;
+	bool op_id;
+};
+
+static bool take(struct str *s, struct str word)
+{
+	if (!str_starts(*s, word))
+		return false;
+	s->p += word.n;
+	s->n -= word.n;
+	return true;
+}
+
+static bool take_number(struct str *s, int64_t *v)
+{
+	size_t i = s->n && s->p[0] == '-';
+	while (i < s->n && s->p[i] >= '0' && s->p[i] <= '9')
+		i++;
+	bool ok = str_to_i64((struct str){s->p, i}, v);
+	s->p += i;
+	s->n -= i;
+	return ok;
+}
+
+/* A list in brackets of sizes, or of anything; false when it does not close. */
+static bool take_list(struct str *s, bool sizes, struct str *list)
+{
+	int depth = 0;
+	for (size_t i = 0; i < s->n; i++) {
+		char c = s->p[i];
+		bool size = c == ',' || c == ' ' || c == '-' || (c >= '0' && c <= '9');
+		if (c == '[')
+			depth++;
+		else if (c == ']' && depth)
+			depth--;
+		else if (!depth || (sizes && !size))
+			return false;
+		if (!depth) {
+			*list = (struct str){s->p, i + 1};
+			s->p += i + 1;
+			s->n -= i + 1;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The fields from `rest`, which begins with ", ", to its end; false when there is something else. */
+static bool take_fields(struct str rest, struct fields *f)
+{
+	struct str list;
+	int64_t id;
+	while (rest.n) {
+		if (take(&rest, STR(", seq = "))) {
+			if (!take_number(&rest, &f->seq))
+				return false;
+		} else if (take(&rest, STR(", op_id = "))) {
+			if (!take_number(&rest, &id))
+				return false;
+			f->op_id = true;
+		} else if (take(&rest, STR(", sizes = "))) {
+			if (!take_list(&rest, true, &f->sizes))
+				return false;
+		} else if (!take(&rest, STR(", input_op_ids = ")) || !take_list(&rest, false, &list)) {
+			return false;
+		}
+	}
+	return true;
+}
+
+/* Names may hold commas themselves: the fields begin at the first comma from which on there is nothing but fields. */
+static bool split_fields(struct str text, struct fields *f)
+{
+	*f = (struct fields){.name = text, .seq = ID_NONE};
+	const char *end = text.p + text.n;
+	for (const char *p = text.p; p < end && (p = memchr(p, ',', (size_t)(end - p))); p++) {
+		struct str rest = {p, (size_t)(end - p)};
+		if (rest.n < 8 || rest.p[1] != ' ' || !memchr("sio", rest.p[2], 3))
+			continue;
+		struct fields got = {.name = {text.p, (size_t)(p - text.p)}, .seq = ID_NONE};
+		if (take_fields(rest, &got)) {
+			*f = got;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool is_lower(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; }
+
+/* "aten" of "aten::mm"; {0} when the name is not of that form. */
+static struct str scope_of(struct str name)
+{
+	size_t i = 0;
+	while (i < name.n && is_lower(name.p[i]))
+		i++;
+	return i && i + 2 < name.n && name.p[i] == ':' && name.p[i + 1] == ':' ? (struct str){name.p, i} : (struct str){0};
+}
+
+static bool framework_scope(struct str scope)
+{
+	static const char *const known[] = {
+		"aten", "prim", "prims", "torch", "c10d", "c10", "quantized", "autograd", "mkldnn", "mkldnn_prepacked", "onednn",
+		"inductor", "triton", "xformers", "flash_attn", "vllm", "sgl_kernel", "aiter", "fbgemm", "torchvision", "torchaudio",
+		"torch_npu", "tensorrt", "transformer_engine", "profiler",
+	};
+	for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+		if (str_eqc(scope, known[i]))
+			return true;
+	return scope.n && scope.p[0] == '_'; /* _c10d_functional, _quantized, ... */
+}
+
+/* "AddmmBackward0", "torch::autograd::AccumulateGrad": nodes of the autograd graph. */
+static bool autograd_node(struct str name)
+{
+	while (name.n && name.p[name.n - 1] >= '0' && name.p[name.n - 1] <= '9')
+		name.n--;
+	return (str_ends(name, STR("Backward")) && !str_has(name, STR(" "))) || str_has(name, STR("torch::autograd::")) ||
+	       str_starts(name, STR("autograd::engine::"));
+}
+
+/* A range of record_function may have an op_id too; only ops have a sequence number or a scope. */
+static bool is_op(const struct fields *f)
+{
+	struct str scope = scope_of(f->name);
+	if (f->seq != ID_NONE || framework_scope(scope) || autograd_node(f->name))
+		return true;
+	bool in_place = f->name.n > 1 && str_ends(f->name, STR("_")) && is_lower(f->name.p[0]) && !str_has(f->name, STR(" "));
+	return f->op_id ? scope.n || in_place || str_eq(f->name, STR("detach")) : f->sizes.n && !f->name.n;
+}
+
+static struct marker read_emit_nvtx(struct markers *m, const struct fields *f)
+{
+	struct marker out = plain(m, f->name, is_op(f) ? SPAN_OP : SPAN_USER);
+	out.link_id = f->seq;
+	if (f->sizes.n) {
+		struct arg_pair dims = {m->dims_key, intern_str(&m->b->p->strings, f->sizes), 0};
+		out.args = build_args(m->b, &dims, 1);
+	}
+	return out;
+}
+
+/* "Name:#key=value,key=value#": XLA names what it does, and the HLO op that it does it for. */
+static struct marker read_xla(struct markers *m, struct str text)
+{
+	ptrdiff_t at = str_find(text, STR(":#"));
+	if (at < 0 || !str_ends(text, STR("#")) || (size_t)at + 3 > text.n)
+		return plain(m, text, SPAN_OP);
+	struct str name = {text.p, (size_t)at}, rest = {text.p + at + 2, text.n - (size_t)at - 3}, piece;
+	struct intern *t = &m->b->p->strings;
+	struct arg_pair pair[8];
+	unsigned n = 0;
+	while (n < 8 && str_split(&rest, ',', &piece)) {
+		ptrdiff_t eq = str_find(piece, STR("="));
+		if (eq <= 0)
+			continue;
+		struct str key = {piece.p, (size_t)eq}, v = {piece.p + eq + 1, piece.n - (size_t)eq - 1};
+		if (str_eq(key, STR("hlo_op")) && v.n)
+			name = v;
+		pair[n++] = (struct arg_pair){intern_str(t, key), intern_str(t, v), 1};
+	}
+	struct marker out = plain(m, name, SPAN_OP);
+	out.args = build_args(m->b, pair, n);
+	return out;
+}
+
+static struct marker read_layer(struct markers *m, struct str text)
+{
+	struct str name = {text.p + 6, text.n - 6}, first;
+	struct marker out = plain(m, text, SPAN_USER);
+	if (!str_split(&name, ':', &first))
+		first = (struct str){"", 0};
+	struct arg_pair pair = {m->layer_key, intern_str(&m->b->p->strings, first), 1};
+	out.args = build_args(m->b, &pair, 1);
+	return out;
+}
+
+struct marker marker_read(struct markers *m, struct str text, struct str domain, int64_t where)
+{
+	switch (domain_kind(domain)) {
+	case DOMAIN_OP: return plain(m, text, SPAN_OP);
+	case DOMAIN_XLA: return read_xla(m, text);
+	case DOMAIN_PLAIN: break;
+	}
+	if (text.n && text.p[0] == '{')
+		return read_dict(m, text, where);
+	if (str_starts(text, STR("layer:")))
+		return read_layer(m, text);
+	struct fields f;
+	split_fields(text, &f);
+	return read_emit_nvtx(m, &f);
+}

@@ -1,0 +1,207 @@
+/* What the text of an NVTX range says: emit_nvtx of all generations, PyProf's and DLProf's markers, domains of libraries. */
+#include "test.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "input/marker.h"
+
+static struct profile *p;
+static struct build b;
+static struct markers *m;
+
+static int setup(void **state)
+{
+	p = profile_new();
+	build_init(&b, p);
+	m = markers_new(&b);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct err e;
+	markers_free(m);
+	build_finish(&b, &e);
+	profile_free(p);
+	return 0;
+}
+
+static struct marker read_in(const char *text, const char *domain)
+{
+	return marker_read(m, str_from(text), str_from(domain), 1);
+}
+
+static struct str arg(struct marker k, const char *key)
+{
+	struct str v = {"(absent)", 8};
+	uint32_t id = intern_find(&p->strings, str_from(key));
+	if (id != INTERN_NONE)
+		profile_arg(p, k.args, id, &v);
+	return v;
+}
+
+#define assert_str(s, text) assert_true(str_eq((s), str_from(text)))
+
+static void test_emit_nvtx(void **state)
+{
+	static const struct { const char *text, *name; int64_t seq; enum span_kind kind; const char *dims; } cases[] = {
+		{"embedding, seq = 115", "embedding", 115, SPAN_OP, "(absent)"},
+		{"aten::mm, seq = 7, op_id = 9", "aten::mm", 7, SPAN_OP, "(absent)"},
+		{"aten::t, op_id = 9", "aten::t", ID_NONE, SPAN_OP, "(absent)"},
+		{"aten::mm, seq = 0, op_id = 3, sizes = [[2, 3], [3, 4]], input_op_ids = [(1,0), (2,-1)]", "aten::mm", 0, SPAN_OP, "[[2, 3], [3, 4]]"},
+		{"aten::mm, seq = 0, sizes = [[2, 3], []]", "aten::mm", 0, SPAN_OP, "[[2, 3], []]"},
+		{"aten::empty", "aten::empty", ID_NONE, SPAN_OP, "(absent)"},
+		{", sizes = [[16], []]", "", ID_NONE, SPAN_OP, "[[16], []]"},
+		{"AddmmBackward0, seq = 5, op_id = 8", "AddmmBackward0", 5, SPAN_OP, "(absent)"},
+		{"autograd::engine::evaluate_function: AddmmBackward0, op_id = 7", "autograd::engine::evaluate_function: AddmmBackward0", ID_NONE,
+		 SPAN_OP, "(absent)"},
+		{"torch::autograd::AccumulateGrad, op_id = 11", "torch::autograd::AccumulateGrad", ID_NONE, SPAN_OP, "(absent)"},
+		{"detach_, op_id = 4", "detach_", ID_NONE, SPAN_OP, "(absent)"},
+		{"ProfilerStep#3, op_id = 4", "ProfilerStep#3", ID_NONE, SPAN_USER, "(absent)"},
+		{"Optimizer.step#SGD.step, op_id = 4", "Optimizer.step#SGD.step", ID_NONE, SPAN_USER, "(absent)"},
+		{"## step 0 ##, op_id = 1", "## step 0 ##", ID_NONE, SPAN_USER, "(absent)"},
+		{"load, seq = soon", "load, seq = soon", ID_NONE, SPAN_USER, "(absent)"},
+		{"a, b, seq = 3", "a, b", 3, SPAN_OP, "(absent)"},
+		{"aten::mm, seq = 99999999999999999999", "aten::mm, seq = 99999999999999999999", ID_NONE, SPAN_OP, "(absent)"},
+		{"aten::mm, sizes = [[2, x]]", "aten::mm, sizes = [[2, x]]", ID_NONE, SPAN_OP, "(absent)"},
+		{"aten::mm, sizes = [[2]", "aten::mm, sizes = [[2]", ID_NONE, SPAN_OP, "(absent)"},
+		{"Forward pass", "Forward pass", ID_NONE, SPAN_USER, "(absent)"},
+		{"Engine::evaluate", "Engine::evaluate", ID_NONE, SPAN_USER, "(absent)"},
+		{"mine::step", "mine::step", ID_NONE, SPAN_USER, "(absent)"},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct marker k = read_in(cases[i].text, "");
+		assert_str(profile_str(p, k.name), cases[i].name);
+		assert_true(k.link_id == cases[i].seq);
+		assert_int_equal(k.kind, cases[i].kind);
+		assert_str(arg(k, "Input Dims"), cases[i].dims);
+	}
+}
+
+static void test_argument_marker(void **state)
+{
+	const char *text = "{'mod': 'torch.nn.functional', 'op': 'linear', 'args': [{'name': '', 'type': 'tensor', 'shape': (4, 5), "
+	                   "'dtype': 'float16'}, {'name': 'bias', 'type': 'NoneType', 'value': None}, {'name': 'p', 'type': 'float', "
+	                   "'value': 1e-05}, {'name': '', 'type': 'tuple', 'value': (1, 1)}, {'name': '', 'type': 'str', 'value': 'it\\'s \"x\"'}]}";
+	struct marker k = read_in(text, "");
+	assert_int_equal(k.kind, SPAN_OP);
+	assert_str(profile_str(p, k.name), "torch.nn.functional.linear");
+	assert_str(arg(k, "Input Dims"), "[[4, 5], [], [], [], []]");
+	assert_str(arg(k, "Input type"), "[\"c10::Half\", \"\", \"Scalar\", \"ScalarList\", \"Scalar\"]");
+	assert_str(arg(k, "Concrete Inputs"), "[\"\", \"\", \"1e-05\", \"[1, 1]\", \"it's \\\"x\\\"\"]");
+	assert_str(arg(k, "Input names"), "[\"\", \"bias\", \"p\", \"\", \"\"]");
+	assert_str(arg(k, "Module"), "torch.nn.functional");
+	assert_str(arg(k, "Op"), "linear");
+	assert_str(arg(k, "marker"), text);
+	struct marker again = read_in(text, "");
+	assert_int_equal(again.args, k.args);
+}
+
+static void test_dlprof(void **state)
+{
+	struct marker k = read_in("{'mod': 'torch', 'op': 'add', 'args': [], 'callid': 3, 'input_callids': [1, -1]}", "");
+	assert_int_equal(k.kind, SPAN_OP);
+	assert_str(arg(k, "callid"), "3");
+	assert_str(arg(k, "input_callids"), "[1, -1]");
+	k = read_in("{\"model_config\": {\"num_workers\": 4}}", "");
+	assert_int_equal(k.kind, SPAN_MARKER);
+	assert_str(arg(k, "model_config"), "{\"num_workers\": 4}");
+}
+
+static void test_descriptions(void **state)
+{
+	struct marker k = read_in("{'traceMarker': ['outer.py:1', 'inner.py:2'], 'funcStack': 'a/b'}", "");
+	assert_int_equal(k.kind, SPAN_MARKER);
+	assert_str(arg(k, "Call stack"), "inner.py:2;outer.py:1");
+	assert_str(arg(k, "funcStack"), "a/b");
+	k = read_in("{'mod': 'Linear', 'strRepr': 'in_features=3'}", "");
+	assert_int_equal(k.kind, SPAN_MARKER);
+	assert_str(arg(k, "Module"), "Linear");
+	assert_str(arg(k, "strRepr"), "in_features=3");
+	k = read_in("layer:encoder.3:more", "");
+	assert_int_equal(k.kind, SPAN_USER);
+	assert_str(arg(k, "Layer"), "encoder.3");
+	assert_str(profile_str(p, k.name), "layer:encoder.3:more");
+}
+
+static void test_damaged(void **state)
+{
+	static const char *const texts[] = {
+		"{'mod': 'torch', 'op': 'add', 'args': [{'name': ''", "{'traceMarker': 'x'}", "{'traceMarker': __import__('os')}",
+		"{'mod': 'torch', 'op': 'add', 'args': [{'type': 'tensor', 'shape': (-1,)}]}", "{'mod': 'torch', 'op': 'add', 'args': 3}",
+	};
+	unsigned before = p->diags.n;
+	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+		struct marker k = read_in(texts[i], "");
+		assert_int_equal(k.kind, SPAN_USER);
+		assert_str(profile_str(p, k.name), texts[i]);
+		assert_int_equal(k.args, 0);
+	}
+	assert_int_equal(p->diags.n, before + 1);
+	assert_int_equal(p->diags.entry[before].count, 5);
+	read_in("{somebody's own}", "");
+	assert_int_equal(p->diags.entry[before].count, 5);
+}
+
+static void test_domains(void **state)
+{
+	assert_int_equal(read_in("ncclAllReduce", "NCCL").kind, SPAN_OP);
+	assert_int_equal(read_in("anything, seq = 3", "TensorRT").kind, SPAN_OP);
+	assert_int_equal(read_in("anything", "my domain").kind, SPAN_USER);
+	struct marker k = read_in("Thunk:#hlo_op=fusion.3,hlo_module=jit_f#", "TSL");
+	assert_str(profile_str(p, k.name), "fusion.3");
+	assert_str(arg(k, "hlo_module"), "jit_f");
+}
+
+/* Every range of real training loops under emit_nvtx: the fields, by another way of finding them, and nothing left in a name. */
+static void test_real_strings(void **state)
+{
+	const char *data = getenv("OPSCOPE_DATA");
+	char path[4096], line[65536];
+	snprintf(path, sizeof path, "%s/nvtx_strings", data ? data : "");
+	DIR *d = data ? opendir(path) : NULL;
+	if (!d)
+		skip();
+	unsigned long n = 0, with_seq = 0, with_sizes = 0;
+	for (struct dirent *f; (f = readdir(d));) {
+		snprintf(path, sizeof path, "%s/nvtx_strings/%s", data, f->d_name);
+		FILE *in = f->d_name[0] == '.' ? NULL : fopen(path, "r");
+		while (in && fgets(line, sizeof line, in)) {
+			char *text = strstr(line, " PUSH ");
+			if (!text)
+				continue;
+			text += 6;
+			text[strcspn(text, "\n")] = 0;
+			struct marker k = read_in(text, "");
+			struct str name = profile_str(p, k.name);
+			const char *seq = strstr(text, ", seq = "), *sizes = strstr(text, ", sizes = ");
+			assert_true(str_starts(str_from(text), name));
+			assert_false(str_has(name, STR(", seq")) || str_has(name, STR(", op_id")) || str_has(name, STR(", sizes")));
+			assert_true(k.link_id == (seq ? atoll(seq + 8) : ID_NONE));
+			struct str dims = arg(k, "Input Dims");
+			assert_int_equal(sizes != NULL, !str_eq(dims, STR("(absent)")));
+			if (sizes)
+				assert_memory_equal(dims.p, sizes + 10, dims.n);
+			n++;
+			with_seq += seq != NULL;
+			with_sizes += sizes != NULL;
+		}
+		if (in)
+			fclose(in);
+	}
+	closedir(d);
+	assert_true(n > 4000 && with_seq > 1000 && with_sizes > 1000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_emit_nvtx), cmocka_unit_test(test_argument_marker), cmocka_unit_test(test_dlprof),
+		cmocka_unit_test(test_descriptions), cmocka_unit_test(test_damaged), cmocka_unit_test(test_domains),
+		cmocka_unit_test(test_real_strings),
+	};
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
