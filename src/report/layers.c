@@ -1,7 +1,7 @@
 /* GPU time per layer of the model: forward, backward, optimizer. */
-#include "analysis/layers.h"
-
+#include "analysis/costs.h"
 #include "analysis/fwdbwd.h"
+#include "analysis/layers.h"
 #include "analysis/stacks.h"
 #include "base/buf.h"
 #include "base/mem.h"
@@ -25,19 +25,21 @@ struct row {
 	int64_t ns[DIRECTIONS], total;
 	int64_t with_inner; /* layers only */
 	int64_t host_forward, host_backward;
+	int64_t flops, flops_ns; /* of work whose model knows the FLOPs */
 };
 
 struct rows_of {
 	const struct profile *p;
 	const struct layers *l;
 	struct stacks *stacks;
+	struct costs *costs;
 	const struct window *w;
 	enum grouping by;
 	struct intern keys; /* a character that tells special rows from others, and the name; row i has id i + 1 */
 	struct row *v;
 	uint32_t n, cap;
 	uint32_t *of_layer; /* layer -> row */
-	int64_t all, part[DIRECTIONS], special[UNATTRIBUTED + 1];
+	int64_t all, part[DIRECTIONS], special[UNATTRIBUTED + 1], flops_ns;
 };
 
 static uint32_t row_at(struct rows_of *r, char kind, struct str name, uint32_t layer)
@@ -90,6 +92,18 @@ static uint32_t line_row(struct rows_of *r, uint32_t gpu)
 	return line.n ? row_at(r, 'l', line, LAYER_NONE) : UINT32_MAX;
 }
 
+static void add_flops(struct rows_of *r, struct row *x, uint32_t gpu)
+{
+	int64_t flops = costs_flops(r->costs, gpu), sum, ns = r->p->gpu_op.dur_ns[gpu];
+	if (r->costs->of_gpu[gpu] == ROW_NONE || r->costs->cost[r->costs->of_gpu[gpu]].flops < 0)
+		return;
+	if (flops < 0 || __builtin_add_overflow(x->flops, flops, &sum))
+		return;
+	x->flops = sum;
+	x->flops_ns += ns;
+	r->flops_ns += ns;
+}
+
 static void add_gpu(struct rows_of *r, uint32_t gpu)
 {
 	int64_t ns = r->p->gpu_op.dur_ns[gpu];
@@ -108,6 +122,7 @@ static void add_gpu(struct rows_of *r, uint32_t gpu)
 		d = DIR_FORWARD; /* a range of the user's around calls of the runtime itself */
 	r->v[at].ns[d] += ns;
 	r->v[at].total += ns;
+	add_flops(r, &r->v[at], gpu);
 	r->part[d] += ns;
 	r->special[special] += ns;
 	r->all += ns;
@@ -164,7 +179,7 @@ static void add_host(struct rows_of *r)
 /* --- table ------------------------------------------------------------------------------------------------------ */
 
 enum { C_LAYER, C_TYPE, C_CALLS, C_TOTAL, C_SHARE, C_FORWARD, C_BACKWARD, C_OPTIMIZER, C_OTHER, C_INNER, C_HOST_FORWARD,
-       C_HOST_BACKWARD, N_COLUMNS };
+       C_HOST_BACKWARD, C_FLOPS, C_TFLOPS, C_MODELLED, N_COLUMNS };
 
 static const struct column columns[N_COLUMNS] = {
 	[C_LAYER] = {"layer", "Layer", "path of the layer; in parentheses what belongs to none", CELL_STR, UNIT_NONE, COLUMN_WIDE},
@@ -179,11 +194,14 @@ static const struct column columns[N_COLUMNS] = {
 	[C_INNER] = {"with_inner_gpu_ns", "With inner", "total with the layers inside it", CELL_I64, UNIT_NS},
 	[C_HOST_FORWARD] = {"forward_host_ns", "Fwd host", "time on the host in the layer's own range, without layers inside it", CELL_I64, UNIT_NS},
 	[C_HOST_BACKWARD] = {"backward_host_ns", "Bwd host", "time on the host in the backward of its ops", CELL_I64, UNIT_NS},
+	[C_FLOPS] = {"flops", "FLOPs", "of the work whose op has a model; empty = of none", CELL_I64, UNIT_FLOPS},
+	[C_TFLOPS] = {"tflops_per_s", "TFLOP/s", "FLOPs / time of the work whose op has a model", CELL_F64, UNIT_NONE, 0, 3},
+	[C_MODELLED] = {"modelled_pct", "Model %", "share of its device work whose op has a model that knows the FLOPs", CELL_F64, UNIT_PERCENT, COLUMN_DETAIL},
 };
 
 struct shown {
 	unsigned at[N_COLUMNS];
-	bool calls, types, host, inner;
+	bool calls, types, host, inner, flops;
 };
 
 static void look(const struct rows_of *r, struct shown *s)
@@ -191,6 +209,7 @@ static void look(const struct rows_of *r, struct shown *s)
 	s->host = r->by != BY_LINE;
 	for (uint32_t i = 0; i < r->n; i++) {
 		s->calls |= r->v[i].calls > 0;
+		s->flops |= r->v[i].flops_ns > 0;
 		s->inner |= r->by == BY_LAYER && r->v[i].with_inner > r->v[i].total;
 	}
 	for (uint32_t i = 0; i < r->l->n; i++)
@@ -204,7 +223,7 @@ static void add_columns(struct table *t, const struct rows_of *r, struct shown *
 		struct column col = columns[c];
 		bool skip = (c == C_TYPE && !s->types) || (c == C_CALLS && !s->calls) || (c == C_INNER && !s->inner) ||
 		            ((c == C_HOST_FORWARD || c == C_HOST_BACKWARD) && !s->host) ||
-		            (c == C_HOST_FORWARD && !s->calls);
+		            (c == C_HOST_FORWARD && !s->calls) || (c >= C_FLOPS && !s->flops);
 		if (c == C_LAYER) {
 			col.id = first[r->by][0];
 			col.title = first[r->by][1];
@@ -217,6 +236,18 @@ static void put(struct table *t, const struct shown *s, unsigned c, int64_t v)
 {
 	if (s->at[c] != UINT32_MAX)
 		table_set_i64(t, s->at[c], v);
+}
+
+static void put_flops(struct table *t, const struct shown *s, const struct row *x)
+{
+	if (!s->flops)
+		return;
+	if (x->total)
+		table_set_f64(t, s->at[C_MODELLED], 100.0 * (double)x->flops_ns / (double)x->total);
+	if (!x->flops_ns)
+		return;
+	table_set_i64(t, s->at[C_FLOPS], x->flops);
+	table_set_f64(t, s->at[C_TFLOPS], (double)x->flops / (double)x->flops_ns / 1e3);
 }
 
 static void put_row(struct table *t, const struct rows_of *r, const struct shown *s, uint32_t i)
@@ -233,6 +264,7 @@ static void put_row(struct table *t, const struct rows_of *r, const struct shown
 	put(t, s, C_BACKWARD, x->ns[DIR_BACKWARD]);
 	put(t, s, C_OPTIMIZER, x->ns[DIR_OPTIMIZER]);
 	put(t, s, C_OTHER, x->ns[DIR_OTHER]);
+	put_flops(t, s, x);
 	if (special)
 		return;
 	put(t, s, C_CALLS, (int64_t)x->calls);
@@ -258,6 +290,8 @@ static void put_notes(struct table *t, const struct rows_of *r)
 	           (long long)r->special[UNATTRIBUTED]);
 	if (r->by != BY_LINE)
 		table_note(t, "%s; each moment of device work counts for the innermost", source[r->l->source]);
+	if (r->all)
+		table_note(t, "FLOPs are known of %.2f %% of the device work", 100.0 * (double)r->flops_ns / (double)r->all);
 	const struct fwdbwd *k = r->l->dir->links;
 	if (k->by_sequence || k->by_flow || k->unlinked)
 		table_note(t, "backward ops linked to their forward op: %llu by sequence number, %llu by a flow alone; not linked %llu (%llu of them "
@@ -313,12 +347,14 @@ static int layers_run(const struct profile *p, const struct report_args *args, s
 			r.by = (enum grouping)i;
 	struct layers *l = layers_new(p);
 	r.l = l;
+	r.costs = costs_new(p, COST_DEFAULT);
 	if (r.by == BY_LINE)
 		r.stacks = stacks_new(p);
 	intern_init(&r.keys);
 	int rc = build(&r, out, e);
 	intern_release(&r.keys);
 	stacks_free(r.stacks);
+	costs_free(r.costs);
 	layers_free(l);
 	mem_free(r.v);
 	mem_free(r.of_layer);

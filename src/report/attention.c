@@ -1,0 +1,30 @@
+/* Attention: shapes, rates, what causal masks would save. */
+#include "report/cost_table.h"
+
+
+static const struct cost_spec spec = {
+	.classes = 1u << OP_ATTENTION,
+	.set = COST_SET_OPS,
+	.missing = "no kernel belongs to attention with recorded shapes (record_shapes=True; emit_nvtx(record_shapes=True))",
+	.sort = "total_gpu_ns",
+};
+
+static const char *const compats[] = {"tracelens", NULL};
+
+static int attention_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
+{
+	return cost_report(&spec, p, args, out, e);
+}
+
+const struct report report_attention = {
+	.name = "attention",
+	.title = "Attention",
+	.help = "Each distinct scaled dot-product attention by op, shape, type and direction: batch, heads, query and key lengths, head sizes. "
+	        "FLOPs count all pairs, as torch.utils.flop_counter does; where a causal mask is known, flops_causal counts those below "
+	        "the diagonal. Attention that is written out as products and a softmax is in report gemm. Needs recorded "
+	        "shapes. --compat=tracelens counts as TraceLens does.",
+	.compat = compats,
+	.needs = PASS_NEST | PASS_CORRELATE,
+	.takes = REPORT_STEPS,
+	.run = attention_run,
+};

@@ -1,0 +1,30 @@
+/* Convolutions: shapes, rates, Tensor Cores. */
+#include "report/cost_table.h"
+
+
+static const struct cost_spec spec = {
+	.classes = 1u << OP_CONV,
+	.set = COST_SET_OPS,
+	.missing = "no kernel belongs to a convolution with recorded shapes (record_shapes=True; emit_nvtx(record_shapes=True))",
+	.sort = "total_gpu_ns",
+};
+
+static const char *const compats[] = {"tracelens", NULL};
+
+static int conv_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
+{
+	return cost_report(&spec, p, args, out, e);
+}
+
+const struct report report_conv = {
+	.name = "conv",
+	.title = "Convolutions",
+	.help = "Each distinct convolution by op, shape, type and direction: N images of C channels and size D x H x W, K filters of T x R x S, "
+	        "an output of O x P x Q. How long, how many FLOPs and bytes, which rate, whether it ran on Tensor Cores and could, and "
+	        "which share of the GPU's peak that is. Time includes kernels that convert or copy for it. Needs recorded "
+	        "shapes. --compat=tracelens counts as TraceLens does.",
+	.compat = compats,
+	.needs = PASS_NEST | PASS_CORRELATE,
+	.takes = REPORT_STEPS,
+	.run = conv_run,
+};

@@ -1,0 +1,409 @@
+#include "report/cost_table.h"
+
+#include "analysis/direction.h"
+#include "base/buf.h"
+
+#include <math.h>
+
+enum { C_NAME, C_DIRECTION, C_CLASS, C_PARAMS, C_DTYPE, C_CALLS, C_TOTAL, C_SHARE, C_MEAN, C_MIN, C_MAX, C_FLOPS, C_BYTES, C_TFLOPS, C_GBS,
+       C_INTENSITY, C_TC, C_ELIGIBLE, C_HINT, C_BOUND, C_ATTAINABLE, C_EFFICIENCY, C_GAIN, C_GAIN_PCT, C_PEAK_PCT, C_PEAK, C_MEMORY_PCT,
+       C_OVER, C_FORMULA, C_CAUSAL, C_KERNELS, C_UNKNOWN, N_COLUMNS };
+
+#define IN(set) (1u << COST_SET_##set)
+enum { OPS = IN(OPS), ROOFLINE = IN(ROOFLINE), BOTH = IN(OPS) | IN(ROOFLINE) };
+
+static const struct {
+	unsigned sets;
+	struct column c;
+} columns[N_COLUMNS] = {
+	[C_NAME] = {BOTH, {"op", "Op", "name of the op", CELL_STR}},
+	[C_DIRECTION] = {BOTH, {"direction", "Dir", "forward, backward or optimizer", CELL_STR}},
+	[C_CLASS] = {ROOFLINE, {"class", "Class", "kind of op", CELL_STR}},
+	[C_PARAMS] = {BOTH, {"params", "Shape", "sizes and types that the model went by", CELL_STR, UNIT_NONE, COLUMN_WIDE}},
+	[C_DTYPE] = {BOTH, {"dtype", "Type", "element type of the operands that decide", CELL_STR}},
+	[C_CALLS] = {BOTH, {"calls", "Calls", "how often", CELL_I64, UNIT_COUNT}},
+	[C_TOTAL] = {BOTH, {"total_gpu_ns", "GPU total", "sum of the durations of its kernels, copies and sets", CELL_I64, UNIT_NS}},
+	[C_SHARE] = {BOTH, {"total_pct", "Total %", "total / all device work, listed or not", CELL_F64, UNIT_PERCENT}},
+	[C_MEAN] = {OPS, {"mean_gpu_ns", "Mean", "mean of a call", CELL_F64, UNIT_NS}},
+	[C_MIN] = {OPS, {"min_gpu_ns", "Min", "shortest call", CELL_I64, UNIT_NS, COLUMN_DETAIL}},
+	[C_MAX] = {OPS, {"max_gpu_ns", "Max", "longest call", CELL_I64, UNIT_NS, COLUMN_DETAIL}},
+	[C_FLOPS] = {BOTH, {"flops", "FLOPs", "floating-point operations of all calls, a multiply-add as 2; empty = unknown", CELL_I64, UNIT_FLOPS}},
+	[C_BYTES] = {BOTH, {"bytes", "Bytes", "what all calls must read and write at least, each operand once; empty = unknown", CELL_I64, UNIT_BYTES}},
+	[C_TFLOPS] = {BOTH, {"tflops_per_s", "TFLOP/s", "FLOPs / time, over the calls whose FLOPs are known", CELL_F64, UNIT_NONE, 0, 3}},
+	[C_GBS] = {BOTH, {"gb_per_s", "GB/s", "bytes / time, over the calls whose bytes are known", CELL_F64, UNIT_NONE, 0, 1}},
+	[C_INTENSITY] = {BOTH, {"flops_per_byte", "FLOP/B", "arithmetic intensity: FLOPs / bytes", CELL_F64, UNIT_NONE, 0, 2}},
+	[C_TC] = {BOTH, {"tensor_cores", "TC", "whether its main kernels used Tensor Cores: yes, no or unknown", CELL_STR}},
+	[C_ELIGIBLE] = {OPS, {"tc_eligible", "Eligible", "whether type and shape allow Tensor Cores: yes, no or unknown", CELL_STR}},
+	[C_HINT] = {OPS, {"tc_hint", "Hint", "what keeps it from Tensor Cores, or from using them well", CELL_STR, UNIT_NONE, COLUMN_WIDE}},
+	[C_BOUND] = {ROOFLINE, {"bound", "Bound", "what bounds it: compute or memory, whichever would take longer at its peak; latency: under a tenth of "
+	                        "what those allow, in kernels of under 10 us on average; empty = unknown", CELL_STR}},
+	[C_ATTAINABLE] = {ROOFLINE, {"attainable_ns", "Attainable", "time that all calls would take at the peaks: the longer of FLOPs / peak and bytes / bandwidth, "
+	                             "call by call", CELL_F64, UNIT_NS}},
+	[C_EFFICIENCY] = {ROOFLINE, {"efficiency_pct", "Effic. %", "attainable / actual time", CELL_F64, UNIT_PERCENT}},
+	[C_GAIN] = {ROOFLINE, {"gain_ns", "Gain", "actual - attainable: what could be gained at most", CELL_F64, UNIT_NS}},
+	[C_GAIN_PCT] = {ROOFLINE, {"gain_pct", "Gain %", "gain / all device work", CELL_F64, UNIT_PERCENT}},
+	[C_PEAK_PCT] = {BOTH, {"peak_pct", "Peak %", "FLOP/s achieved / the peak of column peak", CELL_F64, UNIT_PERCENT}},
+	[C_PEAK] = {BOTH, {"peak", "Peak", "the peak that shares are of; empty = GPU or rate not known, or several", CELL_STR, UNIT_NONE, COLUMN_DETAIL}},
+	[C_MEMORY_PCT] = {BOTH, {"bandwidth_pct", "BW %", "bytes/s achieved / peak bandwidth of the device memory", CELL_F64, UNIT_PERCENT}},
+	[C_OVER] = {BOTH, {"over_peak", "Over peak", "set where more than 100 % of a peak comes out, which cannot be: of which peak", CELL_STR}},
+	[C_FORMULA] = {OPS, {"formula", "Formula", "how FLOPs were computed; empty = by a procedure", CELL_STR, UNIT_NONE, COLUMN_DETAIL}},
+	[C_CAUSAL] = {OPS, {"flops_causal", "Causal FLOPs", "of attention with a causal mask: FLOPs of the pairs below the diagonal alone", CELL_I64, UNIT_FLOPS,
+	                    COLUMN_DETAIL}},
+	[C_KERNELS] = {BOTH, {"kernels", "Kernels", "its kernels, most time first, the first three", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_DETAIL}},
+	[C_UNKNOWN] = {BOTH, {"unknown", "Unknown", "why FLOPs or bytes are unknown", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_DETAIL}},
+};
+
+struct shown {
+	unsigned at[N_COLUMNS], extra;
+	enum cost_by by;
+	bool over, causal, why, hint;
+};
+
+static const char *const tri_text[] = {[TRI_NO] = "no", [TRI_YES] = "yes", [TRI_UNKNOWN] = "unknown"};
+
+/* Rounding apart. */
+static bool is_over(double pct) { return pct > 100.0000001; }
+
+/* --- hints ------------------------------------------------------------------------------------------------------ */
+
+bool cost_param(struct str params, const char *name, int64_t *value)
+{
+	struct str piece, key = str_from(name);
+	while (str_split(&params, ',', &piece))
+		if (str_starts(piece, key) && piece.n > key.n && piece.p[key.n] == '=')
+			return str_to_i64((struct str){piece.p + key.n + 1, piece.n - key.n - 1}, value);
+	return false;
+}
+
+/* Tensor Cores take operands whose inner dimensions are multiples of 16 bytes; which ones of M, N and K that concerns depends on the
+ * layout, of which a trace tells little: M is named only where Tensor Cores were not used. */
+static void odd_sizes(const struct cost *c, bool used, struct buf *b)
+{
+	static const char *const gemm[] = {"N", "K", "M"}, *const conv[] = {"C", "K"};
+	const int64_t nkm[] = {c->n, c->k, c->m};
+	int bits = dtype_bits(c->dtype), unit = bits && bits <= 16 ? 128 / bits : 0;
+	bool found = false, is_conv = c->class == OP_CONV;
+	for (int i = 0; unit && i < (is_conv || used ? 2 : 3); i++) {
+		const char *name = is_conv ? conv[i] : gemm[i];
+		int64_t v = is_conv ? 0 : nkm[i];
+		if (is_conv && !cost_param(c->params, name, &v))
+			continue;
+		if (v <= 0 || v % unit == 0)
+			continue;
+		buf_printf(b, "%s%s=%lld", found ? ", " : "", name, (long long)v);
+		found = true;
+	}
+	if (found)
+		buf_printf(b, ": no multiple of %d", unit);
+}
+
+static void hint(const struct cost_row *x, struct buf *b)
+{
+	const struct cost *c = x->cost;
+	enum tri used = cost_tc_used(x);
+	buf_clear(b);
+	if (used == TRI_NO && dtype_bits(c->dtype) == 32 && dtype_kind(c->dtype) == DTYPE_KIND_FLOAT)
+		buf_cstr(b, "float32: Tensor Cores take it as TF32 where that is allowed, or in a type of 16 bits");
+	else if (used == TRI_NO && dtype_bits(c->dtype) == 64)
+		buf_cstr(b, "64-bit type");
+	else if (c->class == OP_GEMM && (c->m == 1 || c->n == 1) && used != TRI_YES)
+		buf_cstr(b, "matrix times vector");
+	else
+		odd_sizes(c, used == TRI_YES, b);
+}
+
+/* --- rows ------------------------------------------------------------------------------------------------------- */
+
+static void put_f64(struct table *t, const struct shown *s, unsigned c, double v)
+{
+	if (s->at[c] != UINT32_MAX && !isnan(v))
+		table_set_f64(t, s->at[c], v);
+}
+
+static void put_i64(struct table *t, const struct shown *s, unsigned c, int64_t v)
+{
+	if (s->at[c] != UINT32_MAX && v >= 0)
+		table_set_i64(t, s->at[c], v);
+}
+
+static void put_str(struct table *t, const struct shown *s, unsigned c, struct str v)
+{
+	if (s->at[c] != UINT32_MAX && v.n)
+		table_set_str_copy(t, s->at[c], v);
+}
+
+static void peak_text(const struct cost_row *x, struct buf *b)
+{
+	buf_clear(b);
+	if (x->peak_flops > 0 && x->gpu)
+		buf_printf(b, "%s of %s, %.4g TFLOP/s", x->peak_name, x->gpu->name, x->peak_flops / 1e12);
+}
+
+static void over_text(const struct cost_row *x, struct buf *b)
+{
+	double compute = cost_compute_pct(x), memory = cost_memory_pct(x);
+	buf_clear(b);
+	if (is_over(compute) && x->peak_flops > 0 && x->gpu)
+		buf_printf(b, "%.1f %% of %s of %s, %.4g TFLOP/s", compute, x->peak_name, x->gpu->name, x->peak_flops / 1e12);
+	else if (is_over(compute))
+		buf_printf(b, "%.1f %% of the peaks of several types or GPUs", compute);
+	if (is_over(compute) && is_over(memory))
+		buf_cstr(b, "; ");
+	if (is_over(memory) && x->gpu)
+		buf_printf(b, "%.1f %% of the memory bandwidth of %s, %.4g GB/s", memory, x->gpu->name, x->gpu->bytes_per_s / 1e9);
+	else if (is_over(memory))
+		buf_printf(b, "%.1f %% of the memory bandwidths of several GPUs", memory);
+}
+
+static const char *bound_of(const struct cost_row *x)
+{
+	double efficiency = cost_efficiency_pct(x);
+	if (isnan(efficiency))
+		return "";
+	if (efficiency < 10 && (double)x->ns / (double)x->kernels < 10e3)
+		return "latency";
+	return x->compute_ns > x->memory_ns ? "compute" : "memory";
+}
+
+static void put_rates(struct table *t, const struct shown *s, const struct cost_row *x)
+{
+	put_i64(t, s, C_FLOPS, x->flops);
+	put_i64(t, s, C_BYTES, x->bytes);
+	if (x->flops >= 0 && x->flops_ns > 0)
+		put_f64(t, s, C_TFLOPS, (double)x->flops / (double)x->flops_ns / 1e3);
+	if (x->bytes >= 0 && x->bytes_ns > 0)
+		put_f64(t, s, C_GBS, (double)x->bytes / (double)x->bytes_ns);
+	if (x->flops >= 0 && x->bytes > 0 && x->flops_ns == x->bytes_ns)
+		put_f64(t, s, C_INTENSITY, (double)x->flops / (double)x->bytes);
+	put_f64(t, s, C_PEAK_PCT, cost_compute_pct(x));
+	put_f64(t, s, C_MEMORY_PCT, cost_memory_pct(x));
+}
+
+static void put_roofline(struct table *t, const struct shown *s, const struct cost_rows *r, const struct cost_row *x)
+{
+	if (!x->attainable_of)
+		return;
+	double gain = (double)x->attainable_of - x->attainable_ns;
+	put_str(t, s, C_BOUND, str_from(bound_of(x)));
+	put_f64(t, s, C_ATTAINABLE, x->attainable_ns);
+	put_f64(t, s, C_EFFICIENCY, cost_efficiency_pct(x));
+	put_f64(t, s, C_GAIN, gain);
+	put_f64(t, s, C_GAIN_PCT, r->all_ns ? 100 * gain / (double)r->all_ns : NAN);
+}
+
+static void put_kernels(struct table *t, const struct shown *s, const struct cost_rows *r, const struct cost_row *x, struct buf *b)
+{
+	enum { NAMED = 3 };
+	buf_clear(b);
+	for (uint32_t i = 0; i < x->n_kernel_names && i < NAMED; i++) {
+		buf_cstr(b, i ? "; " : "");
+		buf_str(b, profile_str(r->p, r->kernel_name[x->first_kernel + i]));
+	}
+	if (x->n_kernel_names > NAMED)
+		buf_printf(b, "; ... (%u)", x->n_kernel_names);
+	put_str(t, s, C_KERNELS, buf_view(b));
+}
+
+static void put_row(struct table *t, const struct shown *s, const struct cost_rows *r, const struct cost_row *x, struct buf *b)
+{
+	const struct cost *c = x->cost;
+	bool shape = s->by == COST_BY_SHAPE;
+	table_row(t);
+	put_str(t, s, C_NAME, profile_str(r->p, x->name));
+	put_str(t, s, C_DIRECTION, str_from(direction_name[x->direction]));
+	put_str(t, s, C_CLASS, str_from(op_class_name[x->class]));
+	put_i64(t, s, C_CALLS, (int64_t)x->calls);
+	put_i64(t, s, C_TOTAL, x->ns);
+	put_f64(t, s, C_SHARE, r->all_ns ? 100.0 * (double)x->ns / (double)r->all_ns : NAN);
+	put_f64(t, s, C_MEAN, (double)x->ns / (double)x->calls);
+	put_i64(t, s, C_MIN, x->min);
+	put_i64(t, s, C_MAX, x->max);
+	put_rates(t, s, x);
+	put_roofline(t, s, r, x);
+	put_str(t, s, C_TC, str_from(tri_text[cost_tc_used(x)]));
+	put_str(t, s, C_ELIGIBLE, str_from(tri_text[x->eligible]));
+	if (shape) {
+		put_str(t, s, C_PARAMS, c->params);
+		put_str(t, s, C_DTYPE, c->dtype == DTYPE_UNKNOWN ? (struct str){"", 0} : str_from(dtype_name(c->dtype)));
+		put_str(t, s, C_FORMULA, c->formula);
+		if (c->causal && c->flops_causal >= 0 && s->at[C_CAUSAL] != UINT32_MAX) {
+			int64_t all;
+			put_i64(t, s, C_CAUSAL, __builtin_mul_overflow(c->flops_causal, (int64_t)x->calls, &all) ? -1 : all);
+		}
+		hint(x, b);
+		put_str(t, s, C_HINT, buf_view(b));
+	}
+	put_str(t, s, C_UNKNOWN, c->why);
+	peak_text(x, b);
+	put_str(t, s, C_PEAK, buf_view(b));
+	over_text(x, b);
+	put_str(t, s, C_OVER, buf_view(b));
+	put_kernels(t, s, r, x, b);
+}
+
+/* --- the table -------------------------------------------------------------------------------------------------- */
+
+static void look(struct shown *s, const struct cost_rows *r)
+{
+	struct buf b = {0};
+	for (uint32_t i = 0; i < r->n; i++) {
+		const struct cost_row *x = &r->v[i];
+		s->over |= is_over(cost_compute_pct(x)) || is_over(cost_memory_pct(x));
+		s->causal |= x->cost->causal;
+		s->why |= x->cost->why.n > 0;
+		hint(x, &b);
+		s->hint |= b.n > 0;
+	}
+	buf_release(&b);
+}
+
+static bool is_shown(const struct shown *s, unsigned c, enum cost_set set)
+{
+	bool shape = s->by == COST_BY_SHAPE;
+	switch (c) {
+	case C_DIRECTION:
+	case C_CLASS:
+		if (s->by == COST_BY_KERNEL)
+			return false;
+		break;
+	case C_PARAMS:
+	case C_DTYPE:
+	case C_FORMULA:
+		if (!shape)
+			return false;
+		break;
+	case C_HINT:
+		if (!shape || !s->hint)
+			return false;
+		break;
+	case C_CAUSAL:
+		if (!shape || !s->causal)
+			return false;
+		break;
+	case C_OVER:
+		return s->over;
+	case C_UNKNOWN:
+		return s->why;
+	case C_KERNELS:
+		if (s->by == COST_BY_KERNEL)
+			return false;
+		break;
+	}
+	return columns[c].sets >> set & 1;
+}
+
+static void add_columns(struct table *t, struct shown *s, const struct cost_spec *spec)
+{
+	for (unsigned c = 0; c < N_COLUMNS; c++) {
+		struct column col = columns[c].c;
+		if (c == C_NAME && s->by == COST_BY_KERNEL) {
+			col.id = "kernel";
+			col.title = "Kernel";
+			col.help = "name of the kernel";
+			col.flags |= COLUMN_WIDE;
+		}
+		s->at[c] = is_shown(s, c, spec->set) ? table_column(t, &col) : UINT32_MAX;
+		if (c == C_DTYPE && spec->columns) {
+			s->extra = t->n_columns;
+			spec->columns(t);
+		}
+	}
+}
+
+static void note_over(struct table *t, const struct cost_rows *r)
+{
+	const struct cost_row *worst = NULL;
+	unsigned n = 0;
+	for (uint32_t i = 0; i < r->n; i++) {
+		const struct cost_row *x = &r->v[i];
+		double pct = fmax(cost_compute_pct(x), cost_memory_pct(x));
+		if (!is_over(pct))
+			continue;
+		n++;
+		if (!worst || pct > fmax(cost_compute_pct(worst), cost_memory_pct(worst)))
+			worst = x;
+	}
+	if (!n)
+		return;
+	struct buf b = {0};
+	over_text(worst, &b);
+	table_note(t, "error: %u row(s) come out beyond 100 %% of a peak, at most " STR_FMT " with " STR_FMT ". The op's model, its recorded "
+	           "shapes or the GPU's peak is wrong there (or, of bandwidth, data came from a cache): shown as computed", n,
+	           STR_ARG(profile_str(r->p, worst->name)), STR_ARG(buf_view(&b)));
+	buf_release(&b);
+}
+
+static void note_gpu(struct table *t, const struct cost_rows *r)
+{
+	int64_t known = 0;
+	for (uint32_t i = 0; i < r->n; i++)
+		known += r->v[i].attainable_of;
+	if (!r->gpu_name.n)
+		table_note(t, "the input does not name the GPU: peaks, and what follows from them, are unknown");
+	else if (!r->gpu_known)
+		table_note(t, "what '" STR_FMT "' can do is not in the list of GPUs: peaks, and what follows from them, are unknown", STR_ARG(r->gpu_name));
+	else
+		table_note(t, "of the time listed, %.1f %% can be compared with the peaks of its GPU", r->listed_ns ? 100.0 * (double)known / (double)r->listed_ns : 0);
+	for (uint32_t i = 0; i < r->n; i++) {
+		if (!r->v[i].gpu)
+			continue;
+		if (gpu_is_verified(r->v[i].gpu))
+			table_note(t, "peaks of %s: %s", r->v[i].gpu->name, r->v[i].gpu->source);
+		else
+			table_note(t, "peaks of %s: unverified", r->v[i].gpu->name);
+		break;
+	}
+}
+
+static void put_notes(struct table *t, const struct cost_rows *r, bool all)
+{
+	int64_t modelled = r->listed_ns + r->other_ns;
+	double share = r->all_ns ? 100.0 * (double)modelled / (double)r->all_ns : 0;
+	if (all)
+		table_note(t, "device work %lld ns = of ops with a model %lld + without %lld + unattributed %lld; %.2f %% have a model",
+		           (long long)r->all_ns, (long long)modelled, (long long)r->unmodelled_ns, (long long)r->unattributed_ns, share);
+	else
+		table_note(t, "device work %lld ns = listed %lld + other ops with a model %lld + without %lld + unattributed %lld; %.2f %% have a model",
+		           (long long)r->all_ns, (long long)r->listed_ns, (long long)r->other_ns, (long long)r->unmodelled_ns,
+		           (long long)r->unattributed_ns, share);
+	note_over(t, r);
+	note_gpu(t, r);
+}
+
+static enum cost_by grouping(const struct cost_spec *spec, const struct report_args *args)
+{
+	for (int i = 0; spec->groupings && spec->groupings[i]; i++)
+		if (!args->group_by || strcmp(args->group_by, spec->groupings[i]) == 0)
+			return spec->by[i];
+	return COST_BY_SHAPE;
+}
+
+int cost_report(const struct cost_spec *spec, const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
+{
+	struct window w;
+	struct shown s = {.by = grouping(spec, args)};
+	struct buf b = {0};
+	if (window_of(p, args, &w, e) < 0)
+		return -1;
+	struct cost_rows *x = cost_rows_new(p, &w, spec->classes, s.by, report_compat_is(args, "tracelens") ? COST_TRACELENS : COST_DEFAULT);
+	int rc = 0;
+	if (!x->all_ns && !x->n) {
+		rc = err_set(e, ERR_DATA, w.all ? "the input holds no device work" : "no device work is of those steps");
+	} else if (!x->n) {
+		rc = err_set(e, ERR_DATA, "%s; of %lld ns of device work %lld are of ops with another model, %lld of ops without, %lld of no op", spec->missing,
+		             (long long)x->all_ns, (long long)x->other_ns, (long long)x->unmodelled_ns, (long long)x->unattributed_ns);
+	} else {
+		look(&s, x);
+		add_columns(out, &s, spec);
+		for (uint32_t i = 0; i < x->n; i++) {
+			put_row(out, &s, x, &x->v[i], &b);
+			if (spec->put)
+				spec->put(out, s.extra, &x->v[i]);
+		}
+		put_notes(out, x, !spec->classes);
+		rc = table_sort(out, str_from(spec->sort), true, e);
+	}
+	buf_release(&b);
+	cost_rows_free(x);
+	return rc;
+}

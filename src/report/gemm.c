@@ -1,0 +1,47 @@
+/* Matrix products: shapes, rates, Tensor Cores. */
+#include "report/cost_table.h"
+
+
+static void add_columns(struct table *t)
+{
+	TABLE_COLUMN(t, "b", "B", "how many products a call makes", CELL_I64, UNIT_NONE, COLUMN_DETAIL);
+	TABLE_COLUMN(t, "m", "M", "rows of the result", CELL_I64);
+	TABLE_COLUMN(t, "n", "N", "columns of the result", CELL_I64);
+	TABLE_COLUMN(t, "k", "K", "length of the sums", CELL_I64);
+}
+
+static void put(struct table *t, unsigned at, const struct cost_row *x)
+{
+	const int64_t v[] = {x->cost->b, x->cost->m, x->cost->n, x->cost->k};
+	for (unsigned i = 0; i < 4 && x->cost->flops >= 0; i++)
+		table_set_i64(t, at + i, v[i]);
+}
+
+static const struct cost_spec spec = {
+	.classes = 1u << OP_GEMM,
+	.set = COST_SET_OPS,
+	.missing = "no kernel belongs to a matrix product with recorded shapes (record_shapes=True; emit_nvtx(record_shapes=True))",
+	.sort = "total_gpu_ns",
+	.columns = add_columns,
+	.put = put,
+};
+
+static const char *const compats[] = {"tracelens", NULL};
+
+static int gemm_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
+{
+	return cost_report(&spec, p, args, out, e);
+}
+
+const struct report report_gemm = {
+	.name = "gemm",
+	.title = "Matrix products",
+	.help = "Each distinct matrix product C = A B by op, sizes, type and direction: how long, how many FLOPs and bytes, which rate, "
+	        "whether it ran on Tensor Cores and could, and which share of the GPU's peak that is. Backward counts both products "
+	        "(gradients of input and weight) where the trace shows only their forward op. Needs recorded shapes. "
+	        "--compat=tracelens counts as TraceLens does.",
+	.compat = compats,
+	.needs = PASS_NEST | PASS_CORRELATE,
+	.takes = REPORT_STEPS,
+	.run = gemm_run,
+};
