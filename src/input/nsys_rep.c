@@ -96,7 +96,7 @@ static int sniff(struct str head, const char *path)
 }
 
 const struct input input_nsys_rep = {
-	.name = "nsys_rep",
+	.name = "nsys-rep",
 	.help = "Nsight Systems reports (.nsys-rep, .qdrep), read through nsys where it is on the PATH",
 	.sniff = sniff,
 	.read = read_file,
