@@ -96,6 +96,10 @@ struct profile *cli_open(const char *path, const struct trace_options *o, int *s
 /* The same for a file that is known to be the one. */
 struct profile *cli_read(const char *path, const struct trace_options *o, int *status);
 
+/* How many rows of a report's main table will be printed, if they are printed in its own order; 0 = all, or not known before
+ * they have been sorted or filtered. */
+size_t cli_row_limit(const struct output_options *o);
+
 /* Sorts, filters, limits, selects, renders and writes; atomically when it goes to a file. Returns the exit status. */
 int cli_output(struct table *t, const struct output_options *o, const char *input_name);
 

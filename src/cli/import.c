@@ -94,11 +94,19 @@ static void about_table(struct about *a, const char *name, const struct table *t
 	}
 }
 
+/* A report with a row for each event is no aggregation: it would make the file as large as its input again. */
+static int run_report(const struct report *r, struct profile *p, const struct report_args *args, struct table *t, struct err *e)
+{
+	if (r->takes & REPORT_LIMIT)
+		return err_set(e, ERR_DATA, "one row an event: made when asked for (opscope report %s, opscope sql)", r->name);
+	return report_run(r, p, args, t, e);
+}
+
 static int save_report(struct save *s, struct profile *p, const struct catalog_entry *c, struct about *a, struct err *e)
 {
 	struct report_args args = {.group_by = c->group_by};
 	struct table t;
-	if (report_run(c->report, p, &args, &t, e)) {
+	if (run_report(c->report, p, &args, &t, e)) {
 		if (e->code != ERR_DATA)
 			return -1;
 		table_row(&a->missing);

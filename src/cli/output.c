@@ -71,6 +71,17 @@ static int sort_by(struct table *t, const char *column, struct err *e)
 	return table_sort(t, str_from(column), direction ? direction == '-' : !text, e);
 }
 
+static size_t rows_shown(const struct output_options *o, bool text)
+{
+	return o->limit >= 0 ? (size_t)o->limit : text ? TEXT_ROWS : 0;
+}
+
+size_t cli_row_limit(const struct output_options *o)
+{
+	const struct renderer *r = cli_renderer(o);
+	return o->sort || o->filter || !r ? 0 : rows_shown(o, strcmp(r->name, "text") == 0);
+}
+
 static int shape(struct table *first, struct table *chosen, const struct output_options *o, bool text, struct err *e)
 {
 	if (o->sort && sort_by(chosen, o->sort, e) < 0)
@@ -78,7 +89,7 @@ static int shape(struct table *first, struct table *chosen, const struct output_
 	for (struct table *s = first; s; s = s->next) {
 		if (o->filter)
 			table_filter(s, str_from(o->filter));
-		table_limit(s, o->limit >= 0 ? (size_t)o->limit : text ? TEXT_ROWS : 0);
+		table_limit(s, rows_shown(o, text));
 	}
 	if (o->columns && table_select(chosen, str_from(o->columns), e) < 0)
 		return err_prefix(e, "--columns");

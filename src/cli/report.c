@@ -105,7 +105,7 @@ static void check_choice(const struct report *r, const char *option, const char 
 	cli_usage("%s=%s: report %s has: " STR_FMT, option, value, r->name, STR_ARG(buf_view(&list)));
 }
 
-static int print_report(const struct report *r, const struct table_command *c)
+static int print_report(const struct report *r, struct table_command *c)
 {
 	int status = EXIT_DONE;
 	struct cli_args inputs = {c->args.v + 1, c->args.n - 1};
@@ -114,6 +114,7 @@ static int print_report(const struct report *r, const struct table_command *c)
 		return status;
 	struct table t;
 	struct err e;
+	c->trace.report.row_limit = cli_row_limit(&c->output);
 	if (report_run(r, p, &c->trace.report, &t, &e) == 0) {
 		status = cli_output(&t, &c->output, p->input_path.p);
 		table_release(&t);

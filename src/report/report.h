@@ -18,12 +18,14 @@ struct report_args {
 	bool has_steps;
 	int64_t step_first, step_last; /* inclusive, by step number; only if has_steps */
 	const char *device;   /* "cpu" or a GPU ordinal, where the report has a choice; NULL = all or the first */
+	size_t row_limit;     /* no more rows of the main table will be looked at, in the report's own order; 0 = all. Only for reports
+	                       * that take REPORT_LIMIT, which then set hidden_rows; the others need not know */
 };
 
 /* Sets the steps from text: "3..7", "3.." (to the last), "..7" or "5". ERR_USAGE when it is nothing of these. */
 int report_args_steps(struct report_args *a, struct str text, struct err *e);
 
-enum report_option { REPORT_STEPS = 1, REPORT_DEVICE = 2 };
+enum report_option { REPORT_STEPS = 1, REPORT_DEVICE = 2, REPORT_LIMIT = 4 };
 
 struct report {
 	const char *name;        /* "gpu-timeline" */

@@ -270,3 +270,62 @@ int pyprof_marker_parse(struct str text, struct arena *a, struct pyprof_marker *
 	}
 	return seen == 7 ? 0 : -1;
 }
+
+static int read_strings(struct cursor *c, struct str **v, unsigned *n)
+{
+	struct str *got = NULL;
+	unsigned cap = 0;
+	*n = 0;
+	int rc = take(c, '[') ? 0 : -1;
+	while (rc == 0 && !take(c, ']')) {
+		struct str s;
+		if (peek(c) != '\'' && peek(c) != '"') {
+			rc = skip_value(c);
+		} else if ((rc = read_string(c, &s)) == 0) {
+			MEM_GROW(got, cap, *n + 1);
+			got[(*n)++] = s;
+		}
+		if (rc == 0 && !take(c, ',') && peek(c) != ']')
+			rc = -1;
+	}
+	*v = ARENA_ARRAY(c->a, *n, struct str);
+	if (*n)
+		memcpy(*v, got, *n * sizeof **v);
+	mem_free(got);
+	return rc;
+}
+
+int pyprof_strings_parse(struct str text, const char *key, struct arena *a, struct str **v, unsigned *n)
+{
+	struct cursor c = {text.p, text.p + text.n, a, 0};
+	*n = 0;
+	if (!key)
+		return read_strings(&c, v, n);
+	if (!take(&c, '{'))
+		return -1;
+	while (!take(&c, '}')) {
+		struct str k;
+		if (read_string(&c, &k) < 0 || !take(&c, ':'))
+			return -1;
+		if (str_eqc(k, key))
+			return read_strings(&c, v, n);
+		if (skip_value(&c) < 0 || (!take(&c, ',') && peek(&c) != '}'))
+			return -1;
+	}
+	return -1;
+}
+
+int pyprof_ints_parse(struct str text, struct arena *a, const int64_t **v, unsigned *n)
+{
+	struct cursor c = {text.p, text.p + text.n, a, 0};
+	bool list, ints;
+	*n = 0;
+	return peek(&c) && read_sequence(&c, &list, &ints, v, n) == 0 && ints ? 0 : -1;
+}
+
+struct str pyprof_string_parse(struct str text, struct arena *a)
+{
+	struct cursor c = {text.p, text.p + text.n, a, 0};
+	struct str s;
+	return read_string(&c, &s) == 0 ? s : text;
+}

@@ -30,4 +30,12 @@ struct pyprof_marker {
 /* Everything in *out lives in `a` or in `text`. -1: it is no such marker. Linear in the text. */
 int pyprof_marker_parse(struct str text, struct arena *a, struct pyprof_marker *out);
 
+/* The list of strings that stands under `key` in the dictionary `text` ({'traceMarker': ['a.py:3', ...]}), or, with key NULL, that
+ * `text` itself is. Items that are no strings are left out. -1: there is no such list. */
+int pyprof_strings_parse(struct str text, const char *key, struct arena *a, struct str **v, unsigned *n);
+/* A string in quotes; any other text as it stands. */
+struct str pyprof_string_parse(struct str text, struct arena *a);
+/* A list or tuple of integers. -1: it is none. */
+int pyprof_ints_parse(struct str text, struct arena *a, const int64_t **v, unsigned *n);
+
 #endif

@@ -1,0 +1,321 @@
+/* Per kernel: op, layer, line, shapes, direction, FLOPs, bytes, Tensor Cores; as PyProf and PyProf2 printed it, or right. */
+#include "analysis/costs.h"
+#include "base/mem.h"
+#include "op/kernels.h"
+#include "report/pyprof_dict_cost.h"
+#include "report/pyprof_row.h"
+#include "report/report.h"
+
+enum { C_IDX, C_SEQ, C_ALTSEQ, C_TID, C_LAYER, C_TRACE, C_DIR, C_SUB, C_MOD, C_OP, C_KERNEL, C_PARAMS, C_SIL, C_TC, C_DEVICE, C_STREAM,
+       C_GRID, C_BLOCK, C_FLOPS, C_BYTES, N_COMPAT, C_START = N_COMPAT, C_CLASS, C_TFLOPS, C_GBPS, C_LINE, C_NAME, C_WHY, N_COLUMNS };
+
+/* PyProf's columns and headers (its output.py). */
+static const struct column compat_columns[N_COMPAT] = {
+	[C_IDX] = {"idx", "Idx", "number of the row", CELL_I64},
+	[C_SEQ] = {"seq", "SeqId", "sequence number", CELL_STR},
+	[C_ALTSEQ] = {"altseq", "AltSeqId", "further sequence numbers", CELL_STR},
+	[C_TID] = {"tid", "TId", "thread that launched it", CELL_I64},
+	[C_LAYER] = {"layer", "Layer", "user's layer: ranges, outermost first", CELL_STR},
+	[C_TRACE] = {"trace", "Trace", "call stack, outermost first", CELL_STR, UNIT_NONE, COLUMN_WIDE},
+	[C_DIR] = {"dir", "Direction", "fprop or bprop", CELL_STR},
+	[C_SUB] = {"sub", "Sub", "which kernel of the op", CELL_I64},
+	[C_MOD] = {"mod", "Module", "module of the op", CELL_STR},
+	[C_OP] = {"op", "Op", "op", CELL_STR},
+	[C_KERNEL] = {"kernel", "Kernel", "short name of the kernel", CELL_STR},
+	[C_PARAMS] = {"params", "Params", "parameters", CELL_STR, UNIT_NONE, COLUMN_WIDE},
+	[C_SIL] = {"sil_ns", "Sil(ns)", "duration", CELL_I64},
+	[C_TC] = {"tc", "TC", "Tensor Cores: 1 used, 0 not, - not applicable, na unknown", CELL_STR},
+	[C_DEVICE] = {"device", "Device", "device", CELL_I64},
+	[C_STREAM] = {"stream", "Stream", "stream", CELL_I64},
+	[C_GRID] = {"grid", "Grid", "grid", CELL_STR},
+	[C_BLOCK] = {"block", "Block", "block", CELL_STR},
+	[C_FLOPS] = {"flops", "FLOPs", "as Python prints it", CELL_STR},
+	[C_BYTES] = {"bytes", "Bytes", "as Python prints it", CELL_STR},
+};
+
+static const struct column columns[N_COLUMNS] = {
+	[C_IDX] = {"idx", "Idx", "number of the kernel in the order of launches, from 1", CELL_I64},
+	[C_SEQ] = {"seq", "SeqId", "autograd's sequence number of the op", CELL_STR, UNIT_NONE, COLUMN_DETAIL},
+	[C_ALTSEQ] = {"altseq", "AltSeqId", "sequence numbers of the ops inside it around the launch", CELL_STR, UNIT_NONE, COLUMN_DETAIL},
+	[C_TID] = {"tid", "TId", "thread that launched it", CELL_I64, UNIT_NONE, COLUMN_DETAIL},
+	[C_LAYER] = {"layer", "Layer", "ranges `layer:NAME` around it, outermost first; of a backward kernel its forward op's", CELL_STR},
+	[C_TRACE] = {"trace", "Trace", "call stack of the op, outermost first; of a backward kernel its forward op's", CELL_STR, UNIT_NONE,
+	             COLUMN_DETAIL | COLUMN_WIDE},
+	[C_DIR] = {"dir", "Direction", "fprop, or bprop: launched in autograd's backward pass", CELL_STR},
+	[C_SUB] = {"sub", "Sub", "which of the kernels of this call of the op, from 0", CELL_I64},
+	[C_MOD] = {"mod", "Module", "module or class of the op", CELL_STR},
+	[C_OP] = {"op", "Op", "op; of a backward kernel the forward op", CELL_STR},
+	[C_KERNEL] = {"kernel", "Kernel", "name without name spaces of PyTorch, template and other arguments", CELL_STR},
+	[C_PARAMS] = {"params", "Params", "dimensions and parameters of the op", CELL_STR, UNIT_NONE, COLUMN_WIDE},
+	[C_SIL] = {"sil_ns", "Sil", "duration", CELL_I64, UNIT_NS},
+	[C_TC] = {"tc", "TC", "Tensor Cores: used, not used, unknown where neither name nor op tells", CELL_STR},
+	[C_DEVICE] = {"device", "Device", "device", CELL_I64, UNIT_NONE, COLUMN_DETAIL},
+	[C_STREAM] = {"stream", "Stream", "stream", CELL_I64, UNIT_NONE, COLUMN_DETAIL},
+	[C_GRID] = {"grid", "Grid", "grid", CELL_STR, UNIT_NONE, COLUMN_DETAIL},
+	[C_BLOCK] = {"block", "Block", "block", CELL_STR, UNIT_NONE, COLUMN_DETAIL},
+	[C_FLOPS] = {"flops", "FLOPs", "that the op needs, counted at its main kernel; 0 at its others; empty = unknown", CELL_I64, UNIT_FLOPS},
+	[C_BYTES] = {"bytes", "Bytes", "that the op must read and write, counted likewise", CELL_I64, UNIT_BYTES},
+	[C_START] = {"start_ns", "Start", "when it began; empty when the input has no times", CELL_I64, UNIT_TIME_NS, COLUMN_DETAIL},
+	[C_CLASS] = {"class", "Class", "kind of kernel, by its name", CELL_STR, UNIT_NONE, COLUMN_DETAIL},
+	[C_TFLOPS] = {"tflops", "TFLOP/s", "flops / duration", CELL_F64, UNIT_NONE, 0, 3},
+	[C_GBPS] = {"gb_per_s", "GB/s", "bytes / duration", CELL_F64, UNIT_NONE, 0, 1},
+	[C_LINE] = {"line", "Line", "innermost line of the user's program", CELL_STR},
+	[C_NAME] = {"kernel_name", "Kernel Name", "full name", CELL_STR, UNIT_NONE, COLUMN_DETAIL | COLUMN_WIDE},
+	[C_WHY] = {"why", "Unknown Because", "why FLOPs or bytes are unknown", CELL_STR, UNIT_NONE, COLUMN_DETAIL},
+};
+
+struct printer {
+	const struct profile *p;
+	struct pyprof_rows *rows;
+	struct table *out;
+	struct costs *costs;
+	struct pyprof_dict_costs *dict; /* costs of a .dict, whose ops are no ranges */
+	struct kernel_info *info;       /* by name id; .arch NULL = not asked */
+	struct buf text;
+	uint64_t ended;                 /* rows at which PyProf would have ended */
+	uint32_t first_ended;
+	struct str first_why;
+};
+
+static void set_text(struct printer *x, unsigned col)
+{
+	table_set_str_copy(x->out, col, buf_view(&x->text));
+	buf_clear(&x->text);
+}
+
+static void set_three(struct printer *x, unsigned col, const int64_t v[3])
+{
+	if (v[0] < 0)
+		return;
+	pyprof_put_three(&x->text, v);
+	set_text(x, col);
+}
+
+static void set_stated(struct table *out, unsigned col, int64_t v)
+{
+	if (v >= 0)
+		table_set_i64(out, col, v);
+}
+
+/* Columns that both forms have, in the same way. */
+static void put_common(struct printer *x, uint32_t i, const struct pyprof_row *row)
+{
+	table_row(x->out);
+	table_set_i64(x->out, C_IDX, (int64_t)i + 1);
+	set_stated(x->out, C_TID, row->r.tid);
+	table_set_i64(x->out, C_SUB, row->r.sub);
+	table_set_i64(x->out, C_SIL, row->r.duration_ns);
+	set_stated(x->out, C_DEVICE, row->r.device);
+	set_stated(x->out, C_STREAM, row->r.stream);
+	set_three(x, C_GRID, row->r.grid);
+	set_three(x, C_BLOCK, row->r.block);
+	table_set_str(x->out, C_DIR, row->r.backward ? STR("bprop") : STR("fprop"));
+}
+
+static void put_compat(struct printer *x, uint32_t i)
+{
+	const struct pyprof_row *row = pyprof_rows_get(x->rows, i);
+	char tc[] = {row->model.tc, '\0'};
+	put_common(x, i, row);
+	pyprof_put_ids(&x->text, row->r.seq);
+	set_text(x, C_SEQ);
+	pyprof_put_ids(&x->text, row->r.alt_seq);
+	set_text(x, C_ALTSEQ);
+	pyprof_put_joined(&x->text, row->r.layer, ":");
+	set_text(x, C_LAYER);
+	pyprof_put_joined(&x->text, row->r.trace, ",");
+	set_text(x, C_TRACE);
+	table_set_str_copy(x->out, C_MOD, row->mod);
+	table_set_str_copy(x->out, C_OP, row->op);
+	table_set_str_copy(x->out, C_KERNEL, row->kernel);
+	table_set_str_copy(x->out, C_PARAMS, row->modelled ? buf_view(&row->model.params) : STR("na=na,"));
+	table_set_str_copy(x->out, C_TC, row->modelled ? str_from(tc) : STR("na"));
+	pyprof_num_put(&x->text, row->model.flops);
+	set_text(x, C_FLOPS);
+	pyprof_num_put(&x->text, row->model.bytes);
+	set_text(x, C_BYTES);
+	if (row->why && !x->ended++) {
+		x->first_ended = i + 1;
+		x->first_why = str_from(row->why);
+	}
+}
+
+static const struct kernel_info *info_of(struct printer *x, uint32_t gpu)
+{
+	struct kernel_info *k = &x->info[x->p->gpu_op.name[gpu]];
+	if (!k->arch)
+		*k = kernel_classify(profile_str(x->p, x->p->gpu_op.name[gpu]));
+	return k;
+}
+
+static void put_cost(struct printer *x, uint32_t gpu, const struct pyprof_row *row)
+{
+	struct pyprof_dict_cost d = {.flops = COST_UNKNOWN, .bytes = COST_UNKNOWN};
+	const struct cost *m = NULL;
+	if (x->dict) {
+		m = pyprof_dict_cost_of(x->dict, row, &d);
+	} else if (x->costs->of_gpu[gpu] != ROW_NONE) {
+		m = &x->costs->cost[x->costs->of_gpu[gpu]];
+		d.flops = costs_flops(x->costs, gpu);
+		d.bytes = costs_bytes(x->costs, gpu);
+	}
+	const struct kernel_info *k = info_of(x, gpu);
+	static const char *const tri[] = {[TRI_NO] = "not used", [TRI_YES] = "used", [TRI_UNKNOWN] = "unknown"};
+	table_set_str(x->out, C_TC, str_from(tri[kernel_tensor_core(*k, m ? m->dtype : DTYPE_UNKNOWN)]));
+	table_set_str(x->out, C_CLASS, str_from(kernel_class_name[k->class]));
+	double ns = (double)row->r.duration_ns;
+	set_stated(x->out, C_FLOPS, d.flops);
+	set_stated(x->out, C_BYTES, d.bytes);
+	if (d.flops > 0 && ns > 0)
+		table_set_f64(x->out, C_TFLOPS, (double)d.flops / ns / 1e3);
+	if (d.bytes > 0 && ns > 0)
+		table_set_f64(x->out, C_GBPS, (double)d.bytes / ns);
+	if (m && m->params.n)
+		table_set_str_copy(x->out, C_PARAMS, m->params);
+	if (m && m->why.n)
+		table_set_str_copy(x->out, C_WHY, m->why);
+	else if (!m)
+		table_set_str(x->out, C_WHY, row->r.op.n ? STR("no model of this op, or its shapes were not recorded") : STR("launched by no op that was recorded"));
+}
+
+/* PyProf's short name; where nothing would be left of a name ("void <unnamed>::f"), the anonymous name space goes first. */
+static void put_kernel_name(struct printer *x, const struct pyprof_row *row)
+{
+	if (row->r.short_name.n || !row->r.long_name.n) {
+		table_set_str_copy(x->out, C_KERNEL, row->r.short_name);
+		return;
+	}
+	struct str rest = row->r.long_name, word = STR("<unnamed>::");
+	struct buf b = {0};
+	for (ptrdiff_t at; (at = str_find(rest, word)) >= 0;) {
+		buf_put(&b, rest.p, (size_t)at);
+		rest = (struct str){rest.p + at + word.n, rest.n - (size_t)at - word.n};
+	}
+	buf_str(&b, rest);
+	pyprof_short_name(&x->text, buf_view(&b));
+	if (!x->text.n)
+		buf_str(&x->text, row->r.long_name);
+	set_text(x, C_KERNEL);
+	buf_release(&b);
+}
+
+static void put_default(struct printer *x, uint32_t i)
+{
+	const struct pyprof_row *row = pyprof_rows_get(x->rows, i);
+	uint32_t gpu = pyprof_rows_records(x->rows)->gpu[i];
+	put_common(x, i, row);
+	if (row->r.seq.n)
+		pyprof_put_ids(&x->text, row->r.seq), set_text(x, C_SEQ);
+	if (row->r.alt_seq.n)
+		pyprof_put_ids(&x->text, row->r.alt_seq), set_text(x, C_ALTSEQ);
+	if (row->r.layer.n)
+		pyprof_put_joined(&x->text, row->r.layer, ":"), set_text(x, C_LAYER);
+	if (row->r.trace.n) {
+		pyprof_put_joined(&x->text, row->r.trace, ",");
+		set_text(x, C_TRACE);
+		table_set_str_copy(x->out, C_LINE, row->r.trace.v[row->r.trace.n - 1]);
+	}
+	if (row->r.op.n && !str_eqc(row->mod, "na"))
+		table_set_str_copy(x->out, C_MOD, row->mod);
+	if (row->r.op.n)
+		table_set_str_copy(x->out, C_OP, row->r.op.v[0]);
+	if (!x->p->durations_only)
+		table_set_i64(x->out, C_START, x->p->gpu_op.start_ns[gpu]);
+	table_set_str(x->out, C_NAME, row->r.long_name);
+	put_kernel_name(x, row);
+	put_cost(x, gpu, row);
+}
+
+static double percent(int64_t part, int64_t whole)
+{
+	return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
+static void note_compat(const struct printer *x, uint32_t shown)
+{
+	const struct pyprof_records *r = pyprof_rows_records(x->rows);
+	if (x->ended)
+		table_note(x->out, "PyProf would have ended at %llu of the %u rows here, first at row %u, where it asserts: " STR_FMT
+		           "; they are printed as it prints ops that it does not know", (unsigned long long)x->ended, shown, x->first_ended,
+		           STR_ARG(x->first_why));
+	if (r->left_out && !r->from_dict)
+		table_note(x->out, "%u kernels are left out, as PyProf does: their launch was not recorded", r->left_out);
+}
+
+/* Every nanosecond of the kernels is in one of the parts. */
+static void note_default(const struct printer *x)
+{
+	const struct pyprof_records *r = pyprof_rows_records(x->rows);
+	int64_t total = 0, attributed = 0, backward = 0, linked = 0;
+	for (uint32_t i = 0; i < r->n; i++) {
+		int64_t ns = x->p->gpu_op.dur_ns[r->gpu[i]];
+		total += ns;
+		attributed += pyprof_record_attributed(r, i) ? ns : 0;
+		backward += r->backward[i] ? ns : 0;
+		linked += r->forward[i] != ROW_NONE ? ns : 0;
+	}
+	table_note(x->out, "kernels %lld ns = attributed to an op or range %lld + unattributed %lld", (long long)total, (long long)attributed,
+	           (long long)(total - attributed));
+	table_note(x->out, "backward kernels %lld ns, of which %lld were given op, layer and line of a forward kernel by sequence number",
+	           (long long)backward, (long long)linked);
+	if (x->costs)
+		table_note(x->out, "a model covers %.1f %% of the kernels' time: %lld ns of %lld; ops without a model %lld, no op %lld",
+		           percent(x->costs->modelled_ns, x->costs->kernel_ns), (long long)x->costs->modelled_ns,
+		           (long long)x->costs->kernel_ns, (long long)x->costs->unmodelled_ns, (long long)x->costs->unattributed_ns);
+	table_note(x->out, "FLOPs and bytes of an op stand at its main kernel (its backward's: in parts at two), and are 0 at its others");
+	if (r->left_out && !r->from_dict)
+		table_note(x->out, "the launch of %u kernels was not recorded: they stand where they ran", r->left_out);
+}
+
+static void open_default(struct printer *x)
+{
+	table_columns(x->out, columns, N_COLUMNS);
+	x->info = NEW_ARRAY(x->p->strings.n, struct kernel_info);
+	if (pyprof_rows_records(x->rows)->from_dict)
+		x->dict = pyprof_dict_costs_new();
+	else
+		x->costs = costs_new(x->p, COST_DEFAULT);
+}
+
+static int pyprof_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
+{
+	bool compat = args->compat != NULL;
+	enum pyprof_record_rules rules = report_compat_is(args, "pyprof2") ? PYPROF_RECORDS_2 : compat ? PYPROF_RECORDS_3 : PYPROF_RECORDS_DEFAULT;
+	struct printer x = {.p = p, .out = out, .rows = pyprof_rows_new(p, rules)};
+	uint32_t n = pyprof_rows_records(x.rows)->n, shown = n;
+	int rc = n ? 0 : err_set(e, ERR_DATA, "no kernel%s in the input: record with --trace=cuda,nvtx (nsys) or nvprof -o",
+	                         compat && pyprof_rows_records(x.rows)->left_out ? " whose launch was recorded" : "");
+	if (rc == 0) {
+		if (compat)
+			table_columns(out, compat_columns, N_COMPAT);
+		else
+			open_default(&x);
+		if (args->row_limit && args->row_limit < n)
+			shown = (uint32_t)args->row_limit;
+		for (uint32_t i = 0; i < shown; i++)
+			compat ? put_compat(&x, i) : put_default(&x, i);
+		out->hidden_rows = n - shown;
+		compat ? note_compat(&x, shown) : note_default(&x);
+	}
+	costs_free(x.costs);
+	pyprof_dict_costs_free(x.dict);
+	mem_free(x.info);
+	buf_release(&x.text);
+	pyprof_rows_free(x.rows);
+	return rc;
+}
+
+static const char *const compat[] = {"pyprof", "pyprof2", NULL};
+
+const struct report report_pyprof = {
+	.name = "pyprof",
+	.title = "Kernels with op, layer, line, FLOPs and bytes",
+	.help = "For each kernel in the order of launches: which op launched it, with which shapes and parameters, in which layer and from which "
+	        "line, forward or backward (then with op, layer and line of the forward op), how many FLOPs and bytes that takes, and whether "
+	        "it used Tensor Cores. From NVTX ranges (PyProf's or DLProf's markers, emit_nvtx) or the ops of a PyTorch trace. "
+	        "--compat=pyprof and --compat=pyprof2 give the columns and numbers of those tools, in the order of the kernels' starts.",
+	.compat = compat,
+	.needs = PASS_NEST | PASS_CORRELATE,
+	.takes = REPORT_LIMIT,
+	.run = pyprof_run,
+};
