@@ -40,6 +40,7 @@ struct sqlpage {
 	int *wanted;             /* column of the record -> first of the values that want it, -1 = none */
 	int *also;               /* value -> the next one that wants the same column, -1 = none */
 	int n_record, n_values, rowid_value;
+	int *set, n_set;         /* the values that the current row has set; each column sets its own, so n_values at most */
 	struct sqlpage_value *value;
 	struct buf payload;      /* of a row that spills over several pages */
 };
@@ -217,6 +218,14 @@ static void decode(struct sqlpage_value *v, uint64_t type, const uint8_t *p, uin
 	}
 }
 
+/* Values of the row before become NULL again: those that were set, of many that hardly ever are. */
+static void forget_row(struct sqlpage *s)
+{
+	for (int i = 0; i < s->n_set; i++)
+		s->value[s->set[i]].type = SQLPAGE_NULL;
+	s->n_set = 0;
+}
+
 /* The wanted values of a record of n bytes. Columns that the record lacks stay NULL. */
 static bool read_record(struct sqlpage *s, const uint8_t *p, uint64_t n, int64_t rowid)
 {
@@ -226,18 +235,23 @@ static bool read_record(struct sqlpage *s, const uint8_t *p, uint64_t n, int64_t
 	if (!head || head_bytes > n)
 		return false;
 	const uint8_t *head_end = p + head_bytes, *data = head_end;
-	for (int k = 0; k < s->n_values; k++)
-		s->value[k].type = SQLPAGE_NULL;
+	forget_row(s);
 	for (int column = 0; head < head_end && column < s->n_record; column++) {
-		uint64_t type;
+		uint64_t type = *head;
+		if (type == 0) {
+			head++;
+			continue;
+		}
 		head = varint(head, head_end, &type);
 		if (!head)
 			return false;
 		uint64_t bytes = serial_bytes(type);
 		if (bytes > (uint64_t)(end - data))
 			return false;
-		for (int k = s->wanted[column]; k >= 0; k = s->also[k])
+		for (int k = s->wanted[column]; k >= 0; k = s->also[k]) {
 			decode(&s->value[k], type, data, bytes);
+			s->set[s->n_set++] = k;
+		}
 		data += bytes;
 	}
 	if (s->rowid_value >= 0)
@@ -307,6 +321,7 @@ static bool plan_columns(struct sqlpage *s, const int *column, int n, int rowid_
 	s->n_values = n;
 	s->value = NEW_ARRAY(n ? n : 1, struct sqlpage_value);
 	s->also = NEW_ARRAY(n ? n : 1, int);
+	s->set = NEW_ARRAY(n ? n : 1, int);
 	for (int k = 0; k < n; k++) {
 		if (column[k] >= COLUMNS_MAX)
 			return false;
@@ -352,6 +367,7 @@ void sqlpage_close(struct sqlpage *s)
 	buf_release(&s->payload);
 	mem_free(s->wanted);
 	mem_free(s->also);
+	mem_free(s->set);
 	mem_free(s->value);
 	mem_free(s);
 }
