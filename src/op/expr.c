@@ -200,7 +200,7 @@ static int sum(struct parser *x, int64_t *v)
 
 int expr_eval(struct str text, const struct expr_scope *s, int64_t *v, char why[EXPR_WHY])
 {
-	struct parser x = {text.p, text.p + text.n, s, 0, why};
+	struct parser x = {text.p, text.p ? text.p + text.n : NULL, s, 0, why};
 	if (sum(&x, v) < 0)
 		return -1;
 	return peek(&x) ? fail(&x, "an operator expected") : 0;

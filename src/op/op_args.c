@@ -54,6 +54,7 @@ static struct op_arg *arg_at(struct op_args *a, unsigned i)
 static int take_sizes(struct op_args *a, struct at *t, char why[160])
 {
 	struct op_tensor x = {.dim = a->n_dims, .elements = 1};
+	MEM_GROW(a->dim, a->cap_dims, a->n_dims + 1);
 	while (!take(t, ']')) {
 		int64_t v;
 		if ((x.rank && !take(t, ',')) || !take_int(t, &v))
@@ -91,9 +92,9 @@ static int take_list(struct op_args *a, struct at *t, unsigned depth, char why[1
 
 static int parse_dims(struct op_args *a, struct str text, char why[160])
 {
-	struct at t = {text.p, text.p + text.n};
 	if (!text.n)
 		return 0;
+	struct at t = {text.p, text.p + text.n};
 	a->has_dims = true;
 	if (!take(&t, '['))
 		return bad(why, "the shapes are not a list");
@@ -135,9 +136,9 @@ static bool take_text(struct at *t, struct str *s)
 
 static int parse_texts(struct op_args *a, struct str text, size_t field, bool *has, const char *what, char why[160])
 {
-	struct at t = {text.p, text.p + text.n};
 	if (!text.n)
 		return 0;
+	struct at t = {text.p, text.p + text.n};
 	*has = true;
 	if (!take(&t, '['))
 		return bad(why, what);

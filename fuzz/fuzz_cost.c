@@ -1,0 +1,63 @@
+/* The cost model on any facts: bytes split into lines are an op's name, shapes, types, values, names of arguments and a collective,
+ * then an expression. No result may be negative but for "unknown", none unknown without a reason, none a wrapped sum. */
+#include "op/cost.h"
+#include "op/expr.h"
+
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check(bool holds)
+{
+	if (!holds)
+		abort();
+}
+
+static struct str line(struct str *rest)
+{
+	struct str s = {0};
+	return str_split(rest, '\n', &s) ? s : (struct str){0};
+}
+
+static void one(const struct op_facts *f, enum cost_rules rules, enum cost_direction d)
+{
+	struct arena a = {0};
+	struct cost c;
+	cost_of(f, rules, d, &a, &c);
+	check(c.flops >= COST_UNKNOWN && c.bytes >= COST_UNKNOWN && c.wire_bytes >= COST_UNKNOWN && c.flops_causal >= COST_UNKNOWN);
+	check((c.flops >= 0 && c.bytes >= 0) || c.why.n > 0);
+	check(c.parts >= 1 && c.class >= OP_UNKNOWN && c.class < OP_CLASSES && c.dtype < DTYPES);
+	check(c.bytes < 0 || c.bytes_read < 0 || c.bytes == c.bytes_read + c.bytes_written);
+	check(!c.causal || c.flops < 0 || rules != COST_DEFAULT || c.flops_causal <= c.flops);
+	arena_release(&a);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char *copy = malloc(size + 1);
+	if (size)
+		memcpy(copy, data, size);
+	struct str rest = {copy, size}, n;
+	struct op_facts f = {.in_elements = -1, .out_elements = -1, .group_size = -1};
+	f.name = line(&rest);
+	f.dims = line(&rest);
+	f.types = line(&rest);
+	f.concrete = line(&rest);
+	f.names = line(&rest);
+	f.collective = line(&rest);
+	n = line(&rest);
+	str_to_i64(n, &f.in_elements);
+	n = line(&rest);
+	str_to_i64(n, &f.group_size);
+	for (int rules = COST_DEFAULT; rules <= COST_TRACELENS; rules++)
+		for (int d = COST_FORWARD; d <= COST_BACKWARD; d++)
+			one(&f, (enum cost_rules)rules, (enum cost_direction)d);
+	struct expr_scope s = {0};
+	char why[EXPR_WHY] = "";
+	int64_t v;
+	expr_bind(&s, 'm', INT64_MAX);
+	expr_bind(&s, 'n', 3);
+	check(expr_eval(rest, &s, &v, why) == 0 || *why);
+	free(copy);
+	return 0;
+}
