@@ -16,6 +16,7 @@ enum {
 	BLOCKS = 32,
 	COLUMNS_MAX = 32767,     /* SQLite's own limit */
 	TEXT_MAX = 1 << 30,      /* SQLite's own limit, about */
+	PADDING = 8,             /* readable bytes behind each page and payload: integers are loaded eight bytes at a time */
 };
 
 struct block {
@@ -94,7 +95,7 @@ static const uint8_t *page_get(struct sqlpage *s, uint32_t number)
 	struct block *b = &s->block[n % BLOCKS];
 	if (b->number != n + 1) {
 		if (!b->data)
-			b->data = mem_alloc(s->block_bytes, 1);
+			b->data = mem_zalloc(s->block_bytes + PADDING, 1);
 		b->bytes = read_fully(s->fd, b->data, s->block_bytes, n * s->block_bytes);
 		b->number = n + 1;
 	}
@@ -177,17 +178,18 @@ static const uint8_t *gather(struct sqlpage *s, const uint8_t *p, uint32_t local
 		next = u32(page);
 		buf_put(&s->payload, (const char *)page + 4, here);
 	}
+	buf_put(&s->payload, "\0\0\0\0\0\0\0", PADDING);
 	return (const uint8_t *)s->payload.p;
 }
 
 static const uint8_t int_bytes[] = {0, 1, 2, 3, 4, 6, 8};
 
+/* The integer of n bytes, 1 to 8, at p. */
 static int64_t big_endian(const uint8_t *p, unsigned n)
 {
-	int64_t v = (int8_t)p[0];
-	for (unsigned i = 1; i < n; i++)
-		v = (int64_t)((uint64_t)v << 8) | p[i];
-	return v;
+	uint64_t v;
+	memcpy(&v, p, sizeof v);
+	return (int64_t)__builtin_bswap64(v) >> (64 - 8 * n);
 }
 
 /* Bytes of a value of this serial type. */
@@ -200,19 +202,17 @@ static uint64_t serial_bytes(uint64_t type)
 
 static void decode(struct sqlpage_value *v, uint64_t type, const uint8_t *p, uint64_t n)
 {
-	if (type == 0 || type == 10 || type == 11) {
-		v->type = SQLPAGE_NULL;
-	} else if (type < sizeof int_bytes) {
+	if (type < sizeof int_bytes) {
 		v->type = SQLPAGE_INT;
 		v->i = big_endian(p, (unsigned)n);
 	} else if (type == 7) {
-		uint64_t bits = (uint64_t)big_endian(p, 8);
+		int64_t bits = big_endian(p, 8);
 		v->type = SQLPAGE_REAL;
 		memcpy(&v->real, &bits, sizeof bits);
 	} else if (type < 10) {
 		v->type = SQLPAGE_INT;
 		v->i = (int64_t)type - 8;
-	} else {
+	} else if (type >= 12) {
 		v->type = type & 1 ? SQLPAGE_TEXT : SQLPAGE_BLOB;
 		v->s = (struct str){(const char *)p, n};
 	}
