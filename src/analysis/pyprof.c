@@ -194,7 +194,7 @@ static uint32_t instance_of(const struct pyprof_records *r, const struct pyprof_
 	static const enum pyprof_range order[] = {PYPROF_MARKER, PYPROF_SEQUENCE, PYPROF_PLAIN};
 	for (size_t k = 0; k < sizeof order / sizeof order[0]; k++)
 		for (uint32_t i = 0; i < f->n_spans; i++)
-			if (pyprof_range_kind(r, f->span[i]) == order[k])
+			if (pyprof_range_kind(r, f->span[i]) == order[k] && !pyprof_is_import(r, f->span[i]))
 				return f->span[i];
 	return ROW_NONE;
 }

@@ -50,6 +50,8 @@ struct pyprof_facts {
 	uint32_t n_markers;  /* argument markers */
 	bool backward;
 };
+/* PyProf marks torch.__getattr__ too, which as a module attribute runs the whole program inside: no op by the default rules. */
+bool pyprof_is_import(const struct pyprof_records *r, uint32_t span);
 void pyprof_facts_of(const struct pyprof_records *r, uint32_t chain, struct pyprof_facts *f);
 void pyprof_facts_release(struct pyprof_facts *f);
 

@@ -203,13 +203,20 @@ static uint32_t arg_text(const struct pyprof_records *r, uint32_t span, uint32_t
 	return intern_str(&r->names->ops, profile_str(r->p, value));
 }
 
+bool pyprof_is_import(const struct pyprof_records *r, uint32_t span)
+{
+	if (r->rules != PYPROF_RECORDS_DEFAULT || r->names->key_op == INTERN_NONE)
+		return false;
+	return str_eqc(profile_str(r->p, profile_arg_id(r->p, r->p->span.args[span], r->names->key_op)), "__getattr__");
+}
+
 /* The op: by argument markers, else by ranges of the backward pass, else by those with a number, else by any other. */
 static void find_ops(const struct pyprof_records *r, struct pyprof_facts *f)
 {
 	bool own = r->rules == PYPROF_RECORDS_DEFAULT;
 	f->mod0 = intern_put(&r->names->ops, "na", 2);
 	for (uint32_t i = 0; i < f->n_spans; i++)
-		if (pyprof_range_kind(r, f->span[i]) == PYPROF_MARKER) {
+		if (pyprof_range_kind(r, f->span[i]) == PYPROF_MARKER && !pyprof_is_import(r, f->span[i])) {
 			if (!f->n_ops)
 				f->mod0 = arg_text(r, f->span[i], r->names->key_module);
 			add_op(f, arg_text(r, f->span[i], r->names->key_op));

@@ -78,6 +78,8 @@ static void from_chain(const struct pyprof_records *r, uint32_t i, struct arena 
 		struct str name = profile_str(p, p->span.name[span]);
 		switch (pyprof_range_kind(r, span)) {
 		case PYPROF_MARKER:
+			if (pyprof_is_import(r, span))
+				break;
 			add(&out->marker, profile_str(p, r->names->marker_of_args[args]));
 			add(&out->mod, profile_str(p, profile_arg_id(p, args, r->names->key_module)));
 			break;

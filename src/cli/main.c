@@ -1,4 +1,4 @@
-/* opscope COMMAND ...: finds the command and runs it. */
+/* opscope COMMAND ...: finds the command and runs it. Under the name of a command ("pyprof-prof", a link) it is that command. */
 #include "cli/cli.h"
 
 #include "render/render.h"
@@ -65,10 +65,22 @@ static int help_for(const char *name)
 	return c->run(2, argv);
 }
 
+/* The command that the program was called as; NULL = opscope itself. */
+static const struct command *called_as(const char *path)
+{
+	const char *slash = path ? strrchr(path, '/') : NULL;
+	return path ? find_command(slash ? slash + 1 : path) : NULL;
+}
+
 int main(int argc, char **argv)
 {
 	signal(SIGPIPE, SIG_IGN); /* a closed pipe is seen as EPIPE, and is quiet */
 	signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error like a full disk */
+	const struct command *self = called_as(argc ? argv[0] : NULL);
+	if (self) {
+		argv[0] = (char *)(uintptr_t)self->name;
+		return self->run(argc, argv);
+	}
 	if (argc < 2) {
 		struct err e;
 		err_set(&e, ERR_USAGE, "a command was expected; opscope --help lists them");

@@ -7,7 +7,7 @@
 #include "report/report.h"
 
 enum { C_IDX, C_SEQ, C_ALTSEQ, C_TID, C_LAYER, C_TRACE, C_DIR, C_SUB, C_MOD, C_OP, C_KERNEL, C_PARAMS, C_SIL, C_TC, C_DEVICE, C_STREAM,
-       C_GRID, C_BLOCK, C_FLOPS, C_BYTES, N_COMPAT, C_START = N_COMPAT, C_CLASS, C_TFLOPS, C_GBPS, C_LINE, C_NAME, C_WHY, N_COLUMNS };
+       C_GRID, C_BLOCK, C_FLOPS, C_BYTES, N_COMPAT, C_START = N_COMPAT, C_OPS, C_CLASS, C_TFLOPS, C_GBPS, C_LINE, C_NAME, C_WHY, N_COLUMNS };
 
 /* PyProf's columns and headers (its output.py). */
 static const struct column compat_columns[N_COMPAT] = {
@@ -44,7 +44,7 @@ static const struct column columns[N_COLUMNS] = {
 	[C_DIR] = {"dir", "Direction", "fprop, or bprop: launched in autograd's backward pass", CELL_STR},
 	[C_SUB] = {"sub", "Sub", "which of the kernels of this call of the op, from 0", CELL_I64},
 	[C_MOD] = {"mod", "Module", "module or class of the op", CELL_STR},
-	[C_OP] = {"op", "Op", "op; of a backward kernel the forward op", CELL_STR},
+	[C_OP] = {"op", "Op", "op that FLOPs and bytes are of, else the outermost; of a backward kernel the forward op", CELL_STR},
 	[C_KERNEL] = {"kernel", "Kernel", "name without name spaces of PyTorch, template and other arguments", CELL_STR},
 	[C_PARAMS] = {"params", "Params", "dimensions and parameters of the op", CELL_STR, UNIT_NONE, COLUMN_WIDE},
 	[C_SIL] = {"sil_ns", "Sil", "duration", CELL_I64, UNIT_NS},
@@ -56,6 +56,7 @@ static const struct column columns[N_COLUMNS] = {
 	[C_FLOPS] = {"flops", "FLOPs", "that the op needs, counted at its main kernel; 0 at its others; empty = unknown", CELL_I64, UNIT_FLOPS},
 	[C_BYTES] = {"bytes", "Bytes", "that the op must read and write, counted likewise", CELL_I64, UNIT_BYTES},
 	[C_START] = {"start_ns", "Start", "when it began; empty when the input has no times", CELL_I64, UNIT_TIME_NS, COLUMN_DETAIL},
+	[C_OPS] = {"ops", "Ops", "all ops around the launch, outermost first", CELL_STR, UNIT_NONE, COLUMN_DETAIL | COLUMN_WIDE},
 	[C_CLASS] = {"class", "Class", "kind of kernel, by its name", CELL_STR, UNIT_NONE, COLUMN_DETAIL},
 	[C_TFLOPS] = {"tflops", "TFLOP/s", "flops / duration", CELL_F64, UNIT_NONE, 0, 3},
 	[C_GBPS] = {"gb_per_s", "GB/s", "bytes / duration", CELL_F64, UNIT_NONE, 0, 1},
@@ -199,6 +200,34 @@ static void put_kernel_name(struct printer *x, const struct pyprof_row *row)
 	buf_release(&b);
 }
 
+/* The op that FLOPs and bytes are of; where nothing has a model, the outermost one. "torch.nn.functional.linear" is a module and an
+ * op, "aten::mm" is an op. */
+static void put_op(struct printer *x, uint32_t gpu, const struct pyprof_row *row)
+{
+	struct str op = row->r.op.n ? row->r.op.v[0] : STR(""), mod = str_eqc(row->mod, "na") ? STR("") : row->mod;
+	uint32_t index = x->costs ? x->costs->of_gpu[gpu] : ROW_NONE;
+	if (index != ROW_NONE) {
+		enum cost_direction d;
+		op = costs_facts(x->costs, x->p, index, &d).name;
+		mod = STR("");
+		const char *dot = memrchr(op.p, '.', op.n);
+		if (dot && !str_has(op, STR("::"))) {
+			mod = (struct str){op.p, (size_t)(dot - op.p)};
+			op = (struct str){dot + 1, (size_t)(op.p + op.n - dot - 1)};
+		}
+	}
+	if (mod.n)
+		table_set_str_copy(x->out, C_MOD, mod);
+	if (op.n)
+		table_set_str_copy(x->out, C_OP, op);
+	for (unsigned i = 0; i < row->r.op.n; i++) {
+		buf_cstr(&x->text, i ? " > " : "");
+		buf_str(&x->text, row->r.op.v[i]);
+	}
+	if (row->r.op.n)
+		set_text(x, C_OPS);
+}
+
 static void put_default(struct printer *x, uint32_t i)
 {
 	const struct pyprof_row *row = pyprof_rows_get(x->rows, i);
@@ -215,10 +244,7 @@ static void put_default(struct printer *x, uint32_t i)
 		set_text(x, C_TRACE);
 		table_set_str_copy(x->out, C_LINE, row->r.trace.v[row->r.trace.n - 1]);
 	}
-	if (row->r.op.n && !str_eqc(row->mod, "na"))
-		table_set_str_copy(x->out, C_MOD, row->mod);
-	if (row->r.op.n)
-		table_set_str_copy(x->out, C_OP, row->r.op.v[0]);
+	put_op(x, gpu, row);
 	if (!x->p->durations_only)
 		table_set_i64(x->out, C_START, x->p->gpu_op.start_ns[gpu]);
 	table_set_str(x->out, C_NAME, row->r.long_name);

@@ -1,0 +1,159 @@
+/* PyProf's `python -m pyprof.parse FILE`: one Python dictionary a kernel on standard output. */
+#include "analysis/analysis.h"
+#include "base/mem.h"
+#include "cli/cli.h"
+#include "cli/pyprof_common.h"
+#include "op/pyprof/repr.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+struct options {
+	struct cli_args args;
+	struct trace_options trace;
+	const char *compat;
+};
+
+enum { KEY_COMPAT = 0x200 };
+
+static const struct argp_option option_list[] = {
+	{"compat", KEY_COMPAT, "RULES", 0, "pyprof (default), pyprof2, or opscope: right sequence numbers, sub ids and ops of any version", 0},
+	{0},
+};
+
+static error_t parse_option(int key, char *arg, struct argp_state *state)
+{
+	struct options *o = state->input;
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &o->trace;
+		return 0;
+	case KEY_COMPAT:
+		o->compat = arg;
+		return 0;
+	case ARGP_KEY_ARG:
+		cli_args_add(&o->args, arg);
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp_child children[] = {{&trace_argp, 0, NULL, 1}, {0}};
+static const struct argp argp = {
+	.options = option_list,
+	.parser = parse_option,
+	.children = children,
+	.args_doc = "FILE",
+	.doc = "Prints a Python dictionary for every kernel, as PyProf's parse did, for FILE.dict: "
+	       "name, duration, markers, sequence numbers, direction, op, launch.",
+};
+
+static void put_texts(struct buf *b, const char *key, struct pyprof_texts t)
+{
+	buf_printf(b, ", '%s': ", key);
+	pyprof_put_repr_list(b, t.v, t.n);
+}
+
+static void put_ids(struct buf *b, const char *key, struct pyprof_ids ids)
+{
+	buf_printf(b, ", '%s': ", key);
+	pyprof_put_repr_ints(b, ids.v, ids.n, '[', ']');
+}
+
+static void put_int(struct buf *b, const char *key, int64_t v)
+{
+	buf_printf(b, ", '%s': %lld", key, (long long)v);
+}
+
+static void put_record(struct buf *b, const struct pyprof_record *x)
+{
+	buf_cstr(b, "{'kShortName': ");
+	pyprof_put_repr(b, x->short_name);
+	put_int(b, "kDuration", x->duration_ns);
+	put_texts(b, "layer", x->layer);
+	put_texts(b, "trace", x->trace);
+	put_texts(b, "reprMarkers", x->repr);
+	put_texts(b, "marker", x->marker);
+	put_texts(b, "seqMarker", x->seq_marker);
+	put_ids(b, "seqId", x->seq);
+	put_int(b, "subSeqId", x->sub);
+	put_ids(b, "altSeqId", x->alt_seq);
+	buf_printf(b, ", 'dir': '%s'", x->backward ? "bprop" : "fprop");
+	put_texts(b, "mod", x->mod);
+	put_texts(b, "op", x->op);
+	put_int(b, "tid", x->tid);
+	put_int(b, "device", x->device);
+	put_int(b, "stream", x->stream);
+	buf_cstr(b, ", 'grid': ");
+	pyprof_put_repr_ints(b, x->grid, 3, '(', ')');
+	buf_cstr(b, ", 'block': ");
+	pyprof_put_repr_ints(b, x->block, 3, '(', ')');
+	buf_cstr(b, ", 'kLongName': ");
+	pyprof_put_repr(b, x->long_name);
+	buf_cstr(b, "}\n");
+}
+
+static int print_records(const struct pyprof_records *r)
+{
+	int status = EXIT_DONE, rc = 0;
+	struct buf b = {0};
+	struct arena scratch = {0};
+	for (uint32_t i = 0; rc == 0 && i < r->n; i++) {
+		struct pyprof_record x;
+		pyprof_record_get(r, i, &scratch, &x);
+		put_record(&b, &x);
+		if (i % 256 == 255)
+			arena_release(&scratch);
+		rc = pyprof_flush(&b, false, &status);
+	}
+	if (rc == 0)
+		pyprof_flush(&b, true, &status);
+	arena_release(&scratch);
+	buf_release(&b);
+	return status;
+}
+
+static int parse_profile(struct profile *p, enum pyprof_record_rules rules)
+{
+	struct err e;
+	if (analysis_run(p, PASS_NEST | PASS_CORRELATE, &e) < 0)
+		return cli_fail(&e, EXIT_INPUT);
+	struct pyprof_records *r = pyprof_records_new(p, rules);
+	int status = EXIT_DONE;
+	if (r->n) {
+		fprintf(stderr, "Found %u kernels. Getting info for each kernel.\n", r->n);
+		status = print_records(r);
+	} else {
+		fputs("Found 0 kernels. Exiting.\n", stderr);
+	}
+	pyprof_records_free(r);
+	return status;
+}
+
+static int run(int argc, char **argv)
+{
+	static const struct pyprof_compat choices[] = {
+		{"pyprof", PYPROF_RECORDS_3}, {"pyprof2", PYPROF_RECORDS_2}, {"opscope", PYPROF_RECORDS_DEFAULT}};
+	struct options o = {.compat = "pyprof"};
+	cli_parse(&argp, argc, argv, &o);
+	enum pyprof_record_rules rules = pyprof_compat_of(argv[0], o.compat, choices, sizeof choices / sizeof choices[0]);
+	if (o.args.n != 1)
+		cli_usage("%s: one FILE was expected: a database of nsys or nvprof", argv[0]);
+	const char *path = o.args.v[0];
+	if (strcmp(path, "-") != 0 && access(path, F_OK) < 0)
+		cli_usage("%s: No such file '%s'.", argv[0], path);
+	int status = EXIT_DONE;
+	struct profile *p = cli_open_one(&o.args, &o.trace, &status);
+	if (p)
+		status = parse_profile(p, rules);
+	profile_free(p);
+	mem_free(o.args.v);
+	return status;
+}
+
+const struct command command_pyprof_parse = {
+	.name = "pyprof-parse",
+	.args = "FILE",
+	.help = "PyProf's parse: a Python dictionary a kernel",
+	.run = run,
+};
