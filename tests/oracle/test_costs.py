@@ -99,5 +99,84 @@ class TraceLens(Case):
         self.assertGreaterEqual(agree / of_classes, 0.99)
 
 
+    # Where the default is another figure, and of what; docs/compat.md has the reasons.
+    DIFFERENT = {
+        "flops": {"aten::copy_", "aten::addmm", "aten::batch_norm", "aten::native_batch_norm", "aten::layer_norm",
+                  "aten::native_layer_norm", "aiter::rmsnorm", "aiter::add_rmsnorm", "sgl_kernel::silu_and_mul",
+                  "aten::_scaled_dot_product_flash_attention", "aten::convolution_backward"},
+        "bytes": {"aten::mean", "aten::sum", "aten::layer_norm", "aten::native_layer_norm", "aten::native_batch_norm_backward",
+                  "aten::convolution", "aten::convolution_backward", "aten::div"},
+    }
+
+    def test_default(self):
+        total, agree, different = 0, {"flops": 0, "bytes": 0}, {"flops": set(), "bytes": set()}
+        for folder, trace in sheets():
+            got = {}
+            for path in ([data(*CAPTURE)] if "sglang" in trace else []) + [trace]:
+                for r in report("costs", path).rows:
+                    key = key_of(r["op"], *(json.loads(r[c]) if r[c] else [] for c in ("input_dims", "input_types")), [])[:3]
+                    got.setdefault(key, []).append(r)
+            for sheet, key, gflops, mb in rows_of(folder):
+                if key[0] in KNOWN:
+                    continue
+                total += 1
+                for what, value in (("flops", gflops * 1e9), ("bytes", mb * 2**20)):
+                    ok = any(r[what] is not None and near(r[what], value) for r in got.get(key[:3], []))
+                    agree[what] += ok
+                    if not ok:
+                        different[what].add(key[0])
+        if not total:
+            self.skipTest("no TraceLens reports")
+        print(f"# by default {agree} of {total} rows agree", flush=True)
+        self.assertEqual(different, self.DIFFERENT)
+
+
+class Torch(Case):
+    """The FLOPs that torch.profiler(with_flops=True) counted of the same run, op by op and shape by shape."""
+
+    OPS = ("aten::conv2d", "aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::add", "aten::mul")
+
+    def test_with_flops(self):
+        paths = [p for p in oracle.data_glob("torch/*_cpu/*_full.key_averages.json") if "torch113" not in p]
+        if not paths:
+            self.skipTest("no captures of torch")
+        compared = 0
+        for path in paths:
+            with open(path) as f:
+                rows = json.load(f)
+            want, got = {}, {}
+            for r in rows if isinstance(rows, list) else rows["group_by_input_shape"]:
+                if r["key"] in self.OPS and r["flops"]:
+                    key = r["key"], fold(ast.literal_eval(r["input_shapes"]))
+                    want[key] = want.get(key, 0) + r["flops"]
+            for r in report("costs", path.replace(".key_averages.json", ".json.gz")).rows:
+                if r["op"] in self.OPS and r["flops"] is not None:
+                    key = r["op"], fold(json.loads(r["input_dims"]))
+                    got[key] = got.get(key, 0) + r["flops"] * r["calls"]
+            with self.subTest(run=path):
+                self.assertEqual({k: got.get(k) for k in want}, want)
+                compared += len(want)
+        print(f"# {compared} ops and shapes", flush=True)
+        self.assertGreater(compared, 40)
+
+
+class Sums(Case):
+    """What holds for any trace: every kernel is covered or not, and the report says how much."""
+
+    def test_reconciliation(self):
+        paths = oracle.data_glob("tracelens/h100/*.json.gz") + oracle.data_glob("tracelens/mi300/*.json.gz")
+        if not paths:
+            self.skipTest("no traces")
+        for path in paths:
+            t = report("costs", path)
+            figures = [int(x) for x in t.notes[0].replace("ns", "").split() if x.isdigit()]
+            kernels = sum(r["total_ns"] for r in report("kernels", path).rows)
+            with self.subTest(trace=os.path.basename(path)):
+                self.assertEqual(figures[0], kernels)
+                self.assertEqual(figures[0], sum(figures[1:]))
+                for r in t.rows:
+                    self.assertEqual(r["why"] is None, r["flops"] is not None and r["bytes"] is not None, r)
+
+
 if __name__ == "__main__":
     oracle.main()
