@@ -7,12 +7,15 @@
 /* Layers nested deeper count for the one around them: paths stay short whatever the input. */
 enum { DEPTH_MAX = 64 };
 
+enum { NOT_LOOKED = LAYER_NONE - 1 };
+
 struct work {
 	const struct profile *p;
 	struct layers *l;
 	struct intern keys;     /* (parent, name) -> layer + 1 */
 	struct buf path;
-	uint32_t key_module, key_repr;
+	uint32_t key_module, key_repr, key_stack;
+	uint32_t *of_stack;     /* string id of a function stack -> its layer; NOT_LOOKED */
 };
 
 static uint32_t *filled(uint32_t n, uint32_t value)
@@ -92,6 +95,47 @@ static uint32_t marker_layer(struct work *w, uint32_t i, uint32_t parent)
 	return layer_at(w, parent, repr.n ? repr : class, intern_str(&w->l->names, class), '/');
 }
 
+/* --- DLProf's function stacks ----------------------------------------------------------------------------------- */
+
+/* The calls of modules in it: "Linear::_call_impl(2)" is "Linear(2)". */
+static uint32_t stack_layer(struct work *w, struct str stack)
+{
+	static const char *const call[] = {"::_call_impl", "::__call__"};
+	uint32_t layer = LAYER_NONE;
+	struct str piece;
+	while (str_split(&stack, '/', &piece)) {
+		for (int i = 0; i < 2; i++) {
+			ptrdiff_t at = str_find(piece, str_from(call[i]));
+			size_t skip = strlen(call[i]);
+			if (at <= 0)
+				continue;
+			struct str class = {piece.p, (size_t)at}, number = {piece.p + at + skip, piece.n - (size_t)at - skip};
+			struct buf name = {0};
+			buf_str(&name, class);
+			buf_str(&name, number);
+			layer = layer_at(w, layer, buf_view(&name), intern_str(&w->l->names, class), '/');
+			buf_release(&name);
+			break;
+		}
+	}
+	return layer;
+}
+
+static uint32_t stack_of(struct work *w, uint32_t i)
+{
+	const struct spans *s = &w->p->span;
+	if (s->kind[i] != SPAN_MARKER || w->key_stack == INTERN_NONE)
+		return LAYER_NONE;
+	uint32_t text = profile_arg_id(w->p, s->args[i], w->key_stack);
+	if (!text)
+		return LAYER_NONE;
+	if (!w->of_stack)
+		w->of_stack = filled(w->p->strings.n, NOT_LOOKED);
+	if (w->of_stack[text] == NOT_LOOKED)
+		w->of_stack[text] = stack_layer(w, profile_str(w->p, text));
+	return w->of_stack[text];
+}
+
 /* --- ranges and markers: what is inside, what is the backward of it --------------------------------------------- */
 
 static void find_calls(struct work *w)
@@ -107,6 +151,9 @@ static void find_calls(struct work *w)
 	for (uint32_t i = 0; i < s->rows.n; i++)
 		if ((l->is_call[i] = is_marker(w, i)))
 			l->source = LAYERS_MARKERS;
+	for (uint32_t i = 0; i < s->rows.n && l->source == LAYERS_NONE; i++)
+		if (stack_of(w, i) != LAYER_NONE)
+			l->source = LAYERS_STACKS;
 }
 
 static uint32_t call_layer(struct work *w, uint32_t i, uint32_t around)
@@ -143,6 +190,8 @@ static void place_all(struct work *w)
 				continue;
 			around = backward ? layer_around_backward(w, i) : up == ROW_NONE ? LAYER_NONE : l->of_span[up];
 			l->of_span[i] = l->is_call[i] ? call_layer(w, i, around) : around;
+			if (l->source == LAYERS_STACKS && stack_of(w, i) != LAYER_NONE)
+				l->of_span[i] = w->of_stack[profile_arg_id(w->p, s->args[i], w->key_stack)];
 		}
 	}
 }
@@ -193,6 +242,7 @@ struct layers *layers_new(const struct profile *p)
 	intern_init(&w.keys);
 	w.key_module = intern_find(&p->strings, STR("Module"));
 	w.key_repr = intern_find(&p->strings, STR("strRepr"));
+	w.key_stack = intern_find(&p->strings, STR("funcStack"));
 	l->dir = directions_new(p);
 	find_calls(&w);
 	struct modules *m = l->source == LAYERS_RANGES ? NULL : modules_new(p, MODULES_DEFAULT, INT64_MIN, INT64_MAX);
@@ -203,6 +253,7 @@ struct layers *layers_new(const struct profile *p)
 	modules_free(m);
 	intern_release(&w.keys);
 	buf_release(&w.path);
+	mem_free(w.of_stack);
 	return l;
 }
 

@@ -5,6 +5,8 @@
  *   ranges   "layer:NAME" (NVTX, record_function): the text after the colon up to the next one; nested ones are joined by ':'
  *   modules  nn.Module frames, Lightning's ranges, TorchScript's hierarchy (modules.h); joined by '/', Lightning's by '.'
  *   markers  PyProf's module markers: what the module prints of itself, else its class; joined by '/'
+ *   stacks   DLProf's function stacks, "/<module>/Net::_call_impl/Net::forward/Linear::_call_impl(2)/...": the calls of modules, as
+ *            "Net/Linear(2)"
  *
  * Work belongs to the innermost layer around the op that launched it. Backward work belongs to the layer of the forward op whose
  * backward it is (direction.h), however often it was recomputed, and of the second derivative to that of the first forward op;
@@ -16,7 +18,7 @@
 #include "analysis/direction.h"
 #include "base/intern.h"
 
-enum layer_source { LAYERS_NONE, LAYERS_RANGES, LAYERS_MODULES, LAYERS_MARKERS };
+enum layer_source { LAYERS_NONE, LAYERS_RANGES, LAYERS_MODULES, LAYERS_MARKERS, LAYERS_STACKS };
 
 struct layer {
 	uint32_t parent;   /* layer around it; LAYER_NONE */
@@ -32,7 +34,7 @@ struct layers {
 	struct layer *v;       /* a parent stands before its children */
 	uint32_t n, cap;
 	uint32_t *of_span;     /* span -> layer that it counts for; LAYER_NONE */
-	uint8_t *is_call;      /* span -> 1: a call of the layer that it names (none with TorchScript, which records no ranges) */
+	uint8_t *is_call;      /* span -> 1: a call of the layer that it names (none with TorchScript and stacks, which have no ranges of layers) */
 	struct directions *dir;
 };
 

@@ -139,20 +139,32 @@ static void peak_text(const struct cost_row *x, struct buf *b)
 		buf_printf(b, "%s of %s, %.4g TFLOP/s", x->peak_name, x->gpu->name, x->peak_flops / 1e12);
 }
 
+static void over_compute(const struct cost_row *x, struct buf *b)
+{
+	if (x->peak_flops > 0 && x->gpu)
+		buf_printf(b, "%.1f %% of %s of %s, %.4g TFLOP/s", cost_compute_pct(x), x->peak_name, x->gpu->name, x->peak_flops / 1e12);
+	else
+		buf_printf(b, "%.1f %% of the peaks of several types or GPUs", cost_compute_pct(x));
+}
+
+static void over_memory(const struct cost_row *x, struct buf *b)
+{
+	if (x->gpu)
+		buf_printf(b, "%.1f %% of the memory bandwidth of %s, %.4g GB/s", cost_memory_pct(x), x->gpu->name, x->gpu->bytes_per_s / 1e9);
+	else
+		buf_printf(b, "%.1f %% of the memory bandwidths of several GPUs", cost_memory_pct(x));
+}
+
 static void over_text(const struct cost_row *x, struct buf *b)
 {
-	double compute = cost_compute_pct(x), memory = cost_memory_pct(x);
+	bool compute = is_over(cost_compute_pct(x)), memory = is_over(cost_memory_pct(x));
 	buf_clear(b);
-	if (is_over(compute) && x->peak_flops > 0 && x->gpu)
-		buf_printf(b, "%.1f %% of %s of %s, %.4g TFLOP/s", compute, x->peak_name, x->gpu->name, x->peak_flops / 1e12);
-	else if (is_over(compute))
-		buf_printf(b, "%.1f %% of the peaks of several types or GPUs", compute);
-	if (is_over(compute) && is_over(memory))
+	if (compute)
+		over_compute(x, b);
+	if (compute && memory)
 		buf_cstr(b, "; ");
-	if (is_over(memory) && x->gpu)
-		buf_printf(b, "%.1f %% of the memory bandwidth of %s, %.4g GB/s", memory, x->gpu->name, x->gpu->bytes_per_s / 1e9);
-	else if (is_over(memory))
-		buf_printf(b, "%.1f %% of the memory bandwidths of several GPUs", memory);
+	if (memory)
+		over_memory(x, b);
 }
 
 static const char *bound_of(const struct cost_row *x)
@@ -310,26 +322,38 @@ static void add_columns(struct table *t, struct shown *s, const struct cost_spec
 	}
 }
 
+/* The row with most of a share; NULL when none is over. */
+static const struct cost_row *most_over(const struct cost_rows *r, double (*share)(const struct cost_row *), unsigned *n)
+{
+	const struct cost_row *most = NULL;
+	for (uint32_t i = 0; i < r->n; i++) {
+		if (!is_over(share(&r->v[i])))
+			continue;
+		++*n;
+		if (!most || share(&r->v[i]) > share(most))
+			most = &r->v[i];
+	}
+	return most;
+}
+
 static void note_over(struct table *t, const struct cost_rows *r)
 {
-	const struct cost_row *worst = NULL;
-	unsigned n = 0;
-	for (uint32_t i = 0; i < r->n; i++) {
-		const struct cost_row *x = &r->v[i];
-		double pct = fmax(cost_compute_pct(x), cost_memory_pct(x));
-		if (!is_over(pct))
-			continue;
-		n++;
-		if (!worst || pct > fmax(cost_compute_pct(worst), cost_memory_pct(worst)))
-			worst = x;
-	}
-	if (!n)
-		return;
+	unsigned n_compute = 0, n_memory = 0;
+	const struct cost_row *compute = most_over(r, cost_compute_pct, &n_compute), *memory = most_over(r, cost_memory_pct, &n_memory);
 	struct buf b = {0};
-	over_text(worst, &b);
-	table_note(t, "error: %u row(s) come out beyond 100 %% of a peak, at most " STR_FMT " with " STR_FMT ". The op's model, its recorded "
-	           "shapes or the GPU's peak is wrong there (or, of bandwidth, data came from a cache): shown as computed", n,
-	           STR_ARG(profile_str(r->p, worst->name)), STR_ARG(buf_view(&b)));
+	if (compute) {
+		over_compute(compute, &b);
+		table_note(t, "error: %u row(s) come out beyond 100 %% of a peak, most so " STR_FMT " with " STR_FMT ": the op's model, its recorded "
+		           "shapes or the peak is wrong there; shown as computed", n_compute, STR_ARG(profile_str(r->p, compute->name)),
+		           STR_ARG(buf_view(&b)));
+	}
+	if (memory) {
+		buf_clear(&b);
+		over_memory(memory, &b);
+		table_note(t, "error: %u row(s) come out beyond 100 %% of the memory bandwidth, most so " STR_FMT " with " STR_FMT ": their data came "
+		           "from a cache at least in part, or the op's model, its shapes or the peak is wrong; shown as computed", n_memory,
+		           STR_ARG(profile_str(r->p, memory->name)), STR_ARG(buf_view(&b)));
+	}
 	buf_release(&b);
 }
 

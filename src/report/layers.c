@@ -206,9 +206,9 @@ struct shown {
 
 static void look(const struct rows_of *r, struct shown *s)
 {
-	s->host = r->by != BY_LINE;
 	for (uint32_t i = 0; i < r->n; i++) {
 		s->calls |= r->v[i].calls > 0;
+		s->host |= r->v[i].host_backward > 0;
 		s->flops |= r->v[i].flops_ns > 0;
 		s->inner |= r->by == BY_LAYER && r->v[i].with_inner > r->v[i].total;
 	}
@@ -222,8 +222,7 @@ static void add_columns(struct table *t, const struct rows_of *r, struct shown *
 	for (unsigned c = 0; c < N_COLUMNS; c++) {
 		struct column col = columns[c];
 		bool skip = (c == C_TYPE && !s->types) || (c == C_CALLS && !s->calls) || (c == C_INNER && !s->inner) ||
-		            ((c == C_HOST_FORWARD || c == C_HOST_BACKWARD) && !s->host) ||
-		            (c == C_HOST_FORWARD && !s->calls) || (c >= C_FLOPS && !s->flops);
+		            (c == C_HOST_BACKWARD && !s->host) || (c == C_HOST_FORWARD && !s->calls) || (c >= C_FLOPS && !s->flops);
 		if (c == C_LAYER) {
 			col.id = first[r->by][0];
 			col.title = first[r->by][1];
@@ -279,7 +278,7 @@ static void put_notes(struct table *t, const struct rows_of *r)
 {
 	static const char *const source[] = {
 		[LAYERS_NONE] = NULL, [LAYERS_RANGES] = "layers are the ranges layer:NAME", [LAYERS_MODULES] = "layers are the nn.Modules",
-		[LAYERS_MARKERS] = "layers are PyProf's module markers",
+		[LAYERS_MARKERS] = "layers are PyProf's module markers", [LAYERS_STACKS] = "layers are the modules in DLProf's function stacks",
 	};
 	table_note(t, "device work %lld ns = forward %lld + backward %lld + optimizer %lld + of no op %lld", (long long)r->all,
 	           (long long)r->part[DIR_FORWARD], (long long)r->part[DIR_BACKWARD], (long long)r->part[DIR_OPTIMIZER],
@@ -314,7 +313,7 @@ static int build(struct rows_of *r, struct table *out, struct err *e)
 	if (r->by != BY_LINE && r->l->source == LAYERS_NONE)
 		return err_set(e, ERR_DATA, "the input does not say which layers there are. Mark them: torch.profiler with with_stack=True (nn.Module "
 		               "frames), or record_function(\"layer:NAME\"), or torch.cuda.nvtx.range_push(\"layer:NAME\") inside "
-		               "torch.autograd.profiler.emit_nvtx(), or PyProf's module markers; --group-by=line needs stacks alone");
+		               "torch.autograd.profiler.emit_nvtx(), or PyProf's or DLProf's markers; --group-by=line needs stacks alone");
 	if (r->by != BY_LINE) {
 		make_layer_rows(r);
 		add_host(r);
@@ -367,7 +366,7 @@ const struct report report_layers = {
 	.help = "What each layer of the model costs on the device: its forward pass, its backward pass (each backward op counts for the layer "
 	        "of its forward op), and the optimizer, which works on the parameters of all layers at once and has a row of its own. A "
 	        "moment counts for the innermost layer only, so that the rows add up to all device work; what no layer launched is shown in "
-	        "rows in parentheses. Layers are ranges layer:NAME, else nn.Modules, else PyProf's module markers. --group-by=type adds "
+	        "rows in parentheses. Layers are ranges layer:NAME, else nn.Modules, else PyProf's or DLProf's markers. --group-by=type adds "
 	        "up modules of one class, --group-by=line goes by the line of your Python code (needs with_stack=True).",
 	.group_by = groupings,
 	.needs = PASS_NEST | PASS_CORRELATE,

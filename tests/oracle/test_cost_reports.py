@@ -322,7 +322,7 @@ class Rules(Case):
             r, = t.rows
             self.assertAlmostEqual(r["peak_pct"], 200, places=1)
             self.assertRegex(r["over_peak"], r"^200\.0 % of float16 on Tensor Cores of A100-SXM4-80GB, 312 TFLOP/s$")
-            self.assertTrue(any(n.startswith("error: 1 row(s) come out beyond 100 % of a peak, at most aten::mm with 200.0 %") for n in t.notes), t.notes)
+            self.assertTrue(any(n.startswith("error: 1 row(s) come out beyond 100 % of a peak, most so aten::mm with 200.0 %") for n in t.notes), t.notes)
         self.assertGreater(self.report("roofline").rows[0]["efficiency_pct"], 199)
 
     def test_more_than_the_bandwidth(self):
@@ -330,6 +330,8 @@ class Rules(Case):
         t = self.report("roofline")
         self.assertRegex(t.rows[0]["over_peak"], r"^205\.\d % of the memory bandwidth of A100-SXM4-80GB, 2039 GB/s$")
         self.assertGreater(t.rows[0]["bandwidth_pct"], 200)
+        self.assertEqual([n.split(",")[0] for n in t.notes if n.startswith("error")],
+                         ["error: 1 row(s) come out beyond 100 % of the memory bandwidth"])
 
     def test_eligible_but_not_used(self):
         """float16 without Tensor Cores is compared with them; float32 only where it used them."""
