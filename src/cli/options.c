@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "op/cost.h"
 #include "render/render.h"
 
 #include <stdarg.h>
@@ -100,7 +101,8 @@ static void check_suffix(const struct output_options *o)
 }
 
 enum { KEY_SORT = 0x100, KEY_COLUMNS, KEY_FILTER, KEY_SECTION, KEY_LIMIT, KEY_WIDTH, KEY_FORMAT,
-       KEY_INPUT_FORMAT, KEY_RUN, KEY_WORKER, KEY_SPAN, KEY_RANK, KEY_STEPS, KEY_DEVICE };
+       KEY_INPUT_FORMAT, KEY_RUN, KEY_WORKER, KEY_SPAN, KEY_RANK, KEY_STEPS, KEY_DEVICE, KEY_RULES,
+       KEY_KERNEL_RULES };
 
 static const struct argp_option output_list[] = {
 	{NULL, 0, NULL, 0, "Output:", 2},
@@ -168,8 +170,17 @@ static const struct argp_option trace_list_options[] = {
 	{"rank", KEY_RANK, "N", 0, "this rank of a distributed job", 0},
 	{"steps", KEY_STEPS, "A..B", 0, "only steps A to B", 0},
 	{"device", KEY_DEVICE, "N", 0, "only GPU N, or cpu", 0},
+	{"rules", KEY_RULES, "FILE", 0, "costs of ops of your own: RULE(...) and GRAD(...) rows as in src/op/rules.def", 0},
+	{"kernel-rules", KEY_KERNEL_RULES, "FILE", 0, "names of kernels of your own: KERNEL(...) rows as in src/op/kernels.def", 0},
 	{0},
 };
+
+static void load_rules(int (*load)(const char *path, struct err *e), const char *option, const char *path)
+{
+	struct err e;
+	if (load(path, &e) < 0)
+		cli_usage("--%s: %s", option, e.msg);
+}
 
 static error_t parse_trace(int key, char *arg, struct argp_state *state)
 {
@@ -196,6 +207,12 @@ static error_t parse_trace(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_DEVICE:
 		o->report.device = arg;
+		return 0;
+	case KEY_RULES:
+		load_rules(cost_load_rules, "rules", arg);
+		return 0;
+	case KEY_KERNEL_RULES:
+		load_rules(kernel_load_rules, "kernel-rules", arg);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;

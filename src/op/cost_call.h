@@ -49,6 +49,8 @@ enum tri cost_tc_eligible(enum dtype t);
 /* The factor for types whose multiply-adds are several real ones: 4 for complex. */
 int64_t cost_complex_factor(enum dtype t);
 
+/* Rows that cost_load_rules has read. */
+const struct rule *rule_user_rows(enum cost_direction d, size_t *n);
 /* The rule for a name; NULL = none. */
 const struct rule *rule_find(struct str name, enum cost_rules rules, enum cost_direction d);
 /* Evaluates a rule that has expressions. */

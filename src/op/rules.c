@@ -69,24 +69,38 @@ static struct slot *slot_of(const struct index *x, struct str name)
 	return &x->slot[i];
 }
 
-static void build(enum table t)
+static size_t count_names(struct rows r)
+{
+	size_t n = r.n;
+	for (size_t i = 0; i < r.n; i++)
+		for (const char *p = r.row[i].names; *p; p++)
+			n += *p == ' ';
+	return n;
+}
+
+static void enter(struct index *x, struct rows r)
 {
 	struct str names, name;
-	size_t n = 0, slots = 64;
-	for (size_t i = 0; i < tables[t].n; i++)
-		for (const char *p = tables[t].row[i].names; *p; p++)
-			n += *p == ' ';
-	while (slots < 2 * (n + tables[t].n))
-		slots *= 2;
-	index_of[t] = (struct index){NEW_ARRAY(slots, struct slot), (uint32_t)slots - 1};
-	for (size_t i = 0; i < tables[t].n; i++) {
-		names = str_from(tables[t].row[i].names);
+	for (size_t i = 0; i < r.n; i++) {
+		names = str_from(r.row[i].names);
 		while (str_split(&names, ' ', &name)) {
-			struct slot *s = slot_of(&index_of[t], name);
+			struct slot *s = slot_of(x, name);
 			if (name.n && !s->rule) /* the first row wins */
-				*s = (struct slot){name, &tables[t].row[i]};
+				*s = (struct slot){name, &r.row[i]};
 		}
 	}
+}
+
+static void build(enum table t)
+{
+	struct rows own = {0};
+	size_t slots = 64;
+	own.row = rule_user_rows(t == BACKWARD || t == TRACELENS_BACKWARD ? COST_BACKWARD : COST_FORWARD, &own.n);
+	while (slots < 2 * (count_names(own) + count_names(tables[t])))
+		slots *= 2;
+	index_of[t] = (struct index){NEW_ARRAY(slots, struct slot), (uint32_t)slots - 1};
+	enter(&index_of[t], own);
+	enter(&index_of[t], tables[t]);
 }
 
 static void build_all(void)

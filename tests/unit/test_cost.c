@@ -9,6 +9,8 @@
 #include "op/expr.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 struct row {
 	const char *op, *dims, *types, *values;
@@ -311,9 +313,53 @@ static void test_expressions(void **state)
 	}
 }
 
+static int load(const char *text, struct err *e)
+{
+	char path[] = "/tmp/opscope_rules_XXXXXX";
+	int fd = mkstemp(path);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	close(fd);
+	int rc = cost_load_rules(path, e);
+	unlink(path);
+	return rc;
+}
+
+/* Runs first: rules are of the whole process and come before the first cost. */
+static void test_own_rules(void **state)
+{
+	(void)state;
+	struct err e = {0};
+	assert_int_equal(load("# mine\n\nRULE(GEMM, \"my::mm my::mm2\", \"mk,nk\", \"2*m*n*k\", \"B(0) + B(1)\", \"by(m*n, 0)\")\n"
+	                      "GRAD(OTHER, \"my::mm\", \"mk,nk\", \"7\", \"8\", \"9\", 1)\n", &e), 0);
+	static const char *const broken[] = {
+		"RULE(GEMM, \"my::op\")", "RULE(NO_CLASS, \"a\", \"b\", \"c\", \"d\", \"e\")", "hello",
+		"GRAD(GEMM, \"a\", \"b\", \"1\", \"1\", \"1\")", "RULE(GEMM, \"a\", \"B!\", \"1\", \"1\", \"1\")",
+		"RULE(GEMM, \"a\", \"b\", \"1\", \"1\", \"1",
+	};
+	for (size_t i = 0; i < sizeof broken / sizeof broken[0]; i++) {
+		char text[200];
+		snprintf(text, sizeof text, "\n%s\n", broken[i]);
+		assert_int_equal(load(text, &e), -1);
+		assert_true(strstr(e.msg, ":2: ") != NULL && strstr(e.msg, "expected") != NULL);
+	}
+	assert_int_equal(cost_load_rules("/no/such/file", &e), -1);
+	static const struct row r = {"my::mm", "[[4,5],[6,5]]", "ff", "-", 0, 0, 0, COST_FORWARD};
+	struct arena a = {0};
+	struct cost c;
+	cost_of_row(&r, COST_DEFAULT, &a, &c);
+	assert_true(c.flops == 240 && c.bytes == 4 * (20 + 30 + 24) && c.class == OP_GEMM);
+	struct row back = r;
+	back.direction = COST_BACKWARD;
+	cost_of_row(&back, COST_DEFAULT, &a, &c);
+	assert_true(c.flops == 7 && c.bytes == 17 && c.class == OP_OTHER);
+	arena_release(&a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_own_rules),
 		cmocka_unit_test(test_rows), cmocka_unit_test(test_every_rule_has_a_row), cmocka_unit_test(test_collectives),
 		cmocka_unit_test(test_causal), cmocka_unit_test(test_backward_chain), cmocka_unit_test(test_gemm_fields),
 		cmocka_unit_test(test_argument_names), cmocka_unit_test(test_types), cmocka_unit_test(test_expressions),
