@@ -207,8 +207,9 @@ static void init(struct nsys *n, struct profile *p)
 	intern_init(&n->streams);
 	intern_init(&n->stream_names);
 	intern_init(&n->devices_of);
-	idmap_init(&n->thread_name, INT64_MIN, INT64_MAX, 1024);
-	idmap_init(&n->process_name, INT64_MIN, INT64_MAX, 1024);
+	idmap_init(&n->device_row, 1, 0, 16);
+	idmap_init(&n->thread_name, 1, 0, 1024);
+	idmap_init(&n->process_name, 1, 0, 1024);
 }
 
 static int finish(struct nsys *n, struct err *e)
@@ -225,6 +226,7 @@ static int finish(struct nsys *n, struct err *e)
 	intern_release(&n->streams);
 	intern_release(&n->stream_names);
 	intern_release(&n->devices_of);
+	idmap_release(&n->device_row);
 	idmap_release(&n->thread_name);
 	idmap_release(&n->process_name);
 	buf_release(&n->tables);

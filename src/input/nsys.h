@@ -66,6 +66,7 @@ struct nsys {
 	struct intern stream_names;                 /* (device, stream) -> place in stream_owner */
 	int64_t *stream_owner;
 	uint32_t cap_owners;
+	struct idmap device_row;                    /* GPU -> row of p->device */
 	struct intern devices_of;                   /* (process, CUDA ordinal) -> place in gpu_id */
 	int32_t *gpu_id;
 	uint32_t cap_gpu_ids;

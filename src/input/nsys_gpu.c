@@ -45,17 +45,17 @@ static void add(struct nsys *n, const struct sqlscan *s, struct gpu_row *r, cons
 /* Blocks and warps per SM as Kineto states them, where the file describes the device. */
 static void per_sm(const struct nsys *n, struct launch_row *l)
 {
+	const int32_t size[] = {l->grid_x, l->grid_y, l->grid_z, l->block_x, l->block_y, l->block_z};
 	const struct devices *d = &n->p->device;
-	if (l->grid_x == INT32_MIN || l->grid_y == INT32_MIN || l->grid_z == INT32_MIN || l->block_x == INT32_MIN || l->block_y == INT32_MIN || l->block_z == INT32_MIN)
+	uint32_t i = idmap_get(&n->device_row, l->device);
+	for (int k = 0; k < 6; k++)
+		if (size[k] == INT32_MIN)
+			return;
+	if (i == IDMAP_NONE || !d->sm_count[i])
 		return;
-	for (uint32_t i = 0; i < d->rows.n; i++) {
-		if (d->id[i] != l->device || !d->sm_count[i])
-			continue;
-		l->blocks_per_sm = (double)l->grid_x * l->grid_y * l->grid_z / d->sm_count[i];
-		if (d->warp_size[i])
-			l->warps_per_sm = l->blocks_per_sm * ((double)l->block_x * l->block_y * l->block_z / d->warp_size[i]);
-		return;
-	}
+	l->blocks_per_sm = (double)l->grid_x * l->grid_y * l->grid_z / d->sm_count[i];
+	if (d->warp_size[i])
+		l->warps_per_sm = l->blocks_per_sm * ((double)l->block_x * l->block_y * l->block_z / d->warp_size[i]);
 }
 
 enum { DEMANGLED = OWN, SHORT, MANGLED, REGISTERS, GRID_X, GRID_Y, GRID_Z, BLOCK_X, BLOCK_Y, BLOCK_Z, STATIC_SHARED, DYNAMIC_SHARED };

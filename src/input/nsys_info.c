@@ -65,10 +65,10 @@ static void gpu_row(struct nsys *n, const struct sqlscan *s)
 	struct devices *d = &n->p->device;
 	if (id < 0 || id > INT32_MAX)
 		return; /* the thin table of 2020.x: TARGET_INFO_CUDA_GPU says more */
-	for (uint32_t k = 0; k < d->rows.n; k++)
-		if (d->id[k] == id)
-			return; /* 2020.x lists a GPU once for each process */
+	if (idmap_get(&n->device_row, id) != IDMAP_NONE)
+		return; /* 2020.x lists a GPU once for each process */
 	uint32_t i = rows_push(d, &store_tables[TABLE_device]);
+	idmap_put(&n->device_row, id, i);
 	d->id[i] = (int32_t)id;
 	d->name[i] = nsys_intern_cell(n, s, GPU_NAME);
 	d->memory_bytes[i] = nsys_int(n, s, GPU_MEMORY, 0);
