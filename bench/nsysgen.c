@@ -180,10 +180,11 @@ static void put_group(struct generator *g, int64_t i)
 		put_range(g, t, t + 30000, NULL, S_MODULE + (int)(op / 4 % MODULES), tid);
 		put_op(g, t + 500, t + 29000, k->outer, seq, k->sizes, tid);
 	}
-	put_op(g, t + 1000, t + 4000, "aten::t", seq, "[[768, 3072]]", tid);
-	put_op(g, t + 1500, t + 3500, "aten::transpose", seq, "[[768, 3072], [], []]", tid);
+	int64_t own = backward ? -1 : seq; /* no gradient of the gradient: ops of the backward pass have no number */
+	put_op(g, t + 1000, t + 4000, "aten::t", own, "[[768, 3072]]", tid);
+	put_op(g, t + 1500, t + 3500, "aten::transpose", own, "[[768, 3072], [], []]", tid);
 	put_op(g, t + 2000, t + 3000, "aten::as_strided", -1, "[[768, 3072], [], [], []]", tid);
-	put_op(g, t + 5000, t + 28000, backward ? "aten::mm" : k->op, backward ? -1 : seq,
+	put_op(g, t + 5000, t + 28000, backward ? "aten::mm" : k->op, own,
 	       backward ? "[[2048, 3072], [3072, 768]]" : k->sizes, tid);
 	put_op(g, t + 6000, t + 8000, "aten::empty", -1, "[[], [], [], [], [], []]", tid);
 	put_call(g, t + 9000, t + 9500, S_CAPTURING, tid);

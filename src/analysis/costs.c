@@ -3,6 +3,7 @@
 #include "analysis/fwdbwd.h"
 #include "base/intern.h"
 #include "base/mem.h"
+#include "base/rankset.h"
 #include "base/sort.h"
 
 enum { NOT_LOOKED = ROW_NONE - 1 };
@@ -29,9 +30,11 @@ struct work {
 	struct costs *c;
 	const struct profile *p;
 	struct fwdbwd *links;
-	uint32_t *cover;          /* span -> innermost op at or around it that has a model; NOT_LOOKED */
-	uint32_t *model;          /* span -> its index in cost[]; ROW_NONE = no model; NOT_LOOKED */
-	uint32_t *inside;         /* span -> classes of the models that cover work inside it, a bit each */
+	struct rankset ops;       /* the ops around device work: few of all spans. The next ones go by the place in it */
+	uint32_t *cover;          /* innermost op at or around it that has a model; NOT_LOOKED */
+	uint32_t *model;          /* its index in cost[]; ROW_NONE = no model; NOT_LOOKED */
+	uint32_t *inside;         /* classes of the models that cover work inside it, a bit each */
+	uint32_t *own;            /* classes of the models that are its own and cover work */
 	uint8_t *class_of_name;   /* string id -> enum kernel_class + 1; 0 = not looked */
 };
 
@@ -134,18 +137,19 @@ static bool is_comm_kernel(const struct work *w, uint32_t gpu)
 /* An op's own model; without one, the backward of the forward op that its number leads to. */
 static uint32_t model_of(struct work *w, uint32_t span)
 {
-	if (w->model[span] != NOT_LOOKED)
-		return w->model[span];
-	w->model[span] = ROW_NONE;
+	uint32_t *model = &w->model[rankset_place(&w->ops, span)];
+	if (*model != NOT_LOOKED)
+		return *model;
+	*model = ROW_NONE;
 	struct key k = key_of_span(w->p, w->c->cache, span, COST_FORWARD);
-	uint32_t at = cost_at(w->c, w->p, &k), forward = w->links->forward[span];
+	uint32_t at = cost_at(w->c, w->p, &k), forward = fwdbwd_forward(w->links, span);
 	if (!is_model(&w->c->cost[at]) && forward != ROW_NONE) {
 		k = key_of_span(w->p, w->c->cache, forward, COST_BACKWARD);
 		at = cost_at(w->c, w->p, &k);
 	}
 	if (is_model(&w->c->cost[at]))
-		w->model[span] = at;
-	return w->model[span];
+		*model = at;
+	return *model;
 }
 
 /* Each span is looked at once: what is found is noted for all on the way up. */
@@ -153,8 +157,9 @@ static uint32_t cover_of(struct work *w, uint32_t span)
 {
 	uint32_t at = span, found = ROW_NONE;
 	for (; at != ROW_NONE; at = w->p->span.op[at]) {
-		if (w->cover[at] != NOT_LOOKED) {
-			found = w->cover[at];
+		uint32_t known = w->cover[rankset_place(&w->ops, at)];
+		if (known != NOT_LOOKED) {
+			found = known;
 			break;
 		}
 		if (model_of(w, at) != ROW_NONE) {
@@ -163,10 +168,20 @@ static uint32_t cover_of(struct work *w, uint32_t span)
 		}
 	}
 	for (uint32_t i = span; i != at; i = w->p->span.op[i])
-		w->cover[i] = found;
+		w->cover[rankset_place(&w->ops, i)] = found;
 	if (at != ROW_NONE)
-		w->cover[at] = found;
+		w->cover[rankset_place(&w->ops, at)] = found;
 	return found;
+}
+
+static void find_ops(struct work *w)
+{
+	const struct gpu_ops *g = &w->p->gpu_op;
+	rankset_init(&w->ops, w->p->span.rows.n);
+	for (uint32_t i = 0; i < g->rows.n; i++)
+		for (uint32_t op = g->op[i]; op != ROW_NONE && !rankset_has(&w->ops, op); op = w->p->span.op[op])
+			rankset_add(&w->ops, op);
+	rankset_seal(&w->ops);
 }
 
 static void attribute(struct work *w)
@@ -186,7 +201,7 @@ static void attribute(struct work *w)
 			c->of_gpu[i] = is_model(&c->cost[at]) ? at : ROW_NONE;
 			c->parts[i] = 1;
 		} else if (cover != ROW_NONE) {
-			c->of_gpu[i] = w->model[cover];
+			c->of_gpu[i] = w->model[rankset_place(&w->ops, cover)];
 			c->op[i] = cover;
 		}
 		int64_t ns = kernel ? g->dur_ns[i] : 0;
@@ -251,20 +266,19 @@ static bool counts_inside(enum op_class outer, uint32_t inside)
 /* Children stand behind their parents, so that going backwards brings all classes up. */
 static void note_inside(struct work *w)
 {
-	uint32_t n = w->p->span.rows.n;
 	const struct gpu_ops *g = &w->p->gpu_op;
-	uint32_t *own = NEW_ARRAY(n, uint32_t);
 	for (uint32_t i = 0; i < g->rows.n; i++)
 		if (w->c->of_gpu[i] != ROW_NONE && w->c->op[i] != ROW_NONE)
-			own[w->c->op[i]] |= 1u << w->c->cost[w->c->of_gpu[i]].class;
-	for (uint32_t i = n; i-- > 0;) {
-		if (!(own[i] | w->inside[i]))
+			w->own[rankset_place(&w->ops, w->c->op[i])] |= 1u << w->c->cost[w->c->of_gpu[i]].class;
+	uint32_t at = w->ops.members;
+	for (uint32_t i = w->p->span.rows.n; i-- > 0;) {
+		if (!rankset_has(&w->ops, i))
 			continue;
-		uint32_t up = w->p->span.op[i];
-		if (up != ROW_NONE && up < i)
-			w->inside[up] |= own[i] | w->inside[i];
+		at--;
+		uint32_t up = w->p->span.op[i], all = w->own[at] | w->inside[at];
+		if (all && up != ROW_NONE && up < i)
+			w->inside[rankset_place(&w->ops, up)] |= all;
 	}
-	mem_free(own);
 }
 
 /* One instance: device work list[0..n-1], the longest first. Its parts go to the longest that fit. */
@@ -274,7 +288,7 @@ static void deal_out(struct work *w, const struct sort_item *list, uint32_t n)
 	const struct cost *m = &w->c->cost[w->c->of_gpu[first]];
 	int left = m->parts;
 	bool any = false;
-	if (counts_inside(m->class, w->inside[span]))
+	if (span != ROW_NONE && counts_inside(m->class, w->inside[rankset_place(&w->ops, span)]))
 		return;
 	for (uint32_t i = 0; i < n && left > 0; i++)
 		if (fits(w, list[i].row, m->class)) {
@@ -310,17 +324,20 @@ static void count_once(struct work *w)
 struct costs *costs_new(const struct profile *p, enum cost_rules rules)
 {
 	struct costs *c = NEW(struct costs);
-	uint32_t n_spans = p->span.rows.n, n_gpu = p->gpu_op.rows.n;
+	uint32_t n_gpu = p->gpu_op.rows.n;
 	struct work w = {.c = c, .p = p, .links = fwdbwd_new(p)};
 	c->cache = cache_new(p, rules);
 	c->of_gpu = NEW_ARRAY_RAW(n_gpu, uint32_t);
 	c->op = NEW_ARRAY_RAW(n_gpu, uint32_t);
 	c->parts = NEW_ARRAY(n_gpu, uint8_t);
-	w.cover = NEW_ARRAY_RAW(n_spans, uint32_t);
-	w.model = NEW_ARRAY_RAW(n_spans, uint32_t);
-	w.inside = NEW_ARRAY(n_spans, uint32_t);
+	find_ops(&w);
+	uint32_t n_ops = w.ops.members;
+	w.cover = NEW_ARRAY_RAW(n_ops, uint32_t);
+	w.model = NEW_ARRAY_RAW(n_ops, uint32_t);
+	w.inside = NEW_ARRAY(n_ops, uint32_t);
+	w.own = NEW_ARRAY(n_ops, uint32_t);
 	w.class_of_name = NEW_ARRAY(p->strings.n, uint8_t);
-	for (uint32_t i = 0; i < n_spans; i++)
+	for (uint32_t i = 0; i < n_ops; i++)
 		w.cover[i] = w.model[i] = NOT_LOOKED;
 	attribute(&w);
 	note_inside(&w);
@@ -328,6 +345,8 @@ struct costs *costs_new(const struct profile *p, enum cost_rules rules)
 	mem_free(w.cover);
 	mem_free(w.model);
 	mem_free(w.inside);
+	mem_free(w.own);
+	rankset_release(&w.ops);
 	mem_free(w.class_of_name);
 	fwdbwd_free(w.links);
 	return c;

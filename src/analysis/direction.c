@@ -55,7 +55,7 @@ static void tell(struct sweep *w, uint32_t i)
 {
 	const struct spans *s = &w->p->span;
 	struct directions *d = w->d;
-	uint32_t forward = d->links->forward[i];
+	uint32_t forward = fwdbwd_forward(d->links, i);
 	inherit(w, i);
 	if (s->kind[i] != SPAN_OP && s->kind[i] != SPAN_USER)
 		return;

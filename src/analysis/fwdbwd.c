@@ -19,13 +19,20 @@ struct linker {
 	uint32_t *track_first;     /* first span of each thread; one more for the end */
 	struct sort_item *forward; /* forward ops by sequence number, then thread, then start */
 	uint32_t n_forward;
-	uint32_t *by_flow;         /* backward span -> forward span */
+	uint32_t *links;           /* span -> its forward op; ROW_NONE */
+	uint32_t *by_flow;         /* backward span -> forward span; NULL, like the next one, when there are no arrows */
 	uint32_t *op_of_run;       /* first of the spans that start together -> op_at of them; NOT_LOOKED */
 	struct thread_match *match;
 	uint32_t n_match;
 };
 
 enum { NOT_LOOKED = ROW_NONE - 1 };
+
+/* Where an arrow says that the backward op's forward op is. */
+static uint32_t flow_of(const struct linker *l, uint32_t bwd)
+{
+	return l->by_flow ? l->by_flow[bwd] : ROW_NONE;
+}
 
 static bool is_numbered(const struct spans *s, uint32_t i)
 {
@@ -189,6 +196,15 @@ static void link_flows(struct linker *l)
 	for (uint32_t i = 0; i < f->rows.n && name != INTERN_NONE; i++)
 		if (l->p->cat.name[f->cat[i]] == name)
 			v[n++] = (struct sort_item){.key = sort_key_i64(f->id[i]), .row = i};
+	if (n) {
+		uint32_t spans = l->p->span.rows.n;
+		l->by_flow = NEW_ARRAY_RAW(spans, uint32_t);
+		l->op_of_run = NEW_ARRAY_RAW(spans, uint32_t);
+		for (uint32_t i = 0; i < spans; i++) {
+			l->by_flow[i] = ROW_NONE;
+			l->op_of_run[i] = NOT_LOOKED;
+		}
+	}
 	sort_items(v, n);
 	for (uint32_t i = 0, k; i < n; i = k) {
 		for (k = i + 1; k < n && v[k].key == v[i].key; k++)
@@ -313,8 +329,8 @@ static void match_threads(struct linker *l)
 	for (uint32_t i = 0; i < s->rows.n; i++) {
 		if (!is_backward(l, i))
 			continue;
-		if (l->by_flow[i] != ROW_NONE)
-			vote(&flow, thread_key(l, i), s->track[l->by_flow[i]]);
+		if (flow_of(l, i) != ROW_NONE)
+			vote(&flow, thread_key(l, i), s->track[flow_of(l, i)]);
 		vote_by_number(l, &number, i);
 	}
 	struct thread_match *sure = NEW_ARRAY(flow.n, struct thread_match);
@@ -361,37 +377,47 @@ static void link_op(struct linker *l, uint32_t i)
 		fwd = forward_of(l, i, m->track);
 	if (fwd != ROW_NONE) {
 		out->by_sequence++;
-		out->agree += l->by_flow[i] == fwd;
-		out->differ += l->by_flow[i] != ROW_NONE && l->by_flow[i] != fwd;
-	} else if (l->by_flow[i] != ROW_NONE) {
-		fwd = l->by_flow[i];
+		out->agree += flow_of(l, i) == fwd;
+		out->differ += flow_of(l, i) != ROW_NONE && flow_of(l, i) != fwd;
+	} else if (flow_of(l, i) != ROW_NONE) {
+		fwd = flow_of(l, i);
 		out->by_flow++;
 	} else if (is_backward(l, i)) {
 		out->unlinked++;
 		out->ambiguous += m && m->track == ROW_NONE;
 	}
-	out->forward[i] = fwd;
+	l->links[i] = fwd;
 }
 
 /* emit_nvtx gives the number to the node alone; the engine's range around it is the same. */
 static void link_engine_range(struct linker *l, uint32_t i)
 {
-	uint32_t outer = l->p->span.parent[i], fwd = l->out->forward[i];
-	if (fwd != ROW_NONE && outer != ROW_NONE && l->out->forward[outer] == ROW_NONE && is_engine_range_of(l->p, outer, i))
-		l->out->forward[outer] = fwd;
+	uint32_t outer = l->p->span.parent[i], fwd = l->links[i];
+	if (fwd != ROW_NONE && outer != ROW_NONE && l->links[outer] == ROW_NONE && is_engine_range_of(l->p, outer, i))
+		l->links[outer] = fwd;
+}
+
+/* Few spans are linked: only their links are kept. */
+static void keep_links(const struct linker *l)
+{
+	struct fwdbwd *out = l->out;
+	uint32_t n = l->p->span.rows.n, k = 0;
+	rankset_init(&out->linked, n);
+	for (uint32_t i = 0; i < n; i++)
+		if (l->links[i] != ROW_NONE)
+			rankset_add(&out->linked, i);
+	rankset_seal(&out->linked);
+	out->forward = NEW_ARRAY_RAW(out->linked.members, uint32_t);
+	for (uint32_t i = 0; i < n; i++)
+		if (l->links[i] != ROW_NONE)
+			out->forward[k++] = l->links[i];
 }
 
 struct fwdbwd *fwdbwd_new(const struct profile *p)
 {
 	uint32_t n = p->span.rows.n;
 	struct linker l = {.p = p, .out = NEW(struct fwdbwd)};
-	l.out->forward = NEW_ARRAY_RAW(n, uint32_t);
-	l.by_flow = NEW_ARRAY_RAW(n, uint32_t);
-	l.op_of_run = NEW_ARRAY_RAW(n, uint32_t);
-	for (uint32_t i = 0; i < n; i++) {
-		l.by_flow[i] = ROW_NONE;
-		l.op_of_run[i] = NOT_LOOKED;
-	}
+	l.links = NEW_ARRAY_RAW(n, uint32_t);
 	look_at_names(&l);
 	find_tracks(&l);
 	sort_forward(&l);
@@ -401,6 +427,8 @@ struct fwdbwd *fwdbwd_new(const struct profile *p)
 		link_op(&l, i);
 	for (uint32_t i = 0; i < n && l.name_kind; i++)
 		link_engine_range(&l, i);
+	keep_links(&l);
+	mem_free(l.links);
 	mem_free(l.name_kind);
 	mem_free(l.track_first);
 	mem_free(l.forward);
@@ -414,6 +442,7 @@ void fwdbwd_free(struct fwdbwd *f)
 {
 	if (!f)
 		return;
+	rankset_release(&f->linked);
 	mem_free(f->forward);
 	mem_free(f);
 }

@@ -15,10 +15,12 @@
 #ifndef OPSCOPE_ANALYSIS_FWDBWD_H
 #define OPSCOPE_ANALYSIS_FWDBWD_H
 
+#include "base/rankset.h"
 #include "store/profile.h"
 
 struct fwdbwd {
-	uint32_t *forward;    /* span row -> row of its forward op; ROW_NONE for all but linked backward ops */
+	struct rankset linked;/* the backward ops that have a forward op */
+	uint32_t *forward;    /* its row, by the place in `linked` */
 	uint64_t by_sequence; /* backward ops linked by number and thread */
 	uint64_t by_flow;     /* linked by an arrow only */
 	uint64_t agree;       /* of by_sequence: an arrow says the same */
@@ -29,5 +31,11 @@ struct fwdbwd {
 
 struct fwdbwd *fwdbwd_new(const struct profile *p);
 void fwdbwd_free(struct fwdbwd *f);
+
+/* The forward op (row in span) of a backward op; ROW_NONE for all other spans. */
+static inline uint32_t fwdbwd_forward(const struct fwdbwd *f, uint32_t span)
+{
+	return rankset_has(&f->linked, span) ? f->forward[rankset_place(&f->linked, span)] : ROW_NONE;
+}
 
 #endif

@@ -310,7 +310,7 @@ static bool is_backward(enum module_phase phase)
 static void place_span(struct work *w, uint32_t i, uint32_t *last_backward)
 {
 	const struct spans *s = &w->p->span;
-	uint32_t up = s->parent[i], forward = w->m->links->forward[i];
+	uint32_t up = s->parent[i], forward = fwdbwd_forward(w->m->links, i);
 	enum module_phase around = up == ROW_NONE ? PHASE_OUTSIDE : w->phase[up];
 	enum name_kind kind = kind_of_name(w, i);
 	bool op = s->kind[i] == SPAN_OP;
