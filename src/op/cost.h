@@ -2,8 +2,8 @@
  * parameters. Formulas are rows of rules.def (a pattern of operand dimensions and two expressions, evaluated in checked int64)
  * or code where a row cannot say it (conv.c, attention.c, rnn.c, ...). Unknown is an answer of its own, with a reason.
  *
- * FLOPs count a multiply-add as 2, as torch.utils.flop_counter does; biases, alpha and beta are not counted. Bytes are what an
- * ideal kernel reads and writes once. COST_TRACELENS: the conventions of TraceLens where they differ (rules_tracelens.def). */
+ * FLOPs count a multiply-add as 2, as torch.utils.flop_counter does; biases, alpha and beta are not counted; of complex types, real
+ * operations count (8 for a multiply-add, where torch's counter says 2). Bytes are what an ideal kernel reads and writes once. COST_TRACELENS: the conventions of TraceLens where they differ (rules_tracelens.def). */
 #ifndef OPSCOPE_OP_COST_H
 #define OPSCOPE_OP_COST_H
 
@@ -21,7 +21,7 @@ enum cost_direction { COST_FORWARD, COST_BACKWARD };
 struct op_facts {
 	struct str name;      /* "aten::addmm", or a PyProf marker's "torch.nn.functional.linear" */
 	struct str dims;      /* Input Dims:      [[4,5],[5,6],[]] ; a tensor list is one deeper */
-	struct str types;     /* Input type:      ["float","float","Scalar"] */
+	struct str types;     /* Input type:      ["float","float","Scalar"]; what is no tensor must not be called by a type's name */
 	struct str concrete;  /* Concrete Inputs: ["","","1"] */
 	struct str strides;   /* Input Strides */
 	struct str names;     /* Input names (PyProf markers): ["","","bias"] */
@@ -42,7 +42,7 @@ struct cost {
 	int64_t bytes_read, bytes_written; /* of bytes, where the rule tells them apart; else COST_UNKNOWN */
 	int64_t wire_bytes;      /* collectives: bytes that a rank sends over the wire (bus bandwidth = this / time); else COST_UNKNOWN */
 	enum op_class class;
-	int parts;               /* equal parts that kernels of their own may do: 2 for the backward of GEMM and convolution (input
+	int parts;               /* 1 or more; equal parts that kernels of their own may do: 2 for the backward of GEMM and convolution (input
 	                          * and weight gradient), else 1. flops and bytes are of all parts */
 	enum tri tc_eligible;    /* by op, dtype and shape: could its main kernel use Tensor Cores */
 	enum dtype dtype;        /* of the operands that decide; DTYPE_UNKNOWN */

@@ -13,7 +13,7 @@ static const struct marker_row {
 
 static const char *const modules[] = {
 	"torch.nn.functional.", "torch.functional.", "torch.nn.init.", "torch._C._nn.", "torch.Tensor.", "Tensor.", "torch.special.",
-	"torch.linalg.", "torch.",
+	"torch.linalg.", "torch.", "amp_C.",
 };
 
 static bool cut_module(struct str *name)
