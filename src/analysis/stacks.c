@@ -84,8 +84,9 @@ static void own_stacks(struct stacks *s, const struct profile *p)
 static void forward_stacks(struct stacks *s, const struct profile *p)
 {
 	struct fwdbwd *f = fwdbwd_new(p);
-	uint32_t *forward = f->forward; /* handed down to the ops inside; rows are in pre-order */
+	uint32_t *forward = NEW_ARRAY_RAW(p->span.rows.n, uint32_t); /* handed down to the ops inside; rows are in pre-order */
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
+		forward[i] = fwdbwd_forward(f, i);
 		if (forward[i] == ROW_NONE && p->span.parent[i] != ROW_NONE)
 			forward[i] = forward[p->span.parent[i]];
 		if (forward[i] == ROW_NONE || !s->of_span[forward[i]] || p->span.kind[i] == SPAN_PYTHON)
@@ -93,6 +94,7 @@ static void forward_stacks(struct stacks *s, const struct profile *p)
 		s->of_span[i] = s->of_span[forward[i]];
 		s->from_forward += p->span.kind[i] == SPAN_OP;
 	}
+	mem_free(forward);
 	fwdbwd_free(f);
 }
 
