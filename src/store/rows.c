@@ -30,7 +30,7 @@ uint32_t rows_push(void *table, const struct store_table *desc)
 	if (r->n == r->cap) {
 		if (r->n >= ROW_NONE - 1)
 			return ROW_NONE;
-		uint64_t cap = r->cap ? (uint64_t)r->cap + r->cap / 2 : 64;
+		uint64_t cap = r->cap < 64 ? 64 : (uint64_t)r->cap + r->cap / 2;
 		rows_reserve(table, desc, cap < ROW_NONE - 1 ? (uint32_t)cap : ROW_NONE - 1);
 	}
 	return r->n++;
@@ -68,16 +68,19 @@ static void gather(void *dst, const void *src, unsigned size, const uint32_t *or
 void rows_permute(void *table, const struct store_table *desc, const uint32_t *order)
 {
 	struct rows *r = rows_of(table);
+	void *spare[9] = {0}; /* by element size: the array that the column before had. New memory costs more than the moving */
 	for (unsigned c = 0; c < desc->n_columns; c++) {
 		const struct store_column *col = &desc->columns[c];
 		void **data = rows_column(table, col);
 		if (col->group == DERIVED || !*data)
 			continue;
-		void *sorted = mem_alloc(r->n, col->size);
+		void *sorted = spare[col->size] ? spare[col->size] : mem_alloc(r->n, col->size);
 		gather(sorted, *data, col->size, order, r->n);
-		mem_free(*data);
+		spare[col->size] = *data;
 		*data = sorted;
 	}
+	for (unsigned size = 0; size < sizeof spare / sizeof spare[0]; size++)
+		mem_free(spare[size]);
 	r->cap = r->n;
 }
 
