@@ -2,10 +2,11 @@
 
 #include <ctype.h>
 
+/* Without namespaces, and without what some compilers put before the name of a type: "struct torch::autograd::AccumulateGrad". */
 static struct str last_scope(struct str s)
 {
 	for (size_t i = s.n; i-- > 1;)
-		if (s.p[i] == ':' && s.p[i - 1] == ':')
+		if (s.p[i] == ' ' || (s.p[i] == ':' && s.p[i - 1] == ':'))
 			return (struct str){s.p + i + 1, s.n - i - 1};
 	return s;
 }

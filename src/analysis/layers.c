@@ -81,9 +81,9 @@ static struct str last_word(struct str s)
 static bool is_marker(struct work *w, uint32_t i)
 {
 	const struct spans *s = &w->p->span;
-	struct str module;
+	struct str module, repr;
 	return s->kind[i] == SPAN_MARKER && w->key_repr != INTERN_NONE && w->key_module != INTERN_NONE &&
-	       profile_arg_id(w->p, s->args[i], w->key_repr) && profile_arg(w->p, s->args[i], w->key_module, &module) && module.n;
+	       profile_arg(w->p, s->args[i], w->key_repr, &repr) && profile_arg(w->p, s->args[i], w->key_module, &module) && module.n;
 }
 
 static uint32_t marker_layer(struct work *w, uint32_t i, uint32_t parent)

@@ -6,6 +6,7 @@ import os
 import sqlite3
 import tempfile
 
+import nsys_db
 import oracle
 from oracle import Case, data, report
 
@@ -269,6 +270,96 @@ class Rules(Case):
         t.kernel(1110, 31, tid=2, name="ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)")
         t.kernel(1120, 3, tid=2)
         self.assertEqual(self.rows(t), {"a": (0, 3, 0, 0), "(gradient collectives)": (0, 31, 0, 0)})
+
+
+class Nsys:
+    """A database of Nsight Systems with ranges of one process and a kernel a launch; times in us."""
+
+    def __init__(self):
+        self.ranges, self.calls, self.kernels = [], [], []
+
+    def range(self, text, ts, dur, tid=11):
+        self.ranges.append(nsys_db.nvtx(1000 * ts, 1000 * (ts + dur), text, 10, tid))
+
+    def kernel(self, ts, dur, tid=11, name=1):
+        n = len(self.calls) + 1
+        self.calls.append(nsys_db.call(1000 * ts, 1000 * ts + 500, n, 10, tid))
+        self.kernels.append(nsys_db.kernel(10**8 + 10**6 * n, 10**8 + 10**6 * n + 1000 * dur, n, 10, name=name))
+
+    def write(self, path):
+        sample = nsys_db.sample()
+        nsys_db.make(path, {**{t: sample[t] for t in ("META_DATA_EXPORT", "TARGET_INFO_GPU", "PROCESSES")},
+                            "StringIds": nsys_db.strings("sm80_xmma_gemm_f16f16_f16f32_f32_tn_n_tilesize128x128x32_kernel", "cudaLaunchKernel_v7000"),
+                            "NVTX_EVENTS": self.ranges, "CUPTI_ACTIVITY_KIND_RUNTIME": self.calls, "CUPTI_ACTIVITY_KIND_KERNEL": self.kernels})
+
+
+class EmitNvtx(Case):
+    """The whole way: texts of emit_nvtx and of PyProf's markers, in a database of Nsight Systems."""
+
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = os.path.join(folder.name, "x.sqlite")
+
+    def rows(self, db, *args):
+        db.write(self.path)
+        self.table = report("layers", self.path, *args)
+        return {r["layer"]: tuple(r[p] // 1000 for p in PARTS) for r in self.table.rows}
+
+    def training(self, linear, backward, engine, accumulate):
+        """One product in layer fc: forward, both gradients, the parameter's gradient added up, one optimizer step."""
+        db = Nsys()
+        db.range("layer:fc", 0, 100)
+        db.range(linear, 10, 50)
+        db.kernel(15, 10)
+        if engine:
+            db.range(engine, 1000, 90, tid=12)
+        db.range(backward, 1010, 60, tid=12)
+        db.kernel(1020, 11, tid=12)
+        db.kernel(1030, 12, tid=12)
+        db.range(accumulate, 1100, 30, tid=12)
+        db.kernel(1110, 3, tid=12)
+        db.range("Optimizer.step#SGD.step", 2000, 100)
+        db.range("aten::add_", 2010, 20)
+        db.kernel(2015, 4)
+        db.kernel(2500, 5)  # in no range
+        return db
+
+    def test_generations_of_emit_nvtx(self):
+        want = {"fc": (10, 26, 0, 0), "(optimizer)": (0, 0, 4, 0), "(outside layers)": (0, 0, 0, 5)}
+        for texts in (("aten::mm, seq = 3", "MmBackward, seq = 3", None, "torch::autograd::AccumulateGrad"),
+                      ("mm, seq = 3, sizes = [[4, 5], [5, 6]]", "MmBackward, seq = 3, sizes = [[4, 6]]", None, "torch::autograd::AccumulateGrad"),
+                      ("aten::mm, seq = 3, op_id = 9", "MmBackward0, seq = 3, op_id = 12", "autograd::engine::evaluate_function: MmBackward0, op_id = 11",
+                       "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad, op_id = 14"),
+                      ("aten::mm, seq = 3", "struct MmBackward0, seq = 3", None, "struct torch::autograd::AccumulateGrad")):
+            with self.subTest(texts=texts):
+                self.assertEqual(self.rows(self.training(*texts)), want)
+                os.unlink(self.path)
+
+    def test_flops_of_the_backward(self):
+        """torch's flop counter says 240 for (4x5) x (5x6); the two gradients are as much each."""
+        self.training("aten::mm, seq = 3, op_id = 9, sizes = [[4, 5], [5, 6]]", "MmBackward0, seq = 3, op_id = 12", None,
+                      "torch::autograd::AccumulateGrad").write(self.path)
+        rows = {r["direction"]: (r["op"], r["flops"], r["total_gpu_ns"]) for r in report("gemm", self.path).rows}
+        self.assertEqual(rows, {"forward": ("aten::mm", 240, 10000), "backward": ("MmBackward0", 480, 23000)})
+        self.assertEqual(report("layers", self.path).by("layer")["fc"]["flops"], 720)
+
+    def test_module_markers(self):
+        db = Nsys()
+        outer = "{'mod': 'mynet.Block', 'strRepr': ''}"
+        inner = "{'mod': 'torch.nn.modules.linear.Linear', 'strRepr': 'Linear(in_features=4, out_features=6, bias=False)'}"
+        db.range(outer, 0, 200)
+        db.range(inner, 10, 100)
+        db.range("aten::linear, seq = 5", 20, 50)
+        db.kernel(30, 7)
+        db.range("aten::relu, seq = 6", 120, 20)
+        db.kernel(125, 2)
+        for name, seq, ts, us in (("ReluBackward0", 6, 1000, 3), ("LinearBackward0", 5, 1100, 8)):
+            db.range(f"{name}, seq = {seq}", ts, 50, tid=12)
+            db.kernel(ts + 10, us, tid=12)
+        self.assertEqual(self.rows(db), {"Block/Linear(in_features=4, out_features=6, bias=False)": (7, 8, 0, 0), "Block": (2, 3, 0, 0)})
+        self.assertEqual([(r["type"], r["calls"]) for r in self.table.rows], [("Linear", 1), ("Block", 1)])
 
 
 if __name__ == "__main__":
