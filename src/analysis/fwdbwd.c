@@ -2,6 +2,7 @@
 
 #include "analysis/analysis.h"
 #include "analysis/autograd_names.h"
+#include "base/hash.h"
 #include "base/mem.h"
 #include "base/sort.h"
 
@@ -19,6 +20,7 @@ struct linker {
 	uint32_t *track_first;     /* first span of each thread; one more for the end */
 	struct sort_item *forward; /* forward ops by sequence number, then thread, then start */
 	uint32_t n_forward;
+	struct idmap first;        /* sequence number -> its first place in `forward` */
 	uint32_t *links;           /* span -> its forward op; ROW_NONE */
 	uint32_t *by_flow;         /* backward span -> forward span; NULL, like the next one, when there are no arrows */
 	uint32_t *op_of_run;       /* first of the spans that start together -> op_at of them; NOT_LOOKED */
@@ -101,18 +103,45 @@ static void sort_forward(struct linker *l)
 		if (is_forward(l, i))
 			l->forward[l->n_forward++] = (struct sort_item){.key = (uint64_t)s->link_id[i], .row = i};
 	sort_items(l->forward, n);
+	int64_t min = n ? (int64_t)l->forward[0].key : 1, max = n ? (int64_t)l->forward[n - 1].key : 0;
+	idmap_init(&l->first, min, max, n);
+	for (uint32_t i = n; i-- > 0;)
+		if (!i || l->forward[i - 1].key != l->forward[i].key)
+			idmap_put(&l->first, (int64_t)l->forward[i].key, i);
 }
 
-/* The first forward op that is not before (seq, track, start), as an index into l->forward. */
+/* The end of the run of equal numbers that begins at `first`: found by doubling steps, since runs are short. */
+static uint32_t run_end(const struct linker *l, uint32_t first)
+{
+	uint64_t seq = l->forward[first].key;
+	uint32_t step = 1, lo = first;
+	while (step < l->n_forward - first && l->forward[first + step].key == seq) {
+		lo = first + step;
+		step *= 2;
+	}
+	uint32_t hi = step < l->n_forward - first ? first + step : l->n_forward;
+	while (hi - lo > 1) {
+		uint32_t mid = lo + (hi - lo) / 2;
+		if (l->forward[mid].key == seq)
+			lo = mid;
+		else
+			hi = mid;
+	}
+	return hi;
+}
+
+/* The first forward op with this number that is not before (track, start), as an index into l->forward; the end of those with
+ * this number, or of all when none has it, if all are. */
 static uint32_t position(const struct linker *l, uint64_t seq, uint32_t track, int64_t start)
 {
 	const struct spans *s = &l->p->span;
-	uint32_t lo = 0, hi = l->n_forward;
+	uint32_t lo = idmap_get(&l->first, (int64_t)seq);
+	if (lo == IDMAP_NONE)
+		return l->n_forward;
+	uint32_t hi = run_end(l, lo);
 	while (lo < hi) {
 		uint32_t mid = lo + (hi - lo) / 2, row = l->forward[mid].row;
-		bool before = l->forward[mid].key != seq ? l->forward[mid].key < seq
-		              : s->track[row] != track   ? s->track[row] < track
-		                                         : s->start_ns[row] < start;
+		bool before = s->track[row] != track ? s->track[row] < track : s->start_ns[row] < start;
 		if (before)
 			lo = mid + 1;
 		else
@@ -432,6 +461,7 @@ struct fwdbwd *fwdbwd_new(const struct profile *p)
 	mem_free(l.name_kind);
 	mem_free(l.track_first);
 	mem_free(l.forward);
+	idmap_release(&l.first);
 	mem_free(l.by_flow);
 	mem_free(l.op_of_run);
 	mem_free(l.match);
