@@ -120,7 +120,8 @@ void cost_comm(struct cost_call *c)
 	o->dtype = m.type;
 	o->params = m.ranks > 0 ? arena_printf(c->arena, "%s,elements=%lld,ranks=%lld,%s", kind_name[kind], (long long)size_of(kind, &m),
 	                                       (long long)m.ranks, dtype_short(m.type))
-	                        : arena_printf(c->arena, "%s,elements=%lld,%s", kind_name[kind], (long long)size_of(kind, &m), dtype_short(m.type));
+	                        : arena_printf(c->arena, "%s,elements=%lld,%s", kind_name[kind], (long long)size_of(kind, &m),
+	                                       dtype_short(m.type));
 	bool adds = kind == ALL_REDUCE || kind == REDUCE_SCATTER || kind == REDUCE;
 	if (adds && (m.ranks < 1 || m.in < 0)) {
 		cost_unknown(c, m.in < 0 ? "the size of the message was not recorded" : "the number of ranks was not recorded");

@@ -47,13 +47,12 @@ static char *take_text(const char **p)
 static bool take_class(const char **p, enum op_class *class)
 {
 	size_t n = strspn(*p, "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
-	for (int i = OP_UNKNOWN + 1; i < OP_CLASSES; i++)
-		if ((strlen(op_class_name[i]) == n && strncasecmp(op_class_name[i], *p, n) == 0) || (i == OP_COMM && n == 4 && strncmp(*p, "COMM", 4) == 0)) {
+	*class = n == 4 && strncmp(*p, "COMM", 4) == 0 ? OP_COMM : OP_UNKNOWN; /* the one whose id is not its name */
+	for (int i = OP_UNKNOWN + 1; i < OP_CLASSES && *class == OP_UNKNOWN; i++)
+		if (strlen(op_class_name[i]) == n && strncasecmp(op_class_name[i], *p, n) == 0)
 			*class = (enum op_class)i;
-			*p += n;
-			return true;
-		}
-	return false;
+	*p += n;
+	return *class != OP_UNKNOWN;
 }
 
 /* A pattern is tried on nothing, so that its letters and signs are known to be sound. */

@@ -174,6 +174,11 @@ static int reduced(const struct cost_call *c, int64_t i, int64_t j, int64_t *v, 
 	if (tensor_of(c, i, &t, why) < 0)
 		return -1;
 	*v = 1;
+	/* sum(x, dtype) reduces all, as sum(x) does; the overload with dimensions has more arguments. */
+	bool torch_op = str_starts(c->facts->name, STR("aten::"));
+	struct str value = op_arg(&c->args, j)->concrete;
+	if (torch_op && c->args.n <= 2 && (!value.n || value.p[0] != '['))
+		return 0;
 	if (!c->args.has_concrete)
 		return fail(why, "which dimensions are reduced (input %lld) was not recorded", j);
 	if (!op_arg(&c->args, j)->concrete.n)
