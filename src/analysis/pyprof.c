@@ -278,12 +278,17 @@ static void build_all(struct builder *b)
 	pyprof_facts_release(&b->facts);
 }
 
+bool pyprof_is_dict(const struct profile *p)
+{
+	return str_eqc(p->format, "pyprof-dict") || str_eqc(p->format, "pyprof_dict");
+}
+
 struct pyprof_records *pyprof_records_new(const struct profile *p, enum pyprof_record_rules rules)
 {
 	struct pyprof_records *r = NEW(struct pyprof_records);
 	r->p = p;
 	r->rules = rules;
-	r->from_dict = str_eqc(p->format, "pyprof-dict") || str_eqc(p->format, "pyprof_dict");
+	r->from_dict = pyprof_is_dict(p);
 	r->names = pyprof_names_new(p);
 	find_kernels(r);
 	r->chain = NEW_ARRAY_RAW(r->n, uint32_t);

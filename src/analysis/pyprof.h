@@ -39,6 +39,9 @@ struct pyprof_records {
 	struct pyprof_names *names;
 };
 
+/* Is the input a .dict? */
+bool pyprof_is_dict(const struct profile *p);
+
 struct pyprof_records *pyprof_records_new(const struct profile *p, enum pyprof_record_rules rules);
 void pyprof_records_free(struct pyprof_records *r);
 

@@ -297,17 +297,18 @@ static void open_default(struct printer *x)
 {
 	table_columns(x->out, columns, N_COLUMNS);
 	x->info = NEW_ARRAY(x->p->strings.n, struct kernel_info);
-	if (pyprof_rows_records(x->rows)->from_dict)
-		x->dict = pyprof_dict_costs_new();
-	else
-		x->costs = costs_new(x->p, COST_DEFAULT);
 }
 
 static int pyprof_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
 	bool compat = args->compat != NULL;
 	enum pyprof_record_rules rules = report_compat_is(args, "pyprof2") ? PYPROF_RECORDS_2 : compat ? PYPROF_RECORDS_3 : PYPROF_RECORDS_DEFAULT;
-	struct printer x = {.p = p, .out = out, .rows = pyprof_rows_new(p, rules)};
+	struct printer x = {.p = p, .out = out};
+	if (!compat && pyprof_is_dict(p))
+		x.dict = pyprof_dict_costs_new();
+	else if (!compat)
+		x.costs = costs_new(p, COST_DEFAULT); /* before the records: making it takes more memory than holding it */
+	x.rows = pyprof_rows_new(p, rules);
 	uint32_t n = pyprof_rows_records(x.rows)->n, shown = n;
 	int rc = n ? 0 : err_set(e, ERR_DATA, "no kernel%s in the input: record with --trace=cuda,nvtx (nsys) or nvprof -o",
 	                         compat && pyprof_rows_records(x.rows)->left_out ? " whose launch was recorded" : "");

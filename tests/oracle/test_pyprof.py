@@ -1,0 +1,509 @@
+"""`report pyprof`, `pyprof-parse`, `pyprof-prof`: against what PyProf printed of the same databases, cell by cell; against a
+brute-force join of ranges and launches on random small databases; and what the default does right where PyProf did not."""
+import ast
+import csv
+import io
+import json
+import os
+import random
+import re
+import sqlite3
+import subprocess
+import tempfile
+import unittest
+
+import oracle
+from oracle import Case, data, report, run
+
+LM = ("pyprof", "lm_nvprof")
+MMAGIC = ("pyprof", "mmagic_nsys")
+IDS = {"Idx": "idx", "SeqId": "seq", "AltSeqId": "altseq", "TId": "tid", "Layer": "layer", "Trace": "trace", "Direction": "dir",
+       "Sub": "sub", "Module": "mod", "Op": "op", "Kernel": "kernel", "Params": "params", "Sil(ns)": "sil_ns", "TC": "tc",
+       "Device": "device", "Stream": "stream", "Grid": "grid", "Block": "block", "FLOPs": "flops", "Bytes": "bytes"}
+FLAGS = {"Sil(ns)": "sil"}
+
+
+def csv_rows(path):
+    with open(path, newline="") as f:
+        return list(csv.DictReader(f))
+
+
+def report_csv(*args):
+    code, out, err = run("report", "pyprof", *args, "--format=csv")
+    if code:
+        raise AssertionError(err.decode())
+    return list(csv.DictReader(io.StringIO(out.decode())))
+
+
+def dicts(path, *options):
+    code, out, err = run("pyprof-parse", path, *options)
+    if code:
+        raise AssertionError(err.decode())
+    return [ast.literal_eval(line) for line in out.decode().splitlines()], err.decode()
+
+
+def kernel_name_key(name):
+    """What must be equal of a kernel's long name. Demanglers disagree about lambdas: about their spelling, {lambda(int)#1} or
+    'lambda'(int), and about what a template parameter inside one stands for. Names with lambdas are compared up to the first one,
+    and by the words that occur after it."""
+    at = name.find("lambda")
+    if at < 0:
+        return name
+    head = re.sub(r"[{']*$", "", name[:at])
+    return head, sorted(set(re.findall(r"[A-Za-z_]\w*", name[at:])) - {"lambda"})
+
+
+class CellByCell(Case):
+    def compare(self, got, want):
+        self.assertEqual(len(got), len(want))
+        cells = 0
+        for i, (g, w) in enumerate(zip(got, want)):
+            for title, value in w.items():
+                cells += 1
+                self.assertEqual(g[IDS[title]], value, f"row {i + 1}, {title}, op {w['Op']}")
+        return cells
+
+    def test_mmagic(self):
+        got = report_csv(data(*MMAGIC, "net.sqlite"), "--compat=pyprof")
+        self.assertEqual(self.compare(got, csv_rows(data(*MMAGIC, "expected_pyprof.csv"))), 328 * 20)
+
+    def test_mmagic_printed(self):
+        """The whole file, byte by byte."""
+        path = data(*MMAGIC, "expected_pyprof.csv")
+        columns = ",".join(IDS[t] if t not in FLAGS else FLAGS[t] for t in csv_rows(path)[0])
+        code, out, _ = run("pyprof-prof", "--csv", "-c", columns, data(*MMAGIC, "net.sqlite"))
+        with open(path, newline="") as f:
+            self.assertEqual((code, out.decode()), (0, f.read().replace("\r\n", "\n")))
+
+    def test_mmagic_by_dict(self):
+        """From what pyprof-parse printed, which is another input, the same comes out."""
+        _, parsed, _ = run("pyprof-parse", data(*MMAGIC, "net.sqlite"))
+        with tempfile.TemporaryDirectory() as d:
+            path = os.path.join(d, "net.dict")
+            with open(path, "wb") as f:
+                f.write(parsed)
+            got = report_csv(path, "--compat=pyprof")
+            again = dicts(path)[0]
+        self.compare(got, csv_rows(data(*MMAGIC, "expected_pyprof.csv")))
+        self.assertEqual(again, [ast.literal_eval(x) for x in parsed.decode().splitlines()])
+
+    def test_lm_dict(self):
+        got, err = dicts(data(*LM, "net.sql"))
+        with open(data(*LM, "expected_net.dict")) as f:
+            want = [ast.literal_eval(line) for line in f]
+        self.assertIn("Found 284 kernels. Getting info for each kernel.", err)
+        self.assertEqual(len(got), 284)
+        for i, (g, w) in enumerate(zip(got, want)):
+            self.assertEqual(list(g), list(w), "order of the keys")
+            for key, value in w.items():
+                if key == "kLongName":
+                    self.assertEqual(kernel_name_key(g[key]), kernel_name_key(value), i)
+                else:
+                    self.assertEqual(g[key], value, (i, key))
+
+    def lm_rows(self, name):
+        got, want = report_csv(data(*LM, name), "--compat=pyprof2"), csv_rows(data(*LM, "expected_lm.csv"))
+        norms = 0
+        for g, w in zip(got, want):
+            if w["Op"] == "norm":
+                # That version has 2E + 1 FLOPs and 4E bytes at every kernel of the op, PyProf2 at sub 0 only (docs/compat.md).
+                norms += 1
+                if g["sub"] != "0":
+                    self.assertEqual((g["flops"], g["bytes"]), ("0", "0"))
+                    w["FLOPs"], w["Bytes"] = g["flops"], g["bytes"]
+        self.assertEqual(norms, 28)
+        self.assertEqual(self.compare(got, want), 284 * 12)
+
+    def test_lm_database(self):
+        self.lm_rows("net.sql")
+
+    def test_lm_from_dict(self):
+        self.lm_rows("expected_net.dict")
+
+    def test_no_kernels(self):
+        code, out, err = run("pyprof-parse", data(*LM, "no_kernels.sql"))
+        self.assertEqual((code, out), (0, b""))
+        self.assertIn(b"Found 0 kernels. Exiting.", err)
+
+
+class Database:
+    """A small database as Nsight Systems writes it."""
+
+    def __init__(self, folder, name="n.sqlite"):
+        self.path = os.path.join(folder, name)
+        self.db = sqlite3.connect(self.path)
+        self.strings = {}
+        self.db.executescript("""
+            create table StringIds(id integer primary key, value text);
+            create table META_DATA_EXPORT(name text, value text);
+            create table NVTX_EVENTS(start integer, end integer, eventType integer, text text, textId integer, globalTid integer, domainId integer);
+            create table CUPTI_ACTIVITY_KIND_RUNTIME(start integer, end integer, eventClass integer, globalTid integer, correlationId integer, nameId integer, returnValue integer);
+            create table CUPTI_ACTIVITY_KIND_KERNEL(start integer, end integer, deviceId integer, contextId integer, streamId integer,
+                correlationId integer, globalPid integer, demangledName integer, shortName integer, mangledName integer, gridX integer, gridY integer,
+                gridZ integer, blockX integer, blockY integer, blockZ integer, staticSharedMemory integer, dynamicSharedMemory integer,
+                registersPerThread integer);
+            insert into META_DATA_EXPORT values('EXPORT_SCHEMA_VERSION', '2.10.0');""")
+        self.correlation = 0
+
+    def string(self, text):
+        if text not in self.strings:
+            self.strings[text] = len(self.strings) + 1
+            self.db.execute("insert into StringIds values(?, ?)", (self.strings[text], text))
+        return self.strings[text]
+
+    def range(self, start, end, text, tid=7, pid=5):
+        self.db.execute("insert into NVTX_EVENTS values(?, ?, 59, ?, null, ?, 0)", (start, end, text, self.global_tid(pid, tid)))
+
+    @staticmethod
+    def global_tid(pid, tid):
+        return (1 << 48) | pid << 24 | tid
+
+    def kernel(self, launch, start, end, name="void at::native::k<float>(int)", tid=7, pid=5, stream=7):
+        """launch: (start, end) of the call."""
+        self.correlation += 1
+        self.db.execute("insert into CUPTI_ACTIVITY_KIND_RUNTIME values(?, ?, 0, ?, ?, ?, 0)",
+                        (*launch, self.global_tid(pid, tid), self.correlation, self.string("cudaLaunchKernel_v7000")))
+        s = self.string(name)
+        self.db.execute("insert into CUPTI_ACTIVITY_KIND_KERNEL values(?, ?, 0, 1, ?, ?, ?, ?, ?, ?, 8, 1, 1, 32, 1, 1, 0, 0, 16)",
+                        (start, end, stream, self.correlation, self.global_tid(pid, 0), s, s, s))
+
+    def close(self):
+        self.db.commit()
+        self.db.close()
+        return self.path
+
+
+def marker(mod, op, *args):
+    return repr({"mod": mod, "op": op, "args": list(args)})
+
+
+def tensor(*shape, dtype="float32", name=""):
+    return {"name": name, "type": "tensor", "shape": tuple(shape), "dtype": dtype}
+
+
+class Made(Case):
+    def setUp(self):
+        super().setUp()
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.db = Database(self.folder.name)
+
+
+def classify(text):
+    """PyProf's order of tests, written anew from its description."""
+    if "CheckpointFunctionBackward" in text:
+        return None
+    if all(w in text for w in ("mod", "op", "args", "type")):
+        return "marker"
+    for word, kind in (("layer:", "layer"), ("traceMarker", "trace"), ("strRepr", "reprMarkers"), (", seq = ", "seqMarker")):
+        if word in text:
+            return kind
+    return "other"
+
+
+class BruteForce(Made):
+    """Random databases: nested and overlapping ranges of two threads; the ranges of a kernel by looking at all of them."""
+
+    NAMES = ["aten::mm, seq = {}", "mm, seq = {}", "MmBackward, seq = {}", "add_, seq = {}", "plain", "layer:block{}", "layer:a:b",
+             marker("torch", "relu", tensor(3, 4)), marker("torch.nn.functional", "linear", tensor(2, 3), tensor(4, 3)),
+             "CheckpointFunctionBackward, seq = {}", "{{'traceMarker': ['a.py:{}', '/x/torch/nn/modules/linear.py:3']}}",
+             "{{'mod': 'Linear', 'strRepr': 'in={}'}}"]
+
+    def make(self, seed, overlap):
+        r = random.Random(seed)
+        db = Database(self.folder.name, f"{seed}.sqlite")
+        ranges, launches = [], []
+
+        def text():
+            name = r.choice(self.NAMES)
+            return name if name.startswith("{'mod': 'torch") else name.format(r.randrange(4))
+
+        def fill(tid, start, end, depth):
+            at = start
+            while at + 8 < end:
+                at += r.randrange(1, 4)
+                length = r.randrange(4, max(5, (end - at) // 2 + 5))
+                if r.random() < 0.4 or depth > 5:
+                    launches.append((tid, at, at + 2))
+                    at += 3
+                else:
+                    stop = at + length + (r.randrange(0, 12) if overlap else 0)
+                    stop = stop if overlap else min(stop, end - 1)
+                    if stop > at:
+                        ranges.append((tid, at, stop, text()))
+                        fill(tid, at, at + length, depth + 1)
+                    at += length
+
+        for tid in (7, 8):
+            fill(tid, 10, 400, 0)
+        for tid, a, b, t in ranges:
+            db.range(a, b, t, tid=tid)
+        launches.sort(key=lambda x: (x[1], x[0]))
+        for i, (tid, a, b) in enumerate(launches):
+            db.kernel((a, b), 1000 + 10 * i, 1005 + 10 * i, tid=tid)
+        return db.close(), ranges, launches
+
+    def check(self, seed, overlap):
+        path, ranges, launches = self.make(seed, overlap)
+        got, _ = dicts(path)
+        self.assertEqual(len(got), len(launches))
+        for g, (tid, a, b) in zip(got, launches):
+            around = sorted((x for x in ranges if x[0] == tid and x[1] < a and x[2] > b), key=lambda x: (x[1], -x[2]))
+            texts = {}
+            for x in around:
+                texts.setdefault(classify(x[3]), []).append(x[3])
+            self.assertEqual(g["tid"], tid)
+            self.assertEqual(g["marker"], texts.get("marker", []), (seed, a))
+            self.assertEqual(g["reprMarkers"], texts.get("reprMarkers", []))
+            self.assertEqual(g["layer"], [t.split(":")[1] for t in texts.get("layer", [])])
+            trace = texts.get("trace", [])
+            self.assertEqual(g["trace"], ast.literal_eval(trace[-1])["traceMarker"][:1] if trace else [])
+            seqs = {int(t.split(" = ")[1]) for t in texts.get("seqMarker", [])}
+            seqs = seqs - {0} if len(seqs) > 1 else seqs
+            self.assertEqual(set(g["seqId"]) | set(g["altSeqId"]), seqs, (seed, a))
+            self.assertLessEqual(set(g["seqMarker"]), set(texts.get("seqMarker", [])))
+            self.assertEqual(g["dir"], "bprop" if any("Backward, seq" in t for t in g["seqMarker"]) else "fprop")
+
+    def test_nested(self):
+        for seed in range(15):
+            with self.subTest(seed=seed):
+                self.check(seed, False)
+
+    def test_overlapping(self):
+        for seed in range(100, 115):
+            with self.subTest(seed=seed):
+                self.check(seed, True)
+
+
+class ParseRules(Made):
+    def test_sequence_markers(self):
+        """Repeated ones go, sorted as texts, and one that another of the same number contains; zero goes beside others."""
+        db = self.db
+        db.range(0, 100, "threshold_backward, seq = 0")
+        db.range(1, 99, "ReluBackward, seq = 210")
+        db.range(2, 98, "relu, seq = 30")
+        db.range(3, 97, "relu_, seq = 30")
+        db.kernel((10, 12), 200, 210)
+        (g,), _ = dicts(db.close())
+        self.assertEqual(g["seqMarker"], ["threshold_backward, seq = 0", "ReluBackward, seq = 210", "relu, seq = 30"])
+        self.assertEqual((g["seqId"], g["altSeqId"], g["dir"]), ([30], [210], "bprop"))
+        self.assertEqual((g["op"], g["mod"]), (["threshold", "Relu"], ["na", "na"]))
+
+    def test_ids_left_behind(self):
+        """PyProf takes from a list while walking it: every second one of those to go stays. The default moves all."""
+        for i in range(4):
+            self.db.range(i, 100 - i, f"op{i}, seq = {i + 5}")
+        self.db.kernel((10, 12), 200, 210)
+        path = self.db.close()
+        (g,), _ = dicts(path)
+        self.assertEqual((g["seqId"], g["altSeqId"]), ([5, 7], [6, 8]))
+        (g,), _ = dicts(path, "--compat=opscope")
+        self.assertEqual((g["seqId"], g["altSeqId"]), ([5], [6, 7, 8]))
+
+    def test_sub_ids(self):
+        """One more kernel of the same op and number; a cell's forward counts on; another number, or op, begins anew."""
+        cell = marker("LSTMCell", "forward", tensor(5, 10), tensor(5, 20))
+        texts = ["mm, seq = 3", "mm, seq = 3", "mm, seq = 4", "add, seq = 4"]
+        for i, t in enumerate(texts):
+            self.db.range(10 * i, 10 * i + 9, t)
+            self.db.kernel((10 * i + 2, 10 * i + 3), 1000 + 10 * i, 1005 + 10 * i)
+        for i in (4, 5):
+            self.db.range(10 * i, 10 * i + 9, cell)
+            self.db.range(10 * i + 1, 10 * i + 8, f"addmm, seq = {i + 5}")
+            self.db.kernel((10 * i + 2, 10 * i + 3), 1000 + 10 * i, 1005 + 10 * i)
+        got, _ = dicts(self.db.close())
+        self.assertEqual([g["subSeqId"] for g in got], [0, 1, 0, 0, 0, 1])
+        self.assertEqual([g["seqId"] for g in got], [[3], [3], [4], [4], [9], [10]])
+
+    def test_forward_lookup(self):
+        """A backward kernel has marker, op, layer and trace of the latest earlier forward kernel with its number."""
+        def forward(at, number, rows):
+            self.db.range(at, at + 20, "layer:mlp")
+            self.db.range(at + 1, at + 19, "{'traceMarker': ['train.py:7', 'model.py:%d']}" % rows)
+            self.db.range(at + 2, at + 18, marker("torch", "mm", tensor(rows, 3), tensor(3, 4)))
+            self.db.range(at + 3, at + 17, f"mm, seq = {number}")
+            self.db.kernel((at + 4, at + 5), 1000 + at, 1005 + at, "sgemm")
+        forward(0, 5, 8)
+        forward(30, 5, 16)
+        self.db.range(100, 120, "MmBackward, seq = 5")
+        self.db.kernel((104, 105), 1104, 1109, "sgemm")
+        self.db.range(130, 150, "MmBackward, seq = 6")
+        self.db.kernel((134, 135), 1134, 1139, "sgemm")
+        rows = report("pyprof", self.db.close(), "--compat=pyprof").rows
+        self.assertEqual([(r["dir"], r["mod"], r["op"], r["params"], r["layer"], r["trace"]) for r in rows[2:]],
+                         [("bprop", "torch", "mm", "M=4,N=16,K=3,fp32,", "mlp", "train.py:7,model.py:16"),
+                          ("bprop", "na", "Mm", "na=na,", "-", "-")])
+        self.assertEqual([r["flops"] for r in rows], ["192", "384", "384", "0"])
+
+    def test_what_pyprof_asserts(self):
+        """Such rows are printed like those of unknown ops, counted, and the first is named."""
+        self.db.range(0, 20, marker("torch.nn.functional", "linear", tensor(2, 3), tensor(4, 3)))
+        self.db.kernel((4, 5), 1004, 1009, "another_kernel")
+        self.db.kernel((6, 7), 1014, 1019, "sgemm")
+        table = report("pyprof", self.db.close(), "--compat=pyprof")
+        self.assertEqual([(r["params"], r["tc"], r["flops"], r["bytes"]) for r in table.rows],
+                         [("na=na,", "na", "0", "0"), ("M=4,N=2,K=3,fp32,", "0", "48", "44")])
+        self.assertTrue(any("ended at 1 of the 2 rows" in n and "first at row 1" in n for n in table.notes), table.notes)
+
+
+class Default(Made):
+    """What is right where PyProf was not."""
+
+    def rows(self):
+        return report("pyprof", self.db.close())
+
+    def test_modern_markers(self):
+        """emit_nvtx of today: PyProf could not read a line of it."""
+        self.db.range(0, 20, "aten::linear, seq = 4, op_id = 28, sizes = [[2, 3], [4, 3], [4]]")
+        self.db.range(1, 19, "aten::addmm, seq = 5, op_id = 32, sizes = [[4], [2, 3], [3, 4], [], []]")
+        self.db.kernel((4, 5), 1004, 1009, "sgemm")
+        self.db.range(100, 120, "autograd::engine::evaluate_function: AddmmBackward0, op_id = 59")
+        self.db.range(101, 119, "AddmmBackward0, seq = 5, op_id = 60")
+        self.db.kernel((104, 105), 1104, 1109, "sgemm")
+        rows = self.rows().rows
+        self.assertEqual([r["dir"] for r in rows], ["fprop", "bprop"])
+        self.assertEqual((rows[0]["seq"], rows[0]["altseq"]), ("4", "5"))
+        self.assertEqual(rows[0]["flops"], 2 * 2 * 3 * 4)
+        self.assertEqual([r["ops"] for r in rows], ["aten::linear > aten::addmm"] * 2)
+
+    def test_unknown_is_empty(self):
+        """An op without a model has no FLOPs; 0 would be a claim. Its kernel's name does not tell about Tensor Cores."""
+        self.db.range(0, 20, marker("mymodule", "myop", tensor(2, 3)))
+        self.db.kernel((4, 5), 1004, 1009, "some_kernel")
+        self.db.kernel((30, 31), 1014, 1034, "some_kernel")
+        table = self.rows()
+        first, second = table.rows
+        self.assertEqual((first["op"], first["flops"], first["bytes"], first["tflops"], first["tc"]), ("myop", None, None, None, "unknown"))
+        self.assertEqual((second["op"], second["flops"]), (None, None))
+        self.assertIn("kernels 25 ns = attributed to an op or range 5 + unattributed 20", table.notes)
+
+    def test_threads_do_not_mix(self):
+        """The kernels of an op count on for their thread, whatever another launches between them."""
+        for tid in (7, 8):
+            self.db.range(0, 90, marker("torch", "relu", tensor(3)), tid=tid)
+        for i in range(6):
+            self.db.kernel((10 + 5 * i, 12 + 5 * i), 1000 + 10 * i, 1005 + 10 * i, tid=7 + i % 2)
+        self.assertEqual([r["sub"] for r in self.rows().rows], [0, 0, 1, 1, 2, 2])
+
+    def test_processes_do_not_mix(self):
+        """Sequence numbers are those of one process."""
+        for pid, rows in ((5, 8), (6, 16)):
+            self.db.range(0, 20, f"layer:of{pid}", pid=pid)
+            self.db.range(1, 19, marker("torch", "mm", tensor(rows, 3), tensor(3, 4)), pid=pid)
+            self.db.range(3, 17, "mm, seq = 5", pid=pid)
+            self.db.kernel((4, 5), 1000 + rows, 1004 + rows, "sgemm", pid=pid, stream=pid)
+        self.db.range(100, 120, "MmBackward, seq = 5", pid=5)
+        self.db.kernel((104, 105), 1104, 1109, "sgemm", pid=5, stream=5)
+        rows = self.rows().rows
+        self.assertEqual([(r["dir"], r["mod"], r["op"], r["layer"]) for r in rows],
+                         [("fprop", "torch", "mm", "of5"), ("fprop", "torch", "mm", "of6"), ("bprop", "torch", "mm", "of5")])
+
+    def test_limit_is_no_filter(self):
+        """The rows shown are the first of all, and the notes are of all."""
+        for i in range(50):
+            self.db.kernel((10 * i, 10 * i + 2), 10000 + 10 * i, 10005 + 10 * i)
+        path = self.db.close()
+        code, text, _ = run("report", "pyprof", path, "--width=200")
+        self.assertEqual(code, 0)
+        self.assertIn("... and 20 more rows", text.decode())
+        self.assertIn("kernels 250 ns", text.decode())
+        limited = report("pyprof", path, "--limit=7")
+        self.assertEqual(limited.rows, report("pyprof", path).rows[:7])
+        by_end = report("pyprof", path, "--sort=idx", "--limit=3")
+        self.assertEqual([r["idx"] for r in by_end.rows], [50, 49, 48])
+
+
+class Lenet(Case):
+    """A network of two convolutions and three linear layers, with DLProf's markers."""
+
+    def test_invariants(self):
+        table = report("pyprof", data("dlprof", "w_relu", "nsys_profile.sqlite"))
+        self.assertEqual([r["idx"] for r in table.rows], list(range(1, 60)))
+        self.assertLessEqual({r["dir"] for r in table.rows}, {"fprop", "bprop"})
+        self.assertEqual({r["op"] for r in table.rows}, {"conv2d", "relu", "max_pool2d", "linear"})
+        self.assertEqual(sum(r["sil_ns"] for r in table.rows), 589147)
+        self.assertTrue(any(n.startswith("kernels 589147 ns = attributed to an op or range 589147 + ") for n in table.notes))
+        # Each call of an op counts once: 2NKPQCRS of the convolutions, 2mnk of the linear layers.
+        flops = {op: sum(r["flops"] or 0 for r in table.rows if r["op"] == op) for op in ("conv2d", "linear")}
+        self.assertEqual(flops["linear"], 2 * 32 * (400 * 120 + 120 * 84 + 84 * 10))
+        self.assertEqual(flops["conv2d"], 2 * 32 * (6 * 30 * 30 * 3 * 3 * 3 + 16 * 11 * 11 * 6 * 5 * 5))
+
+    def test_never_ends_early(self):
+        table = report("pyprof", data("dlprof", "w_relu", "nsys_profile.sqlite"), "--compat=pyprof")
+        self.assertEqual(len(table.rows), 59)
+
+
+class Commands(Made):
+    def make(self):
+        self.db.range(0, 40, "{'traceMarker': ['/home/train.py:7', '/home/model.py:9']}")
+        self.db.range(1, 39, marker("torch.nn.functional", "linear", tensor(2, 3), tensor(4, 3)))
+        self.db.kernel((4, 5), 1004, 1009, "sgemm")
+        return self.db.close()
+
+    def test_default_columns(self):
+        code, out, err = run("pyprof-prof", self.make())
+        self.assertEqual((code, err), (0, b""))
+        self.assertEqual(out.decode(), "Idx Direction Sub Module Op Kernel Params Sil(ns)\n"
+                                       "1 fprop 0 torch.nn.functional linear sgemm M=4,N=2,K=3,fp32, 5\n")
+
+    def test_fixed_widths(self):
+        """Every column is followed by a blank; texts are cut, numbers stand right; what is left goes to kernel and params."""
+        path = self.make()
+        code, out, _ = run("pyprof-prof", "-w", "75", "-c", "idx,dir,op,kernel,params,trace,flops", path)
+        header, row = out.decode().splitlines()
+        self.assertEqual(header, "Idx     Direc Op              Kerne Param Trace                     FLOPs        ")
+        self.assertEqual(row, "      1 fprop linear          sgemm M=4,N model.py:9                          48 ")
+        code, out, _ = run("pyprof-prof", "-w", "20", path)
+        self.assertEqual((code, out), (1, b"Minimum width required to print idx,dir,sub,mod,op,kernel,params,sil = 55. Exiting.\n"))
+
+    def test_csv(self):
+        code, out, _ = run("pyprof-prof", "--csv", "-c", "trace,flops,bytes,tc,layer", self.make())
+        self.assertEqual((code, out.decode()), (0, '"Trace","FLOPs","Bytes","TC","Layer"\n"/home/train.py:7,/home/model.py:9","48","44","0","-"\n'))
+
+    def test_standard_input(self):
+        _, parsed, _ = run("pyprof-parse", self.make())
+        code, out, _ = run("pyprof-prof", "-c", "op,flops", stdin=parsed)
+        self.assertEqual((code, out), (0, b"Op FLOPs\nlinear 48\n"))
+
+    def test_refusals(self):
+        path = self.make()
+        for args, status, text in ((("pyprof-prof", "-c", "idx,foo", path), 2, "foo is not a valid column name. Valid column names are idx,seq,"),
+                                   (("pyprof-prof", "--csv", "-w", "100", path), 2, "not allowed with"),
+                                   (("pyprof-prof", path + ".missing"), 1, "Error opening file"),
+                                   (("pyprof-parse", path + ".missing"), 2, "No such file"),
+                                   (("pyprof-parse",), 2, "FILE was expected"),
+                                   (("pyprof-prof", "--compat=dlprof", path), 2, "expected one of pyprof, pyprof2")):
+            code, out, err = run(*args)
+            self.assertEqual((code, out), (status, b""), args)
+            self.assertIn(text, err.decode())
+
+    def test_no_kernels(self):
+        self.db.range(0, 10, "x")
+        code, out, err = run("pyprof-parse", self.db.close())
+        self.assertEqual((code, out), (0, b""))
+        self.assertIn(b"Found 0 kernels. Exiting.", err)
+
+    def test_closed_pipe(self):
+        for i in range(3000):
+            self.db.kernel((10 * i, 10 * i + 2), 100000 + 10 * i, 100005 + 10 * i)
+        path = self.db.close()
+        for command in ("pyprof-parse", "pyprof-prof"):
+            p = subprocess.Popen([oracle.OPSCOPE, command, path], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            p.stdout.readline()
+            p.stdout.close()
+            err = p.stderr.read()
+            p.stderr.close()
+            self.assertEqual(p.wait(timeout=60), 0, command)
+            self.assertNotIn(b"roken", err)
+
+    def test_by_name(self):
+        """Under the old tools' names the program is these tools."""
+        path = self.make()
+        link = os.path.join(self.folder.name, "pyprof-prof")
+        os.symlink(oracle.OPSCOPE, link)
+        p = subprocess.run([link, "-c", "op", path], capture_output=True)
+        self.assertEqual((p.returncode, p.stdout), (0, b"Op\nlinear\n"))
+
+
+if __name__ == "__main__":
+    oracle.main()
