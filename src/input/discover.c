@@ -56,13 +56,17 @@ static struct str base_name(struct str path)
 	return path;
 }
 
+/* Files whose content decides whether they are traces. */
+static const char *const candidates[] = {".json", ".opscope", ".sqlite", ".sql", ".nvvp", ".dict"};
+enum { CANDIDATES = sizeof candidates / sizeof candidates[0] };
+
 static void add_file(struct trace_list *l, struct str run, struct str name, struct str path)
 {
 	struct str worker = name, stamp = STR("");
 	if (!discover_parse_name(name, &worker, &stamp)) {
 		cut_suffix(&worker, STR(".gz"));
-		if (!cut_suffix(&worker, STR(".json")))
-			cut_suffix(&worker, STR(".opscope"));
+		for (int i = 0; i < CANDIDATES && !cut_suffix(&worker, str_from(candidates[i]));)
+			i++;
 	}
 	MEM_GROW(l->v, l->cap, l->n + 1);
 	l->v[l->n++] = (struct trace_file){
@@ -80,7 +84,9 @@ static bool is_trace(struct str name, const char *path)
 	struct str worker, stamp;
 	if (discover_parse_name(name, &worker, &stamp))
 		return true;
-	bool candidate = str_ends(name, STR(".json")) || str_ends(name, STR(".json.gz")) || str_ends(name, STR(".opscope"));
+	bool candidate = str_ends(name, STR(".json.gz"));
+	for (int i = 0; i < CANDIDATES && !candidate; i++)
+		candidate = str_ends(name, str_from(candidates[i]));
 	return candidate && input_recognise(path) != NULL;
 }
 

@@ -35,7 +35,7 @@ struct nsys_thread {
 	int64_t global_tid;
 	uint32_t track; /* + 1; 0 = free slot */
 };
-enum { NSYS_THREADS = 1024, NSYS_NAMES = 1024 };
+enum { NSYS_THREADS = 1024, NSYS_NAMES = 1024, NSYS_RESERVE_MIN = 64 /* fewer rows are not worth reserving for */ };
 
 struct nsys_name {
 	uint32_t string; /* + 1; 0 = free slot */

@@ -190,7 +190,7 @@ static void sync_row(struct nsys *n, const struct sqlscan *s)
 static void reserve_gpu(struct nsys *n, int64_t rows)
 {
 	uint64_t sum = (uint64_t)rows + n->p->gpu_op.rows.cap;
-	if (sum < ROW_NONE - 1)
+	if (sum >= NSYS_RESERVE_MIN && sum < ROW_NONE - 1)
 		rows_reserve(&n->p->gpu_op, &store_tables[TABLE_gpu_op], (uint32_t)sum);
 }
 

@@ -53,7 +53,7 @@ static void reserve_spans(struct nsys *n, int64_t rows)
 	enum { ROW_BYTES_MIN = 12 };
 	uint64_t most = n->db.file_bytes / ROW_BYTES_MIN;
 	uint64_t sum = (uint64_t)rows + (n->p->span.rows.cap > n->p->span.rows.n ? n->p->span.rows.cap : n->p->span.rows.n);
-	if (sum <= most && sum < ROW_NONE - 1)
+	if (sum >= NSYS_RESERVE_MIN && sum <= most && sum < ROW_NONE - 1)
 		rows_reserve(&n->p->span, &store_tables[TABLE_span], (uint32_t)sum);
 }
 
