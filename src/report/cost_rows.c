@@ -152,7 +152,9 @@ static struct peak peak_of(const struct cost *c, enum tri used, struct kernel_in
 		bool narrow = dtype_kind(c->dtype) == DTYPE_KIND_FLOAT && dtype_bits(c->dtype) <= 16;
 		return (struct peak){narrow ? DTYPE_FLOAT32 : c->dtype, TRI_NO, false};
 	}
-	return (struct peak){c->dtype, c->tc_eligible == TRI_YES ? TRI_YES : used, k.sparse};
+	/* emit_nvtx records shapes without types; the kernel's name often has it. */
+	enum dtype t = c->dtype == DTYPE_UNKNOWN ? k.dtype : c->dtype;
+	return (struct peak){t, c->tc_eligible == TRI_YES ? TRI_YES : used, k.sparse};
 }
 
 static enum tri main_uses_tc(struct work *w, const struct instance *x)

@@ -367,7 +367,8 @@ static void note_gpu(struct table *t, const struct cost_rows *r)
 	else if (!r->gpu_known)
 		table_note(t, "what '" STR_FMT "' can do is not in the list of GPUs: peaks, and what follows from them, are unknown", STR_ARG(r->gpu_name));
 	else
-		table_note(t, "of the time listed, %.1f %% can be compared with the peaks of its GPU", r->listed_ns ? 100.0 * (double)known / (double)r->listed_ns : 0);
+		table_note(t, "of the time listed, %.1f %% can be compared with the peaks of its GPU%s", r->listed_ns ? 100.0 * (double)known / (double)r->listed_ns : 0,
+		           known == r->listed_ns ? "" : "; of the rest FLOPs, bytes or types are not known, or no peak of the GPU bounds it");
 	for (uint32_t i = 0; i < r->n; i++) {
 		if (!r->v[i].gpu)
 			continue;

@@ -344,6 +344,10 @@ class EmitNvtx(Case):
         rows = {r["direction"]: (r["op"], r["flops"], r["total_gpu_ns"]) for r in report("gemm", self.path).rows}
         self.assertEqual(rows, {"forward": ("aten::mm", 240, 10000), "backward": ("MmBackward0", 480, 23000)})
         self.assertEqual(report("layers", self.path).by("layer")["fc"]["flops"], 720)
+        # The type is not recorded, but the kernel's name has it: enough for the share of the FLOP/s, not for bytes.
+        for r in report("gemm", self.path).rows:
+            self.assertAlmostEqual(r["peak_pct"], 100 * r["flops"] / 312e12 / (r["total_gpu_ns"] * 1e-9))
+            self.assertIsNone(r["bytes"])
 
     def test_module_markers(self):
         db = Nsys()
