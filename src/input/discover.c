@@ -65,8 +65,9 @@ static void add_file(struct trace_list *l, struct str run, struct str name, stru
 	struct str worker = name, stamp = STR("");
 	if (!discover_parse_name(name, &worker, &stamp)) {
 		cut_suffix(&worker, STR(".gz"));
-		for (int i = 0; i < CANDIDATES && !cut_suffix(&worker, str_from(candidates[i]));)
-			i++;
+		for (int i = 0; i < CANDIDATES; i++)
+			if (cut_suffix(&worker, str_from(candidates[i])))
+				break;
 	}
 	MEM_GROW(l->v, l->cap, l->n + 1);
 	l->v[l->n++] = (struct trace_file){
