@@ -39,7 +39,7 @@ static int64_t out_size(struct pyprof_model *out, int64_t in, int64_t pad, int64
 {
 	int64_t covered = pyprof_add(out, pyprof_mul(out, filter - 1, dilation), 1);
 	int64_t span = pyprof_add(out, pyprof_add(out, in, pyprof_mul(out, 2, pad)), -covered);
-	return stride ? pyprof_add(out, span, stride) / stride : 0;
+	return pyprof_add(out, span, stride) / stride;
 }
 
 static int read_conv(const struct pyprof_call *c, struct pyprof_model *out, struct conv *v)
@@ -62,7 +62,7 @@ static int read_conv(const struct pyprof_call *c, struct pyprof_model *out, stru
 	                   .u = two ? stride[0] : 1, .v = stride[1], .dh = two ? dilation[0] : 1, .dw = dilation[1], .g = groups[0]};
 	REQUIRE(out, two ? v->g >= 1 && v->c == pyprof_mul(out, w->shape[1], v->g) : v->g == 1 && v->c == w->shape[1],
 	        "convolution: channels that fit the groups (one for conv1d)");
-	REQUIRE(out, v->u && v->v, "convolution: a stride");
+	REQUIRE(out, v->u > 0 && v->v > 0, "convolution: a stride above 0");
 	v->p = out_size(out, v->h, v->ph, v->r, v->dh, v->u);
 	v->q = out_size(out, v->w, v->pw, v->s, v->dw, v->v);
 	REQUIRE(out, (v->h != 1 || v->p == 1) && (v->w != 1 || v->q == 1), "convolution: an output of 1 for an input of 1");

@@ -75,17 +75,18 @@ static int combine(struct pyprof_model *out, const struct input *v, unsigned n, 
 
 static int binary_cost(const struct pyprof_call *c, struct pyprof_model *out, const struct input *v, unsigned n)
 {
-	int64_t e, in_bytes, size = pyprof_tensor_size(v[0].arg.dtype);
+	int64_t e, in_bytes;
 	REQUIRE(out, n == 2, "two inputs");
 	if (combine(out, v, 2, &e, &in_bytes) < 0)
 		return -1;
+	int size = pyprof_tensor_size(v[0].arg.dtype);
 	struct str op = c->marker->op;
 	if (!c->backward) {
 		int64_t out_bytes = pyprof_mul(out, e, pyprof_word_in(op, comparison) ? 1 : size);
 		out->flops = pyprof_int(e);
 		out->bytes = pyprof_int(pyprof_add(out, in_bytes, out_bytes));
 	} else if (pyprof_word_in(op, back_copies)) {
-		out->bytes = pyprof_int(pyprof_mul(out, 2 * size, e));
+		out->bytes = pyprof_int(pyprof_mul(out, 2 * (int64_t)size, e));
 	} else {
 		REQUIRE(out, pyprof_word_in(op, back_products), "an op whose backward pass it knows");
 		out->flops = pyprof_int(e);
