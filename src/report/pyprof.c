@@ -1,5 +1,6 @@
 /* Per kernel: op, layer, line, shapes, direction, FLOPs, bytes, Tensor Cores; as PyProf and PyProf2 printed it, or right. */
 #include "analysis/costs.h"
+#include "analysis/stacks.h"
 #include "base/mem.h"
 #include "op/kernels.h"
 #include "report/pyprof_dict_cost.h"
@@ -70,6 +71,7 @@ struct printer {
 	struct pyprof_rows *rows;
 	struct table *out;
 	struct costs *costs;
+	struct stacks *stacks;          /* NULL: no call stacks were recorded with the ops */
 	struct pyprof_dict_costs *dict; /* costs of a .dict, whose ops are no ranges */
 	struct kernel_info *info;       /* by name id; .arch NULL = not asked */
 	struct buf text;
@@ -228,6 +230,23 @@ static void put_op(struct printer *x, uint32_t gpu, const struct pyprof_row *row
 		set_text(x, C_OPS);
 }
 
+/* From a trace marker, else from the stack that the profiler recorded with the op. */
+static void put_trace(struct printer *x, uint32_t gpu, const struct pyprof_row *row)
+{
+	if (row->r.trace.n) {
+		pyprof_put_joined(&x->text, row->r.trace, ",");
+		set_text(x, C_TRACE);
+		table_set_str_copy(x->out, C_LINE, row->r.trace.v[row->r.trace.n - 1]);
+		return;
+	}
+	uint32_t op = x->p->gpu_op.op[gpu];
+	if (!x->stacks || op == ROW_NONE)
+		return;
+	struct str line = stacks_user_line(x->stacks, stacks_of(x->stacks, op));
+	if (line.n)
+		table_set_str_copy(x->out, C_LINE, line);
+}
+
 static void put_default(struct printer *x, uint32_t i)
 {
 	const struct pyprof_row *row = pyprof_rows_get(x->rows, i);
@@ -239,11 +258,7 @@ static void put_default(struct printer *x, uint32_t i)
 		pyprof_put_ids(&x->text, row->r.alt_seq), set_text(x, C_ALTSEQ);
 	if (row->r.layer.n)
 		pyprof_put_joined(&x->text, row->r.layer, ":"), set_text(x, C_LAYER);
-	if (row->r.trace.n) {
-		pyprof_put_joined(&x->text, row->r.trace, ",");
-		set_text(x, C_TRACE);
-		table_set_str_copy(x->out, C_LINE, row->r.trace.v[row->r.trace.n - 1]);
-	}
+	put_trace(x, gpu, row);
 	put_op(x, gpu, row);
 	if (!x->p->durations_only)
 		table_set_i64(x->out, C_START, x->p->gpu_op.start_ns[gpu]);
@@ -293,8 +308,19 @@ static void note_default(const struct printer *x)
 		table_note(x->out, "the launch of %u kernels was not recorded: they stand where they ran", r->left_out);
 }
 
+static bool has_stacks(const struct profile *p)
+{
+	bool frames = false;
+	for (uint16_t c = 0; c < p->cat.rows.n; c++)
+		frames |= p->cat.events[c] && str_eqc(profile_cat(p, c), "python_function");
+	return frames || intern_find(&p->strings, STR("Call stack")) != INTERN_NONE;
+}
+
 static void open_default(struct printer *x)
 {
+	if (has_stacks(x->p))
+		x->stacks = stacks_new(x->p);
+
 	table_columns(x->out, columns, N_COLUMNS);
 	x->info = NEW_ARRAY(x->p->strings.n, struct kernel_info);
 }
@@ -310,7 +336,8 @@ static int pyprof_run(const struct profile *p, const struct report_args *args, s
 		x.costs = costs_new(p, COST_DEFAULT); /* before the records: making it takes more memory than holding it */
 	x.rows = pyprof_rows_new(p, rules);
 	uint32_t n = pyprof_rows_records(x.rows)->n, shown = n;
-	int rc = n ? 0 : err_set(e, ERR_DATA, "no kernel%s in the input: record with --trace=cuda,nvtx (nsys) or nvprof -o",
+	int rc = n ? 0 : err_set(e, ERR_DATA, "no kernels%s in the input: record the GPU's work (nsys profile --trace=cuda,nvtx; torch.profiler with "
+	                         "ProfilerActivity.CUDA)",
 	                         compat && pyprof_rows_records(x.rows)->left_out ? " whose launch was recorded" : "");
 	if (rc == 0) {
 		if (compat)
@@ -325,6 +352,7 @@ static int pyprof_run(const struct profile *p, const struct report_args *args, s
 		compat ? note_compat(&x, shown) : note_default(&x);
 	}
 	costs_free(x.costs);
+	stacks_free(x.stacks);
 	pyprof_dict_costs_free(x.dict);
 	mem_free(x.info);
 	buf_release(&x.text);
