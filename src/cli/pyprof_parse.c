@@ -10,7 +10,6 @@
 
 struct options {
 	struct cli_args args;
-	struct trace_options trace;
 	const char *compat;
 };
 
@@ -25,9 +24,6 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
 	struct options *o = state->input;
 	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &o->trace;
-		return 0;
 	case KEY_COMPAT:
 		o->compat = arg;
 		return 0;
@@ -38,11 +34,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	return ARGP_ERR_UNKNOWN;
 }
 
-static const struct argp_child children[] = {{&trace_argp, 0, NULL, 1}, {0}};
 static const struct argp argp = {
 	.options = option_list,
 	.parser = parse_option,
-	.children = children,
 	.args_doc = "FILE",
 	.doc = "Prints a Python dictionary for every kernel, as PyProf's parse did, for FILE.dict: "
 	       "name, duration, markers, sequence numbers, direction, op, launch.",
@@ -142,8 +136,9 @@ static int run(int argc, char **argv)
 	const char *path = o.args.v[0];
 	if (strcmp(path, "-") != 0 && access(path, F_OK) < 0)
 		cli_usage("%s: No such file '%s'.", argv[0], path);
+	const struct trace_options trace = {0};
 	int status = EXIT_DONE;
-	struct profile *p = cli_open_one(&o.args, &o.trace, &status);
+	struct profile *p = cli_open_one(&o.args, &trace, &status);
 	if (p)
 		status = parse_profile(p, rules);
 	profile_free(p);

@@ -40,7 +40,6 @@ static const struct column_form {
 
 struct options {
 	struct cli_args args;
-	struct trace_options trace;
 	const char *compat, *columns;
 	int64_t width;
 	bool csv;
@@ -68,9 +67,6 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
 	struct options *o = state->input;
 	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &o->trace;
-		return 0;
 	case 'c':
 		o->columns = arg;
 		return 0;
@@ -91,11 +87,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	return ARGP_ERR_UNKNOWN;
 }
 
-static const struct argp_child children[] = {{&trace_argp, 0, NULL, 1}, {0}};
 static const struct argp argp = {
 	.options = option_list,
 	.parser = parse_option,
-	.children = children,
 	.args_doc = "[FILE]",
 	.doc = "Prints the table of PyProf's prof, its numbers included, from what pyprof-parse printed (standard input without FILE) or "
 	       "straight from a database of nsys or nvprof.",
@@ -304,8 +298,9 @@ static int prof(struct options *o, const struct layout *l, enum pyprof_record_ru
 		fprintf(stderr, "Error opening file %s. Exiting.\n", path);
 		return EXIT_INPUT;
 	}
+	const struct trace_options trace = {0};
 	int status = EXIT_DONE;
-	struct profile *p = cli_open_one(&o->args, &o->trace, &status);
+	struct profile *p = cli_open_one(&o->args, &trace, &status);
 	if (!p)
 		return status;
 	struct err e;
