@@ -21,7 +21,7 @@ struct costs_cache {
 	uint32_t cap;
 	struct cost **stable;     /* copies that do not move, for costs_of_span */
 	uint32_t n_stable;
-	uint32_t key_dims, key_dims_old, key_types, key_concrete;
+	uint32_t key_dims, key_dims_old, key_types, key_concrete, key_marker;
 	uint32_t key_collective, key_dtype, key_in, key_out, key_group;
 };
 
@@ -35,6 +35,8 @@ struct work {
 	uint32_t *model;          /* its index in cost[]; ROW_NONE = no model; NOT_LOOKED */
 	uint32_t *inside;         /* classes of the models that cover work inside it, a bit each */
 	uint32_t *own;            /* classes of the models that are its own and cover work */
+	uint32_t *run;            /* see marker_run; NULL = no marker was asked. ROW_NONE */
+	uint32_t *joined;         /* backward op -> the one whose instance it is of; ROW_NONE = itself */
 	uint8_t *class_of_name;   /* string id -> enum kernel_class + 1; 0 = not looked */
 };
 
@@ -53,6 +55,7 @@ static struct costs_cache *cache_new(const struct profile *p, enum cost_rules ru
 	x->key_dims_old = key_id(p, "Input dims");
 	x->key_types = key_id(p, "Input type");
 	x->key_concrete = key_id(p, "Concrete Inputs");
+	x->key_marker = key_id(p, "marker");
 	x->key_collective = key_id(p, "Collective name");
 	x->key_dtype = key_id(p, "dtype");
 	x->key_in = key_id(p, "In msg nelems");
@@ -134,7 +137,48 @@ static bool is_comm_kernel(const struct work *w, uint32_t gpu)
 	return arg_id(w->p, w->p->gpu_op.args[gpu], w->c->cache->key_collective) != 0;
 }
 
-/* An op's own model; without one, the backward of the forward op that its number leads to. */
+/* The backward of one call that PyProf marked may be several nodes of autograd: its kernels are of one instance. It begins with the
+ * first of these nodes, and a new one when the node of one forward op runs again (retain_graph). `run` has for the marker the node that
+ * its instance began with, and for a forward op inside it the last instance that it was part of. */
+static void marker_run(struct work *w, uint32_t node, uint32_t forward, uint32_t marker)
+{
+	if (!rankset_has(&w->ops, marker))
+		return;
+	if (!w->run) {
+		w->run = NEW_ARRAY_RAW(w->ops.members, uint32_t);
+		w->joined = NEW_ARRAY_RAW(w->ops.members, uint32_t);
+		for (uint32_t i = 0; i < w->ops.members; i++)
+			w->run[i] = w->joined[i] = ROW_NONE;
+	}
+	uint32_t *now = &w->run[rankset_place(&w->ops, marker)];
+	uint32_t *last = forward != marker && rankset_has(&w->ops, forward) ? &w->run[rankset_place(&w->ops, forward)] : NULL;
+	if (*now == ROW_NONE || (last && *last == *now))
+		*now = node;
+	if (last)
+		*last = *now;
+	w->joined[rankset_place(&w->ops, node)] = *now;
+}
+
+/* The backward of the forward op that its number leads to; where that has no shapes itself, of PyProf's marker around it. */
+static uint32_t backward_model(struct work *w, uint32_t span)
+{
+	uint32_t forward = fwdbwd_forward(w->links, span);
+	for (uint32_t at = forward; at != ROW_NONE; at = w->p->span.op[at]) {
+		bool marker = arg_id(w->p, w->p->span.args[at], w->c->cache->key_marker) != 0;
+		if (at != forward && !marker)
+			continue;
+		struct key k = key_of_span(w->p, w->c->cache, at, COST_BACKWARD);
+		uint32_t model = cost_at(w->c, w->p, &k);
+		if (is_model(&w->c->cost[model])) {
+			if (marker)
+				marker_run(w, span, forward, at);
+			return model;
+		}
+	}
+	return ROW_NONE;
+}
+
+/* An op's own model; without one, that of the backward of its forward op. */
 static uint32_t model_of(struct work *w, uint32_t span)
 {
 	uint32_t *model = &w->model[rankset_place(&w->ops, span)];
@@ -142,13 +186,8 @@ static uint32_t model_of(struct work *w, uint32_t span)
 		return *model;
 	*model = ROW_NONE;
 	struct key k = key_of_span(w->p, w->c->cache, span, COST_FORWARD);
-	uint32_t at = cost_at(w->c, w->p, &k), forward = fwdbwd_forward(w->links, span);
-	if (!is_model(&w->c->cost[at]) && forward != ROW_NONE) {
-		k = key_of_span(w->p, w->c->cache, forward, COST_BACKWARD);
-		at = cost_at(w->c, w->p, &k);
-	}
-	if (is_model(&w->c->cost[at]))
-		*model = at;
+	uint32_t at = cost_at(w->c, w->p, &k);
+	*model = is_model(&w->c->cost[at]) ? at : backward_model(w, span);
 	return *model;
 }
 
@@ -201,8 +240,9 @@ static void attribute(struct work *w)
 			c->of_gpu[i] = is_model(&c->cost[at]) ? at : ROW_NONE;
 			c->parts[i] = 1;
 		} else if (cover != ROW_NONE) {
-			c->of_gpu[i] = w->model[rankset_place(&w->ops, cover)];
-			c->op[i] = cover;
+			uint32_t place = rankset_place(&w->ops, cover);
+			c->of_gpu[i] = w->model[place];
+			c->op[i] = w->joined && w->joined[place] != ROW_NONE ? w->joined[place] : cover;
 		}
 		int64_t ns = kernel ? g->dur_ns[i] : 0;
 		c->kernel_ns += ns;
@@ -346,6 +386,8 @@ struct costs *costs_new(const struct profile *p, enum cost_rules rules)
 	mem_free(w.model);
 	mem_free(w.inside);
 	mem_free(w.own);
+	mem_free(w.run);
+	mem_free(w.joined);
 	rankset_release(&w.ops);
 	mem_free(w.class_of_name);
 	fwdbwd_free(w.links);

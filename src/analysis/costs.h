@@ -2,7 +2,8 @@
  * and PASS_CORRELATE. O(n).
  *
  * A kernel is covered by the innermost op around its launch that has a model with known FLOPs or bytes; a backward kernel
- * without such an op by the backward of the forward op that its sequence number names (analysis/fwdbwd.h). Each call of an op
+ * without such an op by the backward of the forward op that its sequence number names (analysis/fwdbwd.h); where that has no shapes,
+ * of PyProf's marker around it, all nodes of one backward run of which are one instance. Each call of an op
  * ("instance") counts once: its FLOPs and bytes stand at one of its kernels, the longest of the kernel class that fits the
  * op's class (else the longest at all), or in equal parts at the `parts` longest of these (a backward GEMM that lacks one
  * of its two kernels counts one part). All other kernels of the instance carry 0. An op whose model covers kernels of its own

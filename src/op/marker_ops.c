@@ -65,16 +65,22 @@ static void reorder(struct op_args *a, const char *order)
 	a->n = n;
 }
 
-/* Positional arguments of functions whose op has them elsewhere. */
-static void place(struct op_args *a, struct str name)
+/* Positional arguments of functions that have them elsewhere than their op: those of torch.nn.functional do, torch.embedding and
+ * torch.batch_norm are the op's own. */
+static void place(struct op_args *a, struct str function)
 {
-	static const char *const embedding[] = {"input", "weight"};
-	static const char *const batch_norm[] = {"input", "running_mean", "running_var", "weight", "bias", "training", "momentum", "eps"};
-	const char *const *names = str_eqc(name, "embedding") ? embedding : str_eqc(name, "batch_norm") ? batch_norm : NULL;
-	unsigned n = names == embedding ? 2 : 8;
-	for (unsigned i = 0; names && i < n && i < a->n; i++)
-		if (!a->arg[i].name.n)
-			a->arg[i].name = str_from(names[i]);
+	static const struct {
+		const char *function, *order[8];
+	} known[] = {
+		{"torch.nn.functional.embedding", {"input", "weight"}},
+		{"torch.embedding", {"weight", "input"}},
+		{"torch.nn.functional.batch_norm", {"input", "running_mean", "running_var", "weight", "bias", "training", "momentum", "eps"}},
+		{"torch.batch_norm", {"input", "weight", "bias", "running_mean", "running_var", "training", "momentum", "eps"}},
+	};
+	for (size_t k = 0; k < sizeof known / sizeof known[0]; k++)
+		for (unsigned i = 0; str_eqc(function, known[k].function) && i < 8 && i < a->n && known[k].order[i]; i++)
+			if (!a->arg[i].name.n)
+				a->arg[i].name = str_from(known[k].order[i]);
 }
 
 bool marker_to_op(struct cost_call *c)
@@ -84,7 +90,7 @@ bool marker_to_op(struct cost_call *c)
 		return false;
 	const struct marker_row *row = row_of(name);
 	if (row) {
-		place(&c->args, name);
+		place(&c->args, c->name);
 		reorder(&c->args, row->order);
 	}
 	c->name = row && *row->op ? str_from(row->op) : arena_printf(c->arena, "aten::" STR_FMT, STR_ARG(name));

@@ -349,6 +349,40 @@ class EmitNvtx(Case):
             self.assertAlmostEqual(r["peak_pct"], 100 * r["flops"] / 312e12 / (r["total_gpu_ns"] * 1e-9))
             self.assertIsNone(r["bytes"])
 
+    def marker(self, mod, op, *shapes, dtype="float32"):
+        args = ", ".join(f"{{'name': '', 'type': 'tensor', 'shape': {s}, 'dtype': '{d if isinstance(d, str) else dtype}'}}"
+                         for s, d in ((x if isinstance(x[-1], str) else (x, None)) for x in shapes))
+        return f"{{'mod': '{mod}', 'op': '{op}', 'args': [{args}]}}"
+
+    def test_backward_of_a_marked_call(self):
+        """Shapes are in PyProf's marker around the forward op. Its backward is two nodes: one instance, FLOPs once; when it runs a
+        second time, they are another."""
+        db = Nsys()
+        db.range(self.marker("torch.nn.functional", "linear", (4, 5), (6, 5), (6,)), 0, 100)
+        db.range("aten::expand, seq = 3", 10, 10)
+        db.kernel(12, 2)
+        db.range("aten::addmm, seq = 4", 30, 30)
+        db.kernel(35, 10)
+        for ts in (1000, 2000):
+            db.range("AddmmBackward0, seq = 4", ts, 60, tid=12)
+            db.kernel(ts + 10, 11, tid=12)
+            db.kernel(ts + 20, 12, tid=12)
+            db.range("ExpandBackward0, seq = 3", ts + 100, 60, tid=12)
+            db.kernel(ts + 110, 3, tid=12)
+        db.write(self.path)
+        rows = {r["direction"]: (r["calls"], r["flops"], r["total_gpu_ns"]) for r in report("gemm", self.path).rows}
+        self.assertEqual(rows, {"forward": (1, 240, 12000), "backward": (2, 2 * 480, 2 * 26000)})
+
+    def test_order_of_arguments(self):
+        """The table first in torch, last in torch.nn.functional: 6 numbers of 8 bytes, 6 rows of 10 floats read and written."""
+        for mod, shapes in (("torch", [(50, 10), ((2, 3), "int64")]), ("torch.nn.functional", [((2, 3), "int64"), (50, 10)])):
+            db = Nsys()
+            db.range(self.marker(mod, "embedding", *shapes), 0, 100)
+            db.kernel(10, 5)
+            db.write(self.path)
+            self.assertEqual(report("roofline", self.path).rows[0]["bytes"], 6 * 8 + 2 * 6 * 10 * 4)
+            os.unlink(self.path)
+
     def test_module_markers(self):
         db = Nsys()
         outer = "{'mod': 'mynet.Block', 'strRepr': ''}"
