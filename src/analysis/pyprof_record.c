@@ -217,7 +217,8 @@ bool pyprof_record_attributed(const struct pyprof_records *r, uint32_t i)
 	}
 	for (uint32_t c = r->chain[i]; c != ROW_NONE; c = r->node[c].outer) {
 		enum pyprof_range kind = pyprof_range_kind(r, r->node[c].span);
-		if (kind == PYPROF_MARKER || kind == PYPROF_SEQUENCE || kind == PYPROF_PLAIN)
+		bool says = kind == PYPROF_MARKER || kind == PYPROF_SEQUENCE || kind == PYPROF_PLAIN;
+		if (says && !pyprof_is_import(r, r->node[c].span))
 			return true;
 	}
 	return false;

@@ -156,7 +156,7 @@ static void put_cost(struct printer *x, uint32_t gpu, const struct pyprof_row *r
 	struct pyprof_dict_cost d = {.flops = COST_UNKNOWN, .bytes = COST_UNKNOWN};
 	const struct cost *m = NULL;
 	if (x->dict) {
-		m = pyprof_dict_cost_of(x->dict, row, &d);
+		m = pyprof_dict_cost_of(x->dict, x->rows, row, &d);
 	} else if (x->costs->of_gpu[gpu] != ROW_NONE) {
 		m = &x->costs->cost[x->costs->of_gpu[gpu]];
 		d.flops = costs_flops(x->costs, gpu);
@@ -202,13 +202,17 @@ static void put_kernel_name(struct printer *x, const struct pyprof_row *row)
 	buf_release(&b);
 }
 
-/* The op that FLOPs and bytes are of; where nothing has a model, the outermost one. "torch.nn.functional.linear" is a module and an
+/* After put_cost: the op that FLOPs and bytes are of; where nothing has a model, the outermost one. "torch.nn.functional.linear" is a module and an
  * op, "aten::mm" is an op. */
 static void put_op(struct printer *x, uint32_t gpu, const struct pyprof_row *row)
 {
 	struct str op = row->r.op.n ? row->r.op.v[0] : STR(""), mod = str_eqc(row->mod, "na") ? STR("") : row->mod;
 	uint32_t index = x->costs ? x->costs->of_gpu[gpu] : ROW_NONE;
-	if (index != ROW_NONE) {
+	const struct pyprof_marker *marker = x->dict ? pyprof_dict_cost_marker(x->dict) : NULL;
+	if (marker) {
+		op = marker->op;
+		mod = marker->mod;
+	} else if (index != ROW_NONE) {
 		enum cost_direction d;
 		op = costs_facts(x->costs, x->p, index, &d).name;
 		mod = STR("");
@@ -259,12 +263,12 @@ static void put_default(struct printer *x, uint32_t i)
 	if (row->r.layer.n)
 		pyprof_put_joined(&x->text, row->r.layer, ":"), set_text(x, C_LAYER);
 	put_trace(x, gpu, row);
-	put_op(x, gpu, row);
 	if (!x->p->durations_only)
 		table_set_i64(x->out, C_START, x->p->gpu_op.start_ns[gpu]);
 	table_set_str(x->out, C_NAME, row->r.long_name);
 	put_kernel_name(x, row);
 	put_cost(x, gpu, row);
+	put_op(x, gpu, row);
 }
 
 static double percent(int64_t part, int64_t whole)

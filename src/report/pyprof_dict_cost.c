@@ -7,6 +7,7 @@ struct pyprof_dict_costs {
 	struct intern keys; /* direction and marker -> index into cost */
 	struct cost *cost;
 	uint32_t n, cap;
+	const struct pyprof_marker *last;
 	struct arena arena;
 };
 
@@ -95,27 +96,43 @@ static struct op_facts facts_of(struct arena *a, const struct pyprof_marker *m)
 		.concrete = keep(a, &values), .names = keep(a, &names), .in_elements = -1, .out_elements = -1, .group_size = -1};
 }
 
-const struct cost *pyprof_dict_cost_of(struct pyprof_dict_costs *c, const struct pyprof_row *row, struct pyprof_dict_cost *out)
+/* Equal markers are asked about once for each direction. */
+static const struct cost *cost_of_marker(struct pyprof_dict_costs *c, const struct pyprof_marker *m, struct str text, bool backward)
 {
-	*out = (struct pyprof_dict_cost){COST_UNKNOWN, COST_UNKNOWN};
-	if (!row->marker)
-		return NULL;
 	struct buf key = {0};
-	buf_char(&key, row->r.backward ? 'b' : 'f');
-	buf_str(&key, row->marker_text);
+	buf_char(&key, backward ? 'b' : 'f');
+	buf_str(&key, text);
 	uint32_t at = intern_str(&c->keys, buf_view(&key)) - 1; /* id 0 is the empty string */
 	buf_release(&key);
 	while (c->n <= at) {
 		MEM_GROW(c->cost, c->cap, c->n + 1);
-		struct op_facts f = facts_of(&c->arena, row->marker);
-		cost_of(&f, COST_DEFAULT, row->r.backward ? COST_BACKWARD : COST_FORWARD, &c->arena, &c->cost[c->n++]);
+		struct op_facts f = facts_of(&c->arena, m);
+		cost_of(&f, COST_DEFAULT, backward ? COST_BACKWARD : COST_FORWARD, &c->arena, &c->cost[c->n++]);
 	}
-	const struct cost *m = &c->cost[at];
-	if (m->class == OP_UNKNOWN)
-		return NULL;
-	int parts = m->parts > 1 ? m->parts : 1;
-	bool counted = row->r.sub < parts;
-	out->flops = m->flops < 0 ? COST_UNKNOWN : counted ? m->flops / parts : 0;
-	out->bytes = m->bytes < 0 ? COST_UNKNOWN : counted ? m->bytes / parts : 0;
-	return m;
+	return &c->cost[at];
+}
+
+const struct cost *pyprof_dict_cost_of(struct pyprof_dict_costs *c, struct pyprof_rows *rows, const struct pyprof_row *row,
+                                       struct pyprof_dict_cost *out)
+{
+	*out = (struct pyprof_dict_cost){COST_UNKNOWN, COST_UNKNOWN};
+	c->last = NULL;
+	for (unsigned i = row->r.marker.n; i-- > 0;) {
+		const struct pyprof_marker *marker = pyprof_rows_marker(rows, row->r.marker.v[i]);
+		const struct cost *m = marker ? cost_of_marker(c, marker, row->r.marker.v[i], row->r.backward) : NULL;
+		if (!m || (m->flops < 0 && m->bytes < 0) || m->class == OP_VIEW)
+			continue;
+		int parts = m->parts > 1 ? m->parts : 1;
+		bool counted = row->r.sub < parts;
+		out->flops = m->flops < 0 ? COST_UNKNOWN : counted ? m->flops / parts : 0;
+		out->bytes = m->bytes < 0 ? COST_UNKNOWN : counted ? m->bytes / parts : 0;
+		c->last = marker;
+		return m;
+	}
+	return NULL;
+}
+
+const struct pyprof_marker *pyprof_dict_cost_marker(const struct pyprof_dict_costs *c)
+{
+	return c->last;
 }

@@ -13,7 +13,11 @@ struct pyprof_dict_costs;
 struct pyprof_dict_costs *pyprof_dict_costs_new(void);
 void pyprof_dict_costs_free(struct pyprof_dict_costs *c);
 
-/* The model of the row's op, NULL = none. The first of an op's kernels carry its parts, all others 0. */
-const struct cost *pyprof_dict_cost_of(struct pyprof_dict_costs *c, const struct pyprof_row *row, struct pyprof_dict_cost *out);
+/* The model of the innermost op around the row's launch that has one, NULL = none. The first of an op's kernels carry its parts, all
+ * others 0. */
+const struct cost *pyprof_dict_cost_of(struct pyprof_dict_costs *c, struct pyprof_rows *rows, const struct pyprof_row *row,
+                                       struct pyprof_dict_cost *out);
+/* The marker that the last answer was of; NULL = there was none. */
+const struct pyprof_marker *pyprof_dict_cost_marker(const struct pyprof_dict_costs *c);
 
 #endif

@@ -11,7 +11,6 @@ struct pyprof_row {
 	struct str mod, op;         /* as printed: "na" where there is none */
 	struct str kernel;          /* short name, blanks replaced by '_' */
 	const struct pyprof_marker *marker; /* the outermost argument marker, own or lent; NULL = none that is sound */
-	struct str marker_text;
 	bool modelled;              /* model holds numbers */
 	struct pyprof_model model;
 	const char *why;            /* PyProf would have ended here; NULL */
@@ -26,6 +25,9 @@ const struct pyprof_records *pyprof_rows_records(const struct pyprof_rows *rows)
 
 /* Row i < records->n. Valid until the next call. */
 const struct pyprof_row *pyprof_rows_get(struct pyprof_rows *rows, uint32_t i);
+
+/* A marker's text, parsed (once); NULL = damaged. */
+const struct pyprof_marker *pyprof_rows_marker(struct pyprof_rows *rows, struct str text);
 
 /* Texts as PyProf's columns have them, appended. */
 void pyprof_put_joined(struct buf *out, struct pyprof_texts t, const char *separator); /* "-" for nothing */
