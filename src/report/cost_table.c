@@ -102,7 +102,10 @@ static void hint(const struct cost_row *x, struct buf *b)
 	const struct cost *c = x->cost;
 	enum tri used = cost_tc_used(x);
 	buf_clear(b);
-	if (used == TRI_NO && dtype_bits(c->dtype) == 32 && dtype_kind(c->dtype) == DTYPE_KIND_FLOAT)
+	bool no_tf32 = x->gpu && !(x->gpu->flops[GPU_TF32] > 0) && !(x->gpu->flops[GPU_FP32_TENSOR] > 0);
+	if (used == TRI_NO && c->dtype == DTYPE_FLOAT32 && no_tf32)
+		buf_cstr(b, "float32: this GPU's Tensor Cores, where it has any, take types of 16 bits and less");
+	else if (used == TRI_NO && c->dtype == DTYPE_FLOAT32)
 		buf_cstr(b, "float32: Tensor Cores take it as TF32 where that is allowed, or in a type of 16 bits");
 	else if (used == TRI_NO && dtype_bits(c->dtype) == 64)
 		buf_cstr(b, "64-bit type");

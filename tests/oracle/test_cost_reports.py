@@ -343,6 +343,8 @@ class Rules(Case):
         self.assertEqual((single["tensor_cores"], single["tc_eligible"]), ("no", "unknown"))
         self.assertIn("TF32", single["tc_hint"])
         self.assertIn("float32 on ordinary cores", single["peak"])
+        older = [r for r in self.report("gemm", gpu="Tesla V100-SXM2-16GB").rows if r["dtype"] == "float32"]
+        self.assertRegex(older[0]["tc_hint"], "^float32: .* 16 bits and less$")
 
     def test_several_kernels(self):
         """All time of the op, FLOPs once; by kernel the helper carries none."""
