@@ -12,7 +12,6 @@
 struct instance {
 	uint32_t cost, op, row;
 	uint32_t main;         /* gpu_op row: the longest kernel that carries FLOPs, else the longest */
-	uint32_t kernels;
 	bool main_carries;
 	int64_t ns, flops, bytes;
 };
@@ -85,7 +84,6 @@ static void add_kernel(struct work *w, uint32_t gpu)
 		x->main = gpu;
 	x->main_carries |= carries;
 	x->ns += g->dur_ns[gpu];
-	x->kernels++;
 	if (!carries)
 		return;
 	x->flops = plus(x->flops, costs_flops(c, gpu));
@@ -245,7 +243,7 @@ static void add_instance(struct work *w, struct instance *x)
 	x->row = row_of(w, x);
 	struct cost_row *row = &w->r->v[x->row];
 	row->calls++;
-	row->kernels += x->kernels;
+	row->main_ns += w->p->gpu_op.dur_ns[x->main];
 	row->ns += x->ns;
 	row->min = x->ns < row->min ? x->ns : row->min;
 	row->max = x->ns > row->max ? x->ns : row->max;

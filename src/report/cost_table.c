@@ -36,7 +36,7 @@ static const struct {
 	[C_ELIGIBLE] = {OPS, {"tc_eligible", "Eligible", "whether type and shape allow Tensor Cores: yes, no or unknown", CELL_STR}},
 	[C_HINT] = {OPS, {"tc_hint", "Hint", "what keeps it from Tensor Cores, or from using them well", CELL_STR, UNIT_NONE, COLUMN_WIDE}},
 	[C_BOUND] = {ROOFLINE, {"bound", "Bound", "what bounds it: compute or memory, whichever would take longer at its peak; latency: under a tenth of "
-	                        "what those allow, in kernels of under 10 us on average; empty = unknown", CELL_STR}},
+	                        "what those allow, by kernels of under 10 us (a call's main one, on average); empty = unknown", CELL_STR}},
 	[C_ATTAINABLE] = {ROOFLINE, {"attainable_ns", "Attainable", "time that all calls would take at the peaks: the longer of FLOPs / peak and bytes / bandwidth, "
 	                             "call by call", CELL_F64, UNIT_NS}},
 	[C_EFFICIENCY] = {ROOFLINE, {"efficiency_pct", "Effic. %", "attainable / actual time", CELL_F64, UNIT_PERCENT}},
@@ -175,7 +175,7 @@ static const char *bound_of(const struct cost_row *x)
 	double efficiency = cost_efficiency_pct(x);
 	if (isnan(efficiency))
 		return "";
-	if (efficiency < 10 && (double)x->ns / (double)x->kernels < 10e3)
+	if (efficiency < 10 && (double)x->main_ns / (double)x->calls < 10e3)
 		return "latency";
 	return x->compute_ns > x->memory_ns ? "compute" : "memory";
 }

@@ -25,8 +25,9 @@ struct cost_row {
 	uint8_t direction;       /* enum direction */
 	uint8_t class;           /* enum op_class */
 	const struct cost *cost; /* of one of its instances: of all, COST_BY_SHAPE */
-	uint64_t calls, kernels;
+	uint64_t calls;
 	int64_t ns, min, max;
+	int64_t main_ns;         /* of ns: the main kernels, one a call */
 	int64_t flops, flops_ns; /* sum over calls whose FLOPs are known, and their time; COST_UNKNOWN: of none, or beyond 64 bits */
 	int64_t bytes, bytes_ns;
 	int64_t tc_ns[3];        /* time by enum tri: did the main kernel use Tensor Cores */
