@@ -93,6 +93,10 @@ class OpscopeFile(oracle.Case):
                 code, out, err = oracle.run("report", name, trace, "--format=json", "--limit=0",
                                             *(["--group-by=" + group] if group else []))
                 with self.subTest(table=table):
+                    if missing.get(table, "").startswith("one row an event"):  # no aggregation: made when asked for
+                        self.assertEqual(name, "pyprof")
+                        self.assertEqual(db.execute("SELECT count(*) FROM sqlite_master WHERE name=?", (table,)).fetchone()[0], 0)
+                        continue
                     if code:
                         self.assertIn(table, missing)
                         self.assertIn(missing[table], err.decode())
