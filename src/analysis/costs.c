@@ -159,11 +159,14 @@ static void marker_run(struct work *w, uint32_t node, uint32_t forward, uint32_t
 	w->joined[rankset_place(&w->ops, node)] = *now;
 }
 
+/* A marker is close around what it marks. Hostile input may nest without end. */
+enum { MARKER_DEPTH = 64 };
+
 /* The backward of the forward op that its number leads to; where that has no shapes itself, of PyProf's marker around it. */
 static uint32_t backward_model(struct work *w, uint32_t span)
 {
-	uint32_t forward = fwdbwd_forward(w->links, span);
-	for (uint32_t at = forward; at != ROW_NONE; at = w->p->span.op[at]) {
+	uint32_t forward = fwdbwd_forward(w->links, span), at = forward;
+	for (int up = 0; at != ROW_NONE && up < MARKER_DEPTH; at = w->p->span.op[at], up++) {
 		bool marker = arg_id(w->p, w->p->span.args[at], w->c->cache->key_marker) != 0;
 		if (at != forward && !marker)
 			continue;
