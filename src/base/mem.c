@@ -23,13 +23,13 @@ static size_t product(size_t n, size_t size)
 }
 
 /* Columns of millions of rows are met page by page, and each first meeting costs about as much as filling the page: big
- * pages make that a five-hundredth. Only whole ones inside the block are asked for, so that small arrays do not grow. */
+ * pages make that a five-hundredth. The whole of the block's pages is asked for: a mapping of which only a part is marked
+ * could not be resized without copying it. */
 static void *with_big_pages(void *p, size_t bytes)
 {
-	enum { BIG_PAGE = 2 << 20, WORTH_IT = 4 * BIG_PAGE };
+	enum { PAGE = 4096, WORTH_IT = 8 << 20 };
 	if (p && bytes >= WORTH_IT) {
-		uintptr_t from = ((uintptr_t)p + BIG_PAGE - 1) & ~(uintptr_t)(BIG_PAGE - 1);
-		uintptr_t to = ((uintptr_t)p + bytes) & ~(uintptr_t)(BIG_PAGE - 1);
+		uintptr_t from = (uintptr_t)p & ~(uintptr_t)(PAGE - 1), to = ((uintptr_t)p + bytes + PAGE - 1) & ~(uintptr_t)(PAGE - 1);
 		madvise((void *)from, to - from, MADV_HUGEPAGE); /* where the system has none, nothing is lost */
 	}
 	return p;

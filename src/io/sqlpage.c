@@ -12,32 +12,34 @@ enum {
 	HEADER_BYTES = 100,
 	LEAF = 0x0d, INTERIOR = 0x05,
 	DEPTH_MAX = 20,          /* SQLite's own limit */
-	BLOCK_BYTES = 64 << 10,  /* pages are read that many bytes at once, unless they are bigger */
-	BLOCKS = 32,
+	AHEAD_BYTES = 64 << 10,  /* pages that follow each other are read that many bytes at once, unless they are bigger */
 	COLUMNS_MAX = 32767,     /* SQLite's own limit */
 	TEXT_MAX = 1 << 30,      /* SQLite's own limit, about */
 	PADDING = 8,             /* readable bytes behind each page and payload: integers are loaded eight bytes at a time */
 };
 
-struct block {
-	uint64_t number; /* + 1; 0 = empty */
-	uint32_t bytes;
+/* Pages read at once. The pages of a table lie one after the other, or mixed with those of others when tables grew together:
+ * each page that follows the last ones doubles how many are read, any other makes it one again. */
+struct ahead {
+	uint32_t first, n;
 	uint8_t *data;
 };
 
 struct level {
 	uint32_t page, cell, n_cells; /* an interior page and its next child; child n_cells is the right-most one */
+	uint8_t *data;
 };
 
 struct sqlpage {
 	int fd;
 	bool damaged, done;
 	uint32_t page_bytes, usable, n_pages, visited;
-	uint32_t block_bytes;
-	struct block block[BLOCKS];
+	uint32_t ahead_pages;
+	struct ahead tree, overflow;
 	struct level level[DEPTH_MAX];
 	int depth;
-	uint32_t leaf, cell, n_cells;
+	const uint8_t *leaf;     /* in `tree` */
+	uint32_t leaf_head, cell, n_cells;
 	int *wanted;             /* column of the record -> first of the values that want it, -1 = none */
 	int *also;               /* value -> the next one that wants the same column, -1 = none */
 	int n_record, n_values, rowid_value;
@@ -86,21 +88,23 @@ static uint32_t read_fully(int fd, uint8_t *to, uint32_t n, uint64_t at)
 	return got;
 }
 
-/* The bytes of page `number` (from 1), valid until the next call; NULL when it is not in the file. */
-static const uint8_t *page_get(struct sqlpage *s, uint32_t number)
+/* The bytes of page `number` (from 1), valid until the next call with the same `a`; NULL when it is not in the file. */
+static const uint8_t *page_get(struct sqlpage *s, struct ahead *a, uint32_t number)
 {
 	if (!number || number > s->n_pages)
 		return NULL;
-	uint64_t at = (uint64_t)(number - 1) * s->page_bytes, n = at / s->block_bytes;
-	struct block *b = &s->block[n % BLOCKS];
-	if (b->number != n + 1) {
-		if (!b->data)
-			b->data = mem_zalloc(s->block_bytes + PADDING, 1);
-		b->bytes = read_fully(s->fd, b->data, s->block_bytes, n * s->block_bytes);
-		b->number = n + 1;
+	if (number < a->first || number - a->first >= a->n) {
+		uint32_t end = a->first + a->n, n = 1;
+		if (a->n && number >= end && number - end < 2) /* a page of the level above may lie between */
+			n = 2 * a->n < s->ahead_pages ? 2 * a->n : s->ahead_pages;
+		if (!a->data)
+			a->data = mem_zalloc((size_t)s->ahead_pages * s->page_bytes + PADDING, 1);
+		a->first = number;
+		a->n = read_fully(s->fd, a->data, n * s->page_bytes, (uint64_t)(number - 1) * s->page_bytes) / s->page_bytes;
+		if (!a->n)
+			return NULL;
 	}
-	uint32_t offset = (uint32_t)(at % s->block_bytes);
-	return offset + s->page_bytes <= b->bytes ? b->data + offset : NULL;
+	return a->data + (size_t)(number - a->first) * s->page_bytes;
 }
 
 static void fail(struct sqlpage *s)
@@ -115,19 +119,22 @@ static uint32_t header_at(uint32_t page) { return page == 1 ? HEADER_BYTES : 0; 
 static bool descend(struct sqlpage *s, uint32_t page)
 {
 	for (;;) {
-		const uint8_t *p = page_get(s, page);
+		const uint8_t *p = page_get(s, &s->tree, page);
 		if (!p || ++s->visited > s->n_pages)
 			return false;
 		uint32_t h = header_at(page), n_cells = u16(p + h + 3);
 		if (p[h] == LEAF && h + 8 + 2 * n_cells <= s->usable) {
-			s->leaf = page;
+			s->leaf = p;
+			s->leaf_head = h;
 			s->n_cells = n_cells;
 			s->cell = 0;
 			return true;
 		}
 		if (p[h] != INTERIOR || s->depth >= DEPTH_MAX || h + 12 + 2 * n_cells > s->usable)
 			return false;
-		s->level[s->depth++] = (struct level){page, 0, n_cells};
+		struct level *l = &s->level[s->depth++];
+		*l = (struct level){page, 0, n_cells, l->data ? l->data : mem_alloc(s->page_bytes, 1)};
+		memcpy(l->data, p, s->page_bytes);
 		uint32_t cell = n_cells ? u16(p + h + 12) : 0;
 		if (n_cells && cell + 4 > s->usable)
 			return false;
@@ -145,11 +152,11 @@ static bool next_leaf(struct sqlpage *s)
 			continue;
 		}
 		l->cell++;
-		const uint8_t *p = page_get(s, l->page);
+		const uint8_t *p = l->data;
 		uint32_t h = header_at(l->page), child = 0;
-		if (p && l->cell == l->n_cells) {
+		if (l->cell == l->n_cells) {
 			child = u32(p + h + 8);
-		} else if (p) {
+		} else {
 			uint32_t cell = u16(p + h + 12 + 2 * l->cell);
 			child = cell + 4 <= s->usable ? u32(p + cell) : 0;
 		}
@@ -171,7 +178,7 @@ static const uint8_t *gather(struct sqlpage *s, const uint8_t *p, uint32_t local
 	s->payload.n = 0;
 	buf_put(&s->payload, (const char *)p, local);
 	while (s->payload.n < n) {
-		const uint8_t *page = page_get(s, next);
+		const uint8_t *page = page_get(s, &s->overflow, next);
 		if (!page || ++s->visited > s->n_pages)
 			return NULL;
 		uint64_t left = n - s->payload.n, here = left < s->usable - 4 ? left : s->usable - 4;
@@ -238,8 +245,12 @@ static bool read_record(struct sqlpage *s, const uint8_t *p, uint64_t n, int64_t
 	forget_row(s);
 	for (int column = 0; head < head_end && column < s->n_record; column++) {
 		uint64_t type = *head;
-		if (type == 0) {
-			head++;
+		if (type == 0) { /* NULL, as most cells of wide tables: eight at a time */
+			uint64_t eight;
+			memcpy(&eight, head, sizeof eight);
+			bool all = !eight && head + 8 <= head_end;
+			head += all ? 8 : 1;
+			column += all ? 7 : 0;
 			continue;
 		}
 		head = varint(head, head_end, &type);
@@ -283,8 +294,7 @@ const struct sqlpage_value *sqlpage_next(struct sqlpage *s)
 			return NULL;
 	if (s->done)
 		return NULL;
-	const uint8_t *page = page_get(s, s->leaf);
-	if (page && read_cell(s, page, u16(page + header_at(s->leaf) + 8 + 2 * s->cell))) {
+	if (read_cell(s, s->leaf, u16(s->leaf + s->leaf_head + 8 + 2 * s->cell))) {
 		s->cell++;
 		return s->value;
 	}
@@ -311,7 +321,7 @@ static bool read_header(struct sqlpage *s)
 	s->page_bytes = page;
 	s->usable = page - reserved;
 	s->n_pages = pages > UINT32_MAX - 1 ? UINT32_MAX - 1 : (uint32_t)pages;
-	s->block_bytes = page > BLOCK_BYTES ? page : BLOCK_BYTES;
+	s->ahead_pages = page > AHEAD_BYTES ? 1 : AHEAD_BYTES / page;
 	return true;
 }
 
@@ -362,8 +372,10 @@ struct sqlpage *sqlpage_open(int fd, uint32_t root, const int *column, int n_col
 
 void sqlpage_close(struct sqlpage *s)
 {
-	for (int i = 0; i < BLOCKS; i++)
-		mem_free(s->block[i].data);
+	for (int i = 0; i < DEPTH_MAX; i++)
+		mem_free(s->level[i].data);
+	mem_free(s->tree.data);
+	mem_free(s->overflow.data);
 	buf_release(&s->payload);
 	mem_free(s->wanted);
 	mem_free(s->also);

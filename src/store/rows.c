@@ -68,19 +68,19 @@ static void gather(void *dst, const void *src, unsigned size, const uint32_t *or
 void rows_permute(void *table, const struct store_table *desc, const uint32_t *order)
 {
 	struct rows *r = rows_of(table);
-	void *spare[9] = {0}; /* by element size: the array that the column before had. New memory costs more than the moving */
-	for (unsigned c = 0; c < desc->n_columns; c++) {
-		const struct store_column *col = &desc->columns[c];
-		void **data = rows_column(table, col);
-		if (col->group == DERIVED || !*data)
-			continue;
-		void *sorted = spare[col->size] ? spare[col->size] : mem_alloc(r->n, col->size);
-		gather(sorted, *data, col->size, order, r->n);
-		spare[col->size] = *data;
-		*data = sorted;
-	}
-	for (unsigned size = 0; size < sizeof spare / sizeof spare[0]; size++)
-		mem_free(spare[size]);
+	void *spare = NULL; /* the array that the column before had: new memory costs more than the moving */
+	for (unsigned size = 8; size; size /= 2)
+		for (unsigned c = 0; c < desc->n_columns; c++) {
+			const struct store_column *col = &desc->columns[c];
+			void **data = rows_column(table, col);
+			if (col->group == DERIVED || !*data || col->size != size)
+				continue;
+			void *sorted = mem_realloc(spare, r->n, size);
+			gather(sorted, *data, size, order, r->n);
+			spare = *data;
+			*data = sorted;
+		}
+	mem_free(spare);
 	r->cap = r->n;
 }
 

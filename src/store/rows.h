@@ -59,8 +59,8 @@ void *rows_materialize(void *table, const struct store_table *desc, size_t offse
 /* Gives back spare capacity, so that what is held is what is used. */
 void rows_trim(void *table, const struct store_table *desc);
 
-/* Reorders the rows: new row i is old row order[i]. Every column that an input filled is moved, one at a time, through one
- * temporary array for each size of element. The table must be trimmed (rows_trim). */
+/* Reorders the rows: new row i is old row order[i]. Every column that an input filled is moved, one at a time, the widest
+ * first, through one temporary array. The table must be trimmed (rows_trim). */
 void rows_permute(void *table, const struct store_table *desc, const uint32_t *order);
 
 /* Sets `n` elements to the value that means "not stated" in a column of this type and group. */
