@@ -5,8 +5,18 @@
 
 enum domain_kind { DOMAIN_PLAIN, DOMAIN_OP, DOMAIN_XLA };
 
+/* Ranges of one op differ in their numbers only: what name and sizes say is kept, by the hash of both. */
+struct known {
+	uint64_t hash;             /* 0 = free */
+	uint32_t name, sizes, args;
+	bool seq, op_id;
+	uint8_t kind;
+};
+enum { KNOWN = 1 << 12 };
+
 struct markers {
 	struct build *b;
+	struct known known[KNOWN];
 	struct idmap dicts;        /* interned text -> place in `read`; for dicts only */
 	struct marker *read;
 	size_t n_read, cap_read;
@@ -87,7 +97,18 @@ static bool take(struct str *s, struct str word)
 
 static bool take_number(struct str *s, int64_t *v)
 {
-	size_t i = s->n && s->p[0] == '-';
+	enum { DIGITS_THAT_FIT = 18 };
+	size_t i = 0;
+	int64_t x = 0;
+	for (; i < s->n && i < DIGITS_THAT_FIT && s->p[i] >= '0' && s->p[i] <= '9'; i++)
+		x = 10 * x + (s->p[i] - '0');
+	if (i && (i == s->n || s->p[i] == ',')) {
+		*v = x;
+		s->p += i;
+		s->n -= i;
+		return true;
+	}
+	i = s->n && s->p[0] == '-';
 	while (i < s->n && s->p[i] >= '0' && s->p[i] <= '9')
 		i++;
 	bool ok = str_to_i64((struct str){s->p, i}, v);
@@ -99,24 +120,25 @@ static bool take_number(struct str *s, int64_t *v)
 /* A list in brackets of sizes, or of anything; false when it does not close. */
 static bool take_list(struct str *s, bool sizes, struct str *list)
 {
-	int depth = 0;
-	for (size_t i = 0; i < s->n; i++) {
-		char c = s->p[i];
-		bool size = c == ',' || c == ' ' || c == '-' || (c >= '0' && c <= '9');
-		if (c == '[')
-			depth++;
-		else if (c == ']' && depth)
-			depth--;
-		else if (!depth || (sizes && !size))
+	enum { OTHER, SIZE, OPEN, CLOSE };
+	static const uint8_t class[256] = {
+		['['] = OPEN, [']'] = CLOSE, [','] = SIZE, [' '] = SIZE, ['-'] = SIZE, ['0'] = SIZE, ['1'] = SIZE, ['2'] = SIZE,
+		['3'] = SIZE, ['4'] = SIZE, ['5'] = SIZE, ['6'] = SIZE, ['7'] = SIZE, ['8'] = SIZE, ['9'] = SIZE,
+	};
+	size_t depth = 0, i = 0;
+	do {
+		if (i == s->n)
 			return false;
-		if (!depth) {
-			*list = (struct str){s->p, i + 1};
-			s->p += i + 1;
-			s->n -= i + 1;
-			return true;
-		}
-	}
-	return false;
+		uint8_t c = class[(uint8_t)s->p[i++]];
+		depth += c == OPEN;
+		if (!depth || (sizes && c == OTHER))
+			return false;
+		depth -= c == CLOSE;
+	} while (depth);
+	*list = (struct str){s->p, i};
+	s->p += i;
+	s->n -= i;
+	return true;
 }
 
 /* The fields from `rest`, which begins with ", ", to its end; false when there is something else. */
@@ -203,15 +225,25 @@ static bool is_op(const struct fields *f)
 	return f->op_id ? scope.n || in_place || str_eq(f->name, STR("detach")) : f->sizes.n && !f->name.n;
 }
 
+static bool is_known(const struct markers *m, const struct known *k, uint64_t hash, const struct fields *f)
+{
+	const struct profile *p = m->b->p;
+	return k->hash == hash && k->seq == (f->seq != ID_NONE) && k->op_id == f->op_id && str_eq(profile_str(p, k->name), f->name) &&
+	       str_eq(profile_str(p, k->sizes), f->sizes);
+}
+
 static struct marker read_emit_nvtx(struct markers *m, const struct fields *f)
 {
-	struct marker out = plain(m, f->name, is_op(f) ? SPAN_OP : SPAN_USER);
-	out.link_id = f->seq;
-	if (f->sizes.n) {
-		struct arg_pair dims = {m->dims_key, intern_str(&m->b->p->strings, f->sizes), 0};
-		out.args = build_args(m->b, &dims, 1);
+	uint64_t hash = hash_bytes(f->name.p, f->name.n) + 3 * hash_bytes(f->sizes.p, f->sizes.n) + 1;
+	struct known *k = &m->known[hash % KNOWN];
+	if (!is_known(m, k, hash, f)) {
+		struct intern *t = &m->b->p->strings;
+		*k = (struct known){hash, intern_str(t, f->name), intern_str(t, f->sizes), 0, f->seq != ID_NONE, f->op_id,
+		                    is_op(f) ? SPAN_OP : SPAN_USER};
+		struct arg_pair dims = {m->dims_key, k->sizes, 0};
+		k->args = f->sizes.n ? build_args(m->b, &dims, 1) : 0;
 	}
-	return out;
+	return (struct marker){.link_id = f->seq, .name = k->name, .args = k->args, .kind = k->kind};
 }
 
 /* "Name:#key=value,key=value#": XLA names what it does, and the HLO op that it does it for. */
