@@ -1,9 +1,11 @@
 """report layers: the parts sum to the whole, agree with report modules, and small traces that state one rule each."""
 import ast
 import collections
+import csv
 import json
 import os
 import sqlite3
+import struct
 import tempfile
 
 import nsys_db
@@ -97,6 +99,27 @@ class DLProf(Case):
         self.assertEqual({r["layer"]: r["total_gpu_ns"] for r in t.rows if r["total_gpu_ns"]}, dict(want))
         self.assertEqual(t.by("layer")["dummy_network"]["with_inner_gpu_ns"],
                          sum(v for k, v in want.items() if k.startswith("dummy_network")))
+
+
+class PyProf(Case):
+    """Direction of each kernel of a database of nvprof, as PyProf printed it; copies and sets go by the thread of their call."""
+
+    def test_directions(self):
+        path = data("pyprof", "lm_nvprof", "net.sql")
+        with open(data("pyprof", "lm_nvprof", "expected_lm.csv"), newline="") as f:
+            rows = list(csv.DictReader(f))
+        ns = {d: sum(int(r["Sil(ns)"]) for r in rows if r["Direction"] == d) for d in ("fprop", "bprop")}
+        # The additions of AccumulateGrad: backward to us, to PyProf forward, since no number is on them.
+        accumulated = sum(int(r["Sil(ns)"]) for r in rows if (r["Module"], r["Op"]) == ("na", "add_"))
+        with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as db:
+            backward = {struct.unpack("<II", r[0][:8])[1] for r in db.execute(
+                "select objectId from CUPTI_ACTIVITY_KIND_MARKER m join StringTable s on m.name = s._id_ where s.value like '%Backward, seq%'")}
+            other = [r for t in ("MEMCPY", "MEMSET") for r in db.execute(
+                f"select k.end - k.start, r.threadId from CUPTI_ACTIVITY_KIND_{t} k left join CUPTI_ACTIVITY_KIND_RUNTIME r using (correlationId)")]
+        other_backward = sum(d for d, tid in other if tid in backward or (tid or 0) & 0xffffffff in backward)
+        t = report("layers", path, "--group-by=line")
+        self.assertEqual(sum(r["backward_gpu_ns"] for r in t.rows), ns["bprop"] + accumulated + other_backward)
+        self.assertEqual(sum(r["total_gpu_ns"] for r in t.rows), sum(ns.values()) + sum(d for d, _ in other))
 
 
 def x(name, ts, dur, cat="cpu_op", tid=1, pid=1, **args):
