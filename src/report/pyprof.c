@@ -3,7 +3,6 @@
 #include "analysis/stacks.h"
 #include "base/mem.h"
 #include "op/kernels.h"
-#include "report/pyprof_dict_cost.h"
 #include "report/pyprof_row.h"
 #include "report/report.h"
 
@@ -72,7 +71,6 @@ struct printer {
 	struct table *out;
 	struct costs *costs;
 	struct stacks *stacks;          /* NULL: no call stacks were recorded with the ops */
-	struct pyprof_dict_costs *dict; /* costs of a .dict, whose ops are no ranges */
 	struct kernel_info *info;       /* by name id; .arch NULL = not asked */
 	struct buf text;
 	uint64_t ended;                 /* rows at which PyProf would have ended */
@@ -153,26 +151,20 @@ static const struct kernel_info *info_of(struct printer *x, uint32_t gpu)
 
 static void put_cost(struct printer *x, uint32_t gpu, const struct pyprof_row *row)
 {
-	struct pyprof_dict_cost d = {.flops = COST_UNKNOWN, .bytes = COST_UNKNOWN};
-	const struct cost *m = NULL;
-	if (x->dict) {
-		m = pyprof_dict_cost_of(x->dict, x->rows, row, &d);
-	} else if (x->costs->of_gpu[gpu] != ROW_NONE) {
-		m = &x->costs->cost[x->costs->of_gpu[gpu]];
-		d.flops = costs_flops(x->costs, gpu);
-		d.bytes = costs_bytes(x->costs, gpu);
-	}
+	int64_t flops = costs_flops(x->costs, gpu), bytes = costs_bytes(x->costs, gpu);
+	uint32_t index = x->costs->of_gpu[gpu];
+	const struct cost *m = index == ROW_NONE ? NULL : &x->costs->cost[index];
 	const struct kernel_info *k = info_of(x, gpu);
 	static const char *const tri[] = {[TRI_NO] = "not used", [TRI_YES] = "used", [TRI_UNKNOWN] = "unknown"};
 	table_set_str(x->out, C_TC, str_from(tri[kernel_tensor_core(*k, m ? m->dtype : DTYPE_UNKNOWN)]));
 	table_set_str(x->out, C_CLASS, str_from(kernel_class_name[k->class]));
 	double ns = (double)row->r.duration_ns;
-	set_stated(x->out, C_FLOPS, d.flops);
-	set_stated(x->out, C_BYTES, d.bytes);
-	if (d.flops > 0 && ns > 0)
-		table_set_f64(x->out, C_TFLOPS, (double)d.flops / ns / 1e3);
-	if (d.bytes > 0 && ns > 0)
-		table_set_f64(x->out, C_GBPS, (double)d.bytes / ns);
+	set_stated(x->out, C_FLOPS, flops);
+	set_stated(x->out, C_BYTES, bytes);
+	if (flops > 0 && ns > 0)
+		table_set_f64(x->out, C_TFLOPS, (double)flops / ns / 1e3);
+	if (bytes > 0 && ns > 0)
+		table_set_f64(x->out, C_GBPS, (double)bytes / ns);
 	if (m && m->params.n)
 		table_set_str_copy(x->out, C_PARAMS, m->params);
 	if (m && m->why.n)
@@ -202,17 +194,13 @@ static void put_kernel_name(struct printer *x, const struct pyprof_row *row)
 	buf_release(&b);
 }
 
-/* After put_cost: the op that FLOPs and bytes are of; where nothing has a model, the outermost one. "torch.nn.functional.linear" is a module and an
+/* The op that FLOPs and bytes are of; where nothing has a model, the outermost one. "torch.nn.functional.linear" is a module and an
  * op, "aten::mm" is an op. */
 static void put_op(struct printer *x, uint32_t gpu, const struct pyprof_row *row)
 {
 	struct str op = row->r.op.n ? row->r.op.v[0] : STR(""), mod = str_eqc(row->mod, "na") ? STR("") : row->mod;
-	uint32_t index = x->costs ? x->costs->of_gpu[gpu] : ROW_NONE;
-	const struct pyprof_marker *marker = x->dict ? pyprof_dict_cost_marker(x->dict) : NULL;
-	if (marker) {
-		op = marker->op;
-		mod = marker->mod;
-	} else if (index != ROW_NONE) {
+	uint32_t index = x->costs->of_gpu[gpu];
+	if (index != ROW_NONE) {
 		enum cost_direction d;
 		op = costs_facts(x->costs, x->p, index, &d).name;
 		mod = STR("");
@@ -303,8 +291,7 @@ static void note_default(const struct printer *x)
 	           (long long)(total - attributed));
 	table_note(x->out, "backward kernels %lld ns, of which %lld were given op, layer and line of a forward kernel by sequence number",
 	           (long long)backward, (long long)linked);
-	if (x->costs)
-		table_note(x->out, "a model covers %.1f %% of the kernels' time: %lld ns of %lld; ops without a model %lld, no op %lld",
+	table_note(x->out, "a model covers %.1f %% of the kernels' time: %lld ns of %lld; ops without a model %lld, no op %lld",
 		           percent(x->costs->modelled_ns, x->costs->kernel_ns), (long long)x->costs->modelled_ns,
 		           (long long)x->costs->kernel_ns, (long long)x->costs->unmodelled_ns, (long long)x->costs->unattributed_ns);
 	table_note(x->out, "FLOPs and bytes of an op stand at its main kernel (its backward's: in parts at two), and are 0 at its others");
@@ -334,9 +321,7 @@ static int pyprof_run(const struct profile *p, const struct report_args *args, s
 	bool compat = args->compat != NULL;
 	enum pyprof_record_rules rules = report_compat_is(args, "pyprof2") ? PYPROF_RECORDS_2 : compat ? PYPROF_RECORDS_3 : PYPROF_RECORDS_DEFAULT;
 	struct printer x = {.p = p, .out = out};
-	if (!compat && pyprof_is_dict(p))
-		x.dict = pyprof_dict_costs_new();
-	else if (!compat)
+	if (!compat)
 		x.costs = costs_new(p, COST_DEFAULT); /* before the records: making it takes more memory than holding it */
 	x.rows = pyprof_rows_new(p, rules);
 	uint32_t n = pyprof_rows_records(x.rows)->n, shown = n;
@@ -357,7 +342,6 @@ static int pyprof_run(const struct profile *p, const struct report_args *args, s
 	}
 	costs_free(x.costs);
 	stacks_free(x.stacks);
-	pyprof_dict_costs_free(x.dict);
 	mem_free(x.info);
 	buf_release(&x.text);
 	pyprof_rows_free(x.rows);

@@ -3,7 +3,8 @@
 #include "base/intern.h"
 #include "base/mem.h"
 
-enum { SCRATCH_BYTES = 64 << 10 };
+/* Parsed markers are forgotten when they take so much: a program whose shapes never repeat would fill the memory with them. */
+enum { SCRATCH_BYTES = 64 << 10, KEEP_BYTES = 32 << 20 };
 
 struct pyprof_rows {
 	struct pyprof_records *records;
@@ -46,7 +47,7 @@ const struct pyprof_records *pyprof_rows_records(const struct pyprof_rows *x)
 }
 
 /* Equal markers are parsed once. */
-const struct pyprof_marker *pyprof_rows_marker(struct pyprof_rows *x, struct str text)
+static const struct pyprof_marker *parse(struct pyprof_rows *x, struct str text)
 {
 	uint32_t id = intern_str(&x->texts, text);
 	while (x->n_parsed <= id) {
@@ -56,6 +57,14 @@ const struct pyprof_marker *pyprof_rows_marker(struct pyprof_rows *x, struct str
 		x->parsed[x->n_parsed++] = sound ? m : NULL;
 	}
 	return x->parsed[id];
+}
+
+static void forget_markers(struct pyprof_rows *x)
+{
+	arena_release(&x->keep);
+	intern_release(&x->texts);
+	intern_init(&x->texts);
+	x->n_parsed = 0;
 }
 
 static void set_kernel(struct pyprof_rows *x)
@@ -104,6 +113,8 @@ const struct pyprof_row *pyprof_rows_get(struct pyprof_rows *x, uint32_t i)
 	struct pyprof_row *row = &x->row;
 	if (x->scratch.bytes > SCRATCH_BYTES)
 		arena_release(&x->scratch);
+	if (x->keep.bytes > KEEP_BYTES)
+		forget_markers(x);
 	struct buf params = row->model.params;
 	*row = (struct pyprof_row){.model.params = params};
 	pyprof_record_get(x->records, i, &x->scratch, &row->r);
@@ -114,7 +125,7 @@ const struct pyprof_row *pyprof_rows_get(struct pyprof_rows *x, uint32_t i)
 	row->op = first_or_na(row->r.op);
 	set_kernel(x);
 	if (row->r.marker.n)
-		row->marker = pyprof_rows_marker(x, row->r.marker.v[0]);
+		row->marker = parse(x, row->r.marker.v[0]);
 	if (orphan)
 		row->why = "a sequence number on a backward kernel";
 	else if (row->marker)

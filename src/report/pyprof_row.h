@@ -26,9 +26,6 @@ const struct pyprof_records *pyprof_rows_records(const struct pyprof_rows *rows)
 /* Row i < records->n. Valid until the next call. */
 const struct pyprof_row *pyprof_rows_get(struct pyprof_rows *rows, uint32_t i);
 
-/* A marker's text, parsed (once); NULL = damaged. */
-const struct pyprof_marker *pyprof_rows_marker(struct pyprof_rows *rows, struct str text);
-
 /* Texts as PyProf's columns have them, appended. */
 void pyprof_put_joined(struct buf *out, struct pyprof_texts t, const char *separator); /* "-" for nothing */
 void pyprof_put_ids(struct buf *out, struct pyprof_ids ids);                           /* "1,2", "-" */

@@ -315,6 +315,27 @@ class ParseRules(Made):
         self.assertEqual([g["subSeqId"] for g in got], [0, 1, 0, 0, 0, 1])
         self.assertEqual([g["seqId"] for g in got], [[3], [3], [4], [4], [9], [10]])
 
+    def test_names_of_the_backward_pass(self):
+        """PyProf knows three endings, PyProf2 one more, the default all."""
+        for i, name in enumerate(("mm_backward", "MmBackward", "MmBackward0", "MmBackward1", "MmBackward2", "Mm")):
+            self.db.range(10 * i, 10 * i + 9, f"{name}, seq = {i + 1}")
+            self.db.kernel((10 * i + 2, 10 * i + 3), 1000 + 10 * i, 1005 + 10 * i)
+        path = self.db.close()
+        for rules, backward in (("pyprof", 3), ("pyprof2", 4), ("opscope", 5)):
+            got, _ = dicts(path, f"--compat={rules}")
+            self.assertEqual([g["dir"] for g in got], ["bprop"] * backward + ["fprop"] * (6 - backward), rules)
+
+    def test_checkpointing(self):
+        """What runs again inside a checkpoint's backward is forward, as PyProf has it."""
+        self.db.range(0, 50, "CheckpointFunctionBackward, seq = 9")
+        self.db.range(1, 49, marker("torch", "relu", tensor(3)))
+        self.db.range(2, 48, "relu, seq = 3")
+        self.db.kernel((10, 12), 200, 210)
+        path = self.db.close()
+        for rules in ("pyprof", "opscope"):
+            (g,), _ = dicts(path, f"--compat={rules}")
+            self.assertEqual((g["dir"], g["seqId"], g["op"], g["seqMarker"]), ("fprop", [3], ["relu"], ["relu, seq = 3"]))
+
     def test_forward_lookup(self):
         """A backward kernel has marker, op, layer and trace of the latest earlier forward kernel with its number."""
         def forward(at, number, rows):
@@ -365,6 +386,21 @@ class Default(Made):
         self.assertEqual((rows[0]["seq"], rows[0]["altseq"]), ("4", "5"))
         self.assertEqual(rows[0]["flops"], 2 * 2 * 3 * 4)
         self.assertEqual([r["ops"] for r in rows], ["aten::linear > aten::addmm"] * 2)
+
+    def test_backward_of_a_marker(self):
+        """The gradients of a product are two of its size: one at each of two kernels, nothing at the third."""
+        self.db.range(0, 20, marker("torch.nn.functional", "linear", tensor(8, 16), tensor(32, 16)))
+        self.db.range(3, 17, "mm, seq = 5")
+        self.db.kernel((4, 5), 1000, 1100, "sgemm")
+        self.db.range(100, 120, "MmBackward, seq = 5")
+        for i, ns in enumerate((90, 80, 5)):
+            self.db.kernel((104 + 2 * i, 105 + 2 * i), 2000 + 100 * i, 2000 + 100 * i + ns, "sgemm")
+        table = self.rows()
+        self.assertEqual([(r["dir"], r["op"], r["sub"], r["flops"]) for r in table.rows],
+                         [("fprop", "linear", 0, 8192), ("bprop", "linear", 0, 8192), ("bprop", "linear", 1, 8192), ("bprop", "linear", 2, 0)])
+        self.assertEqual([r["tflops"] for r in table.rows], [8192 / 100 / 1e3, 8192 / 90 / 1e3, 8192 / 80 / 1e3, None])
+        self.assertIn("backward kernels 175 ns, of which 175 were given op, layer and line of a forward kernel by sequence number", table.notes)
+        self.assertTrue(any(n.startswith("a model covers 100.0 % of the kernels' time: 275 ns of 275") for n in table.notes), table.notes)
 
     def test_unknown_is_empty(self):
         """An op without a model has no FLOPs; 0 would be a claim. Its kernel's name does not tell about Tensor Cores."""

@@ -14,7 +14,6 @@ struct pyprof_arg {
 	unsigned rank;
 	enum pyprof_value kind;      /* of 'value' */
 	int64_t i;                   /* int and bool */
-	double f;
 	struct str s;
 	bool seq_is_list, seq_of_ints;
 	const int64_t *seq;
