@@ -107,6 +107,7 @@ static void init(struct nvprof *n, struct profile *p)
 	n->markers = markers_new(&n->b);
 	intern_init(&n->tables_read);
 	idmap_init(&n->context_device, 1, 0, 16);
+	idmap_init(&n->stream_device, 1, 0, 64);
 	idmap_init(&n->device_row, 1, 0, 16);
 	idmap_init(&n->process_name, 1, 0, 16);
 	idmap_init(&n->open, 1, 0, 1024);
@@ -121,6 +122,7 @@ static int finish(struct nvprof *n, struct err *e)
 	nvprof_strings_release(n);
 	intern_release(&n->tables_read);
 	idmap_release(&n->context_device);
+	idmap_release(&n->stream_device);
 	idmap_release(&n->device_row);
 	idmap_release(&n->process_name);
 	idmap_release(&n->open);

@@ -59,6 +59,7 @@ struct nvprof {
 
 	struct nvprof_thread thread[NVPROF_THREADS];
 	struct idmap context_device;                /* context -> ordinal of its device */
+	struct idmap stream_device;                 /* stream -> the same; NVPROF_SEVERAL */
 	struct idmap device_row;                    /* ordinal -> row of p->device */
 	struct idmap process_name;
 	struct idmap open;                          /* id of a range -> its span, while it has no end; NVPROF_CLOSED */
@@ -67,6 +68,7 @@ struct nvprof {
 	bool any_ranges;
 };
 #define NVPROF_CLOSED (UINT32_MAX - 1)
+#define NVPROF_SEVERAL (UINT32_MAX - 1)
 
 /* nvprof_common.c. Strings that are not in StringTable are counted and read as "?". */
 void nvprof_strings_load(struct nvprof *n);
@@ -81,6 +83,10 @@ uint32_t nvprof_thread_track(struct nvprof *n, int64_t pid, int64_t tid);
 uint32_t nvprof_stream_track(struct nvprof *n, int32_t device, int64_t stream);
 /* The ordinal of the device that a context is on; INT32_MIN where the file does not tell. */
 int32_t nvprof_context_device(const struct nvprof *n, int64_t context);
+/* A stream seen on a device. Streams are numbered through a process, whatever their device. */
+void nvprof_stream_on(struct nvprof *n, int64_t stream, int32_t device);
+/* The device of a stream; that of the context where the file does not tell, or names several. */
+int32_t nvprof_stream_device(const struct nvprof *n, int64_t stream, int64_t context);
 /* What a marker, a name or an overhead is about. */
 struct nvprof_object {
 	int64_t kind;             /* CUpti_ActivityObjectKind */

@@ -186,6 +186,23 @@ int32_t nvprof_context_device(const struct nvprof *n, int64_t context)
 	return device == IDMAP_NONE || device > INT32_MAX ? INT32_MIN : (int32_t)device;
 }
 
+void nvprof_stream_on(struct nvprof *n, int64_t stream, int32_t device)
+{
+	if (device < 0)
+		return;
+	uint32_t known = idmap_get(&n->stream_device, stream);
+	if (known == IDMAP_NONE)
+		idmap_put(&n->stream_device, stream, (uint32_t)device);
+	else if (known != (uint32_t)device)
+		idmap_put(&n->stream_device, stream, NVPROF_SEVERAL);
+}
+
+int32_t nvprof_stream_device(const struct nvprof *n, int64_t stream, int64_t context)
+{
+	uint32_t device = idmap_get(&n->stream_device, stream);
+	return device == IDMAP_NONE || device == NVPROF_SEVERAL ? nvprof_context_device(n, context) : (int32_t)device;
+}
+
 static int64_t word(struct str bytes, size_t i)
 {
 	const unsigned char *b = (const unsigned char *)bytes.p + 4 * i;

@@ -30,6 +30,7 @@ static void add(struct nvprof *n, const struct sqlscan *s, struct gpu_row *r, co
 	r->ext_id = ID_NONE;
 	r->corr_id = nvprof_int(n, s, CORRELATION, ID_NONE);
 	r->cat = n->cat;
+	nvprof_stream_on(n, l->stream, l->device);
 	build_gpu(&n->b, r);
 }
 
@@ -144,8 +145,8 @@ static void sync_row(struct nvprof *n, const struct sqlscan *s)
 	struct span_row r = {.ext_id = ID_NONE, .aux_id = -1, .kind = SPAN_SYNC, .cat = n->cat};
 	if (!nvprof_times(n, s, SYNC_START, SYNC_END, &r.start_ns, &r.dur_ns))
 		return;
-	int32_t device = nvprof_context_device(n, nvprof_int(n, s, SYNC_CONTEXT, -1));
-	int64_t stream = nvprof_int(n, s, SYNC_STREAM, -1);
+	int64_t stream = nvprof_int(n, s, SYNC_STREAM, -1); /* the context is the calling thread's, not always the stream's */
+	int32_t device = nvprof_stream_device(n, stream, nvprof_int(n, s, SYNC_CONTEXT, -1));
 	r.name = intern_str(&n->p->strings, sync_name(nvprof_int(n, s, SYNC_TYPE, 0)));
 	r.link_id = nvprof_int(n, s, SYNC_CORRELATION, ID_NONE);
 	r.track = nvprof_stream_track(n, device == INT32_MIN ? -1 : device, stream == UINT32_MAX ? -1 : stream);

@@ -172,6 +172,16 @@ static void context_row(struct nvprof *n, const struct sqlscan *s)
 		idmap_put(&n->context_device, context, (uint32_t)device);
 }
 
+enum { STREAM_CONTEXT, STREAM_ID };
+static const char *const stream_columns[] = {"contextId", "streamId", NULL};
+
+static void stream_row(struct nvprof *n, const struct sqlscan *s)
+{
+	int64_t context, stream;
+	if (sqlscan_i64(s, STREAM_CONTEXT, &context) && sqlscan_i64(s, STREAM_ID, &stream))
+		nvprof_stream_on(n, stream, nvprof_context_device(n, context));
+}
+
 enum { NAME_KIND, NAME_OBJECT, NAME_TEXT };
 static const char *const name_columns[] = {"objectKind", "objectId", "name", NULL};
 
@@ -205,6 +215,7 @@ const struct nvprof_table nvprof_info_tables[] = {
 	{"Version", version_columns, version_row, "Version", 'M'},
 	{"DEVICE", device_columns, device_row, "CUPTI_ACTIVITY_KIND_DEVICE", 'M'},
 	{"CONTEXT", context_columns, context_row, "CUPTI_ACTIVITY_KIND_CONTEXT", 'M'},
+	{"STREAM", stream_columns, stream_row, "CUPTI_ACTIVITY_KIND_STREAM", 'M'},
 	{"NAME", name_columns, name_row, "CUPTI_ACTIVITY_KIND_NAME", 'M'},
 	{0},
 };
