@@ -106,11 +106,11 @@ static void lookup_open(struct builder *b)
 		max = seq > max ? seq : max;
 		n++;
 	}
-	int64_t processes = b->lookup.n_processes ? b->lookup.n_processes : 1, low, high;
+	int64_t processes = b->lookup.n_processes ? b->lookup.n_processes : 1, low = 1, high = 0;
 	bool wide = r->from_dict || __builtin_mul_overflow(min, processes, &low) || __builtin_mul_overflow(max + (max < INT64_MAX), processes, &high);
 	if (n && wide)
 		low = INT64_MIN, high = INT64_MAX;
-	if (!n && !r->from_dict)
+	if (!n)
 		low = 1, high = 0;
 	if (r->from_dict)
 		low = INT64_MIN, high = INT64_MAX, n = r->n;

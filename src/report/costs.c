@@ -77,7 +77,7 @@ enum { C_OP, C_DIRECTION, C_DIMS, C_TYPES, C_PARAMS, C_CLASS, C_DTYPE, C_TC, C_C
 
 static const struct column columns[N_COLUMNS] = {
 	[C_OP] = {"op", "Operator", "op, or the forward op of a backward that it explains", CELL_STR},
-	[C_DIRECTION] = {"direction", "Direction", "backward: the cost of this op's backward", CELL_STR},
+	[C_DIRECTION] = {"direction", "Direction", "backward: an op of the backward pass by its name, or the cost of the backward of this forward op", CELL_STR},
 	[C_DIMS] = {"input_dims", "Input Dims", "shapes as recorded", CELL_STR, UNIT_NONE, COLUMN_WIDE},
 	[C_TYPES] = {"input_types", "Input Types", "types as recorded", CELL_STR, UNIT_NONE, COLUMN_DETAIL},
 	[C_PARAMS] = {"params", "Parameters", "dimensions and parameters that the formula takes", CELL_STR, UNIT_NONE, COLUMN_WIDE},
@@ -109,7 +109,7 @@ static void put(struct table *out, const struct calls *r, uint32_t i)
 	struct op_facts f = costs_facts(r->c, r->p, i, &d);
 	table_row(out);
 	table_set_str_copy(out, C_OP, f.name);
-	table_set_str(out, C_DIRECTION, d == COST_BACKWARD ? STR("backward") : STR("forward"));
+	table_set_str(out, C_DIRECTION, d == COST_BACKWARD || str_has_nocase(f.name, STR("backward")) ? STR("backward") : STR("forward"));
 	if (f.dims.n)
 		table_set_str(out, C_DIMS, f.dims);
 	if (f.types.n)
