@@ -40,6 +40,27 @@ static void damaged(struct dict *d, const char *why)
 	diag_add(&d->p->diags, "damaged-line", DIAG_LOSS, d->offset, "line %lld %s: it is left out", (long long)d->line, why);
 }
 
+/* What PyProf writes into each record. Of what is missing or of another type nothing is made up: it is not stated. */
+static void check_fields(struct dict *d, const struct py *record)
+{
+	static const struct { const char *key; enum py_type type; unsigned n; } want[] = {
+		{"kShortName", PY_STR, 0}, {"layer", PY_LIST, 0}, {"trace", PY_LIST, 0}, {"reprMarkers", PY_LIST, 0}, {"marker", PY_LIST, 0},
+		{"seqMarker", PY_LIST, 0}, {"seqId", PY_LIST, 0}, {"subSeqId", PY_INT, 0}, {"altSeqId", PY_LIST, 0}, {"dir", PY_STR, 0},
+		{"mod", PY_LIST, 0}, {"op", PY_LIST, 0}, {"tid", PY_INT, 0}, {"device", PY_INT, 0}, {"stream", PY_INT, 0},
+		{"grid", PY_TUPLE, 3}, {"block", PY_TUPLE, 3}, {"kLongName", PY_STR, 0},
+	};
+	for (size_t i = 0; i < sizeof want / sizeof want[0]; i++) {
+		const struct py *v = py_get(record, want[i].key);
+		bool list = v && (v->type == PY_LIST || v->type == PY_TUPLE) && (want[i].type == PY_LIST || want[i].type == PY_TUPLE);
+		if (!v)
+			diag_add(&d->p->diags, "missing-field", DIAG_REPAIR, d->offset, "line %lld has no '%s': it counts as not stated",
+			         (long long)d->line, want[i].key);
+		else if ((v->type != want[i].type && !list) || (want[i].n && v->n != want[i].n))
+			diag_add(&d->p->diags, "damaged-field", DIAG_REPAIR, d->offset, "line %lld: '%s' is not what PyProf writes: it counts as not stated",
+			         (long long)d->line, want[i].key);
+	}
+}
+
 static int64_t int_of(const struct py *record, const char *key, int64_t absent)
 {
 	const struct py *v = py_get(record, key);
@@ -65,7 +86,7 @@ static void open_range(struct dict *d, struct str text)
 		         (long long)d->line, SPANS_MAX);
 		return;
 	}
-	struct marker m = marker_read(d->markers, text, STR(""), d->line);
+	struct marker m = marker_read(d->markers, text, STR(""), d->offset);
 	uint32_t span = build_span(&d->b, &(struct span_row){
 		.start_ns = d->now_ns, .ext_id = ID_NONE, .link_id = m.link_id, .aux_id = -1, .name = m.name, .args = m.args, .kind = m.kind,
 		.track = d->open_track, .cat = d->range_cat,
@@ -187,6 +208,8 @@ static void read_record(struct dict *d, const struct py *record)
 		damaged(d, "states a duration beyond what all kernels of a run can take");
 		return;
 	}
+	check_fields(d, record);
+	build_count(&d->b, d->kernel_cat, 'X', 1);
 	uint32_t args = kernel_args(d, record, text);
 	if (!same_op(d, text, sub))
 		open_ranges(d, record);
@@ -208,7 +231,6 @@ static void read_line(struct dict *d, struct str line)
 	struct arena a = {0};
 	size_t at;
 	const struct py *record = py_parse(line, &a, &at);
-	build_count(&d->b, d->kernel_cat, 'X', 1);
 	if (record && record->type == PY_DICT)
 		read_record(d, record);
 	else
@@ -217,37 +239,49 @@ static void read_line(struct dict *d, struct str line)
 	arena_release(&a);
 }
 
-/* Lines of more than this are no kernel's: the rest of such a file is not one line more. */
-enum { LINE_MAX_BYTES = 64 << 20 };
+/* Lines of more than this are no kernel's. */
+enum { LINE_MAX_BYTES = 4 << 20 };
+
+static const struct str bom = {"\xef\xbb\xbf", 3};
+
+static void end_line(struct dict *d, struct str line, int64_t skipped)
+{
+	struct str text = line;
+	d->line++;
+	if (d->line == 1 && str_starts(text, bom))
+		text = (struct str){text.p + bom.n, text.n - bom.n};
+	if (skipped || line.n > LINE_MAX_BYTES)
+		damaged(d, "is longer than 4 MiB");
+	else
+		read_line(d, text);
+	d->offset += skipped + (int64_t)line.n;
+}
 
 static void read_lines(struct dict *d, struct source *s)
 {
 	bool end = false;
 	struct str rest = {0};
+	int64_t skipped = 0; /* bytes of a line that is too long, let go already */
 	while (!end) {
-		struct str block = source_next(s, rest, &end), line = block;
+		struct str block = source_next(s, rest, &end);
 		const char *nl;
 		size_t from = rest.n; /* what was kept holds no newline */
 		while (block.n && (nl = memchr(block.p + from, '\n', block.n - from))) {
-			line = (struct str){block.p, (size_t)(nl - block.p)};
-			d->line++;
-			read_line(d, line);
-			d->offset += (int64_t)line.n + 1;
+			struct str line = {block.p, (size_t)(nl - block.p)};
+			end_line(d, line, skipped);
+			d->offset++;
+			skipped = 0;
 			block = (struct str){nl + 1, block.n - line.n - 1};
 			from = 0;
 		}
 		rest = block;
-		if (rest.n > LINE_MAX_BYTES) {
-			d->line++;
-			damaged(d, "is longer than 64 MiB");
-			return;
+		if (skipped || rest.n > LINE_MAX_BYTES) {
+			skipped += (int64_t)rest.n;
+			rest = (struct str){0};
 		}
 	}
-	if (!rest.n)
-		return;
-	d->line++;
-	read_line(d, rest);
-	d->offset += (int64_t)rest.n;
+	if (rest.n || skipped)
+		end_line(d, rest, skipped);
 }
 
 static void init(struct dict *d, struct profile *p)
@@ -281,12 +315,17 @@ static int read_file(struct source *s, struct profile *p, struct err *e)
 	markers_free(d->markers);
 	int rc = build_finish(&d->b, e);
 	mem_free(d);
+	if (rc == 0 && !p->gpu_op.rows.n && !diag_count(&p->diags, "damaged-line"))
+		return err_set(e, ERR_FORMAT, "%s: %s, PyProf's records of kernels were expected, one a line", source_path(s),
+		               source_error(s) ? source_error(s) : "the file is empty");
 	return rc;
 }
 
 /* A dict whose first line has PyProf's keys; a file may begin with blank lines. */
 static int sniff(struct str head, const char *path)
 {
+	if (str_starts(head, bom))
+		head = (struct str){head.p + bom.n, head.n - bom.n};
 	while (head.n && (*head.p == '\n' || *head.p == '\r' || *head.p == ' ')) {
 		head.p++;
 		head.n--;
