@@ -192,8 +192,10 @@ static void name_row(struct nvprof *n, const struct sqlscan *s)
 	uint32_t name = nvprof_intern(n, nvprof_int(n, s, NAME_TEXT, -1));
 	if (o.kind == NVPROF_PROCESS)
 		idmap_put(&n->process_name, o.pid, name);
-	else if (o.kind == NVPROF_THREAD || o.kind == NVPROF_STREAM)
-		n->p->track.thread_name[nvprof_object_track(n, &o)] = name;
+	else if (o.kind == NVPROF_THREAD || o.kind == NVPROF_STREAM) {
+		uint32_t track = nvprof_object_track(n, &o);
+		n->p->track.thread_name[track] = name;
+	}
 }
 
 static const char *const version_columns[] = {"version", NULL};
