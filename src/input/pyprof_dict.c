@@ -108,6 +108,15 @@ static void open_each(struct dict *d, const struct py *list, const char *prefix)
 	}
 }
 
+/* PyProf sorts these by text, which says nothing of how they nest. Ops inside a node of the backward pass have no number of their own,
+ * 0: the node is around them. */
+static void open_sequence(struct dict *d, const struct py *list, bool zero)
+{
+	for (const struct py *v = is_list(list) ? list->first : NULL; v; v = v->next)
+		if (v->type == PY_STR && str_ends(v->s, STR(", seq = 0")) == zero)
+			open_range(d, v->s);
+}
+
 /* The ranges of a new op. Without a marker or number of its own its name is all there is. */
 static void open_ranges(struct dict *d, const struct py *record)
 {
@@ -126,7 +135,8 @@ static void open_ranges(struct dict *d, const struct py *record)
 	}
 	open_each(d, py_get(record, "reprMarkers"), "");
 	open_each(d, marker, "");
-	open_each(d, seq, "");
+	for (int zero = 0; zero < 2; zero++)
+		open_sequence(d, seq, zero);
 	if (!(is_list(marker) && marker->n) && !(is_list(seq) && seq->n))
 		open_each(d, py_get(record, "op"), "");
 }
