@@ -1,4 +1,5 @@
 #include "analysis/memory.h"
+#include "analysis/recording.h"
 #include "base/mem.h"
 #include "detect/detect.h"
 
@@ -44,7 +45,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	if (p->gpu_op.rows.n && !stated)
 		findings_missing(f, d, "the input does not state the devices' memory");
 	else if (p->gpu_op.rows.n && !seen)
-		findings_missing(f, d, "no [memory] events of a GPU: record with profile_memory=True");
+		findings_missing(f, d, "no [memory] events of a GPU; to record them: %s", recording_how(p, RECORD_MEMORY));
 	return 0;
 }
 

@@ -1,5 +1,6 @@
 /* API calls of the runtime and the driver, as `nsys stats --report cuda_api_sum` counts them: all processes and threads. */
 #include "base/mem.h"
+#include "analysis/recording.h"
 #include "report/stats.h"
 #include "report/window.h"
 
@@ -96,7 +97,7 @@ static int api_run(const struct profile *p, const struct report_args *args, stru
 	int rc = 0;
 	if (!s.n) {
 		rc = left_out ? err_set(e, ERR_DATA, "no API call began in those steps")
-		              : err_set(e, ERR_DATA, "the input holds no API calls: record with ProfilerActivity.CUDA, or nsys profile --trace=cuda");
+		              : err_set(e, ERR_DATA, "the input holds no API calls; to record them: %s", recording_how(p, RECORD_DEVICE_WORK));
 	} else {
 		struct launched *launched = NEW_ARRAY(s.n, struct launched);
 		stats_finish(&s);

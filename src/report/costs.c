@@ -1,6 +1,7 @@
 /* What each op should cost: one row per distinct call (op, shapes, types, values), with the time of the device work that it covers. */
 #include "analysis/costs.h"
 
+#include "analysis/recording.h"
 #include "base/mem.h"
 #include "report/report.h"
 
@@ -192,7 +193,8 @@ static int costs_run(const struct profile *p, const struct report_args *args, st
 	for (uint32_t i = 0; i < p->span.rows.n && !any; i++)
 		any = p->span.kind[i] == SPAN_OP;
 	if (!any)
-		return err_set(e, ERR_DATA, "the trace holds no framework ops: profile with ProfilerActivity.CPU and record_shapes=True");
+		return err_set(e, ERR_DATA, "the input holds no framework ops; to record them: %s, and %s", recording_how(p, RECORD_OPS),
+		               recording_how(p, RECORD_SHAPES));
 	r.c = costs_new(p, r.tracelens ? COST_TRACELENS : COST_DEFAULT);
 	collect(&r);
 	table_columns(out, r.tracelens ? tracelens_columns : columns, r.tracelens ? N_TRACELENS : N_COLUMNS);

@@ -1,11 +1,12 @@
 #include "report/device_table.h"
+#include "analysis/recording.h"
 #include "report/step_table.h"
 
 static int run(const struct profile *p, const struct report_args *args, struct table *t, struct err *e)
 {
 	if (!p->device.rows.n && !p->gpu_op.rows.n)
-		return err_set(e, ERR_DATA, "no devices: the input describes none and ran nothing on any (record with "
-		               "ProfilerActivity.CUDA, or XPU)");
+		return err_set(e, ERR_DATA, "no devices: the input describes none and ran nothing on any; to record them: %s",
+		               recording_how(p, RECORD_DEVICE_WORK));
 	struct roles *r = args->has_steps ? step_roles(p, args, e) : NULL; /* is there such a step? */
 	if (args->has_steps && !r)
 		return -1;

@@ -1,4 +1,5 @@
 #include "analysis/busy.h"
+#include "analysis/recording.h"
 #include "analysis/steps.h"
 #include "base/buf.h"
 #include "base/hash.h"
@@ -280,7 +281,7 @@ static int run(const struct profile *p, const struct report_args *args, struct t
 {
 	struct intervals steps = {0};
 	if (!p->gpu_op.rows.n)
-		return err_set(e, ERR_DATA, "no device work in the input: record with ProfilerActivity.CUDA (or XPU, PrivateUse1)");
+		return err_set(e, ERR_DATA, "no device work in the input; to record it: %s", recording_how(p, RECORD_DEVICE_WORK));
 	for (unsigned i = 0; args->has_steps && i < p->steps->n; i++)
 		if (p->steps->v[i].number >= args->step_first && p->steps->v[i].number <= args->step_last)
 			intervals_add(&steps, p->steps->v[i].start_ns, p->steps->v[i].end_ns);

@@ -1,6 +1,7 @@
 /* Device kernels (the plugin's kernel_parser.py): how often, how long, with which launch configuration, for which op. */
 #include "analysis/gpu_metrics.h"
 #include "analysis/optree.h"
+#include "analysis/recording.h"
 #include "base/mem.h"
 #include "base/round.h"
 #include "base/sort.h"
@@ -373,7 +374,7 @@ static int kernels_run(const struct profile *p, const struct report_args *args, 
 	if (!g.n && (g.has_device || !w.all))
 		rc = err_set(e, ERR_DATA, "no kernel of the trace is on that device or in those steps");
 	else if (!g.n)
-		rc = err_set(e, ERR_DATA, "the trace holds no kernels: profile with ProfilerActivity.CUDA (or XPU, ...) to record them");
+		rc = err_set(e, ERR_DATA, "the input holds no kernels; to record them: %s", recording_how(p, RECORD_DEVICE_WORK));
 	else if (args->compat)
 		put_tb_plugin(out, &g, blocks, occupancy, e);
 	else

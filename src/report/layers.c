@@ -2,6 +2,7 @@
 #include "analysis/costs.h"
 #include "analysis/fwdbwd.h"
 #include "analysis/layers.h"
+#include "analysis/recording.h"
 #include "analysis/stacks.h"
 #include "base/buf.h"
 #include "base/mem.h"
@@ -309,7 +310,7 @@ static int build(struct rows_of *r, struct table *out, struct err *e)
 {
 	struct shown s = {0};
 	if (r->by == BY_LINE && !stacks_any(r->stacks))
-		return err_set(e, ERR_DATA, "the trace holds no call stacks: record with profile(with_stack=True)");
+		return err_set(e, ERR_DATA, "the input holds no call stacks; to record them: %s", recording_how(r->p, RECORD_STACKS));
 	if (r->by != BY_LINE && r->l->source == LAYERS_NONE)
 		return err_set(e, ERR_DATA, "the input does not say which layers there are. Mark them: torch.profiler with with_stack=True (nn.Module "
 		               "frames), or record_function(\"layer:NAME\"), or torch.cuda.nvtx.range_push(\"layer:NAME\") inside "

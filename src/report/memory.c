@@ -2,6 +2,7 @@
 #include "analysis/lttb.h"
 #include "analysis/memory.h"
 #include "analysis/optree.h"
+#include "analysis/recording.h"
 #include "base/mem.h"
 #include "base/round.h"
 #include "report/window.h"
@@ -425,7 +426,7 @@ static int memory_run(const struct profile *p, const struct report_args *args, s
 {
 	struct view v = {.p = p, .compat = args->compat != NULL};
 	if (!p->memory.rows.n)
-		return err_set(e, ERR_DATA, "the trace holds no memory events: record with profile(profile_memory=True)");
+		return err_set(e, ERR_DATA, "the input holds no memory events; to record them: %s", recording_how(p, RECORD_MEMORY));
 	if (choose_device(p, args->device, &v.device, e) < 0 || window_of(p, args, &v.w, e) < 0)
 		return -1;
 	v.start_ns = first_moment(p);

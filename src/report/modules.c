@@ -1,6 +1,7 @@
 /* Time by nn.Module, forward and backward (the plugin's module_op.py, the plugin's op_tree.py). */
 #include "analysis/modules.h"
 
+#include "analysis/recording.h"
 #include "base/buf.h"
 #include "base/mem.h"
 #include "report/window.h"
@@ -336,8 +337,7 @@ static int modules_run(const struct profile *p, const struct report_args *args, 
 	struct modules *m = modules_new(p, args->compat ? MODULES_TB_PLUGIN : MODULES_DEFAULT, start, end);
 	int rc = 0;
 	if (m->source == MODULES_NONE)
-		rc = err_set(e, ERR_DATA, "the trace holds no modules: record with profile(with_stack=True), which adds Python frames "
-		             "with nn.Module names; with_modules=True helps TorchScript models only");
+		rc = err_set(e, ERR_DATA, "the input holds no modules; to record them: %s", recording_how(p, RECORD_MODULES));
 	else if (args->compat)
 		put_tb_plugin(m, out);
 	else

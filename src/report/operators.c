@@ -1,5 +1,6 @@
 /* Time by operator (the plugin's op_agg.py): on the host and on the device, own and with all that it called. */
 #include "analysis/optree.h"
+#include "analysis/recording.h"
 #include "analysis/stacks.h"
 #include "base/buf.h"
 #include "base/mem.h"
@@ -223,7 +224,7 @@ static void put_default(struct table *out, const struct groups *g, const struct 
 		table_note(out, "%llu ops of the backward pass have the stack of their forward op",
 		           (unsigned long long)stacks_from_forward(g->stacks));
 	if (g->stacks && !stacks_any(g->stacks))
-		table_note(out, "the trace holds no Python stacks: record them with with_stack=True");
+		table_note(out, "the input holds no Python stacks; to record them: %s", recording_how(g->p, RECORD_STACKS));
 	if (g->t->folded)
 		table_note(out, "%llu ops were folded into a parent of the same name", (unsigned long long)g->t->folded);
 }

@@ -1,5 +1,6 @@
 /* What a trace holds, what it lacks, and which reports need what it lacks. */
 #include "base/mem.h"
+#include "analysis/recording.h"
 #include "report/report.h"
 
 /* Longer values, and objects, are not shown: people put their whole environment into them, secrets included. */
@@ -188,26 +189,22 @@ enum item { HAS_OPS, HAS_DEVICE, HAS_LAUNCHES, HAS_STEPS, HAS_SHAPES, HAS_STACKS
             HAS_MEMORY_TOTALS, HAS_OCCUPANCY, HAS_DEVICE_PROPERTIES, HAS_DISTRIBUTED, N_ITEMS };
 
 static const struct {
-	const char *what, *used_by, *how;
+	const char *what, *used_by;
+	enum record how;
 } items[N_ITEMS] = {
-	[HAS_OPS] = {"framework ops", "operators, overview, modules, memory", "profile(activities=[ProfilerActivity.CPU, ...])"},
-	[HAS_DEVICE] = {"device work", "kernels, gpu-timeline, overview (GPU figures)",
-	                "profile(activities=[..., ProfilerActivity.CUDA])"},
-	[HAS_LAUNCHES] = {"device work with its launch", "operators (device time), modules (device time)",
-	                  "begin recording before the work is launched: schedule(warmup=1) or more"},
-	[HAS_STEPS] = {"steps (ProfilerStep ranges)", "steps, overview per step, --steps", "call prof.step() after each iteration"},
-	[HAS_SHAPES] = {"ops with input shapes", "operators --group-by=shape, FLOPs and bytes", "profile(record_shapes=True)"},
-	[HAS_STACKS] = {"Python frames or call stacks", "operators --group-by=stack", "profile(with_stack=True)"},
-	[HAS_MODULES] = {"module calls", "modules", "profile(with_stack=True); for TorchScript with_modules=True"},
-	[HAS_BACKWARD] = {"backward ops with a sequence number", "modules (backward time)",
-	                  "record the forward and the backward pass of a training step"},
-	[HAS_MEMORY] = {"memory events", "memory", "profile(profile_memory=True)"},
-	[HAS_MEMORY_TOTALS] = {"memory events with totals", "memory: curve and peaks", "torch 1.10 or later, profile_memory=True"},
-	[HAS_OCCUPANCY] = {"kernels with estimated occupancy", "overview (SM efficiency, occupancy), kernels",
-	                   "an NVIDIA GPU; other back ends do not record it"},
-	[HAS_DEVICE_PROPERTIES] = {"described devices", "devices", "torch 1.9 or later with a GPU"},
-	[HAS_DISTRIBUTED] = {"description of the job (distributedInfo)", "views over several ranks",
-	                     "initialise torch.distributed before the profiler starts"},
+	[HAS_OPS] = {"framework ops", "operators, overview, modules, memory", RECORD_OPS},
+	[HAS_DEVICE] = {"device work", "kernels, gpu-timeline, overview (GPU figures)", RECORD_DEVICE_WORK},
+	[HAS_LAUNCHES] = {"device work with its launch", "operators (device time), modules (device time)", RECORD_LAUNCHES},
+	[HAS_STEPS] = {"steps (ProfilerStep ranges)", "steps, overview per step, --steps", RECORD_STEPS},
+	[HAS_SHAPES] = {"ops with input shapes", "operators --group-by=shape, FLOPs and bytes", RECORD_SHAPES},
+	[HAS_STACKS] = {"Python frames or call stacks", "operators --group-by=stack", RECORD_STACKS},
+	[HAS_MODULES] = {"module calls", "modules", RECORD_MODULES},
+	[HAS_BACKWARD] = {"backward ops with a sequence number", "modules (backward time)", RECORD_BACKWARD},
+	[HAS_MEMORY] = {"memory events", "memory", RECORD_MEMORY},
+	[HAS_MEMORY_TOTALS] = {"memory events with totals", "memory: curve and peaks", RECORD_MEMORY_TOTALS},
+	[HAS_OCCUPANCY] = {"kernels with estimated occupancy", "overview (SM efficiency, occupancy), kernels", RECORD_OCCUPANCY},
+	[HAS_DEVICE_PROPERTIES] = {"described devices", "devices", RECORD_DEVICES},
+	[HAS_DISTRIBUTED] = {"description of the job (distributedInfo)", "views over several ranks", RECORD_JOB},
 };
 
 static void count_spans(const struct profile *p, uint64_t has[N_ITEMS])
@@ -266,7 +263,7 @@ static unsigned put_contents(const struct profile *p, struct table *t)
 		table_set_str(t, 2, str_from(items[i].used_by));
 		if (has[i])
 			continue;
-		table_set_str(t, 3, str_from(items[i].how));
+		table_set_str(t, 3, str_from(recording_how(p, items[i].how)));
 		absent++;
 	}
 	return absent;
