@@ -123,6 +123,7 @@ const struct report report_api = {
 	        "they put on the devices. All processes and threads together; --group-by=thread tells them apart, --group-by=op the ops "
 	        "that called.",
 	.group_by = groupings,
+	.timeline = true,
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_STEPS,
 	.run = api_run,

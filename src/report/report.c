@@ -45,6 +45,24 @@ static int check_choice(const struct report *r, const char *option, const char *
 	return err_set(e, ERR_USAGE, "report %s: %s=%s: expected one of %s", r->name, option, value, choices);
 }
 
+/* The ids of columns say what they hold: the times of host ranges are made up where an input holds durations of device work
+ * only. */
+static void forget_host_times(struct table *t)
+{
+	bool any = false;
+	for (struct table *s = t; s; s = s->next)
+		for (unsigned c = 0; c < s->n_columns; c++) {
+			const struct column *col = &s->data[c].col;
+			if ((col->unit != UNIT_NS && col->unit != UNIT_PERCENT) || !strstr(col->id, "host"))
+				continue;
+			any = true;
+			for (size_t i = 0; i < s->n_rows; i++)
+				s->data[c].set[i] = 0;
+		}
+	if (any)
+		table_note(t, "host times are unknown: this input holds the durations of kernels only");
+}
+
 int report_run(const struct report *r, struct profile *p, const struct report_args *args, struct table *out,
                struct err *e)
 {
@@ -66,5 +84,7 @@ int report_run(const struct report *r, struct profile *p, const struct report_ar
 		table_release(out);
 		return -1;
 	}
+	if (p->durations_only)
+		forget_host_times(out);
 	return 0;
 }
