@@ -99,6 +99,24 @@ static void name_processes(struct nvprof *n)
 	}
 }
 
+/* Rows of device work do not say whose it is; where all calls and ranges are of one process, so is the work. */
+static void set_launch_pid(struct nvprof *n)
+{
+	const struct tracks *t = &n->p->track;
+	struct launches *l = &n->p->launch;
+	uint32_t cpu = intern_str(&n->p->strings, STR("CPU"));
+	int64_t pid = ID_NONE;
+	for (uint32_t i = 0; i < t->rows.n; i++) {
+		if (t->process_labels[i] != cpu || t->pid[i] == pid)
+			continue;
+		if (pid != ID_NONE)
+			return;
+		pid = t->pid[i];
+	}
+	for (uint32_t i = 0; i < l->rows.n; i++)
+		l->pid[i] = pid;
+}
+
 static void init(struct nvprof *n, struct profile *p)
 {
 	n->p = p;
@@ -116,6 +134,7 @@ static void init(struct nvprof *n, struct profile *p)
 static int finish(struct nvprof *n, struct err *e)
 {
 	name_processes(n);
+	set_launch_pid(n);
 	note_rest(n);
 	note_missing(n);
 	markers_free(n->markers);

@@ -115,8 +115,8 @@ int64_t nvprof_int(struct nvprof *n, const struct sqlscan *s, int column, int64_
 
 bool nvprof_time_ok(struct nvprof *n, int64_t at_ns)
 {
-	enum { TOO_FAR = 62 };
-	if (at_ns <= 1ll << TOO_FAR && at_ns >= -(1ll << TOO_FAR)) {
+	enum { TOO_FAR = 62 }; /* the distance of any two times fits an int64 */
+	if (at_ns < 1ll << TOO_FAR && at_ns >= -(1ll << TOO_FAR)) {
 		n->last_ns = at_ns > n->last_ns ? at_ns : n->last_ns;
 		return true;
 	}

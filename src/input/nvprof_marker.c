@@ -84,9 +84,11 @@ void nvprof_marker_row(struct nvprof *n, const struct sqlscan *s)
 	bool start = flags & FLAG_START, end = flags & FLAG_END;
 	uint16_t cat = cat_of(n, domain_of(n, s));
 	build_count(&n->b, cat, start ? 'B' : end ? 'E' : 'i', 1);
-	if (!sqlscan_i64(s, TIME, &at) || !nvprof_time_ok(n, at)) {
+	if (!sqlscan_i64(s, TIME, &at)) {
 		diag_add(&n->p->diags, "no-time", DIAG_LOSS, -1, "table %s, row %lld: its time was not recorded: it is left out", n->table->name,
 		         (long long)n->row);
+	} else if (!nvprof_time_ok(n, at)) {
+		return; /* it said why */
 	} else if (start) {
 		start_range(n, s, id, at);
 	} else if (end) {

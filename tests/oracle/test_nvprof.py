@@ -301,6 +301,14 @@ class Made(MadeCase):
                     (321, "cudaMemcpyAsync", "aten::mm"), (340, "cudaGraphLaunch", "aten::mm")]:
             self.assertIn(row, got)
 
+    def test_process_of_the_work(self):
+        """Rows of device work name no process: it is that of the calls, where all are of one."""
+        kernels, pids = {"CONCURRENT_KERNEL": [kernel(50, 60, 1), kernel(70, 80, 2)]}, "SELECT DISTINCT l.pid FROM gpu_op g JOIN launch l ON l.rowid = g.launch"
+        for calls, want in (([], None), ([call(1, 2, 1, 211), call(3, 4, 2, 211, tid=5)], 10), ([call(1, 2, 1, 211), call(3, 4, 2, 211, pid=11)], None)):
+            self.make({**kernels, "RUNTIME": calls}, strings=("k",))
+            self.assertEqual(sql(self.path, pids), [(want,)])
+            self.check_correlation(self.path)
+
     def test_same_times(self):
         """Ranges of the same start and end nest in the order in which they were opened."""
         rows = {"MARKER": [mark(10, 1, START, 1), mark(10, 2, START, 2), mark(10, 3, START, 3), mark(90, 3, END), mark(90, 2, END), mark(90, 1, END)],
@@ -324,7 +332,18 @@ class Made(MadeCase):
         self.assertEqual(sql(self.path, f"SELECT start_ns - {T0}, dur_ns FROM gpu_op"), [(5, 4), (9, 0)])
         found = problems(self.path)
         self.assertEqual([(found[k]["level"], found[k]["count"]) for k in ("no-time", "bad-time", "negative-duration")],
-                         [("lost", 2), ("lost", 1), ("repaired", 1)])
+                         [("lost", 1), ("lost", 1), ("repaired", 1)])
+
+    def test_far_times(self):
+        """Times of which the distance is no int64 are none."""
+        far = 2 ** 62
+        self.make({"CONCURRENT_KERNEL": [kernel(-far - T0, far - T0, 1), kernel(5, 9, 2)],
+                   "MARKER": [mark(-far - T0, 1, START, 1), mark(far - T0, 1, END)]})
+        self.check_counts(self.path)
+        self.assertEqual(sql(self.path, f"SELECT start_ns - {T0}, dur_ns FROM gpu_op"), [(5, 4)])
+        found = problems(self.path)
+        self.assertEqual((found["bad-time"]["level"], found["bad-time"]["count"]), ("lost", 2))
+        self.assertEqual({"no-time", "negative-duration"} & set(found), set())
 
     def test_hostile_values(self):
         """Wrong types, ids that point nowhere, extreme numbers: read, and said."""
