@@ -188,13 +188,14 @@ static void number_as_pyprof(struct builder *b, uint32_t i, const struct pyprof_
 	s->n_ops = f->n_ops;
 }
 
-/* The range that is the op: the outermost that says so. */
+/* The range that is the op: the outermost that says so; a user's annotation does not. */
 static uint32_t instance_of(const struct pyprof_records *r, const struct pyprof_facts *f)
 {
 	static const enum pyprof_range order[] = {PYPROF_MARKER, PYPROF_SEQUENCE, PYPROF_PLAIN};
 	for (size_t k = 0; k < sizeof order / sizeof order[0]; k++)
 		for (uint32_t i = 0; i < f->n_spans; i++)
-			if (pyprof_range_kind(r, f->span[i]) == order[k] && !pyprof_is_import(r, f->span[i]))
+			if (pyprof_range_kind(r, f->span[i]) == order[k] && !pyprof_is_import(r, f->span[i]) &&
+			    (order[k] != PYPROF_PLAIN || r->p->span.kind[f->span[i]] == SPAN_OP))
 				return f->span[i];
 	return ROW_NONE;
 }
