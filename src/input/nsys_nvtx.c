@@ -293,11 +293,17 @@ static void mark_row(struct nsys *n, const struct sqlscan *s)
 	build_mark(&n->b, at, name, nsys_thread_track(n, s, THREAD), is_bare(s) ? 0 : args_of(n, s, 0, domain), cat, 'i');
 }
 
+/* Finding the track may make it, and move the table: both are done before this is called. */
+static void name_track(struct nsys *n, uint32_t track, struct str name)
+{
+	n->p->track.thread_name[track] = intern_str(&n->p->strings, name);
+}
+
 static void name_thread(struct nsys *n, const struct sqlscan *s)
 {
 	int64_t global;
 	if (sqlscan_i64(s, THREAD, &global))
-		n->p->track.thread_name[nsys_thread_track(n, s, THREAD)] = intern_str(&n->p->strings, text_of(n, s, TEXT, TEXT_ID));
+		name_track(n, nsys_thread_track(n, s, THREAD), text_of(n, s, TEXT, TEXT_ID));
 }
 
 void nsys_nvtx_row(struct nsys *n, const struct sqlscan *s)

@@ -313,6 +313,11 @@ class Made(Case):
         self.assertEqual(sql(self.path, "SELECT name, cat FROM span ORDER BY start_ns"), [("a", "mine"), ("b", "domain 9")])
         self.assertEqual(self.args("a"), [("Category", "fast")])
 
+    def test_thread_named_first(self):
+        """The name of a thread is the first that is heard of it: of many threads, so that the table of tracks grows meanwhile."""
+        make(self.path, {"StringIds": strings("x"), "NVTX_EVENTS": [nvtx(t, None, f"rank {t}", 1, t, 39) for t in range(1, 300)]})
+        self.assertEqual(sql(self.path, "SELECT count(*), count(DISTINCT thread_name) FROM track WHERE thread_name LIKE 'rank %'"), [(299, 299)])
+
     def test_wrong_values(self):
         """Wrong types, no times, negative durations, missing strings and ids beyond 32 bits: the row is kept where it can be."""
         big = (1 << 40) + 5
