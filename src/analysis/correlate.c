@@ -77,7 +77,10 @@ static void ids_release(struct ids *ids)
 	mem_free(ids->all);
 }
 
-/* The owners of `id`: how many, and in *owner the list when there are several, or *one. */
+/* Hostile input may give one id to all: no list is searched further than this. */
+enum { OWNERS_MAX = 64 };
+
+/* The owners of `id`: how many (one more than OWNERS_MAX stands for any more), and in *owner the list when there are several, or *one. */
 static uint32_t ids_find(const struct ids *ids, int64_t id, uint32_t *one, const struct sort_item **owner)
 {
 	*one = idmap_get(&ids->first, id);
@@ -96,7 +99,7 @@ static uint32_t ids_find(const struct ids *ids, int64_t id, uint32_t *one, const
 	}
 	*owner = ids->all + low;
 	uint32_t n = 1;
-	while (low + n < ids->n && ids->all[low + n].key == key)
+	while (n <= OWNERS_MAX && low + n < ids->n && ids->all[low + n].key == key)
 		n++;
 	return n;
 }
@@ -105,9 +108,6 @@ static uint32_t process_of(const struct profile *p, uint32_t span)
 {
 	return p->track.pid_text[p->span.track[span]];
 }
-
-/* Hostile input may give one id to all: no list is searched further than this. */
-enum { OWNERS_MAX = 64 };
 
 /* The op or annotation with this external id on the call's process. */
 static uint32_t op_of_call(const struct profile *p, const struct ids *ext, uint32_t call)

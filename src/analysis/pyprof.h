@@ -16,6 +16,10 @@
 
 enum pyprof_record_rules { PYPROF_RECORDS_DEFAULT, PYPROF_RECORDS_3, PYPROF_RECORDS_2 };
 
+/* Real programs nest some dozens of ranges. Of more than these, which only damage or malice brings, the innermost
+ * PYPROF_AROUND_MAX around a launch are looked at, and no more than PYPROF_OPEN_MAX may be open on a thread. */
+enum { PYPROF_AROUND_MAX = 256, PYPROF_OPEN_MAX = 4096 };
+
 struct pyprof_node {
 	uint32_t span;
 	uint32_t outer;      /* the node around it; ROW_NONE = outermost */
@@ -34,6 +38,7 @@ struct pyprof_records {
 	uint32_t *forward;   /* the record that lends marker, op, module, layer and trace; ROW_NONE */
 	uint8_t *backward;
 	uint32_t left_out;   /* kernels whose launch was not recorded: PyProf does not see them; the default has them */
+	uint64_t too_deep;   /* ranges inside PYPROF_OPEN_MAX others: not looked at */
 	struct pyprof_node *node;
 	uint32_t n_nodes, cap_nodes;
 	struct pyprof_names *names;

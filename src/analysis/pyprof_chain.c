@@ -44,8 +44,12 @@ static void close_ended(struct stack *s, int64_t now)
 	s->n = kept;
 }
 
-static void open_one(struct stack *s, const struct spans *t, uint32_t i)
+static void open_one(struct pyprof_records *r, struct stack *s, const struct spans *t, uint32_t i)
 {
+	if (s->n >= PYPROF_OPEN_MAX) {
+		r->too_deep++;
+		return;
+	}
 	int64_t end = t->start_ns[i] + t->dur_ns[i];
 	s->overlap |= s->n && end > s->v[s->n - 1].end;
 	MEM_GROW(s->v, s->cap, s->n + 1);
@@ -61,7 +65,7 @@ static uint32_t chain_now(struct pyprof_records *r, struct stack *s, int64_t sta
 {
 	uint32_t chain = ROW_NONE, n = s->n;
 	if (s->overlap) {
-		for (uint32_t i = 0; i < n; i++)
+		for (uint32_t i = n > PYPROF_AROUND_MAX ? n - PYPROF_AROUND_MAX : 0; i < n; i++)
 			if (encloses(&s->v[i], start, end, strict))
 				chain = new_node(r, s->v[i].span, chain);
 		return chain;
@@ -115,7 +119,7 @@ void pyprof_chains(struct pyprof_records *r)
 				r->chain[launch[at].row] = chain;
 		} else if (is_range(t->kind[i])) {
 			close_ended(&s, t->start_ns[i]);
-			open_one(&s, t, i);
+			open_one(r, &s, t, i);
 		}
 	}
 	mem_free(s.v);

@@ -238,7 +238,8 @@ static void find_ops(const struct pyprof_records *r, struct pyprof_facts *f)
 static void find_spans(const struct pyprof_records *r, uint32_t chain, struct pyprof_facts *f)
 {
 	f->n_spans = 0;
-	for (uint32_t c = chain; c != ROW_NONE; c = r->node[c].outer) {
+	uint32_t around = 0;
+	for (uint32_t c = chain; c != ROW_NONE && around < PYPROF_AROUND_MAX; c = r->node[c].outer, around++) {
 		if (pyprof_range_kind(r, r->node[c].span) == PYPROF_IGNORED)
 			continue;
 		MEM_GROW(f->span, f->cap_spans, f->n_spans + 1);

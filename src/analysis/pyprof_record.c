@@ -215,7 +215,8 @@ bool pyprof_record_attributed(const struct pyprof_records *r, uint32_t i)
 		struct str op = pyprof_dict_field(r, r->gpu[i], "op");
 		return op.n > 2 && !str_eqc(op, "[]");
 	}
-	for (uint32_t c = r->chain[i]; c != ROW_NONE; c = r->node[c].outer) {
+	uint32_t around = 0;
+	for (uint32_t c = r->chain[i]; c != ROW_NONE && around < PYPROF_AROUND_MAX; c = r->node[c].outer, around++) {
 		enum pyprof_range kind = pyprof_range_kind(r, r->node[c].span);
 		bool says = kind == PYPROF_MARKER || kind == PYPROF_SEQUENCE || kind == PYPROF_PLAIN;
 		if (says && !pyprof_is_import(r, r->node[c].span))

@@ -295,6 +295,9 @@ static void note_default(const struct printer *x)
 		           percent(x->costs->modelled_ns, x->costs->kernel_ns), (long long)x->costs->modelled_ns,
 		           (long long)x->costs->kernel_ns, (long long)x->costs->unmodelled_ns, (long long)x->costs->unattributed_ns);
 	table_note(x->out, "FLOPs and bytes of an op stand at its main kernel (its backward's: in parts at two), and are 0 at its others");
+	if (r->too_deep)
+		table_note(x->out, "%llu ranges lie inside more than %d others and were not looked at", (unsigned long long)r->too_deep,
+		           PYPROF_OPEN_MAX);
 	if (r->left_out && !r->from_dict)
 		table_note(x->out, "the launch of %u kernels was not recorded: they stand where they ran", r->left_out);
 }
