@@ -17,6 +17,11 @@ static bool has_memory(const struct profile *p)
 	return p->memory.span;
 }
 
+static bool has_ops(const struct profile *p)
+{
+	return p->ops;
+}
+
 static const struct pass {
 	unsigned provides, needs;
 	int (*run)(struct profile *p, struct err *e);
@@ -27,6 +32,7 @@ static const struct pass {
 	{PASS_CORRELATE, PASS_NEST, pass_correlate, has_correlate},
 	{PASS_STEPS, PASS_NEST | PASS_CORRELATE, pass_steps, has_steps},
 	{PASS_MEMORY, PASS_NEST, pass_memory, has_memory},
+	{PASS_OPS, PASS_NEST | PASS_CORRELATE, pass_ops, has_ops},
 };
 enum { N_PASSES = sizeof passes / sizeof passes[0] };
 

@@ -18,6 +18,7 @@ int pass_nest(struct profile *p, struct err *e);
 int pass_correlate(struct profile *p, struct err *e);
 int pass_steps(struct profile *p, struct err *e);
 int pass_memory(struct profile *p, struct err *e);
+int pass_ops(struct profile *p, struct err *e);
 
 static inline int64_t span_end(const struct profile *p, uint32_t i) { return p->span.start_ns[i] + p->span.dur_ns[i]; }
 static inline int64_t gpu_end(const struct profile *p, uint32_t i) { return p->gpu_op.start_ns[i] + p->gpu_op.dur_ns[i]; }

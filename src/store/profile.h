@@ -44,6 +44,7 @@ enum store_table_id {
 extern const struct store_table store_tables[STORE_N_TABLES];
 
 struct steps;
+struct ops;
 
 /* What analysis can add to a profile (analysis/analysis.h); bits of profile.passes_done. */
 enum analysis_pass {
@@ -51,6 +52,7 @@ enum analysis_pass {
 	PASS_CORRELATE = 1 << 1, /* span.op of API calls; gpu_op.call, gpu_op.op (the plugin's node_parser.py, torch/autograd/profiler.py) */
 	PASS_STEPS = 1 << 2,     /* profile->steps (the plugin's event_parser.py) */
 	PASS_MEMORY = 1 << 3,    /* memory.span (the plugin's memory_parser.py) */
+	PASS_OPS = 1 << 4,       /* profile->ops (DLProf's correlation of ops, calls and kernels) */
 	/* Those whose results are all in DERIVED columns: a file can hold them. */
 	PASSES_IN_COLUMNS = PASS_NEST | PASS_CORRELATE | PASS_MEMORY,
 };
@@ -69,6 +71,7 @@ struct profile {
 	                           * idle time, overlap and steps are unknown (a PyProf .dict) */
 	bool reopened;            /* read from an .opscope file: the diagnostics were told when it was made */
 	struct steps *steps;      /* made by the steps pass */
+	struct ops *ops;          /* made by the ops pass */
 	struct arena arena;       /* owns the strings above and what passes keep */
 };
 

@@ -1,0 +1,79 @@
+/* Ops as a person counts them, each call of them ("instance"), and which instance every API call and every piece of device work
+ * belongs to. Built by PASS_OPS, kept in profile->ops and owned by the profile; needs PASS_NEST and PASS_CORRELATE. O(n log n).
+ *
+ * An instance is the outermost framework op of its thread: with PyProf's or DLProf's markers, the outermost argument marker; with
+ * emit_nvtx alone, the outermost op range; in Kineto traces, the outermost op (of a backward node, the engine's range around it); of
+ * TensorFlow, TensorRT and XLA, the node or layer. Ranges inside it are folded into it. Annotations, steps, optimizer ranges and Python
+ * frames are no ops: they make the path.
+ *
+ * What belongs to an instance: the API calls inside it, and the device work that these launched. API calls outside every op belong to
+ * an op of their own: type = the call's name, name = "unassociated_" + that, outside the tree of groups (DLProf's rule).
+ * Device work whose call was not recorded belongs to the op "unattributed" (type "unattributed"), so that the parts add up.
+ *
+ * Name: a path and the op, "/Net/layer1/Conv2d/conv2d": from DLProf's function stacks ("<module>" is "module", "<lambda>" "lambda";
+ * a number in parentheses tells apart callers' lines), else from modules or layers (analysis/layers.h), else from user ranges around it,
+ * else nothing but "/op". Type: the op alone ("conv2d", "aten::conv2d" is "conv2d"). A backward op linked to its forward op (fwdbwd.h) has
+ * the name and the type of that; one that is not is of type "backward".
+ * Instances with equal name, direction and shapes are one op. Its id is its type in capitals, '_' and a running number of that type, in
+ * order of first start.
+ *
+ * Times of an instance (DLProf's definitions, checked against its own results):
+ *   cpu       length of the range (of an unassociated call, of the call)
+ *   gpu       length of the union of the kernels, copies and sets that it launched
+ *   overhead  cpu - sum of the durations of its API calls; calls within calls count once; never below 0
+ *   idle      (end of its last device work - start of its first) - gpu */
+#ifndef OPSCOPE_ANALYSIS_OP_INSTANCES_H
+#define OPSCOPE_ANALYSIS_OP_INSTANCES_H
+
+#include "analysis/direction.h"
+#include "base/arena.h"
+#include "op/kernels.h"
+
+enum op_origin {
+	OPS_NONE,        /* no op in the input: only unassociated calls */
+	OPS_MARKERS,     /* PyProf's or DLProf's argument markers */
+	OPS_AUTOGRAD,    /* emit_nvtx ranges */
+	OPS_KINETO,
+	OPS_LIBRARY,     /* NVTX ranges of a framework or library: TensorFlow, TensorRT, XLA, ... */
+	OPS_STATED,      /* the input holds a finished assignment: a DLProf database */
+};
+
+struct op {
+	struct str id, name, type; /* "CONV2D_1", "/module/.../conv2d", "conv2d" */
+	struct str data_type;      /* of its inputs, "float32"; several are joined by ", "; "" = not recorded */
+	struct str stack;          /* "file:line", outermost first, separated by line feeds; "" = not recorded */
+	uint8_t direction;         /* enum direction; DIR_OTHER for unassociated calls */
+	bool unassociated;
+	bool tc_eligible;          /* could use Tensor Cores, by its type: convolutions and the GEMM family */
+	uint32_t instances;
+	uint32_t first;            /* its first instance */
+};
+
+struct op_instance {
+	uint32_t op;
+	uint32_t span;             /* the range; the call of an unassociated one; ROW_NONE for "unattributed" */
+	int64_t start_ns, end_ns;  /* on the host */
+	int64_t gpu_ns, overhead_ns, idle_ns;
+	int64_t api_ns;            /* of its API calls, calls within calls once */
+	uint32_t gpu_first, gpu_n; /* its device work: ops->gpu[gpu_first .. + gpu_n - 1], by start */
+};
+
+struct ops {
+	enum op_origin origin;
+	struct op *op;             /* in order of id: by type, then number */
+	uint32_t n_ops;
+	struct op_instance *instance; /* in order of start on the host */
+	uint32_t n_instances;
+	uint32_t *of_span;         /* span -> instance: the range itself, all inside it, API calls; ROW_NONE */
+	uint32_t *of_gpu;          /* gpu_op -> instance; never ROW_NONE */
+	uint32_t *gpu;             /* gpu_op rows grouped by instance */
+};
+
+/* Texts of one instance as DLProf printed them: data types, "<N:32, C:3, H:32, W:32>; <K:6, C:3, R:3, S:3>; <6>" (letters only for
+ * convolutions and linear layers), parameters, output shapes "<N:32, K:6, P:30, Q:30>"; "" where not recorded or not to be told. In `a`. */
+struct op_shapes {
+	struct str data_types, inputs, parameters, outputs;
+};
+void op_instance_shapes(const struct ops *o, const struct profile *p, uint32_t instance, struct arena *a, struct op_shapes *out);
+
+#endif
