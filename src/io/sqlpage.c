@@ -209,7 +209,9 @@ static uint64_t serial_bytes(uint64_t type)
 
 static void decode(struct sqlpage_value *v, uint64_t type, const uint8_t *p, uint64_t n)
 {
-	if (type < sizeof int_bytes) {
+	if (type == 0) { /* NULL, in more bytes than it takes */
+		v->type = SQLPAGE_NULL;
+	} else if (type < sizeof int_bytes) {
 		v->type = SQLPAGE_INT;
 		v->i = big_endian(p, (unsigned)n);
 	} else if (type == 7) {

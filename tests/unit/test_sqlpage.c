@@ -178,6 +178,25 @@ static void test_columns(void **state)
 	close(fd);
 }
 
+/* A NULL whose type is written in two bytes where one would do: no SQLite writes that, but it reads it. */
+static void test_long_null(void **state)
+{
+	unlink(path);
+	sqlite3 *db;
+	sqlite3_open(path, &db);
+	run(db, "CREATE TABLE t(a, b INT, id INTEGER PRIMARY KEY, c TEXT, d); "
+	        "INSERT INTO t VALUES(zeroblob(58), 1, 5, zeroblob(64), 'd')");
+	sqlite3_close(db);
+	int fd = open(path, O_RDWR);
+	char file[8192];
+	ssize_t size = read(fd, file, sizeof file);
+	char *types = memmem(file, (size_t)size, "\x81\x00\x09\x00\x81\x0c", 6); /* 58 bytes, the integer 1, the row's id, 64 bytes */
+	assert_non_null(types);
+	assert_int_equal(pwrite(fd, "\x80\x00\x09\x00\x82\x00", 6, types - file), 6); /* NULL, 1, id, 122 bytes */
+	close(fd);
+	assert_int_equal(compare(), 1);
+}
+
 /* Reads all there is to read and touches every byte of it. */
 static uint64_t read_all(int fd, uint32_t root)
 {
@@ -231,7 +250,8 @@ static void test_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_same_rows), cmocka_unit_test(test_empty), cmocka_unit_test(test_columns),
+		cmocka_unit_test(test_same_rows), cmocka_unit_test(test_empty),  cmocka_unit_test(test_columns),
+		cmocka_unit_test(test_long_null),
 		cmocka_unit_test(test_damage),    cmocka_unit_test(test_refused),
 	};
 	return cmocka_run_group_tests(tests, make_file, remove_file);
