@@ -42,11 +42,13 @@ struct op {
 	struct str id, name, type; /* "CONV2D_1", "/module/.../conv2d", "conv2d" */
 	struct str data_type;      /* of its inputs, "float32"; several are joined by ", "; "" = not recorded */
 	struct str stack;          /* "file:line", outermost first, separated by line feeds; "" = not recorded */
+	uint32_t path_n;           /* how much of the name is its path, with the last '/'; 0 = outside the tree of groups */
 	uint8_t direction;         /* enum direction; DIR_OTHER for unassociated calls */
 	bool unassociated;
 	bool tc_eligible;          /* could use Tensor Cores, by its type: convolutions and the GEMM family */
 	uint32_t instances;
 	uint32_t first;            /* its first instance */
+	uint32_t forward;          /* of a linked backward op: its forward op, whose name, type and shapes it has; ROW_NONE */
 };
 
 struct op_instance {
@@ -73,7 +75,10 @@ struct ops {
  * convolutions and linear layers), parameters, output shapes "<N:32, K:6, P:30, Q:30>"; "" where not recorded or not to be told. In `a`. */
 struct op_shapes {
 	struct str data_types, inputs, parameters, outputs;
+	bool assumed;              /* outputs: where strides and padding were not recorded, DLProf takes 1 and 0 */
 };
+/* The name as DLProf printed it: "Conv2d::_call_impl[2]" for "Conv2d::_call_impl(2)". In `a`. */
+struct str op_name_dlprof(struct str name, struct arena *a);
 void op_instance_shapes(const struct ops *o, const struct profile *p, uint32_t instance, struct arena *a, struct op_shapes *out);
 
 #endif

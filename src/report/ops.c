@@ -1,0 +1,274 @@
+/* Time by op: DLProf's detailed report; by default with what it lacks. */
+#include "base/buf.h"
+#include "base/mem.h"
+#include "report/op_sums.h"
+
+enum grouping { BY_OP, BY_NAME, BY_SHAPE };
+static const char *const groupings[] = {[BY_OP] = "op", [BY_NAME] = "name", [BY_SHAPE] = "shape", NULL};
+static const char *const compats[] = {"dlprof", NULL};
+
+struct rows_of {
+	const struct profile *p;
+	const struct ops *o;
+	const struct window *w;
+	enum grouping by;
+	struct op_tc *tc;
+	struct op_sum *sum;       /* by row */
+	uint32_t *row;            /* op -> row */
+	uint32_t *op;             /* row -> its first op */
+	uint32_t *ops;            /* row -> how many ops */
+	uint32_t n;
+	int64_t all_ns;
+};
+
+/* --- DLProf's table --------------------------------------------------------------------------------------------- */
+
+static void sum_ops(struct rows_of *r)
+{
+	for (uint32_t k = 0; k < r->o->n_instances; k++)
+		if (op_in_window(r->p, k, r->w))
+			op_sum_add(&r->sum[r->row[r->o->instance[k].op]], r->p, k, r->tc);
+}
+
+static void dlprof_row(struct table *t, const struct op *op, const struct op_sum *s, unsigned first)
+{
+	table_row(t);
+	table_set_str(t, 0, op->id);
+	table_set_str(t, 1, op_name_dlprof(op->name, &t->arena));
+	table_set_str(t, 2, op_dlprof_direction(op));
+	table_set_str(t, 3, op->type);
+	table_set_i64(t, 4, (int64_t)s->calls);
+	table_set_bool(t, 5, op->tc_eligible);
+	table_set_bool(t, 6, s->tc_kernels > 0);
+	op_dlprof_put(t, first, s);
+	table_set_str(t, first + 16, op->data_type);
+	table_set_str(t, first + 17, op->stack);
+}
+
+static void dlprof_table(struct rows_of *r, struct table *t)
+{
+	static const struct column head[] = {
+		{"op_id", "Op ID", "The op's type and a running number.", CELL_STR, UNIT_NONE, 0, 0},
+		{"op_name", "Op Name", "The op and where in the program it was called.", CELL_STR, UNIT_NONE, COLUMN_WIDE, 0},
+		{"direction", "Direction", "fprop or bprop; empty outside ops.", CELL_STR, UNIT_NONE, 0, 0},
+		{"op_type", "Op Type", "The op alone.", CELL_STR, UNIT_NONE, 0, 0},
+		{"no_calls", "No. Calls", "How often it ran.", CELL_I64, UNIT_NONE, 0, 0},
+		{"tc_eligible", "TC Eligible", "Whether it could use Tensor Cores, by its type.", CELL_BOOL, UNIT_NONE, 0, 0},
+		{"using_tc", "Using TC", "Whether any of its kernels uses Tensor Cores, by DLProf's list of names.", CELL_BOOL, UNIT_NONE, 0, 0},
+	};
+	uint32_t n, *order = op_dlprof_order(r->o, &n);
+	for (size_t i = 0; i < sizeof head / sizeof head[0]; i++)
+		table_column(t, &head[i]);
+	unsigned first = op_dlprof_columns(t);
+	TABLE_COLUMN(t, .id = "data_type", .title = "Data Type", .help = "Of its inputs.", .type = CELL_STR);
+	TABLE_COLUMN(t, .id = "stack_trace", .title = "Stack Trace", .help = "Lines that called it, outermost first, one a line.",
+	             .type = CELL_STR, .flags = COLUMN_WIDE);
+	for (uint32_t i = 0; i < n; i++)
+		if (r->sum[order[i]].calls)
+			dlprof_row(t, &r->o->op[order[i]], &r->sum[order[i]], first);
+	if (n < r->o->n_ops)
+		table_note(t, "left out: device work whose API call was not recorded, for which DLProf has no op");
+	mem_free(order);
+}
+
+/* --- our own ---------------------------------------------------------------------------------------------------- */
+
+enum {
+	C_ID, C_NAME, C_TYPE, C_DIRECTION, C_SHAPES, C_DTYPE, C_OPS, C_CALLS, C_GPU, C_SHARE, C_GPU_MEAN, C_GPU_MIN, C_GPU_MAX, C_CPU,
+	C_CPU_MEAN, C_CPU_MIN, C_CPU_MAX, C_OVERHEAD, C_OVERHEAD_MEAN, C_IDLE, C_IDLE_MEAN, C_KERNELS, C_ELIGIBLE, C_USES, C_TC_SHARE,
+	C_STACK, N_COLUMNS,
+};
+static const struct column own_columns[N_COLUMNS] = {
+	[C_ID] = {"op_id", "Op ID", "The op's type and a running number; of several ops the first.", CELL_STR, UNIT_NONE, COLUMN_DETAIL, 0},
+	[C_NAME] = {"name", "Op", "The op and where in the model it was called.", CELL_STR, UNIT_NONE, COLUMN_WIDE, 0},
+	[C_TYPE] = {"type", "Type", "The op alone; 'backward' where the forward op is not known.", CELL_STR, UNIT_NONE, COLUMN_DETAIL, 0},
+	[C_DIRECTION] = {"direction", "Direction", "forward, backward, optimizer; other for API calls outside ops.", CELL_STR, UNIT_NONE, 0, 0},
+	[C_SHAPES] = {"shapes", "Input Shapes", "Of the first call; of a backward op those of its forward op.", CELL_STR, UNIT_NONE,
+	              COLUMN_WIDE | COLUMN_DETAIL, 0},
+	[C_DTYPE] = {"data_type", "Data Type", "Types of its input tensors.", CELL_STR, UNIT_NONE, COLUMN_DETAIL, 0},
+	[C_OPS] = {"ops", "Ops", "How many ops this row adds up.", CELL_I64, UNIT_COUNT, COLUMN_DETAIL, 0},
+	[C_CALLS] = {"calls", "Calls", "How often it ran.", CELL_I64, UNIT_COUNT, 0, 0},
+	[C_GPU] = {"total_gpu_ns", "GPU Total", "Sum over its calls of the union of the device work that each launched.", CELL_I64, UNIT_NS, 0, 0},
+	[C_SHARE] = {"gpu_pct", "GPU %", "Share of the GPU time of all ops.", CELL_F64, UNIT_PERCENT, 0, 0},
+	[C_GPU_MEAN] = {"mean_gpu_ns", "GPU Mean", "Mean of a call.", CELL_F64, UNIT_NS, 0, 0},
+	[C_GPU_MIN] = {"min_gpu_ns", "GPU Min", "Of the call with least GPU time.", CELL_I64, UNIT_NS, COLUMN_DETAIL, 0},
+	[C_GPU_MAX] = {"max_gpu_ns", "GPU Max", "Of the call with most GPU time.", CELL_I64, UNIT_NS, COLUMN_DETAIL, 0},
+	[C_CPU] = {"total_cpu_ns", "CPU Total", "Sum of the lengths of its ranges on the host; of calls outside ops, of the calls.", CELL_I64, UNIT_NS, 0, 0},
+	[C_CPU_MEAN] = {"mean_cpu_ns", "CPU Mean", "Mean of a call.", CELL_F64, UNIT_NS, 0, 0},
+	[C_CPU_MIN] = {"min_cpu_ns", "CPU Min", "Of the shortest call.", CELL_I64, UNIT_NS, COLUMN_DETAIL, 0},
+	[C_CPU_MAX] = {"max_cpu_ns", "CPU Max", "Of the longest call.", CELL_I64, UNIT_NS, COLUMN_DETAIL, 0},
+	[C_OVERHEAD] = {"total_overhead_ns", "CPU Overhead", "CPU time outside API calls.", CELL_I64, UNIT_NS, 0, 0},
+	[C_OVERHEAD_MEAN] = {"mean_overhead_ns", "Overhead Mean", "Mean of a call.", CELL_F64, UNIT_NS, COLUMN_DETAIL, 0},
+	[C_IDLE] = {"total_idle_ns", "GPU Idle", "Between the first and the last device work of each call, the time in which none of its work ran.",
+	            CELL_I64, UNIT_NS, 0, 0},
+	[C_IDLE_MEAN] = {"mean_idle_ns", "Idle Mean", "Mean of a call.", CELL_F64, UNIT_NS, COLUMN_DETAIL, 0},
+	[C_KERNELS] = {"kernels", "Kernels", "Kernels that it launched.", CELL_I64, UNIT_COUNT, COLUMN_DETAIL, 0},
+	[C_ELIGIBLE] = {"tc_eligible", "TC Eligible", "Whether it could use Tensor Cores, by its type.", CELL_BOOL, UNIT_NONE, 0, 0},
+	[C_USES] = {"tc_used", "TC Used", "yes, no, or unknown where names of kernels do not tell.", CELL_STR, UNIT_NONE, 0, 0},
+	[C_TC_SHARE] = {"tc_pct", "TC %", "Share of its kernel time in kernels that use Tensor Cores.", CELL_F64, UNIT_PERCENT, COLUMN_DETAIL, 0},
+	[C_STACK] = {"stack", "Stack", "Lines that called it, outermost first, one a line.", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_DETAIL, 0},
+};
+
+static bool is_host_time(unsigned c)
+{
+	return (c >= C_CPU && c <= C_OVERHEAD_MEAN) || c == C_IDLE || c == C_IDLE_MEAN;
+}
+
+static struct str shapes_of(const struct rows_of *r, const struct op *op, struct arena *a)
+{
+	struct op_shapes s;
+	op_instance_shapes(r->o, r->p, op->first, a, &s);
+	return s.inputs;
+}
+
+/* The row of each op: calls outside ops are one row a name, whatever op they stand behind. */
+static void find_rows(struct rows_of *r, bool every_op)
+{
+	struct intern keys;
+	struct arena scratch = {0};
+	struct buf key = {0};
+	intern_init(&keys);
+	for (uint32_t i = 0; i < r->o->n_ops; i++) {
+		const struct op *op = &r->o->op[i];
+		struct str what = r->by == BY_SHAPE ? op->type : op->name;
+		buf_clear(&key);
+		buf_printf(&key, "%d %zu ", op->direction, what.n);
+		buf_str(&key, what);
+		if (every_op || (r->by == BY_OP && !op->unassociated))
+			buf_printf(&key, " %u", i);
+		else if (r->by == BY_SHAPE)
+			buf_str(&key, shapes_of(r, op, &scratch));
+		uint32_t row = intern_str(&keys, buf_view(&key)) - 1;
+		r->row[i] = row;
+		if (row == r->n)
+			r->op[r->n++] = i;
+		r->ops[row]++;
+	}
+	intern_release(&keys);
+	arena_release(&scratch);
+	buf_release(&key);
+}
+
+static struct str tc_used(const struct op_sum *s)
+{
+	return !s->kernels ? STR("") : s->tc_kernels ? STR("yes") : s->unknown_ns ? STR("unknown") : STR("no");
+}
+
+static void put_times(struct table *t, const struct op_sum *s)
+{
+	static const struct { uint8_t total, mean; } place[OP_TIMES] = {
+		[OP_CPU] = {C_CPU, C_CPU_MEAN}, [OP_GPU] = {C_GPU, C_GPU_MEAN},
+		[OP_OVERHEAD] = {C_OVERHEAD, C_OVERHEAD_MEAN}, [OP_IDLE] = {C_IDLE, C_IDLE_MEAN},
+	};
+	for (int i = 0; i < OP_TIMES; i++) {
+		table_set_i64(t, place[i].total, s->time[i].total);
+		table_set_f64(t, place[i].mean, op_stat_mean(s, (enum op_time)i));
+	}
+	table_set_i64(t, C_GPU_MIN, s->time[OP_GPU].min);
+	table_set_i64(t, C_GPU_MAX, s->time[OP_GPU].max);
+	table_set_i64(t, C_CPU_MIN, s->time[OP_CPU].min);
+	table_set_i64(t, C_CPU_MAX, s->time[OP_CPU].max);
+}
+
+static void put_row(const struct rows_of *r, struct table *t, uint32_t row)
+{
+	const struct op *op = &r->o->op[r->op[row]];
+	const struct op_sum *s = &r->sum[row];
+	table_row(t);
+	table_set_str(t, C_ID, op->id);
+	table_set_str(t, C_NAME, r->by == BY_SHAPE ? op->type : op->name);
+	table_set_str(t, C_TYPE, op->type);
+	table_set_str(t, C_DIRECTION, str_from(direction_name[op->direction]));
+	struct str shapes = shapes_of(r, op, &t->arena);
+	if (shapes.n && (r->by != BY_NAME || r->ops[row] == 1))
+		table_set_str(t, C_SHAPES, shapes);
+	if (op->data_type.n)
+		table_set_str(t, C_DTYPE, op->data_type);
+	table_set_i64(t, C_OPS, r->ops[row]);
+	table_set_i64(t, C_CALLS, (int64_t)s->calls);
+	put_times(t, s);
+	if (r->all_ns)
+		table_set_f64(t, C_SHARE, 100.0 * (double)s->time[OP_GPU].total / (double)r->all_ns);
+	table_set_i64(t, C_KERNELS, s->kernels);
+	table_set_bool(t, C_ELIGIBLE, op->tc_eligible);
+	table_set_str(t, C_USES, tc_used(s));
+	if (s->kernel_ns && !s->unknown_ns)
+		table_set_f64(t, C_TC_SHARE, 100.0 * (double)s->tc_ns / (double)s->kernel_ns);
+	if (op->stack.n && r->by == BY_OP)
+		table_set_str(t, C_STACK, op->stack);
+}
+
+static void put_origin(struct table *t, const struct ops *o)
+{
+	static const char *const origin[] = {
+		[OPS_NONE] = "the input holds no ops: rows are API calls and what they launched",
+		[OPS_MARKERS] = "ops are the outermost argument markers of PyProf or DLProf, else ranges of emit_nvtx",
+		[OPS_AUTOGRAD] = "ops are the outermost ranges of emit_nvtx",
+		[OPS_KINETO] = "ops are the outermost operators of each thread; what they call is theirs",
+		[OPS_LIBRARY] = "ops are the nodes or layers that a framework or library marked",
+		[OPS_STATED] = "ops are those that the input states",
+	};
+	table_note(t, "%s", origin[o->origin]);
+}
+
+static int own_table(struct rows_of *r, struct table *t, struct err *e)
+{
+	table_columns(t, own_columns, N_COLUMNS);
+	for (uint32_t i = 0; i < r->n; i++)
+		r->all_ns += r->sum[i].time[OP_GPU].total;
+	for (uint32_t i = 0; i < r->n; i++)
+		if (r->sum[i].calls)
+			put_row(r, t, i);
+	for (unsigned c = 0; c < N_COLUMNS && r->p->durations_only; c++)
+		for (size_t row = 0; row < t->n_rows && is_host_time(c); row++)
+			t->data[c].set[row] = 0;
+	op_note_parts(t, r->p, r->w);
+	put_origin(t, r->o);
+	if (r->p->durations_only)
+		table_note(t, "the input states durations of device work only: host times and idle times are unknown");
+	return table_sort(t, str_from(r->p->gpu_op.rows.n ? "total_gpu_ns" : "total_cpu_ns"), true, e);
+}
+
+static int ops_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
+{
+	struct window w;
+	bool dlprof = report_compat_is(args, "dlprof");
+	if (op_check(p, e) < 0 || window_of(p, args, &w, e) < 0)
+		return -1;
+	struct rows_of r = {.p = p, .o = p->ops, .w = &w, .tc = op_tc_new(p, dlprof)};
+	for (int i = 0; args->group_by && groupings[i]; i++)
+		if (strcmp(args->group_by, groupings[i]) == 0)
+			r.by = (enum grouping)i;
+	r.sum = NEW_ARRAY(r.o->n_ops, struct op_sum);
+	r.row = NEW_ARRAY(r.o->n_ops, uint32_t);
+	r.op = NEW_ARRAY(r.o->n_ops, uint32_t);
+	r.ops = NEW_ARRAY(r.o->n_ops, uint32_t);
+	find_rows(&r, dlprof);
+	sum_ops(&r);
+	int rc = 0;
+	if (dlprof)
+		dlprof_table(&r, out);
+	else
+		rc = own_table(&r, out, e);
+	mem_free(r.sum);
+	mem_free(r.row);
+	mem_free(r.op);
+	mem_free(r.ops);
+	op_tc_free(r.tc);
+	return rc;
+}
+
+const struct report report_ops = {
+	.name = "ops",
+	.title = "Time by op",
+	.help = "Each op of the model with all that its calls took: on the GPU the union of what each call launched, on the host the length of its "
+	        "range, the part of that outside API calls (overhead), and how long the GPU had none of its work between its first and its last "
+	        "(idle). An op is the outermost range of its thread at one place of the model, in one direction, with one set of shapes; what it "
+	        "calls is part of it. API calls outside all ops have rows 'unassociated_...'. --group-by=name adds up shapes, --group-by=shape "
+	        "places.",
+	.group_by = groupings,
+	.compat = compats,
+	.needs = PASS_NEST | PASS_CORRELATE | PASS_OPS,
+	.takes = REPORT_STEPS,
+	.run = ops_run,
+};
