@@ -312,7 +312,8 @@ void gpu_metrics_measure(const struct profile *p, enum optree_rules rules, const
                          const int64_t *last, struct gpu_metrics_list *out)
 {
 	*out = (struct gpu_metrics_list){0};
-	find_span(p->steps, steps_kept(p->steps, rules == OPTREE_TB_PLUGIN), first, last, out);
+	const struct steps *steps = steps_by(p->steps, rules == OPTREE_TB_PLUGIN);
+	find_span(steps, steps_kept(steps, rules == OPTREE_TB_PLUGIN), first, last, out);
 	struct idmap at;
 	list_devices(p, out, &at);
 	struct work *w = NEW_ARRAY(out->n, struct work);

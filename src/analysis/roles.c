@@ -197,12 +197,13 @@ struct roles *roles_new(const struct profile *p, enum roles_rules rules, const i
 	r->has_device = p->gpu_op.rows.n > 0 || w.range[ROLE_RUNTIME].n > 0;
 	for (int i = 0; i < ROLES; i++)
 		r->shown[i] = i >= ROLE_DATALOADER || (i == ROLE_COMM ? w.range[i].n > 0 : r->has_device);
-	unsigned n = steps_kept(p->steps, rules == ROLES_TB_PLUGIN);
-	share_out(&w, p->steps, n);
+	const struct steps *steps = steps_by(p->steps, rules == ROLES_TB_PLUGIN);
+	unsigned n = steps_kept(steps, rules == ROLES_TB_PLUGIN);
+	share_out(&w, steps, n);
 	r->step = NEW_ARRAY(n, const struct step *);
 	r->cost = NEW_ARRAY(n, struct role_costs);
 	for (unsigned i = 0; i < n; i++) {
-		const struct step *s = &p->steps->v[i];
+		const struct step *s = &steps->v[i];
 		if ((!first || s->number >= *first) && (!last || s->number <= *last))
 			add_step(r, &w, s);
 	}

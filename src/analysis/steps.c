@@ -1,14 +1,22 @@
 #include "analysis/steps.h"
 
 #include "analysis/analysis.h"
+#include "analysis/iterations.h"
+#include "base/buf.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/sort.h"
+
+const char *const step_source_name[STEP_SOURCES] = {
+	[STEPS_NONE] = "none",   [STEPS_GIVEN] = "given",         [STEPS_PROFILER] = "profiler",
+	[STEPS_NAMED] = "named", [STEPS_OPTIMIZER] = "optimizer", [STEPS_PERIOD] = "period",
+};
 
 /* What is known of a step while it is being placed. */
 struct draft {
 	struct step step;
 	int64_t latest_host_end;          /* of this and all earlier steps */
+	bool partial;                     /* before the first or after the last border */
 	int64_t device_first, device_last; /* of the device work it launched; first > last: none */
 };
 
@@ -54,7 +62,7 @@ static void sort_by_time(struct drafts *d)
 			latest = sorted[i].step.host_end_ns;
 		sorted[i].latest_host_end = latest;
 		if (!str_to_i64(sorted[i].step.name, &sorted[i].step.number))
-			sorted[i].step.number = i;
+			sorted[i].step.number = i; /* the name of a ProfilerStep# with no number */
 	}
 	mem_free(item);
 	mem_free(d->v);
@@ -248,31 +256,193 @@ static unsigned count_kept_by_plugin(const struct drafts *d)
 	return last;
 }
 
-int pass_steps(struct profile *p, struct err *e)
+/* Places the drafts, and takes those that are no whole step aside. */
+static void finish_steps(struct profile *p, struct drafts *d, struct steps *s)
 {
-	(void)e;
+	sort_by_time(d);
+	bool work = d->n && match_device_work(p, d);
+	if (work) {
+		stretch_to_device(p, d);
+		count_launches(p, d);
+	}
+	unsigned n = 0;
+	for (unsigned i = 0; i < d->n; i++) {
+		if (d->v[i].partial && s->edges < 2)
+			s->edge[s->edges++] = d->v[i].step;
+		else
+			d->v[n++] = d->v[i];
+	}
+	d->n = n;
+	s->n = s->n_plugin = s->total = n;
+	if (work && n) {
+		s->n = count_kept(d);
+		s->n_plugin = count_kept_by_plugin(d);
+	}
+	s->v = ARENA_ARRAY(&p->arena, n, struct step);
+	for (unsigned i = 0; i < n; i++)
+		s->v[i] = d->v[i].step;
+	mem_free(d->v);
+	s->plugin = s->plugin ? s->plugin : s;
+}
+
+/* ProfilerStep, else the whole trace as one step: what the plugin knows. */
+static struct steps *steps_of_profiler(struct profile *p)
+{
 	struct drafts d = {0};
-	collect_annotations(p, &d);
 	struct steps *s = ARENA_ARRAY(&p->arena, 1, struct steps);
-	s->seen = d.n;
+	collect_annotations(p, &d);
+	s->seen = s->calls = d.n;
 	s->whole_trace = d.n == 0;
 	if (s->whole_trace) {
 		struct extent x = whole_trace(p);
 		if (x.first <= x.last)
 			draft_add(&d, STR("0"), x.first, x.last, ROW_NONE);
+	} else {
+		s->source = STEPS_PROFILER;
+		s->key = STR("ProfilerStep#");
+		s->certainty = 1;
+		s->how = arena_printf(&p->arena, "Steps are the ranges `ProfilerStep#` (%u).", d.n);
 	}
-	sort_by_time(&d);
-	s->n = s->n_plugin = s->total = d.n;
-	if (d.n && match_device_work(p, &d)) {
-		stretch_to_device(p, &d);
-		count_launches(p, &d);
-		s->n = count_kept(&d);
-		s->n_plugin = count_kept_by_plugin(&d);
+	finish_steps(p, &d, s);
+	return s;
+}
+
+static struct steps *steps_of_iterations(struct profile *p, enum step_source source, const struct iterations *it,
+                                         const struct steps *plugin)
+{
+	struct drafts d = {0};
+	struct steps *s = ARENA_ARRAY(&p->arena, 1, struct steps);
+	*s = (struct steps){.source = source, .key = it->key, .calls = it->calls, .certainty = it->certainty, .how = it->how,
+	                    .seen = plugin->seen, .plugin = plugin};
+	for (uint32_t i = 0; i < it->n; i++) {
+		draft_add(&d, it->v[i].name, it->v[i].start_ns, it->v[i].end_ns, it->v[i].span);
+		d.v[i].partial = it->v[i].partial;
 	}
-	s->v = ARENA_ARRAY(&p->arena, d.n, struct step);
-	for (unsigned i = 0; i < d.n; i++)
-		s->v[i] = d.v[i].step;
-	mem_free(d.v);
-	p->steps = s;
+	finish_steps(p, &d, s);
+	return s;
+}
+
+/* Names of kernels can be longer than a page. */
+enum { NAME_SHOWN = 60 };
+
+static struct str cut_name(struct str s)
+{
+	return (struct str){s.p, s.n > NAME_SHOWN ? NAME_SHOWN : s.n};
+}
+
+/* What would do as a key op, for a sentence. */
+static void put_candidates(struct profile *p, uint32_t expected, struct buf *b)
+{
+	enum { SHOWN = 3 };
+	struct key_candidate *c;
+	unsigned n = key_candidates(p, expected, SHOWN, &p->arena, &c);
+	for (unsigned i = 0; i < n; i++)
+		buf_printf(b, "%s`" STR_FMT "%s` (%u calls)", i ? ", " : "", STR_ARG(cut_name(c[i].name)),
+		           c[i].name.n > NAME_SHOWN ? "..." : "", c[i].calls);
+}
+
+/* Why all of the trace is one step, and what to do about it. */
+static void explain_none(struct profile *p, struct steps *s, const struct iterations *seen)
+{
+	struct buf b = {0}, names = {0};
+	if (s->key.n)
+		buf_printf(&b, "`" STR_FMT "` (%u call%s) makes no whole step: all of the trace is one. ", STR_ARG(s->key), s->calls,
+		           s->calls == 1 ? "" : "s");
+	else
+		buf_printf(&b, "The trace has no ProfilerStep, nothing else that marks steps was found, and all of it is one step. ");
+	if (seen->how.n)
+		buf_printf(&b, STR_FMT " ", STR_ARG(seen->how));
+	put_candidates(p, seen->calls, &names);
+	if (names.n)
+		buf_printf(&b, "--key-op=NAME says which op each step calls once, such as " STR_FMT ".", STR_ARG(buf_view(&names)));
+	else
+		buf_printf(&b, "Call prof.step() after each iteration, or put a range around it.");
+	s->how = arena_str(&p->arena, buf_view(&b));
+	buf_release(&b);
+	buf_release(&names);
+}
+
+/* The finders in order; the first that finds a whole step. */
+static struct steps *search(struct profile *p, struct steps *plugin)
+{
+	static const struct {
+		enum step_source source;
+		bool (*find)(const struct profile *p, struct arena *a, struct iterations *it);
+	} finders[] = {{STEPS_NAMED, iterations_named}, {STEPS_OPTIMIZER, iterations_optimizer}, {STEPS_PERIOD, iterations_period}};
+	struct iterations it = {0};
+	for (size_t i = 0; i < sizeof finders / sizeof finders[0]; i++) {
+		it = (struct iterations){0};
+		bool found = finders[i].find(p, &p->arena, &it);
+		struct steps *s = found ? steps_of_iterations(p, finders[i].source, &it, plugin) : NULL;
+		iterations_release(&it);
+		if (found)
+			return s;
+	}
+	explain_none(p, plugin, &it); /* of the last, which says what pattern it saw */
+	return plugin;
+}
+
+static struct steps *steps_of_key(struct profile *p, struct steps *plugin)
+{
+	struct iterations it = {0};
+	bool found = iterations_of_key(p, p->key_op, &p->arena, &it);
+	struct steps *s = found ? steps_of_iterations(p, STEPS_GIVEN, &it, plugin) : NULL;
+	iterations_release(&it);
+	if (found)
+		return s;
+	struct drafts d = {0};
+	struct extent x = whole_trace(p);
+	s = ARENA_ARRAY(&p->arena, 1, struct steps);
+	*s = (struct steps){.key = it.key, .calls = it.calls, .seen = plugin->seen, .whole_trace = true, .plugin = plugin};
+	if (x.first <= x.last)
+		draft_add(&d, STR("0"), x.first, x.last, ROW_NONE);
+	finish_steps(p, &d, s);
+	explain_none(p, s, &(struct iterations){0});
+	return s;
+}
+
+int pass_steps(struct profile *p, struct err *e)
+{
+	(void)e;
+	struct steps *plugin = steps_of_profiler(p);
+	if (p->durations_only)
+		plugin->how = STR("The input holds durations but no times, so that there are no steps.");
+	if (p->key_op.n)
+		p->steps = steps_of_key(p, plugin);
+	else if (plugin->source == STEPS_PROFILER || p->durations_only)
+		p->steps = plugin;
+	else
+		p->steps = search(p, plugin);
 	return 0;
+}
+
+/* One line: what the key op is not, and what is near. */
+static int fail_unknown(struct profile *p, struct str key, struct err *e)
+{
+	struct buf b = {0};
+	put_candidates(p, 0, &b);
+	err_set(e, ERR_USAGE, "--key-op=" STR_FMT ": no range, op, op id or kernel has this name, or several end so%s" STR_FMT, STR_ARG(key),
+	        b.n ? "; ops that are called several times: " : "", STR_ARG(buf_view(&b)));
+	buf_release(&b);
+	return -1;
+}
+
+int steps_choose(struct profile *p, const char *key_op, struct err *e)
+{
+	struct str key = str_from(key_op ? key_op : "");
+	if (str_eq(key, p->key_op) && (p->passes_done & PASS_STEPS))
+		return 0;
+	if (key.n) {
+		struct key_calls k;
+		if (p->durations_only)
+			return err_set(e, ERR_DATA, "--key-op: this input holds durations but no times, so that there are no steps");
+		if (analysis_run(p, PASS_NEST | PASS_CORRELATE | PASS_OPS, e) < 0)
+			return -1;
+		if (!key_calls_find(p, key, &k))
+			return fail_unknown(p, key, e);
+		key_calls_release(&k);
+	}
+	p->key_op = key.n ? arena_str(&p->arena, key) : (struct str){0};
+	p->passes_done &= ~(unsigned)PASS_STEPS;
+	return analysis_run(p, PASS_STEPS, e);
 }

@@ -1,25 +1,41 @@
-/* Steps (iterations), by the rules of the plugin's event_parser.py: each `ProfilerStep#N` on the host, moved and
- * stretched to cover the device work that it launched; without any, one step "0" from the first to the last host event.
+/* Steps (iterations). Where they come from, the first that applies:
+ *   given      calls of the key op that the user named (profile->key_op)
+ *   profiler   `ProfilerStep#N` ranges of torch.profiler
+ *   named      ranges by which frameworks and people mark a step: step_keys.def, "train_step 12", "Iteration 7", "step[DECODE bs=32]"
+ *   optimizer  the end of the optimizer's work: Optimizer.step#*, fused optimizers
+ *   period     a pattern of device work (or host ops) that repeats: iterations_period.c; only when that is nearly certain
+ *   none       one step "0" from the first to the last host op
+ * Ranges that hold an iteration are the steps. Calls of an op that is only a part of one are borders: a step goes from call to
+ * call, and what is before the first and after the last is kept apart (`edge`): it is no whole step and counts in no mean.
+ *
+ * Each step is moved and stretched to cover the device work that it launched (the rules of the plugin's event_parser.py).
  *
  * Steps at the end do not count when the recording holds no, or not all, device work of them. By the default rules that
  * needs evidence: a step launched no device work while an earlier one did, or more than a fifth of its launching calls
  * have no device work with their correlation id. A call launches when of the calls of its name in the trace at least a
  * quarter have device work. The plugin's rule: no device work, or under 0.8 times that of the step before, which also
- * leaves out a whole step that is shorter than the others (the last of a gradient accumulation). */
+ * leaves out a whole step that is shorter than the others (the last of a gradient accumulation). The plugin knows
+ * ProfilerStep alone: steps_by(s, true). */
 #ifndef OPSCOPE_ANALYSIS_STEPS_H
 #define OPSCOPE_ANALYSIS_STEPS_H
 
+#include "base/err.h"
 #include "base/str.h"
 
+struct profile;
+
+enum step_source { STEPS_NONE, STEPS_GIVEN, STEPS_PROFILER, STEPS_NAMED, STEPS_OPTIMIZER, STEPS_PERIOD, STEP_SOURCES };
+extern const char *const step_source_name[STEP_SOURCES]; /* "given", "profiler", ... */
+
 struct step {
-	struct str name;         /* "5" of ProfilerStep#5; borrowed from the profile */
+	struct str name;         /* "5" of ProfilerStep#5; owned by the profile */
 	int64_t number;          /* 5; running index when the name is no number */
-	int64_t host_start_ns, host_end_ns; /* of the annotation */
+	int64_t host_start_ns, host_end_ns; /* of the annotation, or from border to border */
 	int64_t start_ns, end_ns;           /* with device work */
 	uint32_t device_ops;     /* device events that its API calls launched */
 	uint32_t launches;       /* launching calls in it */
 	uint32_t launches_lost;  /* of these, without device work */
-	uint32_t span;           /* the annotation; ROW_NONE for the whole-trace step */
+	uint32_t span;           /* the annotation; ROW_NONE: there is none */
 };
 
 struct steps {
@@ -28,10 +44,24 @@ struct steps {
 	unsigned n_plugin;       /* how many count by the plugin's rule */
 	unsigned total;
 	unsigned seen;           /* ProfilerStep annotations in the input */
-	bool whole_trace;        /* no ProfilerStep: v[0] covers everything */
+	bool whole_trace;        /* none found: v[0] covers everything */
+	struct step edge[2];     /* what is before the first and after the last border; v[i].number lie between theirs */
+	unsigned edges;
+	enum step_source source;
+	struct str key;          /* the op or range that makes them: "ProfilerStep#", "Optimizer.step#SGD.step"; "" = none */
+	uint32_t calls;          /* of the key op */
+	double certainty;        /* 0..1: below 1 only where the steps were searched for; 0 = none found */
+	struct str how;          /* one sentence for notes: what the steps are, or what was looked for in vain */
+	const struct steps *plugin; /* by ProfilerStep alone; this struct itself where that is the same */
 };
+
+static inline const struct steps *steps_by(const struct steps *s, bool plugin) { return plugin ? s->plugin : s; }
 
 /* How many of s->v count. */
 static inline unsigned steps_kept(const struct steps *s, bool plugin) { return plugin ? s->n_plugin : s->n; }
+
+/* Makes p->steps from this key op (NULL or "" = none given), again if they were made from another one. ERR_USAGE when nothing has this
+ * name, with what is near; ERR_DATA when the input has no times. What older steps gave stays valid. */
+int steps_choose(struct profile *p, const char *key_op, struct err *e);
 
 #endif

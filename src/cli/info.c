@@ -119,13 +119,23 @@ static void put_steps(struct table *t, const struct profile *p)
 	table_set_i64(t, NUMBER, s->whole_trace ? 0 : s->n);
 	table_set_str(t, UNIT, STR("count"));
 	if (s->whole_trace || !s->n)
-		table_set_str(t, VALUE, STR("none marked (no ProfilerStep# in the trace)"));
+		table_set_str(t, VALUE, STR("none found"));
 	else if (s->n < s->total)
 		table_set_fmt(t, VALUE, "%u (" STR_FMT " to " STR_FMT "), %u more at the end without all of their device work", s->n,
 		              STR_ARG(s->v[0].name), STR_ARG(s->v[s->n - 1].name), s->total - s->n);
 	else
 		table_set_fmt(t, VALUE, "%u (" STR_FMT " to " STR_FMT ")", s->n, STR_ARG(s->v[0].name),
 		              STR_ARG(s->v[s->n - 1].name));
+	table_row(t);
+	table_set_str(t, FACT, STR("steps from"));
+	table_set_str(t, VALUE, str_from(step_source_name[s->source]));
+	if (!s->whole_trace) {
+		table_set_fmt(t, VALUE, "%s, `" STR_FMT "`, %.0f %% certain", step_source_name[s->source], STR_ARG(s->key), 100 * s->certainty);
+		table_set_i64(t, NUMBER, (int64_t)(100 * s->certainty + 0.5));
+		table_set_str(t, UNIT, STR("percent"));
+	}
+	if (s->source != STEPS_PROFILER && s->how.n)
+		table_note(t, STR_FMT, STR_ARG(s->how));
 }
 
 static void put_device_summary(struct table *t, const struct profile *p)

@@ -38,7 +38,7 @@ static const struct column pct_column[ROLES] = {
 
 struct roles *step_roles(const struct profile *p, const struct report_args *args, struct err *e)
 {
-	const struct steps *s = p->steps;
+	const struct steps *s = steps_by(p->steps, report_is_plugin(args));
 	unsigned n = steps_kept(s, report_is_plugin(args));
 	if (!n) {
 		err_set(e, ERR_DATA, "no steps: the input has neither ops nor device work");
@@ -147,14 +147,16 @@ static void note_left_out(const struct steps *s, bool plugin, struct table *t)
 
 void step_table(const struct roles *r, const struct profile *p, bool plugin, struct table *t)
 {
-	const struct steps *s = p->steps;
+	const struct steps *s = steps_by(p->steps, plugin);
 	if (plugin)
 		plugin_table(r, t);
 	else
 		own_table(r, t);
 	reconcile(r, t);
-	if (s->whole_trace)
+	if (plugin && s->whole_trace)
 		table_note(t, "The trace has no ProfilerStep: all of it is one step.");
+	else if (!plugin && s->source != STEPS_PROFILER && s->how.n)
+		table_note(t, STR_FMT, STR_ARG(s->how));
 	if (steps_kept(s, plugin) < s->total)
 		note_left_out(s, plugin, t);
 }

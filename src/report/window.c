@@ -10,9 +10,10 @@ int window_of(const struct profile *p, const struct report_args *args, struct wi
 	*w = (struct window){.all = !args->has_steps};
 	if (w->all)
 		return 0;
-	unsigned n = steps_kept(p->steps, report_is_plugin(args));
+	const struct steps *steps = steps_by(p->steps, report_is_plugin(args));
+	unsigned n = steps_kept(steps, report_is_plugin(args));
 	for (unsigned i = 0; i < n; i++) {
-		const struct step *s = &p->steps->v[i];
+		const struct step *s = &steps->v[i];
 		if (s->number < args->step_first || s->number > args->step_last)
 			continue;
 		if (!w->steps++) {
@@ -26,10 +27,11 @@ int window_of(const struct profile *p, const struct report_args *args, struct wi
 	}
 	if (w->steps)
 		return 0;
-	if (!n || p->steps->whole_trace)
-		return err_set(e, ERR_DATA, "--steps: the trace has no ProfilerStep ranges");
+	if (!n || steps->whole_trace)
+		return err_set(e, ERR_DATA, "--steps: the trace has no steps: no ProfilerStep, and nothing else that marks them; "
+		               "--key-op=NAME says which op each step calls once, and `opscope info` what would do");
 	return err_set(e, ERR_DATA, "--steps=%lld..%lld: the trace has steps %lld to %lld", (long long)args->step_first,
-	               (long long)args->step_last, (long long)p->steps->v[0].number, (long long)p->steps->v[n - 1].number);
+	               (long long)args->step_last, (long long)steps->v[0].number, (long long)steps->v[n - 1].number);
 }
 
 bool window_has_gpu(const struct window *w, const struct profile *p, uint32_t g)

@@ -320,6 +320,8 @@ static int read_meta(struct load *l)
 			p->passes_done = (unsigned)sqlite3_column_int64(st, 1) & PASSES_IN_COLUMNS;
 		} else if (str_eq(key, STR("durations_only"))) {
 			p->durations_only = sqlite3_column_int64(st, 1) != 0;
+		} else if (str_eq(key, STR("zero_is_start"))) {
+			p->zero_is_start = sqlite3_column_int64(st, 1) != 0;
 		} else if (str_eq(key, STR("byte_order"))) {
 			order = sqlite3_column_int64(st, 1);
 		}

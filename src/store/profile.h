@@ -69,7 +69,9 @@ struct profile {
 	unsigned passes_done;     /* enum analysis_pass bits */
 	bool durations_only;      /* the input states durations and an order, but no times: start_ns is made up from both, so that
 	                           * idle time, overlap and steps are unknown (a PyProf .dict) */
+	bool zero_is_start;       /* time 0 is when the recording began (Nsight Systems) */
 	bool reopened;            /* read from an .opscope file: the diagnostics were told when it was made */
+	struct str key_op;        /* what the user says marks a step; "" = to be found (analysis/steps.h, steps_choose) */
 	struct steps *steps;      /* made by the steps pass */
 	struct ops *ops;          /* made by the ops pass */
 	struct arena arena;       /* owns the strings above and what passes keep */

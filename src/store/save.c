@@ -98,6 +98,7 @@ static int save_meta(struct save *s, const struct profile *p, struct err *e)
 		{"file_bytes", {0}, (int64_t)p->file_bytes},
 		{"passes", {0}, p->passes_done & PASSES_IN_COLUMNS},
 		{"durations_only", {0}, p->durations_only},
+		{"zero_is_start", {0}, p->zero_is_start},
 		{"byte_order", {0}, __BYTE_ORDER__},
 	};
 	sqlite3_stmt *st = prepare(s, "INSERT INTO meta VALUES(?1, ?2)", e);
