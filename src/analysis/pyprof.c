@@ -219,7 +219,7 @@ static void link_ids(struct builder *b, uint32_t i, const struct pyprof_facts *f
 	pyprof_split_ids(b->r->rules, f->id, f->n_ids, b->r->seq[i], b->kept, &n_kept, b->other, &n_other);
 	if (!f->backward)
 		remember(b, i, b->kept, n_kept, b->other, n_other);
-	else if (!f->n_markers && n_kept)
+	else if (!f->n_markers && n_kept && !f->accumulate)
 		b->r->forward[i] = find_forward(b, i, b->kept[0]);
 }
 

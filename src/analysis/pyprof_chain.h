@@ -10,7 +10,7 @@ enum pyprof_range { PYPROF_IGNORED, PYPROF_MARKER, PYPROF_LAYER, PYPROF_TRACE, P
 
 /* By name, told once a string. */
 struct pyprof_names {
-	uint8_t *flags;      /* enum name_flag bits; 0 = not asked yet */
+	uint16_t *flags;     /* enum name_flag bits; 0 = not asked yet */
 	uint32_t *op_id;     /* name -> id + 1 in `ops` */
 	uint32_t *sane_id;   /* the same of the name without what says "backward" */
 	uint32_t *marker_of_args; /* argument set -> string id of its "marker"; 0 = none */
@@ -23,6 +23,7 @@ enum name_flag {
 	NAME_BACK = 32,       /* ends in "Backward", "backward", "Backward0": PyProf calls it backward */
 	NAME_BACK_OP = 64,    /* ends in "Backward", "backward": PyProf looks the op up */
 	NAME_AUTOGRAD = 128,  /* a range of autograd's backward pass, of any version */
+	NAME_ACCUMULATE = 256, /* AccumulateGrad */
 };
 
 struct pyprof_names *pyprof_names_new(const struct profile *p);
@@ -49,6 +50,7 @@ struct pyprof_facts {
 	uint32_t mod0;       /* id in names->ops of the first module; that of "na" */
 	uint32_t n_markers;  /* argument markers */
 	bool backward;
+	bool accumulate;     /* adds a gradient to a parameter's: of no one forward op */
 };
 /* PyProf marks torch.__getattr__ too, which as a module attribute runs the whole program inside: no op by the default rules. */
 bool pyprof_is_import(const struct pyprof_records *r, uint32_t span);

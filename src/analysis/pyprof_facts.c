@@ -23,7 +23,7 @@ static void find_markers(struct pyprof_names *x, const struct profile *p)
 struct pyprof_names *pyprof_names_new(const struct profile *p)
 {
 	struct pyprof_names *x = NEW(struct pyprof_names);
-	x->flags = NEW_ARRAY(p->strings.n, uint8_t);
+	x->flags = NEW_ARRAY(p->strings.n, uint16_t);
 	x->op_id = NEW_ARRAY(p->strings.n, uint32_t);
 	x->sane_id = NEW_ARRAY(p->strings.n, uint32_t);
 	find_markers(x, p);
@@ -51,13 +51,14 @@ static bool is_autograd(struct str name)
 
 unsigned pyprof_name_flags(const struct pyprof_records *r, uint32_t name)
 {
-	uint8_t *slot = &r->names->flags[name];
+	uint16_t *slot = &r->names->flags[name];
 	if (*slot)
 		return *slot;
 	struct str s = profile_str(r->p, name);
 	bool back_op = str_ends(s, STR("Backward")) || str_ends(s, STR("backward"));
 	bool back = back_op || str_ends(s, STR("Backward0")) || (r->rules == PYPROF_RECORDS_2 && str_ends(s, STR("Backward1")));
-	unsigned f = NAME_ASKED | (back ? NAME_BACK : 0) | (back_op ? NAME_BACK_OP : 0) | (is_autograd(s) ? NAME_AUTOGRAD : 0);
+	unsigned f = NAME_ASKED | (back ? NAME_BACK : 0) | (back_op ? NAME_BACK_OP : 0) | (is_autograd(s) ? NAME_AUTOGRAD : 0) |
+	             (autograd_classify(s) == AUTOGRAD_ACCUMULATE ? NAME_ACCUMULATE : 0);
 	if (str_has(s, STR("CheckpointFunctionBackward")))
 		f |= NAME_IGNORED;
 	else if (str_has(s, STR("layer:")))
@@ -66,7 +67,7 @@ unsigned pyprof_name_flags(const struct pyprof_records *r, uint32_t name)
 		f |= NAME_TRACE;
 	else if (str_has(s, STR("strRepr")))
 		f |= NAME_REPR;
-	return *slot = (uint8_t)f;
+	return *slot = (uint16_t)f;
 }
 
 enum pyprof_range pyprof_range_kind(const struct pyprof_records *r, uint32_t span)
@@ -257,12 +258,13 @@ void pyprof_facts_of(const struct pyprof_records *r, uint32_t chain, struct pypr
 	bool own = r->rules == PYPROF_RECORDS_DEFAULT;
 	find_spans(r, chain, f);
 	f->n_seq = f->n_ids = f->n_ops = 0;
-	f->backward = false;
+	f->backward = f->accumulate = false;
 	for (uint32_t i = 0; i < f->n_spans; i++) {
 		uint32_t name = r->p->span.name[f->span[i]];
 		if (pyprof_range_kind(r, f->span[i]) == PYPROF_SEQUENCE)
 			add_seq(f, name, r->p->span.link_id[f->span[i]]);
 		f->backward |= own && (pyprof_name_flags(r, name) & NAME_AUTOGRAD);
+		f->accumulate |= own && (pyprof_name_flags(r, name) & NAME_ACCUMULATE);
 	}
 	if (!own)
 		sort_and_prune(r, f);

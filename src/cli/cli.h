@@ -63,6 +63,7 @@ const struct renderer *cli_renderer(const struct output_options *o);
 struct trace_options {
 	struct input_options input;
 	const char *run, *worker, *span;
+	const char *gpu;      /* --gpu=NAME */
 	bool has_rank;
 	int64_t rank;
 	struct report_args report;

@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "cli/progress.h"
+#include "gpu/gpu_state.h"
 
 #include <stdio.h>
 
@@ -130,6 +131,10 @@ struct profile *cli_read(const char *path, const struct trace_options *o, int *s
 	input.progress_context = &bar;
 	struct profile *p = input_open(path, &input, &e);
 	progress_stop(&bar);
+	if (p && o->gpu && gpu_state(p, str_from(o->gpu), &e) < 0) {
+		profile_free(p);
+		p = NULL;
+	}
 	if (p)
 		print_diagnostics(p, path);
 	else

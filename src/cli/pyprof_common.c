@@ -21,6 +21,21 @@ enum pyprof_record_rules pyprof_compat_of(const char *command, const char *name,
 	cli_usage("%s: --compat=%s: expected one of " STR_FMT, command, name, STR_ARG(buf_view(&words)));
 }
 
+void pyprof_warn(const struct profile *p, const struct pyprof_records *r)
+{
+	struct err e;
+	if (str_eqc(p->format, "kineto")) {
+		err_set(&e, ERR_NONE, STR_FMT ": PyProf read databases of nsys and nvprof; of a PyTorch trace, `opscope report pyprof` says more",
+		        STR_ARG(p->input_path));
+		cli_fail(&e, 0);
+	}
+	if (r->left_out && !r->from_dict) {
+		err_set(&e, ERR_NONE, STR_FMT ": %u kernels are left out, as PyProf does: their launch was not recorded", STR_ARG(p->input_path),
+		        r->left_out);
+		cli_fail(&e, 0);
+	}
+}
+
 int pyprof_flush(struct buf *b, bool all, int *status)
 {
 	if (!b->n || (!all && b->n < PIECE_BYTES))

@@ -114,6 +114,7 @@ static int parse_profile(struct profile *p, enum pyprof_record_rules rules)
 		return cli_fail(&e, EXIT_INPUT);
 	struct pyprof_records *r = pyprof_records_new(p, rules);
 	int status = EXIT_DONE;
+	pyprof_warn(p, r);
 	if (r->n) {
 		fprintf(stderr, "Found %u kernels. Getting info for each kernel.\n", r->n);
 		status = print_records(r);

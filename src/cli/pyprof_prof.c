@@ -271,6 +271,7 @@ static int print_rows(const struct profile *p, const struct layout *l, enum pypr
 	uint32_t first = 0;
 	const char *why = "";
 	put_header(&out, l);
+	pyprof_warn(p, pyprof_rows_records(rows));
 	for (uint32_t i = 0; rc == 0 && i < pyprof_rows_records(rows)->n; i++) {
 		const struct pyprof_row *row = pyprof_rows_get(rows, i);
 		put_row(&out, &text, l, i, row);

@@ -57,6 +57,11 @@ const struct gpu *gpu_find(struct str product)
 	return NULL;
 }
 
+const struct gpu *gpu_at(unsigned i)
+{
+	return i < sizeof gpus / sizeof *gpus ? &gpus[i] : NULL;
+}
+
 int gpu_rate_of(const struct gpu *g, enum dtype t, enum tri tensor_core)
 {
 	if (tensor_core == TRI_UNKNOWN || t <= DTYPE_UNKNOWN || t >= DTYPES)

@@ -29,6 +29,9 @@ struct gpu {
 /* By product name, "NVIDIA A100-SXM4-80GB"; NULL = not in the list. */
 const struct gpu *gpu_find(struct str product);
 
+/* Row i of the list; NULL beyond the last. */
+const struct gpu *gpu_at(unsigned i);
+
 static inline bool gpu_is_verified(const struct gpu *g) { return g->source[0] != '\0'; }
 
 /* Which rate bounds products of operands of type `t`; -1 = none that is known of: the answer "unknown" to the Tensor Core

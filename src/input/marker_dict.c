@@ -137,7 +137,8 @@ static bool argument_marker(struct pairs *p, const struct py *d, struct str raw,
 	if (ok) {
 		struct buf name = {0};
 		buf_printf(&name, STR_FMT "%s" STR_FMT, STR_ARG(mod), mod.n ? "." : "", STR_ARG(op));
-		out->kind = SPAN_OP;
+		/* PyProf marks the look-up of a module's attributes too; a failed one is never closed and has all that follows inside. */
+		out->kind = str_eq(op, STR("__getattr__")) ? SPAN_MARKER : SPAN_OP;
 		out->name = intern_str(&p->b->p->strings, buf_view(&name));
 		buf_release(&name);
 		add(p, "Input Dims", buf_view(&l.dims), false);

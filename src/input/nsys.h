@@ -79,6 +79,8 @@ struct nsys {
 	uint32_t n_seen;
 	uint32_t *open;                             /* spans whose end is not known */
 	uint32_t n_open, cap_open;
+	int64_t last_pop_ns;                        /* latest end of a push/pop range */
+	uint64_t last_pops;                         /* how many end then: of several, all but one were never popped */
 	struct nsys_nvtx *nvtx;
 };
 
@@ -113,6 +115,8 @@ bool nsys_times(struct nsys *n, const struct sqlscan *s, int start, int end, int
 /* Adds the span, and remembers it when it is open. */
 void nsys_span(struct nsys *n, const struct span_row *r, bool open);
 void nsys_close_open(struct nsys *n);
+/* A push/pop range ended then. */
+void nsys_popped(struct nsys *n, int64_t end_ns);
 /* The category of a name that lives as long as the reader: remembered by its address. */
 uint16_t nsys_cat(struct nsys *n, const char *name);
 void nsys_count(struct nsys *n, uint16_t cat);

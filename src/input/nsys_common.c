@@ -228,6 +228,15 @@ void nsys_span(struct nsys *n, const struct span_row *r, bool open)
 	n->open[n->n_open++] = span;
 }
 
+void nsys_popped(struct nsys *n, int64_t end_ns)
+{
+	if (!n->last_pops || end_ns > n->last_pop_ns) {
+		n->last_pop_ns = end_ns;
+		n->last_pops = 0;
+	}
+	n->last_pops += end_ns == n->last_pop_ns;
+}
+
 /* The durations added here are far from what the profile may hold in all, unless the file is hostile: then they stay 0. */
 void nsys_close_open(struct nsys *n)
 {
@@ -239,6 +248,9 @@ void nsys_close_open(struct nsys *n)
 		s->dur_ns[n->open[i]] = dur;
 		n->b.span_ns += (uint64_t)dur;
 	}
+	if (n->last_pops > 1)
+		diag_add_n(&n->p->diags, "range-never-popped", DIAG_NOTE, n->last_pops, -1, "a range ends in the same nanosecond as others and as the "
+		           "last of all: most likely it was pushed and never popped, and contains what it only precedes");
 	if (n->n_open)
 		diag_add_n(&n->p->diags, "range-without-end", DIAG_REPAIR, n->n_open, -1, "a range was still open when the capture ended: it ends with the capture");
 }

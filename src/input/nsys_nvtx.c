@@ -275,6 +275,8 @@ static void range_row(struct nsys *n, const struct sqlscan *s, int64_t type)
 	r.name = m.name;
 	r.args = is_bare(s) ? m.args : args_of(n, s, m.args, domain);
 	r.kind = type == NVTX_START_END ? SPAN_RANGE : m.kind;
+	if (type == NVTX_PUSH_POP && !open)
+		nsys_popped(n, r.start_ns + r.dur_ns);
 	r.track = type == NVTX_START_END ? nsys_range_track(n, s, THREAD) : nsys_thread_track(n, s, THREAD);
 	nsys_span(n, &r, open);
 }

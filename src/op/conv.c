@@ -171,7 +171,7 @@ static void describe(struct cost_call *c, const struct conv *v)
 	struct buf b = {0};
 	unsigned d = v->d - 1;
 	buf_printf(&b, "N=%lld,C=%lld", (long long)v->n, (long long)v->c);
-	for (unsigned i = 0; i < v->d; i++)
+	for (unsigned i = 0; i < v->d && v->in_elements; i++) /* of a gradient's op they may not have been recorded */
 		buf_printf(&b, ",%s=%lld", names[d][i], (long long)v->in[i]);
 	buf_printf(&b, ",K=%lld", (long long)v->k);
 	for (unsigned i = 0; i < v->d; i++)
@@ -215,7 +215,7 @@ void cost_conv(struct cost_call *c)
 	const struct op_tensor *in = op_arg_tensor(&c->args, l->input), *w = op_arg_tensor(&c->args, l->weight);
 	const struct op_tensor *bias = l->bias == NONE ? NULL : op_arg_tensor(&c->args, l->bias);
 	struct conv v = {.transposed = l->is_transposed, .type = op_arg(&c->args, l->input)->dtype};
-	c->out->formula = STR("2*N*out*filter*w0*w1");
+	c->out->formula = STR("2*N*P*Q*K*C/g*R*S, in three dimensions also *O*T; transposed: H*W for P*Q");
 	if (!in || !w) {
 		cost_unknown(c, "the shape of input %d was not recorded", in ? l->weight : l->input);
 		return;
@@ -314,7 +314,7 @@ void cost_conv_backward(struct cost_call *c)
 	unsigned rg = 0, ri = 0, rw = 0;
 	int gradients = gradients_of(c, l);
 	struct conv v = {.type = op_arg(&c->args, l->grad)->dtype};
-	c->out->formula = STR("2*N*out*filter*w0*w1 of each gradient");
+	c->out->formula = STR("2*N*P*Q*K*C/g*R*S of each gradient, in three dimensions also *O*T; transposed: H*W for P*Q");
 	if (!sizes_of(c, l->grad, 0, g, &rg, &v.out_elements) || !sizes_of(c, l->weight, 0, w, &rw, &v.weight_elements) || rw < 3 ||
 	    rg != rw || (sizes_of(c, l->input, 0, in, &ri, &v.in_elements) && ri != rw)) {
 		cost_unknown(c, "the shapes of gradient, input and weight were not recorded, or do not fit each other");

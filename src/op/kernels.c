@@ -14,6 +14,7 @@ const char *const kernel_class_name[] = {
 #define TYPE_WORD NOTHING
 #define ARCH_WORD NOTHING
 #define SPARSE_WORD NOTHING
+#define FEWER_WORD NOTHING
 
 static const struct kernel_row rows[] = {
 #undef KERNEL
@@ -53,6 +54,14 @@ static const struct text_row {
 static const char *const sparse_words[] = {
 #undef SPARSE_WORD
 #define SPARSE_WORD(word) word,
+#include "op/kernels.def"
+#undef SPARSE_WORD
+#define SPARSE_WORD NOTHING
+};
+
+static const char *const fewer_words[] = {
+#undef FEWER_WORD
+#define FEWER_WORD(word) word,
 #include "op/kernels.def"
 };
 
@@ -178,6 +187,7 @@ struct kernel_info kernel_classify(struct str name)
 		k.dtype = dtype_find(str_from(TEXT_OF(type_words, name, &s)));
 		k.arch = TEXT_OF(arch_words, name, &s);
 		k.sparse = ANY_OF(name, sparse_words);
+		k.fewer = ANY_OF(name, fewer_words);
 	}
 	return k;
 }

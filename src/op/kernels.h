@@ -27,6 +27,7 @@ struct kernel_info {
 	enum dtype dtype;     /* of the operands of a product (gemm, conv, attention); DTYPE_UNKNOWN where the name does not tell. A
 	                       * float32 product on Tensor Cores is one in TF32 */
 	const char *arch;     /* what it was built for: "sm80", "gfx942"; "" = the name does not tell */
+	bool fewer;           /* a convolution by an algorithm with fewer operations than its definition has: Winograd, FFT */
 	bool sparse;          /* a product with 2:4 structured sparsity */
 	bool dot;             /* a compiler's dot product (Triton, XLA): tensor_core is unknown, kernel_tensor_core may know */
 };

@@ -12,7 +12,7 @@
 struct instance {
 	uint32_t cost, op, row;
 	uint32_t main;         /* gpu_op row: the longest kernel that carries FLOPs, else the longest */
-	bool main_carries;
+	bool main_carries, fewer;
 	int64_t ns, flops, bytes;
 };
 
@@ -35,6 +35,7 @@ struct work {
 	uint8_t *has_info;
 	struct intern keys, params;
 	struct idmap devices;         /* ordinal -> row of device */
+	bool same_product;            /* all described devices have one name */
 };
 
 static struct kernel_info info_of(struct work *w, uint32_t gpu)
@@ -84,6 +85,7 @@ static void add_kernel(struct work *w, uint32_t gpu)
 		x->main = gpu;
 	x->main_carries |= carries;
 	x->ns += g->dur_ns[gpu];
+	x->fewer |= g->kind[gpu] == GPU_KERNEL && info_of(w, gpu).fewer;
 	if (!carries)
 		return;
 	x->flops = plus(x->flops, costs_flops(c, gpu));
@@ -127,6 +129,10 @@ static const struct gpu *gpu_of(struct work *w, uint32_t gpu)
 		row = idmap_get(&w->devices, device);
 	else if (p->device.rows.n != 1)
 		return NULL;
+	if (row == IDMAP_NONE && w->same_product) { /* ordinals are often told in two ways: all of a machine, or those that a process sees */
+		row = 0;
+		w->r->gpu_assumed = device;
+	}
 	if (row == IDMAP_NONE || row >= p->device.rows.n)
 		return NULL;
 	struct str name = profile_str(p, p->device.name[row]);
@@ -244,6 +250,7 @@ static void add_instance(struct work *w, struct instance *x)
 	struct cost_row *row = &w->r->v[x->row];
 	row->calls++;
 	row->main_ns += w->p->gpu_op.dur_ns[x->main];
+	row->fewer |= x->fewer && c->class == OP_CONV;
 	row->ns += x->ns;
 	row->min = x->ns < row->min ? x->ns : row->min;
 	row->max = x->ns > row->max ? x->ns : row->max;
@@ -304,6 +311,10 @@ static void index_devices(struct work *w)
 		max = d->id[i] > max ? d->id[i] : max;
 	}
 	idmap_init(&w->devices, min, max, d->rows.n);
+	w->r->gpu_assumed = INT32_MIN;
+	w->same_product = d->rows.n > 0;
+	for (uint32_t i = 1; i < d->rows.n; i++)
+		w->same_product &= d->name[i] == d->name[0];
 	for (uint32_t i = d->rows.n; i-- > 0;)
 		idmap_put(&w->devices, d->id[i], i);
 }

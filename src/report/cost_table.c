@@ -148,6 +148,8 @@ static void over_compute(const struct cost_row *x, struct buf *b)
 		buf_printf(b, "%.1f %% of %s of %s, %.4g TFLOP/s", cost_compute_pct(x), x->peak_name, x->gpu->name, x->peak_flops / 1e12);
 	else
 		buf_printf(b, "%.1f %% of the peaks of several types or GPUs", cost_compute_pct(x));
+	if (x->fewer)
+		buf_cstr(b, " (by Winograd or FFT, with fewer operations than the definition that is counted)");
 }
 
 static void over_memory(const struct cost_row *x, struct buf *b)
@@ -325,12 +327,13 @@ static void add_columns(struct table *t, struct shown *s, const struct cost_spec
 	}
 }
 
-/* The row with most of a share; NULL when none is over. */
-static const struct cost_row *most_over(const struct cost_rows *r, double (*share)(const struct cost_row *), unsigned *n)
+/* Of convolutions by algorithms with fewer operations (1), of the other rows (0) or of all (-1): the one with most of a share; NULL
+ * when none is over. */
+static const struct cost_row *most_over(const struct cost_rows *r, double (*share)(const struct cost_row *), int fewer, unsigned *n)
 {
 	const struct cost_row *most = NULL;
 	for (uint32_t i = 0; i < r->n; i++) {
-		if (!is_over(share(&r->v[i])))
+		if (!is_over(share(&r->v[i])) || (fewer >= 0 && r->v[i].fewer != fewer))
 			continue;
 		++*n;
 		if (!most || share(&r->v[i]) > share(most))
@@ -341,37 +344,54 @@ static const struct cost_row *most_over(const struct cost_rows *r, double (*shar
 
 static void note_over(struct table *t, const struct cost_rows *r)
 {
-	unsigned n_compute = 0, n_memory = 0;
-	const struct cost_row *compute = most_over(r, cost_compute_pct, &n_compute), *memory = most_over(r, cost_memory_pct, &n_memory);
+	unsigned n_compute = 0, n_fewer = 0, n_memory = 0;
+	const struct cost_row *compute = most_over(r, cost_compute_pct, 0, &n_compute);
+	const struct cost_row *fewer = most_over(r, cost_compute_pct, 1, &n_fewer);
+	const struct cost_row *memory = most_over(r, cost_memory_pct, -1, &n_memory);
 	struct buf b = {0};
 	if (compute) {
 		over_compute(compute, &b);
-		table_note(t, "error: %u row(s) come out beyond 100 %% of a peak, most so " STR_FMT " with " STR_FMT ": the op's model, its recorded "
-		           "shapes or the peak is wrong there; shown as computed", n_compute, STR_ARG(profile_str(r->p, compute->name)),
+		table_note(t, "cannot be: %u %s beyond 100 %% of a peak, most so " STR_FMT " with " STR_FMT ": the op's model, its recorded "
+		           "shapes or the peak is wrong there; shown as computed", n_compute, n_compute == 1 ? "row comes out" : "rows come out",
+		           STR_ARG(profile_str(r->p, compute->name)), STR_ARG(buf_view(&b)));
+	}
+	if (fewer) {
+		buf_clear(&b);
+		over_compute(fewer, &b);
+		table_note(t, "%u %s beyond 100 %% of a peak, most so " STR_FMT " with " STR_FMT ": there a share of the peak says nothing", n_fewer,
+		           n_fewer == 1 ? "convolution comes out" : "convolutions come out", STR_ARG(profile_str(r->p, fewer->name)),
 		           STR_ARG(buf_view(&b)));
 	}
 	if (memory) {
 		buf_clear(&b);
 		over_memory(memory, &b);
-		table_note(t, "error: %u row(s) come out beyond 100 %% of the memory bandwidth, most so " STR_FMT " with " STR_FMT ": their data came "
+		table_note(t, "cannot be: %u %s beyond 100 %% of the memory bandwidth, most so " STR_FMT " with " STR_FMT ": the data came "
 		           "from a cache at least in part, or the op's model, its shapes or the peak is wrong; shown as computed", n_memory,
-		           STR_ARG(profile_str(r->p, memory->name)), STR_ARG(buf_view(&b)));
+		           n_memory == 1 ? "row comes out" : "rows come out", STR_ARG(profile_str(r->p, memory->name)), STR_ARG(buf_view(&b)));
 	}
 	buf_release(&b);
 }
 
 static void note_gpu(struct table *t, const struct cost_rows *r)
 {
-	int64_t known = 0;
-	for (uint32_t i = 0; i < r->n; i++)
-		known += r->v[i].attainable_of;
+	int64_t compute = 0, memory = 0, both = 0;
+	for (uint32_t i = 0; i < r->n; i++) {
+		compute += r->v[i].compute_of;
+		memory += r->v[i].memory_of;
+		both += r->v[i].attainable_of;
+	}
+	double listed = r->listed_ns ? (double)r->listed_ns : 1;
+	if (r->gpu_assumed != INT32_MIN)
+		table_note(t, "device %d did work but is not described: taken for " STR_FMT ", as all described devices are", r->gpu_assumed,
+		           STR_ARG(r->gpu_name));
 	if (!r->gpu_name.n)
-		table_note(t, "the input does not name the GPU: peaks, and what follows from them, are unknown");
+		table_note(t, "the input does not name the GPU (--gpu=NAME can): peaks, and what follows from them, are unknown");
 	else if (!r->gpu_known)
 		table_note(t, "what '" STR_FMT "' can do is not in the list of GPUs: peaks, and what follows from them, are unknown", STR_ARG(r->gpu_name));
 	else
-		table_note(t, "of the time listed, %.1f %% can be compared with the peaks of its GPU%s", r->listed_ns ? 100.0 * (double)known / (double)r->listed_ns : 0,
-		           known == r->listed_ns ? "" : "; of the rest FLOPs, bytes or types are not known, or no peak of the GPU bounds it");
+		table_note(t, "of the time listed, %.1f %% can be compared with a peak of its GPU in FLOP/s, %.1f %% with its bandwidth, %.1f %% with both%s",
+		           100 * (double)compute / listed, 100 * (double)memory / listed, 100 * (double)both / listed,
+		           both == r->listed_ns ? "" : "; of the rest FLOPs, bytes or types are not known, or no peak of the GPU bounds it");
 	for (uint32_t i = 0; i < r->n; i++) {
 		if (!r->v[i].gpu)
 			continue;

@@ -32,6 +32,7 @@ struct cost_row {
 	int64_t bytes, bytes_ns;
 	int64_t tc_ns[3];        /* time by enum tri: did the main kernel use Tensor Cores */
 	enum tri eligible;       /* could it, by type and shape */
+	bool fewer;              /* a convolution, of some calls by Winograd or FFT: fewer operations than are counted */
 	double compute_ns, memory_ns, attainable_ns; /* sums */
 	int64_t compute_of, memory_of, attainable_of; /* time of the calls they are known of; 0 = of none */
 	const struct gpu *gpu;   /* NULL: not known, or several */
@@ -49,6 +50,8 @@ struct cost_rows {
 	uint32_t *kernel_name;   /* string ids */
 	struct str gpu_name;     /* as the trace has it, of the first device with kernels; "" = not stated */
 	bool gpu_known;
+	int32_t gpu_assumed;     /* a device with work that the input does not describe: taken for one of those that it does, which are all of
+	                          * one name; INT32_MIN = none */
 	/* Device work in the window; the four add up to all_ns. */
 	int64_t all_ns, listed_ns, other_ns /* other ops with a model */, unmodelled_ns, unattributed_ns;
 };

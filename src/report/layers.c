@@ -311,10 +311,15 @@ static int build(struct rows_of *r, struct table *out, struct err *e)
 	struct shown s = {0};
 	if (r->by == BY_LINE && !stacks_any(r->stacks))
 		return err_set(e, ERR_DATA, "the input holds no call stacks; to record them: %s", recording_how(r->p, RECORD_STACKS));
-	if (r->by != BY_LINE && r->l->source == LAYERS_NONE)
+	if (r->by != BY_LINE && r->l->source == LAYERS_NONE) {
+		struct stacks *stacks = stacks_new(r->p);
+		bool lines = stacks_any(stacks);
+		stacks_free(stacks);
 		return err_set(e, ERR_DATA, "the input does not say which layers there are. Mark them: torch.profiler with with_stack=True (nn.Module "
 		               "frames), or record_function(\"layer:NAME\"), or torch.cuda.nvtx.range_push(\"layer:NAME\") inside "
-		               "torch.autograd.profiler.emit_nvtx(), or PyProf's or DLProf's markers; --group-by=line needs stacks alone");
+		               "torch.autograd.profiler.emit_nvtx(), or PyProf's or DLProf's markers%s",
+		               lines ? ". This input has call stacks: --group-by=line divides by line of your program" : "");
+	}
 	if (r->by != BY_LINE) {
 		make_layer_rows(r);
 		add_host(r);

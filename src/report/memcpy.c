@@ -1,6 +1,7 @@
 /* Copies and sets of memory on devices: how many, how much, how fast, by direction and kind of memory, as `nsys stats` has them in
  * cuda_gpu_mem_time_sum and cuda_gpu_mem_size_sum. */
 #include "base/mem.h"
+#include "gpu/gpus.h"
 #include "report/stats.h"
 #include "report/window.h"
 
@@ -127,6 +128,23 @@ static void put(const struct profile *p, enum grouping by, struct stats *s, cons
 	}
 }
 
+/* A rate that no memory of the GPU has is a misstated size or time. */
+static void note_impossible(const struct profile *p, const struct moved *moved, uint32_t n, struct table *out)
+{
+	double peak = 0, most = 0;
+	for (uint32_t i = 0; i < p->device.rows.n; i++) {
+		double b = gpu_peak_bytes(gpu_find(profile_str(p, p->device.name[i])));
+		peak = b > peak ? b : peak;
+	}
+	for (uint32_t g = 0; g < n; g++) {
+		double rate = moved[g].ns > 0 ? (double)moved[g].bytes / (double)moved[g].ns : 0;
+		most = rate > most ? rate : most;
+	}
+	if (peak > 0 && most * 1e9 > peak)
+		table_note(out, "cannot be: %.0f GB/s, beyond the %.0f GB/s of the GPU's memory: sizes or times of such rows are misstated in the input, or "
+		           "a cache took it; shown as computed", most, peak / 1e9);
+}
+
 static int memcpy_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
 	struct window w;
@@ -160,6 +178,7 @@ static int memcpy_run(const struct profile *p, const struct report_args *args, s
 		put(p, by, &s, moved, out);
 		table_note(out, "%llu operations, %lld ns = with stated bytes %lld + without %lld", (unsigned long long)s.n_values,
 		           (long long)s.total, (long long)all.ns, (long long)(s.total - all.ns));
+		note_impossible(p, moved, s.n, out);
 		table_sort(out, STR("total_ns"), true, e);
 	}
 	stats_release(&s);

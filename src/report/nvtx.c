@@ -15,6 +15,7 @@ struct key {
 
 struct extra {
 	int64_t self_ns;
+	uint32_t outermost; /* the last span of the group that is not inside another of it */
 	uint64_t on_gpu, ops, kernels;
 	int64_t device_ns, kernel_ns, projected_ns, kernel_projected_ns;
 };
@@ -27,6 +28,7 @@ struct ranges {
 	uint32_t cap;
 	uint32_t *around;   /* span -> innermost marked range around it; ROW_NONE */
 	uint32_t *group;    /* span -> its group; ROW_NONE = no marked range, or not of the steps */
+	uint64_t recursive; /* ranges inside others of their group */
 	uint8_t *cat_is_op; /* category -> 1: a framework's ops as its own profiler records them, no ranges of the program's */
 };
 
@@ -63,6 +65,17 @@ static struct key key_of(const struct ranges *r, uint32_t i)
 	return k;
 }
 
+/* Is it inside another of its group? Spans come by thread and start, so that the one to ask is the last that was in none. */
+static bool is_recursive(const struct ranges *r, uint32_t i, struct extra *e)
+{
+	const struct spans *s = &r->p->span;
+	bool inside = e->outermost != ROW_NONE && s->track[e->outermost] == s->track[i] && s->kind[i] != SPAN_RANGE &&
+	              span_end(r->p, i) <= span_end(r->p, e->outermost);
+	if (!inside)
+		e->outermost = i;
+	return inside;
+}
+
 static void add(struct ranges *r, const struct projection *projection, uint32_t i)
 {
 	const struct profile *p = r->p;
@@ -70,7 +83,7 @@ static void add(struct ranges *r, const struct projection *projection, uint32_t 
 	uint32_t before = r->s.n, g = stats_add(&r->s, &k, sizeof k, p->span.dur_ns[i]);
 	if (r->s.n > before) {
 		MEM_GROW(r->extra, r->cap, r->s.n);
-		r->extra[g] = (struct extra){0};
+		r->extra[g] = (struct extra){.outermost = ROW_NONE};
 	}
 	r->group[i] = g;
 	r->extra[g].self_ns += p->span.dur_ns[i];
@@ -82,6 +95,10 @@ static void add(struct ranges *r, const struct projection *projection, uint32_t 
 	struct projected x = projection_of(projection, i);
 	struct extra *e = &r->extra[g];
 	e->on_gpu += x.ops > 0;
+	if (is_recursive(r, i, e)) {
+		r->recursive++;
+		return;
+	}
 	e->ops += x.ops;
 	e->kernels += x.kernels;
 	e->device_ns += x.device_ns;
@@ -103,6 +120,38 @@ static void collect(struct ranges *r, const struct window *w, const struct proje
 		if (is_marked(r, i) && window_has(w, s->start_ns[i]))
 			add(r, projection, i);
 	}
+}
+
+/* Of PyProf's and DLProf's call stacks: "a.py:10 > b.py:20", innermost last, without folders. */
+static bool stack_text(struct str s, struct buf *out)
+{
+	if (!str_starts(s, STR("{'traceMarker': [")))
+		return false;
+	buf_cstr(out, "stack: ");
+	bool inside = false, any = false;
+	size_t start = 0;
+	for (size_t i = 17; i < s.n && (inside || s.p[i] != ']'); i++) {
+		if (s.p[i] == '/' && inside)
+			start = i + 1;
+		if (s.p[i] != '\'')
+			continue;
+		if (inside) {
+			buf_cstr(out, any ? " > " : "");
+			buf_put(out, s.p + start, i - start);
+			any = true;
+		}
+		inside = !inside;
+		start = i + 1;
+	}
+	return any;
+}
+
+static void put_name(struct table *out, unsigned col, const struct ranges *r, uint32_t name)
+{
+	struct buf text = {0};
+	struct str s = profile_str(r->p, name);
+	table_set_str_copy(out, col, stack_text(s, &text) ? buf_view(&text) : s);
+	buf_release(&text);
 }
 
 /* "outer > inner", of deeper ones the innermost PATH_NAMES. */
@@ -130,7 +179,7 @@ static void put_path(struct table *out, unsigned col, const struct ranges *r, ui
 static void put(struct ranges *r, struct table *out)
 {
 	const struct profile *p = r->p;
-	unsigned name = TABLE_COLUMN(out, "range", "Range", "text of the range; of emit_nvtx and argument markers the op", CELL_STR, UNIT_NONE, COLUMN_WIDE);
+	unsigned name = TABLE_COLUMN(out, "range", "Range", "text of the range; of emit_nvtx and argument markers the op; of PyProf's call stacks the frames, innermost last", CELL_STR, UNIT_NONE, COLUMN_WIDE);
 	unsigned domain = TABLE_COLUMN(out, "domain", "Domain", "NVTX domain or category; empty = NVTX's default domain", CELL_STR);
 	unsigned style = TABLE_COLUMN(out, "style", "Style", "PushPop: nests on its thread; StartEnd: may overlap others", CELL_STR, UNIT_NONE, COLUMN_DETAIL);
 	unsigned pid = UINT32_MAX, tid = UINT32_MAX;
@@ -141,7 +190,7 @@ static void put(struct ranges *r, struct table *out)
 	unsigned first = stats_columns(out);
 	unsigned c = TABLE_COLUMN(out, "self_ns", "Self", "total - what marked ranges directly inside take; empty for StartEnd", CELL_I64, UNIT_NS);
 	TABLE_COLUMN(out, "gpu_ranges", "On GPU", "ranges that launched device work", CELL_I64, UNIT_COUNT);
-	TABLE_COLUMN(out, "gpu_ops", "Device ops", "kernels, copies and sets launched inside", CELL_I64, UNIT_COUNT, COLUMN_DETAIL);
+	TABLE_COLUMN(out, "gpu_ops", "Device ops", "kernels, copies and sets launched inside; in ranges inside others of the row once", CELL_I64, UNIT_COUNT, COLUMN_DETAIL);
 	TABLE_COLUMN(out, "gpu_ns", "Device time", "sum of their durations", CELL_I64, UNIT_NS, COLUMN_DETAIL);
 	TABLE_COLUMN(out, "projected_ns", "Projected", "sum over the ranges of the time from the first start to the last end of that work",
 	             CELL_I64, UNIT_NS);
@@ -157,7 +206,7 @@ static void put(struct ranges *r, struct table *out)
 		if (r->by == BY_PATH)
 			put_path(out, name, r, g);
 		else
-			table_set_str(out, name, profile_str(p, k.name));
+			put_name(out, name, r, k.name);
 		table_set_str(out, domain, str_eqc(cat, "nvtx") ? STR("") : cat);
 		table_set_str(out, style, k.startend ? STR("StartEnd") : STR("PushPop"));
 		if (r->by == BY_THREAD) {
@@ -197,6 +246,9 @@ static int nvtx_run(const struct profile *p, const struct report_args *args, str
 		for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
 			lost += p->gpu_op.call[g] == ROW_NONE;
 		table_note(out, "ranges nest: their totals add up to more than the time of the run, their self times do not");
+		if (r.recursive)
+			table_note(out, "%llu ranges lie inside others of their own row: the work in them counts once there, their host times each",
+			           (unsigned long long)r.recursive);
 		table_note(out, "device work of the input whose API call was not recorded, so that it belongs to no range: %llu of %u",
 		           (unsigned long long)lost, p->gpu_op.rows.n);
 		table_sort(out, STR("total_ns"), true, e);

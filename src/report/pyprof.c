@@ -1,7 +1,9 @@
 /* Per kernel: op, layer, line, shapes, direction, FLOPs, bytes, Tensor Cores; as PyProf and PyProf2 printed it, or right. */
 #include "analysis/costs.h"
 #include "analysis/stacks.h"
+#include "base/hash.h"
 #include "base/mem.h"
+#include "op/kernel_name.h"
 #include "op/kernels.h"
 #include "report/pyprof_row.h"
 #include "report/report.h"
@@ -41,11 +43,11 @@ static const struct column columns[N_COLUMNS] = {
 	[C_LAYER] = {"layer", "Layer", "ranges `layer:NAME` around it, outermost first; of a backward kernel its forward op's", CELL_STR},
 	[C_TRACE] = {"trace", "Trace", "call stack of the op, outermost first; of a backward kernel its forward op's", CELL_STR, UNIT_NONE,
 	             COLUMN_DETAIL | COLUMN_WIDE},
-	[C_DIR] = {"dir", "Direction", "fprop, or bprop: launched in autograd's backward pass", CELL_STR},
+	[C_DIR] = {"dir", "Direction", "bprop: launched in autograd's backward pass; fprop: by any other op; empty: nothing says what launched it", CELL_STR},
 	[C_SUB] = {"sub", "Sub", "which of the kernels of this call of the op, from 0", CELL_I64},
 	[C_MOD] = {"mod", "Module", "module or class of the op", CELL_STR},
 	[C_OP] = {"op", "Op", "op that FLOPs and bytes are of, else the outermost; of a backward kernel the forward op", CELL_STR},
-	[C_KERNEL] = {"kernel", "Kernel", "name without name spaces of PyTorch, template and other arguments", CELL_STR},
+	[C_KERNEL] = {"kernel", "Kernel", "name without parameters, template arguments and PyTorch's name spaces", CELL_STR},
 	[C_PARAMS] = {"params", "Params", "dimensions and parameters of the op", CELL_STR, UNIT_NONE, COLUMN_WIDE},
 	[C_SIL] = {"sil_ns", "Sil", "duration", CELL_I64, UNIT_NS},
 	[C_TC] = {"tc", "TC", "Tensor Cores: used, not used, unknown where neither name nor op tells", CELL_STR},
@@ -58,11 +60,17 @@ static const struct column columns[N_COLUMNS] = {
 	[C_START] = {"start_ns", "Start", "when it began; empty when the input has no times", CELL_I64, UNIT_TIME_NS, COLUMN_DETAIL},
 	[C_OPS] = {"ops", "Ops", "all ops around the launch, outermost first", CELL_STR, UNIT_NONE, COLUMN_DETAIL | COLUMN_WIDE},
 	[C_CLASS] = {"class", "Class", "kind of kernel, by its name", CELL_STR, UNIT_NONE, COLUMN_DETAIL},
-	[C_TFLOPS] = {"tflops", "TFLOP/s", "flops / duration", CELL_F64, UNIT_NONE, 0, 3},
-	[C_GBPS] = {"gb_per_s", "GB/s", "bytes / duration", CELL_F64, UNIT_NONE, 0, 1},
+	[C_TFLOPS] = {"tflops", "TFLOP/s", "flops / (duration + time of the op's kernels at which nothing is counted)", CELL_F64, UNIT_NONE, 0, 3},
+	[C_GBPS] = {"gb_per_s", "GB/s", "bytes / the same time", CELL_F64, UNIT_NONE, 0, 1},
 	[C_LINE] = {"line", "Line", "innermost line of the user's program", CELL_STR},
 	[C_NAME] = {"kernel_name", "Kernel Name", "full name", CELL_STR, UNIT_NONE, COLUMN_DETAIL | COLUMN_WIDE},
 	[C_WHY] = {"why", "Unknown Because", "why FLOPs or bytes are unknown", CELL_STR, UNIT_NONE, COLUMN_DETAIL},
+};
+
+/* The kernels of one call of an op. */
+struct call {
+	int64_t other_ns;               /* of those at which nothing is counted */
+	uint32_t carriers;              /* how many others */
 };
 
 struct printer {
@@ -70,6 +78,8 @@ struct printer {
 	struct pyprof_rows *rows;
 	struct table *out;
 	struct costs *costs;
+	struct idmap call_of;           /* op (row in span) -> place in `call` */
+	struct call *call;
 	struct stacks *stacks;          /* NULL: no call stacks were recorded with the ops */
 	struct kernel_info *info;       /* by name id; .arch NULL = not asked */
 	struct buf text;
@@ -110,7 +120,6 @@ static void put_common(struct printer *x, uint32_t i, const struct pyprof_row *r
 	set_stated(x->out, C_STREAM, row->r.stream);
 	set_three(x, C_GRID, row->r.grid);
 	set_three(x, C_BLOCK, row->r.block);
-	table_set_str(x->out, C_DIR, row->r.backward ? STR("bprop") : STR("fprop"));
 }
 
 static void put_compat(struct printer *x, uint32_t i)
@@ -118,6 +127,7 @@ static void put_compat(struct printer *x, uint32_t i)
 	const struct pyprof_row *row = pyprof_rows_get(x->rows, i);
 	char tc[] = {row->model.tc, '\0'};
 	put_common(x, i, row);
+	table_set_str(x->out, C_DIR, row->r.backward ? STR("bprop") : STR("fprop"));
 	pyprof_put_ids(&x->text, row->r.seq);
 	set_text(x, C_SEQ);
 	pyprof_put_ids(&x->text, row->r.alt_seq);
@@ -149,6 +159,49 @@ static const struct kernel_info *info_of(struct printer *x, uint32_t gpu)
 	return k;
 }
 
+/* What of the kernels of the op's call at which nothing is counted (transforms, reductions of parts) falls to this one, at which
+ * something is. */
+static double helpers_ns(const struct printer *x, uint32_t gpu)
+{
+	uint32_t op = x->costs->op[gpu], at = op == ROW_NONE ? IDMAP_NONE : idmap_get(&x->call_of, op);
+	return at == IDMAP_NONE || !x->call[at].carriers ? 0 : (double)x->call[at].other_ns / x->call[at].carriers;
+}
+
+static void find_calls(struct printer *x)
+{
+	const struct gpu_ops *g = &x->p->gpu_op;
+	const struct costs *c = x->costs;
+	uint32_t n = 0, cap = 0;
+	idmap_init(&x->call_of, 0, x->p->span.rows.n, g->rows.n);
+	for (uint32_t i = 0; i < g->rows.n; i++) {
+		if (g->kind[i] != GPU_KERNEL || c->of_gpu[i] == ROW_NONE || c->op[i] == ROW_NONE)
+			continue;
+		uint32_t at = idmap_get(&x->call_of, c->op[i]);
+		if (at == IDMAP_NONE) {
+			MEM_GROW(x->call, cap, n + 1);
+			x->call[n] = (struct call){0};
+			idmap_put(&x->call_of, c->op[i], at = n++);
+		}
+		x->call[at].carriers += c->parts[i] > 0;
+		x->call[at].other_ns += c->parts[i] > 0 ? 0 : g->dur_ns[i];
+	}
+}
+
+/* Why no model covers a kernel: what the model of the innermost op around it that has one says. */
+static struct str why_not(struct printer *x, uint32_t gpu)
+{
+	const struct profile *p = x->p;
+	uint32_t op = x->costs->op[gpu];
+	if (op == ROW_NONE)
+		return x->p->gpu_op.call[gpu] == ROW_NONE ? STR("its launch was not recorded") : STR("launched by no op that was recorded");
+	for (uint32_t up = op; up != ROW_NONE; up = p->span.op[up]) {
+		const struct cost *m = costs_of_span(x->costs, p, up, COST_FORWARD);
+		if (m && m->class != OP_UNKNOWN && m->why.n)
+			return m->why;
+	}
+	return STR("no model of this op");
+}
+
 static void put_cost(struct printer *x, uint32_t gpu, const struct pyprof_row *row)
 {
 	int64_t flops = costs_flops(x->costs, gpu), bytes = costs_bytes(x->costs, gpu);
@@ -158,7 +211,7 @@ static void put_cost(struct printer *x, uint32_t gpu, const struct pyprof_row *r
 	static const char *const tri[] = {[TRI_NO] = "not used", [TRI_YES] = "used", [TRI_UNKNOWN] = "unknown"};
 	table_set_str(x->out, C_TC, str_from(tri[kernel_tensor_core(*k, m ? m->dtype : DTYPE_UNKNOWN)]));
 	table_set_str(x->out, C_CLASS, str_from(kernel_class_name[k->class]));
-	double ns = (double)row->r.duration_ns;
+	double ns = (double)row->r.duration_ns + helpers_ns(x, gpu);
 	set_stated(x->out, C_FLOPS, flops);
 	set_stated(x->out, C_BYTES, bytes);
 	if (flops > 0 && ns > 0)
@@ -170,28 +223,13 @@ static void put_cost(struct printer *x, uint32_t gpu, const struct pyprof_row *r
 	if (m && m->why.n)
 		table_set_str_copy(x->out, C_WHY, m->why);
 	else if (!m)
-		table_set_str(x->out, C_WHY, row->r.op.n ? STR("no model of this op, or its shapes were not recorded") : STR("launched by no op that was recorded"));
+		table_set_str_copy(x->out, C_WHY, why_not(x, gpu));
 }
 
-/* PyProf's short name; where nothing would be left of a name ("void <unnamed>::f"), the anonymous name space goes first. */
 static void put_kernel_name(struct printer *x, const struct pyprof_row *row)
 {
-	if (row->r.short_name.n || !row->r.long_name.n) {
-		table_set_str_copy(x->out, C_KERNEL, row->r.short_name);
-		return;
-	}
-	struct str rest = row->r.long_name, word = STR("<unnamed>::");
-	struct buf b = {0};
-	for (ptrdiff_t at; (at = str_find(rest, word)) >= 0;) {
-		buf_put(&b, rest.p, (size_t)at);
-		rest = (struct str){rest.p + at + word.n, rest.n - (size_t)at - word.n};
-	}
-	buf_str(&b, rest);
-	pyprof_short_name(&x->text, buf_view(&b));
-	if (!x->text.n)
-		buf_str(&x->text, row->r.long_name);
+	kernel_short_name(&x->text, row->r.long_name.n ? row->r.long_name : row->r.short_name);
 	set_text(x, C_KERNEL);
-	buf_release(&b);
 }
 
 /* The op that FLOPs and bytes are of; where nothing has a model, the outermost one. "torch.nn.functional.linear" is a module and an
@@ -244,6 +282,8 @@ static void put_default(struct printer *x, uint32_t i)
 	const struct pyprof_row *row = pyprof_rows_get(x->rows, i);
 	uint32_t gpu = pyprof_rows_records(x->rows)->gpu[i];
 	put_common(x, i, row);
+	if (pyprof_record_attributed(pyprof_rows_records(x->rows), i))
+		table_set_str(x->out, C_DIR, row->r.backward ? STR("bprop") : STR("fprop"));
 	if (row->r.seq.n)
 		pyprof_put_ids(&x->text, row->r.seq), set_text(x, C_SEQ);
 	if (row->r.alt_seq.n)
@@ -279,22 +319,26 @@ static void note_compat(const struct printer *x, uint32_t shown)
 static void note_default(const struct printer *x)
 {
 	const struct pyprof_records *r = pyprof_rows_records(x->rows);
-	int64_t total = 0, attributed = 0, backward = 0, linked = 0;
+	int64_t total = 0, by_op = 0, by_range = 0, backward = 0, linked = 0;
 	for (uint32_t i = 0; i < r->n; i++) {
 		int64_t ns = x->p->gpu_op.dur_ns[r->gpu[i]];
 		total += ns;
-		attributed += pyprof_record_attributed(r, i) ? ns : 0;
+		bool op = r->from_dict ? pyprof_record_attributed(r, i) : x->costs->op[r->gpu[i]] != ROW_NONE;
+		by_op += op ? ns : 0;
+		by_range += !op && pyprof_record_attributed(r, i) ? ns : 0;
 		backward += r->backward[i] ? ns : 0;
 		linked += r->forward[i] != ROW_NONE ? ns : 0;
 	}
-	table_note(x->out, "kernels %lld ns = attributed to an op or range %lld + unattributed %lld", (long long)total, (long long)attributed,
-	           (long long)(total - attributed));
+	table_note(x->out, "kernels %lld ns = launched by an op %lld + inside a user's range only %lld + unattributed %lld", (long long)total,
+	           (long long)by_op, (long long)by_range, (long long)(total - by_op - by_range));
 	table_note(x->out, "backward kernels %lld ns, of which %lld were given op, layer and line of a forward kernel by sequence number",
 	           (long long)backward, (long long)linked);
 	table_note(x->out, "a model covers %.1f %% of the kernels' time: %lld ns of %lld; ops without a model %lld, no op %lld",
 		           percent(x->costs->modelled_ns, x->costs->kernel_ns), (long long)x->costs->modelled_ns,
 		           (long long)x->costs->kernel_ns, (long long)x->costs->unmodelled_ns, (long long)x->costs->unattributed_ns);
 	table_note(x->out, "FLOPs and bytes of an op stand at its main kernel (its backward's: in parts at two), and are 0 at its others");
+	if (r->from_dict)
+		table_note(x->out, "a .dict says what PyProf found, by its rules; the database that it was made from says more");
 	if (r->too_deep)
 		table_note(x->out, "%llu ranges lie inside more than %d others and were not looked at", (unsigned long long)r->too_deep,
 		           PYPROF_OPEN_MAX);
@@ -317,6 +361,7 @@ static void open_default(struct printer *x)
 
 	table_columns(x->out, columns, N_COLUMNS);
 	x->info = NEW_ARRAY(x->p->strings.n, struct kernel_info);
+	find_calls(x);
 }
 
 static int pyprof_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
@@ -346,6 +391,8 @@ static int pyprof_run(const struct profile *p, const struct report_args *args, s
 	costs_free(x.costs);
 	stacks_free(x.stacks);
 	mem_free(x.info);
+	mem_free(x.call);
+	idmap_release(&x.call_of);
 	buf_release(&x.text);
 	pyprof_rows_free(x.rows);
 	return rc;

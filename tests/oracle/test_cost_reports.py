@@ -312,7 +312,17 @@ class Rules(Case):
                     self.assertIsNone(r.get(column), column)
                 self.assertEqual(r["flops"], 2 * 4096**3)
                 self.assertTrue(any(text in n for n in t.notes), t.notes)
-                self.assertFalse(any("100 %" in n and "error" in n for n in t.notes))
+                self.assertFalse(any("100 %" in n and "cannot be" in n for n in t.notes))
+
+    def test_stated_gpu(self):
+        """--gpu names it where the input does not, or says it wrong."""
+        self.mm(4096, 4096, 4096, 500)
+        with_name = self.report("roofline").rows
+        for gpu in ("NVIDIA Imaginary 9000", None):
+            self.assertEqual(self.report("roofline", "--gpu=A100-SXM4-80GB", gpu=gpu).rows, with_name)
+        code, _, err = oracle.run("report", "roofline", os.path.join(oracle.ROOT, "tests", "data", "torch214_cpu_resnet.json.gz"), "--gpu=A100")
+        self.assertEqual(code, 2)
+        self.assertIn(b"several GPUs have this in their name: A100-SXM4-40GB, ", err)
 
     def test_more_than_a_peak(self):
         """Named with its denominator, not capped."""
@@ -322,7 +332,7 @@ class Rules(Case):
             r, = t.rows
             self.assertAlmostEqual(r["peak_pct"], 200, places=1)
             self.assertRegex(r["over_peak"], r"^200\.0 % of float16 on Tensor Cores of A100-SXM4-80GB, 312 TFLOP/s$")
-            self.assertTrue(any(n.startswith("error: 1 row(s) come out beyond 100 % of a peak, most so aten::mm with 200.0 %") for n in t.notes), t.notes)
+            self.assertTrue(any(n.startswith("cannot be: 1 row comes out beyond 100 % of a peak, most so aten::mm with 200.0 %") for n in t.notes), t.notes)
         self.assertGreater(self.report("roofline").rows[0]["efficiency_pct"], 199)
 
     def test_more_than_the_bandwidth(self):
@@ -330,8 +340,8 @@ class Rules(Case):
         t = self.report("roofline")
         self.assertRegex(t.rows[0]["over_peak"], r"^205\.\d % of the memory bandwidth of A100-SXM4-80GB, 2039 GB/s$")
         self.assertGreater(t.rows[0]["bandwidth_pct"], 200)
-        self.assertEqual([n.split(",")[0] for n in t.notes if n.startswith("error")],
-                         ["error: 1 row(s) come out beyond 100 % of the memory bandwidth"])
+        self.assertEqual([n.split(",")[0] for n in t.notes if n.startswith("cannot be")],
+                         ["cannot be: 1 row comes out beyond 100 % of the memory bandwidth"])
 
     def test_eligible_but_not_used(self):
         """float16 without Tensor Cores is compared with them; float32 only where it used them."""

@@ -1,0 +1,12 @@
+/* What the user says that the GPUs are, where an input does not, or says it wrong. */
+#ifndef OPSCOPE_GPU_GPU_STATE_H
+#define OPSCOPE_GPU_GPU_STATE_H
+
+#include "base/err.h"
+#include "store/profile.h"
+
+/* All devices, described or only launched on, are `product` ("H100 SXM"). Facts that went with another name (SMs, compute capability)
+ * are kept where described. Before analysis. ERR_USAGE when the list of GPUs has no such product. */
+int gpu_state(struct profile *p, struct str product, struct err *e);
+
+#endif
