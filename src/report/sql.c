@@ -32,7 +32,7 @@ struct sql {
 };
 
 static const char views[] =
-	"CREATE VIEW ops AS SELECT s.rowid AS id, s.name, s.start_ns, s.dur_ns, t.pid, t.tid, t.thread_name, s.parent,"
+	"CREATE VIEW ops_raw AS SELECT s.rowid AS id, s.name, s.start_ns, s.dur_ns, t.pid, t.tid, t.thread_name, s.parent,"
 	" s.op AS parent_op, s.ext_id AS external_id, s.link_id AS sequence_number, arg(s.args, 'Input Dims') AS input_dims,"
 	" arg(s.args, 'Input type') AS input_types, arg(s.args, 'Call stack') AS call_stack"
 	" FROM span s JOIN track t ON t.rowid = s.track WHERE s.kind = 'op';"
@@ -44,7 +44,7 @@ static const char views[] =
 	" LEFT JOIN span c ON c.rowid = g.call WHERE g.kind = 'kernel';";
 
 static const struct { const char *name, *help; } view_help[] = {
-	{"ops", "view: framework ops with thread, shapes and call stack"},
+	{"ops_raw", "view: framework ops with thread, shapes and call stack"},
 	{"kernels_raw", "view: kernels with launch, API call and op"},
 };
 

@@ -145,7 +145,7 @@ class OpscopeFile(oracle.Case):
     def test_sql_views_and_arguments(self):
         events = [e for e in oracle.events(oracle.load(BUNDLED)) if e.get("cat") == "cpu_op"]
         want = collections.Counter(e["name"] for e in events if "Input Dims" in e.get("args", {}))
-        got = sql(BUNDLED, "SELECT name, count(*) AS n FROM ops WHERE input_dims IS NOT NULL GROUP BY name")
+        got = sql(BUNDLED, "SELECT name, count(*) AS n FROM ops_raw WHERE input_dims IS NOT NULL GROUP BY name")
         self.assertEqual({r["name"]: r["n"] for r in got.rows}, dict(want))
 
     def test_sql_sections_and_descriptions(self):
