@@ -61,10 +61,12 @@ int opscope_options_set(struct opscope_options *o, const char *name, const char 
 		o->report.compat = copy;
 	else if (strcmp(name, "device") == 0)
 		o->report.device = copy;
+	else if (strcmp(name, "key-op") == 0)
+		o->report.key_op = copy;
 	else if (strcmp(name, "steps") == 0)
 		report_args_steps(&o->report, str_from(copy), &e);
 	else
-		err_set(&e, ERR_USAGE, "no option '%s'; there are: input-format, group-by, compat, steps, device", name);
+		err_set(&e, ERR_USAGE, "no option '%s'; there are: input-format, group-by, compat, steps, key-op, device", name);
 	return e.code ? give_error(&e, error, error_size) : 0;
 }
 

@@ -86,6 +86,23 @@ struct str arena_printf(struct arena *a, const char *fmt, ...)
 	return (struct str){p, (size_t)n};
 }
 
+void arena_adopt(struct arena *to, struct arena *from)
+{
+	struct arena_chunk *last = from->chunk;
+	if (!last)
+		return;
+	while (last->next)
+		last = last->next;
+	if (to->chunk) { /* behind the newest, which stays in use */
+		last->next = to->chunk->next;
+		to->chunk->next = from->chunk;
+	} else {
+		to->chunk = from->chunk;
+	}
+	to->bytes += from->bytes;
+	*from = (struct arena){0};
+}
+
 void arena_release(struct arena *a)
 {
 	for (struct arena_chunk *c = a->chunk, *next; c; c = next) {

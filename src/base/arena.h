@@ -23,6 +23,9 @@ struct str arena_printf(struct arena *a, const char *fmt, ...) __attribute__((fo
 /* Unaligned space for `n` bytes, not zeroed: for string pools. */
 char *arena_bytes(struct arena *a, size_t n);
 
+/* *from becomes empty; what was allocated in it lives as long as *to. */
+void arena_adopt(struct arena *to, struct arena *from);
+
 void arena_release(struct arena *a);
 
 #endif

@@ -306,11 +306,11 @@ static void add_problems(struct table *first, const struct profile *p)
 	}
 }
 
-static int print_profile(struct profile *p, const struct output_options *o)
+static int print_profile(struct profile *p, const char *key_op, const struct output_options *o)
 {
 	struct err e;
-	if (analysis_run(p, PASS_STEPS, &e) < 0)
-		return cli_fail(&e, EXIT_INPUT);
+	if (steps_choose(p, key_op, &e) < 0)
+		return cli_fail(&e, e.code == ERR_USAGE ? EXIT_USAGE : EXIT_INPUT);
 	struct table t;
 	table_init(&t, "info", "Trace");
 	fill_facts(&t, p);
@@ -360,7 +360,7 @@ static int run(int argc, char **argv)
 	} else if (l.n == 1) {
 		struct profile *p = cli_read(l.v[0].path.p, &c.trace, &status);
 		if (p)
-			status = print_profile(p, &c.output);
+			status = print_profile(p, c.trace.report.key_op, &c.output);
 		profile_free(p);
 	}
 	discover_release(&l);

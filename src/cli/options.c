@@ -101,7 +101,7 @@ static void check_suffix(const struct output_options *o)
 }
 
 enum { KEY_SORT = 0x100, KEY_COLUMNS, KEY_FILTER, KEY_SECTION, KEY_LIMIT, KEY_WIDTH, KEY_FORMAT,
-       KEY_INPUT_FORMAT, KEY_RUN, KEY_WORKER, KEY_SPAN, KEY_RANK, KEY_STEPS, KEY_DEVICE, KEY_RULES, KEY_GPU,
+       KEY_INPUT_FORMAT, KEY_RUN, KEY_WORKER, KEY_SPAN, KEY_RANK, KEY_STEPS, KEY_KEY_OP, KEY_DEVICE, KEY_RULES, KEY_GPU,
        KEY_KERNEL_RULES };
 
 static const struct argp_option output_list[] = {
@@ -169,6 +169,7 @@ static const struct argp_option trace_list_options[] = {
 	{"span", KEY_SPAN, "N", 0, "this span of the worker: 1, 2, ... or default", 0},
 	{"rank", KEY_RANK, "N", 0, "this rank of a distributed job", 0},
 	{"steps", KEY_STEPS, "A..B", 0, "only steps A to B", 0},
+	{"key-op", KEY_KEY_OP, "NAME", 0, "what each step calls once: a range, op, op id or kernel (default: found, as info says)", 0},
 	{"device", KEY_DEVICE, "N", 0, "only GPU N, or cpu", 0},
 	{"gpu", KEY_GPU, "NAME", 0, "the GPUs are these (\"H100 SXM\"), whatever the input says or does not say", 0},
 	{"rules", KEY_RULES, "FILE", 0, "costs of ops of your own: RULE(...) and GRAD(...) rows as in src/op/rules.def", 0},
@@ -205,6 +206,9 @@ static error_t parse_trace(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_STEPS:
 		parse_steps(&o->report, arg);
+		return 0;
+	case KEY_KEY_OP:
+		o->report.key_op = arg;
 		return 0;
 	case KEY_DEVICE:
 		o->report.device = arg;

@@ -1,5 +1,7 @@
 #include "report/report.h"
 
+#include "analysis/slice.h"
+
 #include <stdio.h>
 
 int report_args_steps(struct report_args *a, struct str text, struct err *e)
@@ -63,27 +65,72 @@ static void forget_host_times(struct table *t)
 		table_note(t, "host times are unknown: this input holds the durations of kernels only");
 }
 
+/* The key op that the args name, and the passes that the report needs. */
+static int choose_steps(const struct report *r, struct profile *p, const struct report_args *args, struct err *e)
+{
+	bool other = !str_eq(p->key_op, str_from(args->key_op ? args->key_op : ""));
+	if (other && steps_choose(p, args->key_op, e) < 0)
+		return -1;
+	return analysis_run(p, r->needs | (args->has_steps ? PASS_STEPS : 0), e);
+}
+
+/* What a report sees that knows nothing of steps. */
+static struct profile *part_of(const struct report *r, struct profile *p, const struct report_args *args, struct err *e)
+{
+	struct step_window w;
+	bool dlprof = report_compat_is(args, "dlprof");
+	if (p->durations_only) {
+		err_set(e, ERR_DATA, "--steps: this input holds durations but no times, so that there are no steps");
+		return NULL;
+	}
+	if (dlprof ? dlprof_window(p, args->step_first, args->step_last, &w, e)
+	           : steps_window(p->steps, false, args->step_first, args->step_last, &w, e))
+		return NULL;
+	struct profile *part = slice_of(p, &w, args->step_first, args->step_last, e);
+	return part && analysis_run(part, r->needs, e) == 0 ? part : NULL;
+}
+
+static void note_part(const struct profile *whole, const struct profile *part, const struct report_args *args, struct table *t)
+{
+	char range[64];
+	bool from = args->step_first != INT64_MIN, to = args->step_last != INT64_MAX;
+	int n = from ? snprintf(range, sizeof range, "%lld", (long long)args->step_first) : 0;
+	if (args->step_first != args->step_last)
+		snprintf(range + n, sizeof range - (size_t)n, to ? "..%lld" : "..", (long long)args->step_last);
+	table_note(t, "--steps=%s: %u of %u host ranges, %u of %u device operations. Device work belongs to the step that launched it.",
+	           range, part->span.rows.n, whole->span.rows.n, part->gpu_op.rows.n, whole->gpu_op.rows.n);
+}
+
 int report_run(const struct report *r, struct profile *p, const struct report_args *args, struct table *out,
                struct err *e)
 {
+	const struct profile *whole = NULL;
 	if (args->group_by && check_choice(r, "--group-by", args->group_by, r->group_by, e) < 0)
 		return -1;
 	if (args->compat && check_choice(r, "--compat", args->compat, r->compat, e) < 0)
 		return -1;
-	if (args->has_steps && !(r->takes & REPORT_STEPS))
-		return err_set(e, ERR_USAGE, "report %s has no --steps: it is always of the whole trace", r->name);
 	if (args->device && !(r->takes & REPORT_DEVICE))
 		return err_set(e, ERR_USAGE, "report %s has no --device: it is always of all devices", r->name);
 	if (r->timeline && p->durations_only)
 		return err_set(e, ERR_DATA, "report %s: this input holds durations but no times, which idle time, overlap and steps "
 		               "need: give the database or trace that it was made from", r->name);
-	if (analysis_run(p, r->needs | (args->has_steps ? PASS_STEPS : 0), e) < 0)
+	if (choose_steps(r, p, args, e) < 0)
 		return -1;
+	struct report_args of_part = *args;
+	if (args->has_steps && !(r->takes & REPORT_STEPS)) {
+		of_part.has_steps = false;
+		whole = p;
+		p = part_of(r, p, args, e);
+		if (!p)
+			return -1;
+	}
 	table_init(out, r->name, r->title);
-	if (r->run(p, args, out, e) < 0) {
+	if (r->run(p, &of_part, out, e) < 0) {
 		table_release(out);
 		return -1;
 	}
+	if (whole)
+		note_part(whole, p, args, out);
 	if (p->durations_only)
 		forget_host_times(out);
 	return 0;

@@ -15,6 +15,7 @@
 struct report_args {
 	const char *group_by; /* one of report->group_by; NULL = the first */
 	const char *compat;   /* one of report->compat; NULL = opscope's own numbers */
+	const char *key_op;   /* what marks a step: analysis/iterations.h, key_calls_find; NULL = to be found */
 	bool has_steps;
 	int64_t step_first, step_last; /* inclusive, by step number; only if has_steps */
 	const char *device;   /* "cpu" or a GPU ordinal, where the report has a choice; NULL = all or the first */
@@ -34,8 +35,9 @@ struct report {
 	const char *const *group_by; /* NULL-terminated; the first is the default; NULL = no choice */
 	const char *const *compat;   /* NULL-terminated list of predecessors it can reproduce: "tb-plugin" */
 	unsigned needs;          /* enum analysis_pass bits */
-	unsigned takes;          /* enum report_option bits: what it heeds of the args; anything else is refused (ERR_USAGE),
-	                          * so that no table looks filtered that is not */
+	unsigned takes;          /* enum report_option bits: what it heeds of the args; anything else is refused (ERR_USAGE), so that no
+	                          * table looks filtered that is not. Without REPORT_STEPS, --steps gives it a part of the profile
+	                          * (analysis/slice.h; with compat dlprof by DLProf's iterations) and args without steps */
 	bool timeline;           /* its numbers need times, not only durations: refused (ERR_DATA) for profile->durations_only */
 	/* Fills *out, which is table_init-ed with the report's name and title. ERR_DATA when the profile lacks what the
 	 * report is about, saying what is missing and how to record it. The profile has had the passes in `needs`. */

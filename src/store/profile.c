@@ -78,9 +78,12 @@ void profile_free(struct profile *p)
 {
 	if (!p)
 		return;
+	profile_free(p->slice);
 	for (int t = 0; t < STORE_N_TABLES; t++)
-		rows_release(profile_table(p, t), &store_tables[t]);
-	intern_release(&p->strings);
+		if (!p->whole || profile_is_cut(t))
+			rows_release(profile_table(p, t), &store_tables[t]);
+	if (!p->whole)
+		intern_release(&p->strings);
 	diags_release(&p->diags);
 	arena_release(&p->arena);
 	mem_free(p);

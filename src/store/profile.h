@@ -74,8 +74,17 @@ struct profile {
 	struct str key_op;        /* what the user says marks a step; "" = to be found (analysis/steps.h, steps_choose) */
 	struct steps *steps;      /* made by the steps pass */
 	struct ops *ops;          /* made by the ops pass */
+	const struct profile *whole; /* what this is a part of, which owns the strings and the tables that are not cut (analysis/slice.h);
+	                           * NULL = this is no part */
+	struct profile *slice;    /* the part that was asked for last; owned */
 	struct arena arena;       /* owns the strings above and what passes keep */
 };
+
+/* The tables of which a part in time has its own rows; it shares the others. */
+static inline bool profile_is_cut(enum store_table_id id)
+{
+	return id == TABLE_span || id == TABLE_gpu_op || id == TABLE_memory || id == TABLE_flow || id == TABLE_mark || id == TABLE_count;
+}
 
 struct profile *profile_new(void);
 void profile_free(struct profile *p);

@@ -84,6 +84,19 @@ void rows_permute(void *table, const struct store_table *desc, const uint32_t *o
 	r->cap = r->n;
 }
 
+void rows_select(void *dst, const void *src, const struct store_table *desc, const uint32_t *order, uint32_t n)
+{
+	for (unsigned c = 0; c < desc->n_columns; c++) {
+		const struct store_column *col = &desc->columns[c];
+		const void *from = *rows_column(src, col);
+		if (col->group == DERIVED || !from)
+			continue;
+		*rows_column(dst, col) = mem_alloc(n, col->size);
+		gather(*rows_column(dst, col), from, col->size, order, n);
+	}
+	*rows_of(dst) = (struct rows){n, n};
+}
+
 #define SET_ALL(T, value)                                                                              \
 	do {                                                                                           \
 		for (uint32_t i = 0; i < n; i++)                                                       \
