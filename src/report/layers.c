@@ -284,6 +284,8 @@ static void put_notes(struct table *t, const struct rows_of *r)
 	table_note(t, "device work %lld ns = forward %lld + backward %lld + optimizer %lld + of no op %lld", (long long)r->all,
 	           (long long)r->part[DIR_FORWARD], (long long)r->part[DIR_BACKWARD], (long long)r->part[DIR_OPTIMIZER],
 	           (long long)r->part[DIR_OTHER]);
+	if (r->part[DIR_BACKWARD] && !r->part[DIR_OPTIMIZER])
+		table_note(t, "the input marks no optimizer step: what one did, if any ran, counts as forward");
 	table_note(t, "device work %lld ns = in %s %lld + optimizer %lld + gradient collectives %lld + outside %lld + unattributed %lld",
 	           (long long)r->all, r->by == BY_LINE ? "lines" : "layers", (long long)r->special[NOT_SPECIAL],
 	           (long long)r->special[OPTIMIZER], (long long)r->special[COLLECTIVES], (long long)r->special[OUTSIDE],
