@@ -74,8 +74,8 @@ static enum span_role role_of_op(const struct ops_work *w, uint32_t i, unsigned 
 	const struct profile *p = w->p;
 	if (arg_of(p, i, w->key_marker)) {
 		struct str op = profile_str(p, arg_of(p, i, w->key_op));
-		/* A module's attribute: what runs inside is the import of the whole program. */
-		return str_eqc(op, "__getattr__") ? ROLE_NONE : ROLE_OP;
+		/* A module's attribute: the import of the whole program may run inside. */
+		return str_eqc(op, "__getattr__") ? ROLE_IMPORT : ROLE_OP;
 	}
 	if (!ops_is_library(p, i))
 		return name & NAME_GROUP ? ROLE_GROUP : ROLE_OP;
@@ -109,19 +109,17 @@ static void find_roles(struct ops_work *w)
 			w->role[i] = arg_of(p, i, w->key_op_id) ? ROLE_OP : ROLE_NONE;
 		else
 			w->role[i] = (uint8_t)role_of_op(w, i, ask_name(known, p, p->span.name[i]));
-		if (w->role[i] == ROLE_OP && w->o->origin != OPS_STATED)
-			tell_origin(w, i);
 	}
 	for (uint32_t i = n; i-- > 0;) {
 		if (w->role[i] == ROLE_CONTEXT)
 			w->role[i] = has_op[i] ? ROLE_GROUP : ROLE_OP;
+		if (w->role[i] == ROLE_IMPORT)
+			w->role[i] = has_op[i] ? ROLE_NONE : ROLE_OP;
+		if (w->role[i] == ROLE_OP && w->o->origin != OPS_STATED)
+			tell_origin(w, i);
 		if (p->span.parent[i] != ROW_NONE && (has_op[i] || w->role[i] == ROLE_OP))
 			has_op[p->span.parent[i]] = 1;
 	}
-	if (w->o->origin == OPS_NONE)
-		for (uint32_t i = 0; i < n && w->o->origin == OPS_NONE; i++)
-			if (w->role[i] == ROLE_OP)
-				w->o->origin = OPS_LIBRARY;
 	mem_free(known);
 	mem_free(has_op);
 }

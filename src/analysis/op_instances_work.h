@@ -13,6 +13,7 @@ enum span_role {
 	ROLE_NONE,     /* no op, and no part of a path */
 	ROLE_GROUP,    /* a range that makes the path: annotations, execution contexts, optimizer steps */
 	ROLE_CONTEXT,  /* a group if an op is inside, else an op */
+	ROLE_IMPORT,   /* nothing if an op is inside, else an op */
 	ROLE_OP,
 };
 

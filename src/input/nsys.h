@@ -40,6 +40,7 @@ enum { NSYS_THREADS = 1024, NSYS_NAMES = 1024, NSYS_RESERVE_MIN = 64 /* fewer ro
 struct nsys_name {
 	uint32_t string; /* + 1; 0 = free slot */
 	uint32_t id;
+	uint32_t args;   /* its version, of an API call that has one */
 };
 
 struct nsys {
@@ -94,8 +95,9 @@ const char *nsys_find_table(struct nsys *n, const char *name);
 struct nsys_string *nsys_string(struct nsys *n, int64_t id);
 uint32_t nsys_intern(struct nsys *n, int64_t string_id);
 uint32_t nsys_intern_cell(struct nsys *n, const struct sqlscan *s, int text);
-/* As above without the version at the end ("cudaLaunchKernel_v7000"), where `nsys stats` leaves it out: four digits. */
-uint32_t nsys_api_name(struct nsys *n, int64_t string_id);
+/* As above without the version at the end ("cudaLaunchKernel_v7000"), where `nsys stats` leaves it out: four digits. *args gets that
+ * version as arguments "version": "v7000"; 0 = none. */
+uint32_t nsys_api_name(struct nsys *n, int64_t string_id, uint32_t *args);
 void nsys_strings_load(struct nsys *n);
 void nsys_strings_release(struct nsys *n);
 

@@ -77,15 +77,22 @@ static bool ends_in_version(const struct nsys_string *s)
 	return true;
 }
 
-uint32_t nsys_api_name(struct nsys *n, int64_t string_id)
+uint32_t nsys_api_name(struct nsys *n, int64_t string_id, uint32_t *args)
 {
+	struct intern *t = &n->p->strings;
 	struct nsys_string *s = nsys_string(n, string_id);
+	*args = 0;
 	if (!s)
-		return intern_str(&n->p->strings, STR("?"));
+		return intern_str(t, STR("?"));
 	uint32_t at = (uint32_t)(s - n->string);
 	struct nsys_name *slot = &n->api_name[at % NSYS_NAMES];
-	if (slot->string != at + 1)
-		*slot = (struct nsys_name){at + 1, intern_put(&n->p->strings, s->p, ends_in_version(s) ? s->n - 6 : s->n)};
+	if (slot->string != at + 1) {
+		bool version = ends_in_version(s);
+		*slot = (struct nsys_name){at + 1, intern_put(t, s->p, version ? s->n - 6 : s->n), 0};
+		struct arg_pair pair = {intern_str(t, STR("version")), version ? intern_put(t, s->p + s->n - 5, 5) : 0, 1};
+		slot->args = version ? build_args(&n->b, &pair, 1) : 0;
+	}
+	*args = slot->args;
 	return slot->id;
 }
 

@@ -5,9 +5,10 @@
 static struct span_row call_of(struct nsys *n, const struct sqlscan *s, int thread, int name, uint16_t cat, enum span_kind kind)
 {
 	nsys_count(n, cat);
+	uint32_t args, id = nsys_api_name(n, nsys_int(n, s, name, -1), &args);
 	return (struct span_row){
 		.ext_id = ID_NONE, .link_id = ID_NONE, .aux_id = -1, .cat = cat, .kind = (uint8_t)kind,
-		.name = nsys_api_name(n, nsys_int(n, s, name, -1)), .track = nsys_thread_track(n, s, thread),
+		.name = id, .args = args, .track = nsys_thread_track(n, s, thread),
 	};
 }
 

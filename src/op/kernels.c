@@ -204,6 +204,29 @@ bool kernel_uses_tc_compat(struct str name)
 	return ANY_OF(name, tc_substrings);
 }
 
+struct str kernel_function_name(struct str name)
+{
+	static const char *const nameless[] = {"<unnamed>::", "(anonymous namespace)::"};
+	size_t start = 0, i = 0;
+	while (i < name.n) {
+		struct str rest = {name.p + i, name.n - i};
+		size_t skip = 0;
+		for (int k = 0; k < 2; k++)
+			if (str_starts(rest, str_from(nameless[k])))
+				skip = strlen(nameless[k]);
+		if (str_starts(rest, STR("::")))
+			skip = 2;
+		if (skip)
+			start = i + skip;
+		else if ((name.p[i] == '<' || name.p[i] == '(') && i > start)
+			break;
+		else if (name.p[i] == ' ')
+			start = i + 1;
+		i += skip ? skip : 1;
+	}
+	return start < i ? (struct str){name.p + start, i - start} : name;
+}
+
 bool op_tc_eligible(struct str name)
 {
 	static const char *const aten[] = {

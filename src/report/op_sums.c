@@ -121,30 +121,25 @@ struct str op_dlprof_direction(const struct op *op)
 	return str_from(name[op->direction]);
 }
 
-struct by_id {
-	struct str id;
-	uint32_t op;
-};
-
 static int compare_ids(const void *a, const void *b)
 {
-	const struct by_id *x = a, *y = b;
-	return str_cmp(x->id, y->id);
+	const struct op_dlprof_row *x = a, *y = b;
+	return str_cmp(x->names.id, y->names.id);
 }
 
-uint32_t *op_dlprof_order(const struct ops *o, uint32_t *n)
+struct op_dlprof_row *op_dlprof_order(const struct profile *p, struct arena *a, uint32_t *n)
 {
-	struct by_id *v = NEW_ARRAY(o->n_ops, struct by_id);
-	uint32_t *out = NEW_ARRAY(o->n_ops, uint32_t);
+	const struct ops *o = p->ops;
+	struct op_dlprof_row *v = NEW_ARRAY(o->n_ops, struct op_dlprof_row);
 	*n = 0;
-	for (uint32_t i = 0; i < o->n_ops; i++)
-		if (o->instance[o->op[i].first].span != ROW_NONE)
-			v[(*n)++] = (struct by_id){o->op[i].id, i};
+	for (uint32_t i = 0; i < o->n_ops; i++) {
+		if (o->instance[o->op[i].first].span == ROW_NONE)
+			continue;
+		v[*n].op = i;
+		op_dlprof_names(o, p, i, a, &v[(*n)++].names);
+	}
 	qsort(v, *n, sizeof *v, compare_ids);
-	for (uint32_t i = 0; i < *n; i++)
-		out[i] = v[i].op;
-	mem_free(v);
-	return out;
+	return v;
 }
 
 /* --- what all of them say --------------------------------------------------------------------------------------- */

@@ -44,8 +44,13 @@ unsigned op_dlprof_columns(struct table *t);
 void op_dlprof_put(struct table *t, unsigned first, const struct op_sum *s);
 /* "fprop", "bprop", "": DLProf takes the optimizer for fprop. */
 struct str op_dlprof_direction(const struct op *op);
-/* Ops in DLProf's order, by the text of their ids, without those that DLProf does not have; n of them. Free with mem_free. */
-uint32_t *op_dlprof_order(const struct ops *o, uint32_t *n);
+/* Ops in DLProf's order, by the text of their ids, without those that DLProf does not have; n of them. Free with mem_free; texts are
+ * in `a`. */
+struct op_dlprof_row {
+	struct op_dlprof_names names;
+	uint32_t op;
+};
+struct op_dlprof_row *op_dlprof_order(const struct profile *p, struct arena *a, uint32_t *n);
 
 /* ERR_DATA when there is neither an op nor device work nor a call. */
 int op_check(const struct profile *p, struct err *e);

@@ -30,13 +30,13 @@ static void sum_ops(struct rows_of *r)
 			op_sum_add(&r->sum[r->row[r->o->instance[k].op]], r->p, k, r->tc);
 }
 
-static void dlprof_row(struct table *t, const struct op *op, const struct op_sum *s, unsigned first)
+static void dlprof_row(struct table *t, const struct op *op, const struct op_dlprof_names *names, const struct op_sum *s, unsigned first)
 {
 	table_row(t);
-	table_set_str(t, 0, op->id);
-	table_set_str(t, 1, op_name_dlprof(op->name, &t->arena));
+	table_set_str(t, 0, names->id);
+	table_set_str(t, 1, names->name);
 	table_set_str(t, 2, op_dlprof_direction(op));
-	table_set_str(t, 3, op->type);
+	table_set_str(t, 3, names->type);
 	table_set_i64(t, 4, (int64_t)s->calls);
 	table_set_bool(t, 5, op->tc_eligible);
 	table_set_bool(t, 6, s->tc_kernels > 0);
@@ -56,7 +56,8 @@ static void dlprof_table(struct rows_of *r, struct table *t)
 		{"tc_eligible", "TC Eligible", "Whether it could use Tensor Cores, by its type.", CELL_BOOL, UNIT_NONE, 0, 0},
 		{"using_tc", "Using TC", "Whether any of its kernels uses Tensor Cores, by DLProf's list of names.", CELL_BOOL, UNIT_NONE, 0, 0},
 	};
-	uint32_t n, *order = op_dlprof_order(r->o, &n);
+	uint32_t n;
+	struct op_dlprof_row *order = op_dlprof_order(r->p, &t->arena, &n);
 	for (size_t i = 0; i < sizeof head / sizeof head[0]; i++)
 		table_column(t, &head[i]);
 	unsigned first = op_dlprof_columns(t);
@@ -64,8 +65,8 @@ static void dlprof_table(struct rows_of *r, struct table *t)
 	TABLE_COLUMN(t, .id = "stack_trace", .title = "Stack Trace", .help = "Lines that called it, outermost first, one a line.",
 	             .type = CELL_STR, .flags = COLUMN_WIDE);
 	for (uint32_t i = 0; i < n; i++)
-		if (r->sum[order[i]].calls)
-			dlprof_row(t, &r->o->op[order[i]], &r->sum[order[i]], first);
+		if (r->sum[order[i].op].calls)
+			dlprof_row(t, &r->o->op[order[i].op], &order[i].names, &r->sum[order[i].op], first);
 	if (n < r->o->n_ops)
 		table_note(t, "left out: device work whose API call was not recorded, for which DLProf has no op");
 	mem_free(order);
@@ -211,9 +212,35 @@ static void put_origin(struct table *t, const struct ops *o)
 	table_note(t, "%s", origin[o->origin]);
 }
 
+/* Do shapes alone tell some rows apart? */
+static bool rows_look_alike(const struct rows_of *r)
+{
+	struct intern seen;
+	struct buf key = {0};
+	bool alike = r->by == BY_SHAPE;
+	intern_init(&seen);
+	for (uint32_t i = 0; i < r->n && !alike && r->by == BY_OP; i++) {
+		const struct op *op = &r->o->op[r->op[i]];
+		uint32_t before = seen.n;
+		buf_clear(&key);
+		buf_printf(&key, "%d", op->direction);
+		buf_str(&key, op->name);
+		intern_str(&seen, buf_view(&key));
+		alike = seen.n == before && !op->unassociated;
+	}
+	intern_release(&seen);
+	buf_release(&key);
+	return alike;
+}
+
 static int own_table(struct rows_of *r, struct table *t, struct err *e)
 {
-	table_columns(t, own_columns, N_COLUMNS);
+	for (unsigned c = 0; c < N_COLUMNS; c++) {
+		struct column col = own_columns[c];
+		if (c == C_SHAPES && rows_look_alike(r))
+			col.flags &= ~(unsigned)COLUMN_DETAIL;
+		table_column(t, &col);
+	}
 	for (uint32_t i = 0; i < r->n; i++)
 		r->all_ns += r->sum[i].time[OP_GPU].total;
 	for (uint32_t i = 0; i < r->n; i++)

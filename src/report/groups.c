@@ -1,0 +1,216 @@
+/* Time by group of ops: DLProf's group report. */
+#include "analysis/recording.h"
+#include "analysis/steps.h"
+#include "base/mem.h"
+#include "report/group_tree.h"
+
+#include <stdlib.h>
+
+static const char *const compats[] = {"dlprof", NULL};
+
+/* The iterations of the window, as instances fall into them on the host. */
+struct cuts {
+	int64_t *start, *end;
+	uint32_t n;
+};
+
+static void find_cuts(const struct profile *p, const struct window *w, struct cuts *c)
+{
+	const struct steps *s = p->steps;
+	c->start = NEW_ARRAY(s->total + 1, int64_t);
+	c->end = NEW_ARRAY(s->total + 1, int64_t);
+	for (unsigned i = 0; i < s->total && !s->whole_trace; i++) {
+		if (!window_has(w, s->v[i].host_start_ns))
+			continue;
+		c->start[c->n] = s->v[i].host_start_ns;
+		c->end[c->n++] = s->v[i].host_end_ns;
+	}
+	if (c->n)
+		return;
+	c->start[0] = INT64_MIN;
+	c->end[0] = INT64_MAX;
+	c->n = 1;
+}
+
+/* --- DLProf's table --------------------------------------------------------------------------------------------- */
+
+struct named {
+	struct str name;
+	uint32_t group;
+};
+
+static int by_name(const void *a, const void *b)
+{
+	return str_cmp(((const struct named *)a)->name, ((const struct named *)b)->name);
+}
+
+static void put_dlprof_times(struct table *t, unsigned first, const struct group *g)
+{
+	struct op_sum s = {.calls = g->iterations};
+	memcpy(s.time, g->time, sizeof s.time);
+	op_dlprof_put(t, first, &s);
+}
+
+static void dlprof_table(const struct group_tree *tree, struct table *t)
+{
+	struct named *v = NEW_ARRAY(tree->n, struct named);
+	for (uint32_t g = 0; g < tree->n; g++)
+		v[g] = (struct named){op_name_brackets(tree->v[g].name, &t->arena), g};
+	qsort(v, tree->n, sizeof *v, by_name);
+	TABLE_COLUMN(t, .id = "name", .title = "Name", .help = "The path that its ops have in common.", .type = CELL_STR);
+	TABLE_COLUMN(t, .id = "num_calls_aggregated", .title = "Num Calls Aggregated", .help = "Calls of ops in it.", .type = CELL_I64);
+	TABLE_COLUMN(t, .id = "num_tc_eligible_ops", .title = "Num TC Eligible Ops", .help = "Ops in it that could use Tensor Cores.", .type = CELL_I64);
+	TABLE_COLUMN(t, .id = "num_ops_using_tc", .title = "Num Ops Using TC", .help = "Ops in it that do.", .type = CELL_I64);
+	unsigned first = op_dlprof_columns(t);
+	for (uint32_t i = 0; i < tree->n; i++) {
+		const struct group *g = &tree->v[v[i].group];
+		if (!g->calls)
+			continue;
+		table_row(t);
+		table_set_str(t, 0, v[i].name);
+		table_set_i64(t, 1, (int64_t)g->calls);
+		table_set_i64(t, 2, g->eligible);
+		table_set_i64(t, 3, g->using_tc);
+		put_dlprof_times(t, first, g);
+	}
+	mem_free(v);
+}
+
+/* --- our own ---------------------------------------------------------------------------------------------------- */
+
+enum {
+	C_DEPTH, C_GROUP, C_PATH, C_CALLS, C_OPS, C_GPU, C_SHARE, C_GPU_MEAN, C_GPU_MIN, C_GPU_MAX, C_CPU, C_CPU_MEAN, C_OVERHEAD, C_IDLE,
+	C_ITERATIONS, C_ELIGIBLE, C_USING, N_COLUMNS,
+};
+static const struct column own_columns[N_COLUMNS] = {
+	[C_DEPTH] = {"depth", "Depth", "In the tree; 0 = all ops.", CELL_I64, UNIT_NONE, COLUMN_TREE, 0},
+	[C_GROUP] = {"group", "Group", "The last part of the path.", CELL_STR, UNIT_NONE, COLUMN_WIDE, 0},
+	[C_PATH] = {"path", "Path", "The path that its ops have in common.", CELL_STR, UNIT_NONE, COLUMN_DETAIL, 0},
+	[C_CALLS] = {"calls", "Calls", "Calls of ops in it.", CELL_I64, UNIT_COUNT, 0, 0},
+	[C_OPS] = {"ops", "Ops", "Ops in it.", CELL_I64, UNIT_COUNT, 0, 0},
+	[C_GPU] = {"gpu_ns", "GPU Busy", "Length of the union of the device work of all ops in it; several GPUs add up.", CELL_I64, UNIT_NS, 0, 0},
+	[C_SHARE] = {"gpu_pct", "GPU %", "Share of the union of all device work. Groups that run at the same time may add up to more than the one around them.",
+	             CELL_F64, UNIT_PERCENT, 0, 0},
+	[C_GPU_MEAN] = {"mean_gpu_ns", "GPU / Step", "Mean over the steps in which it ran.", CELL_F64, UNIT_NS, 0, 0},
+	[C_GPU_MIN] = {"min_gpu_ns", "GPU Min", "Of the step with least.", CELL_I64, UNIT_NS, COLUMN_DETAIL, 0},
+	[C_GPU_MAX] = {"max_gpu_ns", "GPU Max", "Of the step with most.", CELL_I64, UNIT_NS, COLUMN_DETAIL, 0},
+	[C_CPU] = {"cpu_ns", "CPU", "Length of the union of the ranges of its ops on the host.", CELL_I64, UNIT_NS, 0, 0},
+	[C_CPU_MEAN] = {"mean_cpu_ns", "CPU / Step", "Mean over the steps in which it ran.", CELL_F64, UNIT_NS, COLUMN_DETAIL, 0},
+	[C_OVERHEAD] = {"overhead_ns", "CPU Overhead", "Union of the parts of these ranges outside API calls.", CELL_I64, UNIT_NS, 0, 0},
+	[C_IDLE] = {"idle_ns", "GPU Idle", "Union of the gaps between the first and the last device work of each call.", CELL_I64, UNIT_NS, 0, 0},
+	[C_ITERATIONS] = {"steps", "Steps", "Steps in which it ran.", CELL_I64, UNIT_COUNT, COLUMN_DETAIL, 0},
+	[C_ELIGIBLE] = {"tc_eligible_ops", "TC Eligible", "Ops in it that could use Tensor Cores.", CELL_I64, UNIT_COUNT, 0, 0},
+	[C_USING] = {"tc_using_ops", "Using TC", "Of these, how many do.", CELL_I64, UNIT_COUNT, 0, 0},
+};
+
+static void own_row(struct table *t, const struct group *g, int64_t depth, struct str name, int64_t all, bool host)
+{
+	table_row(t);
+	table_set_i64(t, C_DEPTH, depth);
+	table_set_str_copy(t, C_GROUP, name);
+	table_set_str_copy(t, C_PATH, g->name);
+	table_set_i64(t, C_CALLS, (int64_t)g->calls);
+	table_set_i64(t, C_OPS, g->ops);
+	table_set_i64(t, C_GPU, g->time[OP_GPU].total);
+	if (all)
+		table_set_f64(t, C_SHARE, 100.0 * (double)g->time[OP_GPU].total / (double)all);
+	table_set_i64(t, C_ITERATIONS, g->iterations);
+	table_set_i64(t, C_ELIGIBLE, g->eligible);
+	table_set_i64(t, C_USING, g->eligible_using_tc);
+	if (g->iterations) {
+		table_set_f64(t, C_GPU_MEAN, group_mean(g, OP_GPU));
+		table_set_i64(t, C_GPU_MIN, g->time[OP_GPU].min);
+		table_set_i64(t, C_GPU_MAX, g->time[OP_GPU].max);
+	}
+	if (!host)
+		return;
+	table_set_i64(t, C_CPU, g->time[OP_CPU].total);
+	if (g->iterations)
+		table_set_f64(t, C_CPU_MEAN, group_mean(g, OP_CPU));
+	table_set_i64(t, C_OVERHEAD, g->time[OP_OVERHEAD].total);
+	table_set_i64(t, C_IDLE, g->time[OP_IDLE].total);
+}
+
+/* In pre-order, siblings in the order in which they first ran. */
+static void own_rows(const struct group_tree *tree, struct table *t, bool host)
+{
+	uint32_t *child = NEW_ARRAY_RAW(tree->n, uint32_t), *next = NEW_ARRAY_RAW(tree->n, uint32_t);
+	for (uint32_t g = 0; g < tree->n; g++)
+		child[g] = GROUP_NONE;
+	for (uint32_t g = tree->n; g-- > 2;) {
+		next[g] = child[tree->v[g].parent];
+		child[tree->v[g].parent] = g;
+	}
+	int64_t all = tree->v[0].time[OP_GPU].total;
+	for (uint32_t g = tree->n > 1 ? 1 : GROUP_NONE; g != GROUP_NONE;) {
+		if (tree->v[g].calls)
+			own_row(t, &tree->v[g], tree->v[g].depth, g == 1 ? STR("(all ops)") : tree->v[g].part, all, host);
+		uint32_t to = child[g];
+		while (to == GROUP_NONE && g > 1) {
+			to = next[g];
+			g = tree->v[g].parent;
+		}
+		g = to;
+	}
+	own_row(t, &tree->v[0], 0, STR("(with API calls outside ops and unattributed work)"), all, host);
+	mem_free(child);
+	mem_free(next);
+}
+
+/* Does the input say of most of the model's ops where they are? */
+static bool has_paths(const struct ops *o)
+{
+	uint32_t with = 0, without = 0;
+	for (uint32_t i = 0; i < o->n_ops; i++)
+		if (o->op[i].direction == DIR_FORWARD || o->op[i].direction == DIR_BACKWARD)
+			++*(o->op[i].path_n > 1 ? &with : &without);
+	return with >= without;
+}
+
+static void own_notes(struct table *t, const struct profile *p, const struct window *w, bool paths, uint32_t iterations)
+{
+	op_note_parts(t, p, w);
+	table_note(t, "times of groups are unions, by step and GPU: what ran at the same time counts once, so that rows need not add up; %u step%s",
+	           iterations, iterations == 1 ? "" : "s");
+	if (!paths)
+		table_note(t, "the input names no modules, layers or ranges around most ops: these are grouped by direction and type. To record modules: %s",
+		           recording_how(p, RECORD_MODULES));
+}
+
+static int groups_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
+{
+	struct window w;
+	struct group_tree tree;
+	struct cuts c = {0};
+	bool dlprof = report_compat_is(args, "dlprof");
+	if (op_check(p, e) < 0 || window_of(p, args, &w, e) < 0)
+		return -1;
+	struct op_tc *tc = op_tc_new(p, dlprof);
+	find_cuts(p, &w, &c);
+	group_tree_init(&tree, p, !dlprof);
+	group_tree_measure(&tree, p, &w, &(struct group_iterations){c.start, c.end, c.n}, tc, dlprof);
+	if (dlprof) {
+		dlprof_table(&tree, out);
+	} else {
+		table_columns(out, own_columns, N_COLUMNS);
+		own_rows(&tree, out, !p->durations_only);
+		own_notes(out, p, &w, has_paths(p->ops), c.n);
+	}
+	group_tree_release(&tree);
+	op_tc_free(tc);
+	mem_free(c.start);
+	mem_free(c.end);
+	return 0;
+}
+
+const struct report report_groups = {
+	.name = "groups",
+	.title = "Time by group of ops",
+	.help = "The ops of `ops` as a tree: by the functions or modules that called them, the layers or ranges around them, and where the input "
+	        "names none of these by direction and type. A group's time is the union over all ops in it, so that what runs at the same time "
+	        "counts once; means are over steps.",
+	.compat = compats,
+	.needs = PASS_NEST | PASS_CORRELATE | PASS_OPS | PASS_STEPS,
+	.takes = REPORT_STEPS,
+	.run = groups_run,
+};

@@ -1,0 +1,181 @@
+/* Time by type of op: DLProf's op type report. */
+#include "base/intern.h"
+#include "base/mem.h"
+#include "report/op_sums.h"
+
+#include <stdlib.h>
+
+static const char *const compats[] = {"dlprof", NULL};
+
+struct type_row {
+	struct str type;
+	uint8_t direction;
+	uint32_t ops;
+	bool eligible;
+	struct op_sum sum;
+};
+
+struct types {
+	const struct profile *p;
+	struct type_row *v;
+	uint32_t n;
+	uint32_t *of_op;
+	bool *seen;              /* op: counted in `ops` */
+	struct arena texts;
+};
+
+/* DLProf's types are one row each; ours one for each direction too. */
+static void find_types(struct types *x, bool dlprof)
+{
+	const struct ops *o = x->p->ops;
+	struct intern keys;
+	intern_init(&keys);
+	for (uint32_t i = 0; i < o->n_ops; i++) {
+		const struct op *op = &o->op[i];
+		struct op_dlprof_names names;
+		op_dlprof_names(o, x->p, i, &x->texts, &names);
+		struct str type = dlprof ? names.type : op->type;
+		struct str key = arena_printf(&x->texts, "%d" STR_FMT, dlprof ? 0 : op->direction, STR_ARG(type));
+		uint32_t at = intern_str(&keys, key) - 1;
+		x->of_op[i] = at;
+		if (at == x->n)
+			x->v[x->n++] = (struct type_row){.type = type, .direction = op->direction};
+		x->v[at].eligible |= op->tc_eligible;
+	}
+	intern_release(&keys);
+}
+
+static void sum_types(struct types *x, const struct window *w, struct op_tc *tc, bool dlprof)
+{
+	const struct ops *o = x->p->ops;
+	for (uint32_t k = 0; k < o->n_instances; k++) {
+		if ((dlprof && o->instance[k].span == ROW_NONE) || !op_in_window(x->p, k, w))
+			continue;
+		uint32_t op = o->instance[k].op;
+		struct type_row *r = &x->v[x->of_op[op]];
+		r->ops += !x->seen[op];
+		x->seen[op] = true;
+		op_sum_add(&r->sum, x->p, k, tc);
+	}
+}
+
+static int by_type(const void *a, const void *b)
+{
+	return str_cmp(((const struct type_row *)a)->type, ((const struct type_row *)b)->type);
+}
+
+static void dlprof_table(struct types *x, struct table *t)
+{
+	TABLE_COLUMN(t, .id = "op_type", .title = "Op Type", .help = "The op alone.", .type = CELL_STR);
+	TABLE_COLUMN(t, .id = "no_ops", .title = "# Ops", .help = "Ops of that type.", .type = CELL_I64);
+	TABLE_COLUMN(t, .id = "no_calls", .title = "# Calls", .help = "How often they ran.", .type = CELL_I64);
+	unsigned first = op_dlprof_columns(t);
+	qsort(x->v, x->n, sizeof *x->v, by_type);
+	for (uint32_t i = 0; i < x->n; i++) {
+		if (!x->v[i].sum.calls)
+			continue;
+		table_row(t);
+		table_set_str_copy(t, 0, x->v[i].type);
+		table_set_i64(t, 1, x->v[i].ops);
+		table_set_i64(t, 2, (int64_t)x->v[i].sum.calls);
+		op_dlprof_put(t, first, &x->v[i].sum);
+	}
+}
+
+enum {
+	C_TYPE, C_DIRECTION, C_OPS, C_CALLS, C_GPU, C_SHARE, C_GPU_MEAN, C_GPU_MIN, C_GPU_MAX, C_CPU, C_CPU_MEAN, C_OVERHEAD, C_IDLE,
+	C_ELIGIBLE, C_TC_SHARE, N_COLUMNS,
+};
+static const struct column own_columns[N_COLUMNS] = {
+	[C_TYPE] = {"type", "Type", "The op alone; 'backward' where the forward op is not known; the call's name outside ops.", CELL_STR, UNIT_NONE, 0, 0},
+	[C_DIRECTION] = {"direction", "Direction", "forward, backward, optimizer; other for API calls outside ops.", CELL_STR, UNIT_NONE, 0, 0},
+	[C_OPS] = {"ops", "Ops", "How many ops are of it.", CELL_I64, UNIT_COUNT, 0, 0},
+	[C_CALLS] = {"calls", "Calls", "How often they ran.", CELL_I64, UNIT_COUNT, 0, 0},
+	[C_GPU] = {"total_gpu_ns", "GPU Total", "Sum over calls of the union of the device work that each launched.", CELL_I64, UNIT_NS, 0, 0},
+	[C_SHARE] = {"gpu_pct", "GPU %", "Share of the GPU time of all ops.", CELL_F64, UNIT_PERCENT, 0, 0},
+	[C_GPU_MEAN] = {"mean_gpu_ns", "GPU Mean", "Mean of a call.", CELL_F64, UNIT_NS, 0, 0},
+	[C_GPU_MIN] = {"min_gpu_ns", "GPU Min", "Of the call with least GPU time.", CELL_I64, UNIT_NS, COLUMN_DETAIL, 0},
+	[C_GPU_MAX] = {"max_gpu_ns", "GPU Max", "Of the call with most GPU time.", CELL_I64, UNIT_NS, COLUMN_DETAIL, 0},
+	[C_CPU] = {"total_cpu_ns", "CPU Total", "Sum of the lengths of its ranges on the host.", CELL_I64, UNIT_NS, 0, 0},
+	[C_CPU_MEAN] = {"mean_cpu_ns", "CPU Mean", "Mean of a call.", CELL_F64, UNIT_NS, 0, 0},
+	[C_OVERHEAD] = {"total_overhead_ns", "CPU Overhead", "CPU time outside API calls.", CELL_I64, UNIT_NS, 0, 0},
+	[C_IDLE] = {"total_idle_ns", "GPU Idle", "Between the first and the last device work of each call, the time in which none of its work ran.",
+	            CELL_I64, UNIT_NS, 0, 0},
+	[C_ELIGIBLE] = {"tc_eligible", "TC Eligible", "Whether it could use Tensor Cores.", CELL_BOOL, UNIT_NONE, 0, 0},
+	[C_TC_SHARE] = {"tc_pct", "TC %", "Share of its kernel time in kernels that use Tensor Cores; empty where names do not tell.", CELL_F64,
+	                UNIT_PERCENT, 0, 0},
+};
+
+static void own_row(struct table *t, const struct type_row *r, int64_t all, bool host)
+{
+	const struct op_sum *s = &r->sum;
+	table_row(t);
+	table_set_str_copy(t, C_TYPE, r->type);
+	table_set_str(t, C_DIRECTION, str_from(direction_name[r->direction]));
+	table_set_i64(t, C_OPS, r->ops);
+	table_set_i64(t, C_CALLS, (int64_t)s->calls);
+	table_set_i64(t, C_GPU, s->time[OP_GPU].total);
+	if (all)
+		table_set_f64(t, C_SHARE, 100.0 * (double)s->time[OP_GPU].total / (double)all);
+	table_set_f64(t, C_GPU_MEAN, op_stat_mean(s, OP_GPU));
+	table_set_i64(t, C_GPU_MIN, s->time[OP_GPU].min);
+	table_set_i64(t, C_GPU_MAX, s->time[OP_GPU].max);
+	table_set_bool(t, C_ELIGIBLE, r->eligible);
+	if (s->kernel_ns && !s->unknown_ns)
+		table_set_f64(t, C_TC_SHARE, 100.0 * (double)s->tc_ns / (double)s->kernel_ns);
+	if (!host)
+		return;
+	table_set_i64(t, C_CPU, s->time[OP_CPU].total);
+	table_set_f64(t, C_CPU_MEAN, op_stat_mean(s, OP_CPU));
+	table_set_i64(t, C_OVERHEAD, s->time[OP_OVERHEAD].total);
+	table_set_i64(t, C_IDLE, s->time[OP_IDLE].total);
+}
+
+static int own_table(struct types *x, const struct window *w, struct table *t, struct err *e)
+{
+	int64_t all = 0;
+	table_columns(t, own_columns, N_COLUMNS);
+	for (uint32_t i = 0; i < x->n; i++)
+		all += x->v[i].sum.time[OP_GPU].total;
+	for (uint32_t i = 0; i < x->n; i++)
+		if (x->v[i].sum.calls)
+			own_row(t, &x->v[i], all, !x->p->durations_only);
+	op_note_parts(t, x->p, w);
+	return table_sort(t, str_from(x->p->gpu_op.rows.n ? "total_gpu_ns" : "total_cpu_ns"), true, e);
+}
+
+static int op_types_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
+{
+	struct window w;
+	bool dlprof = report_compat_is(args, "dlprof");
+	if (op_check(p, e) < 0 || window_of(p, args, &w, e) < 0)
+		return -1;
+	struct types x = {.p = p};
+	struct op_tc *tc = op_tc_new(p, dlprof);
+	x.v = NEW_ARRAY(p->ops->n_ops, struct type_row);
+	x.of_op = NEW_ARRAY(p->ops->n_ops, uint32_t);
+	x.seen = NEW_ARRAY(p->ops->n_ops, bool);
+	find_types(&x, dlprof);
+	sum_types(&x, &w, tc, dlprof);
+	int rc = 0;
+	if (dlprof)
+		dlprof_table(&x, out);
+	else
+		rc = own_table(&x, &w, out, e);
+	arena_release(&x.texts);
+	mem_free(x.v);
+	mem_free(x.of_op);
+	mem_free(x.seen);
+	op_tc_free(tc);
+	return rc;
+}
+
+const struct report report_op_types = {
+	.name = "op-types",
+	.title = "Time by type of op",
+	.help = "The ops of `ops` added up by their type (conv2d, linear, ...) and direction, wherever in the model they are.",
+	.compat = compats,
+	.needs = PASS_NEST | PASS_CORRELATE | PASS_OPS,
+	.takes = REPORT_STEPS,
+	.run = op_types_run,
+};
