@@ -167,21 +167,24 @@ static double helpers_ns(const struct printer *x, uint32_t gpu)
 	return at == IDMAP_NONE || !x->call[at].carriers ? 0 : (double)x->call[at].other_ns / x->call[at].carriers;
 }
 
-static void find_calls(struct printer *x)
+/* The calls whose kernels are among the first `shown` rows. */
+static void find_calls(struct printer *x, uint32_t shown)
 {
 	const struct gpu_ops *g = &x->p->gpu_op;
 	const struct costs *c = x->costs;
-	uint32_t n = 0, cap = 0;
-	idmap_init(&x->call_of, 0, x->p->span.rows.n, g->rows.n);
-	for (uint32_t i = 0; i < g->rows.n; i++) {
+	const uint32_t *row = pyprof_rows_records(x->rows)->gpu;
+	uint32_t n = 0;
+	idmap_init(&x->call_of, 0, x->p->span.rows.n, shown);
+	x->call = NEW_ARRAY(shown, struct call);
+	for (uint32_t i = 0; i < shown; i++)
+		if (c->op[row[i]] != ROW_NONE && idmap_get(&x->call_of, c->op[row[i]]) == IDMAP_NONE)
+			idmap_put(&x->call_of, c->op[row[i]], n++);
+	for (uint32_t i = 0; n && i < g->rows.n; i++) {
 		if (g->kind[i] != GPU_KERNEL || c->of_gpu[i] == ROW_NONE || c->op[i] == ROW_NONE)
 			continue;
 		uint32_t at = idmap_get(&x->call_of, c->op[i]);
-		if (at == IDMAP_NONE) {
-			MEM_GROW(x->call, cap, n + 1);
-			x->call[n] = (struct call){0};
-			idmap_put(&x->call_of, c->op[i], at = n++);
-		}
+		if (at == IDMAP_NONE)
+			continue;
 		x->call[at].carriers += c->parts[i] > 0;
 		x->call[at].other_ns += c->parts[i] > 0 ? 0 : g->dur_ns[i];
 	}
@@ -361,7 +364,6 @@ static void open_default(struct printer *x)
 
 	table_columns(x->out, columns, N_COLUMNS);
 	x->info = NEW_ARRAY(x->p->strings.n, struct kernel_info);
-	find_calls(x);
 }
 
 static int pyprof_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
@@ -383,6 +385,8 @@ static int pyprof_run(const struct profile *p, const struct report_args *args, s
 			open_default(&x);
 		if (args->row_limit && args->row_limit < n)
 			shown = (uint32_t)args->row_limit;
+		if (!compat)
+			find_calls(&x, shown);
 		for (uint32_t i = 0; i < shown; i++)
 			compat ? put_compat(&x, i) : put_default(&x, i);
 		out->hidden_rows = n - shown;
