@@ -34,18 +34,26 @@ struct places {
 	uint32_t *first, *place;
 };
 
-static struct places find_places(const struct sequence *q)
+/* All places; or only those before which something else stands: several calls in a row are then one. */
+static struct places find_places(const struct sequence *q, bool only_changes)
 {
 	struct places x = {NEW_ARRAY((size_t)q->names + 1, uint32_t), NEW_ARRAY(q->n, uint32_t)};
 	uint32_t *at = NEW_ARRAY(q->names, uint32_t);
 	for (uint32_t i = 0; i < q->n; i++)
-		x.first[q->name[i] + 1]++;
+		x.first[q->name[i] + 1] += !only_changes || !i || q->name[i] != q->name[i - 1];
 	for (uint32_t t = 0; t < q->names; t++)
 		at[t] = x.first[t + 1] += x.first[t];
 	for (uint32_t i = q->n; i-- > 0;)
-		x.place[--at[q->name[i]]] = i;
+		if (!only_changes || !i || q->name[i] != q->name[i - 1])
+			x.place[--at[q->name[i]]] = i;
 	mem_free(at);
 	return x;
+}
+
+static void places_release(struct places *x)
+{
+	mem_free(x->first);
+	mem_free(x->place);
 }
 
 struct anchor {
@@ -187,7 +195,7 @@ static void explain(const struct sequence *q, const struct places *x, const uint
 	double by_number = places ? (double)p->places_explained / (double)places : 0;
 	double by_time = q->ns > 0 ? (double)p->ns_explained / (double)q->ns : by_number;
 	p->explained = by_number < by_time ? by_number : by_time;
-	p->last_is_whole = (double)share[n].common >= equal_enough * (double)(share[n].all + usual_length);
+	p->last_is_whole = (double)share[n].common >= equal_enough * (double)usual_length; /* something else may be behind it */
 	mem_free(item);
 }
 
@@ -380,14 +388,14 @@ bool period_find(const struct profile *prof, const struct sequence *q, struct pe
 		return false;
 	struct anchor anchors[MOST_TRIED];
 	struct period found[MOST_TRIED];
-	struct places x = find_places(q);
-	unsigned n = choose_anchors(q, &x, anchors);
+	struct places x = find_places(q, false), changes = find_places(q, true);
+	unsigned n = choose_anchors(q, &changes, anchors);
 	uint32_t most = 0, *segment = NEW_ARRAY(q->n, uint32_t);
 	for (unsigned i = 0; i < n; i++)
 		most = anchors[i].count > most ? anchors[i].count : most;
 	struct share *share = NEW_ARRAY((size_t)most + 1, struct share);
 	for (unsigned i = 0; i < n; i++) {
-		const uint32_t *at = x.place + x.first[anchors[i].name];
+		const uint32_t *at = changes.place + changes.first[anchors[i].name];
 		explain(q, &x, at, anchors[i].count, segment, share, &found[i]);
 		found[i].marked = in_each_segment(q, at, anchors[i].count, q->mark_ns, q->n_marks);
 		found[i].within_call = one_call_for_several(q, at, anchors[i].count);
@@ -397,7 +405,7 @@ bool period_find(const struct profile *prof, const struct sequence *q, struct pe
 	if (chosen < n) {
 		*out = found[chosen];
 		*border = NEW_ARRAY(out->anchors, uint32_t);
-		memcpy(*border, x.place + x.first[anchors[chosen].name], out->anchors * sizeof **border);
+		memcpy(*border, changes.place + changes.first[anchors[chosen].name], out->anchors * sizeof **border);
 		if (good)
 			choose_phase(q, &x, anchors[chosen].period, segment, share, out, *border);
 		out->marked = found[chosen].marked;
@@ -408,7 +416,7 @@ bool period_find(const struct profile *prof, const struct sequence *q, struct pe
 	}
 	mem_free(share);
 	mem_free(segment);
-	mem_free(x.first);
-	mem_free(x.place);
+	places_release(&x);
+	places_release(&changes);
 	return good;
 }

@@ -162,6 +162,8 @@ static void share_out(struct work *w, const struct steps *steps, unsigned n_step
 	struct intervals all = {0}, free_time = {0};
 	for (unsigned i = 0; i < n_steps; i++)
 		intervals_add(&all, steps->v[i].start_ns, steps->v[i].end_ns);
+	for (unsigned i = 0; w->rules == ROLES_DEFAULT && i < steps->edges; i++)
+		intervals_add(&all, steps->edge[i].start_ns, steps->edge[i].end_ns);
 	intervals_normalise(&all);
 	intervals_union(&all, &(struct intervals){0}, &free_time);
 	for (int r = 0; r < ROLE_OTHER; r++) {
@@ -177,16 +179,22 @@ static void share_out(struct work *w, const struct steps *steps, unsigned n_step
 	intervals_release(&all);
 }
 
+static struct role_costs costs_of(const struct work *w, const struct step *s)
+{
+	struct role_costs c = {.total_ns = s->end_ns - s->start_ns};
+	for (int i = 0; i < ROLES; i++)
+		c.ns[i] = intervals_length_within(&w->range[i], s->start_ns, s->end_ns);
+	return c;
+}
+
 static void add_step(struct roles *r, const struct work *w, const struct step *s)
 {
-	struct role_costs *c = &r->cost[r->n];
-	r->step[r->n++] = s;
-	c->total_ns = s->end_ns - s->start_ns;
-	r->sum.total_ns += c->total_ns;
-	for (int i = 0; i < ROLES; i++) {
-		c->ns[i] = intervals_length_within(&w->range[i], s->start_ns, s->end_ns);
-		r->sum.ns[i] += c->ns[i];
-	}
+	struct role_costs c = costs_of(w, s);
+	r->step[r->n] = s;
+	r->cost[r->n++] = c;
+	r->sum.total_ns += c.total_ns;
+	for (int i = 0; i < ROLES; i++)
+		r->sum.ns[i] += c.ns[i];
 }
 
 struct roles *roles_new(const struct profile *p, enum roles_rules rules, const int64_t *first, const int64_t *last)
@@ -207,6 +215,9 @@ struct roles *roles_new(const struct profile *p, enum roles_rules rules, const i
 		if ((!first || s->number >= *first) && (!last || s->number <= *last))
 			add_step(r, &w, s);
 	}
+	r->edges = rules == ROLES_DEFAULT && !first && !last ? steps->edges : 0;
+	for (unsigned i = 0; i < r->edges; i++)
+		r->edge[i] = costs_of(&w, &steps->edge[i]);
 	for (int i = 0; i < ROLES; i++)
 		intervals_release(&w.range[i]);
 	return r;

@@ -80,7 +80,7 @@ static int run(const struct profile *p, const struct report_args *args, struct t
 	if (!r)
 		return -1;
 	main_table(r, plugin, t);
-	step_table(r, p, plugin, table_section(t, "steps", "Steps"));
+	step_table(r, p, plugin, false, table_section(t, "steps", "Steps"));
 	if (p->gpu_op.rows.n)
 		device_table(p, args, true, table_section(t, "devices", "GPU summary"));
 	environment_table(r, p, plugin, table_section(t, "environment", "Environment"));

@@ -80,12 +80,46 @@ static void plugin_table(const struct roles *r, struct table *t)
 	}
 }
 
-static void own_table(const struct roles *r, struct table *t)
+/* Columns that only `steps` has. */
+struct own_columns {
+	bool whole, source;
+	const struct steps *steps;
+};
+
+static void own_row(const struct roles *r, const struct own_columns *o, const struct step *step, const struct role_costs *c, bool whole,
+                    struct table *t)
 {
-	TABLE_COLUMN(t, "step", "Step", "number of the ProfilerStep, 0 for a trace without", CELL_STR);
+	unsigned col = 0;
+	table_row(t);
+	table_set_str(t, col++, step->name);
+	if (o->whole)
+		table_set_bool(t, col++, whole);
+	if (o->source)
+		table_set_str(t, col++, str_from(step_source_name[o->steps->source]));
+	table_set_i64(t, col++, step->start_ns);
+	table_set_i64(t, col++, c->total_ns);
+	table_set_i64(t, col++, step->host_end_ns - step->host_start_ns);
+	table_set_i64(t, col++, step->device_ops);
+	for (int i = 0; i < ROLES; i++)
+		if (r->shown[i])
+			table_set_i64(t, col++, c->ns[i]);
+	for (int i = 0; i < ROLES; i++)
+		if (r->shown[i])
+			table_set_f64(t, col++, 100.0 * (double)c->ns[i] / (double)c->total_ns);
+}
+
+static void own_table(const struct roles *r, const struct steps *s, const struct own_columns *o, struct table *t)
+{
+	TABLE_COLUMN(t, "step", "Step", "number of the step: of its ProfilerStep or range, else from border to border; 0 for a whole trace",
+	             CELL_STR);
+	if (o->whole)
+		TABLE_COLUMN(t, "whole", "Whole", "no: before the first or after the last border; such a row counts in no sum or mean", CELL_BOOL);
+	if (o->source)
+		TABLE_COLUMN(t, "source", "Source", "where steps come from: given, profiler, named, optimizer, period, none", CELL_STR, UNIT_NONE,
+		             COLUMN_DETAIL);
 	TABLE_COLUMN(t, "start_ns", "Start", "when the step begins, on the trace's clock", CELL_I64, UNIT_TIME_NS, COLUMN_DETAIL);
 	TABLE_COLUMN(t, "total_ns", "Total", "length of the step, its device work included", CELL_I64, UNIT_NS);
-	TABLE_COLUMN(t, "host_ns", "Host", "length of the annotation on the CPU", CELL_I64, UNIT_NS, COLUMN_DETAIL);
+	TABLE_COLUMN(t, "host_ns", "Host", "length of the annotation on the CPU, or from border to border", CELL_I64, UNIT_NS, COLUMN_DETAIL);
 	TABLE_COLUMN(t, "device_ops", "Device ops", "kernels, copies and sets that the step launched", CELL_I64, UNIT_COUNT);
 	for (int i = 0; i < ROLES; i++)
 		if (r->shown[i])
@@ -93,23 +127,13 @@ static void own_table(const struct roles *r, struct table *t)
 	for (int i = 0; i < ROLES; i++)
 		if (r->shown[i])
 			table_column(t, &pct_column[i]);
-	for (unsigned s = 0; s < r->n; s++) {
-		const struct step *step = r->step[s];
-		const struct role_costs *c = &r->cost[s];
-		unsigned col = 0;
-		table_row(t);
-		table_set_str(t, col++, step->name);
-		table_set_i64(t, col++, step->start_ns);
-		table_set_i64(t, col++, c->total_ns);
-		table_set_i64(t, col++, step->host_end_ns - step->host_start_ns);
-		table_set_i64(t, col++, step->device_ops);
-		for (int i = 0; i < ROLES; i++)
-			if (r->shown[i])
-				table_set_i64(t, col++, c->ns[i]);
-		for (int i = 0; i < ROLES; i++)
-			if (r->shown[i])
-				table_set_f64(t, col++, 100.0 * (double)c->ns[i] / (double)c->total_ns);
-	}
+	bool before = o->whole && s->edge[0].host_start_ns < r->step[0]->host_start_ns;
+	if (before)
+		own_row(r, o, &s->edge[0], &r->edge[0], false, t);
+	for (unsigned i = 0; i < r->n; i++)
+		own_row(r, o, r->step[i], &r->cost[i], true, t);
+	for (unsigned i = before; o->whole && i < r->edges; i++)
+		own_row(r, o, &s->edge[i], &r->edge[i], false, t);
 }
 
 static void reconcile(const struct roles *r, struct table *t)
@@ -145,13 +169,13 @@ static void note_left_out(const struct steps *s, bool plugin, struct table *t)
 		table_note(t, "%u of %u steps at the end left out: they launched no device work, earlier ones did.", out, s->total);
 }
 
-void step_table(const struct roles *r, const struct profile *p, bool plugin, struct table *t)
+void step_table(const struct roles *r, const struct profile *p, bool plugin, bool all, struct table *t)
 {
 	const struct steps *s = steps_by(p->steps, plugin);
 	if (plugin)
 		plugin_table(r, t);
 	else
-		own_table(r, t);
+		own_table(r, s, &(struct own_columns){all && r->edges, all, s}, t);
 	reconcile(r, t);
 	if (plugin && s->whole_trace)
 		table_note(t, "The trace has no ProfilerStep: all of it is one step.");

@@ -8,8 +8,9 @@
 /* Roles for these arguments: compat and the range of steps. Free with roles_free. NULL with ERR_DATA when there is no step. */
 struct roles *step_roles(const struct profile *p, const struct report_args *args, struct err *e);
 
-/* Adds columns and rows to an empty table, and the note that the roles sum to the step. */
-void step_table(const struct roles *r, const struct profile *p, bool plugin, struct table *t);
+/* Adds columns and rows to an empty table, and the note that the roles sum to the step. `all`: also what is before the first and after
+ * the last border, with a column that tells such rows apart, and what only `steps` shows. */
+void step_table(const struct roles *r, const struct profile *p, bool plugin, bool all, struct table *t);
 
 static inline bool report_is_plugin(const struct report_args *args)
 {

@@ -1,11 +1,35 @@
+#include "analysis/iterations.h"
 #include "report/step_table.h"
+
+/* What would do as a key op, where nothing marks steps. */
+static void candidates(const struct profile *p, struct table *first)
+{
+	enum { SHOWN = 20 };
+	struct key_candidate *c;
+	unsigned n = key_candidates(p, 0, SHOWN, &first->arena, &c);
+	if (!n)
+		return;
+	struct table *t = table_section(first, "key_ops", "What would do as a key op");
+	TABLE_COLUMN(t, "name", "Key op", "for --key-op: an outermost op or range, or device work", CELL_STR);
+	TABLE_COLUMN(t, "calls", "Calls", "how often it is called: about as often as there are steps is right", CELL_I64, UNIT_COUNT);
+	TABLE_COLUMN(t, "first_ns", "First call", "on the trace's clock: early in the step is right", CELL_I64, UNIT_TIME_NS);
+	for (unsigned i = 0; i < n; i++) {
+		table_row(t);
+		table_set_str_copy(t, 0, c[i].name);
+		table_set_i64(t, 1, c[i].calls);
+		table_set_i64(t, 2, c[i].first_ns);
+	}
+}
 
 static int run(const struct profile *p, const struct report_args *args, struct table *t, struct err *e)
 {
 	struct roles *r = step_roles(p, args, e);
 	if (!r)
 		return -1;
-	step_table(r, p, report_is_plugin(args), t);
+	bool plugin = report_is_plugin(args);
+	step_table(r, p, plugin, true, t);
+	if (!plugin && p->steps->whole_trace)
+		candidates(p, t);
 	roles_free(r);
 	return 0;
 }
@@ -15,10 +39,11 @@ static const char *const compat[] = {"tb-plugin", NULL};
 const struct report report_steps = {
 	.name = "steps",
 	.title = "Steps by role",
-	.help = "How long each step took and what filled it. A step is a ProfilerStep, moved and stretched to cover the device work "
-	        "that it launched; steps at the end that lack device work which they launched are left out. Each "
-	        "nanosecond goes to the first role that was active, from left to right, so the roles sum to the step. A trace "
-	        "without ProfilerStep (call prof.step() after each iteration) is one step.",
+	.help = "How long each step took and what filled it. A step is a ProfilerStep, else a range by which a framework or its user marks one, "
+	        "else what lies between two calls of the optimizer, else a pattern that repeats, if that is certain; --key-op=NAME says it "
+	        "instead. It is moved and stretched to cover the device work that it launched; steps at the end that lack device work "
+	        "which they launched are left out. Each nanosecond goes to the first role that was active, from left to right, so the roles "
+	        "sum to the step. A trace in which no step is found is one step, and a section lists what would do as a key op.",
 	.compat = compat,
 	.timeline = true,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,

@@ -1,0 +1,216 @@
+"""Steps: ProfilerSteps as python counts them, what is found without them, borders by DLProf's rule, parts of a profile."""
+import json
+import os
+import sqlite3
+import tempfile
+
+from oracle import Case, data, data_glob, events, info, load, main, report, run
+
+PROFILER = data_glob("tb_plugin/*/*.json.gz") + data_glob("tracelens/*/*.json.gz") + data_glob("tracelens/inference/*/*.json.gz")
+
+
+def fact(t, name):
+    return next((r for r in t.rows if r["fact"] == name), None)
+
+
+def rows(*args):
+    return report("steps", *args).rows
+
+
+class Profiler(Case):
+    def test_numbers(self):
+        """The steps of every trace with ProfilerStep are these, in order, and are said to be."""
+        checked = 0
+        for path in PROFILER:
+            names = [(e["ts"], e["name"].split("#")[1]) for e in events(load(path))
+                     if e.get("ph") == "X" and e.get("name", "").startswith("ProfilerStep#") and e.get("cat") != "gpu_user_annotation"]
+            if not names:
+                continue
+            with self.subTest(os.path.basename(path)):
+                want = [n for _, n in sorted(names)]
+                t = info(path)
+                self.assertEqual(fact(t, "steps")["number"], len(want))
+                self.assertTrue(fact(t, "steps from")["value"].startswith("profiler"))
+                self.assertEqual([r["step"] for r in rows(path)], want)
+                checked += 1
+        if not PROFILER:
+            self.skipTest("no real traces")
+        self.assertGreaterEqual(checked, 6)
+
+    def test_megatron_ranks(self):
+        ranks = data_glob("multirank/megatron_a100_tp8/*.json.gz")
+        if not ranks:
+            self.skipTest("no real traces")
+        self.assertEqual(len(ranks), 8)
+        for path in ranks:
+            with self.subTest(os.path.basename(path)):
+                self.assertEqual([r["step"] for r in rows(path)], ["3"])
+
+
+class Found(Case):
+    """What was looked at by eye, in traces without ProfilerStep."""
+
+    def found(self, source, steps, *path):
+        t = info(data(*path))
+        self.assertEqual(fact(t, "steps from")["value"].split(",")[0], source)
+        self.assertEqual(fact(t, "steps")["number"], steps)
+        return t
+
+    def test_user_ranges(self):
+        """44 ranges "Step 0 to 10", "Step 10 to 20", ..."""
+        self.found("named", 44, "nsys", "2025.3_nsightful_t4", "power_iteration__baseline.sqlite")
+        got = rows(data("nsys", "2025.3_nsightful_t4", "power_iteration__baseline.sqlite"))
+        self.assertEqual([r["step"] for r in got], [str(n) for n in range(0, 440, 10)])
+
+    def test_tensorrt(self):
+        """188 executions; host ranges alone."""
+        self.found("named", 187, "nsys", "tensorrt_poolformer", "poolformer.sqlite")
+
+    def test_serving(self):
+        self.found("named", 1, "tracelens", "inference", "sglang_decode", "sglang_Qwen3-8B_decode.json.gz")
+
+    def test_time_steps_of_a_simulation(self):
+        """Ten, each with one calc_dt kernel; every second one sweeps the other way."""
+        self.found("period", 10, "nsys", "2024.5_pipit_cloverleaf", "perlmutter-cloverleaf-cuda.sqlite")
+
+    def test_abstained(self):
+        """One step or one call; layers of one step; a loop that nothing marks as steps."""
+        for path in (("nsys", "2026.2_mfu_2gpu", "mfu_2gpu_before.sqlite"), ("nsys", "2023.1_gtls", "report1__430cb02d.sqlite"),
+                     ("pyprof", "lm_nvprof", "net.sql"), ("pyprof", "mmagic_nsys", "net.sqlite"), ("dlprof", "w_relu", "nsys_profile.sqlite"),
+                     ("tracelens", "b200", "eager_trace.json.gz"), ("nvprof", "nccl_8gpu_v16.nvvp")):
+            with self.subTest(path[1]):
+                t = self.found("none", 0, *path)
+                self.assertTrue(any("all of it is one step" in n for n in t.notes))
+
+    def test_loop_is_told_of(self):
+        """26 rounds of 1109 operations: the note says so, and names of which there are 26."""
+        t = info(data("nsys", "2023.1_gtls", "report1__430cb02d.sqlite"))
+        self.assertTrue(any("pattern of 1109 device operations" in n and "(26 calls)" in n for n in t.notes), t.notes)
+
+    def test_plugin_knows_profiler_steps_alone(self):
+        t = report("steps", data("nsys", "2025.3_nsightful_t4", "power_iteration__baseline.sqlite"), "--compat=tb-plugin")
+        self.assertEqual([r["step"] for r in t.rows], ["0"])
+
+
+def gpu_calls(path, name):
+    """(start, end) of this NVTX range by process, outermost ones."""
+    db = sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)
+    out = {}
+    for start, end, tid, text in db.execute(
+            "SELECT n.start, n.end, n.globalTid, coalesce(n.text, s.value) FROM NVTX_EVENTS n LEFT JOIN StringIds s ON s.id = n.textId"
+            " WHERE n.end IS NOT NULL ORDER BY n.globalTid, n.start, n.end DESC"):
+        if text and text.split(",")[0] == name:
+            calls = out.setdefault(tid >> 24, [])
+            if not calls or start >= calls[-1][1]:
+                calls.append((start, end))
+    db.close()
+    return out
+
+
+class TwoGpus(Case):
+    PATH = ("nsys", "2026.2_mfu_2gpu", "mfu_2gpu_before.sqlite")
+
+    def host_starts(self, key):
+        """Where steps begin on the host: of point-like calls, the earlier of the i-th of both GPUs, or each."""
+        t = report("steps", data(*self.PATH), f"--key-op={key}", "--columns=step,whole,host_ns")
+        return t
+
+    def test_equal_counts(self):
+        by_process = gpu_calls(data(*self.PATH), "aten::gelu")
+        self.assertEqual([len(v) for v in by_process.values()], [17, 17])
+        first = [min(a[0], b[0]) for a, b in zip(*by_process.values())]
+        t = self.host_starts("aten::gelu")
+        got = [r["host_ns"] for r in t.rows if r["whole"]]
+        self.assertEqual(got, [b - a for a, b in zip(first, first[1:])])
+        self.assertTrue(any("Each of 2 GPUs has as many" in n for n in t.notes))
+
+    def test_other_counts(self):
+        by_process = gpu_calls(data(*self.PATH), "FlashAttnFunc")
+        self.assertEqual(sorted(len(v) for v in by_process.values()), [33, 34])
+        first = sorted(s for v in by_process.values() for s, _ in v)
+        t = self.host_starts("FlashAttnFunc")
+        got = [r["host_ns"] for r in t.rows if r["whole"]]
+        self.assertEqual(got, [b - a for a, b in zip(first, first[1:])])
+        self.assertTrue(any("each is a border" in n for n in t.notes))
+
+
+def trace(steps, optimizer=True):
+    """`steps` iterations of 100 us, without ProfilerStep: forward, backward, optimizer, each with a kernel."""
+    out = []
+    for i in range(steps):
+        for k, name in enumerate(("forward", "backward", "Optimizer.step#SGD.step" if optimizer else "update")):
+            ts, corr = 1000 + 100 * i + 30 * k, 3 * i + k + 1
+            out.append({"ph": "X", "cat": "user_annotation", "name": name, "pid": 1, "tid": 1, "ts": ts, "dur": 20})
+            out.append({"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": ts + 5, "dur": 5,
+                        "args": {"correlation": corr}})
+            out.append({"ph": "X", "cat": "kernel", "name": f"k{k}", "pid": 0, "tid": "stream 7", "ts": ts + 12, "dur": 10,
+                        "args": {"correlation": corr, "device": 0, "stream": 7}})
+    return {"schemaVersion": 1, "traceEvents": out}
+
+
+class Synthetic(Case):
+    def setUp(self):
+        super().setUp()
+        self.dir = tempfile.TemporaryDirectory()
+        self.addCleanup(self.dir.cleanup)
+
+    def write(self, doc):
+        path = os.path.join(self.dir.name, "t.json")
+        with open(path, "w") as f:
+            json.dump(doc, f)
+        return path
+
+    def test_optimizer(self):
+        path = self.write(trace(5))
+        t = report("steps", path)
+        self.assertEqual([r["step"] for r in t.rows if r["whole"]], ["1", "2", "3", "4"])
+        self.assertEqual([r["step"] for r in t.rows if not r["whole"]], ["0", "5"])
+        self.assertTrue(all(r["host_ns"] == 100000 for r in t.rows if r["whole"]))
+        self.assertTrue(any("from end to end of `Optimizer.step#SGD.step` (5 calls)" in n for n in t.notes))
+        mean = report("overview", path).by("role")["Average Step Time"]
+        self.assertEqual(mean["mean_ns"], 100000)
+        self.assertEqual(mean["total_ns"], 400000)
+
+    def test_key_op(self):
+        path = self.write(trace(5))
+        t = report("steps", path, "--key-op=forward")
+        self.assertEqual(len([r for r in t.rows if r["whole"]]), 4)
+        self.assertEqual(fact(info(path, "--key-op=k1"), "steps")["number"], 4)  # a kernel
+        code, _, err = run("report", "steps", path, "--key-op=nothing")
+        self.assertEqual(code, 2)
+        self.assertIn(b"`forward` (5 calls), `backward` (5 calls)", err)
+        self.assertEqual(err.count(b"\n"), 1)
+
+    def test_parts(self):
+        """Each step's part has its three kernels; the sum over all steps is what the steps hold."""
+        path = self.write(trace(5))
+        for name in ("trace", "ops", "memcpy", "devices", "kernels", "pyprof", "api"):
+            with self.subTest(name):
+                code, _, err = run("report", name, path, "--steps=2..3", "--format=json")
+                self.assertIn(code, (0, 1), err)
+                self.assertNotIn(b"--steps", err)
+        kinds = {r["category"]: r["events"] for r in report("trace", path, "--steps=2..3").rows}
+        self.assertEqual(kinds, {"user_annotation": 6, "cuda_runtime": 6, "kernel": 6})
+
+    def test_parts_of_a_kept_file(self):
+        """An .opscope file gives the same."""
+        path, kept = self.write(trace(5)), os.path.join(self.dir.name, "t.opscope")
+        self.assertEqual(run("import", path, "-o", kept)[0], 0)
+        for args in (("steps",), ("steps", "--key-op=forward"), ("trace", "--steps=2"), ("ops", "--steps=1..2"), ("overview", "--steps=3")):
+            with self.subTest(args):
+                a, b = report(args[0], path, *args[1:]), report(args[0], kept, *args[1:])
+                self.assertEqual(a.rows, b.rows)
+                self.assertEqual(a.notes, b.notes)
+
+    def test_no_steps(self):
+        path = self.write(trace(1))
+        code, _, err = run("report", "kernels", path, "--steps=1")
+        self.assertEqual(code, 1)
+        self.assertIn(b"--key-op=NAME", err)
+        t = report("steps", path)
+        self.assertEqual([r["step"] for r in t.rows], ["0"])
+        self.assertTrue(any("all of it is one step" in n for n in t.notes))
+
+
+if __name__ == "__main__":
+    main()
