@@ -1,6 +1,10 @@
 #include "analysis/autograd_names.h"
+#include "analysis/iterations_names.h"
 #include "analysis/op_instances_work.h"
 #include "base/sort.h"
+
+#include <ctype.h>
+#include <strings.h>
 
 /* Paths of annotations nested deeper than this say no more than those around them. */
 enum { PATH_DEPTH_MAX = 64, FAMILY_MAX = 64 };
@@ -146,14 +150,20 @@ static bool without_numbers(struct str name, struct buf *out)
 	return any;
 }
 
-/* "iteration 17", "ProfilerStep#5": an op's name may not depend on the iteration. */
-static bool counts_iterations(struct str family)
+/* "iteration 17", "ProfilerStep#5", "epoch 3": an op's name may not depend on the iteration. */
+static bool counts_iterations(struct str name)
 {
-	static const char *const words[] = {"step", "iter", "epoch", "batch", "loop", "request"};
-	for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-		if (str_has_nocase(family, str_from(words[i])))
+	static const char *const words[] = {"epoch", "loop", "request"};
+	for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+		size_t at = strlen(words[i]);
+		if (name.n <= at || strncasecmp(name.p, words[i], at) != 0)
+			continue;
+		while (at < name.n && !isalpha((unsigned char)name.p[at]))
+			at++;
+		if (at == name.n)
 			return true;
-	return false;
+	}
+	return name_means_step(name);
 }
 
 static uint32_t clean_component(struct ops_work *w, struct str name)
@@ -194,7 +204,7 @@ static void find_components(struct ops_work *w)
 			members[f] += !pass;
 			if (!pass)
 				continue;
-			if (numbers && counts_iterations(buf_view(&family)))
+			if (numbers && counts_iterations(profile_str(p, name)))
 				w->component[name] = 1;
 			else
 				w->component[name] = clean_component(w, numbers && members[f] > FAMILY_MAX ? buf_view(&family) : profile_str(p, name)) + 1;

@@ -1,4 +1,5 @@
 /* Time by group of ops: DLProf's group report. */
+#include "analysis/iterations.h"
 #include "analysis/recording.h"
 #include "analysis/steps.h"
 #include "base/mem.h"
@@ -14,22 +15,34 @@ struct cuts {
 	uint32_t n;
 };
 
-static void find_cuts(const struct profile *p, const struct window *w, struct cuts *c)
+static void cut(struct cuts *c, const struct window *w, int64_t start, int64_t end)
+{
+	if (!window_has(w, start))
+		return;
+	c->start[c->n] = start;
+	c->end[c->n++] = end;
+}
+
+static void find_cuts(const struct profile *p, const struct window *w, bool dlprof, struct cuts *c)
 {
 	const struct steps *s = p->steps;
-	c->start = NEW_ARRAY(s->total + 1, int64_t);
-	c->end = NEW_ARRAY(s->total + 1, int64_t);
-	for (unsigned i = 0; i < s->total && !s->whole_trace; i++) {
-		if (!window_has(w, s->v[i].host_start_ns))
-			continue;
-		c->start[c->n] = s->v[i].host_start_ns;
-		c->end[c->n++] = s->v[i].host_end_ns;
+	struct dlprof_iterations d = {0};
+	if (dlprof)
+		iterations_dlprof(p, p->key_op, &d);
+	unsigned n = dlprof ? d.n : s->whole_trace ? 0 : s->total;
+	c->start = NEW_ARRAY((size_t)n + 1, int64_t);
+	c->end = NEW_ARRAY((size_t)n + 1, int64_t);
+	for (unsigned i = 0; i < n; i++)
+		if (dlprof)
+			cut(c, w, d.start_ns[i], d.stop_ns[i] < INT64_MAX ? d.stop_ns[i] + 1 : INT64_MAX);
+		else
+			cut(c, w, s->v[i].host_start_ns, s->v[i].host_end_ns);
+	if (!c->n) {
+		c->start[0] = INT64_MIN;
+		c->end[0] = INT64_MAX;
+		c->n = 1;
 	}
-	if (c->n)
-		return;
-	c->start[0] = INT64_MIN;
-	c->end[0] = INT64_MAX;
-	c->n = 1;
+	dlprof_iterations_release(&d);
 }
 
 /* --- DLProf's table --------------------------------------------------------------------------------------------- */
@@ -183,10 +196,10 @@ static int groups_run(const struct profile *p, const struct report_args *args, s
 	struct group_tree tree;
 	struct cuts c = {0};
 	bool dlprof = report_compat_is(args, "dlprof");
-	if (op_check(p, e) < 0 || window_of(p, args, &w, e) < 0)
+	if (op_check(p, e) < 0 || op_window(p, args, &w, e) < 0)
 		return -1;
 	struct op_tc *tc = op_tc_new(p, dlprof);
-	find_cuts(p, &w, &c);
+	find_cuts(p, &w, dlprof, &c);
 	group_tree_init(&tree, p, !dlprof);
 	group_tree_measure(&tree, p, &w, &(struct group_iterations){c.start, c.end, c.n}, tc, dlprof);
 	if (dlprof) {

@@ -1,6 +1,6 @@
 #include "report/op_sums.h"
 
-#include "analysis/recording.h"
+#include "analysis/slice.h"
 #include "base/mem.h"
 
 #include <stdlib.h>
@@ -73,6 +73,17 @@ void op_sum_add(struct op_sum *s, const struct profile *p, uint32_t k, struct op
 		if (uses != TRI_NO)
 			add_ns(uses == TRI_YES ? &s->tc_ns : &s->unknown_ns, ns);
 	}
+}
+
+int op_window(const struct profile *p, const struct report_args *args, struct window *w, struct err *e)
+{
+	struct step_window s;
+	if (!args->has_steps || !report_compat_is(args, "dlprof"))
+		return window_of(p, args, w, e);
+	if (dlprof_window(p, args->step_first, args->step_last, &s, e) < 0)
+		return -1;
+	*w = (struct window){false, s.start_ns, s.end_ns, s.device_start_ns, s.device_end_ns, s.steps};
+	return 0;
 }
 
 bool op_in_window(const struct profile *p, uint32_t k, const struct window *w)

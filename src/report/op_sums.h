@@ -36,6 +36,8 @@ static inline double op_stat_mean(const struct op_sum *s, enum op_time t)
 	return s->calls ? (double)s->time[t].total / (double)s->calls : 0;
 }
 
+/* The steps that are asked for; in DLProf's tables, its iterations. As window_of. */
+int op_window(const struct profile *p, const struct report_args *args, struct window *w, struct err *e);
 /* Whether instance k counts in this window: that in which it starts; device work of no call, where it ran. */
 bool op_in_window(const struct profile *p, uint32_t k, const struct window *w);
 

@@ -148,7 +148,7 @@ static int op_types_run(const struct profile *p, const struct report_args *args,
 {
 	struct window w;
 	bool dlprof = report_compat_is(args, "dlprof");
-	if (op_check(p, e) < 0 || window_of(p, args, &w, e) < 0)
+	if (op_check(p, e) < 0 || op_window(p, args, &w, e) < 0)
 		return -1;
 	struct types x = {.p = p};
 	struct op_tc *tc = op_tc_new(p, dlprof);

@@ -260,7 +260,7 @@ static int ops_run(const struct profile *p, const struct report_args *args, stru
 {
 	struct window w;
 	bool dlprof = report_compat_is(args, "dlprof");
-	if (op_check(p, e) < 0 || window_of(p, args, &w, e) < 0)
+	if (op_check(p, e) < 0 || op_window(p, args, &w, e) < 0)
 		return -1;
 	struct rows_of r = {.p = p, .o = p->ops, .w = &w, .tc = op_tc_new(p, dlprof)};
 	for (int i = 0; args->group_by && groupings[i]; i++)

@@ -257,7 +257,7 @@ static int tensor_cores_run(const struct profile *p, const struct report_args *a
 	struct window w;
 	bool dlprof = report_compat_is(args, "dlprof");
 	uint32_t n = p->ops->n_ops;
-	if (op_check(p, e) < 0 || window_of(p, args, &w, e) < 0)
+	if (op_check(p, e) < 0 || op_window(p, args, &w, e) < 0)
 		return -1;
 	struct eligible x = {.p = p, .w = &w, .dlprof = dlprof, .tc = op_tc_new(p, dlprof)};
 	x.sum = NEW_ARRAY(n, struct op_sum);
