@@ -26,6 +26,8 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 		struct finding *x = findings_add(f, &detector_data_parallel, FINDING_MEDIUM);
 		x->problem = arena_printf(&f->arena, "The model runs on %u GPUs by DataParallel", used);
 		x->evidence = arena_printf(&f->arena, "%llu calls of DataParallel.forward", (unsigned long long)calls);
+		x->has_events = true;
+		x->events = calls;
 	}
 	return 0;
 }
@@ -35,6 +37,7 @@ const struct detector detector_data_parallel = {
 	.title = "DataParallel on several GPUs",
 	.why = "DataParallel drives all GPUs from one process and copies the model in every step.",
 	.fix = "Use torch.nn.parallel.DistributedDataParallel, one process per GPU; it is faster even on one machine.",
+	.disprove = "The calls of DataParallel.forward are of a model whose replicas are all on one GPU.",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = run,
 };

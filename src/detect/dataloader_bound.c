@@ -1,5 +1,5 @@
 #include "analysis/roles.h"
-#include "detect/detect.h"
+#include "detect/shared.h"
 
 /* The plugin's threshold (the plugin's data.py), percent of the mean step. */
 static const double TOO_MUCH = 5, SEVERE = 20;
@@ -8,10 +8,10 @@ extern const struct detector detector_dataloader_bound;
 
 static int run(const struct profile *p, struct findings *f, struct err *e)
 {
-	(void)e;
 	const struct detector *d = &detector_dataloader_bound;
-	if (!p->steps->n) {
-		findings_missing(f, d, "the input has no steps");
+	const struct window *w = shared_steps(f);
+	if (!w->n) {
+		findings_missing(f, d, "no steps were found");
 		return 0;
 	}
 	struct roles *r = roles_new(p, ROLES_DEFAULT, NULL, NULL);
@@ -22,8 +22,9 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 		                          "DataLoader, with the GPU idle", pct);
 		x->evidence = arena_printf(&f->arena, "DataLoader %.3f ms of a mean step of %.3f ms, over %u steps",
 		                           roles_mean_ns(r, ROLE_DATALOADER) / 1e6, roles_mean_step_ns(r) / 1e6, r->n);
-		x->has_gain = true;
-		x->gain_ns_per_step = r->sum.ns[ROLE_DATALOADER] / r->n;
+		finding_rests_on(x, w, r->n, r->sum.ns[ROLE_DATALOADER]);
+		x->share_pct = pct;
+		finding_gain(x, w, r->sum.ns[ROLE_DATALOADER], "the time in DataLoader without device work");
 	}
 	roles_free(r);
 	return 0;
@@ -35,6 +36,7 @@ const struct detector detector_dataloader_bound = {
 	.why = "While the training loop waits for the next batch no work is launched, and the GPU runs dry.",
 	.fix = "Set num_workers > 0 on the DataLoader so that batches are made by other processes; then pin_memory, "
 	       "prefetch_factor and cheaper transforms.",
+	.disprove = "The step takes as long with one batch, made before the loop and used again and again.",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = run,
 };

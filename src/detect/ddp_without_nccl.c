@@ -51,6 +51,7 @@ const struct detector detector_ddp_without_nccl = {
 	.title = "DistributedDataParallel without NCCL",
 	.why = "Gloo and MPI move gradients through host memory; NCCL moves them between the GPUs.",
 	.fix = "Use init_process_group(backend=\"nccl\").",
+	.disprove = "The process group is of NCCL, and the recording holds neither its collectives nor its kernels (a step without backward).",
 	.needs = 0,
 	.run = run,
 };

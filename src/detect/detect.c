@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/mem.h"
+#include "detect/shared.h"
 
 static const char *const severity_name[] = {
 	[FINDING_INFO] = "info", [FINDING_LOW] = "low", [FINDING_MEDIUM] = "medium", [FINDING_HIGH] = "high",
@@ -14,8 +15,16 @@ struct finding *findings_add(struct findings *f, const struct detector *d, enum 
 	MEM_GROW(f->v, f->cap, f->n + 1);
 	f->v[f->n] = (struct finding){
 		.detector = d->id, .severity = s, .problem = STR(""), .evidence = STR(""), .advice = str_from(d->fix),
+		.disprove = str_from(d->disprove), .bound = STR(""),
 	};
 	return &f->v[f->n++];
+}
+
+void findings_add_compat(struct findings *f, const struct detector *d, struct str problem, struct str recommendation)
+{
+	struct finding *x = findings_add(f, d, FINDING_INFO);
+	x->problem = problem;
+	x->advice = recommendation;
 }
 
 void findings_missing(struct findings *f, const struct detector *d, const char *fmt, ...)
@@ -33,6 +42,7 @@ void findings_release(struct findings *f)
 {
 	mem_free(f->v);
 	mem_free(f->missing);
+	shared_free(f->shared);
 	arena_release(&f->arena);
 	*f = (struct findings){0};
 }
@@ -56,25 +66,74 @@ static void sort_findings(struct findings *f)
 	}
 }
 
-int detect_all(struct profile *p, struct findings *f, struct err *e)
+static bool is_chosen(const struct detector *d, const struct detect_args *a)
 {
-	unsigned needs = 0;
-	*f = (struct findings){0};
+	return a->compat && d->compat ? strcmp(a->compat, d->compat) == 0 : !a->compat && !d->compat;
+}
+
+static int run_chosen(struct profile *p, struct findings *f, struct err *e)
+{
 	for (const struct detector *const *d = detector_registry; *d; d++)
-		needs |= (*d)->needs;
-	if (analysis_run(p, needs, e) < 0)
-		return -1;
-	for (const struct detector *const *d = detector_registry; *d; d++)
-		if ((*d)->run(p, f, e) < 0) {
+		if (is_chosen(*d, &f->args) && (*d)->run(p, f, e) < 0) {
 			err_prefix(e, "%s", (*d)->id);
-			findings_release(f);
 			return -1;
 		}
-	sort_findings(f);
 	return 0;
 }
 
-void findings_table(const struct findings *f, struct table *t)
+int detect_run(struct profile *p, const struct detect_args *args, struct findings *f, struct err *e)
+{
+	unsigned needs = 0, chosen = 0;
+	*f = (struct findings){.args = *args};
+	for (const struct detector *const *d = detector_registry; *d; d++)
+		if (is_chosen(*d, args)) {
+			needs |= (*d)->needs;
+			chosen++;
+		}
+	if (!chosen)
+		return err_set(e, ERR_USAGE, "--compat=%s: no predecessor with an expert system has this name; expected dlprof", args->compat);
+	if (analysis_run(p, needs, e) < 0)
+		return -1;
+	f->shared = shared_new(p);
+	int rc = run_chosen(p, f, e);
+	shared_free(f->shared);
+	f->shared = NULL;
+	if (rc < 0)
+		findings_release(f);
+	else if (!args->compat)
+		sort_findings(f);
+	return rc;
+}
+
+int detect_all(struct profile *p, struct findings *f, struct err *e)
+{
+	return detect_run(p, &(struct detect_args){0}, f, e);
+}
+
+enum { SEVERITY, DETECTOR, PROBLEM, EVIDENCE, ADVICE, DISPROVE, GAIN, BOUND, EVENTS, TIME, SHARE };
+
+static void own_row(struct table *t, const struct finding *x)
+{
+	table_row(t);
+	table_set_str(t, SEVERITY, str_from(severity_name[x->severity]));
+	table_set_str(t, DETECTOR, str_from(x->detector));
+	table_set_str_copy(t, PROBLEM, x->problem);
+	table_set_str_copy(t, EVIDENCE, x->evidence);
+	table_set_str_copy(t, ADVICE, x->advice);
+	table_set_str_copy(t, DISPROVE, x->disprove);
+	if (x->has_gain) {
+		table_set_i64(t, GAIN, x->gain_ns_per_step);
+		table_set_str_copy(t, BOUND, x->bound);
+	}
+	if (x->has_events)
+		table_set_i64(t, EVENTS, (int64_t)x->events);
+	if (x->has_time)
+		table_set_i64(t, TIME, x->time_ns);
+	if (x->has_share)
+		table_set_f64(t, SHARE, x->share_pct);
+}
+
+static void own_table(const struct findings *f, struct table *t)
 {
 	static const struct column columns[] = {
 		{"severity", "Severity", "high, medium, low or info", CELL_STR},
@@ -82,24 +141,63 @@ void findings_table(const struct findings *f, struct table *t)
 		{"problem", "Problem", "what is wrong, with the numbers", CELL_STR, UNIT_NONE, COLUMN_PROSE},
 		{"evidence", "Evidence", "what it was measured on", CELL_STR, UNIT_NONE, COLUMN_PROSE},
 		{"advice", "Advice", "what to do", CELL_STR, UNIT_NONE, COLUMN_PROSE},
+		{"disprove", "Wrong if", "what would prove the finding wrong", CELL_STR, UNIT_NONE, COLUMN_PROSE},
 		{"gain_ns_per_step", "Gain per step, at most",
-		 "at most this much of a step can be saved; empty when it cannot be bounded", CELL_I64, UNIT_NS},
+		 "at most this much of a step can be saved; empty when it cannot be bounded. Gains of several findings overlap: they do not add up",
+		 CELL_I64, UNIT_NS},
+		{"bound", "Bound", "what the bound of the gain is", CELL_STR, UNIT_NONE, COLUMN_PROSE},
+		{"events", "Events", "events that the finding rests on", CELL_I64, UNIT_COUNT, COLUMN_DETAIL},
+		{"time_ns", "Time", "their time in all steps looked at", CELL_I64, UNIT_NS, COLUMN_DETAIL},
+		{"share_pct", "Share", "share of the time that the problem speaks of", CELL_F64, UNIT_PERCENT, COLUMN_DETAIL},
 	};
-	table_init(t, "advise", "Findings");
 	table_columns(t, columns, sizeof columns / sizeof *columns);
-	for (unsigned i = 0; i < f->n; i++) {
-		const struct finding *x = &f->v[i];
-		table_row(t);
-		table_set_str(t, 0, str_from(severity_name[x->severity]));
-		table_set_str(t, 1, str_from(x->detector));
-		table_set_str_copy(t, 2, x->problem);
-		table_set_str_copy(t, 3, x->evidence);
-		table_set_str_copy(t, 4, x->advice);
-		if (x->has_gain)
-			table_set_i64(t, 5, x->gain_ns_per_step);
-	}
+	for (unsigned i = 0; i < f->n; i++)
+		own_row(t, &f->v[i]);
 	if (!f->n)
 		table_note(t, "Nothing found.");
-	for (unsigned i = 0; i < f->n_missing; i++)
-		table_note(t, "%s could not look: " STR_FMT ".", f->missing[i].detector, STR_ARG(f->missing[i].why));
+}
+
+static void compat_table(const struct findings *f, struct table *t)
+{
+	static const struct column columns[] = {
+		{"problem", "Problem", "in the predecessor's words", CELL_STR, UNIT_NONE, COLUMN_PROSE},
+		{"recommendation", "Recommendation", "in the predecessor's words", CELL_STR, UNIT_NONE, COLUMN_PROSE},
+		{"detector", "Detector", "the predecessor's id of what found it", CELL_STR, UNIT_NONE, COLUMN_DETAIL},
+	};
+	table_columns(t, columns, sizeof columns / sizeof *columns);
+	for (unsigned i = 0; i < f->n; i++) {
+		table_row(t);
+		table_set_str_copy(t, 0, f->v[i].problem);
+		table_set_str_copy(t, 1, f->v[i].advice);
+		table_set_str(t, 2, str_from(f->v[i].detector));
+	}
+}
+
+/* One note for each reason, with all who give it. */
+static void missing_notes(const struct findings *f, struct table *t)
+{
+	struct buf names = {0};
+	for (unsigned i = 0; i < f->n_missing; i++) {
+		bool told = false;
+		for (unsigned k = 0; k < i; k++)
+			told |= str_eq(f->missing[k].why, f->missing[i].why);
+		if (told)
+			continue;
+		buf_clear(&names);
+		for (unsigned k = i; k < f->n_missing; k++)
+			if (str_eq(f->missing[k].why, f->missing[i].why))
+				buf_printf(&names, "%s%s", names.n ? ", " : "", f->missing[k].detector);
+		table_note(t, STR_FMT " could not look: " STR_FMT ".", STR_ARG(buf_view(&names)), STR_ARG(f->missing[i].why));
+	}
+	buf_release(&names);
+}
+
+void findings_table(const struct findings *f, struct table *t)
+{
+	table_init(t, "advise", f->args.compat ? "Expert Systems Feedback" : "Findings");
+	if (f->args.compat)
+		compat_table(f, t);
+	else
+		own_table(f, t);
+	missing_notes(f, t);
 }

@@ -1,7 +1,11 @@
 /* Detectors: each looks for one problem and says what it found, or what it would need to look.
  *
  * Adding a detector: a file src/detect/NAME.c that ends in `const struct detector detector_NAME = {...};` and the word NAME in
- * src/detect/meson.build. `opscope advise`, SQL (table findings) and the docs page then have it. */
+ * src/detect/meson.build. `opscope advise`, SQL (table findings) and the docs page then have it.
+ *
+ * What a finding must hold: it rests on recorded events, says which and how long they took, bounds the gain by no more than the idle or
+ * device time that it concerns, and says what would prove it wrong. Where the input does not tell, a detector says so
+ * (findings_missing) and finds nothing: a false finding is worse than none. */
 #ifndef OPSCOPE_DETECT_DETECT_H
 #define OPSCOPE_DETECT_DETECT_H
 
@@ -16,8 +20,20 @@ struct finding {
 	struct str problem;            /* one sentence with the numbers */
 	struct str evidence;           /* what it was measured on */
 	struct str advice;             /* what to do */
-	bool has_gain;
+	struct str disprove;           /* what would prove it wrong */
+	bool has_events, has_time, has_share, has_gain;
+	uint64_t events;               /* how many events it rests on */
+	int64_t time_ns;               /* their time, in all steps looked at */
+	double share_pct;              /* of the time of these steps, or of what the problem says */
 	int64_t gain_ns_per_step;      /* an upper bound; only if has_gain */
+	struct str bound;              /* how that is computed */
+};
+
+struct shared;
+
+/* What to run, and how. {0} = opscope's own detectors. */
+struct detect_args {
+	const char *compat;   /* a predecessor's detectors alone: "dlprof" */
 };
 
 struct findings {
@@ -26,6 +42,8 @@ struct findings {
 	/* Detectors that could not look, with the reason. */
 	struct not_looked { const char *detector; struct str why; } *missing;
 	unsigned n_missing, cap_missing;
+	struct detect_args args;
+	struct shared *shared;         /* detect/shared.h; while detectors run */
 	struct arena arena;            /* owns the strings */
 };
 
@@ -34,22 +52,29 @@ struct detector {
 	const char *title;
 	const char *why;     /* why it matters */
 	const char *fix;     /* the general remedy */
+	const char *disprove; /* what would prove a finding wrong */
+	const char *compat;  /* NULL = opscope's own; else whose expert system it reproduces, problem and recommendation word by word */
 	unsigned needs;      /* enum analysis_pass bits */
 	int (*run)(const struct profile *p, struct findings *f, struct err *e);
 };
 
 extern const struct detector *const detector_registry[]; /* NULL-terminated, generated */
 
-/* For detectors: adds a finding and returns it for filling in; the strings go into f->arena. */
+/* For detectors: adds a finding and returns it for filling in (valid until the next is added); the strings go into f->arena. */
 struct finding *findings_add(struct findings *f, const struct detector *d, enum finding_severity s);
+/* One of a predecessor, in its words. */
+void findings_add_compat(struct findings *f, const struct detector *d, struct str problem, struct str recommendation);
 void findings_missing(struct findings *f, const struct detector *d, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 void findings_release(struct findings *f);
 
-/* Runs every detector (and the passes they need); findings sorted by severity, then gain, then registry order. */
+/* Runs the detectors chosen (and the passes they need). opscope's own findings are sorted by severity, then gain, then registry
+ * order; a predecessor's stay in registry order. ERR_USAGE when no detector is of args->compat. */
+int detect_run(struct profile *p, const struct detect_args *args, struct findings *f, struct err *e);
+/* opscope's own. */
 int detect_all(struct profile *p, struct findings *f, struct err *e);
-/* The findings as a table: columns severity, detector, problem, evidence, advice, gain_ns_per_step; detectors that could not
- * look become notes. Initialises *out. */
+/* The findings as a table: severity, detector, problem, evidence, advice, disprove, gain_ns_per_step, bound, events, time_ns, share_pct;
+ * of a predecessor: problem, recommendation, detector. Detectors that could not look become notes. Initialises *out. */
 void findings_table(const struct findings *f, struct table *out);
 
 #endif

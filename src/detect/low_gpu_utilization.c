@@ -2,27 +2,38 @@
 
 #include "analysis/gpu_metrics.h"
 #include "analysis/steps.h"
-#include "base/buf.h"
-#include "detect/detect.h"
+#include "detect/shared.h"
 
 /* The plugin's threshold (the plugin's data.py). */
 static const double TOO_LITTLE = 0.5, SEVERE = 0.25;
 
 extern const struct detector detector_low_gpu_utilization;
 
-static void report(struct findings *f, const struct gpu_metrics_list *l, unsigned steps, struct buf *list, double lowest)
+static void report(const struct profile *p, struct findings *f, const struct gpu_metrics_list *l, struct buf *list, double lowest)
 {
 	int64_t busiest = 0;
 	for (unsigned i = 0; i < l->n; i++)
 		if (l->v[i].busy_ns > busiest)
 			busiest = l->v[i].busy_ns;
-	struct finding *x = findings_add(f, &detector_low_gpu_utilization, lowest < SEVERE ? FINDING_HIGH : FINDING_MEDIUM);
-	x->problem = arena_printf(&f->arena, "Low GPU utilization: " STR_FMT " of the step time with a kernel running",
-	                          STR_ARG(buf_view(list)));
-	x->evidence = arena_printf(&f->arena, "%.3f ms in %u steps; the busiest device has work during %.3f ms of them",
-	                           (double)(l->end_ns - l->start_ns) / 1e6, steps, (double)busiest / 1e6);
-	x->has_gain = true; /* no step can get shorter than its device work */
-	x->gain_ns_per_step = (l->end_ns - l->start_ns - busiest) / steps;
+	bool whole = p->steps->whole_trace;
+	int64_t ns = l->end_ns - l->start_ns;
+	struct finding *x = findings_add(f, &detector_low_gpu_utilization, whole ? FINDING_LOW : lowest < SEVERE ? FINDING_HIGH : FINDING_MEDIUM);
+	x->problem = arena_printf(&f->arena, "Low GPU utilization: " STR_FMT " of the %s time with a kernel running",
+	                          STR_ARG(buf_view(list)), whole ? "recorded" : "step");
+	if (whole)
+		x->evidence = arena_printf(&f->arena, "%.3f ms, in which no steps were found, so that start-up counts too; the busiest device has work "
+		                           "during %.3f ms of them", (double)ns / 1e6, (double)busiest / 1e6);
+	else
+		x->evidence = arena_printf(&f->arena, "%.3f ms in %u steps; the busiest device has work during %.3f ms of them", (double)ns / 1e6,
+		                           p->steps->n, (double)busiest / 1e6);
+	finding_rests_on(x, NULL, l->n, busiest);
+	x->has_share = ns > 0;
+	x->share_pct = x->has_share ? 100.0 * (double)busiest / (double)ns : 0;
+	if (!whole) { /* no step can get shorter than its device work */
+		x->has_gain = true;
+		x->gain_ns_per_step = (ns - busiest) / p->steps->n;
+		x->bound = STR("the steps' time without work on the busiest device");
+	}
 }
 
 static int run(const struct profile *p, struct findings *f, struct err *e)
@@ -45,7 +56,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 		lowest = u < lowest ? u : lowest;
 	}
 	if (list.n)
-		report(f, &l, p->steps->n, &list, lowest);
+		report(p, f, &l, &list, lowest);
 	buf_release(&list);
 	gpu_metrics_release(&l);
 	return 0;
@@ -56,6 +67,7 @@ const struct detector detector_low_gpu_utilization = {
 	.title = "The GPU is idle most of the time",
 	.why = "A GPU that runs nothing for more than half of the step costs as much as a busy one.",
 	.fix = "Increase the batch size, so that each launch brings more work; see `overview` for what the GPU waits for.",
+	.disprove = "A recording of more steps, without their start-up, shows the GPU busy; or the GPU works for another process meanwhile.",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = run,
 };

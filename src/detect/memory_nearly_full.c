@@ -25,6 +25,8 @@ static void report(struct findings *f, int32_t device, int64_t peak, int64_t tot
 	x->problem = arena_printf(&f->arena, "Memory of GPU %d is nearly full: %.1f %% of %.2f GiB was allocated at the peak", device,
 	                          100.0 * (double)peak / (double)total, (double)total / gib);
 	x->evidence = arena_printf(&f->arena, "%.2f GiB allocated, by the trace's [memory] events", (double)peak / gib);
+	x->has_share = true;
+	x->share_pct = 100.0 * (double)peak / (double)total;
 }
 
 static int run(const struct profile *p, struct findings *f, struct err *e)
@@ -54,6 +56,7 @@ const struct detector detector_memory_nearly_full = {
 	.title = "GPU memory is nearly full",
 	.why = "Near the limit the allocator frees and re-allocates blocks, which stalls the GPU, and a longer input ends the run.",
 	.fix = "Use gradient checkpointing, or Automatic Mixed Precision to halve what activations take.",
+	.disprove = "Other processes use the GPU, or it was made full on purpose: steps take as long with a smaller batch, per sample.",
 	.needs = 0,
 	.run = run,
 };

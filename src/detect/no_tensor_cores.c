@@ -1,16 +1,14 @@
 #include "analysis/optree.h"
 #include "analysis/steps.h"
-#include "base/buf.h"
-#include "base/mem.h"
-#include "detect/detect.h"
+#include "detect/shared.h"
 #include "gpu/gpus.h"
-#include "op/kernels.h"
 
 extern const struct detector detector_no_tensor_cores;
 
 /* Kernel time of ops, and what of it Tensor Cores could do or do. */
 struct measured {
 	int64_t all_ns, eligible_ns, tc_ns, unknown_ns;
+	uint64_t kernels;        /* eligible ones */
 };
 
 /* Eligible nodes without an eligible one below them. */
@@ -47,6 +45,7 @@ static struct measured measure(const struct profile *p, const struct optree *t)
 		enum tri tc = tensor_core(p, p->gpu_op.name[g], known);
 		int64_t dur = p->gpu_op.dur_ns[g];
 		m.all_ns += dur;
+		m.kernels += bottom[node];
 		m.eligible_ns += bottom[node] ? dur : 0;
 		m.tc_ns += tc == TRI_YES ? dur : 0;
 		m.unknown_ns += tc == TRI_UNKNOWN ? dur : 0;
@@ -149,9 +148,13 @@ static void report(const struct profile *p, struct findings *f, const struct mea
 	x->evidence = arena_str(&f->arena, buf_view(&text));
 	x->advice = advice(t, &f->arena);
 	buf_release(&text);
-	if (p->steps->n && save > 0) {
+	finding_rests_on(x, NULL, m->kernels, m->eligible_ns);
+	x->has_share = true;
+	x->share_pct = pct;
+	if (p->steps->n && !p->steps->whole_trace && save > 0) {
 		x->has_gain = true;
 		x->gain_ns_per_step = (int64_t)((double)m->eligible_ns / p->steps->n * save);
+		x->bound = STR("eligible kernel time x (1 - float32 peak / peak of the best type)");
 	}
 }
 
@@ -184,6 +187,7 @@ const struct detector detector_no_tensor_cores = {
 	.why = "Matrix products and convolutions run several times faster on Tensor Cores (AMD: matrix cores) than on ordinary cores.",
 	.fix = "Enable Automatic Mixed Precision in a type that the GPU's Tensor Cores have: float16 from compute capability 7.0, also "
 	       "bfloat16 and TF32 from 8.0, also FP8 from 8.9; AMD Instinct: float16 and bfloat16.",
+	.disprove = "With mixed precision the step is no shorter: then memory, launches or the host limit these kernels, not arithmetic.",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = run,
 };

@@ -1,0 +1,99 @@
+#include "detect/shared.h"
+
+/* Percent of the steps' time in which the host leaves every device without work. Below a tenth, other things are worth more; at a
+ * quarter, it is the first thing to look at. What launches and dependencies cost is no fault of the host and counts apart. */
+static const double TOO_MUCH = 10, SEVERE = 25;
+/* Percent of it that a cause must have to be told; the longest always has it. */
+static const double LEAST_TOLD = 2;
+/* How many causes the problem names, and places the evidence names for each. */
+enum { CAUSES_TOLD = 4, PLACES_TOLD = 2 };
+
+extern const struct detector detector_gpu_starvation;
+
+static const char *const advice[GAP_N_CAUSES] = {
+	[GAP_DATA] = "Load data in other processes (num_workers > 0), so that the batch is there when the step begins.",
+	[GAP_SYNC] = "Take out calls that wait for the device, or move them to where their result is needed.",
+	[GAP_ALLOC] = "Let the caching allocator reuse memory: allocate once before the loop, avoid empty_cache(), keep shapes fixed or set "
+	              "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.",
+	[GAP_GC] = "Call gc.freeze() after set-up and collect at chosen steps (gc.disable() in between).",
+	[GAP_PROFILER] = "Record less (no stacks, no shapes) and look again: the profiler itself keeps the GPU waiting.",
+	[GAP_LOAD] = "Run more steps before recording: kernels are loaded at their first launch (CUDA_MODULE_LOADING=EAGER loads them before).",
+	[GAP_CALL] = "Launch less often: CUDA graphs, torch.compile, fused ops, a larger batch.",
+	[GAP_OP] = "Give the host less to do per op: torch.compile or CUDA graphs, fused ops, a larger batch; run ops on the GPU where their "
+	           "tensors are.",
+	[GAP_PYTHON] = "Move this Python work out of the step, or to another thread or process.",
+	[GAP_UNKNOWN] = "Record what the host does then: with_stack=True, or record_function around the parts of the step.",
+};
+
+/* Causes by time, the longest first; *n of them took any. */
+static void rank(const struct gaps *g, enum gap_cause order[GAP_N_CAUSES], unsigned *n)
+{
+	*n = 0;
+	for (int c = 0; c < GAP_N_CAUSES; c++) {
+		if (c == GAP_LATENCY || !g->ns[c])
+			continue;
+		unsigned k = (*n)++;
+		for (; k > 0 && g->ns[order[k - 1]] < g->ns[c]; k--)
+			order[k] = order[k - 1];
+		order[k] = (enum gap_cause)c;
+	}
+}
+
+static bool is_told(const struct gaps *g, enum gap_cause c, int64_t starved)
+{
+	return 100.0 * (double)g->ns[c] >= LEAST_TOLD * (double)starved;
+}
+
+static void report(struct findings *f, const struct window *w, const struct gaps *g, int64_t starved)
+{
+	enum gap_cause order[GAP_N_CAUSES];
+	unsigned n;
+	double pct = window_pct(w, starved);
+	struct buf problem = {0}, evidence = {0};
+	rank(g, order, &n);
+	struct finding *x = findings_add(f, &detector_gpu_starvation, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
+	buf_printf(&problem, "In %.1f %% of the step time no GPU has work, because the host has not launched any:", pct);
+	for (unsigned i = 0; i < n && i < CAUSES_TOLD && is_told(g, order[i], starved); i++)
+		buf_printf(&problem, "%s %s %.0f %%", i ? "," : "", gap_cause_text[order[i]], 100.0 * (double)g->ns[order[i]] / (double)starved);
+	buf_cstr(&evidence, "Per step: ");
+	put_ns(&evidence, (double)w->idle_ns / w->n);
+	buf_cstr(&evidence, " without device work, of it ");
+	put_ns(&evidence, (double)g->ns[GAP_LATENCY] / w->n);
+	buf_cstr(&evidence, " after the launch. The rest:");
+	for (unsigned i = 0; i < n && i < CAUSES_TOLD && is_told(g, order[i], starved); i++) {
+		buf_printf(&evidence, "%s %s (", i ? ";" : "", gap_cause_text[order[i]]);
+		put_ns(&evidence, (double)g->ns[order[i]] / w->n);
+		buf_char(&evidence, ')');
+		if (!g->place[order[i]].n)
+			continue;
+		buf_cstr(&evidence, ": ");
+		places_text(&g->place[order[i]], PLACES_TOLD, w->n, false, &evidence);
+	}
+	x->problem = finding_text(f, &problem);
+	x->evidence = finding_text(f, &evidence);
+	x->advice = str_from(advice[order[0]]);
+	finding_rests_on(x, w, g->n, starved);
+	finding_gain(x, w, starved, "all time without device work before the next launch was called");
+}
+
+static int run(const struct profile *p, struct findings *f, struct err *e)
+{
+	const struct window *w = shared_window(f, &detector_gpu_starvation);
+	if (!w)
+		return 0;
+	const struct gaps *g = shared_gaps(f);
+	int64_t starved = w->idle_ns - g->ns[GAP_LATENCY];
+	if (window_pct(w, starved) >= TOO_MUCH)
+		report(f, w, g, starved);
+	return 0;
+}
+
+const struct detector detector_gpu_starvation = {
+	.id = "gpu-starvation",
+	.title = "The GPU runs out of work, and what the host does then",
+	.why = "Each moment in which nothing is queued for the GPU makes the step longer.",
+	.fix = "Remove what the host does in the gaps: the finding names it, by cause, op and line.",
+	.disprove = "The gaps vanish in a recording without stacks, shapes and memory, or by Nsight Systems: then the profiler made them.",
+	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.run = run,
+};

@@ -1,0 +1,77 @@
+#include "detect/shared.h"
+
+/* A gap up to this is the pace of launching: an eager op takes the host 10 to 100 us; what takes longer is something else. */
+static const int64_t LONGEST_NS = 200 * 1000;
+/* Percent of the steps' time in such gaps. */
+static const double TOO_MUCH = 10, SEVERE = 30;
+/* Gaps a step: fewer are single events, not a pace. */
+enum { FEWEST = 20 };
+
+extern const struct detector detector_launch_bound;
+
+struct pace {
+	uint64_t gaps, works;
+	int64_t gap_ns, work_ns;
+};
+
+static struct pace measure(const struct profile *p, const struct window *w, const struct gaps *g)
+{
+	struct pace m = {0};
+	for (uint32_t i = 0; i < g->n; i++) {
+		const struct gap *x = &g->v[i];
+		int64_t ns = x->end_ns - x->start_ns;
+		if (ns > LONGEST_NS || x->blocked_ns || !gap_waits_for_host(x, p))
+			continue;
+		m.gaps++;
+		m.gap_ns += ns;
+	}
+	for (uint32_t i = 0; i < p->gpu_op.rows.n; i++) {
+		if (p->gpu_op.kind[i] != GPU_KERNEL || !window_has(w, p->gpu_op.start_ns[i]))
+			continue;
+		m.works++;
+		m.work_ns += p->gpu_op.dur_ns[i];
+	}
+	return m;
+}
+
+static void report(struct findings *f, const struct window *w, const struct pace *m)
+{
+	double pct = window_pct(w, m->gap_ns);
+	struct buf evidence = {0};
+	struct finding *x = findings_add(f, &detector_launch_bound, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
+	x->problem = arena_printf(&f->arena, "The host launches small kernels more slowly than the GPU runs them: %.1f %% of the step time passes "
+	                          "between kernels, waiting for the next launch", pct);
+	buf_printf(&evidence, "%.0f kernels a step run for ", (double)m->works / w->n);
+	put_ns(&evidence, (double)m->work_ns / (double)m->works);
+	buf_cstr(&evidence, " on average, and one comes every ");
+	put_ns(&evidence, (double)w->ns / (double)m->works);
+	buf_printf(&evidence, "; %.0f times a step no GPU had work for up to %.0f us before the next launch was called, ", (double)m->gaps / w->n,
+	           (double)LONGEST_NS / 1e3);
+	put_ns(&evidence, (double)m->gap_ns / (double)m->gaps);
+	buf_cstr(&evidence, " on average");
+	x->evidence = finding_text(f, &evidence);
+	finding_rests_on(x, w, m->gaps, m->gap_ns);
+	finding_gain(x, w, m->gap_ns, "all these gaps");
+}
+
+static int run(const struct profile *p, struct findings *f, struct err *e)
+{
+	const struct window *w = shared_window(f, &detector_launch_bound);
+	if (!w)
+		return 0;
+	struct pace m = measure(p, w, shared_gaps(f));
+	if (m.works && m.gaps >= (uint64_t)FEWEST * w->n && window_pct(w, m.gap_ns) >= TOO_MUCH)
+		report(f, w, &m);
+	return 0;
+}
+
+const struct detector detector_launch_bound = {
+	.id = "launch-bound",
+	.title = "Launching takes longer than the kernels",
+	.why = "Each kernel costs the host some microseconds; kernels that are done sooner leave the GPU waiting for the next.",
+	.fix = "Replay the step as a CUDA graph (torch.compile(mode=\"reduce-overhead\") or torch.cuda.graph), fuse elementwise ops with "
+	       "torch.compile, or give each launch more work with a larger batch.",
+	.disprove = "Without the profiler (time the steps alone) the step is shorter by about the gaps: recording makes each launch dearer.",
+	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.run = run,
+};

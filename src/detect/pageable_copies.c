@@ -1,0 +1,70 @@
+#include "detect/copies.h"
+
+/* Percent of the steps' time that such copies, or the host in their calls, keep the device from other work. */
+static const double TOO_MUCH = 1, SEVERE = 10;
+enum { PLACES_TOLD = 2 };
+
+extern const struct detector detector_pageable_copies;
+
+static bool is_pageable(const struct profile *p, uint32_t g)
+{
+	struct str name = profile_str(p, p->gpu_op.name[g]);
+	return copy_way(name) != COPY_NEITHER && copy_is_pageable(name) == TRI_YES;
+}
+
+/* Copies between host and device of which it is not said. */
+static uint64_t count_unknown(const struct profile *p, const struct window *w)
+{
+	uint64_t n = 0;
+	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
+		struct str name = profile_str(p, p->gpu_op.name[g]);
+		n += p->gpu_op.kind[g] == GPU_MEMCPY && window_has(w, p->gpu_op.start_ns[g]) && copy_way(name) != COPY_NEITHER &&
+		     copy_is_pageable(name) == TRI_UNKNOWN;
+	}
+	return n;
+}
+
+static void report(struct findings *f, const struct window *w, const struct copies *c)
+{
+	int64_t ns = c->exposed_ns + c->idle_ns;
+	double pct = window_pct(w, ns);
+	struct buf evidence = {0};
+	struct finding *x = findings_add(f, &detector_pageable_copies, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
+	x->problem = arena_printf(&f->arena, "Copies from or to pageable host memory keep the GPU from other work for %.1f %% of the step time", pct);
+	buf_printf(&evidence, "%.1f copies a step of %.2f MiB together; per step ", (double)c->n / w->n, (double)c->bytes / w->n / (1 << 20));
+	put_ns(&evidence, (double)c->exposed_ns / w->n);
+	buf_cstr(&evidence, " of copying that nothing hides, and ");
+	put_ns(&evidence, (double)c->idle_ns / w->n);
+	buf_cstr(&evidence, " without device work while the host is in their calls: ");
+	places_text(&c->places, PLACES_TOLD, w->n, true, &evidence);
+	x->evidence = finding_text(f, &evidence);
+	finding_rests_on(x, w, c->n, ns);
+	finding_gain(x, w, ns, "these copies where nothing hides them, and the idle time in their calls");
+}
+
+static int run(const struct profile *p, struct findings *f, struct err *e)
+{
+	const struct window *w = shared_window(f, &detector_pageable_copies);
+	struct copies c;
+	if (!w)
+		return 0;
+	copies_measure(p, f, w, is_pageable, &c);
+	if (window_pct(w, c.exposed_ns + c.idle_ns) >= TOO_MUCH)
+		report(f, w, &c);
+	else if (!c.n && count_unknown(p, w))
+		findings_missing(f, &detector_pageable_copies, "the input does not tell pageable from pinned memory");
+	places_release(&c.places);
+	return 0;
+}
+
+const struct detector detector_pageable_copies = {
+	.id = "pageable-copies",
+	.title = "Copies from or to pageable host memory",
+	.why = "A copy of pageable memory goes through a staging buffer, at less than half the speed, and the host waits for it, whether "
+	       "non_blocking or not.",
+	.fix = "Use DataLoader(pin_memory=True), or tensor.pin_memory() once, and .to(device, non_blocking=True), so that copies run beside "
+	       "kernels.",
+	.disprove = "With pinned memory the step is no shorter: then the copy waits for the data, or nothing is there to hide it.",
+	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.run = run,
+};

@@ -1,0 +1,185 @@
+#include "detect/shared.h"
+
+struct shared {
+	const struct profile *p;
+	struct window window;
+	bool has_window;
+	struct gaps *gaps;
+	struct stacks *stacks;
+	struct costs *costs;
+	struct directions *directions;
+	uint8_t *tensor_core;    /* by name: 0 not asked, else enum tri + 1 */
+};
+
+struct shared *shared_new(const struct profile *p)
+{
+	struct shared *s = NEW(struct shared);
+	s->p = p;
+	return s;
+}
+
+void shared_free(struct shared *s)
+{
+	if (!s)
+		return;
+	intervals_release(&s->window.all);
+	intervals_release(&s->window.busy);
+	intervals_release(&s->window.idle);
+	gaps_free(s->gaps);
+	stacks_free(s->stacks);
+	costs_free(s->costs);
+	directions_free(s->directions);
+	mem_free(s->tensor_core);
+	mem_free(s);
+}
+
+/* The thread of the steps' annotations; where there are none, that which launches most. */
+static uint32_t find_main_track(const struct profile *p)
+{
+	if (p->steps->v[0].span != ROW_NONE)
+		return p->span.track[p->steps->v[0].span];
+	uint32_t *calls = NEW_ARRAY(p->track.rows.n, uint32_t), best = ROW_NONE;
+	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
+		if (p->gpu_op.call[g] == ROW_NONE)
+			continue;
+		uint32_t t = p->span.track[p->gpu_op.call[g]];
+		calls[t]++;
+		best = best == ROW_NONE || calls[t] > calls[best] ? t : best;
+	}
+	mem_free(calls);
+	return best;
+}
+
+const struct window *shared_steps(struct findings *f)
+{
+	struct shared *s = f->shared;
+	const struct profile *p = s->p;
+	struct window *w = &s->window;
+	if (s->has_window)
+		return w;
+	s->has_window = true;
+	w->main_track = ROW_NONE;
+	if (p->steps->whole_trace || !p->steps->n || p->durations_only)
+		return w;
+	w->n = p->steps->n;
+	for (unsigned i = 0; i < w->n; i++)
+		intervals_add(&w->all, p->steps->v[i].start_ns, p->steps->v[i].end_ns);
+	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
+		intervals_add(&w->busy, p->gpu_op.start_ns[g], gpu_end(p, g));
+	intervals_normalise(&w->all);
+	intervals_normalise(&w->busy);
+	intervals_intersect(&w->busy, &w->all, &w->busy);
+	intervals_subtract(&w->all, &w->busy, &w->idle);
+	w->ns = intervals_length(&w->all);
+	w->idle_ns = intervals_length(&w->idle);
+	w->main_track = find_main_track(p);
+	return w;
+}
+
+const struct window *shared_window(struct findings *f, const struct detector *d)
+{
+	const struct profile *p = f->shared->p;
+	const struct window *w = shared_steps(f);
+	const char *why = NULL;
+	if (!p->gpu_op.rows.n)
+		why = "the input has no device work";
+	else if (p->durations_only)
+		why = "the input holds durations, but no times";
+	else if (!w->n || !w->ns)
+		why = "no steps were found, and without them start-up is not told from steady work (--key-op=NAME says what marks a step)";
+	if (why)
+		findings_missing(f, d, "%s", why);
+	return why ? NULL : w;
+}
+
+const struct gaps *shared_gaps(struct findings *f)
+{
+	struct shared *s = f->shared;
+	if (!s->gaps)
+		s->gaps = gaps_new(s->p, shared_stacks(f), &s->window.idle, s->window.main_track);
+	return s->gaps;
+}
+
+const struct stacks *shared_stacks(struct findings *f)
+{
+	struct shared *s = f->shared;
+	if (!s->stacks)
+		s->stacks = stacks_new(s->p);
+	return s->stacks;
+}
+
+const struct costs *shared_costs(struct findings *f)
+{
+	struct shared *s = f->shared;
+	if (!s->costs)
+		s->costs = costs_new(s->p, COST_DEFAULT);
+	return s->costs;
+}
+
+const struct directions *shared_directions(struct findings *f)
+{
+	struct shared *s = f->shared;
+	if (!s->directions)
+		s->directions = directions_new(s->p);
+	return s->directions;
+}
+
+enum tri shared_tensor_core(struct findings *f, uint32_t name)
+{
+	struct shared *s = f->shared;
+	if (!s->tensor_core)
+		s->tensor_core = NEW_ARRAY(s->p->strings.n, uint8_t);
+	if (!s->tensor_core[name]) {
+		struct str text = profile_str(s->p, name);
+		s->tensor_core[name] = (uint8_t)(1 + (kernel_uses_tc_compat(text) ? TRI_YES : kernel_classify(text).tensor_core));
+	}
+	return (enum tri)(s->tensor_core[name] - 1);
+}
+
+bool window_has(const struct window *w, int64_t time_ns)
+{
+	size_t a = 0, b = w->all.n;
+	while (a < b) {
+		size_t m = a + (b - a) / 2;
+		if (w->all.v[m].end <= time_ns)
+			a = m + 1;
+		else
+			b = m;
+	}
+	return a < w->all.n && w->all.v[a].start <= time_ns;
+}
+
+int64_t window_idle_within(const struct window *w, int64_t start, int64_t end)
+{
+	return start < end ? intervals_length_within(&w->idle, start, end) : 0;
+}
+
+double window_pct(const struct window *w, int64_t ns)
+{
+	return w->ns ? 100.0 * (double)ns / (double)w->ns : 0;
+}
+
+void finding_rests_on(struct finding *x, const struct window *w, uint64_t events, int64_t ns)
+{
+	x->has_events = x->has_time = true;
+	x->events = events;
+	x->time_ns = ns;
+	x->has_share = w && w->ns;
+	x->share_pct = x->has_share ? window_pct(w, ns) : 0;
+}
+
+void finding_gain(struct finding *x, const struct window *w, int64_t ns, const char *how)
+{
+	x->has_gain = w->n > 0;
+	if (!x->has_gain)
+		return;
+	x->gain_ns_per_step = (ns < w->ns ? ns : w->ns) / w->n;
+	x->bound = str_from(how);
+}
+
+struct str finding_text(struct findings *f, struct buf *b)
+{
+	struct str s = arena_str(&f->arena, buf_view(b));
+	buf_release(b);
+	return s;
+}

@@ -1,0 +1,119 @@
+#include "detect/host_names.h"
+#include "detect/shared.h"
+
+/* Percent of the steps' time that the GPU stands idle after such calls. */
+static const double TOO_MUCH = 2, SEVERE = 10;
+enum { PLACES_TOLD = 3 };
+
+extern const struct detector detector_synchronising_calls;
+
+/* The gap that the device is in when a call returns; NULL = it has work. */
+static uint32_t gap_at(const struct gaps *g, int64_t t)
+{
+	uint32_t a = 0, b = g->n;
+	while (a < b) {
+		uint32_t m = a + (b - a) / 2;
+		if (g->v[m].end_ns <= t)
+			a = m + 1;
+		else
+			b = m;
+	}
+	return a < g->n && g->v[a].start_ns <= t ? a : ROW_NONE;
+}
+
+/* Calls that wait: by name, and copies to pageable host memory, which wait whatever they are called. */
+static uint8_t *find_calls(const struct profile *p)
+{
+	uint8_t *waits = NEW_ARRAY(p->span.rows.n, uint8_t), *known = NEW_ARRAY(p->strings.n, uint8_t);
+	for (uint32_t i = 0; i < p->span.rows.n; i++) {
+		enum host_kind k = p->span.kind[i] == SPAN_CALL ? host_kind_cached(p, p->span.name[i], known) : HOST_PLAIN;
+		waits[i] = k == HOST_SYNC || k == HOST_SYNC_COPY;
+	}
+	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
+		if (p->gpu_op.kind[g] == GPU_MEMCPY && p->gpu_op.call[g] != ROW_NONE &&
+		    str_ends(profile_str(p, p->gpu_op.name[g]), STR("Device -> Pageable)")))
+			waits[p->gpu_op.call[g]] = 1;
+	mem_free(known);
+	return waits;
+}
+
+struct waits {
+	struct places places;
+	uint64_t calls;
+	int64_t wait_ns;       /* how long the host waited in those that emptied the device */
+};
+
+/* What call i costs: the device stands idle from its end to the next launch, which without the wait would have been called as much earlier
+ * as the call lasted. It counts only if the same thread launches what ends the gap, after the call. lost[]: of each gap, what other
+ * calls already cost. */
+static int64_t cost_of_call(const struct profile *p, const struct gaps *g, uint32_t i, int64_t *lost)
+{
+	int64_t end = span_end(p, i);
+	uint32_t k = gap_at(g, end);
+	if (k == ROW_NONE || g->v[k].call == ROW_NONE || p->span.track[g->v[k].call] != p->span.track[i] || p->span.start_ns[g->v[k].call] < end)
+		return 0;
+	int64_t after = g->v[k].end_ns - end, room = g->v[k].end_ns - g->v[k].start_ns - lost[k];
+	int64_t ns = p->span.dur_ns[i] < after ? p->span.dur_ns[i] : after;
+	ns = ns < room ? ns : room;
+	lost[k] += ns;
+	return ns;
+}
+
+static void measure(const struct profile *p, struct findings *f, const struct gaps *g, struct waits *m)
+{
+	uint8_t *waits = find_calls(p);
+	int64_t *lost = NEW_ARRAY(g->n, int64_t);
+	for (uint32_t i = 0; i < p->span.rows.n; i++) {
+		int64_t ns = waits[i] ? cost_of_call(p, g, i, lost) : 0;
+		if (!ns)
+			continue;
+		uint32_t op = p->span.op[i] != ROW_NONE ? p->span.op[i] : i;
+		places_add(&m->places, shared_stacks(f), profile_str(p, p->span.name[op]), op, 1, ns);
+		m->calls++;
+		m->wait_ns += p->span.dur_ns[i];
+	}
+	mem_free(lost);
+	mem_free(waits);
+}
+
+static void report(struct findings *f, const struct window *w, const struct waits *m)
+{
+	double pct = window_pct(w, m->places.ns);
+	struct buf evidence = {0};
+	struct finding *x = findings_add(f, &detector_synchronising_calls, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
+	x->problem = arena_printf(&f->arena, "The host waits for the GPU %.1f times a step, and the GPU then waits for the host: %.1f %% of the step time",
+	                          (double)m->calls / w->n, pct);
+	buf_cstr(&evidence, "The host waits ");
+	put_ns(&evidence, (double)m->wait_ns / w->n);
+	buf_cstr(&evidence, " a step in these calls. Idle after them, per step: ");
+	places_text(&m->places, PLACES_TOLD, w->n, true, &evidence);
+	x->evidence = finding_text(f, &evidence);
+	finding_rests_on(x, w, m->calls, m->places.ns);
+	finding_gain(x, w, m->places.ns, "the time without device work after each of these calls, but no more than the call waited");
+}
+
+static int run(const struct profile *p, struct findings *f, struct err *e)
+{
+	const struct window *w = shared_window(f, &detector_synchronising_calls);
+	struct waits m = {0};
+	if (!w)
+		return 0;
+	places_init(&m.places);
+	measure(p, f, shared_gaps(f), &m);
+	if (window_pct(w, m.places.ns) >= TOO_MUCH)
+		report(f, w, &m);
+	places_release(&m.places);
+	return 0;
+}
+
+const struct detector detector_synchronising_calls = {
+	.id = "synchronising-calls",
+	.title = "The host waits for the GPU within the step",
+	.why = "A call that waits (.item(), .cpu(), nonzero, print of a tensor, synchronize()) empties the GPU's queue; then the GPU waits "
+	       "until the host has launched again.",
+	.fix = "Keep values on the GPU and read them every so many steps; copy with non_blocking=True into pinned memory; use masks or "
+	       "torch.where instead of nonzero and boolean indexing; take out synchronize() calls.",
+	.disprove = "The step takes as long with these calls taken out: then the GPU would have been without work there anyway.",
+	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.run = run,
+};

@@ -1,0 +1,152 @@
+#include "detect/shared.h"
+#include "gpu/gpus.h"
+
+/* Percent of the kernel time that float32 products on ordinary cores take. */
+static const double TOO_MUCH = 5, SEVERE = 25;
+enum { PLACES_TOLD = 3 };
+
+extern const struct detector detector_tf32_off;
+
+static bool is_product(struct kernel_info k)
+{
+	return (k.class == KERNEL_GEMM || k.class == KERNEL_CONV) && k.tensor_core == TRI_NO;
+}
+
+/* A product of a vector: bound by memory, so that Tensor Cores would not help. */
+static bool is_vector_product(struct str kernel, const struct cost *c)
+{
+	return str_has(kernel, STR("gemv")) || str_has(kernel, STR("splitKreduce")) || (c && c->class == OP_GEMM && (c->m == 1 || c->n == 1));
+}
+
+/* GPUs of kernels, by ordinal: bits of gpu_tensor_types; -1 = not known. */
+static int types_of(const struct profile *p, int32_t device)
+{
+	for (uint32_t i = 0; i < p->device.rows.n; i++)
+		if (p->device.id[i] == device)
+			return gpu_tensor_types(profile_str(p, p->device.name[i]), p->device.cc_major[i], p->device.cc_minor[i], p->device.warp_size[i]);
+	return -1;
+}
+
+static bool is_amd(const struct profile *p)
+{
+	for (uint32_t i = 0; i < p->device.rows.n; i++)
+		if (gpu_is_amd(profile_str(p, p->device.name[i]), p->device.warp_size[i]))
+			return true;
+	return false;
+}
+
+struct measured {
+	struct places places;
+	int64_t kernel_ns;
+	bool unknown;            /* a GPU with such kernels does not say what it is */
+};
+
+/* What the classes of kernels' names are, asked once per name. */
+struct classes {
+	struct kernel_info *info;
+	uint8_t *asked;
+};
+
+static struct kernel_info info_of(const struct profile *p, uint32_t name, struct classes *c)
+{
+	if (!c->asked[name]) {
+		c->asked[name] = 1;
+		c->info[name] = kernel_classify(profile_str(p, name));
+	}
+	return c->info[name];
+}
+
+static bool is_float32(struct kernel_info k, const struct cost *c)
+{
+	return k.dtype != DTYPE_UNKNOWN ? k.dtype == DTYPE_FLOAT32 : c && c->dtype == DTYPE_FLOAT32;
+}
+
+static void measure(const struct profile *p, struct findings *f, const struct window *w, struct measured *m)
+{
+	struct classes names = {NEW_ARRAY(p->strings.n, struct kernel_info), NEW_ARRAY(p->strings.n, uint8_t)};
+	const struct costs *costs = shared_costs(f);
+	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
+		if (p->gpu_op.kind[g] != GPU_KERNEL || (w->n && !window_has(w, p->gpu_op.start_ns[g])))
+			continue;
+		const struct cost *c = costs->of_gpu[g] != ROW_NONE ? &costs->cost[costs->of_gpu[g]] : NULL;
+		struct kernel_info k = info_of(p, p->gpu_op.name[g], &names);
+		m->kernel_ns += p->gpu_op.dur_ns[g];
+		if (!is_product(k) || !is_float32(k, c) || is_vector_product(profile_str(p, p->gpu_op.name[g]), c))
+			continue;
+		int types = types_of(p, p->launch.device[p->gpu_op.launch[g]]);
+		m->unknown |= types < 0;
+		if (types < 0 || !(types & 1 << GPU_TF32))
+			continue;
+		uint32_t op = costs->op[g];
+		places_add(&m->places, shared_stacks(f), profile_str(p, op != ROW_NONE ? p->span.name[op] : p->gpu_op.name[g]), op, 1, p->gpu_op.dur_ns[g]);
+	}
+	mem_free(names.info);
+	mem_free(names.asked);
+}
+
+/* What of such a kernel's time can go: 1 - float32 peak / TF32 peak of the GPU; 0 = not known. */
+static double saving(const struct profile *p)
+{
+	const struct gpu *one = NULL;
+	for (uint32_t i = 0; i < p->device.rows.n; i++) {
+		const struct gpu *g = gpu_find(profile_str(p, p->device.name[i]));
+		if (!g || (one && g != one) || !(g->flops[GPU_FP32] > 0) || !(g->flops[GPU_TF32] > 0))
+			return 0;
+		one = g;
+	}
+	return one ? 1 - one->flops[GPU_FP32] / one->flops[GPU_TF32] : 0;
+}
+
+static void report(const struct profile *p, struct findings *f, const struct window *w, const struct measured *m)
+{
+	double pct = 100.0 * (double)m->places.ns / (double)m->kernel_ns, save = saving(p);
+	unsigned steps = w->n ? w->n : 1;
+	struct buf evidence = {0};
+	struct finding *x = findings_add(f, &detector_tf32_off, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
+	x->problem = arena_printf(&f->arena, "%.1f %% of the kernel time goes to float32 matrix products and convolutions on ordinary cores, though "
+	                          "the GPU could do them in TF32 on Tensor Cores", pct);
+	buf_printf(&evidence, "By the kernels' names%s: ", w->n ? ", per step" : "");
+	places_text(&m->places, PLACES_TOLD, steps, true, &evidence);
+	if (save > 0)
+		buf_printf(&evidence, ". By published peaks TF32 can take at most %.0f %% of this time away", 100 * save);
+	x->evidence = finding_text(f, &evidence);
+	finding_rests_on(x, NULL, m->places.events, m->places.ns);
+	x->has_share = true;
+	x->share_pct = pct;
+	if (save > 0)
+		finding_gain(x, w, (int64_t)((double)m->places.ns * save), "time of these kernels x (1 - float32 peak / TF32 peak)");
+	else
+		finding_gain(x, w, m->places.ns, "all the time of these kernels: the GPU's peaks are not known");
+}
+
+static int run(const struct profile *p, struct findings *f, struct err *e)
+{
+	const struct detector *d = &detector_tf32_off;
+	struct measured m = {0};
+	if (!p->gpu_op.rows.n) {
+		findings_missing(f, d, "the input has no device work");
+		return 0;
+	}
+	if (is_amd(p)) /* TF32 is no setting of PyTorch there */
+		return 0;
+	const struct window *w = shared_steps(f);
+	places_init(&m.places);
+	measure(p, f, w, &m);
+	if (m.kernel_ns && 100.0 * (double)m.places.ns / (double)m.kernel_ns >= TOO_MUCH)
+		report(p, f, w, &m);
+	else if (m.unknown)
+		findings_missing(f, d, "the input does not state the devices' compute capability, or it does not tell");
+	places_release(&m.places);
+	return 0;
+}
+
+const struct detector detector_tf32_off = {
+	.id = "tf32-off",
+	.title = "float32 products could run in TF32",
+	.why = "From compute capability 8.0, Tensor Cores multiply float32 as TF32 (10 bits of mantissa), several times faster than ordinary cores.",
+	.fix = "Where 10 bits of mantissa suffice, call torch.set_float32_matmul_precision(\"high\") (torch.backends.cuda.matmul.allow_tf32, "
+	       "torch.backends.cudnn.allow_tf32); or use bfloat16 by torch.autocast.",
+	.disprove = "With TF32 allowed the same kernels run (the library has none for these shapes), or they are bound by memory.",
+	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.run = run,
+};
