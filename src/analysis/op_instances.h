@@ -45,7 +45,8 @@ struct op {
 	uint32_t path_n;           /* how much of the name is its path, with the last '/'; 0 = outside the tree of groups */
 	uint8_t direction;         /* enum direction; DIR_OTHER for unassociated calls */
 	bool unassociated;
-	bool tc_eligible;          /* could use Tensor Cores, by its type: convolutions and the GEMM family */
+	bool tc_eligible;          /* could use Tensor Cores, by its type: convolutions and the GEMM family (DLProf's rule) */
+	bool tc_inside;            /* or by that of an op inside it: an autograd function, a whole attention */
 	uint32_t instances;
 	uint32_t first;            /* its first instance */
 	uint32_t forward;          /* of a linked backward op: its forward op, whose name, type and shapes it has; ROW_NONE */

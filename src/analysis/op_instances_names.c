@@ -451,6 +451,24 @@ static void number_ops(struct ops_work *w)
 	mem_free(place);
 }
 
+/* Ops inside ops that could use Tensor Cores. */
+static void look_inside(struct ops_work *w)
+{
+	const struct spans *s = &w->p->span;
+	enum { ASKED = 1, YES = 2 };
+	uint8_t *known = NEW_ARRAY(w->p->strings.n, uint8_t);
+	for (uint32_t i = 0; i < s->rows.n; i++) {
+		uint8_t *x = &known[s->name[i]];
+		if (s->kind[i] != SPAN_OP || w->o->of_span[i] == ROW_NONE)
+			continue;
+		if (!*x)
+			*x = ASKED | (op_tc_eligible(profile_str(w->p, s->name[i])) ? YES : 0);
+		if (*x & YES)
+			w->o->op[w->o->instance[w->o->of_span[i]].op].tc_inside = true;
+	}
+	mem_free(known);
+}
+
 /* Texts live as long as the profile, not as long as w. */
 static void keep_texts(struct ops_work *w)
 {
@@ -488,6 +506,7 @@ void ops_name(struct ops_work *w)
 		if (!x->instances++)
 			x->first = k;
 	}
+	look_inside(w);
 	number_ops(w);
 	keep_texts(w);
 }

@@ -44,6 +44,8 @@ bool op_in_window(const struct profile *p, uint32_t k, const struct window *w);
 /* DLProf's 16 columns of time; returns the index of the first. And their cells. */
 unsigned op_dlprof_columns(struct table *t);
 void op_dlprof_put(struct table *t, unsigned first, const struct op_sum *s);
+/* By DLProf's rule, its type alone, or ours: an op inside it will do. */
+static inline bool op_eligible(const struct op *op, bool dlprof) { return op->tc_eligible || (!dlprof && op->tc_inside); }
 /* "fprop", "bprop", "": DLProf takes the optimizer for fprop. */
 struct str op_dlprof_direction(const struct op *op);
 /* Ops in DLProf's order, by the text of their ids, without those that DLProf does not have; n of them. Free with mem_free; texts are

@@ -40,7 +40,7 @@ static void find_types(struct types *x, bool dlprof)
 		x->of_op[i] = at;
 		if (at == x->n)
 			x->v[x->n++] = (struct type_row){.type = type, .direction = op->direction};
-		x->v[at].eligible |= op->tc_eligible;
+		x->v[at].eligible |= op_eligible(op, dlprof);
 	}
 	intern_release(&keys);
 }

@@ -1,4 +1,5 @@
 /* Ops that could use Tensor Cores, and whether they do: DLProf's tensor core report. */
+#include "analysis/costs.h"
 #include "base/buf.h"
 #include "base/intern.h"
 #include "base/mem.h"
@@ -21,6 +22,7 @@ struct eligible {
 	struct op_tc *tc;
 	struct op_sum *sum;      /* by op */
 	struct kernel_set *tc_names, *other_names, *unknown_names;
+	struct costs *costs;     /* NULL in DLProf's table */
 	uint32_t *last_tc;       /* string id -> op + 1 in whose set it was put last: instances of one op come one after the other */
 };
 
@@ -57,7 +59,7 @@ static void sum_all(struct eligible *x)
 		by_op[first[o->instance[k].op]++] = k;
 	for (uint32_t i = 0; i < o->n_instances; i++) {
 		uint32_t k = by_op[i];
-		if (!o->op[o->instance[k].op].tc_eligible || !op_in_window(x->p, k, x->w))
+		if (!op_eligible(&o->op[o->instance[k].op], x->dlprof) || !op_in_window(x->p, k, x->w))
 			continue;
 		op_sum_add(&x->sum[o->instance[k].op], x->p, k, x->tc);
 		add_kernels(x, k);
@@ -160,7 +162,7 @@ static void dlprof_table(const struct eligible *x, struct table *t)
 }
 
 enum {
-	C_ID, C_NAME, C_TYPE, C_DIRECTION, C_SHAPES, C_DTYPE, C_CALLS, C_TOTAL, C_USED, C_TC, C_OTHER, C_UNKNOWN, C_SHARE, C_KERNELS,
+	C_ID, C_NAME, C_TYPE, C_DIRECTION, C_SHAPES, C_DTYPE, C_POSSIBLE, C_CALLS, C_TOTAL, C_USED, C_TC, C_OTHER, C_UNKNOWN, C_SHARE, C_KERNELS,
 	C_TC_KERNELS, C_TC_NAMES, C_OTHER_NAMES, C_UNKNOWN_NAMES, N_COLUMNS,
 };
 static const struct column own_columns[N_COLUMNS] = {
@@ -170,6 +172,8 @@ static const struct column own_columns[N_COLUMNS] = {
 	[C_DIRECTION] = {"direction", "Direction", "forward, backward, optimizer.", CELL_STR, UNIT_NONE, 0, 0},
 	[C_SHAPES] = {"shapes", "Input Shapes", "Of the first call; of a backward op those of its forward op.", CELL_STR, UNIT_NONE, COLUMN_WIDE, 0},
 	[C_DTYPE] = {"data_type", "Data Type", "Types of its input tensors.", CELL_STR, UNIT_NONE, 0, 0},
+	[C_POSSIBLE] = {"tc_possible", "TC Possible", "By types and shapes of the first call: could its main kernel use Tensor Cores? Unknown where they were not recorded.",
+	                CELL_STR, UNIT_NONE, 0, 0},
 	[C_CALLS] = {"calls", "Calls", "How often it ran.", CELL_I64, UNIT_COUNT, 0, 0},
 	[C_TOTAL] = {"total_kernel_ns", "Kernels", "Sum of the durations of its kernels, copies and sets left out.", CELL_I64, UNIT_NS, 0, 0},
 	[C_USED] = {"tc_used", "TC Used", "yes, no, or unknown where names of kernels do not tell.", CELL_STR, UNIT_NONE, 0, 0},
@@ -183,6 +187,19 @@ static const struct column own_columns[N_COLUMNS] = {
 	[C_OTHER_NAMES] = {"non_tc_kernel_names", "Other Kernels", "Short names.", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_DETAIL, 0},
 	[C_UNKNOWN_NAMES] = {"unknown_kernel_names", "Unknown Kernels", "Short names.", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_DETAIL, 0},
 };
+
+/* By the model of what it should take; of a backward op by that of its forward op. */
+static struct str possible(const struct eligible *x, const struct op *op)
+{
+	static const char *const answer[] = {[TRI_NO] = "no", [TRI_YES] = "yes", [TRI_UNKNOWN] = "unknown"};
+	const struct ops *o = x->p->ops;
+	uint32_t span = o->instance[op->forward == ROW_NONE ? op->first : o->op[op->forward].first].span;
+	if (span == ROW_NONE || !x->costs)
+		return STR("unknown");
+	enum cost_direction d = op->direction == DIR_BACKWARD ? COST_BACKWARD : COST_FORWARD;
+	const struct cost *c = costs_of_span(x->costs, x->p, span, d);
+	return c ? str_from(answer[c->tc_eligible]) : STR("unknown");
+}
 
 static void own_row(struct table *t, const struct eligible *x, uint32_t i)
 {
@@ -200,6 +217,7 @@ static void own_row(struct table *t, const struct eligible *x, uint32_t i)
 		table_set_str(t, C_SHAPES, shapes.inputs);
 	if (op->data_type.n)
 		table_set_str(t, C_DTYPE, op->data_type);
+	table_set_str(t, C_POSSIBLE, possible(x, op));
 	table_set_i64(t, C_CALLS, (int64_t)s->calls);
 	table_set_i64(t, C_TOTAL, s->kernel_ns);
 	if (s->kernels)
@@ -250,6 +268,7 @@ static void eligible_release(struct eligible *x)
 	mem_free(x->last_tc);
 	mem_free(x->sum);
 	op_tc_free(x->tc);
+	costs_free(x->costs);
 }
 
 static int tensor_cores_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
@@ -260,6 +279,7 @@ static int tensor_cores_run(const struct profile *p, const struct report_args *a
 	if (op_check(p, e) < 0 || op_window(p, args, &w, e) < 0)
 		return -1;
 	struct eligible x = {.p = p, .w = &w, .dlprof = dlprof, .tc = op_tc_new(p, dlprof)};
+	x.costs = dlprof ? NULL : costs_new(p, COST_DEFAULT);
 	x.sum = NEW_ARRAY(n, struct op_sum);
 	x.tc_names = NEW_ARRAY(n, struct kernel_set);
 	x.other_names = NEW_ARRAY(n, struct kernel_set);
