@@ -1,27 +1,32 @@
 /* Ops as a person counts them, each call of them ("instance"), and which instance every API call and every piece of device work
  * belongs to. Built by PASS_OPS, kept in profile->ops and owned by the profile; needs PASS_NEST and PASS_CORRELATE. O(n log n).
  *
- * An instance is the outermost framework op of its thread: with PyProf's or DLProf's markers, the outermost argument marker; with
- * emit_nvtx alone, the outermost op range; in Kineto traces, the outermost op (of a backward node, the engine's range around it); of
- * TensorFlow, TensorRT and XLA, the node or layer. Ranges inside it are folded into it. Annotations, steps, optimizer ranges and Python
- * frames are no ops: they make the path.
+ * An instance is the outermost framework op of its thread: an argument marker of PyProf or DLProf, a range of emit_nvtx, an op of a Kineto
+ * trace (of a backward node, the engine's range around it), a node or layer of TensorFlow, TensorRT or XLA. Ranges inside it are
+ * folded into it. Annotations, steps, optimizer ranges, calls of a whole network (ExecutionContext::enqueue) and Python frames are no ops:
+ * they make the path. Where the input states ops (a DLProf database: spans with "op_id", "op_name", "op_type", "direction",
+ * "tc_support", "stack"), those.
  *
- * What belongs to an instance: the API calls inside it, and the device work that these launched. API calls outside every op belong to
- * an op of their own: type = the call's name, name = "unassociated_" + that, outside the tree of groups (DLProf's rule).
- * Device work whose call was not recorded belongs to the op "unattributed" (type "unattributed"), so that the parts add up.
+ * What belongs to an instance: the API calls inside it or with its external id, and the device work that these launched. Where the
+ * backward pass has no ranges, calls of threads without ops belong to the marker of backward() that goes on meanwhile. An API call outside
+ * every op is an instance itself: its op is "unassociated_" + the call, outside the tree of groups. Device work whose call
+ * was not recorded is an instance of the op "unattributed", without a range, so that the parts add up.
  *
- * Name: a path and the op, "/Net/layer1/Conv2d/conv2d": from DLProf's function stacks ("<module>" is "module", "<lambda>" "lambda";
- * a number in parentheses tells apart callers' lines), else from modules or layers (analysis/layers.h), else from user ranges around it,
- * else nothing but "/op". Type: the op alone ("conv2d", "aten::conv2d" is "conv2d"). A backward op linked to its forward op (fwdbwd.h) has
- * the name and the type of that; one that is not is of type "backward".
- * Instances with equal name, direction and shapes are one op. Its id is its type in capitals, '_' and a running number of that type, in
- * order of first start.
+ * Name: a path and the op, "/Net/layer1/conv2d": from DLProf's function stacks ("<module>" is "module", "<lambda>" "lambda"; the
+ * recorder numbers callers' lines, "relu(2)"), else from layers (analysis/layers.h), else from the annotations around it, without those
+ * that count iterations. Where PyProf's call stacks tell several lines at one place apart, the second is "relu(2)".
+ * Type: the op alone ("conv2d" of "aten::conv2d"). A backward op linked to its forward op (fwdbwd.h) has the name, the type and
+ * the shapes of that; one that is not is of type "backward".
+ *
+ * What makes two instances the same op (found in DLProf's results, and independent of iterations): equal name, direction and input
+ * shapes; of calls outside ops, the call and the op before it on its thread. An op's id is its type in capitals, '_' and a running number
+ * of that type, in order of first start.
  *
  * Times of an instance (DLProf's definitions, checked against its own results):
  *   cpu       length of the range (of an unassociated call, of the call)
- *   gpu       length of the union of the kernels, copies and sets that it launched
+ *   gpu       length of the union of the kernels, copies and sets that it launched; of each GPU by itself, added up
  *   overhead  cpu - sum of the durations of its API calls; calls within calls count once; never below 0
- *   idle      (end of its last device work - start of its first) - gpu */
+ *   idle      (end of its last device work - start of its first) - gpu; of each GPU by itself, added up */
 #ifndef OPSCOPE_ANALYSIS_OP_INSTANCES_H
 #define OPSCOPE_ANALYSIS_OP_INSTANCES_H
 
