@@ -143,10 +143,21 @@ static enum role role_of_gpu_op(struct work *w, uint32_t g)
 	return comm ? ROLE_COMM : ROLE_KERNEL;
 }
 
+/* A range that is a step is no work in it. */
+static void mark_step_names(struct work *w)
+{
+	const struct profile *p = w->p;
+	const struct steps *s = steps_by(p->steps, w->rules == ROLES_TB_PLUGIN);
+	for (unsigned i = 0; i < s->total; i++)
+		if (s->v[i].span != ROW_NONE)
+			w->name[p->span.name[s->v[i].span]] = NAME_SEEN | NAME_STEP;
+}
+
 static void collect(struct work *w)
 {
 	const struct profile *p = w->p;
 	w->name = NEW_ARRAY(p->strings.n, uint8_t);
+	mark_step_names(w);
 	collect_spans(w);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
 		intervals_add(&w->range[role_of_gpu_op(w, g)], p->gpu_op.start_ns[g], gpu_end(p, g));

@@ -1,6 +1,7 @@
 #include "report/report.h"
 
 #include "analysis/slice.h"
+#include "report/window.h"
 
 #include <stdio.h>
 
@@ -78,14 +79,14 @@ static int choose_steps(const struct report *r, struct profile *p, const struct 
 static struct profile *part_of(const struct report *r, struct profile *p, const struct report_args *args, struct err *e)
 {
 	struct step_window w;
-	bool dlprof = report_compat_is(args, "dlprof");
+	struct window shown;
 	if (p->durations_only) {
 		err_set(e, ERR_DATA, "--steps: this input holds durations but no times, so that there are no steps");
 		return NULL;
 	}
-	if (dlprof ? dlprof_window(p, args->step_first, args->step_last, &w, e)
-	           : steps_window(p->steps, false, args->step_first, args->step_last, &w, e))
+	if (window_of(p, args, &shown, e) < 0)
 		return NULL;
+	w = (struct step_window){shown.start_ns, shown.end_ns, shown.device_start_ns, shown.device_end_ns, shown.steps};
 	struct profile *part = slice_of(p, &w, args->step_first, args->step_last, e);
 	return part && analysis_run(part, r->needs, e) == 0 ? part : NULL;
 }

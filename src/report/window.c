@@ -9,7 +9,8 @@ int window_of(const struct profile *p, const struct report_args *args, struct wi
 	*w = (struct window){.all = !args->has_steps};
 	if (w->all)
 		return 0;
-	if (steps_window(p->steps, report_is_plugin(args), args->step_first, args->step_last, &s, e) < 0)
+	if (report_compat_is(args, "dlprof") ? dlprof_window(p, args->step_first, args->step_last, &s, e)
+	                                     : steps_window(p->steps, report_is_plugin(args), args->step_first, args->step_last, &s, e))
 		return -1;
 	*w = (struct window){false, s.start_ns, s.end_ns, s.device_start_ns, s.device_end_ns, s.steps};
 	return 0;

@@ -1,6 +1,6 @@
 /* --steps=A..B as windows of time: host events count when they start inside the steps' annotations; device work counts with
  * the op or call that launched it, and where none is known, when it starts inside the steps as the device sees them, so
- * that what was launched before the recording belongs to no step. */
+ * that what was launched before the recording belongs to no step. With compat dlprof numbers are those of DLProf's iterations. */
 #ifndef OPSCOPE_REPORT_WINDOW_H
 #define OPSCOPE_REPORT_WINDOW_H
 

@@ -134,6 +134,44 @@ class TwoGpus(Case):
         self.assertTrue(any("each is a border" in n for n in t.notes))
 
 
+class Parts(Case):
+    """--steps of reports that know nothing of steps."""
+
+    def test_ops_keep_their_ids(self):
+        """Parts of all steps sum to the part with all of them, op by op under the same id and name, but for what is between two steps."""
+        path = data("tb_plugin", "resnet50_num_workers_0", "worker0.1623143089861.pt.trace.json.gz")
+        whole = report("ops", path).by("op_id")
+        every = report("ops", path, "--steps=5..10")
+        calls, gpu = {}, {}
+        for step in range(5, 11):
+            for r in report("ops", path, f"--steps={step}").rows:
+                self.assertEqual(r["name"], whole[r["op_id"]]["name"])
+                calls[r["op_id"]] = calls.get(r["op_id"], 0) + r["calls"]
+                gpu[r["op_id"]] = gpu.get(r["op_id"], 0) + r["total_gpu_ns"]
+        ev = [e for e in events(load(path)) if e.get("ph") == "X"]
+        steps = sorted((e["ts"], e["ts"] + e["dur"]) for e in ev if e["name"].startswith("ProfilerStep#"))
+        between = [e for e in ev if e["name"] == "aten::zeros" and any(a[1] <= e["ts"] < b[0] for a, b in zip(steps, steps[1:]))]
+        self.assertEqual({r["op_id"]: r["calls"] - calls[r["op_id"]] for r in every.rows if r["calls"] != calls[r["op_id"]]},
+                         {"ZEROS_1": len(between)})
+        self.assertEqual(gpu, {r["op_id"]: r["total_gpu_ns"] for r in every.rows})
+        self.assertTrue(all(n <= whole[i]["calls"] for i, n in calls.items()))
+
+    def test_device_work_by_launch(self):
+        """Kernels of a part are those whose launching call began in the step, by python's own reading."""
+        path = data("tb_plugin", "resnet50_num_workers_0", "worker0.1623143089861.pt.trace.json.gz")
+        ev = [e for e in events(load(path)) if e.get("ph") == "X"]
+        step = next(e for e in ev if e["name"] == "ProfilerStep#7")
+        inside = {e["args"]["correlation"] for e in ev if e.get("cat") == "Runtime" and step["ts"] <= e["ts"] < step["ts"] + step["dur"]}
+        work = [e for e in ev if e.get("cat") in ("Kernel", "Memcpy", "Memset") and e["args"].get("correlation") in inside]
+        kinds = {}
+        for e in work:
+            kinds[e["cat"]] = kinds.get(e["cat"], 0) + 1
+        t = report("trace", path, "--steps=7")
+        got = {r["category"]: r["events"] for r in t.rows}
+        self.assertTrue(any(n.startswith("--steps=7: ") for n in t.notes))
+        self.assertEqual({k: got[k] for k in kinds}, kinds)
+
+
 def trace(steps, optimizer=True):
     """`steps` iterations of 100 us, without ProfilerStep: forward, backward, optimizer, each with a kernel."""
     out = []
