@@ -75,9 +75,13 @@ struct table *table_section(struct table *t, const char *name, const char *title
 
 unsigned table_column(struct table *t, const struct column *c)
 {
-	assert(t->n_rows == 0);
 	MEM_GROW(t->data, t->cap_columns, t->n_columns + 1);
-	t->data[t->n_columns] = (struct column_data){.col = *c};
+	struct column_data *d = &t->data[t->n_columns];
+	*d = (struct column_data){.col = *c};
+	if (t->cap_rows) {
+		d->cell = NEW_ARRAY(t->cap_rows, union cell);
+		d->set = NEW_ARRAY(t->cap_rows, uint8_t);
+	}
 	return t->n_columns++;
 }
 

@@ -35,6 +35,10 @@ enum column_flag {
 	                    * JSON leave it out */
 	COLUMN_STACK = 32, /* call stacks, frames separated by ';', innermost first: text shortens the paths of files, and of one
 	                    * that is cut the place of the first frame stays */
+	COLUMN_KEY = 64,   /* answers the report's question: as text it stays while columns without it are left out for want of room */
+	COLUMN_MINOR = 128, /* decoration: left out as text before the columns that are neither this nor COLUMN_KEY */
+	COLUMN_PATH = 256, /* text whose end tells most, as paths: cut at its start */
+	COLUMN_ASKED = 512, /* set where --columns or --sort names it: text never leaves it out */
 	COLUMN_DETAIL = 4, /* left out of text output unless asked for with --columns; always in CSV, JSON and HTML */
 };
 
@@ -84,7 +88,7 @@ void table_release(struct table *t); /* and its sections */
 /* Appends a section: a new, initialised table that *t owns. */
 struct table *table_section(struct table *t, const char *name, const char *title);
 
-/* Adds a column, before the first row, and returns its index. The strings in *c must outlive the table. */
+/* Adds a column and returns its index; it is null in the rows that there are. The strings in *c must outlive the table. */
 unsigned table_column(struct table *t, const struct column *c);
 #define TABLE_COLUMN(t, ...) table_column((t), &(struct column){__VA_ARGS__})
 /* Adds all of a fixed list; the first gets index 0. */

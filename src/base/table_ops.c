@@ -251,9 +251,8 @@ int table_select(struct table *t, struct str comma_separated_ids, struct err *e)
 	t->data = NEW_ARRAY(n, struct column_data);
 	for (unsigned i = 0; i < n; i++) {
 		t->data[i] = old[pick[i]];
-		t->data[i].col.flags &= ~(unsigned)(COLUMN_DETAIL | COLUMN_INDENT); /* it was asked for by name */
-		if (asked[pick[i]] == 2)
-			t->data[i].col.flags |= COLUMN_INDENT;
+		t->data[i].col.flags &= ~(unsigned)(COLUMN_DETAIL | COLUMN_INDENT);
+		t->data[i].col.flags |= asked[pick[i]] == 2 ? COLUMN_INDENT : COLUMN_ASKED;
 	}
 	t->n_columns = t->cap_columns = n;
 	for (unsigned c = 0; c < n_old; c++)

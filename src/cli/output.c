@@ -68,6 +68,8 @@ static int sort_by(struct table *t, const char *column, struct err *e)
 	char direction = *column == '+' || *column == '-' ? *column++ : 0;
 	int col = table_find_column(t, str_from(column));
 	bool text = col >= 0 && t->data[col].col.type == CELL_STR;
+	if (col >= 0)
+		t->data[col].col.flags |= COLUMN_ASKED;
 	return table_sort(t, str_from(column), direction ? direction == '-' : !text, e);
 }
 

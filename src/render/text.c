@@ -31,13 +31,6 @@ static void end_line(const struct page *p)
 static void put_aligned(struct buf *out, struct str s, const struct text_column *c)
 {
 	size_t cells = text_width(s);
-	if (cells > c->width) {
-		if (c->stack)
-			text_put_cut_stack(out, s, c->width);
-		else
-			text_put_cut(out, s, c->width);
-		return;
-	}
 	if (c->right)
 		buf_fill(out, ' ', c->width - cells);
 	buf_str(out, s);
@@ -57,6 +50,16 @@ static void put_safe_line(const struct page *p, struct str s, const char *code)
 		buf_char(p->out, '\n');
 	}
 	buf_release(&safe);
+}
+
+static void put_cell(struct buf *out, struct str s, const struct text_column *c)
+{
+	if (c->stack && text_width(s) > c->width)
+		text_put_cut_stack(out, s, c->width);
+	else if (c->width < c->body)
+		text_alike_put(&c->alike, c->how, s, c->width, out);
+	else
+		put_aligned(out, s, c);
 }
 
 /* Line `n` of `lines`, the titles standing on the bottom line. */
@@ -104,7 +107,7 @@ static void put_rows(const struct page *p, const struct table *t, const struct t
 		for (unsigned i = 0; i < l->n; i++) {
 			if (i)
 				buf_fill(p->out, ' ', TEXT_GAP);
-			put_aligned(p->out, text_cell(t, r, &l->v[i], &scratch), &l->v[i]);
+			put_cell(p->out, text_cell(t, r, &l->v[i], &scratch), &l->v[i]);
 		}
 		end_line(p);
 	}
@@ -174,25 +177,73 @@ static bool put_records(const struct page *p, const struct table *t, const struc
 	return indent > 0;
 }
 
-static void put_missing(const struct page *p, const struct table *t, const struct text_layout *l, unsigned shown)
+static void put_hidden_rows(const struct page *p, const struct table *t)
 {
 	struct buf line = {0};
-	if (t->hidden_rows) {
-		buf_cstr(&line, "... and ");
-		number_grouped(&line, (int64_t)t->hidden_rows);
-		buf_cstr(&line, t->hidden_rows == 1 ? " more row (--limit=0 shows all)" : " more rows (--limit=0 shows all)");
-		put_safe_line(p, buf_view(&line), DIM);
+	buf_cstr(&line, "... and ");
+	number_grouped(&line, (int64_t)t->hidden_rows);
+	buf_cstr(&line, t->hidden_rows == 1 ? " more row (--limit=0 shows all)" : " more rows (--limit=0 shows all)");
+	put_safe_line(p, buf_view(&line), DIM);
+	buf_release(&line);
+}
+
+static bool shares(const struct text_column *c)
+{
+	return c->width < c->body && c->how >= TEXT_SHARED_HEAD;
+}
+
+/* "in every row: Dir forward, Shape N=1,...,fp32": what columns would say that are left out for it, or texts that are cut. */
+static void put_same(const struct page *p, const struct table *t, const struct text_layout *l)
+{
+	enum { MOST = 120 };
+	struct buf line = {0}, value = {0};
+	struct text_scratch scratch = {0};
+	const char *between = t->hidden_rows ? "in every row shown: " : "in every row: ";
+	for (unsigned i = 0; i < l->n_all; i++) {
+		const struct text_column *c = &l->v[i];
+		if (i < l->n ? !shares(c) : !c->constant)
+			continue;
+		buf_clear(&value);
+		if (i < l->n)
+			text_alike_put_shared(&c->alike, &value);
+		else
+			buf_str(&value, text_cell(t, 0, c, &scratch));
+		buf_printf(&line, "%s%s ", between, t->data[c->col].col.title);
+		size_t cells = text_width(buf_view(&value));
+		text_put_cut(&line, buf_view(&value), cells < MOST ? cells : MOST);
+		between = ", ";
 	}
-	buf_clear(&line);
-	for (unsigned i = shown; i < l->n_all; i++) {
-		buf_cstr(&line, i == shown ? "no room for: " : ", ");
+	put_safe_line(p, buf_view(&line), DIM);
+	text_scratch_release(&scratch);
+	buf_release(&value);
+	buf_release(&line);
+}
+
+static void put_left_out(const struct page *p, const struct table *t, const struct text_layout *l, bool empty)
+{
+	struct buf line = {0};
+	for (unsigned i = l->n; i < l->n_all; i++) {
+		if (l->v[i].constant || l->v[i].empty != empty)
+			continue;
+		buf_cstr(&line, line.n ? ", " : empty ? "empty: " : "no room for: ");
 		buf_cstr(&line, t->data[l->v[i].col].col.id);
 	}
-	if (line.n) {
+	if (line.n && !empty)
 		buf_cstr(&line, " (--columns chooses)");
-		put_safe_line(p, buf_view(&line), DIM);
-	}
+	put_safe_line(p, buf_view(&line), DIM);
 	buf_release(&line);
+}
+
+/* What the table does not show. */
+static void put_missing(const struct page *p, const struct table *t, const struct text_layout *l, bool records)
+{
+	if (t->hidden_rows)
+		put_hidden_rows(p, t);
+	if (records)
+		return;
+	put_same(p, t, l);
+	put_left_out(p, t, l, true);
+	put_left_out(p, t, l, false);
 }
 
 static void put_table(const struct page *p, const struct table *t)
@@ -209,7 +260,7 @@ static void put_table(const struct page *p, const struct table *t)
 		}
 		if (!t->n_rows)
 			put_safe_line(p, STR("(none)"), DIM);
-		put_missing(p, t, &l, records ? l.n_all : l.n);
+		put_missing(p, t, &l, records);
 	}
 	text_layout_release(&l);
 	if (t->n_notes && t->n_columns)

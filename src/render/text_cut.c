@@ -64,14 +64,19 @@ static bool put_whole(struct buf *out, struct str s, size_t width)
 	return true;
 }
 
-void text_put_cut(struct buf *out, struct str s, size_t width)
+void text_put_cut_at(struct buf *out, struct str s, unsigned head, size_t width)
 {
 	if (put_whole(out, s, width))
 		return;
 	size_t blank = 0;
 	while (blank < s.n && s.p[blank] == ' ' && blank + 1 < width)
 		blank++;
-	put_ends(out, s, blank + (width - blank - 1) * 3 / 5, width);
+	put_ends(out, s, blank + (width - blank - 1) * head / 100, width);
+}
+
+void text_put_cut(struct buf *out, struct str s, size_t width)
+{
+	text_put_cut_at(out, s, TEXT_CUT_HEAD, width);
 }
 
 /* The length of "FILE(LINE)" at the start of a frame; 0 = it has none. *path gets the length of FILE. */

@@ -4,10 +4,9 @@
 #include "base/utf8.h"
 #include "render/render.h"
 #include "render/text_cut.h"
+#include "render/text_room.h"
 
-/* Text is not cut below this many cells, nor the first text column, which names the row, below MIN_KEY or a third of the
- * terminal; deeper trees are not indented further. */
-enum { MIN_WIDE = 12, MIN_TEXT = 16, MIN_STACK = 32, MIN_KEY = 40, MAX_DEPTH = 32 };
+enum { MAX_DEPTH = 32 }; /* deeper trees are not indented further */
 
 void text_scratch_release(struct text_scratch *s)
 {
@@ -88,9 +87,20 @@ static size_t larger(size_t a, size_t b)
 	return a > b ? a : b;
 }
 
-static size_t smaller(size_t a, size_t b)
+static bool same_cell(const struct column_data *d, size_t a, size_t b)
 {
-	return a < b ? a : b;
+	if (d->set[a] != d->set[b] || !d->set[a])
+		return d->set[a] == d->set[b];
+	switch (d->col.type) {
+	case CELL_STR:
+		return str_eq(d->cell[a].s, d->cell[b].s);
+	case CELL_F64:
+		return d->cell[a].f == d->cell[b].f;
+	case CELL_I64:
+	case CELL_BOOL:
+		break;
+	}
+	return d->cell[a].i == d->cell[b].i;
 }
 
 static void measure(struct text_column *c, const struct table *t, struct text_scratch *scratch)
@@ -98,8 +108,16 @@ static void measure(struct text_column *c, const struct table *t, struct text_sc
 	struct str title = str_from(t->data[c->col].col.title);
 	c->title = text_width(title);
 	c->word = longest_word(title);
-	for (size_t r = 0; r < t->n_rows; r++)
-		c->body = larger(c->body, text_width(text_cell(t, r, c, scratch)));
+	c->empty = c->constant = t->n_rows > 0;
+	for (size_t r = 0; r < t->n_rows; r++) {
+		struct str text = text_cell(t, r, c, scratch);
+		c->body = larger(c->body, text_width(text));
+		c->empty &= !t->data[c->col].set[r] || !text.n;
+		c->constant &= same_cell(&t->data[c->col], 0, r);
+		if (c->can_share)
+			text_alike_add(&c->alike, text);
+	}
+	c->constant &= t->n_rows > 1 && !c->empty && c->depth_col < 0;
 }
 
 static void choose_columns(struct text_layout *l, const struct table *t)
@@ -115,13 +133,15 @@ static void choose_columns(struct text_layout *l, const struct table *t)
 			continue;
 		}
 		bool text = col->type == CELL_STR;
-		if (!(col->flags & COLUMN_DETAIL)) {
+		if (!(col->flags & COLUMN_DETAIL) || (col->flags & COLUMN_ASKED)) {
 			struct text_column *c = &l->v[l->n_all++];
 			*c = (struct text_column){.col = i, .depth_col = text ? depth_col : -1};
 			c->key = text && !any_text;
 			c->stack = text && (col->flags & COLUMN_STACK);
+			c->can_share = text && !c->stack && depth_col < 0;
 			any_text |= text;
 			c->right = col->type == CELL_I64 || col->type == CELL_F64;
+			text_alike_init(&c->alike, col->flags & COLUMN_PATH);
 			measure(c, t, &scratch);
 		}
 		if (text)
@@ -131,73 +151,47 @@ static void choose_columns(struct text_layout *l, const struct table *t)
 	text_scratch_release(&scratch);
 }
 
-static size_t total_width(const struct text_layout *l)
+static size_t count_header_lines(const struct text_layout *l, const struct table *t)
 {
-	size_t sum = l->n ? TEXT_GAP * (l->n - 1) : 0;
-	for (unsigned i = 0; i < l->n; i++)
-		sum += l->v[i].width;
-	return sum;
-}
-
-enum cut { CUT_TITLE, CUT_WIDE, CUT_TEXT, CUTS };
-
-/* How narrow a column may become at this stage. */
-static size_t least(const struct text_column *c, const struct table *t, size_t width, enum cut cut)
-{
-	const struct column *col = &t->data[c->col].col;
-	size_t whole = larger(c->body, c->word);
-	bool wide = col->flags & (COLUMN_WIDE | COLUMN_STACK);
-	if (col->type != CELL_STR || cut == CUT_TITLE || (cut == CUT_WIDE && !wide))
-		return whole;
-	size_t key = smaller(MIN_KEY, width / 3);
-	return smaller(whole, c->key ? key : c->stack ? MIN_STACK : wide ? MIN_WIDE : MIN_TEXT);
-}
-
-/* Takes cells from the widest columns first until the table fits or nothing more can be taken. */
-static void shrink(struct text_layout *l, const struct table *t, size_t width, enum cut cut)
-{
-	size_t total = total_width(l);
-	while (total > width) {
-		struct text_column *widest = NULL;
-		for (unsigned i = 0; i < l->n; i++)
-			if (l->v[i].width > least(&l->v[i], t, width, cut) && (!widest || l->v[i].width > widest->width))
-				widest = &l->v[i];
-		if (!widest)
-			return;
-		widest->width--;
-		total--;
-	}
-}
-
-static bool fit(struct text_layout *l, const struct table *t, size_t width)
-{
+	size_t most = 0;
 	for (unsigned i = 0; i < l->n; i++) {
-		struct text_column *c = &l->v[i];
-		c->width = larger(c->body, c->title);
-		if (width && t->data[c->col].col.type == CELL_STR && c->width > width)
-			c->width = width; /* one huge cell must not make the loop above long */
+		struct str title = str_from(t->data[l->v[i].col].col.title), line;
+		size_t lines = 0;
+		while (text_wrap(&title, l->v[i].width, &line))
+			lines++;
+		most = larger(most, lines);
 	}
-	for (int cut = 0; width && cut < CUTS; cut++)
-		shrink(l, t, width, (enum cut)cut);
-	return !width || total_width(l) <= width;
+	return most;
+}
+
+static bool has_prose(const struct text_layout *l, const struct table *t)
+{
+	for (unsigned i = 0; i < l->n_all; i++)
+		if (t->data[l->v[i].col].col.flags & COLUMN_PROSE)
+			return true;
+	return false;
 }
 
 void text_layout_make(struct text_layout *l, const struct table *t, size_t width)
 {
 	*l = (struct text_layout){0};
 	choose_columns(l, t);
-	while (!fit(l, t, width) && l->n > 1)
-		l->n--;
+	for (unsigned i = 0; i < l->n; i++)
+		l->v[i].width = larger(l->v[i].body, l->v[i].title);
+	if (width && !has_prose(l, t))
+		text_room_find(l, t, width);
 	for (unsigned i = 0; i < l->n; i++) {
-		struct str title = str_from(t->data[l->v[i].col].col.title), line;
-		size_t lines = 0;
-		while (text_wrap(&title, l->v[i].width, &line))
-			lines++;
-		l->header_lines = larger(l->header_lines, lines);
+		unsigned distinct;
+		struct text_column *c = &l->v[i];
+		if (c->can_share && c->width < c->body)
+			c->how = text_alike_choose(&c->alike, c->width, &distinct);
 	}
+	l->header_lines = count_header_lines(l, t);
 }
 
 void text_layout_release(struct text_layout *l)
 {
+	for (unsigned i = 0; i < l->n_all; i++)
+		text_alike_release(&l->v[i].alike);
 	mem_free(l->v);
 }

@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "base/table.h"
+#include "render/text_alike.h"
 
 enum { TEXT_GAP = 2 }; /* blanks between columns */
 
@@ -13,6 +14,13 @@ struct text_column {
 	bool right;        /* numbers stand at the right */
 	bool key;          /* the first text column */
 	bool stack;        /* COLUMN_STACK */
+	bool empty;        /* null, or text without a character, in every row */
+	bool constant;     /* the same value in every row, of at least two */
+	bool shown;        /* there is room for it */
+	bool can_share;    /* text that is no stack and in no tree */
+	struct text_alike alike; /* of these, else empty */
+	enum text_how how; /* how its texts are cut, where they have to be */
+	size_t distinct;   /* text: the width that it can be cut to without rows looking alike, as far as it may matter */
 	size_t body;       /* cells of the widest cell below the header */
 	size_t title;      /* cells of the title on one line */
 	size_t word;       /* cells of the title's longest word */
@@ -41,7 +49,11 @@ size_t text_width(struct str s);
 /* The next line of `*title` when it is set in `width` cells, broken at blanks; false when none is left. */
 bool text_wrap(struct str *text, size_t width, struct str *line);
 
-/* `width` 0 = unlimited. Wraps titles, then cuts COLUMN_WIDE and COLUMN_STACK text, then other text, then leaves columns out at the right. */
+/* `width` 0 = unlimited. Wraps titles; leaves out columns that are empty or constant (of which the value can be said once),
+ * from the right; cuts text as long as rows do not look alike; leaves out COLUMN_MINOR columns, then others, then COLUMN_KEY ones,
+ * cutting text further for these. The column that names the rows (the first text that
+ * differs, preferably a COLUMN_KEY) and COLUMN_ASKED ones always stay: a table of which
+ * that is too much is wider than asked for. The columns left out stand behind the others, in their order. */
 void text_layout_make(struct text_layout *l, const struct table *t, size_t width);
 void text_layout_release(struct text_layout *l);
 

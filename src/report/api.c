@@ -53,7 +53,7 @@ static void put(const struct profile *p, enum grouping by, struct stats *s, cons
 		op = TABLE_COLUMN(out, "operator", "Operator", "op that called; empty = none around it", CELL_STR);
 	unsigned first = stats_columns(out);
 	unsigned ops = TABLE_COLUMN(out, "gpu_ops", "Device ops", "kernels, copies and sets that these calls launched", CELL_I64, UNIT_COUNT);
-	unsigned ns = TABLE_COLUMN(out, "gpu_ns", "Device time", "sum of their durations", CELL_I64, UNIT_NS);
+	unsigned ns = TABLE_COLUMN(out, "gpu_ns", "Device time", "sum of their durations", CELL_I64, UNIT_NS, COLUMN_KEY);
 	for (uint32_t g = 0; g < s->n; g++) {
 		struct key k;
 		stats_key(s, g, &k, sizeof k);

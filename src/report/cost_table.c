@@ -53,6 +53,13 @@ static const struct {
 	[C_UNKNOWN] = {BOTH, {"unknown", "Unknown", "why FLOPs or bytes are unknown", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_DETAIL}},
 };
 
+/* What answers the question, by set; what may go first. */
+static const uint8_t answers[N_COLUMNS] = {
+	[C_NAME] = BOTH, [C_PARAMS] = OPS, [C_TOTAL] = BOTH, [C_TFLOPS] = OPS, [C_TC] = OPS, [C_HINT] = OPS, [C_BOUND] = ROOFLINE, [C_ATTAINABLE] = ROOFLINE,
+	[C_GAIN] = ROOFLINE, [C_PEAK_PCT] = BOTH,
+};
+static const uint8_t decoration[N_COLUMNS] = {[C_CLASS] = ROOFLINE, [C_MEAN] = OPS, [C_INTENSITY] = BOTH};
+
 struct shown {
 	unsigned at[N_COLUMNS], extra;
 	enum cost_by by;
@@ -319,6 +326,7 @@ static void add_columns(struct table *t, struct shown *s, const struct cost_spec
 			col.help = "name of the kernel";
 			col.flags |= COLUMN_WIDE;
 		}
+		col.flags |= answers[c] >> spec->set & 1 ? COLUMN_KEY : decoration[c] >> spec->set & 1 ? COLUMN_MINOR : 0;
 		s->at[c] = is_shown(s, c, spec->set) ? table_column(t, &col) : UINT32_MAX;
 		if (c == C_DTYPE && spec->columns) {
 			s->extra = t->n_columns;

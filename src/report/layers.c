@@ -183,20 +183,20 @@ enum { C_LAYER, C_TYPE, C_CALLS, C_TOTAL, C_SHARE, C_FORWARD, C_BACKWARD, C_OPTI
        C_HOST_BACKWARD, C_FLOPS, C_TFLOPS, C_MODELLED, N_COLUMNS };
 
 static const struct column columns[N_COLUMNS] = {
-	[C_LAYER] = {"layer", "Layer", "path of the layer; in parentheses what belongs to none", CELL_STR, UNIT_NONE, COLUMN_WIDE},
-	[C_TYPE] = {"type", "Type", "class of the module", CELL_STR},
+	[C_LAYER] = {"layer", "Layer", "path of the layer; in parentheses what belongs to none", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_PATH},
+	[C_TYPE] = {"type", "Type", "class of the module", CELL_STR, UNIT_NONE, COLUMN_MINOR},
 	[C_CALLS] = {"calls", "Calls", "forward passes", CELL_I64, UNIT_COUNT},
-	[C_TOTAL] = {"total_gpu_ns", "GPU total", "device work of all directions; of layers inside it not", CELL_I64, UNIT_NS},
-	[C_SHARE] = {"total_pct", "Total %", "total / all device work", CELL_F64, UNIT_PERCENT},
-	[C_FORWARD] = {"forward_gpu_ns", "Forward", "device work launched by its forward pass", CELL_I64, UNIT_NS},
-	[C_BACKWARD] = {"backward_gpu_ns", "Backward", "device work launched by the backward of its ops", CELL_I64, UNIT_NS},
+	[C_TOTAL] = {"total_gpu_ns", "GPU total", "device work of all directions; of layers inside it not", CELL_I64, UNIT_NS, COLUMN_KEY},
+	[C_SHARE] = {"total_pct", "Total %", "total / all device work", CELL_F64, UNIT_PERCENT, COLUMN_KEY},
+	[C_FORWARD] = {"forward_gpu_ns", "Forward", "device work launched by its forward pass", CELL_I64, UNIT_NS, COLUMN_KEY},
+	[C_BACKWARD] = {"backward_gpu_ns", "Backward", "device work launched by the backward of its ops", CELL_I64, UNIT_NS, COLUMN_KEY},
 	[C_OPTIMIZER] = {"optimizer_gpu_ns", "Optimizer", "device work launched by the optimizer", CELL_I64, UNIT_NS},
 	[C_OTHER] = {"other_gpu_ns", "Other", "device work that no op launched: of no direction", CELL_I64, UNIT_NS, COLUMN_DETAIL},
 	[C_INNER] = {"with_inner_gpu_ns", "With inner", "total with the layers inside it", CELL_I64, UNIT_NS},
 	[C_HOST_FORWARD] = {"forward_host_ns", "Fwd host", "time on the host in the layer's own range, without layers inside it", CELL_I64, UNIT_NS},
-	[C_HOST_BACKWARD] = {"backward_host_ns", "Bwd host", "time on the host in the backward of its ops", CELL_I64, UNIT_NS},
+	[C_HOST_BACKWARD] = {"backward_host_ns", "Bwd host", "time on the host in the backward of its ops", CELL_I64, UNIT_NS, COLUMN_MINOR},
 	[C_FLOPS] = {"flops", "FLOPs", "of the work whose op has a model; empty = of none", CELL_I64, UNIT_FLOPS},
-	[C_TFLOPS] = {"tflops_per_s", "TFLOP/s", "FLOPs / time of the work whose op has a model", CELL_F64, UNIT_NONE, 0, 3},
+	[C_TFLOPS] = {"tflops_per_s", "TFLOP/s", "FLOPs / time of the work whose op has a model", CELL_F64, UNIT_NONE, COLUMN_KEY, 3},
 	[C_MODELLED] = {"modelled_pct", "Model %", "share of its device work whose op has a model that knows the FLOPs", CELL_F64, UNIT_PERCENT, COLUMN_DETAIL},
 };
 

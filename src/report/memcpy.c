@@ -94,12 +94,12 @@ static void put(const struct profile *p, enum grouping by, struct stats *s, cons
 	unsigned device = by == BY_DEVICE ? TABLE_COLUMN(out, "device", "Device", "ordinal of the device", CELL_I64) : UINT32_MAX;
 	unsigned op = by == BY_OP ? TABLE_COLUMN(out, "operator", "Operator", "op that launched it; empty = none known", CELL_STR) : UINT32_MAX;
 	unsigned first = stats_columns(out);
-	unsigned bytes = TABLE_COLUMN(out, "bytes", "Bytes", "bytes moved or set, where the input states them", CELL_I64, UNIT_BYTES);
+	unsigned bytes = TABLE_COLUMN(out, "bytes", "Bytes", "bytes moved or set, where the input states them", CELL_I64, UNIT_BYTES, COLUMN_KEY);
 	unsigned rate = TABLE_COLUMN(out, "gb_per_s", "GB/s", "bytes / time of the operations whose bytes are stated, in 10^9 bytes", CELL_F64,
 	                             UNIT_NONE, 0, 2);
 	unsigned mean = TABLE_COLUMN(out, "mean_bytes", "Mean size", "mean of the stated sizes", CELL_F64, UNIT_BYTES);
-	unsigned min = TABLE_COLUMN(out, "min_bytes", "Min size", "smallest stated size", CELL_I64, UNIT_BYTES);
-	unsigned max = TABLE_COLUMN(out, "max_bytes", "Max size", "largest stated size", CELL_I64, UNIT_BYTES);
+	unsigned min = TABLE_COLUMN(out, "min_bytes", "Min size", "smallest stated size", CELL_I64, UNIT_BYTES, COLUMN_MINOR);
+	unsigned max = TABLE_COLUMN(out, "max_bytes", "Max size", "largest stated size", CELL_I64, UNIT_BYTES, COLUMN_MINOR);
 	for (uint32_t g = 0; g < s->n; g++) {
 		const struct moved *m = &moved[g];
 		struct str from, to;

@@ -188,14 +188,14 @@ static void put(struct ranges *r, struct table *out)
 		tid = TABLE_COLUMN(out, "thread", "Thread", "thread of the range", CELL_STR);
 	}
 	unsigned first = stats_columns(out);
-	unsigned c = TABLE_COLUMN(out, "self_ns", "Self", "total - what marked ranges directly inside take; empty for StartEnd", CELL_I64, UNIT_NS);
+	unsigned c = TABLE_COLUMN(out, "self_ns", "Self", "total - what marked ranges directly inside take; empty for StartEnd", CELL_I64, UNIT_NS, COLUMN_KEY);
 	TABLE_COLUMN(out, "gpu_ranges", "On GPU", "ranges that launched device work", CELL_I64, UNIT_COUNT);
 	TABLE_COLUMN(out, "gpu_ops", "Device ops", "kernels, copies and sets launched inside; in ranges inside others of the row once", CELL_I64, UNIT_COUNT, COLUMN_DETAIL);
-	TABLE_COLUMN(out, "gpu_ns", "Device time", "sum of their durations", CELL_I64, UNIT_NS, COLUMN_DETAIL);
+	TABLE_COLUMN(out, "gpu_ns", "Device time", "sum of their durations", CELL_I64, UNIT_NS, COLUMN_KEY);
 	TABLE_COLUMN(out, "projected_ns", "Projected", "sum over the ranges of the time from the first start to the last end of that work",
 	             CELL_I64, UNIT_NS);
 	TABLE_COLUMN(out, "kernels", "Kernels", "kernels launched inside", CELL_I64, UNIT_COUNT);
-	TABLE_COLUMN(out, "kernel_ns", "Kernel time", "sum of their durations", CELL_I64, UNIT_NS);
+	TABLE_COLUMN(out, "kernel_ns", "Kernel time", "sum of their durations", CELL_I64, UNIT_NS, COLUMN_MINOR);
 	TABLE_COLUMN(out, "kernel_projected_ns", "Kernels projected", "projected, of kernels alone", CELL_I64, UNIT_NS, COLUMN_DETAIL);
 	for (uint32_t g = 0; g < r->s.n; g++) {
 		const struct extra *x = &r->extra[g];

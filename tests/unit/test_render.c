@@ -12,6 +12,7 @@
 #include "base/utf8.h"
 #include "render/number.h"
 #include "render/render.h"
+#include "render/text_alike.h"
 #include "render/text_cut.h"
 #include "render/text_layout.h"
 
@@ -261,6 +262,138 @@ static void test_stack_column(void **state)
 	table_release(&t);
 }
 
+static void add_shape(struct table *t, const char *shape, int64_t total)
+{
+	table_row(t);
+	table_set_str(t, 0, STR("conv2d"));
+	table_set_str(t, 1, str_from(shape));
+	table_set_i64(t, 3, total);
+	table_set_i64(t, 4, total / 2);
+	table_set_i64(t, 5, total * 2);
+	table_set_str(t, 6, STR("memory"));
+	table_set_f64(t, 7, (double)total / 100);
+}
+
+static void make_wide(struct table *t)
+{
+	table_init(t, "w", "W");
+	TABLE_COLUMN(t, "op", "Op", "", CELL_STR);
+	TABLE_COLUMN(t, "shape", "Shape", "", CELL_STR, UNIT_NONE, COLUMN_WIDE);
+	TABLE_COLUMN(t, "note", "Note", "", CELL_STR);
+	TABLE_COLUMN(t, "total_ns", "Total", "", CELL_I64, UNIT_NS);
+	TABLE_COLUMN(t, "min_ns", "Min", "", CELL_I64, UNIT_NS, COLUMN_MINOR);
+	TABLE_COLUMN(t, "bytes", "Bytes", "", CELL_I64, UNIT_BYTES);
+	TABLE_COLUMN(t, "bound", "Bound", "", CELL_STR, UNIT_NONE, COLUMN_KEY);
+	TABLE_COLUMN(t, "peak_pct", "Peak", "", CELL_F64, UNIT_PERCENT, COLUMN_KEY);
+	add_shape(t, "N=1,C=128,H=16,W=16,fp32", 900);
+	add_shape(t, "N=1,C=128,H=64,W=64,fp32", 800);
+	add_shape(t, "N=1,C=128,H=32,W=32,fp32", 700);
+}
+
+/* What says nothing goes first, then decoration; answers stay, and rows that differ look different. */
+static void test_text_leaves_out_the_least(void **state)
+{
+	struct table t;
+	struct buf out = {0};
+	make_wide(&t);
+	assert_true(str_has(render(&t, "text", &(struct render_options){.width = 90}, &out),
+	                    STR("Op      Shape                     Note   Total     Min    Bytes  Bound     Peak\n")));
+	assert_string_equal(render(&t, "text", &(struct render_options){.width = 64}, &out).p,
+	                    "W\n"
+	                    "Shape                      Total     Min    Bytes    Peak\n"
+	                    "────────────────────────  ──────  ──────  ───────  ──────\n"
+	                    "N=1,C=128,H=16,W=16,fp32  900 ns  450 ns  1.8 KiB  9.00 %\n"
+	                    "N=1,C=128,H=64,W=64,fp32  800 ns  400 ns  1.6 KiB  8.00 %\n"
+	                    "N=1,C=128,H=32,W=32,fp32  700 ns  350 ns  1.4 KiB  7.00 %\n"
+	                    "in every row: Op conv2d, Bound memory\n"
+	                    "empty: note\n");
+	assert_string_equal(render(&t, "text", &(struct render_options){.width = 30}, &out).p,
+	                    "W\n"
+	                    "Shape            Total    Peak\n"
+	                    "──────────────  ──────  ──────\n"
+	                    "…H=16,W=16,…    900 ns  9.00 %\n"
+	                    "…H=64,W=64,…    800 ns  8.00 %\n"
+	                    "…H=32,W=32,…    700 ns  7.00 %\n"
+	                    "in every row: Shape\n"
+	                    "N=1,C=128,…fp32, Op conv2d,\n"
+	                    "Bound memory\n"
+	                    "empty: note\n"
+	                    "no room for: min_ns, bytes\n"
+	                    "(--columns chooses)\n");
+	buf_release(&out);
+	table_release(&t);
+}
+
+/* What was asked for is never left out, even where a line gets too long by that. */
+static void test_text_keeps_what_was_asked_for(void **state)
+{
+	struct table t;
+	struct buf out = {0};
+	make_wide(&t);
+	t.data[4].col.flags |= COLUMN_ASKED;
+	struct str text = render(&t, "text", &(struct render_options){.width = 40}, &out);
+	assert_true(str_has(text, STR("  Min")) && str_has(text, STR("no room for: ")) && str_has(text, STR("bytes")));
+	assert_int_equal(table_select(&t, STR("op,note,min_ns,bytes,total_ns"), NULL), 0);
+	assert_string_equal(render(&t, "text", &(struct render_options){.width = 20}, &out).p,
+	                    "W\n"
+	                    "Op      Note     Min    Bytes   Total\n"
+	                    "──────  ────  ──────  ───────  ──────\n"
+	                    "conv2d  -     450 ns  1.8 KiB  900 ns\n"
+	                    "conv2d  -     400 ns  1.6 KiB  800 ns\n"
+	                    "conv2d  -     350 ns  1.4 KiB  700 ns\n");
+	buf_release(&out);
+	table_release(&t);
+}
+
+static void assert_alike(const char *const *texts, bool path, size_t width, enum text_how how, unsigned distinct,
+                         const char *first)
+{
+	struct text_alike a;
+	struct buf out = {0};
+	unsigned n;
+	text_alike_init(&a, path);
+	for (const char *const *t = texts; *t; t++)
+		text_alike_add(&a, str_from(*t));
+	assert_int_equal(text_alike_choose(&a, width, &n), how);
+	assert_int_equal(n, distinct);
+	text_alike_put(&a, how, str_from(texts[0]), width, &out);
+	assert_int_equal(text_width(buf_view(&out)), width);
+	buf_char(&out, 0);
+	assert_string_equal(out.p, first);
+	buf_release(&out);
+	text_alike_release(&a);
+}
+
+static void test_cut_texts_differ(void **state)
+{
+	static const char *const ends[] = {"gemm_f16_128x64_nn", "gemm_f16_128x64_nt", NULL};
+	static const char *const middles[] = {"N=1,C=128,H=16,R=7,g=1", "N=1,C=128,H=64,R=7,g=1", "-", NULL};
+	static const char *const lengths[] = {"net/a/b/c/weight", "net/d/weight", "net/e/f/weight", NULL};
+	static const char *const paths[] = {"model/layers/3/mlp", "model/layers/13/mlp", NULL};
+	static const char *const same[] = {"aaaaaaaaaaaaaaaa", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaa", NULL};
+	assert_alike(ends, false, 11, TEXT_HEAD, 2, "gemm_f…4_nn");
+	assert_alike(middles, false, 8, TEXT_SHARED_HEAD, 3, "…H=16,… ");
+	assert_alike(lengths, false, 8, TEXT_SHARED_HEAD, 3, "…a/b/c/…");
+	assert_alike(paths, true, 12, TEXT_END, 2, "…ayers/3/mlp");
+	assert_alike(same, false, 8, TEXT_HEAD, 1, "aaaa…aaa");
+}
+
+static void test_width_that_tells_texts_apart(void **state)
+{
+	struct text_alike a;
+	struct buf out = {0};
+	text_alike_init(&a, false);
+	text_alike_add(&a, STR("N=1,C=128,H=16,R=7,g=1"));
+	text_alike_add(&a, STR("N=1,C=128,H=17,R=7,g=1"));
+	assert_int_equal(text_alike_width(&a, 3, 22), 4); /* "…7,…" */
+	assert_int_equal(text_alike_width(&a, 10, 22), 10);
+	text_alike_put_shared(&a, &out);
+	buf_char(&out, 0);
+	assert_string_equal(out.p, "N=1,C=128,…R=7,g=1");
+	buf_release(&out);
+	text_alike_release(&a);
+}
+
 static void test_text_records(void **state)
 {
 	struct table t;
@@ -375,6 +508,10 @@ int main(void)
 		cmocka_unit_test(test_cut_stack),
 		cmocka_unit_test(test_stack_paths_are_short),
 		cmocka_unit_test(test_stack_column),
+		cmocka_unit_test(test_text_leaves_out_the_least),
+		cmocka_unit_test(test_text_keeps_what_was_asked_for),
+		cmocka_unit_test(test_cut_texts_differ),
+		cmocka_unit_test(test_width_that_tells_texts_apart),
 		cmocka_unit_test(test_text_records),
 		cmocka_unit_test(test_human_units),
 		cmocka_unit_test(test_shortest_double),

@@ -167,7 +167,7 @@ static void test_filter_limit_select(void **state)
 	assert_int_equal(table_select(&t, STR("share_pct,name,name"), &e), 0);
 	assert_int_equal(t.n_columns, 2);
 	assert_string_equal(t.data[0].col.id, "share_pct");
-	assert_int_equal(t.data[0].col.flags, 0); /* asked for, so no detail any more */
+	assert_int_equal(t.data[0].col.flags, COLUMN_ASKED); /* asked for, so no detail any more */
 	assert_names(&t, "aten::mm aten::add");
 	table_filter(&t, STR("nothing"));
 	assert_int_equal(t.n_rows, 0);
