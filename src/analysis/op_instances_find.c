@@ -6,8 +6,8 @@
 #include <ctype.h>
 #include <strings.h>
 
-/* Paths of annotations nested deeper than this say no more than those around them. */
-enum { PATH_DEPTH_MAX = 64, FAMILY_MAX = 64 };
+/* Paths of annotations nested deeper than this say no more than those around them; longer names are cut. */
+enum { PATH_DEPTH_MAX = 64, PART_MAX = 200, FAMILY_MAX = 64 };
 
 /* What a name says, asked once a name. */
 enum name_bit { NAME_ASKED = 1, NAME_GROUP = 2, NAME_CONTEXT = 4 };
@@ -39,6 +39,7 @@ static void find_keys(struct ops_work *w)
 	w->key_direction = key_of(p, "direction");
 	w->key_tc = key_of(p, "tc_support");
 	w->key_stated_stack = key_of(p, "stack");
+	w->key_data_type = key_of(p, "data_type");
 }
 
 /* Ranges of a library's domain are ops of that library; those of PyTorch's profilers have these categories. */
@@ -91,7 +92,9 @@ static enum span_role role_of_op(const struct ops_work *w, uint32_t i, unsigned 
 static void tell_origin(struct ops_work *w, uint32_t i)
 {
 	enum op_origin from = arg_of(w->p, i, w->key_marker) ? OPS_MARKERS : ops_is_library(w->p, i) ? OPS_LIBRARY : OPS_KINETO;
-	static const uint8_t rank[] = {[OPS_NONE] = 0, [OPS_LIBRARY] = 1, [OPS_AUTOGRAD] = 2, [OPS_KINETO] = 3, [OPS_MARKERS] = 4, [OPS_STATED] = 5};
+	static const uint8_t rank[] = {
+		[OPS_NONE] = 0, [OPS_LIBRARY] = 1, [OPS_AUTOGRAD] = 2, [OPS_KINETO] = 3, [OPS_MARKERS] = 4, [OPS_STATED] = 5,
+	};
 	if (from == OPS_KINETO && str_eqc(profile_cat(w->p, w->p->span.cat[i]), "nvtx"))
 		from = OPS_AUTOGRAD;
 	if (rank[from] > rank[w->o->origin])
@@ -173,6 +176,7 @@ static uint32_t clean_component(struct ops_work *w, struct str name)
 	while (name.n && name.p[name.n - 1] == '/')
 		name.n--;
 	struct buf b = {0};
+	name.n = name.n < PART_MAX ? name.n : PART_MAX;
 	for (size_t i = 0; i < name.n; i++)
 		buf_char(&b, (unsigned char)name.p[i] < ' ' ? ' ' : name.p[i]);
 	uint32_t id = intern_str(&w->texts, buf_view(&b));

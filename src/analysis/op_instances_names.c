@@ -378,13 +378,15 @@ static uint32_t name_stated(struct ops_work *w, const struct draft *d)
 		.id = profile_str(w->p, key.id), .name = text_of(w, d->row, w->key_op_name), .type = text_of(w, d->row, w->key_op_type),
 		.stack = text_of(w, d->row, w->key_stated_stack), .data_type = {"", 0}, .forward = ROW_NONE,
 		.direction = str_eqc(dir, "fprop") ? DIR_FORWARD : str_eqc(dir, "bprop") ? DIR_BACKWARD : DIR_OTHER,
-		.tc_eligible = str_eqc(tc, "eligible") || str_eqc(tc, "yes"),
+		.tc_eligible = str_eqc(tc, "0") || str_eqc(tc, "yes") || str_eqc(tc, "eligible"), /* DLProf's status: 0 = could use them */
 	};
 	op.unassociated = !op.name.n || op.name.p[0] != '/';
 	for (size_t i = op.name.n; i && !op.unassociated && !op.path_n; i--)
 		if (op.name.p[i - 1] == '/')
 			op.path_n = (uint32_t)i;
-	op.data_type = join_types(w, op.data_type, text_of(w, d->row, w->key_types));
+	op.data_type = text_of(w, d->row, w->key_data_type);
+	if (!op.data_type.n)
+		op.data_type = join_types(w, op.data_type, text_of(w, d->row, w->key_types));
 	*slot = op_at(w, &op, op.id);
 	return *slot;
 }

@@ -9,8 +9,10 @@ static uint32_t group_at(struct group_tree *t, uint32_t parent, struct str part)
 	struct group *up = parent == GROUP_NONE ? NULL : &t->v[parent];
 	if (up && up->depth + 1 >= GROUP_DEPTH_MAX)
 		return parent;
-	struct str key = arena_printf(&t->texts, "%u/" STR_FMT, parent, STR_ARG(part));
-	uint32_t at = intern_str(&t->keys, key) - 1;
+	buf_clear(&t->key);
+	buf_put(&t->key, &parent, sizeof parent);
+	buf_str(&t->key, part);
+	uint32_t at = intern_str(&t->keys, buf_view(&t->key)) - 1;
 	if (at < t->n)
 		return at;
 	struct group g = {.parent = parent, .depth = up ? up->depth + 1 : 0};
@@ -65,6 +67,7 @@ void group_tree_release(struct group_tree *t)
 	mem_free(t->of_op);
 	arena_release(&t->texts);
 	intern_release(&t->keys);
+	buf_release(&t->key);
 }
 
 /* "/" and all in it are in what is complete. */

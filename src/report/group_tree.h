@@ -7,6 +7,7 @@
 #ifndef OPSCOPE_REPORT_GROUP_TREE_H
 #define OPSCOPE_REPORT_GROUP_TREE_H
 
+#include "base/buf.h"
 #include "base/intern.h"
 #include "report/op_sums.h"
 
@@ -36,6 +37,7 @@ struct group_tree {
 	uint32_t *of_op;          /* op -> innermost group; 0 for calls outside ops */
 	struct arena texts;
 	struct intern keys;       /* (parent, part) -> group */
+	struct buf key;
 };
 
 /* By the names of ops; `by_type`: those whose name has no path by direction and type, "/(forward)/conv2d/". */

@@ -181,8 +181,8 @@ void op_note_parts(struct table *t, const struct profile *p, const struct window
 		table_note(t, "the trace holds no device work: times are of the host");
 		return;
 	}
-	table_note(t, "device work %lld ns = in ops %lld + of API calls outside ops %lld + of no recorded call %lld (each kernel, copy and set by itself)",
-	           (long long)all, (long long)sum[0], (long long)sum[1], (long long)sum[2]);
+	table_note(t, "device work %lld ns = in ops %lld + of API calls outside ops %lld + of no recorded call %lld (each kernel, copy and "
+	           "set by itself)", (long long)all, (long long)sum[0], (long long)sum[1], (long long)sum[2]);
 	table_note(t, "GPU times add up to %lld ns: of each call the union of its device work, so that what overlaps within a call counts once",
 	           (long long)busy);
 }

@@ -87,7 +87,8 @@ enum {
 	C_ELIGIBLE, C_TC_SHARE, N_COLUMNS,
 };
 static const struct column own_columns[N_COLUMNS] = {
-	[C_TYPE] = {"type", "Type", "The op alone; 'backward' where the forward op is not known; the call's name outside ops.", CELL_STR, UNIT_NONE, 0, 0},
+	[C_TYPE] = {"type", "Type", "The op alone; 'backward' where the forward op is not known; the call's name outside ops.", CELL_STR,
+	            UNIT_NONE, 0, 0},
 	[C_DIRECTION] = {"direction", "Direction", "forward, backward, optimizer; other for API calls outside ops.", CELL_STR, UNIT_NONE, 0, 0},
 	[C_OPS] = {"ops", "Ops", "How many ops are of it.", CELL_I64, UNIT_COUNT, 0, 0},
 	[C_CALLS] = {"calls", "Calls", "How often they ran.", CELL_I64, UNIT_COUNT, 0, 0},
