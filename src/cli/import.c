@@ -181,8 +181,8 @@ static int run(int argc, char **argv)
 	if (strcmp(c.path, "-") == 0)
 		cli_usage("import: -o -: a file was expected, a .opscope file cannot go to standard output");
 	cli_refuse_overwrite(c.path, &c.inputs);
-	if (c.trace.report.has_steps || c.trace.report.device)
-		cli_usage("import: the whole trace is kept; choose steps and devices when reporting from %s", c.path);
+	if (c.trace.report.has_steps || c.trace.report.device || c.trace.report.key_op)
+		cli_usage("import: the whole trace is kept; choose steps, their key op and devices when reporting from %s", c.path);
 	int status = EXIT_DONE;
 	struct profile *p = cli_open_one(&c.inputs, &c.trace, &status);
 	struct err e;

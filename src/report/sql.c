@@ -4,6 +4,7 @@
 #include <sqlite3.h>
 #include <strings.h>
 
+#include "analysis/slice.h"
 #include "base/buf.h"
 #include "base/mem.h"
 #include "detect/detect.h"
@@ -86,8 +87,13 @@ static const struct table *find(void *arg, struct err *e)
 {
 	struct sql *s = arg;
 	struct findings f;
+	struct profile *p = s->p;
 	if (!s->found) {
-		if (detect_all(s->p, &f, e))
+		if (steps_choose(p, s->args.key_op, e))
+			return NULL;
+		if (s->args.has_steps)
+			p = slice_of_steps(p, s->args.step_first, s->args.step_last, e);
+		if (!p || detect_all(p, &f, e))
 			return NULL;
 		findings_table(&f, &s->findings);
 		findings_release(&f);

@@ -1,5 +1,6 @@
 #include "analysis/iterations.h"
 #include "report/step_table.h"
+#include "report/steps_dlprof.h"
 
 /* What would do as a key op, where nothing marks steps. */
 static void candidates(const struct profile *p, struct table *first)
@@ -23,6 +24,8 @@ static void candidates(const struct profile *p, struct table *first)
 
 static int run(const struct profile *p, const struct report_args *args, struct table *t, struct err *e)
 {
+	if (report_compat_is(args, "dlprof"))
+		return steps_dlprof(p, args, t, e);
 	struct roles *r = step_roles(p, args, e);
 	if (!r)
 		return -1;
@@ -34,7 +37,7 @@ static int run(const struct profile *p, const struct report_args *args, struct t
 	return 0;
 }
 
-static const char *const compat[] = {"tb-plugin", NULL};
+static const char *const compat[] = {"tb-plugin", "dlprof", NULL};
 
 const struct report report_steps = {
 	.name = "steps",

@@ -134,6 +134,36 @@ class TwoGpus(Case):
         self.assertTrue(any("each is a border" in n for n in t.notes))
 
 
+class DLProf(Case):
+    def test_one_iteration(self):
+        """iteration_list and iteration_aggregation_list of DLProf's own database."""
+        db = sqlite3.connect(f"file:{data('dlprof', 'w_relu', 'dlprof_dldb.sqlite')}?mode=ro&immutable=1", uri=True)
+        want = db.execute("SELECT l.iter_value, start_time, stop_time, gpu_utilization FROM iteration_list l"
+                          " JOIN iteration_aggregation_list a USING (aggr_id, iter_value)").fetchall()
+        db.close()
+        got = report("steps", data("dlprof", "w_relu", "nsys_profile.sqlite"), "--compat=dlprof").rows
+        self.assertEqual([(r["iteration"], r["start_ns"], r["stop_ns"], round(r["gpu_utilization_pct"], 6)) for r in got], want)
+
+    def test_borders(self):
+        """[0, end1 - 1], [end1, end2 - 1], ..., of the later of both GPUs; lengths sum to the whole."""
+        path = data(*TwoGpus.PATH)
+        ends = [max(a[1], b[1]) for a, b in zip(*gpu_calls(path, "aten::gelu").values())]
+        got = report("steps", path, "--compat=dlprof", "--key-op=aten::gelu").rows
+        self.assertEqual(len(got), 18)
+        self.assertEqual([r["start_ns"] for r in got], [0] + ends)
+        self.assertEqual([r["stop_ns"] for r in got[:-1]], [t - 1 for t in ends])
+        self.assertEqual(sum(r["total_ns"] for r in got), got[-1]["stop_ns"])
+        some = report("steps", path, "--compat=dlprof", "--key-op=aten::gelu", "--steps=3..5").rows
+        self.assertEqual(some, got[3:6])
+
+    def test_unequal_borders(self):
+        """Each call of either GPU is one."""
+        path = data(*TwoGpus.PATH)
+        ends = sorted(e for v in gpu_calls(path, "FlashAttnFunc").values() for _, e in v)
+        got = report("steps", path, "--compat=dlprof", "--key-op=FlashAttnFunc").rows
+        self.assertEqual([r["start_ns"] for r in got], [0] + ends)
+
+
 class Parts(Case):
     """--steps of reports that know nothing of steps."""
 
