@@ -38,12 +38,9 @@ static void report(const struct profile *p, struct findings *f, const struct gpu
 
 static int run(const struct profile *p, struct findings *f, struct err *e)
 {
-	(void)e;
-	if (!p->gpu_op.rows.n || !p->steps->n) {
-		findings_missing(f, &detector_low_gpu_utilization,
-		                 p->steps->n ? "the input has no device work" : "the input has no steps");
+	bool whole = p->gpu_op.rows.n && p->steps->whole_trace && !p->durations_only;
+	if (!whole && !shared_window(f, &detector_low_gpu_utilization))
 		return 0;
-	}
 	struct gpu_metrics_list l;
 	struct buf list = {0};
 	double lowest = 1;

@@ -65,9 +65,10 @@ static void put_place(const struct places *t, const struct place *x, unsigned st
 	enum { LONGEST = 80 };
 	struct str name = intern_get(&t->texts, x->name), line = intern_get(&t->texts, x->line);
 	double times = (double)x->events / steps;
+	bool is_line = str_eq(line, name);
 	name.n = name.n < LONGEST ? name.n : LONGEST;
 	buf_printf(out, STR_FMT, STR_ARG(name));
-	if (line.n && !str_eq(line, name))
+	if (line.n && !is_line)
 		buf_printf(out, " at " STR_FMT, STR_ARG(line));
 	if (!x->ns && !counts)
 		return;

@@ -3,12 +3,13 @@
 struct shared {
 	const struct profile *p;
 	struct window window;
-	bool has_window;
+	bool has_window, captures;
 	struct gaps *gaps;
 	struct stacks *stacks;
 	struct costs *costs;
 	struct directions *directions;
-	uint8_t *tensor_core;    /* by name: 0 not asked, else enum tri + 1 */
+	struct kernel_info *kernel; /* by name */
+	uint8_t *tensor_core;    /* by name: 0 not asked, else enum tri + 1; then kernel[] is known, too */
 };
 
 struct shared *shared_new(const struct profile *p)
@@ -29,6 +30,7 @@ void shared_free(struct shared *s)
 	stacks_free(s->stacks);
 	costs_free(s->costs);
 	directions_free(s->directions);
+	mem_free(s->kernel);
 	mem_free(s->tensor_core);
 	mem_free(s);
 }
@@ -36,7 +38,7 @@ void shared_free(struct shared *s)
 /* The thread of the steps' annotations; where there are none, that which launches most. */
 static uint32_t find_main_track(const struct profile *p)
 {
-	if (p->steps->v[0].span != ROW_NONE)
+	if (p->steps->v[0].span != ROW_NONE && p->span.kind[p->steps->v[0].span] != SPAN_RANGE)
 		return p->span.track[p->steps->v[0].span];
 	uint32_t *calls = NEW_ARRAY(p->track.rows.n, uint32_t), best = ROW_NONE;
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
@@ -48,6 +50,23 @@ static uint32_t find_main_track(const struct profile *p)
 	}
 	mem_free(calls);
 	return best;
+}
+
+/* Whether a graph is captured in the steps. */
+static bool captures(const struct profile *p, const struct window *w)
+{
+	uint8_t *known = NEW_ARRAY(p->strings.n, uint8_t);
+	bool any = false;
+	for (uint32_t i = 0; i < p->span.rows.n && !any; i++) {
+		if (p->span.kind[i] != SPAN_CALL)
+			continue;
+		uint32_t name = p->span.name[i];
+		if (!known[name])
+			known[name] = str_has(profile_str(p, name), STR("StreamBeginCapture")) ? 2 : 1;
+		any = known[name] == 2 && window_has(w, p->span.start_ns[i]);
+	}
+	mem_free(known);
+	return any;
 }
 
 const struct window *shared_steps(struct findings *f)
@@ -73,18 +92,22 @@ const struct window *shared_steps(struct findings *f)
 	w->ns = intervals_length(&w->all);
 	w->idle_ns = intervals_length(&w->idle);
 	w->main_track = find_main_track(p);
+	s->captures = captures(p, w);
 	return w;
 }
 
 const struct window *shared_window(struct findings *f, const struct detector *d)
 {
-	const struct profile *p = f->shared->p;
+	const struct shared *s = f->shared;
+	const struct profile *p = s->p;
 	const struct window *w = shared_steps(f);
 	const char *why = NULL;
 	if (!p->gpu_op.rows.n)
 		why = "the input has no device work";
 	else if (p->durations_only)
 		why = "the input holds durations, but no times";
+	else if (s->captures)
+		why = "the steps capture a graph: nothing that they launch then runs";
 	else if (!w->n || !w->ns)
 		why = "no steps were found, and without them start-up is not told from steady work (--key-op=NAME says what marks a step)";
 	if (why)
@@ -124,16 +147,29 @@ const struct directions *shared_directions(struct findings *f)
 	return s->directions;
 }
 
+static void ask_kernel(struct shared *s, uint32_t name)
+{
+	if (!s->tensor_core) {
+		s->kernel = NEW_ARRAY(s->p->strings.n, struct kernel_info);
+		s->tensor_core = NEW_ARRAY(s->p->strings.n, uint8_t);
+	}
+	if (s->tensor_core[name])
+		return;
+	struct str text = profile_str(s->p, name);
+	s->kernel[name] = kernel_classify(text);
+	s->tensor_core[name] = (uint8_t)(1 + (kernel_uses_tc_compat(text) ? TRI_YES : s->kernel[name].tensor_core));
+}
+
+struct kernel_info shared_kernel(struct findings *f, uint32_t name)
+{
+	ask_kernel(f->shared, name);
+	return f->shared->kernel[name];
+}
+
 enum tri shared_tensor_core(struct findings *f, uint32_t name)
 {
-	struct shared *s = f->shared;
-	if (!s->tensor_core)
-		s->tensor_core = NEW_ARRAY(s->p->strings.n, uint8_t);
-	if (!s->tensor_core[name]) {
-		struct str text = profile_str(s->p, name);
-		s->tensor_core[name] = (uint8_t)(1 + (kernel_uses_tc_compat(text) ? TRI_YES : kernel_classify(text).tensor_core));
-	}
-	return (enum tri)(s->tensor_core[name] - 1);
+	ask_kernel(f->shared, name);
+	return (enum tri)(f->shared->tensor_core[name] - 1);
 }
 
 bool window_has(const struct window *w, int64_t time_ns)

@@ -34,7 +34,9 @@ const struct gaps *shared_gaps(struct findings *f); /* of shared_window, which m
 const struct stacks *shared_stacks(struct findings *f);
 const struct costs *shared_costs(struct findings *f);
 const struct directions *shared_directions(struct findings *f);
-/* enum tri of a kernel's name, asked once per name; a name on the plugin's list counts as yes. */
+/* What a kernel is by its name (string id), asked once per name. */
+struct kernel_info shared_kernel(struct findings *f, uint32_t name);
+/* Whether it uses Tensor Cores; a name on the plugin's list counts as yes. */
 enum tri shared_tensor_core(struct findings *f, uint32_t name);
 
 /* Whether a moment is in the steps. */

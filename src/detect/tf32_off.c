@@ -1,21 +1,30 @@
 #include "detect/shared.h"
 #include "gpu/gpus.h"
 
-/* Percent of the kernel time that float32 products on ordinary cores take. */
+/* Percent of the kernel time that float32 matrix products on ordinary cores take. Convolutions do not count: PyTorch lets them use TF32 by default,
+ * so that one on ordinary cores is cuDNN's choice. */
 static const double TOO_MUCH = 5, SEVERE = 25;
 enum { PLACES_TOLD = 3 };
 
 extern const struct detector detector_tf32_off;
 
-static bool is_product(struct kernel_info k)
+/* By the model of the op, or where shapes were not recorded, by its name. */
+static bool is_matmul(struct str op, const struct cost *c)
 {
-	return (k.class == KERNEL_GEMM || k.class == KERNEL_CONV) && k.tensor_core == TRI_NO;
+	static const char *const names[] = {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::linear", "aten::matmul",
+	                                    "aten::_addmm_activation"};
+	if (c && c->class != OP_UNKNOWN)
+		return c->class == OP_GEMM;
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+		if (str_eqc(op, names[i]))
+			return true;
+	return false;
 }
 
 /* A product of a vector: bound by memory, so that Tensor Cores would not help. */
 static bool is_vector_product(struct str kernel, const struct cost *c)
 {
-	return str_has(kernel, STR("gemv")) || str_has(kernel, STR("splitKreduce")) || (c && c->class == OP_GEMM && (c->m == 1 || c->n == 1));
+	return str_has(kernel, STR("gemv")) || str_has(kernel, STR("splitKreduce")) || (c && (c->m == 1 || c->n == 1));
 }
 
 /* GPUs of kernels, by ordinal: bits of gpu_tensor_types; -1 = not known. */
@@ -41,21 +50,6 @@ struct measured {
 	bool unknown;            /* a GPU with such kernels does not say what it is */
 };
 
-/* What the classes of kernels' names are, asked once per name. */
-struct classes {
-	struct kernel_info *info;
-	uint8_t *asked;
-};
-
-static struct kernel_info info_of(const struct profile *p, uint32_t name, struct classes *c)
-{
-	if (!c->asked[name]) {
-		c->asked[name] = 1;
-		c->info[name] = kernel_classify(profile_str(p, name));
-	}
-	return c->info[name];
-}
-
 static bool is_float32(struct kernel_info k, const struct cost *c)
 {
 	return k.dtype != DTYPE_UNKNOWN ? k.dtype == DTYPE_FLOAT32 : c && c->dtype == DTYPE_FLOAT32;
@@ -63,25 +57,23 @@ static bool is_float32(struct kernel_info k, const struct cost *c)
 
 static void measure(const struct profile *p, struct findings *f, const struct window *w, struct measured *m)
 {
-	struct classes names = {NEW_ARRAY(p->strings.n, struct kernel_info), NEW_ARRAY(p->strings.n, uint8_t)};
 	const struct costs *costs = shared_costs(f);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
 		if (p->gpu_op.kind[g] != GPU_KERNEL || (w->n && !window_has(w, p->gpu_op.start_ns[g])))
 			continue;
 		const struct cost *c = costs->of_gpu[g] != ROW_NONE ? &costs->cost[costs->of_gpu[g]] : NULL;
-		struct kernel_info k = info_of(p, p->gpu_op.name[g], &names);
+		struct kernel_info k = shared_kernel(f, p->gpu_op.name[g]);
 		m->kernel_ns += p->gpu_op.dur_ns[g];
-		if (!is_product(k) || !is_float32(k, c) || is_vector_product(profile_str(p, p->gpu_op.name[g]), c))
+		uint32_t op = costs->op[g];
+		if (k.class != KERNEL_GEMM || k.tensor_core != TRI_NO || op == ROW_NONE || !is_float32(k, c) ||
+		    !is_matmul(profile_str(p, p->span.name[op]), c) || is_vector_product(profile_str(p, p->gpu_op.name[g]), c))
 			continue;
 		int types = types_of(p, p->launch.device[p->gpu_op.launch[g]]);
 		m->unknown |= types < 0;
 		if (types < 0 || !(types & 1 << GPU_TF32))
 			continue;
-		uint32_t op = costs->op[g];
-		places_add(&m->places, shared_stacks(f), profile_str(p, op != ROW_NONE ? p->span.name[op] : p->gpu_op.name[g]), op, 1, p->gpu_op.dur_ns[g]);
+		places_add(&m->places, shared_stacks(f), profile_str(p, p->span.name[op]), op, 1, p->gpu_op.dur_ns[g]);
 	}
-	mem_free(names.info);
-	mem_free(names.asked);
 }
 
 /* What of such a kernel's time can go: 1 - float32 peak / TF32 peak of the GPU; 0 = not known. */
@@ -103,7 +95,7 @@ static void report(const struct profile *p, struct findings *f, const struct win
 	unsigned steps = w->n ? w->n : 1;
 	struct buf evidence = {0};
 	struct finding *x = findings_add(f, &detector_tf32_off, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
-	x->problem = arena_printf(&f->arena, "%.1f %% of the kernel time goes to float32 matrix products and convolutions on ordinary cores, though "
+	x->problem = arena_printf(&f->arena, "%.1f %% of the kernel time goes to float32 matrix products on ordinary cores, though "
 	                          "the GPU could do them in TF32 on Tensor Cores", pct);
 	buf_printf(&evidence, "By the kernels' names%s: ", w->n ? ", per step" : "");
 	places_text(&m->places, PLACES_TOLD, steps, true, &evidence);
@@ -142,10 +134,9 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 
 const struct detector detector_tf32_off = {
 	.id = "tf32-off",
-	.title = "float32 products could run in TF32",
+	.title = "float32 matrix products could run in TF32",
 	.why = "From compute capability 8.0, Tensor Cores multiply float32 as TF32 (10 bits of mantissa), several times faster than ordinary cores.",
-	.fix = "Where 10 bits of mantissa suffice, call torch.set_float32_matmul_precision(\"high\") (torch.backends.cuda.matmul.allow_tf32, "
-	       "torch.backends.cudnn.allow_tf32); or use bfloat16 by torch.autocast.",
+	.fix = "Where 10 bits of mantissa suffice, call torch.set_float32_matmul_precision(\"high\") (torch.backends.cuda.matmul.allow_tf32 = True); or use bfloat16 by torch.autocast.",
 	.disprove = "With TF32 allowed the same kernels run (the library has none for these shapes), or they are bound by memory.",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = run,

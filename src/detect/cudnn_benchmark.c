@@ -1,0 +1,125 @@
+#include "detect/model_config.h"
+#include "detect/shared.h"
+
+/* Percent of the kernel time in convolutions: less is not worth a search. */
+static const double WORTH = 5;
+/* Kernels of products and convolutions with different names that one call of a convolution launches: an algorithm has up to four, in the backward
+ * pass twice (two gradients). More is a search through the algorithms. */
+enum { SEARCH = 10, PLACES_TOLD = 2 };
+/* Percent of the steps' time in calls that search. */
+static const double TOO_MUCH = 2;
+
+extern const struct detector detector_cudnn_benchmark;
+
+struct measured {
+	int64_t kernel_ns, conv_ns;
+	uint64_t convs;
+	struct places searches;
+};
+
+/* Kernels of one call of a convolution, by distinct name. */
+struct call {
+	uint32_t op, names[SEARCH];
+	unsigned n;
+	int64_t ns;
+};
+
+static bool has_name(const struct call *c, uint32_t name)
+{
+	for (unsigned i = 0; i < c->n; i++)
+		if (c->names[i] == name)
+			return true;
+	return false;
+}
+
+/* Device work is sorted by stream and start, so that the kernels of a call that are on one stream stand together. */
+static void end_call(const struct profile *p, struct findings *f, struct measured *m, struct call *c)
+{
+	if (c->op != ROW_NONE && c->n >= SEARCH)
+		places_add(&m->searches, shared_stacks(f), profile_str(p, p->span.name[c->op]), c->op, 1, c->ns);
+	*c = (struct call){.op = ROW_NONE};
+}
+
+static void measure(const struct profile *p, struct findings *f, const struct window *w, struct measured *m)
+{
+	const struct costs *costs = shared_costs(f);
+	struct call call = {.op = ROW_NONE};
+	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
+		uint32_t op = costs->op[g];
+		if (p->gpu_op.kind[g] != GPU_KERNEL || (w->n && !window_has(w, p->gpu_op.start_ns[g])))
+			continue;
+		m->kernel_ns += p->gpu_op.dur_ns[g];
+		if (costs->of_gpu[g] == ROW_NONE || costs->cost[costs->of_gpu[g]].class != OP_CONV)
+			continue;
+		m->convs++;
+		m->conv_ns += p->gpu_op.dur_ns[g];
+		if (op != call.op)
+			end_call(p, f, m, &call);
+		enum kernel_class k = shared_kernel(f, p->gpu_op.name[g]).class;
+		call.op = op;
+		call.ns += p->gpu_op.dur_ns[g];
+		if ((k == KERNEL_CONV || k == KERNEL_GEMM) && call.n < SEARCH && !has_name(&call, p->gpu_op.name[g]))
+			call.names[call.n++] = p->gpu_op.name[g];
+	}
+	end_call(p, f, m, &call);
+}
+
+static void report_off(struct findings *f, const struct window *w, const struct measured *m)
+{
+	double pct = 100.0 * (double)m->conv_ns / (double)m->kernel_ns;
+	struct finding *x = findings_add(f, &detector_cudnn_benchmark, FINDING_LOW);
+	x->problem = arena_printf(&f->arena, "Convolutions take %.0f %% of the kernel time, and torch.backends.cudnn.benchmark was off", pct);
+	x->evidence = arena_printf(&f->arena, "Recorded marker: cudnn_benchmark_disabled; %llu kernels of convolutions, %.3f ms of %.3f ms",
+	                           (unsigned long long)m->convs, (double)m->conv_ns / 1e6, (double)m->kernel_ns / 1e6);
+	finding_rests_on(x, NULL, m->convs, m->conv_ns);
+	x->has_share = true;
+	x->share_pct = pct;
+	finding_gain(x, w, m->conv_ns, "all kernel time of convolutions");
+}
+
+static void report_search(struct findings *f, const struct window *w, const struct measured *m)
+{
+	struct buf evidence = {0};
+	struct finding *x = findings_add(f, &detector_cudnn_benchmark, FINDING_MEDIUM);
+	x->problem = arena_printf(&f->arena, "cuDNN searches for convolution algorithms within the steps: %.1f %% of the step time",
+	                          window_pct(w, m->searches.ns));
+	buf_printf(&evidence, "Calls that each launch %d or more different kernels of convolutions or products; per step: ", SEARCH);
+	places_text(&m->searches, PLACES_TOLD, w->n, true, &evidence);
+	x->evidence = finding_text(f, &evidence);
+	x->advice = STR("Keep the shapes of the inputs fixed (pad them to a few sizes), so that each is searched for once, before the steps that matter; "
+	                "or set torch.backends.cudnn.benchmark = False.");
+	finding_rests_on(x, w, m->searches.events, m->searches.ns);
+	finding_gain(x, w, m->searches.ns, "device time of these calls");
+}
+
+static int run(const struct profile *p, struct findings *f, struct err *e)
+{
+	struct measured m = {0};
+	const struct window *w = shared_steps(f);
+	bool off = model_config_is(p, "cudnn_benchmark_disabled");
+	if (!p->gpu_op.rows.n) {
+		findings_missing(f, &detector_cudnn_benchmark, "the input has no device work");
+		return 0;
+	}
+	places_init(&m.searches);
+	measure(p, f, w, &m);
+	if (w->n && window_pct(w, m.searches.ns) >= TOO_MUCH)
+		report_search(f, w, &m);
+	else if (off && m.convs && 100.0 * (double)m.conv_ns >= WORTH * (double)m.kernel_ns)
+		report_off(f, w, &m);
+	else if (!off && m.convs && !model_config_any(p))
+		findings_missing(f, &detector_cudnn_benchmark, "the input does not tell whether torch.backends.cudnn.benchmark is on (DLProf's markers do)");
+	places_release(&m.searches);
+	return 0;
+}
+
+const struct detector detector_cudnn_benchmark = {
+	.id = "cudnn-benchmark",
+	.title = "cuDNN's choice of algorithms",
+	.why = "With benchmark on, cuDNN tries the algorithms of each new shape once and takes the fastest; off, it takes a guess; with ever new shapes, "
+	       "it searches all the time.",
+	.fix = "Set torch.backends.cudnn.benchmark = True where the shapes of the inputs stay the same.",
+	.disprove = "With the setting changed the same kernels run, or the step is no shorter.",
+	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.run = run,
+};

@@ -1,0 +1,42 @@
+#include "detect/inside.h"
+
+uint8_t *inside_new(const struct profile *p, inside_class *class, inside_mark *mark)
+{
+	uint8_t *out = NEW_ARRAY(p->span.rows.n, uint8_t), *known = NEW_ARRAY(p->strings.n, uint8_t);
+	for (uint32_t i = 0; i < p->span.rows.n; i++) {
+		uint32_t name = p->span.name[i], parent = p->span.parent[i];
+		uint8_t around = parent != ROW_NONE ? out[parent] : 0;
+		if (!known[name])
+			known[name] = (uint8_t)(1 + class(profile_str(p, name)));
+		uint8_t own = (uint8_t)(known[name] - 1);
+		out[i] = mark ? mark(around, own) : own ? own : around;
+	}
+	mem_free(known);
+	return out;
+}
+
+struct inside_cost inside_cost_of(const struct profile *p, const struct window *w, const uint8_t *mark, uint8_t wanted)
+{
+	struct inside_cost c = {0};
+	struct intervals device = {0}, host = {0};
+	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
+		if (inside_of_gpu(p, mark, g) != wanted || !window_has(w, p->gpu_op.start_ns[g]))
+			continue;
+		c.works++;
+		intervals_add(&device, p->gpu_op.start_ns[g], gpu_end(p, g));
+	}
+	for (uint32_t i = 0; i < p->span.rows.n; i++) {
+		uint32_t parent = p->span.parent[i];
+		if (mark[i] == wanted && (parent == ROW_NONE || mark[parent] != wanted))
+			intervals_add(&host, p->span.start_ns[i], span_end(p, i));
+	}
+	intervals_normalise(&device);
+	intervals_intersect(&device, &w->all, &device);
+	intervals_normalise(&host);
+	intervals_intersect(&host, &w->idle, &host);
+	c.device_ns = intervals_length(&device);
+	c.idle_ns = intervals_length(&host);
+	intervals_release(&device);
+	intervals_release(&host);
+	return c;
+}

@@ -1,0 +1,136 @@
+#include "detect/shared.h"
+
+/* The same ops between two aten::select, this often in a row, are a loop over an index (the figure of torch's own pattern matcher). */
+enum { ROUNDS = 10 };
+/* Percent of the steps' time that no device has work during such loops. */
+static const double TOO_MUCH = 1, SEVERE = 10;
+
+extern const struct detector detector_loop_indexing;
+
+/* The ops inside one op, or at the top of a thread, as they come. */
+struct level {
+	uint32_t op;             /* ROW_NONE = top of the thread */
+	uint64_t now, before;    /* hash of the ops since the last select, and between the two before it */
+	unsigned rounds;         /* how often `before` came in a row */
+	uint32_t first, last_select; /* the select that began the row of rounds, and the last one */
+};
+
+struct work {
+	const struct profile *p;
+	struct findings *f;
+	const struct window *w;
+	struct level *level;
+	uint32_t n, cap;
+	struct places places;
+	struct intervals host;
+	uint64_t rounds;
+};
+
+static void end_loop(struct work *x, struct level *l)
+{
+	const struct profile *p = x->p;
+	if (l->rounds >= ROUNDS && window_has(x->w, p->span.start_ns[l->first])) {
+		int64_t start = p->span.start_ns[l->first], end = span_end(p, l->last_select);
+		intervals_add(&x->host, start, end);
+		places_add(&x->places, shared_stacks(x->f), profile_str(p, p->span.name[l->first]), l->first, 1, window_idle_within(x->w, start, end));
+		x->rounds += l->rounds;
+	}
+	l->rounds = 0;
+}
+
+static void next_select(struct work *x, struct level *l, uint32_t i)
+{
+	if (l->last_select == ROW_NONE || !l->now) {
+		end_loop(x, l);
+		l->first = i;
+	} else if (l->rounds && l->now == l->before) {
+		l->rounds++;
+	} else {
+		end_loop(x, l);
+		l->first = l->last_select;
+		l->rounds = 1;
+	}
+	l->before = l->now;
+	l->now = 0;
+	l->last_select = i;
+}
+
+static void leave(struct work *x)
+{
+	end_loop(x, &x->level[x->n - 1]);
+	x->n--;
+}
+
+static void enter(struct work *x, uint32_t op)
+{
+	MEM_GROW(x->level, x->cap, x->n + 1);
+	x->level[x->n++] = (struct level){.op = op, .first = ROW_NONE, .last_select = ROW_NONE};
+}
+
+static void look(struct work *x)
+{
+	const struct spans *s = &x->p->span;
+	uint32_t select = intern_find(&x->p->strings, STR("aten::select")), track = ROW_NONE;
+	for (uint32_t i = 0; select != INTERN_NONE && i < s->rows.n; i++) {
+		if (s->kind[i] != SPAN_OP)
+			continue;
+		if (s->track[i] != track) {
+			while (x->n)
+				leave(x);
+			enter(x, ROW_NONE);
+			track = s->track[i];
+		}
+		while (x->n > 1 && x->level[x->n - 1].op != s->op[i])
+			leave(x);
+		struct level *l = &x->level[x->n - 1];
+		if (s->name[i] == select)
+			next_select(x, l, i);
+		else
+			l->now = hash_u64(l->now ^ (s->name[i] + 1));
+		enter(x, i);
+	}
+	while (x->n)
+		leave(x);
+}
+
+static void report(struct work *x, int64_t ns)
+{
+	const struct window *w = x->w;
+	struct buf evidence = {0};
+	struct finding *d = findings_add(x->f, &detector_loop_indexing, window_pct(w, ns) >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
+	d->problem = arena_printf(&x->f->arena, "Python loops over the index of a tensor keep the GPU without work for %.1f %% of the step time",
+	                          window_pct(w, ns));
+	buf_printf(&evidence, "%.0f rounds a step of the same ops between one aten::select and the next; per step: ", (double)x->rounds / w->n);
+	places_text(&x->places, 3, w->n, true, &evidence);
+	d->evidence = finding_text(x->f, &evidence);
+	finding_rests_on(d, w, x->rounds, ns);
+	finding_gain(d, w, ns, "time without device work while the host is in these loops");
+}
+
+static int run(const struct profile *p, struct findings *f, struct err *e)
+{
+	struct work x = {.p = p, .f = f, .w = shared_window(f, &detector_loop_indexing)};
+	if (!x.w)
+		return 0;
+	places_init(&x.places);
+	look(&x);
+	intervals_normalise(&x.host);
+	intervals_intersect(&x.host, &x.w->idle, &x.host);
+	int64_t ns = intervals_length(&x.host);
+	if (window_pct(x.w, ns) >= TOO_MUCH)
+		report(&x, ns);
+	intervals_release(&x.host);
+	places_release(&x.places);
+	mem_free(x.level);
+	return 0;
+}
+
+const struct detector detector_loop_indexing = {
+	.id = "loop-indexing",
+	.title = "A Python loop over the index of a tensor",
+	.why = "Each x[i] in a loop launches small kernels for one element; one op over the whole dimension does the same in one launch.",
+	.fix = "Work on the whole tensor at once: broadcasting, gather and scatter, torch.bmm or torch.vmap instead of a loop over its index.",
+	.disprove = "Each round needs the result of the one before (a recurrence): then the loop cannot be taken out, only made cheaper.",
+	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.run = run,
+};

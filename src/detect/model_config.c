@@ -1,0 +1,46 @@
+#include "detect/model_config.h"
+
+#include <stdio.h>
+
+/* The value of "key" in a JSON object of plain values. */
+static bool value_in(struct str object, const char *key, struct str *value)
+{
+	char quoted[64];
+	int n = snprintf(quoted, sizeof quoted, "\"%s\"", key);
+	ptrdiff_t at = n > 0 && (size_t)n < sizeof quoted ? str_find(object, str_from(quoted)) : -1;
+	if (at < 0)
+		return false;
+	size_t i = (size_t)at + (size_t)n;
+	while (i < object.n && (object.p[i] == ' ' || object.p[i] == ':'))
+		i++;
+	size_t end = i;
+	while (end < object.n && object.p[end] != ',' && object.p[end] != '}' && object.p[end] != ' ')
+		end++;
+	*value = (struct str){object.p + i, end - i};
+	return end > i;
+}
+
+bool model_config_find(const struct profile *p, const char *key, struct str *value)
+{
+	uint32_t id = intern_find(&p->strings, STR("model_config"));
+	bool found = false;
+	for (uint32_t i = 0; id != INTERN_NONE && i < p->arg.rows.n; i++)
+		if (p->arg.key[i] == id)
+			found |= value_in(profile_str(p, p->arg.value[i]), key, value);
+	return found;
+}
+
+bool model_config_is(const struct profile *p, const char *key)
+{
+	struct str v;
+	return model_config_find(p, key, &v) && (str_eqc(v, "true") || str_eqc(v, "True") || str_eqc(v, "1"));
+}
+
+bool model_config_any(const struct profile *p)
+{
+	uint32_t id = intern_find(&p->strings, STR("model_config"));
+	for (uint32_t i = 0; i < p->arg.rows.n; i++)
+		if (p->arg.key[i] == id)
+			return true;
+	return false;
+}

@@ -1,0 +1,69 @@
+#include "detect/shared.h"
+
+/* Percent of the steps' time in which the GPU has no work while the profiler itself runs: more distorts every figure about waiting. */
+static const double TOO_MUCH = 2, SEVERE = 10;
+/* Python calls a profiling hook at each call and return; that takes not less than this for both, whatever the machine. */
+static const int64_t FRAME_NS = 250;
+/* Percent of the time that the host keeps the GPU waiting which that would be. */
+static const double FRAMES_TOO_MUCH = 10;
+
+extern const struct detector detector_profiler_overhead;
+
+static void report_overhead(struct findings *f, const struct window *w, const struct gaps *g)
+{
+	double pct = window_pct(w, g->ns[GAP_PROFILER]);
+	struct buf evidence = {0};
+	struct finding *x = findings_add(f, &detector_profiler_overhead, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
+	x->problem = arena_printf(&f->arena, "The GPU has no work for %.1f %% of the step time because the profiler itself runs", pct);
+	buf_cstr(&evidence, "Per step: ");
+	places_text(&g->place[GAP_PROFILER], 3, w->n, false, &evidence);
+	x->evidence = finding_text(f, &evidence);
+	finding_rests_on(x, w, g->place[GAP_PROFILER].events, g->ns[GAP_PROFILER]);
+	finding_gain(x, w, g->ns[GAP_PROFILER], "idle time in the profiler's own ranges; it is gained by not recording");
+}
+
+static uint64_t count_frames(const struct profile *p, const struct window *w)
+{
+	uint64_t n = 0;
+	for (uint32_t i = 0; i < p->span.rows.n; i++)
+		n += p->span.kind[i] == SPAN_PYTHON && window_has(w, p->span.start_ns[i]);
+	return n;
+}
+
+static void report_frames(struct findings *f, const struct window *w, uint64_t frames, int64_t starved)
+{
+	struct finding *x = findings_add(f, &detector_profiler_overhead, FINDING_INFO);
+	x->problem = arena_printf(&f->arena, "Recording stacks makes this run slower: part of the %.1f %% of the step time in which the GPU waits for the "
+	                          "host is the profiler's", window_pct(w, starved));
+	x->evidence = arena_printf(&f->arena, "%.0f calls of Python functions a step were recorded. Their cost is not recorded; at no less than "
+	                           "%.2f us each it is %.3f ms of the %.3f ms a step that the GPU waits for the host", (double)frames / w->n,
+	                           (double)FRAME_NS / 1e3, (double)frames * (double)FRAME_NS / w->n / 1e6, (double)starved / w->n / 1e6);
+	x->has_events = true;
+	x->events = frames;
+}
+
+static int run(const struct profile *p, struct findings *f, struct err *e)
+{
+	const struct window *w = shared_window(f, &detector_profiler_overhead);
+	if (!w)
+		return 0;
+	const struct gaps *g = shared_gaps(f);
+	int64_t starved = w->idle_ns - g->ns[GAP_LATENCY];
+	if (window_pct(w, g->ns[GAP_PROFILER]) >= TOO_MUCH)
+		report_overhead(f, w, g);
+	uint64_t frames = count_frames(p, w);
+	if (window_pct(w, starved) >= FRAMES_TOO_MUCH && 100.0 * (double)frames * (double)FRAME_NS >= FRAMES_TOO_MUCH * (double)starved)
+		report_frames(f, w, frames, starved);
+	return 0;
+}
+
+const struct detector detector_profiler_overhead = {
+	.id = "profiler-overhead",
+	.title = "The profiler distorts what it measures",
+	.why = "What the profiler adds on the host makes gaps on the GPU that the run does not have without it.",
+	.fix = "Believe times on the GPU, not the gaps between them; record again without with_stack, record_shapes and profile_memory, and few steps "
+	       "at a time.",
+	.disprove = "A recording without stacks, shapes and memory has steps of the same length.",
+	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.run = run,
+};

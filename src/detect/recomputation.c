@@ -1,0 +1,111 @@
+#include "analysis/busy.h"
+#include "analysis/memory.h"
+#include "detect/inside.h"
+
+/* Percent of the device's computing time. Recomputing the whole forward pass takes about a quarter of a training step; a tenth is worth a look at
+ * which layers need it. */
+static const double TOO_MUCH = 10;
+/* Percent of the device's memory up to which there is room to recompute less. */
+static const double ROOM = 75;
+enum { PLACES_TOLD = 3 };
+
+extern const struct detector detector_recomputation;
+
+/* Marks and classes. In a backward node (NODE), the forward pass runs again (AGAIN) inside a frame of torch.utils.checkpoint, the node of its
+ * reentrant form, or a module; within that form the backward pass then goes on (NODE again). */
+enum { OUTSIDE, NODE, AGAIN, MODULE };
+
+static uint8_t class_of(struct str name)
+{
+	if (str_has(name, STR("torch/utils/checkpoint.py(")) && (str_ends(name, STR(": unpack_hook")) || str_ends(name, STR(": recompute_fn"))))
+		return AGAIN;
+	if (str_eq(name, STR("CheckpointFunctionBackward")))
+		return AGAIN;
+	if (str_starts(name, STR("autograd::engine::evaluate_function: ")))
+		return NODE;
+	return str_starts(name, STR("nn.Module: ")) ? MODULE : OUTSIDE;
+}
+
+static uint8_t mark_of(uint8_t around, uint8_t own)
+{
+	if (own == MODULE)
+		return around == NODE ? AGAIN : around;
+	return own ? own : around;
+}
+
+/* The highest share of a device's memory that was allocated; -1 = not recorded. */
+static double memory_used_pct(const struct profile *p)
+{
+	struct memory_peak *peak;
+	size_t n = memory_peaks(p, INT64_MIN, INT64_MAX, &peak);
+	double most = -1;
+	for (uint32_t i = 0; i < p->device.rows.n; i++) {
+		int64_t total = p->device.memory_bytes[i];
+		size_t at = (size_t)((int64_t)p->device.id[i] - MEMORY_CPU);
+		if (p->device.id[i] < 0 || at >= n || total <= 0 || peak[at].allocated == ROW_NONE)
+			continue;
+		double pct = 100.0 * (double)p->memory.total_allocated[peak[at].allocated] / (double)total;
+		most = pct > most ? pct : most;
+	}
+	mem_free(peak);
+	return most;
+}
+
+static void find_places(const struct profile *p, struct findings *f, const struct window *w, const uint8_t *mark, struct places *t)
+{
+	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
+		uint32_t op = p->gpu_op.op[g];
+		if (op != ROW_NONE && inside_of_gpu(p, mark, g) == AGAIN && window_has(w, p->gpu_op.start_ns[g]))
+			places_add(t, shared_stacks(f), profile_str(p, p->span.name[op]), op, 1, p->gpu_op.dur_ns[g]);
+	}
+}
+
+static void report(const struct profile *p, struct findings *f, const struct window *w, const uint8_t *mark, struct inside_cost c, double compute_pct)
+{
+	struct places t;
+	struct buf evidence = {0};
+	double used = memory_used_pct(p);
+	struct finding *x = findings_add(f, &detector_recomputation, used >= 0 && used < ROOM ? FINDING_LOW : FINDING_INFO);
+	x->problem = arena_printf(&f->arena, "%.1f %% of the GPU's computing time goes to running the forward pass again (activation checkpointing)", compute_pct);
+	buf_printf(&evidence, "%.0f pieces of device work a step are launched by the forward pass within the backward pass. Most time per step: ",
+	           (double)c.works / w->n);
+	places_init(&t);
+	find_places(p, f, w, mark, &t);
+	places_text(&t, PLACES_TOLD, w->n, true, &evidence);
+	places_release(&t);
+	if (used >= 0)
+		buf_printf(&evidence, ". At most %.0f %% of the GPU's memory was allocated", used);
+	else
+		buf_cstr(&evidence, ". How full the memory is was not recorded");
+	x->evidence = finding_text(f, &evidence);
+	finding_rests_on(x, w, c.works, c.device_ns);
+	x->share_pct = compute_pct;
+	finding_gain(x, w, c.device_ns + c.idle_ns, "device time of this work, and the time without device work while the host runs it");
+}
+
+static int run(const struct profile *p, struct findings *f, struct err *e)
+{
+	const struct window *w = shared_window(f, &detector_recomputation);
+	if (!w)
+		return 0;
+	uint8_t *mark = inside_new(p, class_of, mark_of);
+	struct inside_cost c = inside_cost_of(p, w, mark, AGAIN);
+	struct busy b;
+	busy_measure(p, NULL, 0, &w->all, &b);
+	double pct = b.ns[BUSY_COMPUTE] ? 100.0 * (double)c.device_ns / (double)b.ns[BUSY_COMPUTE] : 0;
+	if (c.works && pct >= TOO_MUCH)
+		report(p, f, w, mark, c, pct < 100 ? pct : 100);
+	mem_free(mark);
+	return 0;
+}
+
+const struct detector detector_recomputation = {
+	.id = "recomputation",
+	.title = "The forward pass runs twice",
+	.why = "Activation checkpointing trades computing for memory; where memory would suffice, it only costs.",
+	.fix = "Checkpoint only the layers whose activations are large and cheap to recompute (selective checkpointing, every second block), as far as "
+	       "memory allows.",
+	.disprove = "Without it the run does not fit in memory, or only with a batch so small that a sample takes longer.",
+	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.run = run,
+};

@@ -1,0 +1,58 @@
+#include "detect/inside.h"
+
+/* Percent of the steps' time that the loop spends making batches while no device has work. */
+static const double TOO_MUCH = 1, SEVERE = 10;
+
+extern const struct detector detector_single_process_dataloader;
+
+enum { OUTSIDE, LOADER };
+
+static uint8_t class_of(struct str name)
+{
+	return str_has(name, STR("_SingleProcessDataLoaderIter.__next__")) ? LOADER : OUTSIDE;
+}
+
+static void report(const struct profile *p, struct findings *f, const struct window *w, const uint8_t *mark, int64_t idle)
+{
+	struct places t;
+	struct buf evidence = {0};
+	double pct = window_pct(w, idle);
+	struct finding *x = findings_add(f, &detector_single_process_dataloader, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
+	places_init(&t);
+	for (uint32_t i = 0; i < p->span.rows.n; i++) {
+		bool outermost = p->span.parent[i] == ROW_NONE || mark[p->span.parent[i]] != LOADER;
+		if (mark[i] == LOADER && outermost && window_has(w, p->span.start_ns[i]))
+			places_add(&t, shared_stacks(f), profile_str(p, p->span.name[i]), i, 1, p->span.dur_ns[i]);
+	}
+	x->problem = arena_printf(&f->arena, "Batches are made in the training process itself, and no GPU has work meanwhile for %.1f %% of the step time",
+	                          pct);
+	buf_cstr(&evidence, "Per step: ");
+	places_text(&t, 2, w->n, true, &evidence);
+	x->evidence = finding_text(f, &evidence);
+	finding_rests_on(x, w, t.events, idle);
+	finding_gain(x, w, idle, "time without device work while the host is in the loader");
+	places_release(&t);
+}
+
+static int run(const struct profile *p, struct findings *f, struct err *e)
+{
+	const struct window *w = shared_window(f, &detector_single_process_dataloader);
+	if (!w)
+		return 0;
+	uint8_t *mark = inside_new(p, class_of, NULL);
+	struct inside_cost c = inside_cost_of(p, w, mark, LOADER);
+	if (window_pct(w, c.idle_ns) >= TOO_MUCH)
+		report(p, f, w, mark, c.idle_ns);
+	mem_free(mark);
+	return 0;
+}
+
+const struct detector detector_single_process_dataloader = {
+	.id = "single-process-dataloader",
+	.title = "The data loader runs in the training process",
+	.why = "With num_workers=0 the loop that launches GPU work also makes the batches, one after the other.",
+	.fix = "Set num_workers to some CPU cores per GPU, persistent_workers=True and pin_memory=True.",
+	.disprove = "The batch is made in no time (data in memory already), and workers only add copying: the step is longer with them.",
+	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.run = run,
+};

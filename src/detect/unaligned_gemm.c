@@ -1,0 +1,184 @@
+#include "detect/shared.h"
+#include "gpu/gpus.h"
+#include "op/op_args.h"
+
+/* Elements of 16 bits that make the 16 bytes which Tensor Core kernels read at once. */
+enum { ALIGN = 8, SHAPES_TOLD = 3 };
+/* Percent of the kernel time: where the kernel's name shows that it suffers; where only the shape does. */
+static const double TOO_MUCH = 2, SEVERE = 10, TOO_MUCH_BY_SHAPE = 5;
+
+extern const struct detector detector_unaligned_gemm;
+
+enum { PAD_M = 1, PAD_N = 2, PAD_K = 4 };
+
+/* The distance between rows (or columns) of a matrix, from the strides of its last two dimensions; 0 = not told, or a vector. */
+static int64_t leading(const struct op_args *strides, const struct op_args *dims, unsigned i)
+{
+	const struct op_tensor *s = op_arg_tensor(strides, i), *t = op_arg_tensor(dims, i);
+	if (!s || !t || s->rank != t->rank || s->rank < 2)
+		return 0;
+	const int64_t *step = op_dims(strides, s) + s->rank - 2, *size = op_dims(dims, t) + t->rank - 2;
+	if (size[0] <= 1 || size[1] <= 1)
+		return 0;
+	return step[1] == 1 ? step[0] : step[0] == 1 ? step[1] : 0;
+}
+
+static int pad_of(int64_t lead, const struct cost *c)
+{
+	if (lead % ALIGN == 0)
+		return 0;
+	return lead == c->k ? PAD_K : lead == c->n ? PAD_N : lead == c->m ? PAD_M : 0;
+}
+
+/* Which dimensions keep an operand's rows from beginning at multiples of 16 bytes. The result's rows are N long; how the operands lie, only
+ * strides tell: without them K counts only when M is unaligned too, so that A's rows are, whichever way it lies. */
+static int unaligned(const struct op_facts *f, const struct cost *c)
+{
+	struct op_facts as_dims = {.name = f->name, .dims = f->strides};
+	struct op_args strides = {0}, dims = {0};
+	unsigned first = str_starts(f->name, STR("aten::add")) || str_starts(f->name, STR("aten::baddbmm")) ? 1 : 0;
+	char why[160];
+	int pad = c->n % ALIGN ? PAD_N : 0;
+	if (f->strides.n && op_args_parse(&strides, &as_dims, why) == 0 && op_args_parse(&dims, f, why) == 0)
+		pad |= pad_of(leading(&strides, &dims, first), c) | pad_of(leading(&strides, &dims, first + 1), c);
+	else if (c->k % ALIGN && c->m % ALIGN)
+		pad |= PAD_K;
+	op_args_release(&strides);
+	op_args_release(&dims);
+	return pad;
+}
+
+static bool is_half_gemm(const struct cost *c)
+{
+	return c->class == OP_GEMM && (c->dtype == DTYPE_FLOAT16 || c->dtype == DTYPE_BFLOAT16) && c->m > 1 && c->n > 1 && c->k > 1;
+}
+
+/* A kernel that reads fewer than 16 bytes at once, or does without Tensor Cores. */
+static bool suffers(struct findings *f, const struct profile *p, uint32_t name)
+{
+	struct str s = profile_str(p, name);
+	return str_has(s, STR("align1")) || str_has(s, STR("align2")) || str_has(s, STR("align4")) || shared_tensor_core(f, name) == TRI_NO;
+}
+
+struct measured {
+	struct places shown, by_shape; /* kernels that suffer, and all whose shape is unaligned; time and line by shape */
+	int64_t kernel_ns, shown_ideal_ns, ideal_ns; /* ideal: at the GPU's peak */
+	bool no_peaks;
+};
+
+static int64_t padded(int64_t n)
+{
+	return n / ALIGN * ALIGN + ALIGN;
+}
+
+static void describe(struct buf *b, const struct op_facts *f, const struct cost *c, int pad)
+{
+	buf_printf(b, STR_FMT " M=%lld N=%lld K=%lld %s, pad", STR_ARG(f->name), (long long)c->m, (long long)c->n, (long long)c->k,
+	           dtype_short(c->dtype));
+	if (pad & PAD_M)
+		buf_printf(b, " M to %lld", (long long)padded(c->m));
+	if (pad & PAD_N)
+		buf_printf(b, " N to %lld", (long long)padded(c->n));
+	if (pad & PAD_K)
+		buf_printf(b, " K to %lld", (long long)padded(c->k));
+}
+
+static double peak(const struct profile *p, uint32_t g, const struct cost *c)
+{
+	int32_t device = p->launch.device[p->gpu_op.launch[g]];
+	for (uint32_t i = 0; i < p->device.rows.n; i++)
+		if (p->device.id[i] == device)
+			return gpu_peak_flops(gpu_find(profile_str(p, p->device.name[i])), c->dtype, TRI_YES, false);
+	return 0;
+}
+
+static void add(const struct profile *p, struct findings *f, struct measured *m, uint32_t g, struct buf *text)
+{
+	const struct costs *costs = shared_costs(f);
+	bool shown = suffers(f, p, p->gpu_op.name[g]);
+	double flops = (double)costs_flops(costs, g), top = peak(p, g, &costs->cost[costs->of_gpu[g]]);
+	int64_t ideal = top > 0 && flops > 0 ? (int64_t)(flops / top * 1e9) : 0, ns = p->gpu_op.dur_ns[g];
+	ideal = ideal < ns ? ideal : ns;
+	m->no_peaks |= !(top > 0);
+	m->ideal_ns += ideal;
+	places_add(&m->by_shape, shared_stacks(f), buf_view(text), costs->op[g], 1, ns);
+	if (!shown)
+		return;
+	m->shown_ideal_ns += ideal;
+	places_add(&m->shown, shared_stacks(f), buf_view(text), costs->op[g], 1, ns);
+}
+
+static void measure(const struct profile *p, struct findings *f, const struct window *w, struct measured *m)
+{
+	const struct costs *costs = shared_costs(f);
+	int8_t *known = NEW_ARRAY(costs->n, int8_t); /* by cost: 0 not asked, else 1 + bits of PAD_* */
+	struct buf text = {0};
+	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
+		uint32_t k = costs->of_gpu[g];
+		enum cost_direction d;
+		if (p->gpu_op.kind[g] != GPU_KERNEL || (w->n && !window_has(w, p->gpu_op.start_ns[g])))
+			continue;
+		m->kernel_ns += p->gpu_op.dur_ns[g];
+		if (k == ROW_NONE || !costs->parts[g] || !is_half_gemm(&costs->cost[k]))
+			continue;
+		struct op_facts facts = costs_facts(costs, p, k, &d);
+		if (!known[k])
+			known[k] = (int8_t)(1 + (d == COST_FORWARD ? unaligned(&facts, &costs->cost[k]) : 0));
+		if (known[k] == 1)
+			continue;
+		buf_clear(&text);
+		describe(&text, &facts, &costs->cost[k], known[k] - 1);
+		add(p, f, m, g, &text);
+	}
+	buf_release(&text);
+	mem_free(known);
+}
+
+static void report(struct findings *f, const struct window *w, const struct measured *m, bool shown)
+{
+	const struct places *t = shown ? &m->shown : &m->by_shape;
+	double pct = 100.0 * (double)t->ns / (double)m->kernel_ns;
+	struct buf evidence = {0};
+	struct finding *x = findings_add(f, &detector_unaligned_gemm, !shown ? FINDING_INFO : pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
+	x->problem = arena_printf(&f->arena, "%.1f %% of the kernel time goes to products of 16-bit matrices whose rows are no multiple of %d elements%s",
+	                          pct, ALIGN, shown ? ", by kernels that read them in smaller pieces or without Tensor Cores" :
+	                          "; whether their kernels suffer from it, their names do not tell");
+	buf_cstr(&evidence, w->n ? "Per step: " : "In the recording: ");
+	places_text(t, SHAPES_TOLD, w->n, true, &evidence);
+	x->evidence = finding_text(f, &evidence);
+	finding_rests_on(x, NULL, t->events, t->ns);
+	x->has_share = true;
+	x->share_pct = pct;
+	finding_gain(x, w, t->ns - (m->no_peaks ? 0 : shown ? m->shown_ideal_ns : m->ideal_ns),
+	             m->no_peaks ? "all the time of these kernels: the GPU's peaks are not known" : "time of these kernels - their FLOPs at the GPU's peak");
+}
+
+static int run(const struct profile *p, struct findings *f, struct err *e)
+{
+	struct measured m = {0};
+	if (!p->gpu_op.rows.n) {
+		findings_missing(f, &detector_unaligned_gemm, "the input has no device work");
+		return 0;
+	}
+	const struct window *w = shared_steps(f);
+	places_init(&m.shown);
+	places_init(&m.by_shape);
+	measure(p, f, w, &m);
+	if (100.0 * (double)m.shown.ns > TOO_MUCH * (double)m.kernel_ns)
+		report(f, w, &m, true);
+	else if (100.0 * (double)m.by_shape.ns > TOO_MUCH_BY_SHAPE * (double)m.kernel_ns)
+		report(f, w, &m, false);
+	places_release(&m.shown);
+	places_release(&m.by_shape);
+	return 0;
+}
+
+const struct detector detector_unaligned_gemm = {
+	.id = "unaligned-gemm",
+	.title = "Matrices that are not aligned for Tensor Cores",
+	.why = "Tensor Core kernels read 16 bytes at once; where rows of fp16 or bf16 matrices are no multiple of 8 elements, slower kernels run.",
+	.fix = "Pad vocabulary, hidden sizes, heads and sequence lengths to multiples of 8 (64 on newer GPUs), and mask what was added.",
+	.disprove = "The same product with the padded size takes as long.",
+	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.run = run,
+};

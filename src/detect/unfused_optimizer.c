@@ -1,0 +1,114 @@
+#include "detect/inside.h"
+
+/* Percent of the steps' time that the optimizer takes: parameter by parameter, and by foreach, which is much nearer to the best. */
+static const double TOO_MUCH_SINGLE = 2, TOO_MUCH_FOREACH = 5, SEVERE = 10;
+/* Kernels a step; a model with few parameters has few. */
+enum { FEWEST_SINGLE = 50, FEWEST_FOREACH = 10 };
+
+extern const struct detector detector_unfused_optimizer;
+
+enum { OUTSIDE, OPTIMIZER };
+
+/* torch's own, which have foreach forms. Of another one the advice would be worth nothing. */
+static bool has_foreach(struct str class)
+{
+	static const char *const names[] = {"Adam", "AdamW", "SGD", "Adagrad", "Adadelta", "Adamax", "ASGD", "NAdam", "RAdam", "RMSprop", "Rprop"};
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+		if (str_eqc(class, names[i]))
+			return true;
+	return false;
+}
+
+/* "Optimizer.step#AdamW.step"; older versions say "Optimizer.step" alone. */
+static uint8_t class_of(struct str name)
+{
+	struct str mark = STR("Optimizer.step"), end = STR(".step");
+	if (!str_starts(name, mark))
+		return OUTSIDE;
+	struct str class = {name.p + mark.n, name.n - mark.n};
+	if (!class.n)
+		return OPTIMIZER;
+	if (class.p[0] != '#' || !str_ends(class, end))
+		return OUTSIDE;
+	return has_foreach((struct str){class.p + 1, class.n - 1 - end.n}) ? OPTIMIZER : OUTSIDE;
+}
+
+/* Kernels that the optimizer launched, by how they go through the parameters. */
+struct kernels {
+	uint64_t all, foreach, fused;
+};
+
+/* multi_tensor_apply kernels work on many parameters at once; "Fused" ones do all of an optimizer's arithmetic. */
+static struct kernels count_kernels(const struct profile *p, const struct window *w, const uint8_t *mark)
+{
+	struct kernels k = {0};
+	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
+		if (p->gpu_op.kind[g] != GPU_KERNEL || inside_of_gpu(p, mark, g) != OPTIMIZER || !window_has(w, p->gpu_op.start_ns[g]))
+			continue;
+		struct str name = profile_str(p, p->gpu_op.name[g]);
+		bool multi = str_has(name, STR("multi_tensor_apply"));
+		bool fused = str_has_nocase(name, STR("fused")) || str_has(name, STR("distributed_adam")) || str_starts(name, STR("triton"));
+		k.all++;
+		k.fused += fused;
+		k.foreach += multi && !fused;
+	}
+	return k;
+}
+
+/* The optimizer's function for single tensors, if a frame of it was recorded. */
+static struct str single_frame(const struct profile *p)
+{
+	for (uint32_t i = 0; i < p->strings.n; i++)
+		if (str_has(profile_str(p, i), STR(": _single_tensor_")))
+			return profile_str(p, i);
+	return STR("");
+}
+
+static void report(const struct profile *p, struct findings *f, const struct window *w, struct kernels k, struct inside_cost c)
+{
+	int64_t ns = c.device_ns + c.idle_ns;
+	double pct = window_pct(w, ns);
+	bool single = !k.foreach;
+	struct str frame = single_frame(p);
+	struct buf evidence = {0};
+	struct finding *x = findings_add(f, &detector_unfused_optimizer, !single ? FINDING_INFO : pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
+	x->problem = arena_printf(&f->arena, "The optimizer takes %.1f %% of the step time, %s", pct,
+	                          single ? "updating the parameters one by one" : "in several passes over the parameters (foreach)");
+	buf_printf(&evidence, "%.0f kernels a step inside Optimizer.step, %.0f of them for many tensors at once, %.0f fused; per step ",
+	           (double)k.all / w->n, (double)k.foreach / w->n, (double)k.fused / w->n);
+	put_ns(&evidence, (double)c.device_ns / w->n);
+	buf_cstr(&evidence, " of device work and ");
+	put_ns(&evidence, (double)c.idle_ns / w->n);
+	buf_cstr(&evidence, " without device work");
+	if (single && frame.n)
+		buf_printf(&evidence, "; recorded frame: " STR_FMT, STR_ARG(frame));
+	x->evidence = finding_text(f, &evidence);
+	finding_rests_on(x, w, k.all, ns);
+	finding_gain(x, w, ns, "the optimizer's device work and the idle time in it; reading and writing the parameters once remains");
+}
+
+static int run(const struct profile *p, struct findings *f, struct err *e)
+{
+	const struct window *w = shared_window(f, &detector_unfused_optimizer);
+	if (!w)
+		return 0;
+	uint8_t *mark = inside_new(p, class_of, NULL);
+	struct kernels k = count_kernels(p, w, mark);
+	struct inside_cost c = inside_cost_of(p, w, mark, OPTIMIZER);
+	double pct = window_pct(w, c.device_ns + c.idle_ns);
+	uint64_t fewest = (uint64_t)(k.foreach ? FEWEST_FOREACH : FEWEST_SINGLE) * w->n;
+	if (!k.fused && k.all >= fewest && pct >= (k.foreach ? TOO_MUCH_FOREACH : TOO_MUCH_SINGLE))
+		report(p, f, w, k, c);
+	mem_free(mark);
+	return 0;
+}
+
+const struct detector detector_unfused_optimizer = {
+	.id = "unfused-optimizer",
+	.title = "The optimizer is not fused",
+	.why = "An update of each parameter by several small kernels costs a launch for each, and memory is read and written again and again.",
+	.fix = "Use the fused form (torch.optim.AdamW(..., fused=True), also SGD, Adam, Adagrad), else foreach=True; Apex's FusedAdam in older versions.",
+	.disprove = "With fused=True the step takes as long: the optimizer overlaps other work, or other work of the host sets the pace.",
+	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.run = run,
+};
