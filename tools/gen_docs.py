@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Writes what the documentation takes from the program itself, so that it cannot go stale: the pages of docs/ that list
-what is registered (reports.md, detectors.md, inputs.md, commands.md) and the examples in README.md and sql.md.
+what is registered (reports.md, detectors.md, inputs.md, commands.md) and the examples in README.md and sql.md; and
+src/report/columns.def, by which the program knows what columns a report has for other inputs (build again after it changed).
 
 usage: gen_docs.py BUILD            write them
        gen_docs.py --check BUILD    say (in TAP) which are not what they would be
@@ -24,11 +25,17 @@ class Program:
     def __init__(self, build):
         self.opscope = os.path.join(build, "src", "cli", "opscope")
         self.dump = os.path.join(build, "tools", "registry_dump")
+        self.looked_at = None
 
     def registry(self, name):
         doc = json.loads(subprocess.run([self.dump, name], check=True, capture_output=True).stdout)
         ids = [c["id"] for c in doc["columns"]]
         return [dict(zip(ids, r)) for r in doc["rows"]]
+
+    def samples(self):
+        if not self.looked_at:
+            self.looked_at = Samples(self)
+        return self.looked_at
 
     def run(self, *args, cwd=ROOT):
         env = {**os.environ, "ARGP_HELP_FMT": "rmargin=100", "COLUMNS": "100", "LC_ALL": "C.UTF-8"}
@@ -86,6 +93,7 @@ class Samples:
         self.program = program
         folder = os.path.join("tests", "data", "synthetic")
         names = [os.path.join(folder, f) for f in sorted(os.listdir(os.path.join(ROOT, folder))) if f.endswith(".json")]
+        self.seen = []
         self.has_device = {n: self.count_device(n) > 0 for n in names + [EXAMPLE]}
 
     def count_device(self, sample):
@@ -108,6 +116,12 @@ class Samples:
         by = ["--group-by=" + grouping] if grouping else []
         return self.program.run("report", report, sample, "--format=json", "--limit=1", *by)
 
+    def reports(self):
+        """(report, Section name -> Seen) of all; looked at once."""
+        if not self.seen:
+            self.seen = [(r, self.columns(r["name"], (r["group_by"] or "").split() or [None])) for r in self.program.registry("reports")]
+        return self.seen
+
 
 def reports_page(program):
     out = ["# Reports\n\n", GENERATED,
@@ -118,15 +132,15 @@ def reports_page(program):
            "modules, memory) or only for certain work. The columns under `--compat` are those of the predecessor "
            "([compat.md](compat.md)).\n\n",
            "| report | what it shows |\n|---|---|\n"]
-    listed, samples = program.registry("reports"), Samples(program)
-    out += [f"| [`{r['name']}`](#{r['name']}) | {cell(r['title'])} |\n" for r in listed]
-    for r in listed:
+    samples = program.samples()
+    out += [f"| [`{r['name']}`](#{r['name']}) | {cell(r['title'])} |\n" for r, _ in samples.reports()]
+    for r, sections in samples.reports():
         out.append(f"\n## {r['name']}\n\n**{r['title']}.** {r['help']}\n\n")
         if r["group_by"]:
             out.append(f"`--group-by={'|'.join(r['group_by'].split())}` (the first unless told otherwise)\n\n")
         if r["compat"]:
             out.append(f"`--compat={'|'.join(r['compat'].split())}`\n\n")
-        for section, seen in samples.columns(r["name"], (r["group_by"] or "").split() or [None]).items():
+        for section, seen in sections.items():
             if section:
                 out.append(f"Section `{section}`:\n\n")
             out.append("| column | unit | what it is |\n|---|---|---|\n")
@@ -134,6 +148,24 @@ def reports_page(program):
                 when = seen.when(c["id"], samples.has_device)
                 out.append(f"| `{c['id']}` | {c['unit'] or c['type']} | {f'*({when})* ' if when else ''}{cell(c['help'])} |\n")
             out.append("\n")
+    return "".join(out)
+
+
+TYPES = {"string": "STR", "integer": "I64", "number": "F64", "boolean": "BOOL"}
+
+
+def columns_def(program):
+    """The same for the program itself."""
+    out = ["/* Written by tools/gen_docs.py: REPORT_COLUMN(report, section, id, title, type, unit, when, help). */\n"]
+    quote = lambda text: json.dumps(text, ensure_ascii=False)
+    samples = program.samples()
+    for r, sections in samples.reports():
+        for section, seen in sections.items():
+            for c in seen.columns.values():
+                when = seen.when(c["id"], samples.has_device).replace("`", "")
+                out.append(f"REPORT_COLUMN({quote(r['name'])}, {quote(section) if section else 'NULL'}, {quote(c['id'])}, "
+                           f"{quote(c['title'])}, {TYPES[c['type']]}, {(c['unit'] or 'none').upper()}, {quote(when)},\n"
+                           f"\t{quote(c['help'])})\n")
     return "".join(out)
 
 
@@ -232,7 +264,7 @@ def examples(page):
     return write
 
 
-PAGES = {"docs/reports.md": reports_page, "docs/detectors.md": detectors_page, "docs/inputs.md": inputs_page,
+PAGES = {"src/report/columns.def": columns_def, "docs/reports.md": reports_page, "docs/detectors.md": detectors_page, "docs/inputs.md": inputs_page,
          "docs/commands.md": commands_page, "docs/sql.md": examples("docs/sql.md"), "README.md": examples("README.md")}
 
 

@@ -52,6 +52,7 @@ struct output_options {
 	const char *section;  /* --section=NAME */
 	long limit;           /* --limit=N; -1 = default of the format */
 	unsigned width;       /* --width=N; 0 = the terminal's, or unlimited */
+	const struct report *report; /* --columns may name columns that it has for other inputs alone; NULL = none */
 	const struct trace_options *trace; /* of the same command line, for the head of a page; may be NULL */
 };
 extern const struct argp output_argp;   /* input: struct output_options * */

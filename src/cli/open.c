@@ -41,7 +41,7 @@ static struct str span_of(const struct trace_file *f)
 }
 
 /* One line that names the options which tell the candidates apart, with their values. */
-static int fail_ambiguous(const struct trace_list *l, const char *first_path)
+static int fail_ambiguous(const struct trace_list *l, const struct cli_args *paths)
 {
 	static const struct {
 		const char *option;
@@ -56,8 +56,13 @@ static int fail_ambiguous(const struct trace_list *l, const char *first_path)
 	if (!how.n)
 		buf_cstr(&how, "the path of one file");
 	struct err e;
-	err_set(&e, ERR_USAGE, "%s: %u traces where one was expected; choose with " STR_FMT "; `opscope info %s` lists them",
-	        first_path, l->n, STR_ARG(buf_view(&how)), first_path);
+	struct buf given = {0};
+	for (int i = 0; i < paths->n; i++)
+		buf_printf(&given, "%s%s", i ? " " : "", paths->v[i]);
+	struct str all = buf_view(&given);
+	err_set(&e, ERR_USAGE, STR_FMT ": %u traces where one was expected; choose with " STR_FMT "; `opscope info " STR_FMT "` lists them",
+	        STR_ARG(all), l->n, STR_ARG(buf_view(&how)), STR_ARG(all));
+	buf_release(&given);
 	buf_release(&how);
 	buf_release(&values);
 	return cli_fail(&e, EXIT_USAGE);
@@ -150,7 +155,7 @@ struct profile *cli_open_one(const struct cli_args *paths, const struct trace_op
 		if (l.n == 1)
 			p = cli_read(l.v[0].path.p, o, status);
 		else
-			*status = fail_ambiguous(&l, paths->v[0]);
+			*status = fail_ambiguous(&l, paths);
 	}
 	discover_release(&l);
 	return p;

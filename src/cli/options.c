@@ -50,10 +50,11 @@ static unsigned distance(const char *a, const char *b)
 const char *cli_nearest(const char *typed, const char *(*word)(unsigned i), unsigned n)
 {
 	const char *best = NULL;
-	unsigned least = 4;
+	size_t length = strlen(typed);
+	unsigned least = length >= 9 ? 4 : (unsigned)length / 3 + 1; /* a letter in three may be wrong */
 	for (unsigned i = 0; i < n; i++) {
 		const char *w = word(i);
-		bool prefix = strlen(typed) >= 3 && strncmp(w, typed, strlen(typed)) == 0;
+		bool prefix = length >= 3 && strncmp(w, typed, length) == 0;
 		unsigned d = prefix ? 1 : distance(typed, w);
 		if (d < least && d < strlen(w)) {
 			least = d;
@@ -233,7 +234,7 @@ const struct argp trace_argp = {.options = trace_list_options, .parser = parse_t
 struct outer {
 	const struct argp *root;
 	void *input;
-	const char *command;
+	const char *command, *args; /* args_doc of the command: ways to call it, a line each */
 };
 
 static const struct argp_option help_list[] = {
@@ -250,6 +251,16 @@ static void report_bad_option(const struct outer *o, const struct argp_state *st
 	cli_usage("%s: wrong arguments near '%s' (see opscope %s --help)", o->command, arg, o->command);
 }
 
+static void print_usage(const struct outer *o)
+{
+	struct str rest = str_from(o->args ? o->args : ""), way;
+	const char *start = "Usage:";
+	while (str_split(&rest, '\n', &way)) {
+		printf("%s opscope %s " STR_FMT "%s[OPTION...]\n", start, o->command, STR_ARG(way), way.n ? " " : "");
+		start = "   or:";
+	}
+}
+
 static error_t parse_outer(int key, char *arg, struct argp_state *state)
 {
 	struct outer *o = state->input;
@@ -260,7 +271,8 @@ static error_t parse_outer(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'h':
 		snprintf(name, sizeof name, "opscope %s", o->command);
-		argp_help(o->root, stdout, ARGP_HELP_USAGE | ARGP_HELP_LONG | ARGP_HELP_DOC, name);
+		print_usage(o);
+		argp_help(o->root, stdout, ARGP_HELP_LONG | ARGP_HELP_DOC, name);
 		exit(EXIT_DONE);
 	case ARGP_KEY_ERROR:
 		report_bad_option(o, state);
@@ -274,7 +286,7 @@ void cli_parse(const struct argp *a, int argc, char **argv, void *input)
 {
 	const struct argp_child children[] = {{a, 0, NULL, 0}, {0}};
 	const struct argp root = {.options = help_list, .parser = parse_outer, .children = children};
-	struct outer outer = {.root = &root, .input = input, .command = argv[0]};
+	struct outer outer = {.root = &root, .input = input, .command = argv[0], .args = a->args_doc};
 	argp_parse(&root, argc, argv, ARGP_NO_ERRS | ARGP_NO_HELP | ARGP_NO_EXIT, NULL, &outer);
 }
 

@@ -3,6 +3,7 @@
 #include "base/utf8.h"
 #include "io/atomic.h"
 #include "render/render.h"
+#include "report/columns.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -84,8 +85,27 @@ size_t cli_row_limit(const struct output_options *o)
 	return o->sort || o->filter || !r ? 0 : rows_shown(o, strcmp(r->name, "text") == 0);
 }
 
+/* A script that names its columns must not break where an input lacks one: such a column is empty, and a note says so. */
+static void add_absent_columns(struct table *t, const struct table *first, const struct output_options *o)
+{
+	struct str rest = str_from(o->columns), id;
+	struct buf note = {0};
+	while (o->report && str_split(&rest, ',', &id)) {
+		const struct report_column *c = report_column_find(o->report->name, t == first ? NULL : t->name, id);
+		if (!c || table_find_column(t, id) >= 0)
+			continue;
+		table_column(t, &c->c);
+		buf_printf(&note, "%s%s%s%s%s", note.n ? ", " : "", c->c.id, *c->when ? " (" : "", c->when, *c->when ? ")" : "");
+	}
+	if (note.n)
+		table_note(t, "not in this table, and so empty: " STR_FMT, STR_ARG(buf_view(&note)));
+	buf_release(&note);
+}
+
 static int shape(struct table *first, struct table *chosen, const struct output_options *o, bool text, struct err *e)
 {
+	if (o->columns)
+		add_absent_columns(chosen, first, o);
 	if (o->sort && sort_by(chosen, o->sort, e) < 0)
 		return err_prefix(e, "--sort");
 	for (struct table *s = first; s; s = s->next) {

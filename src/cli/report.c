@@ -2,6 +2,10 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "render/text_layout.h"
+#include "report/columns.h"
+
+#include <stdio.h>
 
 enum { KEY_GROUP_BY = 0x200, KEY_COMPAT };
 
@@ -31,8 +35,9 @@ static const struct argp argp = {
 	.options = options,
 	.parser = parse,
 	.children = table_children,
-	.args_doc = "\nNAME INPUT...",
-	.doc = "Prints one report about a trace; without a name, lists the reports.",
+	.args_doc = "NAME INPUT...\n",
+	.doc = "Prints one report about a trace; without a name, lists the reports. `opscope report NAME --help` tells what a report "
+	       "shows, its groupings and its columns.",
 };
 
 static void put_words(struct table *t, unsigned col, const char *const *words)
@@ -114,6 +119,7 @@ static int print_report(const struct report *r, struct table_command *c)
 		return status;
 	struct table t;
 	struct err e;
+	c->output.report = c->trace.report.compat ? NULL : r;
 	c->trace.report.row_limit = cli_row_limit(&c->output);
 	if (report_run(r, p, &c->trace.report, &t, &e) == 0) {
 		status = cli_output(&t, &c->output, p->input_path.p);
@@ -125,9 +131,93 @@ static int print_report(const struct report *r, struct table_command *c)
 	return status;
 }
 
+static void put_choices(const char *option, const char *const *list, const char *after)
+{
+	printf("  --%s=", option);
+	for (unsigned i = 0; list[i]; i++)
+		printf("%s%s", i ? "|" : "", list[i]);
+	printf("%s\n", after);
+}
+
+static void put_wrapped(struct str text, int indent)
+{
+	enum { WIDTH = 79 };
+	struct str line;
+	for (int n = 0; text_wrap(&text, (size_t)(WIDTH - indent), &line); n++)
+		printf("%*s" STR_FMT "\n", n ? indent : 0, "", STR_ARG(line));
+}
+
+static bool same_section(const struct report_column *a, const struct report_column *b)
+{
+	return a->section && b->section ? strcmp(a->section, b->section) == 0 : a->section == b->section;
+}
+
+/* One table of the report; `list` is what is left. Returns how many columns it has. */
+static unsigned put_table_columns(const struct report_column *list, unsigned n)
+{
+	enum { INDENT = 24 };
+	struct buf text = {0};
+	unsigned i = 0;
+	printf("\nColumns%s%s:\n", list->section ? " of section " : "", list->section ? list->section : "");
+	for (; i < n && same_section(&list[i], list); i++) {
+		const struct column *c = &list[i].c;
+		buf_clear(&text);
+		buf_printf(&text, "%s [%s] ", c->title, c->unit ? table_unit_name(c->unit) : table_type_name(c->type));
+		if (*list[i].when)
+			buf_printf(&text, "(%s) ", list[i].when);
+		buf_cstr(&text, c->help);
+		printf("  %-*s", INDENT - 2, c->id);
+		if (strlen(c->id) + 2 >= INDENT)
+			printf("\n%*s", INDENT, "");
+		put_wrapped(buf_view(&text), INDENT);
+	}
+	buf_release(&text);
+	return i;
+}
+
+static int print_report_help(const struct report *r)
+{
+	unsigned n;
+	const struct report_column *c = report_columns(r->name, &n);
+	printf("Usage: opscope report %s INPUT... [OPTION...]\n%s\n\n", r->name, r->title);
+	put_wrapped(str_from(r->help), 0);
+	printf("\nOptions (opscope report --help lists those that all reports take):\n");
+	if (r->group_by)
+		put_choices("group-by", r->group_by, "  (the first unless told otherwise)");
+	if (r->compat)
+		put_choices("compat", r->compat, "  the columns and numbers of a predecessor instead");
+	if (r->takes & REPORT_DEVICE)
+		printf("  --device=N  only GPU N, or cpu\n");
+	printf("  --steps=A..B  only steps A to B\n");
+	if (!n)
+		printf("\nColumns: opscope report %s INPUT --format=json tells them\n", r->name);
+	while (n) {
+		unsigned used = put_table_columns(c, n);
+		c += used;
+		n -= used;
+	}
+	return EXIT_DONE;
+}
+
+/* The report of `report NAME ... --help`; NULL = no help, or help about all, is asked for. */
+static const struct report *help_asked(int argc, char **argv)
+{
+	const struct report *r = NULL;
+	bool help = false;
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+		help |= strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0;
+		if (!r && argv[i][0] != '-')
+			r = report_find(str_from(argv[i]));
+	}
+	return help ? r : NULL;
+}
+
 static int run(int argc, char **argv)
 {
 	struct table_command c = {0};
+	const struct report *help = help_asked(argc, argv);
+	if (help)
+		return print_report_help(help);
 	cli_parse(&argp, argc, argv, &c);
 	cli_refuse_overwrite(c.output.path, &c.args);
 	int status;

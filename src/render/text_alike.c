@@ -59,6 +59,7 @@ static void compare(struct text_alike *a, const struct str *piece, unsigned n)
 	for (unsigned i = 0; i < both && i < MAX_PIECES; i++)
 		same |= (uint64_t)str_eq(first[i], piece[i]) << i;
 	a->even &= m == n;
+	a->differ |= m != n || same != lowest(n);
 	a->front &= same;
 	if (!a->even)
 		a->front &= lowest((unsigned)__builtin_ctzll(~a->front | (uint64_t)1 << 63));
@@ -186,7 +187,7 @@ enum text_how text_alike_choose(const struct text_alike *a, size_t width, unsign
 		{TEXT_HEAD, TEXT_TAIL, TEXT_SHARED_HEAD, TEXT_SHARED_TAIL},
 		{TEXT_END, TEXT_SHARED_END, TEXT_SHARED_HEAD, TEXT_HEAD},
 	};
-	bool shares = a->any && (a->front || (!a->even && a->n_back));
+	bool shares = a->differ && (a->front || (!a->even && a->n_back));
 	enum text_how best = orders[a->path][0];
 	if (shares && !a->path && fits_without_shared(a, width)) {
 		*n = count_distinct(a, TEXT_SHARED_HEAD, width);

@@ -15,7 +15,7 @@ struct text_alike {
 	 * number of pieces (`even`), `front` tells of each; else `front` has only those before the first that differs. */
 	uint64_t front;
 	unsigned n_back, n_pieces;
-	bool any, even;
+	bool any, even, differ; /* there are such texts; `even`; two of them differ */
 	bool path;             /* the end tells most: cut at the start where nothing speaks against it */
 	struct buf first;      /* the first text of several pieces */
 	struct str *sample;    /* distinct texts, at most ALIKE_SAMPLE of them, of the first rows */

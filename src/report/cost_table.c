@@ -45,7 +45,7 @@ static const struct {
 	[C_PEAK_PCT] = {BOTH, {"peak_pct", "Peak %", "FLOP/s achieved / the peak of column peak", CELL_F64, UNIT_PERCENT}},
 	[C_PEAK] = {BOTH, {"peak", "Peak", "the peak that shares are of; empty = GPU or rate not known, or several", CELL_STR, UNIT_NONE, COLUMN_DETAIL}},
 	[C_MEMORY_PCT] = {BOTH, {"bandwidth_pct", "BW %", "bytes/s achieved / peak bandwidth of the device memory", CELL_F64, UNIT_PERCENT}},
-	[C_OVER] = {BOTH, {"over_peak", "Over peak", "set where more than 100 % of a peak comes out, which cannot be: of which peak", CELL_STR}},
+	[C_OVER] = {BOTH, {"over_peak", "Over peak", "set where more than 100 % of a peak comes out, which cannot be: of which peak", CELL_STR, UNIT_NONE, COLUMN_WIDE}},
 	[C_FORMULA] = {OPS, {"formula", "Formula", "how FLOPs were computed; empty = by a procedure", CELL_STR, UNIT_NONE, COLUMN_DETAIL}},
 	[C_CAUSAL] = {OPS, {"flops_causal", "Causal FLOPs", "of attention with a causal mask: FLOPs of the pairs below the diagonal alone", CELL_I64, UNIT_FLOPS,
 	                    COLUMN_DETAIL}},
@@ -56,7 +56,7 @@ static const struct {
 /* What answers the question, by set; what may go first. */
 static const uint8_t answers[N_COLUMNS] = {
 	[C_NAME] = BOTH, [C_PARAMS] = OPS, [C_TOTAL] = BOTH, [C_TFLOPS] = OPS, [C_TC] = OPS, [C_HINT] = OPS, [C_BOUND] = ROOFLINE, [C_ATTAINABLE] = ROOFLINE,
-	[C_GAIN] = ROOFLINE, [C_PEAK_PCT] = BOTH,
+	[C_GAIN] = ROOFLINE, [C_PEAK_PCT] = BOTH, [C_OVER] = BOTH,
 };
 static const uint8_t decoration[N_COLUMNS] = {[C_CLASS] = ROOFLINE, [C_MEAN] = OPS, [C_INTENSITY] = BOTH};
 

@@ -328,6 +328,51 @@ static const char *missing_table(const char *message)
 	return strncmp(message, "main.", 5) == 0 ? message + 5 : message;
 }
 
+/* Appends "; NAME has: its columns" when there is such a table. */
+static void put_columns_of(struct sql *s, struct str name, struct buf *out)
+{
+	sqlite3_stmt *st = NULL;
+	struct buf text = {0};
+	buf_printf(&text, "PRAGMA table_info(\"" STR_FMT "\")", STR_ARG(name));
+	if (sqlite3_prepare_v2(s->db, text.p, (int)text.n, &st, NULL) == SQLITE_OK)
+		for (unsigned n = 0; sqlite3_step(st) == SQLITE_ROW; n++) {
+			if (!n)
+				buf_printf(out, "; " STR_FMT " has: ", STR_ARG(name));
+			buf_printf(out, "%s%s", n ? ", " : "", (const char *)sqlite3_column_text(st, 1));
+		}
+	sqlite3_finalize(st);
+	buf_release(&text);
+}
+
+/* Of every table that the query names behind FROM or JOIN. */
+static void put_columns(struct sql *s, struct str query, struct buf *out)
+{
+	static const char blanks[] = " \t\r\n,()\"'`[];";
+	bool table = false;
+	for (size_t at = 0; at < query.n;) {
+		size_t end = at;
+		while (end < query.n && !strchr(blanks, query.p[end]))
+			end++;
+		struct str word = {query.p + at, end - at};
+		at = end + (end == at);
+		if (!word.n)
+			continue;
+		if (table)
+			put_columns_of(s, word, out);
+		table = word.n == 4 && (strncasecmp(word.p, "from", 4) == 0 || strncasecmp(word.p, "join", 4) == 0);
+	}
+}
+
+static int refuse_column(struct sql *s, struct str query, struct err *e)
+{
+	struct buf text = {0};
+	buf_printf(&text, "SQL: %s", sqlite3_errmsg(s->db));
+	put_columns(s, query, &text);
+	err_set(e, ERR_USAGE, STR_FMT, STR_ARG(buf_view(&text)));
+	buf_release(&text);
+	return -1;
+}
+
 static int refuse(struct sql *s, struct err *e)
 {
 	int code = sqlite3_errcode(s->db) & 0xff;
@@ -361,7 +406,10 @@ static sqlite3_stmt *prepare(struct sql *s, struct str query, struct err *e)
 		buf_release(&copy);
 		if (!again) {
 			sqlite3_prepare_v2(s->db, query.p, (int)query.n, &st, &rest); /* for its message */
-			refuse(s, e);
+			if (strncmp(sqlite3_errmsg(s->db), "no such column", 14) == 0)
+				refuse_column(s, query, e);
+			else
+				refuse(s, e);
 			return NULL;
 		}
 	}

@@ -370,11 +370,13 @@ static void test_cut_texts_differ(void **state)
 	static const char *const middles[] = {"N=1,C=128,H=16,R=7,g=1", "N=1,C=128,H=64,R=7,g=1", "-", NULL};
 	static const char *const lengths[] = {"net/a/b/c/weight", "net/d/weight", "net/e/f/weight", NULL};
 	static const char *const paths[] = {"model/layers/3/mlp", "model/layers/13/mlp", NULL};
+	static const char *const one[] = {"N=1,C=128,g=1", "-", "N=1,C=128,g=1", NULL}; /* shared, but then nothing would be left */
 	static const char *const same[] = {"aaaaaaaaaaaaaaaa", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaa", NULL};
 	assert_alike(ends, false, 11, TEXT_HEAD, 2, "gemm_f…4_nn");
 	assert_alike(middles, false, 8, TEXT_SHARED_HEAD, 3, "…H=16,… ");
 	assert_alike(lengths, false, 8, TEXT_SHARED_HEAD, 3, "…a/b/c/…");
 	assert_alike(paths, true, 12, TEXT_END, 2, "…ayers/3/mlp");
+	assert_alike(one, false, 9, TEXT_HEAD, 2, "N=1,…,g=1");
 	assert_alike(same, false, 8, TEXT_HEAD, 1, "aaaa…aaa");
 }
 

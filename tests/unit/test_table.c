@@ -169,6 +169,11 @@ static void test_filter_limit_select(void **state)
 	assert_string_equal(t.data[0].col.id, "share_pct");
 	assert_int_equal(t.data[0].col.flags, COLUMN_ASKED); /* asked for, so no detail any more */
 	assert_names(&t, "aten::mm aten::add");
+	unsigned late = TABLE_COLUMN(&t, "late", "Late", "", CELL_I64); /* null in the rows that there are */
+	assert_true(table_is_null(&t, 0, late) && table_is_null(&t, 1, late));
+	table_row(&t);
+	table_set_i64(&t, late, 7);
+	assert_int_equal(table_i64(&t, 2, late), 7);
 	table_filter(&t, STR("nothing"));
 	assert_int_equal(t.n_rows, 0);
 	table_release(&t);
