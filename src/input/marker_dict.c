@@ -17,8 +17,7 @@ static void add(struct pairs *p, const char *key, struct str value, bool is_stri
 	p->v[p->n++] = (struct arg_pair){intern_str(t, str_from(key)), intern_str(t, value), is_string};
 }
 
-/* PyTorch's name of a type -> the one in Kineto traces, so that both mean the same to whoever reads the arguments. */
-static struct str kineto_type(struct str dtype)
+struct str marker_kineto_type(struct str dtype)
 {
 	static const struct { const char *torch, *kineto; } types[] = {
 		{"float32", "float"}, {"float", "float"}, {"float16", "c10::Half"}, {"half", "c10::Half"},
@@ -95,7 +94,7 @@ static bool put_arg(struct lists *l, const struct py *arg)
 	if (tensor) {
 		if (!put_shape(&l->dims, shape))
 			return false;
-		kineto = str_eq(type, STR("tensor")) ? kineto_type(text_of(arg, "dtype")) : type;
+		kineto = str_eq(type, STR("tensor")) ? marker_kineto_type(text_of(arg, "dtype")) : type;
 	} else {
 		buf_cstr(&l->dims, "[]");
 		bool none = str_eq(type, STR("NoneType")) || !value;

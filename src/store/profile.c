@@ -52,6 +52,9 @@ static const struct store_column arg_columns[] = {ARG_COLUMNS(COLUMN_DESC_)};
 #define THIS_TABLE metas
 static const struct store_column meta_columns[] = {META_COLUMNS(COLUMN_DESC_)};
 #undef THIS_TABLE
+#define THIS_TABLE stateds
+static const struct store_column stated_columns[] = {STATED_COLUMNS(COLUMN_DESC_)};
+#undef THIS_TABLE
 #define THIS_TABLE cats
 static const struct store_column cat_columns[] = {CAT_COLUMNS(COLUMN_DESC_)};
 #undef THIS_TABLE
