@@ -49,7 +49,7 @@ static void measure(const struct profile *p, struct findings *f, const struct wi
 		if (p->gpu_op.kind[g] != GPU_KERNEL || (w->n && !window_has(w, p->gpu_op.start_ns[g])))
 			continue;
 		m->kernel_ns += p->gpu_op.dur_ns[g];
-		if (costs->of_gpu[g] == ROW_NONE || costs->cost[costs->of_gpu[g]].class != OP_CONV)
+		if (op == ROW_NONE || !str_has(profile_str(p, p->span.name[op]), STR("conv")))
 			continue;
 		m->convs++;
 		m->conv_ns += p->gpu_op.dur_ns[g];

@@ -17,7 +17,7 @@ static void report(const struct profile *p, struct findings *f, const struct gpu
 			busiest = l->v[i].busy_ns;
 	bool whole = p->steps->whole_trace;
 	int64_t ns = l->end_ns - l->start_ns;
-	struct finding *x = findings_add(f, &detector_low_gpu_utilization, whole ? FINDING_LOW : lowest < SEVERE ? FINDING_HIGH : FINDING_MEDIUM);
+	struct finding *x = findings_add(f, &detector_low_gpu_utilization, whole ? FINDING_INFO : lowest < SEVERE ? FINDING_HIGH : FINDING_MEDIUM);
 	x->problem = arena_printf(&f->arena, "Low GPU utilization: " STR_FMT " of the %s time with a kernel running",
 	                          STR_ARG(buf_view(list)), whole ? "recorded" : "step");
 	if (whole)

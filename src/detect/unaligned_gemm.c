@@ -108,11 +108,30 @@ static void add(const struct profile *p, struct findings *f, struct measured *m,
 	places_add(&m->shown, shared_stacks(f), buf_view(text), costs->op[g], 1, ns);
 }
 
+/* What is known of a cost with certain strides: bits of PAD_*, -1 = not asked. */
+struct pads {
+	struct intern keys;
+	int *v;                  /* of key i + 1: key 0 is the empty string */
+	uint32_t n, cap;
+};
+
+static int *pads_at(struct pads *s, uint32_t cost, uint32_t strides)
+{
+	uint32_t key[2] = {cost, strides}, id = intern_put(&s->keys, (const char *)key, sizeof key);
+	if (id > s->n) {
+		MEM_GROW(s->v, s->cap, id);
+		s->v[s->n++] = -1;
+	}
+	return &s->v[id - 1];
+}
+
 static void measure(const struct profile *p, struct findings *f, const struct window *w, struct measured *m)
 {
 	const struct costs *costs = shared_costs(f);
-	int8_t *known = NEW_ARRAY(costs->n, int8_t); /* by cost: 0 not asked, else 1 + bits of PAD_* */
+	uint32_t strides_key = intern_find(&p->strings, STR("Input Strides"));
+	struct pads pads = {0};
 	struct buf text = {0};
+	intern_init(&pads.keys);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
 		uint32_t k = costs->of_gpu[g];
 		enum cost_direction d;
@@ -121,17 +140,21 @@ static void measure(const struct profile *p, struct findings *f, const struct wi
 		m->kernel_ns += p->gpu_op.dur_ns[g];
 		if (k == ROW_NONE || !costs->parts[g] || !is_half_gemm(&costs->cost[k]))
 			continue;
+		uint32_t strides = strides_key != INTERN_NONE ? profile_arg_id(p, p->span.args[costs->op[g]], strides_key) : 0;
 		struct op_facts facts = costs_facts(costs, p, k, &d);
-		if (!known[k])
-			known[k] = (int8_t)(1 + (d == COST_FORWARD ? unaligned(&facts, &costs->cost[k]) : 0));
-		if (known[k] == 1)
+		facts.strides = profile_str(p, strides);
+		int *pad = pads_at(&pads, k, strides);
+		if (*pad < 0)
+			*pad = d == COST_FORWARD ? unaligned(&facts, &costs->cost[k]) : 0;
+		if (!*pad)
 			continue;
 		buf_clear(&text);
-		describe(&text, &facts, &costs->cost[k], known[k] - 1);
+		describe(&text, &facts, &costs->cost[k], *pad);
 		add(p, f, m, g, &text);
 	}
 	buf_release(&text);
-	mem_free(known);
+	intern_release(&pads.keys);
+	mem_free(pads.v);
 }
 
 static void report(struct findings *f, const struct window *w, const struct measured *m, bool shown)

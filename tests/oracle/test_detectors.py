@@ -1,0 +1,219 @@
+"""How often detectors are right: every one of them over every trace whose problems are known - those of labelled.py, and the real ones,
+whose findings were looked at one by one. What is found and is not in the label is false; what is in the label and not found is missed."""
+import json
+import os
+import tempfile
+
+import labelled
+import nsys_db
+import oracle
+from oracle import Case
+
+# Not judged: hta/timeline_analysis/sampled_rank-0.json.gz, from which most events were taken out; its gaps are not those of the run.
+# Real traces and what is true of them. Each finding was checked in the trace: the calls, kernels or gaps that it names are there.
+REAL = {
+    "dlprof/w_relu/nsys_profile.sqlite": ("low-gpu-utilization", "no-tensor-cores"),
+    "hta/amd_trace/mi250_minitoy_train_ROCm6_2_kineto.json.gz": ("copied-constants", "gpu-starvation", "low-gpu-utilization"),
+    "hta/cpu_only/rank-34.Jul_15_10_52_41.1074.pt.trace.json.gz": ("communication-bound",),
+    "hta/critical_path/cuda_event_sync/event_sync_trace.json.gz": ("gpu-starvation", "low-gpu-utilization"),
+    "hta/critical_path/end_to_end/simple_add/input/trace.json.gz": ("low-gpu-utilization", "tf32-off"),
+    "hta/critical_path/end_to_end/simple_add/output/overlaid_critical_path_trace.json.gz": ("low-gpu-utilization", "tf32-off"),
+    "hta/critical_path/simple_add/benchmark_result_493459_1694039959_trace.json.gz": ("low-gpu-utilization", "tf32-off"),
+    "hta/nccl_parser_config/nccl_data.json.gz": ("gpu-starvation", "launch-bound", "low-gpu-utilization"),
+    "hta/ns_resolution_trace/rank-0.Apr_03_18_51_38.1102.pt.trace.json.gz": ("no-tensor-cores",),
+    "hta/triton_example/triton_example.json.gz": ("gpu-starvation", "low-gpu-utilization"),
+    "multirank/megatron_a100_tp8/megatron_kineto_0.json.gz": ("communication-bound", "gpu-starvation"),
+    "multirank/megatron_a100_tp8/megatron_kineto_1.json.gz": ("communication-bound",),
+    "multirank/megatron_a100_tp8/megatron_kineto_2.json.gz": ("communication-bound", "gpu-starvation"),
+    "multirank/megatron_a100_tp8/megatron_kineto_3.json.gz": ("communication-bound",),
+    "multirank/megatron_a100_tp8/megatron_kineto_4.json.gz": ("communication-bound",),
+    "multirank/megatron_a100_tp8/megatron_kineto_5.json.gz": ("communication-bound",),
+    "multirank/megatron_a100_tp8/megatron_kineto_6.json.gz": ("communication-bound", "gpu-starvation"),
+    "multirank/megatron_a100_tp8/megatron_kineto_7.json.gz": ("communication-bound",),
+    "nsys/2021.2_mordred/report1.sqlite": ("gpu-starvation", "low-gpu-utilization", "pageable-copies", "synchronising-calls"),
+    "nsys/2022.2_pipit_saxpy_full_schema/saxpy-mpi-cuda_nsys_perlmutter0.sqlite": (
+        "gpu-starvation", "low-gpu-utilization", "pageable-copies", "synchronising-calls"),
+    "nsys/2023.1_gtls/report1__430cb02d.sqlite": ("low-gpu-utilization",),
+    "nsys/2023.1_transformer_osrt/report1__027ecdf7.sqlite": ("low-gpu-utilization",),
+    "nsys/2023.4_easycuda_empty/report1.sqlite": (),
+    "nsys/2024.5_pipit_cloverleaf/perlmutter-cloverleaf-cuda.sqlite": ("pageable-copies", "synchronising-calls"),
+    "nsys/2024.6_fuser_h100/report1__da819b5f.sqlite": ("low-gpu-utilization",),
+    "nsys/2025.1_fuser_h200/report1.sqlite": ("low-gpu-utilization",),
+    "nsys/2025.3_nsightful_t4/power_iteration__baseline.json.gz": (),
+    "nsys/2025.3_nsightful_t4/power_iteration__baseline.sqlite": ("gpu-starvation",),
+    "nsys/2025.5_flameox_graph/nsight-2025.5.2.sqlite": ("low-gpu-utilization",),
+    "nsys/2026.2_mfu_2gpu/mfu_2gpu_before.sqlite": (),
+    "nsys/tensorrt_poolformer/poolformer.sqlite": (),
+    "nsys/trixi_stats/report1.sqlite": ("low-gpu-utilization",),
+    "nvprof/nccl_8gpu_v16.nvvp": ("low-gpu-utilization",),
+    "pyprof/mmagic_nsys/net.sqlite": ("low-gpu-utilization",),
+    "tb_plugin/resnet50_num_workers_0/worker0.1623143089861.pt.trace.json.gz": (
+        "dataloader-bound", "gpu-starvation", "no-tensor-cores", "pageable-copies", "single-process-dataloader", "zeroed-gradients"),
+    "tb_plugin/resnet50_num_workers_0/worker0.1623143566756.pt.trace.json.gz": (
+        "dataloader-bound", "gpu-starvation", "no-tensor-cores", "pageable-copies", "single-process-dataloader", "zeroed-gradients"),
+    "torch/torch113_cpu/lstm_full.json.gz": (),
+    "torch/torch113_cpu/lstm_plain.json.gz": (),
+    "torch/torch113_cpu/resnet_full.json.gz": (),
+    "torch/torch113_cpu/resnet_plain.json.gz": (),
+    "torch/torch214_cpu/lstm_full.json.gz": (),
+    "torch/torch214_cpu/lstm_plain.json.gz": (),
+    "torch/torch214_cpu/resnet_full.json.gz": (),
+    "torch/torch214_cpu/resnet_plain.json.gz": (),
+    "torch/torch26_cpu/lstm_full.json.gz": (),
+    "torch/torch26_cpu/lstm_plain.json.gz": (),
+    "torch/torch26_cpu/resnet_full.json.gz": (),
+    "torch/torch26_cpu/resnet_plain.json.gz": (),
+    "tracelens/b200/eager_trace.json.gz": ("low-gpu-utilization",),
+    "tracelens/h100/Falconsai_nsfw_image_detection__1016002.json.gz": ("gpu-starvation", "launch-bound", "low-gpu-utilization"),
+    "tracelens/h100/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz": (),
+    "tracelens/h100/gaunernst_bert-small-uncased__1016001.json.gz": (
+        "gpu-starvation", "launch-bound", "low-gpu-utilization", "unaligned-gemm"),
+    "tracelens/inference/sglang_decode/capture_traces/bs_32_rank0.json.gz": (),
+    "tracelens/inference/sglang_decode/sglang_Qwen3-8B_decode.json.gz": (),
+    "tracelens/mi300/resnet_act_checkpoint.json.gz": ("communication-bound", "recomputation"),
+    "tracelens/triton/trace.json.gz": (),
+}
+
+
+def advise(path):
+    code, out, err = oracle.run("advise", path, "--format=json", timeout=300)
+    if code:
+        raise AssertionError(f"advise {path}: exit {code}: {err.decode(errors='replace')}")
+    return oracle.Table(json.loads(out))
+
+
+def step_ns(path):
+    """Mean length of a step; None where there are none."""
+    code, out, _ = oracle.run("report", "overview", path, "--format=json", timeout=300)
+    if code:
+        return None
+    rows = oracle.Table(json.loads(out)).section("steps").rows
+    return sum(r["total_ns"] for r in rows) / len(rows) if rows else None
+
+
+class Score:
+    def __init__(self):
+        self.right, self.false, self.missed = {}, {}, {}
+
+    def add(self, name, found, expected):
+        for table, detectors in ((self.right, found & expected), (self.false, found - expected), (self.missed, expected - found)):
+            for d in detectors:
+                table.setdefault(d, []).append(name)
+
+    def lines(self):
+        yield f"{'detector':28} right false missed precision recall"
+        for d in sorted({*self.right, *self.false, *self.missed}):
+            r, f, m = (len(t.get(d, [])) for t in (self.right, self.false, self.missed))
+            share = [f"{n / (n + other):.2f}" if n + other else "-" for n, other in ((r, f), (r, m))]
+            yield f"{d:28} {r:5} {f:5} {m:6} {share[0]:>9} {share[1]:>6}"
+
+
+class Detectors(Case):
+    def score(self, traces):
+        """Findings against labels, and what must hold of every finding."""
+        score = Score()
+        for name, path, expected in traces:
+            with self.subTest(name):
+                table = advise(path)
+                found = {r["detector"] for r in table.rows}
+                score.add(name, found, set(expected))
+                self.sound(table, path)
+                self.assertEqual(found, set(expected))
+        for line in score.lines():
+            print("# " + line)
+        return score
+
+    def sound(self, table, path):
+        longest = step_ns(path)
+        for r in table.rows:
+            for column in ("problem", "evidence", "advice", "disprove"):
+                self.assertTrue(r[column], (r["detector"], column))
+            if r["gain_ns_per_step"] is not None:
+                self.assertTrue(r["bound"], r)
+                self.assertGreaterEqual(r["gain_ns_per_step"], 0, r)
+                self.assertLessEqual(r["gain_ns_per_step"], longest * 1.0001 + 1, r)
+            if r["share_pct"] is not None:
+                self.assertGreaterEqual(r["share_pct"], 0, r)
+                self.assertLessEqual(r["share_pct"], 100.0001, r)
+
+    def test_labelled(self):
+        with tempfile.TemporaryDirectory() as folder:
+            score = self.score(labelled.write(folder))
+        self.assertEqual((score.false, score.missed), ({}, {}))
+        silent = registered() - set(score.right) - {"cudnn-benchmark"}
+        self.assertEqual(silent, set(), "no labelled trace for these")
+
+    def test_real(self):
+        traces = [(name, oracle.data(*name.split("/")), fires) for name, fires in REAL.items()]
+        score = self.score(traces)
+        self.assertEqual((score.false, score.missed), ({}, {}))
+
+
+class Evidence(Case):
+    """What findings on real traces count, counted again."""
+
+    RESNET = "tb_plugin", "resnet50_num_workers_0", "worker0.1623143089861.pt.trace.json.gz"
+
+    def finding(self, path, detector):
+        return next(r for r in advise(path).rows if r["detector"] == detector)
+
+    def events_in_steps(self, path, keep):
+        """Complete events that begin in a step, steps and events as they are in the file."""
+        events = [e for e in oracle.events(oracle.load(path)) if e.get("ph") == "X"]
+        steps = [(e["ts"], e["ts"] + e["dur"]) for e in events if e["name"].startswith("ProfilerStep#")]
+        return [e for e in events if keep(e) and any(a <= e["ts"] < b for a, b in steps)], len(steps)
+
+    def test_zeroed_gradients(self):
+        path = oracle.data(*self.RESNET)
+        outer, _ = self.events_in_steps(path, lambda e: e["name"].startswith("Optimizer.zero_grad"))
+        zeros, steps = self.events_in_steps(path, lambda e: e["name"] == "aten::zero_" and
+                                            any(o["ts"] <= e["ts"] < o["ts"] + o["dur"] and o["tid"] == e["tid"] for o in outer))
+        r = self.finding(path, "zeroed-gradients")
+        self.assertEqual((r["events"], steps), (len(zeros), 6))
+        self.assertIn(f"{len(zeros) // steps} times", r["evidence"])
+
+    def test_pageable_copies(self):
+        path = oracle.data(*self.RESNET)
+        copies, steps = self.events_in_steps(path, lambda e: "Pageable" in e["name"])
+        r = self.finding(path, "pageable-copies")
+        self.assertEqual(r["events"], len(copies))
+        self.assertLessEqual(r["time_ns"], sum(e["dur"] for e in copies) * 1000 * 1.3)  # and some idle time in their calls
+
+    def test_loader_and_gaps(self):
+        """Time without device work, by adding up the file's events; and what of it is in the loader."""
+        path = oracle.data(*self.RESNET)
+        loader, steps = self.events_in_steps(path, lambda e: "DataLoader" in e["name"])
+        work = [e for e in oracle.events(oracle.load(path)) if e.get("cat") in ("Kernel", "Memcpy", "Memset")]
+        busy, end = 0, 0
+        for a, b in sorted((e["ts"], e["ts"] + e["dur"]) for e in work):
+            busy += max(b - max(a, end), 0)
+            end = max(end, b)
+        in_loader = sum(e["dur"] for e in loader) - sum(max(0, min(e["ts"] + e["dur"], w["ts"] + w["dur"]) - max(e["ts"], w["ts"]))
+                                                        for e in loader for w in work)
+        idle = step_ns(path) * steps - busy * 1000
+        r = self.finding(path, "gpu-starvation")
+        self.assertIn(f"{idle / steps / 1e6:.3f} ms without device work", r["evidence"])
+        self.assertLess(r["time_ns"], idle)
+        self.assertGreater(r["time_ns"], idle * 0.94)  # the rest is latency after the launch
+        share = 100 * in_loader * 1000 / r["time_ns"]
+        self.assertRegex(r["problem"], "data loader (%d|%d) %%" % (int(share), int(share) - 1))
+
+    def test_vocabulary(self):
+        """BERT's 30522 words: its last product is the only one that is not aligned."""
+        path = oracle.data("tracelens", "h100", "gaunernst_bert-small-uncased__1016001.json.gz")
+        kernels, _ = self.events_in_steps(path, lambda e: e.get("cat") == "kernel" and "align2" in e["name"])
+        r = self.finding(path, "unaligned-gemm")
+        self.assertEqual((r["events"], r["time_ns"]), (1, round(sum(e["dur"] for e in kernels) * 1000)))
+        self.assertIn("pad N to 30528", r["evidence"])
+
+
+def registered():
+    """The ids of opscope's own detectors, from the page that is made of the registry."""
+    with open(os.path.join(oracle.ROOT, "docs", "detectors.md")) as f:
+        text = f.read()
+    own = text.split("\n## DLProf")[0] if "\n## DLProf" in text else text
+    return {line[3:].strip() for line in own.splitlines() if line.startswith("## ")}
+
+
+if __name__ == "__main__":
+    oracle.main()
