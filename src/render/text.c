@@ -31,6 +31,10 @@ static void end_line(const struct page *p)
 static void put_aligned(struct buf *out, struct str s, const struct text_column *c)
 {
 	size_t cells = text_width(s);
+	if (cells > c->width) {
+		text_put_cut(out, s, c->width);
+		return;
+	}
 	if (c->right)
 		buf_fill(out, ' ', c->width - cells);
 	buf_str(out, s);
@@ -195,7 +199,7 @@ static bool shares(const struct text_column *c)
 /* "in every row: Dir forward, Shape N=1,...,fp32": what columns would say that are left out for it, or texts that are cut. */
 static void put_same(const struct page *p, const struct table *t, const struct text_layout *l)
 {
-	enum { MOST = 120 };
+	const size_t most = p->o->width > 1 && p->o->width < 120 ? p->o->width - 1 : 120;
 	struct buf line = {0}, value = {0};
 	struct text_scratch scratch = {0};
 	const char *between = t->hidden_rows ? "in every row shown: " : "in every row: ";
@@ -210,7 +214,7 @@ static void put_same(const struct page *p, const struct table *t, const struct t
 			buf_str(&value, text_cell(t, 0, c, &scratch));
 		buf_printf(&line, "%s%s ", between, t->data[c->col].col.title);
 		size_t cells = text_width(buf_view(&value));
-		text_put_cut(&line, buf_view(&value), cells < MOST ? cells : MOST);
+		text_put_cut(&line, buf_view(&value), cells < most ? cells : most);
 		between = ", ";
 	}
 	put_safe_line(p, buf_view(&line), DIM);

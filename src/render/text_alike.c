@@ -166,18 +166,24 @@ static unsigned count_distinct(const struct text_alike *a, enum text_how how, si
 	return n;
 }
 
-/* Do the texts need no other cut when what they share is left out? */
-static bool fits_without_shared(const struct text_alike *a, size_t width)
+/* Of the sample, when what is shared is left out. */
+static size_t widest_unshared(const struct text_alike *a)
 {
-	bool fits = true;
+	size_t widest = 0;
 	struct buf out = {0};
-	for (unsigned i = 0; i < a->n_sample && fits; i++) {
+	for (unsigned i = 0; i < a->n_sample; i++) {
 		buf_clear(&out);
 		put_pieces(a, a->sample[i], false, &out);
-		fits = text_width(buf_view(&out)) <= width;
+		size_t cells = text_width(buf_view(&out));
+		widest = cells > widest ? cells : widest;
 	}
 	buf_release(&out);
-	return fits;
+	return widest;
+}
+
+size_t text_alike_widest(const struct text_alike *a)
+{
+	return a->n_sample < ALIKE_SAMPLE ? widest_unshared(a) : 0;
 }
 
 enum text_how text_alike_choose(const struct text_alike *a, size_t width, unsigned *n)
@@ -189,7 +195,7 @@ enum text_how text_alike_choose(const struct text_alike *a, size_t width, unsign
 	};
 	bool shares = a->differ && (a->front || (!a->even && a->n_back));
 	enum text_how best = orders[a->path][0];
-	if (shares && !a->path && fits_without_shared(a, width)) {
+	if (shares && !a->path && widest_unshared(a) <= width) {
 		*n = count_distinct(a, TEXT_SHARED_HEAD, width);
 		if (*n == a->n_sample)
 			return TEXT_SHARED_HEAD;

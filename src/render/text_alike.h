@@ -39,6 +39,9 @@ enum text_how text_alike_choose(const struct text_alike *a, size_t width, unsign
 /* The least width in from..to that keeps as many distinct as any of these widths does. */
 size_t text_alike_width(const struct text_alike *a, size_t from, size_t to);
 
+/* The width that the texts take at most when what is shared is left out; 0 = not known, there are too many to look at. */
+size_t text_alike_widest(const struct text_alike *a);
+
 /* What the texts share, the rest as ellipses: "N=1,...,fp32". */
 void text_alike_put_shared(const struct text_alike *a, struct buf *out);
 

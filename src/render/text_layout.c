@@ -172,6 +172,15 @@ static bool has_prose(const struct text_layout *l, const struct table *t)
 	return false;
 }
 
+static void choose_cut(struct text_column *c)
+{
+	unsigned distinct;
+	c->how = text_alike_choose(&c->alike, c->width, &distinct);
+	size_t widest = c->how >= TEXT_SHARED_HEAD ? text_alike_widest(&c->alike) : 0;
+	if (widest && larger(widest, c->word) < c->width)
+		c->width = larger(widest, c->word);
+}
+
 void text_layout_make(struct text_layout *l, const struct table *t, size_t width)
 {
 	*l = (struct text_layout){0};
@@ -180,12 +189,9 @@ void text_layout_make(struct text_layout *l, const struct table *t, size_t width
 		l->v[i].width = larger(l->v[i].body, l->v[i].title);
 	if (width && !has_prose(l, t))
 		text_room_find(l, t, width);
-	for (unsigned i = 0; i < l->n; i++) {
-		unsigned distinct;
-		struct text_column *c = &l->v[i];
-		if (c->can_share && c->width < c->body)
-			c->how = text_alike_choose(&c->alike, c->width, &distinct);
-	}
+	for (unsigned i = 0; i < l->n; i++)
+		if (l->v[i].can_share && l->v[i].width < l->v[i].body)
+			choose_cut(&l->v[i]);
 	l->header_lines = count_header_lines(l, t);
 }
 

@@ -62,7 +62,7 @@ static size_t least_width(const struct text_column *c, const struct column *col,
 		least = MIN_STACK;
 	else if ((col->flags & COLUMN_WIDE) && (col->flags & COLUMN_KEY))
 		least = smaller(MIN_HINT, width / 4);
-	return smaller(whole, least);
+	return smaller(whole, larger(least, 1));
 }
 
 static size_t room_of(const struct text_column *c, const struct table *t, size_t width, enum room room)

@@ -309,11 +309,11 @@ static void test_text_leaves_out_the_least(void **state)
 	                    "empty: note\n");
 	assert_string_equal(render(&t, "text", &(struct render_options){.width = 30}, &out).p,
 	                    "W\n"
-	                    "Shape            Total    Peak\n"
-	                    "──────────────  ──────  ──────\n"
-	                    "…H=16,W=16,…    900 ns  9.00 %\n"
-	                    "…H=64,W=64,…    800 ns  8.00 %\n"
-	                    "…H=32,W=32,…    700 ns  7.00 %\n"
+	                    "Shape          Total    Peak\n"
+	                    "────────────  ──────  ──────\n"
+	                    "…H=16,W=16,…  900 ns  9.00 %\n"
+	                    "…H=64,W=64,…  800 ns  8.00 %\n"
+	                    "…H=32,W=32,…  700 ns  7.00 %\n"
 	                    "in every row: Shape\n"
 	                    "N=1,C=128,…fp32, Op conv2d,\n"
 	                    "Bound memory\n"
@@ -341,6 +341,25 @@ static void test_text_keeps_what_was_asked_for(void **state)
 	                    "conv2d  -     450 ns  1.8 KiB  900 ns\n"
 	                    "conv2d  -     400 ns  1.6 KiB  800 ns\n"
 	                    "conv2d  -     350 ns  1.4 KiB  700 ns\n");
+	buf_release(&out);
+	table_release(&t);
+}
+
+/* Nor does a title of one word that is longer than the text below may be. */
+static void test_text_title_is_cut(void **state)
+{
+	struct table t;
+	struct buf out = {0};
+	table_init(&t, "t", "T");
+	TABLE_COLUMN(&t, "n", "N", "", CELL_STR);
+	TABLE_COLUMN(&t, "v", "EnvironmentVariables", "", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_KEY);
+	table_row(&t);
+	table_set_str(&t, 0, STR("name"));
+	table_set_str(&t, 1, STR("0123456789 0123456789 0123456789"));
+	assert_string_equal(render(&t, "text", &(struct render_options){.width = 16}, &out).p,
+	                    "T\nN     Envir…bles\n────  ──────────\nname  01234…6789\n");
+	for (unsigned width = 1; width < 40; width++)
+		render(&t, "text", &(struct render_options){.width = width}, &out);
 	buf_release(&out);
 	table_release(&t);
 }
@@ -512,6 +531,7 @@ int main(void)
 		cmocka_unit_test(test_stack_column),
 		cmocka_unit_test(test_text_leaves_out_the_least),
 		cmocka_unit_test(test_text_keeps_what_was_asked_for),
+		cmocka_unit_test(test_text_title_is_cut),
 		cmocka_unit_test(test_cut_texts_differ),
 		cmocka_unit_test(test_width_that_tells_texts_apart),
 		cmocka_unit_test(test_text_records),
