@@ -97,7 +97,7 @@ static void about_table(struct about *a, const char *name, const struct table *t
 /* A report with a row for each event is no aggregation: it would make the file as large as its input again. */
 static int run_report(const struct report *r, struct profile *p, const struct report_args *args, struct table *t, struct err *e)
 {
-	if (r->takes & REPORT_LIMIT)
+	if (report_is_per_event(r, args->group_by))
 		return err_set(e, ERR_DATA, "one row an event: made when asked for (opscope report %s, opscope sql)", r->name);
 	return report_run(r, p, args, t, e);
 }

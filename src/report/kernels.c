@@ -6,6 +6,7 @@
 #include "base/round.h"
 #include "base/sort.h"
 #include "op/kernels.h"
+#include "report/kernel_calls.h"
 #include "report/window.h"
 
 #include <math.h>
@@ -384,18 +385,39 @@ static int kernels_run(const struct profile *p, const struct report_args *args, 
 	return rc;
 }
 
-static const char *const groupings[] = {"name", "op", "launch", NULL};
-static const char *const compats[] = {"tb-plugin", NULL};
+static int run(const struct profile *p, const struct report_args *args, struct table *t, struct err *e)
+{
+	bool instances = args->group_by && strcmp(args->group_by, "instance") == 0, by_op = args->group_by && strcmp(args->group_by, "op") == 0;
+	if (report_compat_is(args, "dlprof"))
+		return by_op ? kernels_dlprof_kernel(p, args, t, e) : instances ? kernels_dlprof_iteration(p, args, t, e)
+		             : err_set(e, ERR_USAGE, "report kernels: --compat=dlprof goes with --group-by=op or --group-by=instance");
+	if (instances && args->compat)
+		return err_set(e, ERR_USAGE, "report kernels: --group-by=instance has no --compat=%s", args->compat);
+	return instances ? kernel_calls(p, args, t, e) : kernels_run(p, args, t, e);
+}
+
+/* Kernels one by one have their ops and steps. */
+static unsigned more_needs(const struct report_args *args)
+{
+	bool instances = args->group_by && strcmp(args->group_by, "instance") == 0;
+	return report_compat_is(args, "dlprof") ? PASS_OPS : instances ? PASS_OPS | PASS_STEPS : 0;
+}
+
+static const char *const groupings[] = {"name", "op", "launch", "instance", NULL};
+static const char *const compats[] = {"tb-plugin", "dlprof", NULL};
 
 const struct report report_kernels = {
 	.name = "kernels",
 	.title = "Kernels",
 	.help = "Which kernels took the device's time, how often they ran and how evenly, and whether they use Tensor Cores. Copies and "
 	        "sets of memory are no kernels. --group-by=op tells apart the ops that launched them, --group-by=launch also the grid, "
-	        "block, registers and shared memory.",
+	        "block, registers and shared memory; --group-by=instance lists each launch with its op and step. --compat=dlprof gives DLProf's kernel "
+	        "report (--group-by=op) and iteration report (--group-by=instance).",
 	.group_by = groupings,
 	.compat = compats,
 	.needs = PASS_NEST | PASS_CORRELATE,
-	.takes = REPORT_STEPS | REPORT_DEVICE,
-	.run = kernels_run,
+	.more_needs = more_needs,
+	.takes = REPORT_STEPS | REPORT_DEVICE | REPORT_LIMIT,
+	.per_event = "instance",
+	.run = run,
 };

@@ -72,7 +72,7 @@ static int choose_steps(const struct report *r, struct profile *p, const struct 
 	bool other = !str_eq(p->key_op, str_from(args->key_op ? args->key_op : ""));
 	if (other && steps_choose(p, args->key_op, e) < 0)
 		return -1;
-	return analysis_run(p, r->needs | (args->has_steps ? PASS_STEPS : 0), e);
+	return analysis_run(p, r->needs | (r->more_needs ? r->more_needs(args) : 0) | (args->has_steps ? PASS_STEPS : 0), e);
 }
 
 /* What a report sees that knows nothing of steps. */

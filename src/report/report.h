@@ -38,6 +38,8 @@ struct report {
 	unsigned takes;          /* enum report_option bits: what it heeds of the args; anything else is refused (ERR_USAGE), so that no
 	                          * table looks filtered that is not. Without REPORT_STEPS, --steps gives it a part of the profile
 	                          * (analysis/slice.h; with compat dlprof by DLProf's iterations) and args without steps */
+	const char *per_event;   /* with REPORT_LIMIT: the grouping that has a row for each event; NULL = all of them have */
+	unsigned (*more_needs)(const struct report_args *args); /* what these args need beyond `needs`; NULL = nothing */
 	bool timeline;           /* its numbers need times, not only durations: refused (ERR_DATA) for profile->durations_only */
 	/* Fills *out, which is table_init-ed with the report's name and title. ERR_DATA when the profile lacks what the
 	 * report is about, saying what is missing and how to record it. The profile has had the passes in `needs`. */
@@ -47,6 +49,12 @@ struct report {
 static inline bool report_compat_is(const struct report_args *a, const char *tool)
 {
 	return a->compat && strcmp(a->compat, tool) == 0;
+}
+
+/* Whether it has a row for each event with this grouping (NULL = the default), and heeds args->row_limit: no aggregation. */
+static inline bool report_is_per_event(const struct report *r, const char *group_by)
+{
+	return (r->takes & REPORT_LIMIT) && (!r->per_event || (group_by && strcmp(group_by, r->per_event) == 0));
 }
 
 /* All reports, in the order of meson.build, NULL-terminated (generated). */
