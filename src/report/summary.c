@@ -1,0 +1,294 @@
+/* The run in a few tables: what the time was used for, its steps, its ops and kernels by their use of Tensor Cores, the machine. */
+#include <math.h>
+#include <sys/param.h>
+
+#include "analysis/iterations.h"
+#include "analysis/usage.h"
+#include "base/mem.h"
+#include "report/summary_dlprof.h"
+#include "report/summary_sums.h"
+#include "report/system_facts.h"
+
+/* What the numbers are about: the whole steps that were asked for, or everything. */
+struct span_of_time {
+	const struct step **step;  /* n of them; n = 0: no steps, the window is everything */
+	int64_t *start_ns, *end_ns; /* disjoint: device work of a step may reach into the next */
+	unsigned n;
+	struct usage use;          /* added up */
+	struct window w;
+};
+
+static void add_usage(struct usage *sum, const struct usage *u)
+{
+	for (int k = 0; k < USAGES; k++)
+		sum->ns[k] += u->ns[k];
+	sum->kernel_busy_ns += u->kernel_busy_ns;
+	sum->device_busy_ns += u->device_busy_ns;
+	sum->window_ns += u->window_ns;
+	sum->gpus = u->gpus;
+}
+
+static void choose_steps(const struct profile *p, const struct report_args *args, struct span_of_time *x)
+{
+	const struct steps *s = p->steps;
+	int64_t end = INT64_MIN;
+	x->step = NEW_ARRAY(s->n, const struct step *);
+	x->start_ns = NEW_ARRAY((size_t)s->n + 1, int64_t);
+	x->end_ns = NEW_ARRAY((size_t)s->n + 1, int64_t);
+	for (unsigned i = 0; i < s->n && !s->whole_trace; i++) {
+		const struct step *v = &s->v[i];
+		if (args->has_steps && (v->number < args->step_first || v->number > args->step_last))
+			continue;
+		x->start_ns[x->n] = MAX(v->start_ns, end);
+		x->end_ns[x->n] = end = MAX(v->end_ns, x->start_ns[x->n]);
+		x->step[x->n++] = v;
+	}
+}
+
+static int measure(const struct profile *p, const struct report_args *args, struct span_of_time *x, struct err *e)
+{
+	struct report_args whole_steps = *args;
+	choose_steps(p, args, x);
+	if (x->n && !args->has_steps) {
+		whole_steps.has_steps = true;
+		whole_steps.step_first = INT64_MIN;
+		whole_steps.step_last = INT64_MAX;
+	}
+	if (window_of(p, &whole_steps, &x->w, e) < 0)
+		return -1;
+	unsigned n = x->n ? x->n : 1;
+	if (!x->n && !profile_extent(p, &x->start_ns[0], &x->end_ns[0]))
+		return err_set(e, ERR_DATA, "the input holds no events with a time");
+	struct usage *u = NEW_ARRAY(n, struct usage);
+	usage_measure_all(p, x->start_ns, x->end_ns, n, USAGE_DEFAULT, u);
+	for (unsigned i = 0; i < n; i++)
+		add_usage(&x->use, &u[i]);
+	mem_free(u);
+	return 0;
+}
+
+static void release(struct span_of_time *x)
+{
+	mem_free(x->step);
+	mem_free(x->start_ns);
+	mem_free(x->end_ns);
+}
+
+static double percent(double part, double whole)
+{
+	return whole > 0 ? 100 * part / whole : NAN;
+}
+
+static void usage_table(const struct profile *p, const struct span_of_time *x, struct table *t)
+{
+	static const struct { const char *title, *help; } row[USAGES] = {
+		[USAGE_TC] = {"Tensor Core kernels", "kernels that use Tensor Cores"},
+		[USAGE_KERNEL] = {"other kernels", "else kernels that do not"},
+		[USAGE_UNKNOWN] = {"kernels, unknown", "else kernels whose name does not tell whether they use Tensor Cores"},
+		[USAGE_MEMORY] = {"copies and sets", "else copies and sets of memory"},
+		[USAGE_DATALOADER] = {"data loader", "else the data loader made a batch"},
+		[USAGE_IO] = {"file I/O", "else a file was read or written, where OS calls were recorded"},
+		[USAGE_CPU] = {"CPU", "else an op or API call went on on the host"},
+		[USAGE_OTHER] = {"other", "nothing of these was recorded"},
+	};
+	enum { U_USE, U_MEAN, U_TOTAL, U_SHARE, U_WHAT };
+	int64_t first, last;
+	TABLE_COLUMN(t, "use", "Use", "what the time was used for: the first of the list that was active", CELL_STR);
+	TABLE_COLUMN(t, "mean_ns", "Mean per step", "mean over the steps; empty without steps", CELL_F64, UNIT_NS);
+	TABLE_COLUMN(t, "total_ns", "Total", "time in all steps; of several GPUs the average over those that did something", CELL_F64, UNIT_NS,
+	             COLUMN_KEY);
+	TABLE_COLUMN(t, "share_pct", "Share", "of the time of these steps", CELL_F64, UNIT_PERCENT, COLUMN_KEY);
+	TABLE_COLUMN(t, "what", "What It Is", "what the row holds", CELL_STR, UNIT_NONE, COLUMN_DETAIL);
+	for (int k = 0; k < USAGES; k++) {
+		table_row(t);
+		table_set_str(t, U_USE, str_from(row[k].title));
+		table_set_f64(t, U_MEAN, x->n ? x->use.ns[k] / x->n : NAN);
+		table_set_f64(t, U_TOTAL, x->use.ns[k]);
+		table_set_f64(t, U_SHARE, percent(x->use.ns[k], (double)x->use.window_ns));
+		table_set_str(t, U_WHAT, str_from(row[k].help));
+	}
+	bool any = profile_extent(p, &first, &last);
+	int64_t recorded = any ? last - first : 0;
+	if (x->n)
+		table_note(t, "Uses sum to %lld ns, the length of %u step%s; %lld ns were recorded.", (long long)x->use.window_ns, x->n,
+		           x->n == 1 ? "" : "s", (long long)recorded);
+	else
+		table_note(t, "Uses sum to %lld ns, all that was recorded.", (long long)x->use.window_ns);
+	if (!x->n)
+		table_note(t, "No steps were found: this is the whole recording. " STR_FMT, STR_ARG(p->steps->how));
+	if (x->use.gpus > 1)
+		table_note(t, "Of %u GPUs: averages.", x->use.gpus);
+}
+
+static void figures_table(const struct span_of_time *x, const struct summary_sums *s, struct table *t)
+{
+	enum { F_WALL, F_GPUS, F_BUSY, F_KERNELS, F_TC, F_UNKNOWN, F_COLUMNS };
+	static const struct column columns[F_COLUMNS] = {
+		[F_WALL] = {"wall_ns", "Wall clock", "length of the steps, or of the recording", CELL_I64, UNIT_NS, 0, 0},
+		[F_GPUS] = {"gpus", "GPUs", "that did something", CELL_I64, UNIT_COUNT, 0, 0},
+		[F_BUSY] = {"gpu_busy_pct", "GPU busy", "time with a kernel, copy or set", CELL_F64, UNIT_PERCENT, COLUMN_PROSE, 0},
+		[F_KERNELS] = {"kernel_busy_pct", "with a kernel", "time with a kernel", CELL_F64, UNIT_PERCENT, COLUMN_PROSE, 0},
+		[F_TC] = {"tc_pct", "Tensor Cores, of what could", "of the kernel time of ops that could use Tensor Cores, the part of kernels that do",
+		          CELL_F64, UNIT_PERCENT, COLUMN_PROSE, 0},
+		[F_UNKNOWN] = {"tc_unknown_pct", "unknown, of what could", "the part of kernels whose name does not tell", CELL_F64, UNIT_PERCENT,
+		               COLUMN_PROSE, 0},
+	};
+	table_columns(t, columns, F_COLUMNS);
+	table_row(t);
+	table_set_i64(t, F_WALL, x->use.window_ns);
+	table_set_i64(t, F_GPUS, x->use.gpus);
+	if (x->use.gpus) {
+		table_set_f64(t, F_BUSY, percent(x->use.device_busy_ns, (double)x->use.window_ns));
+		table_set_f64(t, F_KERNELS, percent(x->use.kernel_busy_ns, (double)x->use.window_ns));
+	}
+	table_set_f64(t, F_TC, percent((double)s->tc_ns, (double)s->kernel_ns));
+	table_set_f64(t, F_UNKNOWN, percent((double)s->unknown_ns, (double)s->kernel_ns));
+}
+
+static void steps_table(const struct profile *p, const struct span_of_time *x, struct table *t)
+{
+	enum { S_FOUND, S_COUNTED, S_PARTIAL, S_FIRST, S_LAST, S_MEAN, S_DEVIATION, S_MIN, S_MAX, S_SOURCE, S_KEY, S_COLUMNS };
+	static const struct column columns[S_COLUMNS] = {
+		[S_FOUND] = {"found", "Found", "steps of the recording", CELL_I64, UNIT_COUNT, 0, 0},
+		[S_COUNTED] = {"counted", "Counted", "that these tables cover", CELL_I64, UNIT_COUNT, 0, 0},
+		[S_PARTIAL] = {"partial", "Left out", "not whole: before the first and after the last border, or without all their device work", CELL_I64,
+		               UNIT_COUNT, 0, 0},
+		[S_FIRST] = {"first", "First", "number of the first that counts", CELL_I64, UNIT_NONE, 0, 0},
+		[S_LAST] = {"last", "Last", "number of the last", CELL_I64, UNIT_NONE, 0, 0},
+		[S_MEAN] = {"mean_ns", "Mean", "mean length, on the host", CELL_F64, UNIT_NS, COLUMN_PROSE, 0},
+		[S_DEVIATION] = {"stddev_ns", "Std dev", "standard deviation of the length (population)", CELL_F64, UNIT_NS, COLUMN_PROSE, 0},
+		[S_MIN] = {"min_ns", "Shortest", "least length", CELL_I64, UNIT_NS, COLUMN_PROSE, 0},
+		[S_MAX] = {"max_ns", "Longest", "greatest length", CELL_I64, UNIT_NS, COLUMN_PROSE, 0},
+		[S_SOURCE] = {"source", "From", "what marks them", CELL_STR, UNIT_NONE, COLUMN_PROSE, 0},
+		[S_KEY] = {"key", "Key", "the op or range that makes them", CELL_STR, UNIT_NONE, COLUMN_PROSE, 0},
+	};
+	const struct steps *s = p->steps;
+	double sum = 0, squares = 0;
+	int64_t least = INT64_MAX, most = 0;
+	table_columns(t, columns, S_COLUMNS);
+	table_row(t);
+	table_set_i64(t, S_FOUND, s->whole_trace ? 0 : s->total);
+	table_set_i64(t, S_COUNTED, x->n);
+	table_set_i64(t, S_PARTIAL, s->whole_trace ? 0 : s->edges + s->total - s->n);
+	table_set_str(t, S_SOURCE, str_from(step_source_name[s->source]));
+	if (s->key.n)
+		table_set_str(t, S_KEY, s->key);
+	if (!x->n)
+		return;
+	for (unsigned i = 0; i < x->n; i++) {
+		int64_t length = x->step[i]->host_end_ns - x->step[i]->host_start_ns;
+		sum += (double)length;
+		least = MIN(least, length);
+		most = MAX(most, length);
+	}
+	for (unsigned i = 0; i < x->n; i++) {
+		double d = (double)(x->step[i]->host_end_ns - x->step[i]->host_start_ns) - sum / x->n;
+		squares += d * d;
+	}
+	table_set_i64(t, S_FIRST, x->step[0]->number);
+	table_set_i64(t, S_LAST, x->step[x->n - 1]->number);
+	table_set_f64(t, S_MEAN, sum / x->n);
+	table_set_f64(t, S_DEVIATION, sqrt(squares / x->n));
+	table_set_i64(t, S_MIN, least);
+	table_set_i64(t, S_MAX, most);
+}
+
+static void ops_table(const struct summary_sums *s, struct table *t)
+{
+	static const struct { enum tc_use use; const char *title; } rows[] = {
+		{TC_USING, "use Tensor Cores"}, {TC_ELIGIBLE, "could, but do not"}, {TC_UNKNOWN, "could, unknown"}, {TC_OTHER, "all others"},
+		{TC_ALL, "all"},
+	};
+	TABLE_COLUMN(t, "ops", "Ops", "by whether any of their kernels uses Tensor Cores", CELL_STR);
+	TABLE_COLUMN(t, "gpu_ns", "GPU", "union of their device work, of each GPU by itself, added up", CELL_I64, UNIT_NS);
+	TABLE_COLUMN(t, "cpu_ns", "Host", "union of their ranges on the host, over all threads", CELL_I64, UNIT_NS);
+	TABLE_COLUMN(t, "n_ops", "Different", "how many ops; calls outside all ops are ops, too", CELL_I64, UNIT_COUNT);
+	TABLE_COLUMN(t, "calls", "Calls", "how often they were called", CELL_I64, UNIT_COUNT);
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		const struct op_use *u = &s->op[rows[i].use];
+		table_row(t);
+		table_set_str(t, 0, str_from(rows[i].title));
+		table_set_i64(t, 1, u->gpu_ns);
+		table_set_i64(t, 2, u->cpu_ns);
+		table_set_i64(t, 3, u->ops);
+		table_set_i64(t, 4, (int64_t)u->calls);
+	}
+	table_note(t, "Unions: where ops overlap, the rows add up to more than the last.");
+}
+
+static void kernels_table(const struct summary_sums *s, struct table *t)
+{
+	static const struct { enum tc_use use; const char *title; } rows[] = {
+		{TC_USING, "use Tensor Cores"}, {TC_OTHER, "do not"}, {TC_UNKNOWN, "unknown"}, {TC_MEMORY, "copies and sets"}, {TC_ALL, "all"},
+	};
+	TABLE_COLUMN(t, "kernels", "Kernels", "by whether they use Tensor Cores, by their name", CELL_STR);
+	TABLE_COLUMN(t, "gpu_ns", "GPU", "sum of their durations", CELL_I64, UNIT_NS);
+	TABLE_COLUMN(t, "api_ns", "Launching", "sum of the durations of the API calls that launched them", CELL_I64, UNIT_NS);
+	TABLE_COLUMN(t, "names", "Different", "short names of kernels; of copies and sets the names of the API calls", CELL_I64, UNIT_COUNT);
+	TABLE_COLUMN(t, "calls", "Launches", "how often they ran", CELL_I64, UNIT_COUNT);
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		const struct kernel_use *u = &s->kernel[rows[i].use];
+		table_row(t);
+		table_set_str(t, 0, str_from(rows[i].title));
+		table_set_i64(t, 1, u->gpu_ns);
+		table_set_i64(t, 2, u->api_ns);
+		table_set_i64(t, 3, u->names);
+		table_set_i64(t, 4, (int64_t)u->calls);
+	}
+	table_note(t, "device work %lld ns = launched by a recorded call %lld + by none %lld (each kernel, copy and set by itself)",
+	           (long long)s->kernel[TC_ALL].gpu_ns, (long long)(s->kernel[TC_ALL].gpu_ns - s->unlaunched_ns), (long long)s->unlaunched_ns);
+}
+
+static void system_table(const struct profile *p, struct table *t)
+{
+	TABLE_COLUMN(t, "id", "Id", "what, as a word", CELL_STR, UNIT_NONE, COLUMN_DETAIL);
+	TABLE_COLUMN(t, "name", "System", "what", CELL_STR);
+	TABLE_COLUMN(t, "value", "Value", "as recorded; what was not recorded has no row", CELL_STR, UNIT_NONE, COLUMN_WIDE);
+	for (int f = 0; f < SYSTEM_FACTS; f++) {
+		struct str v = system_fact(p, (enum system_fact)f, &t->arena);
+		if (!v.n)
+			continue;
+		table_row(t);
+		table_set_str(t, 0, str_from(system_fact_id[f]));
+		table_set_str(t, 1, str_from(system_fact_title[f]));
+		table_set_str(t, 2, v);
+	}
+}
+
+static int run(const struct profile *p, const struct report_args *args, struct table *t, struct err *e)
+{
+	if (op_check(p, e) < 0)
+		return -1;
+	if (report_compat_is(args, "dlprof"))
+		return summary_dlprof(p, args, t, e);
+	struct span_of_time x = {0};
+	struct summary_sums sums;
+	int rc = measure(p, args, &x, e);
+	if (rc == 0) {
+		summary_sum(p, &x.w, false, &sums);
+		usage_table(p, &x, t);
+		figures_table(&x, &sums, table_section(t, "figures", "Key figures"));
+		steps_table(p, &x, table_section(t, "steps", "Steps"));
+		ops_table(&sums, table_section(t, "ops", "Ops by Tensor Cores"));
+		kernels_table(&sums, table_section(t, "kernels", "Kernels by Tensor Cores"));
+		system_table(p, table_section(t, "system", "System"));
+	}
+	release(&x);
+	return rc;
+}
+
+static const char *const compats[] = {"dlprof", NULL};
+
+const struct report report_summary = {
+	.name = "summary",
+	.title = "What the time was used for",
+	.help = "The run in a few tables. First, what each moment of the steps was used for: Tensor Core kernels, other kernels, copies, the data "
+	        "loader, file I/O, the CPU; each nanosecond goes to the first that was active, so that later rows are time in which the GPU had "
+	        "nothing to do. Then the steps, ops and kernels by their use of Tensor Cores, and the machine. Only whole steps count; without "
+	        "steps, the whole recording.",
+	.compat = compats,
+	.timeline = true,
+	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS | PASS_OPS,
+	.takes = REPORT_STEPS,
+	.run = run,
+};

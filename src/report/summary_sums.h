@@ -1,0 +1,41 @@
+/* Sums over the ops and kernels of a window, by whether they use Tensor Cores: what DLProf's summary lists, and ours. */
+#ifndef OPSCOPE_REPORT_SUMMARY_SUMS_H
+#define OPSCOPE_REPORT_SUMMARY_SUMS_H
+
+#include "report/op_sums.h"
+
+enum tc_use {
+	TC_ALL,       /* of ops or kernels: everything, device work that is no kernel included */
+	TC_USING,
+	TC_ELIGIBLE,  /* ops: could use them, and do not */
+	TC_UNKNOWN,   /* ops: could use them, but some kernel's name does not tell; kernels: the name does not tell. Not by DLProf's rules */
+	TC_MEMORY,    /* kernels: copies and sets */
+	TC_OTHER,     /* ops: could not use them; kernels: do not */
+	TC_USES,
+};
+
+struct op_use {
+	int64_t gpu_ns;        /* union of the device work, of each GPU by itself, added up */
+	int64_t cpu_ns;        /* union of the ranges on the host, of all threads */
+	uint32_t ops;
+	uint64_t calls;
+};
+
+struct kernel_use {
+	int64_t gpu_ns;        /* sum of durations */
+	int64_t api_ns;        /* durations of the calls that launched them: once a launch by DLProf's rules, else once a call */
+	uint32_t names;        /* distinct: short names of kernels, names of the API calls of copies and sets */
+	uint64_t calls;
+};
+
+struct summary_sums {
+	struct op_use op[TC_USES];
+	struct kernel_use kernel[TC_USES];
+	int64_t tc_ns, kernel_ns, unknown_ns; /* in ops that could use Tensor Cores: kernels that do, all kernels, kernels of no known use */
+	int64_t unlaunched_ns;                /* device work of no recorded call, in kernel[] by our rules only */
+};
+
+/* Needs PASS_OPS. What DLProf does not have, device work without a recorded call, is left out by its rules. */
+void summary_sum(const struct profile *p, const struct window *w, bool dlprof, struct summary_sums *out);
+
+#endif

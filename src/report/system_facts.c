@@ -1,0 +1,101 @@
+#include "report/system_facts.h"
+
+#include "base/buf.h"
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/sort.h"
+
+const char *const system_fact_title[SYSTEM_FACTS] = {
+	[FACT_PROFILE_NAME] = "Profile Name", [FACT_GPU_COUNT] = "GPU Count", [FACT_GPU_NAMES] = "GPU Name(s)", [FACT_CPU] = "CPU Model",
+	[FACT_DRIVER] = "GPU Driver Version", [FACT_FRAMEWORK] = "Framework", [FACT_CUDA] = "CUDA Version", [FACT_CUDNN] = "cuDNN Version",
+	[FACT_NSYS] = "NSys Version", [FACT_DLPROF] = "DLProf Version", [FACT_DLPROF_BUILD] = "DLProf Build",
+};
+const char *const system_fact_id[SYSTEM_FACTS] = {
+	[FACT_PROFILE_NAME] = "profile_name", [FACT_GPU_COUNT] = "gpu_count", [FACT_GPU_NAMES] = "gpu_names", [FACT_CPU] = "cpu_model",
+	[FACT_DRIVER] = "gpu_driver_version", [FACT_FRAMEWORK] = "framework", [FACT_CUDA] = "cuda_version", [FACT_CUDNN] = "cudnn_version",
+	[FACT_NSYS] = "nsys_version", [FACT_DLPROF] = "dlprof_version", [FACT_DLPROF_BUILD] = "dlprof_build",
+};
+
+/* How a recorder writes it. */
+enum form {
+	AS_IT_STANDS,
+	DRIVER_NUMBER,  /* 5154304 is 515.43.04; newer recorders write it out */
+	CUDA_NUMBER,    /* 11070 is 11.7 */
+};
+
+/* Where it may be recorded, the best source first. */
+static const struct source {
+	enum system_fact fact;
+	const char *key;
+	enum form form;
+} sources[] = {
+	{FACT_PROFILE_NAME, "system_config:profile_name", AS_IT_STANDS},
+	{FACT_CPU, "system_config:cpu_model", AS_IT_STANDS},
+	{FACT_CPU, "system:CpuDescription", AS_IT_STANDS},
+	{FACT_DRIVER, "system_config:driver_version", AS_IT_STANDS},
+	{FACT_DRIVER, "system:NvDriverVersion", DRIVER_NUMBER},
+	{FACT_FRAMEWORK, "system_config:framework", AS_IT_STANDS},
+	{FACT_CUDA, "system_config:cuda_version", AS_IT_STANDS},
+	{FACT_CUDA, "system:CudaDriverVersion", CUDA_NUMBER},
+	{FACT_CUDA, "cuda_driver_version", CUDA_NUMBER},
+	{FACT_CUDNN, "system_config:cudnn_version", AS_IT_STANDS},
+	{FACT_NSYS, "system_config:nsys_version", AS_IT_STANDS},
+	{FACT_NSYS, "EXPORT_PRODUCT_VERSION", AS_IT_STANDS},
+	{FACT_DLPROF, "system_config:dlprof_version", AS_IT_STANDS},
+	{FACT_DLPROF_BUILD, "system_config:dlprof_build", AS_IT_STANDS},
+};
+
+static struct str in_form(struct str s, enum form form, struct arena *a)
+{
+	int64_t v;
+	if (form == AS_IT_STANDS || !str_to_i64(s, &v) || v < 0)
+		return s;
+	if (form == CUDA_NUMBER)
+		return arena_printf(a, "%lld.%lld", (long long)(v / 1000), (long long)(v % 1000 / 10));
+	if (s.n < 6 || s.n > 12) /* major (3 digits), minor, patch (2 digits) */
+		return s;
+	return arena_printf(a, "%.3s.%.*s.%.2s", s.p, (int)s.n - 5, s.p + 3, s.p + s.n - 2);
+}
+
+/* Rows of p->device in order of their numbers. */
+static struct str gpu_names(const struct profile *p, struct arena *a)
+{
+	uint32_t n = p->device.rows.n;
+	struct sort_item *item = NEW_ARRAY_RAW(n, struct sort_item);
+	struct buf b = {0};
+	for (uint32_t i = 0; i < n; i++)
+		item[i] = (struct sort_item){sort_key_i64(p->device.id[i]), i, 0};
+	sort_items(item, n);
+	for (uint32_t i = 0; i < n; i++)
+		buf_printf(&b, "%s" STR_FMT, i ? ", " : "", STR_ARG(profile_str(p, p->device.name[item[i].row])));
+	struct str out = b.n ? arena_str(a, buf_view(&b)) : STR("");
+	mem_free(item);
+	buf_release(&b);
+	return out;
+}
+
+/* Those that the input lists, or that did something where it lists fewer. */
+static uint32_t gpu_count(const struct profile *p)
+{
+	struct idmap seen;
+	uint32_t n = 0;
+	idmap_init(&seen, INT32_MIN, INT32_MAX, p->launch.rows.n);
+	for (uint32_t i = 0; i < p->launch.rows.n; i++)
+		if (idmap_get(&seen, p->launch.device[i]) == IDMAP_NONE)
+			idmap_put(&seen, p->launch.device[i], n++);
+	idmap_release(&seen);
+	return n > p->device.rows.n ? n : p->device.rows.n;
+}
+
+struct str system_fact(const struct profile *p, enum system_fact f, struct arena *a)
+{
+	struct str v;
+	if (f == FACT_GPU_COUNT)
+		return gpu_count(p) ? arena_printf(a, "%u", gpu_count(p)) : STR("");
+	if (f == FACT_GPU_NAMES)
+		return gpu_names(p, a);
+	for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++)
+		if (sources[i].fact == f && profile_meta(p, sources[i].key, &v) && v.n && !str_eqc(v, "unknown"))
+			return in_form(v, sources[i].form, a);
+	return STR("");
+}
