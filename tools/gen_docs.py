@@ -171,9 +171,16 @@ def columns_def(program):
 
 def detectors_page(program):
     out = ["# Detectors\n\n", GENERATED,
-           "`opscope advise INPUT` asks each of these. One that lacks what it needs to look says so, with the reason.\n"]
-    for d in program.registry("detectors"):
-        out.append(f"\n## {d['id']}\n\n**{d['title']}.** {d['why'] or ''}\n\n*What to do:* {d['fix'] or ''}\n")
+           "`opscope advise INPUT` asks each of these. One that lacks what it needs to look says so, with the reason. A finding says what "
+           "it was measured on (with the op and the line of Python where that was recorded), at most how much of a step can be gained and what "
+           "that bound is, and what would prove it wrong. Gains of several findings overlap: they do not add up.\n"]
+    detectors = program.registry("detectors")
+    for d in detectors:
+        if not d["compat"]:
+            out.append(f"\n## {d['id']}\n\n**{d['title']}.** {d['why'] or ''}\n\n*What to do:* {d['fix'] or ''}\n\n*Wrong if:* {d['disprove'] or ''}\n")
+    out.append("\n## DLProf's expert systems\n\n`opscope advise --compat=dlprof INPUT` (and the `dlprof` command) asks these instead, and prints what "
+               "DLProf printed, word for word where its output is known (see [compat.md](compat.md)).\n\n| detector | what it finds |\n|---|---|\n")
+    out += [f"| `{d['id']}` | {cell(d['title'])} |\n" for d in detectors if d["compat"]]
     return "".join(out)
 
 

@@ -43,9 +43,9 @@ static void reports(struct table *t)
 
 static void detectors(struct table *t)
 {
-	columns(t, (const char *const[]){"id", "title", "why", "fix"}, 4);
+	columns(t, (const char *const[]){"id", "title", "why", "fix", "disprove", "compat"}, 6);
 	for (const struct detector *const *d = detector_registry; *d; d++)
-		row(t, (const char *const[]){(*d)->id, (*d)->title, (*d)->why, (*d)->fix}, 4);
+		row(t, (const char *const[]){(*d)->id, (*d)->title, (*d)->why, (*d)->fix, (*d)->disprove, (*d)->compat}, 6);
 }
 
 static void inputs(struct table *t)

@@ -4,16 +4,51 @@
 #include "base/mem.h"
 #include "detect/detect.h"
 
-static const char doc[] =
-	"Lists what keeps the run from being faster, the worst first: the problem with its numbers, what to do, and how "
-	"much it can gain at most.";
+enum { KEY_COMPAT = 0x200 };
+
+static const struct argp_option options[] = {
+	{NULL, 0, NULL, 0, "What to look for:", 0},
+	{"compat", KEY_COMPAT, "TOOL", 0, "the findings of a predecessor's expert system, in its words: dlprof", 0},
+	{0},
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct table_command *c = state->input;
+	if (key != KEY_COMPAT)
+		return cli_table_option(key, arg, state);
+	c->trace.report.compat = arg;
+	return 0;
+}
+
+static const struct argp argp = {
+	.options = options,
+	.parser = parse,
+	.children = table_children,
+	.args_doc = "INPUT...",
+	.doc = "Lists what keeps the run from being faster, the worst first: the problem with its numbers, what to do, how much it can gain at "
+	       "most, and what would prove the finding wrong.",
+};
+
+/* DLProf's iterations are not opscope's steps. */
+static struct profile *dlprof_part(struct profile *p, struct detect_args *d, struct err *e)
+{
+	struct step_window w;
+	if (analysis_run(p, PASS_STEPS | PASS_OPS, e) < 0 || dlprof_window(p, d->first, d->last, &w, e) < 0)
+		return NULL;
+	d->whole = p;
+	return slice_of(p, &w, d->first, d->last, e);
+}
 
 /* The profile itself, or the part that --steps chooses. NULL and *e. */
-static struct profile *chosen_part(struct profile *p, const struct report_args *args, struct err *e)
+static struct profile *chosen_part(struct profile *p, const struct report_args *args, struct detect_args *d, struct err *e)
 {
+	*d = (struct detect_args){.compat = args->compat, .first = args->step_first, .last = args->step_last};
 	if (steps_choose(p, args->key_op, e) < 0)
 		return NULL;
-	return args->has_steps ? slice_of_steps(p, args->step_first, args->step_last, e) : p;
+	if (!args->has_steps)
+		return p;
+	return report_compat_is(args, "dlprof") ? dlprof_part(p, d, e) : slice_of_steps(p, args->step_first, args->step_last, e);
 }
 
 static int print_findings(struct profile *p, const struct report_args *args, const struct output_options *o)
@@ -21,8 +56,9 @@ static int print_findings(struct profile *p, const struct report_args *args, con
 	struct findings f = {0};
 	struct err e;
 	int status;
-	struct profile *part = chosen_part(p, args, &e);
-	if (part && detect_all(part, &f, &e) == 0) {
+	struct detect_args d;
+	struct profile *part = chosen_part(p, args, &d, &e);
+	if (part && detect_run(part, &d, &f, &e) == 0) {
 		struct table t;
 		findings_table(&f, &t);
 		status = cli_output(&t, o, p->input_path.p);
@@ -37,11 +73,14 @@ static int print_findings(struct profile *p, const struct report_args *args, con
 static int run(int argc, char **argv)
 {
 	struct table_command c = {0};
-	cli_parse_table("INPUT...", doc, argc, argv, &c);
+	cli_parse(&argp, argc, argv, &c);
+	cli_refuse_overwrite(c.output.path, &c.args);
 	if (!c.args.n)
 		cli_usage("advise: an INPUT was expected: a trace, a directory, or - for standard input");
 	if (c.trace.report.device)
 		cli_usage("advise: --device is for reports: this is always of all devices");
+	if (c.trace.report.compat && !detect_has(c.trace.report.compat))
+		cli_usage("advise: --compat=%s: expected dlprof", c.trace.report.compat);
 	int status = EXIT_DONE;
 	struct profile *p = cli_open_one(&c.args, &c.trace, &status);
 	if (p)

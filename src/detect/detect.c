@@ -105,6 +105,14 @@ int detect_run(struct profile *p, const struct detect_args *args, struct finding
 	return rc;
 }
 
+bool detect_has(const char *compat)
+{
+	for (const struct detector *const *d = detector_registry; *d; d++)
+		if ((*d)->compat && strcmp((*d)->compat, compat) == 0)
+			return true;
+	return false;
+}
+
 int detect_all(struct profile *p, struct findings *f, struct err *e)
 {
 	return detect_run(p, &(struct detect_args){0}, f, e);
@@ -162,14 +170,12 @@ static void compat_table(const struct findings *f, struct table *t)
 	static const struct column columns[] = {
 		{"problem", "Problem", "in the predecessor's words", CELL_STR, UNIT_NONE, COLUMN_PROSE},
 		{"recommendation", "Recommendation", "in the predecessor's words", CELL_STR, UNIT_NONE, COLUMN_PROSE},
-		{"detector", "Detector", "the predecessor's id of what found it", CELL_STR, UNIT_NONE, COLUMN_DETAIL},
 	};
 	table_columns(t, columns, sizeof columns / sizeof *columns);
 	for (unsigned i = 0; i < f->n; i++) {
 		table_row(t);
 		table_set_str_copy(t, 0, f->v[i].problem);
 		table_set_str_copy(t, 1, f->v[i].advice);
-		table_set_str(t, 2, str_from(f->v[i].detector));
 	}
 }
 

@@ -34,6 +34,9 @@ struct shared;
 /* What to run, and how. {0} = opscope's own detectors. */
 struct detect_args {
 	const char *compat;   /* a predecessor's detectors alone: "dlprof" */
+	/* For predecessors, which count iterations their own way: the profile given is a part of *whole, its iterations first..last. */
+	const struct profile *whole;
+	int64_t first, last;
 };
 
 struct findings {
@@ -71,10 +74,12 @@ void findings_release(struct findings *f);
 /* Runs the detectors chosen (and the passes they need). opscope's own findings are sorted by severity, then gain, then registry
  * order; a predecessor's stay in registry order. ERR_USAGE when no detector is of args->compat. */
 int detect_run(struct profile *p, const struct detect_args *args, struct findings *f, struct err *e);
+/* Whether any detector reproduces this predecessor's. */
+bool detect_has(const char *compat);
 /* opscope's own. */
 int detect_all(struct profile *p, struct findings *f, struct err *e);
 /* The findings as a table: severity, detector, problem, evidence, advice, disprove, gain_ns_per_step, bound, events, time_ns, share_pct;
- * of a predecessor: problem, recommendation, detector. Detectors that could not look become notes. Initialises *out. */
+ * of a predecessor: problem, recommendation. Detectors that could not look become notes. Initialises *out. */
 void findings_table(const struct findings *f, struct table *out);
 
 #endif

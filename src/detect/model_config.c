@@ -20,10 +20,18 @@ static bool value_in(struct str object, const char *key, struct str *value)
 	return end > i;
 }
 
+/* A DLProf database holds them as facts. */
+static bool value_in_facts(const struct profile *p, const char *key, struct str *value)
+{
+	char fact[64];
+	int n = snprintf(fact, sizeof fact, "model_config:%s", key);
+	return n > 0 && (size_t)n < sizeof fact && profile_meta(p, fact, value);
+}
+
 bool model_config_find(const struct profile *p, const char *key, struct str *value)
 {
 	uint32_t id = intern_find(&p->strings, STR("model_config"));
-	bool found = false;
+	bool found = value_in_facts(p, key, value);
 	for (uint32_t i = 0; id != INTERN_NONE && i < p->arg.rows.n; i++)
 		if (p->arg.key[i] == id)
 			found |= value_in(profile_str(p, p->arg.value[i]), key, value);
@@ -39,8 +47,9 @@ bool model_config_is(const struct profile *p, const char *key)
 bool model_config_any(const struct profile *p)
 {
 	uint32_t id = intern_find(&p->strings, STR("model_config"));
+	struct str unused;
 	for (uint32_t i = 0; i < p->arg.rows.n; i++)
 		if (p->arg.key[i] == id)
 			return true;
-	return false;
+	return value_in_facts(p, "emit_nvtx", &unused);
 }

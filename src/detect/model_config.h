@@ -1,4 +1,4 @@
-/* What DLProf's PyTorch module records of the run: markers {"model_config": {"key": value}}. */
+/* What DLProf's PyTorch module records of the run: markers {"model_config": {"key": value}}, which its database holds as facts. */
 #ifndef OPSCOPE_DETECT_MODEL_CONFIG_H
 #define OPSCOPE_DETECT_MODEL_CONFIG_H
 

@@ -1,10 +1,13 @@
 #include "detect/shared.h"
 
+#include "detect/dlprof.h"
+
 struct shared {
 	const struct profile *p;
 	struct window window;
 	bool has_window, captures;
 	struct gaps *gaps;
+	struct dlprof_run *dlprof;
 	struct stacks *stacks;
 	struct costs *costs;
 	struct directions *directions;
@@ -27,6 +30,7 @@ void shared_free(struct shared *s)
 	intervals_release(&s->window.busy);
 	intervals_release(&s->window.idle);
 	gaps_free(s->gaps);
+	dlprof_run_free(s->dlprof);
 	stacks_free(s->stacks);
 	costs_free(s->costs);
 	directions_free(s->directions);
@@ -121,6 +125,11 @@ const struct gaps *shared_gaps(struct findings *f)
 	if (!s->gaps)
 		s->gaps = gaps_new(s->p, shared_stacks(f), &s->window.idle, s->window.main_track);
 	return s->gaps;
+}
+
+struct dlprof_run **shared_dlprof(struct findings *f)
+{
+	return &f->shared->dlprof;
 }
 
 const struct stacks *shared_stacks(struct findings *f)

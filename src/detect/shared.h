@@ -39,6 +39,10 @@ struct kernel_info shared_kernel(struct findings *f, uint32_t name);
 /* Whether it uses Tensor Cores; a name on the plugin's list counts as yes. */
 enum tri shared_tensor_core(struct findings *f, uint32_t name);
 
+/* Where DLProf's detectors keep what they share (detect/dlprof.h). */
+struct dlprof_run;
+struct dlprof_run **shared_dlprof(struct findings *f);
+
 /* Whether a moment is in the steps. */
 bool window_has(const struct window *w, int64_t time_ns);
 /* How much of [start, end) is idle time of the steps. */

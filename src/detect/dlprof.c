@@ -1,0 +1,100 @@
+#include "detect/dlprof.h"
+
+#include "detect/shared.h"
+
+static uint32_t clamp(int64_t i, uint32_t n)
+{
+	return i < 0 ? 0 : i >= n ? n - 1 : (uint32_t)i;
+}
+
+static struct dlprof_run *make(const struct detect_args *a, const struct profile *p)
+{
+	struct dlprof_run *r = NEW(struct dlprof_run);
+	r->whole = a->whole ? a->whole : p;
+	iterations_dlprof(r->whole, r->whole->key_op, &r->iterations);
+	r->last = r->iterations.n - 1;
+	if (a->whole) {
+		r->first = clamp(a->first, r->iterations.n);
+		r->last = clamp(a->last, r->iterations.n);
+	}
+	usage_measure(r->whole, r->iterations.start_ns[r->first], dlprof_iteration_end(r, r->last), USAGE_DLPROF, &r->usage);
+	return r;
+}
+
+const struct dlprof_run *dlprof_run_of(struct findings *f, const struct profile *p)
+{
+	struct dlprof_run **slot = shared_dlprof(f);
+	if (!*slot)
+		*slot = make(&f->args, p);
+	return *slot;
+}
+
+void dlprof_run_free(struct dlprof_run *r)
+{
+	if (!r)
+		return;
+	dlprof_iterations_release(&r->iterations);
+	mem_free(r);
+}
+
+double dlprof_pct(const struct dlprof_run *r, double ns)
+{
+	return r->usage.window_ns > 0 ? 100 * ns / (double)r->usage.window_ns : 0;
+}
+
+bool dlprof_is_tensorflow(const struct profile *p)
+{
+	struct str framework;
+	if (profile_meta(p, "system_config:framework", &framework))
+		return str_has_nocase(framework, STR("tensorflow"));
+	uint32_t cat = 0; /* a domain may be registered and not used */
+	while (cat < p->cat.rows.n && !str_has_nocase(profile_str(p, p->cat.name[cat]), STR("tensorflow")))
+		cat++;
+	for (uint32_t i = 0; cat < p->cat.rows.n && i < p->span.rows.n; i++)
+		if (p->span.cat[i] == cat)
+			return true;
+	return false;
+}
+
+bool dlprof_is_pytorch(const struct profile *p)
+{
+	struct str framework;
+	if (profile_meta(p, "system_config:framework", &framework))
+		return str_has_nocase(framework, STR("pytorch"));
+	return p->ops->origin == OPS_MARKERS || p->ops->origin == OPS_AUTOGRAD || p->ops->origin == OPS_KINETO;
+}
+
+bool dlprof_is_eligible(const struct op *op)
+{
+	return op->tc_eligible && op->instances;
+}
+
+bool dlprof_is_half(struct str t)
+{
+	return str_has(t, STR("float16")) || str_has(t, STR("bfloat16")) || str_has(t, STR("fp16")) || str_has(t, STR("half")) || str_has(t, STR("Half"));
+}
+
+static bool type_is(struct str type, const char *wanted)
+{
+	struct str w = str_from(wanted);
+	bool prefix = w.n && w.p[w.n - 1] == '*';
+	w.n -= prefix;
+	return prefix ? str_starts(type, w) : str_eq(type, w);
+}
+
+bool dlprof_has_type(const struct profile *p, const char *const *types)
+{
+	for (uint32_t i = 0; i < p->ops->n_ops; i++)
+		for (const char *const *t = types; *t && p->ops->op[i].instances; t++)
+			if (type_is(p->ops->op[i].type, *t))
+				return true;
+	return false;
+}
+
+struct str dlprof_device_list(struct findings *f, const int32_t *device, unsigned n)
+{
+	struct buf b = {0};
+	for (unsigned i = 0; i < n; i++)
+		buf_printf(&b, "%s%d", i ? ", " : "", device[i]);
+	return finding_text(f, &b);
+}
