@@ -2,43 +2,13 @@
  * {"report","version":1,"input","columns":[{"id","title","type","unit","help"}],"rows":[[...]],"notes":[...],
  *  "sections":[{"name","title","columns","rows","notes"}]}
  * Numbers stand in full (int64 as integers, doubles with the fewest digits that read back the same). */
-#include "base/utf8.h"
+#include "base/json_text.h"
 #include "render/number.h"
 #include "render/render.h"
 
-static void put_char(struct buf *out, uint32_t code, struct str bytes)
-{
-	if (code == '"' || code == '\\') {
-		buf_char(out, '\\');
-		buf_char(out, (char)code);
-	} else if (code == '\n') {
-		buf_cstr(out, "\\n");
-	} else if (code == '\t') {
-		buf_cstr(out, "\\t");
-	} else if (code == UTF8_BAD) {
-		buf_cstr(out, "\xef\xbf\xbd");
-	} else if (code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x2028 || code == 0x2029) {
-		buf_printf(out, "\\u%04x", code);
-	} else {
-		buf_str(out, bytes);
-	}
-}
-
-static void put_string(struct buf *out, struct str s)
-{
-	buf_char(out, '"');
-	for (size_t at = 0; at < s.n;) {
-		uint32_t code;
-		unsigned n = utf8_next(s, at, &code);
-		put_char(out, code, (struct str){s.p + at, n});
-		at += n;
-	}
-	buf_char(out, '"');
-}
-
 static void put_cstring(struct buf *out, const char *s)
 {
-	put_string(out, str_from(s ? s : ""));
+	json_put_string(out, str_from(s ? s : ""));
 }
 
 static void put_columns(struct buf *out, const struct table *t)
@@ -70,7 +40,7 @@ static void put_cell(struct buf *out, const struct column_data *d, size_t row)
 	}
 	switch (d->col.type) {
 	case CELL_STR:
-		put_string(out, d->cell[row].s);
+		json_put_string(out, d->cell[row].s);
 		break;
 	case CELL_I64:
 		buf_i64(out, d->cell[row].i);
@@ -110,7 +80,7 @@ static void put_body(struct buf *out, const struct table *t)
 	for (unsigned i = 0; i < t->n_notes; i++) {
 		if (i)
 			buf_char(out, ',');
-		put_string(out, t->notes[i]);
+		json_put_string(out, t->notes[i]);
 	}
 	buf_char(out, ']');
 }

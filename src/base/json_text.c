@@ -1,0 +1,33 @@
+#include "base/json_text.h"
+
+#include "base/utf8.h"
+
+static void put_char(struct buf *out, uint32_t code, struct str bytes)
+{
+	if (code == '"' || code == '\\') {
+		buf_char(out, '\\');
+		buf_char(out, (char)code);
+	} else if (code == '\n') {
+		buf_cstr(out, "\\n");
+	} else if (code == '\t') {
+		buf_cstr(out, "\\t");
+	} else if (code == UTF8_BAD) {
+		buf_cstr(out, "\xef\xbf\xbd");
+	} else if (code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x2028 || code == 0x2029) {
+		buf_printf(out, "\\u%04x", code);
+	} else {
+		buf_str(out, bytes);
+	}
+}
+
+void json_put_string(struct buf *out, struct str s)
+{
+	buf_char(out, '"');
+	for (size_t at = 0; at < s.n;) {
+		uint32_t code;
+		unsigned n = utf8_next(s, at, &code);
+		put_char(out, code, (struct str){s.p + at, n});
+		at += n;
+	}
+	buf_char(out, '"');
+}
