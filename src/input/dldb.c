@@ -30,6 +30,7 @@ static void init(struct dldb *d, struct profile *p)
 	build_init(&d->b, p);
 	intern_init(&d->tables_read);
 	intern_init(&d->calls);
+	intern_init(&d->work_seen);
 }
 
 static int finish(struct dldb *d, struct err *e)
@@ -44,8 +45,10 @@ static int finish(struct dldb *d, struct err *e)
 	dldb_rows_release(&d->grid);
 	intern_release(&d->tables_read);
 	intern_release(&d->calls);
+	intern_release(&d->work_seen);
 	mem_free(d->op);
 	mem_free(d->by_op);
+	mem_free(d->called);
 	d->p->input_bytes = d->db.file_bytes;
 	d->p->zero_is_start = true;
 	rows_trim(&d->p->stated, &store_tables[TABLE_stated]);
@@ -92,9 +95,8 @@ static int check_version(struct dldb *d, const char *path, struct err *e)
 	if (version < OLDEST || version > NEWEST)
 		diag_add(&d->p->diags, "unknown-version", DIAG_NOTE, -1, "the database says that its version is '%s'; known are 1.3 to 1.8: it is read by "
 		         "the names of its columns", text);
-	if (!sqldb_has_table(&d->db, "read_only_ops") || !sqldb_has_table(&d->db, "read_only_kernels"))
-		return err_set(e, ERR_FORMAT, "%s: a DLProf database without the table read_only_%s", path,
-		               sqldb_has_table(&d->db, "read_only_ops") ? "kernels" : "ops");
+	if (!sqldb_has_table(&d->db, "read_only_ops"))
+		return err_set(e, ERR_FORMAT, "%s: a DLProf database without the table read_only_ops", path);
 	return 0;
 }
 

@@ -48,6 +48,9 @@ struct dldb {
 	struct dldb_op *op;     /* per row of ops */
 	uint32_t *by_op;        /* rows of instances, grouped by op, in stored order */
 	struct intern calls;    /* (process, thread, start, end) of the API calls that launched work: its id + 1 is the correlation id */
+	struct intern work_seen; /* rows of calls and work, where several domains may repeat them */
+	bool has_others;        /* there are ops of other domains */
+	bool *called;           /* instance -> a row of a call or work is of it */
 	int64_t next_corr;      /* of the calls that launched nothing */
 	uint16_t cat_call;
 };

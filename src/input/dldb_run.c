@@ -77,7 +77,16 @@ static void read_devices(struct dldb *d)
 
 /* --- ops and their calls ---------------------------------------------------------------------------------------- */
 
-/* DLProf could cut a recording into domains of NVTX, whose ops then claim the same kernels: one of them is read. */
+static bool has_ops(const struct dldb *d, int64_t domain)
+{
+	for (uint32_t i = 0; i < d->ops.n; i++)
+		if (dldb_i64(dldb_at(&d->ops, i, OP_DOMAIN), ID_NONE) == domain)
+			return true;
+	return false;
+}
+
+/* DLProf could cut a recording into domains of NVTX, whose ops then claim the same kernels: one of them is read, the default one, else
+ * the first, where they have ops; else that of the first op. */
 static void choose_domain(struct dldb *d)
 {
 	enum { NAME = 1 };
@@ -89,6 +98,8 @@ static void choose_domain(struct dldb *d)
 	for (uint32_t i = domains.n; i-- > 0;)
 		if (str_eq(profile_str(d->p, dldb_word(d, dldb_at(&domains, i, NAME))), STR("default-domain")))
 			d->domain = dldb_at(&domains, i, 0)->i;
+	if (d->ops.n && !has_ops(d, d->domain))
+		d->domain = dldb_i64(dldb_at(&d->ops, 0, OP_DOMAIN), ID_NONE);
 	dldb_rows_release(&domains);
 }
 
@@ -99,15 +110,17 @@ static void load_ops(struct dldb *d)
 	uint64_t other = 0;
 	dldb_load(d, &d->ops, "read_only_ops", columns);
 	build_count(&d->b, cat(d, "read_only_ops"), 'M', d->ops.n);
+	choose_domain(d);
 	d->op = NEW_ARRAY(d->ops.n, struct dldb_op);
 	for (uint32_t i = 0; i < d->ops.n; i++) {
 		d->op[i].other_domain = !dldb_own_domain(d, dldb_i64(dldb_at(&d->ops, i, OP_DOMAIN), ID_NONE));
 		d->op[i].unassociated = str_starts(profile_str(d->p, dldb_text(d, dldb_at(&d->ops, i, OP_NAME))), STR("unassociated_"));
 		other += d->op[i].other_domain;
 	}
+	d->has_others = other > 0;
 	if (other)
-		diag_add_n(&d->p->diags, "other-domains", DIAG_NOTE, other, -1, "ops of other NVTX domains than the default are left out: they claim "
-		           "the same kernels again");
+		diag_add_n(&d->p->diags, "other-domains", DIAG_NOTE, other, -1, "ops of other NVTX domains than the one that is read are left out: they "
+		           "claim the same kernels again");
 }
 
 /* Calls refer to "instance 3 of op 12": instances are numbered from 0 in stored order. */
@@ -219,13 +232,20 @@ static uint32_t instance_args(struct dldb *d, uint32_t op, uint32_t inst)
 /* The number of the instance is its external id: PASS_CORRELATE then gives it the calls that the file says it made. */
 static int64_t instance_id(uint32_t inst) { return (int64_t)inst + 1; }
 
-static void read_instances(struct dldb *d)
+static void load_instances(struct dldb *d)
 {
 	static const char *const columns[] = {"id", "read_only_ops_id", "cpu_start", "cpu_stop", "process_id", "thread_id", "input_names_id",
 	                                      "input_shapes_id", "output_names_id", "output_shapes_id", "parameters_id", NULL};
 	dldb_load(d, &d->instances, "read_only_op_instances", columns);
 	group_instances(d);
+	d->called = NEW_ARRAY(d->instances.n, bool);
+}
+
+/* Ranges of all instances, but for those of calls outside every op whose call is in the file: that is the op. */
+static void add_instances(struct dldb *d)
+{
 	uint16_t of = cat(d, "op_instances");
+	d->table = "read_only_op_instances";
 	build_count(&d->b, of, 'X', d->instances.n);
 	for (uint32_t i = 0; i < d->instances.n; i++) {
 		struct span_row r = {.ext_id = instance_id(i), .link_id = ID_NONE, .aux_id = -1, .kind = SPAN_OP, .cat = of};
@@ -234,7 +254,7 @@ static void read_instances(struct dldb *d)
 		if (op == ROW_NONE)
 			diag_add(&d->p->diags, "missing-op", DIAG_LOSS, -1, "table %s, row %lld is a call of an op that is not there: it is left out",
 			         d->table, (long long)d->row);
-		if (op == ROW_NONE || d->op[op].other_domain ||
+		if (op == ROW_NONE || d->op[op].other_domain || (d->op[op].unassociated && d->called[i]) ||
 		    !dldb_times(d, dldb_at(&d->instances, i, INST_START), dldb_at(&d->instances, i, INST_STOP), &r.start_ns, &r.dur_ns))
 			continue;
 		r.name = dldb_word(d, dldb_at(&d->ops, op, OP_TYPE));
@@ -283,20 +303,31 @@ enum { OPS_ID, OP_INSTANCE, NAME, API_START, API_STOP, PID, TID, DEVICE, GPU_STA
 #define COMMON_COLUMNS "read_only_ops_id", "op_instance", "name_id", "api_start", "api_stop", "process_id", "thread_id", "device_id", \
 	"gpu_start", "gpu_stop"
 
-/* What a row says about its call. False: the row is of another domain. */
-static bool owner_of(struct dldb *d, const struct sqlscan *s, uint32_t *op, int64_t *ext_id)
+static bool is_of_other_domain(const struct dldb *d, const struct sqlscan *s)
 {
-	int64_t k = dldb_int(d, s, OP_INSTANCE, 0);
+	int64_t id;
+	uint32_t op = sqlscan_i64(s, OPS_ID, &id) ? dldb_find(&d->ops, id) : ROW_NONE;
+	return op != ROW_NONE && d->op[op].other_domain;
+}
+
+/* What a row says about its call: the op, and the id of the instance as its external id. */
+static void owner_of(struct dldb *d, const struct sqlscan *s, uint32_t *op, int64_t *ext_id)
+{
+	int64_t k = dldb_int(d, s, OP_INSTANCE, 0), start, stop;
 	*op = dldb_find(&d->ops, dldb_int(d, s, OPS_ID, ID_NONE));
 	*ext_id = ID_NONE;
-	if (*op != ROW_NONE && d->op[*op].other_domain)
-		return false;
-	if (*op != ROW_NONE && k >= 0 && k < d->op[*op].n)
-		*ext_id = instance_id(d->by_op[d->op[*op].first + (uint32_t)k]);
-	else
+	if (*op == ROW_NONE || k < 0 || k >= d->op[*op].n) {
 		diag_add(&d->p->diags, "missing-op", DIAG_REPAIR, -1, "table %s, row %lld is of a call of an op that is not there: it goes to the op "
 		         "around it in time, if there is one", d->table, (long long)d->row);
-	return true;
+		return;
+	}
+	uint32_t inst = d->by_op[d->op[*op].first + (uint32_t)k];
+	d->called[inst] = true;
+	*ext_id = instance_id(inst);
+	if (sqlscan_i64(s, API_START, &start) && sqlscan_i64(s, API_STOP, &stop) &&
+	    (start < dldb_i64(dldb_at(&d->instances, inst, INST_START), start) || stop > dldb_i64(dldb_at(&d->instances, inst, INST_STOP), stop)))
+		diag_add(&d->p->diags, "outside-its-op", DIAG_NOTE, -1, "table %s, row %lld: the API call is not within the time of the op that is said "
+		         "to have made it: it stays there", d->table, (long long)d->row);
 }
 
 /* The name of an API call without its version, which becomes an argument, as in databases of Nsight Systems. */
@@ -467,18 +498,45 @@ static const struct run_table {
 	{"read_only_cuda_syncs", "cuda_sync", call_columns, sync_row},
 };
 
+/* Where there are several domains: whether a row of this table with the same times, thread, device and name was there before. */
+static bool was_seen(struct dldb *d, const struct sqlscan *s, const struct run_table *t)
+{
+	int64_t key[OWN] = {t - run_tables};
+	for (int c = NAME; c < OWN; c++)
+		sqlscan_i64(s, c, &key[c]);
+	uint32_t before = d->work_seen.n;
+	intern_put(&d->work_seen, (const char *)key, sizeof key);
+	return d->work_seen.n == before;
+}
+
+/* First what is of the domain that is read; then of the others what it does not have, without their ops. */
 static void read_run_table(struct dldb *d, const struct run_table *t)
 {
 	struct sqlscan s;
 	uint32_t op;
 	int64_t ext_id;
-	if (!dldb_scan(d, &s, t->name, t->columns))
-		return;
-	while (dldb_next(d, &s))
-		if (owner_of(d, &s, &op, &ext_id))
-			t->row(d, &s, op, ext_id);
-	build_count(&d->b, cat(d, t->counted_as), 'X', (uint64_t)s.row);
-	dldb_scan_end(d, &s);
+	uint64_t repeated = 0;
+	for (int others = 0; others <= d->has_others; others++) {
+		if (!dldb_scan(d, &s, t->name, t->columns))
+			return;
+		while (dldb_next(d, &s)) {
+			if (is_of_other_domain(d, &s) != (bool)others)
+				continue;
+			op = ROW_NONE;
+			ext_id = ID_NONE;
+			if (!others)
+				owner_of(d, &s, &op, &ext_id);
+			if (d->has_others && was_seen(d, &s, t) && others)
+				repeated++;
+			else
+				t->row(d, &s, op, ext_id);
+		}
+		if (!others)
+			build_count(&d->b, cat(d, t->counted_as), 'X', (uint64_t)s.row);
+		dldb_scan_end(d, &s);
+	}
+	if (repeated)
+		diag_add_n(&d->p->diags, "repeated-work", DIAG_NOTE, repeated, -1, "rows of other NVTX domains repeat calls and work of the one that is read");
 }
 
 void dldb_read_run(struct dldb *d)
@@ -489,14 +547,14 @@ void dldb_read_run(struct dldb *d)
 	read_facts(d, "read_only_model_config", config_columns);
 	read_facts(d, "read_only_model_info", model_columns);
 	read_devices(d);
-	choose_domain(d);
 	load_ops(d);
 	dldb_load(d, &d->grid, "read_only_grid_block", grid_columns);
 	build_count(&d->b, cat(d, "read_only_grid_block"), 'M', d->grid.n);
-	read_instances(d);
+	load_instances(d);
 	read_sub_ops(d);
 	d->cat_call = cat(d, "cuda_runtime");
 	d->next_corr = 1ll << 40; /* apart from those of d->calls */
 	for (size_t i = 0; i < sizeof run_tables / sizeof run_tables[0]; i++)
 		read_run_table(d, &run_tables[i]);
+	add_instances(d);
 }

@@ -161,7 +161,7 @@ static void put_word(struct row *r, const char *id, const struct dldb_cell *v)
 static uint32_t find(struct row *r, const struct dldb_rows *in, const struct dldb_cell *id, const char *what)
 {
 	uint32_t at = id->type == SQLPAGE_INT ? dldb_find(in, id->i) : ROW_NONE;
-	if (at == ROW_NONE)
+	if (at == ROW_NONE && id->type != SQLPAGE_NULL)
 		diag_add(&r->d->p->diags, "missing-result", DIAG_LOSS, -1, "table %s, row %lld refers to a row of %s that is not there: its numbers are "
 		         "unknown", r->d->table, (long long)r->d->row, what);
 	return at;
