@@ -50,6 +50,7 @@ OPSCOPE_API const char *opscope_version(void);
  *   compat        for reports: give the numbers of a predecessor, e.g. "tb-plugin"
  *   steps         for reports and SQL: "A..B", "A..", "..B" or "A", by step number
  *   key-op        for reports and SQL: what each step calls once, by the name of a range, op or kernel, or an op's id
+ *   aggregation   for reports and SQL: key op and steps of this aggregation of an .opscope file, by number
  *   device        for reports and SQL: "cpu" or a GPU's number */
 OPSCOPE_API struct opscope_options *opscope_options_new(void);
 OPSCOPE_API int opscope_options_set(struct opscope_options *o, const char *name, const char *value, char *error,

@@ -45,6 +45,15 @@ struct opscope_options *opscope_options_new(void)
 	return NEW(struct opscope_options);
 }
 
+static void set_aggregation(struct opscope_options *o, const char *value, struct err *e)
+{
+	int64_t id;
+	if (str_to_i64(str_from(value), &id) && id > 0)
+		o->report.aggregation = id;
+	else
+		err_set(e, ERR_USAGE, "aggregation=%s: a number from 1 on was expected", value);
+}
+
 int opscope_options_set(struct opscope_options *o, const char *name, const char *value, char *error, size_t error_size)
 {
 	struct err e = {0};
@@ -61,12 +70,14 @@ int opscope_options_set(struct opscope_options *o, const char *name, const char 
 		o->report.compat = copy;
 	else if (strcmp(name, "device") == 0)
 		o->report.device = copy;
+	else if (strcmp(name, "aggregation") == 0)
+		set_aggregation(o, copy, &e);
 	else if (strcmp(name, "key-op") == 0)
 		o->report.key_op = copy;
 	else if (strcmp(name, "steps") == 0)
 		report_args_steps(&o->report, str_from(copy), &e);
 	else
-		err_set(&e, ERR_USAGE, "no option '%s'; there are: input-format, group-by, compat, steps, key-op, device", name);
+		err_set(&e, ERR_USAGE, "no option '%s'; there are: input-format, group-by, compat, steps, key-op, aggregation, device", name);
 	return e.code ? give_error(&e, error, error_size) : 0;
 }
 

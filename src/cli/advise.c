@@ -51,13 +51,14 @@ static struct profile *chosen_part(struct profile *p, const struct report_args *
 	return report_compat_is(args, "dlprof") ? dlprof_part(p, d, e) : slice_of_steps(p, args->step_first, args->step_last, e);
 }
 
-static int print_findings(struct profile *p, const struct report_args *args, const struct output_options *o)
+static int print_findings(struct profile *p, const struct report_args *asked, const struct output_options *o)
 {
+	struct report_args args;
 	struct findings f = {0};
 	struct err e;
 	int status;
 	struct detect_args d;
-	struct profile *part = chosen_part(p, args, &d, &e);
+	struct profile *part = report_args_chosen(p, asked, &args, &e) < 0 ? NULL : chosen_part(p, &args, &d, &e);
 	if (part && detect_run(part, &d, &f, &e) == 0) {
 		struct table t;
 		findings_table(&f, &t);

@@ -28,6 +28,8 @@ extern const struct command *const command_registry[]; /* NULL-terminated, gener
 /* Parses the command's own arguments; --help prints what argp knows and ends the program, and so does a wrong option,
  * with one line and EXIT_USAGE. Option parsers may end it with cli_usage. */
 void cli_parse(const struct argp *a, int argc, char **argv, void *input);
+/* The same for a command that starts another: what stands behind the first word that is no option is not looked at. */
+void cli_parse_in_order(const struct argp *a, int argc, char **argv, void *input);
 void cli_usage(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
 
 /* Positional arguments, collected by the commands' parsers. Points into argv. */
@@ -104,6 +106,10 @@ size_t cli_row_limit(const struct output_options *o);
 
 /* Sorts, filters, limits, selects, renders and writes; atomically when it goes to a file. Returns the exit status. */
 int cli_output(struct table *t, const struct output_options *o, const char *input_name);
+
+/* The time, "2026-01-31T12:00:00Z" (that of SOURCE_DATE_EPOCH where it is set), in `text`. */
+enum { CLI_NOW_BYTES = 40 };
+struct str cli_now(char text[CLI_NOW_BYTES]);
 
 /* "opscope: <message>" on stderr; returns `status`. */
 int cli_fail(const struct err *e, int status);

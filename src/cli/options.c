@@ -103,7 +103,7 @@ static void check_suffix(const struct output_options *o)
 
 enum { KEY_SORT = 0x100, KEY_COLUMNS, KEY_FILTER, KEY_SECTION, KEY_LIMIT, KEY_WIDTH, KEY_FORMAT,
        KEY_INPUT_FORMAT, KEY_RUN, KEY_WORKER, KEY_SPAN, KEY_RANK, KEY_STEPS, KEY_KEY_OP, KEY_DEVICE, KEY_RULES, KEY_GPU,
-       KEY_KERNEL_RULES };
+       KEY_KERNEL_RULES, KEY_AGGREGATION };
 
 static const struct argp_option output_list[] = {
 	{NULL, 0, NULL, 0, "Output:", 2},
@@ -171,6 +171,7 @@ static const struct argp_option trace_list_options[] = {
 	{"rank", KEY_RANK, "N", 0, "this rank of a distributed job", 0},
 	{"steps", KEY_STEPS, "A..B", 0, "only steps A to B", 0},
 	{"key-op", KEY_KEY_OP, "NAME", 0, "what each step calls once: a range, op, op id or kernel (default: found, as info says)", 0},
+	{"aggregation", KEY_AGGREGATION, "N", 0, "key op and steps of aggregation N of the file (opscope report aggregations)", 0},
 	{"device", KEY_DEVICE, "N", 0, "only GPU N, or cpu", 0},
 	{"gpu", KEY_GPU, "NAME", 0, "the GPUs are these (\"H100 SXM\"), whatever the input says or does not say", 0},
 	{"rules", KEY_RULES, "FILE", 0, "costs of ops of your own: RULE(...) and GRAD(...) rows as in src/op/rules.def", 0},
@@ -210,6 +211,11 @@ static error_t parse_trace(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_KEY_OP:
 		o->report.key_op = arg;
+		return 0;
+	case KEY_AGGREGATION:
+		o->report.aggregation = parse_number("aggregation", arg);
+		if (o->report.aggregation <= 0)
+			cli_usage("--aggregation=%s: a number from 1 on was expected", arg);
 		return 0;
 	case KEY_DEVICE:
 		o->report.device = arg;
@@ -282,12 +288,22 @@ static error_t parse_outer(int key, char *arg, struct argp_state *state)
 	}
 }
 
-void cli_parse(const struct argp *a, int argc, char **argv, void *input)
+static void parse_with(const struct argp *a, int argc, char **argv, void *input, unsigned flags)
 {
 	const struct argp_child children[] = {{a, 0, NULL, 0}, {0}};
 	const struct argp root = {.options = help_list, .parser = parse_outer, .children = children};
 	struct outer outer = {.root = &root, .input = input, .command = argv[0], .args = a->args_doc};
-	argp_parse(&root, argc, argv, ARGP_NO_ERRS | ARGP_NO_HELP | ARGP_NO_EXIT, NULL, &outer);
+	argp_parse(&root, argc, argv, flags | ARGP_NO_ERRS | ARGP_NO_HELP | ARGP_NO_EXIT, NULL, &outer);
+}
+
+void cli_parse(const struct argp *a, int argc, char **argv, void *input)
+{
+	parse_with(a, argc, argv, input, 0);
+}
+
+void cli_parse_in_order(const struct argp *a, int argc, char **argv, void *input)
+{
+	parse_with(a, argc, argv, input, ARGP_IN_ORDER);
 }
 
 const struct argp_child table_children[] = {{&trace_argp, 0, NULL, 1}, {&output_argp, 0, NULL, 2}, {0}};

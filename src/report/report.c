@@ -1,6 +1,7 @@
 #include "report/report.h"
 
 #include "analysis/slice.h"
+#include "report/stated.h"
 #include "report/window.h"
 
 #include <stdio.h>
@@ -21,6 +22,39 @@ int report_args_steps(struct report_args *a, struct str text, struct err *e)
 	a->step_first = from;
 	a->step_last = to;
 	return 0;
+}
+
+static int of_stated(const struct profile *p, int64_t id, struct report_args *out, struct err *e)
+{
+	struct table tables;
+	table_init(&tables, "", "");
+	stated_tables(p, &tables);
+	bool found = stated_args(&tables, id, out);
+	table_release(&tables);
+	if (!found)
+		return err_set(e, ERR_USAGE, "--aggregation=%lld: the input has no such aggregation; `opscope report aggregations` lists them", (long long)id);
+	if (out->has_steps && !report_compat_is(out, "dlprof"))
+		return err_set(e, ERR_DATA, "--aggregation=%lld: it is of DLProf's iterations %lld to %lld, which are cut by other rules than steps: use --compat=dlprof, "
+		               "or --steps and --key-op", (long long)id, (long long)out->step_first, (long long)out->step_last);
+	return 0;
+}
+
+int report_args_chosen(const struct profile *p, const struct report_args *in, struct report_args *out, struct err *e)
+{
+	*out = *in;
+	if (!in->aggregation)
+		return 0;
+	if (in->has_steps || in->key_op)
+		return err_set(e, ERR_USAGE, "--aggregation=%lld has a key op and steps of its own: --key-op and --steps go without it", (long long)in->aggregation);
+	out->aggregation = 0;
+	for (unsigned i = 0; i < p->n_aggregations; i++) {
+		const struct aggregation *a = &p->aggregation[i];
+		if (a->id != in->aggregation)
+			continue;
+		out->key_op = a->key_op.n ? a->key_op.p : NULL;
+		return a->steps.n ? report_args_steps(out, a->steps, e) : 0;
+	}
+	return of_stated(p, in->aggregation, out, e);
 }
 
 const struct report *report_find(struct str name)
@@ -102,10 +136,13 @@ static void note_part(const struct profile *whole, const struct profile *part, c
 	           range, part->span.rows.n, whole->span.rows.n, part->gpu_op.rows.n, whole->gpu_op.rows.n);
 }
 
-int report_run(const struct report *r, struct profile *p, const struct report_args *args, struct table *out,
+int report_run(const struct report *r, struct profile *p, const struct report_args *asked, struct table *out,
                struct err *e)
 {
 	const struct profile *whole = NULL;
+	struct report_args chosen, *args = &chosen;
+	if (report_args_chosen(p, asked, args, e) < 0)
+		return -1;
 	if (args->group_by && check_choice(r, "--group-by", args->group_by, r->group_by, e) < 0)
 		return -1;
 	if (args->compat && check_choice(r, "--compat", args->compat, r->compat, e) < 0)

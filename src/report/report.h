@@ -16,6 +16,7 @@ struct report_args {
 	const char *group_by; /* one of report->group_by; NULL = the first */
 	const char *compat;   /* one of report->compat; NULL = opscope's own numbers */
 	const char *key_op;   /* what marks a step: analysis/iterations.h, key_calls_find; NULL = to be found */
+	int64_t aggregation;  /* key op and steps are those of this aggregation of the input; 0 = none: report_args_chosen */
 	bool has_steps;
 	int64_t step_first, step_last; /* inclusive, by step number; only if has_steps */
 	const char *device;   /* "cpu" or a GPU ordinal, where the report has a choice; NULL = all or the first */
@@ -26,7 +27,14 @@ struct report_args {
 /* Sets the steps from text: "3..7", "3.." (to the last), "..7" or "5". ERR_USAGE when it is nothing of these. */
 int report_args_steps(struct report_args *a, struct str text, struct err *e);
 
-enum report_option { REPORT_STEPS = 1, REPORT_DEVICE = 2, REPORT_LIMIT = 4 };
+/* *out = *in with the key op and steps of in->aggregation in place of its number. ERR_USAGE when the input has none of this number, or a key
+ * op or steps are chosen as well; ERR_DATA for DLProf's iterations without compat dlprof, if they are not all. */
+int report_args_chosen(const struct profile *p, const struct report_args *in, struct report_args *out, struct err *e);
+
+enum report_option {
+	REPORT_STEPS = 1, REPORT_DEVICE = 2, REPORT_LIMIT = 4,
+	REPORT_FILE = 8, /* about the file, not the run: no aggregation keeps it */
+};
 
 struct report {
 	const char *name;        /* "gpu-timeline" */

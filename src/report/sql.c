@@ -291,7 +291,10 @@ struct sql *sql_open(struct profile *p, const struct report_args *args, struct e
 		return NULL;
 	struct sql *s = NEW(struct sql);
 	s->p = p;
-	s->args = *args;
+	if (report_args_chosen(p, args, &s->args, e)) {
+		mem_free(s);
+		return NULL;
+	}
 	s->args.compat = NULL;
 	if (set_up(s, e)) {
 		sql_close(s);

@@ -10,7 +10,7 @@
 #include "base/buf.h"
 #include "base/hash.h"
 #include "base/mem.h"
-#include "store/save.h"
+#include "store/save_work.h"
 
 /* A row of store_chunk without its data. */
 struct chunk {
@@ -70,6 +70,24 @@ static int pragma_int(struct load *l, const char *sql, int *v)
 	return rc ? sqlite_failed(l) : 0;
 }
 
+int load_check_version(int64_t version, const char *path, struct err *e)
+{
+	if (version > SAVE_VERSION)
+		return err_set(e, ERR_FORMAT,
+		               "%s: written by a newer opscope (file version %lld, this opscope reads up to %d); import the trace "
+		               "again or use the newer opscope", path, (long long)version, SAVE_VERSION);
+	if (version < SAVE_VERSION_OLDEST)
+		return err_set(e, ERR_FORMAT, "%s: file version %lld is too old, this opscope reads %d to %d; import the trace again", path,
+		               (long long)version, SAVE_VERSION_OLDEST, SAVE_VERSION);
+	return 0;
+}
+
+uint64_t load_content(uint64_t content, int64_t id, int64_t checksum)
+{
+	uint64_t all[] = {content, (uint64_t)id, (uint64_t)checksum};
+	return hash_bytes(all, sizeof all);
+}
+
 /* As a URI, so that SQLite can be told that no one changes the file: it then takes no locks, looks for no journal and
  * writes nothing beside it. */
 static void put_uri(struct buf *b, const char *path)
@@ -111,12 +129,8 @@ static int open_db(struct load *l)
 		return -1;
 	if (id != SAVE_APPLICATION_ID)
 		return err_set(l->e, ERR_FORMAT, "%s: a SQLite file, but not one that opscope wrote", l->path);
-	if (version > SAVE_VERSION)
-		return err_set(l->e, ERR_FORMAT,
-		               "%s: written by a newer opscope (file version %d, this opscope reads up to %d); import the trace "
-		               "again or use the newer opscope", l->path, version, SAVE_VERSION);
-	if (version < 1)
-		return damaged(l, "file version %d", version);
+	if (load_check_version(version, l->path, l->e))
+		return -1;
 	l->file_bytes = (uint64_t)pages * (uint64_t)page_bytes;
 	struct stat st;
 	if (stat(l->path, &st) == 0 && (uint64_t)st.st_size < l->file_bytes)
@@ -163,6 +177,8 @@ static int list_chunks(struct load *l)
 		};
 	}
 	sqlite3_finalize(st);
+	for (uint32_t i = 0; i < l->n_chunks; i++)
+		l->p->content = load_content(l->p->content, l->chunk[i].id, l->chunk[i].checksum);
 	return rc == SQLITE_DONE ? 0 : sqlite_failed(l);
 }
 
@@ -366,6 +382,8 @@ static int read_all(struct load *l)
 			return -1;
 	if (!derived || l->p->passes_done != PASSES_IN_COLUMNS)
 		forget_derived(l->p);
+	if (load_aggregations(l->db, l->path, l->p, l->e))
+		return -1;
 	l->p->reopened = true;
 	struct err why;
 	if (load_check(l->p, &why))

@@ -14,6 +14,15 @@ bool load_sniff(struct str head);
  * damaged or of a newer version, ERR_IO when it cannot be read; *p can then only be freed. */
 int load_profile(const char *path, struct profile *p, struct err *e);
 
+/* ERR_FORMAT, in one line, unless files of this version are read. */
+int load_check_version(int64_t version, const char *path, struct err *e);
+
+/* profile->content from the chunks' ids and checksums, in order of id; start with 0. */
+uint64_t load_content(uint64_t content, int64_t id, int64_t checksum);
+
+/* What files of version 1 hold, made by this version of opscope. Strings are borrowed. */
+struct aggregation load_first_aggregation(struct str opscope);
+
 /* The checks that need no file: do all rows point at rows that exist, are times and enums in range, do sums stay within
  * BUILD_SUM_BITS, is what must be sorted sorted (host and device events, memory), do parents stand before their children,
  * are calls calls? Part of load_profile. */

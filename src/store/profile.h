@@ -5,6 +5,7 @@
 
 #include "base/diag.h"
 #include "base/intern.h"
+#include "store/aggregation.h"
 #include "store/columns.def"
 #include "store/rows.h"
 
@@ -70,6 +71,9 @@ struct profile {
 	bool durations_only;      /* the input states durations and an order, but no times: start_ns is made up from both, so that
 	                           * idle time, overlap and steps are unknown (a PyProf .dict) */
 	bool zero_is_start;       /* time 0 is when the recording began (Nsight Systems) */
+	struct aggregation *aggregation; /* of an .opscope file, in order of number; in the arena */
+	unsigned n_aggregations;
+	uint64_t content;         /* of an .opscope file: what all its checksums come to */
 	bool reopened;            /* read from an .opscope file: the diagnostics were told when it was made */
 	struct str key_op;        /* what the user says marks a step; "" = to be found (analysis/steps.h, steps_choose) */
 	struct steps *steps;      /* made by the steps pass */

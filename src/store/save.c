@@ -1,18 +1,11 @@
 #include "store/save.h"
 
-#include <sqlite3.h>
 #include <stdio.h>
+#include <unistd.h>
 
-#include "base/buf.h"
 #include "base/hash.h"
 #include "base/mem.h"
-#include "io/atomic.h"
-#include "store/vtab.h"
-
-struct save {
-	sqlite3 *db;
-	struct atomic_file file; /* written by SQLite under file.temp, which it cannot take for a URI: there is a '/' in it */
-};
+#include "store/save_work.h"
 
 /* Each page is one read when loading, but each table takes at least one. */
 static int page_bytes(uint64_t file_bytes)
@@ -20,37 +13,36 @@ static int page_bytes(uint64_t file_bytes)
 	return file_bytes >= 16 << 20 ? 65536 : file_bytes >= 1 << 20 ? 16384 : 4096;
 }
 
-static int fail(struct save *s, struct err *e)
+int save_fail(struct save *s, struct err *e)
 {
 	int code = sqlite3_errcode(s->db), os = sqlite3_system_errno(s->db);
 	const char *why = code == SQLITE_FULL ? "no space left" : os ? strerror(os) : sqlite3_errmsg(s->db);
 	return err_set(e, ERR_IO, "%s: cannot write: %s", s->file.path, why);
 }
 
-static int run(struct save *s, const char *sql, struct err *e)
+int save_run(struct save *s, const char *sql, struct err *e)
 {
-	return sqlite3_exec(s->db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : fail(s, e);
+	return sqlite3_exec(s->db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : save_fail(s, e);
 }
 
-static sqlite3_stmt *prepare(struct save *s, const char *sql, struct err *e)
+sqlite3_stmt *save_prepare(struct save *s, const char *sql, struct err *e)
 {
 	sqlite3_stmt *st = NULL;
 	if (sqlite3_prepare_v2(s->db, sql, -1, &st, NULL) != SQLITE_OK)
-		fail(s, e);
+		save_fail(s, e);
 	return st;
 }
 
-/* Runs a bound INSERT once and makes it ready for the next row. */
-static int insert(struct save *s, sqlite3_stmt *st, struct err *e)
+int save_step(struct save *s, sqlite3_stmt *st, struct err *e)
 {
 	int rc = sqlite3_step(st);
 	if (rc != SQLITE_DONE)
-		return fail(s, e);
+		return save_fail(s, e);
 	sqlite3_reset(st);
 	return 0;
 }
 
-static void bind_str(sqlite3_stmt *st, int i, struct str v)
+void save_bind_str(sqlite3_stmt *st, int i, struct str v)
 {
 	sqlite3_bind_text64(st, i, v.p ? v.p : "", v.n, SQLITE_STATIC, SQLITE_UTF8);
 }
@@ -58,16 +50,16 @@ static void bind_str(sqlite3_stmt *st, int i, struct str v)
 static int open_db(struct save *s, uint64_t big, struct err *e)
 {
 	if (sqlite3_open_v2(s->file.temp, &s->db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK)
-		return fail(s, e);
+		return save_fail(s, e);
 	char sql[160];
 	snprintf(sql, sizeof sql, "PRAGMA page_size=%d; PRAGMA application_id=%d; PRAGMA user_version=%d",
 	         page_bytes(big), SAVE_APPLICATION_ID, SAVE_VERSION);
-	return run(s,
+	return save_run(s,
 	           "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA locking_mode=EXCLUSIVE; "
-	           "PRAGMA secure_delete=OFF", e) || run(s, sql, e) ||
-	       run(s,
+	           "PRAGMA secure_delete=OFF", e) || save_run(s, sql, e) ||
+	       save_run(s,
 	           "BEGIN;"
-	           "CREATE TABLE meta(key TEXT PRIMARY KEY, value) WITHOUT ROWID;"
+	           SAVE_META ";"
 	           "CREATE TABLE diag(kind TEXT, level INTEGER, count INTEGER, first_offset INTEGER, message TEXT);"
 	           "CREATE TABLE store_table(name TEXT, rows INTEGER);"
 	           "CREATE TABLE store_chunk(id INTEGER PRIMARY KEY, tbl TEXT, col TEXT, seq INTEGER, size INTEGER,"
@@ -77,6 +69,7 @@ static int open_db(struct save *s, uint64_t big, struct err *e)
 struct save *save_begin(const char *path, uint64_t big, struct err *e)
 {
 	struct save *s = NEW(struct save);
+	s->lock_fd = -1;
 	if (atomic_begin(&s->file, path, e)) {
 		mem_free(s);
 		return NULL;
@@ -90,8 +83,10 @@ struct save *save_begin(const char *path, uint64_t big, struct err *e)
 
 static int save_meta(struct save *s, const struct profile *p, struct err *e)
 {
+	enum { N_TEXTS = 4 };
 	const struct { const char *key; struct str text; int64_t number; } facts[] = {
 		{"opscope", STR(OPSCOPE_VERSION), 0},
+		{"opscope_current", STR(OPSCOPE_VERSION), 0},
 		{"input", p->input_path, 0},
 		{"format", p->format, 0},
 		{"input_bytes", {0}, (int64_t)p->input_bytes},
@@ -100,33 +95,49 @@ static int save_meta(struct save *s, const struct profile *p, struct err *e)
 		{"durations_only", {0}, p->durations_only},
 		{"zero_is_start", {0}, p->zero_is_start},
 		{"byte_order", {0}, __BYTE_ORDER__},
+		{"version_original", {0}, SAVE_VERSION},
 	};
-	sqlite3_stmt *st = prepare(s, "INSERT INTO meta VALUES(?1, ?2)", e);
+	sqlite3_stmt *st = save_prepare(s, "INSERT INTO meta VALUES(?1, ?2)", e);
 	int rc = st ? 0 : -1;
 	for (size_t i = 0; !rc && i < sizeof facts / sizeof facts[0]; i++) {
 		sqlite3_bind_text(st, 1, facts[i].key, -1, SQLITE_STATIC);
-		if (i < 3)
-			bind_str(st, 2, facts[i].text);
+		if (i < N_TEXTS)
+			save_bind_str(st, 2, facts[i].text);
 		else
 			sqlite3_bind_int64(st, 2, facts[i].number);
-		rc = insert(s, st, e);
+		rc = save_step(s, st, e);
 	}
+	sqlite3_finalize(st);
+	return rc;
+}
+
+int save_fact(struct save *s, const char *key, struct str text, int64_t number, struct err *e)
+{
+	sqlite3_stmt *st = save_prepare(s, "INSERT OR REPLACE INTO meta(key, value) VALUES(?1, ?2)", e);
+	if (!st)
+		return -1;
+	save_bind_str(st, 1, str_from(key));
+	if (text.p)
+		save_bind_str(st, 2, text);
+	else
+		sqlite3_bind_int64(st, 2, number);
+	int rc = save_step(s, st, e);
 	sqlite3_finalize(st);
 	return rc;
 }
 
 static int save_diags(struct save *s, const struct diags *d, struct err *e)
 {
-	sqlite3_stmt *st = prepare(s, "INSERT INTO diag VALUES(?1, ?2, ?3, ?4, ?5)", e);
+	sqlite3_stmt *st = save_prepare(s, "INSERT INTO diag VALUES(?1, ?2, ?3, ?4, ?5)", e);
 	int rc = st ? 0 : -1;
 	for (unsigned i = 0; !rc && i < d->n; i++) {
 		const struct diag_entry *g = &d->entry[i];
-		bind_str(st, 1, str_from(g->kind));
+		save_bind_str(st, 1, str_from(g->kind));
 		sqlite3_bind_int(st, 2, (int)g->level);
 		sqlite3_bind_int64(st, 3, (int64_t)g->count);
 		sqlite3_bind_int64(st, 4, g->first_offset);
-		bind_str(st, 5, g->message);
-		rc = insert(s, st, e);
+		save_bind_str(st, 5, g->message);
+		rc = save_step(s, st, e);
 	}
 	sqlite3_finalize(st);
 	return rc;
@@ -134,12 +145,12 @@ static int save_diags(struct save *s, const struct diags *d, struct err *e)
 
 static int save_rows_count(struct save *s, const char *name, uint32_t n, struct err *e)
 {
-	sqlite3_stmt *st = prepare(s, "INSERT INTO store_table VALUES(?1, ?2)", e);
+	sqlite3_stmt *st = save_prepare(s, "INSERT INTO store_table VALUES(?1, ?2)", e);
 	if (!st)
 		return -1;
-	bind_str(st, 1, str_from(name));
+	save_bind_str(st, 1, str_from(name));
 	sqlite3_bind_int64(st, 2, n);
-	int rc = insert(s, st, e);
+	int rc = save_step(s, st, e);
 	sqlite3_finalize(st);
 	return rc;
 }
@@ -148,19 +159,19 @@ static int save_rows_count(struct save *s, const char *name, uint32_t n, struct 
 static int save_column(struct save *s, const char *table, const char *column, const void *data, uint64_t n,
                        unsigned size, struct err *e)
 {
-	sqlite3_stmt *st = prepare(s, "INSERT INTO store_chunk VALUES(NULL, ?1, ?2, ?3, ?4, ?5, ?6)", e);
+	sqlite3_stmt *st = save_prepare(s, "INSERT INTO store_chunk VALUES(NULL, ?1, ?2, ?3, ?4, ?5, ?6)", e);
 	int rc = st ? 0 : -1;
 	uint64_t bytes = n * size;
 	for (uint64_t at = 0, seq = 0; !rc && at < bytes; at += SAVE_CHUNK, seq++) {
 		const char *p = (const char *)data + at;
 		uint64_t piece = bytes - at < SAVE_CHUNK ? bytes - at : SAVE_CHUNK;
-		bind_str(st, 1, str_from(table));
-		bind_str(st, 2, str_from(column));
+		save_bind_str(st, 1, str_from(table));
+		save_bind_str(st, 2, str_from(column));
 		sqlite3_bind_int64(st, 3, (int64_t)seq);
 		sqlite3_bind_int(st, 4, (int)size);
 		sqlite3_bind_int64(st, 5, (int64_t)hash_bytes(p, piece));
 		sqlite3_bind_blob64(st, 6, p, piece, SQLITE_STATIC);
-		rc = insert(s, st, e);
+		rc = save_step(s, st, e);
 	}
 	sqlite3_finalize(st);
 	return rc;
@@ -206,69 +217,27 @@ int save_profile(struct save *s, const struct profile *p, struct err *e)
 	return 0;
 }
 
-static const char *sql_type(enum cell_type t)
-{
-	return t == CELL_STR ? "TEXT" : t == CELL_F64 ? "REAL" : "INTEGER";
-}
-
-static void bind_cell(sqlite3_stmt *st, int i, const struct table *t, size_t row, unsigned c)
-{
-	if (table_is_null(t, row, c))
-		sqlite3_bind_null(st, i);
-	else if (t->data[c].col.type == CELL_STR)
-		bind_str(st, i, table_str(t, row, c));
-	else if (t->data[c].col.type == CELL_F64)
-		sqlite3_bind_double(st, i, table_f64(t, row, c));
-	else
-		sqlite3_bind_int64(st, i, table_i64(t, row, c));
-}
-
-int save_table(struct save *s, const char *name, const struct table *t, struct err *e)
-{
-	struct buf create = {0}, insert_sql = {0};
-	buf_cstr(&create, "CREATE TABLE ");
-	vtab_put_name(&create, name);
-	buf_cstr(&insert_sql, "INSERT INTO ");
-	vtab_put_name(&insert_sql, name);
-	for (unsigned c = 0; c < t->n_columns; c++) {
-		buf_cstr(&create, c ? ", " : "(");
-		vtab_put_name(&create, t->data[c].col.id);
-		buf_printf(&create, " %s", sql_type(t->data[c].col.type));
-		buf_cstr(&insert_sql, c ? ",?" : " VALUES(?");
-	}
-	buf_put(&create, ")", 2);
-	buf_put(&insert_sql, ")", 2);
-	int rc = t->n_columns ? run(s, create.p, e) : 0;
-	sqlite3_stmt *st = rc || !t->n_columns ? NULL : prepare(s, insert_sql.p, e);
-	rc = st || !t->n_columns ? rc : -1;
-	for (size_t r = 0; st && !rc && r < t->n_rows; r++) {
-		for (unsigned c = 0; c < t->n_columns; c++)
-			bind_cell(st, (int)c + 1, t, r, c);
-		rc = insert(s, st, e);
-	}
-	sqlite3_finalize(st);
-	buf_release(&create);
-	buf_release(&insert_sql);
-	return rc;
-}
-
 void save_abort(struct save *s)
 {
 	sqlite3_close(s->db);
 	atomic_abort(&s->file);
+	if (s->lock_fd >= 0)
+		close(s->lock_fd);
 	mem_free(s);
 }
 
 int save_commit(struct save *s, struct err *e)
 {
-	int rc = run(s, "COMMIT", e);
+	int rc = save_run(s, "COMMIT", e);
 	if (!rc)
-		rc = sqlite3_close(s->db) == SQLITE_OK ? 0 : fail(s, e);
+		rc = sqlite3_close(s->db) == SQLITE_OK ? 0 : save_fail(s, e);
 	if (rc) {
 		save_abort(s);
 		return -1;
 	}
 	rc = atomic_commit(&s->file, e);
+	if (s->lock_fd >= 0)
+		close(s->lock_fd);
 	mem_free(s);
 	return rc;
 }

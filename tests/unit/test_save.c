@@ -301,9 +301,56 @@ static void checksum_is_checked(void **state)
 static void newer_version(void **state)
 {
 	struct profile *q;
-	struct err e = after("PRAGMA user_version=2", &q);
+	struct err e = after("PRAGMA user_version=3", &q);
 	assert_null(q);
-	assert_non_null(strstr(e.msg, "newer opscope (file version 2, this opscope reads up to 1)"));
+	assert_int_equal(e.code, ERR_FORMAT);
+	assert_non_null(strstr(e.msg, "newer opscope (file version 3, this opscope reads up to 2)"));
+}
+
+static void too_old_version(void **state)
+{
+	struct profile *q;
+	struct err e = after("PRAGMA user_version=0", &q);
+	assert_null(q);
+	assert_int_equal(e.code, ERR_FORMAT);
+	assert_non_null(strstr(e.msg, "file version 0 is too old, this opscope reads 1 to 2"));
+}
+
+/* A list of aggregations that no program of ours writes is damage. */
+static void hostile_aggregations(void **state)
+{
+	static const char *const bad[] = {
+		"CREATE VIEW aggregations AS WITH RECURSIVE a(id) AS (SELECT 1 UNION ALL SELECT id+1 FROM a) SELECT id FROM a",
+		"CREATE TABLE aggregations(id INTEGER PRIMARY KEY, name TEXT)",
+		"CREATE TABLE \"aggregations\"(\"id\" INTEGER, \"name\" TEXT GENERATED ALWAYS AS (zeroblob(1000000000)))",
+		"CREATE TABLE \"aggregations\"(\"id\" INTEGER); INSERT INTO aggregations VALUES(-1)",
+		"CREATE TABLE \"aggregations\"(\"id\" INTEGER); INSERT INTO aggregations VALUES(NULL)",
+		"CREATE TABLE \"aggregations\"(\"id\" INTEGER); INSERT INTO aggregations VALUES(1),(1)",
+		"CREATE TABLE \"aggregations\"(\"id\" INTEGER, \"name\" TEXT); INSERT INTO aggregations VALUES(1,zeroblob(5000))",
+		"CREATE TABLE \"aggregations\"(\"id\" INTEGER, \"steps\" TEXT); INSERT INTO aggregations SELECT value, printf('%.5000c', 'x') FROM json_each('[1,2]')",
+		"CREATE TABLE \"aggregations\"(\"id\" INTEGER); WITH RECURSIVE a(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM a LIMIT 1001) INSERT INTO aggregations SELECT i FROM a",
+		"CREATE TABLE \"aggregations\"(\"name\" TEXT)",
+	};
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+		struct profile *q;
+		struct err e = after(bad[i], &q);
+		assert_null(q);
+		assert_int_equal(e.code, ERR_FORMAT);
+		assert_non_null(strstr(e.msg, "aggregations"));
+	}
+}
+
+static void aggregations_are_read(void **state)
+{
+	struct profile *q;
+	after("CREATE TABLE \"aggregations\"(\"id\" INTEGER, \"name\" TEXT, \"later\" REAL);"
+	      "INSERT INTO aggregations VALUES(7,'b',1.5); INSERT INTO aggregations VALUES(2,NULL,NULL)", &q);
+	assert_non_null(q);
+	assert_int_equal(q->n_aggregations, 2);
+	assert_true(q->aggregation[0].id == 2 && q->aggregation[1].id == 7);
+	assert_true(q->aggregation[0].name.n == 0 && str_eq(q->aggregation[1].name, STR("b")));
+	assert_true(q->aggregation[1].wall_ns == ID_NONE && q->aggregation[1].steps.n == 0);
+	profile_free(q);
 }
 
 static void not_ours(void **state)
@@ -549,6 +596,9 @@ int main(void)
 		cmocka_unit_test(damaged_bytes),
 		cmocka_unit_test(checksum_is_checked),
 		cmocka_unit_test(newer_version),
+		cmocka_unit_test(too_old_version),
+		cmocka_unit_test(hostile_aggregations),
+		cmocka_unit_test(aggregations_are_read),
 		cmocka_unit_test(not_ours),
 		cmocka_unit_test(old_file_without_a_column),
 		cmocka_unit_test(old_file_without_a_derived_column),

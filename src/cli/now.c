@@ -1,0 +1,15 @@
+#include "cli/cli.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+struct str cli_now(char text[CLI_NOW_BYTES])
+{
+	const char *fixed = getenv("SOURCE_DATE_EPOCH");
+	int64_t epoch = 0;
+	struct tm tm;
+	time_t at = fixed && str_to_i64(str_from(fixed), &epoch) ? (time_t)epoch : time(NULL);
+	if (!gmtime_r(&at, &tm))
+		return (struct str){"", 0};
+	return (struct str){text, strftime(text, CLI_NOW_BYTES, "%Y-%m-%dT%H:%M:%SZ", &tm)};
+}

@@ -1,0 +1,27 @@
+/* Aggregations of an .opscope file (store/aggregation.h): making them from a profile. Nothing is printed; files change whole or not at all. */
+#ifndef OPSCOPE_REPORT_AGGREGATE_H
+#define OPSCOPE_REPORT_AGGREGATE_H
+
+#include "report/report.h"
+
+/* What to aggregate. {0} = the whole recording. Strings are borrowed. */
+struct aggregate_spec {
+	struct str name;         /* for people; "" = none */
+	struct str created;      /* "2026-01-31T12:00:00Z" */
+	struct report_args args; /* key_op and steps count; the rest is not heeded */
+};
+
+/* Writes a new file: the profile, and what it held before if it is itself from an .opscope file, else one aggregation. */
+int aggregate_import(struct profile *p, const char *path, const struct aggregate_spec *spec, struct err *e);
+
+/* Adds one to the file at `path`, from which *p was loaded; *made (may be NULL) is what is now in the file, its strings borrowed from *p
+ * and *spec. ERR_USAGE and ERR_DATA as reports give them for a key op or steps that are not there. */
+int aggregate_add(struct profile *p, const char *path, const struct aggregate_spec *spec, struct aggregation *made, struct err *e);
+
+/* Takes one away. ERR_USAGE when the file has none of this number, or the input itself states it. */
+int aggregate_delete(const struct profile *p, const char *path, int64_t id, struct err *e);
+
+/* The highest number of an aggregation that the input itself states (a DLProf database); 0 = none. */
+int64_t aggregate_stated_max(const struct profile *p);
+
+#endif

@@ -1,0 +1,133 @@
+/* Report aggregations: what an .opscope file or a DLProf database holds of questions asked before. */
+#include "report/aggregate.h"
+#include "report/stated.h"
+
+enum { C_ID, C_NAME, C_MADE_BY, C_CREATED, C_KEY_OP, C_STEPS, C_FIRST, C_LAST, C_AGGREGATED, C_TOTAL, C_WALL, C_BUSY, C_TC, C_TABLES, C_ROWS, C_MISSING };
+
+static const struct column columns[] = {
+	[C_ID] = {"aggregation", "No.", "its number, for --aggregation=N", CELL_I64},
+	[C_NAME] = {"name", "Name", "as it was called", CELL_STR},
+	[C_MADE_BY] = {"made_by", "Made by", "program and version", CELL_STR},
+	[C_CREATED] = {"created", "Created", "when it was made", CELL_STR},
+	[C_KEY_OP] = {"key_op", "Key op", "the op that was said to mark steps; none: the program found them by its own rules", CELL_STR},
+	[C_STEPS] = {"steps", "Steps", "which were asked for; none: the whole recording", CELL_STR},
+	[C_FIRST] = {"first_step", "First step", "number of the first step in it; of the first iteration where DLProf made it", CELL_I64},
+	[C_LAST] = {"last_step", "Last step", "number of the last", CELL_I64},
+	[C_AGGREGATED] = {"aggregated_steps", "Steps in it", "how many steps are in it", CELL_I64, UNIT_COUNT},
+	[C_TOTAL] = {"total_steps", "Steps in all", "how many the recording has by this key op", CELL_I64, UNIT_COUNT},
+	[C_WALL] = {"wall_ns", "Wall time", "time that it covers", CELL_I64, UNIT_NS},
+	[C_BUSY] = {"gpu_utilization_pct", "GPU utilization", "part of the wall time in which a device worked; where DLProf made it: in which kernels ran", CELL_F64,
+	            UNIT_PERCENT},
+	[C_TC] = {"tc_utilization_pct", "Tensor Core utilization", "DLProf's Tensor Core kernel time / kernel time of ops that could use Tensor Cores", CELL_F64, UNIT_PERCENT,
+	          COLUMN_DETAIL},
+	[C_TABLES] = {"tables", "Tables", "how many report tables it has", CELL_I64, UNIT_COUNT},
+	[C_ROWS] = {"rows", "Rows", "how many rows these have", CELL_I64, UNIT_COUNT},
+	[C_MISSING] = {"missing", "Missing", "reports that the data had nothing for, or that are made when asked for", CELL_I64, UNIT_COUNT, COLUMN_DETAIL},
+};
+
+static void set_text(struct table *t, unsigned c, struct str v)
+{
+	if (v.n)
+		table_set_str(t, c, v);
+}
+
+static void set_number(struct table *t, unsigned c, int64_t v)
+{
+	if (v != ID_NONE)
+		table_set_i64(t, c, v);
+}
+
+static void own_row(const struct aggregation *a, struct table *t)
+{
+	table_row(t);
+	table_set_i64(t, C_ID, a->id);
+	set_text(t, C_NAME, a->name);
+	table_set_fmt(t, C_MADE_BY, "opscope %.*s", (int)(a->opscope.n < 40 ? a->opscope.n : 40), a->opscope.p);
+	set_text(t, C_CREATED, a->created);
+	set_text(t, C_KEY_OP, a->key_op);
+	set_text(t, C_STEPS, a->steps);
+	set_number(t, C_FIRST, a->first_step);
+	set_number(t, C_LAST, a->last_step);
+	set_number(t, C_AGGREGATED, a->aggregated_steps);
+	set_number(t, C_TOTAL, a->total_steps);
+	set_number(t, C_WALL, a->wall_ns);
+	if (a->wall_ns > 0 && a->device_busy_ns >= 0)
+		table_set_f64(t, C_BUSY, 100.0 * (double)a->device_busy_ns / (double)a->wall_ns);
+	set_number(t, C_TABLES, a->tables);
+	set_number(t, C_ROWS, a->rows);
+	set_number(t, C_MISSING, a->missing);
+}
+
+/* A cell of the table with the summary to the cell of ours. */
+static void take(struct table *t, unsigned to, const struct table *from, size_t row, const char *id)
+{
+	int c = from && row != SIZE_MAX ? table_find_column(from, str_from(id)) : -1;
+	if (c < 0 || table_is_null(from, row, (unsigned)c))
+		return;
+	enum cell_type is = from->data[c].col.type, want = t->data[to].col.type;
+	if (want == CELL_STR && is == CELL_STR)
+		set_text(t, to, table_str(from, row, (unsigned)c));
+	else if (want == CELL_I64 && is == CELL_I64)
+		table_set_i64(t, to, table_i64(from, row, (unsigned)c));
+	else if (want == CELL_F64 && is != CELL_STR)
+		table_set_f64(t, to, table_f64(from, row, (unsigned)c));
+}
+
+static void stated_rows(const struct profile *p, const struct table *tables, struct table *t)
+{
+	const struct table *list = stated_find(tables, "aggregations"), *summary = stated_find(tables, "model_summary");
+	struct str version = {"", 0};
+	profile_meta(p, "system_config:dlprof_version", &version);
+	for (size_t i = 0; list && i < list->n_rows; i++) {
+		if (table_is_null(list, i, 0))
+			continue;
+		int64_t id = table_i64(list, i, 0);
+		size_t row = stated_row(summary, id, 0);
+		table_row(t);
+		table_set_i64(t, C_ID, id);
+		table_set_fmt(t, C_MADE_BY, "DLProf %.*s", (int)(version.n < 40 ? version.n : 40), version.p);
+		take(t, C_CREATED, list, i, "start");
+		take(t, C_KEY_OP, summary, row, "key_op");
+		take(t, C_FIRST, summary, row, "start_iteration");
+		take(t, C_LAST, summary, row, "stop_iteration");
+		take(t, C_AGGREGATED, summary, row, "aggregated_iterations");
+		take(t, C_TOTAL, summary, row, "total_iterations");
+		take(t, C_WALL, summary, row, "wall_clock_time_ns");
+		take(t, C_BUSY, summary, row, "gpu_utilization_pct");
+		take(t, C_TC, summary, row, "tc_utilization_pct");
+	}
+}
+
+static int run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
+{
+	if (args->has_steps || args->key_op)
+		return err_set(e, ERR_USAGE, "report aggregations lists what the file holds: --steps and --key-op are for `opscope aggregate`, which adds one");
+	if (!p->n_aggregations && !p->stated.rows.n)
+		return err_set(e, ERR_DATA, "this input holds no aggregations: `opscope import` makes a file with one, `opscope aggregate` adds others; databases "
+		               "of DLProf have them, too");
+	table_columns(out, columns, sizeof columns / sizeof columns[0]);
+	struct table tables;
+	table_init(&tables, "", "");
+	stated_tables(p, &tables);
+	stated_rows(p, &tables, out);
+	for (unsigned i = 0; i < p->n_aggregations; i++)
+		own_row(&p->aggregation[i], out);
+	if (tables.next)
+		stated_compare((struct profile *)(uintptr_t)p, &tables, out);
+	table_release(&tables);
+	stated_tables(p, out);
+	table_note(out, "--aggregation=N makes any report of one of them.");
+	return 0;
+}
+
+const struct report report_aggregations = {
+	.name = "aggregations",
+	.title = "Aggregations in the file",
+	.help = "What the file holds of questions asked before: one row for each aggregation, with its key op and steps. `opscope import` makes the first, "
+	        "`opscope aggregate` adds others, and any report shows one with --aggregation=N. A DLProf database brings those that DLProf made: its tables "
+	        "follow as sections under their own names (model_summary, op_nodes, group_ops, ...), as they are stored; the section differences says where "
+	        "they are not what opscope computes from the recording by DLProf's rules.",
+	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS | PASS_OPS,
+	.takes = REPORT_STEPS | REPORT_FILE,
+	.run = run,
+};

@@ -1,0 +1,23 @@
+/* What an input states as finished results (the store's table `stated`), as tables again. */
+#ifndef OPSCOPE_REPORT_STATED_H
+#define OPSCOPE_REPORT_STATED_H
+
+#include "report/report.h"
+
+/* Appends each of them to *out as a section of that name, with a first column `aggregation`; a column is of numbers if all its values are.
+ * A table or column beyond what any tool writes is left out with a note. */
+void stated_tables(const struct profile *p, struct table *out);
+
+/* The section of that name; NULL. */
+const struct table *stated_find(const struct table *t, const char *name);
+/* The first row of an aggregation in it, at or behind `from`; SIZE_MAX = none. */
+size_t stated_row(const struct table *t, int64_t aggregation, size_t from);
+
+/* The key op and iterations that an aggregation was made with; strings are borrowed. False: it is not stated. */
+bool stated_args(const struct table *stated, int64_t aggregation, struct report_args *args);
+
+/* Appends the section `differences`: where the stated numbers differ from those that opscope computes from the recording, by DLProf's
+ * rules (--compat=dlprof), with the same key op and iterations. Says in notes what was compared and what was not. */
+void stated_compare(struct profile *p, const struct table *stated, struct table *out);
+
+#endif
