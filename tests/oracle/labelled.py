@@ -428,7 +428,7 @@ def product(kernel, gpu, dims, op="aten::mm", dtype="float", strides=None, good=
 
 
 MULTIPLES = [[4096, 1024], [1024, 1024]]
-VOCABULARY = [[4096, 768], [768, 50257]]
+VOCABULARY = [[2048, 768], [768, 50257]]
 ROW_MAJOR = [[768, 1], [50257, 1]]
 COLUMN_MAJOR = [[768, 1], [1, 768]]
 

@@ -149,6 +149,76 @@ class Detectors(Case):
         self.assertEqual((score.false, score.missed), ({}, {}))
 
 
+class Amounts(Case):
+    """What findings say is gained at most, against what the run was made to lose; us per step."""
+
+    def setUp(self):
+        super().setUp()
+        self.folder = tempfile.TemporaryDirectory()
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def finding(self, case, detector, *args):
+        path = os.path.join(self.folder.name, case + ".pt.trace.json.gz")
+        labelled.CASES[case][1]().save(path)
+        code, out, err = oracle.run("advise", path, "--format=json", *args)
+        self.assertEqual(code, 0, err)
+        return next(r for r in oracle.Table(json.loads(out)).rows if r["detector"] == detector)
+
+    def gain(self, case, detector):
+        return self.finding(case, detector)["gain_ns_per_step"] / 1000
+
+    def test_causes(self):
+        """20 ms a step, all of one cause, which the finding names."""
+        for case, cause in (("allocator", "device memory calls 100 %"), ("garbage_collector", "Python's garbage collector 100 %"),
+                            ("python_code", "Python code 100 %"), ("host_op", "operators on the host 100 %"),
+                            ("profiler", "the profiler itself 100 %")):
+            with self.subTest(case):
+                self.assertAlmostEqual(self.gain(case, "gpu-starvation"), 20000, delta=20)
+                self.assertIn(cause, self.finding(case, "gpu-starvation")["problem"])
+        self.assertIn("train.py(12): metrics (20.000 ms)", self.finding("python_code", "gpu-starvation")["evidence"])
+
+    def test_loader(self):
+        for detector in ("dataloader-bound", "single-process-dataloader"):
+            self.assertAlmostEqual(self.gain("slow_loader", detector), 20000, delta=20)
+
+    def test_waiting(self):
+        """20 times a step the GPU stands idle until the host is back: 400 us of its own work and a launch. With the op and the line."""
+        r = self.finding("item_each_layer", "synchronising-calls")
+        self.assertEqual(r["events"], 2 * 20 * 2 - 2)  # of each .item(), the copy and the call; nothing comes after the last
+        self.assertAlmostEqual(r["gain_ns_per_step"] / 1000, 20 * 410, delta=20 * 12)
+        self.assertIn("aten::_local_scalar_dense at train.py(19): step", r["evidence"])
+
+    def test_launches(self):
+        """A kernel of 8 us every 20 + 5 us."""
+        self.assertAlmostEqual(self.gain("small_kernels", "launch-bound"), 300 * (20 - 8), delta=60)
+
+    def test_work(self):
+        for case, detector, want in (
+                ("uneven", "uneven-gpus", 30000 - (30000 + 18000) / 2), ("pageable_input", "pageable-copies", 3000 + 10),
+                ("float32_on_ampere", "tf32-off", 10 * 1000 * (1 - 19.5 / 156)), ("slow_network", "communication-bound", 15000),
+                ("checkpointing", "recomputation", 4 * 2000), ("one_by_one", "unfused-optimizer", 200 * 20),
+                ("foreach", "unfused-optimizer", 15 * 200), ("zeroed_gradients", "zeroed-gradients", 100 * 5),
+                ("bias_before_norm", "conv-bias", 5 * 200), ("search_in_the_steps", "cudnn-benchmark", 5 * 12 * 2000),
+                ("zeros_to_device", "copied-constants", 10 * 5 + 425)):
+            with self.subTest(case):
+                self.assertAlmostEqual(self.gain(case, detector), want, delta=want * 0.02 + 10)
+
+    def test_product_at_peak(self):
+        """Kernel time less what the peak allows, 312 TFLOP/s."""
+        flops = 2 * 2048 * 768 * 50257
+        self.assertAlmostEqual(self.gain("vocabulary_not_padded", "unaligned-gemm"), 10 * (1000 - flops / 312e6), delta=1)
+        self.assertIn("pad N to 50264", self.finding("vocabulary_not_padded", "unaligned-gemm")["evidence"])
+        self.assertIn("pad K to 776", self.finding("inner_size_not_padded", "unaligned-gemm")["evidence"])
+
+    def test_of_some_steps(self):
+        """--steps: the same finding of one step."""
+        whole, one = (self.finding("pageable_input", "pageable-copies", *a) for a in ((), ("--steps=2",)))
+        self.assertEqual((whole["events"], one["events"]), (2, 1))
+        self.assertAlmostEqual(whole["gain_ns_per_step"], one["gain_ns_per_step"], delta=20000)
+
+
 class Evidence(Case):
     """What findings on real traces count, counted again."""
 
