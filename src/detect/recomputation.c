@@ -60,13 +60,15 @@ static void find_places(const struct profile *p, struct findings *f, const struc
 	}
 }
 
-static void report(const struct profile *p, struct findings *f, const struct window *w, const uint8_t *mark, struct inside_cost c, double compute_pct)
+static void report(const struct profile *p, struct findings *f, const struct window *w, const uint8_t *mark, struct inside_cost c,
+                   double compute_pct)
 {
 	struct places t;
 	struct buf evidence = {0};
 	double used = memory_used_pct(p);
 	struct finding *x = findings_add(f, &detector_recomputation, used >= 0 && used < ROOM ? FINDING_LOW : FINDING_INFO);
-	x->problem = arena_printf(&f->arena, "%.1f %% of the GPU's computing time goes to running the forward pass again (activation checkpointing)", compute_pct);
+	x->problem = arena_printf(&f->arena, "%.1f %% of the GPU's computing time goes to running the forward pass again (activation "
+	                          "checkpointing)", compute_pct);
 	buf_printf(&evidence, "%.0f pieces of device work a step are launched by the forward pass within the backward pass. Most time per step: ",
 	           (double)c.works / w->n);
 	places_init(&t);

@@ -136,7 +136,8 @@ const struct detector detector_tf32_off = {
 	.id = "tf32-off",
 	.title = "float32 matrix products could run in TF32",
 	.why = "From compute capability 8.0, Tensor Cores multiply float32 as TF32 (10 bits of mantissa), several times faster than ordinary cores.",
-	.fix = "Where 10 bits of mantissa suffice, call torch.set_float32_matmul_precision(\"high\") (torch.backends.cuda.matmul.allow_tf32 = True); or use bfloat16 by torch.autocast.",
+	.fix = "Where 10 bits of mantissa suffice, call torch.set_float32_matmul_precision(\"high\") "
+	       "(torch.backends.cuda.matmul.allow_tf32 = True); or use bfloat16 by torch.autocast.",
 	.disprove = "With TF32 allowed the same kernels run (the library has none for these shapes), or they are bound by memory.",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = run,
