@@ -297,6 +297,8 @@ static int write_reports(struct dlprof_options *o, struct profile *p, const stru
 			if (e.code != ERR_DATA)
 				return status;
 		}
+	if (o->mode != DLPROF_SIMPLE && dlprof_write_database(o, p, args, &e) < 0)
+		status = cli_fail(&e, EXIT_INPUT);
 	if (o->dump_model) {
 		dlprof_say(o, DLPROF_NORMAL, "Writing model data to %s", model_path(o));
 		if (dlprof_dump_model(p, model_path(o), &e) < 0)

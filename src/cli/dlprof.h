@@ -54,6 +54,9 @@ const char *dlprof_run_nsys(struct dlprof_options *o, int *status);
 int dlprof_write(const struct table *t, const struct dlprof_report *r, enum dlprof_format f, const char *profile_name, const char *path,
                  struct err *e);
 
+/* dlprof_database.c: what DLProf would keep for its viewer. */
+int dlprof_write_database(struct dlprof_options *o, struct profile *p, const struct report_args *args, struct err *e);
+
 /* dlprof_simple.c: the two tables of mode simple. Need PASS_NEST and PASS_CORRELATE. */
 void dlprof_simple_summary(const struct profile *p, struct table *t);
 int dlprof_simple_kernels(const struct profile *p, struct table *t, struct err *e);
