@@ -380,7 +380,7 @@ static uint32_t name_stated(struct ops_work *w, const struct draft *d)
 		.direction = str_eqc(dir, "fprop") ? DIR_FORWARD : str_eqc(dir, "bprop") ? DIR_BACKWARD : DIR_OTHER,
 		.tc_eligible = str_eqc(tc, "0") || str_eqc(tc, "yes") || str_eqc(tc, "eligible"), /* DLProf's status: 0 = could use them */
 	};
-	op.unassociated = !op.name.n || op.name.p[0] != '/';
+	op.unassociated = !op.name.n || str_starts(op.name, STR("unassociated_")); /* nodes of TensorFlow have no '/' before them */
 	for (size_t i = op.name.n; i && !op.unassociated && !op.path_n; i--)
 		if (op.name.p[i - 1] == '/')
 			op.path_n = (uint32_t)i;

@@ -142,6 +142,19 @@ class Made(Case):
         self.assertEqual(sql(self.path, "SELECT name FROM gpu_op WHERE kind <> 'kernel' ORDER BY start_ns"), [("Memcpy DtoH",), ("Memset",)])
         self.assertEqual(sql(self.path, "SELECT arg(args, 'short_name') FROM gpu_op WHERE name = 'void fused(float*)'"), [("odd",)])
 
+    def test_nodes(self):
+        """Nodes of TensorFlow have paths without a first '/': they are ops, and have their place in the tree."""
+        rows = sample()
+        rows["read_only_ops"][0] = (1, 1, "resnet/conv1/Conv2D", "resnet/conv1/Conv2D", W["conv2d"], 0, W["float16"], W["fprop"], "")
+        make(self.path, rows)
+        op = report("ops", self.path, "--compat=dlprof").by("op_id")["resnet/conv1/Conv2D"]
+        self.assertEqual((op["no_calls"], op["tc_eligible"], op["op_name"]), (2, True, "resnet/conv1/Conv2D"))
+        self.assertEqual([r["shapes"] for r in report("ops", self.path).rows if r["op_id"] == "resnet/conv1/Conv2D"],
+                         ["<N:8, C:3, H:32, W:32>; <K:6, C:3, R:3, S:3>"])
+        paths = report("groups", self.path).by("path")
+        self.assertIn("/resnet/conv1/", paths)
+        self.assertEqual(paths["/resnet/conv1/"]["gpu_ns"], 50 + 5 + 60)
+
     def test_versions(self):
         for version, ok, kind in (("1.3", True, None), ("1.5.2", True, None), ("1.8.0", True, None), ("1.9.1", True, "unknown-version"),
                                   ("2.0", True, "unknown-version"), ("what", True, "unknown-version"), ("1.2.0", False, None), ("0.20", False, None)):
