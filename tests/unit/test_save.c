@@ -568,6 +568,81 @@ static void full_disk(void **state)
 	profile_free(p);
 }
 
+/* What is added is added to the data that it was made from, or not at all. */
+static void adding_to_other_data(void **state)
+{
+	profile_free(saved_small("a.opscope"));
+	struct err e;
+	struct profile *p = load("a.opscope", &e);
+	assert_non_null(p);
+	struct save *s = save_add("a.opscope", p, &e);
+	if (!s)
+		fail_msg("%s", e.msg);
+	assert_int_equal(save_next_id(s, 0), 1);
+	assert_int_equal(save_next_id(s, 7), 8);
+	save_abort(s);
+	struct buf before = read_bytes("a.opscope");
+	p->content ^= 1;
+	assert_null(save_add("a.opscope", p, &e));
+	assert_int_equal(e.code, ERR_DATA);
+	assert_null(save_add("none.opscope", p, &e));
+	assert_int_equal(e.code, ERR_IO);
+	struct buf now = read_bytes("a.opscope");
+	assert_int_equal(now.n, before.n);
+	assert_memory_equal(now.p, before.p, now.n);
+	buf_release(&now);
+	buf_release(&before);
+	profile_free(p);
+}
+
+/* Rows of tables whose columns differ from one aggregation to the next; numbers are not given twice. */
+static void adding_and_deleting(void **state)
+{
+	profile_free(saved_small("a.opscope"));
+	static const char *const columns[] = {"x", "y", "odd \"name\""};
+	for (int64_t i = 1; i <= 4; i++) {
+		struct err e;
+		struct profile *p = load("a.opscope", &e);
+		struct save *s = p ? save_add("a.opscope", p, &e) : NULL;
+		if (!s)
+			fail_msg("%s", e.msg);
+		struct table t;
+		struct str none = {"", 0};
+		struct aggregation a = {.id = save_next_id(s, 0), .name = none, .created = none, .key_op = STR("k"), .steps = none, .opscope = STR("1")};
+		assert_int_equal(a.id, i);
+		table_init(&t, "t", "T");
+		TABLE_COLUMN(&t, .id = columns[i % 3], .title = "", .type = CELL_I64);
+		table_row(&t);
+		table_set_i64(&t, 0, 10 * i);
+		assert_int_equal(save_table(s, "report_t", &t, a.id, &e), 0);
+		assert_int_equal(save_aggregation(s, &a, &e), 0);
+		if (i > 1)
+			assert_int_equal(save_delete(s, i - 1, &e), 0);
+		assert_int_equal(save_delete(s, 99, &e), -1);
+		assert_int_equal(e.code, ERR_USAGE);
+		table_release(&t);
+		assert_int_equal(save_commit(s, &e), 0);
+		profile_free(p);
+	}
+	struct err e;
+	struct profile *p = load("a.opscope", &e);
+	assert_int_equal(p->n_aggregations, 1);
+	assert_true(p->aggregation[0].id == 4 && str_eq(p->aggregation[0].key_op, STR("k")));
+	profile_free(p);
+	sqlite3 *db;
+	sqlite3_stmt *st;
+	assert_int_equal(sqlite3_open("a.opscope", &db), SQLITE_OK);
+	assert_int_equal(sqlite3_prepare_v2(db, "SELECT y, x, \"odd \"\"name\"\"\", aggregation FROM report_t", -1, &st, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_step(st), SQLITE_ROW);
+	assert_int_equal(sqlite3_column_int64(st, 0), 40);
+	assert_int_equal(sqlite3_column_type(st, 1), SQLITE_NULL);
+	assert_int_equal(sqlite3_column_type(st, 2), SQLITE_NULL);
+	assert_int_equal(sqlite3_column_int64(st, 3), 4);
+	assert_int_equal(sqlite3_step(st), SQLITE_DONE);
+	sqlite3_finalize(st);
+	sqlite3_close(db);
+}
+
 static void odd_names(void **state)
 {
 	static const char *const names[] = {"file:x?mode=memory", "a%41#b", "with space"};
@@ -610,6 +685,8 @@ int main(void)
 		cmocka_unit_test(hostile_hashes),
 		cmocka_unit_test(missing_file),
 		cmocka_unit_test(full_disk),
+		cmocka_unit_test(adding_to_other_data),
+		cmocka_unit_test(adding_and_deleting),
 		cmocka_unit_test(odd_names),
 	};
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
