@@ -286,7 +286,7 @@ static int write_report(struct dlprof_options *o, int i, struct profile *p, cons
 }
 
 /* A report that the profile has nothing for is no reason to give up the others. */
-static int write_reports(struct dlprof_options *o, struct profile *p, const struct report_args *args)
+static int write_reports(struct dlprof_options *o, struct profile *p, const char *path, const struct report_args *args)
 {
 	unsigned wanted = o->reports | (o->mode != DLPROF_SIMPLE && o->verbosity >= DLPROF_NORMAL ? 1u << DLPROF_EXPERT : 0);
 	int status = EXIT_DONE;
@@ -297,7 +297,7 @@ static int write_reports(struct dlprof_options *o, struct profile *p, const stru
 			if (e.code != ERR_DATA)
 				return status;
 		}
-	if (o->mode != DLPROF_SIMPLE && dlprof_write_database(o, p, args, &e) < 0)
+	if (o->mode != DLPROF_SIMPLE && dlprof_write_database(o, p, path, args, &e) < 0)
 		status = cli_fail(&e, EXIT_INPUT);
 	if (o->dump_model) {
 		dlprof_say(o, DLPROF_NORMAL, "Writing model data to %s", model_path(o));
@@ -338,7 +338,7 @@ static int aggregate(struct dlprof_options *o, const char *path)
 		status = cli_fail(&e, EXIT_INPUT);
 	} else {
 		dlprof_say(o, DLPROF_NORMAL, "Aggregating profile data");
-		status = write_reports(o, p, &args);
+		status = write_reports(o, p, path, &args);
 	}
 	profile_free(p);
 	return status;

@@ -54,8 +54,8 @@ const char *dlprof_run_nsys(struct dlprof_options *o, int *status);
 int dlprof_write(const struct table *t, const struct dlprof_report *r, enum dlprof_format f, const char *profile_name, const char *path,
                  struct err *e);
 
-/* dlprof_database.c: what DLProf would keep for its viewer. */
-int dlprof_write_database(struct dlprof_options *o, struct profile *p, const struct report_args *args, struct err *e);
+/* dlprof_database.c: what DLProf would keep for its viewer. *p was read from the file `from`. */
+int dlprof_write_database(struct dlprof_options *o, struct profile *p, const char *from, const struct report_args *args, struct err *e);
 
 /* dlprof_simple.c: the two tables of mode simple. Need PASS_NEST and PASS_CORRELATE. */
 void dlprof_simple_summary(const struct profile *p, struct table *t);

@@ -40,16 +40,15 @@ static int write_new(struct profile *p, const char *path, struct aggregate_spec 
 	return aggregate_import(p, path, spec, e);
 }
 
-int dlprof_write_database(struct dlprof_options *o, struct profile *p, const struct report_args *args, struct err *e)
+int dlprof_write_database(struct dlprof_options *o, struct profile *p, const char *from, const struct report_args *args, struct err *e)
 {
 	char now[CLI_NOW_BYTES];
 	struct aggregate_spec spec = spec_of(o, args, now);
 	if (p->reopened) {
 		if (!args->key_op && !args->has_steps)
 			return 0; /* it is its own database */
-		const char *path = arena_str(&o->arena, p->input_path).p;
-		dlprof_say(o, DLPROF_NORMAL, "Adding an aggregation to %s", path);
-		return aggregate_add(p, path, &spec, NULL, e);
+		dlprof_say(o, DLPROF_NORMAL, "Adding an aggregation to %s", from);
+		return aggregate_add(p, from, &spec, NULL, e);
 	}
 	const char *path = free_path(o);
 	if (!path)

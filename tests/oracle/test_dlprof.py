@@ -1,0 +1,458 @@
+"""The command `dlprof` against DLProf 1.8's own files of the same run, byte by byte; its switches, files and console; and nsys, played by a
+script that records how it was called."""
+import csv
+import io
+import json
+import os
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import tempfile
+import time
+
+import oracle
+from oracle import Case, data, report
+
+RUN = ("dlprof", "w_relu")
+SUFFIXES = {"summary": "summary", "detail": "detailed", "iteration": "iteration", "kernel": "kernel", "tensor": "tensor_core",
+            "op_type": "op_type", "group_node": "group_op", "expert_systems": "expert_systems"}
+# Rows of System Config that DLProf asked the live machine for, and an nsys database does not hold; of the version it holds the front part.
+LIVE_ROWS = ("Framework", "DLProf Version", "DLProf Build")
+SYNTHETIC = oracle.synthetic("two_steps")
+
+
+def read(*path):
+    with open(os.path.join(*path), "rb") as f:
+        return f.read()
+
+
+def rows(text):
+    return list(csv.reader(io.StringIO(text)))
+
+
+class Command(Case):
+    """Each test has an empty folder to run dlprof in."""
+
+    def setUp(self):
+        super().setUp()
+        self.dir = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.dir)
+        self.program = os.path.join(self.dir, "bin", "dlprof")
+        os.mkdir(os.path.join(self.dir, "bin"))
+        os.symlink(oracle.OPSCOPE, self.program)
+        self.work = os.path.join(self.dir, "work")
+        os.mkdir(self.work)
+
+    def dlprof(self, *args, status=0, path=None):
+        env = {**os.environ, "TZ": "UTC"}
+        if path is not None:
+            env["PATH"] = path
+        p = subprocess.run([self.program, *map(str, args)], cwd=self.work, env=env, capture_output=True, timeout=120, stdin=subprocess.DEVNULL)
+        out, err = p.stdout.decode(), p.stderr.decode()
+        self.assertEqual(p.returncode, status, f"{args}: {out}{err}")
+        return out, err
+
+    def files(self, folder="."):
+        return sorted(f for f in os.listdir(os.path.join(self.work, folder)))
+
+
+class Files(Command):
+    def compare(self, name, ours):
+        theirs = read(data(*RUN, name)).decode().split("\n")
+        for i, (w, g) in enumerate(zip(theirs, ours.decode().split("\n"))):
+            self.assertEqual(g, w, f"{name} line {i + 1}")
+        self.assertEqual(ours, read(data(*RUN, name)), name)
+
+    def test_from_nsys(self):
+        self.dlprof("--database=" + data(*RUN, "nsys_profile.sqlite"), "--reports=all", "--mode=pytorch")
+        for suffix in SUFFIXES.values():
+            if suffix != "summary":
+                self.compare(f"dlprof_{suffix}.csv", read(self.work, f"dlprof_{suffix}.csv"))
+        theirs = read(data(*RUN, "dlprof_summary.csv")).decode().split("\n")
+        ours = read(self.work, "dlprof_summary.csv").decode().split("\n")
+        nsys = [line for line in theirs if line.startswith("NSys Version,")][0]
+        wanted = [line for line in theirs if line.split(",")[0] not in LIVE_ROWS]
+        wanted[wanted.index(nsys)] = nsys.split("-")[0]
+        self.assertEqual(len(theirs) - len(wanted), len(LIVE_ROWS))
+        self.assertEqual(ours, wanted)
+
+    def test_from_dlprof_database(self):
+        """All eight, the live machine's rows included; the kept aggregation is made anew."""
+        self.dlprof("--database=" + data(*RUN, "dlprof_dldb.sqlite"), "--reports=all", "--mode=pytorch")
+        for suffix in SUFFIXES.values():
+            self.compare(f"dlprof_{suffix}.csv", read(self.work, f"dlprof_{suffix}.csv"))
+
+    def test_from_our_own_file(self):
+        """What dlprof keeps is an input, and gives the same files."""
+        self.dlprof("--database=" + data(*RUN, "nsys_profile.sqlite"), "--reports=all")
+        self.dlprof("--database=dlprof_dldb.opscope", "--reports=all", "--output_path=again")
+        for f in self.files("again"):
+            self.assertEqual(read(self.work, "again", f), read(self.work, f), f)
+        self.assertEqual(len(self.files("again")), 8)
+
+    def test_json_twins(self):
+        self.dlprof("--database=" + data(*RUN, "nsys_profile.sqlite"), "--reports=all", "--formats=csv,json")
+        cells = 0
+        for key, suffix in SUFFIXES.items():
+            doc = json.loads(read(self.work, f"dlprof_{suffix}.json"))
+            sheet = rows(read(self.work, f"dlprof_{suffix}.csv").decode())
+            if key == "summary":
+                cells += self.compare_summary(doc, sheet)
+                continue
+            self.assertEqual(doc["title"], sheet[0][0])
+            self.assertEqual(len(doc["rows"]), len(sheet) - 2)
+            for got, want in zip(doc["rows"], sheet[2:]):
+                self.assertEqual(list(got), sheet[1])
+                self.assertEqual([self.printed(v) for v in got.values()], want)
+                cells += len(want)
+        self.assertGreater(cells, 3500)
+
+    @staticmethod
+    def printed(v):
+        return {True: "yes", False: "no", None: ""}[v] if v is None or isinstance(v, bool) else str(v)
+
+    def compare_summary(self, doc, sheet):
+        section, cells = None, 0
+        for row in sheet:
+            if not row:
+                continue
+            if len(row) == 1:
+                section, seen = doc[row[0]], 0
+            elif isinstance(section, dict):
+                self.assertEqual(self.printed(section[row[0]]), ",".join(row[1:]))
+                cells += 1
+            elif row[0]:
+                self.assertEqual([self.printed(v) for v in section[seen].values()], row)
+                seen, cells = seen + 1, cells + len(row)
+            else:
+                self.assertEqual(list(section[0]), row)
+        return cells
+
+    def test_layout_of_several_gpus(self):
+        """The summary of a run on four GPUs, and ours of one on two: sections, rows in their order, forms of numbers."""
+        path = data("nsys", "2026.2_mfu_2gpu", "mfu_2gpu_before.sqlite")
+        theirs = read(data("dlprof", "summary_4xA100_1.7.csv")).decode().split("\n")
+        self.dlprof("--database=" + path, "--reports=summary")
+        ours = read(self.work, "dlprof_summary.csv").decode().split("\n")
+        end = theirs.index("")
+        labels = [line.split(",")[0] for line in theirs]
+        own = [line.split(",")[0] for line in ours]
+        self.assertEqual(own[own.index(""):], labels[end:])
+        system = own[:own.index("")]
+        self.assertEqual(system, [x for x in labels[:end] if x in system])  # what was recorded, in DLProf's order
+        self.assertEqual(system, ["System Config", "GPU Count", "GPU Driver Version", "CUDA Version", "NSys Version"])
+        self.assertIn("GPU Count,2", ours)
+        form = [re.sub(r"\d+", "9", line) for line in theirs[end:]]
+        self.assertEqual([re.sub(r"\d+", "9", line) for line in ours[own.index(""):]], form)
+
+    def test_summary_adds_up(self):
+        """Uses sum to the wall clock time; GPU time of ops and kernels by the events themselves."""
+        for path in (data(*RUN, "nsys_profile.sqlite"), data("nsys", "2026.2_mfu_2gpu", "mfu_2gpu_before.sqlite")):
+            t = report("summary", path, "--compat=dlprof")
+            u = t.section("summary_report").rows[0]
+            self.assertAlmostEqual(sum(v for k, v in u.items() if k.endswith("_duration")), 100, 6)
+            db = sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)
+            wanted = 0
+            for table in ("KERNEL", "MEMCPY", "MEMSET"):
+                wanted += db.execute(f"select sum(a.end - a.start) from CUPTI_ACTIVITY_KIND_{table} a where exists (select 1 from "
+                                     "CUPTI_ACTIVITY_KIND_RUNTIME r where r.correlationId = a.correlationId and r.globalTid >> 24 = a.globalPid >> 24)").fetchone()[0] or 0
+            self.assertEqual(t.section("all_kernels").rows[0]["gpu_time_ns"], wanted)
+            own = report("summary", path)
+            used = sum(r["total_ns"] for r in own.rows)
+            self.assertEqual(used, own.section("figures").rows[0]["wall_ns"])
+
+    def test_summary_of_w_relu(self):
+        """The utilization that DLProf's database holds with six digits, and ours."""
+        t = report("summary", data(*RUN, "nsys_profile.sqlite"), "--compat=dlprof")
+        db = sqlite3.connect(f"file:{data(*RUN, 'dlprof_dldb.sqlite')}?mode=ro&immutable=1", uri=True)
+        columns = ("gpu_utilization", "tc_duration_pct", "non_tc_duration_pct", "memory_duration_pct", "dataloader_duration_pct",
+                   "io_duration_pct", "cpu_duration_pct", "other_duration_pct")
+        want = db.execute(f"select {', '.join(columns)} from model_summary").fetchone()
+        got = t.section("summary_report").rows[0]
+        ids = ("gpu_utilization", "tensor_core_kernel_duration", "non_tensor_core_kernel_duration", "memory_duration", "dataloader_duration",
+               "io_duration", "cpu_duration", "other_duration")
+        for i, w in zip(ids, want):
+            self.assertAlmostEqual(got[i], w, 6, i)
+
+    def test_steps_of_summary(self):
+        """ProfilerSteps are the steps, and their time is what is divided."""
+        for path in oracle.data_glob("tb_plugin/resnet50_*/*.json.gz")[:2]:
+            own = report("summary", path)
+            s = own.section("steps").rows[0]
+            self.assertEqual((s["source"], s["found"]), ("profiler", s["counted"] + s["partial"]))
+            self.assertAlmostEqual(sum(r["share_pct"] for r in own.rows), 100, 6)
+            overview = report("overview", path).by("role")
+            use = own.by("use")
+            mean = s["mean_ns"]
+            loader = overview["DataLoader"]["mean_ns"]
+            self.assertLess(abs(use["data loader"]["mean_ns"] - loader), 0.02 * mean, path)
+
+
+class Iterations(Command):
+    def test_key_op(self):
+        path = data(*RUN, "nsys_profile.sqlite")
+        out, _ = self.dlprof("--database=" + path, "--key_node=CONV2D_1", "--reports=summary,iteration")
+        self.assertIn('Found 2 iterations using key_op "CONV2D_1"', out)
+        sheet = dict(r for r in rows(read(self.work, "dlprof_summary.csv").decode()) if len(r) == 2)
+        self.assertEqual((sheet["Total Iterations"], sheet["Aggregated Iterations"], sheet["Stop Iteration"]), ("2", "2", "1"))
+        self.assertEqual(sheet["Wall Clock Time (ns)"], "2840562182")
+        self.assertEqual(float(sheet["Average Iteration Time (ns)"]), 2840562182 / 2)
+        kernels = rows(read(self.work, "dlprof_iteration.csv").decode())[2:]
+        self.assertEqual(len(kernels), 59)
+        self.assertEqual({r[0] for r in kernels if r[1] == "CONV2D_1"}, {"0"})
+        self.assertEqual({r[0] for r in kernels if r[1] != "CONV2D_1"}, {"1"})
+
+    def test_range(self):
+        path = data(*RUN, "nsys_profile.sqlite")
+        self.dlprof("--database=" + path, "--key_op=conv2d_1", "--iter_start=1", "--iter_stop=1", "--reports=summary,detail")
+        sheet = dict(r for r in rows(read(self.work, "dlprof_summary.csv").decode()) if len(r) == 2)
+        self.assertEqual((sheet["Total Iterations"], sheet["Aggregated Iterations"], sheet["Start Iteration"]), ("2", "1", "1"))
+        self.assertNotIn("CONV2D_1", [r[0] for r in rows(read(self.work, "dlprof_detailed.csv").decode())])
+        _, err = self.dlprof("--database=" + path, "--iter_start=5", status=1)
+        self.assertIn("iterations 0 to 0 were found", err)
+
+    def test_key_op_not_found(self):
+        """As DLProf: one iteration, and a finding; and what would do."""
+        path = data(*RUN, "nsys_profile.sqlite")
+        out, _ = self.dlprof("--database=" + path, "--key_node=nonsense", "--reports=summary")
+        self.assertIn('key_op "nonsense" was not found: all is one iteration; what is called several times: ', out)
+        self.assertIn("Unable to split profile into training iterations", out)
+        self.assertIn("dlprof_dldb.opscope", self.files())
+
+
+class Switches(Command):
+    def test_names_and_formats(self):
+        self.dlprof("--database=" + SYNTHETIC, "--profile_name=my run", "--output_path=a/b", "--reports=summary", "--file_formats=json")
+        self.assertEqual(self.files("a/b"), ["dlprof_dldb.opscope", "my_run_summary.json"])
+        self.assertEqual(list(json.loads(read(self.work, "a/b/my_run_summary.json"))["System Config"].items())[0], ("Profile Name", "my run"))
+
+    def test_spellings(self):
+        """Both spellings of what the guide says two ways give the same."""
+        for i, args in enumerate((["--reports=op_type,tensor"], ["--reports=node_op,tensor_core"], ["--reports", "op_type", "tensor", "--"],
+                                  ["--reports", "op_type", "tensor", "--", "python", "train.py"])):
+            self.dlprof("--database=" + SYNTHETIC, f"--output_path={i}", *args)
+            self.assertEqual(self.files(str(i)), ["dlprof_dldb.opscope", "dlprof_op_type.csv", "dlprof_tensor_core.csv"], args)
+        for mode in ("tensorrt", "trtexec"):
+            self.dlprof("--database=" + SYNTHETIC, "--mode=" + mode, "--reports=detail", "--output_path=" + mode)
+            self.assertNotIn("Direction", read(self.work, mode, "dlprof_detailed.csv").decode())
+
+    def test_tensorflow_columns(self):
+        for detailed in ("true", "false"):
+            self.dlprof("--nsys_database=" + SYNTHETIC, "-m", "tensorflow2", "--detailed_mode=" + detailed, "--reports=detail",
+                        "--output_path=" + detailed)
+            titles = rows(read(self.work, detailed, "dlprof_detailed.csv").decode())[1]
+            self.assertEqual(("Data Type" in titles, "Input Shapes" in titles), (detailed == "true",) * 2)
+            self.assertNotIn("Stack Trace", titles)
+
+    def test_nothing_is_overwritten(self):
+        args = ("--database=" + SYNTHETIC, "--reports=summary,detail")
+        self.dlprof(*args)
+        before = {f: read(self.work, f) for f in self.files()}
+        out, err = self.dlprof(*args, status=1)
+        self.assertIn("dlprof_summary.csv is there already", err)
+        self.assertEqual(out, "")  # before any work
+        self.assertEqual({f: read(self.work, f) for f in self.files()}, before)
+        self.dlprof("--database=" + SYNTHETIC)  # a database that exists is kept
+        self.dlprof("--database=" + SYNTHETIC)
+        self.assertEqual([f for f in self.files() if "dldb" in f], ["dlprof_dldb.opscope", "dlprof_dldb_1.opscope", "dlprof_dldb_2.opscope"])
+        self.dlprof(*args, "--force=true")
+        self.assertEqual(len(self.files()), 5)
+        self.assertEqual(read(self.work, "dlprof_detailed.csv"), before["dlprof_detailed.csv"])
+
+    def test_aggregations_are_added(self):
+        """To a file of ours another key op adds an aggregation; the rest is left as it is."""
+        path = data(*RUN, "nsys_profile.sqlite")
+        self.dlprof("--database=" + path)
+        self.dlprof("--database=dlprof_dldb.opscope", "--key_node=LINEAR_2", "--base_name=again", "--reports=summary")
+        self.assertEqual(self.files(), ["again_summary.csv", "dlprof_dldb.opscope"])
+        found = report("aggregations", os.path.join(self.work, "dlprof_dldb.opscope")).rows
+        self.assertEqual([(r["aggregation"], r["key_op"] or None) for r in found], [(1, None), (2, "LINEAR_2")])
+
+    def test_verbosity(self):
+        said = {}
+        for level in ("quiet", "minimal", "normal", "detailed"):
+            said[level], err = self.dlprof("--database=" + SYNTHETIC, "-v", level, "-f", "true", "--reports=detail")
+            self.assertEqual(err, "")
+        self.assertEqual(said["quiet"], "")
+        self.assertEqual(len(said["minimal"].splitlines()), 1)
+        self.assertRegex(said["minimal"], r"^\[DLProf-\d\d:\d\d:\d\d\] Found 1 iteration using key_op \"\"\n$")
+        self.assertIn("Expert Systems Feedback: ", said["normal"])
+        self.assertGreater(len(said["detailed"]), len(said["normal"]))
+
+    def test_simple(self):
+        path = data(*RUN, "nsys_profile.sqlite")
+        out, _ = self.dlprof("--database=" + path, "--mode=simple", "--reports=all")
+        self.assertEqual(self.files(), ["dlprof_kernel.csv", "dlprof_summary.csv"])  # no database
+        self.assertNotIn("Expert", out)
+        text = read(self.work, "dlprof_summary.csv").decode()
+        self.assertIn("\n\nSummary Report\nTotal Wall Clock Time (ns),2840562182\nTotal GPU Time (ns),655837\nTotal Tensor Core Kernel Time (ns),0\n", text)
+        kernels = rows(read(self.work, "dlprof_kernel.csv").decode())
+        db = sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)
+        want = db.execute("select s.value, sum(k.end - k.start), min(k.end - k.start), max(k.end - k.start) from CUPTI_ACTIVITY_KIND_KERNEL k "
+                          "join StringIds s on s.id = k.shortName group by 1 order by 1").fetchall()
+        self.assertEqual([(r[0], int(r[2]), int(r[4]), int(r[5])) for r in kernels[2:]], want)
+        for wrong in ("--key_node=x", "--iter_start=1", "--reports=detail"):
+            self.dlprof("--database=" + path, "--mode=simple", wrong, status=2)
+
+    def test_model_data(self):
+        """Each call and each piece of device work has its instance, each instance its op, with the times of the database."""
+        path = data(*RUN, "nsys_profile.sqlite")
+        self.dlprof("--database=" + path, "--dump_model_data=true")
+        m = json.loads(read(self.work, "dlprof_model_data.json"))
+        self.assertEqual((len(m["ops"]), len(m["op_instances"]), len(m["cuda_calls"]), len(m["gpu_work"])), (36, 36, 321, 76))
+        db = sqlite3.connect(f"file:{data(*RUN, 'dlprof_dldb.sqlite')}?mode=ro&immutable=1", uri=True)
+        want = db.execute("select o.op_id, k.gpu_start, k.gpu_stop, k.api_start, k.api_stop from read_only_kernels k join read_only_ops o on "
+                          "o.id = k.read_only_ops_id").fetchall()
+        got = [(m["ops"][m["op_instances"][k["op_instance"]]["op"]]["op_id"], k["gpu_start"], k["gpu_stop"], k["api_start"], k["api_stop"])
+               for k in m["gpu_work"] if k["kind"] == "kernel"]
+        self.assertEqual(sorted(got), sorted(want))
+
+    def test_wrong_usage(self):
+        for args, said in (([], "a program to profile was expected"), (["--reports=nothing", "x"], "no 'nothing'"),
+                           (["--mode=caffe", "x"], "expected one of simple"), (["--force=maybe", "x"], "false, true"),
+                           (["--iter_start=5", "--iter_stop=4", "x"], "5 or more"), (["-d", "0", "x"], "above 0"),
+                           (["--delay=soon", "x"], "seconds"), (["--base_name=a/b", "x"], "output_path"), (["--nonsense", "x"], "unknown option"),
+                           (["--iter_start=-1", "x"], "0 or more")):
+            _, err = self.dlprof(*args, status=2)
+            self.assertIn(said, err, args)
+            self.assertEqual(err.count("\n"), 1, err)
+        self.assertEqual(self.files(), [])
+
+    def test_errors(self):
+        _, err = self.dlprof("--database=absent.sqlite", "--reports=all", status=1)
+        self.assertIn("absent.sqlite", err)
+        with open(os.path.join(self.work, "file"), "w"):
+            pass
+        _, err = self.dlprof("--database=" + SYNTHETIC, "--output_path=file/x", status=1)
+        self.assertIn("it is no folder", err)
+        _, err = self.dlprof("--database=" + oracle.synthetic("pure_cpu"), "--reports=kernel,detail", status=1)
+        self.assertIn("report kernel: ", err)
+        self.assertIn("dlprof_detailed.csv", self.files())  # the others are written
+
+    def test_help_and_version(self):
+        out, _ = self.dlprof("--help")
+        for word in ("--key_node", "--key_op", "--nsys_opts", "--nsys_options", "--formats", "--file_formats", "--profile_name"):
+            self.assertIn(word, out)
+        self.assertIn("opscope", self.dlprof("-V")[0])
+
+
+NSYS = """#!/bin/bash
+# Stands in for nsys: records its arguments, runs the program, leaves a database.
+printf '%s\\n' "$@" > "$CALLED"
+while [ $# -gt 0 ] && [ "$1" != -o ]; do shift; done
+base=$2; shift 2
+"$@"
+code=$?
+[ -n "$DATABASE" ] && cp "$DATABASE" "$base.${SUFFIX:-sqlite}"
+exit $code
+"""
+
+
+class Nsys(Command):
+    def setUp(self):
+        super().setUp()
+        self.called = os.path.join(self.dir, "called")
+        tools = os.path.join(self.dir, "tools")
+        os.mkdir(tools)
+        self.nsys = os.path.join(tools, "nsys")
+        with open(self.nsys, "w") as f:
+            f.write(NSYS)
+        os.chmod(self.nsys, 0o755)
+        self.database = os.path.join(self.dir, "given.sqlite")
+        shutil.copyfile(data(*RUN, "nsys_profile.sqlite"), self.database)
+        os.environ.update(CALLED=self.called, DATABASE=self.database)
+        self.addCleanup(lambda: [os.environ.pop(v, None) for v in ("CALLED", "DATABASE", "SUFFIX")])
+        self.path = tools + ":" + os.environ["PATH"]
+
+    def arguments(self):
+        return read(self.called).decode().splitlines()
+
+    def test_default_command(self):
+        self.dlprof("--mode=pytorch", "--reports=detail", "true", "--force=true", "-x", path=self.path)
+        self.assertEqual(self.arguments(), ["profile", "-t", "cuda,nvtx", "-s", "none", "--show-output=true", "--export=sqlite", "-o",
+                                            "./nsys_profile", "true", "--force=true", "-x"])
+        self.assertEqual(self.files(), ["dlprof_detailed.csv", "dlprof_dldb.opscope", "nsys_profile.sqlite"])
+        self.assertEqual(read(self.work, "dlprof_detailed.csv"), read(data(*RUN, "dlprof_detailed.csv")))
+
+    def test_all_switches(self):
+        self.dlprof("--nsys_opts=\"-t cuda,nvtx,osrt -s 'cpu'\"", "-y", "5", "-d", "2.5", "--nsys_profile_range=true", "-v", "quiet", "-f", "true",
+                    "--nsys_base_name=other", "--output_path=out", "--", "true", "a b", path=self.path)
+        self.assertEqual(self.arguments(), ["profile", "-t", "cuda,nvtx,osrt", "-s", "cpu", "--show-output=false", "--export=sqlite",
+                                            "--force-overwrite=true", "--delay=5", "--duration=2.5", "--capture-range=cudaProfilerApi",
+                                            "--capture-range-end=stop", "-o", "out/other", "true", "a b"])
+        self.assertEqual(self.files("out"), ["dlprof_dldb.opscope", "other.sqlite"])
+
+    def test_database_runs_nothing(self):
+        self.dlprof("--database=" + self.database, "--reports=summary", "false", path=self.path)
+        self.assertFalse(os.path.exists(self.called))
+
+    def test_status_is_kept(self):
+        """That of the program; what was recorded is read all the same."""
+        out, _ = self.dlprof("--reports=kernel", "sh", "-c", "exit 42", path=self.path, status=42)
+        self.assertIn("nsys ended with status 42", out)
+        self.assertIn("dlprof_kernel.csv", self.files())
+
+    def test_no_database(self):
+        os.environ["DATABASE"] = ""
+        _, err = self.dlprof("true", path=self.path, status=1)
+        self.assertEqual(err.count("\n"), 1)
+        self.assertIn("wrote no ./nsys_profile.sqlite", err)
+        self.dlprof("sh", "-c", "exit 3", path=self.path, status=3)
+
+    def test_old_results_are_kept(self):
+        for name in ("nsys_profile.sqlite", "nsys_profile.nsys-rep"):
+            with open(os.path.join(self.work, name), "w") as f:
+                f.write("old")
+            _, err = self.dlprof("true", path=self.path, status=1)
+            self.assertIn(name + " is there already", err)
+            self.assertEqual(read(self.work, name), b"old")
+            os.unlink(os.path.join(self.work, name))
+        self.assertFalse(os.path.exists(self.called))
+        # an old database that nsys did not replace is not taken for a new one
+        with open(os.path.join(self.work, "nsys_profile.sqlite"), "w") as f:
+            f.write("old")
+        os.environ["DATABASE"] = ""
+        _, err = self.dlprof("-f", "true", "true", path=self.path, status=1)
+        self.assertIn("wrote no", err)
+
+    def test_absent(self):
+        empty = os.path.join(self.dir, "empty")
+        os.mkdir(empty)
+        _, err = self.dlprof("--reports=all", "python", "train.py", path=empty, status=1)
+        self.assertEqual(err.count("\n"), 1)
+        self.assertIn("nsys was not found on the PATH", err)
+        self.assertEqual(self.files(), [])
+
+    def test_report_is_exported(self):
+        """An nsys that leaves its own report only is asked for the export."""
+        os.environ["SUFFIX"] = "nsys-rep"
+        with open(self.nsys, "w") as f:
+            f.write(NSYS.replace("printf", "[ \"$1\" = export ] && { while [ \"$1\" != --output ]; do shift; done; cp \"$DATABASE\" \"$2\"; exit; }\nprintf", 1))
+        self.dlprof("--reports=op_type", "true", path=self.path)
+        self.assertEqual(read(self.work, "dlprof_op_type.csv"), read(data(*RUN, "dlprof_op_type.csv")))
+
+    def test_signals(self):
+        """What ends dlprof from outside ends the program, and its status says so."""
+        with open(self.nsys, "w") as f:
+            f.write(NSYS.replace('"$@"\ncode', 'exec "$@"\ncode'))
+        env = {**os.environ, "PATH": self.path}
+        p = subprocess.Popen([self.program, "sleep", "100"], cwd=self.work, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for _ in range(500):
+            if os.path.exists(self.called):
+                break
+            time.sleep(0.01)
+        p.send_signal(signal.SIGTERM)
+        _, err = p.communicate(timeout=30)
+        self.assertEqual(p.returncode, 128 + signal.SIGTERM, err)
+        self.assertIn(b"wrote no ./nsys_profile.sqlite", err)
+
+    def test_signals_are_as_usual_in_the_program(self):
+        """Signals that opscope ignores are not ignored there."""
+        self.dlprof("sh", "-c", "grep SigIgn /proc/self/status > ignored", path=self.path)
+        self.assertEqual(int(read(self.work, "ignored").split()[1], 16) & (1 << (signal.SIGPIPE - 1) | 1 << (signal.SIGXFSZ - 1)), 0)
+
+
+if __name__ == "__main__":
+    oracle.main()

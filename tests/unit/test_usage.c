@@ -1,0 +1,188 @@
+/* What a moment is used for: the order of uses, several GPUs, many windows (analysis/usage.h). */
+#include "test.h"
+
+#include "analysis/analysis.h"
+#include "analysis/usage.h"
+#include "base/mem.h"
+#include "input/marker.h"
+#include "store/build.h"
+
+static const char tc_name[] = "volta_fp16_s884gemm_fp16_128x128_ldg8_f2f_nn", simt_name[] = "volta_sgemm_128x64_nn",
+                  unknown_name[] = "my_own_thing";
+
+struct maker {
+	struct profile *p;
+	struct build b;
+	struct markers *markers;
+	uint32_t thread, stream[3], launch[3];
+};
+
+static uint32_t id(struct maker *m, const char *text)
+{
+	return intern_str(&m->p->strings, str_from(text));
+}
+
+static void begin(struct maker *m)
+{
+	static const char *const number[] = {"0", "1", "2"};
+	*m = (struct maker){.p = profile_new()};
+	build_init(&m->b, m->p);
+	m->markers = markers_new(&m->b);
+	m->thread = build_track(&m->b, STR("100"), STR("1"));
+	for (int i = 0; i < 3; i++) {
+		struct launch_row l = launch_none();
+		l.device = i;
+		m->launch[i] = build_launch(&m->b, &l);
+		m->stream[i] = build_track(&m->b, str_from(number[i]), STR("7"));
+	}
+}
+
+static void visible(struct maker *m, int gpus)
+{
+	struct devices *d = &m->p->device;
+	for (int i = 0; i < gpus; i++) {
+		uint32_t row = rows_push(d, &store_tables[TABLE_device]);
+		d->id[row] = i;
+		d->name[row] = id(m, "GPU");
+		d->memory_bytes[row] = d->sm_count[row] = d->max_threads_per_sm[row] = d->warp_size[row] = 0;
+		d->cc_major[row] = d->cc_minor[row] = -1;
+	}
+}
+
+static void on_host(struct maker *m, uint8_t kind, const char *name, int64_t start, int64_t end)
+{
+	build_span(&m->b, &(struct span_row){.start_ns = start, .dur_ns = end - start, .ext_id = ID_NONE, .link_id = ID_NONE, .aux_id = -1,
+	                                     .name = id(m, name), .track = m->thread, .cat = build_cat(&m->b, id(m, "cpu_op")), .kind = kind});
+}
+
+static void on_gpu(struct maker *m, int gpu, enum gpu_kind kind, const char *name, int64_t start, int64_t end)
+{
+	build_gpu(&m->b, &(struct gpu_row){.start_ns = start, .dur_ns = end - start, .ext_id = ID_NONE, .corr_id = ID_NONE, .name = id(m, name),
+	                                   .track = m->stream[gpu], .launch = m->launch[gpu], .cat = build_cat(&m->b, id(m, "kernel")),
+	                                   .kind = kind});
+}
+
+static void finish(struct maker *m)
+{
+	struct err e = {0};
+	markers_free(m->markers);
+	assert_int_equal(build_finish(&m->b, &e), 0);
+	assert_int_equal(analysis_run(m->p, PASS_OPS, &e), 0);
+}
+
+static void assert_uses(const struct usage *u, const double want[USAGES])
+{
+	double sum = 0;
+	for (int k = 0; k < USAGES; k++) {
+		if (u->ns[k] != want[k])
+			fail_msg("%s: %f, not %f", usage_id[k], u->ns[k], want[k]);
+		sum += u->ns[k];
+	}
+	assert_true(sum == (double)u->window_ns);
+}
+
+/* Each use is longer than what is left for it. */
+static void staircase(struct maker *m)
+{
+	begin(m);
+	on_gpu(m, 0, GPU_KERNEL, tc_name, 0, 10);
+	on_gpu(m, 0, GPU_KERNEL, simt_name, 5, 20);
+	on_gpu(m, 0, GPU_KERNEL, unknown_name, 10, 28);
+	on_gpu(m, 0, GPU_MEMCPY, "Memcpy HtoD", 15, 30);
+	on_host(m, SPAN_USER, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 25, 50);
+	on_host(m, SPAN_OS, "fread", 40, 60);
+	on_host(m, SPAN_OS, "pread64", 40, 62);
+	on_host(m, SPAN_OS, "poll", 0, 100);
+	on_host(m, SPAN_OP, "aten::add", 55, 75);
+	on_host(m, SPAN_CALL, "cudaFree", 76, 80);
+	finish(m);
+}
+
+static void test_order(void **state)
+{
+	struct maker m;
+	struct usage u;
+	staircase(&m);
+	usage_measure(m.p, 0, 100, USAGE_DEFAULT, &u);
+	assert_uses(&u, (double[USAGES]){[USAGE_TC] = 10, [USAGE_KERNEL] = 10, [USAGE_UNKNOWN] = 8, [USAGE_MEMORY] = 2, [USAGE_DATALOADER] = 20,
+	                                 [USAGE_IO] = 12, [USAGE_CPU] = 17, [USAGE_OTHER] = 21});
+	assert_true(u.kernel_busy_ns == 28 && u.device_busy_ns == 30);
+	/* no use is unknown, and pread is no I/O */
+	usage_measure(m.p, 0, 100, USAGE_DLPROF, &u);
+	assert_uses(&u, (double[USAGES]){[USAGE_TC] = 10, [USAGE_KERNEL] = 18, [USAGE_MEMORY] = 2, [USAGE_DATALOADER] = 20, [USAGE_IO] = 10,
+	                                 [USAGE_CPU] = 19, [USAGE_OTHER] = 21});
+	/* a window cuts what reaches beyond it; an empty one has nothing */
+	usage_measure(m.p, 8, 45, USAGE_DEFAULT, &u);
+	assert_uses(&u, (double[USAGES]){[USAGE_TC] = 2, [USAGE_KERNEL] = 10, [USAGE_UNKNOWN] = 8, [USAGE_MEMORY] = 2, [USAGE_DATALOADER] = 15});
+	usage_measure(m.p, 50, 50, USAGE_DEFAULT, &u);
+	assert_uses(&u, (double[USAGES]){0});
+	profile_free(m.p);
+}
+
+/* DLProf's recorder wraps the loader's iterator and marks it. */
+static void test_dlprof_loader(void **state)
+{
+	struct maker m;
+	struct usage u;
+	begin(&m);
+	struct marker x = marker_read(m.markers, STR("{'mod': 'torch.utils.data.dataloader', 'op': 'DataLoader', 'args': []}"), (struct str){0}, 0);
+	build_span(&m.b, &(struct span_row){.start_ns = 10, .dur_ns = 30, .ext_id = ID_NONE, .link_id = x.link_id, .aux_id = -1, .name = x.name,
+	                                    .track = m.thread, .args = x.args, .cat = build_cat(&m.b, id(&m, "nvtx")), .kind = x.kind});
+	finish(&m);
+	usage_measure(m.p, 0, 100, USAGE_DLPROF, &u);
+	assert_uses(&u, (double[USAGES]){[USAGE_DATALOADER] = 30, [USAGE_OTHER] = 70});
+	assert_int_equal(u.gpus, 0);
+	profile_free(m.p);
+}
+
+/* Averages: of DLProf's GPUs the idle ones count, of ours those that did something. */
+static void test_several_gpus(void **state)
+{
+	struct maker m;
+	struct usage u;
+	begin(&m);
+	visible(&m, 3);
+	on_gpu(&m, 0, GPU_KERNEL, tc_name, 0, 60);
+	on_gpu(&m, 1, GPU_KERNEL, simt_name, 30, 60);
+	on_host(&m, SPAN_OP, "aten::add", 0, 90);
+	finish(&m);
+	usage_measure(m.p, 0, 120, USAGE_DEFAULT, &u);
+	assert_int_equal(u.gpus, 2);
+	assert_uses(&u, (double[USAGES]){[USAGE_TC] = 30, [USAGE_KERNEL] = 15, [USAGE_CPU] = 45, [USAGE_OTHER] = 30});
+	usage_measure(m.p, 0, 120, USAGE_DLPROF, &u);
+	assert_int_equal(u.gpus, 3);
+	assert_uses(&u, (double[USAGES]){[USAGE_TC] = 20, [USAGE_KERNEL] = 10, [USAGE_CPU] = 60, [USAGE_OTHER] = 30});
+	assert_true(u.kernel_busy_ns == 30);
+	profile_free(m.p);
+}
+
+/* However the time is cut, the parts add up. */
+static void test_windows(void **state)
+{
+	enum { N = 50 };
+	struct maker m;
+	struct usage all, part[N];
+	int64_t start[N], end[N];
+	staircase(&m);
+	for (int i = 0; i < N; i++) {
+		start[i] = 2 * i;
+		end[i] = start[i] + 2;
+	}
+	usage_measure(m.p, 0, 2 * N, USAGE_DEFAULT, &all);
+	usage_measure_all(m.p, start, end, N, USAGE_DEFAULT, part);
+	for (int k = 0; k < USAGES; k++) {
+		double sum = 0;
+		for (int i = 0; i < N; i++)
+			sum += part[i].ns[k];
+		assert_true(sum == all.ns[k]);
+	}
+	profile_free(m.p);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_order), cmocka_unit_test(test_dlprof_loader), cmocka_unit_test(test_several_gpus), cmocka_unit_test(test_windows),
+	};
+	return RUN_TESTS(tests);
+}
