@@ -69,7 +69,19 @@ static enum unit unit_of(struct str id)
 	return UNIT_NONE;
 }
 
-/* "total_cpu_time_ns" is "Total cpu time". */
+/* Words that are written in capitals. */
+static void put_capitals(struct str s)
+{
+	static const char *const words[] = {"tc", "gpu", "cpu", "io", "id"};
+	struct str word, rest = s;
+	while (str_split(&rest, ' ', &word))
+		for (size_t w = 0; w < sizeof words / sizeof words[0]; w++)
+			if (str_eqc(word, words[w]))
+				for (size_t k = 0; k < word.n; k++)
+					((char *)(uintptr_t)word.p)[k] = (char)toupper((unsigned char)word.p[k]);
+}
+
+/* "total_cpu_time_ns" is "Total CPU time". */
 static const char *title_of(struct str id, struct arena *a)
 {
 	static const char *const units[] = {"_ns", "_bytes", "_pct"};
@@ -80,6 +92,7 @@ static const char *title_of(struct str id, struct arena *a)
 	char *p = (char *)(uintptr_t)copy.p;
 	for (size_t i = 0; i < copy.n; i++)
 		p[i] = p[i] == '_' ? ' ' : p[i];
+	put_capitals(copy);
 	if (copy.n)
 		p[0] = (char)toupper((unsigned char)p[0]);
 	return copy.p;
@@ -166,7 +179,7 @@ void stated_tables(const struct profile *p, struct table *out)
 		*s = (struct stated){.p = p, .id = t->tbl[i]};
 		find_columns(s);
 		struct str name = kept_id(profile_str(p, s->id), &out->arena);
-		struct table *section = table_section(out, name.p, title_of(name, &out->arena));
+		struct table *section = table_section(out, name.p, arena_printf(&out->arena, STR_FMT ", as stored", STR_ARG(name)).p);
 		add_columns(s, section);
 		add_rows(s, section);
 		if (s->too_many)
