@@ -50,6 +50,16 @@ static void session_row(struct nsys *n, const struct sqlscan *s) { put_columns(n
 static const char *const details_columns[] = {"duration", "startTime", "stopTime", NULL};
 static void details_row(struct nsys *n, const struct sqlscan *s) { put_columns(n, s, "analysis:", details_columns); }
 
+/* DLProf adds a table of its own to the databases that it reads; here under the names that its own database has for the same facts. */
+static const char *const dlprof_columns[] = {"cpuModel", "driverVersion", "framework", "cudaVersion", "cudnnVersion", "nsysVersion", NULL};
+static void dlprof_row(struct nsys *n, const struct sqlscan *s)
+{
+	static const char *const facts[] = {"cpu_model", "driver_version", "framework", "cuda_version", "cudnn_version", "nsys_version"};
+	for (int c = 0; dlprof_columns[c]; c++)
+		if (sqlscan_str(s, c).n)
+			put_meta(n, "system_config:", str_from(facts[c]), sqlscan_str(s, c));
+}
+
 static int32_t in_i32(int64_t v, int32_t absent) { return v >= 0 && v <= INT32_MAX ? (int32_t)v : absent; }
 
 /* The same facts under the column names of TARGET_INFO_GPU, and of the tables that 2020.x had instead. */
@@ -143,6 +153,7 @@ const struct nsys_table nsys_info_tables[] = {
 	{"TARGET_INFO_SESSION_START_TIME", session_columns, session_row, NULL, 'M'},
 	{"ANALYSIS_DETAILS", details_columns, details_row, NULL, 'M'},
 	{"TARGET_INFO_SYSTEM_ENV", meta_columns, system_row, NULL, 'M'},
+	{"SystemInfo", dlprof_columns, dlprof_row, NULL, 'M'},
 	{"TARGET_INFO_CUDA_GPU", cuda_gpu_columns, gpu_row, NULL, 'M'},
 	{"TARGET_INFO_GPU", gpu_columns, gpu_row, NULL, 'M'},
 	{"TARGET_INFO_CUDA_DEVICE", map_columns, map_row, NULL, 'M'},

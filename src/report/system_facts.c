@@ -19,7 +19,7 @@ const char *const system_fact_id[SYSTEM_FACTS] = {
 /* How a recorder writes it. */
 enum form {
 	AS_IT_STANDS,
-	DRIVER_NUMBER,  /* 5154304 is 515.43.04; newer recorders write it out */
+	DRIVER_NUMBER,  /* 5154304 is 515.43.04, 52510517 525.105.17, 59584 595.84; newer recorders write it out */
 	CUDA_NUMBER,    /* 11070 is 11.7 */
 };
 
@@ -52,9 +52,12 @@ static struct str in_form(struct str s, enum form form, struct arena *a)
 		return s;
 	if (form == CUDA_NUMBER)
 		return arena_printf(a, "%lld.%lld", (long long)(v / 1000), (long long)(v % 1000 / 10));
-	if (s.n < 6 || s.n > 12) /* major (3 digits), minor, patch (2 digits) */
+	if (s.n < 5 || s.n > 8) /* major: 3 digits; minor: 2 or 3; patch: 2, or none */
 		return s;
-	return arena_printf(a, "%.3s.%.*s.%.2s", s.p, (int)s.n - 5, s.p + 3, s.p + s.n - 2);
+	int minor = s.n == 5 || s.n == 7 ? 2 : 3;
+	if (s.n < 7)
+		return arena_printf(a, "%.3s.%.*s", s.p, minor, s.p + 3);
+	return arena_printf(a, "%.3s.%.*s.%.2s", s.p, minor, s.p + 3, s.p + 3 + minor);
 }
 
 /* Rows of p->device in order of their numbers. */
