@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "analysis/iterations.h"
 #include "analysis/slice.h"
@@ -92,21 +91,26 @@ static int make_folder(struct dlprof_options *o, struct err *e)
 	return 0;
 }
 
-static int check_free(const char *path, struct err *e)
+/* The profile that is read is kept, --force or not: it cannot be made again from a report. */
+static int check_free(const struct dlprof_options *o, const char *path, struct err *e)
 {
-	return access(path, F_OK) < 0 ? 0 : err_set(e, ERR_IO, "dlprof: %s is there already: --force=true replaces it, --base_name=NAME chooses another name",
-	                                            path);
+	struct stat out, in;
+	if (stat(path, &out) < 0)
+		return 0;
+	if (o->database && stat(o->database, &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
+		return err_set(e, ERR_IO, "dlprof: %s is the input: --base_name=NAME chooses another name, --output_path=DIR another folder", path);
+	return o->force ? 0 : err_set(e, ERR_IO, "dlprof: %s is there already: --force=true replaces it, --base_name=NAME chooses another name", path);
 }
 
 /* Nothing is overwritten without --force, and that is said before the long part. */
 static int check_files(struct dlprof_options *o, struct err *e)
 {
-	for (int i = 0; i < DLPROF_REPORTS && !o->force; i++)
+	for (int i = 0; i < DLPROF_REPORTS; i++)
 		for (int f = 0; f < DLPROF_FORMATS; f++)
 			if ((o->reports & 1u << i) && (o->formats & 1u << f) &&
-			    check_free(dlprof_report_path(o, &dlprof_reports[i], (enum dlprof_format)f), e) < 0)
+			    check_free(o, dlprof_report_path(o, &dlprof_reports[i], (enum dlprof_format)f), e) < 0)
 				return -1;
-	return o->dump_model && !o->force ? check_free(model_path(o), e) : 0;
+	return o->dump_model ? check_free(o, model_path(o), e) : 0;
 }
 
 /* --- iterations ------------------------------------------------------------------------------------------------- */

@@ -195,6 +195,8 @@ static void check(struct dlprof_options *o)
 	if (!o->base_name.n || memchr(o->base_name.p, '/', o->base_name.n))
 		cli_usage("dlprof: --base_name=%s: the beginning of a file's name was expected; --output_path chooses the folder",
 		          o->profile_name);
+	if (memchr(o->base_name.p, '\n', o->base_name.n))
+		cli_usage("dlprof: --base_name: a name of one line was expected");
 	if (!*o->nsys_base || strchr(o->nsys_base, '/'))
 		cli_usage("dlprof: --nsys_base_name=%s: a file's name was expected; --output_path chooses the folder", o->nsys_base);
 	if (o->mode != DLPROF_SIMPLE)

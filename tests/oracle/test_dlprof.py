@@ -259,6 +259,18 @@ class Switches(Command):
         self.assertEqual(len(self.files()), 5)
         self.assertEqual(read(self.work, "dlprof_detailed.csv"), before["dlprof_detailed.csv"])
 
+    def test_input_is_kept(self):
+        """Under the name of a report, and whatever --force says."""
+        for name, switch in (("dlprof_summary.json", "--reports=summary"), ("dlprof_model_data.json", "--dump_model_data=true")):
+            path = os.path.join(self.work, name)
+            shutil.copyfile(SYNTHETIC, path)
+            out, err = self.dlprof("--database=" + name, "--formats=json", "--force=true", switch, status=1)
+            self.assertEqual((out, err.count("\n")), ("", 1))
+            self.assertIn(name + " is the input", err)
+            self.assertEqual(read(path), read(SYNTHETIC))
+            self.dlprof("--database=" + name, "--formats=json", "--force=true", "--base_name=other", switch)
+            os.remove(path)
+
     def test_aggregations_are_added(self):
         """To a file of ours another key op adds an aggregation; the rest is left as it is."""
         path = data(*RUN, "nsys_profile.sqlite")
@@ -311,7 +323,8 @@ class Switches(Command):
         for args, said in (([], "a program to profile was expected"), (["--reports=nothing", "x"], "no 'nothing'"),
                            (["--mode=caffe", "x"], "expected one of simple"), (["--force=maybe", "x"], "false, true"),
                            (["--iter_start=5", "--iter_stop=4", "x"], "5 or more"), (["-d", "0", "x"], "above 0"),
-                           (["--delay=soon", "x"], "seconds"), (["--base_name=a/b", "x"], "output_path"), (["--nonsense", "x"], "unknown option"),
+                           (["--delay=soon", "x"], "seconds"), (["--base_name=a/b", "x"], "output_path"), (["--base_name=a\nb", "x"], "one line"),
+                           (["--nonsense", "x"], "unknown option"),
                            (["--iter_start=-1", "x"], "0 or more")):
             _, err = self.dlprof(*args, status=2)
             self.assertIn(said, err, args)
