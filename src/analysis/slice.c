@@ -32,8 +32,7 @@ int steps_window(const struct steps *s, bool plugin, int64_t first, int64_t last
 	if (!n || s->whole_trace)
 		return err_set(e, ERR_DATA, "--steps: the trace has no steps: no ProfilerStep, and nothing else that marks them; "
 		               "--key-op=NAME says which op each step calls once, and `opscope info` what would do");
-	return err_set(e, ERR_DATA, "--steps=%lld..%lld: the trace has steps %lld to %lld", (long long)first, (long long)last,
-	               (long long)s->v[0].number, (long long)s->v[n - 1].number);
+	return err_set(e, ERR_DATA, "%s: the trace has steps %lld to %lld", steps_range_text(first, last).s, (long long)s->v[0].number, (long long)s->v[n - 1].number);
 }
 
 int dlprof_window(const struct profile *p, int64_t first, int64_t last, struct step_window *w, struct err *e)
@@ -49,8 +48,7 @@ int dlprof_window(const struct profile *p, int64_t first, int64_t last, struct s
 	dlprof_iterations_release(&d);
 	if (w->steps)
 		return 0;
-	return err_set(e, ERR_DATA, "--steps=%lld..%lld: DLProf's iterations of this input are 0 to %lld", (long long)first, (long long)last,
-	               (long long)most);
+	return err_set(e, ERR_DATA, "%s: DLProf's iterations of this input are 0 to %lld", steps_range_text(first, last).s, (long long)most);
 }
 
 /* Rows of one table that are in the part, and where each row of the whole is in it. */

@@ -7,6 +7,8 @@
 #include "base/mem.h"
 #include "base/sort.h"
 
+#include <stdio.h>
+
 const char *const step_source_name[STEP_SOURCES] = {
 	[STEPS_NONE] = "none",   [STEPS_GIVEN] = "given",         [STEPS_PROFILER] = "profiler",
 	[STEPS_NAMED] = "named", [STEPS_OPTIMIZER] = "optimizer", [STEPS_PERIOD] = "period",
@@ -399,6 +401,18 @@ static struct steps *steps_of_key(struct profile *p, struct steps *plugin)
 	finish_steps(p, &d, s);
 	explain_none(p, s, &(struct iterations){0});
 	return s;
+}
+
+struct steps_text steps_range_text(int64_t first, int64_t last)
+{
+	struct steps_text t;
+	int n = snprintf(t.s, sizeof t.s, "--steps=");
+	if (first != INT64_MIN)
+		n += snprintf(t.s + n, sizeof t.s - (size_t)n, "%lld", (long long)first);
+	n += snprintf(t.s + n, sizeof t.s - (size_t)n, "..");
+	if (last != INT64_MAX)
+		snprintf(t.s + n, sizeof t.s - (size_t)n, "%lld", (long long)last);
+	return t;
 }
 
 int pass_steps(struct profile *p, struct err *e)

@@ -60,6 +60,12 @@ static inline const struct steps *steps_by(const struct steps *s, bool plugin) {
 /* How many of s->v count. */
 static inline unsigned steps_kept(const struct steps *s, bool plugin) { return plugin ? s->n_plugin : s->n; }
 
+/* "--steps=7..9", as the user may have written the range: an open end is left out. */
+struct steps_text {
+	char s[64];
+};
+struct steps_text steps_range_text(int64_t first, int64_t last);
+
 /* Makes p->steps from this key op (NULL or "" = none given), again if they were made from another one. ERR_USAGE when nothing has this
  * name, with what is near; ERR_DATA when the input has no times. What older steps gave stays valid. */
 int steps_choose(struct profile *p, const char *key_op, struct err *e);

@@ -286,8 +286,7 @@ static int run(const struct profile *p, const struct report_args *args, struct t
 		if (p->steps->v[i].number >= args->step_first && p->steps->v[i].number <= args->step_last)
 			intervals_add(&steps, p->steps->v[i].start_ns, p->steps->v[i].end_ns);
 	if (args->has_steps && !steps.n)
-		return err_set(e, ERR_DATA, "no step has a number from %lld to %lld", (long long)args->step_first,
-		               (long long)args->step_last);
+		return err_set(e, ERR_DATA, "%s: no step has such a number", steps_range_text(args->step_first, args->step_last).s);
 	intervals_normalise(&steps);
 	if (args->compat)
 		tracelens_table(p, args->has_steps ? &steps : NULL, t);

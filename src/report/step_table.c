@@ -49,8 +49,8 @@ struct roles *step_roles(const struct profile *p, const struct report_args *args
 	if (r->n)
 		return r;
 	roles_free(r);
-	err_set(e, ERR_DATA, "no step has a number from %lld to %lld: the input has steps %lld to %lld", (long long)args->step_first,
-	        (long long)args->step_last, (long long)s->v[0].number, (long long)s->v[n - 1].number);
+	err_set(e, ERR_DATA, "%s: the input has steps %lld to %lld", steps_range_text(args->step_first, args->step_last).s,
+	        (long long)s->v[0].number, (long long)s->v[n - 1].number);
 	return NULL;
 }
 
