@@ -328,6 +328,17 @@ static int analyse(struct dlprof_options *o, struct profile *p, struct report_ar
 	return simple ? 0 : choose_iterations(o, p, args, e);
 }
 
+/* What mode simple knows of the whole. */
+static void tell_simple(const struct dlprof_options *o, const struct profile *p)
+{
+	struct table t;
+	table_init(&t, "summary", "");
+	dlprof_simple_summary(p, &t);
+	for (unsigned c = 0; c < t.next->n_columns; c++)
+		dlprof_say(o, DLPROF_MINIMAL, "%s: %lld", t.next->data[c].col.title, (long long)table_i64(t.next, 0, c));
+	table_release(&t);
+}
+
 static int aggregate(struct dlprof_options *o, const char *path)
 {
 	const struct trace_options trace = {0};
@@ -342,6 +353,8 @@ static int aggregate(struct dlprof_options *o, const char *path)
 		status = cli_fail(&e, EXIT_INPUT);
 	} else {
 		dlprof_say(o, DLPROF_NORMAL, "Aggregating profile data");
+		if (o->mode == DLPROF_SIMPLE)
+			tell_simple(o, p);
 		status = write_reports(o, p, path, &args);
 	}
 	profile_free(p);

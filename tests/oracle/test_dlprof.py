@@ -296,6 +296,7 @@ class Switches(Command):
         out, _ = self.dlprof("--database=" + path, "--mode=simple", "--reports=all")
         self.assertEqual(self.files(), ["dlprof_kernel.csv", "dlprof_summary.csv"])  # no database
         self.assertNotIn("Expert", out)
+        self.assertRegex(out, r"\] Total Wall Clock Time \(ns\): 2840562182\n")
         text = read(self.work, "dlprof_summary.csv").decode()
         self.assertIn("\n\nSummary Report\nTotal Wall Clock Time (ns),2840562182\nTotal GPU Time (ns),655837\nTotal Tensor Core Kernel Time (ns),0\n", text)
         kernels = rows(read(self.work, "dlprof_kernel.csv").decode())
