@@ -99,7 +99,9 @@ static int check_free(const struct dlprof_options *o, const char *path, struct e
 		return 0;
 	if (o->database && stat(o->database, &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
 		return err_set(e, ERR_IO, "dlprof: %s is the input: --base_name=NAME chooses another name, --output_path=DIR another folder", path);
-	return o->force ? 0 : err_set(e, ERR_IO, "dlprof: %s is there already: --force=true replaces it, --base_name=NAME chooses another name", path);
+	if (o->force)
+		return 0;
+	return err_set(e, ERR_IO, "dlprof: %s is there already: --force=true replaces it, --base_name=NAME chooses another name", path);
 }
 
 /* Nothing is overwritten without --force, and that is said before the long part. */
@@ -135,16 +137,20 @@ static int choose_iterations(const struct dlprof_options *o, const struct profil
 	struct dlprof_iterations d;
 	struct buf b = {0};
 	iterations_dlprof(p, p->key_op, &d);
-	int64_t most = (int64_t)d.n - 1, first = o->has_start ? o->iter_start : 0, last = o->has_stop && o->iter_stop < most ? o->iter_stop : most;
+	int64_t most = (int64_t)d.n - 1, first = o->has_start ? o->iter_start : 0;
+	int64_t last = o->has_stop && o->iter_stop < most ? o->iter_stop : most;
+	struct str key = d.calls ? d.key : STR("");
 	for (uint32_t i = 0; i < d.n && i < ITERATIONS_SHOWN; i++)
 		buf_printf(&b, "%s%lld", i ? ", " : "", (long long)d.stop_ns[i]);
 	if (o->key_op && !d.calls)
 		tell_key_missing(o, p);
-	dlprof_say(o, DLPROF_MINIMAL, "Found %u iteration%s using key_op \"" STR_FMT "\"", d.n, d.n == 1 ? "" : "s", STR_ARG(d.calls ? d.key : STR("")));
+	dlprof_say(o, DLPROF_MINIMAL, "Found %u iteration%s using key_op \"" STR_FMT "\"", d.n, d.n == 1 ? "" : "s", STR_ARG(key));
 	if (o->verbosity >= DLPROF_NORMAL)
 		printf("Iterations: [" STR_FMT "%s]\n", STR_ARG(buf_view(&b)), d.n > ITERATIONS_SHOWN ? ", ..." : "");
 	buf_release(&b);
-	int rc = first > most ? err_set(e, ERR_DATA, "dlprof: --iter_start=%lld: iterations 0 to %lld were found", (long long)first, (long long)most) : 0;
+	int rc = 0;
+	if (first > most)
+		rc = err_set(e, ERR_DATA, "dlprof: --iter_start=%lld: iterations 0 to %lld were found", (long long)first, (long long)most);
 	if (rc == 0 && o->verbosity >= DLPROF_NORMAL)
 		printf("Aggregating data over %lld iteration%s: iteration %lld start (%lld ns) to iteration %lld end (%lld ns)\n\n",
 		       (long long)(last - first + 1), last == first ? "" : "s", (long long)first, (long long)d.start_ns[first], (long long)last,
@@ -315,8 +321,8 @@ static int analyse(struct dlprof_options *o, struct profile *p, struct report_ar
 {
 	bool simple = o->mode == DLPROF_SIMPLE;
 	if (p->durations_only)
-		return err_set(e, ERR_DATA, "%.*s: this input holds durations but no times, which DLProf's reports need: give the database that it was made from",
-		               STR_ARG(p->input_path));
+		return err_set(e, ERR_DATA, STR_FMT ": this input holds durations but no times, which DLProf's reports need: give the database "
+		               "that it was made from", STR_ARG(p->input_path));
 	if (o->key_op) {
 		p->key_op = arena_str(&p->arena, str_from(o->key_op));
 		p->passes_done &= ~(unsigned)PASS_STEPS;

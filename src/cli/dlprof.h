@@ -15,7 +15,10 @@ struct dlprof_report {
 	const char *key, *other, *suffix, *title;
 	const char *report, *group_by;   /* report NULL: expert_systems */
 };
-enum { DLPROF_SUMMARY, DLPROF_DETAIL, DLPROF_ITERATION, DLPROF_KERNEL, DLPROF_TENSOR, DLPROF_OP_TYPE, DLPROF_GROUP, DLPROF_EXPERT, DLPROF_REPORTS };
+enum {
+	DLPROF_SUMMARY, DLPROF_DETAIL, DLPROF_ITERATION, DLPROF_KERNEL, DLPROF_TENSOR, DLPROF_OP_TYPE, DLPROF_GROUP, DLPROF_EXPERT,
+	DLPROF_REPORTS,
+};
 extern const struct dlprof_report dlprof_reports[DLPROF_REPORTS];
 
 struct dlprof_options {

@@ -237,8 +237,8 @@ static void put_summary(struct file *f, const struct table *t, enum dlprof_forma
 		buf_cstr(&f->b, "}\n");
 }
 
-int dlprof_write(const struct table *t, const struct dlprof_report *r, enum dlprof_format format, const char *profile_name, const char *path,
-                 struct err *e)
+int dlprof_write(const struct table *t, const struct dlprof_report *r, enum dlprof_format format, const char *profile_name,
+                 const char *path, struct err *e)
 {
 	struct file f = {.e = e};
 	if (atomic_begin(&f.f, path, e))

@@ -57,7 +57,8 @@ void dlprof_simple_summary(const struct profile *p, struct table *t)
 		table_set_str(t, 1, v);
 	}
 	struct table *s = table_section(t, "summary_report", "Summary Report");
-	TABLE_COLUMN(s, "total_wall_clock_time_ns", "Total Wall Clock Time (ns)", "from the recording's begin to the end of the last event", CELL_I64);
+	TABLE_COLUMN(s, "total_wall_clock_time_ns", "Total Wall Clock Time (ns)", "from the begin of the recording to the end of the last event",
+	             CELL_I64);
 	TABLE_COLUMN(s, "total_gpu_time_ns", "Total GPU Time (ns)", "kernels, copies and sets", CELL_I64);
 	TABLE_COLUMN(s, "total_tensor_core_kernel_time_ns", "Total Tensor Core Kernel Time (ns)", "kernels that use Tensor Cores", CELL_I64);
 	table_row(s);

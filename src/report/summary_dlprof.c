@@ -111,7 +111,8 @@ static void sums_columns(struct table *t, const char *id, const char *title)
 {
 	TABLE_COLUMN(t, "row", "Row", "what is added up", CELL_STR);
 	TABLE_COLUMN(t, "gpu_time_ns", "GPU Time (ns)", "of ops the union, of kernels the sum", CELL_I64);
-	TABLE_COLUMN(t, "cpu_time_ns", "CPU Time (ns)", "of ops the union of their ranges, of kernels the sum of the calls that launched them", CELL_I64);
+	TABLE_COLUMN(t, "cpu_time_ns", "CPU Time (ns)", "of ops the union of their ranges, of kernels the sum of the calls that launched them",
+	             CELL_I64);
 	TABLE_COLUMN(t, id, title, "how many: kernels by their short names, copies and sets by the names of their calls", CELL_I64);
 }
 
