@@ -3,7 +3,7 @@
  * profile->durations_only is set.
  *
  * Around each kernel ranges are made up again from the texts that PyProf kept: layers, call stack, modules, arguments, sequence
- * numbers, outermost first, and a call that launches it. Lines of one op (the same texts, subSeqId counting up) share their
+ * numbers, outermost first, and a call that launches it. Lines of one op (the same texts, subSeqId counting up or not used) share their
  * ranges, so that the op counts once. The fields themselves stay as arguments "pyprof.KEY" of the kernel, as written. */
 #include "input/input.h"
 
@@ -199,9 +199,17 @@ static void add_kernel(struct dict *d, const struct py *record, int64_t dur_ns, 
 	});
 }
 
-static bool same_op(const struct dict *d, const uint32_t text[KEPT], int64_t sub)
+/* PyProf numbers the kernels of an op only where autograd has numbered the op; elsewhere all lines have 0, and equal ones in a row are
+ * more likely kernels of one call than calls. */
+static bool same_op(struct dict *d, const struct py *record, const uint32_t text[KEPT], int64_t sub)
 {
-	return sub > 0 && sub == d->last_sub + 1 && memcmp(text, d->last, sizeof d->last) == 0;
+	const struct py *seq = py_get(record, "seqId"), *marker = py_get(record, "marker");
+	bool equal = memcmp(text, d->last, sizeof d->last) == 0;
+	bool unnumbered = sub == 0 && d->last_sub == 0 && is_list(seq) && !seq->n && is_list(marker) && marker->n;
+	if (equal && unnumbered)
+		diag_add(&d->p->diags, "calls-not-told", DIAG_NOTE, d->offset, "line %lld says the same as the one before, and has no number: taken "
+		         "for a kernel of the same call", (long long)d->line);
+	return equal && (unnumbered || (sub > 0 && sub == d->last_sub + 1));
 }
 
 /* A kernel of 0 ns takes 1 ns of the time that is made up, so that the ranges around it hold it. */
@@ -221,7 +229,7 @@ static void read_record(struct dict *d, const struct py *record)
 	check_fields(d, record);
 	build_count(&d->b, d->kernel_cat, 'X', 1);
 	uint32_t args = kernel_args(d, record, text);
-	if (!same_op(d, text, sub))
+	if (!same_op(d, record, text, sub))
 		open_ranges(d, record);
 	memcpy(d->last, text, sizeof d->last);
 	d->last_sub = sub;

@@ -422,6 +422,8 @@ static void put_notes(struct table *t, const struct cost_rows *r, bool all)
 		table_note(t, "device work %lld ns = listed %lld + other ops with a model %lld + without %lld + unattributed %lld; %.2f %% have a model",
 		           (long long)r->all_ns, (long long)r->listed_ns, (long long)r->other_ns, (long long)r->unmodelled_ns,
 		           (long long)r->unattributed_ns, share);
+	if (r->p->durations_only)
+		table_note(t, "a .dict does not tell calls apart that say the same in a row: they count as one, and their FLOPs and bytes are too few");
 	note_over(t, r);
 	note_gpu(t, r);
 }

@@ -341,7 +341,8 @@ static void note_default(const struct printer *x)
 		           (long long)x->costs->kernel_ns, (long long)x->costs->unmodelled_ns, (long long)x->costs->unattributed_ns);
 	table_note(x->out, "FLOPs and bytes of an op stand at its main kernel (its backward's: in parts at two), and are 0 at its others");
 	if (r->from_dict)
-		table_note(x->out, "a .dict says what PyProf found, by its rules; the database that it was made from says more");
+		table_note(x->out, "a .dict says what PyProf found, by its rules, and does not tell calls apart that say the same in a row: they count as one. The database "
+		           "that it was made from says more");
 	if (r->too_deep)
 		table_note(x->out, "%llu ranges lie inside more than %d others and were not looked at", (unsigned long long)r->too_deep,
 		           PYPROF_OPEN_MAX);

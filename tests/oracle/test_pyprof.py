@@ -84,6 +84,9 @@ class CellByCell(Case):
                 f.write(parsed)
             got = report_csv(path, "--compat=pyprof")
             again = dicts(path)[0]
+            convs = [report("conv", p).by("params") for p in (path, data(*MMAGIC, "net.sqlite"))]
+        self.assertEqual([(k, r["calls"], r["flops"]) for k, r in sorted(convs[0].items())],
+                         [(k, r["calls"], r["flops"]) for k, r in sorted(convs[1].items())])
         self.compare(got, csv_rows(data(*MMAGIC, "expected_pyprof.csv")))
         self.assertEqual(again, [ast.literal_eval(x) for x in parsed.decode().splitlines()])
 
