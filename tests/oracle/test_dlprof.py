@@ -12,6 +12,7 @@ import subprocess
 import tempfile
 import time
 
+import nsys_db
 import oracle
 from oracle import Case, data, report
 
@@ -218,6 +219,64 @@ class Iterations(Command):
         self.assertIn('key_op "nonsense" was not found: all is one iteration; what is called several times: ', out)
         self.assertIn("Unable to split profile into training iterations", out)
         self.assertIn("dlprof_dldb.opscope", self.files())
+
+
+class ByHand(Command):
+    """Figures that follow from a recording of four steps: a product on Tensor Cores, 100 + i ns, and the op relu, 100 + 10 i ns of which 20 are
+    its call, with a kernel of 30 ns."""
+
+    def setUp(self):
+        super().setUp()
+        made = {
+            "StringIds": nsys_db.strings("ampere_s16816gemm_fp16_128x64(float*)", "cudaLaunchKernel_v7000", "void relu_kernel<float>(float*)",
+                                         "ampere_s16816gemm_fp16_128x64", "relu_kernel"),
+            "META_DATA_EXPORT": [{"name": "EXPORT_SCHEMA_VERSION", "value": "3.25.0"}],
+            "TARGET_INFO_GPU": [{"vmId": 1, "id": 0, "name": "NVIDIA A100-SXM4-80GB", "smCount": 108, "computeMajor": 8, "computeMinor": 0}],
+            "PROCESSES": [{"globalPid": nsys_db.pid(10), "pid": 10, "name": "train.py"}],
+            "CUPTI_ACTIVITY_KIND_KERNEL": [], "CUPTI_ACTIVITY_KIND_RUNTIME": [], "NVTX_EVENTS": [],
+        }
+        for i in range(4):
+            t, a, b = 1000 * i + 100, 2 * i + 1, 2 * i + 2
+            made["NVTX_EVENTS"] += [nsys_db.nvtx(t, t + 200, f"aten::mm, seq = {a}, op_id = {a}, sizes = [[8, 8], [8, 8]]", 10, 11),
+                                    nsys_db.nvtx(t + 300, t + 400 + 10 * i, f"aten::relu, seq = {b}, op_id = {b}, sizes = [[8, 8]]", 10, 11)]
+            made["CUPTI_ACTIVITY_KIND_RUNTIME"] += [nsys_db.call(t + 10, t + 20, a, 10, 11), nsys_db.call(t + 310, t + 330, b, 10, 11)]
+            made["CUPTI_ACTIVITY_KIND_KERNEL"] += [nsys_db.kernel(t + 50, t + 150 + i, a, 10, 1, shortName=4),
+                                                   nsys_db.kernel(t + 350, t + 380, b, 10, 3, shortName=5)]
+        nsys_db.make(os.path.join(self.work, "made.sqlite"), made)
+
+    def lines(self, suffix):
+        return read(self.work, f"dlprof_{suffix}.csv").decode().split("\n")
+
+    def test_range(self):
+        """relu ends at 500, 1510, 2520, 3530: five iterations; 1 and 2 are 1010 ns each."""
+        out, _ = self.dlprof("--database=made.sqlite", "--reports=all", "--key_node=relu", "--iter_start=1", "--iter_stop=2")
+        self.assertIn("[499, 1509, 2519, 3529, 3530]", out)
+        summary = self.lines("summary")
+        for line in ("Wall Clock Time (ns),2020", "Tensor Core Kernel Utilization %,100.0", "GPU Utilization %,13.0",
+                     "Tensor Core Kernel Duration %,10.0", "Non-Tensor Core Kernel Duration %,3.0", "Total Iterations,5", "Aggregated Iterations,2",
+                     "Start Iteration,1", "Stop Iteration,2", "Average Iteration Time (ns),1010.0", "Iteration Time Standard Deviation,0.0",
+                     "All ops,263,630,2", "Ops using TC,203,400,1", "Ops eligible for TC but not using,0,0,0", "All other ops,60,230,1",
+                     "All kernels,263,60,2", "Kernels using TC,203,20,1", "Memory,0,0,0", "All other kernels,60,40,1"):
+            self.assertEqual(summary.count(line), 1, line)
+        self.assertEqual(self.lines("kernel")[2:], ['"ampere_s16816gemm_fp16_128x64","MM_1","/mm",fprop,yes,203,101.5,101,102,20,10.0,10,10',
+                                                    '"relu_kernel","RELU_1","/relu",fprop,no,60,30.0,30,30,40,20.0,20,20', ""])
+        self.assertEqual(self.lines("detailed")[2:], ['"MM_1","/mm",fprop,"mm",2,yes,yes,400,200.0,200,200,203,101.5,101,102,380,190.0,190,190,0,0.0,0,0,,""',
+                                                      '"RELU_1","/relu",fprop,"relu",2,no,no,230,115.0,110,120,60,30.0,30,30,190,95.0,90,100,0,0.0,0,0,,""',
+                                                      ""])
+        self.assertEqual(self.lines("tensor_core")[2:], ['"MM_1","/mm",fprop,"mm",yes,203,203,0,100.0,1,1,"ampere_s16816gemm_fp16_128x64",0,""', ""])
+        self.assertEqual([line.split(",")[0] for line in self.lines("iteration")[2:-1]], ["1", "1", "2", "2"])
+
+    def test_whole(self):
+        self.dlprof("--database=made.sqlite", "--reports=summary")
+        for line in ("Wall Clock Time (ns),3530", "All ops,526,1260,2", "Kernels using TC,406,40,1", "GPU Utilization %,14.9", "Total Iterations,1"):
+            self.assertEqual(self.lines("summary").count(line), 1, line)
+
+    def test_simple(self):
+        self.dlprof("--database=made.sqlite", "--mode=simple", "--reports=all")
+        self.assertEqual(self.lines("summary")[-4:], ["Total Wall Clock Time (ns),3530", "Total GPU Time (ns),526",
+                                                      "Total Tensor Core Kernel Time (ns),406", ""])
+        self.assertEqual(self.lines("kernel")[2:], ['"ampere_s16816gemm_fp16_128x64",yes,406,101.5,100,103,40,10.0,10,10',
+                                                    '"relu_kernel",no,120,30.0,30,30,80,20.0,20,20', ""])
 
 
 class Switches(Command):
