@@ -10,7 +10,7 @@ enum { NOT_LOOKED = ROW_NONE - 1 };
 
 /* What tells two calls apart: string ids, 0 = not recorded; compared as bytes. */
 struct key {
-	uint32_t name, dims, types, concrete;
+	uint32_t name, dims, types, concrete, names;
 	uint32_t collective, comm_dtype, in_elements, out_elements, group_size;
 	uint32_t direction;
 };
@@ -21,7 +21,7 @@ struct costs_cache {
 	uint32_t cap;
 	struct cost **stable;     /* copies that do not move, for costs_of_span */
 	uint32_t n_stable;
-	uint32_t key_dims, key_dims_old, key_types, key_concrete, key_marker;
+	uint32_t key_dims, key_dims_old, key_types, key_concrete, key_names, key_marker;
 	uint32_t key_collective, key_dtype, key_in, key_out, key_group;
 };
 
@@ -55,6 +55,7 @@ static struct costs_cache *cache_new(const struct profile *p, enum cost_rules ru
 	x->key_dims_old = key_id(p, "Input dims");
 	x->key_types = key_id(p, "Input type");
 	x->key_concrete = key_id(p, "Concrete Inputs");
+	x->key_names = key_id(p, "Input names");
 	x->key_marker = key_id(p, "marker");
 	x->key_collective = key_id(p, "Collective name");
 	x->key_dtype = key_id(p, "dtype");
@@ -95,6 +96,7 @@ static struct key key_of_span(const struct profile *p, const struct costs_cache 
 		k.dims = arg_id(p, set, x->key_dims_old);
 	k.types = arg_id(p, set, x->key_types);
 	k.concrete = arg_id(p, set, x->key_concrete);
+	k.names = arg_id(p, set, x->key_names);
 	add_collective(p, x, set, &k);
 	return k;
 }
@@ -106,6 +108,7 @@ static struct op_facts facts_of(const struct profile *p, const struct key *k)
 		.dims = profile_str(p, k->dims),
 		.types = profile_str(p, k->types),
 		.concrete = profile_str(p, k->concrete),
+		.names = profile_str(p, k->names),
 		.collective = profile_str(p, k->collective),
 		.comm_dtype = profile_str(p, k->comm_dtype),
 		.in_elements = number(p, k->in_elements),

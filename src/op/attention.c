@@ -31,7 +31,7 @@ static const struct layout {
 	{"aten::_scaled_dot_product_flash_attention_for_cpu", BHSD, 0, 1, 2, 4, NONE, NONE, NONE, NONE, false, false},
 	{"aten::_flash_attention_forward", BSHD, 0, 1, 2, 8, 3, 4, 5, 6, false, false},
 	{"aten::_efficient_attention_forward", BSHD, 0, 1, 2, 9, 4, 5, 6, 7, false, false},
-	{"aten::_cudnn_attention_forward", BHSD, 0, 1, 2, 9, 4, 5, 6, 7, false, false},
+	{"aten::_cudnn_attention_forward", BHSD, 0, 1, 2, 10, 4, 5, 6, 7, false, false},
 	{"flash_attn::_flash_attn_forward", BSHD, 0, 1, 2, 5, NONE, NONE, NONE, NONE, true, false},
 	{"flash_attn::_flash_attn_varlen_forward", PACKED, 0, 1, 2, 9, 3, 4, 5, 6, true, false},
 	{"flash_attn::fwd", BSHD, 0, 1, 2, 6, NONE, NONE, NONE, NONE, true, false},

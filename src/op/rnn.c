@@ -41,6 +41,14 @@ static void collect(const struct cost_call *c, int64_t width, struct rnn *r)
 	}
 }
 
+/* lstm(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, ...); packed: (data, batch_sizes, hx, ...). */
+static int64_t directions_of(const struct cost_call *c)
+{
+	const struct op_tensor *second = op_arg_tensor(&c->args, 1);
+	bool both, packed = second && second->rank == 1;
+	return op_arg_bool(&c->args, packed ? 8 : 7, &both) && both ? 2 : 1;
+}
+
 void cost_rnn(struct cost_call *c)
 {
 	const struct op_tensor *in = op_arg_tensor(&c->args, 0);
@@ -64,7 +72,7 @@ void cost_rnn(struct cost_call *c)
 	                              (long long)r.hidden, r.matrices, dtype_short(t));
 	cost_set_flops(c, cost_mul(cost_mul(cost_mul(2, r.rows), r.weights), cost_complex_factor(t)));
 	int64_t read = cost_add(cost_add(in->elements, r.parameters), r.states);
-	int64_t written = cost_add(cost_mul(r.rows, r.hidden), r.states);
+	int64_t written = cost_add(cost_mul(cost_mul(r.rows, r.hidden), directions_of(c)), r.states);
 	cost_set_bytes(c, cost_bytes_of(read, t), cost_bytes_of(written, t), "the type of the input was not recorded");
 	if (c->direction == COST_BACKWARD)
 		cost_double(c);

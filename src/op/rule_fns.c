@@ -236,6 +236,28 @@ static int pooled_dim(int64_t in, int64_t kernel, int64_t stride, int64_t pad, i
 	return 0;
 }
 
+/* In how many dimensions a pooling op goes: its name says so; else as many as the kernel has. */
+static unsigned spatial_of(const struct cost_call *c, unsigned n_kernel)
+{
+	ptrdiff_t at = str_find(c->name, STR("_pool"));
+	char digit = at >= 0 && (size_t)at + 5 < c->name.n ? c->name.p[at + 5] : 0;
+	return digit >= '1' && digit <= '3' ? (unsigned)(digit - '0') : n_kernel;
+}
+
+/* window(kernel): elements under it; one number stands for all dimensions. */
+static int window_elements(const struct cost_call *c, int64_t kernel, int64_t *v, char why[EXPR_WHY])
+{
+	int64_t list[MAX_LIST];
+	unsigned n = 0;
+	if (list_of(c, kernel, list, &n, why) < 0)
+		return -1;
+	*v = 1;
+	for (unsigned s = 0; s < spatial_of(c, n); s++)
+		if (__builtin_mul_overflow(*v, item(list, n, s, 1), v))
+			return failed(why, "the elements of the window do not fit 64 bits");
+	return 0;
+}
+
 /* pool(i, kernel, stride, padding, dilation, ceil_mode): elements after pooling; arguments by number, `none` = left out. */
 static int pooled(const struct cost_call *c, const int64_t *a, unsigned n_args, int64_t *v, char why[EXPR_WHY])
 {
@@ -252,10 +274,8 @@ static int pooled(const struct cost_call *c, const int64_t *a, unsigned n_args, 
 			return -1;
 	if (a[5] != NO_ARG)
 		op_arg_bool(&c->args, a[5], &up);
-	/* The name says in how many dimensions; lists may have one value for all. */
-	ptrdiff_t at = str_find(c->name, STR("_pool"));
-	char digit = at >= 0 && (size_t)at + 5 < c->name.n ? c->name.p[at + 5] : 0;
-	unsigned spatial = digit >= '1' && digit <= '3' ? (unsigned)(digit - '0') : n[0];
+	/* Lists may have one value for all dimensions. */
+	unsigned spatial = spatial_of(c, n[0]);
 	if (!spatial || t->rank < spatial + 1)
 		return fail(why, "input %lld has too few dimensions", a[0]);
 	*v = 1;
@@ -383,6 +403,8 @@ int rule_function(void *call, struct str name, const int64_t *a, unsigned n, int
 		return reduced(c, a[0], a[1], v, why);
 	if (IS("size", 2))
 		return resized(c, a[0], a[1], v, why);
+	if (IS("window", 1))
+		return window_elements(c, a[0], v, why);
 	if (str_eqc(name, "pool"))
 		return pooled(c, a, n, v, why);
 	if (IS("cx", 1))

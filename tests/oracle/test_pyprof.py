@@ -446,6 +446,21 @@ class Default(Made):
         self.assertEqual([r["flops"] for r in rows], [0, 8192, 0])
         self.assertEqual([r["tflops"] for r in rows], [None, 8192 / 200 / 1e3, None])
 
+    def test_keyword_arguments(self):
+        """PyProf's markers name the arguments that were given by name; their place in the list says nothing."""
+        args = [{"name": "bias", "type": "tensor", "shape": (32,), "dtype": "float32"},
+                {"name": "input", "type": "tensor", "shape": (8, 16), "dtype": "float32"},
+                {"name": "weight", "type": "tensor", "shape": (32, 16), "dtype": "float32"}]
+        self.db.range(0, 20, repr({"mod": "torch.nn.functional", "op": "linear", "args": args}))
+        self.db.kernel((4, 5), 1000, 1100, "sgemm")
+        image = [{"name": "", "type": "tensor", "shape": (1, 3, 8, 8), "dtype": "float32"},
+                 {"name": "", "type": "tensor", "shape": (4, 3, 3, 3), "dtype": "float32"},
+                 {"name": "padding", "type": "int", "value": 2}]
+        self.db.range(100, 120, repr({"mod": "torch.nn.functional", "op": "conv2d", "args": image}))
+        self.db.kernel((104, 105), 2000, 2100, "conv")
+        rows = self.rows().rows
+        self.assertEqual([r["flops"] for r in rows], [2 * 8 * 16 * 32, 2 * 4 * 10 * 10 * 27])
+
     def test_unknown_is_empty(self):
         """An op without a model has no FLOPs; 0 would be a claim. Its kernel's name does not tell about Tensor Cores."""
         self.db.range(0, 20, marker("mymodule", "myop", tensor(2, 3)))

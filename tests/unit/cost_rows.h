@@ -26,7 +26,7 @@ F("aten::dot", "[[5],[5]]", "ff", "-", 10, 40, 4)
 F("aten::inner", "[[2,4,5],[6,5]]", "ff", "-", 2 * 8 * 6 * 5, 4 * 70, 4 * 48)
 F("aten::addr", "[[4,6],[4],[6]]", "fff", "-", 48, 4 * 34, 96)
 F("aten::outer", "[[4],[6]]", "ff", "-", 24, 40, 96)
-F("aten::outer", "[[4],[6]]", "cc", "-", 24 * 6 * 2, 80, 192)
+F("aten::outer", "[[4],[6]]", "cc", "-", 24 * 6, 80, 192)
 F("aten::bilinear", "[[2,3],[2,4],[5,3,4],[5]]", "ffff", "-", 2 * 2 * 5 * 12 + 2 * 2 * 5 * 3, 4 * (6 + 8 + 60 + 5), 40)
 F("aten::chain_matmul", "[[[4,5],[5,6]]]", "T", "-", U, U, U)
 F("aten::matmul", "[[5,6],[6,7]]", "ff", "-", 420, 4 * (30 + 42), 4 * 35)
@@ -259,7 +259,7 @@ G("aten::ctc_loss", "[[5,2,4],[2,3]]", "fl", "-", 490 + 120, 160 + 48 + 280, 160
 /* Pooling: 6 x 6 with a window of 3, stride 2, padding 1 gives 3 x 3, rounded up 4 x 4 (the last window starts in the input). */
 F("aten::max_pool2d", "[[2,3,6,6],[],[],[],[],[]]", "fLLLLs", "|[3, 3]|[2, 2]|[1, 1]|[1, 1]|False", 54 * 9, 864, 216)
 F("aten::max_pool2d_with_indices", "[[2,3,6,6],[],[],[],[],[]]", "fLLLLs", "|[3, 3]|[2, 2]|[1, 1]|[1, 1]|True", 96 * 9, 864, 96 * 12)
-F("aten::max_pool2d_with_indices", "[[2,3,6,6],[],[],[],[],[]]", "fLLLLs", "|[2]|[]|[0]|[1]|False", 54 * 2, 864, 54 * 12)
+F("aten::max_pool2d_with_indices", "[[2,3,6,6],[],[],[],[],[]]", "fLLLLs", "|[2]|[]|[0]|[1]|False", 54 * 4, 864, 54 * 12)
 F("aten::max_pool2d_with_indices_backward", "[[2,3,3,3],[2,3,6,6]]", "ff", "-", 54, 54 * 12, 864)
 F("aten::avg_pool2d", "[[2,3,6,6],[],[],[],[],[],[]]", "fLLLsss", "|[2, 2]|[2, 2]|[0, 0]|False|True|", 54 * 4, 864, 216)
 F("aten::avg_pool2d_backward", "[[2,3,3,3],[2,3,6,6],[]]", "ffL", "||[2, 2]", 216, 216, 864)
@@ -340,6 +340,8 @@ F("aten::topk", "[[4,8],[],[],[],[]]", "fssss", "|2|-1|True|True", 32, 128, 32 +
 F("aten::unique_consecutive", "[[4]]", "f", "-", 4, 16, U)
 F("aten::_unique2", "[[8]]", "f", "-", 24, 32, U)
 F("aten::searchsorted", "[[8],[3]]", "ff", "-", 9, 44, 24)
+F("aten::searchsorted", "[[2,8],[2,3]]", "ff", "-", 18, 88, 48)
+F("aten::bucketize", "[[3],[8]]", "ff", "-", 9, 44, 24)
 F("aten::nonzero", "[[8]]", "f", "-", 8, 32, U)
 F("aten::masked_select", "[[8],[8]]", "fo", "-", 8, 40, U)
 
@@ -403,3 +405,13 @@ F("aten::mm", "[[4294967296,4294967296],[4294967296,4294967296]]", "ff", "-", U,
 F("aten::mm", "[[0,5],[5,6]]", "ff", "-", 0, 120, 0)
 F("aten::nothing_of_the_kind", "[[4,5]]", "f", "-", U, U, U)
 #undef U
+
+/* Names that share a formula with others but not their arguments. */
+F("aten::_int_mm", "[[4,5],[5,6]]", "uu", "-", 240, 20 + 30, 4 * 24)
+F("aten::full", "[[],[],[]]", "Lss", "[4, 5]|1|6", 0, 0, 80)
+F("aten::randn", "[[],[]]", "Ls", "[4, 5]|6", 20, 0, 80)
+F("aten::put_", "[[4,5],[3],[3]]", "flf", "||", 0, 24 + 12, 12)
+F("aten::index_copy_", "[[9,5],[],[2],[2,5]]", "fslf", "|0||", 0, 16 + 40, 40)
+F("aten::kthvalue", "[[6,4],[],[]]", "fss", "|1|0", 24, 96, 16 + 32)
+F("aten::frobenius_norm", "[[6,4],[]]", "fL", "|[0]", 48, 96, 16)
+F("aten::_batch_norm_with_update", "[[2,3,4],[3],[3],[3],[3],[],[]]", "fffffss", "|||||0.1|1e-05", 24 * 7, 4 * (24 + 12), 4 * (24 + 6))
