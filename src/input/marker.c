@@ -164,19 +164,100 @@ static bool take_fields(struct str rest, struct fields *f)
 	return true;
 }
 
-/* Names may hold commas themselves: the fields begin at the first comma from which on there is nothing but fields. */
+static bool may_be_field(struct str rest)
+{
+	return rest.n >= 8 && rest.p[1] == ' ' && memchr("sio", rest.p[2], 3);
+}
+
+/* What tells in one step where a list ends. */
+struct brackets {
+	uint32_t *close; /* per '[': its ']'; 0 = none */
+	uint32_t *other; /* per byte: the first at or behind it that no list of sizes has */
+};
+
+static void match_brackets(struct str text, struct brackets *b)
+{
+	b->close = NEW_ARRAY(text.n, uint32_t);
+	b->other = NEW_ARRAY_RAW(text.n, uint32_t);
+	uint32_t open = UINT32_MAX, other = (uint32_t)text.n;
+	for (uint32_t i = 0; i < text.n; i++) {
+		if (text.p[i] == '[') { /* until it closes, it says which one is open around it */
+			b->close[i] = open;
+			open = i;
+		} else if (text.p[i] == ']' && open != UINT32_MAX) {
+			uint32_t around = b->close[open];
+			b->close[open] = i;
+			open = around;
+		}
+	}
+	while (open != UINT32_MAX) {
+		uint32_t around = b->close[open];
+		b->close[open] = 0;
+		open = around;
+	}
+	for (uint32_t i = (uint32_t)text.n; i-- > 0;)
+		b->other[i] = other = memchr("[], -0123456789", text.p[i], 15) ? other : i;
+}
+
+/* Where the field that begins at `at` ends; 0 = there is none. */
+static size_t field_end(struct str text, const struct brackets *b, size_t at)
+{
+	struct str rest = {text.p + at, text.n - at};
+	int64_t v;
+	if (take(&rest, STR(", seq = ")) || take(&rest, STR(", op_id = ")))
+		return take_number(&rest, &v) ? text.n - rest.n : 0;
+	bool sizes = take(&rest, STR(", sizes = "));
+	if ((!sizes && !take(&rest, STR(", input_op_ids = "))) || !rest.n || rest.p[0] != '[')
+		return 0;
+	size_t open = text.n - rest.n, close = b->close[open];
+	return close && (!sizes || b->other[open] > close) ? close + 1 : 0;
+}
+
+/* From the last comma to the first: the first from which on there are only fields; text.n = none. Linear in the text. */
+static size_t first_field(struct str text)
+{
+	struct brackets b;
+	match_brackets(text, &b);
+	uint8_t *only = NEW_ARRAY(text.n, uint8_t); /* per comma: there are only fields from it on */
+	size_t first = text.n;
+	for (size_t i = text.n; i-- > 0;) {
+		if (text.p[i] != ',' || !may_be_field((struct str){text.p + i, text.n - i}))
+			continue;
+		size_t end = field_end(text, &b, i);
+		only[i] = end && (end == text.n || only[end]);
+		first = only[i] ? i : first;
+	}
+	mem_free(only);
+	mem_free(b.close);
+	mem_free(b.other);
+	return first;
+}
+
+static bool fields_at(struct str text, size_t at, struct fields *f)
+{
+	struct fields got = {.name = {text.p, at}, .seq = ID_NONE};
+	if (!take_fields((struct str){text.p + at, text.n - at}, &got))
+		return false;
+	*f = got;
+	return true;
+}
+
+/* Names may hold commas themselves: the fields begin at the first comma from which on there is nothing but fields. Each comma
+ * that is tried may cost the rest of the text: after a few the answer is worked out from the end. */
 static bool split_fields(struct str text, struct fields *f)
 {
+	enum { TRIES = 8 };
 	*f = (struct fields){.name = text, .seq = ID_NONE};
 	const char *end = text.p + text.n;
+	unsigned tries = 0;
 	for (const char *p = text.p; p < end && (p = memchr(p, ',', (size_t)(end - p))); p++) {
-		struct str rest = {p, (size_t)(end - p)};
-		if (rest.n < 8 || rest.p[1] != ' ' || !memchr("sio", rest.p[2], 3))
+		if (!may_be_field((struct str){p, (size_t)(end - p)}))
 			continue;
-		struct fields got = {.name = {text.p, (size_t)(p - text.p)}, .seq = ID_NONE};
-		if (take_fields(rest, &got)) {
-			*f = got;
+		if (fields_at(text, (size_t)(p - text.p), f))
 			return true;
+		if (++tries == TRIES && text.n < UINT32_MAX) {
+			size_t at = first_field(text);
+			return at < text.n && fields_at(text, at, f);
 		}
 	}
 	return false;

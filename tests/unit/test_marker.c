@@ -196,12 +196,60 @@ static void test_real_strings(void **state)
 	assert_true(n > 4000 && with_seq > 1000 && with_sizes > 1000);
 }
 
+/* Texts of the pieces that fields are made of, behind as many false beginnings as make the reader start from the end: they read
+ * as without them. */
+static void test_many_false_beginnings(void **state)
+{
+	static const char *const piece[] = {
+		", seq = 1", ", seq = 22", ", op_id = 3", ", sizes = [[1, 2]", "]", "[", ", sizes = [", ", input_op_ids = [", ", input_op_ids = [(1,0)]",
+		", ", "x", ", sizes = [[2, 3], []]", "]]", ", seq = ",
+	};
+	uint64_t r = 88172645463325252u, fields = 0;
+	for (int i = 0; i < 20000; i++) {
+		char text[512] = "n", behind[768];
+		for (int k = 0; k < 6; k++) {
+			r ^= r << 13, r ^= r >> 7, r ^= r << 17;
+			strcat(text, piece[r % (sizeof piece / sizeof piece[0])]);
+		}
+		struct marker direct = read_in(text, "");
+		strcpy(behind, ", seq = !, seq = !, seq = !, seq = !, seq = !, seq = !, seq = !, seq = !, seq = !");
+		size_t before = strlen(behind);
+		strcat(behind, text);
+		struct marker k = read_in(behind, "");
+		assert_true(k.link_id == direct.link_id);
+		struct str name = profile_str(p, k.name);
+		assert_true(name.n > before && str_eq((struct str){name.p + before, name.n - before}, profile_str(p, direct.name)));
+		assert_true(str_eq(arg(k, "Input Dims"), arg(direct, "Input Dims")));
+		fields += direct.link_id != ID_NONE;
+	}
+	assert_true(fields > 1000);
+}
+
+/* Texts whose fields do not end well, a million of them: time in proportion to the text. */
+static void test_long_texts(void **state)
+{
+	static const char *const field[] = {", input_op_ids = [", ", seq = 1", ", sizes = [", ", input_op_ids = [["};
+	enum { TIMES = 1000000 };
+	for (size_t i = 0; i < sizeof field / sizeof field[0]; i++) {
+		size_t n = strlen(field[i]);
+		char *text = NEW_ARRAY_RAW(n * TIMES + 2, char);
+		text[0] = 'a';
+		for (size_t k = 0; k < TIMES; k++)
+			memcpy(text + 1 + k * n, field[i], n);
+		text[n * TIMES + 1] = '!';
+		struct marker k = marker_read(m, (struct str){text, n * TIMES + 2}, STR(""), 1);
+		assert_true(k.link_id == ID_NONE);
+		assert_int_equal(profile_str(p, k.name).n, n * TIMES + 2);
+		mem_free(text);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_emit_nvtx), cmocka_unit_test(test_argument_marker), cmocka_unit_test(test_dlprof),
 		cmocka_unit_test(test_descriptions), cmocka_unit_test(test_damaged), cmocka_unit_test(test_domains),
-		cmocka_unit_test(test_real_strings),
+		cmocka_unit_test(test_real_strings), cmocka_unit_test(test_many_false_beginnings), cmocka_unit_test(test_long_texts),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }
