@@ -28,6 +28,7 @@ struct maker {
 	uint32_t *near_node;     /* per span: the node that it is, or that is around it */
 	uint32_t *n_children, *last_child;
 	uint32_t *folded_into;   /* per node; ROW_NONE = stands for itself */
+	uint32_t *near_op;       /* per node: the op at or around it; ROW_NONE = none */
 	uint8_t *own_calls_lost; /* per node, tb-plugin: its calls gave way to its child's */
 	uint8_t *tc_of_name;     /* per string: 0 not asked, else enum tri + 1 */
 	uint8_t *eligible_name;  /* per string: the same for op names that could use Tensor Cores */
@@ -266,13 +267,20 @@ static bool eligible_by_name(struct maker *m, uint32_t name)
 	return m->eligible_name[name] == 2;
 }
 
+/* Parents come before their children: one pass, however deep the nesting. */
+static void find_near_ops(struct maker *m)
+{
+	m->near_op = NEW_ARRAY_RAW(m->t->n, uint32_t);
+	for (uint32_t n = 0; n < m->t->n; n++) {
+		uint32_t up = live(m, m->t->parent[n]);
+		m->near_op[n] = m->t->kind[n] == NODE_OP ? n : up != ROW_NONE ? m->near_op[up] : ROW_NONE;
+	}
+}
+
 /* The op at or around `node`; `node` itself where there is none. */
 static uint32_t nearest_op(const struct maker *m, uint32_t node)
 {
-	uint32_t up = node;
-	while (up != ROW_NONE && m->t->kind[up] != NODE_OP)
-		up = live(m, m->t->parent[up]);
-	return up != ROW_NONE ? up : node;
+	return node != ROW_NONE && m->near_op[node] != ROW_NONE ? m->near_op[node] : node;
 }
 
 static uint32_t node_of_gpu(struct maker *m, uint32_t g)
@@ -406,6 +414,7 @@ struct optree *optree_new(const struct profile *p, enum optree_rules rules)
 		own_time_tb(&m);
 	else
 		own_time(&m);
+	find_near_ops(&m);
 	add_device_work(&m);
 	sum_up(&m);
 	compact(&m);
@@ -416,6 +425,7 @@ struct optree *optree_new(const struct profile *p, enum optree_rules rules)
 	mem_free(m.n_children);
 	mem_free(m.last_child);
 	mem_free(m.folded_into);
+	mem_free(m.near_op);
 	mem_free(m.own_calls_lost);
 	return t;
 }

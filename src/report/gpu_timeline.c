@@ -67,29 +67,32 @@ static bool is_recompute_frame(struct str name)
 	       (str_ends(name, STR(": recompute_fn")) || str_ends(name, STR(": unpack_hook")));
 }
 
-static bool in_recompute(const struct profile *p, uint32_t span, uint8_t *frame)
+/* Per span: in recomputation. Parents stand before their children: one pass, however deep the nesting. */
+static uint8_t *mark_recompute(const struct profile *p)
 {
-	for (; span != ROW_NONE; span = p->span.parent[span]) {
-		if (p->span.kind[span] != SPAN_PYTHON)
+	uint8_t *frame = NEW_ARRAY(p->strings.n, uint8_t), *in = NEW_ARRAY(p->span.rows.n, uint8_t);
+	for (uint32_t i = 0; i < p->span.rows.n; i++) {
+		uint32_t up = p->span.parent[i], name = p->span.name[i];
+		in[i] = up < i && in[up];
+		if (in[i] || p->span.kind[i] != SPAN_PYTHON)
 			continue;
-		uint32_t name = p->span.name[span];
 		if (!frame[name]) /* asked once per name */
 			frame[name] = is_recompute_frame(profile_str(p, name)) ? 2 : 1;
-		if (frame[name] == 2)
-			return true;
+		in[i] = frame[name] == 2;
 	}
-	return false;
+	mem_free(frame);
+	return in;
 }
 
 static void group_by_recompute(const struct profile *p, struct groups *g)
 {
-	uint8_t *frame = NEW_ARRAY(p->strings.n, uint8_t);
+	uint8_t *in = mark_recompute(p);
 	g->n = 2;
 	g->name[0] = STR("not recomputation");
 	g->name[1] = STR("recomputation");
 	for (uint32_t i = 0; i < p->gpu_op.rows.n; i++)
-		g->take[i] = in_recompute(p, p->gpu_op.call[i], frame);
-	mem_free(frame);
+		g->take[i] = p->gpu_op.call[i] != ROW_NONE && in[p->gpu_op.call[i]];
+	mem_free(in);
 }
 
 /* TraceLens counts what an ac2g arrow ties to its call, and what a graph launch started; a hipMemset, which has a call but no

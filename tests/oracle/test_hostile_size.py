@@ -69,6 +69,16 @@ class HostileSize(Case):
                          args={"External id": 5000 + i, "Sequence number": 1, "Fwd thread id": 1 + i % 7}) for i in range(100000)]
         self.ask(events, "report", "modules")
 
+    def test_deep_annotations(self):
+        """100 k of the user's ranges, one in another, and as many kernels of the innermost: each looks for an op around it."""
+        n = 100000
+        events = [event("X", "user_annotation", f"r{i % 100}", i, dur=10 * n - 2 * i) for i in range(n)]
+        for i in range(n):
+            events += [event("X", "cuda_runtime", "cudaLaunchKernel", n + 2 * i, dur=1, args={"correlation": i + 1}),
+                       event("X", "kernel", "k", 20 * n + 10 * i, dur=5, args={"device": 0, "stream": 7, "correlation": i + 1})]
+        self.assertEqual(sum(r["calls"] for r in self.ask(events, "report", "kernels").rows), n)
+        self.ask(events, "report", "gpu-timeline", "--group-by=recompute")
+
 
 if __name__ == "__main__":
     oracle.main()
