@@ -215,7 +215,11 @@ bool nsys_times(struct nsys *n, const struct sqlscan *s, int start, int end, int
 		         n->table, (long long)n->row);
 		return false;
 	}
-	*dur_ns = to - *start_ns;
+	if (__builtin_sub_overflow(to, *start_ns, dur_ns)) {
+		diag_add(&n->p->diags, "bad-time", DIAG_LOSS, -1, "table %s, row %lld is longer than 2^63 ns: the row has no place in time", n->table,
+		         (long long)n->row);
+		return false;
+	}
 	if (*dur_ns < 0) {
 		diag_add(&n->p->diags, "negative-duration", DIAG_REPAIR, -1, "table %s, row %lld ends %lld ns before it begins: taken as 0",
 		         n->table, (long long)n->row, -(long long)*dur_ns);

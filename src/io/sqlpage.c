@@ -34,6 +34,8 @@ struct sqlpage {
 	int fd;
 	bool damaged, done;
 	uint32_t page_bytes, usable, n_pages, visited;
+	int64_t last_rowid;      /* of the row before, if `begun` */
+	bool begun;
 	uint32_t ahead_pages;
 	struct ahead tree, overflow;
 	struct level level[DEPTH_MAX];
@@ -278,6 +280,10 @@ static bool read_cell(struct sqlpage *s, const uint8_t *page, uint32_t cell)
 	uint64_t n, rowid;
 	if (cell >= s->usable || !(p = varint(p, end, &n)) || !(p = varint(p, end, &rowid)))
 		return false;
+	if ((int64_t)rowid <= s->last_rowid && s->begun) /* a page that several pages name, or one of another place */
+		return false;
+	s->last_rowid = (int64_t)rowid;
+	s->begun = true;
 	uint32_t max_local = s->usable - 35, min_local = (s->usable - 12) * 32 / 255 - 23;
 	if (n <= max_local)
 		return n <= (uint64_t)(end - p) && read_record(s, p, n, (int64_t)rowid);

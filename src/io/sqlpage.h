@@ -3,9 +3,9 @@
  * Only what it is sure of: UTF-8 databases, rowid tables, no columns that a reader must compute. For all else sqlpage_open says no,
  * and the caller uses the library. io/sqldb.h decides; nothing else uses this.
  *
- * Never trusts the file: every page number, length and offset is checked, and no page is visited twice. The first thing that
- * does not fit ends the scan with `damaged`; the rows before it are good. The file is read, not mapped: one that shrinks
- * meanwhile ends the scan. */
+ * Never trusts the file: every page number, length and offset is checked, no more pages are visited than there are, and row ids
+ * must ascend, so that no row comes twice. The first thing that does not fit ends the scan with `damaged`; the rows before it are
+ * good. The file is read, not mapped: one that shrinks meanwhile ends the scan. */
 #ifndef OPSCOPE_IO_SQLPAGE_H
 #define OPSCOPE_IO_SQLPAGE_H
 

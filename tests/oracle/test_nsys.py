@@ -6,6 +6,7 @@ import re
 import shutil
 import sqlite3
 import stat
+import struct
 import subprocess
 import tempfile
 import unittest
@@ -332,6 +333,15 @@ class Made(Case):
         self.assertEqual({k: v["count"] for k, v in found.items() if v["level"] != "note"},
                          {"bad-time": 3, "negative-duration": 1, "missing-string": 1, "wrong-type": 2, "no-thread": 1})
 
+    def test_too_long(self):
+        """Start and end are times, but what lies between is more than 64 bits hold: neither negative nor 0."""
+        far = 1 << 62
+        make(self.path, {"StringIds": strings("k"), "NVTX_EVENTS": [nvtx(-far, far, "eternal", 1, 1), nvtx(1, 2, "r", 1, 1)]})
+        self.assertEqual(sql(self.path, "SELECT name FROM span"), [("r",)])
+        found = self.problems()
+        self.assertNotIn("negative-duration", found)
+        self.assertIn("NVTX_EVENTS, row 1 is longer than", found["bad-time"]["message"])
+
     def test_text_that_is_not_utf8(self):
         make(self.path, {**sample(), "TARGET_INFO_SYSTEM_ENV": []},
              extra=["INSERT INTO TARGET_INFO_SYSTEM_ENV VALUES(1, 'x', 'Host', 1, CAST(x'66ff00fe67' AS TEXT))",
@@ -422,6 +432,29 @@ class Made(Case):
         n, = sql(path, "SELECT count(*) FROM gpu_op WHERE start_ns >= 1000")[0]
         self.assertTrue(500 < n < 4000, n)
         self.assertEqual(self.problems(path)["damaged-table"]["level"], "lost")
+
+    def test_page_that_comes_twice(self):
+        """All children of the root are the first, or the right-most is the root itself: no row comes twice, and the loss is told."""
+        make(self.path, {"StringIds": strings("k"), "CUPTI_ACTIVITY_KIND_KERNEL": [kernel(10 * i, 10 * i + 5, i + 1, 1) for i in range(2000)]}, 512)
+        db = connect(self.path)
+        root, = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'CUPTI_ACTIVITY_KIND_KERNEL'").fetchone()
+        db.close()
+        with open(self.path, "rb") as f:
+            sound = f.read()
+        at = (root - 1) * 512
+        self.assertEqual(sound[at], 5)
+        cells = struct.unpack(">%dH" % struct.unpack_from(">H", sound, at + 3), sound[at + 12:at + 12 + 2 * struct.unpack_from(">H", sound, at + 3)[0]])
+        same, itself = bytearray(sound), bytearray(sound)
+        for cell in cells:
+            same[at + cell:at + cell + 4] = sound[at + cells[0]:at + cells[0] + 4]
+        struct.pack_into(">I", itself, at + 8, root)
+        for content in (same, itself):
+            path = os.path.join(self.folder.name, "twice.sqlite")
+            with open(path, "wb") as f:
+                f.write(content)
+            n, distinct = sql(path, "SELECT count(*), count(DISTINCT start_ns) FROM gpu_op")[0]
+            self.assertTrue(0 < n == distinct < 2000, (n, distinct))
+            self.assertIn("rows from there on", self.problems(path)["damaged-table"]["message"])
 
     @staticmethod
     def has_dbstat(db):
