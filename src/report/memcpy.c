@@ -32,6 +32,7 @@ struct key {
 struct moved {
 	uint64_t ops;
 	int64_t bytes, ns, min, max;
+	bool too_many;   /* their sum is beyond 64 bits: `bytes` says nothing */
 };
 
 static const char *direction_of(struct str name)
@@ -76,7 +77,7 @@ static void add_moved(struct moved *m, int64_t bytes, int64_t ns)
 	m->min = m->ops ? MIN(m->min, bytes) : bytes;
 	m->max = m->ops ? MAX(m->max, bytes) : bytes;
 	m->ops++;
-	m->bytes += bytes;
+	m->too_many |= __builtin_add_overflow(m->bytes, bytes, &m->bytes);
 	m->ns += ns;
 }
 
@@ -120,26 +121,33 @@ static void put(const struct profile *p, enum grouping by, struct stats *s, cons
 		stats_put(out, first, s, g);
 		if (!m->ops)
 			continue;
-		table_set_i64(out, bytes, m->bytes);
-		table_set_f64(out, rate, m->ns > 0 ? (double)m->bytes / (double)m->ns : NAN);
-		table_set_f64(out, mean, (double)m->bytes / (double)m->ops);
+		if (!m->too_many) {
+			table_set_i64(out, bytes, m->bytes);
+			table_set_f64(out, rate, m->ns > 0 ? (double)m->bytes / (double)m->ns : NAN);
+			table_set_f64(out, mean, (double)m->bytes / (double)m->ops);
+		}
 		table_set_i64(out, min, m->min);
 		table_set_i64(out, max, m->max);
 	}
 }
 
-/* A rate that no memory of the GPU has is a misstated size or time. */
+/* A rate that no memory of the GPU has, or a sum that no memory has, is a misstated size or time. */
 static void note_impossible(const struct profile *p, const struct moved *moved, uint32_t n, struct table *out)
 {
 	double peak = 0, most = 0;
+	uint32_t too_many = 0;
 	for (uint32_t i = 0; i < p->device.rows.n; i++) {
 		double b = gpu_peak_bytes(gpu_find(profile_str(p, p->device.name[i])));
 		peak = b > peak ? b : peak;
 	}
 	for (uint32_t g = 0; g < n; g++) {
-		double rate = moved[g].ns > 0 ? (double)moved[g].bytes / (double)moved[g].ns : 0;
+		too_many += moved[g].too_many;
+		double rate = moved[g].ns > 0 && !moved[g].too_many ? (double)moved[g].bytes / (double)moved[g].ns : 0;
 		most = rate > most ? rate : most;
 	}
+	if (too_many)
+		table_note(out, "bytes of %u %s are not known: the stated sizes add up to more than 2^63", too_many,
+		           too_many == 1 ? "row" : "rows");
 	if (peak > 0 && most * 1e9 > peak)
 		table_note(out, "cannot be: %.0f GB/s, beyond the %.0f GB/s of the GPU's memory: sizes or times of such rows are misstated in the input, or "
 		           "a cache took it; shown as computed", most, peak / 1e9);

@@ -111,6 +111,13 @@ struct launch_row launch_none(void)
 
 uint32_t build_launch(struct build *b, const struct launch_row *r)
 {
+	struct launch_row unstated;
+	if (r->bytes < 0 && r->bytes != ID_NONE) {
+		diag_add(&b->p->diags, "negative-size", DIAG_REPAIR, -1, "device work of %lld bytes: its size is taken as not stated", (long long)r->bytes);
+		memcpy(&unstated, r, sizeof unstated); /* with its padding: rows are compared as bytes */
+		unstated.bytes = ID_NONE;
+		r = &unstated;
+	}
 	uint32_t before = b->launch_keys.n;
 	uint32_t id = intern_put(&b->launch_keys, (const char *)r, sizeof *r);
 	if (b->launch_keys.n > before)

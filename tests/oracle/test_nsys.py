@@ -342,6 +342,17 @@ class Made(Case):
         self.assertNotIn("negative-duration", found)
         self.assertIn("NVTX_EVENTS, row 1 is longer than", found["bad-time"]["message"])
 
+    def test_sizes_that_cannot_be(self):
+        """Bytes whose sum is beyond 64 bits are unknown, with a note; those below 0 are not stated, with a diagnostic."""
+        copies = [{**kernel(10 * i, 10 * i + 5, i + 1, 1), "bytes": n, "copyKind": kind, "srcKind": 0, "dstKind": 2}
+                  for i, (kind, n) in enumerate([(1, 1 << 62), (1, 1 << 62), (1, 7), (2, 100), (2, -5), (2, -(1 << 62))])]
+        make(self.path, {"StringIds": strings("k"), "CUPTI_ACTIVITY_KIND_MEMCPY": copies})
+        table = oracle.report("memcpy", self.path)
+        got = {r["direction"]: [r[c] for c in ("calls", "bytes", "gb_per_s", "mean_bytes", "min_bytes", "max_bytes")] for r in table.rows}
+        self.assertEqual(got, {"HtoD": [3, None, None, None, 7, 1 << 62], "DtoH": [3, 100, 20, 100, 100, 100]})
+        self.assertTrue(any(n.startswith("bytes of 1 row are not known") for n in table.notes), table.notes)
+        self.assertEqual(self.problems()["negative-size"]["count"], 2)
+
     def test_text_that_is_not_utf8(self):
         make(self.path, {**sample(), "TARGET_INFO_SYSTEM_ENV": []},
              extra=["INSERT INTO TARGET_INFO_SYSTEM_ENV VALUES(1, 'x', 'Host', 1, CAST(x'66ff00fe67' AS TEXT))",
