@@ -14,6 +14,11 @@ int steps_window(const struct steps *s, bool plugin, int64_t first, int64_t last
 	s = steps_by(s, plugin);
 	unsigned n = steps_kept(s, plugin);
 	*w = (struct step_window){0};
+	if ((!n || s->whole_trace) && s->key.n)
+		return err_set(e, ERR_DATA, "--steps: the trace has no steps: " STR_FMT, STR_ARG(s->how));
+	if (!n || s->whole_trace)
+		return err_set(e, ERR_DATA, "--steps: the trace has no steps: no ProfilerStep, and nothing else that marks them; "
+		               "--key-op=NAME says which op each step calls once, and `opscope info` what would do");
 	for (unsigned i = 0; i < n; i++) {
 		const struct step *x = &s->v[i];
 		if (x->number < first || x->number > last)
@@ -29,9 +34,6 @@ int steps_window(const struct steps *s, bool plugin, int64_t first, int64_t last
 	}
 	if (w->steps)
 		return 0;
-	if (!n || s->whole_trace)
-		return err_set(e, ERR_DATA, "--steps: the trace has no steps: no ProfilerStep, and nothing else that marks them; "
-		               "--key-op=NAME says which op each step calls once, and `opscope info` what would do");
 	return err_set(e, ERR_DATA, "%s: the trace has steps %lld to %lld", steps_range_text(first, last).s, (long long)s->v[0].number, (long long)s->v[n - 1].number);
 }
 
