@@ -23,6 +23,7 @@ BELOW = {
     "analysis": ["base", "io", "store", "op", "gpu"],
     "detect": ["base", "io", "store", "op", "gpu", "analysis"],
     "report": ["base", "io", "store", "op", "gpu", "analysis", "detect"],
+    "export": ["base", "io", "store", "op", "gpu", "analysis", "detect", "report"],
     "render": ["base"],
 }
 EVERYTHING = list(BELOW)

@@ -241,7 +241,7 @@ def run_command(program, line, folder):
         return sqlite3_list(os.path.join(folder, words[2]), words[3])
     if words[0] != "opscope":
         raise SystemExit(f"an example must run opscope or sqlite3 -header: {line}")
-    width = [] if words[1] == "import" or any(w.startswith("--width") for w in words) else ["--width=110"]
+    width = [] if words[1] in ("import", "export") or any(w.startswith("--width") for w in words) else ["--width=110"]
     p = program.run(*words[1:], *width, cwd=folder)
     if p.returncode:
         raise SystemExit(f"{line}: {p.stderr}")
@@ -272,7 +272,7 @@ def examples(page):
 
 
 PAGES = {"src/report/columns.def": columns_def, "docs/reports.md": reports_page, "docs/detectors.md": detectors_page, "docs/inputs.md": inputs_page,
-         "docs/commands.md": commands_page, "docs/sql.md": examples("docs/sql.md"), "README.md": examples("README.md")}
+         "docs/commands.md": commands_page, "docs/sql.md": examples("docs/sql.md"), "docs/export.md": examples("docs/export.md"), "README.md": examples("README.md")}
 
 
 def main():

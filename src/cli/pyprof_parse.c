@@ -3,7 +3,7 @@
 #include "base/mem.h"
 #include "cli/cli.h"
 #include "cli/pyprof_common.h"
-#include "op/pyprof/repr.h"
+#include "export/pyprof_dict.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -42,51 +42,6 @@ static const struct argp argp = {
 	       "name, duration, markers, sequence numbers, direction, op, launch.",
 };
 
-static void put_texts(struct buf *b, const char *key, struct pyprof_texts t)
-{
-	buf_printf(b, ", '%s': ", key);
-	pyprof_put_repr_list(b, t.v, t.n);
-}
-
-static void put_ids(struct buf *b, const char *key, struct pyprof_ids ids)
-{
-	buf_printf(b, ", '%s': ", key);
-	pyprof_put_repr_ints(b, ids.v, ids.n, '[', ']');
-}
-
-static void put_int(struct buf *b, const char *key, int64_t v)
-{
-	buf_printf(b, ", '%s': %lld", key, (long long)v);
-}
-
-static void put_record(struct buf *b, const struct pyprof_record *x)
-{
-	buf_cstr(b, "{'kShortName': ");
-	pyprof_put_repr(b, x->short_name);
-	put_int(b, "kDuration", x->duration_ns);
-	put_texts(b, "layer", x->layer);
-	put_texts(b, "trace", x->trace);
-	put_texts(b, "reprMarkers", x->repr);
-	put_texts(b, "marker", x->marker);
-	put_texts(b, "seqMarker", x->seq_marker);
-	put_ids(b, "seqId", x->seq);
-	put_int(b, "subSeqId", x->sub);
-	put_ids(b, "altSeqId", x->alt_seq);
-	buf_printf(b, ", 'dir': '%s'", x->backward ? "bprop" : "fprop");
-	put_texts(b, "mod", x->mod);
-	put_texts(b, "op", x->op);
-	put_int(b, "tid", x->tid);
-	put_int(b, "device", x->device);
-	put_int(b, "stream", x->stream);
-	buf_cstr(b, ", 'grid': ");
-	pyprof_put_repr_ints(b, x->grid, 3, '(', ')');
-	buf_cstr(b, ", 'block': ");
-	pyprof_put_repr_ints(b, x->block, 3, '(', ')');
-	buf_cstr(b, ", 'kLongName': ");
-	pyprof_put_repr(b, x->long_name);
-	buf_cstr(b, "}\n");
-}
-
 static int print_records(const struct pyprof_records *r)
 {
 	int status = EXIT_DONE, rc = 0;
@@ -95,7 +50,7 @@ static int print_records(const struct pyprof_records *r)
 	for (uint32_t i = 0; rc == 0 && i < r->n; i++) {
 		struct pyprof_record x;
 		pyprof_record_get(r, i, &scratch, &x);
-		put_record(&b, &x);
+		pyprof_dict_put(&b, &x);
 		if (i % 256 == 255)
 			arena_release(&scratch);
 		rc = pyprof_flush(&b, false, &status);

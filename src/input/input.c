@@ -76,6 +76,7 @@ static struct profile *read_with(const struct input *i, struct source *s, const 
                                  struct err *e)
 {
 	struct profile *p = profile_new();
+	p->as_written = o->as_written;
 	source_set_progress(s, o->progress, o->progress_context);
 	if (i->read(s, p, e) < 0 || check_any(p, path, e) < 0) {
 		profile_free(p);

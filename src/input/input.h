@@ -22,6 +22,7 @@ extern const struct input *const input_registry[]; /* NULL-terminated, generated
 
 struct input_options {
 	const char *format; /* a name from the registry; NULL = recognise by content */
+	bool as_written;    /* keep how each event was written, where the input can: profile.as_written */
 	source_progress_fn *progress; /* called while reading; NULL = no one wants to know */
 	void *progress_context;
 };

@@ -101,16 +101,16 @@ static void forget_host_times(struct table *t)
 }
 
 /* The key op that the args name, and the passes that the report needs. */
-static int choose_steps(const struct report *r, struct profile *p, const struct report_args *args, struct err *e)
+static int choose_steps(struct profile *p, const struct report_args *args, unsigned needs, struct err *e)
 {
 	bool other = !str_eq(p->key_op, str_from(args->key_op ? args->key_op : ""));
 	if (other && steps_choose(p, args->key_op, e) < 0)
 		return -1;
-	return analysis_run(p, r->needs | (r->more_needs ? r->more_needs(args) : 0) | (args->has_steps ? PASS_STEPS : 0), e);
+	return analysis_run(p, needs | (args->has_steps ? PASS_STEPS : 0), e);
 }
 
 /* What a report sees that knows nothing of steps. */
-static struct profile *part_of(const struct report *r, struct profile *p, const struct report_args *args, struct err *e)
+static struct profile *part_of(struct profile *p, const struct report_args *args, unsigned needs, struct err *e)
 {
 	struct step_window w;
 	struct window shown;
@@ -122,7 +122,14 @@ static struct profile *part_of(const struct report *r, struct profile *p, const 
 		return NULL;
 	w = (struct step_window){shown.start_ns, shown.end_ns, shown.device_start_ns, shown.device_end_ns, shown.steps};
 	struct profile *part = slice_of(p, &w, args->step_first, args->step_last, e);
-	return part && analysis_run(part, r->needs, e) == 0 ? part : NULL;
+	return part && analysis_run(part, needs, e) == 0 ? part : NULL;
+}
+
+struct profile *report_part(struct profile *p, const struct report_args *args, unsigned needs, struct err *e)
+{
+	if (choose_steps(p, args, needs, e) < 0)
+		return NULL;
+	return args->has_steps ? part_of(p, args, needs, e) : p;
 }
 
 static void note_part(const struct profile *whole, const struct profile *part, const struct report_args *args, struct table *t)
@@ -152,13 +159,13 @@ int report_run(const struct report *r, struct profile *p, const struct report_ar
 	if (r->timeline && p->durations_only)
 		return err_set(e, ERR_DATA, "report %s: this input holds durations but no times, which idle time, overlap and steps "
 		               "need: give the database or trace that it was made from", r->name);
-	if (choose_steps(r, p, args, e) < 0)
+	if (choose_steps(p, args, r->needs | (r->more_needs ? r->more_needs(args) : 0), e) < 0)
 		return -1;
 	struct report_args of_part = *args;
 	if (args->has_steps && !(r->takes & REPORT_STEPS)) {
 		of_part.has_steps = false;
 		whole = p;
-		p = part_of(r, p, args, e);
+		p = part_of(p, args, r->needs, e);
 		if (!p)
 			return -1;
 	}

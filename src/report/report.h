@@ -71,6 +71,10 @@ extern const struct report *const report_registry[];
 /* By name; NULL = none. */
 const struct report *report_find(struct str name);
 
+/* What *args (report_args_chosen) choose of *p: after the passes `needs` and choosing the key op, *p itself or, if args->has_steps, the part
+ * of it with these steps (analysis/slice.h). NULL and *e. */
+struct profile *report_part(struct profile *p, const struct report_args *args, unsigned needs, struct err *e);
+
 /* Runs the passes and the report: checks args against what the report offers, initialises *out. On error *out is empty and
  * need not be released. */
 int report_run(const struct report *r, struct profile *p, const struct report_args *args, struct table *out,

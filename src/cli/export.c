@@ -1,0 +1,246 @@
+/* opscope export FORMAT INPUT -o FILE */
+#include "cli/cli.h"
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "export/export.h"
+#include "io/atomic.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { KEY_GZIP = 0x200, KEY_OF_FORMAT = 0x400, OPTIONS_MAX = 16 };
+
+struct export_command {
+	const struct export_format *format;  /* whose options are among those of the command line; NULL = none was named */
+	struct cli_args args;
+	struct trace_options trace;
+	const char *path;
+	const char *value[OPTIONS_MAX];
+	bool gzip;
+};
+
+static const struct argp_option general[] = {
+	{NULL, 0, NULL, 0, "Where to:", 0},
+	{NULL, 'o', "FILE", 0, "write to FILE, as gzip when it ends in .gz (default: standard output)", 0},
+	{"gzip", KEY_GZIP, NULL, 0, "gzip whatever the name", 0},
+	{0},
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct export_command *c = state->input;
+	struct err e;
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &c->trace;
+		return 0;
+	case 'o':
+		c->path = arg;
+		return 0;
+	case KEY_GZIP:
+		c->gzip = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		cli_args_add(&c->args, arg);
+		return 0;
+	default:
+		if (key < KEY_OF_FORMAT || key >= KEY_OF_FORMAT + OPTIONS_MAX)
+			return ARGP_ERR_UNKNOWN;
+		c->value[key - KEY_OF_FORMAT] = arg ? arg : "";
+		if (arg && export_check_value(c->format, &c->format->options[key - KEY_OF_FORMAT], arg, &e) < 0)
+			cli_usage("%s", e.msg);
+		return 0;
+	}
+}
+
+/* The first word that is no option and no option's value, as far as it is a format: its options are to be known before the line is
+ * parsed. */
+static const struct export_format *format_named(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++) {
+		const struct export_format *f = strcmp(argv[i - 1], "-o") == 0 ? NULL : export_find(str_from(argv[i]));
+		if (f)
+			return f;
+	}
+	return NULL;
+}
+
+/* The options of the command and of the format, with a heading each. */
+static void list_options(const struct export_format *f, struct argp_option *list, char *heading, size_t size)
+{
+	unsigned n = 0, k = 0;
+	if (f && f->options) {
+		snprintf(heading, size, "Of the format %s:", f->name);
+		list[n++] = (struct argp_option){.doc = heading};
+		for (; f->options[k].name && k < OPTIONS_MAX; k++) {
+			const struct export_option *o = &f->options[k];
+			list[n++] = (struct argp_option){.name = o->name, .key = KEY_OF_FORMAT + (int)k, .arg = o->arg, .doc = o->help};
+		}
+	}
+	for (k = 0; general[k].name || general[k].key || general[k].doc; k++)
+		list[n++] = general[k];
+	list[n] = (struct argp_option){0};
+}
+
+static void parse_line(struct export_command *c, int argc, char **argv)
+{
+	static const struct argp_child children[] = {{&trace_argp, 0, NULL, 1}, {0}};
+	struct argp_option list[2 * OPTIONS_MAX];
+	char heading[80];
+	struct buf doc = {0};
+	c->format = format_named(argc, argv);
+	list_options(c->format, list, heading, sizeof heading);
+	if (c->format)
+		buf_printf(&doc, "%s. %s", c->format->title, c->format->help);
+	else
+		buf_cstr(&doc, "Writes a trace as a file that other programs read; without a format, lists the formats. `opscope export FORMAT "
+		               "--help` tells what a format holds, and its options. A file appears whole or not at all.");
+	buf_char(&doc, 0);
+	const struct argp argp = {.options = list, .parser = parse, .children = children, .args_doc = "FORMAT INPUT [-o FILE]\n", .doc = doc.p};
+	cli_parse(&argp, argc, argv, c);
+	buf_release(&doc);
+}
+
+static const char *format_name(unsigned i)
+{
+	return export_registry[i]->name;
+}
+
+static void fail_unknown(const char *name)
+{
+	struct buf list = {0};
+	unsigned n = 0;
+	for (; export_registry[n]; n++)
+		buf_printf(&list, "%s%s", n ? ", " : "", export_registry[n]->name);
+	const char *near = cli_nearest(name, format_name, n);
+	cli_usage("export: no format '%s'%s%s%shere are: " STR_FMT, name, near ? ", did you mean '" : "", near ? near : "",
+	          near ? "'? T" : "; t", STR_ARG(buf_view(&list)));
+}
+
+static int list_formats(void)
+{
+	struct table t;
+	table_init(&t, "exports", "Formats: opscope export FORMAT INPUT -o FILE");
+	TABLE_COLUMN(&t, .id = "name", .title = "Name", .type = CELL_STR, .flags = COLUMN_KEY, .help = "what to type");
+	TABLE_COLUMN(&t, .id = "title", .title = "What it is", .type = CELL_STR, .flags = COLUMN_KEY, .help = "what the file is");
+	TABLE_COLUMN(&t, .id = "options", .title = "Options", .type = CELL_STR, .help = "options of its own");
+	struct buf options = {0};
+	for (const struct export_format *const *f = export_registry; *f; f++) {
+		buf_clear(&options);
+		for (const struct export_option *o = (*f)->options; o && o->name; o++)
+			buf_printf(&options, "%s--%s", options.n ? " " : "", o->name);
+		table_row(&t);
+		table_set_str(&t, 0, str_from((*f)->name));
+		table_set_str(&t, 1, str_from((*f)->title));
+		if (options.n)
+			table_set_str_copy(&t, 2, buf_view(&options));
+	}
+	int status = cli_output(&t, &(struct output_options){.limit = 0}, "");
+	buf_release(&options);
+	table_release(&t);
+	return status;
+}
+
+/* The format's text into `fd`. */
+static int write_to(const struct export_command *c, struct profile *p, int fd, const char *name, struct diags *notes, struct err *e)
+{
+	struct sink s;
+	sink_init(&s, fd, c->gzip);
+	int rc = export_run(c->format, p, &c->trace.report, c->value, &s, notes, e);
+	if (sink_finish(&s) < 0 && rc == 0)
+		rc = err_set(e, ERR_IO, "%s: cannot write: %s", name, strerror(s.error));
+	return rc;
+}
+
+static int write_directly(const struct export_command *c, struct profile *p, struct diags *notes, struct err *e)
+{
+	int fd = open(c->path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return err_set(e, ERR_IO, "%s: %s", c->path, strerror(errno));
+	int rc = write_to(c, p, fd, c->path, notes, e);
+	close(fd);
+	return rc;
+}
+
+static int write_file(const struct export_command *c, struct profile *p, struct diags *notes, struct err *e)
+{
+	struct stat st;
+	struct atomic_file f;
+	if (!c->path || strcmp(c->path, "-") == 0 || strcmp(c->path, "/dev/stdout") == 0)
+		return write_to(c, p, STDOUT_FILENO, "standard output", notes, e);
+	if (stat(c->path, &st) == 0 && !S_ISREG(st.st_mode))
+		return write_directly(c, p, notes, e);
+	if (atomic_begin(&f, c->path, e))
+		return -1;
+	return write_to(c, p, f.fd, c->path, notes, e) < 0 ? atomic_abort(&f) : atomic_commit(&f, e);
+}
+
+static void print_notes(const struct diags *notes)
+{
+	for (unsigned i = 0; i < notes->n; i++) {
+		struct err e;
+		err_set(&e, ERR_NONE, STR_FMT, STR_ARG(notes->entry[i].message));
+		cli_fail(&e, 0);
+	}
+}
+
+static int export_one(struct export_command *c)
+{
+	int status = EXIT_DONE;
+	struct err e;
+	struct diags notes = {0};
+	struct cli_args inputs = {c->args.v + 1, c->args.n - 1};
+	c->trace.input.as_written = c->format->as_written;
+	struct profile *p = cli_open_one(&inputs, &c->trace, &status);
+	if (!p)
+		return status;
+	if (write_file(c, p, &notes, &e) < 0)
+		status = cli_fail(&e, e.code == ERR_USAGE ? EXIT_USAGE : EXIT_INPUT);
+	else
+		print_notes(&notes);
+	diags_release(&notes);
+	profile_free(p);
+	return status;
+}
+
+static void check_line(struct export_command *c)
+{
+	if (!export_find(str_from(c->args.v[0])))
+		fail_unknown(c->args.v[0]);
+	if (export_find(str_from(c->args.v[0])) != c->format)
+		cli_usage("export: the FORMAT was expected first: opscope export FORMAT INPUT -o FILE");
+	if (c->args.n < 2)
+		cli_usage("export %s: an INPUT was expected: a trace, a directory, or - for standard input", c->format->name);
+	struct cli_args inputs = {c->args.v + 1, c->args.n - 1};
+	cli_refuse_overwrite(c->path, &inputs);
+	c->gzip |= c->path && str_ends(str_from(c->path), STR(".gz"));
+	bool to_terminal = !c->path || strcmp(c->path, "-") == 0 || strcmp(c->path, "/dev/stdout") == 0;
+	if (to_terminal && (c->gzip || (c->format->takes & EXPORT_BINARY)) && isatty(STDOUT_FILENO))
+		cli_usage("export %s: a terminal does not show this: give -o FILE", c->format->name);
+}
+
+static int run(int argc, char **argv)
+{
+	struct export_command c = {0};
+	parse_line(&c, argc, argv);
+	int status;
+	if (!c.args.n) {
+		status = list_formats();
+	} else {
+		check_line(&c);
+		status = export_one(&c);
+	}
+	mem_free(c.args.v);
+	return status;
+}
+
+const struct command command_export = {
+	.name = "export",
+	.args = "[FORMAT INPUT -o FILE]",
+	.help = "a file for other programs; alone, lists the formats",
+	.run = run,
+};

@@ -1,0 +1,59 @@
+/* Exports: each writes a profile as a file that other programs read.
+ *
+ * Adding one: a file src/export/NAME.c that ends in `const struct export_format export_format_NAME = {...};` and the word NAME in
+ * src/export/meson.build. The command line, its list and its help then have it. (A dash in the format's name is an underscore
+ * in file and symbol.) */
+#ifndef OPSCOPE_EXPORT_EXPORT_H
+#define OPSCOPE_EXPORT_EXPORT_H
+
+#include "io/sink.h"
+#include "report/report.h"
+
+/* An option of one format: --NAME=ARG. */
+struct export_option {
+	const char *name, *arg, *help; /* arg NULL = it takes no value */
+	const char *const *values;     /* NULL-terminated, the first is the default; NULL = any text, not given unless told */
+};
+
+/* One run of a format. Everything is borrowed. */
+struct export_run {
+	struct profile *p;              /* what the options chose: all of it, or a part in time; it has had the passes in `needs` */
+	const struct report_args *args; /* key op, device; --steps is done */
+	const char *const *value;       /* of format->options, in order: given or the default; NULL = not given; "" of one without value */
+	struct sink *out;
+	struct diags *notes;            /* what the file lacks, for stderr */
+};
+
+enum export_takes {
+	EXPORT_DEVICE = 1,  /* heeds args->device; others refuse --device */
+	EXPORT_BINARY = 2,  /* the file is no text: not for a terminal */
+};
+
+struct export_format {
+	const char *name;      /* "chrome" */
+	const char *title;     /* what the file is, in some words: "Chrome trace JSON ..." */
+	const char *help;      /* who reads it and what is in it; several sentences */
+	const char *suffix;    /* as such files are called: "json" */
+	unsigned needs;        /* enum analysis_pass bits */
+	unsigned takes;        /* enum export_takes bits */
+	bool as_written;       /* input_options.as_written: how each event was written is wanted */
+	bool timeline;         /* needs times: refused for profile->durations_only */
+	const struct export_option *options; /* ended by a row without name; NULL = none */
+	/* Appends everything to x->out. -1 and *e, whatever has been written by then: ERR_DATA when the profile lacks what the
+	 * format is about, saying how to record it. When sink_room fails it may return 0 at once: who called it looks. */
+	int (*write)(const struct export_run *x, struct err *e);
+};
+
+extern const struct export_format *const export_registry[]; /* in the order of meson.build, NULL-terminated (generated) */
+
+/* By name; NULL = none. */
+const struct export_format *export_find(struct str name);
+
+/* Checks an option's value: ERR_USAGE with what there is. */
+int export_check_value(const struct export_format *f, const struct export_option *o, const char *value, struct err *e);
+
+/* `value` is as in struct export_run, without the defaults. *out is not finished. Errors as write(). */
+int export_run(const struct export_format *f, struct profile *p, const struct report_args *args, const char *const *value,
+               struct sink *out, struct diags *notes, struct err *e);
+
+#endif
