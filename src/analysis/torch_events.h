@@ -1,0 +1,132 @@
+/* A profile as torch.autograd.profiler sees it: its list of FunctionEvents (torch/autograd/profiler.py, profiler_util.py), from
+ * a Kineto trace or the bare array that torch writes without Kineto. Built on demand and freed by its user; needs PASS_NEST,
+ * PASS_CORRELATE and PASS_MEMORY.
+ *
+ * One event per op, annotation, API call, device work and gpu_user_annotation (by the rules also Python frames), sorted by
+ * (start, -end), in the order of the recording where both are equal; allocations inside no event and failed ones are events
+ * of no length. Names are those of tables (ProfilerStep#7 is ProfilerStep*), utility ops are left out.
+ *
+ * Formulas, int64 ns and bytes:
+ *   cpu_total = end - start; 0 for device events            cpu_self = cpu_total - what direct children cover
+ *   dev_total = kernels + children's dev_total; end - start for device events        dev_self = dev_total - children's
+ *   cpu_mem, dev_mem: sum of the allocations and frees in it, with those of its children; *_self: less the children's
+ *   async events: cpu_self, dev_total, dev_self and memory self 0; they take no part in the nesting
+ * An event whose only child has its name takes the child's place: its children and kernels.
+ *
+ * torch-* rules reproduce that version: allocations count by time whatever the thread; ranges that overlap partially have no
+ * relation (so that own time may be negative); a parent that takes the place of its child loses its own kernels; kernels stand
+ * in the list as events and count once more there; a runtime call keeps no time of what it launched.
+ * Default rules: opscope's own tree (analysis/optree.h), in which all device work counts exactly once: at the op that launched it, or
+ * in `unattributed_ns`; there are no device events, and cpu_self is never negative; an allocation counts at the innermost event
+ * of its own thread. */
+#ifndef OPSCOPE_ANALYSIS_TORCH_EVENTS_H
+#define OPSCOPE_ANALYSIS_TORCH_EVENTS_H
+
+#include "analysis/analysis.h"
+#include "analysis/stacks.h"
+
+#define TORCH_UNKNOWN INT64_MIN /* a number that the input does not hold */
+
+/* What the versions of torch do differently. */
+struct torch_rules {
+	const char *name;       /* as --compat has it: "torch-2.6"; NULL = opscope's own */
+	bool python_events;     /* Python frames are events and parents */
+	bool python_rows;       /* and have rows in key_averages */
+	bool memory_float_us;   /* the ends of an event, when allocations are looked up, are doubles of microseconds */
+	bool xpu_memory;        /* allocations on XPU count as the device's */
+	bool whole_us;          /* times are whole microseconds */
+	bool overload;          /* key_averages can tell overloads apart */
+	bool user_annotation;   /* whether an event is an annotation is part of a group's key */
+	uint8_t stack_frames;   /* table: no more lines of a stack; 0 = all */
+	uint8_t shapes_width;   /* table: widest column of shapes */
+	bool flops_per_s;       /* table: FLOPs column is a rate */
+};
+
+/* All of --compat, NULL-terminated, for struct report; the rules by such a name, NULL = opscope's own. */
+extern const char *const torch_compats[];
+const struct torch_rules *torch_rules_of(const char *compat);
+
+enum torch_event_kind {
+	TORCH_SPAN,   /* row: of span */
+	TORCH_GPU,    /* row: of gpu_op: a kernel, copy or set */
+	TORCH_MEMORY, /* row: of memory: [memory] or [OutOfMemory] */
+};
+
+/* torch's DeviceType, as far as events have it. */
+enum torch_device { TORCH_CPU = 0, TORCH_CUDA = 1, TORCH_XPU = 12, TORCH_PRIVATEUSE1 = 20 };
+
+enum torch_event_flag {
+	TORCH_ASYNC = 1,
+	TORCH_REMOTE = 2,          /* of another process, by RPC: node_id says which */
+	TORCH_USER_ANNOTATION = 4, /* record_function, and its shadow on the device */
+	TORCH_PYTHON = 8,          /* a Python frame */
+	TORCH_BACKWARD = 16,       /* scope: a node of the backward pass */
+};
+
+struct torch_events {
+	const struct profile *p;
+	const struct torch_rules *rules;
+	uint32_t n;
+	uint8_t *kind;            /* enum torch_event_kind */
+	uint32_t *row;            /* in the table that `kind` says */
+	uint32_t *key;            /* name as in tables: id in `keys` */
+	uint8_t *flags;           /* enum torch_event_flag */
+	uint8_t *device_type;     /* enum torch_device */
+	int32_t *node_id;         /* NULL = -1 for all */
+	uint32_t *parent;         /* event; ROW_NONE = none */
+	uint32_t *track;          /* its thread; of API calls that of the op that made them */
+	int64_t *start_ns, *end_ns;
+	int64_t *cpu_self, *dev_total, *dev_self;
+	int64_t *cpu_mem, *cpu_mem_self, *dev_mem, *dev_mem_self; /* all NULL when no memory was recorded */
+	int64_t *flops;           /* TORCH_UNKNOWN; NULL unless asked for with TORCH_FLOPS */
+	uint32_t *kernel_first;   /* n + 1: kernels of event i are kernel[kernel_first[i]] .. kernel[kernel_first[i + 1] - 1] */
+	uint32_t *kernel;         /* read with torch_kernel_* */
+	struct intern keys;
+	struct stacks *stacks;    /* NULL unless asked for with TORCH_STACKS */
+	bool shapes_known;        /* the input has Input Dims */
+	bool memory_known;        /* allocations were recorded */
+	uint32_t key_dims, key_stack, key_overload; /* string ids of those arguments; 0 = no event has it */
+	/* Counted while building. */
+	uint64_t folded;          /* events that went into a parent of the same name */
+	uint64_t dropped_names;   /* utility ops left out */
+	int64_t unattributed_ns;  /* device work that no event launched */
+	uint64_t unattributed;
+};
+
+enum torch_events_want { TORCH_STACKS = 1, TORCH_FLOPS = 2 };
+
+/* `rules`: torch_rules_of. `want`: enum torch_events_want bits. O(n log n). */
+struct torch_events *torch_events_new(const struct profile *p, const struct torch_rules *rules, unsigned want);
+void torch_events_free(struct torch_events *t);
+
+/* Duration on the host; 0 for device events. */
+static inline int64_t torch_cpu_total(const struct torch_events *t, uint32_t i)
+{
+	return t->device_type[i] == TORCH_CPU ? t->end_ns[i] - t->start_ns[i] : 0;
+}
+/* The name as tables have it, and as the trace has it ("" for memory events, which traces leave out). */
+static inline struct str torch_event_name(const struct torch_events *t, uint32_t i) { return intern_get(&t->keys, t->key[i]); }
+struct str torch_event_trace_name(const struct torch_events *t, uint32_t i);
+/* Input shapes as JSON text: id of a string of the profile; 0 = none recorded. */
+uint32_t torch_event_shapes(const struct torch_events *t, uint32_t i);
+/* Overload name; id of a string; 0 = none. */
+uint32_t torch_event_overload(const struct torch_events *t, uint32_t i);
+/* The stack (a number of t->stacks, 0 = none): own, or of the forward op for what runs under a backward node. */
+uint32_t torch_event_stack(const struct torch_events *t, uint32_t i);
+/* -1 = none. */
+int64_t torch_event_sequence(const struct torch_events *t, uint32_t i);
+int32_t torch_event_fwd_thread(const struct torch_events *t, uint32_t i);
+
+/* What an event launched: `k` is an element of t->kernel. Kernels, copies and sets; by torch-* rules the device's shadow of an
+ * annotation is launched by that annotation. */
+struct str torch_kernel_name(const struct torch_events *t, uint32_t k);
+int64_t torch_kernel_ns(const struct torch_events *t, uint32_t k);
+int32_t torch_kernel_device(const struct torch_events *t, uint32_t k); /* ordinal; -1 = not known */
+
+/* Whether key_averages() counts it. */
+static inline bool torch_event_counts(const struct torch_events *t, uint32_t i)
+{
+	return !(t->flags[i] & TORCH_PYTHON) || t->rules->python_rows;
+}
+
+#endif
