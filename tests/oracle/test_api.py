@@ -1,7 +1,9 @@
 """The C API: its example program prints what the CSV report says, and the library gives out its own names only."""
 import csv
+import ctypes
 import glob
 import io
+import json
 import os
 import subprocess
 import unittest
@@ -12,6 +14,19 @@ BUILD = os.environ.get("OPSCOPE_BUILD", os.path.join(oracle.ROOT, "build"))
 EXAMPLE = os.path.join(BUILD, "src", "api", "top_operators")
 BUNDLED = os.path.join(oracle.ROOT, "tests", "data", "torch214_cpu_resnet.json.gz")
 GPU = ("tb_plugin", "resnet50_num_workers_0", "worker0.1623143566756.pt.trace.json.gz")
+
+
+TORCH_SCHEDULES = """
+import itertools, json, torch.profiler as t
+schedules = []
+for wait, warmup, active, repeat, skip in itertools.product(range(3), range(3), range(1, 4), range(3), range(3)):
+    f = t.schedule(wait=wait, warmup=warmup, active=active, repeat=repeat, skip_first=skip)
+    schedules.append([[wait, warmup, active, repeat, skip], [f(s).value for s in range(30)]])
+moves = []
+for (a, b), todo in t.profile().action_map.items():
+    moves.append([a.value, 4 if b is None else b.value, [getattr(f, '__name__', 'warn') for f in todo]])
+print(json.dumps({'schedules': schedules, 'transitions': moves}))
+"""
 
 
 class Api(oracle.Case):
@@ -50,6 +65,29 @@ class Api(oracle.Case):
         self.assertIn("/no/such/file", p.stderr)
         self.assertEqual(self.example().returncode, 2)
 
+    def test_schedules_as_torch_has_them(self):
+        """Every small schedule and every transition, by torch's own functions where torch is installed."""
+        theirs = subprocess.run([os.environ.get("TORCH_PYTHON", "/usr/bin/python3"), "-W", "ignore", "-c", TORCH_SCHEDULES],
+                                capture_output=True, text=True)
+        if theirs.returncode:
+            self.skipTest("torch is not installed: " + (theirs.stderr.strip().splitlines() or ["no python"])[-1])
+        theirs = json.loads(theirs.stdout)
+        library = ctypes.CDLL(oracle.built(os.path.join(BUILD, "src", "api", "libopscope.so"), "OPSCOPE_BUILD"))
+        compared = 0
+        for arguments, actions in theirs["schedules"]:
+            spec = (ctypes.c_int64 * 6)(*arguments, 0)
+            got = [library.opscope_schedule(spec, ctypes.c_int64(step), None, ctypes.c_size_t(0)) for step in range(len(actions))]
+            self.assertEqual(got, actions, f"wait, warmup, active, repeat, skip_first = {arguments}")
+            compared += len(actions)
+        names = {"prepare_trace": 1, "start_trace": 2, "stop_trace": 3, "_trace_ready": 4}
+        for a, b, operations in theirs["transitions"]:
+            out, warning = (ctypes.c_int * 4)(), ctypes.c_char_p()
+            n = library.opscope_transition(a, b, out, ctypes.byref(warning))
+            self.assertEqual(list(out)[:n], [names[o] for o in operations if o in names], (a, b))
+            self.assertEqual(warning.value is not None, "warn" in operations, (a, b))
+        self.assertEqual(len(theirs["transitions"]), 19)
+        self.assertEqual(compared, 3 * 3 * 3 * 3 * 3 * 30)
+
     def test_exported_names(self):
         library = oracle.built(os.path.join(BUILD, "src", "api", "libopscope.so"), "OPSCOPE_BUILD")
         out = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True).stdout
@@ -57,7 +95,8 @@ class Api(oracle.Case):
         foreign = [n for n in names if not n.startswith("opscope_") and n not in ("_init", "_fini")
                    and "asan" not in n and "ubsan" not in n]
         self.assertEqual(foreign, [])
-        header = open(os.path.join(oracle.ROOT, "include", "opscope", "opscope.h"), encoding="utf-8").read()
+        header = "".join(open(os.path.join(oracle.ROOT, "include", "opscope", name), encoding="utf-8").read()
+                         for name in ("opscope.h", "schedule.h"))
         self.assertEqual([n for n in names if n.startswith("opscope_") and n + "(" not in header], [])
         self.assertGreater(len(names), 30)
 
