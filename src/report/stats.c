@@ -94,6 +94,18 @@ static int64_t select_kth(int64_t *v, uint64_t n, uint64_t k)
 	return v[k];
 }
 
+int64_t stats_kth(struct stats *s, uint32_t group, uint64_t k)
+{
+	return select_kth(s->value + s->v[group].first, s->v[group].calls, k);
+}
+
+int64_t stats_percentile(struct stats *s, uint32_t group, double percent)
+{
+	uint64_t n = s->v[group].calls;
+	double rank = ceil(percent / 100 * (double)n);
+	return stats_kth(s, group, rank < 1 ? 0 : rank >= (double)n ? n - 1 : (uint64_t)rank - 1);
+}
+
 double stats_median(struct stats *s, uint32_t group)
 {
 	uint64_t n = s->v[group].calls;

@@ -35,6 +35,10 @@ static inline void stats_key(const struct stats *s, uint32_t group, void *key, s
 	memcpy(key, s->keys.entry[group + 1].p, key_size);
 }
 static inline double stats_mean(const struct stats *s, uint32_t g) { return (double)s->v[g].total / (double)s->v[g].calls; }
+/* The k-th smallest (0 = the smallest) of a group; k < its calls. */
+int64_t stats_kth(struct stats *s, uint32_t group, uint64_t k);
+/* The smallest value that at least `percent` (0..100) of the group's values do not exceed. */
+int64_t stats_percentile(struct stats *s, uint32_t group, double percent);
 /* Of an even number of values: the mean of the two in the middle, as `nsys stats` has it. */
 double stats_median(struct stats *s, uint32_t group);
 /* Of a sample (n - 1), as `nsys stats` has it; 0 of a single value. */

@@ -1,0 +1,220 @@
+/* What torch's prof.key_averages() adds up (torch/autograd/profiler_util.py): events by name, and by what else is asked for. */
+#include "analysis/recording.h"
+#include "base/mem.h"
+#include "report/key_groups.h"
+#include "report/report.h"
+
+#include <math.h>
+
+enum { C_NAME, C_SHAPES, C_NODE, C_CALLS, C_HOST_SELF, C_HOST_SELF_PCT, C_HOST_TOTAL, C_HOST_TOTAL_PCT, C_HOST_MEAN, C_DEV_SELF,
+       C_DEV_SELF_PCT, C_DEV_TOTAL, C_DEV_MEAN, C_CPU_MEM, C_CPU_MEM_SELF, C_DEV_MEM, C_DEV_MEM_SELF, C_FLOPS, C_MIN, C_P50, C_P95,
+       C_P99, C_MAX, N_COLUMNS };
+
+static const struct column columns[N_COLUMNS] = {
+	[C_NAME] = {"name", "Name", "name of the op, annotation or API call as recorded; ProfilerStep* are all steps", CELL_STR, .flags = COLUMN_KEY},
+	[C_SHAPES] = {"input_shape", "Input shape", "dimensions of its inputs", CELL_STR, UNIT_NONE, COLUMN_WIDE},
+	[C_NODE] = {"node_id", "Node", "the process that it ran in, called by RPC; empty = this one", CELL_I64},
+	[C_CALLS] = {"calls", "Calls", "how often it ran", CELL_I64, UNIT_COUNT, COLUMN_KEY},
+	[C_HOST_SELF] = {"host_self_ns", "Host self", "time on the host less the events inside it", CELL_I64, UNIT_NS, COLUMN_KEY},
+	[C_HOST_SELF_PCT] = {"host_self_pct", "Host self %", "host self time / host self time of all rows", CELL_F64, UNIT_PERCENT},
+	[C_HOST_TOTAL] = {"host_total_ns", "Host total", "time on the host from its start to its end", CELL_I64, UNIT_NS, COLUMN_KEY},
+	[C_HOST_TOTAL_PCT] = {"host_total_pct", "Host total %", "host total time / host self time of all rows", CELL_F64, UNIT_PERCENT},
+	[C_HOST_MEAN] = {"host_mean_ns", "Host mean", "host total time / calls", CELL_F64, UNIT_NS},
+	[C_DEV_SELF] = {"device_self_ns", "Device self", "device time of what it launched itself; overlapping work counts twice", CELL_I64,
+	                UNIT_NS, COLUMN_KEY},
+	[C_DEV_SELF_PCT] = {"device_self_pct", "Device %", "device self time / device time of all rows", CELL_F64, UNIT_PERCENT},
+	[C_DEV_TOTAL] = {"device_total_ns", "Device total", "device time of what it and the events inside it launched", CELL_I64, UNIT_NS,
+	                 COLUMN_KEY},
+	[C_DEV_MEAN] = {"device_mean_ns", "Device mean", "device total time / calls", CELL_F64, UNIT_NS},
+	[C_CPU_MEM] = {"host_memory_bytes", "Host memory", "allocated less freed in it, on the host", CELL_I64, UNIT_BYTES},
+	[C_CPU_MEM_SELF] = {"host_self_memory_bytes", "Host self memory", "the same less the events inside it", CELL_I64, UNIT_BYTES},
+	[C_DEV_MEM] = {"device_memory_bytes", "Device memory", "allocated less freed in it, on the device", CELL_I64, UNIT_BYTES},
+	[C_DEV_MEM_SELF] = {"device_self_memory_bytes", "Device self memory", "the same less the events inside it", CELL_I64, UNIT_BYTES},
+	[C_FLOPS] = {"flops", "FLOPs", "of all calls, by formula (a multiply-add is 2); an op and the op that it calls both have them; empty = unknown for one of the calls",
+	             CELL_I64, UNIT_FLOPS},
+	[C_MIN] = {"min_ns", "Min", "shortest call on the host", CELL_I64, UNIT_NS, COLUMN_DETAIL},
+	[C_P50] = {"p50_ns", "p50", "half of the calls took no longer on the host", CELL_I64, UNIT_NS, COLUMN_DETAIL},
+	[C_P95] = {"p95_ns", "p95", "95 % of the calls took no longer on the host", CELL_I64, UNIT_NS, COLUMN_DETAIL},
+	[C_P99] = {"p99_ns", "p99", "99 % of the calls took no longer on the host", CELL_I64, UNIT_NS, COLUMN_DETAIL},
+	[C_MAX] = {"max_ns", "Max", "longest call on the host", CELL_I64, UNIT_NS},
+};
+
+/* The report while it is made. */
+struct view {
+	struct torch_events *t;
+	struct key_groups *g;
+	struct table *out;
+	unsigned at[N_COLUMNS];  /* column in the table; UINT32_MAX = it has none */
+	int64_t device_ns;       /* all device work */
+	bool device, device_memory;
+};
+
+static bool has_column(const struct view *v, unsigned c)
+{
+	switch (c) {
+	case C_SHAPES:
+		return v->g->choice.parts & KEY_SHAPE;
+	case C_NODE:
+		return v->t->node_id;
+	case C_DEV_SELF:
+	case C_DEV_SELF_PCT:
+	case C_DEV_TOTAL:
+	case C_DEV_MEAN:
+		return v->device;
+	case C_CPU_MEM:
+	case C_CPU_MEM_SELF:
+		return v->t->memory_known;
+	case C_DEV_MEM:
+	case C_DEV_MEM_SELF:
+		return v->device_memory;
+	case C_FLOPS:
+		return v->g->all.flops_known;
+	}
+	return true;
+}
+
+static void add_columns(struct view *v)
+{
+	for (unsigned c = 0; c < N_COLUMNS; c++)
+		v->at[c] = has_column(v, c) ? table_column(v->out, &columns[c]) : UINT32_MAX;
+}
+
+static void put_i64(struct view *v, unsigned c, int64_t x)
+{
+	if (v->at[c] != UINT32_MAX)
+		table_set_i64(v->out, v->at[c], x);
+}
+
+static void put_f64(struct view *v, unsigned c, double x)
+{
+	if (v->at[c] != UINT32_MAX)
+		table_set_f64(v->out, v->at[c], x);
+}
+
+static double percent(int64_t part, int64_t whole)
+{
+	return whole > 0 ? 100.0 * (double)part / (double)whole : (double)NAN;
+}
+
+static void put_durations(struct view *v, uint32_t group)
+{
+	struct stats *s = &v->g->durations;
+	put_i64(v, C_MIN, s->v[group].min);
+	put_i64(v, C_P50, stats_percentile(s, group, 50));
+	put_i64(v, C_P95, stats_percentile(s, group, 95));
+	put_i64(v, C_P99, stats_percentile(s, group, 99));
+	put_i64(v, C_MAX, s->v[group].max);
+}
+
+static void put_group(struct view *v, uint32_t group)
+{
+	const struct key_group *x = &v->g->v[group];
+	double calls = x->calls;
+	table_row(v->out);
+	table_set_str_copy(v->out, v->at[C_NAME], intern_get(&v->t->keys, x->id.name));
+	if (x->id.shapes)
+		table_set_str_copy(v->out, v->at[C_SHAPES], intern_get(&v->g->texts, x->id.shapes));
+	if (x->id.node_id >= 0)
+		put_i64(v, C_NODE, x->id.node_id);
+	put_i64(v, C_CALLS, x->calls);
+	put_i64(v, C_HOST_SELF, x->host_self);
+	put_f64(v, C_HOST_SELF_PCT, percent(x->host_self, v->g->all.host_self));
+	put_i64(v, C_HOST_TOTAL, x->host_total);
+	if (!x->async)
+		put_f64(v, C_HOST_TOTAL_PCT, percent(x->host_total, v->g->all.host_self));
+	put_f64(v, C_HOST_MEAN, (double)x->host_total / calls);
+	put_i64(v, C_DEV_SELF, x->dev_self);
+	put_f64(v, C_DEV_SELF_PCT, percent(x->dev_self, v->device_ns));
+	put_i64(v, C_DEV_TOTAL, x->dev_total);
+	put_f64(v, C_DEV_MEAN, (double)x->dev_total / calls);
+	put_i64(v, C_CPU_MEM, x->cpu_mem);
+	put_i64(v, C_CPU_MEM_SELF, x->cpu_mem_self);
+	put_i64(v, C_DEV_MEM, x->dev_mem);
+	put_i64(v, C_DEV_MEM_SELF, x->dev_mem_self);
+	if (x->flops_known == x->calls)
+		put_i64(v, C_FLOPS, x->flops);
+	put_durations(v, group);
+}
+
+static void put_unattributed(struct view *v)
+{
+	if (!v->t->unattributed)
+		return;
+	table_row(v->out);
+	table_set_str(v->out, v->at[C_NAME], STR("(unattributed)"));
+	put_i64(v, C_DEV_SELF, v->t->unattributed_ns);
+	put_f64(v, C_DEV_SELF_PCT, percent(v->t->unattributed_ns, v->device_ns));
+	put_i64(v, C_DEV_TOTAL, v->t->unattributed_ns);
+}
+
+static void notes(const struct view *v)
+{
+	const struct torch_events *t = v->t;
+	table_note(v->out, "host self times add up to %lld ns", (long long)v->g->all.host_self);
+	if (v->device)
+		table_note(v->out, "device work %lld ns = attributed %lld + unattributed %lld (%llu device events that no event launched)",
+		           (long long)v->device_ns, (long long)v->g->all.dev_self, (long long)t->unattributed_ns,
+		           (unsigned long long)t->unattributed);
+	else
+		table_note(v->out, "the trace holds no device work: times are of the host");
+	if (t->folded)
+		table_note(v->out, "%llu events were folded into a parent of the same name", (unsigned long long)t->folded);
+	if ((v->g->choice.parts & KEY_SHAPE) && !t->shapes_known)
+		table_note(v->out, "the input holds no shapes; to record them: %s", recording_how(t->p, RECORD_SHAPES));
+	if (v->g->overflows)
+		table_note(v->out, "%llu sums do not fit 64 bits and stand at the limit", (unsigned long long)v->g->overflows);
+}
+
+static int64_t device_work(const struct profile *p)
+{
+	int64_t all = 0;
+	for (uint32_t i = 0; i < p->gpu_op.rows.n; i++)
+		all += p->gpu_op.dur_ns[i];
+	return all;
+}
+
+static bool any(const int64_t *v, uint32_t n)
+{
+	for (uint32_t i = 0; v && i < n; i++)
+		if (v[i])
+			return true;
+	return false;
+}
+
+static const char *const groupings[] = {"name", "shape", NULL};
+
+static int key_averages_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
+{
+	struct key_choice choice = {0};
+	if (args->group_by && strcmp(args->group_by, "shape") == 0)
+		choice.parts |= KEY_SHAPE;
+	struct view v = {.out = out, .device = p->gpu_op.rows.n > 0, .device_ns = device_work(p)};
+	v.t = torch_events_new(p, torch_rules_of(args->compat), TORCH_FLOPS);
+	v.g = key_groups_new(v.t, &choice);
+	v.device_memory = any(v.t->dev_mem, v.t->n);
+	int rc = 0;
+	if (!v.g->n) {
+		rc = err_set(e, ERR_DATA, "the trace holds no framework ops: profile with activities=[CPU, CUDA] to record them");
+	} else {
+		add_columns(&v);
+		for (uint32_t i = 0; i < v.g->n; i++)
+			put_group(&v, i);
+		put_unattributed(&v);
+		table_sort(out, v.device ? STR("device_self_ns") : STR("host_self_ns"), true, e);
+		notes(&v);
+	}
+	key_groups_free(v.g);
+	torch_events_free(v.t);
+	return rc;
+}
+
+const struct report report_key_averages = {
+	.name = "key-averages",
+	.title = "Events by name",
+	.help = "What prof.key_averages() of torch answers, without a new run: how often each op, annotation and API call ran, the time it "
+	        "took on the host and on the device, its memory and FLOPs, and how much its calls differ. Device time counts once, at what "
+	        "launched the work; what nothing launched is in the row (unattributed).",
+	.group_by = groupings,
+	.needs = PASS_NEST | PASS_CORRELATE | PASS_MEMORY,
+	.run = key_averages_run,
+};

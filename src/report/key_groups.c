@@ -1,0 +1,182 @@
+#include "report/key_groups.h"
+
+#include "base/mem.h"
+
+/* What groups are told apart by, looked up once a distinct argument set, thread, ... */
+struct looked {
+	struct key_groups *g;
+	uint32_t *shapes_of_set, *overload_of_set; /* argument set -> text + 1; 0 = not looked */
+	struct buf text;
+};
+
+/* One top entry of the list of shapes at `s`: its length; *flat says whether it is a list of numbers. */
+static size_t entry(struct str s, bool *flat)
+{
+	int depth = 0;
+	size_t i = 0;
+	*flat = true;
+	for (; i < s.n; i++) {
+		if (s.p[i] == '[') {
+			*flat &= ++depth == 1;
+		} else if (s.p[i] == ']' && depth-- == 0) {
+			break;
+		} else if (s.p[i] == ',' && depth == 0) {
+			break;
+		}
+	}
+	return i;
+}
+
+static void put_numbers(struct str s, struct buf *out)
+{
+	for (size_t i = 0; i < s.n; i++) {
+		if (s.p[i] == ' ' || s.p[i] == '\n' || s.p[i] == '\t')
+			continue;
+		buf_char(out, s.p[i]);
+		if (s.p[i] == ',')
+			buf_char(out, ' ');
+	}
+}
+
+void torch_shapes_text(struct str dims, struct buf *out)
+{
+	buf_char(out, '[');
+	size_t at = 0;
+	while (at < dims.n && dims.p[at] != '[')
+		at++;
+	at++;
+	for (bool first = true; at < dims.n && dims.p[at] != ']'; first = false) {
+		struct str rest = {dims.p + at, dims.n - at};
+		bool flat;
+		size_t n = entry(rest, &flat);
+		if (!first)
+			buf_str(out, STR(", "));
+		if (flat && memchr(rest.p, '[', n))
+			put_numbers((struct str){rest.p, n}, out);
+		else
+			buf_str(out, STR("[]"));
+		at += n;
+		at += at < dims.n && dims.p[at] == ',';
+	}
+	buf_char(out, ']');
+}
+
+static uint32_t text_id(struct looked *l, struct str s)
+{
+	return intern_str(&l->g->texts, s);
+}
+
+static uint32_t shapes_of(struct looked *l, uint32_t event)
+{
+	const struct torch_events *t = l->g->t;
+	uint32_t set = t->kind[event] == TORCH_SPAN ? t->p->span.args[t->row[event]] : 0, *slot = &l->shapes_of_set[set];
+	if (*slot)
+		return *slot - 1;
+	uint32_t id = torch_event_shapes(t, event);
+	if (!t->rules->name) {
+		*slot = text_id(l, profile_str(t->p, id)) + 1;
+	} else {
+		l->text.n = 0;
+		torch_shapes_text(profile_str(t->p, id), &l->text);
+		*slot = text_id(l, buf_view(&l->text)) + 1;
+	}
+	return *slot - 1;
+}
+
+static uint32_t overload_of(struct looked *l, uint32_t event)
+{
+	const struct torch_events *t = l->g->t;
+	uint32_t set = t->kind[event] == TORCH_SPAN ? t->p->span.args[t->row[event]] : 0, *slot = &l->overload_of_set[set];
+	if (!*slot)
+		*slot = text_id(l, profile_str(t->p, torch_event_overload(t, event))) + 1;
+	return *slot - 1;
+}
+
+static struct key_id key_of(struct looked *l, uint32_t i)
+{
+	const struct torch_events *t = l->g->t;
+	struct key_id k = {.name = t->key[i], .node_id = t->node_id ? t->node_id[i] : -1, .device_type = t->device_type[i]};
+	unsigned parts = l->g->choice.parts;
+	if (t->rules->user_annotation)
+		k.annotation = (t->flags[i] & TORCH_USER_ANNOTATION) != 0;
+	if (parts & KEY_SHAPE)
+		k.shapes = shapes_of(l, i);
+	if (parts & KEY_OVERLOAD)
+		k.overload = overload_of(l, i);
+	if (parts & KEY_THREAD)
+		k.thread = t->track[i] + 1;
+	return k;
+}
+
+static void sum(struct key_groups *g, int64_t *to, int64_t v)
+{
+	if (__builtin_add_overflow(*to, v, to)) {
+		*to = v < 0 ? INT64_MIN : INT64_MAX;
+		g->overflows++;
+	}
+}
+
+static void add_event(struct key_groups *g, struct key_group *x, uint32_t i)
+{
+	const struct torch_events *t = g->t;
+	x->calls++;
+	x->async += (t->flags[i] & TORCH_ASYNC) != 0;
+	sum(g, &x->host_self, t->cpu_self[i]);
+	sum(g, &x->host_total, torch_cpu_total(t, i));
+	sum(g, &x->dev_self, t->dev_self[i]);
+	sum(g, &x->dev_total, t->dev_total[i]);
+	if (t->memory_known) {
+		sum(g, &x->cpu_mem, t->cpu_mem[i]);
+		sum(g, &x->cpu_mem_self, t->cpu_mem_self[i]);
+		sum(g, &x->dev_mem, t->dev_mem[i]);
+		sum(g, &x->dev_mem_self, t->dev_mem_self[i]);
+	}
+	if (t->flops && t->flops[i] != TORCH_UNKNOWN) {
+		sum(g, &x->flops, t->flops[i]);
+		x->flops_known++;
+	}
+}
+
+static void collect(struct looked *l)
+{
+	struct key_groups *g = l->g;
+	for (uint32_t i = 0; i < g->t->n; i++) {
+		if (!torch_event_counts(g->t, i))
+			continue;
+		struct key_id k = key_of(l, i);
+		uint32_t at = stats_add(&g->durations, &k, sizeof k, g->t->end_ns[i] - g->t->start_ns[i]);
+		if (at == g->n) {
+			MEM_GROW(g->v, g->cap, at + 1);
+			g->v[g->n++] = (struct key_group){.id = k, .first = i};
+		}
+		add_event(g, &g->v[at], i);
+		add_event(g, &g->all, i);
+	}
+	stats_finish(&g->durations);
+}
+
+struct key_groups *key_groups_new(const struct torch_events *t, const struct key_choice *c)
+{
+	struct key_groups *g = NEW(struct key_groups);
+	struct looked l = {.g = g};
+	g->t = t;
+	g->choice = *c;
+	intern_init(&g->texts);
+	l.shapes_of_set = NEW_ARRAY((size_t)t->p->arg_set.rows.n + 1, uint32_t);
+	l.overload_of_set = NEW_ARRAY((size_t)t->p->arg_set.rows.n + 1, uint32_t);
+	collect(&l);
+	mem_free(l.shapes_of_set);
+	mem_free(l.overload_of_set);
+	buf_release(&l.text);
+	return g;
+}
+
+void key_groups_free(struct key_groups *g)
+{
+	if (!g)
+		return;
+	stats_release(&g->durations);
+	intern_release(&g->texts);
+	mem_free(g->v);
+	mem_free(g);
+}

@@ -1,0 +1,59 @@
+/* Events by key, as torch's key_averages() adds them up: one hash pass over the events of analysis/torch_events.h, each going into
+ * the group that its name and the parts asked for make. Life cycle: key_groups_new, read, key_groups_free. O(n). */
+#ifndef OPSCOPE_REPORT_KEY_GROUPS_H
+#define OPSCOPE_REPORT_KEY_GROUPS_H
+
+#include "analysis/torch_events.h"
+#include "report/stats.h"
+
+/* What makes a group, besides the name, the node, the device and whether it is an annotation. */
+enum key_part {
+	KEY_SHAPE = 1,     /* input shapes */
+	KEY_STACK = 2,     /* the innermost `frames` frames of the Python stack */
+	KEY_OVERLOAD = 4,  /* overload name */
+	KEY_MODULE = 8,    /* innermost nn.Module around it */
+	KEY_THREAD = 16,
+	KEY_CYCLE = 32,    /* which of several recorded spans (analysis/cycles.h) */
+};
+
+struct key_choice {
+	unsigned parts;    /* enum key_part bits */
+	unsigned frames;   /* of KEY_STACK; 0 = all */
+};
+
+/* Equal bytes, equal group. 0 = none or not asked for. */
+struct key_id {
+	uint32_t name;                     /* torch_events.keys */
+	int32_t node_id;
+	uint32_t device_type, annotation;
+	uint32_t shapes, overload, stack, module, thread, cycle; /* key_groups.texts; thread: track + 1; cycle: number + 1 */
+};
+
+struct key_group {
+	struct key_id id;
+	uint32_t first;                    /* its first event */
+	uint32_t calls, async;             /* events; of these async */
+	uint32_t flops_known;              /* events whose FLOPs are known */
+	int64_t host_self, host_total, dev_self, dev_total;
+	int64_t cpu_mem, cpu_mem_self, dev_mem, dev_mem_self;
+	int64_t flops;                     /* of those that are known */
+};
+
+struct key_groups {
+	const struct torch_events *t;
+	struct key_choice choice;
+	struct key_group *v;               /* in order of first appearance */
+	uint32_t n, cap;
+	struct stats durations;            /* of the events on the host; group i is group i */
+	struct intern texts;
+	struct key_group all;              /* sum of all groups */
+	uint64_t overflows;                /* sums that did not fit 64 bits: they stand at the limit */
+};
+
+struct key_groups *key_groups_new(const struct torch_events *t, const struct key_choice *c);
+void key_groups_free(struct key_groups *g);
+
+/* Input shapes as torch prints them: Python's text of a list, tensor lists as empty ones. */
+void torch_shapes_text(struct str dims, struct buf *out);
+
+#endif
