@@ -4,6 +4,8 @@
 #include "base/hash.h"
 #include "base/mem.h"
 
+#include <string.h>
+
 /* The ops of one thread that are open at the moment; the innermost is on top. */
 struct open_ops {
 	uint32_t *span;
@@ -35,16 +37,12 @@ static uint32_t *group_by_track(const struct profile *p, uint32_t *first)
 	return row;
 }
 
-/* An allocation belongs to the innermost op of its thread with start <= time < end. One sweep over spans and memory
- * rows, both in order of (track, time). */
-int pass_memory(struct profile *p, struct err *e)
+/* The innermost range of these kinds (bits of enum span_kind) with start <= time < end on the thread of each row. One sweep over
+ * spans and memory rows, both in order of (track, time). */
+static void find_around(const struct profile *p, unsigned kinds, uint32_t *around)
 {
-	(void)e;
-	struct memories *m = &p->memory;
+	const struct memories *m = &p->memory;
 	const struct spans *s = &p->span;
-	rows_derive(m, &store_tables[TABLE_memory], offsetof(struct memories, span));
-	if (!m->rows.n)
-		return 0;
 	uint32_t *first = NEW_ARRAY((size_t)p->track.rows.n + 1, uint32_t);
 	uint32_t *row = group_by_track(p, first);
 	struct open_ops open = {0};
@@ -56,20 +54,36 @@ int pass_memory(struct profile *p, struct err *e)
 		for (uint32_t k = first[t]; k < first[t + 1]; k++) {
 			int64_t time = m->time_ns[row[k]];
 			for (; i < s->rows.n && s->track[i] == t && s->start_ns[i] <= time; i++) {
-				if (s->kind[i] != SPAN_OP)
+				if (!(kinds & 1u << s->kind[i]))
 					continue;
 				close_until(p, &open, s->start_ns[i]);
 				MEM_GROW(open.span, open.cap, open.n + 1);
 				open.span[open.n++] = i;
 			}
 			close_until(p, &open, time);
-			m->span[row[k]] = open.n ? open.span[open.n - 1] : ROW_NONE;
+			around[row[k]] = open.n ? open.span[open.n - 1] : ROW_NONE;
 		}
 	}
 	mem_free(open.span);
 	mem_free(row);
 	mem_free(first);
+}
+
+int pass_memory(struct profile *p, struct err *e)
+{
+	(void)e;
+	rows_derive(&p->memory, &store_tables[TABLE_memory], offsetof(struct memories, span));
+	if (p->memory.rows.n)
+		find_around(p, 1u << SPAN_OP, p->memory.span);
 	return 0;
+}
+
+uint32_t *memory_around(const struct profile *p)
+{
+	uint32_t *around = NEW_ARRAY_RAW(p->memory.rows.n, uint32_t);
+	if (p->memory.rows.n)
+		find_around(p, 1u << SPAN_OP | 1u << SPAN_USER | 1u << SPAN_PYTHON, around);
+	return around;
 }
 
 /* c10 device types whose memory is the host's (torch/autograd/profiler.py). */
@@ -86,6 +100,36 @@ int memory_device(const struct profile *p, uint32_t i)
 bool memory_is_event(const struct profile *p, uint32_t i)
 {
 	return !str_eq(profile_str(p, p->memory.name[i]), STR("[OutOfMemory]"));
+}
+
+static int first_gpu(const struct profile *p)
+{
+	int first = MEMORY_CPU;
+	for (uint32_t i = 0; i < p->memory.rows.n; i++) {
+		int d = memory_device(p, i);
+		if (d != MEMORY_CPU && (first == MEMORY_CPU || d < first))
+			first = d;
+	}
+	return first;
+}
+
+int memory_device_choose(const struct profile *p, const char *wanted, int *device, struct err *e)
+{
+	*device = first_gpu(p);
+	if (!wanted)
+		return 0;
+	const char *colon = strchr(wanted, ':');
+	int64_t ordinal = 0;
+	if (strcmp(wanted, "cpu") == 0)
+		*device = MEMORY_CPU;
+	else if (str_to_i64(str_from(colon ? colon + 1 : wanted), &ordinal) && ordinal >= 0 && ordinal <= INT16_MAX)
+		*device = (int)ordinal;
+	else
+		return err_set(e, ERR_USAGE, "--device=%s: expected cpu, the ordinal of a GPU, or as torch says it: cuda:0", wanted);
+	for (uint32_t i = 0; i < p->memory.rows.n; i++)
+		if (memory_device(p, i) == *device)
+			return 0;
+	return err_set(e, ERR_DATA, "the trace has no memory events of device '%s'", wanted);
 }
 
 static bool higher(const int64_t *total, uint32_t row, uint32_t best)

@@ -3,6 +3,7 @@
 #ifndef OPSCOPE_ANALYSIS_MEMORY_H
 #define OPSCOPE_ANALYSIS_MEMORY_H
 
+#include "base/err.h"
 #include "store/profile.h"
 
 enum { MEMORY_CPU = -1 };
@@ -10,8 +11,16 @@ enum { MEMORY_CPU = -1 };
 /* MEMORY_CPU, or the ordinal of the GPU or other accelerator that row `i` is about. */
 int memory_device(const struct profile *p, uint32_t i);
 
+/* The device that `wanted` means: "cpu", an ordinal, "cuda:1"; NULL = the first GPU that has events, else the CPU. ERR_USAGE when it
+ * is none of these, ERR_DATA when the trace has no events of it. */
+int memory_device_choose(const struct profile *p, const char *wanted, int *device, struct err *e);
+
 /* True for allocations and frees, false for [OutOfMemory] records. */
 bool memory_is_event(const struct profile *p, uint32_t i);
+
+/* For each row, the innermost op, annotation or Python frame of its thread at that time; ROW_NONE. The array is the caller's
+ * (mem_free). */
+uint32_t *memory_around(const struct profile *p);
 
 /* Totals after the event are recorded (torch 1.10 and later). */
 static inline bool memory_has_totals(const struct profile *p, uint32_t i)

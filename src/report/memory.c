@@ -50,30 +50,6 @@ static int64_t first_moment(const struct profile *p)
 	return first == INT64_MAX ? 0 : first;
 }
 
-/* The device that the user asked for, or the first GPU with events, or the CPU. */
-static int choose_device(const struct profile *p, const char *wanted, int *device, struct err *e)
-{
-	int first_gpu = INT32_MAX;
-	int64_t ordinal = 0;
-	for (uint32_t i = 0; i < p->memory.rows.n; i++)
-		if (memory_device(p, i) != MEMORY_CPU && memory_device(p, i) < first_gpu)
-			first_gpu = memory_device(p, i);
-	*device = first_gpu == INT32_MAX ? MEMORY_CPU : first_gpu;
-	if (!wanted)
-		return 0;
-	if (strcmp(wanted, "cpu") == 0) {
-		*device = MEMORY_CPU;
-	} else if (str_to_i64(str_from(wanted), &ordinal) && ordinal >= 0 && ordinal <= INT16_MAX) {
-		*device = (int)ordinal;
-	} else {
-		return err_set(e, ERR_USAGE, "report memory: --device=%s: expected cpu or the ordinal of a GPU", wanted);
-	}
-	for (uint32_t i = 0; i < p->memory.rows.n; i++)
-		if (memory_device(p, i) == *device)
-			return 0;
-	return err_set(e, ERR_DATA, "report memory: the trace has no memory events of device '%s'", wanted);
-}
-
 static void select_rows(struct view *v)
 {
 	const struct memories *m = &v->p->memory;
@@ -427,7 +403,7 @@ static int memory_run(const struct profile *p, const struct report_args *args, s
 	struct view v = {.p = p, .compat = args->compat != NULL};
 	if (!p->memory.rows.n)
 		return err_set(e, ERR_DATA, "the input holds no memory events; to record them: %s", recording_how(p, RECORD_MEMORY));
-	if (choose_device(p, args->device, &v.device, e) < 0 || window_of(p, args, &v.w, e) < 0)
+	if (memory_device_choose(p, args->device, &v.device, e) < 0 || window_of(p, args, &v.w, e) < 0)
 		return -1;
 	v.start_ns = first_moment(p);
 	select_rows(&v);

@@ -1,0 +1,12 @@
+/* Forms of the memory timeline (torch/profiler/_memory_profiler.py, MemoryProfileTimeline). */
+#ifndef OPSCOPE_EXPORT_MEMORY_TIMELINE_H
+#define OPSCOPE_EXPORT_MEMORY_TIMELINE_H
+
+#include "analysis/memory_categories.h"
+#include "io/sink.h"
+
+/* The microsecond that torch puts a time into: int(ns / 1000) in doubles, which near today's times are a quarter of a microsecond
+ * coarse, so that .875 and more go to the next. */
+int64_t memory_torch_us(int64_t ns);
+
+#endif
