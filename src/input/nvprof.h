@@ -2,7 +2,7 @@
  *
  * Each table that is understood is one row of a `struct nvprof_table` array: its name, the columns wanted, and a function for one
  * row. Columns that a version lacks read as NULL. Times are ns since the Unix epoch, kept as they are. Names are ids of
- * StringTable; those of kernels are mangled. Threads are the signed 32 bits of pthread_self(), shown unsigned. */
+ * StringTable; those of kernels are mangled. A range's ext_id is its id in MARKER. Threads are the signed 32 bits of pthread_self(), shown unsigned. */
 #ifndef OPSCOPE_INPUT_NVPROF_H
 #define OPSCOPE_INPUT_NVPROF_H
 

@@ -1,0 +1,389 @@
+/* What torch.autograd.profiler.load_nvprof gives of an nvprof database: a function for each range, in order of time, with the
+ * kernels whose launching runtime call lies strictly inside it, on whatever thread (torch/autograd/profiler.py). O(n log n). */
+#include "base/buf.h"
+#include "base/mem.h"
+#include "base/sort.h"
+#include "report/report.h"
+
+/* Runtime calls that launched kernels, in order of their starts. All kernels of a correlation id are launched by each call that has it. */
+struct launchers {
+	uint32_t n;
+	uint32_t *span;
+	uint32_t *kernels;
+	int64_t *ns;             /* of these kernels */
+	uint32_t *first, *second; /* gpu_op rows of the first two kernels; ROW_NONE = there is one */
+	bool fits;               /* all ns together are less than 2^63, which a hostile file may exceed */
+};
+
+struct functions {
+	uint32_t n;
+	uint32_t *span;          /* by start; equal ones as recorded */
+	uint64_t *kernels;
+	int64_t *ns;
+};
+
+static int64_t end_of(const struct profile *p, uint32_t span)
+{
+	return p->span.start_ns[span] + p->span.dur_ns[span];
+}
+
+/* The rows that are wanted, by key; equal ones in order of rows. */
+static struct sort_item *collect(uint32_t *n, const struct profile *p, uint32_t rows, bool (*wanted)(const struct profile *, uint32_t),
+                                 int64_t (*key)(const struct profile *, uint32_t))
+{
+	struct sort_item *v = NEW_ARRAY_RAW(rows, struct sort_item);
+	*n = 0;
+	for (uint32_t i = 0; i < rows; i++)
+		if (wanted(p, i))
+			v[(*n)++] = (struct sort_item){.key = sort_key_i64(key(p, i)), .row = i};
+	sort_items(v, *n);
+	return v;
+}
+
+static bool is_function(const struct profile *p, uint32_t i) { return p->span.kind[i] != SPAN_CALL && span_ext_id(&p->span, i) != ID_NONE; }
+static bool is_kernel(const struct profile *p, uint32_t g) { return p->gpu_op.kind[g] == GPU_KERNEL && p->gpu_op.corr_id[g] != ID_NONE; }
+static int64_t span_start(const struct profile *p, uint32_t i) { return p->span.start_ns[i]; }
+static int64_t span_id(const struct profile *p, uint32_t i) { return span_ext_id(&p->span, i); }
+static int64_t span_link(const struct profile *p, uint32_t i) { return p->span.link_id[i]; }
+static int64_t kernel_link(const struct profile *p, uint32_t g) { return p->gpu_op.corr_id[g]; }
+
+static bool is_runtime_call(const struct profile *p, uint32_t i)
+{
+	return p->span.kind[i] == SPAN_CALL && p->span.link_id[i] != ID_NONE &&
+	       str_eqc(profile_str(p, p->cat.name[p->span.cat[i]]), "cuda_runtime");
+}
+
+/* Kernels of one correlation id. */
+struct group {
+	uint32_t kernels, first, second;
+	int64_t ns;
+};
+
+static struct group group_at(const struct profile *p, const struct sort_item *kernel, uint32_t n, uint32_t k)
+{
+	struct group g = {0, kernel[k].row, ROW_NONE, 0};
+	for (uint32_t i = k; i < n && kernel[i].key == kernel[k].key; i++) {
+		if (i == k + 1)
+			g.second = kernel[i].row;
+		g.ns += p->gpu_op.dur_ns[kernel[i].row]; /* all durations together fit: build.h */
+		g.kernels++;
+	}
+	return g;
+}
+
+static void launches_find(const struct profile *p, struct launchers *l)
+{
+	uint32_t n_calls, n_kernels, k = 0;
+	struct sort_item *call = collect(&n_calls, p, p->span.rows.n, is_runtime_call, span_link);
+	struct sort_item *kernel = collect(&n_kernels, p, p->gpu_op.rows.n, is_kernel, kernel_link);
+	struct sort_item *hit = NEW_ARRAY_RAW(n_calls, struct sort_item);
+	struct group *of = NEW_ARRAY_RAW(n_calls, struct group);
+	__int128 all = 0;
+	l->n = 0;
+	for (uint32_t c = 0; c < n_calls; c++) {
+		while (k < n_kernels && kernel[k].key < call[c].key)
+			k++;
+		if (k == n_kernels || kernel[k].key != call[c].key)
+			continue;
+		bool again = c && call[c - 1].key == call[c].key;
+		of[l->n] = again ? of[l->n - 1] : group_at(p, kernel, n_kernels, k);
+		all += of[l->n].ns;
+		hit[l->n] = (struct sort_item){.key = sort_key_i64(span_start(p, call[c].row)), .row = call[c].row, .tie = l->n};
+		l->n++;
+	}
+	sort_items(hit, l->n);
+	l->fits = all <= INT64_MAX;
+	l->span = NEW_ARRAY_RAW(l->n, uint32_t);
+	l->kernels = NEW_ARRAY_RAW(l->n, uint32_t);
+	l->ns = NEW_ARRAY_RAW(l->n, int64_t);
+	l->first = NEW_ARRAY_RAW(l->n, uint32_t);
+	l->second = NEW_ARRAY_RAW(l->n, uint32_t);
+	for (uint32_t i = 0; i < l->n; i++) {
+		const struct group *g = &of[hit[i].tie];
+		l->span[i] = hit[i].row;
+		l->kernels[i] = g->kernels;
+		l->ns[i] = l->fits ? g->ns : 0;
+		l->first[i] = g->first;
+		l->second[i] = g->second;
+	}
+	mem_free(of);
+	mem_free(hit);
+	mem_free(kernel);
+	mem_free(call);
+}
+
+static void launches_release(struct launchers *l)
+{
+	mem_free(l->span);
+	mem_free(l->kernels);
+	mem_free(l->ns);
+	mem_free(l->first);
+	mem_free(l->second);
+}
+
+/* Calls in order of their ends, as a Fenwick tree: what those before a time launched. Launches count as they are added. */
+struct ends {
+	uint32_t n;
+	int64_t *end_ns;         /* ascending */
+	uint32_t *place;         /* of each launch */
+	uint64_t *kernels;
+	int64_t *ns;
+};
+
+static void ends_init(struct ends *x, const struct profile *p, const struct launchers *l)
+{
+	struct sort_item *v = NEW_ARRAY_RAW(l->n, struct sort_item);
+	for (uint32_t i = 0; i < l->n; i++)
+		v[i] = (struct sort_item){.key = sort_key_i64(end_of(p, l->span[i])), .row = i};
+	sort_items(v, l->n);
+	*x = (struct ends){l->n, NEW_ARRAY_RAW(l->n, int64_t), NEW_ARRAY_RAW(l->n, uint32_t), NEW_ARRAY((size_t)l->n + 1, uint64_t),
+	                   NEW_ARRAY((size_t)l->n + 1, int64_t)};
+	for (uint32_t i = 0; i < l->n; i++) {
+		x->end_ns[i] = end_of(p, l->span[v[i].row]);
+		x->place[v[i].row] = i;
+	}
+	mem_free(v);
+}
+
+static void ends_release(struct ends *x)
+{
+	mem_free(x->end_ns);
+	mem_free(x->place);
+	mem_free(x->kernels);
+	mem_free(x->ns);
+}
+
+static void ends_add(struct ends *x, const struct launchers *l, uint32_t launch)
+{
+	for (uint32_t i = x->place[launch] + 1; i <= x->n; i += i & -i) {
+		x->kernels[i] += l->kernels[launch];
+		x->ns[i] += l->ns[launch];
+	}
+}
+
+static void ends_before(const struct ends *x, int64_t time_ns, uint64_t *kernels, int64_t *ns)
+{
+	uint32_t low = 0, high = x->n;
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		if (x->end_ns[middle] < time_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	*kernels = 0;
+	*ns = 0;
+	for (; low; low -= low & -low) {
+		*kernels += x->kernels[low];
+		*ns += x->ns[low];
+	}
+}
+
+static void functions_find(const struct profile *p, const struct launchers *l, struct functions *f)
+{
+	struct sort_item *v = collect(&f->n, p, p->span.rows.n, is_function, span_start);
+	struct ends x;
+	ends_init(&x, p, l);
+	f->span = NEW_ARRAY_RAW(f->n, uint32_t);
+	f->kernels = NEW_ARRAY_RAW(f->n, uint64_t);
+	f->ns = NEW_ARRAY_RAW(f->n, int64_t);
+	uint32_t later = l->n; /* launches from here on started after the function did */
+	for (uint32_t i = f->n; i-- > 0;) {
+		uint32_t span = f->span[i] = v[i].row;
+		while (later && p->span.start_ns[l->span[later - 1]] > p->span.start_ns[span])
+			ends_add(&x, l, --later);
+		ends_before(&x, end_of(p, span), &f->kernels[i], &f->ns[i]);
+	}
+	ends_release(&x);
+	mem_free(v);
+}
+
+static void functions_release(struct functions *f)
+{
+	mem_free(f->span);
+	mem_free(f->kernels);
+	mem_free(f->ns);
+}
+
+/* For each launch one function that holds it, ROW_NONE = none: of those that began before, the one that ends last. */
+static uint32_t *holders(const struct profile *p, const struct launchers *l, const struct functions *f)
+{
+	uint32_t *in = NEW_ARRAY_RAW(l->n, uint32_t), last = ROW_NONE;
+	for (uint32_t i = 0, k = 0; i < l->n; i++) {
+		for (; k < f->n && p->span.start_ns[f->span[k]] < p->span.start_ns[l->span[i]]; k++)
+			if (last == ROW_NONE || end_of(p, f->span[k]) > end_of(p, last))
+				last = f->span[k];
+		in[i] = last != ROW_NONE && end_of(p, l->span[i]) < end_of(p, last) ? last : ROW_NONE;
+	}
+	return in;
+}
+
+enum { C_ID, C_NAME, C_START, C_CPU, C_KERNELS, C_CUDA, N_COLUMNS };
+static const struct column columns[N_COLUMNS] = {
+	[C_ID] = {"id", "Id", "id of the range in the database", CELL_I64, UNIT_NONE},
+	[C_NAME] = {"name", "Name", "text of the range; of an op as emit_nvtx wrote it, without its op_id", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_KEY},
+	[C_START] = {"start_ns", "Start", "when it began, on the database's clock", CELL_I64, UNIT_TIME_NS, COLUMN_DETAIL},
+	[C_CPU] = {"cpu_time_ns", "CPU Time", "end less start; ranges inside it included", CELL_I64, UNIT_NS, COLUMN_KEY},
+	[C_KERNELS] = {"kernels", "Kernels", "launched by runtime calls strictly inside it, by any thread", CELL_I64, UNIT_COUNT, COLUMN_KEY},
+	[C_CUDA] = {"cuda_time_ns", "CUDA Time", "sum of the durations of these kernels", CELL_I64, UNIT_NS, COLUMN_KEY},
+};
+
+/* The text as it was; emit_nvtx's numbers are kept apart from its names. */
+static struct str text_of(const struct profile *p, uint32_t span, struct buf *b)
+{
+	uint32_t raw = profile_arg_id(p, p->span.args[span], intern_find(&p->strings, STR("marker")));
+	if (raw || p->span.kind[span] != SPAN_OP)
+		return profile_str(p, raw ? raw : p->span.name[span]);
+	uint32_t sizes = profile_arg_id(p, p->span.args[span], intern_find(&p->strings, STR("Input Dims")));
+	buf_clear(b);
+	buf_str(b, profile_str(p, p->span.name[span]));
+	if (p->span.link_id[span] != ID_NONE)
+		buf_printf(b, ", seq = %lld", (long long)p->span.link_id[span]);
+	if (sizes)
+		buf_printf(b, ", sizes = " STR_FMT, STR_ARG(profile_str(p, sizes)));
+	return buf_view(b);
+}
+
+static void put_functions(const struct profile *p, const struct functions *f, bool sums, struct table *out)
+{
+	struct buf b = {0};
+	table_columns(out, columns, N_COLUMNS);
+	for (uint32_t i = 0; i < f->n; i++) {
+		uint32_t span = f->span[i];
+		table_row(out);
+		table_set_i64(out, C_ID, span_ext_id(&p->span, span));
+		table_set_str_copy(out, C_NAME, text_of(p, span, &b));
+		table_set_i64(out, C_START, p->span.start_ns[span]);
+		table_set_i64(out, C_CPU, p->span.dur_ns[span]);
+		table_set_i64(out, C_KERNELS, (int64_t)f->kernels[i]);
+		if (sums)
+			table_set_i64(out, C_CUDA, f->ns[i]);
+	}
+	buf_release(&b);
+}
+
+/* Where all kernels are: each counts once, however many ranges are around it. */
+static void note_kernels(const struct profile *p, const struct launchers *l, const uint32_t *in, struct table *out)
+{
+	uint8_t *state = NEW_ARRAY(p->gpu_op.rows.n, uint8_t); /* of the first kernel of an id: 1 launched, 2 inside a range */
+	int64_t all = 0, outside = 0, inside = 0;
+	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
+		all += p->gpu_op.kind[g] == GPU_KERNEL ? p->gpu_op.dur_ns[g] : 0;
+	for (uint32_t i = 0; i < l->n; i++)
+		if (in[i] != ROW_NONE && state[l->first[i]] != 2) {
+			state[l->first[i]] = 2;
+			inside += l->ns[i];
+		}
+	for (uint32_t i = 0; i < l->n; i++)
+		if (!state[l->first[i]]) {
+			state[l->first[i]] = 1;
+			outside += l->ns[i];
+		}
+	mem_free(state);
+	if (l->fits)
+		table_note(out, "kernels %lld ns = inside ranges %lld + launched outside any %lld + launched by no runtime call that was recorded %lld; "
+		           "ranges that nest each count what is inside", (long long)all, (long long)inside, (long long)outside,
+		           (long long)(all - inside - outside));
+	else
+		table_note(out, "CUDA times are unknown: correlation ids repeat so often that their sum is beyond 63 bits");
+}
+
+/* torch wants cudaLaunchKernel (211) for every kernel. */
+static void note_other_calls(const struct profile *p, const struct launchers *l, const uint32_t *in, struct table *out)
+{
+	uint64_t others = 0;
+	uint32_t first = ROW_NONE;
+	for (uint32_t i = 0; i < l->n; i++) {
+		if (in[i] == ROW_NONE || str_eqc(profile_str(p, p->span.name[l->span[i]]), "cudaLaunchKernel"))
+			continue;
+		others += l->kernels[i];
+		first = first == ROW_NONE ? l->span[i] : first;
+	}
+	if (others)
+		table_note(out, "torch's load_nvprof would stop with an AssertionError: %llu kernels were launched by other calls than cudaLaunchKernel, the first "
+		           "by " STR_FMT " at %lld; here they count", (unsigned long long)others, STR_ARG(profile_str(p, p->span.name[first])),
+		           (long long)p->span.start_ns[first]);
+}
+
+enum { MOST_NOTES = 5 };
+
+/* A range id that occurs twice. */
+static void note_equal_ids(const struct profile *p, struct table *out)
+{
+	struct buf b[2] = {{0}, {0}};
+	uint32_t n, found = 0;
+	struct sort_item *v = collect(&n, p, p->span.rows.n, is_function, span_id);
+	for (uint32_t i = 1; i < n; i++) {
+		if (v[i].key != v[i - 1].key || ++found > MOST_NOTES)
+			continue;
+		struct str one = text_of(p, v[i - 1].row, &b[0]), two = text_of(p, v[i].row, &b[1]);
+		table_note(out, "torch's load_nvprof would stop with 'duplicate key: (%lld,)': the id is that of " STR_FMT " at %lld and of " STR_FMT
+		           " at %lld; here they are two", (long long)span_ext_id(&p->span, v[i].row), STR_ARG(one), (long long)p->span.start_ns[v[i - 1].row],
+		           STR_ARG(two), (long long)p->span.start_ns[v[i].row]);
+	}
+	if (found > MOST_NOTES)
+		table_note(out, "and %u more ids that repeat", found - MOST_NOTES);
+	mem_free(v);
+	buf_release(&b[0]);
+	buf_release(&b[1]);
+}
+
+/* A call with several kernels: the pair of range and call occurs once for each. */
+static void note_equal_pairs(const struct profile *p, const struct launchers *l, const uint32_t *in, struct table *out)
+{
+	struct buf b = {0};
+	uint32_t found = 0;
+	for (uint32_t i = 0; i < l->n; i++) {
+		if (in[i] == ROW_NONE || l->second[i] == ROW_NONE || ++found > MOST_NOTES)
+			continue;
+		const struct gpu_ops *g = &p->gpu_op;
+		struct str range = text_of(p, in[i], &b);
+		table_note(out, "torch's load_nvprof would stop with 'duplicate key': the call at %lld inside range %lld (" STR_FMT ") launched " STR_FMT
+		           " at %lld and " STR_FMT " at %lld; here both count", (long long)p->span.start_ns[l->span[i]],
+		           (long long)span_ext_id(&p->span, in[i]), STR_ARG(range), STR_ARG(profile_str(p, g->name[l->first[i]])),
+		           (long long)g->start_ns[l->first[i]], STR_ARG(profile_str(p, g->name[l->second[i]])), (long long)g->start_ns[l->second[i]]);
+	}
+	if (found > MOST_NOTES)
+		table_note(out, "and %u more calls with several kernels", found - MOST_NOTES);
+	buf_release(&b);
+}
+
+static int load_nvprof_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
+{
+	struct launchers l;
+	struct functions f;
+	if (!str_eqc(p->format, "nvprof"))
+		return err_set(e, ERR_DATA, "load_nvprof reads databases of nvprof, this is an input of the format " STR_FMT "; see report key-averages or nvtx",
+		               STR_ARG(p->format));
+	launches_find(p, &l);
+	functions_find(p, &l, &f);
+	int rc = 0;
+	if (!f.n) {
+		rc = err_set(e, ERR_DATA, "the database holds no ranges; to record them: run the program in torch.autograd.profiler.emit_nvtx(), under nvprof "
+		             "--profile-from-start off -o FILE");
+	} else {
+		uint32_t *in = holders(p, &l, &f);
+		put_functions(p, &f, l.fits, out);
+		note_kernels(p, &l, in, out);
+		note_other_calls(p, &l, in, out);
+		note_equal_ids(p, out);
+		note_equal_pairs(p, &l, in, out);
+		if (diag_count(&p->diags, "range-without-end"))
+			table_note(out, "%llu ranges had no end and end here with the capture; torch leaves them out",
+			           (unsigned long long)diag_count(&p->diags, "range-without-end"));
+		mem_free(in);
+	}
+	functions_release(&f);
+	launches_release(&l);
+	return rc;
+}
+
+const struct report report_load_nvprof = {
+	.name = "load-nvprof",
+	.title = "Ranges of an nvprof database as torch loads them",
+	.help = "What torch.autograd.profiler.load_nvprof gives of a database of nvprof: every NVTX range with its host time, and the kernels that runtime "
+	        "calls strictly inside it launched, whatever thread they ran on; in order of time. Where torch would stop with an error (a launch by another "
+	        "call than cudaLaunchKernel, an id or a call that occurs twice), a note says so, names both rows, and the table goes on. Times are "
+	        "nanoseconds; torch takes the same numbers for microseconds. Ranges nest, so that kernels count in each range around them.",
+	.run = load_nvprof_run,
+};
