@@ -400,6 +400,13 @@ struct costs *costs_new(const struct profile *p, enum cost_rules rules)
 	return c;
 }
 
+struct costs *costs_models(const struct profile *p, enum cost_rules rules)
+{
+	struct costs *c = NEW(struct costs);
+	c->cache = cache_new(p, rules);
+	return c;
+}
+
 void costs_free(struct costs *c)
 {
 	if (!c)

@@ -34,6 +34,8 @@ struct costs {
 };
 
 struct costs *costs_new(const struct profile *p, enum cost_rules rules);
+/* Only the models of ops: for costs_of_span, costs_index_of_span and costs_facts, and costs_free. Needs no pass. */
+struct costs *costs_models(const struct profile *p, enum cost_rules rules);
 void costs_free(struct costs *c);
 
 /* What kernel `gpu` carries; COST_UNKNOWN when not covered or the model does not say. */

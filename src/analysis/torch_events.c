@@ -75,6 +75,32 @@ static int32_t remote_node(struct str tid)
 	return at > sizeof "node_id:" - 1 ? (int32_t)v : -1;
 }
 
+/* For the name of an engine's range, "autograd::engine::evaluate_function: X": the string X; for all others 0. */
+static uint32_t node_run(struct torch_work *w, uint32_t name)
+{
+	static const char engine[] = "autograd::engine::evaluate_function: ";
+	uint32_t *slot = &w->run_by_name[name];
+	if (*slot)
+		return *slot - 1;
+	struct str s = profile_str(w->p, name);
+	uint32_t id = INTERN_NONE;
+	if (str_starts(s, STR(engine)))
+		id = intern_find(&w->p->strings, (struct str){s.p + sizeof engine - 1, s.n - (sizeof engine - 1)});
+	*slot = id == INTERN_NONE ? 1 : id + 1;
+	return *slot - 1;
+}
+
+/* A node of the backward pass: what the engine runs in a range with its name; without such ranges (torch before 1.9), what knows
+ * its forward thread. */
+static bool is_node(struct torch_work *w, uint32_t span)
+{
+	const struct spans *s = &w->p->span;
+	uint32_t up = s->op[span];
+	if (up != ROW_NONE && s->track[up] == s->track[span] && node_run(w, s->name[up]) == s->name[span])
+		return s->name[span] != 0;
+	return span_aux_id(s, span) > 0 && !node_run(w, s->name[span]);
+}
+
 uint32_t torch_add_span(struct torch_work *w, uint32_t span, uint32_t key)
 {
 	const struct spans *s = &w->p->span;
@@ -85,7 +111,7 @@ uint32_t torch_add_span(struct torch_work *w, uint32_t span, uint32_t key)
 	c->flags = kind == SPAN_RANGE ? TORCH_ASYNC : kind == SPAN_PYTHON ? TORCH_PYTHON : 0;
 	if (kind == SPAN_USER || kind == SPAN_GPU_USER)
 		c->flags |= TORCH_USER_ANNOTATION;
-	if ((kind == SPAN_OP || kind == SPAN_USER) && span_aux_id(s, span) > 0)
+	if (kind == SPAN_OP && is_node(w, span))
 		c->flags |= TORCH_BACKWARD;
 	if (kind == SPAN_GPU_USER || kind == SPAN_SYNC)
 		c->device_type = TORCH_CUDA;
@@ -248,16 +274,20 @@ struct torch_events *torch_events_new(const struct profile *p, const struct torc
 	t->memory_known = p->memory.rows.n > 0;
 	intern_init(&t->keys);
 	w.key_of_name = NEW_ARRAY(p->strings.n, uint32_t);
+	w.run_by_name = NEW_ARRAY(p->strings.n, uint32_t);
 	if (r->name)
 		torch_events_compat(&w);
 	else
 		torch_events_own(&w);
 	mem_free(w.v);
 	mem_free(w.key_of_name);
+	mem_free(w.run_by_name);
 	mem_free(w.order);
 	mem_free(w.place);
 	if (want & TORCH_STACKS)
 		t->stacks = stacks_new(p);
+	if (want & TORCH_FLOPS)
+		torch_put_flops(t);
 	return t;
 }
 

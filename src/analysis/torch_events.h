@@ -78,7 +78,8 @@ struct torch_events {
 	int64_t *start_ns, *end_ns;
 	int64_t *cpu_self, *dev_total, *dev_self;
 	int64_t *cpu_mem, *cpu_mem_self, *dev_mem, *dev_mem_self; /* all NULL when no memory was recorded */
-	int64_t *flops;           /* TORCH_UNKNOWN; NULL unless asked for with TORCH_FLOPS */
+	int64_t *flops;           /* TORCH_UNKNOWN; NULL unless asked for with TORCH_FLOPS, and by torch-* rules
+	                           * without recorded shapes */
 	uint32_t *kernel_first;   /* n + 1: kernels of event i are kernel[kernel_first[i]] .. kernel[kernel_first[i + 1] - 1] */
 	uint32_t *kernel;         /* read with torch_kernel_* */
 	struct intern keys;

@@ -18,6 +18,7 @@ struct torch_work {
 	struct torch_candidate *v;
 	uint32_t n, cap;
 	uint32_t *key_of_name;  /* string id -> key, 0 = not asked */
+	uint32_t *run_by_name;  /* string id -> what node the engine runs in a range of this name, + 1; 0 = not asked */
 	uint32_t *order;        /* sorted place -> candidate */
 	uint32_t *place;        /* candidate -> sorted place */
 };
@@ -41,6 +42,9 @@ void torch_put_kernels(struct torch_events *t, const uint32_t *item, const uint3
 /* Whose memory a row of memory is about. */
 enum torch_side { TORCH_HOST, TORCH_DEVICE, TORCH_NEITHER };
 enum torch_side torch_memory_side(const struct torch_events *t, uint32_t row);
+
+/* torch_events_flops.c: t->flops. */
+void torch_put_flops(struct torch_events *t);
 
 /* The two ways; they leave *t complete but for stacks and FLOPs. */
 void torch_events_own(struct torch_work *w);

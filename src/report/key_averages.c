@@ -199,9 +199,11 @@ static int key_averages_run(const struct profile *p, const struct report_args *a
 		add_columns(&v);
 		for (uint32_t i = 0; i < v.g->n; i++)
 			put_group(&v, i);
-		put_unattributed(&v);
-		table_sort(out, v.device ? STR("device_self_ns") : STR("host_self_ns"), true, e);
-		notes(&v);
+		if (!args->compat) { /* torch lists in order of first appearance, kernels apart */
+			put_unattributed(&v);
+			table_sort(out, v.device ? STR("device_self_ns") : STR("host_self_ns"), true, e);
+			notes(&v);
+		}
 	}
 	key_groups_free(v.g);
 	torch_events_free(v.t);
@@ -215,6 +217,7 @@ const struct report report_key_averages = {
 	        "took on the host and on the device, its memory and FLOPs, and how much its calls differ. Device time counts once, at what "
 	        "launched the work; what nothing launched is in the row (unattributed).",
 	.group_by = groupings,
+	.compat = torch_compats,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_MEMORY,
 	.run = key_averages_run,
 };

@@ -1,0 +1,64 @@
+/* FLOPs of each event: by torch's formulas for torch-* rules, by the cost models for our own. Asked once for each name with its
+ * arguments. */
+#include "analysis/costs.h"
+#include "analysis/torch_events_work.h"
+#include "base/mem.h"
+#include "op/torch_flops.h"
+
+struct asker {
+	const struct torch_events *t;
+	struct costs *models;
+	struct intern keys;      /* (name, argument set) */
+	int64_t *flops;          /* by key - 1 */
+	uint32_t cap;
+	uint8_t *counted;        /* string id -> 0 not asked, 1 torch does not count it, 2 it does */
+};
+
+static int64_t by_model(struct asker *a, uint32_t span)
+{
+	const struct profile *p = a->t->p;
+	if (!a->t->rules->name) {
+		int64_t flops = a->models->cost[costs_index_of_span(a->models, p, span, COST_FORWARD)].flops;
+		return flops == COST_UNKNOWN ? TORCH_UNKNOWN : flops;
+	}
+	uint8_t *counted = &a->counted[p->span.name[span]];
+	if (!*counted)
+		*counted = torch_flops_counts(profile_str(p, p->span.name[span])) ? 2 : 1;
+	if (*counted == 1)
+		return 0;
+	enum cost_direction d;
+	struct op_facts f = costs_facts(a->models, p, costs_index_of_span(a->models, p, span, COST_FORWARD), &d);
+	int64_t flops = torch_flops(&f);
+	return flops == COST_UNKNOWN ? TORCH_UNKNOWN : flops;
+}
+
+static int64_t ask(struct asker *a, uint32_t span)
+{
+	const struct profile *p = a->t->p;
+	uint32_t pair[2] = {p->span.name[span], p->span.args[span]}, before = a->keys.n;
+	uint32_t at = intern_put(&a->keys, (const char *)pair, sizeof pair) - 1;
+	if (a->keys.n > before) {
+		MEM_GROW(a->flops, a->cap, at + 1);
+		a->flops[at] = by_model(a, span);
+	}
+	return a->flops[at];
+}
+
+void torch_put_flops(struct torch_events *t)
+{
+	struct asker a = {.t = t};
+	if (t->rules->name && !t->shapes_known)
+		return; /* torch counts none without shapes */
+	intern_init(&a.keys);
+	a.models = costs_models(t->p, COST_DEFAULT);
+	a.counted = NEW_ARRAY(t->p->strings.n, uint8_t);
+	t->flops = NEW_ARRAY_RAW(t->n, int64_t);
+	for (uint32_t i = 0; i < t->n; i++) {
+		bool op = t->kind[i] == TORCH_SPAN && t->p->span.kind[t->row[i]] == SPAN_OP;
+		t->flops[i] = op ? ask(&a, t->row[i]) : t->rules->name ? 0 : TORCH_UNKNOWN;
+	}
+	costs_free(a.models);
+	intern_release(&a.keys);
+	mem_free(a.flops);
+	mem_free(a.counted);
+}

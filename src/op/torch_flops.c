@@ -1,0 +1,104 @@
+#include "op/torch_flops.h"
+
+#include "op/op_args.h"
+
+/* a * b of numbers that are not negative; COST_UNKNOWN when it does not fit or one is unknown. */
+static int64_t times(int64_t a, int64_t b)
+{
+	int64_t v;
+	return a < 0 || b < 0 || __builtin_mul_overflow(a, b, &v) ? COST_UNKNOWN : v;
+}
+
+static int64_t all_of(const struct op_args *a, const struct op_tensor *t, unsigned first, unsigned end)
+{
+	int64_t n = 1;
+	for (unsigned i = first; i < end; i++)
+		n = times(n, op_dims(a, t)[i]);
+	return n;
+}
+
+static int64_t elementwise(const struct op_args *a, unsigned at)
+{
+	(void)at;
+	const struct op_tensor *x = op_arg_tensor(a, 0);
+	return x ? all_of(a, x, 0, x->rank) : 0;
+}
+
+/* Products of matrices, the first at argument `at`; dimensions before the last two of the first are a batch. */
+static int64_t product(const struct op_args *a, unsigned at)
+{
+	const struct op_tensor *x = op_arg_tensor(a, at), *y = op_arg_tensor(a, at + 1);
+	if (!x || !y || !x->rank || !y->rank || op_dims(a, x)[x->rank - 1] == 0)
+		return 0;
+	unsigned batch = x->rank > 2 ? x->rank - 2 : 0;
+	if (all_of(a, x, 0, batch) == 0)
+		return 0;
+	unsigned skip = batch < y->rank ? batch : y->rank;
+	return times(2, times(all_of(a, x, 0, x->rank - 1), all_of(a, y, skip, y->rank)));
+}
+
+/* One output dimension; -1: torch's own arithmetic would wrap. */
+static int64_t out_size(int64_t in, int64_t kernel, int64_t pad, int64_t dilation, int64_t stride)
+{
+	int64_t reach, v;
+	if (__builtin_mul_overflow(dilation, kernel - 1, &reach) || __builtin_mul_overflow(pad, 2, &v) ||
+	    __builtin_add_overflow(v, in, &v) || __builtin_sub_overflow(v, reach, &v) || v < 1)
+		return COST_UNKNOWN;
+	return (v - 1) / stride + 1;
+}
+
+static int64_t conv2d(const struct op_args *a, unsigned at)
+{
+	(void)at;
+	const struct op_tensor *x = op_arg_tensor(a, 0), *w = op_arg_tensor(a, 1);
+	if (a->n < 7 || !x || !w || x->rank != 4 || w->rank != 4)
+		return 0;
+	if (!a->has_concrete)
+		return COST_UNKNOWN;
+	int64_t stride[2], pad[2], dilation[2], groups;
+	unsigned n_stride, n_pad, n_dilation;
+	if (!op_arg_ints(a, 3, stride, 2, &n_stride) || !op_arg_ints(a, 4, pad, 2, &n_pad) ||
+	    !op_arg_ints(a, 5, dilation, 2, &n_dilation) || !op_arg_int(a, 6, &groups))
+		return 0; /* padding "same" */
+	if (n_stride != 2 || n_pad != 2 || n_dilation != 2 || stride[0] <= 0 || stride[1] <= 0 || groups <= 0)
+		return 0;
+	const int64_t *in = op_dims(a, x), *k = op_dims(a, w);
+	int64_t h = out_size(in[2], k[2], pad[0], dilation[0], stride[0]), wd = out_size(in[3], k[3], pad[1], dilation[1], stride[1]);
+	int64_t n = times(2, times(in[0], times(h, wd)));
+	n = times(n, times(times(k[2], k[3]), times(in[1], k[0])));
+	return n < 0 ? COST_UNKNOWN : n / groups;
+}
+
+static const struct {
+	const char *name;
+	int64_t (*flops)(const struct op_args *a, unsigned at);
+	unsigned at;
+} counted[] = {
+	{"aten::conv2d", conv2d, 0},  {"aten::mm", product, 0},       {"aten::addmm", product, 1},
+	{"aten::bmm", product, 0},    {"aten::baddbmm", product, 1},  {"aten::mul", elementwise, 0},
+	{"aten::add", elementwise, 0},
+};
+
+bool torch_flops_counts(struct str op_name)
+{
+	for (size_t i = 0; i < sizeof counted / sizeof counted[0]; i++)
+		if (str_eqc(op_name, counted[i].name))
+			return true;
+	return false;
+}
+
+int64_t torch_flops(const struct op_facts *f)
+{
+	for (size_t i = 0; i < sizeof counted / sizeof counted[0]; i++) {
+		if (!str_eqc(f->name, counted[i].name))
+			continue;
+		if (!f->dims.n)
+			return COST_UNKNOWN;
+		struct op_args a;
+		char why[160];
+		int64_t n = op_args_parse(&a, f, why) < 0 ? COST_UNKNOWN : counted[i].flops(&a, counted[i].at);
+		op_args_release(&a);
+		return n;
+	}
+	return 0;
+}

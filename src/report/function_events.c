@@ -1,0 +1,168 @@
+/* torch's prof.events(): each event by itself (torch/autograd/profiler_util.py, FunctionEvent). */
+#include "base/mem.h"
+#include "report/key_groups.h"
+#include "report/report.h"
+
+enum { C_EVENT, C_NAME, C_TRACE_NAME, C_START, C_END, C_PARENT, C_THREAD, C_NODE, C_DEVICE, C_ASYNC, C_ANNOTATION, C_BACKWARD, C_SEQUENCE,
+       C_FWD_THREAD, C_HOST_SELF, C_DEV_SELF, C_DEV_TOTAL, C_KERNELS, C_CPU_MEM, C_CPU_MEM_SELF, C_DEV_MEM, C_DEV_MEM_SELF, C_FLOPS,
+       C_SHAPES, C_OVERLOAD, C_STACK, N_COLUMNS };
+
+static const struct column columns[N_COLUMNS] = {
+	[C_EVENT] = {"event", "Event", "its number, from 0, in order of start", CELL_I64},
+	[C_NAME] = {"name", "Name", "name as key_averages() has it: ProfilerStep* for all steps", CELL_STR, .flags = COLUMN_KEY},
+	[C_TRACE_NAME] = {"trace_name", "Name in the trace", "name as recorded; empty = not in the trace by itself", CELL_STR, .flags = COLUMN_DETAIL},
+	[C_START] = {"start_ns", "Start", "on the trace's clock", CELL_I64, UNIT_TIME_NS},
+	[C_END] = {"end_ns", "End", "on the trace's clock", CELL_I64, UNIT_TIME_NS, COLUMN_DETAIL},
+	[C_PARENT] = {"parent", "Parent", "number of the event around it; empty = none", CELL_I64},
+	[C_THREAD] = {"thread", "Thread", "thread id as recorded; of an API call that of the op that made it", CELL_STR},
+	[C_NODE] = {"node_id", "Node", "the process that it ran in, called by RPC; empty = this one", CELL_I64},
+	[C_DEVICE] = {"on_device", "On device", "it ran on a device, not on the host", CELL_BOOL, .flags = COLUMN_DETAIL},
+	[C_ASYNC] = {"async", "Async", "it began on one thread and ended on another", CELL_BOOL, .flags = COLUMN_DETAIL},
+	[C_ANNOTATION] = {"user_annotation", "Annotation", "record_function, or its shadow on the device", CELL_BOOL, .flags = COLUMN_DETAIL},
+	[C_BACKWARD] = {"backward_node", "Backward node", "a node of the backward pass", CELL_BOOL, .flags = COLUMN_DETAIL},
+	[C_SEQUENCE] = {"sequence_number", "Sequence", "autograd's sequence number; empty = none", CELL_I64},
+	[C_FWD_THREAD] = {"fwd_thread", "Forward thread", "of a backward op, torch's number of the thread of its forward op", CELL_I64, .flags = COLUMN_DETAIL},
+	[C_HOST_SELF] = {"host_self_ns", "Host self", "time on the host less the events inside it", CELL_I64, UNIT_NS},
+	[C_DEV_SELF] = {"device_self_ns", "Device self", "device time of what it launched itself", CELL_I64, UNIT_NS},
+	[C_DEV_TOTAL] = {"device_total_ns", "Device total", "device time of what it and the events inside it launched", CELL_I64, UNIT_NS},
+	[C_KERNELS] = {"kernels", "Kernels", "pieces of device work that it launched itself", CELL_I64, UNIT_COUNT},
+	[C_CPU_MEM] = {"host_memory_bytes", "Host memory", "allocated less freed in it, on the host", CELL_I64, UNIT_BYTES},
+	[C_CPU_MEM_SELF] = {"host_self_memory_bytes", "Host self memory", "the same less the events inside it", CELL_I64, UNIT_BYTES},
+	[C_DEV_MEM] = {"device_memory_bytes", "Device memory", "allocated less freed in it, on the device", CELL_I64, UNIT_BYTES},
+	[C_DEV_MEM_SELF] = {"device_self_memory_bytes", "Device self memory", "the same less the events inside it", CELL_I64, UNIT_BYTES},
+	[C_FLOPS] = {"flops", "FLOPs", "by formula; empty = unknown", CELL_I64, UNIT_FLOPS},
+	[C_SHAPES] = {"input_shape", "Input shape", "dimensions of its inputs", CELL_STR, UNIT_NONE, COLUMN_WIDE},
+	[C_OVERLOAD] = {"overload_name", "Overload", "which overload of the op", CELL_STR, .flags = COLUMN_DETAIL},
+	[C_STACK] = {"call_stack", "Call stack", "Python frames, innermost first; of the forward op for ops of the backward pass", CELL_STR, UNIT_NONE,
+	             COLUMN_WIDE | COLUMN_STACK},
+};
+
+struct view {
+	const struct profile *p;
+	struct torch_events *t;
+	struct table *out;
+	struct buf text;
+	bool has[N_COLUMNS];
+	unsigned at[N_COLUMNS];
+};
+
+static void choose_columns(struct view *v)
+{
+	const struct torch_events *t = v->t;
+	memset(v->has, true, sizeof v->has);
+	v->has[C_NODE] = t->node_id;
+	v->has[C_DEV_SELF] = v->has[C_DEV_TOTAL] = v->has[C_KERNELS] = v->p->gpu_op.rows.n;
+	v->has[C_CPU_MEM] = v->has[C_CPU_MEM_SELF] = v->has[C_DEV_MEM] = v->has[C_DEV_MEM_SELF] = t->memory_known;
+	v->has[C_FLOPS] = t->flops;
+	v->has[C_SHAPES] = t->shapes_known;
+	v->has[C_OVERLOAD] = t->key_overload;
+	v->has[C_STACK] = stacks_any(t->stacks);
+	for (unsigned c = 0; c < N_COLUMNS; c++)
+		v->at[c] = v->has[c] ? table_column(v->out, &columns[c]) : UINT32_MAX;
+}
+
+static void put(struct view *v, unsigned c, int64_t x)
+{
+	if (v->has[c])
+		table_set_i64(v->out, v->at[c], x);
+}
+
+static void put_thread(struct view *v, uint32_t track)
+{
+	if (track >= v->p->track.rows.n)
+		return;
+	if (v->p->track.tid[track] != ID_NONE)
+		table_set_fmt(v->out, v->at[C_THREAD], "%lld", (long long)v->p->track.tid[track]);
+	else
+		table_set_str(v->out, v->at[C_THREAD], profile_str(v->p, v->p->track.tid_text[track]));
+}
+
+static void put_texts(struct view *v, uint32_t i)
+{
+	const struct torch_events *t = v->t;
+	uint32_t shapes = torch_event_shapes(t, i), overload = torch_event_overload(t, i), stack = torch_event_stack(t, i);
+	table_set_str_copy(v->out, v->at[C_NAME], torch_event_name(t, i));
+	if (torch_event_trace_name(t, i).n)
+		table_set_str(v->out, v->at[C_TRACE_NAME], torch_event_trace_name(t, i));
+	if (overload)
+		table_set_str(v->out, v->at[C_OVERLOAD], profile_str(v->p, overload));
+	if (v->has[C_SHAPES] && t->rules->name) {
+		v->text.n = 0;
+		torch_shapes_text(profile_str(v->p, shapes), &v->text);
+		table_set_str_copy(v->out, v->at[C_SHAPES], buf_view(&v->text));
+	} else if (shapes) {
+		table_set_str(v->out, v->at[C_SHAPES], profile_str(v->p, shapes));
+	}
+	if (stack) {
+		v->text.n = 0;
+		stacks_text(t->stacks, stack, &v->text);
+		table_set_str_copy(v->out, v->at[C_STACK], buf_view(&v->text));
+	}
+}
+
+static void put_event(struct view *v, uint32_t i)
+{
+	const struct torch_events *t = v->t;
+	table_row(v->out);
+	put(v, C_EVENT, i);
+	put(v, C_START, t->start_ns[i]);
+	put(v, C_END, t->end_ns[i]);
+	if (t->parent[i] != ROW_NONE)
+		put(v, C_PARENT, t->parent[i]);
+	put_thread(v, t->track[i]);
+	if (t->node_id && t->node_id[i] >= 0)
+		put(v, C_NODE, t->node_id[i]);
+	table_set_bool(v->out, v->at[C_DEVICE], t->device_type[i] != TORCH_CPU);
+	table_set_bool(v->out, v->at[C_ASYNC], t->flags[i] & TORCH_ASYNC);
+	table_set_bool(v->out, v->at[C_ANNOTATION], t->flags[i] & TORCH_USER_ANNOTATION);
+	table_set_bool(v->out, v->at[C_BACKWARD], t->flags[i] & TORCH_BACKWARD);
+	if (torch_event_sequence(t, i) >= 0)
+		put(v, C_SEQUENCE, torch_event_sequence(t, i));
+	if (torch_event_fwd_thread(t, i))
+		put(v, C_FWD_THREAD, torch_event_fwd_thread(t, i));
+	put(v, C_HOST_SELF, t->cpu_self[i]);
+	put(v, C_DEV_SELF, t->dev_self[i]);
+	put(v, C_DEV_TOTAL, t->dev_total[i]);
+	put(v, C_KERNELS, t->kernel_first[i + 1] - t->kernel_first[i]);
+	if (t->memory_known) {
+		put(v, C_CPU_MEM, t->cpu_mem[i]);
+		put(v, C_CPU_MEM_SELF, t->cpu_mem_self[i]);
+		put(v, C_DEV_MEM, t->dev_mem[i]);
+		put(v, C_DEV_MEM_SELF, t->dev_mem_self[i]);
+	}
+	if (t->flops && t->flops[i] != TORCH_UNKNOWN)
+		put(v, C_FLOPS, t->flops[i]);
+	put_texts(v, i);
+}
+
+static int function_events_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
+{
+	struct view v = {.p = p, .out = out};
+	v.t = torch_events_new(p, torch_rules_of(args->compat), TORCH_STACKS | TORCH_FLOPS);
+	uint32_t n = args->row_limit && args->row_limit < v.t->n ? (uint32_t)args->row_limit : v.t->n;
+	int rc = 0;
+	if (!v.t->n) {
+		rc = err_set(e, ERR_DATA, "the trace holds no framework ops: profile with activities=[CPU, CUDA] to record them");
+	} else {
+		choose_columns(&v);
+		for (uint32_t i = 0; i < n; i++)
+			put_event(&v, i);
+		out->hidden_rows = v.t->n - n;
+		if (v.t->dropped_names)
+			table_note(out, "%llu events of the profiler's own ops are left out, as torch does", (unsigned long long)v.t->dropped_names);
+	}
+	buf_release(&v.text);
+	torch_events_free(v.t);
+	return rc;
+}
+
+const struct report report_function_events = {
+	.name = "function-events",
+	.title = "Events one by one",
+	.help = "What prof.events() of torch lists: every op, annotation and API call with its times, parent, memory, shapes and stack. "
+	        "--compat=torch-* lists what that version does, kernels included.",
+	.compat = torch_compats,
+	.needs = PASS_NEST | PASS_CORRELATE | PASS_MEMORY,
+	.takes = REPORT_LIMIT,
+	.run = function_events_run,
+};
