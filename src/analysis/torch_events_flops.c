@@ -18,7 +18,8 @@ static int64_t by_model(struct asker *a, uint32_t span)
 {
 	const struct profile *p = a->t->p;
 	if (!a->t->rules->name) {
-		int64_t flops = a->models->cost[costs_index_of_span(a->models, p, span, COST_FORWARD)].flops;
+		uint32_t at = costs_index_of_span(a->models, p, span, COST_FORWARD); /* may move cost[] */
+		int64_t flops = a->models->cost[at].flops;
 		return flops == COST_UNKNOWN ? TORCH_UNKNOWN : flops;
 	}
 	uint8_t *counted = &a->counted[p->span.name[span]];
