@@ -6,6 +6,7 @@
 
 #include "analysis/analysis.h"
 #include "analysis/iterations_names.h"
+#include "analysis/recording.h"
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/sort.h"
@@ -23,7 +24,7 @@ static void add_iteration(struct iterations *it, struct iteration x)
 	it->v[it->n++] = x;
 }
 
-bool profile_extent(const struct profile *p, int64_t *first, int64_t *last)
+bool work_extent(const struct profile *p, int64_t *first, int64_t *last)
 {
 	*first = INT64_MAX;
 	*last = INT64_MIN;
@@ -50,7 +51,7 @@ static struct str number_text(struct arena *a, int64_t n)
 static unsigned cut_at_borders(const struct profile *p, const int64_t *border, uint32_t n, struct arena *a, struct iterations *it)
 {
 	int64_t first, last;
-	if (!n || !profile_extent(p, &first, &last))
+	if (!n || !recording_extent(p, &first, &last))
 		return 0;
 	if (first < border[0])
 		add_iteration(it, (struct iteration){first, border[0], 0, STR("0"), ROW_NONE, true});
@@ -137,7 +138,7 @@ static bool fills(const struct profile *p, const struct key_calls *k)
 		sum += k->end_ns[i] - k->start_ns[i];
 		n++;
 	}
-	if (n == 1 && !profile_extent(p, &first, &last))
+	if (n == 1 && !work_extent(p, &first, &last))
 		return false;
 	return n && sum >= (last - first) / 2;
 }

@@ -57,8 +57,9 @@ bool iterations_named(const struct profile *p, struct arena *a, struct iteration
 bool iterations_optimizer(const struct profile *p, struct arena *a, struct iterations *it);
 bool iterations_period(const struct profile *p, struct arena *a, struct iterations *it);
 
-/* From the first to the last recorded event; false when there is none. */
-bool profile_extent(const struct profile *p, int64_t *first_ns, int64_t *last_ns);
+/* From the first to the last op, range, API call or device work: what the program asked for, without the calls of the operating system and
+ * what the profiler adds (see recording_extent). False when there is none. */
+bool work_extent(const struct profile *p, int64_t *first_ns, int64_t *last_ns);
 
 /* DLProf's iterations: calls of the key op in order of their ends cut the whole recording, from 0 (when it began; the first event where
  * the input does not tell) to the end of the last event, into calls + 1 intervals numbered from 0: [0, end1 - 1], [end1, end2 - 1], ...

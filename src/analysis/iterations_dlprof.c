@@ -41,7 +41,7 @@ void iterations_dlprof(const struct profile *p, struct str key, struct dlprof_it
 	*out = (struct dlprof_iterations){.key = key.n ? key : STR("global_step")};
 	if (key.n ? key_calls_find(p, key, &k) : find_default(p, &k))
 		border = key_borders(&k, true, &n);
-	if (!profile_extent(p, &first, &last))
+	if (!work_extent(p, &first, &last))
 		first = last = 0;
 	if (p->zero_is_start && first > 0)
 		first = 0;

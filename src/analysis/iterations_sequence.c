@@ -2,6 +2,7 @@
 #include "analysis/analysis.h"
 #include "analysis/iterations_names.h"
 #include "analysis/iterations_period.h"
+#include "analysis/recording.h"
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/sort.h"
@@ -270,7 +271,7 @@ static unsigned cut(const struct profile *p, const struct sequence *q, const str
 {
 	int64_t first, last, *at = NEW_ARRAY(f->anchors, int64_t);
 	uint32_t n = host_borders(p, q, border, f->anchors, at);
-	bool any = n > 1 && profile_extent(p, &first, &last);
+	bool any = n > 1 && recording_extent(p, &first, &last);
 	if (any) {
 		add_period(it, a, first, at[0], 0, true);
 		for (uint32_t i = 0; i + 1 < n; i++)

@@ -51,7 +51,8 @@ struct op {
 	uint8_t direction;         /* enum direction; DIR_OTHER for unassociated calls */
 	bool unassociated;
 	bool tc_eligible;          /* could use Tensor Cores, by its type: convolutions and the GEMM family (DLProf's rule) */
-	bool tc_inside;            /* or by that of an op inside it: an autograd function, a whole attention */
+	bool tc_inside;            /* or by that of an op inside it: an autograd function, a whole attention; or because one of its kernels
+	                            * uses them. Of calls outside ops never: what they ran is not told */
 	uint32_t instances;
 	uint32_t first;            /* its first instance */
 	uint32_t forward;          /* of a linked backward op: its forward op, whose name, type and shapes it has; ROW_NONE */

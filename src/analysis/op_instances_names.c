@@ -471,6 +471,24 @@ static void look_inside(struct ops_work *w)
 	mem_free(known);
 }
 
+/* What uses Tensor Cores could use them. */
+static void look_at_kernels(struct ops_work *w)
+{
+	const struct gpu_ops *g = &w->p->gpu_op;
+	enum { ASKED = 1, YES = 2 };
+	uint8_t *known = NEW_ARRAY(w->p->strings.n, uint8_t);
+	for (uint32_t i = 0; i < g->rows.n; i++) {
+		uint8_t *x = &known[g->name[i]];
+		struct op *op = &w->o->op[w->o->instance[w->o->of_gpu[i]].op];
+		if (g->kind[i] != GPU_KERNEL || op->unassociated || op->tc_inside)
+			continue;
+		if (!*x)
+			*x = ASKED | (kernel_classify(profile_str(w->p, g->name[i])).tensor_core == TRI_YES ? YES : 0);
+		op->tc_inside = *x & YES;
+	}
+	mem_free(known);
+}
+
 /* Texts live as long as the profile, not as long as w. */
 static void keep_texts(struct ops_work *w)
 {
@@ -509,6 +527,7 @@ void ops_name(struct ops_work *w)
 			x->first = k;
 	}
 	look_inside(w);
+	look_at_kernels(w);
 	number_ops(w);
 	keep_texts(w);
 }

@@ -430,6 +430,16 @@ struct optree *optree_new(const struct profile *p, enum optree_rules rules)
 	return t;
 }
 
+uint32_t optree_operator(const struct optree *t, const struct profile *p, uint32_t gpu)
+{
+	uint32_t node = t->gpu_node[gpu];
+	if (node == ROW_NONE)
+		return 0;
+	uint8_t kind = t->kind[node];
+	bool launches = kind == NODE_OP || kind == NODE_EXCLUDED_OP || kind == NODE_COMM || kind == NODE_OPTIMIZER;
+	return launches ? p->span.name[t->span[node]] : 0;
+}
+
 void optree_free(struct optree *t)
 {
 	if (!t)

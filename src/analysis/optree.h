@@ -51,6 +51,10 @@ enum optree_rules { OPTREE_DEFAULT, OPTREE_TB_PLUGIN };
 struct optree *optree_new(const struct profile *p, enum optree_rules rules);
 void optree_free(struct optree *t);
 
+/* Name (string id) of the op, collective or optimizer that launched this device work: the innermost; 0 = none. A step or a range of the
+ * user's launches nothing by itself. Default rules. */
+uint32_t optree_operator(const struct optree *t, const struct profile *p, uint32_t gpu_op);
+
 /* What an annotation or op with this name is (the plugin's node.py). */
 enum optree_kind optree_classify(struct str name, enum span_kind kind);
 

@@ -1,5 +1,26 @@
 #include "analysis/recording.h"
 
+#include "analysis/analysis.h"
+
+bool recording_extent(const struct profile *p, int64_t *first, int64_t *last)
+{
+	int64_t from = INT64_MAX, to = INT64_MIN, length;
+	for (uint32_t i = 0; i < p->span.rows.n; i++) {
+		if (p->span.kind[i] == SPAN_TRACE)
+			continue;
+		from = p->span.start_ns[i] < from ? p->span.start_ns[i] : from;
+		to = span_end(p, i) > to ? span_end(p, i) : to;
+	}
+	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
+		from = p->gpu_op.start_ns[g] < from ? p->gpu_op.start_ns[g] : from;
+		to = gpu_end(p, g) > to ? gpu_end(p, g) : to;
+	}
+	bool any = from <= to && !__builtin_sub_overflow(to, from, &length);
+	*first = any ? from : 0;
+	*last = any ? to : 0;
+	return any;
+}
+
 const char *recording_how(const struct profile *p, enum record what)
 {
 	static const struct { const char *torch, *nvtx; } how[RECORDS] = {

@@ -1,6 +1,7 @@
 #include "analysis/roles.h"
 
 #include "analysis/analysis.h"
+#include "analysis/host_use.h"
 #include "analysis/interval.h"
 #include "analysis/optree.h"
 #include "base/hash.h"
@@ -22,6 +23,7 @@ enum { NAME_SEEN = 1, NAME_COMM_OP = 2, NAME_COMM_KERNEL = 4, NAME_STEP = 8, NAM
 struct work {
 	const struct profile *p;
 	enum roles_rules rules;
+	struct host_uses *host;       /* default rules */
 	uint8_t *name;                /* flags by string id */
 	struct idmap comm_ext;        /* tb-plugin: external ids of communication ops */
 	struct intervals range[ROLES];
@@ -74,22 +76,18 @@ static bool is_tb_plugin_call(struct str cat)
 	return false;
 }
 
-/* The role of a CPU-side range; ROLES = none. */
-static enum role role_of_span(struct work *w, uint32_t i)
+/* The role of a CPU-side range as the plugin sees it; ROLES = none. */
+static enum role plugin_role_of_span(struct work *w, uint32_t i)
 {
 	const struct spans *s = &w->p->span;
-	bool plugin = w->rules == ROLES_TB_PLUGIN;
 	switch (s->kind[i]) {
 	case SPAN_CALL:
-		return !plugin || is_tb_plugin_call(profile_cat(w->p, s->cat[i])) ? ROLE_RUNTIME : ROLES;
+		return is_tb_plugin_call(profile_cat(w->p, s->cat[i])) ? ROLE_RUNTIME : ROLES;
 	case SPAN_PYTHON: { /* the old per-call `python` events, not the frames of with_stack, which cover everything */
 		struct str cat = profile_cat(w->p, s->cat[i]);
 		return cat.n == 6 && str_has_nocase(cat, STR("python")) ? ROLE_CPU : ROLES;
 	}
 	case SPAN_GPU_USER:
-		if (!plugin)
-			return ROLES;
-		break;
 	case SPAN_OP:
 	case SPAN_USER:
 		break;
@@ -102,6 +100,15 @@ static enum role role_of_span(struct work *w, uint32_t i)
 	if (f & NAME_DATALOADER)
 		return ROLE_DATALOADER;
 	return f & NAME_COMM_OP ? ROLE_COMM : ROLE_CPU;
+}
+
+static enum role role_of_span(struct work *w, uint32_t i)
+{
+	static const enum role of_use[] = {
+		[HOST_NONE] = ROLES, [HOST_CALL] = ROLE_RUNTIME, [HOST_DATALOADER] = ROLE_DATALOADER, [HOST_COMM] = ROLE_COMM,
+		[HOST_IO] = ROLES, [HOST_CPU] = ROLE_CPU,
+	};
+	return w->host ? of_use[host_use_of(w->host, i)] : plugin_role_of_span(w, i);
 }
 
 static void collect_spans(struct work *w)
@@ -147,7 +154,7 @@ static enum role role_of_gpu_op(struct work *w, uint32_t g)
 static void mark_step_names(struct work *w)
 {
 	const struct profile *p = w->p;
-	const struct steps *s = steps_by(p->steps, w->rules == ROLES_TB_PLUGIN);
+	const struct steps *s = steps_by(p->steps, true);
 	for (unsigned i = 0; i < s->total; i++)
 		if (s->v[i].span != ROW_NONE)
 			w->name[p->span.name[s->v[i].span]] = NAME_SEEN | NAME_STEP;
@@ -157,7 +164,10 @@ static void collect(struct work *w)
 {
 	const struct profile *p = w->p;
 	w->name = NEW_ARRAY(p->strings.n, uint8_t);
-	mark_step_names(w);
+	if (w->rules == ROLES_DEFAULT)
+		w->host = host_uses_new(p);
+	else
+		mark_step_names(w);
 	collect_spans(w);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
 		intervals_add(&w->range[role_of_gpu_op(w, g)], p->gpu_op.start_ns[g], gpu_end(p, g));
@@ -165,6 +175,8 @@ static void collect(struct work *w)
 		intervals_normalise(&w->range[r]);
 	idmap_release(&w->comm_ext);
 	mem_free(w->name);
+	if (w->host)
+		host_uses_free(w->host);
 }
 
 /* Turns each role's ranges into the part that it owns. */

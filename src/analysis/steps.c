@@ -2,6 +2,7 @@
 
 #include "analysis/analysis.h"
 #include "analysis/iterations.h"
+#include "analysis/recording.h"
 #include "base/buf.h"
 #include "base/hash.h"
 #include "base/mem.h"
@@ -84,8 +85,8 @@ static void extend(struct extent *x, int64_t start, int64_t end)
 		x->last = end;
 }
 
-/* From the first to the last op; of whatever else there is when there are no ops. */
-static struct extent whole_trace(const struct profile *p)
+/* What the plugin takes for the whole: from the first to the last op; of whatever else there is when there are no ops. */
+static struct extent plugin_extent(const struct profile *p)
 {
 	struct extent ops = {INT64_MAX, INT64_MIN}, host = ops, device = ops;
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
@@ -258,13 +259,14 @@ static unsigned count_kept_by_plugin(const struct drafts *d)
 	return last;
 }
 
-/* Places the drafts, and takes those that are no whole step aside. */
+/* Places the drafts, and takes those that are no whole step aside. The whole recording is not moved: it holds all device work. */
 static void finish_steps(struct profile *p, struct drafts *d, struct steps *s)
 {
 	sort_by_time(d);
 	bool work = d->n && match_device_work(p, d);
 	if (work) {
-		stretch_to_device(p, d);
+		if (s->source != STEPS_NONE || !s->plugin)
+			stretch_to_device(p, d);
 		count_launches(p, d);
 	}
 	unsigned n = 0;
@@ -296,7 +298,7 @@ static struct steps *steps_of_profiler(struct profile *p)
 	s->seen = s->calls = d.n;
 	s->whole_trace = d.n == 0;
 	if (s->whole_trace) {
-		struct extent x = whole_trace(p);
+		struct extent x = plugin_extent(p);
 		if (x.first <= x.last)
 			draft_add(&d, STR("0"), x.first, x.last, ROW_NONE);
 	} else {
@@ -305,6 +307,19 @@ static struct steps *steps_of_profiler(struct profile *p)
 		s->certainty = 1;
 		s->how = arena_printf(&p->arena, "Steps are the ranges `ProfilerStep#` (%u).", d.n);
 	}
+	finish_steps(p, &d, s);
+	return s;
+}
+
+/* No step was found: the whole recording is one. */
+static struct steps *steps_of_recording(struct profile *p, const struct steps *plugin, struct str key, uint32_t calls)
+{
+	struct drafts d = {0};
+	int64_t first, last;
+	struct steps *s = ARENA_ARRAY(&p->arena, 1, struct steps);
+	*s = (struct steps){.key = key, .calls = calls, .seen = plugin->seen, .whole_trace = true, .plugin = plugin};
+	if (recording_extent(p, &first, &last))
+		draft_add(&d, STR("0"), first, last, ROW_NONE);
 	finish_steps(p, &d, s);
 	return s;
 }
@@ -380,8 +395,9 @@ static struct steps *search(struct profile *p, struct steps *plugin)
 		if (found)
 			return s;
 	}
-	explain_none(p, plugin, &it); /* of the last, which says what pattern it saw */
-	return plugin;
+	struct steps *s = steps_of_recording(p, plugin, (struct str){0}, 0);
+	explain_none(p, s, &it); /* of the last, which says what pattern it saw */
+	return s;
 }
 
 static struct steps *steps_of_key(struct profile *p, struct steps *plugin)
@@ -392,13 +408,7 @@ static struct steps *steps_of_key(struct profile *p, struct steps *plugin)
 	iterations_release(&it);
 	if (found)
 		return s;
-	struct drafts d = {0};
-	struct extent x = whole_trace(p);
-	s = ARENA_ARRAY(&p->arena, 1, struct steps);
-	*s = (struct steps){.key = it.key, .calls = it.calls, .seen = plugin->seen, .whole_trace = true, .plugin = plugin};
-	if (x.first <= x.last)
-		draft_add(&d, STR("0"), x.first, x.last, ROW_NONE);
-	finish_steps(p, &d, s);
+	s = steps_of_recording(p, plugin, it.key, it.calls);
 	explain_none(p, s, &(struct iterations){0});
 	return s;
 }

@@ -4,11 +4,11 @@
  *   named      ranges by which frameworks and people mark a step: step_keys.def, "train_step 12", "Iteration 7", "step[DECODE bs=32]"
  *   optimizer  the end of the optimizer's work: Optimizer.step#*, fused optimizers
  *   period     a pattern of device work (or host ops) that repeats: iterations_period.c; only when that is nearly certain
- *   none       one step "0" from the first to the last host op
+ *   none       one step "0", the whole recording (recording_extent); for the plugin, from the first to the last host op
  * Ranges that hold an iteration are the steps. Calls of an op that is only a part of one are borders: a step goes from call to
  * call, and what is before the first and after the last is kept apart (`edge`): it is no whole step and counts in no mean.
  *
- * Each step is moved and stretched to cover the device work that it launched (the rules of the plugin's event_parser.py).
+ * Each step but the whole recording is moved and stretched to cover the device work that it launched (the rules of the plugin's event_parser.py).
  *
  * Steps at the end do not count when the recording holds no, or not all, device work of them. By the default rules that
  * needs evidence: a step launched no device work while an earlier one did, or more than a fifth of its launching calls
@@ -44,7 +44,7 @@ struct steps {
 	unsigned n_plugin;       /* how many count by the plugin's rule */
 	unsigned total;
 	unsigned seen;           /* ProfilerStep annotations in the input */
-	bool whole_trace;        /* none found: v[0] covers everything */
+	bool whole_trace;        /* none found: v[0] is the recording */
 	struct step edge[2];     /* what is before the first and after the last border; v[i].number lie between theirs */
 	unsigned edges;
 	enum step_source source;

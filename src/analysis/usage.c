@@ -1,6 +1,7 @@
 #include "analysis/usage.h"
 
 #include "analysis/analysis.h"
+#include "analysis/host_use.h"
 #include "analysis/interval.h"
 #include "analysis/op_instances.h"
 #include "base/hash.h"
@@ -62,27 +63,8 @@ static void collect_devices(struct work *w)
 			intervals_normalise(&w->gpu[i].kind[k]);
 }
 
-/* The names under which data loaders mark the fetching of a batch. */
-static bool is_dataloader(struct str name)
-{
-	return str_starts(name, STR("enumerate(DataLoader)#")) || str_starts(name, STR("enumerate(DataPipe)#")) ||
-	       str_starts(name, STR("torch.utils.data.dataloader."));
-}
-
-static bool is_io(struct str name, enum usage_rules rules)
-{
-	static const char *const more[] = {"fread_unlocked", "fwrite_unlocked", "pread", "pread64", "pwrite", "pwrite64", "preadv", "pwritev",
-		                           "readv", "writev", "sendfile", "fsync", "fdatasync", NULL};
-	if (str_eqc(name, "fread") || str_eqc(name, "fwrite"))
-		return true;
-	for (int i = 0; rules != USAGE_DLPROF && more[i]; i++)
-		if (str_eqc(name, more[i]))
-			return true;
-	return false;
-}
-
-/* By name; each name is looked at once. */
-static enum usage_kind host_kind(struct work *w, uint8_t *asked, uint32_t span)
+/* DLProf's: ops and API calls, its data loader's ranges, and two calls of the C library. */
+static enum usage_kind dlprof_kind(const struct work *w, uint8_t *asked, uint32_t span)
 {
 	uint32_t name = w->p->span.name[span];
 	uint8_t kind = w->p->span.kind[span];
@@ -90,30 +72,43 @@ static enum usage_kind host_kind(struct work *w, uint8_t *asked, uint32_t span)
 		return USAGE_CPU;
 	if (kind != SPAN_OS && kind != SPAN_OP && kind != SPAN_USER && kind != SPAN_RANGE)
 		return USAGE_OTHER;
-	if (!asked[name]) {
-		struct str s = profile_str(w->p, name);
-		asked[name] = (uint8_t)(1 + 2 * is_dataloader(s) + 4 * is_io(s, w->rules));
-	}
+	struct str s = profile_str(w->p, name);
+	if (!asked[name])
+		asked[name] = (uint8_t)(1 + 2 * host_is_dataloader(s) + 4 * (str_eqc(s, "fread") || str_eqc(s, "fwrite")));
 	if (kind == SPAN_OS)
 		return asked[name] & 4 ? USAGE_IO : USAGE_OTHER;
 	return asked[name] & 2 ? USAGE_DATALOADER : USAGE_OTHER;
 }
 
-static void collect_host(struct work *w)
+static void collect_host_dlprof(struct work *w)
 {
 	const struct profile *p = w->p;
 	uint8_t *asked = NEW_ARRAY(p->strings.n, uint8_t);
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
-		enum usage_kind kind = host_kind(w, asked, i);
+		enum usage_kind kind = dlprof_kind(w, asked, i);
 		if (kind != USAGE_OTHER)
 			intervals_add(&w->host[kind], p->span.start_ns[i], span_end(p, i));
 	}
 	for (uint32_t k = 0; k < p->ops->n_instances; k++)
 		if (p->ops->instance[k].span != ROW_NONE)
 			intervals_add(&w->host[USAGE_CPU], p->ops->instance[k].start_ns, p->ops->instance[k].end_ns);
-	for (int k = USAGE_DATALOADER; k < USAGE_OTHER; k++)
-		intervals_normalise(&w->host[k]);
 	mem_free(asked);
+}
+
+static void collect_host(struct work *w)
+{
+	static const enum usage_kind of_use[] = {
+		[HOST_NONE] = USAGE_OTHER, [HOST_CALL] = USAGE_CPU, [HOST_DATALOADER] = USAGE_DATALOADER, [HOST_COMM] = USAGE_CPU,
+		[HOST_IO] = USAGE_IO, [HOST_CPU] = USAGE_CPU,
+	};
+	const struct profile *p = w->p;
+	struct host_uses *h = host_uses_new(p);
+	for (uint32_t i = 0; i < p->span.rows.n; i++) {
+		enum usage_kind kind = of_use[host_use_of(h, i)];
+		if (kind != USAGE_OTHER)
+			intervals_add(&w->host[kind], p->span.start_ns[i], span_end(p, i));
+	}
+	host_uses_free(h);
 }
 
 struct windows {
@@ -163,7 +158,12 @@ void usage_measure_all(const struct profile *p, const int64_t *start, const int6
 	struct windows x = {start, end, n, NEW_ARRAY(n, int64_t), out};
 	w.known = NEW_ARRAY(p->strings.n, uint8_t);
 	collect_devices(&w);
-	collect_host(&w);
+	if (rules == USAGE_DLPROF)
+		collect_host_dlprof(&w);
+	else
+		collect_host(&w);
+	for (int k = USAGE_DATALOADER; k < USAGE_OTHER; k++)
+		intervals_normalise(&w.host[k]);
 	unsigned gpus = count_gpus(&w);
 	for (unsigned i = 0; i < n; i++)
 		out[i] = (struct usage){.window_ns = end[i] > start[i] ? end[i] - start[i] : 0, .gpus = gpus};

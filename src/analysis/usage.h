@@ -1,5 +1,5 @@
 /* What each moment of a window was used for, as DLProf's summary divides it: the first that was active, in the order of enum usage_kind.
- * Built on demand; needs PASS_OPS. All parts sum to the window. O(n log n), whatever the number of windows.
+ * Built on demand; needs PASS_STEPS; for DLProf's rules PASS_OPS. All parts sum to the window. O(n log n), whatever the number of windows.
  *
  *   tc            kernels that use Tensor Cores
  *   non_tc        kernels that do not
@@ -7,7 +7,8 @@
  *   memory        copies and sets
  *   dataloader    ranges of data loaders: of torch.profiler, emit_nvtx, and DLProf's own
  *   io            calls of the C library and the system that read or write files, where OS calls were recorded
- *   cpu           op ranges and API calls
+ *   cpu           ops, ranges of the user's and API calls: by the default rules those of host_use.h, as the roles of steps; by DLProf's ops
+ *                 and API calls alone
  *   other         nothing of these
  * Several GPUs: each GPU has its own kernels and copies, and all have the host's ranges; times are averages over the GPUs. */
 #ifndef OPSCOPE_ANALYSIS_USAGE_H

@@ -1,5 +1,6 @@
 #include "cli/cli.h"
 
+#include "analysis/recording.h"
 #include "analysis/steps.h"
 #include "base/buf.h"
 #include "base/hash.h"
@@ -58,24 +59,12 @@ static void put_bytes(struct table *t, const char *name, uint64_t n)
 	put_number(t, name, (int64_t)n, UNIT_BYTES, "bytes");
 }
 
+/* Where the input holds durations only, its times are made up. */
 static void put_recorded_time(struct table *t, const struct profile *p)
 {
-	int64_t first = INT64_MAX, last = INT64_MIN;
-	for (uint32_t i = 0; i < p->span.rows.n; i++) {
-		if (p->span.start_ns[i] < first)
-			first = p->span.start_ns[i];
-		if (span_end(p, i) > last)
-			last = span_end(p, i);
-	}
-	for (uint32_t i = 0; i < p->gpu_op.rows.n; i++) {
-		if (p->gpu_op.start_ns[i] < first)
-			first = p->gpu_op.start_ns[i];
-		if (gpu_end(p, i) > last)
-			last = gpu_end(p, i);
-	}
-	int64_t span;
-	if (last >= first && !__builtin_sub_overflow(last, first, &span))
-		put_number(t, "recorded time", span, UNIT_NS, "ns");
+	int64_t first, last;
+	if (!p->durations_only && recording_extent(p, &first, &last))
+		put_number(t, "recorded time", last - first, UNIT_NS, "ns");
 }
 
 static bool json_field(struct str object, const char *quoted_key, struct str *value)

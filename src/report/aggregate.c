@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "analysis/busy.h"
-#include "analysis/iterations.h"
+#include "analysis/recording.h"
 #include "analysis/slice.h"
 #include "detect/detect.h"
 #include "report/catalog.h"
@@ -152,7 +152,7 @@ static int measure(struct work *w, struct err *e)
 	int64_t first, last;
 	if (w->args.has_steps)
 		a->wall_ns = intervals_length(&window);
-	else if (!w->p->durations_only && profile_extent(w->p, &first, &last))
+	else if (!w->p->durations_only && recording_extent(w->p, &first, &last))
 		a->wall_ns = last - first;
 	intervals_release(&window);
 	return 0;

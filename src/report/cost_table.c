@@ -33,7 +33,7 @@ static const struct {
 	[C_GBS] = {BOTH, {"gb_per_s", "GB/s", "bytes / time, over the calls whose bytes are known", CELL_F64, UNIT_NONE, 0, 1}},
 	[C_INTENSITY] = {BOTH, {"flops_per_byte", "FLOP/B", "arithmetic intensity: FLOPs / bytes", CELL_F64, UNIT_NONE, 0, 2}},
 	[C_TC] = {BOTH, {"tensor_cores", "TC", "whether its main kernels used Tensor Cores: yes, no or unknown", CELL_STR}},
-	[C_ELIGIBLE] = {OPS, {"tc_eligible", "Eligible", "whether type and shape allow Tensor Cores: yes, no or unknown", CELL_STR}},
+	[C_ELIGIBLE] = {OPS, {"tc_eligible", "Eligible", "whether type and shape allow Tensor Cores: yes, no or unknown; yes where a kernel uses them", CELL_STR}},
 	[C_HINT] = {OPS, {"tc_hint", "Hint", "what keeps it from Tensor Cores, or from using them well", CELL_STR, UNIT_NONE, COLUMN_WIDE}},
 	[C_BOUND] = {ROOFLINE, {"bound", "Bound", "what bounds it: compute or memory, whichever would take longer at its peak; latency: under a tenth of "
 	                        "what those allow, by kernels of under 10 us (a call's main one, on average); empty = unknown", CELL_STR}},
@@ -245,7 +245,7 @@ static void put_row(struct table *t, const struct shown *s, const struct cost_ro
 	put_rates(t, s, x);
 	put_roofline(t, s, r, x);
 	put_str(t, s, C_TC, str_from(tri_text[cost_tc_used(x)]));
-	put_str(t, s, C_ELIGIBLE, str_from(tri_text[x->eligible]));
+	put_str(t, s, C_ELIGIBLE, str_from(tri_text[cost_tc_used(x) == TRI_YES ? TRI_YES : x->eligible]));
 	if (shape) {
 		put_str(t, s, C_PARAMS, c->params);
 		put_str(t, s, C_DTYPE, c->dtype == DTYPE_UNKNOWN ? (struct str){"", 0} : str_from(dtype_name(c->dtype)));

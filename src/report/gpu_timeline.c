@@ -207,6 +207,19 @@ static void note_differences(const struct profile *p, const struct intervals *wi
 	intervals_release(&steps);
 }
 
+/* Total is the recording, in which devices may start late. */
+static void note_outer_idle(const struct profile *p, const struct intervals *window, struct table *t)
+{
+	int64_t first = INT64_MAX, last = INT64_MIN;
+	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
+		first = p->gpu_op.start_ns[g] < first ? p->gpu_op.start_ns[g] : first;
+		last = gpu_end(p, g) > last ? gpu_end(p, g) : last;
+	}
+	if (window->n && (first > window->v[0].start || last < window->v[0].end))
+		table_note(t, "Of the %lld ns of the recording, %lld passed before the first and %lld after the last device event.",
+		           (long long)intervals_length(window), (long long)(first - window->v[0].start), (long long)(window->v[0].end - last));
+}
+
 /* A group that has everything is not shown again under its own name. */
 static void group_rows(const struct profile *p, const struct groups *g, const struct intervals *window, bool devices,
                        const struct busy *all, struct table *t)
@@ -242,6 +255,8 @@ static void own_table(const struct profile *p, const struct report_args *args, c
 	group_rows(p, &g, window, devices, &all, t);
 	if (g.left_out)
 		table_note(t, "%llu events whose device is not stated are in `all` only.", (unsigned long long)g.left_out);
+	if (!args->has_steps)
+		note_outer_idle(p, window, t);
 	note_differences(p, window, strcmp(by, "launch") == 0, &all, t);
 	mem_free(g.take);
 }
@@ -283,6 +298,7 @@ static void tracelens_table(const struct profile *p, const struct intervals *win
 static int run(const struct profile *p, const struct report_args *args, struct table *t, struct err *e)
 {
 	struct intervals steps = {0};
+	int64_t first, last;
 	if (!p->gpu_op.rows.n)
 		return err_set(e, ERR_DATA, "no device work in the input; to record it: %s", recording_how(p, RECORD_DEVICE_WORK));
 	for (unsigned i = 0; args->has_steps && i < p->steps->n; i++)
@@ -291,10 +307,13 @@ static int run(const struct profile *p, const struct report_args *args, struct t
 	if (args->has_steps && !steps.n)
 		return err_set(e, ERR_DATA, "%s: no step has such a number", steps_range_text(args->step_first, args->step_last).s);
 	intervals_normalise(&steps);
-	if (args->compat)
+	if (args->compat) {
 		tracelens_table(p, args->has_steps ? &steps : NULL, t);
-	else
-		own_table(p, args, args->has_steps ? &steps : NULL, t);
+	} else {
+		if (!args->has_steps && recording_extent(p, &first, &last))
+			intervals_add(&steps, first, last);
+		own_table(p, args, &steps, t);
+	}
 	intervals_release(&steps);
 	return 0;
 }
@@ -304,7 +323,7 @@ static const char *const compat[] = {"tracelens", NULL};
 const struct report report_gpu_timeline = {
 	.name = "gpu-timeline",
 	.title = "GPU busy, exposed and idle time",
-	.help = "What the devices did from their first to their last event (or during --steps). Computation is kernels and memsets; "
+	.help = "What the devices did during the whole recording, from the first to the last event of host or device (or during --steps). Computation is kernels and memsets; "
 	        "communication, collective kernels; copy, memcpys: each the union over all streams. Exposed communication is that "
 	        "which no computation hid, exposed copy that which neither computation nor communication hid: the parts that cost "
 	        "time. Computation, exposed communication and exposed copy sum to busy; busy and idle sum to total. Grouped by "

@@ -1,5 +1,6 @@
 #include "report/kernel_calls.h"
 
+#include "analysis/optree.h"
 #include "analysis/recording.h"
 #include "analysis/steps.h"
 #include "base/buf.h"
@@ -8,15 +9,17 @@
 #include "op/kernel_name.h"
 #include "report/op_sums.h"
 
-enum { C_STEP, C_OP_ID, C_OP, C_DIRECTION, C_TYPE, C_KERNEL, C_DEVICE, C_STREAM, C_START, C_DUR, C_CALL_START, C_CALL_DUR, C_WAIT, C_TC, C_GRID,
+enum { C_STEP, C_OP_ID, C_OP, C_DIRECTION, C_TYPE, C_OPERATOR, C_KERNEL, C_DEVICE, C_STREAM, C_START, C_DUR, C_CALL_START, C_CALL_DUR, C_WAIT, C_TC, C_GRID,
        C_BLOCK, C_DTYPE, C_INPUTS, C_PARAMS, C_OUTPUTS, C_NAME, N_COLUMNS };
 
 static const struct column columns[N_COLUMNS] = {
 	[C_STEP] = {"step", "Step", "number of the step in which it was launched; empty = in none", CELL_I64},
 	[C_OP_ID] = {"op_id", "Op ID", "the op's type and a running number, as in `ops`", CELL_STR, UNIT_NONE, COLUMN_DETAIL},
-	[C_OP] = {"op", "Op", "the op that launched it, with its place in the model; empty = none", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_PATH},
+	[C_OP] = {"op", "Op", "the op that it belongs to: the outermost, with its place in the model, as in `ops`; empty = none", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_PATH},
 	[C_DIRECTION] = {"direction", "Dir", "forward, backward, optimizer; other outside all ops", CELL_STR},
-	[C_TYPE] = {"op_type", "Op type", "the op alone", CELL_STR, UNIT_NONE, COLUMN_DETAIL},
+	[C_TYPE] = {"op_type", "Op type", "the op alone, without its place", CELL_STR, UNIT_NONE, COLUMN_DETAIL},
+	[C_OPERATOR] = {"operator", "Operator", "op, collective or optimizer that launched it: the innermost, as with --group-by=op; empty = none known",
+	                CELL_STR, UNIT_NONE, COLUMN_MINOR},
 	[C_KERNEL] = {"kernel", "Kernel", "short name", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_KEY},
 	[C_DEVICE] = {"device", "GPU", "ordinal", CELL_I64, UNIT_NONE, COLUMN_MINOR},
 	[C_STREAM] = {"stream", "Stream", "stream", CELL_I64, UNIT_NONE, COLUMN_MINOR},
@@ -39,6 +42,7 @@ struct calls {
 	const struct profile *p;
 	struct table *out;
 	struct op_tc *tc;
+	struct optree *tree;
 	uint32_t instance;       /* that the shapes are of; ROW_NONE */
 	struct op_shapes shapes;
 	struct buf text;
@@ -125,6 +129,9 @@ static void put_row(struct calls *x, uint32_t g)
 	table_set_str(x->out, C_TC, str_from(tri[op_tc_of(x->tc, g)]));
 	put_three(x, C_GRID, l->grid_x[row], l->grid_y[row], l->grid_z[row]);
 	put_three(x, C_BLOCK, l->block_x[row], l->block_y[row], l->block_z[row]);
+	uint32_t operator = optree_operator(x->tree, p, g);
+	if (operator)
+		table_set_str(x->out, C_OPERATOR, profile_str(p, operator));
 	put_op(x, p->ops->of_gpu[g]);
 	put_call(x, g);
 }
@@ -154,16 +161,17 @@ int kernel_calls(const struct profile *p, const struct report_args *args, struct
 	else if (!n)
 		rc = err_set(e, ERR_DATA, "the input holds no kernels; to record them: %s", recording_how(p, RECORD_DEVICE_WORK));
 	sort_items(v, n);
-	struct calls x = {.p = p, .out = t, .tc = op_tc_new(p, false), .instance = ROW_NONE};
+	struct calls x = {.p = p, .out = t, .tc = op_tc_new(p, false), .instance = ROW_NONE, .tree = optree_new(p, OPTREE_DEFAULT)};
 	uint32_t shown = args->row_limit && args->row_limit < n ? (uint32_t)args->row_limit : n;
 	if (rc == 0) {
 		table_columns(t, columns, N_COLUMNS);
 		for (uint32_t i = 0; i < shown; i++)
 			put_row(&x, v[i].row);
 		t->hidden_rows = n - shown;
-		table_note(t, "kernels %lld ns = launched by an op %lld + by none %lld", (long long)all_ns, (long long)in_ops, (long long)(all_ns - in_ops));
+		table_note(t, "kernels %lld ns = in ops of the model %lld + in none %lld", (long long)all_ns, (long long)in_ops, (long long)(all_ns - in_ops));
 	}
 	op_tc_free(x.tc);
+	optree_free(x.tree);
 	buf_release(&x.text);
 	mem_free(v);
 	return rc;

@@ -50,16 +50,13 @@ static void groups_release(struct groups *g)
 	mem_free(g->durations);
 }
 
-/* Name of the op, collective or optimizer that launched it, 0 = none. A step or a range of the user's launches nothing by
- * itself; the plugin names even those. */
+/* The plugin names steps and ranges of the user's, too. */
 static uint32_t op_name(const struct groups *g, uint32_t gpu)
 {
 	uint32_t node = g->t->gpu_node[gpu];
-	if (node == ROW_NONE)
-		return 0;
-	uint8_t kind = g->t->kind[node];
-	bool launches = g->plugin || kind == NODE_OP || kind == NODE_EXCLUDED_OP || kind == NODE_COMM || kind == NODE_OPTIMIZER;
-	return launches ? g->p->span.name[g->t->span[node]] : 0;
+	if (!g->plugin)
+		return optree_operator(g->t, g->p, gpu);
+	return node == ROW_NONE ? 0 : g->p->span.name[g->t->span[node]];
 }
 
 static struct key key_of(const struct groups *g, uint32_t gpu)
@@ -174,7 +171,7 @@ enum { C_NAME, C_OP, C_GRID, C_BLOCK, C_REGS, C_SHARED, C_CLASS, C_TC, C_DTYPE, 
 
 static const struct column columns[N_COLUMNS] = {
 	[C_NAME] = {"name", "Kernel", "name of the kernel", CELL_STR, UNIT_NONE, COLUMN_WIDE},
-	[C_OP] = {"operator", "Operator", "op, collective or optimizer that launched it; empty = none known", CELL_STR},
+	[C_OP] = {"operator", "Operator", "op, collective or optimizer that launched it: the innermost, as in `operators`; empty = none known", CELL_STR},
 	[C_GRID] = {"grid", "Grid", "blocks in x, y, z", CELL_STR},
 	[C_BLOCK] = {"block", "Block", "threads of a block in x, y, z", CELL_STR},
 	[C_REGS] = {"registers_per_thread", "Regs", "registers per thread", CELL_I64, UNIT_NONE, COLUMN_MINOR},
@@ -410,8 +407,9 @@ const struct report report_kernels = {
 	.name = "kernels",
 	.title = "Kernels",
 	.help = "Which kernels took the device's time, how often they ran and how evenly, and whether they use Tensor Cores. Copies and "
-	        "sets of memory are no kernels. --group-by=op tells apart the ops that launched them, --group-by=launch also the grid, "
-	        "block, registers and shared memory; --group-by=instance lists each launch with its op and step. --compat=dlprof gives DLProf's kernel "
+	        "sets of memory are no kernels. --group-by=op tells apart the operators that launched them, each the innermost as in `operators`, "
+	        "--group-by=launch also the grid, block, registers and shared memory; --group-by=instance lists each launch with its step, this "
+	        "operator and the op of the model that it belongs to: the outermost, with its place, as in `ops`. --compat=dlprof gives DLProf's kernel "
 	        "report (--group-by=op) and iteration report (--group-by=instance).",
 	.group_by = groupings,
 	.compat = compats,

@@ -11,7 +11,7 @@ struct type_row {
 	struct str type;
 	uint8_t direction;
 	uint32_t ops;
-	bool eligible;
+	bool eligible, known;    /* known: of a call outside ops it is not told */
 	struct op_sum sum;
 };
 
@@ -41,6 +41,7 @@ static void find_types(struct types *x, bool dlprof)
 		if (at == x->n)
 			x->v[x->n++] = (struct type_row){.type = type, .direction = op->direction};
 		x->v[at].eligible |= op_eligible(op, dlprof);
+		x->v[at].known |= !op->unassociated;
 	}
 	intern_release(&keys);
 }
@@ -102,7 +103,7 @@ static const struct column own_columns[N_COLUMNS] = {
 	[C_OVERHEAD] = {"total_overhead_ns", "CPU Overhead", "CPU time outside API calls.", CELL_I64, UNIT_NS, 0, 0},
 	[C_IDLE] = {"total_idle_ns", "GPU Idle", "Between the first and the last device work of each call, the time in which none of its work ran.",
 	            CELL_I64, UNIT_NS, 0, 0},
-	[C_ELIGIBLE] = {"tc_eligible", "TC Eligible", "Whether it could use Tensor Cores.", CELL_BOOL, UNIT_NONE, 0, 0},
+	[C_ELIGIBLE] = {"tc_eligible", "TC Eligible", "Whether it, an op inside it or one of its kernels could use Tensor Cores; empty for calls outside ops.", CELL_BOOL, UNIT_NONE, 0, 0},
 	[C_TC_SHARE] = {"tc_pct", "TC %", "Share of its kernel time in kernels that use Tensor Cores; empty where names do not tell.", CELL_F64,
 	                UNIT_PERCENT, 0, 0},
 };
@@ -121,7 +122,8 @@ static void own_row(struct table *t, const struct type_row *r, int64_t all, bool
 	table_set_f64(t, C_GPU_MEAN, op_stat_mean(s, OP_GPU));
 	table_set_i64(t, C_GPU_MIN, s->time[OP_GPU].min);
 	table_set_i64(t, C_GPU_MAX, s->time[OP_GPU].max);
-	table_set_bool(t, C_ELIGIBLE, r->eligible);
+	if (r->known)
+		table_set_bool(t, C_ELIGIBLE, r->eligible);
 	if (s->kernel_ns && !s->unknown_ns)
 		table_set_f64(t, C_TC_SHARE, 100.0 * (double)s->tc_ns / (double)s->kernel_ns);
 	if (!host)

@@ -105,8 +105,8 @@ static const struct column own_columns[N_COLUMNS] = {
 	            CELL_I64, UNIT_NS, 0, 0},
 	[C_IDLE_MEAN] = {"mean_idle_ns", "Idle Mean", "Mean of a call.", CELL_F64, UNIT_NS, COLUMN_DETAIL, 0},
 	[C_KERNELS] = {"kernels", "Kernels", "Kernels that it launched.", CELL_I64, UNIT_COUNT, COLUMN_DETAIL, 0},
-	[C_ELIGIBLE] = {"tc_eligible", "TC Eligible", "Whether it, or an op inside it, could use Tensor Cores by its type.", CELL_BOOL, UNIT_NONE,
-	                0, 0},
+	[C_ELIGIBLE] = {"tc_eligible", "TC Eligible", "Whether it, or an op inside it, could use Tensor Cores by its type, or does; empty for calls outside ops.",
+	                CELL_BOOL, UNIT_NONE, 0, 0},
 	[C_USES] = {"tc_used", "TC Used", "yes, no, or unknown where names of kernels do not tell.", CELL_STR, UNIT_NONE, 0, 0},
 	[C_TC_SHARE] = {"tc_pct", "TC %", "Share of its kernel time in kernels that use Tensor Cores.", CELL_F64, UNIT_PERCENT, COLUMN_DETAIL, 0},
 	[C_STACK] = {"stack", "Stack", "Lines that called it, outermost first, one a line.", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_DETAIL, 0},
@@ -193,7 +193,8 @@ static void put_row(const struct rows_of *r, struct table *t, uint32_t row)
 	if (r->all_ns)
 		table_set_f64(t, C_SHARE, 100.0 * (double)s->time[OP_GPU].total / (double)r->all_ns);
 	table_set_i64(t, C_KERNELS, s->kernels);
-	table_set_bool(t, C_ELIGIBLE, op_eligible(op, false));
+	if (!op->unassociated)
+		table_set_bool(t, C_ELIGIBLE, op_eligible(op, false));
 	table_set_str(t, C_USES, tc_used(s));
 	if (s->kernel_ns && !s->unknown_ns)
 		table_set_f64(t, C_TC_SHARE, 100.0 * (double)s->tc_ns / (double)s->kernel_ns);

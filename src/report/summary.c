@@ -2,7 +2,8 @@
 #include <math.h>
 #include <sys/param.h>
 
-#include "analysis/iterations.h"
+#include "analysis/recording.h"
+#include "analysis/steps.h"
 #include "analysis/usage.h"
 #include "base/mem.h"
 #include "report/summary_dlprof.h"
@@ -57,7 +58,7 @@ static int measure(const struct profile *p, const struct report_args *args, stru
 	if (window_of(p, &whole_steps, &x->w, e) < 0)
 		return -1;
 	unsigned n = x->n ? x->n : 1;
-	if (!x->n && !profile_extent(p, &x->start_ns[0], &x->end_ns[0]))
+	if (!x->n && !recording_extent(p, &x->start_ns[0], &x->end_ns[0]))
 		return err_set(e, ERR_DATA, "the input holds no events with a time");
 	struct usage *u = NEW_ARRAY(n, struct usage);
 	usage_measure_all(p, x->start_ns, x->end_ns, n, USAGE_DEFAULT, u);
@@ -88,7 +89,7 @@ static void usage_table(const struct profile *p, const struct span_of_time *x, s
 		[USAGE_MEMORY] = {"copies and sets", "else copies and sets of memory"},
 		[USAGE_DATALOADER] = {"data loader", "else the data loader made a batch"},
 		[USAGE_IO] = {"file I/O", "else a file was read or written, where OS calls were recorded"},
-		[USAGE_CPU] = {"CPU", "else an op or API call went on on the host"},
+		[USAGE_CPU] = {"CPU", "else an op, a range of yours or an API call went on on the host: Runtime, CPU Exec and the host's Communication of `steps`"},
 		[USAGE_OTHER] = {"other", "nothing of these was recorded"},
 	};
 	enum { U_USE, U_MEAN, U_TOTAL, U_SHARE, U_WHAT };
@@ -107,11 +108,9 @@ static void usage_table(const struct profile *p, const struct span_of_time *x, s
 		table_set_f64(t, U_SHARE, percent(x->use.ns[k], (double)x->use.window_ns));
 		table_set_str(t, U_WHAT, str_from(row[k].help));
 	}
-	bool any = profile_extent(p, &first, &last);
-	int64_t recorded = any ? last - first : 0;
-	if (x->n)
+	if (x->n && recording_extent(p, &first, &last))
 		table_note(t, "Uses sum to %lld ns, the length of %u step%s; %lld ns were recorded.", (long long)x->use.window_ns, x->n,
-		           x->n == 1 ? "" : "s", (long long)recorded);
+		           x->n == 1 ? "" : "s", (long long)(last - first));
 	else
 		table_note(t, "Uses sum to %lld ns, all that was recorded.", (long long)x->use.window_ns);
 	if (!x->n)
@@ -147,7 +146,7 @@ static void figures_table(const struct span_of_time *x, const struct summary_sum
 
 static void steps_table(const struct profile *p, const struct span_of_time *x, struct table *t)
 {
-	enum { S_FOUND, S_COUNTED, S_PARTIAL, S_FIRST, S_LAST, S_MEAN, S_DEVIATION, S_MIN, S_MAX, S_SOURCE, S_KEY, S_COLUMNS };
+	enum { S_FOUND, S_COUNTED, S_PARTIAL, S_FIRST, S_LAST, S_MEAN, S_HOST, S_DEVIATION, S_MIN, S_MAX, S_SOURCE, S_KEY, S_COLUMNS };
 	static const struct column columns[S_COLUMNS] = {
 		[S_FOUND] = {"found", "Found", "steps of the recording", CELL_I64, UNIT_COUNT, 0, 0},
 		[S_COUNTED] = {"counted", "Counted", "that these tables cover", CELL_I64, UNIT_COUNT, 0, 0},
@@ -155,15 +154,17 @@ static void steps_table(const struct profile *p, const struct span_of_time *x, s
 		               UNIT_COUNT, 0, 0},
 		[S_FIRST] = {"first", "First", "number of the first that counts", CELL_I64, UNIT_NONE, 0, 0},
 		[S_LAST] = {"last", "Last", "number of the last", CELL_I64, UNIT_NONE, 0, 0},
-		[S_MEAN] = {"mean_ns", "Mean", "mean length, on the host", CELL_F64, UNIT_NS, COLUMN_PROSE, 0},
-		[S_DEVIATION] = {"stddev_ns", "Std dev", "standard deviation of the length (population)", CELL_F64, UNIT_NS, COLUMN_PROSE, 0},
-		[S_MIN] = {"min_ns", "Shortest", "least length", CELL_I64, UNIT_NS, COLUMN_PROSE, 0},
-		[S_MAX] = {"max_ns", "Longest", "greatest length", CELL_I64, UNIT_NS, COLUMN_PROSE, 0},
+		[S_MEAN] = {"mean_ns", "Mean", "mean length, its device work included, as in `steps` and `overview`", CELL_F64, UNIT_NS, COLUMN_PROSE, 0},
+		[S_HOST] = {"host_mean_ns", "Mean on the host", "mean length of the annotation, or from border to border", CELL_F64, UNIT_NS,
+		            COLUMN_PROSE, 0},
+		[S_DEVIATION] = {"stddev_ns", "Std dev", "standard deviation of that length (population)", CELL_F64, UNIT_NS, COLUMN_PROSE, 0},
+		[S_MIN] = {"min_ns", "Shortest", "least such length", CELL_I64, UNIT_NS, COLUMN_PROSE, 0},
+		[S_MAX] = {"max_ns", "Longest", "greatest such length", CELL_I64, UNIT_NS, COLUMN_PROSE, 0},
 		[S_SOURCE] = {"source", "From", "what marks them", CELL_STR, UNIT_NONE, COLUMN_PROSE, 0},
 		[S_KEY] = {"key", "Key", "the op or range that makes them", CELL_STR, UNIT_NONE, COLUMN_PROSE, 0},
 	};
 	const struct steps *s = p->steps;
-	double sum = 0, squares = 0;
+	double sum = 0, host = 0, squares = 0;
 	int64_t least = INT64_MAX, most = 0;
 	table_columns(t, columns, S_COLUMNS);
 	table_row(t);
@@ -176,18 +177,20 @@ static void steps_table(const struct profile *p, const struct span_of_time *x, s
 	if (!x->n)
 		return;
 	for (unsigned i = 0; i < x->n; i++) {
-		int64_t length = x->step[i]->host_end_ns - x->step[i]->host_start_ns;
+		int64_t length = x->step[i]->end_ns - x->step[i]->start_ns;
 		sum += (double)length;
+		host += (double)(x->step[i]->host_end_ns - x->step[i]->host_start_ns);
 		least = MIN(least, length);
 		most = MAX(most, length);
 	}
 	for (unsigned i = 0; i < x->n; i++) {
-		double d = (double)(x->step[i]->host_end_ns - x->step[i]->host_start_ns) - sum / x->n;
+		double d = (double)(x->step[i]->end_ns - x->step[i]->start_ns) - sum / x->n;
 		squares += d * d;
 	}
 	table_set_i64(t, S_FIRST, x->step[0]->number);
 	table_set_i64(t, S_LAST, x->step[x->n - 1]->number);
 	table_set_f64(t, S_MEAN, sum / x->n);
+	table_set_f64(t, S_HOST, host / x->n);
 	table_set_f64(t, S_DEVIATION, sqrt(squares / x->n));
 	table_set_i64(t, S_MIN, least);
 	table_set_i64(t, S_MAX, most);

@@ -172,7 +172,8 @@ static const struct column own_columns[N_COLUMNS] = {
 	[C_DIRECTION] = {"direction", "Direction", "forward, backward, optimizer.", CELL_STR, UNIT_NONE, 0, 0},
 	[C_SHAPES] = {"shapes", "Input Shapes", "Of the first call; of a backward op those of its forward op.", CELL_STR, UNIT_NONE, COLUMN_WIDE, 0},
 	[C_DTYPE] = {"data_type", "Data Type", "Types of its input tensors.", CELL_STR, UNIT_NONE, 0, 0},
-	[C_POSSIBLE] = {"tc_possible", "TC Possible", "By types and shapes of the first call: could its main kernel use Tensor Cores? Unknown where they were not recorded.",
+	[C_POSSIBLE] = {"tc_possible", "TC Possible", "By types and shapes of the first call: could its main kernel use Tensor Cores? Yes, too, where a kernel does; unknown where they were not "
+	                "recorded.",
 	                CELL_STR, UNIT_NONE, 0, 0},
 	[C_CALLS] = {"calls", "Calls", "How often it ran.", CELL_I64, UNIT_COUNT, 0, 0},
 	[C_TOTAL] = {"total_kernel_ns", "Kernels", "Sum of the durations of its kernels, copies and sets left out.", CELL_I64, UNIT_NS, 0, 0},
@@ -188,12 +189,14 @@ static const struct column own_columns[N_COLUMNS] = {
 	[C_UNKNOWN_NAMES] = {"unknown_kernel_names", "Unknown Kernels", "Short names.", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_DETAIL, 0},
 };
 
-/* By the model of what it should take; of a backward op by that of its forward op. */
-static struct str possible(const struct eligible *x, const struct op *op)
+/* By what it does; else by the model of what it should take, of a backward op by that of its forward op. */
+static struct str possible(const struct eligible *x, const struct op *op, bool used)
 {
 	static const char *const answer[] = {[TRI_NO] = "no", [TRI_YES] = "yes", [TRI_UNKNOWN] = "unknown"};
 	const struct ops *o = x->p->ops;
 	uint32_t span = o->instance[op->forward == ROW_NONE ? op->first : o->op[op->forward].first].span;
+	if (used)
+		return STR("yes");
 	if (span == ROW_NONE || !x->costs)
 		return STR("unknown");
 	enum cost_direction d = op->direction == DIR_BACKWARD ? COST_BACKWARD : COST_FORWARD;
@@ -217,7 +220,7 @@ static void own_row(struct table *t, const struct eligible *x, uint32_t i)
 		table_set_str(t, C_SHAPES, shapes.inputs);
 	if (op->data_type.n)
 		table_set_str(t, C_DTYPE, op->data_type);
-	table_set_str(t, C_POSSIBLE, possible(x, op));
+	table_set_str(t, C_POSSIBLE, possible(x, op, s->tc_kernels > 0));
 	table_set_i64(t, C_CALLS, (int64_t)s->calls);
 	table_set_i64(t, C_TOTAL, s->kernel_ns);
 	if (s->kernels)

@@ -133,6 +133,12 @@ class OwnNumbers(Case):
             out[kind] = [r for r in ranges if r[1] > r[0]]
         return figures(out)
 
+    def recording(self, path):
+        """From the first to the last event."""
+        times = [(e["ts"], e["ts"] + e["dur"]) for e in oracle.events(self.exact_load(path))
+                 if e.get("ph") == "X" and e.get("cat") != "Trace"]
+        return max(t[1] for t in times) - min(t[0] for t in times)
+
     def exact_load(self, path):
         """Times as integers of ns, from the decimal digits."""
         import decimal
@@ -155,6 +161,8 @@ class OwnNumbers(Case):
         for path in paths:
             with self.subTest(path=os.path.basename(path)):
                 want = self.exact(path)
+                want["total_time"] = self.recording(path)
+                want["idle_time"] = want["total_time"] - want["busy_time"]
                 table = report("gpu-timeline", path)
                 got = {r["kind"]: r["time_ns"] for r in table.rows if r["group"] == "all"}
                 self.assertEqual(got, {k: want[v] for k, v in own.items()})
@@ -189,8 +197,8 @@ class OwnNumbers(Case):
         self.assertEqual(code, 0, err)
         table = oracle.Table(json.loads(out))
         got = {(r["group"], r["kind"]): r["time_ns"] for r in table.rows}
-        self.assertEqual([got[g, "idle"] for g in ("all", "0", "1")], [10000, 0, 0])
-        self.assertEqual([got[g, "total"] for g in ("all", "0", "1")], [30000, 10000, 10000])
+        self.assertEqual([got[g, "idle"] for g in ("all", "0", "1")], [10000, 20000, 20000])
+        self.assertEqual([got[g, "total"] for g in ("all", "0", "1")], [30000, 30000, 30000])
 
     MI300 = ("tracelens", "mi300", "resnet_act_checkpoint.json.gz")
 

@@ -67,7 +67,7 @@ static void finish(struct maker *m)
 	struct err e = {0};
 	markers_free(m->markers);
 	assert_int_equal(build_finish(&m->b, &e), 0);
-	assert_int_equal(analysis_run(m->p, PASS_OPS, &e), 0);
+	assert_int_equal(analysis_run(m->p, PASS_OPS | PASS_STEPS, &e), 0);
 }
 
 static void assert_uses(const struct usage *u, const double want[USAGES])

@@ -1,0 +1,135 @@
+"""Reports of one trace do not contradict each other: what two of them say of the same thing is the same number."""
+import collections
+import os
+
+import oracle
+from oracle import Case, info, report
+
+
+def traces():
+    """Real traces of every kind, with and without steps, devices and ops."""
+    found = [p for pattern in ("nsys/*/*.sqlite", "tb_plugin/*/*.pt.trace.json.gz", "tracelens/**/*.json.gz", "hta/*/*.json.gz",
+                               "pyprof/*/net.sql*", "nvprof/*.nvvp", "torch/*/*_full.json.gz", "multirank/*/*_0.json.gz",
+                               "dlprof/w_relu/*.sqlite") for p in oracle.data_glob(pattern)]
+    return found + [os.path.join(oracle.ROOT, "tests", "data", "torch214_cpu_resnet.json.gz")]
+
+
+def table_or_none(name, *args):
+    """None where the input lacks what the report is about."""
+    code, out, err = oracle.run("report", name, *args, "--format=json")
+    if code == 1:
+        return None
+    if code:
+        raise AssertionError(f"report {name} {args}: exit {code}: {err.decode(errors='replace')}")
+    return oracle.Table(oracle.json.loads(out))
+
+
+class Agree(Case):
+    def each(self, check, least):
+        """`check` returns whether it compared anything."""
+        paths, compared = traces(), 0
+        for path in paths:
+            with self.subTest(path=os.path.relpath(path, oracle.DATA)):
+                compared += bool(check(path))
+        if len(paths) > 1:
+            self.assertGreaterEqual(compared, least)
+
+    def lengths(self, path):
+        steps, summary, overview = table_or_none("steps", path), table_or_none("summary", path), table_or_none("overview", path)
+        if not steps or not summary:
+            return False
+        whole = [r for r in steps.rows if r.get("whole") is not False]
+        total, host = sum(r["total_ns"] for r in whole), sum(r["host_ns"] for r in whole)
+        self.assertEqual(summary.section("figures").rows[0]["wall_ns"], total)
+        self.assertEqual(overview.rows[0]["total_ns"], total)
+        counted = summary.section("steps").rows[0]
+        recorded = next(r["number"] for r in info(path).rows if r["fact"] == "recorded time")
+        if counted["counted"]:
+            self.assertEqual(counted["counted"], len(whole))
+            self.assertAlmostEqual(counted["mean_ns"], total / len(whole), delta=1e-6 * total)
+            self.assertAlmostEqual(counted["host_mean_ns"], host / len(whole), delta=1e-6 * host)
+            self.assertEqual((counted["min_ns"], counted["max_ns"]), (min(r["total_ns"] for r in whole), max(r["total_ns"] for r in whole)))
+            self.assertAlmostEqual(overview.rows[0]["mean_ns"], counted["mean_ns"], delta=0.51)
+            self.assertIn(f" {recorded} ns were recorded.", summary.notes[0])
+        else:
+            self.assertEqual(total, recorded)
+        timeline = table_or_none("gpu-timeline", path)
+        if timeline:
+            self.assertEqual({r["time_ns"] for r in timeline.rows if r["kind"] == "total"}, {recorded})
+        return True
+
+    def test_length_of_steps_and_recording(self):
+        self.each(self.lengths, 35)
+
+    def uses(self, path):
+        """`summary` and `steps` divide the same time, by the same ranges of the host; only where collectives are shown apart, or file
+        I/O is, do they draw other lines."""
+        steps, summary = table_or_none("steps", path), table_or_none("summary", path)
+        if not steps or not summary or summary.section("figures").rows[0]["gpus"] > 1:
+            return False
+        role = collections.Counter()
+        for r in steps.rows:
+            if r.get("whole") is not False:
+                role.update({k: v for k, v in r.items() if k.endswith("_ns")})
+        use = {r["use"]: r["total_ns"] for r in summary.rows}
+        device = use["Tensor Core kernels"] + use["other kernels"] + use["kernels, unknown"] + use["copies and sets"]
+        role_device = role["kernel_ns"] + role["memcpy_ns"] + role["memset_ns"]
+        self.assertLessEqual(role_device, device)
+        self.assertLessEqual(device, role_device + role["communication_ns"])
+        if not role["communication_ns"]:
+            self.assertEqual(role_device, device)
+        self.assertLessEqual(role["other_ns"] - use["file I/O"], use["other"])
+        self.assertLessEqual(use["other"], role["other_ns"])
+        return True
+
+    def test_uses_and_roles(self):
+        self.each(self.uses, 35)
+
+    def test_uses_with_ranges_as_steps(self):
+        """Plain ranges inside the range that makes the steps are CPU time in both."""
+        path = oracle.data("nsys", "2025.3_nsightful_t4", "power_iteration__baseline.sqlite")
+        self.assertTrue(self.uses(path))
+        self.assertEqual([r["total_ns"] for r in report("summary", path).rows if r["use"] == "other"], [0])
+
+    def tensor_cores(self, path):
+        """Who uses Tensor Cores could use them."""
+        compared = 0
+        for name, could, does in (("ops", "tc_eligible", "tc_used"), ("op-types", "tc_eligible", "tc_pct"),
+                                  ("tensor-cores", "tc_possible", "tc_used"), ("gemm", "tc_eligible", "tensor_cores"),
+                                  ("conv", "tc_eligible", "tensor_cores"), ("attention", "tc_eligible", "tensor_cores"),
+                                  ("operators", "tc_eligible", "tc_total_pct"), ("operators", "tc_eligible", "tc_self_pct")):
+            t = table_or_none(name, path)
+            for r in t.rows if t and does in t.ids else ():
+                uses = r[does] == "yes" or (isinstance(r[does], float) and r[does] > 0)
+                compared += uses
+                self.assertFalse(uses and r[could] in (False, "no", "unknown"), (name, r))
+        return compared
+
+    def test_tensor_cores(self):
+        self.each(self.tensor_cores, 15)
+
+    def kernels(self, path):
+        """Each kernel's operator, one by one and added up."""
+        by_op, one_by_one, plain = (table_or_none("kernels", path, *more) for more in
+                                    (("--group-by=op",), ("--group-by=instance",), ()))
+        if not by_op:
+            return False
+        sums, calls = collections.Counter(), collections.Counter()
+        for r in one_by_one.rows:
+            sums[r["kernel_name"], r["operator"]] += r["dur_ns"]
+            calls[r["kernel_name"]] += 1
+        self.assertEqual(sums, collections.Counter({(r["name"], r["operator"]): r["total_ns"] for r in by_op.rows}))
+        self.assertEqual(calls, collections.Counter({r["name"]: r["calls"] for r in plain.rows}))
+        whole = sum(r["total_ns"] for r in plain.rows)
+        summary = report("summary", path).section("kernels").by("kernels")
+        if not report("summary", path).section("steps").rows[0]["counted"]:
+            self.assertEqual(whole, summary["all"]["gpu_ns"] - summary["copies and sets"]["gpu_ns"])
+            self.assertEqual(sum(calls.values()), summary["all"]["calls"] - summary["copies and sets"]["calls"])
+        return True
+
+    def test_operators_of_kernels(self):
+        self.each(self.kernels, 25)
+
+
+if __name__ == "__main__":
+    oracle.main()
