@@ -113,7 +113,7 @@ class Samples:
         return tables
 
     def run(self, report, sample, grouping):
-        by = ["--group-by=" + grouping] if grouping else []
+        by = ["--group-by=" + grouping.split(":")[0]] if grouping else []
         return self.program.run("report", report, sample, "--format=json", "--limit=1", *by)
 
     def reports(self):
@@ -137,7 +137,8 @@ def reports_page(program):
     for r, sections in samples.reports():
         out.append(f"\n## {r['name']}\n\n**{r['title']}.** {r['help']}\n\n")
         if r["group_by"]:
-            out.append(f"`--group-by={'|'.join(r['group_by'].split())}` (the first unless told otherwise)\n\n")
+            how = "one or more, separated by commas; the first unless told otherwise" if r["combines"] else "the first unless told otherwise"
+            out.append(f"`--group-by={'|'.join(r['group_by'].split())}` ({how})\n\n")
         if r["compat"]:
             out.append(f"`--compat={'|'.join(r['compat'].split())}`\n\n")
         for section, seen in sections.items():

@@ -33,10 +33,11 @@ static const char *join(const char *const *list, struct buf *b)
 
 static void reports(struct table *t)
 {
-	columns(t, (const char *const[]){"name", "title", "help", "group_by", "compat"}, 5);
+	columns(t, (const char *const[]){"name", "title", "help", "group_by", "compat", "combines"}, 6);
 	struct buf group = {0}, compat = {0};
 	for (const struct report *const *r = report_registry; *r; r++)
-		row(t, (const char *const[]){(*r)->name, (*r)->title, (*r)->help, join((*r)->group_by, &group), join((*r)->compat, &compat)}, 5);
+		row(t, (const char *const[]){(*r)->name, (*r)->title, (*r)->help, join((*r)->group_by, &group), join((*r)->compat, &compat),
+		                                (*r)->group_combines ? "yes" : NULL}, 6);
 	buf_release(&group);
 	buf_release(&compat);
 }

@@ -46,8 +46,9 @@ OPSCOPE_API const char *opscope_version(void);
 /* Options, as on the command line without the dashes. Unknown names and bad values are errors at once, values that a certain
  * report does not have when it is run. Values are copied.
  *   input-format  for opscope_open: read the file as this format instead of recognising it
- *   group-by      for reports: opscope_report_choice lists the values
+ *   group-by      for reports: opscope_report_choice lists the values, of which some reports combine several: "name,shape"
  *   compat        for reports: give the numbers of a predecessor, e.g. "tb-plugin"
+ *   top-level     for reports: "1" = only what no other event called, where the report has such rows; "0"
  *   steps         for reports and SQL: "A..B", "A..", "..B" or "A", by step number
  *   key-op        for reports and SQL: what each step calls once, by the name of a range, op or kernel, or an op's id
  *   aggregation   for reports and SQL: key op and steps of this aggregation of an .opscope file, by number
@@ -79,6 +80,8 @@ OPSCOPE_API const char *opscope_report_name(unsigned i);
 OPSCOPE_API const char *opscope_report_title(unsigned i);
 OPSCOPE_API const char *opscope_report_help(unsigned i);
 OPSCOPE_API const char *opscope_report_choice(unsigned i, const char *option, unsigned k);
+/* 1 when several of the choices go together, separated by commas; "stack:N" then stands for "stack" and "stack:5". */
+OPSCOPE_API int opscope_report_combines(unsigned i, const char *option);
 
 /* Runs a report, or a SQL query over the events and the reports (see `opscope sql`). `o` may be NULL. */
 OPSCOPE_API struct opscope_table *opscope_report(struct opscope_profile *p, const char *name,

@@ -54,6 +54,14 @@ static void set_aggregation(struct opscope_options *o, const char *value, struct
 		err_set(e, ERR_USAGE, "aggregation=%s: a number from 1 on was expected", value);
 }
 
+static void set_flag(bool *flag, const char *name, const char *value, struct err *e)
+{
+	if (strcmp(value, "0") == 0 || strcmp(value, "1") == 0)
+		*flag = *value == '1';
+	else
+		err_set(e, ERR_USAGE, "%s=%s: 0 or 1 was expected", name, value);
+}
+
 int opscope_options_set(struct opscope_options *o, const char *name, const char *value, char *error, size_t error_size)
 {
 	struct err e = {0};
@@ -68,6 +76,8 @@ int opscope_options_set(struct opscope_options *o, const char *name, const char 
 		o->report.group_by = copy;
 	else if (strcmp(name, "compat") == 0)
 		o->report.compat = copy;
+	else if (strcmp(name, "top-level") == 0)
+		set_flag(&o->report.top_level, name, copy, &e);
 	else if (strcmp(name, "device") == 0)
 		o->report.device = copy;
 	else if (strcmp(name, "aggregation") == 0)
@@ -77,7 +87,7 @@ int opscope_options_set(struct opscope_options *o, const char *name, const char 
 	else if (strcmp(name, "steps") == 0)
 		report_args_steps(&o->report, str_from(copy), &e);
 	else
-		err_set(&e, ERR_USAGE, "no option '%s'; there are: input-format, group-by, compat, steps, key-op, aggregation, device", name);
+		err_set(&e, ERR_USAGE, "no option '%s'; there are: input-format, group-by, compat, top-level, steps, key-op, aggregation, device", name);
 	return e.code ? give_error(&e, error, error_size) : 0;
 }
 
@@ -200,6 +210,11 @@ const char *opscope_report_choice(unsigned i, const char *option, unsigned k)
 	for (; list && *list && k; k--)
 		list++;
 	return list ? *list : NULL;
+}
+
+int opscope_report_combines(unsigned i, const char *option)
+{
+	return report_at(i) && option && strcmp(option, "group-by") == 0 && report_at(i)->group_combines;
 }
 
 /* Text in a table may lie in the profile, and may end without a NUL: here it gets both right, each string once. */

@@ -194,6 +194,8 @@ static void put_choice(struct buf *out, const struct output_options *o)
 	if (t) {
 		put_option(out, "group-by", t->report.group_by);
 		put_option(out, "compat", t->report.compat);
+		if (t->report.top_level)
+			buf_cstr(out, out->n ? " --top-level" : "--top-level");
 		put_option(out, "run", t->run);
 		put_option(out, "worker", t->worker);
 		put_option(out, "span", t->span);

@@ -7,11 +7,12 @@
 
 #include <stdio.h>
 
-enum { KEY_GROUP_BY = 0x200, KEY_COMPAT };
+enum { KEY_GROUP_BY = 0x200, KEY_COMPAT, KEY_TOP_LEVEL };
 
 static const struct argp_option options[] = {
 	{NULL, 0, NULL, 0, "What to report:", 0},
-	{"group-by", KEY_GROUP_BY, "WHAT", 0, "rows by WHAT, where the report has a choice (opscope report lists it)", 0},
+	{"group-by", KEY_GROUP_BY, "WHAT", 0, "rows by WHAT, where the report has a choice (opscope report lists it); A,B where they combine", 0},
+	{"top-level", KEY_TOP_LEVEL, NULL, 0, "only what no other event called, where the report has such rows", 0},
 	{"compat", KEY_COMPAT, "TOOL", 0, "the numbers and names of a predecessor, its known bugs included", 0},
 	{0},
 };
@@ -22,6 +23,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case KEY_GROUP_BY:
 		c->trace.report.group_by = arg;
+		return 0;
+	case KEY_TOP_LEVEL:
+		c->trace.report.top_level = true;
 		return 0;
 	case KEY_COMPAT:
 		c->trace.report.compat = arg;
@@ -40,11 +44,11 @@ static const struct argp argp = {
 	       "shows, its groupings and its columns.",
 };
 
-static void put_words(struct table *t, unsigned col, const char *const *words)
+static void put_words(struct table *t, unsigned col, const char *const *words, const char *between)
 {
 	struct buf b = {0};
 	for (unsigned i = 0; words && words[i]; i++)
-		buf_printf(&b, "%s%s", i ? ", " : "", words[i]);
+		buf_printf(&b, "%s%s", i ? between : "", words[i]);
 	if (b.n)
 		table_set_str_copy(t, col, buf_view(&b));
 	buf_release(&b);
@@ -56,7 +60,7 @@ static int list_reports(const struct output_options *o)
 	table_init(&t, "reports", "Reports: opscope report NAME INPUT...");
 	TABLE_COLUMN(&t, .id = "name", .title = "Name", .type = CELL_STR, .help = "what to type");
 	TABLE_COLUMN(&t, .id = "title", .title = "What it shows", .type = CELL_STR, .help = "its heading");
-	TABLE_COLUMN(&t, .id = "group_by", .title = "--group-by", .type = CELL_STR, .help = "choices, the first is the default");
+	TABLE_COLUMN(&t, .id = "group_by", .title = "--group-by", .type = CELL_STR, .help = "choices, the first is the default; + = to be combined, with commas between");
 	TABLE_COLUMN(&t, .id = "compat", .title = "--compat", .type = CELL_STR, .help = "predecessors it can reproduce");
 	TABLE_COLUMN(&t, .id = "help", .title = "Help", .type = CELL_STR, .flags = COLUMN_DETAIL,
 	             .help = "what question it answers and how to read it");
@@ -64,8 +68,8 @@ static int list_reports(const struct output_options *o)
 		table_row(&t);
 		table_set_str(&t, 0, str_from((*r)->name));
 		table_set_str(&t, 1, str_from((*r)->title));
-		put_words(&t, 2, (*r)->group_by);
-		put_words(&t, 3, (*r)->compat);
+		put_words(&t, 2, (*r)->group_by, (*r)->group_combines ? " + " : ", ");
+		put_words(&t, 3, (*r)->compat, ", ");
 		table_set_str(&t, 4, str_from((*r)->help));
 	}
 	int status = cli_output(&t, o, "");
@@ -90,24 +94,6 @@ static const struct report *find_or_die(const char *name)
 	const char *near = cli_nearest(name, report_name, n);
 	cli_usage("no report '%s'%s%s%shere are: " STR_FMT, name, near ? ", did you mean '" : "", near ? near : "",
 	          near ? "'? T" : "; t", STR_ARG(buf_view(&list)));
-}
-
-/* A wrong choice is found before a long trace is read. */
-static void check_choice(const struct report *r, const char *option, const char *value, const char *const *valid)
-{
-	if (!value)
-		return;
-	struct buf list = {0};
-	for (unsigned i = 0; valid && valid[i]; i++) {
-		if (strcmp(valid[i], value) == 0) {
-			buf_release(&list);
-			return;
-		}
-		buf_printf(&list, "%s%s", i ? ", " : "", valid[i]);
-	}
-	if (!list.n)
-		cli_usage("report %s has no %s", r->name, option);
-	cli_usage("%s=%s: report %s has: " STR_FMT, option, value, r->name, STR_ARG(buf_view(&list)));
 }
 
 static int print_report(const struct report *r, struct table_command *c)
@@ -183,11 +169,13 @@ static int print_report_help(const struct report *r)
 	put_wrapped(str_from(r->help), 0);
 	printf("\nOptions (opscope report --help lists those that all reports take):\n");
 	if (r->group_by)
-		put_choices("group-by", r->group_by, "  (the first unless told otherwise)");
+		put_choices("group-by", r->group_by, r->group_combines ? "  (one or more, separated by commas)" : "  (the first unless told otherwise)");
 	if (r->compat)
 		put_choices("compat", r->compat, "  the columns and numbers of a predecessor instead");
 	if (r->takes & REPORT_DEVICE)
 		printf("  --device=N  only GPU N, or cpu\n");
+	if (r->takes & REPORT_TOP_LEVEL)
+		printf("  --top-level  only what no other event called\n");
 	printf("  --steps=A..B  only steps A to B\n");
 	if (!n)
 		printf("\nColumns: opscope report %s INPUT --format=json tells them\n", r->name);
@@ -225,8 +213,9 @@ static int run(int argc, char **argv)
 		status = list_reports(&c.output);
 	} else {
 		const struct report *r = find_or_die(c.args.v[0]);
-		check_choice(r, "--group-by", c.trace.report.group_by, r->group_by);
-		check_choice(r, "--compat", c.trace.report.compat, r->compat);
+		struct err e;
+		if (report_check(r, &c.trace.report, &e) < 0) /* before a long trace is read */
+			cli_usage("%s", e.msg);
 		if (c.args.n < 2)
 			cli_usage("report %s: an INPUT was expected: a trace, a directory, or - for standard input", r->name);
 		status = print_report(r, &c);

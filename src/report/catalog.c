@@ -29,8 +29,10 @@ const char *catalog_name(struct arena *a, const char *prefix, const char *name, 
 static void add(struct catalog *c, const struct report *r, const char *group_by)
 {
 	struct str by = {"", 0};
-	if (group_by)
+	if (group_by) {
+		group_by = arena_str(&c->arena, report_part_name(str_from(group_by))).p; /* "stack" of "stack:N" */
 		by = arena_printf(&c->arena, "by_%s", group_by);
+	}
 	MEM_GROW(c->v, c->cap, c->n + 1);
 	c->v[c->n++] = (struct catalog_entry){r, group_by, catalog_name(&c->arena, NULL, r->name, group_by ? by.p : NULL)};
 }

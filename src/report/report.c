@@ -65,23 +65,6 @@ const struct report *report_find(struct str name)
 	return NULL;
 }
 
-/* Is `value` in the list? If not, says what is. */
-static int check_choice(const struct report *r, const char *option, const char *value, const char *const *list,
-                        struct err *e)
-{
-	char choices[256] = "";
-	size_t n = 0;
-	for (; list && *list; list++) {
-		if (strcmp(*list, value) == 0)
-			return 0;
-		int w = snprintf(choices + n, sizeof choices - n, "%s%s", n ? ", " : "", *list);
-		n = w > 0 && n + (size_t)w < sizeof choices ? n + (size_t)w : n;
-	}
-	if (!n)
-		return err_set(e, ERR_USAGE, "report %s has no %s", r->name, option);
-	return err_set(e, ERR_USAGE, "report %s: %s=%s: expected one of %s", r->name, option, value, choices);
-}
-
 /* The ids of columns say what they hold: the times of host ranges are made up where an input holds durations of device work
  * only. */
 static void forget_host_times(struct table *t)
@@ -150,12 +133,8 @@ int report_run(const struct report *r, struct profile *p, const struct report_ar
 	struct report_args chosen, *args = &chosen;
 	if (report_args_chosen(p, asked, args, e) < 0)
 		return -1;
-	if (args->group_by && check_choice(r, "--group-by", args->group_by, r->group_by, e) < 0)
+	if (report_check(r, args, e) < 0)
 		return -1;
-	if (args->compat && check_choice(r, "--compat", args->compat, r->compat, e) < 0)
-		return -1;
-	if (args->device && !(r->takes & REPORT_DEVICE))
-		return err_set(e, ERR_USAGE, "report %s has no --device: it is always of all devices", r->name);
 	if (r->timeline && p->durations_only)
 		return err_set(e, ERR_DATA, "report %s: this input holds durations but no times, which idle time, overlap and steps "
 		               "need: give the database or trace that it was made from", r->name);

@@ -13,13 +13,14 @@
 
 /* What the user asked for. {0} = all defaults. Strings are borrowed. */
 struct report_args {
-	const char *group_by; /* one of report->group_by; NULL = the first */
+	const char *group_by; /* one of report->group_by, or parts of it joined by ','; NULL = the first */
 	const char *compat;   /* one of report->compat; NULL = opscope's own numbers */
 	const char *key_op;   /* what marks a step: analysis/iterations.h, key_calls_find; NULL = to be found */
 	int64_t aggregation;  /* key op and steps are those of this aggregation of the input; 0 = none: report_args_chosen */
 	bool has_steps;
 	int64_t step_first, step_last; /* inclusive, by step number; only if has_steps */
 	const char *device;   /* "cpu" or a GPU ordinal, where the report has a choice; NULL = all or the first */
+	bool top_level;       /* only what no other event of the report called */
 	size_t row_limit;     /* no more rows of the main table will be looked at, in the report's own order; 0 = all. Only for reports
 	                       * that take REPORT_LIMIT, which then set hidden_rows; the others need not know */
 };
@@ -34,6 +35,7 @@ int report_args_chosen(const struct profile *p, const struct report_args *in, st
 enum report_option {
 	REPORT_STEPS = 1, REPORT_DEVICE = 2, REPORT_LIMIT = 4,
 	REPORT_FILE = 8, /* about the file, not the run: no aggregation keeps it */
+	REPORT_TOP_LEVEL = 16,
 };
 
 struct report {
@@ -41,6 +43,8 @@ struct report {
 	const char *title;       /* "GPU busy, exposed and idle time" */
 	const char *help;        /* what question it answers and how to read it; several sentences */
 	const char *const *group_by; /* NULL-terminated; the first is the default; NULL = no choice */
+	bool group_combines;     /* these are parts of a key, which go together: "name,shape"; "stack:N" in the list allows stack and stack:5.
+	                          * SQL has a table for each part alone. run() asks report_groups_by */
 	const char *const *compat;   /* NULL-terminated list of predecessors it can reproduce: "tb-plugin" */
 	unsigned needs;          /* enum analysis_pass bits */
 	unsigned takes;          /* enum report_option bits: what it heeds of the args; anything else is refused (ERR_USAGE), so that no
@@ -58,6 +62,17 @@ static inline bool report_compat_is(const struct report_args *a, const char *too
 {
 	return a->compat && strcmp(a->compat, tool) == 0;
 }
+
+/* Whether *a are choices that the report has; ERR_USAGE says which there are. report_run checks; before a long trace is read, its
+ * caller may. */
+int report_check(const struct report *r, const struct report_args *a, struct err *e);
+
+/* Of a report whose groupings combine: whether a->group_by names this part ("stack"). *n (may be NULL) is then the number behind its
+ * colon, 0 = without one. */
+bool report_groups_by(const struct report_args *a, const char *part, int64_t *n);
+
+/* "stack" of "stack:5" and of "stack:N". */
+struct str report_part_name(struct str part);
 
 /* Whether it has a row for each event with this grouping (NULL = the default), and heeds args->row_limit: no aggregation. */
 static inline bool report_is_per_event(const struct report *r, const char *group_by)
