@@ -186,7 +186,7 @@ static const char *const groupings[] = {"name", "shape", NULL};
 static int key_averages_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
 	struct key_choice choice = {0};
-	if (args->group_by && strcmp(args->group_by, "shape") == 0)
+	if (report_groups_by(args, "shape", NULL))
 		choice.parts |= KEY_SHAPE;
 	struct view v = {.out = out, .device = p->gpu_op.rows.n > 0, .device_ns = device_work(p)};
 	v.t = torch_events_new(p, torch_rules_of(args->compat), TORCH_FLOPS);
@@ -218,6 +218,7 @@ const struct report report_key_averages = {
 	        "launched the work; what nothing launched is in the row (unattributed).",
 	.group_by = groupings,
 	.compat = torch_compats,
+	.group_combines = true,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_MEMORY,
 	.run = key_averages_run,
 };
