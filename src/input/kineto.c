@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "input/input.h"
 #include "input/kineto_event.h"
+#include "store/written.h"
 
 #include <stdio.h>
 
@@ -291,6 +292,8 @@ static int kineto_read(struct source *s, struct profile *p, struct err *e)
 	struct reader *r = NEW(struct reader);
 	r->source = s;
 	r->k.p = p;
+	if (p->as_written)
+		p->written = written_new();
 	build_init(&r->k.b, p);
 	kineto_event_init(&r->k);
 	struct str w = source_next(s, (struct str){NULL, 0}, &r->final);

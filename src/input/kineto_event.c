@@ -455,7 +455,7 @@ const char *kineto_event(struct kineto *k, const char *p)
 	struct event ev;
 	memset(&ev, 0, offsetof(struct event, category_copy));
 	bool first = true;
-	p++;
+	const char *text = p++;
 	for (;;) {
 		struct json_value key;
 		p = json_member(&k->j, p, &first, &key);
@@ -470,6 +470,8 @@ const char *kineto_event(struct kineto *k, const char *p)
 	if (ev.args.p && !ev.args_read && !kineto_args(k, ev.args.p, &ev, args_kind(k, &ev)))
 		return NULL;
 	store_event(k, &ev);
+	if (k->p->written)
+		kineto_keep_written(k, (struct str){text, (size_t)(p - text)});
 	if (k->j.repairs) {
 		note_repairs(k, k->j.repairs);
 		k->j.repairs = 0;
@@ -508,6 +510,7 @@ void kineto_event_finish(struct kineto *k)
 	mem_free(k->open_top);
 	mem_free(k->names);
 	buf_release(&k->scratch);
+	buf_release(&k->form);
 	intern_release(&k->long_forms);
 	mem_free(k->short_forms);
 	arena_release(&k->names_arena);

@@ -78,6 +78,7 @@ struct kineto {
 	struct build b;
 	struct json j;
 	struct buf scratch;
+	struct buf form;
 	int64_t offset;              /* in the input, of the event being read */
 	struct arg_key key[KEY_SLOTS];
 	struct arena names_arena;    /* of the keys' names */
@@ -110,6 +111,9 @@ void kineto_event_init(struct kineto *k);
 /* Reads the event at `p` (its opening brace) and stores it; the position behind it, or NULL as the JSON reader says: then
  * nothing was stored. */
 const char *kineto_event(struct kineto *k, const char *p);
+
+/* kineto_written.c: adds the event of this text, which has been read, to profile.written. */
+void kineto_keep_written(struct kineto *k, struct str text);
 
 /* After the last event: closes ranges, names threads. Frees what the reader held, but not the builder. */
 void kineto_event_finish(struct kineto *k);

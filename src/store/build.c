@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "base/sort.h"
+#include "store/written.h"
 
 #include <math.h>
 
@@ -16,15 +17,23 @@
 		t->column = rows_materialize(t, table, (size_t)((char *)&t->column - (char *)t));      \
 	if (t->column)                                                                                 \
 		t->column[i] = r->column;
-#define PUSH_ROW(tablename, COLUMNS)                                                                   \
+#define PUSH_ROW(tablename, COLUMNS, also)                                                             \
 	do {                                                                                           \
 		const struct store_table *table = &store_tables[TABLE_##tablename];                    \
 		uint32_t i = rows_push(t, table);                                                      \
 		if (i != ROW_NONE) {                                                                   \
 			COLUMNS(SET_)                                                                  \
+			also;                                                                          \
 		}                                                                                      \
 		return i;                                                                              \
 	} while (0)
+
+/* The event that is being read becomes number n of those kept as written. */
+static void note_place(struct build *b, void *table)
+{
+	if (b->p->written)
+		rows_note_place(table, b->p->written->n);
+}
 
 /* Adds `amount` (its size counts) to *sum unless that would go beyond what a profile may hold. */
 static bool within_sum(struct build *b, uint64_t *sum, int64_t amount, const char *what)
@@ -44,7 +53,7 @@ uint32_t build_span(struct build *b, const struct span_row *r)
 	struct spans *t = &b->p->span;
 	if (!within_sum(b, &b->span_ns, r->dur_ns, "durations (ns) of host events"))
 		return ROW_NONE;
-	PUSH_ROW(span, SPAN_COLUMNS);
+	PUSH_ROW(span, SPAN_COLUMNS, note_place(b, t));
 }
 
 uint32_t build_gpu(struct build *b, const struct gpu_row *r)
@@ -52,7 +61,7 @@ uint32_t build_gpu(struct build *b, const struct gpu_row *r)
 	struct gpu_ops *t = &b->p->gpu_op;
 	if (!within_sum(b, &b->gpu_ns, r->dur_ns, "durations (ns) of device events"))
 		return ROW_NONE;
-	PUSH_ROW(gpu_op, GPU_COLUMNS);
+	PUSH_ROW(gpu_op, GPU_COLUMNS, note_place(b, t));
 }
 
 uint32_t build_memory(struct build *b, const struct memory_row *r)
@@ -60,12 +69,12 @@ uint32_t build_memory(struct build *b, const struct memory_row *r)
 	struct memories *t = &b->p->memory;
 	if (!within_sum(b, &b->memory_bytes, r->bytes, "bytes of allocations"))
 		return ROW_NONE;
-	PUSH_ROW(memory, MEMORY_COLUMNS);
+	PUSH_ROW(memory, MEMORY_COLUMNS, note_place(b, t));
 }
 
 static uint32_t push_launch(struct launches *t, const struct launch_row *r)
 {
-	PUSH_ROW(launch, LAUNCH_COLUMNS);
+	PUSH_ROW(launch, LAUNCH_COLUMNS, (void)0);
 }
 
 uint32_t build_flow(struct build *b, int64_t time_ns, int64_t id, uint32_t track, uint16_t cat, uint8_t phase)
@@ -79,6 +88,7 @@ uint32_t build_flow(struct build *b, int64_t time_ns, int64_t id, uint32_t track
 	t->track[i] = track;
 	t->cat[i] = cat;
 	t->phase[i] = phase;
+	note_place(b, t);
 	return i;
 }
 
@@ -95,6 +105,7 @@ uint32_t build_mark(struct build *b, int64_t time_ns, uint32_t name, uint32_t tr
 	t->args[i] = args;
 	t->cat[i] = cat;
 	t->phase[i] = phase;
+	note_place(b, t);
 	return i;
 }
 

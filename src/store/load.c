@@ -297,7 +297,7 @@ static int read_table(struct load *l, enum store_table_id id, bool *derived)
 			rows_set_absent(*data, (uint32_t)n, col);
 		}
 	}
-	*(struct rows *)table = (struct rows){(uint32_t)n, (uint32_t)n};
+	*(struct rows *)table = (struct rows){(uint32_t)n, (uint32_t)n, NULL};
 	return 0;
 }
 

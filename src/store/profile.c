@@ -1,6 +1,7 @@
 #include "store/profile.h"
 
 #include "base/mem.h"
+#include "store/written.h"
 
 const char *const span_kind_name[SPAN_KINDS] = {
 	[SPAN_OP] = "op",             [SPAN_USER] = "user",         [SPAN_PYTHON] = "python",
@@ -85,8 +86,10 @@ void profile_free(struct profile *p)
 	for (int t = 0; t < STORE_N_TABLES; t++)
 		if (!p->whole || profile_is_cut(t))
 			rows_release(profile_table(p, t), &store_tables[t]);
-	if (!p->whole)
+	if (!p->whole) {
 		intern_release(&p->strings);
+		written_free(p->written);
+	}
 	diags_release(&p->diags);
 	arena_release(&p->arena);
 	mem_free(p);
@@ -131,7 +134,7 @@ bool profile_meta(const struct profile *p, const char *key, struct str *value)
 
 size_t profile_bytes(const struct profile *p)
 {
-	size_t bytes = sizeof *p + intern_bytes(&p->strings) + p->arena.bytes + p->diags.arena.bytes;
+	size_t bytes = sizeof *p + intern_bytes(&p->strings) + p->arena.bytes + p->diags.arena.bytes + written_bytes(p->written);
 	for (int t = 0; t < STORE_N_TABLES; t++)
 		bytes += rows_bytes(profile_table(p, t), &store_tables[t]);
 	return bytes;

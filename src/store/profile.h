@@ -45,6 +45,7 @@ enum store_table_id {
 extern const struct store_table store_tables[STORE_N_TABLES];
 
 struct steps;
+struct written;
 struct ops;
 
 /* What analysis can add to a profile (analysis/analysis.h); bits of profile.passes_done. */
@@ -70,8 +71,8 @@ struct profile {
 	unsigned passes_done;     /* enum analysis_pass bits */
 	bool durations_only;      /* the input states durations and an order, but no times: start_ns is made up from both, so that
 	                           * idle time, overlap and steps are unknown (a PyProf .dict) */
-	bool as_written;          /* set before reading: what an exact copy of a JSON trace needs is wanted (input/kineto_event.h); no other
-	                           * input heeds it. Such a profile is for copying: its argument sets are not those of others */
+	bool as_written;          /* set before reading: `written` is wanted, where the input is a JSON trace */
+	struct written *written;  /* store/written.h; NULL = not kept. A part has that of the whole */
 	bool zero_is_start;       /* time 0 is when the recording began (Nsight Systems) */
 	struct aggregation *aggregation; /* of an .opscope file, in order of number; in the arena */
 	unsigned n_aggregations;

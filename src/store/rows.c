@@ -21,7 +21,19 @@ void rows_reserve(void *table, const struct store_table *desc, uint32_t n)
 		if (col->group == LOADED || (col->group == SPARSE && *data))
 			*data = mem_realloc(*data, n, col->size);
 	}
+	if (r->place)
+		r->place = mem_realloc(r->place, n, sizeof *r->place);
 	r->cap = n;
+}
+
+void rows_note_place(void *table, uint32_t place)
+{
+	struct rows *r = rows_of(table);
+	if (!r->place) {
+		r->place = mem_alloc(r->cap, sizeof *r->place);
+		memset(r->place, 0xff, r->n * sizeof *r->place);
+	}
+	r->place[r->n - 1] = place;
 }
 
 uint32_t rows_push(void *table, const struct store_table *desc)
@@ -44,6 +56,8 @@ void rows_trim(void *table, const struct store_table *desc)
 		if (*data && desc->columns[c].group != DERIVED)
 			*data = mem_realloc(*data, r->n, desc->columns[c].size);
 	}
+	if (r->place)
+		r->place = mem_realloc(r->place, r->n, sizeof *r->place);
 	r->cap = r->n;
 }
 
@@ -81,6 +95,12 @@ void rows_permute(void *table, const struct store_table *desc, const uint32_t *o
 			*data = sorted;
 		}
 	mem_free(spare);
+	if (r->place) {
+		uint32_t *sorted = mem_alloc(r->n, sizeof *sorted);
+		gather(sorted, r->place, sizeof *sorted, order, r->n);
+		mem_free(r->place);
+		r->place = sorted;
+	}
 	r->cap = r->n;
 }
 
@@ -94,7 +114,12 @@ void rows_select(void *dst, const void *src, const struct store_table *desc, con
 		*rows_column(dst, col) = mem_alloc(n, col->size);
 		gather(*rows_column(dst, col), from, col->size, order, n);
 	}
-	*rows_of(dst) = (struct rows){n, n};
+	*rows_of(dst) = (struct rows){n, n, NULL};
+	const struct rows *from = src;
+	if (from->place) {
+		rows_of(dst)->place = mem_alloc(n, sizeof *from->place);
+		gather(rows_of(dst)->place, from->place, sizeof *from->place, order, n);
+	}
 }
 
 #define SET_ALL(T, value)                                                                              \
@@ -154,13 +179,14 @@ void rows_release(void *table, const struct store_table *desc)
 		mem_free(*data);
 		*data = NULL;
 	}
+	mem_free(rows_of(table)->place);
 	*rows_of(table) = (struct rows){0};
 }
 
 size_t rows_bytes(const void *table, const struct store_table *desc)
 {
 	const struct rows *r = table;
-	size_t bytes = 0;
+	size_t bytes = r->place ? r->cap * sizeof *r->place : 0;
 	for (unsigned c = 0; c < desc->n_columns; c++)
 		if (*rows_column(table, &desc->columns[c]))
 			bytes += (size_t)(desc->columns[c].group == DERIVED ? r->n : r->cap) * desc->columns[c].size;

@@ -44,11 +44,15 @@ struct store_table {
 
 struct rows {
 	uint32_t n, cap;
+	uint32_t *place; /* number of each row's event in profile.written, ROW_NONE = none; NULL where that is not kept. Never saved */
 };
 
 /* Makes room for one more row in every LOADED column, and in every SPARSE one that has an array, and returns its index;
  * ROW_NONE when 2^32-2 rows are full. The new row's bytes are not set: the caller sets each of these columns. */
 uint32_t rows_push(void *table, const struct store_table *desc);
+
+/* Notes the place of the row that was pushed last. */
+void rows_note_place(void *table, uint32_t place);
 
 /* Makes room for `n` rows in all. */
 void rows_reserve(void *table, const struct store_table *desc, uint32_t n);

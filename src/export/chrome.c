@@ -1,0 +1,129 @@
+/* The object form of the Chrome trace format with Kineto's names. A Kineto trace is copied event by event as it was written
+ * (store/written.h); what comes from elsewhere is made from the rows (chrome_rows.c). */
+#include "export/chrome.h"
+
+#include "base/json_text.h"
+#include "base/mem.h"
+#include "io/json.h"
+#include "io/json_valid.h"
+#include "store/written.h"
+
+static void put_event(struct buf *b, const struct written_event *ev)
+{
+	const char *text = ev->form.p, *end = text + ev->form.n;
+	char *p = chrome_room(b, ev->form.n + ev->n * CHROME_NUMBER_MAX + 8);
+	for (unsigned i = 0; i < ev->n; i++) {
+		while ((unsigned char)*text > WRITTEN_DECIMAL)
+			*p++ = *text++;
+		text++;
+		p = chrome_put_decimal(p, ev->value[i].digits, ev->value[i].decimals);
+	}
+	memcpy(p, text, (size_t)(end - text));
+	b->n = (size_t)(p + (end - text) - b->p);
+}
+
+static void mark(uint8_t *wanted, const struct rows *r)
+{
+	for (uint32_t i = 0; r->place && i < r->n; i++)
+		if (r->place[i] != ROW_NONE)
+			wanted[r->place[i]] = 1;
+}
+
+/* By number of event: is it in the part? NULL = p is no part. */
+static uint8_t *events_wanted(const struct profile *p)
+{
+	if (!p->whole)
+		return NULL;
+	uint8_t *wanted = NEW_ARRAY(p->written->n, uint8_t);
+	mark(wanted, &p->span.rows);
+	mark(wanted, &p->gpu_op.rows);
+	mark(wanted, &p->memory.rows);
+	mark(wanted, &p->flow.rows);
+	mark(wanted, &p->mark.rows);
+	return wanted;
+}
+
+static void put_written(const struct export_run *x)
+{
+	struct written_reader r = {.w = x->p->written};
+	struct written_event ev;
+	uint8_t *wanted = events_wanted(x->p);
+	const char *separator = "\n";
+	for (uint32_t i = 0; written_next(&r, &ev) && sink_room(x->out) == 0; i++) {
+		if (wanted && !wanted[i] && !ev.always)
+			continue;
+		buf_cstr(&x->out->buf, separator);
+		put_event(&x->out->buf, &ev);
+		separator = ",\n";
+	}
+	mem_free(wanted);
+}
+
+/* A range that began and ended with an event each has the row, and so the place, of the first: a part would lose the other. */
+static bool has_ends(const struct profile *p)
+{
+	const struct counts *n = &(p->whole ? p->whole : p)->count;
+	for (uint32_t i = 0; i < n->rows.n; i++)
+		if (n->phase[i] == 'E')
+			return true;
+	return false;
+}
+
+static bool is_copy(const struct profile *p)
+{
+	return p->written && !(p->whole && has_ends(p));
+}
+
+void chrome_put_json(struct buf *b, struct str s)
+{
+	struct buf padded = {0}, scratch = {0};
+	buf_str(&padded, s);
+	buf_fill(&padded, 0, JSON_PADDING);
+	json_put_valid(b, (struct str){padded.p, s.n}, &scratch);
+	buf_release(&padded);
+	buf_release(&scratch);
+}
+
+static void put_facts(struct buf *b, const struct profile *p)
+{
+	for (uint32_t i = 0; i < p->meta.rows.n; i++) {
+		struct str value = profile_str(p, p->meta.value[i]);
+		buf_cstr(b, i ? ",\n" : "\n");
+		json_put_string(b, profile_str(p, p->meta.key[i]));
+		buf_char(b, ':');
+		if (p->meta.is_string[i])
+			json_put_string(b, value);
+		else
+			chrome_put_json(b, value);
+	}
+	if (p->meta.rows.n)
+		buf_cstr(b, ",\n");
+}
+
+static int write_chrome(const struct export_run *x, struct err *e)
+{
+	struct buf *b = &x->out->buf;
+	int rc = 0;
+	buf_char(b, '{');
+	put_facts(b, x->p);
+	buf_cstr(b, "\"traceEvents\":[");
+	if (is_copy(x->p))
+		put_written(x);
+	else
+		rc = chrome_put_rows(x, e);
+	buf_cstr(b, "\n]}\n");
+	return rc;
+}
+
+const struct export_format export_format_chrome = {
+	.name = "chrome",
+	.title = "Chrome trace JSON as torch.profiler writes it",
+	.help = "For Perfetto (ui.perfetto.dev), chrome://tracing, and everything that reads torch.profiler's traces. A Kineto trace comes out event by "
+	        "event as it was, in its order, repaired where it was no JSON; of other inputs ops, ranges, calls, kernels, copies, allocations and counters "
+	        "get Kineto's categories and arguments, and arrows from launch to kernel and from forward to backward.",
+	.suffix = "json",
+	.needs = PASS_NEST | PASS_CORRELATE,
+	.as_written = true,
+	.timeline = true,
+	.write = write_chrome,
+};

@@ -1,0 +1,32 @@
+/* Chrome trace events as Kineto writes them. */
+#ifndef OPSCOPE_EXPORT_CHROME_H
+#define OPSCOPE_EXPORT_CHROME_H
+
+#include "export/export.h"
+
+/* A value that the store keeps as JSON text, made valid where it is not. */
+void chrome_put_json(struct buf *b, struct str s);
+
+/* All events between '[' and ']', made from the rows of the profile. */
+int chrome_put_rows(const struct export_run *x, struct err *e);
+
+/* Formatting, into room that the caller has seen to: nothing is checked. Each returns the position behind. */
+enum { CHROME_NUMBER_MAX = 24 };
+char *chrome_put_i64(char *p, int64_t v);
+/* v / 10^decimals with all its decimals, from the digits alone. */
+char *chrome_put_decimal(char *p, int64_t v, unsigned decimals);
+/* Nanoseconds as microseconds with three decimals. */
+static inline char *chrome_put_us(char *p, int64_t ns) { return chrome_put_decimal(p, ns, 3); }
+
+/* Room for n more bytes behind b->n. */
+static inline char *chrome_room(struct buf *b, size_t n)
+{
+	if (b->cap - b->n < n) {
+		size_t old = b->n;
+		buf_fill(b, 0, n);
+		b->n = old;
+	}
+	return b->p + b->n;
+}
+
+#endif
