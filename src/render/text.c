@@ -223,16 +223,19 @@ static void put_same(const struct page *p, const struct table *t, const struct t
 	buf_release(&line);
 }
 
-static void put_left_out(const struct page *p, const struct table *t, const struct text_layout *l, bool empty)
+enum left_out { OUT_EMPTY, OUT_ZERO, OUT_NO_ROOM };
+
+static void put_left_out(const struct page *p, const struct table *t, const struct text_layout *l, enum left_out why)
 {
+	static const char *const title[] = {[OUT_EMPTY] = "empty: ", [OUT_ZERO] = "0 in every row: ", [OUT_NO_ROOM] = "no room for: "};
 	struct buf line = {0};
 	for (unsigned i = l->n; i < l->n_all; i++) {
-		if (l->v[i].constant || l->v[i].empty != empty)
+		if (l->v[i].constant || (l->v[i].empty ? OUT_EMPTY : l->v[i].zero ? OUT_ZERO : OUT_NO_ROOM) != why)
 			continue;
-		buf_cstr(&line, line.n ? ", " : empty ? "empty: " : "no room for: ");
+		buf_cstr(&line, line.n ? ", " : why == OUT_ZERO && t->hidden_rows ? "0 in every row shown: " : title[why]);
 		buf_cstr(&line, t->data[l->v[i].col].col.id);
 	}
-	if (line.n && !empty)
+	if (line.n && why == OUT_NO_ROOM)
 		buf_cstr(&line, " (--columns chooses)");
 	put_safe_line(p, buf_view(&line), DIM);
 	buf_release(&line);
@@ -246,8 +249,8 @@ static void put_missing(const struct page *p, const struct table *t, const struc
 	if (records)
 		return;
 	put_same(p, t, l);
-	put_left_out(p, t, l, true);
-	put_left_out(p, t, l, false);
+	for (enum left_out why = OUT_EMPTY; why <= OUT_NO_ROOM; why++)
+		put_left_out(p, t, l, why);
 }
 
 static void put_table(const struct page *p, const struct table *t)

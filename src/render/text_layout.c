@@ -103,21 +103,37 @@ static bool same_cell(const struct column_data *d, size_t a, size_t b)
 	return d->cell[a].i == d->cell[b].i;
 }
 
+/* Null counts as zero; a number of another unit than a count or an amount (a device, a step) is no zero. */
+static bool is_zero(const struct column_data *d, size_t row)
+{
+	if (!d->set[row])
+		return true;
+	switch (d->col.unit) {
+	case UNIT_NONE:
+	case UNIT_TIME_NS:
+		return false;
+	default:
+		return d->col.type == CELL_F64 ? d->cell[row].f == 0 : d->col.type == CELL_I64 && d->cell[row].i == 0;
+	}
+}
+
 static void measure(struct text_column *c, const struct table *t, struct text_scratch *scratch)
 {
 	struct str title = str_from(t->data[c->col].col.title);
 	c->title = text_width(title);
 	c->word = longest_word(title);
-	c->empty = c->constant = t->n_rows > 0;
+	c->empty = c->zero = c->constant = t->n_rows > 0;
 	for (size_t r = 0; r < t->n_rows; r++) {
 		struct str text = text_cell(t, r, c, scratch);
 		c->body = larger(c->body, text_width(text));
 		c->empty &= !t->data[c->col].set[r] || !text.n;
+		c->zero &= is_zero(&t->data[c->col], r);
 		c->constant &= same_cell(&t->data[c->col], 0, r);
 		if (c->can_share)
 			text_alike_add(&c->alike, text);
 	}
 	c->constant &= t->n_rows > 1 && !c->empty && c->depth_col < 0;
+	c->zero &= !c->empty && !c->constant;
 }
 
 static void choose_columns(struct text_layout *l, const struct table *t)

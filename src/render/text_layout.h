@@ -15,6 +15,7 @@ struct text_column {
 	bool key;          /* the first text column */
 	bool stack;        /* COLUMN_STACK */
 	bool empty;        /* null, or text without a character, in every row */
+	bool zero;         /* null or 0 in every row, not empty, and not constant */
 	bool constant;     /* the same value in every row, of at least two */
 	bool shown;        /* there is room for it */
 	bool can_share;    /* text that is no stack and in no tree */
@@ -49,7 +50,7 @@ size_t text_width(struct str s);
 /* The next line of `*title` when it is set in `width` cells, broken at blanks; false when none is left. */
 bool text_wrap(struct str *text, size_t width, struct str *line);
 
-/* `width` 0 = unlimited. Wraps titles; leaves out columns that are empty or constant (of which the value can be said once),
+/* `width` 0 = unlimited. Wraps titles; leaves out columns that are empty, zero or constant (of which the value can be said once),
  * from the right; cuts text as long as rows do not look alike; leaves out COLUMN_MINOR columns, then others, then COLUMN_KEY ones,
  * cutting text further for these. The column that names the rows (the first text that
  * differs, preferably a COLUMN_KEY) and COLUMN_ASKED ones always stay: a table of which

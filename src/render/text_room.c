@@ -7,7 +7,7 @@
 enum { MIN_WIDE = 12, MIN_TEXT = 16, MIN_STACK = 32, MIN_HINT = 24, MIN_NAME = 40 };
 
 /* In the order in which columns get room. */
-enum rank { RANK_MUST, RANK_KEY, RANK_PLAIN, RANK_MINOR, RANK_CONSTANT, RANK_EMPTY, RANKS };
+enum rank { RANK_MUST, RANK_KEY, RANK_PLAIN, RANK_MINOR, RANK_ZERO, RANK_CONSTANT, RANK_EMPTY, RANKS };
 
 /* What room a column is given: all that it wants; what it needs for its rows to be told apart; the least. */
 enum room { ROOM_WHOLE, ROOM_DISTINCT, ROOM_LEAST, ROOMS };
@@ -45,6 +45,8 @@ static enum rank rank_of(const struct text_column *c, unsigned flags, bool name)
 		return RANK_MUST;
 	if (c->empty)
 		return RANK_EMPTY;
+	if (c->zero)
+		return RANK_ZERO;
 	if (c->constant)
 		return RANK_CONSTANT;
 	return flags & COLUMN_KEY ? RANK_KEY : flags & COLUMN_MINOR ? RANK_MINOR : RANK_PLAIN;
@@ -91,7 +93,7 @@ static void choose_shown(struct text_layout *l, const struct table *t, size_t wi
 {
 	static const enum room rooms[RANKS] = {
 		[RANK_MUST] = ROOM_LEAST, [RANK_KEY] = ROOM_LEAST, [RANK_PLAIN] = ROOM_DISTINCT, [RANK_MINOR] = ROOM_DISTINCT,
-		[RANK_CONSTANT] = ROOM_WHOLE, [RANK_EMPTY] = ROOM_WHOLE,
+		[RANK_ZERO] = ROOM_WHOLE, [RANK_CONSTANT] = ROOM_WHOLE, [RANK_EMPTY] = ROOM_WHOLE,
 	};
 	unsigned name = name_column(l, t);
 	bool all = true;

@@ -101,19 +101,20 @@ enum { C_NAME, C_DETAIL, C_CALLS, C_DEV_SELF, C_DEV_SELF_PCT, C_DEV_TOTAL, C_HOS
 
 static const struct column columns[N_COLUMNS] = {
 	[C_NAME] = {"name", "Operator", "name of the op as the framework recorded it", CELL_STR},
-	[C_CALLS] = {"calls", "Calls", "how often it ran", CELL_I64, UNIT_COUNT},
+	[C_CALLS] = {"calls", "Calls", "how often it ran", CELL_I64, UNIT_COUNT, COLUMN_KEY},
 	[C_DEV_SELF] = {"device_self_ns", "Device self", "device time of what it launched itself; overlapping work counts twice",
-	                CELL_I64, UNIT_NS},
+	                CELL_I64, UNIT_NS, COLUMN_KEY},
 	[C_DEV_SELF_PCT] = {"device_self_pct", "Device %", "device self time / device time of all rows", CELL_F64, UNIT_PERCENT},
 	[C_DEV_TOTAL] = {"device_total_ns", "Device total", "device time of what it and the ops inside it launched", CELL_I64,
 	                 UNIT_NS},
-	[C_HOST_SELF] = {"host_self_ns", "Host self", "host time less the ops and API calls inside it", CELL_I64, UNIT_NS},
-	[C_HOST_TOTAL] = {"host_total_ns", "Host total", "host time from its start to its end", CELL_I64, UNIT_NS},
-	[C_ELIGIBLE] = {"tc_eligible", "TC eligible", "could use Tensor Cores, by its name or by what it launched", CELL_BOOL},
+	[C_HOST_SELF] = {"host_self_ns", "Host self", "host time less the ops and API calls inside it", CELL_I64, UNIT_NS, COLUMN_KEY},
+	[C_HOST_TOTAL] = {"host_total_ns", "Host total", "host time from its start to its end", CELL_I64, UNIT_NS, COLUMN_KEY},
+	[C_ELIGIBLE] = {"tc_eligible", "TC eligible", "could use Tensor Cores, by its name or by what it launched",
+	                CELL_BOOL, UNIT_NONE, COLUMN_MINOR},
 	[C_TC_SELF] = {"tc_self_pct", "TC self %", "share of device self time in kernels that use Tensor Cores; empty = unknown", CELL_F64,
 	               UNIT_PERCENT},
 	[C_TC_TOTAL] = {"tc_total_pct", "TC total %", "share of device total time in kernels that use Tensor Cores; empty = unknown", CELL_F64,
-	                UNIT_PERCENT},
+	                UNIT_PERCENT, COLUMN_MINOR},
 };
 
 static const struct column detail_columns[] = {

@@ -3,17 +3,18 @@
 #include "base/round.h"
 
 static const struct column ns_column[ROLES] = {
-	[ROLE_KERNEL] = {"kernel_ns", "Kernel", "a kernel was running", CELL_I64, UNIT_NS},
+	[ROLE_KERNEL] = {"kernel_ns", "Kernel", "a kernel was running", CELL_I64, UNIT_NS, COLUMN_KEY},
 	[ROLE_MEMCPY] = {"memcpy_ns", "Memcpy", "a copy was running, and no kernel", CELL_I64, UNIT_NS},
-	[ROLE_MEMSET] = {"memset_ns", "Memset", "a memset was running, and nothing to the left of this column", CELL_I64, UNIT_NS},
+	[ROLE_MEMSET] = {"memset_ns", "Memset", "a memset was running, and nothing to the left of this column",
+	                 CELL_I64, UNIT_NS, COLUMN_MINOR},
 	[ROLE_COMM] = {"communication_ns", "Communication", "a collective was under way, and nothing to the left of this column",
-	               CELL_I64, UNIT_NS},
+	               CELL_I64, UNIT_NS, COLUMN_KEY},
 	[ROLE_RUNTIME] = {"runtime_ns", "Runtime", "the CPU was in a runtime or driver call, and the device idle", CELL_I64, UNIT_NS},
 	[ROLE_DATALOADER] = {"dataloader_ns", "DataLoader", "the CPU waited for the data loader, and nothing to the left of this column",
-	                     CELL_I64, UNIT_NS},
+	                     CELL_I64, UNIT_NS, COLUMN_KEY},
 	[ROLE_CPU] = {"cpu_exec_ns", "CPU Exec", "the CPU was in an operator or annotation, and nothing to the left of this column",
-	              CELL_I64, UNIT_NS},
-	[ROLE_OTHER] = {"other_ns", "Other", "the rest of the step: nothing recorded", CELL_I64, UNIT_NS},
+	              CELL_I64, UNIT_NS, COLUMN_KEY},
+	[ROLE_OTHER] = {"other_ns", "Other", "the rest of the step: nothing recorded", CELL_I64, UNIT_NS, COLUMN_KEY},
 };
 static const struct column us_column[ROLES] = {
 	[ROLE_KERNEL] = {"kernel_us", "Kernel", "as the plugin gave it", CELL_I64, UNIT_US},
@@ -118,9 +119,9 @@ static void own_table(const struct roles *r, const struct steps *s, const struct
 		TABLE_COLUMN(t, "source", "Source", "where steps come from: given, profiler, named, optimizer, period, none", CELL_STR, UNIT_NONE,
 		             COLUMN_DETAIL);
 	TABLE_COLUMN(t, "start_ns", "Start", "when the step begins, on the trace's clock", CELL_I64, UNIT_TIME_NS, COLUMN_DETAIL);
-	TABLE_COLUMN(t, "total_ns", "Total", "length of the step, its device work included", CELL_I64, UNIT_NS);
+	TABLE_COLUMN(t, "total_ns", "Total", "length of the step, its device work included", CELL_I64, UNIT_NS, COLUMN_KEY);
 	TABLE_COLUMN(t, "host_ns", "Host", "length of the annotation on the CPU, or from border to border", CELL_I64, UNIT_NS, COLUMN_DETAIL);
-	TABLE_COLUMN(t, "device_ops", "Device ops", "kernels, copies and sets that the step launched", CELL_I64, UNIT_COUNT);
+	TABLE_COLUMN(t, "device_ops", "Device ops", "kernels, copies and sets that the step launched", CELL_I64, UNIT_COUNT, COLUMN_MINOR);
 	for (int i = 0; i < ROLES; i++)
 		if (r->shown[i])
 			table_column(t, &ns_column[i]);

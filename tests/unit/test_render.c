@@ -324,6 +324,33 @@ static void test_text_leaves_out_the_least(void **state)
 	table_release(&t);
 }
 
+/* A column of zeros gives way before one that says something, although it stands before it, and is named; a device 0 is no zero. */
+static void test_text_leaves_out_zeros(void **state)
+{
+	struct table t;
+	struct buf out = {0};
+	table_init(&t, "z", "Z");
+	TABLE_COLUMN(&t, "device", "Device", "", CELL_I64);
+	TABLE_COLUMN(&t, "copies_ns", "Copies", "", CELL_I64, UNIT_NS);
+	TABLE_COLUMN(&t, "sets_ns", "Sets", "", CELL_I64, UNIT_NS);
+	TABLE_COLUMN(&t, "cpu_ns", "CPU", "", CELL_I64, UNIT_NS);
+	table_row(&t);
+	table_set_i64(&t, 0, 0);
+	table_set_i64(&t, 1, 0);
+	table_set_i64(&t, 3, 7);
+	assert_string_equal(render(&t, "text", &(struct render_options){.width = 14}, &out).p,
+	                    "Z\n"
+	                    "Device   CPU\n"
+	                    "──────  ────\n"
+	                    "     0  7 ns\n"
+	                    "empty: sets_ns\n"
+	                    "0 in every\n"
+	                    "row: copies_ns\n");
+	assert_true(str_has(render(&t, "text", &(struct render_options){.width = 40}, &out), STR("Copies")));
+	buf_release(&out);
+	table_release(&t);
+}
+
 /* What was asked for is never left out, even where a line gets too long by that. */
 static void test_text_keeps_what_was_asked_for(void **state)
 {
@@ -535,6 +562,7 @@ int main(void)
 		cmocka_unit_test(test_cut_texts_differ),
 		cmocka_unit_test(test_width_that_tells_texts_apart),
 		cmocka_unit_test(test_text_records),
+		cmocka_unit_test(test_text_leaves_out_zeros),
 		cmocka_unit_test(test_human_units),
 		cmocka_unit_test(test_shortest_double),
 		cmocka_unit_test(test_html_is_escaped),
