@@ -137,6 +137,20 @@ void stacks_text(const struct stacks *s, uint32_t stack, struct buf *out)
 	}
 }
 
+bool stacks_pop(const struct stacks *s, uint32_t *stack, struct str *frame)
+{
+	if (!*stack)
+		return false;
+	*frame = intern_get(&s->frames, s->v[*stack].frame);
+	*stack = s->v[*stack].around;
+	return true;
+}
+
+uint32_t stacks_count(const struct stacks *s)
+{
+	return s->keys.n;
+}
+
 struct str stacks_user_line(const struct stacks *s, uint32_t stack)
 {
 	return intern_get(&s->frames, s->v[stack].user);

@@ -21,6 +21,13 @@ uint32_t stacks_of(const struct stacks *s, uint32_t span);
 /* Appends the frames, innermost first, separated by ';', as the profiler writes "Call stack". */
 void stacks_text(const struct stacks *s, uint32_t stack, struct buf *out);
 
+/* Takes the innermost frame off: *frame gets it, *stack becomes the one that it was called from, which has a smaller number. False
+ * when the stack is empty. */
+bool stacks_pop(const struct stacks *s, uint32_t *stack, struct str *frame);
+
+/* Stacks are 0 .. stacks_count() - 1. */
+uint32_t stacks_count(const struct stacks *s);
+
 /* The innermost frame of the user's own code: not of torch, an installed package, the standard library or an interpreter
  * built-in; the empty string when there is none. Lives as long as *s. */
 struct str stacks_user_line(const struct stacks *s, uint32_t stack);

@@ -285,7 +285,7 @@ struct torch_events *torch_events_new(const struct profile *p, const struct torc
 	mem_free(w.order);
 	mem_free(w.place);
 	if (want & TORCH_STACKS)
-		t->stacks = stacks_new(p);
+		torch_put_stacks(t);
 	if (want & TORCH_FLOPS)
 		torch_put_flops(t);
 	return t;
@@ -317,6 +317,7 @@ void torch_events_free(struct torch_events *t)
 	mem_free(t->kernel);
 	intern_release(&t->keys);
 	stacks_free(t->stacks);
+	mem_free(t->stack);
 	mem_free(t);
 }
 
@@ -338,11 +339,6 @@ static uint32_t arg_of(const struct torch_events *t, uint32_t i, uint32_t key)
 
 uint32_t torch_event_shapes(const struct torch_events *t, uint32_t i) { return arg_of(t, i, t->key_dims); }
 uint32_t torch_event_overload(const struct torch_events *t, uint32_t i) { return arg_of(t, i, t->key_overload); }
-
-uint32_t torch_event_stack(const struct torch_events *t, uint32_t i)
-{
-	return t->stacks && t->kind[i] == TORCH_SPAN ? stacks_of(t->stacks, t->row[i]) : 0;
-}
 
 static bool is_op(const struct torch_events *t, uint32_t i)
 {

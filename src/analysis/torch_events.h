@@ -84,6 +84,9 @@ struct torch_events {
 	uint32_t *kernel;         /* read with torch_kernel_* */
 	struct intern keys;
 	struct stacks *stacks;    /* NULL unless asked for with TORCH_STACKS */
+	uint32_t *stack;          /* a number of *stacks for each event, 0 = none: its own, or of the forward op for what runs under a
+	                           * node of the backward pass; the same condition. By torch-* rules only recorded "Call stack"s
+	                           * count, not Python frames, and without a forward op there is none */
 	bool shapes_known;        /* the input has Input Dims */
 	bool memory_known;        /* allocations were recorded */
 	uint32_t key_dims, key_stack, key_overload; /* string ids of those arguments; 0 = no event has it */
@@ -112,8 +115,10 @@ struct str torch_event_trace_name(const struct torch_events *t, uint32_t i);
 uint32_t torch_event_shapes(const struct torch_events *t, uint32_t i);
 /* Overload name; id of a string; 0 = none. */
 uint32_t torch_event_overload(const struct torch_events *t, uint32_t i);
-/* The stack (a number of t->stacks, 0 = none): own, or of the forward op for what runs under a backward node. */
-uint32_t torch_event_stack(const struct torch_events *t, uint32_t i);
+/* The stack of an event; 0 also where stacks were not asked for. */
+static inline uint32_t torch_event_stack(const struct torch_events *t, uint32_t i) { return t->stack ? t->stack[i] : 0; }
+/* Appends its innermost `frames` frames (0 = all), separated by ';'. By torch-* rules without those that torch hides. */
+void torch_stack_text(const struct torch_events *t, uint32_t stack, unsigned frames, struct buf *out);
 /* -1 = none. */
 int64_t torch_event_sequence(const struct torch_events *t, uint32_t i);
 int32_t torch_event_fwd_thread(const struct torch_events *t, uint32_t i);

@@ -43,6 +43,9 @@ void torch_put_kernels(struct torch_events *t, const uint32_t *item, const uint3
 enum torch_side { TORCH_HOST, TORCH_DEVICE, TORCH_NEITHER };
 enum torch_side torch_memory_side(const struct torch_events *t, uint32_t row);
 
+/* torch_events_stacks.c: t->stacks and t->stack. */
+void torch_put_stacks(struct torch_events *t);
+
 /* torch_events_flops.c: t->flops. */
 void torch_put_flops(struct torch_events *t);
 

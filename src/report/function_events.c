@@ -56,7 +56,7 @@ static void choose_columns(struct view *v)
 	v->has[C_FLOPS] = t->flops;
 	v->has[C_SHAPES] = t->shapes_known;
 	v->has[C_OVERLOAD] = t->key_overload;
-	v->has[C_STACK] = stacks_any(t->stacks);
+	v->has[C_STACK] = stacks_any(t->stacks) && (!t->rules->name || t->key_stack);
 	for (unsigned c = 0; c < N_COLUMNS; c++)
 		v->at[c] = v->has[c] ? table_column(v->out, &columns[c]) : UINT32_MAX;
 }
@@ -95,7 +95,7 @@ static void put_texts(struct view *v, uint32_t i)
 	}
 	if (stack) {
 		v->text.n = 0;
-		stacks_text(t->stacks, stack, &v->text);
+		torch_stack_text(t, stack, 0, &v->text);
 		table_set_str_copy(v->out, v->at[C_STACK], buf_view(&v->text));
 	}
 }

@@ -6,6 +6,8 @@
 struct looked {
 	struct key_groups *g;
 	uint32_t *shapes_of_set, *overload_of_set; /* argument set -> text + 1; 0 = not looked */
+	uint32_t *frames_of_stack; /* stack -> text of its innermost frames + 1; 0 = not looked; NULL = whole stacks */
+	uint32_t *module_of_stack; /* stack -> text */
 	struct buf text;
 };
 
@@ -92,6 +94,52 @@ static uint32_t overload_of(struct looked *l, uint32_t event)
 	return *slot - 1;
 }
 
+static uint32_t stack_of(struct looked *l, uint32_t event)
+{
+	uint32_t stack = torch_event_stack(l->g->t, event), *slot = l->frames_of_stack ? &l->frames_of_stack[stack] : NULL;
+	if (!slot)
+		return stack;
+	if (!*slot) {
+		l->text.n = 0;
+		torch_stack_text(l->g->t, stack, l->g->choice.frames, &l->text);
+		*slot = text_id(l, buf_view(&l->text)) + 1;
+	}
+	return *slot - 1;
+}
+
+/* The innermost module of each stack: its innermost frame's, else that of the stack around. */
+static void find_modules(struct looked *l)
+{
+	const struct stacks *s = l->g->t->stacks;
+	uint32_t n = stacks_count(s);
+	l->module_of_stack = NEW_ARRAY(n, uint32_t);
+	for (uint32_t i = 1; i < n; i++) {
+		uint32_t around = i;
+		struct str frame;
+		stacks_pop(s, &around, &frame);
+		struct str name = str_starts(frame, STR("nn.Module: ")) ? (struct str){frame.p + 11, frame.n - 11} : STR("");
+		l->module_of_stack[i] = name.n ? text_id(l, name) : l->module_of_stack[around];
+	}
+}
+
+static void prepare(struct looked *l)
+{
+	struct key_groups *g = l->g;
+	size_t sets = (size_t)g->t->p->arg_set.rows.n + 1;
+	if (g->choice.frames > KEY_FRAMES_MAX || !g->t->stacks)
+		g->choice.frames = 0;
+	if (!g->t->stacks)
+		g->choice.parts &= ~(unsigned)KEY_MODULE;
+	l->shapes_of_set = NEW_ARRAY(sets, uint32_t);
+	l->overload_of_set = NEW_ARRAY(sets, uint32_t);
+	if ((g->choice.parts & KEY_STACK) && g->choice.frames)
+		l->frames_of_stack = NEW_ARRAY(stacks_count(g->t->stacks), uint32_t);
+	if (g->choice.parts & KEY_MODULE)
+		find_modules(l);
+	if (g->choice.parts & KEY_CYCLE)
+		cycles_find(g->t->p, &g->cycles);
+}
+
 static struct key_id key_of(struct looked *l, uint32_t i)
 {
 	const struct torch_events *t = l->g->t;
@@ -103,8 +151,14 @@ static struct key_id key_of(struct looked *l, uint32_t i)
 		k.shapes = shapes_of(l, i);
 	if (parts & KEY_OVERLOAD)
 		k.overload = overload_of(l, i);
+	if (parts & KEY_STACK)
+		k.stack = stack_of(l, i);
+	if (parts & KEY_MODULE)
+		k.module = l->module_of_stack[torch_event_stack(t, i)];
 	if (parts & KEY_THREAD)
 		k.thread = t->track[i] + 1;
+	if (parts & KEY_CYCLE)
+		k.cycle = l->g->cycles.n ? cycle_at(&l->g->cycles, t->start_ns[i]) + 1 : 0;
 	return k;
 }
 
@@ -162,13 +216,23 @@ struct key_groups *key_groups_new(const struct torch_events *t, const struct key
 	g->t = t;
 	g->choice = *c;
 	intern_init(&g->texts);
-	l.shapes_of_set = NEW_ARRAY((size_t)t->p->arg_set.rows.n + 1, uint32_t);
-	l.overload_of_set = NEW_ARRAY((size_t)t->p->arg_set.rows.n + 1, uint32_t);
+	prepare(&l);
 	collect(&l);
+	mem_free(l.frames_of_stack);
+	mem_free(l.module_of_stack);
 	mem_free(l.shapes_of_set);
 	mem_free(l.overload_of_set);
 	buf_release(&l.text);
 	return g;
+}
+
+void key_stack_text(const struct key_groups *g, uint32_t group, struct buf *out)
+{
+	uint32_t stack = g->v[group].id.stack;
+	if (g->choice.frames)
+		buf_str(out, intern_get(&g->texts, stack));
+	else if (stack)
+		torch_stack_text(g->t, stack, 0, out);
 }
 
 void key_groups_free(struct key_groups *g)
@@ -177,6 +241,7 @@ void key_groups_free(struct key_groups *g)
 		return;
 	stats_release(&g->durations);
 	intern_release(&g->texts);
+	cycles_release(&g->cycles);
 	mem_free(g->v);
 	mem_free(g);
 }

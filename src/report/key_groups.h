@@ -3,6 +3,7 @@
 #ifndef OPSCOPE_REPORT_KEY_GROUPS_H
 #define OPSCOPE_REPORT_KEY_GROUPS_H
 
+#include "analysis/cycles.h"
 #include "analysis/torch_events.h"
 #include "report/stats.h"
 
@@ -16,9 +17,11 @@ enum key_part {
 	KEY_CYCLE = 32,    /* which of several recorded spans (analysis/cycles.h) */
 };
 
+enum { KEY_FRAMES_MAX = 64 };
+
 struct key_choice {
 	unsigned parts;    /* enum key_part bits */
-	unsigned frames;   /* of KEY_STACK; 0 = all */
+	unsigned frames;   /* of KEY_STACK; 0 = all, and so are more than KEY_FRAMES_MAX */
 };
 
 /* Equal bytes, equal group. 0 = none or not asked for. */
@@ -26,7 +29,8 @@ struct key_id {
 	uint32_t name;                     /* torch_events.keys */
 	int32_t node_id;
 	uint32_t device_type, annotation;
-	uint32_t shapes, overload, stack, module, thread, cycle; /* key_groups.texts; thread: track + 1; cycle: number + 1 */
+	uint32_t shapes, overload, stack, module, thread, cycle; /* texts; stack: see
+	                                    * key_stack_text; thread: track + 1; cycle: from 1 */
 };
 
 struct key_group {
@@ -46,12 +50,23 @@ struct key_groups {
 	uint32_t n, cap;
 	struct stats durations;            /* of the events on the host; group i is group i */
 	struct intern texts;
+	struct cycles cycles;              /* with KEY_CYCLE */
 	struct key_group all;              /* sum of all groups */
 	uint64_t overflows;                /* sums that did not fit 64 bits: they stand at the limit */
 };
 
+/* KEY_STACK and KEY_MODULE need events with TORCH_STACKS; *t must outlive the groups. */
 struct key_groups *key_groups_new(const struct torch_events *t, const struct key_choice *c);
 void key_groups_free(struct key_groups *g);
+
+/* Appends a group's stack, frames separated by ';', innermost first. */
+void key_stack_text(const struct key_groups *g, uint32_t group, struct buf *out);
+
+/* What the events need for it: enum torch_events_want bits. */
+static inline unsigned key_choice_want(const struct key_choice *c)
+{
+	return c->parts & (KEY_STACK | KEY_MODULE) ? TORCH_STACKS : 0;
+}
 
 /* Input shapes as torch prints them: Python's text of a list, tensor lists as empty ones. */
 void torch_shapes_text(struct str dims, struct buf *out);
