@@ -6,13 +6,19 @@
 
 #include <math.h>
 
-enum { C_NAME, C_SHAPES, C_NODE, C_CALLS, C_HOST_SELF, C_HOST_SELF_PCT, C_HOST_TOTAL, C_HOST_TOTAL_PCT, C_HOST_MEAN, C_DEV_SELF,
+enum { C_NAME, C_OVERLOAD, C_SHAPES, C_STACK, C_MODULE, C_THREAD, C_CYCLE, C_NODE, C_CALLS, C_HOST_SELF, C_HOST_SELF_PCT, C_HOST_TOTAL, C_HOST_TOTAL_PCT, C_HOST_MEAN, C_DEV_SELF,
        C_DEV_SELF_PCT, C_DEV_TOTAL, C_DEV_MEAN, C_CPU_MEM, C_CPU_MEM_SELF, C_DEV_MEM, C_DEV_MEM_SELF, C_FLOPS, C_MIN, C_P50, C_P95,
        C_P99, C_MAX, N_COLUMNS };
 
 static const struct column columns[N_COLUMNS] = {
 	[C_NAME] = {"name", "Name", "name of the op, annotation or API call as recorded; ProfilerStep* are all steps", CELL_STR, .flags = COLUMN_KEY},
+	[C_OVERLOAD] = {"overload_name", "Overload", "which overload of the op; empty = not recorded", CELL_STR},
 	[C_SHAPES] = {"input_shape", "Input shape", "dimensions of its inputs", CELL_STR, UNIT_NONE, COLUMN_WIDE},
+	[C_STACK] = {"call_stack", "Call stack", "Python frames, innermost first; of the forward op for ops of the backward pass", CELL_STR, UNIT_NONE,
+	             COLUMN_WIDE | COLUMN_STACK},
+	[C_MODULE] = {"module", "Module", "innermost nn.Module around it; of the forward op for ops of the backward pass", CELL_STR},
+	[C_THREAD] = {"thread", "Thread", "thread id as recorded; of an API call that of the op that made it", CELL_STR},
+	[C_CYCLE] = {"cycle", "Cycle", "which span of a repeated schedule, from 1: a run of steps whose numbers follow on each other", CELL_I64},
 	[C_NODE] = {"node_id", "Node", "the process that it ran in, called by RPC; empty = this one", CELL_I64},
 	[C_CALLS] = {"calls", "Calls", "how often it ran", CELL_I64, UNIT_COUNT, COLUMN_KEY},
 	[C_HOST_SELF] = {"host_self_ns", "Host self", "time on the host less the events inside it", CELL_I64, UNIT_NS, COLUMN_KEY},
@@ -44,16 +50,28 @@ struct view {
 	struct torch_events *t;
 	struct key_groups *g;
 	struct table *out;
+	struct buf text;
 	unsigned at[N_COLUMNS];  /* column in the table; UINT32_MAX = it has none */
 	int64_t device_ns;       /* all device work */
 	bool device, device_memory;
 };
 
+/* The columns that are part of the key. */
+static const struct {
+	const char *grouping;
+	unsigned part, column;
+} parts[] = {
+	{"overload", KEY_OVERLOAD, C_OVERLOAD}, {"shape", KEY_SHAPE, C_SHAPES},    {"stack", KEY_STACK, C_STACK},
+	{"module", KEY_MODULE, C_MODULE},       {"thread", KEY_THREAD, C_THREAD},  {"cycle", KEY_CYCLE, C_CYCLE},
+};
+enum { N_PARTS = sizeof parts / sizeof parts[0] };
+
 static bool has_column(const struct view *v, unsigned c)
 {
+	for (unsigned i = 0; i < N_PARTS; i++)
+		if (parts[i].column == c)
+			return v->g->choice.parts & parts[i].part;
 	switch (c) {
-	case C_SHAPES:
-		return v->g->choice.parts & KEY_SHAPE;
 	case C_NODE:
 		return v->t->node_id;
 	case C_DEV_SELF:
@@ -106,16 +124,45 @@ static void put_durations(struct view *v, uint32_t group)
 	put_i64(v, C_MAX, s->v[group].max);
 }
 
+static void put_text(struct view *v, unsigned c, struct str s)
+{
+	if (v->at[c] != UINT32_MAX && s.n)
+		table_set_str_copy(v->out, v->at[c], s);
+}
+
+/* What the group's key says besides its name. */
+static void put_key(struct view *v, uint32_t group)
+{
+	const struct key_id *id = &v->g->v[group].id;
+	const struct tracks *tracks = &v->t->p->track;
+	put_text(v, C_OVERLOAD, intern_get(&v->g->texts, id->overload));
+	put_text(v, C_SHAPES, intern_get(&v->g->texts, id->shapes));
+	put_text(v, C_MODULE, intern_get(&v->g->texts, id->module));
+	if (v->at[C_STACK] != UINT32_MAX) {
+		v->text.n = 0;
+		key_stack_text(v->g, group, &v->text);
+		put_text(v, C_STACK, buf_view(&v->text));
+	}
+	if (id->thread && id->thread - 1 < tracks->rows.n) {
+		uint32_t t = id->thread - 1;
+		if (tracks->tid[t] != ID_NONE)
+			table_set_fmt(v->out, v->at[C_THREAD], "%lld", (long long)tracks->tid[t]);
+		else
+			put_text(v, C_THREAD, profile_str(v->t->p, tracks->tid_text[t]));
+	}
+	if (id->cycle)
+		put_i64(v, C_CYCLE, id->cycle);
+	if (id->node_id >= 0)
+		put_i64(v, C_NODE, id->node_id);
+}
+
 static void put_group(struct view *v, uint32_t group)
 {
 	const struct key_group *x = &v->g->v[group];
 	double calls = x->calls;
 	table_row(v->out);
 	table_set_str_copy(v->out, v->at[C_NAME], intern_get(&v->t->keys, x->id.name));
-	if (x->id.shapes)
-		table_set_str_copy(v->out, v->at[C_SHAPES], intern_get(&v->g->texts, x->id.shapes));
-	if (x->id.node_id >= 0)
-		put_i64(v, C_NODE, x->id.node_id);
+	put_key(v, group);
 	put_i64(v, C_CALLS, x->calls);
 	put_i64(v, C_HOST_SELF, x->host_self);
 	put_f64(v, C_HOST_SELF_PCT, percent(x->host_self, v->g->all.host_self));
@@ -147,6 +194,17 @@ static void put_unattributed(struct view *v)
 	put_i64(v, C_DEV_TOTAL, v->t->unattributed_ns);
 }
 
+static void note_cycles(const struct view *v)
+{
+	struct cycles c;
+	cycles_find(v->t->p, &c);
+	if (c.n > 1 && !(v->g->choice.parts & KEY_CYCLE))
+		table_note(v->out, "the recording has %u spans of a repeated schedule, added up here: --group-by=name,cycle tells them apart", c.n);
+	for (uint32_t i = 0; i < c.n && i < 20 && (v->g->choice.parts & KEY_CYCLE); i++)
+		table_note(v->out, "cycle %u: steps %lld to %lld", i + 1, (long long)c.v[i].step_first, (long long)c.v[i].step_last);
+	cycles_release(&c);
+}
+
 static void notes(const struct view *v)
 {
 	const struct torch_events *t = v->t;
@@ -161,6 +219,9 @@ static void notes(const struct view *v)
 		table_note(v->out, "%llu events were folded into a parent of the same name", (unsigned long long)t->folded);
 	if ((v->g->choice.parts & KEY_SHAPE) && !t->shapes_known)
 		table_note(v->out, "the input holds no shapes; to record them: %s", recording_how(t->p, RECORD_SHAPES));
+	if ((v->g->choice.parts & (KEY_STACK | KEY_MODULE)) && !stacks_any(t->stacks))
+		table_note(v->out, "the input holds no Python stacks; to record them: %s", recording_how(t->p, RECORD_STACKS));
+	note_cycles(v);
 	if (v->g->overflows)
 		table_note(v->out, "%llu sums do not fit 64 bits and stand at the limit", (unsigned long long)v->g->overflows);
 }
@@ -181,15 +242,27 @@ static bool any(const int64_t *v, uint32_t n)
 	return false;
 }
 
-static const char *const groupings[] = {"name", "shape", NULL};
+static const char *const groupings[] = {"name", "shape", "stack:N", "overload", "module", "thread", "cycle", NULL};
+
+static struct key_choice choice_of(const struct report_args *args)
+{
+	struct key_choice c = {0};
+	for (unsigned i = 0; i < N_PARTS; i++) {
+		int64_t n = 0;
+		if (!report_groups_by(args, parts[i].grouping, &n))
+			continue;
+		c.parts |= parts[i].part;
+		if (parts[i].part == KEY_STACK)
+			c.frames = n > KEY_FRAMES_MAX ? KEY_FRAMES_MAX + 1 : (unsigned)n;
+	}
+	return c;
+}
 
 static int key_averages_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
-	struct key_choice choice = {0};
-	if (report_groups_by(args, "shape", NULL))
-		choice.parts |= KEY_SHAPE;
+	struct key_choice choice = choice_of(args);
 	struct view v = {.out = out, .device = p->gpu_op.rows.n > 0, .device_ns = device_work(p)};
-	v.t = torch_events_new(p, torch_rules_of(args->compat), TORCH_FLOPS);
+	v.t = torch_events_new(p, torch_rules_of(args->compat), TORCH_FLOPS | key_choice_want(&choice));
 	v.g = key_groups_new(v.t, &choice);
 	v.device_memory = any(v.t->dev_mem, v.t->n);
 	int rc = 0;
@@ -205,6 +278,7 @@ static int key_averages_run(const struct profile *p, const struct report_args *a
 			notes(&v);
 		}
 	}
+	buf_release(&v.text);
 	key_groups_free(v.g);
 	torch_events_free(v.t);
 	return rc;
