@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-static void need(struct buf *b, size_t more)
+void buf_grow(struct buf *b, size_t more)
 {
 	if (more > SIZE_MAX / 2 - b->n)
 		more = SIZE_MAX / 2; /* the allocator reports it */
@@ -16,22 +16,16 @@ void buf_put(struct buf *b, const void *p, size_t n)
 {
 	if (!n)
 		return;
-	need(b, n);
+	buf_grow(b, n);
 	memcpy(b->p + b->n, p, n);
 	b->n += n;
-}
-
-void buf_char(struct buf *b, char c)
-{
-	need(b, 1);
-	b->p[b->n++] = c;
 }
 
 void buf_fill(struct buf *b, char c, size_t n)
 {
 	if (!n)
 		return;
-	need(b, n);
+	buf_grow(b, n);
 	memset(b->p + b->n, c, n);
 	b->n += n;
 }
@@ -41,11 +35,11 @@ void buf_printf(struct buf *b, const char *fmt, ...)
 	va_list ap, again;
 	va_start(ap, fmt);
 	va_copy(again, ap);
-	need(b, 64);
+	buf_grow(b, 64);
 	int n = vsnprintf(b->p + b->n, b->cap - b->n, fmt, ap);
 	va_end(ap);
 	if (n >= 0 && (size_t)n >= b->cap - b->n) {
-		need(b, (size_t)n + 1);
+		buf_grow(b, (size_t)n + 1);
 		vsnprintf(b->p + b->n, b->cap - b->n, fmt, again);
 	}
 	va_end(again);

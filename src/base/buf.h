@@ -12,7 +12,20 @@ struct buf {
 void buf_put(struct buf *b, const void *p, size_t n);
 static inline void buf_str(struct buf *b, struct str s) { buf_put(b, s.p, s.n); }
 static inline void buf_cstr(struct buf *b, const char *s) { buf_put(b, s, strlen(s)); }
-void buf_char(struct buf *b, char c);
+/* Sees to room for n more bytes. */
+void buf_grow(struct buf *b, size_t n);
+/* Where n more bytes can be written; the writer adds to b->n what it wrote. */
+static inline char *buf_room(struct buf *b, size_t n)
+{
+	if (b->cap - b->n < n)
+		buf_grow(b, n);
+	return b->p + b->n;
+}
+static inline void buf_char(struct buf *b, char c)
+{
+	*buf_room(b, 1) = c;
+	b->n++;
+}
 void buf_fill(struct buf *b, char c, size_t n);
 void buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void buf_i64(struct buf *b, int64_t v);

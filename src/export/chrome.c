@@ -11,7 +11,7 @@
 static void put_event(struct buf *b, const struct written_event *ev)
 {
 	const char *text = ev->form.p, *end = text + ev->form.n;
-	char *p = chrome_room(b, ev->form.n + ev->n * CHROME_NUMBER_MAX + 8);
+	char *p = buf_room(b, ev->form.n + ev->n * CHROME_NUMBER_MAX + 8);
 	for (unsigned i = 0; i < ev->n; i++) {
 		while ((unsigned char)*text > WRITTEN_DECIMAL)
 			*p++ = *text++;
@@ -84,20 +84,53 @@ void chrome_put_json(struct buf *b, struct str s)
 	buf_release(&scratch);
 }
 
+static void put_known(struct buf *b, const char *key, int64_t v, int64_t unknown)
+{
+	if (v != unknown)
+		buf_printf(b, ",\"%s\":%lld", key, (long long)v);
+}
+
+static void put_devices(struct buf *b, const struct devices *d, const struct profile *p)
+{
+	buf_cstr(b, "\"deviceProperties\":[");
+	for (uint32_t i = 0; i < d->rows.n; i++) {
+		buf_printf(b, "%s\n{\"id\":%d,\"name\":", i ? "," : "", d->id[i]);
+		json_put_string(b, profile_str(p, d->name[i]));
+		put_known(b, "totalGlobalMem", d->memory_bytes[i], 0);
+		put_known(b, "computeMajor", d->cc_major[i], -1);
+		put_known(b, "computeMinor", d->cc_minor[i], -1);
+		put_known(b, "maxThreadsPerMultiprocessor", d->max_threads_per_sm[i], 0);
+		put_known(b, "warpSize", d->warp_size[i], 0);
+		put_known(b, "numSms", d->sm_count[i], 0);
+		buf_char(b, '}');
+	}
+	buf_cstr(b, "],\n");
+}
+
+/* What is known about the run, and what Kineto says of every run where others recorded it. */
 static void put_facts(struct buf *b, const struct profile *p)
 {
+	struct str value;
+	buf_char(b, '\n');
 	for (uint32_t i = 0; i < p->meta.rows.n; i++) {
-		struct str value = profile_str(p, p->meta.value[i]);
-		buf_cstr(b, i ? ",\n" : "\n");
-		json_put_string(b, profile_str(p, p->meta.key[i]));
+		struct str key = profile_str(p, p->meta.key[i]);
+		value = profile_str(p, p->meta.value[i]);
+		if (str_eqc(key, "traceEvents"))
+			continue;
+		json_put_string(b, key);
 		buf_char(b, ':');
 		if (p->meta.is_string[i])
 			json_put_string(b, value);
 		else
 			chrome_put_json(b, value);
-	}
-	if (p->meta.rows.n)
 		buf_cstr(b, ",\n");
+	}
+	if (str_eqc(p->format, "kineto"))
+		return;
+	if (!profile_meta(p, "schemaVersion", &value))
+		buf_cstr(b, "\"schemaVersion\":1,\n");
+	if (p->device.rows.n && !profile_meta(p, "deviceProperties", &value))
+		put_devices(b, &p->device, p);
 }
 
 static int write_chrome(const struct export_run *x, struct err *e)

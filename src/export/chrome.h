@@ -18,15 +18,4 @@ char *chrome_put_decimal(char *p, int64_t v, unsigned decimals);
 /* Nanoseconds as microseconds with three decimals. */
 static inline char *chrome_put_us(char *p, int64_t ns) { return chrome_put_decimal(p, ns, 3); }
 
-/* Room for n more bytes behind b->n. */
-static inline char *chrome_room(struct buf *b, size_t n)
-{
-	if (b->cap - b->n < n) {
-		size_t old = b->n;
-		buf_fill(b, 0, n);
-		b->n = old;
-	}
-	return b->p + b->n;
-}
-
 #endif

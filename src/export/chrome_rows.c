@@ -5,6 +5,7 @@
 #include "base/json_text.h"
 #include "base/mem.h"
 #include "export/chrome.h"
+#include "io/json_valid.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -25,24 +26,16 @@ struct writer {
 	bool any;               /* an event is written already */
 };
 
-static bool is_plain(struct str s)
-{
-	for (size_t i = 0; i < s.n; i++)
-		if ((unsigned char)s.p[i] < ' ' || (unsigned char)s.p[i] >= 0x7f || s.p[i] == '\\' || s.p[i] == '"')
-			return false;
-	return true;
-}
-
 static void put_string(struct writer *w, uint32_t id)
 {
 	struct str s = profile_str(w->p, id);
 	if (id < w->p->strings.n && !w->plain[id])
-		w->plain[id] = is_plain(s) ? 1 : 2;
+		w->plain[id] = json_is_plain(s) ? 1 : 2;
 	if (id >= w->p->strings.n || w->plain[id] == 2) {
 		json_put_string(w->b, s);
 		return;
 	}
-	char *p = chrome_room(w->b, s.n + 2);
+	char *p = buf_room(w->b, s.n + 2);
 	*p++ = '"';
 	memcpy(p, s.p, s.n);
 	p[s.n] = '"';
@@ -51,12 +44,12 @@ static void put_string(struct writer *w, uint32_t id)
 
 static void put_i64(struct buf *b, int64_t v)
 {
-	b->n = (size_t)(chrome_put_i64(chrome_room(b, CHROME_NUMBER_MAX), v) - b->p);
+	b->n = (size_t)(chrome_put_i64(buf_room(b, CHROME_NUMBER_MAX), v) - b->p);
 }
 
 static void put_us(struct buf *b, int64_t ns)
 {
-	b->n = (size_t)(chrome_put_us(chrome_room(b, CHROME_NUMBER_MAX), ns) - b->p);
+	b->n = (size_t)(chrome_put_us(buf_room(b, CHROME_NUMBER_MAX), ns) - b->p);
 }
 
 /* With as many digits as tell it from all other doubles. */
@@ -211,12 +204,12 @@ static void put_args(struct writer *w, uint32_t set)
 	}
 }
 
-/* The category of Kineto for ranges that others recorded; those of Kineto, and what it has none for, keep their own. */
+/* The category of Kineto for ranges that others recorded; those of Kineto keep their own. */
 static struct str span_cat(const struct writer *w, uint32_t i)
 {
 	static const char *const by_kind[SPAN_KINDS] = {
 		[SPAN_OP] = "cpu_op", [SPAN_USER] = "user_annotation", [SPAN_PYTHON] = "python_function", [SPAN_GPU_USER] = "gpu_user_annotation",
-		[SPAN_SYNC] = "cuda_sync", [SPAN_OVERHEAD] = "overhead",
+		[SPAN_SYNC] = "cuda_sync", [SPAN_OVERHEAD] = "overhead", [SPAN_MARKER] = "nvtx_marker", [SPAN_RANGE] = "nvtx_range", [SPAN_OS] = "osrt",
 	};
 	const char *known = w->kineto ? NULL : by_kind[w->p->span.kind[i]];
 	return known ? str_from(known) : profile_cat(w->p, w->p->span.cat[i]);

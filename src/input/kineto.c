@@ -4,7 +4,6 @@
 #include "base/mem.h"
 #include "input/input.h"
 #include "input/kineto_event.h"
-#include "store/written.h"
 
 #include <stdio.h>
 
@@ -293,7 +292,7 @@ static int kineto_read(struct source *s, struct profile *p, struct err *e)
 	r->source = s;
 	r->k.p = p;
 	if (p->as_written)
-		p->written = written_new();
+		kineto_written_init(&r->k);
 	build_init(&r->k.b, p);
 	kineto_event_init(&r->k);
 	struct str w = source_next(s, (struct str){NULL, 0}, &r->final);

@@ -29,6 +29,10 @@ static const struct category {
 	{"*_sync", ON_SYNC, SPAN_SYNC},
 	{"overhead", ON_OTHER, SPAN_OVERHEAD},
 	{"trace", ON_OTHER, SPAN_TRACE},
+	/* What opscope's own chrome export calls ranges for which Kineto has no category. */
+	{"nvtx_marker", ON_OTHER, SPAN_MARKER},
+	{"nvtx_range", ON_OTHER, SPAN_RANGE},
+	{"osrt", ON_OTHER, SPAN_OS},
 	{"*", ON_OTHER, SPAN_OTHER},
 };
 
@@ -510,7 +514,7 @@ void kineto_event_finish(struct kineto *k)
 	mem_free(k->open_top);
 	mem_free(k->names);
 	buf_release(&k->scratch);
-	buf_release(&k->form);
+	kineto_written_release(k);
 	intern_release(&k->long_forms);
 	mem_free(k->short_forms);
 	arena_release(&k->names_arena);

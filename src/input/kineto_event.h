@@ -78,7 +78,12 @@ struct kineto {
 	struct build b;
 	struct json j;
 	struct buf scratch;
+	/* For copies as written: an event's form; arrays and objects as they come, each with what is written for it. */
 	struct buf form;
+	struct intern values;
+	struct str *value_text;
+	uint32_t n_value_texts, cap_value_texts;
+	struct arena value_arena;
 	int64_t offset;              /* in the input, of the event being read */
 	struct arg_key key[KEY_SLOTS];
 	struct arena names_arena;    /* of the keys' names */
@@ -114,6 +119,8 @@ const char *kineto_event(struct kineto *k, const char *p);
 
 /* kineto_written.c: adds the event of this text, which has been read, to profile.written. */
 void kineto_keep_written(struct kineto *k, struct str text);
+void kineto_written_init(struct kineto *k);
+void kineto_written_release(struct kineto *k);
 
 /* After the last event: closes ranges, names threads. Frees what the reader held, but not the builder. */
 void kineto_event_finish(struct kineto *k);

@@ -1,9 +1,11 @@
 /* One event as it was written: its text, made valid where it was not, with numbers taken out. */
+#include "base/mem.h"
 #include "input/kineto_event.h"
 #include "io/json_valid.h"
 #include "store/written.h"
 
 struct copier {
+	struct kineto *k;
 	struct json j;
 	struct buf *out;
 	struct buf *scratch;
@@ -45,6 +47,29 @@ static bool take_number(struct copier *c, struct str raw)
 	return true;
 }
 
+/* The same few shapes and lists come again and again. */
+static void put_container(struct copier *c, struct str raw)
+{
+	enum { MEMO_MAX = 4096 };
+	struct kineto *k = c->k;
+	if (raw.n > MEMO_MAX) {
+		json_put_valid(c->out, raw, c->scratch);
+		return;
+	}
+	uint32_t id = intern_str(&k->values, raw);
+	while (k->n_value_texts <= id) {
+		MEM_GROW(k->value_text, k->cap_value_texts, k->n_value_texts + 1);
+		k->value_text[k->n_value_texts++] = (struct str){NULL, 0};
+	}
+	if (!k->value_text[id].p) {
+		size_t before = c->out->n;
+		json_put_valid(c->out, raw, c->scratch);
+		k->value_text[id] = arena_str(&k->value_arena, (struct str){c->out->p + before, c->out->n - before});
+		return;
+	}
+	buf_str(c->out, k->value_text[id]);
+}
+
 static void put_value(struct copier *c, const struct json_value *v)
 {
 	switch (v->type) {
@@ -60,6 +85,10 @@ static void put_value(struct copier *c, const struct json_value *v)
 	case JSON_NUMBER:
 		if (!take_number(c, v->raw))
 			json_put_valid(c->out, v->raw, c->scratch);
+		break;
+	case JSON_ARRAY:
+	case JSON_OBJECT:
+		put_container(c, v->raw);
 		break;
 	default:
 		json_put_valid(c->out, v->raw, c->scratch);
@@ -94,9 +123,25 @@ static const char *put_object(struct copier *c, const char *p, int depth, bool *
 void kineto_keep_written(struct kineto *k, struct str text)
 {
 	struct written_value value[WRITTEN_VALUES];
-	struct copier c = {.j = {.end = text.p + text.n}, .out = &k->form, .scratch = &k->scratch, .value = value};
+	struct copier c = {.k = k, .j = {.end = text.p + text.n}, .out = &k->form, .scratch = &k->scratch, .value = value};
 	bool is_metadata = false;
 	buf_clear(&k->form);
 	put_object(&c, text.p, 1, &is_metadata);
 	written_add(k->p->written, buf_view(&k->form), value, c.n, is_metadata);
+}
+
+void kineto_written_init(struct kineto *k)
+{
+	k->p->written = written_new();
+	intern_init(&k->values);
+}
+
+void kineto_written_release(struct kineto *k)
+{
+	buf_release(&k->form);
+	if (!k->p->written)
+		return;
+	intern_release(&k->values);
+	mem_free(k->value_text);
+	arena_release(&k->value_arena);
 }

@@ -10,20 +10,34 @@ struct rewriter {
 	bool sound; /* so far it was JSON */
 };
 
-/* Nothing to escape and nothing escaped. */
-static bool is_plain(struct str s)
+/* In every byte: its highest bit set where x has a byte below n (n <= 128), or equal to c; other bits are of no meaning, and so are those of
+ * bytes above the first that is set. */
+#define BYTES(c) (0x0101010101010101u * (uint64_t)(c))
+#define BELOW(x, n) (((x) - BYTES(n)) & ~(x))
+#define EQUAL(x, c) BELOW((x) ^ BYTES(c), 1)
+
+bool json_is_plain(struct str s)
 {
-	for (size_t i = 0; i < s.n; i++)
-		if ((unsigned char)s.p[i] < ' ' || (unsigned char)s.p[i] >= 0x7f || s.p[i] == '\\')
+	size_t i = 0;
+	for (; i + 8 <= s.n; i += 8) {
+		uint64_t x;
+		memcpy(&x, s.p + i, 8);
+		if ((BELOW(x, ' ') | EQUAL(x, '"') | EQUAL(x, '\\') | EQUAL(x, 0x7f) | x) & BYTES(0x80))
+			return false;
+	}
+	for (; i < s.n; i++)
+		if ((unsigned char)s.p[i] < ' ' || (unsigned char)s.p[i] >= 0x7f || s.p[i] == '\\' || s.p[i] == '"')
 			return false;
 	return true;
 }
 
 static void put_quoted(struct buf *out, struct str s)
 {
-	buf_char(out, '"');
-	buf_str(out, s);
-	buf_char(out, '"');
+	char *p = buf_room(out, s.n + 2);
+	*p = '"';
+	memcpy(p + 1, s.p, s.n);
+	p[s.n + 1] = '"';
+	out->n += s.n + 2;
 }
 
 /* A string that stands in JSON as it is. */
@@ -44,7 +58,7 @@ static bool is_sound(struct str raw, struct buf *scratch)
 /* Returns whether it was sound. */
 static bool put_raw(struct buf *out, struct str raw, struct buf *scratch)
 {
-	if (is_plain(raw) || is_sound(raw, scratch)) {
+	if (json_is_plain(raw) || is_sound(raw, scratch)) {
 		put_quoted(out, raw);
 		return true;
 	}

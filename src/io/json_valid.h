@@ -4,6 +4,9 @@
 
 #include "base/buf.h"
 
+/* Nothing but printable ASCII without quotes and back-slashes: stands in a JSON string as it is. */
+bool json_is_plain(struct str s);
+
 /* `scratch` is overwritten. Both append valid JSON whatever the text is; what is valid on one line stays as it is, blanks included.
  *
  * The raw text of a string, as json_value slices it: in quotes, with escapes that were none and control characters mended, and bytes that
