@@ -7,6 +7,9 @@
 /* A value that the store keeps as JSON text, made valid where it is not. */
 void chrome_put_json(struct buf *b, struct str s);
 
+/* A process or thread as written: a number where it is one, else text. */
+void chrome_put_id(struct buf *b, struct str s);
+
 /* All events between '[' and ']', made from the rows of the profile. */
 int chrome_put_rows(const struct export_run *x, struct err *e);
 

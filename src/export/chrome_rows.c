@@ -131,7 +131,7 @@ static bool is_integer(struct str s)
 	return str_to_i64(s, &v) && str_eq(s, (struct str){text, (size_t)(chrome_put_i64(text, v) - text)});
 }
 
-static void put_id(struct buf *b, struct str s)
+void chrome_put_id(struct buf *b, struct str s)
 {
 	if (is_integer(s))
 		buf_str(b, s);
@@ -146,9 +146,9 @@ static struct str track_text(struct writer *w, uint32_t track)
 		return w->place[track];
 	struct buf b = {0};
 	buf_cstr(&b, ",\"pid\":");
-	put_id(&b, profile_str(w->p, t->pid_text[track]));
+	chrome_put_id(&b, profile_str(w->p, t->pid_text[track]));
 	buf_cstr(&b, ",\"tid\":");
-	put_id(&b, profile_str(w->p, t->tid_text[track]));
+	chrome_put_id(&b, profile_str(w->p, t->tid_text[track]));
 	w->place[track] = arena_str(&w->texts, buf_view(&b));
 	buf_release(&b);
 	return w->place[track];

@@ -40,7 +40,7 @@ int export_run(const struct export_format *f, struct profile *p, const struct re
 		return err_set(e, ERR_DATA, "export %s: this input holds durations but no times: give the database or trace that it was made from", f->name);
 	for (unsigned i = 0; f->options && f->options[i].name && i < OPTIONS_MAX; i++) {
 		const struct export_option *o = &f->options[i];
-		values[i] = value && value[i] ? value[i] : o->values ? o->values[0] : NULL;
+		values[i] = value && value[i] ? value[i] : o->values && !o->optional ? o->values[0] : NULL;
 		if (values[i] && export_check_value(f, o, values[i], e) < 0)
 			return -1;
 	}

@@ -13,6 +13,7 @@
 struct export_option {
 	const char *name, *arg, *help; /* arg NULL = it takes no value */
 	const char *const *values;     /* NULL-terminated, the first is the default; NULL = any text, not given unless told */
+	bool optional;                 /* no default: not given unless told */
 };
 
 /* One run of a format. Everything is borrowed. */

@@ -1,0 +1,112 @@
+/* The bare array that EventList.export_chrome_trace of torch.autograd.profiler writes when it has no Kineto results
+ * (torch/autograd/profiler_util.py): an event for each FunctionEvent that has a name in the trace, and the start of an arrow for each
+ * kernel it launched. Times are microseconds since the recording began. */
+#include "analysis/torch_events.h"
+#include "base/json_text.h"
+#include "export/chrome.h"
+
+struct lister {
+	const struct torch_events *t;
+	struct buf *b;
+	int64_t zero_ns;     /* when the recording began */
+	int64_t next_id;
+	const char *device;
+	bool any;            /* an event is written already */
+};
+
+/* When the profiler started, where the input says so. */
+static int64_t recording_start(const struct profile *p)
+{
+	const struct profile *all = p->whole ? p->whole : p;
+	for (uint32_t i = 0; i < all->span.rows.n; i++)
+		if (all->span.kind[i] == SPAN_TRACE)
+			return all->span.start_ns[i];
+	return 0;
+}
+
+/* As few decimals as it takes: whole numbers where the input has them. */
+static void put_us(struct buf *b, int64_t ns)
+{
+	char *start = buf_room(b, CHROME_NUMBER_MAX), *end = chrome_put_us(start, ns);
+	while (end[-1] == '0')
+		end--;
+	if (end[-1] == '.')
+		end--;
+	b->n += (size_t)(end - start);
+}
+
+/* torch writes numbers; an event of another process has its node beside the thread, as text. */
+static void put_thread(const struct lister *l, uint32_t i)
+{
+	const struct profile *p = l->t->p;
+	uint32_t track = l->t->track[i];
+	struct str tid = track < p->track.rows.n ? profile_str(p, p->track.tid_text[track]) : STR("0");
+	int64_t number;
+	if (l->t->node_id && l->t->node_id[i] >= 0 && str_to_i64(tid, &number))
+		buf_printf(l->b, "\" node_id:%d, thread_id:%lld \"", l->t->node_id[i], (long long)number);
+	else
+		chrome_put_id(l->b, tid);
+}
+
+static void put_event(struct lister *l, uint32_t i, char phase)
+{
+	struct buf *b = l->b;
+	buf_cstr(b, l->any ? ", {\"name\": " : "{\"name\": ");
+	json_put_string(b, torch_event_trace_name(l->t, i));
+	buf_cstr(b, phase == 'X' ? ", \"ph\": \"X\", \"ts\": " : ", \"ph\": \"s\", \"ts\": ");
+	put_us(b, l->t->start_ns[i] - l->zero_ns);
+	if (phase == 'X') {
+		buf_cstr(b, ", \"dur\": ");
+		put_us(b, l->t->end_ns[i] - l->t->start_ns[i]);
+	}
+	buf_cstr(b, ", \"tid\": ");
+	put_thread(l, i);
+	buf_cstr(b, ", \"pid\": \"CPU functions\"");
+	if (phase == 's')
+		buf_printf(b, ", \"id\": %lld, \"cat\": \"cpu_to_%s\"", (long long)l->next_id++, l->device);
+	buf_cstr(b, ", \"args\": {}}");
+	l->any = true;
+}
+
+static const char *device_name(const struct torch_events *t)
+{
+	for (uint32_t i = 0; i < t->n; i++)
+		if (t->device_type[i] != TORCH_CPU)
+			return t->device_type[i] == TORCH_XPU ? "xpu" : t->device_type[i] == TORCH_PRIVATEUSE1 ? "privateuse1" : "cuda";
+	return "cuda";
+}
+
+static int write_list(const struct export_run *x, struct err *e)
+{
+	struct torch_events *t = torch_events_new(x->p, torch_rules_of(x->value[0]), 0);
+	struct lister l = {.t = t, .b = &x->out->buf, .zero_ns = recording_start(x->p), .device = device_name(t)};
+	(void)e;
+	buf_char(l.b, '[');
+	for (uint32_t i = 0; i < t->n && sink_room(x->out) == 0; i++) {
+		if (!torch_event_trace_name(t, i).n)
+			continue;
+		put_event(&l, i, 'X');
+		for (uint32_t k = t->kernel_first[i]; k < t->kernel_first[i + 1]; k++)
+			put_event(&l, i, 's');
+	}
+	buf_char(l.b, ']');
+	torch_events_free(t);
+	return 0;
+}
+
+static const struct export_option options[] = {
+	{"compat", "VERSION", "the event list of torch-1.13, torch-2.6 or torch-2.14 (default: opscope's own rules)", torch_compats, true},
+	{0},
+};
+
+const struct export_format export_format_chrome_list = {
+	.name = "chrome-list",
+	.title = "the bare array of torch.autograd.profiler's export_chrome_trace",
+	.help = "The list form that torch.autograd.profiler writes without Kineto, and torch 1.x wrote: an event for each op and range, with the start of an "
+	        "arrow for each kernel that it launched; no kernels, threads' names or arguments. For tools that expect it; `chrome` holds more.",
+	.suffix = "json",
+	.needs = PASS_NEST | PASS_CORRELATE | PASS_MEMORY,
+	.timeline = true,
+	.options = options,
+	.write = write_list,
+};
