@@ -298,7 +298,7 @@ static bool fits(struct work *w, uint32_t gpu, enum op_class class)
 }
 
 /* Work that supports an op and is not the op's own: an inner copy does not mean that the op around it is modelled by it. */
-static bool counts_inside(enum op_class outer, uint32_t inside)
+bool costs_counts_inside(enum op_class outer, uint32_t inside)
 {
 #define BIT(c) (1u << OP_##c)
 	const uint32_t helpers = BIT(COPY) | BIT(FILL) | BIT(RANDOM) | BIT(VIEW), heavy = BIT(GEMM) | BIT(CONV) | BIT(ATTENTION) | BIT(RNN);
@@ -334,7 +334,7 @@ static void deal_out(struct work *w, const struct sort_item *list, uint32_t n)
 	const struct cost *m = &w->c->cost[w->c->of_gpu[first]];
 	int left = m->parts;
 	bool any = false;
-	if (span != ROW_NONE && counts_inside(m->class, w->inside[rankset_place(&w->ops, span)]))
+	if (span != ROW_NONE && costs_counts_inside(m->class, w->inside[rankset_place(&w->ops, span)]))
 		return;
 	for (uint32_t i = 0; i < n && left > 0; i++)
 		if (fits(w, list[i].row, m->class)) {

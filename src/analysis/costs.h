@@ -48,6 +48,9 @@ const struct cost *costs_of_span(struct costs *c, const struct profile *p, uint3
 /* The same as an index into cost[], which may move when this is called. */
 uint32_t costs_index_of_span(struct costs *c, const struct profile *p, uint32_t span, enum cost_direction d);
 
+/* Whether models of the classes `inside` (a bit each) take the place of one of class `outer` around them. */
+bool costs_counts_inside(enum op_class outer, uint32_t inside);
+
 /* What cost[index] is the cost of. */
 struct op_facts costs_facts(const struct costs *c, const struct profile *p, uint32_t index, enum cost_direction *d);
 
