@@ -40,12 +40,13 @@ def measure(opscope, scale, trace, megabytes, folder):
     loads = Cost([sys.executable, "-c", LOAD_JSON, plain], 1)
     from_gz = Cost([opscope, "report", "operators", packed], repeat)
     from_plain = Cost([opscope, "report", "operators", plain], repeat)
+    averages = Cost([opscope, "report", "key-averages", "--group-by=name,shape", plain], repeat)
     imported = Cost([opscope, "import", plain, "-o", kept], 1)
     from_kept = Cost([opscope, "report", "operators", kept], 3)
     info = Cost([opscope, "info", kept], 3)
     row = {
         "mb": os.path.getsize(plain) / 1e6, "events": events, "gz": from_gz, "plain": from_plain, "kept": from_kept,
-        "info": info, "gunzip": gunzip, "loads": loads, "imported": imported,
+        "averages": averages, "info": info, "gunzip": gunzip, "loads": loads, "imported": imported,
         "opscope_mb": os.path.getsize(kept) / 1e6,
     }
     for path in (plain, packed, kept):
@@ -78,6 +79,8 @@ def table(rows, small):
     line("python `json.load`, CPU s", lambda r: f"{r['loads'].cpu:.2f}")
     line("`report operators` from .json, CPU s", lambda r: f"{r['plain'].cpu:.2f}")
     line("**ratio to `json.load`**", lambda r: f"**{r['plain'].cpu / r['loads'].cpu:.3f}**", "≤ 0.1")
+    line("`report key-averages --group-by=name,shape`, the same", lambda r: f"{r['averages'].cpu:.2f}")
+    line("**ratio to `report operators`**", lambda r: f"**{r['averages'].cpu / r['plain'].cpu:.2f}**", "≤ 1.3")
     line("MB/s of CPU time from .json", lambda r: f"{r['mb'] / r['plain'].cpu:.0f}", "aim 700")
     line("peak memory, MB (.json)", lambda r: f"{r['plain'].rss / 1e6:.0f}")
     line("**peak bytes per event**", lambda r: f"**{r['plain'].rss / r['events']:.0f}**", "≤ 96 + strings")

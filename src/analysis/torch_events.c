@@ -270,6 +270,8 @@ struct torch_events *torch_events_new(const struct profile *p, const struct torc
 		t->key_dims = string_id(p, "Input dims");
 	t->key_stack = string_id(p, "Call stack");
 	t->key_overload = string_id(p, "Overload Name");
+	if (!t->key_overload)
+		t->key_overload = string_id(p, "overload_name");
 	t->shapes_known = t->key_dims != 0;
 	t->memory_known = p->memory.rows.n > 0;
 	intern_init(&t->keys);

@@ -9,7 +9,7 @@ enum { C_NAME, C_CALLS, C_HOST_SELF, C_HOST_TOTAL, C_DEV_SELF, C_DEV_TOTAL, C_CP
 static const struct column columns[N_COLUMNS] = {
 	[C_NAME] = {"name", "Name", "Total", CELL_STR, .flags = COLUMN_KEY},
 	[C_CALLS] = {"calls", "Events", "ops, annotations and API calls", CELL_I64, UNIT_COUNT},
-	[C_HOST_SELF] = {"host_self_ns", "Host", "time on the host inside events, each moment of a thread once", CELL_I64, UNIT_NS},
+	[C_HOST_SELF] = {"host_self_ns", "Host", "time on the host inside events: the sum of their own times", CELL_I64, UNIT_NS},
 	[C_HOST_TOTAL] = {"host_total_ns", "Host total", "sum of all events' durations on the host: what is nested counts again and again", CELL_I64,
 	                  UNIT_NS},
 	[C_DEV_SELF] = {"device_self_ns", "Device", "duration of all device work", CELL_I64, UNIT_NS},

@@ -4,6 +4,7 @@ import collections
 import gzip
 import json
 import os
+import tempfile
 import unittest
 
 import oracle
@@ -134,6 +135,208 @@ class Own(Case):
             def at(p):
                 return d[-(-p * len(d) // 100) - 1]
             self.assertEqual((r["min_ns"], r["p50_ns"], r["p95_ns"], r["p99_ns"], r["max_ns"]), (d[0], at(50), at(95), at(99), d[-1]))
+
+
+class Trace:
+    """A trace of a few events; times in us."""
+
+    def __init__(self, **facts):
+        self.doc = dict(facts, traceEvents=[])
+        self.ids = 0
+
+    def add(self, cat, name, ts, dur, tid=1, pid=1, **args):
+        self.doc["traceEvents"].append({"ph": "X", "cat": cat, "name": name, "ts": ts, "dur": dur, "pid": pid, "tid": tid, "args": args})
+
+    def op(self, name, ts, dur, tid=1, cat="cpu_op", **args):
+        self.ids += 1
+        self.add(cat, name, ts, dur, tid, **{"External id": self.ids, **{k.replace("_", " "): v for k, v in args.items()}})
+        return self.ids
+
+    def kernel(self, op, ts, dur, call_ts=None, call_tid=1, name="kernel"):
+        corr = 1000 + len(self.doc["traceEvents"])
+        self.add("cuda_runtime", "cudaLaunchKernel", ts - 5 if call_ts is None else call_ts, 1, call_tid, **{"External id": op, "correlation": corr})
+        self.add("kernel", name, ts, dur, 7, 0, **{"External id": op, "correlation": corr, "device": 0, "stream": 7})
+
+    def memory(self, ts, size, device=0, tid=1, name="[memory]"):
+        self.doc["traceEvents"].append({"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": name, "ts": ts, "pid": 1, "tid": tid,
+                                        "args": {"Device Type": device, "Device Id": 0 if device else -1, "Bytes": size, "Addr": 1}})
+
+    def report(self, name, *args):
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as f:
+            json.dump(self.doc, f)
+            f.flush()
+            return report(name, f.name, "--limit=0", *args)
+
+    def events(self, *args):
+        return self.report("function-events", *args).rows
+
+    def averages(self, *args):
+        return self.report("key-averages", *args)
+
+
+class Rules(Case):
+    """Small traces that state one rule each; what follows by hand, for torch and for opscope where they differ."""
+
+    def test_parent_of_same_name(self):
+        """torch: the parent gets its only child's kernels in place of its own; they are one event. opscope keeps both."""
+        t = Trace()
+        outer = t.op("aten::x", 0, 100)
+        inner = t.op("aten::x", 20, 60)
+        t.kernel(outer, 200, 30, call_ts=10)
+        t.kernel(inner, 300, 50, call_ts=30)
+        t.op("aten::y", 40, 10)
+        # The call below the outer one makes it two children there: the events stay apart, with their own kernels.
+        x = [r for r in t.events("--compat=torch-2.6") if r["name"] == "aten::x"]
+        self.assertEqual([r["device_self_ns"] for r in x], [30000, 50000])
+        self.assertEqual([r["host_self_ns"] for r in x], [100000 - 60000 - 1000, 60000 - 10000 - 1000])
+
+        t = Trace()
+        outer = t.op("aten::x", 0, 100)
+        inner = t.op("aten::x", 20, 60)
+        t.kernel(outer, 200, 30, call_ts=110)
+        t.kernel(inner, 300, 50, call_ts=112)
+        t.op("aten::y", 40, 10)
+        for rules in VERSIONS.values():
+            x = [r for r in t.events(f"--compat={rules}") if r["name"] == "aten::x"]
+            self.assertEqual([(r["device_self_ns"], r["device_total_ns"], r["host_self_ns"], r["kernels"]) for r in x], [(50000, 50000, 90000, 1)])
+        x = [r for r in t.events() if r["name"] == "aten::x"]
+        self.assertEqual([(r["device_self_ns"], r["kernels"]) for r in x], [(80000, 2)])
+        self.assertIn("1 events were folded into a parent of the same name", t.averages().notes)
+
+    def test_two_children_of_same_name_stay(self):
+        t = Trace()
+        t.op("aten::x", 0, 100)
+        t.op("aten::x", 10, 20)
+        t.op("aten::x", 40, 20)
+        for args in ((), ("--compat=torch-2.14",)):
+            self.assertEqual([r["host_self_ns"] for r in t.events(*args)], [60000, 20000, 20000])
+
+    def test_partial_overlap(self):
+        """torch: ranges that overlap partially have no relation, and one that is over is over for good."""
+        t = Trace()
+        t.op("outer", 0, 100)
+        t.op("a", 10, 40)
+        t.op("b", 30, 40)
+        t.op("in both", 35, 5)
+        got = {r["name"]: (r["parent"], r["host_self_ns"]) for r in t.events("--compat=torch-2.6")}
+        self.assertEqual(got, {"outer": (None, 20000), "a": (0, 40000), "b": (0, 35000), "in both": (2, 5000)})
+
+    def test_device_time(self):
+        """torch counts a kernel as an event, at its op, and its op's annotation once more by the annotation's shadow on the device."""
+        t = Trace()
+        note = t.op("note", 0, 100, cat="user_annotation")
+        op = t.op("aten::mm", 10, 50)
+        t.kernel(op, 200, 30, call_ts=20)
+        t.add("gpu_user_annotation", "note", 200, 30, 7, 0, **{"External id": note})
+        got = {(r["name"], r["on_device"]): (r["device_self_ns"], r["device_total_ns"]) for r in t.events("--compat=torch-2.6")}
+        self.assertEqual(got, {("note", False): (30000, 60000), ("aten::mm", False): (30000, 30000), ("cudaLaunchKernel", False): (0, 0),
+                               ("kernel", True): (30000, 30000), ("note", True): (30000, 30000)})
+        got = {r["name"]: (r["device_self_ns"], r["device_total_ns"]) for r in t.events()}
+        self.assertEqual(got, {"note": (0, 30000), "aten::mm": (30000, 30000), "cudaLaunchKernel": (0, 0)})
+
+    def test_call_on_another_thread(self):
+        """An API call nests where the op is that made it."""
+        t = Trace()
+        op = t.op("aten::mm", 10, 50)
+        t.kernel(op, 200, 30, call_ts=20, call_tid=2)
+        for args in ((), ("--compat=torch-1.13",), ("--compat=torch-2.14",)):
+            rows = {r["name"]: r for r in t.events(*args)}
+            self.assertEqual(rows["cudaLaunchKernel"]["parent"], rows["aten::mm"]["event"])
+            self.assertEqual(rows["aten::mm"]["host_self_ns"], 49000)
+
+    def test_memory(self):
+        """torch: by time whatever the thread, both ends included. opscope: the innermost event of the thread, its end not in it."""
+        t = Trace()
+        t.op("aten::x", 10, 90)
+        t.op("aten::y", 20, 10)
+        t.op("other", 15, 50, tid=2)
+        t.memory(25, 100)
+        t.memory(30, 16)
+        t.memory(40, -8)
+        t.memory(50, 1000, device=1)
+        t.memory(60, 7, tid=2)
+        t.memory(200, 5)
+        t.memory(300, 1 << 40, name="[OutOfMemory]", device=1)
+        columns = ("host_memory_bytes", "host_self_memory_bytes", "device_memory_bytes", "device_self_memory_bytes")
+
+        def of(*args):
+            return {r["name"]: tuple(r[c] for c in columns) for r in t.events(*args)}
+        self.assertEqual(of("--compat=torch-2.14"), {
+            "aten::x": (115, -1, 1000, 1000), "aten::y": (116, 116, 0, 0), "other": (115, 115, 1000, 1000), "[memory]": (5, 5, 0, 0),
+            "[OutOfMemory]": (0, 0, 1 << 40, 1 << 40)})
+        self.assertEqual(of(), {
+            "aten::x": (108, 8, 1000, 1000), "aten::y": (100, 100, 0, 0), "other": (7, 7, 0, 0), "[memory]": (5, 5, 0, 0),
+            "[OutOfMemory]": (0, 0, 0, 0)})
+        for args in ((), ("--compat=torch-2.14",)):
+            row = [r for r in t.events(*args) if r["name"] == "[memory]"][0]
+            self.assertEqual((row["parent"], row["end_ns"] - row["start_ns"], row["trace_name"]), (None, 0, None))
+
+    def test_memory_times_in_doubles(self):
+        """torch 2.6 takes the ends of an event through microseconds in a double, which is 250 ns coarse since 1970; 2.14 does not."""
+        t = Trace(baseTimeNanoseconds=1790857026000000000)
+        t.op("aten::x", 4363514239655.551, 10)
+        t.memory(4363514239655.549, 64)
+        self.assertEqual([r["host_memory_bytes"] for r in t.events("--compat=torch-2.6")], [64])
+        self.assertEqual([r["host_memory_bytes"] for r in t.events("--compat=torch-2.14")], [64, 0])
+
+    def test_remote(self):
+        """The list form says in place of the thread where a remote event ran."""
+        t = Trace()
+        x = {"ph": "X", "pid": "CPU functions", "args": {}}
+        t.doc = [dict(x, name="rpc", ts=0, dur=50, tid=1), dict(x, name="aten::add", ts=10, dur=20, tid=" node_id:1, thread_id:2 "),
+                 dict(x, name="aten::add", ts=15, dur=5, tid=1)]
+        for args in ((), ("--compat=torch-1.13",)):
+            rows = t.events(*args)
+            self.assertEqual([(r["name"], r["node_id"], r["parent"]) for r in rows], [("rpc", None, None), ("aten::add", 1, None), ("aten::add", None, 0)])
+            self.assertEqual(sorted((r["name"], r["node_id"] or -1, r["calls"]) for r in t.averages(*args).rows),
+                             [("aten::add", -1, 1), ("aten::add", 1, 1), ("rpc", -1, 1)])
+
+    def test_left_out(self):
+        t = Trace()
+        t.op("aten::x", 0, 100)
+        t.op("profiler::_record_function_enter_new", 10, 20)
+        t.op("aten::is_leaf", 50, 10)
+        t.op("aten::mul", 70, 10)
+        for args in ((), ("--compat=torch-2.14",)):
+            self.assertEqual([(r["name"], r["host_self_ns"]) for r in t.events(*args)], [("aten::x", 90000), ("aten::mul", 10000)])
+
+    def test_python_frames(self):
+        """From torch 2 on Python frames are events; 2.14 leaves them out of the averages, where their time is then nobody's own."""
+        t = Trace()
+        t.add("python_function", "train.py(1): step", 0, 100, **{"Python id": 1})
+        t.op("aten::x", 10, 20)
+        names = {a: [r["name"] for r in t.averages(f"--compat={a}").rows] for a in VERSIONS.values()}
+        self.assertEqual(names, {"torch-1.13": ["aten::x"], "torch-2.6": ["train.py(1): step", "aten::x"], "torch-2.14": ["aten::x"]})
+        self.assertEqual([r["name"] for r in t.averages().rows], ["aten::x"])
+
+    def test_cycles(self):
+        t = Trace()
+        for i, step in enumerate((3, 4, 9, 10)):
+            t.op(f"ProfilerStep#{step}", 100 * i, 90, cat="user_annotation")
+            t.op("aten::x", 100 * i + 10, 10 * (i + 1))
+        rows = t.averages("--group-by=name,cycle").rows
+        self.assertEqual(sorted((r["name"], r["cycle"], r["calls"], r["host_total_ns"]) for r in rows),
+                         [("ProfilerStep*", 1, 2, 180000), ("ProfilerStep*", 2, 2, 180000), ("aten::x", 1, 2, 30000), ("aten::x", 2, 2, 70000)])
+        self.assertTrue(any("2 spans of a repeated schedule" in n for n in t.averages().notes))
+
+    def test_flops(self):
+        """Unknown is empty in opscope's own answer; torch says 0 for what it does not count."""
+        t = Trace()
+        t.op("aten::mm", 0, 10, Input_Dims=[[4, 5], [5, 6]], Input_type=["float", "float"])
+        t.op("aten::nothing_known", 20, 10, Input_Dims=[[4, 5]], Input_type=["float"])
+        self.assertEqual([r["flops"] for r in t.averages("--compat=torch-2.6").rows], [240, 0])
+        self.assertEqual({r["name"]: r["flops"] for r in t.averages().rows}, {"aten::mm": 240, "aten::nothing_known": None})
+
+    def test_total(self):
+        t = Trace()
+        t.op("aten::linear", 0, 100, Input_Dims=[[2, 3], [4, 3], []], Input_type=["float", "float", ""])
+        mm = t.op("aten::mm", 10, 50, Input_Dims=[[2, 3], [3, 4]], Input_type=["float", "float"])
+        t.kernel(mm, 200, 30, call_ts=20)
+        t.kernel(0, 300, 7, call_ts=120)
+        own = t.report("total-average").rows[0]
+        self.assertEqual((own["calls"], own["host_self_ns"], own["device_self_ns"], own["flops"], own["flops_unknown"]), (4, 101000, 37000, 48, 0))
+        torch = t.report("total-average", "--compat=torch-2.14").rows[0]
+        self.assertEqual((torch["calls"], torch["host_total_ns"], torch["device_self_ns"], torch["device_total_ns"]), (6, 152000, 67000, 97000))
 
 
 if __name__ == "__main__":
