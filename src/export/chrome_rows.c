@@ -17,7 +17,7 @@ struct writer {
 	struct buf *b;
 	bool kineto;            /* the categories are Kineto's own */
 	bool number_calls;      /* correlation ids are made anew: those of several processes are alike */
-	bool number_ops;        /* External ids are made: the input has none */
+	bool number_ops;        /* External ids are made: in the input none lead from work to ops */
 	uint8_t *plain;         /* by string: 1 = nothing to escape, 2 = there is; 0 = not looked at */
 	struct str *json;       /* by string: what is JSON text, made valid; .p NULL = not looked at */
 	struct str *launch;     /* by launch: its arguments as text, made when first needed */
@@ -243,7 +243,7 @@ static void put_span_ids(struct writer *w, uint32_t i)
 		put_number(b, "Python module id", span_aux_id(s, i), -1);
 		break;
 	default:
-		put_number(b, "External id", w->number_ops && s->kind[i] == SPAN_OP ? op_number(w, i) : span_ext_id(s, i), ID_NONE);
+		put_number(b, "External id", !w->number_ops ? span_ext_id(s, i) : s->kind[i] == SPAN_OP ? op_number(w, i) : ID_NONE, ID_NONE);
 		put_number(b, "Sequence number", s->link_id[i], ID_NONE);
 		put_number(b, "Fwd thread id", span_aux_id(s, i), -1);
 	}
@@ -430,6 +430,15 @@ static bool several_processes(const struct profile *p)
 	return false;
 }
 
+/* What links calls and device work to ops; a number that ops alone have links nothing. */
+static bool has_external_ids(const struct profile *p)
+{
+	for (uint32_t i = 0; p->span.ext_id && i < p->span.rows.n; i++)
+		if (p->span.kind[i] == SPAN_CALL && p->span.ext_id[i] != ID_NONE)
+			return true;
+	return p->gpu_op.ext_id;
+}
+
 static void put_all(struct writer *w)
 {
 	const struct profile *p = w->p;
@@ -454,7 +463,7 @@ int chrome_put_rows(const struct export_run *x, struct err *e)
 	struct writer w = {.p = p, .out = x->out, .b = &x->out->buf, .kineto = str_eqc(p->format, "kineto")};
 	(void)e;
 	w.number_calls = !w.kineto && several_processes(p);
-	w.number_ops = !w.kineto && !p->span.ext_id && !p->gpu_op.ext_id;
+	w.number_ops = !w.kineto && !has_external_ids(p);
 	w.plain = NEW_ARRAY(p->strings.n, uint8_t);
 	w.json = NEW_ARRAY(p->strings.n, struct str);
 	w.launch = NEW_ARRAY(p->launch.rows.n, struct str);
