@@ -214,7 +214,7 @@ static void add_devices(struct table *first, const struct profile *p)
 	mem_free(operations);
 }
 
-static void add_events(struct table *first, const struct profile *p)
+static int add_events(struct table *first, const struct profile *p, struct err *e)
 {
 	struct table *t = table_section(first, "events", "Events by category and phase");
 	TABLE_COLUMN(t, .id = "category", .title = "Category", .type = CELL_STR, .help = "cat, as written; empty = none");
@@ -227,7 +227,7 @@ static void add_events(struct table *first, const struct profile *p)
 		table_set_str_copy(t, 1, (struct str){&phase, phase != 0});
 		table_set_i64(t, 2, (int64_t)p->count.events[i]);
 	}
-	table_sort(t, STR("events"), true, NULL);
+	return table_sort(t, STR("events"), true, e);
 }
 
 static void set_id(struct table *t, unsigned col, const struct profile *p, int64_t id, uint32_t text)
@@ -304,10 +304,10 @@ static int print_profile(struct profile *p, const char *key_op, const struct out
 	table_init(&t, "info", "Trace");
 	fill_facts(&t, p);
 	add_devices(&t, p);
-	add_events(&t, p);
+	int failed = add_events(&t, p, &e);
 	add_tracks(&t, p);
 	add_problems(&t, p);
-	int status = cli_output(&t, o, p->input_path.p);
+	int status = failed ? cli_fail(&e, EXIT_INPUT) : cli_output(&t, o, p->input_path.p);
 	table_release(&t);
 	return status;
 }

@@ -8,7 +8,7 @@ enum { COLLECTIVES_TOLD = 3 };
 extern const struct detector detector_communication_bound;
 
 /* Which device work is communication, and when no other work goes on. */
-static uint8_t *find_comm(const struct profile *p, const struct window *w, struct intervals *exposed)
+static uint8_t *find_comm(const struct profile *p, const struct step_time *w, struct intervals *exposed)
 {
 	uint8_t *comm = NEW_ARRAY(p->gpu_op.rows.n, uint8_t), *known = NEW_ARRAY(p->strings.n, uint8_t);
 	struct intervals other = {0};
@@ -40,7 +40,7 @@ static struct str collective_name(const struct profile *p, uint32_t g, uint32_t 
 }
 
 /* Appends the collectives with most exposed time; nothing where the trace has no kernels of them. */
-static void put_collectives(const struct profile *p, const struct window *w, struct buf *out)
+static void put_collectives(const struct profile *p, const struct step_time *w, struct buf *out)
 {
 	struct intervals exposed = {0};
 	struct places places;
@@ -61,7 +61,7 @@ static void put_collectives(const struct profile *p, const struct window *w, str
 	mem_free(comm);
 }
 
-static void report(const struct profile *p, struct findings *f, const struct window *w, const struct roles *r, double pct)
+static void report(const struct profile *p, struct findings *f, const struct step_time *w, const struct roles *r, double pct)
 {
 	struct buf evidence = {0};
 	struct finding *x = findings_add(f, &detector_communication_bound, pct > SEVERE ? FINDING_HIGH : FINDING_MEDIUM);
@@ -77,7 +77,7 @@ static void report(const struct profile *p, struct findings *f, const struct win
 
 static int run(const struct profile *p, struct findings *f, struct err *e)
 {
-	const struct window *w = shared_steps(f);
+	const struct step_time *w = shared_steps(f);
 	if (!w->n) {
 		findings_missing(f, &detector_communication_bound, "no steps were found");
 		return 0;

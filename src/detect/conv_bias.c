@@ -76,7 +76,7 @@ static uint32_t conv_before(const struct profile *p, const struct op_siblings *s
 struct work {
 	const struct profile *p;
 	struct findings *f;
-	const struct window *w;
+	const struct step_time *w;
 	uint8_t *of_conv;        /* span -> it is such a convolution, or inside one */
 	struct places places;
 	uint64_t unrecorded;     /* batch normalisations after a convolution without shapes */
@@ -89,7 +89,7 @@ static void find(struct work *x)
 	int64_t size[4];
 	op_siblings_init(&s, p);
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
-		if (p->span.kind[i] != SPAN_OP || !str_eq(name_of(p, i), STR("aten::batch_norm")) || !window_has(x->w, p->span.start_ns[i]))
+		if (p->span.kind[i] != SPAN_OP || !str_eq(name_of(p, i), STR("aten::batch_norm")) || !step_time_has(x->w, p->span.start_ns[i]))
 			continue;
 		uint32_t conv = conv_before(p, &s, i);
 		x->unrecorded += shape_of(p, i, 0, size) < 0;
@@ -111,7 +111,7 @@ static int64_t cost(struct work *x, uint64_t *kernels)
 	const struct directions *dir = shared_directions(x->f);
 	int64_t ns = 0;
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
-		if (p->gpu_op.kind[g] != GPU_KERNEL || p->gpu_op.op[g] == ROW_NONE || !window_has(x->w, p->gpu_op.start_ns[g]))
+		if (p->gpu_op.kind[g] != GPU_KERNEL || p->gpu_op.op[g] == ROW_NONE || !step_time_has(x->w, p->gpu_op.start_ns[g]))
 			continue;
 		enum kernel_class k = shared_kernel(x->f, p->gpu_op.name[g]).class;
 		uint32_t forward = dir->forward[g];
@@ -125,13 +125,13 @@ static int64_t cost(struct work *x, uint64_t *kernels)
 
 static void report(struct work *x)
 {
-	const struct window *w = x->w;
+	const struct step_time *w = x->w;
 	uint64_t kernels = 0;
 	int64_t ns = cost(x, &kernels);
 	struct buf evidence = {0};
-	struct finding *d = findings_add(x->f, &detector_conv_bias, window_pct(w, ns) >= WORTH ? FINDING_LOW : FINDING_INFO);
+	struct finding *d = findings_add(x->f, &detector_conv_bias, step_time_pct(w, ns) >= WORTH ? FINDING_LOW : FINDING_INFO);
 	d->problem = arena_printf(&x->f->arena, "%.1f convolutions a step add a bias that the batch normalisation after them takes away again: "
-	                          "%.1f %% of the step time", (double)x->places.events / w->n, window_pct(w, ns));
+	                          "%.1f %% of the step time", (double)x->places.events / w->n, step_time_pct(w, ns));
 	buf_printf(&evidence, "Recorded shapes: a bias, then aten::batch_norm; %.1f kernels a step add it or sum up its gradient. ",
 	           (double)kernels / w->n);
 	places_text(&x->places, 3, w->n, true, &evidence);

@@ -38,7 +38,7 @@ static uint8_t *launches(const struct profile *p)
 struct work {
 	const struct profile *p;
 	struct findings *f;
-	const struct window *w;
+	const struct step_time *w;
 	struct op_siblings siblings;
 	uint8_t *launches;
 	uint32_t shape_key;
@@ -67,7 +67,7 @@ static void look(struct work *x, uint32_t g)
 {
 	const struct profile *p = x->p;
 	uint32_t copy = p->gpu_op.op[g];
-	if (p->gpu_op.kind[g] != GPU_MEMCPY || copy == ROW_NONE || !window_has(x->w, p->gpu_op.start_ns[g]) ||
+	if (p->gpu_op.kind[g] != GPU_MEMCPY || copy == ROW_NONE || !step_time_has(x->w, p->gpu_op.start_ns[g]) ||
 	    copy_way(profile_str(p, p->gpu_op.name[g])) != COPY_TO_DEVICE || !str_eq(profile_str(p, p->span.name[copy]), STR("aten::copy_")))
 		return;
 	uint32_t filled = filled_before(x, copy);
@@ -78,16 +78,16 @@ static void look(struct work *x, uint32_t g)
 	intervals_add(&x->host, start, end);
 	intervals_add(&x->exposed, p->gpu_op.start_ns[g], gpu_end(p, g));
 	places_add(&x->places, shared_stacks(x->f), profile_str(p, p->span.name[filled]), filled, 1,
-	           window_idle_within(x->w, start, end) + p->gpu_op.dur_ns[g]);
+	           step_time_idle_within(x->w, start, end) + p->gpu_op.dur_ns[g]);
 }
 
 static void report(struct work *x, int64_t ns)
 {
-	const struct window *w = x->w;
+	const struct step_time *w = x->w;
 	struct buf evidence = {0};
-	struct finding *d = findings_add(x->f, &detector_copied_constants, window_pct(w, ns) >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
+	struct finding *d = findings_add(x->f, &detector_copied_constants, step_time_pct(w, ns) >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
 	d->problem = arena_printf(&x->f->arena, "%.1f tensors a step are filled on the host and then copied to the GPU: %.1f %% of the step time",
-	                          (double)x->places.events / w->n, window_pct(w, ns));
+	                          (double)x->places.events / w->n, step_time_pct(w, ns));
 	buf_cstr(&evidence, "aten::to copies what the op before it filled. Per step: ");
 	places_text(&x->places, 3, w->n, true, &evidence);
 	d->evidence = finding_text(x->f, &evidence);
@@ -111,7 +111,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	intervals_normalise(&x.exposed);
 	intervals_intersect(&x.exposed, &x.w->all, &x.exposed);
 	int64_t ns = intervals_length(&x.host) + intervals_length(&x.exposed);
-	if (window_pct(x.w, ns) >= TOO_MUCH)
+	if (step_time_pct(x.w, ns) >= TOO_MUCH)
 		report(&x, ns);
 	intervals_release(&x.host);
 	intervals_release(&x.exposed);

@@ -16,16 +16,16 @@ enum tri copy_is_pageable(struct str name)
 	return str_has(name, STR("Pinned")) ? TRI_NO : TRI_UNKNOWN;
 }
 
-static uint8_t *choose(const struct profile *p, const struct window *w, copy_wanted *wanted)
+static uint8_t *choose(const struct profile *p, const struct step_time *w, copy_wanted *wanted)
 {
 	uint8_t *take = NEW_ARRAY(p->gpu_op.rows.n, uint8_t);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
-		take[g] = p->gpu_op.kind[g] == GPU_MEMCPY && window_has(w, p->gpu_op.start_ns[g]) && wanted(p, g);
+		take[g] = p->gpu_op.kind[g] == GPU_MEMCPY && step_time_has(w, p->gpu_op.start_ns[g]) && wanted(p, g);
 	return take;
 }
 
 /* When the device does nothing but the copies taken. */
-static void find_exposed(const struct profile *p, const struct window *w, const uint8_t *take, struct intervals *exposed)
+static void find_exposed(const struct profile *p, const struct step_time *w, const uint8_t *take, struct intervals *exposed)
 {
 	struct intervals other = {0};
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
@@ -37,7 +37,7 @@ static void find_exposed(const struct profile *p, const struct window *w, const 
 	intervals_release(&other);
 }
 
-void copies_measure(const struct profile *p, struct findings *f, const struct window *w, copy_wanted *wanted, struct copies *out)
+void copies_measure(const struct profile *p, struct findings *f, const struct step_time *w, copy_wanted *wanted, struct copies *out)
 {
 	struct intervals exposed = {0}, calls = {0};
 	uint8_t *take = choose(p, w, wanted);
@@ -52,7 +52,7 @@ void copies_measure(const struct profile *p, struct findings *f, const struct wi
 		int64_t bytes = p->launch.bytes[p->gpu_op.launch[g]];
 		if (call != ROW_NONE) {
 			intervals_add(&calls, p->span.start_ns[call], span_end(p, call));
-			ns += window_idle_within(w, p->span.start_ns[call], span_end(p, call));
+			ns += step_time_idle_within(w, p->span.start_ns[call], span_end(p, call));
 		}
 		places_add(&out->places, shared_stacks(f), profile_str(p, at != ROW_NONE ? p->span.name[at] : p->gpu_op.name[g]), at, 1, ns);
 		out->n++;

@@ -22,6 +22,6 @@ struct copies {
 };
 
 /* Copies that start within the steps and are wanted. Release out->places. */
-void copies_measure(const struct profile *p, struct findings *f, const struct window *w, copy_wanted *wanted, struct copies *out);
+void copies_measure(const struct profile *p, struct findings *f, const struct step_time *w, copy_wanted *wanted, struct copies *out);
 
 #endif

@@ -40,13 +40,13 @@ static void end_call(const struct profile *p, struct findings *f, struct measure
 	*c = (struct call){.op = ROW_NONE};
 }
 
-static void measure(const struct profile *p, struct findings *f, const struct window *w, struct measured *m)
+static void measure(const struct profile *p, struct findings *f, const struct step_time *w, struct measured *m)
 {
 	const struct costs *costs = shared_costs(f);
 	struct call call = {.op = ROW_NONE};
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
 		uint32_t op = costs->op[g];
-		if (p->gpu_op.kind[g] != GPU_KERNEL || (w->n && !window_has(w, p->gpu_op.start_ns[g])))
+		if (p->gpu_op.kind[g] != GPU_KERNEL || (w->n && !step_time_has(w, p->gpu_op.start_ns[g])))
 			continue;
 		m->kernel_ns += p->gpu_op.dur_ns[g];
 		if (op == ROW_NONE || !str_has(profile_str(p, p->span.name[op]), STR("conv")))
@@ -64,7 +64,7 @@ static void measure(const struct profile *p, struct findings *f, const struct wi
 	end_call(p, f, m, &call);
 }
 
-static void report_off(struct findings *f, const struct window *w, const struct measured *m)
+static void report_off(struct findings *f, const struct step_time *w, const struct measured *m)
 {
 	double pct = 100.0 * (double)m->conv_ns / (double)m->kernel_ns;
 	struct finding *x = findings_add(f, &detector_cudnn_benchmark, FINDING_LOW);
@@ -77,12 +77,12 @@ static void report_off(struct findings *f, const struct window *w, const struct 
 	finding_gain(x, w, m->conv_ns, "all kernel time of convolutions");
 }
 
-static void report_search(struct findings *f, const struct window *w, const struct measured *m)
+static void report_search(struct findings *f, const struct step_time *w, const struct measured *m)
 {
 	struct buf evidence = {0};
 	struct finding *x = findings_add(f, &detector_cudnn_benchmark, FINDING_MEDIUM);
 	x->problem = arena_printf(&f->arena, "cuDNN searches for convolution algorithms within the steps: %.1f %% of the step time",
-	                          window_pct(w, m->searches.ns));
+	                          step_time_pct(w, m->searches.ns));
 	buf_printf(&evidence, "Calls that each launch %d or more different kernels of convolutions or products; per step: ", SEARCH);
 	places_text(&m->searches, PLACES_TOLD, w->n, true, &evidence);
 	x->evidence = finding_text(f, &evidence);
@@ -95,7 +95,7 @@ static void report_search(struct findings *f, const struct window *w, const stru
 static int run(const struct profile *p, struct findings *f, struct err *e)
 {
 	struct measured m = {0};
-	const struct window *w = shared_steps(f);
+	const struct step_time *w = shared_steps(f);
 	bool off = model_config_is(p, "cudnn_benchmark_disabled");
 	if (!p->gpu_op.rows.n) {
 		findings_missing(f, &detector_cudnn_benchmark, "the input has no device work");
@@ -103,7 +103,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	}
 	places_init(&m.searches);
 	measure(p, f, w, &m);
-	if (w->n && window_pct(w, m.searches.ns) >= TOO_MUCH)
+	if (w->n && step_time_pct(w, m.searches.ns) >= TOO_MUCH)
 		report_search(f, w, &m);
 	else if (off && m.convs && 100.0 * (double)m.conv_ns >= WORTH * (double)m.kernel_ns)
 		report_off(f, w, &m);

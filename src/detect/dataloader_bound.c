@@ -9,7 +9,7 @@ extern const struct detector detector_dataloader_bound;
 static int run(const struct profile *p, struct findings *f, struct err *e)
 {
 	const struct detector *d = &detector_dataloader_bound;
-	const struct window *w = shared_steps(f);
+	const struct step_time *w = shared_steps(f);
 	if (!w->n) {
 		findings_missing(f, d, "no steps were found");
 		return 0;

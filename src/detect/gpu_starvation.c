@@ -44,11 +44,11 @@ static bool is_told(const struct gaps *g, enum gap_cause c, int64_t starved)
 	return 100.0 * (double)g->ns[c] >= LEAST_TOLD * (double)starved;
 }
 
-static void report(struct findings *f, const struct window *w, const struct gaps *g, int64_t starved)
+static void report(struct findings *f, const struct step_time *w, const struct gaps *g, int64_t starved)
 {
 	enum gap_cause order[GAP_N_CAUSES];
 	unsigned n;
-	double pct = window_pct(w, starved);
+	double pct = step_time_pct(w, starved);
 	struct buf problem = {0}, evidence = {0};
 	rank(g, order, &n);
 	struct finding *x = findings_add(f, &detector_gpu_starvation, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
@@ -78,12 +78,12 @@ static void report(struct findings *f, const struct window *w, const struct gaps
 
 static int run(const struct profile *p, struct findings *f, struct err *e)
 {
-	const struct window *w = shared_window(f, &detector_gpu_starvation);
+	const struct step_time *w = shared_window(f, &detector_gpu_starvation);
 	if (!w)
 		return 0;
 	const struct gaps *g = shared_gaps(f);
 	int64_t starved = w->idle_ns - g->ns[GAP_LATENCY];
-	if (window_pct(w, starved) >= TOO_MUCH)
+	if (step_time_pct(w, starved) >= TOO_MUCH)
 		report(f, w, g, starved);
 	return 0;
 }

@@ -15,12 +15,12 @@ uint8_t *inside_new(const struct profile *p, inside_class *class, inside_mark *m
 	return out;
 }
 
-struct inside_cost inside_cost_of(const struct profile *p, const struct window *w, const uint8_t *mark, uint8_t wanted)
+struct inside_cost inside_cost_of(const struct profile *p, const struct step_time *w, const uint8_t *mark, uint8_t wanted)
 {
 	struct inside_cost c = {0};
 	struct intervals device = {0}, host = {0};
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
-		if (inside_of_gpu(p, mark, g) != wanted || !window_has(w, p->gpu_op.start_ns[g]))
+		if (inside_of_gpu(p, mark, g) != wanted || !step_time_has(w, p->gpu_op.start_ns[g]))
 			continue;
 		c.works++;
 		intervals_add(&device, p->gpu_op.start_ns[g], gpu_end(p, g));

@@ -25,6 +25,6 @@ struct inside_cost {
 	int64_t device_ns, idle_ns;
 	uint64_t works;          /* pieces of device work */
 };
-struct inside_cost inside_cost_of(const struct profile *p, const struct window *w, const uint8_t *mark, uint8_t wanted);
+struct inside_cost inside_cost_of(const struct profile *p, const struct step_time *w, const uint8_t *mark, uint8_t wanted);
 
 #endif

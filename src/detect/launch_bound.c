@@ -14,7 +14,7 @@ struct pace {
 	int64_t gap_ns, work_ns;
 };
 
-static struct pace measure(const struct profile *p, const struct window *w, const struct gaps *g)
+static struct pace measure(const struct profile *p, const struct step_time *w, const struct gaps *g)
 {
 	struct pace m = {0};
 	for (uint32_t i = 0; i < g->n; i++) {
@@ -26,7 +26,7 @@ static struct pace measure(const struct profile *p, const struct window *w, cons
 		m.gap_ns += ns;
 	}
 	for (uint32_t i = 0; i < p->gpu_op.rows.n; i++) {
-		if (p->gpu_op.kind[i] != GPU_KERNEL || !window_has(w, p->gpu_op.start_ns[i]))
+		if (p->gpu_op.kind[i] != GPU_KERNEL || !step_time_has(w, p->gpu_op.start_ns[i]))
 			continue;
 		m.works++;
 		m.work_ns += p->gpu_op.dur_ns[i];
@@ -34,9 +34,9 @@ static struct pace measure(const struct profile *p, const struct window *w, cons
 	return m;
 }
 
-static void report(struct findings *f, const struct window *w, const struct pace *m)
+static void report(struct findings *f, const struct step_time *w, const struct pace *m)
 {
-	double pct = window_pct(w, m->gap_ns);
+	double pct = step_time_pct(w, m->gap_ns);
 	struct buf evidence = {0};
 	struct finding *x = findings_add(f, &detector_launch_bound, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
 	x->problem = arena_printf(&f->arena, "The host launches small kernels more slowly than the GPU runs them: %.1f %% of the step time passes "
@@ -56,11 +56,11 @@ static void report(struct findings *f, const struct window *w, const struct pace
 
 static int run(const struct profile *p, struct findings *f, struct err *e)
 {
-	const struct window *w = shared_window(f, &detector_launch_bound);
+	const struct step_time *w = shared_window(f, &detector_launch_bound);
 	if (!w)
 		return 0;
 	struct pace m = measure(p, w, shared_gaps(f));
-	if (m.works && m.gaps >= (uint64_t)FEWEST * w->n && window_pct(w, m.gap_ns) >= TOO_MUCH)
+	if (m.works && m.gaps >= (uint64_t)FEWEST * w->n && step_time_pct(w, m.gap_ns) >= TOO_MUCH)
 		report(f, w, &m);
 	return 0;
 }

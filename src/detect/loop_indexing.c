@@ -18,7 +18,7 @@ struct level {
 struct work {
 	const struct profile *p;
 	struct findings *f;
-	const struct window *w;
+	const struct step_time *w;
 	struct level *level;
 	uint32_t n, cap;
 	struct places places;
@@ -29,10 +29,10 @@ struct work {
 static void end_loop(struct work *x, struct level *l)
 {
 	const struct profile *p = x->p;
-	if (l->rounds >= ROUNDS && window_has(x->w, p->span.start_ns[l->first])) {
+	if (l->rounds >= ROUNDS && step_time_has(x->w, p->span.start_ns[l->first])) {
 		int64_t start = p->span.start_ns[l->first], end = span_end(p, l->last_select);
 		intervals_add(&x->host, start, end);
-		places_add(&x->places, shared_stacks(x->f), profile_str(p, p->span.name[l->first]), l->first, 1, window_idle_within(x->w, start, end));
+		places_add(&x->places, shared_stacks(x->f), profile_str(p, p->span.name[l->first]), l->first, 1, step_time_idle_within(x->w, start, end));
 		x->rounds += l->rounds;
 	}
 	l->rounds = 0;
@@ -95,11 +95,11 @@ static void look(struct work *x)
 
 static void report(struct work *x, int64_t ns)
 {
-	const struct window *w = x->w;
+	const struct step_time *w = x->w;
 	struct buf evidence = {0};
-	struct finding *d = findings_add(x->f, &detector_loop_indexing, window_pct(w, ns) >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
+	struct finding *d = findings_add(x->f, &detector_loop_indexing, step_time_pct(w, ns) >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
 	d->problem = arena_printf(&x->f->arena, "Python loops over the index of a tensor keep the GPU without work for %.1f %% of the step time",
-	                          window_pct(w, ns));
+	                          step_time_pct(w, ns));
 	buf_printf(&evidence, "%.0f rounds a step of the same ops between one aten::select and the next; per step: ", (double)x->rounds / w->n);
 	places_text(&x->places, 3, w->n, true, &evidence);
 	d->evidence = finding_text(x->f, &evidence);
@@ -117,7 +117,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	intervals_normalise(&x.host);
 	intervals_intersect(&x.host, &x.w->idle, &x.host);
 	int64_t ns = intervals_length(&x.host);
-	if (window_pct(x.w, ns) >= TOO_MUCH)
+	if (step_time_pct(x.w, ns) >= TOO_MUCH)
 		report(&x, ns);
 	intervals_release(&x.host);
 	places_release(&x.places);

@@ -13,21 +13,21 @@ static bool is_pageable(const struct profile *p, uint32_t g)
 }
 
 /* Copies between host and device of which it is not said. */
-static uint64_t count_unknown(const struct profile *p, const struct window *w)
+static uint64_t count_unknown(const struct profile *p, const struct step_time *w)
 {
 	uint64_t n = 0;
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
 		struct str name = profile_str(p, p->gpu_op.name[g]);
-		n += p->gpu_op.kind[g] == GPU_MEMCPY && window_has(w, p->gpu_op.start_ns[g]) && copy_way(name) != COPY_NEITHER &&
+		n += p->gpu_op.kind[g] == GPU_MEMCPY && step_time_has(w, p->gpu_op.start_ns[g]) && copy_way(name) != COPY_NEITHER &&
 		     copy_is_pageable(name) == TRI_UNKNOWN;
 	}
 	return n;
 }
 
-static void report(struct findings *f, const struct window *w, const struct copies *c)
+static void report(struct findings *f, const struct step_time *w, const struct copies *c)
 {
 	int64_t ns = c->exposed_ns + c->idle_ns;
-	double pct = window_pct(w, ns);
+	double pct = step_time_pct(w, ns);
 	struct buf evidence = {0};
 	struct finding *x = findings_add(f, &detector_pageable_copies, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
 	x->problem = arena_printf(&f->arena, "Copies from or to pageable host memory keep the GPU from other work for %.1f %% of the step time", pct);
@@ -44,12 +44,12 @@ static void report(struct findings *f, const struct window *w, const struct copi
 
 static int run(const struct profile *p, struct findings *f, struct err *e)
 {
-	const struct window *w = shared_window(f, &detector_pageable_copies);
+	const struct step_time *w = shared_window(f, &detector_pageable_copies);
 	struct copies c;
 	if (!w)
 		return 0;
 	copies_measure(p, f, w, is_pageable, &c);
-	if (window_pct(w, c.exposed_ns + c.idle_ns) >= TOO_MUCH)
+	if (step_time_pct(w, c.exposed_ns + c.idle_ns) >= TOO_MUCH)
 		report(f, w, &c);
 	else if (!c.n && count_unknown(p, w))
 		findings_missing(f, &detector_pageable_copies, "the input does not tell pageable from pinned memory");

@@ -9,9 +9,9 @@ static const double FRAMES_TOO_MUCH = 10;
 
 extern const struct detector detector_profiler_overhead;
 
-static void report_overhead(struct findings *f, const struct window *w, const struct gaps *g)
+static void report_overhead(struct findings *f, const struct step_time *w, const struct gaps *g)
 {
-	double pct = window_pct(w, g->ns[GAP_PROFILER]);
+	double pct = step_time_pct(w, g->ns[GAP_PROFILER]);
 	struct buf evidence = {0};
 	struct finding *x = findings_add(f, &detector_profiler_overhead, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
 	x->problem = arena_printf(&f->arena, "The GPU has no work for %.1f %% of the step time because the profiler itself runs", pct);
@@ -22,19 +22,19 @@ static void report_overhead(struct findings *f, const struct window *w, const st
 	finding_gain(x, w, g->ns[GAP_PROFILER], "idle time in the profiler's own ranges; it is gained by not recording");
 }
 
-static uint64_t count_frames(const struct profile *p, const struct window *w)
+static uint64_t count_frames(const struct profile *p, const struct step_time *w)
 {
 	uint64_t n = 0;
 	for (uint32_t i = 0; i < p->span.rows.n; i++)
-		n += p->span.kind[i] == SPAN_PYTHON && window_has(w, p->span.start_ns[i]);
+		n += p->span.kind[i] == SPAN_PYTHON && step_time_has(w, p->span.start_ns[i]);
 	return n;
 }
 
-static void report_frames(struct findings *f, const struct window *w, uint64_t frames, int64_t starved)
+static void report_frames(struct findings *f, const struct step_time *w, uint64_t frames, int64_t starved)
 {
 	struct finding *x = findings_add(f, &detector_profiler_overhead, FINDING_INFO);
 	x->problem = arena_printf(&f->arena, "Recording stacks makes this run slower: part of the %.1f %% of the step time in which the GPU waits for the "
-	                          "host is the profiler's", window_pct(w, starved));
+	                          "host is the profiler's", step_time_pct(w, starved));
 	x->evidence = arena_printf(&f->arena, "%.0f calls of Python functions a step were recorded. Their cost is not recorded; at no less than "
 	                           "%.2f us each it is %.3f ms of the %.3f ms a step that the GPU waits for the host", (double)frames / w->n,
 	                           (double)FRAME_NS / 1e3, (double)frames * (double)FRAME_NS / w->n / 1e6, (double)starved / w->n / 1e6);
@@ -44,15 +44,15 @@ static void report_frames(struct findings *f, const struct window *w, uint64_t f
 
 static int run(const struct profile *p, struct findings *f, struct err *e)
 {
-	const struct window *w = shared_window(f, &detector_profiler_overhead);
+	const struct step_time *w = shared_window(f, &detector_profiler_overhead);
 	if (!w)
 		return 0;
 	const struct gaps *g = shared_gaps(f);
 	int64_t starved = w->idle_ns - g->ns[GAP_LATENCY];
-	if (window_pct(w, g->ns[GAP_PROFILER]) >= TOO_MUCH)
+	if (step_time_pct(w, g->ns[GAP_PROFILER]) >= TOO_MUCH)
 		report_overhead(f, w, g);
 	uint64_t frames = count_frames(p, w);
-	if (window_pct(w, starved) >= FRAMES_TOO_MUCH && 100.0 * (double)frames * (double)FRAME_NS >= FRAMES_TOO_MUCH * (double)starved)
+	if (step_time_pct(w, starved) >= FRAMES_TOO_MUCH && 100.0 * (double)frames * (double)FRAME_NS >= FRAMES_TOO_MUCH * (double)starved)
 		report_frames(f, w, frames, starved);
 	return 0;
 }

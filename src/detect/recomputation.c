@@ -51,16 +51,16 @@ static double memory_used_pct(const struct profile *p)
 	return most;
 }
 
-static void find_places(const struct profile *p, struct findings *f, const struct window *w, const uint8_t *mark, struct places *t)
+static void find_places(const struct profile *p, struct findings *f, const struct step_time *w, const uint8_t *mark, struct places *t)
 {
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
 		uint32_t op = p->gpu_op.op[g];
-		if (op != ROW_NONE && inside_of_gpu(p, mark, g) == AGAIN && window_has(w, p->gpu_op.start_ns[g]))
+		if (op != ROW_NONE && inside_of_gpu(p, mark, g) == AGAIN && step_time_has(w, p->gpu_op.start_ns[g]))
 			places_add(t, shared_stacks(f), profile_str(p, p->span.name[op]), op, 1, p->gpu_op.dur_ns[g]);
 	}
 }
 
-static void report(const struct profile *p, struct findings *f, const struct window *w, const uint8_t *mark, struct inside_cost c,
+static void report(const struct profile *p, struct findings *f, const struct step_time *w, const uint8_t *mark, struct inside_cost c,
                    double compute_pct)
 {
 	struct places t;
@@ -87,7 +87,7 @@ static void report(const struct profile *p, struct findings *f, const struct win
 
 static int run(const struct profile *p, struct findings *f, struct err *e)
 {
-	const struct window *w = shared_window(f, &detector_recomputation);
+	const struct step_time *w = shared_window(f, &detector_recomputation);
 	if (!w)
 		return 0;
 	uint8_t *mark = inside_new(p, class_of, mark_of);

@@ -4,7 +4,7 @@
 
 struct shared {
 	const struct profile *p;
-	struct window window;
+	struct step_time window;
 	bool has_window, captures;
 	struct gaps *gaps;
 	struct dlprof_run *dlprof;
@@ -57,7 +57,7 @@ static uint32_t find_main_track(const struct profile *p)
 }
 
 /* Whether a graph is captured in the steps. */
-static bool captures(const struct profile *p, const struct window *w)
+static bool captures(const struct profile *p, const struct step_time *w)
 {
 	uint8_t *known = NEW_ARRAY(p->strings.n, uint8_t);
 	bool any = false;
@@ -67,17 +67,17 @@ static bool captures(const struct profile *p, const struct window *w)
 		uint32_t name = p->span.name[i];
 		if (!known[name])
 			known[name] = str_has(profile_str(p, name), STR("StreamBeginCapture")) ? 2 : 1;
-		any = known[name] == 2 && window_has(w, p->span.start_ns[i]);
+		any = known[name] == 2 && step_time_has(w, p->span.start_ns[i]);
 	}
 	mem_free(known);
 	return any;
 }
 
-const struct window *shared_steps(struct findings *f)
+const struct step_time *shared_steps(struct findings *f)
 {
 	struct shared *s = f->shared;
 	const struct profile *p = s->p;
-	struct window *w = &s->window;
+	struct step_time *w = &s->window;
 	if (s->has_window)
 		return w;
 	s->has_window = true;
@@ -100,11 +100,11 @@ const struct window *shared_steps(struct findings *f)
 	return w;
 }
 
-const struct window *shared_window(struct findings *f, const struct detector *d)
+const struct step_time *shared_window(struct findings *f, const struct detector *d)
 {
 	const struct shared *s = f->shared;
 	const struct profile *p = s->p;
-	const struct window *w = shared_steps(f);
+	const struct step_time *w = shared_steps(f);
 	const char *why = NULL;
 	if (!p->gpu_op.rows.n)
 		why = "the input has no device work";
@@ -181,7 +181,7 @@ enum tri shared_tensor_core(struct findings *f, uint32_t name)
 	return (enum tri)(f->shared->tensor_core[name] - 1);
 }
 
-bool window_has(const struct window *w, int64_t time_ns)
+bool step_time_has(const struct step_time *w, int64_t time_ns)
 {
 	size_t a = 0, b = w->all.n;
 	while (a < b) {
@@ -194,26 +194,26 @@ bool window_has(const struct window *w, int64_t time_ns)
 	return a < w->all.n && w->all.v[a].start <= time_ns;
 }
 
-int64_t window_idle_within(const struct window *w, int64_t start, int64_t end)
+int64_t step_time_idle_within(const struct step_time *w, int64_t start, int64_t end)
 {
 	return start < end ? intervals_length_within(&w->idle, start, end) : 0;
 }
 
-double window_pct(const struct window *w, int64_t ns)
+double step_time_pct(const struct step_time *w, int64_t ns)
 {
 	return w->ns ? 100.0 * (double)ns / (double)w->ns : 0;
 }
 
-void finding_rests_on(struct finding *x, const struct window *w, uint64_t events, int64_t ns)
+void finding_rests_on(struct finding *x, const struct step_time *w, uint64_t events, int64_t ns)
 {
 	x->has_events = x->has_time = true;
 	x->events = events;
 	x->time_ns = ns;
 	x->has_share = w && w->ns;
-	x->share_pct = x->has_share ? window_pct(w, ns) : 0;
+	x->share_pct = x->has_share ? step_time_pct(w, ns) : 0;
 }
 
-void finding_gain(struct finding *x, const struct window *w, int64_t ns, const char *how)
+void finding_gain(struct finding *x, const struct step_time *w, int64_t ns, const char *how)
 {
 	x->has_gain = w->n > 0;
 	if (!x->has_gain)

@@ -13,7 +13,7 @@
 #include "detect/gaps.h"
 
 /* The steps that count, and when devices work in them. */
-struct window {
+struct step_time {
 	struct intervals all;    /* the steps */
 	struct intervals busy;   /* within them: some device of the profile has work */
 	struct intervals idle;   /* all - busy */
@@ -27,9 +27,9 @@ void shared_free(struct shared *s);
 
 /* These need PASS_NEST, PASS_CORRELATE and PASS_STEPS; all are owned by f->shared.
  * NULL, and the reason goes to f->missing for `d`: no device work, no steps (start-up is then not told from steady work), or no times. */
-const struct window *shared_window(struct findings *f, const struct detector *d);
+const struct step_time *shared_window(struct findings *f, const struct detector *d);
 /* The steps alone, also without device work. Never NULL; n = 0 where there are none. */
-const struct window *shared_steps(struct findings *f);
+const struct step_time *shared_steps(struct findings *f);
 const struct gaps *shared_gaps(struct findings *f); /* of shared_window, which must not be NULL */
 const struct stacks *shared_stacks(struct findings *f);
 const struct costs *shared_costs(struct findings *f);
@@ -44,16 +44,16 @@ struct dlprof_run;
 struct dlprof_run **shared_dlprof(struct findings *f);
 
 /* Whether a moment is in the steps. */
-bool window_has(const struct window *w, int64_t time_ns);
+bool step_time_has(const struct step_time *w, int64_t time_ns);
 /* How much of [start, end) is idle time of the steps. */
-int64_t window_idle_within(const struct window *w, int64_t start, int64_t end);
+int64_t step_time_idle_within(const struct step_time *w, int64_t start, int64_t end);
 /* Percent of the time of all steps. */
-double window_pct(const struct window *w, int64_t ns);
+double step_time_pct(const struct step_time *w, int64_t ns);
 
 /* Says on what the finding rests: `events`, which took `ns` of the steps' time. */
-void finding_rests_on(struct finding *x, const struct window *w, uint64_t events, int64_t ns);
+void finding_rests_on(struct finding *x, const struct step_time *w, uint64_t events, int64_t ns);
 /* At most `ns` over all steps, but no more than these last; `how` says what it is. */
-void finding_gain(struct finding *x, const struct window *w, int64_t ns, const char *how);
+void finding_gain(struct finding *x, const struct step_time *w, int64_t ns, const char *how);
 /* Takes the text of *b, and releases it. */
 struct str finding_text(struct findings *f, struct buf *b);
 

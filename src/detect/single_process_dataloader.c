@@ -12,16 +12,16 @@ static uint8_t class_of(struct str name)
 	return str_has(name, STR("_SingleProcessDataLoaderIter.__next__")) ? LOADER : OUTSIDE;
 }
 
-static void report(const struct profile *p, struct findings *f, const struct window *w, const uint8_t *mark, int64_t idle)
+static void report(const struct profile *p, struct findings *f, const struct step_time *w, const uint8_t *mark, int64_t idle)
 {
 	struct places t;
 	struct buf evidence = {0};
-	double pct = window_pct(w, idle);
+	double pct = step_time_pct(w, idle);
 	struct finding *x = findings_add(f, &detector_single_process_dataloader, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
 	places_init(&t);
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
 		bool outermost = p->span.parent[i] == ROW_NONE || mark[p->span.parent[i]] != LOADER;
-		if (mark[i] == LOADER && outermost && window_has(w, p->span.start_ns[i]))
+		if (mark[i] == LOADER && outermost && step_time_has(w, p->span.start_ns[i]))
 			places_add(&t, shared_stacks(f), profile_str(p, p->span.name[i]), i, 1, p->span.dur_ns[i]);
 	}
 	x->problem = arena_printf(&f->arena, "Batches are made in the training process itself, and no GPU has work meanwhile for %.1f %% of the step time",
@@ -36,12 +36,12 @@ static void report(const struct profile *p, struct findings *f, const struct win
 
 static int run(const struct profile *p, struct findings *f, struct err *e)
 {
-	const struct window *w = shared_window(f, &detector_single_process_dataloader);
+	const struct step_time *w = shared_window(f, &detector_single_process_dataloader);
 	if (!w)
 		return 0;
 	uint8_t *mark = inside_new(p, class_of, NULL);
 	struct inside_cost c = inside_cost_of(p, w, mark, LOADER);
-	if (window_pct(w, c.idle_ns) >= TOO_MUCH)
+	if (step_time_pct(w, c.idle_ns) >= TOO_MUCH)
 		report(p, f, w, mark, c.idle_ns);
 	mem_free(mark);
 	return 0;

@@ -76,9 +76,9 @@ static void measure(const struct profile *p, struct findings *f, const struct ga
 	mem_free(waits);
 }
 
-static void report(struct findings *f, const struct window *w, const struct waits *m)
+static void report(struct findings *f, const struct step_time *w, const struct waits *m)
 {
-	double pct = window_pct(w, m->places.ns);
+	double pct = step_time_pct(w, m->places.ns);
 	struct buf evidence = {0};
 	struct finding *x = findings_add(f, &detector_synchronising_calls, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
 	x->problem = arena_printf(&f->arena, "The host waits for the GPU %.1f times a step, and the GPU then waits for the host: %.1f %% of the step time",
@@ -94,13 +94,13 @@ static void report(struct findings *f, const struct window *w, const struct wait
 
 static int run(const struct profile *p, struct findings *f, struct err *e)
 {
-	const struct window *w = shared_window(f, &detector_synchronising_calls);
+	const struct step_time *w = shared_window(f, &detector_synchronising_calls);
 	struct waits m = {0};
 	if (!w)
 		return 0;
 	places_init(&m.places);
 	measure(p, f, shared_gaps(f), &m);
-	if (window_pct(w, m.places.ns) >= TOO_MUCH)
+	if (step_time_pct(w, m.places.ns) >= TOO_MUCH)
 		report(f, w, &m);
 	places_release(&m.places);
 	return 0;

@@ -55,11 +55,11 @@ static bool is_float32(struct kernel_info k, const struct cost *c)
 	return k.dtype != DTYPE_UNKNOWN ? k.dtype == DTYPE_FLOAT32 : c && c->dtype == DTYPE_FLOAT32;
 }
 
-static void measure(const struct profile *p, struct findings *f, const struct window *w, struct measured *m)
+static void measure(const struct profile *p, struct findings *f, const struct step_time *w, struct measured *m)
 {
 	const struct costs *costs = shared_costs(f);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
-		if (p->gpu_op.kind[g] != GPU_KERNEL || (w->n && !window_has(w, p->gpu_op.start_ns[g])))
+		if (p->gpu_op.kind[g] != GPU_KERNEL || (w->n && !step_time_has(w, p->gpu_op.start_ns[g])))
 			continue;
 		const struct cost *c = costs->of_gpu[g] != ROW_NONE ? &costs->cost[costs->of_gpu[g]] : NULL;
 		struct kernel_info k = shared_kernel(f, p->gpu_op.name[g]);
@@ -89,7 +89,7 @@ static double saving(const struct profile *p)
 	return one ? 1 - one->flops[GPU_FP32] / one->flops[GPU_TF32] : 0;
 }
 
-static void report(const struct profile *p, struct findings *f, const struct window *w, const struct measured *m)
+static void report(const struct profile *p, struct findings *f, const struct step_time *w, const struct measured *m)
 {
 	double pct = 100.0 * (double)m->places.ns / (double)m->kernel_ns, save = saving(p);
 	unsigned steps = w->n ? w->n : 1;
@@ -121,7 +121,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	}
 	if (is_amd(p)) /* TF32 is no setting of PyTorch there */
 		return 0;
-	const struct window *w = shared_steps(f);
+	const struct step_time *w = shared_steps(f);
 	places_init(&m.places);
 	measure(p, f, w, &m);
 	if (m.kernel_ns && 100.0 * (double)m.places.ns / (double)m.kernel_ns >= TOO_MUCH)

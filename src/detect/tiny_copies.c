@@ -15,10 +15,10 @@ static bool is_tiny(const struct profile *p, uint32_t g)
 	return bytes > 0 && bytes <= TINY_BYTES && copy_way(profile_str(p, p->gpu_op.name[g])) != COPY_NEITHER;
 }
 
-static void report(struct findings *f, const struct window *w, const struct copies *c)
+static void report(struct findings *f, const struct step_time *w, const struct copies *c)
 {
 	int64_t ns = c->exposed_ns + c->idle_ns;
-	double pct = window_pct(w, ns);
+	double pct = step_time_pct(w, ns);
 	struct buf evidence = {0};
 	struct finding *x = findings_add(f, &detector_tiny_copies, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
 	x->problem = arena_printf(&f->arena, "%.0f copies a step between host and GPU are of %lld KiB or less and keep the GPU from other work for "
@@ -32,12 +32,12 @@ static void report(struct findings *f, const struct window *w, const struct copi
 
 static int run(const struct profile *p, struct findings *f, struct err *e)
 {
-	const struct window *w = shared_window(f, &detector_tiny_copies);
+	const struct step_time *w = shared_window(f, &detector_tiny_copies);
 	struct copies c;
 	if (!w)
 		return 0;
 	copies_measure(p, f, w, is_tiny, &c);
-	if (c.n >= (uint64_t)TOO_MANY * w->n && window_pct(w, c.exposed_ns + c.idle_ns) >= TOO_MUCH)
+	if (c.n >= (uint64_t)TOO_MANY * w->n && step_time_pct(w, c.exposed_ns + c.idle_ns) >= TOO_MUCH)
 		report(f, w, &c);
 	places_release(&c.places);
 	return 0;

@@ -125,7 +125,7 @@ static int *pads_at(struct pads *s, uint32_t cost, uint32_t strides)
 	return &s->v[id - 1];
 }
 
-static void measure(const struct profile *p, struct findings *f, const struct window *w, struct measured *m)
+static void measure(const struct profile *p, struct findings *f, const struct step_time *w, struct measured *m)
 {
 	const struct costs *costs = shared_costs(f);
 	uint32_t strides_key = intern_find(&p->strings, STR("Input Strides"));
@@ -135,7 +135,7 @@ static void measure(const struct profile *p, struct findings *f, const struct wi
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
 		uint32_t k = costs->of_gpu[g];
 		enum cost_direction d;
-		if (p->gpu_op.kind[g] != GPU_KERNEL || (w->n && !window_has(w, p->gpu_op.start_ns[g])))
+		if (p->gpu_op.kind[g] != GPU_KERNEL || (w->n && !step_time_has(w, p->gpu_op.start_ns[g])))
 			continue;
 		m->kernel_ns += p->gpu_op.dur_ns[g];
 		if (k == ROW_NONE || !costs->parts[g] || !is_half_gemm(&costs->cost[k]))
@@ -157,7 +157,7 @@ static void measure(const struct profile *p, struct findings *f, const struct wi
 	mem_free(pads.v);
 }
 
-static void report(struct findings *f, const struct window *w, const struct measured *m, bool shown)
+static void report(struct findings *f, const struct step_time *w, const struct measured *m, bool shown)
 {
 	const struct places *t = shown ? &m->shown : &m->by_shape;
 	double pct = 100.0 * (double)t->ns / (double)m->kernel_ns;
@@ -183,7 +183,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 		findings_missing(f, &detector_unaligned_gemm, "the input has no device work");
 		return 0;
 	}
-	const struct window *w = shared_steps(f);
+	const struct step_time *w = shared_steps(f);
 	places_init(&m.shown);
 	places_init(&m.by_shape);
 	measure(p, f, w, &m);

@@ -35,7 +35,7 @@ static unsigned find_devices(const struct profile *p, struct load *v, uint8_t *o
 	return n;
 }
 
-static void report(struct findings *f, const struct window *w, const struct load *v, unsigned n, const struct load *most, const struct load *least)
+static void report(struct findings *f, const struct step_time *w, const struct load *v, unsigned n, const struct load *most, const struct load *least)
 {
 	int64_t sum = 0;
 	double pct = 100.0 * (double)(most->ns - least->ns) / (double)most->ns;
@@ -55,7 +55,7 @@ static void report(struct findings *f, const struct window *w, const struct load
 
 static int run(const struct profile *p, struct findings *f, struct err *e)
 {
-	const struct window *w = shared_window(f, &detector_uneven_gpus);
+	const struct step_time *w = shared_window(f, &detector_uneven_gpus);
 	if (!w)
 		return 0;
 	struct load *v = NEW_ARRAY(DEVICES_MAX, struct load), *most = v, *least = v;
@@ -68,7 +68,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 		most = v[i].ns > most->ns ? &v[i] : most;
 		least = v[i].ns < least->ns ? &v[i] : least;
 	}
-	if (n > 1 && window_pct(w, most->ns) >= LEAST_BUSY && 100.0 * (double)(most->ns - least->ns) >= TOO_UNEVEN * (double)most->ns)
+	if (n > 1 && step_time_pct(w, most->ns) >= LEAST_BUSY && 100.0 * (double)(most->ns - least->ns) >= TOO_UNEVEN * (double)most->ns)
 		report(f, w, v, n, most, least);
 	mem_free(of);
 	mem_free(v);

@@ -39,11 +39,11 @@ struct kernels {
 };
 
 /* multi_tensor_apply kernels work on many parameters at once; "Fused" ones do all of an optimizer's arithmetic. */
-static struct kernels count_kernels(const struct profile *p, const struct window *w, const uint8_t *mark)
+static struct kernels count_kernels(const struct profile *p, const struct step_time *w, const uint8_t *mark)
 {
 	struct kernels k = {0};
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
-		if (p->gpu_op.kind[g] != GPU_KERNEL || inside_of_gpu(p, mark, g) != OPTIMIZER || !window_has(w, p->gpu_op.start_ns[g]))
+		if (p->gpu_op.kind[g] != GPU_KERNEL || inside_of_gpu(p, mark, g) != OPTIMIZER || !step_time_has(w, p->gpu_op.start_ns[g]))
 			continue;
 		struct str name = profile_str(p, p->gpu_op.name[g]);
 		bool multi = str_has(name, STR("multi_tensor_apply"));
@@ -64,10 +64,10 @@ static struct str single_frame(const struct profile *p)
 	return STR("");
 }
 
-static void report(const struct profile *p, struct findings *f, const struct window *w, struct kernels k, struct inside_cost c)
+static void report(const struct profile *p, struct findings *f, const struct step_time *w, struct kernels k, struct inside_cost c)
 {
 	int64_t ns = c.device_ns + c.idle_ns;
-	double pct = window_pct(w, ns);
+	double pct = step_time_pct(w, ns);
 	bool single = !k.foreach;
 	struct str frame = single_frame(p);
 	struct buf evidence = {0};
@@ -89,13 +89,13 @@ static void report(const struct profile *p, struct findings *f, const struct win
 
 static int run(const struct profile *p, struct findings *f, struct err *e)
 {
-	const struct window *w = shared_window(f, &detector_unfused_optimizer);
+	const struct step_time *w = shared_window(f, &detector_unfused_optimizer);
 	if (!w)
 		return 0;
 	uint8_t *mark = inside_new(p, class_of, NULL);
 	struct kernels k = count_kernels(p, w, mark);
 	struct inside_cost c = inside_cost_of(p, w, mark, OPTIMIZER);
-	double pct = window_pct(w, c.device_ns + c.idle_ns);
+	double pct = step_time_pct(w, c.device_ns + c.idle_ns);
 	uint64_t fewest = (uint64_t)(k.foreach ? FEWEST_FOREACH : FEWEST_SINGLE) * w->n;
 	if (!k.fused && k.all >= fewest && pct >= (k.foreach ? TOO_MUCH_FOREACH : TOO_MUCH_SINGLE))
 		report(p, f, w, k, c);

@@ -27,19 +27,19 @@ static uint8_t mark_of(uint8_t around, uint8_t own)
 	}
 }
 
-static void report(const struct profile *p, struct findings *f, const struct window *w, const uint8_t *mark, struct inside_cost c)
+static void report(const struct profile *p, struct findings *f, const struct step_time *w, const uint8_t *mark, struct inside_cost c)
 {
 	int64_t ns = c.device_ns + c.idle_ns;
 	struct places t;
 	struct buf evidence = {0};
-	struct finding *x = findings_add(f, &detector_zeroed_gradients, window_pct(w, ns) >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
+	struct finding *x = findings_add(f, &detector_zeroed_gradients, step_time_pct(w, ns) >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
 	places_init(&t);
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
 		bool outermost = p->span.parent[i] == ROW_NONE || mark[p->span.parent[i]] != ZERO;
-		if (mark[i] == ZERO && outermost && window_has(w, p->span.start_ns[i]))
+		if (mark[i] == ZERO && outermost && step_time_has(w, p->span.start_ns[i]))
 			places_add(&t, shared_stacks(f), profile_str(p, p->span.name[i]), i, 1, p->span.dur_ns[i]);
 	}
-	x->problem = arena_printf(&f->arena, "Gradients are set to zero instead of None: %.1f %% of the step time", window_pct(w, ns));
+	x->problem = arena_printf(&f->arena, "Gradients are set to zero instead of None: %.1f %% of the step time", step_time_pct(w, ns));
 	buf_cstr(&evidence, "On the host, per step: ");
 	places_text(&t, 2, w->n, true, &evidence);
 	buf_cstr(&evidence, "; on the device ");
@@ -55,12 +55,12 @@ static void report(const struct profile *p, struct findings *f, const struct win
 
 static int run(const struct profile *p, struct findings *f, struct err *e)
 {
-	const struct window *w = shared_window(f, &detector_zeroed_gradients);
+	const struct step_time *w = shared_window(f, &detector_zeroed_gradients);
 	if (!w)
 		return 0;
 	uint8_t *mark = inside_new(p, class_of, mark_of);
 	struct inside_cost c = inside_cost_of(p, w, mark, ZERO);
-	if (window_pct(w, c.device_ns + c.idle_ns) >= TOO_MUCH)
+	if (step_time_pct(w, c.device_ns + c.idle_ns) >= TOO_MUCH)
 		report(p, f, w, mark, c);
 	mem_free(mark);
 	return 0;

@@ -106,7 +106,7 @@ static int api_run(const struct profile *p, const struct report_args *args, stru
 		table_note(out, "%llu calls, %lld ns; calls outside the steps asked for: %llu", (unsigned long long)s.n_values, (long long)s.total,
 		           (unsigned long long)left_out);
 		table_note(out, "times of calls that run inside others (driver calls of a runtime call) count in both");
-		table_sort(out, STR("total_ns"), true, e);
+		rc = table_sort(out, STR("total_ns"), true, e);
 		mem_free(launched);
 	}
 	stats_release(&s);

@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "base/intern.h"
 #include "base/mem.h"
+#include "base/round.h"
 #include "base/sort.h"
 
 #include <math.h>
@@ -361,14 +362,9 @@ void cost_rows_free(struct cost_rows *r)
 	mem_free(r);
 }
 
-static double percent(double part, int64_t of)
-{
-	return of > 0 ? 100 * part / (double)of : NAN;
-}
-
-double cost_compute_pct(const struct cost_row *x) { return percent(x->compute_ns, x->compute_of); }
-double cost_memory_pct(const struct cost_row *x) { return percent(x->memory_ns, x->memory_of); }
-double cost_efficiency_pct(const struct cost_row *x) { return percent(x->attainable_ns, x->attainable_of); }
+double cost_compute_pct(const struct cost_row *x) { return percent(x->compute_ns, (double)x->compute_of); }
+double cost_memory_pct(const struct cost_row *x) { return percent(x->memory_ns, (double)x->memory_of); }
+double cost_efficiency_pct(const struct cost_row *x) { return percent(x->attainable_ns, (double)x->attainable_of); }
 
 enum tri cost_tc_used(const struct cost_row *x)
 {

@@ -2,6 +2,7 @@
 
 #include "analysis/direction.h"
 #include "base/buf.h"
+#include "base/round.h"
 
 #include <math.h>
 
@@ -212,7 +213,7 @@ static void put_roofline(struct table *t, const struct shown *s, const struct co
 	put_f64(t, s, C_ATTAINABLE, x->attainable_ns);
 	put_f64(t, s, C_EFFICIENCY, cost_efficiency_pct(x));
 	put_f64(t, s, C_GAIN, gain);
-	put_f64(t, s, C_GAIN_PCT, r->all_ns ? 100 * gain / (double)r->all_ns : NAN);
+	put_f64(t, s, C_GAIN_PCT, percent(gain, (double)r->all_ns));
 }
 
 static void put_kernels(struct table *t, const struct shown *s, const struct cost_rows *r, const struct cost_row *x, struct buf *b)
@@ -238,7 +239,7 @@ static void put_row(struct table *t, const struct shown *s, const struct cost_ro
 	put_str(t, s, C_CLASS, str_from(op_class_name[x->class]));
 	put_i64(t, s, C_CALLS, (int64_t)x->calls);
 	put_i64(t, s, C_TOTAL, x->ns);
-	put_f64(t, s, C_SHARE, r->all_ns ? 100.0 * (double)x->ns / (double)r->all_ns : NAN);
+	put_f64(t, s, C_SHARE, percent((double)x->ns, (double)r->all_ns));
 	put_f64(t, s, C_MEAN, (double)x->ns / (double)x->calls);
 	put_i64(t, s, C_MIN, x->min);
 	put_i64(t, s, C_MAX, x->max);

@@ -3,6 +3,7 @@
 
 #include "analysis/recording.h"
 #include "base/mem.h"
+#include "base/round.h"
 #include "report/report.h"
 
 #include <math.h>
@@ -123,7 +124,7 @@ static void put(struct table *out, const struct calls *r, uint32_t i)
 	table_set_str(out, C_TC, str_from(tri[m->tc_eligible]));
 	table_set_i64(out, C_CALLS, (int64_t)r->v[i].calls);
 	table_set_i64(out, C_GPU, r->v[i].gpu_ns);
-	table_set_f64(out, C_SHARE, r->c->kernel_ns ? 100.0 * (double)r->v[i].gpu_ns / (double)r->c->kernel_ns : NAN);
+	table_set_f64(out, C_SHARE, percent((double)r->v[i].gpu_ns, (double)r->c->kernel_ns));
 	set_known(out, C_FLOPS, m->flops);
 	set_known(out, C_BYTES, m->bytes);
 	if (m->flops >= 0 && m->bytes > 0)
@@ -169,11 +170,6 @@ static void put_tracelens(struct table *out, const struct calls *r, uint32_t i)
 		table_set_f64(out, T_AI, (double)m->flops / (double)m->bytes);
 }
 
-static double share(int64_t part, int64_t all)
-{
-	return all > 0 ? 100.0 * (double)part / (double)all : 0;
-}
-
 static void notes(struct table *out, const struct costs *c)
 {
 	if (!c->kernel_ns) {
@@ -182,7 +178,7 @@ static void notes(struct table *out, const struct costs *c)
 	}
 	table_note(out, "kernels %lld ns = with a model %lld + without one %lld + launched by no op %lld", (long long)c->kernel_ns,
 	           (long long)c->modelled_ns, (long long)c->unmodelled_ns, (long long)c->unattributed_ns);
-	table_note(out, "%.2f %% of the kernels' time has a model", share(c->modelled_ns, c->kernel_ns));
+	table_note(out, "%.2f %% of the kernels' time has a model", percent_or_zero((double)c->modelled_ns, (double)c->kernel_ns));
 	table_note(out, "an op whose kernels an op inside it explains (aten::linear around aten::addmm) is listed without their time");
 }
 
@@ -190,6 +186,7 @@ static int costs_run(const struct profile *p, const struct report_args *args, st
 {
 	struct calls r = {.p = p, .tracelens = report_compat_is(args, "tracelens")};
 	bool any = false;
+	int rc = 0;
 	for (uint32_t i = 0; i < p->span.rows.n && !any; i++)
 		any = p->span.kind[i] == SPAN_OP;
 	if (!any)
@@ -208,11 +205,11 @@ static int costs_run(const struct profile *p, const struct report_args *args, st
 	}
 	if (!r.tracelens) {
 		notes(out, r.c);
-		table_sort(out, STR("gpu_ns"), true, e);
+		rc = table_sort(out, STR("gpu_ns"), true, e);
 	}
 	mem_free(r.v);
 	costs_free(r.c);
-	return 0;
+	return rc;
 }
 
 static const char *const compats[] = {"tracelens", NULL};

@@ -91,7 +91,7 @@ static void own_row(const struct profile *p, const struct gpu_metrics *m, int64_
 	table_set_f64(t, col++, m->sm_efficiency * 100);
 	table_set_f64(t, col++, m->occupancy_pct);
 	table_set_f64(t, col++, m->tc_ratio * 100);
-	table_set_f64(t, col++, m->kernel_ns > 0 ? 100.0 * (double)m->tc_unknown_ns / (double)m->kernel_ns : NAN);
+	table_set_f64(t, col++, percent((double)m->tc_unknown_ns, (double)m->kernel_ns));
 	table_set_i64(t, col++, (int64_t)m->kernels);
 	table_set_i64(t, col++, (int64_t)m->copies);
 	table_set_i64(t, col++, (int64_t)m->sets);

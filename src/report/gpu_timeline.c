@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/round.h"
 #include "report/report.h"
 
 static const struct kind_text {
@@ -126,7 +127,7 @@ static void leave_out_as_tracelens(const struct profile *p, struct groups *g)
 
 static double share(int64_t part, const struct busy *whole)
 {
-	return 100.0 * (double)part / (double)whole->ns[BUSY_TOTAL];
+	return percent((double)part, (double)whole->ns[BUSY_TOTAL]);
 }
 
 /* `whole` is what the shares are of: b itself, or, when the group is not a device, everything. Such a group has neither idle

@@ -231,7 +231,7 @@ static void put_launch(struct table *out, const unsigned at[], const struct key 
 		table_set_i64(out, at[C_SHARED], k->shared_bytes);
 }
 
-static void put_default(struct table *out, const struct groups *g, bool blocks, bool occupancy, struct err *e)
+static int put_default(struct table *out, const struct groups *g, bool blocks, bool occupancy, struct err *e)
 {
 	static const char *const tri[] = {[TRI_NO] = "no", [TRI_YES] = "yes", [TRI_UNKNOWN] = "unknown"};
 	unsigned at[N_COLUMNS];
@@ -256,7 +256,7 @@ static void put_default(struct table *out, const struct groups *g, bool blocks, 
 		table_set_str(out, at[C_ARCH], str_from(info.arch));
 		table_set_i64(out, at[C_CALLS], (int64_t)x->calls);
 		table_set_i64(out, at[C_TOTAL], x->total);
-		table_set_f64(out, at[C_SHARE], g->all_ns ? 100.0 * (double)x->total / (double)g->all_ns : NAN);
+		table_set_f64(out, at[C_SHARE], percent((double)x->total, (double)g->all_ns));
 		table_set_f64(out, at[C_MEAN], (double)x->total / (double)x->calls);
 		table_set_i64(out, at[C_MIN], x->min);
 		table_set_i64(out, at[C_MAX], x->max);
@@ -274,7 +274,7 @@ static void put_default(struct table *out, const struct groups *g, bool blocks, 
 	if (g->by != BY_NAME)
 		table_note(out, "kernels %lld ns = launched by an op, collective or optimizer %lld + unattributed %lld", (long long)g->all_ns,
 		           (long long)in_ops, (long long)(g->all_ns - in_ops));
-	table_sort(out, STR("total_ns"), true, e);
+	return table_sort(out, STR("total_ns"), true, e);
 }
 
 static double mean_or_zero(double sum, int64_t ns)
@@ -282,7 +282,7 @@ static double mean_or_zero(double sum, int64_t ns)
 	return ns > 0 ? round_digits(sum / ((double)ns / 1000), 2) : 0;
 }
 
-static void put_tb_plugin(struct table *out, const struct groups *g, bool blocks, bool occupancy, struct err *e)
+static int put_tb_plugin(struct table *out, const struct groups *g, bool blocks, bool occupancy, struct err *e)
 {
 	enum { T_NAME, T_OP, T_GRID, T_BLOCK, T_REGS, T_SHARED, T_USES, T_ELIGIBLE, T_TC, T_CALLS, T_TOTAL, T_MEAN, T_MAX, T_MIN,
 	       T_BLOCKS, T_OCC, T_N };
@@ -341,7 +341,7 @@ static void put_tb_plugin(struct table *out, const struct groups *g, bool blocks
 		if (occupancy)
 			table_set_f64(out, at[T_OCC], mean_or_zero(x->occupancy, x->occupancy_ns));
 	}
-	table_sort(out, STR("total_duration_us"), true, e);
+	return table_sort(out, STR("total_duration_us"), true, e);
 }
 
 static int kernels_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
@@ -374,9 +374,9 @@ static int kernels_run(const struct profile *p, const struct report_args *args, 
 	else if (!g.n)
 		rc = err_set(e, ERR_DATA, "the input holds no kernels; to record them: %s", recording_how(p, RECORD_DEVICE_WORK));
 	else if (args->compat)
-		put_tb_plugin(out, &g, blocks, occupancy, e);
+		rc = put_tb_plugin(out, &g, blocks, occupancy, e);
 	else
-		put_default(out, &g, blocks, occupancy, e);
+		rc = put_default(out, &g, blocks, occupancy, e);
 	groups_release(&g);
 	optree_free(t);
 	return rc;

@@ -1,5 +1,6 @@
 /* Kernels that the rules do not know, hottest first: what a rule would be worth. */
 #include "base/mem.h"
+#include "base/round.h"
 #include "op/kernels.h"
 #include "report/window.h"
 
@@ -90,7 +91,7 @@ static int kernels_unknown_run(const struct profile *p, const struct report_args
 		put_ops(out, C_OPS, p, x);
 		table_set_i64(out, C_CALLS, (int64_t)x->calls);
 		table_set_i64(out, C_TOTAL, x->ns);
-		table_set_f64(out, C_SHARE, all ? 100.0 * (double)x->ns / (double)all : NAN);
+		table_set_f64(out, C_SHARE, percent((double)x->ns, (double)all));
 	}
 	mem_free(v);
 	if (!any)

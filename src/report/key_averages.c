@@ -1,6 +1,7 @@
 /* What torch's prof.key_averages() adds up (torch/autograd/profiler_util.py): events by name, and by what else is asked for. */
 #include "analysis/recording.h"
 #include "base/mem.h"
+#include "base/round.h"
 #include "report/key_groups.h"
 #include "report/report.h"
 
@@ -107,11 +108,6 @@ static void put_f64(struct view *v, unsigned c, double x)
 {
 	if (v->at[c] != UINT32_MAX)
 		table_set_f64(v->out, v->at[c], x);
-}
-
-static double percent(int64_t part, int64_t whole)
-{
-	return whole > 0 ? 100.0 * (double)part / (double)whole : (double)NAN;
 }
 
 static void put_durations(struct view *v, uint32_t group)
@@ -274,7 +270,7 @@ static int key_averages_run(const struct profile *p, const struct report_args *a
 			put_group(&v, i);
 		if (!args->compat) { /* torch lists in order of first appearance, kernels apart */
 			put_unattributed(&v);
-			table_sort(out, v.device ? STR("device_self_ns") : STR("host_self_ns"), true, e);
+			rc = table_sort(out, v.device ? STR("device_self_ns") : STR("host_self_ns"), true, e);
 			notes(&v);
 		}
 	}

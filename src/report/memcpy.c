@@ -187,7 +187,7 @@ static int memcpy_run(const struct profile *p, const struct report_args *args, s
 		table_note(out, "%llu operations, %lld ns = with stated bytes %lld + without %lld", (unsigned long long)s.n_values,
 		           (long long)s.total, (long long)all.ns, (long long)(s.total - all.ns));
 		note_impossible(p, moved, s.n, out);
-		table_sort(out, STR("total_ns"), true, e);
+		rc = table_sort(out, STR("total_ns"), true, e);
 	}
 	stats_release(&s);
 	mem_free(moved);

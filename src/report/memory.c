@@ -196,7 +196,7 @@ static const struct column statistics_columns_tb[] = {
 	{"self_allocation_kb", "Self Allocation Size (KB)", "KB of 1024 bytes", CELL_F64},
 };
 
-static void put_statistics(struct view *v, struct table *out, struct err *e)
+static int put_statistics(struct view *v, struct table *out, struct err *e)
 {
 	struct optree *t = optree_new(v->p, v->compat ? OPTREE_TB_PLUGIN : OPTREE_DEFAULT);
 	struct metrics *m = node_metrics(v, t);
@@ -219,11 +219,12 @@ static void put_statistics(struct view *v, struct table *out, struct err *e)
 		set_bytes(v, out, 6, op[i].m.total[ALLOCATED]);
 		set_bytes(v, out, 7, op[i].m.self[ALLOCATED]);
 	}
-	table_sort(out, str_from(out->data[3].col.id), true, e);
+	int rc = table_sort(out, str_from(out->data[3].col.id), true, e);
 	mem_free(op);
 	mem_free(m);
 	intern_release(&keys);
 	optree_free(t);
+	return rc;
 }
 
 /* --- events ----------------------------------------------------------------------------------------------------- */
@@ -407,13 +408,13 @@ static int memory_run(const struct profile *p, const struct report_args *args, s
 		return -1;
 	v.start_ns = first_moment(p);
 	select_rows(&v);
-	put_statistics(&v, out, e);
+	int rc = put_statistics(&v, out, e);
 	put_notes(&v, out);
 	put_events(&v, table_section(out, "events", "Memory blocks"));
 	put_curve(&v, table_section(out, "curve", "Memory over time"));
 	put_peaks(&v, table_section(out, "peaks", "Peak memory by device"));
 	mem_free(v.row);
-	return 0;
+	return rc;
 }
 
 static const char *const compats[] = {"tb-plugin", NULL};

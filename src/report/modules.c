@@ -254,7 +254,7 @@ static void put_notes(struct table *t, const struct modules *m, const struct sho
 		           (unsigned long long)m->unlent_tracks);
 }
 
-static void put_default(const struct profile *p, const struct modules *m, const struct window *w, bool flat, struct table *t)
+static int put_default(const struct profile *p, const struct modules *m, const struct window *w, bool flat, struct table *t, struct err *e)
 {
 	struct shown s = {.flat = flat};
 	struct buf path = {0};
@@ -263,11 +263,11 @@ static void put_default(const struct profile *p, const struct modules *m, const 
 	for (uint32_t k = 0; k < m->tree.n_order; k++)
 		if (w->all || !is_idle(&m->tree.v[m->tree.order[k]]))
 			put_node(t, m, &s, m->tree.order[k], &path);
-	if (flat)
-		table_sort(t, s.device ? STR("device_exclusive_ns") : STR("host_exclusive_ns"), true, NULL);
+	int rc = flat ? table_sort(t, s.device ? STR("device_exclusive_ns") : STR("host_exclusive_ns"), true, e) : 0;
 	put_notes(t, m, &s);
 	buf_release(&path);
 	mem_free(s.host_exclusive);
+	return rc;
 }
 
 /* The plugin adds up by (name, module id) and shows the sum wherever the module stands. */
@@ -341,7 +341,7 @@ static int modules_run(const struct profile *p, const struct report_args *args, 
 	else if (args->compat)
 		put_tb_plugin(m, out);
 	else
-		put_default(p, m, &w, args->group_by && strcmp(args->group_by, "flat") == 0, out);
+		rc = put_default(p, m, &w, args->group_by && strcmp(args->group_by, "flat") == 0, out, e);
 	modules_free(m);
 	return rc;
 }

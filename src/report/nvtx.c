@@ -251,7 +251,7 @@ static int nvtx_run(const struct profile *p, const struct report_args *args, str
 			           (unsigned long long)r.recursive);
 		table_note(out, "device work of the input whose API call was not recorded, so that it belongs to no range: %llu of %u",
 		           (unsigned long long)lost, p->gpu_op.rows.n);
-		table_sort(out, STR("total_ns"), true, e);
+		rc = table_sort(out, STR("total_ns"), true, e);
 	}
 	projection_free(projection);
 	stats_release(&r.s);

@@ -125,11 +125,6 @@ static const struct column detail_columns[] = {
 	[BY_LINE] = {"python_line", "Python line", "innermost frame outside torch and installed packages", CELL_STR, UNIT_NONE, COLUMN_STACK},
 };
 
-static double percent(int64_t part, int64_t whole)
-{
-	return whole > 0 ? 100.0 * (double)part / (double)whole : (double)NAN;
-}
-
 /* Adds the columns and gives each its index in the table. */
 static void add_columns(struct table *out, const struct groups *g, bool device, unsigned at[N_COLUMNS])
 {
@@ -164,10 +159,10 @@ static void put_op(struct table *out, const unsigned at[], const struct groups *
 	table_set_i64(out, at[C_DEV_TOTAL], x->dev_total);
 	table_set_bool(out, at[C_ELIGIBLE], x->tc_eligible);
 	if (!x->tc_unknown_total)
-		table_set_f64(out, at[C_TC_TOTAL], percent(x->tc_total, x->dev_total));
+		table_set_f64(out, at[C_TC_TOTAL], percent((double)x->tc_total, (double)x->dev_total));
 }
 
-static void put_default(struct table *out, const struct groups *g, const struct window *w, struct err *e)
+static int put_default(struct table *out, const struct groups *g, const struct window *w, struct err *e)
 {
 	unsigned at[N_COLUMNS];
 	bool device = g->p->gpu_op.rows.n > 0;
@@ -195,9 +190,9 @@ static void put_default(struct table *out, const struct groups *g, const struct 
 		table_set_i64(out, at[C_HOST_SELF], x->host_self);
 		if (device) {
 			table_set_i64(out, at[C_DEV_SELF], x->dev_self);
-			table_set_f64(out, at[C_DEV_SELF_PCT], percent(x->dev_self, all));
+			table_set_f64(out, at[C_DEV_SELF_PCT], percent((double)x->dev_self, (double)all));
 			if (!x->tc_unknown_self)
-				table_set_f64(out, at[C_TC_SELF], percent(x->tc_self, x->dev_self));
+				table_set_f64(out, at[C_TC_SELF], percent((double)x->tc_self, (double)x->dev_self));
 		}
 		if (g->by != BY_LINE)
 			put_op(out, at, g, x, device);
@@ -206,20 +201,21 @@ static void put_default(struct table *out, const struct groups *g, const struct 
 		table_row(out);
 		table_set_str(out, at[g->by == BY_LINE ? C_DETAIL : C_NAME], STR("(unattributed)"));
 		table_set_i64(out, at[C_DEV_SELF], outside);
-		table_set_f64(out, at[C_DEV_SELF_PCT], percent(outside, all));
+		table_set_f64(out, at[C_DEV_SELF_PCT], percent((double)outside, (double)all));
 		if (g->by != BY_LINE)
 			table_set_i64(out, at[C_DEV_TOTAL], outside);
 	}
+	int rc;
 	if (device) {
 		table_note(out, "device work %lld ns = attributed to operators %lld + unattributed %lld (%llu device events outside any op)",
 		           (long long)all, (long long)attributed, (long long)outside, (unsigned long long)outside_ops);
 		if (unknown)
 			table_note(out, "no TC share where kernels were used whose name does not tell (%lld ns in all): report kernels lists them",
 			           (long long)unknown);
-		table_sort(out, STR("device_self_ns"), true, e);
+		rc = table_sort(out, STR("device_self_ns"), true, e);
 	} else {
 		table_note(out, "the trace holds no device work: times are of the host");
-		table_sort(out, STR("host_self_ns"), true, e);
+		rc = table_sort(out, STR("host_self_ns"), true, e);
 	}
 	if (g->stacks && stacks_from_forward(g->stacks))
 		table_note(out, "%llu ops of the backward pass have the stack of their forward op",
@@ -228,9 +224,10 @@ static void put_default(struct table *out, const struct groups *g, const struct 
 		table_note(out, "the input holds no Python stacks; to record them: %s", recording_how(g->p, RECORD_STACKS));
 	if (g->t->folded)
 		table_note(out, "%llu ops were folded into a parent of the same name", (unsigned long long)g->t->folded);
+	return rc;
 }
 
-static void put_tb_plugin(struct table *out, const struct groups *g, struct err *e)
+static int put_tb_plugin(struct table *out, const struct groups *g, struct err *e)
 {
 	static const struct column tb[] = {
 		{"name", "Name", "operator", CELL_STR},
@@ -270,10 +267,10 @@ static void put_tb_plugin(struct table *out, const struct groups *g, struct err 
 		table_set_i64(out, at[3], round_us(x->dev_self));
 		table_set_i64(out, at[4], round_us(x->dev_total));
 		table_set_str(out, at[7], x->tc_eligible ? STR("Yes") : STR("No"));
-		table_set_f64(out, at[8], x->dev_self > 0 ? round_digits(percent(x->tc_self, x->dev_self), 2) : 0);
-		table_set_f64(out, at[9], x->dev_total > 0 ? round_digits(percent(x->tc_total, x->dev_total), 2) : 0);
+		table_set_f64(out, at[8], x->dev_self > 0 ? round_digits(percent((double)x->tc_self, (double)x->dev_self), 2) : 0);
+		table_set_f64(out, at[9], x->dev_total > 0 ? round_digits(percent((double)x->tc_total, (double)x->dev_total), 2) : 0);
 	}
-	table_sort(out, device ? STR("device_self_duration") : STR("host_self_duration"), true, e);
+	return table_sort(out, device ? STR("device_self_duration") : STR("host_self_duration"), true, e);
 }
 
 static const char *const groupings[] = {
@@ -306,9 +303,9 @@ static int operators_run(const struct profile *p, const struct report_args *args
 	if (g.keys.n == 1 && t->unattributed_ops == 0)
 		rc = err_set(e, ERR_DATA, "the trace holds no framework ops: profile with activities=[CPU, CUDA] to record them");
 	else if (args->compat)
-		put_tb_plugin(out, &g, e);
+		rc = put_tb_plugin(out, &g, e);
 	else
-		put_default(out, &g, &w, e);
+		rc = put_default(out, &g, &w, e);
 	groups_release(&g);
 	optree_free(t);
 	return rc;

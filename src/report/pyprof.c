@@ -3,6 +3,7 @@
 #include "analysis/stacks.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/round.h"
 #include "op/kernel_name.h"
 #include "op/kernels.h"
 #include "report/pyprof_row.h"
@@ -302,11 +303,6 @@ static void put_default(struct printer *x, uint32_t i)
 	put_op(x, gpu, row);
 }
 
-static double percent(int64_t part, int64_t whole)
-{
-	return whole ? 100.0 * (double)part / (double)whole : 0;
-}
-
 static void note_compat(const struct printer *x, uint32_t shown)
 {
 	const struct pyprof_records *r = pyprof_rows_records(x->rows);
@@ -337,7 +333,7 @@ static void note_default(const struct printer *x)
 	table_note(x->out, "backward kernels %lld ns, of which %lld were given op, layer and line of a forward kernel by sequence number",
 	           (long long)backward, (long long)linked);
 	table_note(x->out, "a model covers %.1f %% of the kernels' time: %lld ns of %lld; ops without a model %lld, no op %lld",
-		           percent(x->costs->modelled_ns, x->costs->kernel_ns), (long long)x->costs->modelled_ns,
+		           percent_or_zero((double)x->costs->modelled_ns, (double)x->costs->kernel_ns), (long long)x->costs->modelled_ns,
 		           (long long)x->costs->kernel_ns, (long long)x->costs->unmodelled_ns, (long long)x->costs->unattributed_ns);
 	table_note(x->out, "FLOPs and bytes of an op stand at its main kernel (its backward's: in parts at two), and are 0 at its others");
 	if (r->from_dict)

@@ -1,6 +1,7 @@
 #include "report/stats.h"
 
 #include "base/mem.h"
+#include "base/round.h"
 
 #include <math.h>
 
@@ -154,7 +155,7 @@ void stats_put(struct table *t, unsigned c, struct stats *s, uint32_t group)
 	const struct stats_group *g = &s->v[group];
 	table_set_i64(t, c++, (int64_t)g->calls);
 	table_set_i64(t, c++, g->total);
-	table_set_f64(t, c++, s->total ? 100.0 * (double)g->total / (double)s->total : NAN);
+	table_set_f64(t, c++, percent((double)g->total, (double)s->total));
 	table_set_f64(t, c++, stats_mean(s, group));
 	table_set_f64(t, c++, stats_median(s, group));
 	table_set_i64(t, c++, g->min);

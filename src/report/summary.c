@@ -6,6 +6,7 @@
 #include "analysis/steps.h"
 #include "analysis/usage.h"
 #include "base/mem.h"
+#include "base/round.h"
 #include "report/summary_dlprof.h"
 #include "report/summary_sums.h"
 #include "report/system_facts.h"
@@ -73,11 +74,6 @@ static void release(struct span_of_time *x)
 	mem_free(x->step);
 	mem_free(x->start_ns);
 	mem_free(x->end_ns);
-}
-
-static double percent(double part, double whole)
-{
-	return whole > 0 ? 100 * part / whole : NAN;
 }
 
 static void usage_table(const struct profile *p, const struct span_of_time *x, struct table *t)

@@ -2,6 +2,7 @@
 
 #include "analysis/iterations.h"
 #include "analysis/usage.h"
+#include "base/round.h"
 #include "report/summary_sums.h"
 #include "report/system_facts.h"
 
@@ -44,11 +45,6 @@ static void system_table(const struct profile *p, struct table *t)
 	}
 }
 
-static double percent(double part, double whole)
-{
-	return whole > 0 ? 100 * part / whole : 0;
-}
-
 static void report_table(const struct profile *p, const struct range *r, const struct summary_sums *sums, struct table *t)
 {
 	enum { R_WALL, R_TC_USE, R_GPU_USE, R_TC, R_KERNEL, R_MEMORY, R_LOADER, R_IO, R_CPU, R_OTHER, R_COLUMNS };
@@ -76,10 +72,10 @@ static void report_table(const struct profile *p, const struct range *r, const s
 	table_columns(t, columns, R_COLUMNS);
 	table_row(t);
 	table_set_i64(t, R_WALL, u.window_ns);
-	table_set_f64(t, R_TC_USE, percent((double)sums->tc_ns, (double)sums->kernel_ns));
-	table_set_f64(t, R_GPU_USE, percent(u.kernel_busy_ns, (double)u.window_ns));
+	table_set_f64(t, R_TC_USE, percent_or_zero((double)sums->tc_ns, (double)sums->kernel_ns));
+	table_set_f64(t, R_GPU_USE, percent_or_zero(u.kernel_busy_ns, (double)u.window_ns));
 	for (int c = R_TC; c < R_COLUMNS; c++)
-		table_set_f64(t, (unsigned)c, percent(u.ns[kind[c]], (double)u.window_ns));
+		table_set_f64(t, (unsigned)c, percent_or_zero(u.ns[kind[c]], (double)u.window_ns));
 }
 
 static void iterations_table(const struct range *r, struct table *t)

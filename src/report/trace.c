@@ -72,7 +72,7 @@ static void set_kinds(struct table *t, unsigned col, uint32_t kinds, uint8_t pha
 		table_set_str_copy(t, col, (struct str){text, n});
 }
 
-static void put_counts(const struct profile *p, struct table *t, struct err *e)
+static int put_counts(const struct profile *p, struct table *t, struct err *e)
 {
 	TABLE_COLUMN(t, "category", "Category", "as written in the input", CELL_STR);
 	TABLE_COLUMN(t, "phase", "Phase", "`ph` of the event", CELL_STR);
@@ -89,7 +89,7 @@ static void put_counts(const struct profile *p, struct table *t, struct err *e)
 		table_set_i64(t, 4, (int64_t)p->count.events[i]);
 	}
 	mem_free(kinds);
-	table_sort(t, STR("events"), true, e);
+	return table_sort(t, STR("events"), true, e);
 }
 
 /* --- tracks ----------------------------------------------------------------------------------------------------- */
@@ -285,7 +285,7 @@ static int trace_run(const struct profile *p, const struct report_args *args, st
 {
 	(void)args;
 	struct track_sum *sum = sum_tracks(p);
-	put_counts(p, out, e);
+	int rc = put_counts(p, out, e);
 	table_note(out, "%llu events in all: %u ranges on the host, %u device operations, %u memory events, %u arrows' ends, %u instants "
 	           "and counters, the rest metadata",
 	           (unsigned long long)profile_events(p), p->span.rows.n, p->gpu_op.rows.n, p->memory.rows.n, p->flow.rows.n,
@@ -298,7 +298,7 @@ static int trace_run(const struct profile *p, const struct report_args *args, st
 	put_settings(p, table_section(out, "settings", "Settings of the profiler and facts about the run"));
 	put_tracks(p, sum, table_section(out, "tracks", "Threads and streams"));
 	mem_free(sum);
-	return 0;
+	return rc;
 }
 
 const struct report report_trace = {

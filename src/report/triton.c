@@ -107,7 +107,7 @@ static int triton_run(const struct profile *p, const struct report_args *args, s
 		rc = err_set(e, ERR_DATA, "the trace holds no Triton kernels: they come from torch.compile and hand-written Triton code");
 	} else {
 		put(p, out, v, groups.n - 1);
-		table_sort(out, STR("total_ns"), true, e);
+		rc = table_sort(out, STR("total_ns"), true, e);
 		table_note(out, "kernels %lld ns = Triton %lld + others %lld", (long long)all_ns, (long long)triton_ns,
 		           (long long)(all_ns - triton_ns));
 	}
