@@ -79,13 +79,16 @@ static int keep(struct work *w, const char *name, const struct table *t, struct 
 	return save_table(w->save, name, t, w->a.id, e);
 }
 
-/* A report with a row for each event is no aggregation: it would make the file as large as its input again. */
+/* A report with a row for each event is no aggregation: it would make the file as large as its input again. Of keys that combine,
+ * each part would be a table, and none of them the combination that is wanted: only the whole is kept. */
 static int run(const struct work *w, const struct catalog_entry *c, struct table *t, struct err *e)
 {
 	struct report_args args = w->args;
 	args.group_by = c->group_by;
 	if (report_is_per_event(c->report, c->group_by))
 		return err_set(e, ERR_DATA, "one row an event: made when asked for (opscope report %s, opscope sql)", c->report->name);
+	if (c->report->group_combines && c->group_by)
+		return err_set(e, ERR_DATA, "made when asked for (opscope report %s --group-by=%s, opscope sql)", c->report->name, c->group_by);
 	return report_run(c->report, w->p, &args, t, e);
 }
 
