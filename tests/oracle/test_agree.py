@@ -131,5 +131,56 @@ class Agree(Case):
         self.each(self.kernels, 25)
 
 
+class Steps(Case):
+    """Every report either heeds --steps itself or is given that part of the profile."""
+
+    ABOUT_THE_FILE = {"aggregations"}
+    # What --steps cuts a part of: host columns differ by what lies outside the step, device columns do not.
+    DEVICE = {"kernels": "total_ns", "operators": "device_self_ns", "key-averages": "device_self_ns", "costs": "gpu_ns",
+              "gemm": "total_gpu_ns", "conv": "total_gpu_ns", "attention": "total_gpu_ns", "roofline": "total_gpu_ns",
+              "memcpy": "total_ns", "ops": "total_gpu_ns", "op-types": "total_gpu_ns", "tensor-cores": "total_kernel_ns",
+              "kernels-unknown": "total_ns", "layers": "total_gpu_ns", "triton": "total_ns"}
+
+    def names(self):
+        code, out, _ = oracle.run("report", "--format=json")
+        self.assertEqual(code, 0)
+        return [r[0] for r in oracle.json.loads(out)["rows"] if r[0] not in self.ABOUT_THE_FILE]
+
+    def sums(self, table):
+        return {c: sum(r[c] or 0 for r in table.rows) for c in table.ids
+                if c.endswith("_ns") and all(isinstance(r[c], (int, type(None))) for r in table.rows)}
+
+    def one_step(self, path, step):
+        compared = 0
+        for name in self.names():
+            with self.subTest(report=name):
+                plain, part = table_or_none(name, path), table_or_none(name, path, f"--steps={step}..{step}")
+                self.assertEqual(plain is None, part is None)
+                if plain and name in self.DEVICE:
+                    self.assertEqual(self.sums(plain).get(self.DEVICE[name]), self.sums(part).get(self.DEVICE[name]))
+                    compared += 1
+                elif plain and name in ("overview", "steps", "summary", "devices"):
+                    self.assertEqual(plain.rows, part.rows)
+        self.assertGreaterEqual(compared, 10)
+
+    def test_one_step_is_all(self):
+        self.one_step(oracle.data("tracelens", "h100", "gaunernst_bert-small-uncased__1016001.json.gz"), 6)
+        self.one_step(oracle.data("tracelens", "h100", "Falconsai_nsfw_image_detection__1016002.json.gz"), 6)
+
+    def test_steps_sum_to_all(self):
+        """All device work of this trace belongs to its steps."""
+        path = oracle.data("tb_plugin", "resnet50_num_workers_0", "worker0.1623143089861.pt.trace.json.gz")
+        steps, compared = [r["step"] for r in report("steps", path).rows], 0
+        for name, column in self.DEVICE.items():
+            plain = table_or_none(name, path)
+            if not plain or column not in self.sums(plain):
+                continue
+            with self.subTest(report=name):
+                parts = [table_or_none(name, path, f"--steps={s}..{s}") for s in steps]
+                self.assertEqual(sum(self.sums(p)[column] for p in parts if p), self.sums(plain)[column])
+                compared += self.sums(plain)[column] > 0
+        self.assertGreaterEqual(compared, 8)
+
+
 if __name__ == "__main__":
     oracle.main()
