@@ -181,7 +181,11 @@ def detectors_page(program):
             out.append(f"\n## {d['id']}\n\n**{d['title']}.** {d['why'] or ''}\n\n*What to do:* {d['fix'] or ''}\n\n*Wrong if:* {d['disprove'] or ''}\n")
     out.append("\n## DLProf's expert systems\n\n`opscope advise --compat=dlprof INPUT` (and the `dlprof` command) asks these instead, and prints what "
                "DLProf printed, word for word where its output is known (see [compat.md](compat.md)).\n\n| detector | what it finds |\n|---|---|\n")
-    out += [f"| `{d['id']}` | {cell(d['title'])} |\n" for d in detectors if d["compat"]]
+    out += [f"| `{d['id']}` | {cell(d['title'])} |\n" for d in detectors if d["compat"] == "dlprof"]
+    out.append("\n## torch's anti-patterns\n\n`opscope advise --compat=torch INPUT` looks for what torch.profiler's report_all_anti_patterns finds, by its "
+               "rules and in its words, in traces of the CPU, too, whatever it costs. opscope's own detectors look for the same where a GPU waits for it.\n\n"
+               "| detector | what it finds |\n|---|---|\n")
+    out += [f"| `{d['id']}` | {cell(d['title'])} |\n" for d in detectors if d["compat"] == "torch"]
     return "".join(out)
 
 

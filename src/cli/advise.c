@@ -8,7 +8,7 @@ enum { KEY_COMPAT = 0x200 };
 
 static const struct argp_option options[] = {
 	{NULL, 0, NULL, 0, "What to look for:", 0},
-	{"compat", KEY_COMPAT, "TOOL", 0, "the findings of a predecessor's expert system, in its words: dlprof", 0},
+	{"compat", KEY_COMPAT, "TOOL", 0, "the findings of a predecessor's expert system, in its words: dlprof, torch", 0},
 	{0},
 };
 
@@ -81,7 +81,7 @@ static int run(int argc, char **argv)
 	if (c.trace.report.device)
 		cli_usage("advise: --device is for reports: this is always of all devices");
 	if (c.trace.report.compat && !detect_has(c.trace.report.compat))
-		cli_usage("advise: --compat=%s: expected dlprof", c.trace.report.compat);
+		cli_usage("advise: --compat=%s: expected dlprof or torch", c.trace.report.compat);
 	int status = EXIT_DONE;
 	struct profile *p = cli_open_one(&c.args, &c.trace, &status);
 	if (p)

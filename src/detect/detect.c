@@ -91,7 +91,7 @@ int detect_run(struct profile *p, const struct detect_args *args, struct finding
 			chosen++;
 		}
 	if (!chosen)
-		return err_set(e, ERR_USAGE, "--compat=%s: no predecessor with an expert system has this name; expected dlprof", args->compat);
+		return err_set(e, ERR_USAGE, "--compat=%s: no predecessor with an expert system has this name; expected dlprof or torch", args->compat);
 	if (analysis_run(p, needs, e) < 0)
 		return -1;
 	f->shared = shared_new(p);

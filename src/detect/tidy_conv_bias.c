@@ -1,0 +1,34 @@
+#include "detect/torch_tidy.h"
+
+extern const struct detector detector_tidy_conv_bias;
+
+/* aten::conv2d with a bias; and what stands beside the module around it is a batch normalisation. */
+static bool match(const struct tidy *t, uint32_t i)
+{
+	struct str bias;
+	if (!tidy_is(t, i, "aten::conv2d") || !tidy_item(t, i, t->key_types, 2, &bias) || !bias.n)
+		return false;
+	uint32_t module = i;
+	for (int up = 0; up < TIDY_DEPTH && t->parent[module] != ROW_NONE && !str_starts(tidy_name(t, module), STR("nn.Module: Conv2d")); up++)
+		module = t->parent[module];
+	uint32_t next = t->after[module];
+	return next != ROW_NONE && str_starts(tidy_name(t, next), STR("nn.Module: BatchNorm2d"));
+}
+
+static int run(const struct profile *p, struct findings *f, struct err *e)
+{
+	tidy_run(p, f, &detector_tidy_conv_bias, TIDY_SHAPES, "Enabling Bias in Conv2d Followed By BatchNorm Pattern",
+	         "Detected bias enabled in Conv2d that is followed by BatchNorm2d. Please set 'bias=False' in Conv2d.", match);
+	return 0;
+}
+
+const struct detector detector_tidy_conv_bias = {
+	.id = "conv_bias_batchnorm",
+	.title = "A convolution with bias before a batch normalisation",
+	.why = "The normalisation takes the bias away again.",
+	.fix = "bias=False.",
+	.disprove = "Something else uses the result, too.",
+	.compat = "torch",
+	.needs = PASS_NEST,
+	.run = run,
+};

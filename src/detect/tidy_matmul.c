@@ -1,0 +1,51 @@
+#include "detect/torch_tidy.h"
+
+extern const struct detector detector_tidy_matmul;
+
+/* The last two sizes of an operand, "[4, 17, 9]"; whether all are multiples of 8. */
+static bool is_aligned(struct str dims)
+{
+	enum { MULTIPLE = 8 };
+	size_t at = dims.n;
+	for (int k = 0; k < 2; k++) {
+		while (at > 0 && (dims.p[at - 1] < '0' || dims.p[at - 1] > '9'))
+			at--;
+		size_t end = at;
+		while (at > 0 && dims.p[at - 1] >= '0' && dims.p[at - 1] <= '9')
+			at--;
+		int64_t n;
+		if (at < end && str_to_i64((struct str){dims.p + at, end - at}, &n) && n % MULTIPLE)
+			return false;
+	}
+	return true;
+}
+
+static bool match(const struct tidy *t, uint32_t i)
+{
+	struct str type, dims;
+	if ((!tidy_is(t, i, "aten::mm") && !tidy_is(t, i, "aten::bmm") && !tidy_is(t, i, "aten::addmm")) ||
+	    !tidy_item(t, i, t->key_types, 0, &type) || (!str_eqc(type, "c10::Half") && !str_eqc(type, "c10::BFloat16")))
+		return false;
+	for (unsigned k = 0; tidy_item(t, i, t->key_dims, k, &dims); k++)
+		if (!is_aligned(dims))
+			return true;
+	return false;
+}
+
+static int run(const struct profile *p, struct findings *f, struct err *e)
+{
+	tidy_run(p, f, &detector_tidy_matmul, TIDY_STACKS | TIDY_SHAPES, "Matrix Multiplication Dimension Not Aligned Pattern",
+	         "Detected matmul with dimension not aligned. Please use matmul with aligned dimension.", match);
+	return 0;
+}
+
+const struct detector detector_tidy_matmul = {
+	.id = "matmul_not_aligned",
+	.title = "16-bit products whose sizes are no multiples of 8",
+	.why = "Tensor Core kernels read 16 bytes at once.",
+	.fix = "Pad them.",
+	.disprove = "The padded product takes as long.",
+	.compat = "torch",
+	.needs = PASS_NEST,
+	.run = run,
+};

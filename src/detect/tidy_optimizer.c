@@ -1,0 +1,28 @@
+#include "detect/torch_tidy.h"
+
+extern const struct detector detector_tidy_optimizer;
+
+static bool match(const struct tidy *t, uint32_t i)
+{
+	struct str name = tidy_name(t, i);
+	return str_ends(name, STR("_single_tensor_adam")) || str_ends(name, STR("_single_tensor_sgd")) || str_ends(name, STR("_single_tensor_adamw"));
+}
+
+static int run(const struct profile *p, struct findings *f, struct err *e)
+{
+	tidy_run(p, f, &detector_tidy_optimizer, TIDY_STACKS, "Optimizer Single Tensor Pattern",
+	         "Deteced optimizer running with single tensor implementation. Please enable multi tensor implementation by passing 'foreach=True' into "
+	         "optimizer.", match);
+	return 0;
+}
+
+const struct detector detector_tidy_optimizer = {
+	.id = "optimizer_single_tensor",
+	.title = "An optimizer that works on one tensor at a time",
+	.why = "Each parameter costs launches of its own.",
+	.fix = "foreach=True or fused=True.",
+	.disprove = "The kernels are long.",
+	.compat = "torch",
+	.needs = PASS_NEST,
+	.run = run,
+};

@@ -1,0 +1,21 @@
+#include "detect/torch_tidy.h"
+
+extern const struct detector detector_tidy_tf32;
+
+
+static int run(const struct profile *p, struct findings *f, struct err *e)
+{
+	findings_missing(f, &detector_tidy_tf32, "a trace does not say torch.backends.cuda.matmul.allow_tf32; opscope's own tf32-off looks at the kernels");
+	return 0;
+}
+
+const struct detector detector_tidy_tf32 = {
+	.id = "fp32_matmul",
+	.title = "Matrix products that may not use TF32",
+	.why = "From compute capability 8.0, Tensor Cores multiply float32 as TF32.",
+	.fix = "Allow TF32.",
+	.disprove = "float32 precision is needed.",
+	.compat = "torch",
+	.needs = PASS_NEST,
+	.run = run,
+};
