@@ -1,6 +1,6 @@
 /* A profile as torch.autograd.profiler sees it: its list of FunctionEvents (torch/autograd/profiler.py, profiler_util.py), from
- * a Kineto trace or the bare array that torch writes without Kineto. Built on demand and freed by its user; needs PASS_NEST,
- * PASS_CORRELATE and PASS_MEMORY.
+ * a Kineto trace or the bare array that torch writes without Kineto. Built on demand and freed by its user; needs PASS_NEST
+ * and PASS_CORRELATE.
  *
  * One event per op, annotation, API call, device work and gpu_user_annotation (by the rules also Python frames), sorted by
  * (start, -end), in the order of the recording where both are equal; allocations inside no event and failed ones are events

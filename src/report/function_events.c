@@ -162,7 +162,7 @@ const struct report report_function_events = {
 	.help = "What prof.events() of torch lists: every op, annotation and API call with its times, parent, memory, shapes and stack. "
 	        "--compat=torch-* lists what that version does, kernels included.",
 	.compat = torch_compats,
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_MEMORY,
+	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_LIMIT,
 	.run = function_events_run,
 };

@@ -7,8 +7,8 @@
 
 #include <math.h>
 
-enum { C_NAME, C_OVERLOAD, C_SHAPES, C_STACK, C_MODULE, C_THREAD, C_CYCLE, C_NODE, C_CALLS, C_HOST_SELF, C_HOST_SELF_PCT, C_HOST_TOTAL, C_HOST_TOTAL_PCT, C_HOST_MEAN, C_DEV_SELF,
-       C_DEV_SELF_PCT, C_DEV_TOTAL, C_DEV_MEAN, C_CPU_MEM, C_CPU_MEM_SELF, C_DEV_MEM, C_DEV_MEM_SELF, C_FLOPS, C_MIN, C_P50, C_P95,
+enum { C_NAME, C_OVERLOAD, C_SHAPES, C_STACK, C_MODULE, C_THREAD, C_CYCLE, C_NODE, C_CALLS, C_HOST_SELF, C_HOST_SELF_PCT,
+       C_HOST_TOTAL, C_HOST_TOTAL_PCT, C_HOST_MEAN, C_DEV_SELF, C_DEV_SELF_PCT, C_DEV_TOTAL, C_DEV_MEAN, C_CPU_MEM, C_CPU_MEM_SELF, C_DEV_MEM, C_DEV_MEM_SELF, C_FLOPS, C_MIN, C_P50, C_P95,
        C_P99, C_MAX, N_COLUMNS };
 
 static const struct column columns[N_COLUMNS] = {
@@ -37,7 +37,8 @@ static const struct column columns[N_COLUMNS] = {
 	[C_CPU_MEM_SELF] = {"host_self_memory_bytes", "Host self memory", "the same less the events inside it", CELL_I64, UNIT_BYTES},
 	[C_DEV_MEM] = {"device_memory_bytes", "Device memory", "allocated less freed in it, on the device", CELL_I64, UNIT_BYTES},
 	[C_DEV_MEM_SELF] = {"device_self_memory_bytes", "Device self memory", "the same less the events inside it", CELL_I64, UNIT_BYTES},
-	[C_FLOPS] = {"flops", "FLOPs", "of all calls, by formula (a multiply-add is 2); an op and the op that it calls both have them; empty = unknown for one of the calls",
+	[C_FLOPS] = {"flops", "FLOPs", "of all calls, by formula (a multiply-add is 2); an op and the op that it calls both have them; empty = unknown for one "
+	             "of the calls",
 	             CELL_I64, UNIT_FLOPS},
 	[C_MIN] = {"min_ns", "Min", "shortest call on the host", CELL_I64, UNIT_NS, COLUMN_DETAIL},
 	[C_P50] = {"p50_ns", "p50", "half of the calls took no longer on the host", CELL_I64, UNIT_NS, COLUMN_DETAIL},
@@ -289,6 +290,6 @@ const struct report report_key_averages = {
 	.group_by = groupings,
 	.compat = torch_compats,
 	.group_combines = true,
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_MEMORY,
+	.needs = PASS_NEST | PASS_CORRELATE,
 	.run = key_averages_run,
 };

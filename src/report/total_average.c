@@ -106,6 +106,6 @@ const struct report report_total_average = {
 	.help = "What prof.total_average() of torch answers: one row for all events. Times that count nested events again and again are there "
 	        "only with --compat=torch-*.",
 	.compat = torch_compats,
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_MEMORY,
+	.needs = PASS_NEST | PASS_CORRELATE,
 	.run = total_average_run,
 };
