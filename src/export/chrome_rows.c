@@ -17,7 +17,7 @@ struct writer {
 	struct buf *b;
 	bool kineto;            /* the categories are Kineto's own */
 	bool number_calls;      /* correlation ids are made anew: those of several processes are alike */
-	bool number_ops;        /* External ids are made: in the input none lead from work to ops */
+	uint32_t *around;       /* External ids are made, since in the input none lead from work to ops: ops_around. NULL = they are the input's */
 	uint8_t *plain;         /* by string: 1 = nothing to escape, 2 = there is; 0 = not looked at */
 	struct str *json;       /* by string: what is JSON text, made valid; .p NULL = not looked at */
 	struct str *launch;     /* by launch: its arguments as text, made when first needed */
@@ -215,9 +215,41 @@ static struct str span_cat(const struct writer *w, uint32_t i)
 	return known ? str_from(known) : profile_cat(w->p, w->p->span.cat[i]);
 }
 
-static int64_t op_number(const struct writer *w, uint32_t op)
+static int64_t op_number(uint32_t op)
 {
 	return op == ROW_NONE ? ID_NONE : (int64_t)op + 1;
+}
+
+/* Calls have the number of the op around them, device work that of its call; none where an annotation is nearer, which readers find by
+ * nesting. */
+static int64_t span_number(const struct writer *w, uint32_t i)
+{
+	if (!w->around)
+		return span_ext_id(&w->p->span, i);
+	return op_number(w->p->span.kind[i] == SPAN_OP ? i : w->around[i]);
+}
+
+static int64_t gpu_number(const struct writer *w, uint32_t i)
+{
+	uint32_t call = w->p->gpu_op.call[i];
+	if (!w->around)
+		return gpu_ext_id(&w->p->gpu_op, i);
+	return op_number(call != ROW_NONE ? w->around[call] : w->p->gpu_op.op[i]);
+}
+
+/* By span: for calls the op around them, if no annotation is nearer. Parents stand before their children. */
+static uint32_t *ops_around(const struct profile *p)
+{
+	const struct spans *s = &p->span;
+	uint32_t *nearest = NEW_ARRAY(s->rows.n, uint32_t); /* op or annotation */
+	for (uint32_t i = 0; i < s->rows.n; i++) {
+		uint32_t up = s->parent[i];
+		nearest[i] = up == ROW_NONE || s->kind[up] == SPAN_OP || s->kind[up] == SPAN_USER ? up : nearest[up];
+	}
+	for (uint32_t i = 0; i < s->rows.n; i++)
+		if ((s->kind[i] != SPAN_CALL && s->kind[i] != SPAN_SYNC) || (nearest[i] != ROW_NONE && s->kind[nearest[i]] == SPAN_USER))
+			nearest[i] = ROW_NONE;
+	return nearest;
 }
 
 static int64_t call_number(const struct writer *w, uint32_t call)
@@ -232,7 +264,7 @@ static void put_span_ids(struct writer *w, uint32_t i)
 	switch ((enum span_kind)s->kind[i]) {
 	case SPAN_CALL:
 	case SPAN_SYNC:
-		put_number(b, "External id", w->number_ops ? op_number(w, s->op[i]) : span_ext_id(s, i), ID_NONE);
+		put_number(b, "External id", span_number(w, i), ID_NONE);
 		put_number(b, "cbid", span_aux_id(s, i), -1);
 		if (s->link_id[i] != ID_NONE)
 			put_number(b, "correlation", s->kind[i] == SPAN_CALL ? call_number(w, i) : s->link_id[i], ID_NONE);
@@ -243,7 +275,7 @@ static void put_span_ids(struct writer *w, uint32_t i)
 		put_number(b, "Python module id", span_aux_id(s, i), -1);
 		break;
 	default:
-		put_number(b, "External id", !w->number_ops ? span_ext_id(s, i) : s->kind[i] == SPAN_OP ? op_number(w, i) : ID_NONE, ID_NONE);
+		put_number(b, "External id", span_number(w, i), ID_NONE);
 		put_number(b, "Sequence number", s->link_id[i], ID_NONE);
 		put_number(b, "Fwd thread id", span_aux_id(s, i), -1);
 	}
@@ -278,7 +310,7 @@ static void put_gpu(struct writer *w, uint32_t i)
 	buf_cstr(w->b, ",\"dur\":");
 	put_us(w->b, g->dur_ns[i]);
 	buf_cstr(w->b, ",\"args\":{");
-	put_number(w->b, "External id", w->number_ops ? op_number(w, g->op[i]) : gpu_ext_id(g, i), ID_NONE);
+	put_number(w->b, "External id", gpu_number(w, i), ID_NONE);
 	put_number(w->b, "correlation", gpu_correlation(w, i), ID_NONE);
 	if (g->launch[i] < w->p->launch.rows.n) {
 		struct str text = launch_text(w, g->launch[i]);
@@ -463,12 +495,13 @@ int chrome_put_rows(const struct export_run *x, struct err *e)
 	struct writer w = {.p = p, .out = x->out, .b = &x->out->buf, .kineto = str_eqc(p->format, "kineto")};
 	(void)e;
 	w.number_calls = !w.kineto && several_processes(p);
-	w.number_ops = !w.kineto && !has_external_ids(p);
+	w.around = w.kineto || has_external_ids(p) ? NULL : ops_around(p);
 	w.plain = NEW_ARRAY(p->strings.n, uint8_t);
 	w.json = NEW_ARRAY(p->strings.n, struct str);
 	w.launch = NEW_ARRAY(p->launch.rows.n, struct str);
 	w.place = NEW_ARRAY(p->track.rows.n, struct str);
 	put_all(&w);
+	mem_free(w.around);
 	mem_free(w.plain);
 	mem_free(w.json);
 	mem_free(w.launch);
