@@ -27,8 +27,9 @@ BELOW = {
     "render": ["base"],
 }
 EVERYTHING = list(BELOW)
+BELOW["serve"] = EVERYTHING
 BELOW["api"] = EVERYTHING
-BELOW["cli"] = EVERYTHING + ["api"]
+BELOW["cli"] = EVERYTHING + ["api", "serve"]
 
 ROOT = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(__file__), ".."))
 SRC = os.path.join(ROOT, "src")

@@ -30,6 +30,15 @@ unsigned utf8_next(struct str s, size_t at, uint32_t *code)
 	return n;
 }
 
+bool utf8_valid(struct str s)
+{
+	uint32_t code;
+	for (size_t at = 0; at < s.n; at += utf8_next(s, at, &code))
+		if ((unsigned char)s.p[at] >= 0x80 && (utf8_next(s, at, &code), code == UTF8_BAD))
+			return false;
+	return true;
+}
+
 struct range {
 	uint32_t first, last;
 };

@@ -10,6 +10,9 @@
  * U+10FFFF and cut sequences give UTF8_BAD and length 1. */
 unsigned utf8_next(struct str s, size_t at, uint32_t *code);
 
+/* Whether all of it is UTF-8. */
+bool utf8_valid(struct str s);
+
 /* How many terminal cells it takes: 0 for combining marks, 2 for wide East Asian characters and emoji, else 1. */
 unsigned utf8_width(uint32_t code);
 

@@ -1,0 +1,125 @@
+/* opscope serve [--bind=localhost] [--port=8000] INPUT-or-DIR... */
+#include "cli/cli.h"
+
+#include "base/mem.h"
+#include "serve/serve.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { KEY_PREFIX = 0x200, KEY_HOST, KEY_READ_ONLY, KEY_MEMORY, PORT = 8000, HOSTS_MAX = 16 };
+
+struct serve_command {
+	struct serve_options o;
+	struct cli_args args;
+	const char *hosts[HOSTS_MAX + 1];
+	unsigned n_hosts;
+};
+
+static const struct argp_option options[] = {
+	{"bind", 'b', "ADDRESS", 0, "listen here (default: localhost, which only this machine reaches)", 0},
+	{"port", 'p', "PORT", 0, "listen at this port (default: 8000; 0: any that is free)", 0},
+	{"path-prefix", KEY_PREFIX, "/X", 0, "what stands before every path, behind a proxy", 0},
+	{"allow-host", KEY_HOST, "NAME", 0, "another name by which this server may be asked; may be given several times", 0},
+	{"memory", KEY_MEMORY, "GIB", 0, "keep no more than so much of the inputs in memory (default: half of the machine's)", 0},
+	{"read-only", KEY_READ_ONLY, NULL, 0, "write no aggregations into .opscope files either", 0},
+	{0},
+};
+
+static int64_t number(const char *option, const char *arg, int64_t min, int64_t max)
+{
+	int64_t n;
+	if (!str_to_i64(str_from(arg), &n) || n < min || n > max)
+		cli_usage("--%s=%s: a whole number from %lld to %lld was expected", option, arg, (long long)min, (long long)max);
+	return n;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct serve_command *c = state->input;
+	switch (key) {
+	case 'b':
+		c->o.bind = arg;
+		return 0;
+	case 'p':
+		c->o.port = (uint16_t)number("port", arg, 0, 65535);
+		return 0;
+	case KEY_PREFIX:
+		c->o.prefix = arg;
+		return 0;
+	case KEY_HOST:
+		if (c->n_hosts == HOSTS_MAX)
+			cli_usage("--allow-host: at most %d are possible", HOSTS_MAX);
+		c->hosts[c->n_hosts++] = arg;
+		return 0;
+	case KEY_MEMORY:
+		c->o.memory_bytes = (uint64_t)number("memory", arg, 1, 1 << 20) << 30;
+		return 0;
+	case KEY_READ_ONLY:
+		c->o.read_only = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		cli_args_add(&c->args, arg);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp argp = {
+	.options = options,
+	.parser = parse,
+	.args_doc = "INPUT-or-DIR...\n",
+	.doc = "Serves the viewer: open the address that it prints in a browser. Traces of a directory appear as they are written. Ends with Ctrl-C.",
+};
+
+static void wait_for_end(const sigset_t *ends)
+{
+	int which;
+	sigwait(ends, &which);
+	/* Whoever asks twice does not want to wait for a trace that is being read. */
+	pthread_sigmask(SIG_UNBLOCK, ends, NULL);
+}
+
+static int serve(struct serve_command *c)
+{
+	struct err e;
+	sigset_t ends;
+	sigemptyset(&ends);
+	sigaddset(&ends, SIGINT);
+	sigaddset(&ends, SIGTERM);
+	sigaddset(&ends, SIGHUP);
+	pthread_sigmask(SIG_BLOCK, &ends, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	c->o.paths = (const char *const *)c->args.v;
+	c->o.n_paths = (unsigned)c->args.n;
+	c->o.hosts = c->hosts;
+	struct server *s = server_start(&c->o, &e);
+	if (!s)
+		return cli_fail(&e, e.code == ERR_USAGE ? EXIT_USAGE : EXIT_INPUT);
+	printf("%s\n", server_url(s));
+	fflush(stdout);
+	wait_for_end(&ends);
+	server_stop(s);
+	return EXIT_DONE;
+}
+
+static int run(int argc, char **argv)
+{
+	struct serve_command c = {.o.port = PORT};
+	cli_parse(&argp, argc, argv, &c);
+	if (!c.args.n)
+		cli_usage("serve: an INPUT was expected: a trace or a directory");
+	int status = serve(&c);
+	mem_free(c.args.v);
+	return status;
+}
+
+const struct command command_serve = {
+	.name = "serve",
+	.args = "INPUT-or-DIR...",
+	.help = "the viewer, in a browser",
+	.run = run,
+};

@@ -1,0 +1,162 @@
+#include "serve/answers.h"
+
+#include "base/hash.h"
+#include "base/mem.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <zlib.h>
+
+enum { PACK_FROM = 1400, SLOTS = 4096 };
+
+struct answers {
+	pthread_mutex_t lock;
+	struct answer *slot[SLOTS];      /* by hash of the key; a newer one takes the place */
+	struct answer *newest, *oldest;
+	uint64_t bytes, max_bytes;
+};
+
+/* {0} when it cannot be done or does not pay. */
+static struct str gzip(struct str s, char **owned)
+{
+	z_stream z = {0};
+	if (s.n < PACK_FROM || s.n > UINT32_MAX / 2 || deflateInit2(&z, 1, Z_DEFLATED, 15 + 16, 9, Z_DEFAULT_STRATEGY) != Z_OK)
+		return (struct str){0};
+	size_t room = deflateBound(&z, s.n);
+	char *out = mem_alloc(room, 1);
+	z.next_in = (Bytef *)(uintptr_t)s.p;
+	z.avail_in = (uInt)s.n;
+	z.next_out = (Bytef *)out;
+	z.avail_out = (uInt)room;
+	int rc = deflate(&z, Z_FINISH);
+	size_t n = room - z.avail_out;
+	deflateEnd(&z);
+	if (rc != Z_STREAM_END || n >= s.n) {
+		mem_free(out);
+		return (struct str){0};
+	}
+	*owned = mem_realloc(out, n, 1);
+	return (struct str){*owned, n};
+}
+
+struct answer *answer_new(unsigned status, const char *type, struct buf *body, bool keep)
+{
+	struct answer *a = NEW(struct answer);
+	a->status = status;
+	a->type = type;
+	a->keep = keep;
+	a->users = 1;
+	a->body = buf_view(body);
+	a->owned = body->p;
+	*body = (struct buf){0};
+	a->packed = gzip(a->body, &a->owned_packed);
+	if (status == 200)
+		snprintf(a->etag, sizeof a->etag, "\"%016llx\"", (unsigned long long)hash_bytes(a->body.p, a->body.n));
+	return a;
+}
+
+static void answer_free(struct answer *a)
+{
+	mem_free(a->owned);
+	mem_free(a->owned_packed);
+	mem_free(a->file_name);
+	mem_free((char *)(uintptr_t)a->key.p);
+	mem_free(a);
+}
+
+struct answers *answers_new(uint64_t max_bytes)
+{
+	struct answers *k = NEW(struct answers);
+	k->max_bytes = max_bytes;
+	pthread_mutex_init(&k->lock, NULL);
+	return k;
+}
+
+static uint64_t size_of(const struct answer *a)
+{
+	return a->body.n + a->packed.n + a->key.n + sizeof *a;
+}
+
+static void drop_user(struct answer *a)
+{
+	if (--a->users == 0)
+		answer_free(a);
+}
+
+static void unlink_answer(struct answers *k, struct answer *a)
+{
+	*(a->older ? &a->older->newer : &k->oldest) = a->newer;
+	*(a->newer ? &a->newer->older : &k->newest) = a->older;
+	a->newer = a->older = NULL;
+}
+
+static void link_newest(struct answers *k, struct answer *a)
+{
+	a->older = k->newest;
+	*(k->newest ? &k->newest->newer : &k->oldest) = a;
+	k->newest = a;
+}
+
+static void give_up(struct answers *k, struct answer *a)
+{
+	unlink_answer(k, a);
+	k->slot[a->slot] = NULL;
+	k->bytes -= size_of(a);
+	drop_user(a);
+}
+
+void answers_free(struct answers *k)
+{
+	if (!k)
+		return;
+	while (k->oldest)
+		give_up(k, k->oldest);
+	pthread_mutex_destroy(&k->lock);
+	mem_free(k);
+}
+
+struct answer *answers_get(struct answers *k, struct str key)
+{
+	pthread_mutex_lock(&k->lock);
+	struct answer *a = k->slot[hash_bytes32(key.p, key.n) % SLOTS];
+	if (a && str_eq(a->key, key)) {
+		a->users++;
+		unlink_answer(k, a);
+		link_newest(k, a);
+	} else {
+		a = NULL;
+	}
+	pthread_mutex_unlock(&k->lock);
+	return a;
+}
+
+struct answer *answers_put(struct answers *k, struct str key, struct answer *a)
+{
+	if (!a->keep || a->status != 200 || size_of(a) + key.n > k->max_bytes / 4)
+		return a;
+	char *own = mem_alloc(key.n ? key.n : 1, 1);
+	if (key.n)
+		memcpy(own, key.p, key.n);
+	a->key = (struct str){own, key.n};
+	a->slot = hash_bytes32(key.p, key.n) % SLOTS;
+	pthread_mutex_lock(&k->lock);
+	if (k->slot[a->slot])
+		give_up(k, k->slot[a->slot]);
+	k->slot[a->slot] = a;
+	a->users++;
+	k->bytes += size_of(a);
+	link_newest(k, a);
+	while (k->bytes > k->max_bytes && k->oldest != a)
+		give_up(k, k->oldest);
+	pthread_mutex_unlock(&k->lock);
+	return a;
+}
+
+void answers_release(struct answers *k, struct answer *a)
+{
+	if (!a)
+		return;
+	pthread_mutex_lock(&k->lock);
+	drop_user(a);
+	pthread_mutex_unlock(&k->lock);
+}

@@ -1,0 +1,41 @@
+/* Answers that are kept: packed and ready to be sent again, the least used given up first. An answer is shared by all who are sending
+ * it, and is freed by the last of them. */
+#ifndef OPSCOPE_SERVE_ANSWERS_H
+#define OPSCOPE_SERVE_ANSWERS_H
+
+#include "base/buf.h"
+
+#include <stdint.h>
+
+struct answer {
+	unsigned status;
+	const char *type;         /* static text */
+	char *file_name;          /* for Content-Disposition; NULL = shown */
+	struct str body;          /* as it is; n = 0 when only the packed form was made */
+	struct str packed;        /* gzip; n = 0 where that would not be shorter */
+	char etag[24];            /* with its quotes; "" = none */
+	bool keep;                /* may be kept here and by clients, who ask again with the etag */
+	char *owned, *owned_packed; /* body, packed: what is to be freed; NULL = lives for ever */
+	/* Of answers.c. */
+	struct str key;
+	struct answer *newer, *older;
+	unsigned users;
+	uint32_t slot;
+};
+
+struct answers;
+
+struct answers *answers_new(uint64_t max_bytes);
+/* All answers must have been released. */
+void answers_free(struct answers *k);
+
+/* The kept answer to `key`; NULL = none. It must be released. */
+struct answer *answers_get(struct answers *k, struct str key);
+/* Hands *a over and gives it back as one more user's. */
+struct answer *answers_put(struct answers *k, struct str key, struct answer *a);
+void answers_release(struct answers *k, struct answer *a);
+
+/* An answer from its parts; takes over what *body holds. Packs it when it is long enough. */
+struct answer *answer_new(unsigned status, const char *type, struct buf *body, bool keep);
+
+#endif

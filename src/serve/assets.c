@@ -1,0 +1,43 @@
+#include "serve/assets.h"
+
+#include "base/mem.h"
+
+#include <stdio.h>
+#include <zlib.h>
+
+static const struct asset *find(struct str path)
+{
+	for (const struct asset *a = asset_registry; a->path; a++)
+		if (str_eqc(path, a->path))
+			return a;
+	return NULL;
+}
+
+int asset_unpack(const struct asset *a, struct buf *out)
+{
+	z_stream z = {.next_in = (Bytef *)(uintptr_t)a->packed, .avail_in = (uInt)a->packed_bytes};
+	size_t begin = out->n;
+	buf_fill(out, 0, a->bytes);
+	z.next_out = (Bytef *)out->p + begin;
+	z.avail_out = (uInt)a->bytes;
+	if (inflateInit2(&z, 15 + 16) != Z_OK)
+		return -1;
+	int rc = inflate(&z, Z_FINISH);
+	inflateEnd(&z);
+	return rc == Z_STREAM_END && z.avail_out == 0 ? 0 : -1;
+}
+
+struct answer *asset_find(struct str path)
+{
+	const struct asset *a = find(str_eqc(path, "/") ? STR("/index.html") : path);
+	struct buf body = {0};
+	if (!a || asset_unpack(a, &body) < 0) {
+		buf_release(&body);
+		return NULL;
+	}
+	struct answer *x = NEW(struct answer);
+	*x = (struct answer){.status = 200, .type = a->type, .body = buf_view(&body), .owned = body.p, .users = 1,
+	                     .packed = {(const char *)a->packed, a->packed_bytes}};
+	snprintf(x->etag, sizeof x->etag, "%s", a->etag);
+	return x;
+}

@@ -1,0 +1,269 @@
+/* From a request to its answer: which endpoint, are the arguments ones that it has, is the input there, is the answer known. */
+#include "serve/exchange.h"
+
+#include "base/json_text.h"
+#include "base/mem.h"
+#include "serve/assets.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+struct answer *answer_error(unsigned status, const char *fmt, ...)
+{
+	char text[1200];
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	struct buf b = {0};
+	buf_cstr(&b, "{\"error\":");
+	json_put_string(&b, str_from(text));
+	buf_cstr(&b, "}\n");
+	return answer_new(status, "application/json; charset=utf-8", &b, false);
+}
+
+struct str request_value(const struct request *r, const char *name)
+{
+	for (unsigned i = 0; i < r->n_args; i++)
+		if (str_eqc(r->arg[i].name, name))
+			return r->arg[i].value;
+	return (struct str){NULL, 0};
+}
+
+int request_number(const struct request *r, const char *name, int64_t min, int64_t max, int64_t absent, int64_t *out, struct err *e)
+{
+	struct str v = request_value(r, name);
+	*out = absent;
+	if (!v.p)
+		return 0;
+	if (!str_to_i64(v, out) || *out < min || *out > max)
+		return err_set(e, ERR_USAGE, "%s=" STR_FMT ": a whole number from %lld to %lld was expected", name, STR_ARG(v), (long long)min,
+		               (long long)max);
+	return 0;
+}
+
+static const struct endpoint *find_endpoint(struct str path, struct str *rest)
+{
+	const struct endpoint *found = NULL;
+	for (const struct endpoint *const *k = endpoint_registry; *k; k++) {
+		struct str own = str_from((*k)->path);
+		bool open = own.n && own.p[own.n - 1] == '/';
+		if (open ? !str_starts(path, own) : !str_eq(path, own))
+			continue;
+		if (found && strlen(found->path) > own.n)
+			continue;
+		found = *k;
+		*rest = (struct str){path.p + own.n, path.n - own.n};
+	}
+	return found;
+}
+
+static const struct endpoint_param *find_param(const struct endpoint *k, struct str name)
+{
+	for (const struct endpoint_param *p = k->params; p && p->name; p++)
+		if (str_eqc(name, p->name))
+			return p;
+	return NULL;
+}
+
+static struct answer *check_value(const struct endpoint_param *p, struct str value)
+{
+	struct buf list = {0};
+	for (unsigned i = 0; p->values && p->values[i]; i++) {
+		if (str_eqc(value, p->values[i])) {
+			buf_release(&list);
+			return NULL;
+		}
+		buf_printf(&list, "%s%s", i ? ", " : "", p->values[i]);
+	}
+	if (!p->values)
+		return NULL;
+	struct answer *a = answer_error(400, "%s=" STR_FMT ": one of " STR_FMT " was expected", p->name, STR_ARG(value), STR_ARG(buf_view(&list)));
+	buf_release(&list);
+	return a;
+}
+
+static struct answer *unknown_argument(const struct endpoint *k, struct str name)
+{
+	struct buf list = {0};
+	if (k->flags & ENDPOINT_INPUT)
+		buf_cstr(&list, "input, wait");
+	for (const struct endpoint_param *p = k->params; p && p->name; p++)
+		buf_printf(&list, "%s%s", list.n ? ", " : "", p->name);
+	struct answer *a = answer_error(400, "%s: no argument '" STR_FMT "'; %s" STR_FMT, k->path, STR_ARG(name), list.n ? "there are: " : "it takes none",
+	                                STR_ARG(buf_view(&list)));
+	buf_release(&list);
+	return a;
+}
+
+/* NULL = fine. */
+static struct answer *check_arguments(const struct endpoint *k, const struct request *r)
+{
+	struct answer *bad;
+	for (unsigned i = 0; i < r->n_args; i++) {
+		struct str name = r->arg[i].name;
+		const struct endpoint_param *p = find_param(k, name);
+		bool general = (k->flags & ENDPOINT_INPUT) && (str_eqc(name, "input") || str_eqc(name, "wait"));
+		if (!p && !general && !(k->flags & ENDPOINT_LOOSE))
+			return unknown_argument(k, name);
+		if (p && (bad = check_value(p, r->arg[i].value)))
+			return bad;
+		for (unsigned j = 0; j < i; j++)
+			if (str_eq(r->arg[j].name, name))
+				return answer_error(400, "%s: the argument '" STR_FMT "' is given twice", k->path, STR_ARG(name));
+	}
+	for (const struct endpoint_param *p = k->params; p && p->name; p++)
+		if (p->required && !request_value(r, p->name).p)
+			return answer_error(400, "%s: the argument '%s' was expected: %s", k->path, p->name, p->help);
+	return NULL;
+}
+
+/* What an answer is kept by: everything it depends on. */
+static struct str key_of(const struct exchange *x)
+{
+	const struct request *r = &x->request;
+	struct buf b = {0};
+	buf_printf(&b, "%llu " STR_FMT, r->entry ? (unsigned long long)r->entry->generation : 0ull, STR_ARG(r->path));
+	for (unsigned i = 0; i < r->n_args; i++) {
+		if (str_eqc(r->arg[i].name, "wait"))
+			continue;
+		buf_char(&b, '&');
+		buf_str(&b, r->arg[i].name);
+		buf_char(&b, 0);
+		buf_str(&b, r->arg[i].value);
+	}
+	struct str key = arena_str(r->arena, buf_view(&b));
+	buf_release(&b);
+	return key;
+}
+
+static struct answer *error_answer(unsigned status, const struct err *e)
+{
+	static const unsigned of_code[] = {[ERR_NONE] = 500, [ERR_IO] = 500, [ERR_FORMAT] = 500, [ERR_USAGE] = 400, [ERR_DATA] = 422, [ERR_LIMIT] = 422};
+	return answer_error(status >= 400 ? status : of_code[e->code], "%s", e->msg);
+}
+
+static struct answer *ask(struct exchange *x)
+{
+	const struct endpoint *k = x->endpoint;
+	struct response out = {.status = 200, .type = "application/json; charset=utf-8"};
+	struct err e = {0};
+	if (k->run(&x->request, &out, &e) < 0) {
+		buf_release(&out.body);
+		return error_answer(out.status, &e);
+	}
+	struct answer *a = answer_new(out.status, out.type, &out.body, !(k->flags & (ENDPOINT_FRESH | ENDPOINT_POST)));
+	if (out.file_name) {
+		size_t n = strlen(out.file_name) + 1;
+		a->file_name = memcpy(mem_alloc(n, 1), out.file_name, n);
+	}
+	return a;
+}
+
+/* On a thread that answers; the input, if one is needed, is held. */
+static void answer_now(struct job *j)
+{
+	struct exchange *x = (struct exchange *)(void *)((char *)j - offsetof(struct exchange, job));
+	bool kept = !(x->endpoint->flags & (ENDPOINT_FRESH | ENDPOINT_POST));
+	struct str key = key_of(x);
+	x->answer = kept ? answers_get(x->to->answers, key) : NULL;
+	if (!x->answer)
+		x->answer = kept ? answers_put(x->to->answers, key, ask(x)) : ask(x);
+	if (x->request.entry)
+		library_release(x->to->library, x->request.entry);
+	x->done(x);
+}
+
+static struct answer *answer_busy(void)
+{
+	return answer_error(503, "too many requests are waiting for their answers; ask again in a second");
+}
+
+static struct answer *answer_failed(const struct library_entry *x)
+{
+	return answer_error(422, "%s", x->error[0] ? x->error : "the server is about to end");
+}
+
+static void entry_ready(struct library_waiter *w, struct library_entry *entry, bool held)
+{
+	struct exchange *x = (struct exchange *)(void *)((char *)w - offsetof(struct exchange, waiter));
+	if (held && jobs_add(x->to->jobs, &x->job))
+		return;
+	if (held)
+		library_release(x->to->library, entry);
+	x->answer = held ? answer_busy() : answer_failed(entry);
+	x->done(x);
+}
+
+static struct answer *answer_loading(const struct library_entry *entry)
+{
+	struct buf b = {0};
+	buf_printf(&b, "{\"state\":\"loading\",\"done_bytes\":%llu,\"total_bytes\":%llu}\n", (unsigned long long)entry->done_bytes,
+	           (unsigned long long)entry->total_bytes);
+	return answer_new(202, "application/json; charset=utf-8", &b, false);
+}
+
+enum awaited { AWAITED_READY, AWAITED_ANSWERED, AWAITED_LATER };
+
+/* AWAITED_LATER: *x belongs to another thread already. */
+static enum awaited await_entry(struct exchange *x)
+{
+	struct request *r = &x->request;
+	struct str key = request_value(r, "input");
+	r->entry = library_find(r->library, key);
+	if (!r->entry) {
+		x->answer = key.n ? answer_error(404, "no input '" STR_FMT "'; /api/state lists them", STR_ARG(key))
+		                  : answer_error(400, "%s: the argument 'input' was expected; /api/state lists what there is", x->endpoint->path);
+		return AWAITED_ANSWERED;
+	}
+	bool waits = !str_eqc(request_value(r, "wait"), "0");
+	x->waiter.ready = entry_ready;
+	enum library_hold hold = library_hold(r->library, r->entry, &x->waiter, waits);
+	if (hold == HOLD_READY)
+		return AWAITED_READY;
+	if (hold == HOLD_WAITS && waits)
+		return AWAITED_LATER;
+	x->answer = hold == HOLD_FAILED ? answer_failed(r->entry) : answer_loading(r->entry);
+	return AWAITED_ANSWERED;
+}
+
+/* NULL = it may be asked. */
+static struct answer *refuse(const struct exchange *x)
+{
+	const struct endpoint *k = x->endpoint;
+	if (x->post != !!(k->flags & ENDPOINT_POST))
+		return answer_error(405, "%s: %s was expected", k->path, x->post ? "GET" : "POST");
+	return check_arguments(k, &x->request);
+}
+
+bool dispatch(struct dispatcher *d, struct exchange *x)
+{
+	struct request *r = &x->request;
+	x->to = d;
+	x->job.run = answer_now;
+	r->library = d->library;
+	r->arena = &x->arena;
+	r->read_only = d->read_only;
+	x->endpoint = find_endpoint(r->path, &r->rest);
+	if (!x->endpoint) {
+		x->answer = x->post ? NULL : asset_find(r->path);
+		if (!x->answer)
+			x->answer = answer_error(404, "no page '" STR_FMT "'", STR_ARG(r->path));
+		return true;
+	}
+	x->answer = refuse(x);
+	if (x->answer)
+		return true;
+	if (x->endpoint->flags & ENDPOINT_INPUT) {
+		enum awaited is = await_entry(x);
+		if (is != AWAITED_READY)
+			return is == AWAITED_ANSWERED;
+	}
+	struct library_entry *held = r->entry;
+	if (jobs_add(d->jobs, &x->job))
+		return false;
+	if (held)
+		library_release(d->library, held);
+	x->answer = answer_busy();
+	return true;
+}

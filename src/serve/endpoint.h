@@ -1,0 +1,63 @@
+/* Endpoints: each answers one path.
+ *
+ * Adding one: a file src/serve/NAME.c that ends in `const struct endpoint endpoint_NAME = {...};` and the word NAME in
+ * src/serve/meson.build. Checking of arguments, input, method, caching, gzip and errors are done for it (dispatch.c). */
+#ifndef OPSCOPE_SERVE_ENDPOINT_H
+#define OPSCOPE_SERVE_ENDPOINT_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "serve/library.h"
+
+/* What a client asked. Strings live as long as the request. */
+struct request {
+	struct str path;              /* decoded, behind the prefix: "/api/report/kernels" */
+	struct str rest;              /* of a path that ends in a slash in the endpoint: what follows it; "kernels" */
+	struct str body;              /* of a POST */
+	const struct request_arg { struct str name, value; } *arg; /* decoded */
+	unsigned n_args;
+	struct library *library;
+	struct library_entry *entry;  /* the input that was asked for, loaded; NULL unless the endpoint wants one */
+	struct arena *arena;          /* for whatever lives as long as the request */
+	bool read_only;
+};
+
+/* What it gets. */
+struct response {
+	unsigned status;              /* 200 unless set; with an error, from 400 on */
+	const char *type;             /* static text; "application/json; charset=utf-8" unless set */
+	struct buf body;
+	const char *file_name;        /* the browser shall save it by this name; in the request's arena */
+};
+
+struct endpoint_param {
+	const char *name, *help;
+	const char *const *values;    /* NULL-terminated; NULL = any */
+	bool required;
+};
+
+enum endpoint_flag {
+	ENDPOINT_INPUT = 1,   /* needs `input`: the request waits until it is loaded */
+	ENDPOINT_POST = 2,    /* POST, and only from our own pages; else GET and HEAD */
+	ENDPOINT_FRESH = 4,   /* the answer may change while the inputs do not: never kept */
+	ENDPOINT_LOOSE = 8,   /* unknown arguments are let pass */
+};
+
+struct endpoint {
+	const char *path;             /* "/api/reports", or "/api/report/" with something behind */
+	const char *help;             /* one sentence */
+	unsigned flags;
+	const struct endpoint_param *params; /* ended by a row without name; NULL = none but `input`. Others are refused */
+	/* 0, or -1 and *e: ERR_USAGE becomes 400, ERR_DATA and ERR_LIMIT 422, others 500, unless out->status says it; each with a JSON reason. */
+	int (*run)(const struct request *r, struct response *out, struct err *e);
+};
+
+extern const struct endpoint *const endpoint_registry[]; /* NULL-terminated, generated */
+
+/* Value of an argument; p is NULL when it was not given. NUL-terminated. */
+struct str request_value(const struct request *r, const char *name);
+/* As a whole number between min and max; `absent` when not given. ERR_USAGE. */
+int request_number(const struct request *r, const char *name, int64_t min, int64_t max, int64_t absent, int64_t *out, struct err *e);
+
+#endif

@@ -1,0 +1,35 @@
+/* One request on its way through the server: from http.c, which speaks the protocol, to dispatch.c, which finds the answer. */
+#ifndef OPSCOPE_SERVE_EXCHANGE_H
+#define OPSCOPE_SERVE_EXCHANGE_H
+
+#include "serve/answers.h"
+#include "serve/endpoint.h"
+#include "serve/job.h"
+
+struct exchange {
+	struct job job;
+	struct library_waiter waiter;
+	struct dispatcher *to;
+	const struct endpoint *endpoint;
+	struct request request;
+	struct arena arena;              /* owns the texts of the request */
+	bool post;
+	struct answer *answer;           /* when it is done */
+	void (*done)(struct exchange *x);/* called once, on any thread, after `answer` was set */
+};
+
+/* What is shared by all requests. */
+struct dispatcher {
+	struct library *library;
+	struct answers *answers;
+	struct jobs *jobs;
+	bool read_only;
+};
+
+/* Sees to it that x->answer gets set, at once or later. True when it is there already, and then x->done is not called. */
+bool dispatch(struct dispatcher *d, struct exchange *x);
+
+/* {"error": "..."} with this status. */
+struct answer *answer_error(unsigned status, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

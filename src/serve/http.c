@@ -1,0 +1,418 @@
+/* The protocol: connections, headers and bodies, by libmicrohttpd; who may ask; how answers go out. */
+#include "serve/exchange.h"
+#include "serve/serve.h"
+
+#include "base/mem.h"
+#include "base/utf8.h"
+
+#include <errno.h>
+#include <microhttpd.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <strings.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum {
+	BODY_MAX = 1 << 20,       /* of a POST */
+	HEAD_MAX = 32 << 10,      /* request line and headers; more is 431 */
+	CONNECTIONS_MAX = 1000,
+	IDLE_SECONDS = 30,
+	WAITING_MAX = 400,        /* requests for the threads that answer */
+	ARGUMENTS_MAX = 40,
+	KEPT_BYTES = 128 << 20,   /* of answers */
+};
+
+struct server {
+	struct dispatcher to;
+	struct MHD_Daemon *daemon;
+	struct arena arena;              /* owns the texts */
+	const char *prefix;              /* "" or "/x" */
+	const char *bind;
+	const char *url;
+	const char **hosts;              /* that a request may have come to; NULL-terminated */
+	bool any_host;                   /* bound to more than this machine */
+	uint16_t port;
+};
+
+/* One request and what http.c needs of it. */
+struct visit {
+	struct exchange x;
+	struct MHD_Connection *connection;
+	struct server *server;
+	struct request_arg arg[ARGUMENTS_MAX];
+	struct buf body;
+	bool asked, too_long, too_many, bad_text;
+};
+
+static struct str header(struct MHD_Connection *c, const char *name)
+{
+	const char *v = MHD_lookup_connection_value(c, MHD_HEADER_KIND, name);
+	return str_from(v);
+}
+
+/* "name", "name:80", "[::1]:80" -> name. */
+static struct str host_name(struct str host)
+{
+	if (host.n && host.p[0] == '[') {
+		const char *end = memchr(host.p, ']', host.n);
+		return end ? (struct str){host.p, (size_t)(end - host.p) + 1} : host;
+	}
+	const char *colon = host.n ? memchr(host.p, ':', host.n) : NULL;
+	return colon ? (struct str){host.p, (size_t)(colon - host.p)} : host;
+}
+
+/* A page from elsewhere can have its name mean this machine; then the browser sends that name as Host. */
+static bool host_is_ours(const struct server *s, struct str host)
+{
+	struct str name = host_name(host);
+	if (s->any_host)
+		return true;
+	for (const char **h = s->hosts; *h; h++)
+		if (name.n == strlen(*h) && strncasecmp(name.p, *h, name.n) == 0)
+			return true;
+	return false;
+}
+
+/* Whether a page of ours asks: others cannot set this header without leave, which is never given. */
+static bool origin_is_ours(struct MHD_Connection *c)
+{
+	struct str origin = header(c, "Origin"), host = header(c, "Host"), site = header(c, "Sec-Fetch-Site");
+	if (!str_eqc(header(c, "X-Opscope"), "1"))
+		return false;
+	if (site.n && !str_eqc(site, "same-origin") && !str_eqc(site, "none"))
+		return false;
+	const char *rest = origin.n ? strstr(origin.p, "://") : NULL;
+	return !origin.n || (rest && str_eq(str_from(rest + 3), host));
+}
+
+/* NULL = the request may be looked at. */
+static struct answer *refuse_visit(const struct visit *v)
+{
+	struct str host = header(v->connection, "Host");
+	if (!host_is_ours(v->server, host))
+		return answer_error(403, "this server is not '" STR_FMT "'; to let it be asked by that name, start it with --allow-host=" STR_FMT, STR_ARG(host),
+		                    STR_ARG(host_name(host)));
+	if (v->too_long)
+		return answer_error(413, "a body of at most %d bytes was expected", BODY_MAX);
+	if (v->too_many)
+		return answer_error(400, "at most %d arguments were expected", ARGUMENTS_MAX);
+	if (v->bad_text)
+		return answer_error(400, "arguments of valid UTF-8 without NUL were expected");
+	if (v->x.post && !origin_is_ours(v->connection))
+		return answer_error(403, "a POST is for the viewer's own pages: the header X-Opscope: 1 was expected, from the same origin");
+	return NULL;
+}
+
+static enum MHD_Result take_argument(void *context, enum MHD_ValueKind kind, const char *key, size_t key_n, const char *value, size_t value_n)
+{
+	struct visit *v = context;
+	struct request *r = &v->x.request;
+	(void)kind;
+	struct str k = {key, key_n}, w = {value ? value : "", value ? value_n : 0};
+	if (r->n_args == ARGUMENTS_MAX) {
+		v->too_many = true;
+		return MHD_NO;
+	}
+	v->bad_text |= memchr(k.p, 0, k.n) || memchr(w.p, 0, w.n) || !utf8_valid(k) || !utf8_valid(w);
+	v->arg[r->n_args++] = (struct request_arg){arena_str(&v->x.arena, k), arena_str(&v->x.arena, w)};
+	return MHD_YES;
+}
+
+static void add_header(struct MHD_Response *r, const char *name, const char *value)
+{
+	MHD_add_response_header(r, name, value);
+}
+
+static void add_headers(struct MHD_Response *r, const struct answer *a, bool packed)
+{
+	add_header(r, "Content-Type", a->type);
+	add_header(r, "X-Content-Type-Options", "nosniff");
+	add_header(r, "Referrer-Policy", "no-referrer");
+	add_header(r, "Cross-Origin-Resource-Policy", "same-origin");
+	add_header(r, "X-Frame-Options", "DENY");
+	add_header(r, "Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
+	           "connect-src 'self'; font-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
+	add_header(r, "Vary", "Accept-Encoding");
+	add_header(r, "Cache-Control", a->etag[0] ? "no-cache" : "no-store");
+	if (packed)
+		add_header(r, "Content-Encoding", "gzip");
+	if (a->etag[0])
+		add_header(r, "ETag", a->etag);
+	if (a->status == 503)
+		add_header(r, "Retry-After", "1");
+	if (a->file_name) {
+		char text[300];
+		snprintf(text, sizeof text, "attachment; filename=\"%s\"", a->file_name);
+		add_header(r, "Content-Disposition", text);
+	}
+}
+
+/* Whether a comma-separated header holds the word, not refused by q=0. */
+static bool header_has(struct str list, struct str word)
+{
+	struct str item;
+	while (str_split(&list, ',', &item)) {
+		struct str name, q = {0};
+		while (item.n && *item.p == ' ')
+			item.p++, item.n--;
+		struct str rest = item;
+		str_split(&rest, ';', &name);
+		while (name.n && name.p[name.n - 1] == ' ')
+			name.n--;
+		if (rest.p)
+			q = rest;
+		while (q.n && *q.p == ' ')
+			q.p++, q.n--;
+		if ((str_eq(name, word) || str_eqc(name, "*")) && !str_eqc(q, "q=0") && !str_eqc(q, "q=0.0"))
+			return true;
+	}
+	return false;
+}
+
+static enum MHD_Result send_answer(struct visit *v)
+{
+	const struct answer *a = v->x.answer;
+	bool packed = a->packed.n && (!a->body.p || header_has(header(v->connection, "Accept-Encoding"), STR("gzip")));
+	bool same = a->etag[0] && header_has(header(v->connection, "If-None-Match"), str_from(a->etag));
+	struct str body = same ? (struct str){"", 0} : packed ? a->packed : a->body;
+	/* The bytes live until the request is completed. */
+	struct MHD_Response *r = MHD_create_response_from_buffer(body.n, (void *)(uintptr_t)body.p, MHD_RESPMEM_PERSISTENT);
+	if (!r)
+		return MHD_NO;
+	add_headers(r, a, packed && !same);
+	enum MHD_Result rc = MHD_queue_response(v->connection, same ? 304 : a->status, r);
+	MHD_destroy_response(r);
+	return rc;
+}
+
+static void on_done(struct exchange *x)
+{
+	struct visit *v = (struct visit *)(void *)((char *)x - offsetof(struct visit, x));
+	MHD_resume_connection(v->connection);
+}
+
+/* What stands behind the prefix; false when the prefix is not there. */
+static bool strip_prefix(const struct server *s, struct str url, struct str *path)
+{
+	size_t n = strlen(s->prefix);
+	*path = (struct str){url.p + n, url.n - (n < url.n ? n : url.n)};
+	return str_starts(url, str_from(s->prefix)) && path->n && path->p[0] == '/';
+}
+
+static void ask(struct visit *v)
+{
+	v->x.request.body = buf_view(&v->body);
+	v->x.answer = refuse_visit(v);
+	struct str path = v->x.request.path;
+	if (!v->x.answer && !strip_prefix(v->server, path, &v->x.request.path))
+		v->x.answer = answer_error(404, "no page '" STR_FMT "'; the pages begin at %s/", STR_ARG(path), v->server->prefix);
+	if (v->x.answer || dispatch(&v->server->to, &v->x))
+		on_done(&v->x);
+}
+
+static struct visit *visit_new(struct server *s, struct MHD_Connection *c, const char *url, bool post)
+{
+	struct visit *v = NEW(struct visit);
+	v->connection = c;
+	v->server = s;
+	v->x.post = post;
+	v->x.done = on_done;
+	v->x.request.arg = v->arg;
+	v->bad_text = !utf8_valid(str_from(url));
+	v->x.request.path = arena_str(&v->x.arena, str_from(url));
+	MHD_get_connection_values_n(c, MHD_GET_ARGUMENT_KIND, take_argument, v);
+	return v;
+}
+
+static enum MHD_Result refuse_method(struct MHD_Connection *c)
+{
+	static const char text[] = "{\"error\":\"GET, HEAD or POST was expected\"}\n";
+	struct MHD_Response *r = MHD_create_response_from_buffer(sizeof text - 1, (void *)(uintptr_t)text, MHD_RESPMEM_PERSISTENT);
+	add_header(r, "Content-Type", "application/json; charset=utf-8");
+	add_header(r, "Allow", "GET, HEAD, POST");
+	enum MHD_Result rc = MHD_queue_response(c, 405, r);
+	MHD_destroy_response(r);
+	return rc;
+}
+
+static enum MHD_Result on_request(void *context, struct MHD_Connection *c, const char *url, const char *method, const char *version,
+                                  const char *data, size_t *data_n, void **visit)
+{
+	struct visit *v = *visit;
+	bool post = strcmp(method, "POST") == 0;
+	(void)version;
+	if (!v && !post && strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
+		return refuse_method(c);
+	if (!v) {
+		*visit = visit_new(context, c, url, post);
+		return MHD_YES;
+	}
+	if (*data_n) {
+		v->too_long |= v->body.n + *data_n > BODY_MAX;
+		if (!v->too_long)
+			buf_put(&v->body, data, *data_n);
+		*data_n = 0;
+		return MHD_YES;
+	}
+	if (v->asked)
+		return send_answer(v);
+	v->asked = true;
+	MHD_suspend_connection(c);
+	ask(v);
+	return MHD_YES;
+}
+
+static void on_completed(void *context, struct MHD_Connection *c, void **visit, enum MHD_RequestTerminationCode why)
+{
+	struct server *s = context;
+	struct visit *v = *visit;
+	(void)c;
+	(void)why;
+	if (!v)
+		return;
+	answers_release(s->to.answers, v->x.answer);
+	buf_release(&v->body);
+	arena_release(&v->x.arena);
+	mem_free(v);
+	*visit = NULL;
+}
+
+static int set_prefix(struct server *s, const char *prefix, struct err *e)
+{
+	struct str p = str_from(prefix ? prefix : "");
+	while (p.n && p.p[p.n - 1] == '/')
+		p.n--;
+	bool plain = !p.n || p.p[0] == '/';
+	for (size_t i = 0; i < p.n; i++)
+		plain &= (p.p[i] > ' ' && p.p[i] < 127 && !strchr("%?#\"\\<>", p.p[i]));
+	if (!plain || p.n > 200)
+		return err_set(e, ERR_USAGE, "--path-prefix=%s: a path like /x was expected", prefix);
+	s->prefix = arena_str(&s->arena, p).p;
+	return 0;
+}
+
+static bool is_loopback(const struct sockaddr *a)
+{
+	if (a->sa_family == AF_INET)
+		return ntohl(((const struct sockaddr_in *)(const void *)a)->sin_addr.s_addr) >> 24 == 127;
+	return a->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)a)->sin6_addr);
+}
+
+static void set_hosts(struct server *s, const char *const *more)
+{
+	static const char *const ours[] = {"localhost", "127.0.0.1", "[::1]"};
+	unsigned n = 0, k = sizeof ours / sizeof ours[0];
+	while (more && more[n])
+		n++;
+	s->hosts = NEW_ARRAY(n + k + 2, const char *);
+	memcpy(s->hosts, ours, sizeof ours);
+	s->hosts[k++] = s->bind;
+	for (unsigned i = 0; i < n; i++)
+		s->hosts[k++] = arena_str(&s->arena, str_from(more[i])).p;
+}
+
+static struct MHD_Daemon *listen_at(struct server *s, const struct addrinfo *a)
+{
+	unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | (a->ai_family == AF_INET6 ? MHD_USE_IPv6 : 0);
+	return MHD_start_daemon(flags, 0, NULL, NULL, on_request, s, MHD_OPTION_SOCK_ADDR, a->ai_addr, MHD_OPTION_NOTIFY_COMPLETED, on_completed, s,
+	                        MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS,
+	                        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEAD_MAX, MHD_OPTION_END);
+}
+
+static int start_listening(struct server *s, uint16_t port, struct err *e)
+{
+	struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV}, *found = NULL;
+	char service[8];
+	snprintf(service, sizeof service, "%u", port);
+	int rc = getaddrinfo(strcmp(s->bind, "localhost") == 0 ? "127.0.0.1" : s->bind, service, &hints, &found);
+	if (rc)
+		return err_set(e, ERR_IO, "--bind=%s: %s", s->bind, gai_strerror(rc));
+	s->any_host = !is_loopback(found->ai_addr);
+	errno = 0;
+	s->daemon = listen_at(s, found);
+	int why = errno;
+	freeaddrinfo(found);
+	if (!s->daemon)
+		return err_set(e, ERR_IO, "cannot listen at %s:%u: %s%s", s->bind, port, why ? strerror(why) : "the address is in use or not this machine's",
+		               port ? "; --port=0 takes any port that is free" : "");
+	s->port = MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_BIND_PORT)->port;
+	bool v6 = strchr(s->bind, ':') != NULL;
+	s->url = arena_printf(&s->arena, "http://%s%s%s:%u%s/", v6 ? "[" : "", s->bind, v6 ? "]" : "", s->port, s->prefix).p;
+	return 0;
+}
+
+static uint64_t half_of_memory(void)
+{
+	long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+	return pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size / 2 : UINT64_C(4) << 30;
+}
+
+static unsigned threads_of(const struct serve_options *o)
+{
+	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+	return o->threads ? o->threads : cores > 2 ? (unsigned)cores : 2;
+}
+
+static void raise_file_limit(void)
+{
+	struct rlimit r;
+	if (getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur < r.rlim_max) {
+		r.rlim_cur = r.rlim_max < 8192 ? r.rlim_max : 8192;
+		setrlimit(RLIMIT_NOFILE, &r);
+	}
+}
+
+struct server *server_start(const struct serve_options *o, struct err *e)
+{
+	struct server *s = NEW(struct server);
+	s->bind = arena_str(&s->arena, str_from(o->bind && *o->bind ? o->bind : "localhost")).p;
+	set_hosts(s, o->hosts);
+	raise_file_limit();
+	s->to.read_only = o->read_only;
+	s->to.answers = answers_new(KEPT_BYTES);
+	int rc = set_prefix(s, o->prefix, e);
+	if (rc == 0) {
+		s->to.library = library_open(&(struct library_options){o->paths, o->n_paths, o->memory_bytes ? o->memory_bytes : half_of_memory()}, e);
+		rc = s->to.library ? 0 : -1;
+	}
+	if (rc == 0 && !(s->to.jobs = jobs_start(threads_of(o), WAITING_MAX)))
+		rc = err_set(e, ERR_LIMIT, "no thread could be started: %s", strerror(errno));
+	if (rc == 0)
+		rc = start_listening(s, o->port, e);
+	if (rc == 0)
+		return s;
+	server_stop(s);
+	return NULL;
+}
+
+uint16_t server_port(const struct server *s)
+{
+	return s->port;
+}
+
+const char *server_url(const struct server *s)
+{
+	return s->url;
+}
+
+void server_stop(struct server *s)
+{
+	/* Nobody may be suspended when the daemon stops: first no one new, then everyone who waits gets an answer. */
+	if (s->daemon) {
+		MHD_socket listening = MHD_quiesce_daemon(s->daemon);
+		if (listening != MHD_INVALID_SOCKET)
+			close(listening);
+	}
+	if (s->to.library)
+		library_refuse(s->to.library);
+	jobs_stop(s->to.jobs);
+	if (s->daemon)
+		MHD_stop_daemon(s->daemon);
+	library_close(s->to.library);
+	jobs_free(s->to.jobs);
+	answers_free(s->to.answers);
+	arena_release(&s->arena);
+	mem_free(s->hosts);
+	mem_free(s);
+}

@@ -1,0 +1,467 @@
+/* Inputs of the server: which there are, and which are in memory. */
+#include "serve/library.h"
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/mem.h"
+#include "input/discover.h"
+#include "input/input.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <time.h>
+
+enum { LOOK_SECONDS = 3 };
+
+const char *const entry_state_name[] = {[ENTRY_FOUND] = "found", [ENTRY_QUEUED] = "queued", [ENTRY_LOADING] = "loading",
+                                        [ENTRY_READY] = "ready", [ENTRY_FAILED] = "failed", [ENTRY_GONE] = "gone"};
+
+/* What a file was when it was looked at: other values mean other content. */
+struct stamp {
+	uint64_t device, inode, size;
+	int64_t changed_ns;
+};
+
+struct library_private {
+	struct library *library;
+	struct stamp stamp;           /* of the file that was found last */
+	struct stamp read;            /* of the file as it was read */
+	struct timeline *timeline;
+	pthread_mutex_t make;         /* held while the timeline is made */
+	unsigned holds;
+	uint64_t used;                /* library.clock at the last hold */
+	uint64_t bytes;               /* of profile and timeline */
+	bool stale;                   /* to be read again as soon as nobody holds it */
+	bool seen;                    /* by the look in progress */
+	struct library_waiter *waiters;
+};
+
+struct library {
+	pthread_mutex_t lock;         /* everything below, and the entries but `ask` and what it guards */
+	pthread_cond_t work;
+	pthread_t loader, watcher;
+	struct library_entry **entry; /* in order */
+	unsigned n, cap;
+	char **path;
+	unsigned n_paths;
+	uint64_t version, clock, generation, memory_bytes;
+	bool closing;
+	struct arena arena;           /* owns the strings */
+};
+
+static struct stamp stamp_of(const char *path)
+{
+	struct stat st;
+	if (stat(path, &st) < 0)
+		return (struct stamp){0};
+	return (struct stamp){st.st_dev, st.st_ino, (uint64_t)st.st_size, st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec};
+}
+
+static bool stamp_eq(struct stamp a, struct stamp b)
+{
+	return a.device == b.device && a.inode == b.inode && a.size == b.size && a.changed_ns == b.changed_ns;
+}
+
+static void let_go(struct library_entry *x)
+{
+	timeline_free(x->own->timeline);
+	profile_free(x->profile);
+	x->own->timeline = NULL;
+	x->profile = NULL;
+	x->own->bytes = 0;
+	x->own->stale = false;
+	x->state = ENTRY_FOUND;
+}
+
+/* Lets go of what was not used for longest until what is left fits. Locked. */
+static void make_room(struct library *l)
+{
+	for (;;) {
+		uint64_t held = 0;
+		struct library_entry *oldest = NULL;
+		for (unsigned i = 0; i < l->n; i++) {
+			struct library_entry *x = l->entry[i];
+			held += x->own->bytes;
+			if (x->state == ENTRY_READY && !x->own->holds && (!oldest || x->own->used < oldest->own->used))
+				oldest = x;
+		}
+		if (held <= l->memory_bytes || !oldest)
+			return;
+		let_go(oldest);
+		l->version++;
+	}
+}
+
+static struct library_entry *entry_of_path(const struct library *l, struct str path)
+{
+	for (unsigned i = 0; i < l->n; i++)
+		if (str_eq(l->entry[i]->path, path))
+			return l->entry[i];
+	return NULL;
+}
+
+static struct library_entry *entry_of_key(const struct library *l, struct str key)
+{
+	for (unsigned i = 0; i < l->n; i++)
+		if (str_eq(l->entry[i]->key, key))
+			return l->entry[i];
+	return NULL;
+}
+
+/* "run/worker/span"; where another file has it, with "~2", ... */
+static struct str new_key(struct library *l, const struct trace_file *f)
+{
+	struct buf b = {0};
+	for (unsigned k = 1; k == 1 || entry_of_key(l, buf_view(&b)); k++) {
+		buf_clear(&b);
+		buf_printf(&b, STR_FMT "/" STR_FMT "/" STR_FMT, STR_ARG(f->run), STR_ARG(f->worker), STR_ARG(f->span));
+		if (k > 1)
+			buf_printf(&b, "~%u", k);
+	}
+	struct str key = arena_str(&l->arena, buf_view(&b));
+	buf_release(&b);
+	return key;
+}
+
+static int by_place(const struct library_entry *a, const struct library_entry *b)
+{
+	int c = str_cmp_natural(a->run, b->run);
+	c = c ? c : str_cmp_natural(a->worker, b->worker);
+	c = c ? c : str_cmp_natural(a->span, b->span);
+	return c ? c : str_cmp(a->key, b->key);
+}
+
+static struct library_entry *add_entry(struct library *l, const struct trace_file *f)
+{
+	struct library_entry *x = NEW(struct library_entry);
+	x->own = NEW(struct library_private);
+	x->own->library = l;
+	x->key = new_key(l, f);
+	x->run = arena_str(&l->arena, f->run);
+	x->worker = arena_str(&l->arena, f->worker);
+	x->span = arena_str(&l->arena, f->span);
+	x->path = arena_str(&l->arena, f->path);
+	pthread_mutex_init(&x->ask, NULL);
+	pthread_mutex_init(&x->own->make, NULL);
+	MEM_GROW(l->entry, l->cap, l->n + 1);
+	unsigned i = l->n++;
+	for (; i > 0 && by_place(l->entry[i - 1], x) > 0; i--)
+		l->entry[i] = l->entry[i - 1];
+	l->entry[i] = x;
+	return x;
+}
+
+/* The file of *x has been seen as `now`. Locked. */
+static void note_stamp(struct library *l, struct library_entry *x, struct stamp now)
+{
+	x->own->seen = true;
+	if (x->state != ENTRY_GONE && stamp_eq(x->own->stamp, now))
+		return;
+	x->own->stamp = now;
+	l->version++;
+	if (x->state == ENTRY_GONE || x->state == ENTRY_FAILED)
+		x->state = ENTRY_FOUND;
+	if (x->state != ENTRY_READY || stamp_eq(x->own->read, now))
+		return;
+	if (x->own->holds)
+		x->own->stale = true;
+	else
+		let_go(x);
+}
+
+static void note_absence(struct library *l)
+{
+	for (unsigned i = 0; i < l->n; i++) {
+		struct library_entry *x = l->entry[i];
+		bool seen = x->own->seen;
+		x->own->seen = false;
+		/* What is in memory can still be shown. */
+		if (seen || x->state == ENTRY_GONE || x->state == ENTRY_READY || x->state == ENTRY_LOADING || x->state == ENTRY_QUEUED)
+			continue;
+		x->state = ENTRY_GONE;
+		l->version++;
+	}
+}
+
+/* What stands at the paths now. */
+static int look(struct library *l, struct err *e)
+{
+	struct trace_list found = {0};
+	int rc = 0;
+	for (unsigned i = 0; i < l->n_paths; i++)
+		if (discover_add(&found, l->path[i], e) < 0)
+			rc = -1;
+	discover_finish(&found);
+	pthread_mutex_lock(&l->lock);
+	for (unsigned i = 0; i < found.n; i++) {
+		struct library_entry *x = entry_of_path(l, found.v[i].path);
+		if (!x)
+			x = add_entry(l, &found.v[i]);
+		note_stamp(l, x, stamp_of(x->path.p));
+	}
+	note_absence(l);
+	pthread_mutex_unlock(&l->lock);
+	discover_release(&found);
+	return rc;
+}
+
+/* Waits for `seconds`, or until the library is being closed. Locked. */
+static bool wait_seconds(struct library *l, int seconds)
+{
+	struct timespec until;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += seconds;
+	while (!l->closing && pthread_cond_timedwait(&l->work, &l->lock, &until) != ETIMEDOUT)
+		;
+	return !l->closing;
+}
+
+static void *watch(void *context)
+{
+	struct library *l = context;
+	pthread_mutex_lock(&l->lock);
+	while (wait_seconds(l, LOOK_SECONDS)) {
+		struct err e;
+		pthread_mutex_unlock(&l->lock);
+		look(l, &e);
+		pthread_mutex_lock(&l->lock);
+	}
+	pthread_mutex_unlock(&l->lock);
+	return NULL;
+}
+
+static void on_progress(void *context, uint64_t done, uint64_t total)
+{
+	struct library_entry *x = context;
+	struct library *l = x->own->library;
+	pthread_mutex_lock(&l->lock);
+	x->done_bytes = done;
+	x->total_bytes = total;
+	l->version++;
+	pthread_mutex_unlock(&l->lock);
+}
+
+/* The waiters, whom the caller must tell with nothing locked; each has a hold if the entry is ready. Locked. */
+static struct library_waiter *take_waiters(struct library_entry *x)
+{
+	struct library_waiter *w = x->own->waiters;
+	x->own->waiters = NULL;
+	for (struct library_waiter *k = w; k && x->state == ENTRY_READY; k = k->next)
+		x->own->holds++;
+	return w;
+}
+
+static void tell(struct library_waiter *w, struct library_entry *x, bool held)
+{
+	while (w) {
+		struct library_waiter *next = w->next;
+		w->ready(w, x, held);
+		w = next;
+	}
+}
+
+static void load(struct library *l, struct library_entry *x)
+{
+	struct err e = {0};
+	struct input_options o = {.progress = on_progress, .progress_context = x};
+	struct stamp stamp = stamp_of(x->path.p);
+	struct profile *p = input_open(x->path.p, &o, &e);
+	pthread_mutex_lock(&l->lock);
+	x->own->read = stamp;
+	x->generation = ++l->generation;
+	x->own->used = ++l->clock;
+	if (p) {
+		x->profile = p;
+		x->own->bytes = profile_bytes(p);
+		x->state = ENTRY_READY;
+	} else {
+		snprintf(x->error, sizeof x->error, "%s", e.msg);
+		x->state = ENTRY_FAILED;
+	}
+	l->version++;
+	struct library_waiter *w = take_waiters(x);
+	make_room(l);
+	pthread_mutex_unlock(&l->lock);
+	tell(w, x, p != NULL);
+}
+
+static struct library_entry *next_queued(struct library *l)
+{
+	for (unsigned i = 0; i < l->n; i++)
+		if (l->entry[i]->state == ENTRY_QUEUED)
+			return l->entry[i];
+	return NULL;
+}
+
+static void *load_all(void *context)
+{
+	struct library *l = context;
+	pthread_mutex_lock(&l->lock);
+	while (!l->closing) {
+		struct library_entry *x = next_queued(l);
+		if (!x) {
+			pthread_cond_wait(&l->work, &l->lock);
+			continue;
+		}
+		x->state = ENTRY_LOADING;
+		x->done_bytes = x->total_bytes = 0;
+		l->version++;
+		pthread_mutex_unlock(&l->lock);
+		load(l, x);
+		pthread_mutex_lock(&l->lock);
+	}
+	pthread_mutex_unlock(&l->lock);
+	return NULL;
+}
+
+struct library *library_open(const struct library_options *o, struct err *e)
+{
+	struct library *l = NEW(struct library);
+	l->memory_bytes = o->memory_bytes;
+	l->n_paths = o->n_paths;
+	l->path = NEW_ARRAY(o->n_paths, char *);
+	for (unsigned i = 0; i < o->n_paths; i++)
+		l->path[i] = (char *)(uintptr_t)arena_str(&l->arena, str_from(o->paths[i])).p;
+	pthread_mutex_init(&l->lock, NULL);
+	pthread_cond_init(&l->work, NULL);
+	int rc = look(l, e);
+	if (rc == 0 && (pthread_create(&l->loader, NULL, load_all, l) || pthread_create(&l->watcher, NULL, watch, l)))
+		rc = err_set(e, ERR_LIMIT, "no thread could be started: %s", strerror(errno));
+	if (rc == 0)
+		return l;
+	library_close(l);
+	return NULL;
+}
+
+static void entry_free(struct library_entry *x)
+{
+	let_go(x);
+	pthread_mutex_destroy(&x->ask);
+	pthread_mutex_destroy(&x->own->make);
+	mem_free(x->own);
+	mem_free(x);
+}
+
+void library_refuse(struct library *l)
+{
+	pthread_mutex_lock(&l->lock);
+	l->closing = true;
+	pthread_cond_broadcast(&l->work);
+	for (unsigned i = 0; i < l->n; i++) {
+		struct library_entry *x = l->entry[i];
+		struct library_waiter *w = x->own->waiters;
+		x->own->waiters = NULL;
+		pthread_mutex_unlock(&l->lock);
+		tell(w, x, false);
+		pthread_mutex_lock(&l->lock);
+	}
+	pthread_mutex_unlock(&l->lock);
+}
+
+void library_close(struct library *l)
+{
+	if (!l)
+		return;
+	library_refuse(l);
+	if (l->loader)
+		pthread_join(l->loader, NULL);
+	if (l->watcher)
+		pthread_join(l->watcher, NULL);
+	for (unsigned i = 0; i < l->n; i++)
+		entry_free(l->entry[i]);
+	mem_free(l->entry);
+	mem_free(l->path);
+	pthread_mutex_destroy(&l->lock);
+	pthread_cond_destroy(&l->work);
+	arena_release(&l->arena);
+	mem_free(l);
+}
+
+uint64_t library_version(struct library *l)
+{
+	pthread_mutex_lock(&l->lock);
+	uint64_t v = l->version;
+	pthread_mutex_unlock(&l->lock);
+	return v;
+}
+
+void library_look(struct library *l, void (*see)(void *context, const struct library_entry *x), void *context)
+{
+	pthread_mutex_lock(&l->lock);
+	for (unsigned i = 0; i < l->n; i++)
+		see(context, l->entry[i]);
+	pthread_mutex_unlock(&l->lock);
+}
+
+struct library_entry *library_find(struct library *l, struct str key)
+{
+	pthread_mutex_lock(&l->lock);
+	struct library_entry *x = !key.n && l->n == 1 ? l->entry[0] : entry_of_key(l, key);
+	pthread_mutex_unlock(&l->lock);
+	return x;
+}
+
+enum library_hold library_hold(struct library *l, struct library_entry *x, struct library_waiter *w, bool waits)
+{
+	enum library_hold is = HOLD_WAITS;
+	pthread_mutex_lock(&l->lock);
+	if (x->state == ENTRY_READY) {
+		x->own->holds++;
+		x->own->used = ++l->clock;
+		is = HOLD_READY;
+	} else if (x->state == ENTRY_FAILED || l->closing) {
+		is = HOLD_FAILED;
+	} else {
+		if (waits) {
+			w->next = x->own->waiters;
+			x->own->waiters = w;
+		}
+		if (x->state != ENTRY_LOADING && x->state != ENTRY_QUEUED) {
+			x->state = ENTRY_QUEUED;
+			l->version++;
+			pthread_cond_broadcast(&l->work);
+		}
+	}
+	pthread_mutex_unlock(&l->lock);
+	return is;
+}
+
+void library_release(struct library *l, struct library_entry *x)
+{
+	pthread_mutex_lock(&l->lock);
+	if (--x->own->holds == 0) {
+		if (x->own->stale) {
+			let_go(x);
+			l->version++;
+		}
+		make_room(l);
+	}
+	pthread_mutex_unlock(&l->lock);
+}
+
+const struct timeline *library_timeline(struct library *l, struct library_entry *x, struct err *e)
+{
+	pthread_mutex_lock(&x->own->make);
+	if (!x->own->timeline) {
+		pthread_mutex_lock(&x->ask);
+		int rc = analysis_run(x->profile, PASS_NEST | PASS_CORRELATE, e);
+		pthread_mutex_unlock(&x->ask);
+		struct timeline *t = rc < 0 ? NULL : timeline_new(x->profile);
+		pthread_mutex_lock(&l->lock);
+		x->own->timeline = t;
+		x->own->bytes += t ? timeline_bytes(t) : 0;
+		pthread_mutex_unlock(&l->lock);
+	}
+	pthread_mutex_unlock(&x->own->make);
+	return x->own->timeline;
+}
+
+void library_changed(struct library *l, struct library_entry *x)
+{
+	pthread_mutex_lock(&l->lock);
+	x->own->stamp = stamp_of(x->path.p);
+	x->own->stale = true;
+	l->version++;
+	pthread_mutex_unlock(&l->lock);
+}

@@ -1,0 +1,73 @@
+/* The inputs that are served: found, watched, loaded when first asked for, let go when memory is short.
+ *
+ * An entry is a trace file. It keeps its key as long as the server runs, whatever becomes of the file. Entries are never freed
+ * before the library, so pointers to them stay good; what they hold is kept while it is in use (library_hold). */
+#ifndef OPSCOPE_SERVE_LIBRARY_H
+#define OPSCOPE_SERVE_LIBRARY_H
+
+#include "analysis/timeline.h"
+#include "base/err.h"
+#include "store/profile.h"
+
+#include <pthread.h>
+
+enum entry_state { ENTRY_FOUND, ENTRY_QUEUED, ENTRY_LOADING, ENTRY_READY, ENTRY_FAILED, ENTRY_GONE };
+extern const char *const entry_state_name[];
+
+struct library;
+
+struct library_entry {
+	struct str key;               /* "run/worker/span": what `input` names it by */
+	struct str run, worker, span, path;
+	/* The rest by library_look or while held. */
+	enum entry_state state;
+	uint64_t done_bytes, total_bytes; /* while loading */
+	char error[1024];             /* of ENTRY_FAILED */
+	uint64_t generation;          /* another one for other content of the file; 0 = not read yet */
+	struct profile *profile;      /* while held and ENTRY_READY */
+	pthread_mutex_t ask;          /* reports take turns: they add to the profile (analysis_run, slices) */
+	struct library_private *own;
+};
+
+/* What waits for an entry; `ready` is called once, on another thread, when the entry is ready (and then is held for it) or cannot be. */
+struct library_waiter {
+	struct library_waiter *next;
+	void (*ready)(struct library_waiter *w, struct library_entry *x, bool held);
+};
+
+struct library_options {
+	const char *const *paths;
+	unsigned n_paths;
+	uint64_t memory_bytes;
+};
+
+/* Looks at the paths once; then a thread looks for changes every few seconds. ERR_IO when a path cannot be read. */
+struct library *library_open(const struct library_options *o, struct err *e);
+/* Loads nothing more: those who wait are told so, and library_hold fails. */
+void library_refuse(struct library *l);
+/* After the last library_release. */
+void library_close(struct library *l);
+
+/* Grows whenever anything that library_look shows has changed. */
+uint64_t library_version(struct library *l);
+
+/* Calls see(context, entry) for each entry in order of run, worker and span, with the entries locked: be brief. */
+void library_look(struct library *l, void (*see)(void *context, const struct library_entry *x), void *context);
+
+/* By key; when there is one entry in all, by the empty key as well. NULL = none. */
+struct library_entry *library_find(struct library *l, struct str key);
+
+enum library_hold { HOLD_READY, HOLD_WAITS, HOLD_FAILED };
+
+/* Keeps the entry's profile from being let go. HOLD_READY: library_release is owed. HOLD_WAITS: it is being loaded; if `waits`, w
+ * is kept until w->ready. HOLD_FAILED: x->error says why; it will not be tried again before the file changes. */
+enum library_hold library_hold(struct library *l, struct library_entry *x, struct library_waiter *w, bool waits);
+void library_release(struct library *l, struct library_entry *x);
+
+/* The entry's timeline, made when first asked for. Of a held entry. It may be read without x->ask. */
+const struct timeline *library_timeline(struct library *l, struct library_entry *x, struct err *e);
+
+/* The file has been changed by ourselves: it will be read again. Of a held entry. */
+void library_changed(struct library *l, struct library_entry *x);
+
+#endif

@@ -1,0 +1,46 @@
+/* The reports there are, and what each takes. */
+#include "serve/endpoint.h"
+
+#include "base/json_text.h"
+#include "report/report.h"
+
+static void put_words(struct buf *b, const char *name, const char *const *words)
+{
+	buf_printf(b, ",\"%s\":[", name);
+	for (unsigned i = 0; words && words[i]; i++) {
+		buf_cstr(b, i ? "," : "");
+		json_put_string(b, str_from(words[i]));
+	}
+	buf_char(b, ']');
+}
+
+static void put_text(struct buf *b, const char *name, const char *text)
+{
+	buf_printf(b, "%s\"%s\":", b->p[b->n - 1] == '{' ? "" : ",", name);
+	json_put_string(b, str_from(text));
+}
+
+static int run(const struct request *r, struct response *out, struct err *e)
+{
+	struct buf *b = &out->body;
+	(void)r;
+	(void)e;
+	buf_cstr(b, "{\"reports\":[");
+	for (const struct report *const *k = report_registry; *k; k++) {
+		buf_cstr(b, k == report_registry ? "\n{" : ",\n{");
+		put_text(b, "name", (*k)->name);
+		put_text(b, "title", (*k)->title);
+		put_text(b, "help", (*k)->help);
+		put_words(b, "group_by", (*k)->group_by);
+		put_words(b, "compat", (*k)->compat);
+		buf_printf(b, ",\"device\":%s}", (*k)->takes & REPORT_DEVICE ? "true" : "false");
+	}
+	buf_cstr(b, "]}\n");
+	return 0;
+}
+
+const struct endpoint endpoint_reports = {
+	.path = "/api/reports",
+	.help = "the reports that /api/report/NAME has, with their groupings and predecessors",
+	.run = run,
+};

@@ -1,0 +1,67 @@
+/* What is served: runs, workers, spans and how far each is. */
+#include "serve/endpoint.h"
+
+#include "base/json_text.h"
+
+static void put(struct buf *b, const char *name, struct str value)
+{
+	buf_printf(b, "\"%s\":", name);
+	json_put_string(b, value);
+	buf_char(b, ',');
+}
+
+static void put_profile(struct buf *b, const struct profile *p)
+{
+	buf_char(b, ',');
+	put(b, "format", p->format);
+	buf_printf(b, "\"events\":%llu,\"gpu_ops\":%u,\"spans\":%u,\"problems\":%u,\"aggregations\":[", (unsigned long long)profile_events(p),
+	           p->gpu_op.rows.n, p->span.rows.n, p->diags.n);
+	for (unsigned i = 0; i < p->n_aggregations; i++) {
+		const struct aggregation *a = &p->aggregation[i];
+		buf_printf(b, "%s{\"id\":%lld,", i ? "," : "", (long long)a->id);
+		put(b, "name", a->name);
+		put(b, "key_op", a->key_op);
+		buf_cstr(b, "\"steps\":");
+		json_put_string(b, a->steps);
+		buf_char(b, '}');
+	}
+	buf_char(b, ']');
+}
+
+static void put_entry(void *context, const struct library_entry *x)
+{
+	struct buf *b = context;
+	buf_cstr(b, b->p[b->n - 1] == '[' ? "\n{" : ",\n{");
+	put(b, "input", x->key);
+	put(b, "run", x->run);
+	put(b, "worker", x->worker);
+	put(b, "span", x->span);
+	put(b, "path", x->path);
+	buf_printf(b, "\"state\":\"%s\"", entry_state_name[x->state]);
+	if (x->state == ENTRY_LOADING)
+		buf_printf(b, ",\"done_bytes\":%llu,\"total_bytes\":%llu", (unsigned long long)x->done_bytes, (unsigned long long)x->total_bytes);
+	if (x->state == ENTRY_FAILED) {
+		buf_cstr(b, ",\"error\":");
+		json_put_string(b, str_from(x->error));
+	}
+	if (x->state == ENTRY_READY)
+		put_profile(b, x->profile);
+	buf_char(b, '}');
+}
+
+static int run(const struct request *r, struct response *out, struct err *e)
+{
+	(void)e;
+	buf_printf(&out->body, "{\"opscope\":\"%s\",\"version\":%llu,\"read_only\":%s,\"inputs\":[", OPSCOPE_VERSION,
+	           (unsigned long long)library_version(r->library), r->read_only ? "true" : "false");
+	library_look(r->library, put_entry, &out->body);
+	buf_cstr(&out->body, "]}\n");
+	return 0;
+}
+
+const struct endpoint endpoint_state = {
+	.path = "/api/state",
+	.help = "the inputs: run, worker, span, and whether each is found, queued, loading, ready or failed; `version` grows with every change",
+	.flags = ENDPOINT_FRESH,
+	.run = run,
+};

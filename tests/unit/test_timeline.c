@@ -1,0 +1,256 @@
+/* The timeline: lanes never overlap, levels of detail lose nothing, windows fit together. */
+#include "test.h"
+
+#include <stdlib.h>
+
+#include "analysis/analysis.h"
+#include "analysis/timeline.h"
+#include "base/mem.h"
+#include "store/build.h"
+
+struct maker {
+	struct profile *p;
+	struct build b;
+	uint16_t cat;
+	uint32_t thread, stream, launch, name;
+};
+
+static void make_begin(struct maker *m)
+{
+	*m = (struct maker){.p = profile_new()};
+	build_init(&m->b, m->p);
+	m->cat = build_cat(&m->b, intern_str(&m->p->strings, STR("any")));
+	m->name = intern_str(&m->p->strings, STR("x"));
+	m->thread = build_track(&m->b, STR("100"), STR("1"));
+	m->stream = build_track(&m->b, STR("0"), STR("7"));
+	struct launch_row l = launch_none();
+	l.device = 0;
+	m->launch = build_launch(&m->b, &l);
+}
+
+static void make_span(struct maker *m, int64_t start, int64_t dur, uint8_t kind)
+{
+	build_span(&m->b, &(struct span_row){.start_ns = start, .dur_ns = dur, .ext_id = ID_NONE, .link_id = ID_NONE, .aux_id = -1,
+	                                     .name = m->name, .track = m->thread, .cat = m->cat, .kind = kind});
+}
+
+static void make_gpu(struct maker *m, int64_t start, int64_t dur)
+{
+	build_gpu(&m->b, &(struct gpu_row){.start_ns = start, .dur_ns = dur, .ext_id = ID_NONE, .corr_id = ID_NONE, .name = m->name,
+	                                   .track = m->stream, .launch = m->launch, .cat = m->cat, .kind = GPU_KERNEL});
+}
+
+static struct timeline *make_end(struct maker *m)
+{
+	struct err e = {0};
+	assert_int_equal(build_finish(&m->b, &e), 0);
+	assert_int_equal(analysis_run(m->p, PASS_NEST, &e), 0);
+	return timeline_new(m->p);
+}
+
+static void release(struct maker *m, struct timeline *t)
+{
+	timeline_free(t);
+	profile_free(m->p);
+}
+
+static int64_t start_of(const struct timeline *t, const struct timeline_lane *l, uint32_t i)
+{
+	uint32_t row = t->row[l->first + i];
+	return t->tracks[l->track].device ? t->p->gpu_op.start_ns[row] : t->p->span.start_ns[row];
+}
+
+static int64_t end_of(const struct timeline *t, const struct timeline_lane *l, uint32_t i)
+{
+	uint32_t row = t->row[l->first + i];
+	int64_t end = t->tracks[l->track].device ? gpu_end(t->p, row) : span_end(t->p, row);
+	return i + 1 < l->n && start_of(t, l, i + 1) < end ? start_of(t, l, i + 1) : end;
+}
+
+/* The definition, slice by slice, without levels. */
+static void expected_items(const struct timeline *t, uint32_t lane, int64_t from, int64_t to, unsigned zoom, struct timeline_items *out)
+{
+	const struct timeline_lane *l = &t->lanes[lane];
+	int64_t pixel_ns = (int64_t)1 << zoom, longest = 0;
+	struct timeline_item x = {0};
+	out->n = 0;
+	for (uint32_t i = 0; i <= l->n; i++) {
+		int64_t start = i < l->n ? start_of(t, l, i) : 0, end = i < l->n ? end_of(t, l, i) : 0;
+		bool join = x.count && i < l->n && end - start < pixel_ns && x.busy_ns >= 0 && longest < pixel_ns &&
+		            (uint64_t)(start - t->first_ns) >> zoom == (uint64_t)(x.start_ns - t->first_ns) >> zoom;
+		if (join) {
+			x.end_ns = end;
+			x.busy_ns += end - start;
+			x.count++;
+			if (end - start > longest) {
+				longest = end - start;
+				x.row = t->row[l->first + i];
+			}
+			continue;
+		}
+		if (x.count && x.start_ns < to && (x.end_ns > from || x.start_ns >= from)) {
+			MEM_GROW(out->v, out->cap, out->n + 1);
+			out->v[out->n++] = x;
+		}
+		longest = end - start;
+		x = (struct timeline_item){start, end, end - start, 1, i < l->n ? t->row[l->first + i] : 0};
+	}
+}
+
+static int64_t random_ns(unsigned *seed, unsigned bits)
+{
+	return (int64_t)(((uint64_t)rand_r(seed) << 20 ^ (uint64_t)rand_r(seed)) & (((uint64_t)1 << (rand_r(seed) % bits)) - 1));
+}
+
+static void check_lane(const struct timeline *t, uint32_t lane, unsigned *seed)
+{
+	struct timeline_items got = {0}, want = {0};
+	int64_t range = t->last_ns - t->first_ns;
+	for (int k = 0; k < 60; k++) {
+		unsigned zoom = (unsigned)rand_r(seed) % 40;
+		int64_t from = t->first_ns - 10 + random_ns(seed, 40) % (range + 20), to = k % 5 ? from + random_ns(seed, 38) : INT64_MAX;
+		if (k % 7 == 0)
+			from = INT64_MIN;
+		got.n = 0;
+		timeline_items_of(t, lane, from, to, zoom, &got);
+		expected_items(t, lane, from, to, zoom, &want);
+		assert_int_equal(got.n, want.n);
+		if (got.n)
+			assert_memory_equal(got.v, want.v, got.n * sizeof *got.v);
+	}
+	timeline_items_release(&got);
+	timeline_items_release(&want);
+}
+
+/* Nested ops, others that overlap as they like, kernels one behind the other; bursts and pauses. */
+static void make_random(struct maker *m, unsigned *seed, unsigned n)
+{
+	int64_t now = 1000, gpu = 1000;
+	for (unsigned i = 0; i < n; i++) {
+		now += rand_r(seed) % 50 ? random_ns(seed, 12) : random_ns(seed, 30);
+		int64_t dur = random_ns(seed, rand_r(seed) % 20 ? 12 : 25);
+		make_span(m, now, dur, rand_r(seed) % 3 ? SPAN_OP : SPAN_PYTHON);
+		make_span(m, now + dur / 4, dur / 2, SPAN_OP);
+		if (i % 3 == 0)
+			make_span(m, now + 1, random_ns(seed, 16), i % 2 ? SPAN_RANGE : SPAN_OS);
+		int64_t kernel = 1 + random_ns(seed, 14);
+		make_gpu(m, gpu, kernel);
+		gpu += kernel + (rand_r(seed) % 30 ? 2 : random_ns(seed, 28));
+	}
+}
+
+static void test_levels_equal_the_definition(void **state)
+{
+	(void)state;
+	for (unsigned round = 1; round <= 6; round++) {
+		struct maker m;
+		unsigned seed = round;
+		make_begin(&m);
+		make_random(&m, &seed, round * 400);
+		struct timeline *t = make_end(&m);
+		assert_true(t->n_levels > 0);
+		for (uint32_t l = 0; l < t->n_lanes; l++)
+			check_lane(t, l, &seed);
+		release(&m, t);
+	}
+}
+
+static void test_every_row_has_a_place(void **state)
+{
+	(void)state;
+	struct maker m;
+	unsigned seed = 99;
+	make_begin(&m);
+	make_random(&m, &seed, 2000);
+	struct timeline *t = make_end(&m);
+	uint32_t slices = 0;
+	for (uint32_t l = 0; l < t->n_lanes; l++) {
+		const struct timeline_lane *x = &t->lanes[l];
+		const struct timeline_track *k = &t->tracks[x->track];
+		bool nested = l - k->first_lane < k->n_nested;
+		assert_in_range(l, k->first_lane, k->first_lane + k->n_lanes - 1);
+		for (uint32_t i = 0; i < x->n; i++) {
+			uint32_t row = t->row[x->first + i];
+			assert_int_equal((k->device ? t->gpu_lane : t->span_lane)[row], l);
+			if (nested && t->p->span.parent[row] != ROW_NONE)
+				assert_int_equal(t->span_lane[t->p->span.parent[row]], l - 1);
+			if (!nested && i)
+				assert_true(start_of(t, x, i) >= end_of(t, x, i - 1));
+		}
+		slices += x->n;
+	}
+	assert_int_equal(slices, t->p->span.rows.n + t->p->gpu_op.rows.n);
+	assert_true(t->n_entries < slices);
+	assert_int_equal(t->too_deep, 0);
+	release(&m, t);
+}
+
+/* However many slices: about two items for each pixel. */
+static void test_a_window_has_few_items(void **state)
+{
+	(void)state;
+	struct maker m;
+	make_begin(&m);
+	for (int64_t i = 0; i < 200000; i++)
+		make_gpu(&m, i * 100, 60 + i % 40);
+	struct timeline *t = make_end(&m);
+	struct timeline_items x = {0};
+	timeline_items_of(t, 0, 0, INT64_MAX, 14, &x);
+	int64_t busy = 0, count = 0;
+	for (size_t i = 0; i < x.n; i++)
+		busy += x.v[i].busy_ns, count += x.v[i].count;
+	assert_in_range(x.n, 1, 2 * (200000 * 100 / 16384 + 1));
+	assert_int_equal(count, 200000);
+	assert_int_equal(busy, 200000 * 60 + 5000 * (39 * 40 / 2));
+	timeline_items_release(&x);
+	release(&m, t);
+}
+
+static void test_too_deep_shares_a_lane(void **state)
+{
+	(void)state;
+	struct maker m;
+	make_begin(&m);
+	for (int i = 0; i < 1000; i++)
+		make_span(&m, i, 10000 - 2 * i, SPAN_OP);
+	for (int i = 0; i < 1000; i++)
+		make_span(&m, i, 100000, SPAN_RANGE);
+	struct timeline *t = make_end(&m);
+	uint64_t count = 0;
+	struct timeline_items x = {0};
+	assert_int_equal(t->n_lanes, TIMELINE_LANES_MAX);
+	assert_int_equal(t->too_deep, 2 * (1000 - TIMELINE_LANES_MAX / 2));
+	for (uint32_t l = 0; l < t->n_lanes; l++) {
+		x.n = 0;
+		timeline_items_of(t, l, INT64_MIN, INT64_MAX, 62, &x);
+		for (size_t i = 0; i < x.n; i++)
+			count += x.v[i].count;
+	}
+	assert_int_equal(count, 2000);
+	timeline_items_release(&x);
+	release(&m, t);
+}
+
+static void test_nothing(void **state)
+{
+	(void)state;
+	struct maker m;
+	make_begin(&m);
+	struct timeline *t = make_end(&m);
+	assert_int_equal(t->n_tracks, 0);
+	assert_int_equal(t->first_ns, 0);
+	assert_int_equal(t->last_ns, 0);
+	release(&m, t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_levels_equal_the_definition),
+		cmocka_unit_test(test_every_row_has_a_place),
+		cmocka_unit_test(test_a_window_has_few_items),
+		cmocka_unit_test(test_too_deep_shares_a_lane),
+		cmocka_unit_test(test_nothing),
+	};
+	return RUN_TESTS(tests);
+}
