@@ -1,4 +1,4 @@
-/* What fuzzing a whole import does: read the bytes as that format, run every pass, every report and every detector. */
+/* What fuzzing a whole import does: read the bytes as that format, run every pass, report, detector and export. */
 #ifndef OPSCOPE_FUZZ_IMPORT_H
 #define OPSCOPE_FUZZ_IMPORT_H
 

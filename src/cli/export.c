@@ -6,6 +6,7 @@
 #include "export/export.h"
 #include "io/atomic.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -94,9 +95,11 @@ static void parse_line(struct export_command *c, int argc, char **argv)
 	struct buf doc = {0};
 	c->format = format_named(argc, argv);
 	list_options(c->format, list, heading, sizeof heading);
-	if (c->format)
+	if (c->format) {
 		buf_printf(&doc, "%s. %s", c->format->title, c->format->help);
-	else
+		doc.p[0] = (char)toupper((unsigned char)doc.p[0]);
+	}
+	if (!c->format)
 		buf_cstr(&doc, "Writes a trace as a file that other programs read; without a format, lists the formats. `opscope export FORMAT "
 		               "--help` tells what a format holds, and its options. A file appears whole or not at all.");
 	buf_char(&doc, 0);
