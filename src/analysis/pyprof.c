@@ -281,7 +281,7 @@ static void build_all(struct builder *b)
 
 bool pyprof_is_dict(const struct profile *p)
 {
-	return str_eqc(p->format, "pyprof-dict") || str_eqc(p->format, "pyprof_dict");
+	return p->recorder == RECORDER_PYPROF;
 }
 
 struct pyprof_records *pyprof_records_new(const struct profile *p, enum pyprof_record_rules rules)

@@ -24,7 +24,7 @@ enum pyprof_record_rules pyprof_compat_of(const char *command, const char *name,
 void pyprof_warn(const struct profile *p, const struct pyprof_records *r)
 {
 	struct err e;
-	if (str_eqc(p->format, "kineto")) {
+	if (p->recorder == RECORDER_TORCH) {
 		err_set(&e, ERR_NONE, STR_FMT ": PyProf read databases of nsys and nvprof; of a PyTorch trace, `opscope report pyprof` says more",
 		        STR_ARG(p->input_path));
 		cli_fail(&e, 0);

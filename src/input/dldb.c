@@ -51,6 +51,7 @@ static int finish(struct dldb *d, struct err *e)
 	mem_free(d->called);
 	d->p->input_bytes = d->db.file_bytes;
 	d->p->zero_is_start = true;
+	d->p->recorder = RECORDER_NVIDIA;
 	rows_trim(&d->p->stated, &store_tables[TABLE_stated]);
 	sqldb_close(&d->db);
 	return build_finish(&d->b, e);

@@ -255,6 +255,7 @@ static int read_file(struct source *s, struct profile *p, struct err *e)
 	}
 	init(n, p);
 	p->zero_is_start = true;
+	p->recorder = RECORDER_NVIDIA;
 	if (stale)
 		diag_add(&p->diags, "unfinished-database", DIAG_LOSS, -1,
 		         "a journal lies beside the file: it is still being written, or was not closed, and the newest rows may be missing");

@@ -185,6 +185,7 @@ static int read_file(struct source *s, struct profile *p, struct err *e)
 		return -1;
 	}
 	init(n, p);
+	p->recorder = RECORDER_NVIDIA;
 	if (stale)
 		diag_add(&p->diags, "unfinished-database", DIAG_LOSS, -1,
 		         "a journal lies beside the file: it is still being written, or was not closed, and the newest rows may be missing");

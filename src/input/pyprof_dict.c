@@ -318,6 +318,7 @@ static void init(struct dict *d, struct profile *p)
 		d->key[i] = intern_put(t, key, (size_t)n);
 	}
 	p->durations_only = true;
+	p->recorder = RECORDER_PYPROF;
 }
 
 static int read_file(struct source *s, struct profile *p, struct err *e)

@@ -322,6 +322,7 @@ static int read_meta(struct load *l)
 		return sqlite_failed(l);
 	int rc;
 	int64_t order = 0;
+	bool recorder = false;
 	while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
 		struct str key = str_from((const char *)sqlite3_column_text(st, 0));
 		if (str_eq(key, STR("input")) || str_eq(key, STR("format"))) {
@@ -338,6 +339,10 @@ static int read_meta(struct load *l)
 			p->durations_only = sqlite3_column_int64(st, 1) != 0;
 		} else if (str_eq(key, STR("zero_is_start"))) {
 			p->zero_is_start = sqlite3_column_int64(st, 1) != 0;
+		} else if (str_eq(key, STR("recorder"))) {
+			int64_t r = sqlite3_column_int64(st, 1);
+			recorder = true;
+			p->recorder = r == RECORDER_NVIDIA || r == RECORDER_PYPROF ? (enum recorder)r : RECORDER_TORCH;
 		} else if (str_eq(key, STR("byte_order"))) {
 			order = sqlite3_column_int64(st, 1);
 		}
@@ -345,6 +350,8 @@ static int read_meta(struct load *l)
 	sqlite3_finalize(st);
 	if (rc != SQLITE_DONE)
 		return sqlite_failed(l);
+	if (!recorder) /* a file from before this was kept */
+		p->recorder = p->durations_only ? RECORDER_PYPROF : p->zero_is_start ? RECORDER_NVIDIA : RECORDER_TORCH;
 	return order == __BYTE_ORDER__ ? 0 : damaged(l, "it is of a machine with another byte order");
 }
 

@@ -59,6 +59,13 @@ enum analysis_pass {
 	PASSES_IN_COLUMNS = PASS_NEST | PASS_CORRELATE | PASS_MEMORY,
 };
 
+/* Whose terms say how to record more, and whose rules made the ranges. */
+enum recorder {
+	RECORDER_TORCH,          /* torch.profiler */
+	RECORDER_NVIDIA,         /* Nsight Systems, nvprof: API calls, device work and NVTX ranges */
+	RECORDER_PYPROF,         /* PyProf, of such a database: its finished records */
+};
+
 struct profile {
 	struct intern strings;
 #define PROFILE_MEMBER_(table, structname, ...) struct structname table;
@@ -73,6 +80,7 @@ struct profile {
 	                           * idle time, overlap and steps are unknown (a PyProf .dict) */
 	bool as_written;          /* set before reading: `written` is wanted, where the input is a JSON trace */
 	struct written *written;  /* store/written.h; NULL = not kept. A part has that of the whole */
+	enum recorder recorder;   /* set by the input */
 	bool zero_is_start;       /* time 0 is when the recording began (Nsight Systems) */
 	struct aggregation *aggregation; /* of an .opscope file, in order of number; in the arena */
 	unsigned n_aggregations;

@@ -94,6 +94,7 @@ static int save_meta(struct save *s, const struct profile *p, struct err *e)
 		{"passes", {0}, p->passes_done & PASSES_IN_COLUMNS},
 		{"durations_only", {0}, p->durations_only},
 		{"zero_is_start", {0}, p->zero_is_start},
+		{"recorder", {0}, p->recorder},
 		{"byte_order", {0}, __BYTE_ORDER__},
 		{"version_original", {0}, SAVE_VERSION},
 	};
