@@ -1,0 +1,69 @@
+/* What the timeline consists of: tracks, steps, extent. */
+#include "analysis/steps.h"
+#include "serve/timeline_times.h"
+
+static void put_track(struct buf *b, const struct timeline *t, uint32_t i)
+{
+	const struct profile *p = t->p;
+	const struct timeline_track *k = &t->tracks[i];
+	buf_printf(b, "%s{\"track\":%u,\"device\":%s,", i ? ",\n" : "\n", i, k->device ? "true" : "false");
+	put_string(b, "pid", profile_str(p, p->track.pid_text[k->track]));
+	buf_char(b, ',');
+	put_string(b, "tid", profile_str(p, p->track.tid_text[k->track]));
+	buf_char(b, ',');
+	put_string(b, "process", profile_str(p, p->track.process_name[k->track]));
+	buf_char(b, ',');
+	put_string(b, "labels", profile_str(p, p->track.process_labels[k->track]));
+	buf_char(b, ',');
+	put_string(b, "thread", profile_str(p, p->track.thread_name[k->track]));
+	buf_printf(b, ",\"lanes\":%u,\"nested\":%u,\"slices\":%u,", k->n_lanes, k->n_nested, k->slices);
+	put_number(b, "first", k->first_ns - t->first_ns);
+	buf_char(b, ',');
+	put_number(b, "last", k->last_ns - t->first_ns);
+	buf_char(b, '}');
+}
+
+static void put_steps(struct buf *b, const struct timeline *t)
+{
+	const struct steps *s = t->p->steps;
+	for (unsigned i = 0; !s->whole_trace && i < s->total; i++) {
+		buf_cstr(b, i ? ",\n{" : "\n{");
+		put_string(b, "name", s->v[i].name);
+		buf_char(b, ',');
+		put_number(b, "start", s->v[i].start_ns - t->first_ns);
+		buf_char(b, ',');
+		put_number(b, "end", s->v[i].end_ns - t->first_ns);
+		buf_printf(b, ",\"counts\":%s}", i < s->n ? "true" : "false");
+	}
+}
+
+static int run(const struct request *r, struct response *out, struct err *e)
+{
+	struct buf *b = &out->body;
+	const struct timeline *t = library_timeline(r->library, r->entry, e);
+	if (!t)
+		return -1;
+	pthread_mutex_lock(&r->entry->ask);
+	int rc = analysis_run(r->entry->profile, PASS_STEPS, e);
+	if (rc == 0) {
+		/* The begin as text: beyond 2^53 a browser would round it. */
+		buf_printf(b, "{\"first_ns\":\"%lld\",", (long long)t->first_ns);
+		put_number(b, "length", t->last_ns - t->first_ns);
+		buf_printf(b, ",\"tile_pixels\":%d,\"slices\":%llu,\"too_deep\":%llu,\"tracks\":[", TIMELINE_TILE_PIXELS,
+		           (unsigned long long)t->p->span.rows.n + t->p->gpu_op.rows.n, (unsigned long long)t->too_deep);
+		for (uint32_t i = 0; i < t->n_tracks; i++)
+			put_track(b, t, i);
+		buf_cstr(b, "],\n\"steps\":[");
+		put_steps(b, t);
+		buf_cstr(b, "]}\n");
+	}
+	pthread_mutex_unlock(&r->entry->ask);
+	return rc;
+}
+
+const struct endpoint endpoint_timeline = {
+	.path = "/api/timeline",
+	.help = "threads, streams and steps; times in ns since first_ns",
+	.flags = ENDPOINT_INPUT,
+	.run = run,
+};

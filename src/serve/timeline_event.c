@@ -1,0 +1,168 @@
+/* One event in full: its arguments, what is around it, and what it is linked with. */
+#include "analysis/fwdbwd.h"
+#include "analysis/stacks.h"
+#include "serve/timeline_times.h"
+
+enum { AROUND_MAX = 200, LAUNCHED_MAX = 200 };
+
+struct about {
+	const struct timeline *t;
+	const struct profile *p;
+	struct buf *b;
+};
+
+static void put_args(struct about *x, uint32_t set)
+{
+	const struct profile *p = x->p;
+	uint32_t from = p->arg_set.first[set], to = set + 1 < p->arg_set.rows.n ? p->arg_set.first[set + 1] : p->arg.rows.n;
+	buf_cstr(x->b, ",\n\"args\":[");
+	for (uint32_t i = from; i < to; i++) {
+		buf_cstr(x->b, i > from ? ",[" : "[");
+		json_put_string(x->b, profile_str(p, p->arg.key[i]));
+		buf_char(x->b, ',');
+		json_put_string(x->b, profile_str(p, p->arg.value[i]));
+		buf_char(x->b, ']');
+	}
+	buf_char(x->b, ']');
+}
+
+static void put_link(struct about *x, const char *name, bool device, uint32_t row)
+{
+	if (row == ROW_NONE)
+		return;
+	buf_printf(x->b, ",\n\"%s\":", name);
+	timeline_put_row(x->b, x->t, device, row);
+}
+
+static void put_launch(struct about *x, uint32_t row)
+{
+	const struct launches *l = &x->p->launch;
+	uint32_t i = x->p->gpu_op.launch[row];
+	if (i == ROW_NONE)
+		return;
+	const struct { const char *name; int64_t v, none; } facts[] = {
+		{"device", l->device[i], INT32_MIN}, {"stream", l->stream[i], ID_NONE}, {"context", l->context[i], ID_NONE},
+		{"bytes", l->bytes[i], ID_NONE}, {"grid x", l->grid_x[i], INT32_MIN}, {"grid y", l->grid_y[i], INT32_MIN},
+		{"grid z", l->grid_z[i], INT32_MIN}, {"block x", l->block_x[i], INT32_MIN}, {"block y", l->block_y[i], INT32_MIN},
+		{"block z", l->block_z[i], INT32_MIN}, {"registers per thread", l->registers[i], INT32_MIN},
+		{"shared memory", l->shared_bytes[i], INT32_MIN}, {"graph", l->graph_id[i], ID_NONE}, {"graph node", l->graph_node_id[i], ID_NONE},
+	};
+	buf_cstr(x->b, ",\n\"launch\":{");
+	bool any = false;
+	for (unsigned k = 0; k < sizeof facts / sizeof facts[0]; k++) {
+		if (facts[k].v == facts[k].none)
+			continue;
+		buf_cstr(x->b, any ? "," : "");
+		put_number(x->b, facts[k].name, facts[k].v);
+		any = true;
+	}
+	buf_char(x->b, '}');
+}
+
+/* Ranges around it, the innermost first. */
+static void put_around(struct about *x, uint32_t span)
+{
+	buf_cstr(x->b, ",\n\"around\":[");
+	unsigned n = 0;
+	for (uint32_t i = span == ROW_NONE ? ROW_NONE : x->p->span.parent[span]; i != ROW_NONE && n < AROUND_MAX; i = x->p->span.parent[i]) {
+		buf_cstr(x->b, n++ ? "," : "");
+		timeline_put_row(x->b, x->t, false, i);
+	}
+	buf_char(x->b, ']');
+}
+
+/* Device work that the range launched itself (an API call) or by its calls (an op), the first of it. */
+static void put_launched(struct about *x, uint32_t span)
+{
+	const struct gpu_ops *g = &x->p->gpu_op;
+	uint64_t n = 0;
+	int64_t total_ns = 0;
+	buf_cstr(x->b, ",\n\"launched\":[");
+	for (uint32_t i = 0; i < g->rows.n; i++) {
+		if (g->call[i] != span && g->op[i] != span)
+			continue;
+		total_ns += g->dur_ns[i];
+		if (n++ >= LAUNCHED_MAX)
+			continue;
+		buf_cstr(x->b, n > 1 ? "," : "");
+		timeline_put_row(x->b, x->t, true, i);
+	}
+	buf_cstr(x->b, "],");
+	put_number(x->b, "launched_count", (int64_t)n);
+	buf_char(x->b, ',');
+	put_number(x->b, "launched_ns", total_ns);
+}
+
+static void put_stack(struct about *x, uint32_t span)
+{
+	struct stacks *s = stacks_new(x->p);
+	struct buf text = {0};
+	stacks_text(s, stacks_of(s, span), &text);
+	if (text.n) {
+		buf_cstr(x->b, ",\n\"stack\":");
+		json_put_string(x->b, buf_view(&text));
+	}
+	buf_release(&text);
+	stacks_free(s);
+}
+
+static void put_span(struct about *x, uint32_t row)
+{
+	put_args(x, x->p->span.args[row]);
+	put_around(x, row);
+	put_link(x, "op", false, x->p->span.kind[row] == SPAN_CALL ? x->p->span.op[row] : ROW_NONE);
+	put_launched(x, row);
+	struct fwdbwd *f = fwdbwd_new(x->p);
+	put_link(x, "forward", false, fwdbwd_forward(f, row));
+	fwdbwd_free(f);
+	put_stack(x, row);
+}
+
+static void put_gpu(struct about *x, uint32_t row)
+{
+	put_args(x, x->p->gpu_op.args[row]);
+	put_launch(x, row);
+	put_link(x, "call", false, x->p->gpu_op.call[row]);
+	put_link(x, "op", false, x->p->gpu_op.op[row]);
+	put_around(x, x->p->gpu_op.op[row]);
+	if (x->p->gpu_op.op[row] != ROW_NONE)
+		put_stack(x, x->p->gpu_op.op[row]);
+}
+
+static int run(const struct request *r, struct response *out, struct err *e)
+{
+	const struct timeline *t = library_timeline(r->library, r->entry, e);
+	if (!t)
+		return -1;
+	bool device = str_eqc(request_value(r, "kind"), "gpu");
+	uint32_t n = device ? t->p->gpu_op.rows.n : t->p->span.rows.n;
+	int64_t row;
+	if (request_number(r, "row", 0, (int64_t)n - 1, 0, &row, e) < 0)
+		return -1;
+	if (!n)
+		return err_set(e, ERR_DATA, "this input has no such events");
+	struct about x = {t, t->p, &out->body};
+	buf_cstr(x.b, "{\"event\":");
+	timeline_put_row(x.b, t, device, (uint32_t)row);
+	if (device)
+		put_gpu(&x, (uint32_t)row);
+	else
+		put_span(&x, (uint32_t)row);
+	buf_cstr(x.b, "}\n");
+	return 0;
+}
+
+static const char *const kinds[] = {"span", "gpu", NULL};
+static const struct endpoint_param params[] = {
+	{"kind", "span: a range of the host; gpu: device work", kinds, true},
+	{"row", "which, as tiles give it", NULL, true},
+	{0},
+};
+
+const struct endpoint endpoint_timeline_event = {
+	.path = "/api/timeline/event",
+	.help = "one event with its arguments, stack, what is around it, what launched it and what it launched",
+	.flags = ENDPOINT_INPUT,
+	.params = params,
+	.run = run,
+};

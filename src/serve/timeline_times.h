@@ -1,0 +1,33 @@
+/* Times in answers about the timeline: ns since timeline->first_ns, so that they are exact in a browser's numbers. */
+#ifndef OPSCOPE_SERVE_TIMELINE_TIMES_H
+#define OPSCOPE_SERVE_TIMELINE_TIMES_H
+
+#include "base/json_text.h"
+#include "serve/endpoint.h"
+
+enum { TIMELINE_TILE_PIXELS = 1024 };
+#define TIMELINE_NS_MAX (INT64_C(1) << 53)
+
+/* A number behind `"name":` */
+static inline void put_number(struct buf *b, const char *name, int64_t v)
+{
+	buf_printf(b, "\"%s\":", name);
+	buf_i64(b, v);
+}
+
+static inline void put_string(struct buf *b, const char *name, struct str v)
+{
+	buf_printf(b, "\"%s\":", name);
+	json_put_string(b, v);
+}
+
+/* "3,7-9": numbers below `n` into marks[0..n-1]; no value: all. ERR_USAGE. */
+int timeline_take(const struct request *r, const char *name, uint32_t n, uint8_t *marks, struct err *e);
+
+/* {"kind","row","lane","track","start","dur","name","category"} of one row. */
+void timeline_put_row(struct buf *b, const struct timeline *t, bool device, uint32_t row);
+
+/* The window that `from` and `to` choose, all by default. */
+int timeline_window(const struct request *r, const struct timeline *t, int64_t *from_ns, int64_t *to_ns, struct err *e);
+
+#endif
