@@ -1,25 +1,14 @@
 /* One self-contained page: all sections, sorted by a click on a heading, searched by the box; COLUMN_DETAIL columns are shown
  * when a button is pressed. Everything that comes from
  * the input is escaped, and the page's policy allows no network access. */
-#include "base/utf8.h"
+#include "base/html_text.h"
 #include "render/html_page.h"
 #include "render/number.h"
 #include "render/render.h"
 
 static void put_text(struct buf *out, struct str s)
 {
-	struct buf safe = {0};
-	utf8_put_safe(&safe, s);
-	for (size_t i = 0; i < safe.n; i++) {
-		char c = safe.p[i];
-		const char *name = c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '"' ? "&quot;" :
-		                   c == '\'' ? "&#39;" : NULL;
-		if (name)
-			buf_cstr(out, name);
-		else
-			buf_char(out, c);
-	}
-	buf_release(&safe);
+	html_put_text(out, s);
 }
 
 static void put_cstring(struct buf *out, const char *s)
