@@ -50,6 +50,9 @@ struct column {
 	enum unit unit;
 	unsigned flags;
 	int digits;        /* decimals in text and compat CSV; 0 = choose by unit (UNIT_PERCENT: 2) */
+	const char *shown_in; /* UNIT_NS and UNIT_US as text and HTML: "ns", "us", "ms" or "s"; NULL = what suits each cell */
+	unsigned max_width; /* text: at most so many characters (a title's words are not cut); 0 = what there is room for */
+	const char *also;  /* other ids by which it is found, separated by blanks: names that users of a predecessor know; NULL = none */
 };
 
 union cell {
@@ -80,6 +83,11 @@ struct table {
 	struct arena arena;   /* owns copied strings and notes */
 	struct table *next;   /* further sections, owned; NULL = none */
 	size_t hidden_rows;   /* rows cut by table_limit, so that a renderer can say "... and N more" */
+	size_t held_rows;     /* rows n_rows .. held_rows - 1 were cut by table_limit, table_filter or table_keep and are still there, for
+	                       * layouts that measure all rows; below n_rows when none was */
+	const char *heading;  /* what the user wants above it in place of the title; NULL = the title */
+	const char *layout;   /* text in the form of a predecessor: name of a render/layout.h, "-" and a version of it; NULL = as all tables */
+	const char *banner;   /* a line that such a layout prints above the columns; NULL = none */
 };
 
 void table_init(struct table *t, const char *name, const char *title);
@@ -106,8 +114,13 @@ void table_set_fmt(struct table *t, unsigned col, const char *fmt, ...) __attrib
 /* A remark printed under the table: reconciliation, what is unknown and why. */
 void table_note(struct table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* What --time-unit and --max-width ask for: shown_in of all durations; max_width of a column (id) or of all text columns (n alone),
+ * "name:55,input_shape:80". ERR_USAGE for other text. */
+int table_show_in(struct table *t, const char *unit, struct err *e);
+int table_max_width(struct table *t, struct str widths, struct err *e);
+
 /* Reading. */
-int table_find_column(const struct table *t, struct str id);                /* -1 = none */
+int table_find_column(const struct table *t, struct str id);                /* by id, else by what it is also called; -1 = none */
 bool table_is_null(const struct table *t, size_t row, unsigned col);
 int64_t table_i64(const struct table *t, size_t row, unsigned col);         /* also of CELL_BOOL */
 double table_f64(const struct table *t, size_t row, unsigned col);          /* converts CELL_I64 */
@@ -117,6 +130,7 @@ struct str table_str(const struct table *t, size_t row, unsigned col);
 int table_sort(struct table *t, struct str column, bool descending, struct err *e) __attribute__((warn_unused_result)); /* nulls last */
 void table_filter(struct table *t, struct str text);                         /* rows with text in any string cell */
 void table_limit(struct table *t, size_t n);                                 /* 0 = all */
+void table_keep(struct table *t, const uint8_t *keep);                       /* rows i with keep[i]; n_rows of them */
 /* Keeps these columns, in this order. A tree stays indented: with the text column that a COLUMN_TREE indents, that one is kept
  * in front of it, marked COLUMN_INDENT unless it is in the list itself. */
 int table_select(struct table *t, struct str comma_separated_ids, struct err *e);

@@ -14,7 +14,7 @@ static void swap_arrays(size_t **a, size_t **b)
 	*b = x;
 }
 
-/* New row i is old row order[i], for n rows. */
+/* New row i is old row order[i], for n rows; rows behind them stay. */
 static void reorder(struct table *t, const size_t *order, size_t n)
 {
 	for (unsigned c = 0; c < t->n_columns; c++) {
@@ -25,12 +25,21 @@ static void reorder(struct table *t, const size_t *order, size_t n)
 			cell[i] = d->cell[order[i]];
 			set[i] = d->set[order[i]];
 		}
+		for (size_t i = n; i < t->held_rows; i++) {
+			cell[i] = d->cell[i];
+			set[i] = d->set[i];
+		}
 		mem_free(d->cell);
 		mem_free(d->set);
 		d->cell = cell;
 		d->set = set;
 	}
-	t->n_rows = n;
+}
+
+static void hold_rows(struct table *t)
+{
+	if (t->held_rows < t->n_rows)
+		t->held_rows = t->n_rows;
 }
 
 static int unknown_column(const struct table *t, struct str id, struct err *e)
@@ -179,19 +188,32 @@ void table_filter(struct table *t, struct str text)
 	const struct column_data *depth = tree_column(t);
 	if (depth)
 		keep_ancestors(t, depth, keep);
-	size_t *order = NEW_ARRAY_RAW(t->n_rows, size_t), n = 0;
-	for (size_t i = 0; i < t->n_rows; i++)
-		if (keep[i])
-			order[n++] = i;
-	reorder(t, order, n);
-	mem_free(order);
+	table_keep(t, keep);
 	mem_free(keep);
+}
+
+void table_keep(struct table *t, const uint8_t *keep)
+{
+	if (!t->n_rows)
+		return;
+	hold_rows(t);
+	size_t *order = NEW_ARRAY_RAW(t->n_rows, size_t), n = 0, kept;
+	for (int round = 1; round >= 0; round--)
+		for (size_t i = 0; i < t->n_rows; i++)
+			if (!keep[i] == !round)
+				order[n++] = i;
+	for (kept = 0, n = 0; n < t->n_rows; n++)
+		kept += keep[n] != 0;
+	reorder(t, order, t->n_rows);
+	t->n_rows = kept;
+	mem_free(order);
 }
 
 void table_limit(struct table *t, size_t n)
 {
 	if (!n || t->n_rows <= n)
 		return;
+	hold_rows(t);
 	t->hidden_rows += t->n_rows - n;
 	t->n_rows = n;
 }
@@ -263,5 +285,37 @@ int table_select(struct table *t, struct str comma_separated_ids, struct err *e)
 	mem_free(old);
 	mem_free(pick);
 	mem_free(asked);
+	return 0;
+}
+
+int table_show_in(struct table *t, const char *unit, struct err *e)
+{
+	static const char *const units[] = {"ns", "us", "ms", "s"};
+	for (unsigned i = 0; i < sizeof units / sizeof *units; i++) {
+		if (!str_eqc(str_from(unit), units[i]))
+			continue;
+		for (unsigned c = 0; c < t->n_columns; c++)
+			t->data[c].col.shown_in = units[i];
+		return 0;
+	}
+	return err_set(e, ERR_USAGE, "'%s': ns, us, ms or s was expected", unit);
+}
+
+int table_max_width(struct table *t, struct str widths, struct err *e)
+{
+	struct str rest = widths, part;
+	while (str_split(&rest, ',', &part)) {
+		ptrdiff_t colon = str_find(part, STR(":"));
+		size_t from = colon < 0 ? 0 : (size_t)colon + 1;
+		int64_t n;
+		if (!str_to_i64((struct str){part.p + from, part.n - from}, &n) || n <= 0 || n > 1000000)
+			return err_set(e, ERR_USAGE, "'" STR_FMT "': N or COLUMN:N was expected, N from 1 on", STR_ARG(part));
+		int only = colon < 0 ? -1 : table_find_column(t, (struct str){part.p, (size_t)colon});
+		if (colon >= 0 && only < 0)
+			return unknown_column(t, (struct str){part.p, (size_t)colon}, e);
+		for (unsigned c = 0; c < t->n_columns; c++)
+			if (colon < 0 ? t->data[c].col.type == CELL_STR : (int)c == only)
+				t->data[c].col.max_width = (unsigned)n;
+	}
 	return 0;
 }

@@ -101,7 +101,7 @@ static void check_suffix(const struct output_options *o)
 	          o->path, STR_ARG(buf_view(&list)));
 }
 
-enum { KEY_SORT = 0x100, KEY_COLUMNS, KEY_FILTER, KEY_SECTION, KEY_LIMIT, KEY_WIDTH, KEY_FORMAT,
+enum { KEY_SORT = 0x100, KEY_COLUMNS, KEY_FILTER, KEY_SECTION, KEY_LIMIT, KEY_WIDTH, KEY_MAX_WIDTH, KEY_TITLE, KEY_TIME_UNIT, KEY_FORMAT,
        KEY_INPUT_FORMAT, KEY_RUN, KEY_WORKER, KEY_SPAN, KEY_RANK, KEY_STEPS, KEY_KEY_OP, KEY_DEVICE, KEY_RULES, KEY_GPU,
        KEY_KERNEL_RULES, KEY_AGGREGATION };
 
@@ -110,10 +110,13 @@ static const struct argp_option output_list[] = {
 	{"format", KEY_FORMAT, "FORMAT", 0, "text (the default), csv, json or html", 0},
 	{NULL, 'o', "FILE", 0, "write to FILE; its suffix .txt, .csv, .json or .html chooses the format", 0},
 	{"sort", KEY_SORT, "COLUMN", 0, "numbers descending, text ascending; +COLUMN ascending, -COLUMN descending", 0},
-	{"limit", KEY_LIMIT, "N", 0, "at most N rows of each table; 0 = all (default: 30 as text, else all)", 0},
+	{"limit", KEY_LIMIT, "N", 0, "at most N rows of each table; 0 or -1 = all (default: 30 as text, else all)", 0},
 	{"columns", KEY_COLUMNS, "A,B,...", 0, "these columns, in this order, by id", 0},
 	{"filter", KEY_FILTER, "TEXT", 0, "only rows that have TEXT in some text column, any case", 0},
 	{"section", KEY_SECTION, "NAME", 0, "only this table of the report", 0},
+	{"title", KEY_TITLE, "TEXT", 0, "heading of text and HTML", 0},
+	{"time-unit", KEY_TIME_UNIT, "UNIT", 0, "durations as text and HTML in ns, us, ms or s (default: what suits each)", 0},
+	{"max-width", KEY_MAX_WIDTH, "[COLUMN:]N,...", 0, "as text at most N characters of this column, or of all text columns", 0},
 	{"width", KEY_WIDTH, "N", 0, "width of text output (default: the terminal's, else unlimited)", 0},
 	{0},
 };
@@ -139,13 +142,22 @@ static error_t parse_output(int key, char *arg, struct argp_state *state)
 		o->sort = arg;
 		return 0;
 	case KEY_LIMIT:
-		o->limit = (long)parse_number("limit", arg);
+		o->limit = strcmp(arg, "-1") == 0 ? 0 : (long)parse_number("limit", arg);
 		return 0;
 	case KEY_COLUMNS:
 		o->columns = arg;
 		return 0;
 	case KEY_FILTER:
 		o->filter = arg;
+		return 0;
+	case KEY_TITLE:
+		o->title = arg;
+		return 0;
+	case KEY_TIME_UNIT:
+		o->time_unit = arg;
+		return 0;
+	case KEY_MAX_WIDTH:
+		o->max_width = arg;
 		return 0;
 	case KEY_SECTION:
 		o->section = arg;

@@ -13,8 +13,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { TEXT_ROWS = 30 };
-
 int cli_fail(const struct err *e, int status)
 {
 	struct buf line = {0};
@@ -74,15 +72,15 @@ static int sort_by(struct table *t, const char *column, struct err *e)
 	return table_sort(t, str_from(column), direction ? direction == '-' : !text, e);
 }
 
-static size_t rows_shown(const struct output_options *o, bool text)
+static size_t rows_shown(const struct output_options *o, bool text, const struct table *t)
 {
-	return o->limit >= 0 ? (size_t)o->limit : text ? TEXT_ROWS : 0;
+	return o->limit >= 0 ? (size_t)o->limit : text ? render_text_rows(t) : 0;
 }
 
 size_t cli_row_limit(const struct output_options *o)
 {
 	const struct renderer *r = cli_renderer(o);
-	return o->sort || o->filter || !r ? 0 : rows_shown(o, strcmp(r->name, "text") == 0);
+	return o->sort || o->filter || !r ? 0 : rows_shown(o, strcmp(r->name, "text") == 0, &(struct table){0});
 }
 
 /* A script that names its columns must not break where an input lacks one: such a column is empty, and a note says so. */
@@ -111,8 +109,13 @@ static int shape(struct table *first, struct table *chosen, const struct output_
 	for (struct table *s = first; s; s = s->next) {
 		if (o->filter)
 			table_filter(s, str_from(o->filter));
-		table_limit(s, rows_shown(o, text));
+		table_limit(s, rows_shown(o, text, s));
+		if (o->time_unit && table_show_in(s, o->time_unit, e) < 0)
+			return err_prefix(e, "--time-unit");
 	}
+	if (o->max_width && table_max_width(chosen, str_from(o->max_width), e) < 0)
+		return err_prefix(e, "--max-width");
+	chosen->heading = o->title;
 	if (o->columns && table_select(chosen, str_from(o->columns), e) < 0)
 		return err_prefix(e, "--columns");
 	return 0;

@@ -168,11 +168,11 @@ static int render_html(const struct table *t, const struct render_options *o, st
 	              "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; style-src 'unsafe-inline'; "
 	              "script-src 'unsafe-inline'\">\n"
 	              "<meta name=viewport content=\"width=device-width,initial-scale=1\">\n<title>");
-	put_cstring(out, t->title);
+	put_cstring(out, t->heading ? t->heading : t->title);
 	buf_cstr(out, "</title>\n<style>\n");
 	buf_cstr(out, html_style);
 	buf_cstr(out, "</style></head><body>\n<header><h1>");
-	put_cstring(out, t->title);
+	put_cstring(out, t->heading ? t->heading : t->title);
 	buf_cstr(out, "</h1><span class=input>");
 	put_cstring(out, o->input);
 	if (o->choice.n) {

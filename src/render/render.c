@@ -1,5 +1,6 @@
 #include "render/render.h"
 
+#include "render/layout.h"
 #include "render/number.h"
 
 #include <math.h>
@@ -9,6 +10,21 @@ const struct renderer *renderer_find(struct str name)
 	for (const struct renderer *const *r = renderer_registry; *r; r++)
 		if (str_eqc(name, (*r)->name))
 			return *r;
+	return NULL;
+}
+
+size_t render_text_rows(const struct table *t)
+{
+	const struct layout *l = layout_of(t);
+	return l ? l->rows : 30;
+}
+
+const struct layout *layout_of(const struct table *t)
+{
+	const char *name = t->layout, *dash = name ? strchr(name, '-') : NULL;
+	for (const struct layout *const *l = layout_registry; name && *l; l++)
+		if (str_eqc((struct str){name, dash ? (size_t)(dash - name) : strlen(name)}, (*l)->name))
+			return *l;
 	return NULL;
 }
 
@@ -48,6 +64,20 @@ static void put_ladder(struct buf *out, double v, const struct rung *rung, unsig
 #define PUT_LADDER(out, v, rungs, step, digits) \
 	put_ladder(out, v, rungs, sizeof(rungs) / sizeof(rungs)[0], step, digits)
 
+/* A duration in the unit asked for; false when none is. */
+static bool put_asked_time(struct buf *out, const struct column *c, double ns)
+{
+	if (!c->shown_in)
+		return false;
+	for (size_t i = 0; i < sizeof time_rungs / sizeof *time_rungs; i++)
+		if (strcmp(c->shown_in, time_rungs[i].name) == 0) {
+			number_fixed(out, ns / time_rungs[i].scale, c->digits ? c->digits : i || ns == floor(ns) ? time_rungs[i].digits : 1, true);
+			buf_printf(out, " %s", time_rungs[i].name);
+			return true;
+		}
+	return false;
+}
+
 static void put_time_point(struct buf *out, int64_t ns)
 {
 	uint64_t u = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns;
@@ -73,6 +103,8 @@ static void put_number(struct buf *out, const struct column *c, union cell v)
 	double f = whole ? (double)v.i : v.f;
 	switch (c->unit) {
 	case UNIT_NS:
+		if (put_asked_time(out, c, f))
+			return;
 		PUT_LADDER(out, f, time_rungs, 1000, c->digits);
 		return;
 	case UNIT_BYTES:

@@ -22,6 +22,9 @@ struct renderer {
 extern const struct renderer *const renderer_registry[]; /* NULL-terminated, generated from render/meson.build */
 const struct renderer *renderer_find(struct str name);
 
+/* Rows of a table as text, unless told otherwise. */
+size_t render_text_rows(const struct table *t);
+
 /* Human forms, shared by text and HTML: "1.234 ms", "512.0 KiB", "12.34 %", "1,234". Appended to *out. */
 void format_cell(const struct table *t, size_t row, unsigned col, struct buf *out);
 

@@ -1,5 +1,6 @@
 /* Text for people: human units, columns that fit the terminal, nothing from the input that could act on it. */
 #include "base/utf8.h"
+#include "render/layout.h"
 #include "render/number.h"
 #include "render/render.h"
 #include "render/text_cut.h"
@@ -255,8 +256,9 @@ static void put_missing(const struct page *p, const struct table *t, const struc
 
 static void put_table(const struct page *p, const struct table *t)
 {
-	if (t->title && *t->title)
-		put_safe_line(p, str_from(t->title), BOLD);
+	const char *heading = t->heading ? t->heading : t->title;
+	if (heading && *heading)
+		put_safe_line(p, str_from(heading), BOLD);
 	struct text_layout l;
 	text_layout_make(&l, t, p->o->width);
 	if (l.n) {
@@ -279,6 +281,11 @@ static void put_table(const struct page *p, const struct table *t)
 static int render_text(const struct table *t, const struct render_options *o, struct buf *out, struct err *e)
 {
 	const struct page p = {out, o};
+	const struct layout *l = layout_of(t);
+	if (l) {
+		l->put(t, out);
+		return 0;
+	}
 	for (const struct table *s = t; s; s = s->next) {
 		if (s != t)
 			buf_char(out, '\n');

@@ -205,6 +205,11 @@ void text_layout_make(struct text_layout *l, const struct table *t, size_t width
 		l->v[i].width = larger(l->v[i].body, l->v[i].title);
 	if (width && !has_prose(l, t))
 		text_room_find(l, t, width);
+	for (unsigned i = 0; i < l->n; i++) {
+		unsigned most = t->data[l->v[i].col].col.max_width;
+		if (most && l->v[i].width > most)
+			l->v[i].width = larger(l->v[i].word, most);
+	}
 	for (unsigned i = 0; i < l->n; i++)
 		if (l->v[i].can_share && l->v[i].width < l->v[i].body)
 			choose_cut(&l->v[i]);
