@@ -4,6 +4,7 @@
 #include "base/round.h"
 #include "report/key_groups.h"
 #include "report/report.h"
+#include "report/torch_table.h"
 
 #include <math.h>
 
@@ -202,6 +203,18 @@ static void note_cycles(const struct view *v)
 	cycles_release(&c);
 }
 
+/* Groups whose first event nothing called; what no event launched is kept. */
+static void keep_top_level(struct view *v)
+{
+	size_t n = v->out->n_rows;
+	uint8_t *keep = NEW_ARRAY(n, uint8_t);
+	for (size_t i = 0; i < n; i++)
+		keep[i] = i >= v->g->n || v->t->parent[v->g->v[i].first] == ROW_NONE;
+	table_keep(v->out, keep);
+	table_note(v->out, "%zu rows are not shown (--top-level): an event lies around their first call", n - v->out->n_rows);
+	mem_free(keep);
+}
+
 static void notes(const struct view *v)
 {
 	const struct torch_events *t = v->t;
@@ -258,6 +271,8 @@ static struct key_choice choice_of(const struct report_args *args)
 static int key_averages_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
 	struct key_choice choice = choice_of(args);
+	if (args->compat && torch_table_check(torch_rules_of(args->compat), args, e) < 0)
+		return -1;
 	struct view v = {.out = out, .device = p->gpu_op.rows.n > 0, .device_ns = device_work(p)};
 	v.t = torch_events_new(p, torch_rules_of(args->compat), TORCH_FLOPS | key_choice_want(&choice));
 	v.g = key_groups_new(v.t, &choice);
@@ -265,15 +280,17 @@ static int key_averages_run(const struct profile *p, const struct report_args *a
 	int rc = 0;
 	if (!v.g->n) {
 		rc = err_set(e, ERR_DATA, "the trace holds no framework ops: profile with activities=[CPU, CUDA] to record them");
+	} else if (args->compat) {
+		torch_table_averages(v.g, args, out);
 	} else {
 		add_columns(&v);
 		for (uint32_t i = 0; i < v.g->n; i++)
 			put_group(&v, i);
-		if (!args->compat) { /* torch lists in order of first appearance, kernels apart */
-			put_unattributed(&v);
-			rc = table_sort(out, v.device ? STR("device_self_ns") : STR("host_self_ns"), true, e);
-			notes(&v);
-		}
+		put_unattributed(&v);
+		if (args->top_level)
+			keep_top_level(&v);
+		rc = table_sort(out, v.device ? STR("device_self_ns") : STR("host_self_ns"), true, e);
+		notes(&v);
 	}
 	buf_release(&v.text);
 	key_groups_free(v.g);
@@ -291,5 +308,6 @@ const struct report report_key_averages = {
 	.compat = torch_compats,
 	.group_combines = true,
 	.needs = PASS_NEST | PASS_CORRELATE,
+	.takes = REPORT_TOP_LEVEL,
 	.run = key_averages_run,
 };

@@ -194,7 +194,9 @@ static void add_event(struct key_groups *g, struct key_group *x, uint32_t i)
 static void collect(struct looked *l)
 {
 	struct key_groups *g = l->g;
+	g->group_of = NEW_ARRAY_RAW(g->t->n, uint32_t);
 	for (uint32_t i = 0; i < g->t->n; i++) {
+		g->group_of[i] = ROW_NONE;
 		if (!torch_event_counts(g->t, i))
 			continue;
 		struct key_id k = key_of(l, i);
@@ -203,6 +205,7 @@ static void collect(struct looked *l)
 			MEM_GROW(g->v, g->cap, at + 1);
 			g->v[g->n++] = (struct key_group){.id = k, .first = i};
 		}
+		g->group_of[i] = at;
 		add_event(g, &g->v[at], i);
 		add_event(g, &g->all, i);
 	}
@@ -243,5 +246,6 @@ void key_groups_free(struct key_groups *g)
 	intern_release(&g->texts);
 	cycles_release(&g->cycles);
 	mem_free(g->v);
+	mem_free(g->group_of);
 	mem_free(g);
 }

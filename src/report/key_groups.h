@@ -48,6 +48,7 @@ struct key_groups {
 	struct key_choice choice;
 	struct key_group *v;               /* in order of first appearance */
 	uint32_t n, cap;
+	uint32_t *group_of;                /* by event; ROW_NONE = in none */
 	struct stats durations;            /* of the events on the host; group i is group i */
 	struct intern texts;
 	struct cycles cycles;              /* with KEY_CYCLE */

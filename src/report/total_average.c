@@ -2,6 +2,7 @@
 #include "base/mem.h"
 #include "report/key_groups.h"
 #include "report/report.h"
+#include "report/torch_table.h"
 
 enum { C_NAME, C_CALLS, C_HOST_SELF, C_HOST_TOTAL, C_DEV_SELF, C_DEV_TOTAL, C_CPU_MEM, C_CPU_MEM_SELF, C_DEV_MEM, C_DEV_MEM_SELF, C_FLOPS,
        C_UNKNOWN, N_COLUMNS };
@@ -88,7 +89,9 @@ static int total_average_run(const struct profile *p, const struct report_args *
 	struct torch_events *t = torch_events_new(p, torch_rules_of(args->compat), TORCH_FLOPS);
 	struct key_groups *g = key_groups_new(t, &(struct key_choice){0});
 	int rc = 0;
-	if (g->n)
+	if (g->n && args->compat)
+		torch_table_total(g, out);
+	else if (g->n)
 		put_total(out, t, &g->all);
 	else
 		rc = err_set(e, ERR_DATA, "the trace holds no framework ops: profile with activities=[CPU, CUDA] to record them");

@@ -72,10 +72,10 @@ class KeyAverages(Case):
         rows = report("key-averages", path, f"--compat={VERSIONS[directory]}", "--limit=0", *args).rows
         self.assertEqual(len(rows), len(want))
         for w, r in zip(want, rows):
-            got = {"key": r["name"], "count": r["calls"], "self": r["host_self_ns"], "total": r["host_total_ns"]}
+            got = {"key": r["key"], "count": r["count"], "self": ns(r["self_cpu_time_total"]), "total": ns(r["cpu_time_total"])}
             wanted = {"key": w["key"], "count": w["count"], "self": ns(w["self_cpu_time_total"]), "total": ns(w["cpu_time_total"])}
             if by_shape:
-                got.update(shapes=r["input_shape"], mem=r["host_memory_bytes"], self_mem=r["host_self_memory_bytes"], flops=r["flops"])
+                got.update(shapes=r["input_shapes"], mem=r["cpu_memory_usage"], self_mem=r["self_cpu_memory_usage"], flops=r["flops"])
                 wanted.update(shapes=w["input_shapes"], mem=w["cpu_memory_usage"], self_mem=w["self_cpu_memory_usage"], flops=w["flops"])
             self.assertEqual(got, wanted)
 
