@@ -158,9 +158,8 @@ static struct str track_text(struct writer *w, uint32_t track)
 static void begin(struct writer *w, char phase, struct str cat, uint32_t name, uint32_t track, int64_t ts)
 {
 	struct buf *b = w->b;
-	buf_cstr(b, w->any ? ",\n{\"ph\":\"" : "\n{\"ph\":\"");
-	buf_char(b, phase);
-	buf_char(b, '"');
+	buf_cstr(b, w->any ? ",\n{\"ph\":" : "\n{\"ph\":");
+	json_put_string(b, (struct str){&phase, 1});
 	if (cat.n) {
 		buf_cstr(b, ",\"cat\":");
 		json_put_string(b, cat);

@@ -350,6 +350,15 @@ class ChromeOdd(Folder):
         self.assertEqual(sorted(names), sorted(["tab\there", "caf\ufffd \u00e9 \u00e9 / \"q\" \x7f", "", "no cat", "begun", "k"]))
         self.assertEqual(doc["note"], "N/A")
 
+    def test_phases_that_are_none(self):
+        path, kept = self.path("phases.json"), self.path("kept.opscope")
+        with open(path, "wb") as f:
+            f.write(b'{"traceEvents": [' + b",".join(b'{"ph": "%s", "name": "n", "pid": 1, "tid": 1, "ts": %d}' % (ph, i)
+                                                     for i, ph in enumerate((b"\\\\", b'\\"', b"\\u00e9", b"\xe9", b"", b"\x01"))) + b"]}")
+        self.assertEqual(run("import", path, "-o", kept)[0], 0)
+        for source in (path, kept):
+            self.assertEqual(len(strict(export("chrome", source))["traceEvents"]), 6)
+
     def test_cut_file(self):
         path = self.path("cut.json")
         whole = gzip.decompress(open(BUNDLED, "rb").read())
