@@ -73,6 +73,8 @@ struct dlprof_iterations {
 /* `key`: op name or id; "" = DLProf's default, global_step. Of p->ops only where PASS_OPS was done. */
 void iterations_dlprof(const struct profile *p, struct str key, struct dlprof_iterations *out);
 void dlprof_iterations_release(struct dlprof_iterations *d);
+/* When the recording began: what DLProf counts times from. 0 where the input itself does; else the first event. */
+int64_t dlprof_zero_ns(const struct profile *p);
 
 /* Mean and standard deviation (population form: DLProf's tells the two apart nowhere) of the lengths stop - start + 1 of intervals
  * first..last; both are 0 when there is none. */

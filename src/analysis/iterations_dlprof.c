@@ -16,6 +16,14 @@ void dlprof_iterations_release(struct dlprof_iterations *d)
 	*d = (struct dlprof_iterations){0};
 }
 
+int64_t dlprof_zero_ns(const struct profile *p)
+{
+	int64_t first, last;
+	while (p->whole)
+		p = p->whole;
+	return p->zero_is_start || !work_extent(p, &first, &last) ? 0 : first;
+}
+
 /* TensorFlow's node that counts steps, under each name that it goes by. */
 static bool find_default(const struct profile *p, struct key_calls *k)
 {

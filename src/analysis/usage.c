@@ -3,6 +3,7 @@
 #include "analysis/analysis.h"
 #include "analysis/host_use.h"
 #include "analysis/interval.h"
+#include "analysis/job.h"
 #include "analysis/op_instances.h"
 #include "base/hash.h"
 #include "base/mem.h"
@@ -147,7 +148,7 @@ static void measure_gpu(const struct work *w, const struct gpu_use *gpu, unsigne
 /* GPUs to average over. */
 static unsigned count_gpus(const struct work *w)
 {
-	unsigned visible = w->p->device.rows.n;
+	unsigned visible = job_own_gpus(w->p);
 	return w->rules == USAGE_DLPROF && visible > w->n ? visible : w->n;
 }
 

@@ -22,7 +22,8 @@ extern const char *const usage_id[USAGES];    /* "tc", "non_tc", ... */
 
 enum usage_rules {
 	USAGE_DEFAULT,  /* kernels.def; GPUs that did something */
-	USAGE_DLPROF,   /* a kernel uses Tensor Cores by its list of names; I/O is fread and fwrite; all visible GPUs, used or not */
+	USAGE_DLPROF,   /* a kernel uses Tensor Cores by its list of names; I/O is fread and fwrite; all visible GPUs, used or not, but those of other
+	                 * ranks (analysis/job.h) */
 };
 
 struct usage {

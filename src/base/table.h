@@ -82,6 +82,7 @@ struct table {
 	unsigned n_notes, cap_notes;
 	struct arena arena;   /* owns copied strings and notes */
 	struct table *next;   /* further sections, owned; NULL = none */
+	bool folded;          /* a section that text shows on request alone */
 	size_t hidden_rows;   /* rows cut by table_limit, so that a renderer can say "... and N more" */
 	size_t held_rows;     /* rows n_rows .. held_rows - 1 were cut by table_limit, table_filter or table_keep and are still there, for
 	                       * layouts that measure all rows; below n_rows when none was */

@@ -74,19 +74,35 @@ static int print_list(const char *path, const struct aggregate_command *c)
 	return status;
 }
 
+static void tell_same(const char *path, const struct aggregation *same)
+{
+	struct buf b = {0};
+	struct err e;
+	aggregate_describe(same, &b);
+	err_set(&e, ERR_NONE, "%s: this is aggregation " STR_FMT ": nothing was added", path, STR_ARG(buf_view(&b)));
+	cli_fail(&e, EXIT_DONE);
+	buf_release(&b);
+}
+
 static int change(const char *path, const struct aggregate_command *c)
 {
 	int status = EXIT_DONE;
 	int64_t id = 0;
-	char now[CLI_NOW_BYTES];
+	char now[CLI_NOW_BYTES], rules[CLI_RULES_BYTES];
 	struct err e;
 	if (c->delete && (!str_to_i64(str_from(c->delete), &id) || id <= 0))
 		cli_usage("aggregate: --delete=%s: the number of an aggregation was expected", c->delete);
 	struct profile *p = cli_read(path, &c->table.trace, &status);
 	if (!p)
 		return status;
-	struct aggregate_spec spec = {.name = str_from(c->name ? c->name : ""), .created = cli_now(now), .args = c->table.trace.report};
-	int rc = c->delete ? aggregate_delete(p, path, id, &e) : aggregate_add(p, path, &spec, NULL, &e);
+	struct aggregate_spec spec = {.name = str_from(c->name ? c->name : ""), .created = cli_now(now), .args = c->table.trace.report,
+	                              .rules = cli_rules(&c->table.trace, true, rules)};
+	int rc = c->delete ? aggregate_delete(p, path, id, &e) : aggregate_check(p, &spec, &e);
+	const struct aggregation *same = c->delete || rc ? NULL : aggregate_find(p, &spec);
+	if (same)
+		tell_same(path, same);
+	else if (!c->delete && rc == 0)
+		rc = aggregate_add(p, path, &spec, NULL, &e);
 	profile_free(p);
 	return rc ? cli_fail(&e, e.code == ERR_USAGE ? EXIT_USAGE : EXIT_INPUT) : EXIT_DONE;
 }

@@ -73,8 +73,13 @@ struct trace_options {
 	bool has_rank;
 	int64_t rank;
 	struct report_args report;
+	bool by_path;         /* the command has none of these options: where there are several traces it wants the path of one */
+	uint64_t rules, kernel_rules; /* hashes of these files; 0 = none was given */
 };
 extern const struct argp trace_argp;    /* input: struct trace_options * */
+/* "--gpu=H100 SXM --rules=#0123456789abcdef ...": a text that differs where these do, "" without them. */
+enum { CLI_RULES_BYTES = 200 };
+struct str cli_rules(const struct trace_options *o, bool gpu, char text[CLI_RULES_BYTES]);
 
 /* What a command takes that reads a trace and prints a table: inputs (with what else its args_doc names), the options that
  * choose the trace, and those of the output. */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "analysis/iterations.h"
 #include "analysis/slice.h"
@@ -88,6 +89,8 @@ static int make_folder(struct dlprof_options *o, struct err *e)
 			return err_set(e, ERR_IO, "dlprof: --output_path: cannot make %s: %s", p, errno == EEXIST ? "it is no folder" : strerror(errno));
 		p[i] = was;
 	}
+	if (access(p, W_OK | X_OK) < 0)
+		return err_set(e, ERR_IO, "dlprof: --output_path: cannot write to %s: %s", p, strerror(errno));
 	return 0;
 }
 
@@ -139,9 +142,10 @@ static int choose_iterations(const struct dlprof_options *o, const struct profil
 	iterations_dlprof(p, p->key_op, &d);
 	int64_t most = (int64_t)d.n - 1, first = o->has_start ? o->iter_start : 0;
 	int64_t last = o->has_stop && o->iter_stop < most ? o->iter_stop : most;
+	int64_t zero_ns = dlprof_zero_ns(p);
 	struct str key = d.calls ? d.key : STR("");
 	for (uint32_t i = 0; i < d.n && i < ITERATIONS_SHOWN; i++)
-		buf_printf(&b, "%s%lld", i ? ", " : "", (long long)d.stop_ns[i]);
+		buf_printf(&b, "%s%lld", i ? ", " : "", (long long)(d.stop_ns[i] - zero_ns));
 	if (o->key_op && !d.calls)
 		tell_key_missing(o, p);
 	dlprof_say(o, DLPROF_MINIMAL, "Found %u iteration%s using key_op \"" STR_FMT "\"", d.n, d.n == 1 ? "" : "s", STR_ARG(key));
@@ -153,9 +157,12 @@ static int choose_iterations(const struct dlprof_options *o, const struct profil
 		rc = err_set(e, ERR_DATA, "dlprof: --iter_start=%lld: iterations 0 to %lld were found", (long long)first, (long long)most);
 	if (rc == 0 && o->verbosity >= DLPROF_NORMAL)
 		printf("Aggregating data over %lld iteration%s: iteration %lld start (%lld ns) to iteration %lld end (%lld ns)\n\n",
-		       (long long)(last - first + 1), last == first ? "" : "s", (long long)first, (long long)d.start_ns[first], (long long)last,
-		       (long long)d.stop_ns[last]);
+		       (long long)(last - first + 1), last == first ? "" : "s", (long long)first, (long long)(d.start_ns[first] - zero_ns), (long long)last,
+		       (long long)(d.stop_ns[last] - zero_ns));
 	args->has_steps = o->has_start || o->has_stop;
+	if (rc == 0 && args->has_steps && d.n == 1)
+		dlprof_say(o, DLPROF_MINIMAL, "Warning: no key op divides this recording: iteration 0 is all of it; --key_op=NAME says what each iteration "
+		           "calls once");
 	args->step_first = first;
 	args->step_last = last;
 	dlprof_iterations_release(&d);
@@ -296,7 +303,7 @@ static int write_report(struct dlprof_options *o, int i, struct profile *p, cons
 }
 
 /* A report that the profile has nothing for is no reason to give up the others. */
-static int write_reports(struct dlprof_options *o, struct profile *p, const char *path, const struct report_args *args)
+static int write_reports(struct dlprof_options *o, struct profile *p, const struct report_args *args, const struct dlprof_plan *plan)
 {
 	unsigned wanted = o->reports | (o->mode != DLPROF_SIMPLE && o->verbosity >= DLPROF_NORMAL ? 1u << DLPROF_EXPERT : 0);
 	int status = EXIT_DONE;
@@ -307,7 +314,7 @@ static int write_reports(struct dlprof_options *o, struct profile *p, const char
 			if (e.code != ERR_DATA)
 				return status;
 		}
-	if (o->mode != DLPROF_SIMPLE && dlprof_write_database(o, p, path, args, &e) < 0)
+	if (o->mode != DLPROF_SIMPLE && dlprof_write_database(o, p, plan, &e) < 0)
 		status = cli_fail(&e, EXIT_INPUT);
 	if (o->dump_model) {
 		dlprof_say(o, DLPROF_NORMAL, "Writing model data to %s", model_path(o));
@@ -317,19 +324,25 @@ static int write_reports(struct dlprof_options *o, struct profile *p, const char
 	return status;
 }
 
+int dlprof_set_key(struct profile *p, const char *key_op, struct err *e)
+{
+	struct str key = str_from(key_op ? key_op : "");
+	if (!str_eq(key, p->key_op)) {
+		p->key_op = key.n ? arena_str(&p->arena, key) : (struct str){0};
+		p->passes_done &= ~(unsigned)PASS_STEPS;
+	}
+	return analysis_run(p, PASS_STEPS, e);
+}
+
 static int analyse(struct dlprof_options *o, struct profile *p, struct report_args *args, struct err *e)
 {
 	bool simple = o->mode == DLPROF_SIMPLE;
 	if (p->durations_only)
 		return err_set(e, ERR_DATA, STR_FMT ": this input holds durations but no times, which DLProf's reports need: give the database "
 		               "that it was made from", STR_ARG(p->input_path));
-	if (o->key_op) {
-		p->key_op = arena_str(&p->arena, str_from(o->key_op));
-		p->passes_done &= ~(unsigned)PASS_STEPS;
-	}
 	*args = (struct report_args){.compat = "dlprof", .key_op = o->key_op};
 	dlprof_say(o, DLPROF_NORMAL, "Correlating ops with API calls and kernels");
-	if (analysis_run(p, PASS_NEST | PASS_CORRELATE | (simple ? 0 : PASS_STEPS | PASS_OPS), e) < 0)
+	if (analysis_run(p, PASS_NEST | PASS_CORRELATE | (simple ? 0 : PASS_OPS), e) < 0 || (!simple && dlprof_set_key(p, o->key_op, e) < 0))
 		return -1;
 	return simple ? 0 : choose_iterations(o, p, args, e);
 }
@@ -345,23 +358,61 @@ static void tell_simple(const struct dlprof_options *o, const struct profile *p)
 	table_release(&t);
 }
 
+static void say_hint(void *context, struct str text)
+{
+	dlprof_say(context, DLPROF_NORMAL, "Note: " STR_FMT, STR_ARG(text));
+}
+
+/* Where DLProf's numbers mislead, which its files cannot say. */
+static void tell_hints(struct dlprof_options *o, const struct profile *p, const struct report_args *args)
+{
+	struct table t;
+	struct window w;
+	struct err e;
+	if (o->mode == DLPROF_SIMPLE) {
+		dlprof_hints(p, HINT_GPUS | HINT_KERNELS, NULL, say_hint, o);
+		return;
+	}
+	table_init(&t, "", "");
+	if (op_window(p, args, &w, &e) == 0)
+		op_dlprof_hints(&t, p, &w, HINT_ALL);
+	for (unsigned i = 0; i < t.n_notes; i++)
+		say_hint(o, t.notes[i]);
+	table_release(&t);
+}
+
+/* What stands behind the options is a program; with --database none is run. */
+static void tell_not_run(const struct dlprof_options *o)
+{
+	struct buf b = {0};
+	for (int i = 0; i < o->app_n; i++)
+		buf_printf(&b, " %s", o->app[i]);
+	dlprof_say(o, DLPROF_MINIMAL, "Warning: with --database nothing is run: what follows the options was not looked at:%.*s", (int)(b.n < 1000 ? b.n : 1000),
+	           b.p);
+	buf_release(&b);
+}
+
 static int aggregate(struct dlprof_options *o, const char *path)
 {
-	const struct trace_options trace = {0};
+	const struct trace_options trace = {.by_path = true};
 	struct report_args args;
+	struct dlprof_plan plan = {0};
 	int status = EXIT_DONE;
 	struct err e;
+	if (o->database && o->app_n)
+		tell_not_run(o);
 	dlprof_say(o, DLPROF_NORMAL, "Reading %s", path);
 	struct profile *p = cli_open(path, &trace, &status);
 	if (!p)
 		return status;
-	if (analyse(o, p, &args, &e) < 0) {
+	if (analyse(o, p, &args, &e) < 0 || (o->mode != DLPROF_SIMPLE && dlprof_plan_database(o, p, path, &args, &plan, &e) < 0)) {
 		status = cli_fail(&e, EXIT_INPUT);
 	} else {
 		dlprof_say(o, DLPROF_NORMAL, "Aggregating profile data");
 		if (o->mode == DLPROF_SIMPLE)
 			tell_simple(o, p);
-		status = write_reports(o, p, path, &args);
+		tell_hints(o, p, &args);
+		status = write_reports(o, p, &args, &plan);
 	}
 	profile_free(p);
 	return status;

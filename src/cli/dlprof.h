@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "cli/cli.h"
+#include "report/aggregate.h"
 
 enum dlprof_mode { DLPROF_AUTO, DLPROF_SIMPLE, DLPROF_TENSORFLOW1, DLPROF_TENSORFLOW2, DLPROF_TENSORRT, DLPROF_PYTORCH };
 enum dlprof_verbosity { DLPROF_QUIET, DLPROF_MINIMAL, DLPROF_NORMAL, DLPROF_DETAILED, DLPROF_DIAGNOSTIC };
@@ -53,12 +54,24 @@ const char *dlprof_report_path(struct dlprof_options *o, const struct dlprof_rep
  * what a shell says of a signal. */
 const char *dlprof_run_nsys(struct dlprof_options *o, int *status);
 
+/* Makes this the key op (NULL = none), whether the profile has it or not, and the steps from it. */
+int dlprof_set_key(struct profile *p, const char *key_op, struct err *e);
+
 /* dlprof_files.c: the table as DLProf's file. ERR_IO. */
 int dlprof_write(const struct table *t, const struct dlprof_report *r, enum dlprof_format f, const char *profile_name, const char *path,
                  struct err *e);
 
-/* dlprof_database.c: what DLProf would keep for its viewer. *p was read from the file `from`. */
-int dlprof_write_database(struct dlprof_options *o, struct profile *p, const char *from, const struct report_args *args, struct err *e);
+/* dlprof_database.c: what DLProf would keep for its viewer. *p was read from the file `from`. Planned before anything is written, so that what
+ * cannot be kept is said first: for a new file a warning, and it holds all; for an .opscope file, to which it would be added, an error. */
+struct dlprof_plan {
+	const char *from;
+	const char *path;                /* what to write; NULL = nothing */
+	struct aggregate_spec spec;
+	char now[CLI_NOW_BYTES];
+};
+int dlprof_plan_database(struct dlprof_options *o, struct profile *p, const char *from, const struct report_args *args, struct dlprof_plan *plan,
+                         struct err *e);
+int dlprof_write_database(struct dlprof_options *o, struct profile *p, const struct dlprof_plan *plan, struct err *e);
 
 /* dlprof_simple.c: the two tables of mode simple. Need PASS_NEST and PASS_CORRELATE. */
 void dlprof_simple_summary(const struct profile *p, struct table *t);

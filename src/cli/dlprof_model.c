@@ -1,6 +1,7 @@
 /* --dump_model_data: which op is what, its calls, and the API calls and device work of each, as one JSON object of arrays. Ops and
  * instances are named by their places in their arrays. */
 #include "analysis/analysis.h"
+#include "analysis/iterations.h"
 #include "analysis/op_instances.h"
 #include "base/json_text.h"
 #include "cli/dlprof.h"
@@ -12,6 +13,7 @@ enum { PIECE_BYTES = 1 << 20 };
 
 struct dump {
 	const struct profile *p;
+	int64_t zero_ns;         /* times are told from here */
 	struct atomic_file f;
 	struct buf b;
 	bool failed;
@@ -42,6 +44,11 @@ static void put_number(struct dump *d, const char *key, int64_t v, bool known)
 	else
 		buf_cstr(&d->b, "null");
 	buf_cstr(&d->b, ", ");
+}
+
+static void put_time(struct dump *d, const char *key, int64_t v, bool known)
+{
+	put_number(d, key, v - d->zero_ns, known);
 }
 
 static void put_truth(struct dump *d, const char *key, bool v)
@@ -82,8 +89,8 @@ static void put_instances(struct dump *d)
 		row(d, k == 0);
 		put_number(d, "op", x->op, true);
 		put_number(d, "thread", x->span == ROW_NONE ? 0 : p->track.tid[p->span.track[x->span]], x->span != ROW_NONE);
-		put_number(d, "cpu_start", x->start_ns, x->span != ROW_NONE);
-		put_number(d, "cpu_stop", x->end_ns, x->span != ROW_NONE);
+		put_time(d, "cpu_start", x->start_ns, x->span != ROW_NONE);
+		put_time(d, "cpu_stop", x->end_ns, x->span != ROW_NONE);
 		put_number(d, "gpu_ns", x->gpu_ns, true);
 		put_number(d, "overhead_ns", x->overhead_ns, true);
 		put_number(d, "gpu_idle_ns", x->idle_ns, true);
@@ -111,8 +118,8 @@ static void put_calls(struct dump *d)
 		put_number(d, "op_instance", in, in != ROW_NONE);
 		put_number(d, "thread", d->p->track.tid[s->track[i]], true);
 		put_number(d, "correlation", s->link_id[i], s->link_id[i] != ID_NONE);
-		put_number(d, "start", s->start_ns[i], true);
-		put_number(d, "stop", span_end(d->p, i), true);
+		put_time(d, "start", s->start_ns[i], true);
+		put_time(d, "stop", span_end(d->p, i), true);
 		put_truth(d, "unassociated", in != ROW_NONE && d->p->ops->op[d->p->ops->instance[in].op].unassociated);
 	}
 }
@@ -138,10 +145,10 @@ static void put_work(struct dump *d)
 		put_number(d, "device", l->device[at], l->device[at] != INT32_MIN);
 		put_number(d, "stream", l->stream[at], l->stream[at] != ID_NONE);
 		put_number(d, "correlation", g->corr_id[i], g->corr_id[i] != ID_NONE);
-		put_number(d, "gpu_start", g->start_ns[i], true);
-		put_number(d, "gpu_stop", gpu_end(d->p, i), true);
-		put_number(d, "api_start", call == ROW_NONE ? 0 : d->p->span.start_ns[call], call != ROW_NONE);
-		put_number(d, "api_stop", call == ROW_NONE ? 0 : span_end(d->p, call), call != ROW_NONE);
+		put_time(d, "gpu_start", g->start_ns[i], true);
+		put_time(d, "gpu_stop", gpu_end(d->p, i), true);
+		put_time(d, "api_start", call == ROW_NONE ? 0 : d->p->span.start_ns[call], call != ROW_NONE);
+		put_time(d, "api_stop", call == ROW_NONE ? 0 : span_end(d->p, call), call != ROW_NONE);
 		put_number(d, "bytes", l->bytes[at], l->bytes[at] != ID_NONE);
 		put_sizes(d, "grid", l->grid_x[at], l->grid_y[at], l->grid_z[at]);
 		put_sizes(d, "block", l->block_x[at], l->block_y[at], l->block_z[at]);
@@ -153,7 +160,7 @@ static void put_work(struct dump *d)
 
 int dlprof_dump_model(const struct profile *p, const char *path, struct err *e)
 {
-	struct dump d = {.p = p, .e = e};
+	struct dump d = {.p = p, .zero_ns = dlprof_zero_ns(p), .e = e};
 	if (atomic_begin(&d.f, path, e))
 		return -1;
 	put_ops(&d);

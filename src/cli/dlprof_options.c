@@ -136,6 +136,8 @@ static void take_word(struct dlprof_options *o, char *word, struct argp_state *s
 {
 	if (!state->quoted && o->list && add_word(o, o->list, str_from(word)))
 		return;
+	if (*word == '-')
+		cli_usage("dlprof: %s stands behind --, where the program was expected: options stand before it", word);
 	o->app = state->argv + state->next - 1;
 	o->app_n = state->argc - state->next + 1;
 	state->next = state->argc;

@@ -2,11 +2,17 @@
 
 #include "base/mem.h"
 #include "report/aggregate.h"
+#include "store/load.h"
+
+#include <unistd.h>
+
+enum { SHOWN = 5 };
 
 struct import_command {
 	struct cli_args inputs;
 	struct trace_options trace;
 	const char *path;
+	bool force;
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -19,6 +25,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case 'o':
 		c->path = arg;
 		return 0;
+	case 'f':
+		c->force = true;
+		return 0;
 	case ARGP_KEY_ARG:
 		cli_args_add(&c->inputs, arg);
 		return 0;
@@ -29,6 +38,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp_option options[] = {
 	{NULL, 'o', "FILE", 0, "the file to write, by custom named NAME.opscope", 0},
+	{"force", 'f', NULL, 0, "replace FILE even when that loses aggregations that were asked for", 0},
 	{0},
 };
 static const struct argp_child children[] = {{&trace_argp, 0, NULL, 1}, {0}};
@@ -41,6 +51,36 @@ static const struct argp argp = {
 	       "any other. It is an SQLite database, with every report, and the findings of `advise`, as tables of plain rows "
 	       "beside the data: the first aggregation, to which `opscope aggregate` adds others.",
 };
+
+/* What import cannot make again: aggregations that someone asked for. False, and *status, when FILE holds some and they are not to be lost. */
+static bool may_replace(const struct import_command *c, int *status)
+{
+	const struct input *is = c->force || access(c->path, F_OK) < 0 ? NULL : input_recognise(c->path);
+	struct buf lost = {0};
+	struct err e;
+	unsigned n = 0;
+	if (!is || strcmp(is->name, "opscope") != 0)
+		return true;
+	struct profile *p = profile_new();
+	int rc = load_aggregation_list(c->path, p, &e);
+	for (unsigned i = 0; rc == 0 && i < p->n_aggregations; i++) {
+		const struct aggregation *a = &p->aggregation[i];
+		if (!a->key_op.n && !a->steps.n && !a->name.n)
+			continue;
+		if (n++ < SHOWN) {
+			buf_cstr(&lost, n > 1 ? ", " : "");
+			aggregate_describe(a, &lost);
+		}
+	}
+	if (n) {
+		err_set(&e, ERR_DATA, "%s holds %s that would be lost: " STR_FMT "%s; --force replaces the file, another name for -o keeps it", c->path,
+		        n == 1 ? "an aggregation" : "aggregations", STR_ARG(buf_view(&lost)), n > SHOWN ? ", ..." : "");
+		*status = cli_fail(&e, EXIT_INPUT);
+	}
+	profile_free(p);
+	buf_release(&lost);
+	return !n;
+}
 
 static int run(int argc, char **argv)
 {
@@ -56,9 +96,9 @@ static int run(int argc, char **argv)
 	if (c.trace.report.has_steps || c.trace.report.device || c.trace.report.key_op || c.trace.report.aggregation)
 		cli_usage("import: the whole trace is kept; choose steps, their key op and devices when reporting from %s, or with opscope aggregate", c.path);
 	int status = EXIT_DONE;
-	char now[CLI_NOW_BYTES];
-	struct profile *p = cli_open_one(&c.inputs, &c.trace, &status);
-	struct aggregate_spec spec = {.name = {"", 0}, .created = cli_now(now)};
+	char now[CLI_NOW_BYTES], rules[CLI_RULES_BYTES];
+	struct profile *p = may_replace(&c, &status) ? cli_open_one(&c.inputs, &c.trace, &status) : NULL;
+	struct aggregate_spec spec = {.name = {"", 0}, .created = cli_now(now), .rules = cli_rules(&c.trace, false, rules)};
 	struct err e;
 	if (p && aggregate_import(p, c.path, &spec, &e))
 		status = cli_fail(&e, EXIT_INPUT);

@@ -41,14 +41,14 @@ static struct str span_of(const struct trace_file *f)
 }
 
 /* One line that names the options which tell the candidates apart, with their values. */
-static int fail_ambiguous(const struct trace_list *l, const struct cli_args *paths)
+static int fail_ambiguous(const struct trace_list *l, const struct cli_args *paths, const struct trace_options *o)
 {
 	static const struct {
 		const char *option;
 		struct str (*property)(const struct trace_file *);
 	} ways[] = {{"--run", run_of}, {"--worker", worker_of}, {"--span", span_of}};
 	struct buf how = {0}, values = {0};
-	for (unsigned i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+	for (unsigned i = 0; !o->by_path && i < sizeof ways / sizeof ways[0]; i++) {
 		buf_clear(&values);
 		if (list_values(l, ways[i].property, &values) > 1)
 			buf_printf(&how, "%s%s (" STR_FMT ")", how.n ? ", " : "", ways[i].option, STR_ARG(buf_view(&values)));
@@ -155,7 +155,7 @@ struct profile *cli_open_one(const struct cli_args *paths, const struct trace_op
 		if (l.n == 1)
 			p = cli_read(l.v[0].path.p, o, status);
 		else
-			*status = fail_ambiguous(&l, paths);
+			*status = fail_ambiguous(&l, paths, o);
 	}
 	discover_release(&l);
 	return p;

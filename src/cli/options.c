@@ -1,6 +1,7 @@
 #include "cli/cli.h"
 
 #include "base/buf.h"
+#include "base/hash.h"
 #include "base/mem.h"
 #include "op/cost.h"
 #include "render/render.h"
@@ -113,7 +114,7 @@ static const struct argp_option output_list[] = {
 	{"limit", KEY_LIMIT, "N", 0, "at most N rows of each table; 0 or -1 = all (default: 30 as text, else all)", 0},
 	{"columns", KEY_COLUMNS, "A,B,...", 0, "these columns, in this order, by id", 0},
 	{"filter", KEY_FILTER, "TEXT", 0, "only rows that have TEXT in some text column, any case", 0},
-	{"section", KEY_SECTION, "NAME", 0, "only this table of the report", 0},
+	{"section", KEY_SECTION, "NAME", 0, "only this table of the report; all: those too that text leaves out unless asked for", 0},
 	{"title", KEY_TITLE, "TEXT", 0, "heading of text and HTML", 0},
 	{"time-unit", KEY_TIME_UNIT, "UNIT", 0, "durations as text and HTML in ns, us, ms or s (default: what suits each)", 0},
 	{"max-width", KEY_MAX_WIDTH, "[COLUMN:]N,...", 0, "as text at most N characters of this column, or of all text columns", 0},
@@ -191,11 +192,33 @@ static const struct argp_option trace_list_options[] = {
 	{0},
 };
 
-static void load_rules(int (*load)(const char *path, struct err *e), const char *option, const char *path)
+/* Adds the file's content to *hash. */
+static void load_rules(int (*load)(const char *path, struct err *e), const char *option, const char *path, uint64_t *hash)
 {
 	struct err e;
 	if (load(path, &e) < 0)
 		cli_usage("--%s: %s", option, e.msg);
+	char piece[4096];
+	size_t n;
+	FILE *f = fopen(path, "re");
+	while (f && (n = fread(piece, 1, sizeof piece, f)) > 0)
+		*hash = hash_u64(*hash + hash_bytes(piece, n)) | 1;
+	if (f)
+		fclose(f);
+}
+
+struct str cli_rules(const struct trace_options *o, bool gpu, char text[CLI_RULES_BYTES])
+{
+	struct { const char *name; uint64_t hash; } file[] = {{"rules", o->rules}, {"kernel-rules", o->kernel_rules}};
+	size_t n;
+	*text = 0;
+	if (gpu && o->gpu)
+		snprintf(text, CLI_RULES_BYTES - 80, "--gpu=%s", o->gpu);
+	n = strlen(text);
+	for (int i = 0; i < 2; i++)
+		if (file[i].hash)
+			n += (size_t)snprintf(text + n, CLI_RULES_BYTES - n, "%s--%s=#%016llx", n ? " " : "", file[i].name, (unsigned long long)file[i].hash);
+	return str_from(text);
 }
 
 static error_t parse_trace(int key, char *arg, struct argp_state *state)
@@ -236,10 +259,10 @@ static error_t parse_trace(int key, char *arg, struct argp_state *state)
 		o->gpu = arg;
 		return 0;
 	case KEY_RULES:
-		load_rules(cost_load_rules, "rules", arg);
+		load_rules(cost_load_rules, "rules", arg, &o->rules);
 		return 0;
 	case KEY_KERNEL_RULES:
-		load_rules(kernel_load_rules, "kernel-rules", arg);
+		load_rules(kernel_load_rules, "kernel-rules", arg, &o->kernel_rules);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;

@@ -72,6 +72,29 @@ static int sort_by(struct table *t, const char *column, struct err *e)
 	return table_sort(t, str_from(column), direction ? direction == '-' : !text, e);
 }
 
+/* Takes folded sections out of what text shows, and says so in a note; they go to *kept. */
+static void fold(struct table *t, struct table **kept)
+{
+	struct buf names = {0};
+	unsigned n = 0;
+	for (struct table **at = &t->next; *at;) {
+		struct table *s = *at;
+		if (!s->folded) {
+			at = &s->next;
+			continue;
+		}
+		buf_printf(&names, "%s%s", n++ ? ", " : "", s->name);
+		*at = s->next;
+		s->next = NULL;
+		*kept = s;
+		kept = &s->next;
+	}
+	if (n)
+		table_note(t, "%u more table%s: " STR_FMT ". --section=NAME shows one, --section=all every one; --format=json and html have them.", n, n == 1 ? "" : "s",
+		           STR_ARG(buf_view(&names)));
+	buf_release(&names);
+}
+
 static size_t rows_shown(const struct output_options *o, bool text, const struct table *t)
 {
 	return o->limit >= 0 ? (size_t)o->limit : text ? render_text_rows(t) : 0;
@@ -244,17 +267,26 @@ static int render(const struct table *t, const struct renderer *r, const struct 
 	return rc;
 }
 
-int cli_output(struct table *t, const struct output_options *o, const char *input_name)
+int cli_output(struct table *t, const struct output_options *options, const char *input_name)
 {
 	struct err e;
+	struct output_options chosen_options = *options, *o = &chosen_options;
 	const struct renderer *r = cli_renderer(o);
-	struct table *chosen = find_section(t, o->section, &e);
-	if (!chosen || shape(t, chosen, o, strcmp(r->name, "text") == 0, &e) < 0)
+	bool text = strcmp(r->name, "text") == 0, all = o->section && strcmp(o->section, "all") == 0;
+	if (all)
+		o->section = NULL;
+	struct table *chosen = find_section(t, o->section, &e), *folded = NULL;
+	if (!chosen || shape(t, chosen, o, text, &e) < 0)
 		return cli_fail(&e, EXIT_USAGE);
+	if (text && !all && !o->section)
+		fold(t, &folded);
 	struct table only = *chosen; /* a view; the parts stay the report's */
 	if (o->section)
 		only.next = NULL;
-	if (render(o->section ? &only : t, r, o, input_name, &e) < 0)
-		return cli_fail(&e, e.code == ERR_USAGE ? EXIT_USAGE : EXIT_INPUT);
-	return EXIT_DONE;
+	int rc = render(o->section ? &only : t, r, o, input_name, &e);
+	struct table **end = &t->next;
+	while (*end)
+		end = &(*end)->next;
+	*end = folded;
+	return rc < 0 ? cli_fail(&e, e.code == ERR_USAGE ? EXIT_USAGE : EXIT_INPUT) : EXIT_DONE;
 }

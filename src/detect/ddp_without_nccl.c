@@ -37,7 +37,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 		return 0;
 	int can = can_nccl(p);
 	if (can < 0)
-		findings_missing(f, d, "the input does not state the devices' compute capability");
+		findings_missing(f, d, "the input does not state the GPUs' compute capability; --gpu=NAME says what they are");
 	if (can <= 0)
 		return 0;
 	struct finding *x = findings_add(f, d, FINDING_MEDIUM);

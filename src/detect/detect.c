@@ -38,8 +38,15 @@ void findings_missing(struct findings *f, const struct detector *d, const char *
 	f->missing[f->n_missing++] = (struct not_looked){d->id, arena_str(&f->arena, str_from(text))};
 }
 
+void findings_note(struct findings *f, struct str text)
+{
+	MEM_GROW(f->note, f->cap_notes, f->n_notes + 1);
+	f->note[f->n_notes++] = arena_str(&f->arena, text);
+}
+
 void findings_release(struct findings *f)
 {
+	mem_free(f->note);
 	mem_free(f->v);
 	mem_free(f->missing);
 	shared_free(f->shared);
@@ -205,5 +212,7 @@ void findings_table(const struct findings *f, struct table *t)
 		compat_table(f, t);
 	else
 		own_table(f, t);
+	for (unsigned i = 0; i < f->n_notes; i++)
+		table_note(t, STR_FMT, STR_ARG(f->note[i]));
 	missing_notes(f, t);
 }

@@ -45,6 +45,8 @@ struct findings {
 	/* Detectors that could not look, with the reason. */
 	struct not_looked { const char *detector; struct str why; } *missing;
 	unsigned n_missing, cap_missing;
+	struct str *note;              /* what else there is to say */
+	unsigned n_notes, cap_notes;
 	struct detect_args args;
 	struct shared *shared;         /* detect/shared.h; while detectors run */
 	struct arena arena;            /* owns the strings */
@@ -69,6 +71,8 @@ struct finding *findings_add(struct findings *f, const struct detector *d, enum 
 void findings_add_compat(struct findings *f, const struct detector *d, struct str problem, struct str recommendation);
 void findings_missing(struct findings *f, const struct detector *d, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+/* A sentence under the findings. */
+void findings_note(struct findings *f, struct str text);
 void findings_release(struct findings *f);
 
 /* Runs the detectors chosen (and the passes they need). opscope's own findings are sorted by severity, then gain, then registry

@@ -69,9 +69,14 @@ bool dlprof_is_eligible(const struct op *op)
 	return op->tc_eligible && op->instances;
 }
 
-bool dlprof_is_half(struct str t)
+static void add_note(void *context, struct str text)
 {
-	return str_has(t, STR("float16")) || str_has(t, STR("bfloat16")) || str_has(t, STR("fp16")) || str_has(t, STR("half")) || str_has(t, STR("Half"));
+	findings_note(context, text);
+}
+
+void dlprof_note_hints(struct findings *f, const struct profile *p, unsigned which)
+{
+	dlprof_hints(p, which, NULL, add_note, f);
 }
 
 static bool type_is(struct str type, const char *wanted)

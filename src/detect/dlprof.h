@@ -3,6 +3,7 @@
 #ifndef OPSCOPE_DETECT_DLPROF_H
 #define OPSCOPE_DETECT_DLPROF_H
 
+#include "analysis/dlprof_hints.h"
 #include "analysis/iterations.h"
 #include "analysis/op_instances.h"
 #include "analysis/usage.h"
@@ -35,8 +36,8 @@ bool dlprof_is_pytorch(const struct profile *p);
 
 /* Ops that could use Tensor Cores and have instances in the profile. */
 bool dlprof_is_eligible(const struct op *op);
-/* Whether any word of an op's data types is a 16-bit float. */
-bool dlprof_is_half(struct str data_type);
+/* Adds what applies of `which` as notes of the findings. */
+void dlprof_note_hints(struct findings *f, const struct profile *p, unsigned which);
 /* Whether an op of one of the types (NULL-terminated; "Xla*" is a prefix) was called. */
 bool dlprof_has_type(const struct profile *p, const char *const *types);
 

@@ -12,11 +12,13 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 		eligible++;
 		half |= dlprof_is_half(p->ops->op[i].data_type);
 	}
-	if (eligible && !half)
-		findings_add_compat(f, &detector_dlprof_amp,
-		                    arena_printf(&f->arena, "%u ops were eligible to use tensor cores but none are using FP16", eligible),
-		                    STR("Try enabling AMP (Automatic Mixed Precision). For more information: "
-		                        "https://developer.nvidia.com/automatic-mixed-precision"));
+	if (!eligible || half)
+		return 0;
+	dlprof_note_hints(f, p, HINT_KERNELS | HINT_TYPES);
+	findings_add_compat(f, &detector_dlprof_amp,
+	                    arena_printf(&f->arena, "%u ops were eligible to use tensor cores but none are using FP16", eligible),
+	                    STR("Try enabling AMP (Automatic Mixed Precision). For more information: "
+	                        "https://developer.nvidia.com/automatic-mixed-precision"));
 	return 0;
 }
 

@@ -1,4 +1,5 @@
 /* The text about GPUs without work is in DLProf's manner; that about too little of it, DLProf's. */
+#include "analysis/job.h"
 #include "base/mem.h"
 #include "detect/dlprof.h"
 
@@ -18,16 +19,20 @@ static bool has_work(const struct profile *p, int32_t device)
 static void report_unused(const struct profile *p, struct findings *f)
 {
 	int32_t *unused = NEW_ARRAY(p->device.rows.n, int32_t);
-	unsigned n = 0;
+	uint8_t *foreign = NEW_ARRAY(p->device.rows.n, uint8_t);
+	unsigned n = 0, own = p->device.rows.n - job_foreign_gpus(p, foreign);
 	for (uint32_t i = 0; i < p->device.rows.n; i++)
-		if (!has_work(p, p->device.id[i]))
+		if (!foreign[i] && !has_work(p, p->device.id[i]))
 			unused[n++] = p->device.id[i];
-	if (n && n < p->device.rows.n)
+	if (own < p->device.rows.n)
+		dlprof_note_hints(f, p, HINT_GPUS);
+	if (n && n < own)
 		findings_add_compat(f, &detector_dlprof_underutilized_gpu,
 		                    arena_printf(&f->arena, "The following GPUs are visible but unused: " STR_FMT,
 		                                 STR_ARG(dlprof_device_list(f, unused, n))),
 		                    STR("Use all of the GPUs, or restrict the visible ones by setting the environment variable CUDA_VISIBLE_DEVICES"));
 	mem_free(unused);
+	mem_free(foreign);
 }
 
 /* What the time without the GPU went to most. */

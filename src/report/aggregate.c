@@ -1,13 +1,13 @@
 #include "report/aggregate.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 
-#include "analysis/busy.h"
-#include "analysis/recording.h"
 #include "analysis/slice.h"
 #include "detect/detect.h"
 #include "report/catalog.h"
+#include "report/summary_sums.h"
 #include "store/save.h"
 
 /* What describes the report tables, themselves tables of the file. */
@@ -124,12 +124,12 @@ static int keep_findings(struct work *w, struct err *e)
 	return rc;
 }
 
-/* Which steps it covers, and how long devices worked in that time. ERR_USAGE or ERR_DATA when there are no such steps. */
+/* Which steps it covers, and of their time what its summary says. ERR_USAGE or ERR_DATA when there are no such steps. */
 static int measure(struct work *w, struct err *e)
 {
 	struct aggregation *a = &w->a;
-	struct intervals window = {0};
-	struct busy busy;
+	struct usage use;
+	struct err none;
 	if (steps_choose(w->p, w->args.key_op, e) < 0 || analysis_run(w->p, UINT_MAX, e) < 0)
 		return -1;
 	const struct steps *s = w->p->steps;
@@ -144,20 +144,13 @@ static int measure(struct work *w, struct err *e)
 			continue;
 		a->first_step = a->aggregated_steps++ ? a->first_step : v->number;
 		a->last_step = v->number;
-		intervals_add(&window, v->start_ns, v->end_ns);
 	}
-	intervals_normalise(&window);
 	a->wall_ns = a->device_busy_ns = ID_NONE;
-	if (!w->p->durations_only && w->p->gpu_op.rows.n) {
-		busy_measure(w->p, NULL, 0, w->args.has_steps ? &window : NULL, &busy);
-		a->device_busy_ns = busy.ns[BUSY_BUSY];
-	}
-	int64_t first, last;
-	if (w->args.has_steps)
-		a->wall_ns = intervals_length(&window);
-	else if (!w->p->durations_only && recording_extent(w->p, &first, &last))
-		a->wall_ns = last - first;
-	intervals_release(&window);
+	if (w->p->durations_only || summary_usage(w->p, &w->args, &use, &none) < 0)
+		return 0;
+	a->wall_ns = use.window_ns;
+	if (use.gpus)
+		a->device_busy_ns = llround(use.device_busy_ns);
 	return 0;
 }
 
@@ -199,6 +192,11 @@ static int check_text(const char *what, struct str text, struct err *e)
 	return 0;
 }
 
+static int check_texts(const struct aggregate_spec *spec, struct err *e)
+{
+	return check_text("--name", spec->name, e) || check_text("--key-op", str_from(spec->args.key_op ? spec->args.key_op : ""), e) ? -1 : 0;
+}
+
 /* One aggregation into *s under the number `id`. */
 static int aggregate(struct save *s, struct profile *p, const struct aggregate_spec *spec, int64_t id, struct aggregation *made, struct err *e)
 {
@@ -206,10 +204,10 @@ static int aggregate(struct save *s, struct profile *p, const struct aggregate_s
 	struct str key = str_from(spec->args.key_op ? spec->args.key_op : "");
 	struct work w = {.save = s, .p = p, .args = {.key_op = key.n ? key.p : NULL, .has_steps = spec->args.has_steps,
 	                 .step_first = spec->args.step_first, .step_last = spec->args.step_last}};
-	if (check_text("--name", spec->name, e) || check_text("--key-op", key, e))
+	if (check_texts(spec, e))
 		return -1;
 	w.a = (struct aggregation){.id = id, .name = spec->name, .created = spec->created, .key_op = key, .steps = steps_text(&spec->args, steps),
-	                           .opscope = STR(OPSCOPE_VERSION)};
+	                           .opscope = STR(OPSCOPE_VERSION), .rules = spec->rules};
 	work_init(&w);
 	int rc = measure(&w, e) || keep_all(&w, e) ? -1 : 0;
 	work_release(&w);
@@ -220,9 +218,9 @@ static int aggregate(struct save *s, struct profile *p, const struct aggregate_s
 }
 
 /* The question that an aggregation of the input answered. */
-static int spec_of(const struct aggregation *a, struct aggregate_spec *spec, struct err *e)
+static int spec_of(const struct aggregation *a, struct str rules, struct aggregate_spec *spec, struct err *e)
 {
-	*spec = (struct aggregate_spec){.name = a->name, .created = a->created, .args.key_op = a->key_op.n ? a->key_op.p : NULL};
+	*spec = (struct aggregate_spec){.name = a->name, .created = a->created, .rules = rules, .args.key_op = a->key_op.n ? a->key_op.p : NULL};
 	return a->steps.n ? report_args_steps(&spec->args, a->steps, e) : 0;
 }
 
@@ -232,7 +230,7 @@ static int import_all(struct save *s, struct profile *p, const struct aggregate_
 	if (!p->n_aggregations)
 		return aggregate(s, p, spec, save_next_id(s, aggregate_stated_max(p)), NULL, e);
 	for (unsigned i = 0; i < p->n_aggregations; i++)
-		if (spec_of(&p->aggregation[i], &of, e) || aggregate(s, p, &of, p->aggregation[i].id, NULL, e))
+		if (spec_of(&p->aggregation[i], spec->rules, &of, e) || aggregate(s, p, &of, p->aggregation[i].id, NULL, e))
 			return -1;
 	return 0;
 }
@@ -261,6 +259,42 @@ int aggregate_add(struct profile *p, const char *path, const struct aggregate_sp
 		return -1;
 	}
 	return save_commit(s, e);
+}
+
+int aggregate_check(struct profile *p, const struct aggregate_spec *spec, struct err *e)
+{
+	struct step_window w;
+	if (check_texts(spec, e) || steps_choose(p, spec->args.key_op, e) || analysis_run(p, PASS_NEST | PASS_CORRELATE | PASS_STEPS, e))
+		return -1;
+	if (p->n_aggregations >= AGGREGATIONS_MAX)
+		return err_set(e, ERR_LIMIT, STR_FMT ": it holds %u aggregations, which are as many as there can be: delete some", STR_ARG(p->input_path),
+		               p->n_aggregations);
+	return spec->args.has_steps ? steps_window(p->steps, false, spec->args.step_first, spec->args.step_last, &w, e) : 0;
+}
+
+const struct aggregation *aggregate_find(const struct profile *p, const struct aggregate_spec *spec)
+{
+	char text[48];
+	struct str key = str_from(spec->args.key_op ? spec->args.key_op : ""), steps = steps_text(&spec->args, text);
+	for (unsigned i = 0; i < p->n_aggregations; i++) {
+		const struct aggregation *a = &p->aggregation[i];
+		if (str_eq(a->key_op, key) && str_eq(a->steps, steps) && str_eq(a->rules, spec->rules) && str_eqc(a->opscope, OPSCOPE_VERSION))
+			return a;
+	}
+	return NULL;
+}
+
+void aggregate_describe(const struct aggregation *a, struct buf *out)
+{
+	buf_printf(out, "%lld (", (long long)a->id);
+	if (a->name.n)
+		buf_printf(out, "\"" STR_FMT "\", ", STR_ARG(a->name));
+	if (a->key_op.n)
+		buf_printf(out, "key op " STR_FMT ", ", STR_ARG(a->key_op));
+	if (a->steps.n)
+		buf_printf(out, "steps " STR_FMT ")", STR_ARG(a->steps));
+	else
+		buf_cstr(out, "all)");
 }
 
 int aggregate_delete(const struct profile *p, const char *path, int64_t id, struct err *e)

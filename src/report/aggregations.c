@@ -10,13 +10,13 @@ static const struct column columns[] = {
 	[C_MADE_BY] = {"made_by", "Made by", "program and version", CELL_STR},
 	[C_CREATED] = {"created", "Created", "when it was made", CELL_STR},
 	[C_KEY_OP] = {"key_op", "Key op", "the op that was said to mark steps; none: the program found them by its own rules", CELL_STR},
-	[C_STEPS] = {"steps", "Steps", "which were asked for; none: the whole recording", CELL_STR},
+	[C_STEPS] = {"steps", "Steps", "which were asked for; none: all", CELL_STR},
 	[C_FIRST] = {"first_step", "First step", "number of the first step in it; of the first iteration where DLProf made it", CELL_I64},
 	[C_LAST] = {"last_step", "Last step", "number of the last", CELL_I64},
 	[C_AGGREGATED] = {"aggregated_steps", "Steps in it", "how many steps are in it", CELL_I64, UNIT_COUNT},
 	[C_TOTAL] = {"total_steps", "Steps in all", "how many the recording has by this key op", CELL_I64, UNIT_COUNT},
-	[C_WALL] = {"wall_ns", "Wall time", "time that it covers", CELL_I64, UNIT_NS},
-	[C_BUSY] = {"gpu_utilization_pct", "GPU utilization", "part of the wall time in which a device worked; where DLProf made it: in which kernels ran", CELL_F64,
+	[C_WALL] = {"wall_ns", "Wall time", "time that it covers, by its summary: that of its whole steps; without steps, of the recording", CELL_I64, UNIT_NS},
+	[C_BUSY] = {"gpu_utilization_pct", "GPU utilization", "part of the wall time in which the GPUs worked, by its summary; where DLProf made it: in which kernels ran", CELL_F64,
 	            UNIT_PERCENT},
 	[C_TC] = {"tc_utilization_pct", "Tensor Core utilization", "DLProf's Tensor Core kernel time / kernel time of ops that could use Tensor Cores", CELL_F64,
 	          UNIT_PERCENT, COLUMN_DETAIL},
@@ -125,7 +125,7 @@ const struct report report_aggregations = {
 	.title = "Aggregations in the file",
 	.help = "What the file holds of questions asked before: one row for each aggregation, with its key op and steps. `opscope import` makes the first, "
 	        "`opscope aggregate` adds others, and any report shows one with --aggregation=N. A DLProf database brings those that DLProf made: its tables "
-	        "follow as sections under their own names (model_summary, op_nodes, group_ops, ...), as they are stored; the section differences says where "
+	        "follow as sections under their own names (model_summary, op_nodes, group_ops, ...), as they are stored (as text with --section alone); the section differences says where "
 	        "they are not what opscope computes from the recording by DLProf's rules.",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS | PASS_OPS,
 	.takes = REPORT_STEPS | REPORT_FILE,

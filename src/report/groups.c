@@ -208,6 +208,7 @@ static int groups_run(const struct profile *p, const struct report_args *args, s
 	group_tree_measure(&tree, p, &w, &(struct group_iterations){c.start, c.end, c.n}, tc, dlprof);
 	if (dlprof) {
 		dlprof_table(&tree, out);
+		op_dlprof_hints(out, p, &w, HINT_KERNELS);
 	} else {
 		table_columns(out, own_columns, N_COLUMNS);
 		own_rows(&tree, out, !p->durations_only);

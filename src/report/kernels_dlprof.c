@@ -114,9 +114,9 @@ static const struct column iteration_columns[I_COLUMNS] = {
 	[I_TYPE] = {"op_type", "Op Type", "the op alone", CELL_STR},
 	[I_KERNEL] = {"kernel_name", "Kernel Name", "short name", CELL_STR},
 	[I_DEVICE] = {"device_id", "Device ID", "ordinal", CELL_I64},
-	[I_START] = {"gpu_start_time_ns", "GPU Start Time (ns)", "when it began", CELL_I64},
+	[I_START] = {"gpu_start_time_ns", "GPU Start Time (ns)", "when it began, since the recording did", CELL_I64},
 	[I_DUR] = {"gpu_duration_ns", "GPU Duration (ns)", "how long it ran", CELL_I64},
-	[I_CALL_START] = {"api_call_start_ns", "API Call Start (ns)", "when its launch began", CELL_I64},
+	[I_CALL_START] = {"api_call_start_ns", "API Call Start (ns)", "when its launch began, since the recording did", CELL_I64},
 	[I_CALL_DUR] = {"api_call_time_ns", "API Call Time (ns)", "how long that took", CELL_I64},
 	[I_TC] = {"uses_tc", "Uses TC", "by its name", CELL_BOOL},
 	[I_GRID_X] = {"grid_x", "Grid X", "blocks", CELL_I64}, [I_GRID_Y] = {"grid_y", "Grid Y", "blocks", CELL_I64},
@@ -136,7 +136,8 @@ static void put_op(struct table *t, const struct kernel_rows *x, const struct ke
 	table_set_str(t, direction, op_dlprof_direction(&x->p->ops->op[r->op]));
 }
 
-static void put_iteration_row(struct table *t, const struct kernel_rows *x, const struct kernel_row *r, struct op_tc *tc, const struct op_shapes *shapes)
+static void put_iteration_row(struct table *t, const struct kernel_rows *x, const struct kernel_row *r, struct op_tc *tc, const struct op_shapes *shapes,
+                              int64_t zero_ns)
 {
 	const struct profile *p = x->p;
 	const struct launches *l = &p->launch;
@@ -149,10 +150,10 @@ static void put_iteration_row(struct table *t, const struct kernel_rows *x, cons
 	table_set_str(t, I_KERNEL, r->kernel);
 	if (l->device[row] != INT32_MIN)
 		table_set_i64(t, I_DEVICE, l->device[row]);
-	table_set_i64(t, I_START, p->gpu_op.start_ns[r->gpu]);
+	table_set_i64(t, I_START, p->gpu_op.start_ns[r->gpu] - zero_ns);
 	table_set_i64(t, I_DUR, p->gpu_op.dur_ns[r->gpu]);
 	if (call != ROW_NONE) {
-		table_set_i64(t, I_CALL_START, p->span.start_ns[call]);
+		table_set_i64(t, I_CALL_START, p->span.start_ns[call] - zero_ns);
 		table_set_i64(t, I_CALL_DUR, p->span.dur_ns[call]);
 	}
 	table_set_bool(t, I_TC, op_tc_of(tc, r->gpu) == TRI_YES);
@@ -166,6 +167,14 @@ static void put_iteration_row(struct table *t, const struct kernel_rows *x, cons
 	table_set_str(t, I_LONG, profile_str(p, r->long_name));
 }
 
+static void put_hints(struct table *t, const struct profile *p, const struct report_args *args)
+{
+	struct window w;
+	struct err e;
+	if (op_window(p, args, &w, &e) == 0)
+		op_dlprof_hints(t, p, &w, HINT_KERNELS);
+}
+
 int kernels_dlprof_iteration(const struct profile *p, const struct report_args *args, struct table *t, struct err *e)
 {
 	struct kernel_rows x = {.p = p};
@@ -174,14 +183,16 @@ int kernels_dlprof_iteration(const struct profile *p, const struct report_args *
 		struct op_tc *tc = op_tc_new(p, true);
 		struct op_shapes shapes = {0};
 		uint32_t of = ROW_NONE;
+		int64_t zero_ns = dlprof_zero_ns(p);
 		table_columns(t, iteration_columns, I_COLUMNS);
 		for (uint32_t i = 0; i < x.n; i++) {
 			uint32_t k = p->ops->of_gpu[x.v[i].gpu];
 			if (k != of)
 				op_instance_shapes(p->ops, p, k, &t->arena, &shapes);
 			of = k;
-			put_iteration_row(t, &x, &x.v[i], tc, &shapes);
+			put_iteration_row(t, &x, &x.v[i], tc, &shapes, zero_ns);
 		}
+		put_hints(t, p, args);
 		op_tc_free(tc);
 	}
 	kernel_rows_release(&x);
@@ -248,6 +259,7 @@ int kernels_dlprof_kernel(const struct profile *p, const struct report_args *arg
 		table_columns(t, columns, sizeof columns / sizeof columns[0]);
 		for (uint32_t i = 0; i < x.n;)
 			i = put_kernel_row(t, &x, i, tc);
+		put_hints(t, p, args);
 		op_tc_free(tc);
 	}
 	kernel_rows_release(&x);

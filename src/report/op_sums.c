@@ -94,6 +94,20 @@ bool op_in_window(const struct profile *p, uint32_t k, const struct window *w)
 
 /* --- DLProf's tables -------------------------------------------------------------------------------------------- */
 
+static void add_note(void *context, struct str text)
+{
+	table_note(context, STR_FMT, STR_ARG(text));
+}
+
+void op_dlprof_hints(struct table *t, const struct profile *p, const struct window *w, unsigned which)
+{
+	uint8_t *in = w->all ? NULL : NEW_ARRAY(p->gpu_op.rows.n, uint8_t);
+	for (uint32_t g = 0; in && g < p->gpu_op.rows.n; g++)
+		in[g] = op_in_window(p, p->ops->of_gpu[g], w);
+	dlprof_hints(p, which, in, add_note, t);
+	mem_free(in);
+}
+
 unsigned op_dlprof_columns(struct table *t)
 {
 #define TIME(id, title, what) \

@@ -3,6 +3,7 @@
 #ifndef OPSCOPE_REPORT_OP_SUMS_H
 #define OPSCOPE_REPORT_OP_SUMS_H
 
+#include "analysis/dlprof_hints.h"
 #include "analysis/op_instances.h"
 #include "report/window.h"
 
@@ -41,6 +42,8 @@ int op_window(const struct profile *p, const struct report_args *args, struct wi
 /* Whether instance k counts in this window: that in which it starts; device work of no call, where it ran. */
 bool op_in_window(const struct profile *p, uint32_t k, const struct window *w);
 
+/* Adds what applies of enum dlprof_hint as notes to one of DLProf's tables. */
+void op_dlprof_hints(struct table *t, const struct profile *p, const struct window *w, unsigned which);
 /* DLProf's 16 columns of time; returns the index of the first. And their cells. */
 unsigned op_dlprof_columns(struct table *t);
 void op_dlprof_put(struct table *t, unsigned first, const struct op_sum *s);

@@ -277,10 +277,12 @@ static int ops_run(const struct profile *p, const struct report_args *args, stru
 	find_rows(&r, dlprof);
 	sum_ops(&r);
 	int rc = 0;
-	if (dlprof)
+	if (dlprof) {
 		dlprof_table(&r, out);
-	else
+		op_dlprof_hints(out, p, &w, HINT_KERNELS);
+	} else {
 		rc = own_table(&r, out, e);
+	}
 	mem_free(r.sum);
 	mem_free(r.row);
 	mem_free(r.op);

@@ -1,5 +1,5 @@
+#include "analysis/job.h"
 #include "base/round.h"
-#include "io/json.h"
 #include "report/device_table.h"
 #include "report/step_table.h"
 
@@ -38,28 +38,6 @@ static void main_table(const struct roles *r, bool plugin, struct table *t)
 	table_note(t, "Mean over %u step%s. `opscope advise` says what to do about it.", r->n, r->n == 1 ? "" : "s");
 }
 
-/* Of the job that the profile is one rank of; 1 when it says nothing of others. */
-static int64_t world_size(const struct profile *p)
-{
-	struct str text;
-	int64_t ranks = 0, n;
-	if (!profile_meta(p, "distributedInfo", &text) || !text.n || text.p[0] != '{')
-		return 1;
-	struct buf padded = {0};
-	buf_str(&padded, text);
-	buf_fill(&padded, 0, JSON_PADDING);
-	struct json j = {.end = padded.p + text.n};
-	struct json_value key, v;
-	bool first = true;
-	for (const char *at = padded.p + 1; at && (at = json_member(&j, at, &first, &key)) && key.raw.p;) {
-		at = json_value(&j, at, &v);
-		if (at && str_eq(key.raw, STR("world_size")) && v.type == JSON_NUMBER && json_to_i64(v.raw, &n))
-			ranks = n;
-	}
-	buf_release(&padded);
-	return ranks > 0 ? ranks : 1;
-}
-
 /* The plugin counted the profiles that it showed together: one. */
 static void environment_table(const struct roles *r, const struct profile *p, bool plugin, struct table *t)
 {
@@ -67,7 +45,7 @@ static void environment_table(const struct roles *r, const struct profile *p, bo
 	TABLE_COLUMN(t, "value", "Value", "its value", CELL_STR);
 	table_row(t);
 	table_set_str(t, 0, plugin ? STR("Number of Worker(s)") : STR("Ranks"));
-	table_set_fmt(t, 1, "%lld", plugin ? 1LL : (long long)world_size(p));
+	table_set_fmt(t, 1, "%lld", plugin || !job_of(p).world ? 1LL : (long long)job_of(p).world);
 	table_row(t);
 	table_set_str(t, 0, STR("Device Type"));
 	table_set_str(t, 1, r->has_device ? STR("GPU") : STR("CPU"));

@@ -180,6 +180,7 @@ void stated_tables(const struct profile *p, struct table *out)
 		find_columns(s);
 		struct str name = kept_id(profile_str(p, s->id), &out->arena);
 		struct table *section = table_section(out, name.p, arena_printf(&out->arena, STR_FMT ", as stored", STR_ARG(name)).p);
+		section->folded = true;
 		add_columns(s, section);
 		add_rows(s, section);
 		if (s->too_many)

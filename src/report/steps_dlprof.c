@@ -2,8 +2,10 @@
 
 #include "analysis/interval.h"
 #include "analysis/iterations.h"
+#include "analysis/job.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "report/op_sums.h"
 
 /* What each GPU did, kernels, copies and sets together; visible GPUs that did nothing count too. */
 struct gpus {
@@ -30,7 +32,7 @@ static struct gpus gpus_measure(const struct profile *p)
 	}
 	for (uint32_t i = 0; i < g.n; i++)
 		intervals_normalise(&g.busy[i]);
-	g.visible = p->device.rows.n > g.n ? p->device.rows.n : g.n;
+	g.visible = job_own_gpus(p) > g.n ? job_own_gpus(p) : g.n;
 	idmap_release(&of);
 	return g;
 }
@@ -50,13 +52,13 @@ static double utilization_pct(const struct gpus *g, int64_t start, int64_t end)
 	return g->visible && end > start ? 100 * busy / g->visible / (double)(end - start) : 0;
 }
 
-static void put_iteration(const struct gpus *g, const struct dlprof_iterations *d, uint32_t i, struct table *t)
+static void put_iteration(const struct gpus *g, const struct dlprof_iterations *d, uint32_t i, int64_t zero_ns, struct table *t)
 {
 	int64_t end = i + 1 < d->n ? d->start_ns[i + 1] : d->stop_ns[i];
 	table_row(t);
 	table_set_i64(t, 0, i);
-	table_set_i64(t, 1, d->start_ns[i]);
-	table_set_i64(t, 2, d->stop_ns[i]);
+	table_set_i64(t, 1, d->start_ns[i] - zero_ns);
+	table_set_i64(t, 2, d->stop_ns[i] - zero_ns);
 	table_set_i64(t, 3, end - d->start_ns[i]);
 	table_set_f64(t, 4, utilization_pct(g, d->start_ns[i], end));
 }
@@ -77,7 +79,7 @@ int steps_dlprof(const struct profile *p, const struct report_args *args, struct
 	int64_t first = args->has_steps ? args->step_first : 0, last = args->has_steps ? args->step_last : INT64_MAX;
 	for (uint32_t i = 0; i < d.n; i++)
 		if (i >= first && i <= last) {
-			put_iteration(&g, &d, i, t);
+			put_iteration(&g, &d, i, dlprof_zero_ns(p), t);
 			shown++;
 		}
 	first = first < 0 ? 0 : first;
@@ -85,6 +87,7 @@ int steps_dlprof(const struct profile *p, const struct report_args *args, struct
 	                &deviation);
 	table_note(t, "Key op: " STR_FMT ", %u call%s. Mean iteration time %.1f ns, standard deviation %.1f ns, of %u of %u iterations.",
 	           STR_ARG(d.key), d.calls, d.calls == 1 ? "" : "s", mean, deviation, shown, d.n);
+	op_dlprof_hints(t, p, &(struct window){.all = true}, HINT_GPUS);
 	int rc = shown ? 0 : err_set(e, ERR_DATA, "--steps: DLProf's iterations of this input are 0 to %u", d.n - 1);
 	gpus_release(&g);
 	dlprof_iterations_release(&d);

@@ -4,7 +4,6 @@
 
 #include "analysis/recording.h"
 #include "analysis/steps.h"
-#include "analysis/usage.h"
 #include "base/mem.h"
 #include "base/round.h"
 #include "report/summary_dlprof.h"
@@ -74,6 +73,15 @@ static void release(struct span_of_time *x)
 	mem_free(x->step);
 	mem_free(x->start_ns);
 	mem_free(x->end_ns);
+}
+
+int summary_usage(const struct profile *p, const struct report_args *args, struct usage *out, struct err *e)
+{
+	struct span_of_time x = {0};
+	int rc = measure(p, args, &x, e);
+	*out = x.use;
+	release(&x);
+	return rc;
 }
 
 static void usage_table(const struct profile *p, const struct span_of_time *x, struct table *t)
@@ -252,6 +260,7 @@ static void system_table(const struct profile *p, struct table *t)
 		table_set_str(t, 1, str_from(system_fact_title[f]));
 		table_set_str(t, 2, v);
 	}
+	op_dlprof_hints(t, p, &(struct window){.all = true}, HINT_GPUS);
 }
 
 static int run(const struct profile *p, const struct report_args *args, struct table *t, struct err *e)

@@ -1,8 +1,8 @@
 #include "report/summary_dlprof.h"
 
 #include "analysis/iterations.h"
-#include "analysis/usage.h"
 #include "base/round.h"
+#include "report/op_sums.h"
 #include "report/summary_sums.h"
 #include "report/system_facts.h"
 
@@ -152,6 +152,7 @@ int summary_dlprof(const struct profile *p, const struct report_args *args, stru
 	report_table(p, &r, &sums, table_section(t, "summary_report", "Summary Report"));
 	iterations_table(&r, table_section(t, "iterations", "Iterations"));
 	sums_tables(&sums, t);
+	op_dlprof_hints(t, p, &w, HINT_GPUS | HINT_KERNELS);
 	dlprof_iterations_release(&r.all);
 	return 0;
 }

@@ -2,6 +2,7 @@
 #ifndef OPSCOPE_REPORT_SUMMARY_SUMS_H
 #define OPSCOPE_REPORT_SUMMARY_SUMS_H
 
+#include "analysis/usage.h"
 #include "report/op_sums.h"
 
 enum tc_use {
@@ -37,5 +38,9 @@ struct summary_sums {
 
 /* Needs PASS_OPS. What DLProf does not have, device work without a recorded call, is left out by its rules. */
 void summary_sum(const struct profile *p, const struct window *w, bool dlprof, struct summary_sums *out);
+
+/* What the time that the args choose was used for, as report summary tells it: that of the whole steps among them, added up; without steps, all
+ * of the recording. Needs PASS_STEPS and PASS_OPS. ERR_DATA. */
+int summary_usage(const struct profile *p, const struct report_args *args, struct usage *out, struct err *e);
 
 #endif

@@ -1,5 +1,6 @@
 #include "report/system_facts.h"
 
+#include "analysis/job.h"
 #include "base/buf.h"
 #include "base/hash.h"
 #include "base/mem.h"
@@ -65,19 +66,23 @@ static struct str gpu_names(const struct profile *p, struct arena *a)
 {
 	uint32_t n = p->device.rows.n;
 	struct sort_item *item = NEW_ARRAY_RAW(n, struct sort_item);
+	uint8_t *foreign = NEW_ARRAY(n, uint8_t);
 	struct buf b = {0};
+	job_foreign_gpus(p, foreign);
 	for (uint32_t i = 0; i < n; i++)
 		item[i] = (struct sort_item){sort_key_i64(p->device.id[i]), i, 0};
 	sort_items(item, n);
 	for (uint32_t i = 0; i < n; i++)
-		buf_printf(&b, "%s" STR_FMT, i ? ", " : "", STR_ARG(profile_str(p, p->device.name[item[i].row])));
+		if (!foreign[item[i].row])
+			buf_printf(&b, "%s" STR_FMT, b.n ? ", " : "", STR_ARG(profile_str(p, p->device.name[item[i].row])));
 	struct str out = b.n ? arena_str(a, buf_view(&b)) : STR("");
 	mem_free(item);
+	mem_free(foreign);
 	buf_release(&b);
 	return out;
 }
 
-/* Those that the input lists, or that did something where it lists fewer. */
+/* Those that the input lists and that are not of other ranks, or that did something where it lists fewer. */
 static uint32_t gpu_count(const struct profile *p)
 {
 	struct idmap seen;
@@ -87,7 +92,7 @@ static uint32_t gpu_count(const struct profile *p)
 		if (idmap_get(&seen, p->launch.device[i]) == IDMAP_NONE)
 			idmap_put(&seen, p->launch.device[i], n++);
 	idmap_release(&seen);
-	return n > p->device.rows.n ? n : p->device.rows.n;
+	return n > job_own_gpus(p) ? n : job_own_gpus(p);
 }
 
 struct str system_fact(const struct profile *p, enum system_fact f, struct arena *a)

@@ -158,6 +158,7 @@ static void dlprof_table(const struct eligible *x, struct table *t)
 	for (uint32_t i = 0; i < n; i++)
 		if (x->sum[order[i].op].calls)
 			dlprof_row(t, x, &order[i]);
+	op_dlprof_hints(t, x->p, x->w, HINT_KERNELS);
 	mem_free(order);
 }
 

@@ -12,6 +12,7 @@ struct aggregation {
 	struct str key_op;      /* what was asked for; "" = steps were found by opscope's own rules */
 	struct str steps;       /* what was asked for, "2..5"; "" = the whole recording */
 	struct str opscope;     /* version of the program that made it */
+	struct str rules;       /* rules of the user's own that made its numbers (--rules, --kernel-rules, --gpu); "" = none */
 	/* ID_NONE = not known */
 	int64_t first_step, last_step; /* numbers of the first and last step that it covers */
 	int64_t aggregated_steps, total_steps;
@@ -25,7 +26,7 @@ struct aggregation {
 #define AGGREGATION_COLUMNS(X)                                                                              \
 	X(NUMBER, id) X(TEXT, name) X(TEXT, created) X(TEXT, key_op) X(TEXT, steps) X(NUMBER, first_step)    \
 	X(NUMBER, last_step) X(NUMBER, aggregated_steps) X(NUMBER, total_steps) X(NUMBER, wall_ns)           \
-	X(NUMBER, device_busy_ns) X(NUMBER, tables) X(NUMBER, rows) X(NUMBER, missing) X(TEXT, opscope)
+	X(NUMBER, device_busy_ns) X(NUMBER, tables) X(NUMBER, rows) X(NUMBER, missing) X(TEXT, opscope) X(TEXT, rules)
 
 enum { AGGREGATIONS_MAX = 1000, AGGREGATION_TEXT_MAX = 1000 }; /* in one file; bytes of one text */
 

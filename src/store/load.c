@@ -398,6 +398,14 @@ static int read_all(struct load *l)
 	return 0;
 }
 
+int load_aggregation_list(const char *path, struct profile *p, struct err *e)
+{
+	struct load l = {.path = path, .p = p, .e = e};
+	int rc = open_db(&l) || load_aggregations(l.db, path, p, e) ? -1 : 0;
+	sqlite3_close(l.db);
+	return rc;
+}
+
 int load_profile(const char *path, struct profile *p, struct err *e)
 {
 	struct load l = {.path = path, .p = p, .e = e};

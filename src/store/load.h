@@ -14,6 +14,9 @@ bool load_sniff(struct str head);
  * damaged or of a newer version, ERR_IO when it cannot be read; *p can then only be freed. */
 int load_profile(const char *path, struct profile *p, struct err *e);
 
+/* Of the file no more than the list of aggregations, into p->aggregation. */
+int load_aggregation_list(const char *path, struct profile *p, struct err *e);
+
 /* ERR_FORMAT, in one line, unless files of this version are read. */
 int load_check_version(int64_t version, const char *path, struct err *e);
 

@@ -6,7 +6,7 @@ struct aggregation load_first_aggregation(struct str opscope)
 {
 	struct str none = {"", 0};
 	return (struct aggregation){
-		.id = 1, .name = none, .created = none, .key_op = none, .steps = none, .opscope = opscope, .first_step = ID_NONE, .last_step = ID_NONE,
+		.id = 1, .name = none, .created = none, .key_op = none, .steps = none, .opscope = opscope, .rules = none, .first_step = ID_NONE, .last_step = ID_NONE,
 		.aggregated_steps = ID_NONE, .total_steps = ID_NONE, .wall_ns = ID_NONE, .device_busy_ns = ID_NONE, .tables = ID_NONE,
 		.rows = ID_NONE, .missing = ID_NONE,
 	};

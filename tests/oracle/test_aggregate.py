@@ -154,6 +154,57 @@ class Aggregate(FileCase):
         self.do("import", self.path, "-o", again)
         self.assertEqual(self.listed(again), self.listed())
 
+    def test_numbers_are_those_of_the_summary(self):
+        for trace in (SMALL, oracle.data(*GPU), oracle.synthetic("no_profilerstep")):
+            self.imported(trace)
+            choices = [(), ("--steps=2",)] if trace == SMALL else [(), ("--steps=18..19",)] if trace != oracle.synthetic("no_profilerstep") else [()]
+            for choice in choices[1:]:
+                self.do("aggregate", self.path, *choice)
+            for row, choice in zip(self.listed().values(), choices):
+                figures = oracle.report("summary", trace, *choice).section("figures").rows[0]
+                self.assertEqual(row["wall_ns"], figures["wall_ns"], (trace, choice))
+                self.assertEqual(row["gpu_utilization_pct"] is None, figures["gpu_busy_pct"] is None)
+                if figures["gpu_busy_pct"] is not None:
+                    self.assertAlmostEqual(row["gpu_utilization_pct"], figures["gpu_busy_pct"], 6)
+            os.unlink(self.path)
+
+    def test_twice_the_same(self):
+        """Told with its number; other rules are another question."""
+        self.imported()
+        self.do("aggregate", self.path, "--steps=1", "--name=one")
+        before = read(self.path)
+        for args, number in (((), 1), (("--steps=1",), '2 ("one", steps 1)'), (("--steps=1..1", "--name=other"), 2)):
+            code, out, err = oracle.run("aggregate", self.path, *args)
+            self.assertEqual((code, err.count(b"\n")), (0, 1))
+            self.assertIn(f"this is aggregation {number}", err.decode())
+            self.assertIn("Aggregations in the file", out.decode())
+            self.assertEqual(read(self.path), before)
+        rules = os.path.join(self.tmp, "own.def")
+        with open(rules, "w") as f:
+            f.write('KERNEL("my_kernel", GEMM, YES)\n')
+        for _ in range(2):
+            code, _, err = oracle.run("aggregate", self.path, "--steps=1", "--kernel-rules=" + rules)
+            self.assertEqual(code, 0, err)
+        self.assertEqual(sorted(self.listed()), [1, 2, 3])
+        self.assertEqual(len(self.sql("SELECT rules FROM aggregations WHERE rules LIKE '--kernel-rules=#%'")), 1)
+
+    def test_import_over(self):
+        """Aggregations that someone asked for are not lost unasked."""
+        self.imported()
+        self.imported()  # nothing but what import makes
+        self.do("aggregate", self.path, "--steps=1", "--name=one")
+        before = read(self.path)
+        err = self.do("import", SMALL, "-o", self.path, status=1)
+        self.assertIn('holds an aggregation that would be lost: 2 ("one", steps 1); --force', err)
+        self.assertEqual(read(self.path), before)
+        self.do("import", SMALL, "-o", self.path, "--force")
+        self.assertEqual(list(self.listed()), [1])
+
+    def test_no_steps(self):
+        """Step 0 of a trace without steps is not the whole."""
+        self.imported(oracle.synthetic("no_profilerstep"))
+        self.refused("the trace has no steps", args=("--steps=0",))
+
     def test_delete(self):
         self.imported()
         self.do("aggregate", self.path, "--steps=1")
@@ -260,8 +311,8 @@ class Aggregate(FileCase):
 
     def test_at_once(self):
         self.imported()
-        running = [subprocess.Popen([oracle.OPSCOPE, "aggregate", self.path, "--steps=1", f"--name=n{i}"], stdout=subprocess.DEVNULL)
-                   for i in range(5)]
+        running = [subprocess.Popen([oracle.OPSCOPE, "aggregate", self.path, f"--steps={steps}", f"--name=n{i}"], stdout=subprocess.DEVNULL)
+                   for i, steps in enumerate(("1", "2", "1..2", "..1", "2.."))]
         self.assertEqual([p.wait() for p in running], [0] * 5)
         rows = self.listed()
         self.assertEqual(sorted(rows), [1, 2, 3, 4, 5, 6])
@@ -299,6 +350,7 @@ class Aggregate(FileCase):
         want = self.sql("SELECT name, calls FROM report_operators")
         self.sql("ALTER TABLE report_operators DROP COLUMN calls")
         self.sql("ALTER TABLE report_operators ADD COLUMN \"old_column\" TEXT")
+        self.sql("UPDATE aggregations SET opscope='0.0.9'")
         self.do("aggregate", self.path)
         self.assertEqual(self.sql("SELECT name, calls FROM report_operators WHERE aggregation=1"), [(n, None) for n, _ in want])
         self.assertEqual(self.sql("SELECT name, calls FROM report_operators WHERE aggregation=2"), want)
@@ -374,6 +426,21 @@ class Stated(FileCase):
         for s in statements:
             self.sql(s, path)
         return path
+
+    def test_text_folds(self):
+        """What DLProf stored is named in a note, and shown when asked for; other formats have all."""
+        path = oracle.data(*DLDB)
+        text = oracle.run("report", "aggregations", path)[1].decode()
+        stored = [s["name"] for s in oracle.report("aggregations", path).doc["sections"] if s["name"] != "differences"]
+        self.assertGreater(len(stored), 12)
+        self.assertIn(f"{len(stored)} more tables: {', '.join(stored)}. --section=NAME shows one", text)
+        self.assertNotIn("as stored", text)
+        self.assertIn("Stored numbers that opscope computes differently", text)
+        self.assertLess(text.count("\n"), 20)
+        self.assertEqual(oracle.run("report", "aggregations", path, "--section=all")[1].decode().count(", as stored\n"), len(stored))
+        one = oracle.run("report", "aggregations", path, "--section=group_ops")[1].decode()
+        self.assertTrue(one.startswith("group_ops, as stored\n"))
+        self.assertNotIn("more tables", one)
 
     def test_all_numbers_agree(self):
         t = oracle.report("aggregations", oracle.data(*DLDB))

@@ -409,6 +409,157 @@ class Switches(Command):
         self.assertIn("opscope", self.dlprof("-V")[0])
 
 
+BASE_US = 1700000000000000
+NEWER = "nvjet_hsh_128x128_64x4_2x1_v_bz_coopA_NTT"
+
+
+def trace(path, gpus, job=None, kernel=NEWER, typed=False):
+    """Three steps of 900 us, 1000 us apart, on GPU 0: mm and relu, each with a kernel of 100 us; `gpus` are listed."""
+    events = []
+    for i in range(6):
+        step, second = divmod(i, 2)
+        t, c = BASE_US + 1000 * step, i + 1
+        if not second:
+            events.append({"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{step + 3}", "pid": 1, "tid": 1, "ts": t, "dur": 900})
+        shapes = {"Input Dims": [[8, 8], [8, 8]], "Input type": ["float", "float"]} if typed else {}
+        events += [{"ph": "X", "cat": "cpu_op", "name": "aten::relu" if second else "aten::mm", "pid": 1, "tid": 1, "ts": t + 100 + 200 * second,
+                    "dur": 100, "args": {"External id": c, **shapes}},
+                   {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": t + 120 + 200 * second, "dur": 10,
+                    "args": {"External id": c, "correlation": c}},
+                   {"ph": "X", "cat": "kernel", "name": "void relu_kernel<float>(float*)" if second else kernel, "pid": 0, "tid": 7,
+                    "ts": t + 200 + 200 * second, "dur": 100, "args": {"External id": c, "correlation": c, "device": 0, "stream": 7}}]
+    listed = [{"id": i, "name": "NVIDIA H100 80GB HBM3", "totalGlobalMem": 85 * 10**9, "computeMajor": 9, "computeMinor": 0, "numSms": 132,
+               "warpSize": 32, "maxThreadsPerMultiprocessor": 2048} for i in range(gpus)]
+    with open(path, "w") as f:
+        json.dump({"schemaVersion": 1, "deviceProperties": listed, **({"distributedInfo": job} if job else {}), "traceEvents": events}, f)
+
+
+class Kineto(Command):
+    """Of traces that DLProf never read, by hand."""
+
+    def setUp(self):
+        super().setUp()
+        self.path = os.path.join(self.work, "run.json")
+
+    def facts(self):
+        return dict(r for r in rows(read(self.work, "dlprof_summary.csv").decode()) if len(r) == 2)
+
+    def ask(self, **kw):
+        trace(self.path, **kw)
+        out, _ = self.dlprof("--database=run.json", "--reports=summary,expert_systems", "--force=true")
+        return out, self.facts()
+
+    def test_rank_of_a_job(self):
+        """GPUs of other ranks are neither unused nor divided by; without a rank, or as the only one, a GPU without work is unused."""
+        busy = f"{100 * 600 / 2900:.1f}"
+        out, facts = self.ask(gpus=8, job={"backend": "nccl", "rank": 3, "world_size": 8})
+        self.assertNotIn("visible but unused", out)
+        self.assertIn("This is rank 3 of 8: listed GPUs 1, 2, 3, 4, 5, 6, 7 have no work here and count as those of other ranks", out)
+        self.assertEqual((facts["GPU Utilization %"], facts["GPU Count"]), (busy, "1"))
+        for notes in (report("summary", self.path, "--compat=dlprof").notes, report("summary", self.path).section("system").notes,
+                      report("steps", self.path, "--compat=dlprof").notes,
+                      json.loads(oracle.run("advise", self.path, "--compat=dlprof", "--format=json")[1])["notes"]):
+            self.assertEqual(len([n for n in notes if n.startswith("This is rank 3 of 8: listed GPUs 1, 2,")]), 1, notes)
+        steps = report("steps", self.path, "--compat=dlprof").rows
+        self.assertAlmostEqual(steps[0]["gpu_utilization_pct"], 100 * 600 / 2900)
+        for job in (None, {"rank": 0, "world_size": 1}):
+            out, facts = self.ask(gpus=2, job=job)
+            self.assertIn("The following GPUs are visible but unused: 1\n", out)
+            self.assertNotIn("other ranks", out)
+            self.assertEqual((facts["GPU Utilization %"], facts["GPU Count"]), (f"{100 * 600 / 2900 / 2:.1f}", "2"))
+
+    def test_newer_kernels(self):
+        """DLProf's numbers stay; what they leave out is said, in the iterations asked for."""
+        out, facts = self.ask(gpus=1)
+        said = "300000 ns (50.0 %) of kernel time are in kernels newer than DLProf's list that do use Tensor Cores; " \
+               "`opscope report tensor-cores` counts them."
+        self.assertEqual(facts["Tensor Core Kernel Utilization %"], "0.0")
+        self.assertIn("Note: " + said, out)
+        self.assertIn("none are using FP16", out)
+        self.assertIn("Of 1 of the 1 op that could use Tensor Cores no data types were recorded", out)
+        advice = json.loads(oracle.run("advise", self.path, "--compat=dlprof", "--format=json")[1])["notes"]
+        self.assertIn(said, advice)
+        for name, args in (("summary", ()), ("tensor-cores", ()), ("ops", ()), ("groups", ()), ("kernels", ("--group-by=op",)),
+                           ("kernels", ("--group-by=instance",))):
+            self.assertIn(said, report(name, self.path, "--compat=dlprof", *args).notes, name)
+        part = report("summary", self.path, "--compat=dlprof", "--key-op=aten::mm", "--steps=1..1").notes
+        self.assertIn(said.replace("300000", "100000"), part)
+        self.assertEqual(sum(r["tc_ns"] for r in report("tensor-cores", self.path).rows), 300000)
+        out, _ = self.dlprof("--database=run.json", "--mode=simple")
+        self.assertIn(said, out)
+        out, facts = self.ask(gpus=1, kernel="ampere_s16816gemm_fp16_128x64", typed=True)
+        self.assertEqual(facts["Tensor Core Kernel Utilization %"], "100.0")
+        self.assertNotIn("Note: ", out)
+
+    def test_times_since_the_recording_began(self):
+        trace(self.path, 1)
+        out, _ = self.dlprof("--database=run.json", "--reports=iteration", "--dump_model_data=true", "--key_op=aten::mm", "--iter_start=1")
+        self.assertIn("Iterations: [199999, 1199999, 2199999, 2900000]", out)
+        self.assertIn("iteration 1 start (200000 ns) to iteration 3 end (2900000 ns)", out)
+        got = rows(read(self.work, "dlprof_iteration.csv").decode())
+        at = [got[1].index(t) for t in ("GPU Start Time (ns)", "API Call Start (ns)")]
+        self.assertEqual(sorted([int(r[i]) for i in at] for r in got[2:]),
+                         [[400000, 320000], [1200000, 1120000], [1400000, 1320000], [2200000, 2120000], [2400000, 2320000]])
+        model = json.loads(read(self.work, "dlprof_model_data.json"))
+        self.assertEqual([w["gpu_start"] for w in model["gpu_work"]][:2], [200000, 400000])
+        self.assertEqual([c["start"] for c in model["cuda_calls"]][:2], [120000, 320000])
+        self.assertEqual([(i["cpu_start"], i["cpu_stop"]) for i in model["op_instances"]][0], (100000, 200000))
+        steps = report("steps", self.path, "--compat=dlprof", "--key-op=aten::mm").rows
+        self.assertEqual([(r["start_ns"], r["stop_ns"]) for r in steps],
+                         [(0, 199999), (200000, 1199999), (1200000, 2199999), (2200000, 2900000)])
+
+
+class Kept(Command):
+    """What the database holds, and that it is settled before anything is written."""
+
+    def setUp(self):
+        super().setUp()
+        trace(os.path.join(self.work, "run.json"), 1)
+
+    def kept(self, name="dlprof_dldb.opscope"):
+        return [(r["key_op"], r["first_step"], r["last_step"], r["wall_ns"]) for r in report("aggregations", os.path.join(self.work, name)).rows]
+
+    def test_new(self):
+        all_steps = (None, 3, 5, 2700000)
+        for args, want in (((), all_steps), (("--key_op=aten::mm", "--iter_start=1", "--iter_stop=2"), ("aten::mm", 1, 2, 2000000)),
+                           (("--key_op=aten::mm", "--iter_start=2"), ("aten::mm", 2, 2, 1000000)), (("--key_op=aten::mm",), ("aten::mm", 1, 2, 2000000)),
+                           (("--iter_start=0",), all_steps), (("--key_op=aten::mm", "--iter_stop=0"), all_steps), (("--key_op=none",), all_steps)):
+            out, _ = self.dlprof("--database=run.json", "--force=true", *args)
+            self.assertEqual(self.kept(), [want], args)
+            self.assertEqual("will hold all iterations: --" in out, args[-1:] in (("--iter_stop=0",), ("--key_op=none",)), args)
+            self.assertEqual("iteration 0 is all of it" in out, args == ("--iter_start=0",))
+        created = report("aggregations", os.path.join(self.work, "dlprof_dldb.opscope")).rows[0]["created"]
+        self.assertRegex(created, r"^20\d\d-\d\d-\d\dT")
+        self.dlprof("--database=run.json", "--key_op=aten::mm", "--iter_start=1", "--iter_stop=1")  # the old file is kept
+        self.assertEqual(self.kept("dlprof_dldb_1.opscope"), [("aten::mm", 1, 1, 1000000)])
+
+    def test_added(self):
+        self.dlprof("--database=run.json")
+        before = read(self.work, "dlprof_dldb.opscope")
+        for args, said in ((("--key_op=none",), "--key_op=none was not found"),
+                           (("--key_op=aten::mm", "--iter_start=0", "--iter_stop=0"), "--iter_start=0 --iter_stop=0: there is no whole step"),
+                           (("--key_op=aten::mm", "--iter_start=4"), "--iter_start=4: iterations 0 to 3")):
+            _, err = self.dlprof("--database=dlprof_dldb.opscope", "--reports=all", "--dump_model_data=true", *args, status=1)
+            self.assertIn(said, err)
+            self.assertEqual(err.count("\n"), 1)
+            self.assertNotIn("--steps", err)
+            self.assertNotIn("--key-op", err)
+            self.assertEqual(self.files(), ["dlprof_dldb.opscope", "run.json"])
+            self.assertEqual(read(self.work, "dlprof_dldb.opscope"), before)
+        for i in range(2):
+            out, _ = self.dlprof("--database=dlprof_dldb.opscope", "--key_op=aten::mm", "--iter_start=1", "--iter_stop=1", "--reports=summary", "-f", "true")
+            self.assertEqual("Aggregation 2 of dlprof_dldb.opscope is this one: nothing is added" in out, i == 1)
+            self.assertEqual(self.kept(), [(None, 3, 5, 2700000), ("aten::mm", 1, 1, 1000000)])
+
+    def test_behind_the_options(self):
+        for args in (("--", "--force=true"), ("--reports", "summary", "--", "--formats=json", "python"), ("--reports", "summary", "--", "-v", "quiet")):
+            _, err = self.dlprof("--database=run.json", *args, status=2)
+            self.assertIn("options stand before it", err)
+        out, _ = self.dlprof("--database=run.json", "--reports", "summary", "--", "python", "train.py", "--formats=json")
+        self.assertIn("nothing is run: what follows the options was not looked at: python train.py --formats=json", out)
+        self.assertEqual(self.files(), ["dlprof_dldb.opscope", "dlprof_summary.csv", "run.json"])
+
+
 NSYS = """#!/bin/bash
 # Stands in for nsys: records its arguments, runs the program, leaves a database.
 printf '%s\\n' "$@" > "$CALLED"
