@@ -1,1 +1,152 @@
-document.body.textContent = "opscope";
+// The frame: which input, which view; light or dark; what goes wrong is said.
+import "./style.css";
+import type { Input, State } from "./api";
+import { ApiError, get } from "./api";
+import { forgetCharts } from "./chart";
+import { add, button, clear, h, select } from "./dom";
+import * as place from "./place";
+import type { View } from "./view";
+import { VIEWS } from "./views";
+
+const nav = h("nav", { "aria-label": "Views" });
+const bar = h("header", {});
+const page = h("main", { tabindex: -1 });
+let state: State = { opscope: "", version: 0, read_only: true, inputs: [] };
+let leave = new AbortController();
+
+function chosenInput(): Input | undefined {
+  const key = place.read().args.input;
+  return key ? state.inputs.find((x) => x.input === key) : state.inputs.find((x) => x.state !== "gone" && x.state !== "failed") ?? state.inputs[0];
+}
+
+function unique(list: string[]): string[] {
+  return [...new Set(list)];
+}
+
+/** Runs, then the workers of the chosen run, then the spans of that worker. */
+function drawBar(): void {
+  const input = chosenInput();
+  clear(bar);
+  add(bar, h("a", { href: place.linkTo("overview"), class: "brand" }, "opscope"));
+  if (input) {
+    const of = (x: Partial<Input>) => state.inputs.filter((i) => Object.entries(x).every(([k, v]) => i[k as keyof Input] === v));
+    const open = (x: Partial<Input>) => goTo(of(x)[0].input);
+    add(bar, select("Run", unique(state.inputs.map((i) => i.run)), input.run, (run) => open({ run })));
+    add(bar, select("Worker", unique(of({ run: input.run }).map((i) => i.worker)), input.worker, (worker) => open({ run: input.run, worker })));
+    const spans = of({ run: input.run, worker: input.worker });
+    add(bar, select("Span", spans.map((i): [string, string] => [i.input, i.span]), input.input, goTo));
+    const steps = h("input", { type: "text", size: 7, placeholder: "all", value: place.read().args.steps ?? "", "aria-label": "Steps", title: "Only these steps: A..B, A.., ..B or A" });
+    steps.addEventListener("change", () => place.go({ view: place.read().view, args: { ...place.read().args, steps: steps.value.trim() } }));
+    add(bar, h("label", { class: "choice" }, h("span", {}, "Steps"), steps));
+  }
+  add(bar, h("span", { class: "space" }), button("◐", switchTheme, { title: "Light or dark", "aria-label": "Light or dark" }));
+}
+
+function goTo(input: string): void {
+  place.go({ view: place.read().view, args: { input } });
+}
+
+function switchTheme(): void {
+  const root = document.documentElement, now = root.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+  root.dataset.theme = now === "dark" ? "light" : "dark";
+  try {
+    localStorage.setItem("theme", root.dataset.theme);
+  } catch {
+    // A browser that keeps nothing still shows it.
+  }
+  show();
+}
+
+function drawNav(view: View): void {
+  clear(nav);
+  for (const group of unique(VIEWS.map((v) => v.group))) {
+    add(nav, h("h2", {}, group));
+    for (const v of VIEWS.filter((x) => x.group === group))
+      add(nav, h("a", { href: place.linkTo(v.id), "aria-current": v === view ? "page" : undefined }, v.title));
+  }
+}
+
+function sayError(e: unknown): void {
+  if (e instanceof DOMException && e.name === "AbortError") return;
+  const missing = e instanceof ApiError && e.status === 422;
+  add(page, h("p", { class: missing ? "empty" : "error", role: "alert" }, e instanceof Error ? e.message : String(e)));
+  if (!(e instanceof ApiError)) console.error(e);
+}
+
+async function show(): Promise<void> {
+  const at = place.read(), view = VIEWS.find((v) => v.id === at.view) ?? VIEWS[0], input = chosenInput();
+  leave.abort();
+  leave = new AbortController();
+  const mine = leave;
+  forgetCharts();
+  drawBar();
+  drawNav(view);
+  clear(page);
+  document.title = `${view.title}: opscope`;
+  const title = h("h1", {}, view.title), wait = h("progress", { class: "wait", "aria-label": "Reading" });
+  add(page, title, wait);
+  try {
+    if (!input) throw new ApiError(422, "There are no traces here yet. They appear as they are written.");
+    await view.show(page, {
+      input: input.input,
+      args: at.args,
+      signal: mine.signal,
+      progress: (done) => (done === undefined ? wait.removeAttribute("value") : (wait.value = done)),
+    });
+  } catch (e) {
+    if (!mine.signal.aborted) sayError(e);
+  }
+  if (!mine.signal.aborted) {
+    wait.remove();
+    page.dataset.ready = view.id; // for those who wait for the page
+  }
+}
+
+/** Inputs that appear, go or fail are shown as that happens. */
+async function watch(): Promise<void> {
+  for (;;) {
+    await new Promise((done) => setTimeout(done, 3000));
+    try {
+      const now = await get<State>("/api/state"), before = state.inputs.length;
+      const key = JSON.stringify(state.inputs.map((i) => [i.input, i.state]));
+      state = now;
+      if (JSON.stringify(now.inputs.map((i) => [i.input, i.state])) !== key) drawBar();
+      if (!before && now.inputs.length) show();
+    } catch {
+      // The server is away; the page stays as it is.
+    }
+  }
+}
+
+function keys(e: KeyboardEvent): void {
+  const typing = e.target instanceof HTMLElement && e.target.matches("input, select, textarea, [contenteditable]");
+  if (typing || e.ctrlKey || e.metaKey || e.altKey) return;
+  if (e.key === "/") {
+    const search = page.querySelector<HTMLInputElement>("input[type=search]");
+    if (search) {
+      search.focus();
+      e.preventDefault();
+    }
+  }
+}
+
+async function start(): Promise<void> {
+  try {
+    const theme = localStorage.getItem("theme");
+    if (theme) document.documentElement.dataset.theme = theme;
+  } catch {
+    // As above.
+  }
+  add(document.body, h("a", { href: "#", class: "skip", onclick: (e: Event) => (e.preventDefault(), page.focus()) }, "To the page"), bar, nav, page);
+  addEventListener("hashchange", show);
+  addEventListener("keydown", keys);
+  try {
+    state = await get<State>("/api/state");
+  } catch (e) {
+    sayError(e);
+  }
+  await show();
+  if (!window.opscopeAnswers) watch();
+}
+
+start();
