@@ -100,16 +100,19 @@ static int write_timeline(const struct export_run *x, struct err *e)
 	count_from_the_epoch(x->p, t);
 	if (strcmp(x->value[0], "raw") == 0)
 		put_raw(t, x->out);
+	else if (strcmp(x->value[0], "html") == 0)
+		memory_timeline_page(x->p, t, &x->out->buf);
 	else
 		put_json(t, x->out);
 	memory_timeline_free(t);
 	return 0;
 }
 
-static const char *const forms[] = {"json", "raw", NULL};
+static const char *const forms[] = {"json", "raw", "html", NULL};
 static const struct export_option options[] = {
 	{"form", "FORM",
-	 "json (default): [times in us, [0, bytes of each category]]; raw: [time in ns, action, bytes, category] of every change",
+	 "json (default): [times in us, [0, bytes of each category]]; raw: [time in ns, action, bytes, category] of every change; "
+	 "html: a page with the plot, the peak and why blocks are Unknown",
 	 forms},
 	{0},
 };

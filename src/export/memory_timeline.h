@@ -9,4 +9,7 @@
  * coarse, so that .875 and more go to the next. */
 int64_t memory_torch_us(int64_t ns);
 
+/* The page: a stacked plot, what the peak consists of, why blocks are Unknown. Sums were checked by memory_timeline_new. */
+void memory_timeline_page(const struct profile *p, const struct memory_timeline *t, struct buf *out);
+
 #endif

@@ -5,6 +5,7 @@ import collections
 import gzip
 import json
 import os
+import re
 import tempfile
 import unittest
 
@@ -148,6 +149,61 @@ class AgainstTorch(oracle.Case):
             records = [e for e in oracle.events(oracle.load(path)) if e.get("name") == "[memory]"]
             self.assertEqual([b for _, a, b, _ in raw if a != PREEXISTING], [e["args"]["Bytes"] for e in records])
             self.assertEqual(sum(b for _, a, b, _ in raw if a == PREEXISTING), {"resnet": 312168, "lstm": 272272}[m])
+
+
+class AgainstAllocator(oracle.Case):
+    def test_gpu_totals(self):
+        """On a GPU the allocator's own totals stand beside each record: the curve is the same, and so is its peak."""
+        for f in oracle.data_glob("tracelens/h100/*.json.gz"):
+            records = [e["args"] for e in oracle.events(oracle.load(f)) if e.get("name") == "[memory]" and e["args"]["Device Type"] == 1]
+            total, got = 0, []
+            for _, action, bytes_, _ in export(f, "--form=raw"):
+                total += bytes_
+                if action != PREEXISTING:
+                    got.append(total)
+            self.assertEqual(got, [a["Total Allocated"] for a in records])
+            print(f"# {os.path.basename(f)}: {len(got)} totals, peak {max(got)}")
+
+
+class Page(oracle.Case):
+    def page(self, path, *args, stdin=None):
+        code, out, err = oracle.run("export", "memory-timeline", path, "--form=html", *args, stdin=stdin)
+        self.assertEqual(code, 0, err)
+        return out.decode()
+
+    def of(self, events, *args):
+        return self.page("-", *args, stdin=json.dumps({"schemaVersion": 1, "traceEvents": events}).encode())
+
+    def test_bands(self):
+        """The uppermost edge of the plot reaches the top at the peak; categories that never occur have no band."""
+        html = self.page(oracle.data("torch", "torch214_cpu", "resnet_full.json.gz"))
+        bands = re.findall(r'<path class="band c(\d)" d="([^"]*)"', html)
+        self.assertEqual([int(c) for c, _ in bands], [0, 3, 4, 5, 6, 7])
+        highest = min(int(y) for _, d in bands for y in re.findall(r"V(\d+)", d))
+        self.assertEqual(highest, 150)
+        self.assertIn("Peak of the plot: 6.27 MiB", html)       # 6576152 bytes
+        self.assertIn("does not say how much was held before", html)
+        rows = re.findall(r"<tr><td><i class=c(\d)></i>(\w+)</td>.*<td class=n>(\d+)</td>", html)
+        self.assertEqual([(name, int(n)) for _, name, n in rows],
+                         [("Unknown", 594), ("AUTOGRAD_DETAIL", 84), ("GRADIENT", 87), ("ACTIVATION", 156), ("TEMPORARY", 105), ("PARAMETER", 0)])
+
+    def test_gpu(self):
+        html = self.page(oracle.data("tracelens", "h100", "Falconsai_nsfw_image_detection__1016002.json.gz"))
+        for say in ("Memory of GPU 0", "Peak of the plot: 220.61 MiB", "by the allocator's own count: 220.61 MiB", "reserved: 234.00 MiB"):
+            self.assertIn(say, html)
+
+    def test_offline_without_script(self):
+        html = self.of([mem(1, 1, 8)])
+        self.assertIn("default-src 'none'", html)
+        self.assertEqual(re.findall(r"<script|https?:|(?:src|href)=(?!\w*')|url\(", html.replace("default-src", "")), [])
+
+    def test_small(self):
+        self.assertIn("Peak of the plot: 8 B", self.of([mem(1, 1, 8)]))
+        no_address = [{**e, "args": {k: v for k, v in e["args"].items() if k != "Addr"}} for e in (mem(1, 1, -8), mem(2, 1, 4))]
+        self.assertIn("goes below zero", self.of(no_address))
+        self.assertIn("the trace has no addresses", self.of(no_address))
+        huge = self.of([mem(1, 1, 2**57), mem(10**9, 2, 2**50)])
+        self.assertIn("Peak of the plot: 129.00 PiB", huge)
 
 
 def op(name, ts, dur, tid=1, **args):
