@@ -1,7 +1,6 @@
 /* The cost model on any facts: bytes split into lines are an op's name, shapes, types, values, names of arguments and a collective,
- * then an expression. No result may be negative but for "unknown", none unknown without a reason, none a wrapped sum. */
-#include "op/cost.h"
-#include "op/expr.h"
+ * then an expression and a pattern, as a user's rule has them. No result may be negative but for "unknown", none unknown without a reason, none a wrapped sum. */
+#include "op/cost_call.h"
 
 #include <stdlib.h>
 
@@ -32,6 +31,23 @@ static void one(const struct op_facts *f, enum cost_rules rules, enum cost_direc
 	arena_release(&a);
 }
 
+/* What the checks of a rule file let through can be run. */
+static void own_rule(const struct op_facts *f, const char *pattern, const char *expression)
+{
+	struct arena a = {0};
+	struct cost out = {0};
+	struct cost_call c = {.facts = f, .name = f->name, .arena = &a, .out = &out, .scope = {.call = rule_function, .user = &c}};
+	struct rule r = {.pattern = pattern, .flops = expression, .read = expression, .written = expression, .class = OP_GEMM, .parts = 1};
+	struct expr_scope sound = {.check = rule_function_check};
+	char why[EXPR_WHY] = "";
+	if (rule_pattern_check(pattern, &sound.bound, why) == 0 && op_args_parse(&c.args, f, c.why_flops) == 0) {
+		rule_run(&r, &c);
+		check(expr_check(str_from(expression), &sound, why) == 0 || (out.flops < 0 && c.why_flops[0]) || out.m > 0);
+	}
+	op_args_release(&c.args);
+	arena_release(&a);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	char *copy = malloc(size + 1);
@@ -58,6 +74,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	expr_bind(&s, 'm', INT64_MAX);
 	expr_bind(&s, 'n', 3);
 	check(expr_eval(rest, &s, &v, why) == 0 || *why);
+	copy[size] = 0;
+	char *expression = (char *)line(&rest).p, *pattern = (char *)line(&rest).p;
+	if (pattern) {
+		pattern[-1] = 0;
+		pattern[strcspn(pattern, "\n")] = 0;
+		own_rule(&f, pattern, expression);
+	}
 	free(copy);
 	return 0;
 }

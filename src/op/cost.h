@@ -58,9 +58,6 @@ struct cost {
 /* The cost of one call. Never fails: what cannot be computed is COST_UNKNOWN with the reason. Allocates texts in `a`. */
 void cost_of(const struct op_facts *f, enum cost_rules rules, enum cost_direction d, struct arena *a, struct cost *out);
 
-/* Whether there is a rule for this op at all, whatever its arguments. */
-bool cost_has_rule(struct str op_name);
-
 /* Adds rules from a file in the form of rules.def, before the built-in ones; for the whole process, before the first cost_of.
  * -1 with file:line and what was expected. */
 int cost_load_rules(const char *path, struct err *e);

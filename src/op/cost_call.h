@@ -57,8 +57,12 @@ const struct rule *rule_find(struct str name, enum cost_rules rules, enum cost_d
 void rule_run(const struct rule *r, struct cost_call *c);
 /* The functions and constants of the expressions (see rules.def). */
 int rule_function(void *call, struct str name, const int64_t *a, unsigned n, int64_t *v, char why[EXPR_WHY]);
-/* Binds operands to a pattern; -1 with the reason. */
+/* Binds operands to a pattern that is sound; -1 with the reason. */
 int rule_match(struct cost_call *c, const char *pattern, char why[EXPR_WHY]);
+/* For rows that come from outside: whether a pattern is sound, with the letters that it binds (bit i: 'a' + i), and whether there is
+ * a function of that name and number of arguments. -1 with the reason. */
+int rule_pattern_check(const char *pattern, uint32_t *bound, char why[EXPR_WHY]);
+int rule_function_check(struct str name, unsigned n, char why[EXPR_WHY]);
 /* The type that arithmetic of the operands results in. */
 enum dtype rule_result_type(const struct cost_call *c);
 

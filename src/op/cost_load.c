@@ -2,8 +2,8 @@
 #include "op/cost_call.h"
 
 #include "base/mem.h"
+#include "op/rule_file.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
@@ -55,71 +55,81 @@ static bool take_class(const char **p, enum op_class *class)
 	return *class != OP_UNKNOWN;
 }
 
-/* A pattern is tried on nothing, so that its letters and signs are known to be sound. */
-static bool sound_pattern(const char *p)
+/* The next number and the comma before it; -1 when it is not there. */
+static int take_count(const char **p)
 {
-	return p[strspn(p, "abcdefghijklmnopqrstuvwxyz()#?*.,")] == 0;
+	skip(p);
+	if (**p != ',')
+		return -1;
+	++*p;
+	skip(p);
+	if (**p < '0' || **p > '9')
+		return -1;
+	char *end;
+	unsigned long v = strtoul(*p, &end, 10);
+	*p = end;
+	return v <= 100 ? (int)v : -1;
+}
+
+static void release(struct rule *r)
+{
+	mem_free((char *)r->names);
+	mem_free((char *)r->pattern);
+	mem_free((char *)r->flops);
+	mem_free((char *)r->read);
+	mem_free((char *)r->written);
 }
 
 static int parse_row(const char *p, bool backward, struct rule *r, struct err *e)
 {
-	static const char *const form = "RULE(CLASS, \"names\", \"pattern\", \"FLOPs\", \"bytes read\", \"bytes written\") or "
-	                                "GRAD(CLASS, the same, parts) was expected";
-	char *text[5] = {0};
-	bool ok;
+	const char **text[] = {&r->names, &r->pattern, &r->flops, &r->read, &r->written};
 	skip(&p);
-	ok = take_class(&p, &r->class);
-	if (!ok)
+	if (!take_class(&p, &r->class))
 		return err_set(e, ERR_FORMAT, "a class was expected: GEMM, CONV, ATTENTION, ELEMENTWISE, OTHER, ... (src/op/cost.h)");
+	bool ok = true;
 	for (int i = 0; i < 5 && ok; i++)
-		ok = (text[i] = take_text(&p)) != NULL;
-	r->parts = 1;
+		ok = (*text[i] = take_text(&p)) != NULL;
+	r->parts = ok && backward ? take_count(&p) : 1;
 	skip(&p);
-	if (ok && backward)
-		ok = sscanf(p, ", %d", &r->parts) == 1 && r->parts >= 1 && r->parts <= 100 && (p = strchr(p, ')'));
-	if (!ok || *p != ')' || !sound_pattern(text[1])) {
-		for (int i = 0; i < 5; i++)
-			mem_free(text[i]);
-		return err_set(e, ERR_FORMAT, "%s", form);
-	}
-	r->names = text[0], r->pattern = text[1], r->flops = text[2], r->read = text[3], r->written = text[4];
+	if (ok && r->parts >= 1 && *p == ')' && rule_line_ends(p + 1))
+		return 0;
+	return err_set(e, ERR_FORMAT, "RULE(CLASS, \"names\", \"pattern\", \"FLOPs\", \"bytes read\", \"bytes written\") or "
+	                              "GRAD(CLASS, the same, parts) was expected");
+}
+
+/* All that can be known without a call: letters that nothing binds, unknown functions, signs in the wrong place. */
+static int check_row(const struct rule *r, struct err *e)
+{
+	struct expr_scope s = {.check = rule_function_check};
+	char why[EXPR_WHY];
+	if (!r->names[strspn(r->names, " ")])
+		return err_set(e, ERR_FORMAT, "no name; the ops that the rule is for were expected");
+	if (rule_pattern_check(r->pattern, &s.bound, why) < 0)
+		return err_set(e, ERR_FORMAT, "the pattern \"%.100s\": %s", r->pattern, why);
+	const char *const expressions[] = {r->flops, r->read, r->written};
+	for (int i = 0; i < 3; i++)
+		if (expr_check(str_from(expressions[i]), &s, why) < 0)
+			return err_set(e, ERR_FORMAT, "the expression \"%.100s\": %s", expressions[i], why);
 	return 0;
 }
 
-/* 1: a row, into *r and *d; 0: a blank line or a comment; -1: *e without its place. */
-static int parse_line(const char *line, struct rule *r, enum cost_direction *d, struct err *e)
+static int add_row(const char *line, struct err *e)
 {
-	line += strspn(line, " \t\r\n");
-	if (!*line || *line == '#' || *line == '*' || (line[0] == '/' && (line[1] == '*' || line[1] == '/')))
-		return 0;
 	bool backward = strncmp(line, "GRAD(", 5) == 0;
+	enum cost_direction d = backward ? COST_BACKWARD : COST_FORWARD;
+	struct rule r = {0};
 	if (!backward && strncmp(line, "RULE(", 5) != 0)
 		return err_set(e, ERR_FORMAT, "RULE(...) or GRAD(...) was expected");
-	*d = backward ? COST_BACKWARD : COST_FORWARD;
-	return parse_row(line + 5, backward, r, e) < 0 ? -1 : 1;
+	if (parse_row(line + 5, backward, &r, e) < 0 || check_row(&r, e) < 0) {
+		release(&r);
+		return -1;
+	}
+	MEM_GROW(user[d].v, user[d].cap, user[d].n + 1);
+	user[d].v[user[d].n++] = r;
+	return 0;
 }
 
 int cost_load_rules(const char *path, struct err *e)
 {
-	FILE *f = fopen(path, "re");
-	if (!f)
-		return err_set(e, ERR_IO, "%s: %s", path, strerror(errno));
-	char *line = NULL;
-	size_t cap = 0;
-	int rc = 0;
-	for (unsigned number = 1; rc == 0 && getline(&line, &cap, f) > 0; number++) {
-		struct rule r = {0};
-		enum cost_direction d = COST_FORWARD;
-		struct err why = {0};
-		int got = parse_line(line, &r, &d, &why);
-		if (got < 0) {
-			rc = err_set(e, ERR_FORMAT, "%s:%u: %s", path, number, why.msg);
-		} else if (got > 0) {
-			MEM_GROW(user[d].v, user[d].cap, user[d].n + 1);
-			user[d].v[user[d].n++] = r;
-		}
-	}
-	free(line);
-	fclose(f);
-	return rc;
+	return rule_file_read(path, add_row, e);
 }

@@ -8,6 +8,7 @@ struct parser {
 	const char *p, *end;
 	const struct expr_scope *scope;
 	unsigned depth;
+	bool check; /* no value counts: nothing is computed */
 	char *why;
 };
 
@@ -71,6 +72,10 @@ static int log2_ceil(struct parser *x, int64_t a, int64_t *v)
 static int built_in(struct parser *x, struct str name, const int64_t *a, unsigned n, int64_t *v)
 {
 	bool max = str_eqc(name, "max"), min = str_eqc(name, "min");
+	bool own = (n && (max || min)) || (n == 2 && str_eqc(name, "ceil")) || (n == 1 && str_eqc(name, "log2"));
+	*v = 0;
+	if (x->check)
+		return own ? 0 : x->scope->check(name, n, x->why);
 	if (n && (max || min)) {
 		*v = a[0];
 		for (unsigned i = 1; i < n; i++)
@@ -108,7 +113,7 @@ static int name(struct parser *x, int64_t *v)
 			snprintf(x->why, EXPR_WHY, "no operand says what '%c' is", *word.p);
 			return -1;
 		}
-		*v = x->scope->letter[i];
+		*v = x->check ? 0 : x->scope->letter[i];
 		return 0;
 	}
 	return built_in(x, word, args, n, v);
@@ -122,7 +127,7 @@ static int unary(struct parser *x, int64_t *v)
 	int rc;
 	if (take(x, '-')) {
 		rc = unary(x, v);
-		if (rc == 0 && __builtin_sub_overflow((int64_t)0, *v, v))
+		if (rc == 0 && !x->check && __builtin_sub_overflow((int64_t)0, *v, v))
 			rc = overflow(x);
 	} else if (take(x, '(')) {
 		rc = sum(x, v);
@@ -152,6 +157,8 @@ static int power(struct parser *x, int64_t *v)
 	if (power(x, &exponent) < 0)
 		return -1;
 	x->depth--;
+	if (x->check)
+		return 0;
 	if (exponent < 0 || exponent > 64)
 		return fail(x, "the exponent is not in 0..64");
 	for (*v = 1; exponent > 0; exponent--)
@@ -177,6 +184,8 @@ static int product(struct parser *x, int64_t *v)
 		x->p++;
 		if (power(x, &b) < 0)
 			return -1;
+		if (x->check)
+			continue;
 		if (c == '*' ? __builtin_mul_overflow(*v, b, v) : floor_div(x, *v, b, v))
 			return c == '*' ? overflow(x) : -1;
 	}
@@ -192,16 +201,29 @@ static int sum(struct parser *x, int64_t *v)
 		x->p++;
 		if (product(x, &b) < 0)
 			return -1;
+		if (x->check)
+			continue;
 		if (c == '+' ? __builtin_add_overflow(*v, b, v) : __builtin_sub_overflow(*v, b, v))
 			return overflow(x);
 	}
 	return 0;
 }
 
-int expr_eval(struct str text, const struct expr_scope *s, int64_t *v, char why[EXPR_WHY])
+static int run(struct str text, const struct expr_scope *s, bool check, int64_t *v, char why[EXPR_WHY])
 {
-	struct parser x = {text.p, text.p ? text.p + text.n : NULL, s, 0, why};
+	struct parser x = {text.p, text.p ? text.p + text.n : NULL, s, 0, check, why};
 	if (sum(&x, v) < 0)
 		return -1;
-	return peek(&x) ? fail(&x, "an operator expected") : 0;
+	return x.p < x.end ? fail(&x, "an operator expected") : 0;
+}
+
+int expr_eval(struct str text, const struct expr_scope *s, int64_t *v, char why[EXPR_WHY])
+{
+	return run(text, s, false, v, why);
+}
+
+int expr_check(struct str text, const struct expr_scope *s, char why[EXPR_WHY])
+{
+	int64_t v = 0;
+	return run(text, s, true, &v, why);
 }

@@ -18,10 +18,15 @@ struct expr_scope {
 	/* A function, or with n = 0 a constant. 0 and *out, or -1 with the reason in why. */
 	int (*call)(void *user, struct str name, const int64_t *args, unsigned n, int64_t *out, char why[EXPR_WHY]);
 	void *user;
+	/* For expr_check: whether there is such a function. 0, or -1 with the reason. */
+	int (*check)(struct str name, unsigned n, char why[EXPR_WHY]);
 };
 
 /* 0, or -1 with the reason: overflow, division by zero, an unknown name, a syntax error. */
 int expr_eval(struct str text, const struct expr_scope *s, int64_t *v, char why[EXPR_WHY]);
+
+/* Whether an expression is sound, without its value: only s->bound and s->check are used. 0, or -1 with the reason. */
+int expr_check(struct str text, const struct expr_scope *s, char why[EXPR_WHY]);
 
 static inline void expr_bind(struct expr_scope *s, char letter, int64_t v)
 {

@@ -1,10 +1,9 @@
 #include "op/kernel_rules.h"
 
 #include "base/mem.h"
+#include "op/rule_file.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 static const char *const class_ids[] = {
 #define CLASS_ID(id, name) [KERNEL_##id] = #id,
@@ -48,44 +47,34 @@ static int find_rule(const char *id, enum tc_rule *rule)
 	return -1;
 }
 
-/* A row into *row, whose pattern is then on the heap: 1; a blank line or a comment: 0; anything else: -1, *e without its place. */
-static int parse_line(const char *line, struct kernel_row *row, struct err *e)
+/* A pattern finds something: it has a substring between its signs. */
+static bool sound_pattern(const char *p)
 {
-	char pattern[256], class[32], rule[32], close;
-	line += strspn(line, " \t\r\n");
-	if (!*line || *line == '#' || *line == '*' || (line[0] == '/' && (line[1] == '*' || line[1] == '/')))
-		return 0;
-	if (sscanf(line, "KERNEL ( \"%255[^\"]\" , %31[A-Z_] , %31[A-Z_] %c", pattern, class, rule, &close) != 4 || close != ')')
+	return p[strspn(p + (*p == '^'), "*") + (*p == '^')] != 0;
+}
+
+static int add_row(const char *line, struct err *e)
+{
+	char pattern[256], class[32], rule[32];
+	int end = 0;
+	struct kernel_row row = {0};
+	if (sscanf(line, "KERNEL ( \"%255[^\"]\" , %31[A-Z_] , %31[A-Z_] )%n", pattern, class, rule, &end) != 3 || !end ||
+	    !rule_line_ends(line + end))
 		return err_set(e, ERR_FORMAT, "KERNEL(\"part of a name\", CLASS, YES, NO or UNKNOWN) was expected");
-	if (find_class(class, &row->class) < 0)
+	if (!sound_pattern(pattern))
+		return err_set(e, ERR_FORMAT, "\"%s\" is in every name; part of a name was expected", pattern);
+	if (find_class(class, &row.class) < 0)
 		return err_set(e, ERR_FORMAT, "no class %s; GEMM, CONV, ATTENTION, ELEMENTWISE, OTHER, ... (src/op/kernels.h) were expected", class);
-	if (find_rule(rule, &row->rule) < 0)
+	if (find_rule(rule, &row.rule) < 0)
 		return err_set(e, ERR_FORMAT, "%s: YES, NO, UNKNOWN, UNKNOWN_BY_MMA or UNKNOWN_BY_DOT was expected", rule);
 	size_t n = strlen(pattern) + 1;
-	row->pattern = memcpy(NEW_ARRAY_RAW(n, char), pattern, n);
-	return 1;
+	row.pattern = memcpy(NEW_ARRAY_RAW(n, char), pattern, n);
+	MEM_GROW(user.v, user.cap, user.n + 1);
+	user.v[user.n++] = row;
+	return 0;
 }
 
 int kernel_load_rules(const char *path, struct err *e)
 {
-	FILE *f = fopen(path, "re");
-	if (!f)
-		return err_set(e, ERR_IO, "%s: %s", path, strerror(errno));
-	char *line = NULL;
-	size_t cap = 0;
-	int rc = 0;
-	for (unsigned number = 1; rc == 0 && getline(&line, &cap, f) > 0; number++) {
-		struct kernel_row row;
-		struct err why = {0};
-		int got = parse_line(line, &row, &why);
-		if (got < 0) {
-			rc = err_set(e, ERR_FORMAT, "%s:%u: %s", path, number, why.msg);
-		} else if (got > 0) {
-			MEM_GROW(user.v, user.cap, user.n + 1);
-			user.v[user.n++] = row;
-		}
-	}
-	free(line);
-	fclose(f);
-	return rc;
+	return rule_file_read(path, add_row, e);
 }

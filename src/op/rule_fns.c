@@ -1,4 +1,4 @@
-/* Patterns and functions of the expressions in rules.def. */
+/* Functions of the expressions in rules.def. */
 #include "op/cost_call.h"
 
 #include <stdio.h>
@@ -227,6 +227,7 @@ static int pooled_dim(int64_t in, int64_t kernel, int64_t stride, int64_t pad, i
 {
 	int64_t span;
 	if (kernel < 1 || stride < 1 || pad < 0 || dilation < 1 || pad > INT32_MAX || in > INT64_MAX / 4 ||
+	    stride > INT64_MAX / 4 ||
 	    __builtin_mul_overflow(dilation, kernel - 1, &span) || (span = in + 2 * pad - span - 1) < 0)
 		return -1;
 	*v = (span + (up ? stride - 1 : 0)) / stride + 1;
@@ -259,14 +260,12 @@ static int window_elements(const struct cost_call *c, int64_t kernel, int64_t *v
 }
 
 /* pool(i, kernel, stride, padding, dilation, ceil_mode): elements after pooling; arguments by number, `none` = left out. */
-static int pooled(const struct cost_call *c, const int64_t *a, unsigned n_args, int64_t *v, char why[EXPR_WHY])
+static int pooled(const struct cost_call *c, const int64_t *a, int64_t *v, char why[EXPR_WHY])
 {
 	const struct op_tensor *t;
 	int64_t list[4][MAX_LIST];
 	unsigned n[4] = {0};
 	bool up = false;
-	if (n_args != 6)
-		return failed(why, "pool() takes 6 arguments");
 	if (tensor_of(c, a[0], &t, why) < 0 || list_of(c, a[1], list[0], &n[0], why) < 0)
 		return -1;
 	for (unsigned k = 1; k < 4; k++)
@@ -360,126 +359,84 @@ static int flag(const struct cost_call *c, int64_t i, int64_t *v, char why[EXPR_
 	return 0;
 }
 
+static int fn_constant(const struct cost_call *c, struct str name, const int64_t *a, unsigned n, int64_t *v, char why[EXPR_WHY])
+{
+	*v = str_eqc(name, "out") ? OUT : NO_ARG;
+	return 0;
+}
+
+static int fn_data(const struct cost_call *c, struct str name, const int64_t *a, unsigned n, int64_t *v, char why[EXPR_WHY])
+{
+	return failed(why, "depends on the values in the tensors");
+}
+
+static int fn_rank(const struct cost_call *c, struct str name, const int64_t *a, unsigned n, int64_t *v, char why[EXPR_WHY])
+{
+	const struct op_tensor *t;
+	return tensor_of(c, a[0], &t, why) < 0 ? -1 : (*v = t->rank, 0);
+}
+
+static int fn_bytes(const struct cost_call *c, struct str name, const int64_t *a, unsigned n, int64_t *v, char why[EXPR_WHY])
+{
+	int64_t k;
+	return count(c, a[0], &k, why) < 0 ? -1 : bytes_of(c, k, a[0], name.n == 2, v, why);
+}
+
+/* The others are one call each. */
+#define FN(id, call) \
+	static int fn_##id(const struct cost_call *c, struct str name, const int64_t *a, unsigned n, int64_t *v, char why[EXPR_WHY]) \
+	{ \
+		return call; \
+	}
+FN(elements, count(c, a[0], v, why))
+FN(by, bytes_of(c, a[0], a[1], name.n == 3, v, why))
+FN(dims, dims(c, name.p[0], a, v, why))
+FN(has, (*v = op_arg(&c->args, a[0])->n_tensors > 0, 0))
+FN(count, (*v = op_arg(&c->args, a[0])->n_tensors, 0))
+FN(flag, flag(c, a[0], v, why))
+FN(value, value(c, a, n, v, why))
+FN(prod, product_of(c, a[0], v, why))
+FN(given, (*v = op_arg(&c->args, a[0])->concrete.n > 0, 0))
+FN(coded, coded(c, a, v, why))
+FN(last, last(c, a[0], v, why))
+FN(red, reduced(c, a[0], a[1], v, why))
+FN(size, resized(c, a[0], a[1], v, why))
+FN(window, window_elements(c, a[0], v, why))
+FN(pool, pooled(c, a, v, why))
+FN(complex, (*v = dtype_kind(rule_result_type(c)) == DTYPE_KIND_COMPLEX ? a[0] : 1, 0))
+#undef FN
+
+/* With how many arguments, at least and at most. */
+static const struct function {
+	const char *name;
+	unsigned least, most;
+	int (*run)(const struct cost_call *c, struct str name, const int64_t *a, unsigned n, int64_t *v, char why[EXPR_WHY]);
+} functions[] = {
+	{"B", 1, 1, fn_bytes},        {"E", 1, 1, fn_elements},  {"by", 2, 2, fn_by},       {"D", 2, 2, fn_dims},
+	{"out", 0, 0, fn_constant},   {"BF", 1, 1, fn_bytes},    {"byf", 2, 2, fn_by},      {"after", 2, 2, fn_dims},
+	{"lead", 2, 2, fn_dims},      {"R", 1, 1, fn_rank},      {"has", 1, 1, fn_has},     {"count", 1, 1, fn_count},
+	{"flag", 1, 1, fn_flag},      {"I", 1, 2, fn_value},     {"prod", 1, 1, fn_prod},   {"given", 1, 1, fn_given},
+	{"coded", 3, 3, fn_coded},    {"last", 1, 1, fn_last},   {"data", 0, 0, fn_data},   {"red", 2, 2, fn_red},
+	{"size", 2, 2, fn_size},      {"window", 1, 1, fn_window}, {"pool", 6, 6, fn_pool}, {"cx", 1, 1, fn_complex},
+	{"none", 0, 0, fn_constant},
+};
+
+static const struct function *function_find(struct str name, unsigned n, char why[EXPR_WHY])
+{
+	for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++)
+		if (n >= functions[i].least && n <= functions[i].most && str_eqc(name, functions[i].name))
+			return &functions[i];
+	snprintf(why, EXPR_WHY, "no function '%.*s' with %u arguments", (int)(name.n < 40 ? name.n : 40), name.p, n);
+	return NULL;
+}
+
 int rule_function(void *call, struct str name, const int64_t *a, unsigned n, int64_t *v, char why[EXPR_WHY])
 {
-	const struct cost_call *c = call;
-	int64_t k;
-#define IS(text, args) (n == (args) && str_eq(name, STR(text)))
-	if (IS("out", 0) || IS("none", 0)) {
-		*v = str_eqc(name, "out") ? OUT : NO_ARG;
-		return 0;
-	}
-	if (IS("E", 1))
-		return count(c, a[0], v, why);
-	if (IS("B", 1) || IS("BF", 1))
-		return count(c, a[0], &k, why) < 0 ? -1 : bytes_of(c, k, a[0], name.n == 2, v, why);
-	if (IS("by", 2) || IS("byf", 2))
-		return bytes_of(c, a[0], a[1], name.n == 3, v, why);
-	if (IS("D", 2) || IS("after", 2) || IS("lead", 2))
-		return dims(c, name.p[0], a, v, why);
-	if (IS("R", 1)) {
-		const struct op_tensor *t;
-		return tensor_of(c, a[0], &t, why) < 0 ? -1 : (*v = t->rank, 0);
-	}
-	if (IS("has", 1))
-		return *v = op_arg(&c->args, a[0])->n_tensors > 0, 0;
-	if (IS("count", 1))
-		return *v = op_arg(&c->args, a[0])->n_tensors, 0;
-	if (IS("flag", 1))
-		return flag(c, a[0], v, why);
-	if (IS("I", 1) || IS("I", 2))
-		return value(c, a, n, v, why);
-	if (IS("prod", 1))
-		return product_of(c, a[0], v, why);
-	if (IS("given", 1))
-		return *v = op_arg(&c->args, a[0])->concrete.n > 0, 0;
-	if (IS("coded", 3))
-		return coded(c, a, v, why);
-	if (IS("last", 1))
-		return last(c, a[0], v, why);
-	if (IS("data", 0))
-		return failed(why, "depends on the values in the tensors");
-	if (IS("red", 2))
-		return reduced(c, a[0], a[1], v, why);
-	if (IS("size", 2))
-		return resized(c, a[0], a[1], v, why);
-	if (IS("window", 1))
-		return window_elements(c, a[0], v, why);
-	if (str_eqc(name, "pool"))
-		return pooled(c, a, n, v, why);
-	if (IS("cx", 1))
-		return *v = dtype_kind(rule_result_type(c)) == DTYPE_KIND_COMPLEX ? a[0] : 1, 0;
-#undef IS
-	snprintf(why, EXPR_WHY, "no function '%.*s' with %u arguments", (int)(name.n < 40 ? name.n : 40), name.p, n);
-	return -1;
+	const struct function *f = function_find(name, n, why);
+	return f ? f->run(call, name, a, n, v, why) : -1;
 }
 
-/* One letter of a pattern and the size that it stands for. */
-static int bind(struct cost_call *c, char letter, int64_t size, unsigned i, char why[EXPR_WHY])
+int rule_function_check(struct str name, unsigned n, char why[EXPR_WHY])
 {
-	struct expr_scope *s = &c->scope;
-	if ((s->bound >> (letter - 'a') & 1) && s->letter[letter - 'a'] != size) {
-		snprintf(why, EXPR_WHY, "%c is %lld in input %u and %lld in another", letter, (long long)size, i,
-		         (long long)s->letter[letter - 'a']);
-		return -1;
-	}
-	expr_bind(s, letter, size);
-	return 0;
-}
-
-/* "mk", or "(m)k" where m is the product of all dimensions that no other letter takes. */
-static int match_dims(struct cost_call *c, struct str p, unsigned i, char why[EXPR_WHY])
-{
-	const struct op_tensor *t = op_arg_tensor(&c->args, i);
-	bool any = memchr(p.p, '(', p.n) != NULL;
-	uint32_t letters = (uint32_t)p.n - (any ? 2 : 0), fixed = letters - any, k = 0;
-	if (!t)
-		return fail(why, "the shape of input %lld was not recorded", i);
-	if (any ? t->rank < fixed : t->rank != letters) {
-		snprintf(why, EXPR_WHY, "input %u has %u dimensions, %s%u expected", i, t->rank, any ? "at least " : "", fixed);
-		return -1;
-	}
-	for (size_t at = 0; at < p.n; at++) {
-		if (p.p[at] == ')')
-			continue;
-		if (p.p[at] != '(') {
-			if (bind(c, p.p[at], op_dims(&c->args, t)[k++], i, why) < 0)
-				return -1;
-			continue;
-		}
-		int64_t product = 1;
-		for (uint32_t left = t->rank - fixed; left; left--)
-			if (__builtin_mul_overflow(product, op_dims(&c->args, t)[k++], &product))
-				return fail(why, "the elements of input %lld do not fit 64 bits", i);
-		if (bind(c, p.p[++at], product, i, why) < 0)
-			return -1;
-	}
-	return 0;
-}
-
-static int match_one(struct cost_call *c, struct str p, unsigned i, char why[EXPR_WHY])
-{
-	const struct op_arg *x = op_arg(&c->args, i);
-	if (str_eqc(p, "."))
-		return 0;
-	if (x->kind == OP_ARG_HIDDEN)
-		return fail(why, "the shapes of the list in input %lld were not recorded", i);
-	if (str_eqc(p, "?") && x->kind == OP_ARG_NONE)
-		return 0;
-	if (str_eqc(p, "*") ? x->kind == OP_ARG_NONE : x->kind != OP_ARG_TENSOR)
-		return c->args.has_dims ? fail(why, "input %lld is not recorded as a tensor", i) : failed(why, "no shapes were recorded");
-	if (!str_eqc(p, "#") && !str_eqc(p, "?") && !str_eqc(p, "*") && match_dims(c, p, i, why) < 0)
-		return -1;
-	if (i < 64)
-		c->operands |= 1ull << i;
-	return 0;
-}
-
-int rule_match(struct cost_call *c, const char *pattern, char why[EXPR_WHY])
-{
-	struct str rest = str_from(pattern), p;
-	for (unsigned i = 0; rest.n && str_split(&rest, ',', &p); i++)
-		if (match_one(c, p, i, why) < 0)
-			return -1;
-	return 0;
+	return function_find(name, n, why) ? 0 : -1;
 }

@@ -144,20 +144,6 @@ const struct rule *rule_find(struct str name, enum cost_rules rules, enum cost_d
 	return r ? r : find_in(name, d == COST_BACKWARD ? BACKWARD : FORWARD);
 }
 
-bool cost_has_rule(struct str op_name)
-{
-	struct cost out = {0};
-	struct op_facts facts = {.name = op_name};
-	struct cost_call c = {.facts = &facts, .name = op_name, .out = &out};
-	struct arena names = {0};
-	c.arena = &names;
-	marker_to_op(&c);
-	bool has = rule_find(c.name, COST_DEFAULT, COST_FORWARD) != NULL;
-	arena_release(&names);
-	op_args_release(&c.args);
-	return has;
-}
-
 static enum dtype deciding_type(const struct cost_call *c, enum op_class class)
 {
 	if (class == OP_ELEMENTWISE)

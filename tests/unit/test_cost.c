@@ -247,9 +247,6 @@ static void test_gemm_fields(void **state)
 	assert_int_equal(c.dtype, DTYPE_BFLOAT16);
 	assert_true(str_eqc(c.params, "M=16,N=10,K=9,bf16"));
 	arena_release(&a);
-	assert_true(cost_has_rule(STR("aten::add_")));
-	assert_true(cost_has_rule(STR("torch.matmul")));
-	assert_false(cost_has_rule(STR("aten::no_such_op")));
 }
 
 /* Arguments by name stand where the function's order does not have them. */
@@ -335,7 +332,18 @@ static void test_own_rules(void **state)
 	static const char *const broken[] = {
 		"RULE(GEMM, \"my::op\")", "RULE(NO_CLASS, \"a\", \"b\", \"c\", \"d\", \"e\")", "hello",
 		"GRAD(GEMM, \"a\", \"b\", \"1\", \"1\", \"1\")", "RULE(GEMM, \"a\", \"B!\", \"1\", \"1\", \"1\")",
-		"RULE(GEMM, \"a\", \"b\", \"1\", \"1\", \"1",
+		"RULE(GEMM, \"a\", \"b\", \"1\", \"1\", \"1", "RULE(GEMM, \"a\", \"b\", \"1\", \"1\", \"1\") more",
+		"RULE(GEMM, \"a\", \"b\", \"1\", \"1\", \"1\"", "RULE(GEMM, \" \", \"b\", \"1\", \"1\", \"1\")",
+		"GRAD(GEMM, \"a\", \"b\", \"1\", \"1\", \"1\", 0)", "GRAD(GEMM, \"a\", \"b\", \"1\", \"1\", \"1\", 99999999999999999999)",
+		"GRAD(GEMM, \"a\", \"b\", \"1\", \"1\", \"1\", 2 x)",
+	};
+	/* Patterns, and expressions for the pattern "mk,kn". */
+	static const char *const patterns[] = {
+		"m#,kn", "#m", "m?", "m*", "m.", "##", "(m", "m)", "()", "(m)(k)", "((m))", "(mk)", ")m(", "(", ")", "m,", ",m", "m,,k", ",", "(#)", "m k",
+	};
+	static const char *const expressions[] = {
+		"", "2*", "2**3", "(m", "m)", "m k", "z", "foo(1)", "B()", "B(0,1)", "pool(0)", "max()", "log2(1,2)", "1 + * 2", "99999999999999999999",
+		"m%k", "max(1,2,3,4,5,6,7,8,9)", "E(0", "out(1)", "I()", "-",
 	};
 	for (size_t i = 0; i < sizeof broken / sizeof broken[0]; i++) {
 		char text[200];
@@ -343,7 +351,25 @@ static void test_own_rules(void **state)
 		assert_int_equal(load(text, &e), -1);
 		assert_true(strstr(e.msg, ":2: ") != NULL && strstr(e.msg, "expected") != NULL);
 	}
+	for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++) {
+		char text[200];
+		snprintf(text, sizeof text, "\nRULE(GEMM, \"a\", \"%s\", \"1\", \"1\", \"1\")\n", patterns[i]);
+		if (load(text, &e) == 0 || !strstr(e.msg, ":2: ") || !strstr(e.msg, "the pattern"))
+			fail_msg("%s: %s", patterns[i], e.msg);
+	}
+	for (size_t i = 0; i < 3 * sizeof expressions / sizeof expressions[0]; i++) {
+		char text[200];
+		const char *x = expressions[i / 3];
+		snprintf(text, sizeof text, "RULE(GEMM, \"a\", \"mk,kn\", \"%s\", \"%s\", \"%s\")", i % 3 == 0 ? x : "m", i % 3 == 1 ? x : "n",
+		         i % 3 == 2 ? x : "max(2, k - 1)^2/ceil(m, 3)");
+		if (load(text, &e) == 0 || !strstr(e.msg, ":1: ") || !strstr(e.msg, "the expression"))
+			fail_msg("%s: %s", x, e.msg);
+	}
 	assert_int_equal(cost_load_rules("/no/such/file", &e), -1);
+	assert_int_equal(cost_load_rules("/", &e), -1);
+	assert_non_null(strstr(e.msg, "/: Is a directory"));
+	assert_int_equal(cost_load_rules("/dev/zero", &e), -1);
+	assert_non_null(strstr(e.msg, "/dev/zero:1: a zero byte; lines of text were expected"));
 	static const struct row r = {"my::mm", "[[4,5],[6,5]]", "ff", "-", 0, 0, 0, COST_FORWARD};
 	struct arena a = {0};
 	struct cost c;

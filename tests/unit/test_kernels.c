@@ -167,7 +167,8 @@ static void test_user_rules(void **state)
 	assert_int_equal(kernel_classify(STR("volta_sgemm_64x64_tt")).class, KERNEL_OTHER);
 	assert_int_equal(kernel_classify(STR("volta_sgemm_64x64_nt")).class, KERNEL_GEMM);
 	static const char *const bad[] = {"KERNEL(\"a\", GEMM)\n", "KERNEL(\"a\", GEMN, YES)\n", "KERNEL(\"a\", GEMM, MAYBE)\n", "a, b\n",
-	                                  "KERNEL(\"\", GEMM, YES)\n"};
+	                                  "KERNEL(\"\", GEMM, YES)\n", "KERNEL(\"^\", GEMM, YES)\n", "KERNEL(\"^**\", GEMM, YES)\n",
+	                                  "KERNEL(\"a\", GEMM, YES\n", "KERNEL(\"a\", GEMM, YES) b\n"};
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
 		e = (struct err){0};
 		assert_int_equal(load(bad[i], &e), -1);
