@@ -6,7 +6,7 @@
 #include <math.h>
 
 enum { C_KEY, C_OVERLOAD, C_SELF_PCT, C_SELF, C_TOTAL_PCT, C_TOTAL, C_MEAN, C_DEV_SELF, C_DEV_PCT, C_DEV_TOTAL, C_DEV_MEAN, C_MEM, C_MEM_SELF,
-       C_DEV_MEM, C_DEV_MEM_SELF, C_COUNT, C_NODE, C_SHAPES, C_STACK, C_FLOPS, C_ASYNC, N_COLUMNS };
+       C_DEV_MEM, C_DEV_MEM_SELF, C_COUNT, C_NODE, C_SHAPES, C_STACK, C_FLOPS, C_ASYNC, C_DEVICE, N_COLUMNS };
 
 #define US(id, title, help, ...) {id, title, help ", us", CELL_F64, UNIT_US, __VA_ARGS__}
 #define DEVICE(id) .also = "cuda_" id " xpu_" id " privateuse1_" id
@@ -35,9 +35,16 @@ static const struct column columns[N_COLUMNS] = {
 	[C_STACK] = {"stack", "Source Location", "Python frames, innermost first", CELL_STR, .flags = COLUMN_WIDE | COLUMN_STACK},
 	[C_FLOPS] = {"flops", "Total FLOPs", "by torch's formulas; 0 = it has none for the op", CELL_I64, UNIT_FLOPS},
 	[C_ASYNC] = {"is_async", "Async", "begins and ends on different threads: in no other event", CELL_BOOL, .flags = COLUMN_DETAIL},
+	[C_DEVICE] = {"device_type", "Device Type", "CPU, or where device work ran", CELL_STR, .flags = COLUMN_DETAIL},
 };
 
-static const char *const device_names[] = {[TORCH_CUDA] = "CUDA", [TORCH_XPU] = "XPU", [TORCH_PRIVATEUSE1] = "PRIVATEUSE1"};
+static const char *const device_names[] = {[TORCH_CPU] = "CPU", [TORCH_CUDA] = "CUDA", [TORCH_XPU] = "XPU", [TORCH_PRIVATEUSE1] = "PRIVATEUSE1"};
+
+static const char *device_name(uint32_t type)
+{
+	const char *name = type < sizeof device_names / sizeof *device_names ? device_names[type] : NULL;
+	return name ? name : "CUDA";
+}
 
 /* What decides which columns torch prints, and the bases of its shares. */
 struct facts {
@@ -70,8 +77,7 @@ static struct facts facts_of(const struct key_groups *g)
 		f.nodes |= x->id.node_id != -1;
 		if (device == TORCH_CPU)
 			continue;
-		if (!f.device)
-			f.device = device < sizeof device_names / sizeof *device_names ? device_names[device] : NULL;
+		f.device = f.device ? f.device : device_name(device);
 		if (!x->id.annotation)
 			f.device_ns = saturated(f.device_ns, x->dev_self);
 	}
@@ -99,7 +105,7 @@ static bool shown(const struct facts *f, unsigned parts, unsigned c)
 		return f->nodes;
 	case C_FLOPS:
 		return f->flops;
-	case C_ASYNC:
+	case C_ASYNC: case C_DEVICE:
 		return false;
 	}
 	return true;
@@ -169,12 +175,13 @@ static void put_group(struct table *t, const struct key_groups *g, const struct 
 	struct buf stack = {0};
 	table_row(t);
 	table_set_str_copy(t, C_KEY, intern_get(&g->t->keys, x->id.name));
-	put_sums(t, x, &host->v[i], f->memory, f->flops || x->flops_known);
+	put_sums(t, x, &host->v[i], f->memory, g->t->flops != NULL);
 	put_share(t, C_SELF_PCT, host->v[i].self, host->all.self);
 	put_share(t, C_TOTAL_PCT, async ? 0 : host->v[i].total, host->all.self);
 	put_share(t, C_DEV_PCT, us(x->dev_self), us(f->device_ns));
 	table_set_i64(t, C_NODE, x->id.node_id);
 	table_set_bool(t, C_ASYNC, async);
+	table_set_str(t, C_DEVICE, str_from(device_name(x->id.device_type)));
 	if (x->id.overload)
 		table_set_str_copy(t, C_OVERLOAD, intern_get(&g->texts, x->id.overload));
 	if (x->id.shapes && g->t->shapes_known)
@@ -298,7 +305,7 @@ void torch_table_total(const struct key_groups *g, struct table *out)
 	add_columns(out, &f, 0);
 	table_row(out);
 	table_set_str(out, C_KEY, STR("Total"));
-	put_sums(out, &g->all, &host.all, true, f.flops || g->all.flops_known);
+	put_sums(out, &g->all, &host.all, true, t->flops != NULL);
 	put_last_shapes(out, t);
 	name_fields(out, &f, t->rules->whole_us);
 	note_missing(out, g);

@@ -2,8 +2,6 @@
 total-average. Traces without Kineto (torch 1.13 here) hold no memory, shapes, stacks and FLOPs: of those the rest is compared."""
 import os
 import subprocess
-import sys
-import unittest
 
 import oracle
 from oracle import Case, data, data_glob, report, run
@@ -104,6 +102,69 @@ class Legacy(Case):
         if not n:
             data("torch", LEGACY)
         self.assertEqual(n, 28)
+
+
+ASK_TORCH = """
+import json, sys
+from torch.autograd import DeviceType
+from torch.autograd.profiler_util import EventList, FunctionEventAvg
+def make(r):
+    e = FunctionEventAvg()
+    e.key, e.count, e.node_id, e.is_async = r["key"], r["count"], r["node_id"], r["is_async"]
+    e.cpu_time_total, e.self_cpu_time_total = r["cpu_time_total"], r["self_cpu_time_total"]
+    e.cuda_time_total, e.self_cuda_time_total = r["device_time_total"], r["self_device_time_total"]
+    e.cpu_memory_usage, e.self_cpu_memory_usage = r["cpu_memory_usage"] or 0, r["self_cpu_memory_usage"] or 0
+    e.cuda_memory_usage, e.self_cuda_memory_usage = r["device_memory_usage"] or 0, r["self_device_memory_usage"] or 0
+    e.input_shapes = r["input_shapes"] or ""
+    e.stack = r["stack"].split(";") if r["stack"] else []
+    e.flops = r["flops"] or 0
+    e.device_type = DeviceType.CPU if r["device_type"] == "CPU" else DeviceType.CUDA
+    return e
+for q in json.load(sys.stdin):
+    events = EventList([make(r) for r in q["rows"]], profile_memory=q["memory"], with_flops=q["flops"])
+    print(json.dumps(events.table(**q["args"])))
+"""
+
+
+class Live(Case):
+    """The table of torch 1.13 itself (Debian's python3-torch, where it is) of the same rows: the form, with devices, stacks, FLOPs."""
+    ASKED = (  # options, and the same for torch
+        (["--limit=0"], {"row_limit": -1}),
+        (["--sort=self_cuda_time_total", "--limit=7", "--title=A title"], {"sort_by": "self_cuda_time_total", "row_limit": 7, "header": "A title"}),
+        (["--sort=cuda_time", "--group-by=shape", "--max-width=key:30,input_shapes:25"],
+         {"sort_by": "cuda_time", "max_name_column_width": 30, "max_shapes_column_width": 25}),
+        (["--sort=cpu_time", "--group-by=name,stack:7,shape", "--max-width=stack:40"], {"sort_by": "cpu_time", "max_src_column_width": 40}),
+        (["--sort=flops", "--group-by=stack:2"], {"sort_by": "flops"}),
+        (["--sort=self_cuda_memory_usage"], {"sort_by": "self_cuda_memory_usage"}),
+    )
+    TRACES = ("torch/torch214_cpu/lstm_full.json.gz", "torch/torch26_cpu/resnet_full.json.gz", "tb_plugin/**/*.json*", "tracelens/h100/**/*.json*",
+              "hta/**/*.json*")
+
+    def test_same_as_torch(self):
+        python = "/usr/bin/python3"
+        if subprocess.run([python, "-c", "import torch; assert torch.__version__.startswith('1.13')"], capture_output=True).returncode:
+            self.skipTest(f"no torch 1.13 for {python}")
+        paths = [oracle.synthetic("torch_table")]
+        for pattern in self.TRACES:
+            paths += [p for p in data_glob(pattern) if "expected" not in p and os.path.getsize(p) < 4 << 20][:2]
+        asked, ours = [], []
+        for path in paths:
+            for mine, args in self.ASKED:
+                if run("report", "key-averages", path, "--compat=torch-1.13", *mine)[0]:
+                    continue  # no trace of torch
+                mine_rows = [o for o in mine if o.startswith("--group")]
+                rows = report("key-averages", path, "--compat=torch-1.13", "--limit=0", *mine_rows).rows
+                text = printed(path, "torch-1.13", *mine)[:-1]
+                asked.append({"rows": rows, "memory": "CPU Mem" in text, "flops": "FLOPs" in text, "args": args})
+                ours.append((os.path.basename(path), mine, text))
+        p = subprocess.run([python, "-c", ASK_TORCH], input=oracle.json.dumps(asked), capture_output=True, text=True, timeout=300)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        theirs = [oracle.json.loads(line) for line in p.stdout.splitlines()]
+        self.assertEqual(len(theirs), len(ours))
+        self.assertTrue(any("Self CUDA time total" in text for _, _, text in ours))
+        for (name, mine, text), want in zip(ours, theirs):
+            with self.subTest(trace=name, options=mine):
+                self.assertEqual(text, want)
 
 
 if __name__ == "__main__":
