@@ -120,7 +120,7 @@ static void test_stacks(void **state)
 	                    "                                        f4  \n"
 	                    "                                        f5  \n"
 	                    "                                            \n"
-	                    "    as             0  --                        \n"
+	                    "    as             0  --                    \n"
 	                    "                                            \n"
 	                    "------  ------------  ------  ------------  \n");
 	t.layout = "torch-2.6";
