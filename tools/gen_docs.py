@@ -277,7 +277,7 @@ def examples(page):
 
 
 PAGES = {"src/report/columns.def": columns_def, "docs/reports.md": reports_page, "docs/detectors.md": detectors_page, "docs/inputs.md": inputs_page,
-         "docs/commands.md": commands_page, "docs/sql.md": examples("docs/sql.md"), "docs/export.md": examples("docs/export.md"), "README.md": examples("README.md")}
+         "docs/commands.md": commands_page, "docs/sql.md": examples("docs/sql.md"), "docs/export.md": examples("docs/export.md"), "docs/torch.md": examples("docs/torch.md"), "README.md": examples("README.md")}
 
 
 def main():

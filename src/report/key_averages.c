@@ -303,7 +303,8 @@ const struct report report_key_averages = {
 	.title = "Events by name",
 	.help = "What prof.key_averages() of torch answers, without a new run: how often each op, annotation and API call ran, the time it "
 	        "took on the host and on the device, its memory and FLOPs, and how much its calls differ. Device time counts once, at what "
-	        "launched the work; what nothing launched is in the row (unattributed).",
+	        "launched the work; what nothing launched is in the row (unattributed). "
+	        "With --compat=torch-* text is the table that this version prints (docs/torch.md).",
 	.group_by = groupings,
 	.compat = torch_compats,
 	.group_combines = true,
