@@ -30,7 +30,8 @@ static void add(struct catalog *c, const struct report *r, const char *group_by)
 {
 	struct str by = {"", 0};
 	if (group_by) {
-		group_by = arena_str(&c->arena, report_part_name(str_from(group_by))).p; /* "stack" of "stack:N" */
+		if (r->group_combines) /* "stack" of "stack:N"; else "depth:1" is a grouping as it stands */
+			group_by = arena_str(&c->arena, report_part_name(str_from(group_by))).p;
 		by = arena_printf(&c->arena, "by_%s", group_by);
 	}
 	MEM_GROW(c->v, c->cap, c->n + 1);

@@ -79,7 +79,7 @@ class Aggregate(FileCase):
         for number, args in ((1, ()), (2, choice)):
             for name, groups in reports():
                 for group in groups:
-                    table = "report_" + name.replace("-", "_") + (f"_by_{group.replace('-', '_')}" if group else "")
+                    table = "report_" + name.replace("-", "_") + (f"_by_{group.replace('-', '_').replace(':', '_')}" if group else "")
                     grouped = ["--group-by=" + group] if group else []
                     code, out, err = oracle.run("report", name, trace, "--format=json", "--limit=0", *grouped, *args)
                     chosen = oracle.run("report", name, self.path, "--format=json", "--limit=0", *grouped, f"--aggregation={number}")

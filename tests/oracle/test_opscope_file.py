@@ -89,7 +89,7 @@ class OpscopeFile(oracle.Case):
         missing = dict(db.execute("SELECT name, reason FROM report_missing"))
         for name, groups in reports():
             for group in groups:
-                table = "report_" + name.replace("-", "_") + (f"_by_{group.replace('-', '_')}" if group else "")
+                table = "report_" + name.replace("-", "_") + (f"_by_{group.replace('-', '_').replace(':', '_')}" if group else "")
                 code, out, err = oracle.run("report", name, trace, "--format=json", "--limit=0",
                                             *(["--group-by=" + group] if group else []))
                 with self.subTest(table=table):
