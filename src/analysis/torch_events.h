@@ -37,9 +37,6 @@ struct torch_rules {
 	bool whole_us;          /* times are whole microseconds */
 	bool overload;          /* key_averages can tell overloads apart */
 	bool user_annotation;   /* whether an event is an annotation is part of a group's key */
-	uint8_t stack_frames;   /* table: no more lines of a stack; 0 = all */
-	uint8_t shapes_width;   /* table: widest column of shapes */
-	bool flops_per_s;       /* table: FLOPs column is a rate */
 };
 
 /* All of --compat, NULL-terminated, for struct report; the rules by such a name, NULL = opscope's own. */
