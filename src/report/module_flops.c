@@ -344,13 +344,14 @@ static void put_torch(const struct counted *x, uint32_t depth, struct table *out
 	mem_free(t.of);
 }
 
-static const char *const groupings[] = {"tree", "depth:1", "depth:2", "depth:3", "depth:4", "depth:5", "depth:6", NULL};
+static const char *const groupings[] = {"tree", "depth:N", NULL};
 static const char *const compats[] = {"torch", NULL};
 
 static uint32_t depth_of(const struct report_args *args)
 {
-	if (args->group_by && str_starts(str_from(args->group_by), STR("depth:")))
-		return (uint32_t)(args->group_by[6] - '0');
+	int64_t n;
+	if (report_groups_by(args, "depth", &n))
+		return n > 0 && n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
 	return args->compat && !args->group_by ? 2 : UINT32_MAX; /* FlopCounterMode's own */
 }
 
@@ -395,6 +396,7 @@ const struct report report_module_flops = {
 	        "what is unknown. --group-by=depth:N shows N levels. --compat=torch is the table of torch.utils.flop_counter's FlopCounterMode: ops that it has "
 	        "a formula for, and no others; modules by class and number, for the trace does not have their attribute names.",
 	.group_by = groupings,
+	.group_combines = true,
 	.compat = compats,
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_STEPS,
