@@ -8,6 +8,7 @@ usage: check_layers.py [ROOT]
 """
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -68,7 +69,7 @@ def check_header(path, tmp):
     source = os.path.join(tmp, "one.c")
     with open(source, "w") as f:
         f.write(f'#include "{path}"\n')
-    p = subprocess.run([os.environ.get("CC", "cc"), "-std=gnu11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Wno-unused-function",
+    p = subprocess.run([*shlex.split(os.environ.get("CC", "cc")), "-std=gnu11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Wno-unused-function",
                         "-Werror", "-I" + SRC, "-I" + os.path.join(ROOT, "include"), "-fsyntax-only", source],
                        capture_output=True, text=True)
     return p.stderr.splitlines()[:5] if p.returncode else []
