@@ -73,6 +73,33 @@ static void place_gpu(struct timeline *t, struct room *r, struct lanes_of *x)
 	x->n_lanes = r->n;
 }
 
+static int64_t start_of(const struct timeline *t, bool device, uint32_t row)
+{
+	return device ? t->p->gpu_op.start_ns[row] : t->p->span.start_ns[row];
+}
+
+static int64_t end_of(const struct timeline *t, bool device, uint32_t row)
+{
+	return device ? gpu_end(t->p, row) : span_end(t->p, row);
+}
+
+/* Slices that overlap lie within a chain of slices, each of which begins before all ends of those before it have passed. */
+static void measure_reach(const struct timeline *t, struct timeline_lane *l)
+{
+	bool device = t->tracks[l->track].device;
+	const uint32_t *row = t->row + l->first;
+	int64_t last_ns = INT64_MIN;
+	uint32_t chain = 0;
+	for (uint32_t i = 0; i < l->n; i++) {
+		if (start_of(t, device, row[i]) >= last_ns)
+			chain = i;
+		if (end_of(t, device, row[i]) > last_ns)
+			last_ns = end_of(t, device, row[i]);
+		if (i - chain > l->reach)
+			l->reach = i - chain;
+	}
+}
+
 /* Numbers the track's lanes on, and puts the rows under them in order: a counting sort. */
 static void add_track(struct timeline *t, uint32_t *caps, const struct lanes_of *x, uint32_t track, bool device, uint32_t *at)
 {
@@ -86,8 +113,7 @@ static void add_track(struct timeline *t, uint32_t *caps, const struct lanes_of 
 	*k = (struct timeline_track){.track = track, .device = device, .first_lane = first, .n_lanes = x->n_lanes, .n_nested = x->n_nested,
 	                             .slices = x->end - x->begin, .first_ns = INT64_MAX, .last_ns = INT64_MIN};
 	for (uint32_t i = x->begin; i < x->end; i++) {
-		int64_t start = device ? t->p->gpu_op.start_ns[i] : t->p->span.start_ns[i];
-		int64_t end = device ? gpu_end(t->p, i) : span_end(t->p, i);
+		int64_t start = start_of(t, device, i), end = end_of(t, device, i);
 		k->first_ns = start < k->first_ns ? start : k->first_ns;
 		k->last_ns = end > k->last_ns ? end : k->last_ns;
 		lane_of[i] += first;
@@ -102,6 +128,8 @@ static void add_track(struct timeline *t, uint32_t *caps, const struct lanes_of 
 		struct timeline_lane *l = &t->lanes[lane_of[i]];
 		t->row[l->first + l->n++] = i;
 	}
+	for (uint32_t l = first; l < t->n_lanes; l++)
+		measure_reach(t, &t->lanes[l]);
 	if (t->n_tracks == 1 || k->first_ns < t->first_ns)
 		t->first_ns = k->first_ns;
 	if (t->n_tracks == 1 || k->last_ns > t->last_ns)
@@ -142,6 +170,33 @@ struct timeline *timeline_new(const struct profile *p)
 	mem_free(r.end);
 	timeline_build_levels(t);
 	return t;
+}
+
+/* The first place from which on slices begin at `ns` or later. */
+static uint32_t place_of(const struct timeline *t, const struct timeline_lane *l, int64_t ns)
+{
+	bool device = t->tracks[l->track].device;
+	uint32_t lo = l->first, hi = l->first + l->n;
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+		if (start_of(t, device, t->row[mid]) < ns)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+uint32_t timeline_slices(const struct timeline *t, uint32_t lane, int64_t from_ns, int64_t to_ns, uint32_t *end)
+{
+	const struct timeline_lane *l = &t->lanes[lane];
+	bool device = t->tracks[l->track].device;
+	uint32_t i = place_of(t, l, from_ns), back = i - l->first < l->reach + 1 ? i - l->first : l->reach + 1;
+	*end = place_of(t, l, to_ns);
+	i -= back;
+	while (i < *end && start_of(t, device, t->row[i]) < from_ns && end_of(t, device, t->row[i]) <= from_ns)
+		i++;
+	return i;
 }
 
 void timeline_free(struct timeline *t)

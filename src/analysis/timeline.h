@@ -30,6 +30,7 @@ struct timeline_lane {
 	uint32_t track;               /* of timeline->tracks */
 	uint32_t first, n;            /* slices: timeline->row[first .. first + n - 1] */
 	uint32_t first_level;
+	uint32_t reach;               /* of two overlapping slices, the places are no further apart than this */
 	uint8_t n_levels;
 };
 
@@ -70,6 +71,10 @@ struct timeline_items {
  * At most about two for each pixel. O(items + log n). */
 void timeline_items_of(const struct timeline *t, uint32_t lane, int64_t from_ns, int64_t to_ns, unsigned zoom, struct timeline_items *out);
 void timeline_items_release(struct timeline_items *x);
+
+/* Places in timeline->row: from the one returned up to *end are all of the lane's slices that overlap [from_ns, to_ns) or begin in it,
+ * in order of start; where slices overlap each other, some may be among them that do not. O(log n). */
+uint32_t timeline_slices(const struct timeline *t, uint32_t lane, int64_t from_ns, int64_t to_ns, uint32_t *end);
 
 /* Bytes held. */
 size_t timeline_bytes(const struct timeline *t);

@@ -49,6 +49,7 @@ static int run(const struct request *r, struct response *out, struct err *e)
 		/* The begin as text: beyond 2^53 a browser would round it. */
 		buf_printf(b, "{\"first_ns\":\"%lld\",", (long long)t->first_ns);
 		put_number(b, "length", t->last_ns - t->first_ns);
+		buf_printf(b, ",\"times\":%s", t->p->durations_only ? "false" : "true"); /* false: starts are made up from order and durations */
 		buf_printf(b, ",\"tile_pixels\":%d,\"slices\":%llu,\"too_deep\":%llu,\"tracks\":[", TIMELINE_TILE_PIXELS,
 		           (unsigned long long)t->p->span.rows.n + t->p->gpu_op.rows.n, (unsigned long long)t->too_deep);
 		for (uint32_t i = 0; i < t->n_tracks; i++)

@@ -106,6 +106,22 @@ static void put_stack(struct about *x, uint32_t span)
 	stacks_free(s);
 }
 
+/* The backward ops of a forward op. */
+static void put_backward(struct about *x, const struct fwdbwd *f, uint32_t row)
+{
+	unsigned n = 0;
+	uint32_t listed = 0;
+	for (uint32_t i = 0; i < x->p->span.rows.n && n < LAUNCHED_MAX; i++) {
+		if (!rankset_has(&f->linked, i))
+			continue;
+		if (f->forward[listed++] != row)
+			continue;
+		buf_cstr(x->b, n++ ? "," : ",\n\"backward\":[");
+		timeline_put_row(x->b, x->t, false, i);
+	}
+	buf_cstr(x->b, n ? "]" : "");
+}
+
 static void put_span(struct about *x, uint32_t row)
 {
 	put_args(x, x->p->span.args[row]);
@@ -114,6 +130,7 @@ static void put_span(struct about *x, uint32_t row)
 	put_launched(x, row);
 	struct fwdbwd *f = fwdbwd_new(x->p);
 	put_link(x, "forward", false, fwdbwd_forward(f, row));
+	put_backward(x, f, row);
 	fwdbwd_free(f);
 	put_stack(x, row);
 }
