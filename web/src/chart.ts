@@ -1,11 +1,11 @@
 // Charts. All of a page's colours and the PNG button are here.
 import * as echarts from "echarts/core";
-import { BarChart, LineChart, PieChart, ScatterChart, TreemapChart } from "echarts/charts";
+import { BarChart, CustomChart, LineChart, PieChart, ScatterChart, TreemapChart } from "echarts/charts";
 import { BrushComponent, DataZoomComponent, GridComponent, LegendComponent, MarkLineComponent, TitleComponent, ToolboxComponent, TooltipComponent } from "echarts/components";
 import { CanvasRenderer } from "echarts/renderers";
 import { add, button, h, save } from "./dom";
 
-echarts.use([BarChart, LineChart, PieChart, ScatterChart, TreemapChart, BrushComponent, DataZoomComponent, GridComponent, LegendComponent,
+echarts.use([BarChart, CustomChart, LineChart, PieChart, ScatterChart, TreemapChart, BrushComponent, DataZoomComponent, GridComponent, LegendComponent,
   MarkLineComponent, TitleComponent, ToolboxComponent, TooltipComponent, CanvasRenderer]);
 
 export type Chart = echarts.ECharts;
@@ -13,6 +13,9 @@ export type ChartOption = Parameters<Chart["setOption"]>[0];
 
 /** Okabe and Ito's colours, which colour-blind people can tell apart. */
 export const COLORS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#9a8c00", "#7f7f7f", "#5b3fa0", "#8c564b"];
+
+/** Of what has no colour of its own. */
+export const OTHERS = "#a8b0b8";
 
 export function dark(): boolean {
   const chosen = document.documentElement.dataset.theme;
@@ -42,10 +45,10 @@ export function showChart(parent: HTMLElement, title: string, option: ChartOptio
 }
 
 /** Shares of a whole: the `top` largest, the rest as one. */
-export function pie(values: { name: string; value: number }[], format: (v: number) => string, top = 10): ChartOption {
+export function pie(values: { name: string; value: number; itemStyle?: object }[], format: (v: number) => string, top = 10): ChartOption {
   const sorted = values.filter((v) => v.value > 0).sort((a, b) => b.value - a.value);
   const shares = sorted.slice(0, top), rest = sorted.slice(top).reduce((sum, v) => sum + v.value, 0);
-  if (rest > 0) shares.push({ name: `${sorted.length - top} others`, value: rest });
+  if (rest > 0) shares.push({ name: `${sorted.length - top} others`, value: rest, itemStyle: { color: OTHERS } });
   return {
     tooltip: { trigger: "item", confine: true, formatter: (p: any) => `${echarts.format.encodeHTML(p.name)}<br>${format(p.value)} (${p.percent} %)` },
     legend: { type: "scroll", orient: "vertical", left: "52%", top: "middle", formatter: (n: string) => (n.length > 40 ? n.slice(0, 38) + "…" : n) },

@@ -42,3 +42,8 @@ export function cell(value: Cell, column: Pick<Column, "unit" | "type">): string
 export function byUnit(unit: Column["unit"]): (v: number) => string {
   return (v) => cell(v, { unit, type: "number" });
 }
+
+/** For axes: no more digits than a tick needs. */
+export function axis(unit: Column["unit"]): (v: number) => string {
+  return (v) => byUnit(unit)(v).replace(/(\.\d*?)0+(?=\s|$)/, "$1").replace(/\.(?=\s|$)/, "");
+}

@@ -5,21 +5,27 @@ import type { Cell, Table } from "./api";
 import { address } from "./api";
 import { add, button, h, save } from "./dom";
 import { cell as format } from "./format";
+import * as place from "./place";
 
 type Row = { id: number; cells: Cell[]; _children?: Row[] };
 
 export interface TableOptions {
   title?: string;
+  /** By which its search, order and page stand in the address; several tables of a view need different ones. */
+  key?: string;
   /** Called with the row's cells when it is clicked or chosen with Enter. */
   choose?: (cells: Cell[], row: number) => void;
+  /** Which row was chosen before. */
+  chosen?: (cells: Cell[], row: number) => boolean;
   /** Ids of columns not to show at first. */
   hide?: string[];
   /** How a cell is shown in place of its text. */
   draw?: Record<string, (value: Cell, cells: Cell[]) => Node | string>;
   /** Where the server has it as CSV: path and arguments. Else the rows shown are written. */
   csv?: { path: string; args: Record<string, string | undefined>; name: string };
-  /** Row -> the rows below it, for trees. */
+  /** Row -> the rows below it, for trees; the column `tree` has the names. */
   children?: (cells: Cell[], row: number) => number[];
+  tree?: string;
   pageSize?: number;
   height?: string;
 }
@@ -81,30 +87,52 @@ function csvText(table: Table, rows: Row[]): string {
   return [table.columns.map((c) => quote(c.id)), ...rows.map((r) => r.cells.map(quote))].map((r) => r.join(",")).join("\n") + "\n";
 }
 
-/** Shows a table in `parent`, with its tools and notes. */
-export function showTable(parent: HTMLElement, table: Table, o: TableOptions = {}): Tabulator {
-  const search = h("input", { type: "search", placeholder: "Search", "aria-label": "Search in the table" });
-  const found = h("span", { class: "found" }), place = h("div", { class: "grid" });
-  const columns = h("details", { class: "columns" }, h("summary", {}, "Columns"));
-  const tools = h("div", { class: "tools" }, o.title ? h("h3", {}, o.title) : null, h("span", { class: "space" }), found, search, columns);
-  add(parent, h("section", { class: "table" }, tools, place, ...table.notes.map((n) => h("p", { class: "note" }, n))));
-  const t = new Tabulator(place, {
+/** The order that stands in the address: "ID" or "-ID". */
+function orderAt(table: Table, o: TableOptions): { column: string; dir: "asc" | "desc" }[] {
+  const text = o.key ? place.read().args[o.key + ".sort"] : undefined;
+  if (!text) return [];
+  const at = table.columns.findIndex((c) => c.id === text.replace(/^-/, ""));
+  return at < 0 ? [] : [{ column: `cells.${at}`, dir: text.startsWith("-") ? "desc" : "asc" }];
+}
+
+function options(table: Table, o: TableOptions): object {
+  const size = o.pageSize ?? 20, tree = table.columns.findIndex((c) => c.id === o.tree);
+  const page = o.key ? Number(place.read().args[o.key + ".page"]) || 1 : 1;
+  return {
     data: rowsOf(table, o),
     columns: table.columns.map((_, i) => definition(table, i, o)),
     layout: "fitDataStretch",
-    pagination: table.rows.length > (o.pageSize ?? 50) && !o.children,
-    paginationSize: o.pageSize ?? 50,
+    pagination: table.rows.length > size && !o.children,
+    paginationSize: size,
+    paginationInitialPage: Math.min(page, Math.max(1, Math.ceil(table.rows.length / size))),
     paginationSizeSelector: [20, 50, 200, 1000],
-    height: o.height ?? (o.children ? "60vh" : undefined),
+    initialSort: orderAt(table, o),
+    maxHeight: o.height ?? (o.children ? "60vh" : undefined),
     placeholder: "No rows",
     dataTree: !!o.children,
-    dataTreeStartExpanded: false,
+    dataTreeStartExpanded: (_row: unknown, level: number) => level < 2 || table.rows.length < 100,
+    dataTreeElementColumn: tree < 0 ? undefined : `cells.${tree}`,
+    dataTreeFilter: false,
     columnDefaults: { resizable: true },
     selectableRows: false,
     keybindings: false,
-  } as any);
+  };
+}
+
+/** Shows a table in `parent`, with its tools and notes. */
+export function showTable(parent: HTMLElement, table: Table, o: TableOptions = {}): Tabulator {
+  const search = h("input", { type: "search", placeholder: "Search", "aria-label": "Search in the table" });
+  const found = h("span", { class: "found" }), grid = h("div", { class: "grid", "data-table": o.key });
+  const list = h("div", {}), columns = h("details", { class: "columns" }, h("summary", {}, "Columns"), list);
+  const tools = h("div", { class: "tools" }, o.title ? h("h3", {}, o.title) : null, h("span", { class: "space" }), found, search, columns);
+  add(parent, h("section", { class: "table" }, tools, grid, ...table.notes.map((n) => h("p", { class: "note" }, n))));
+  const t = new Tabulator(grid, options(table, o) as any);
   add(tools, button("CSV", () => download(t, table, o), { title: "Save the table" }));
-  wire(t, table, o, search, found, columns);
+  wire(t, table, o, search, found);
+  for (const [i, c] of table.columns.entries()) {
+    const box = h("input", { type: "checkbox", checked: !o.hide?.includes(c.id), onchange: () => t.toggleColumn(`cells.${i}`) });
+    add(list, h("label", { title: c.help }, box, c.title));
+  }
   return t;
 }
 
@@ -116,29 +144,57 @@ function download(t: Tabulator, table: Table, o: TableOptions): void {
   save((o.csv?.name ?? "table") + ".csv", csvText(table, t.getData("active") as Row[]));
 }
 
-function wire(t: Tabulator, table: Table, o: TableOptions, search: HTMLInputElement, found: HTMLElement, columns: HTMLElement): void {
-  search.addEventListener("input", () => {
+/** Rows of a tree stay for the sake of those below them. */
+function matches(r: Row, text: string): boolean {
+  return r.cells.some((v) => typeof v === "string" && v.toLowerCase().includes(text)) || !!r._children?.some((k) => matches(k, text));
+}
+
+function wire(t: Tabulator, table: Table, o: TableOptions, search: HTMLInputElement, found: HTMLElement): void {
+  const filter = () => {
     const text = search.value.toLowerCase();
-    if (text) t.setFilter(((r: Row) => r.cells.some((v) => typeof v === "string" && v.toLowerCase().includes(text))) as any);
+    if (text) t.setFilter(((r: Row) => matches(r, text)) as any);
     else t.clearFilter(true);
-  });
+  };
+  search.addEventListener("input", () => (o.key && place.note({ [o.key + ".q"]: search.value }), filter()));
   t.on("dataFiltered", (_f: unknown, rows: RowComponent[]) => {
     found.textContent = search.value ? `${rows.length} of ${table.rows.length} rows` : `${table.rows.length} rows`;
   });
   found.textContent = `${table.rows.length} rows`;
-  if (o.choose) {
-    const choose = (row: RowComponent) => o.choose?.((row.getData() as Row).cells, (row.getData() as Row).id);
-    t.on("rowClick", (_e, row) => choose(row));
-    t.on("renderComplete", () => {
-      for (const row of t.getRows("visible")) {
-        const e = row.getElement();
-        e.tabIndex = 0;
-        e.onkeydown = (k) => k.key === "Enter" && choose(row);
-      }
-    });
-  }
-  for (const [i, c] of table.columns.entries()) {
-    const box = h("input", { type: "checkbox", checked: !o.hide?.includes(c.id), onchange: () => t.toggleColumn(`cells.${i}`) });
-    add(columns, h("label", { title: c.help }, box, c.title));
-  }
+  t.on("tableBuilt", () => {
+    search.value = o.key ? place.read().args[o.key + ".q"] ?? "" : "";
+    if (search.value) filter();
+    if (o.key) keep(t, table, o.key);
+  });
+  if (o.choose) wireRows(t, o);
+}
+
+/** Order and page, in the address. */
+function keep(t: Tabulator, table: Table, key: string): void {
+  t.on("dataSorted", (sorters: any[]) => {
+    const s = sorters[0], id = s ? table.columns[Number(String(s.field).split(".")[1])]?.id : undefined;
+    place.note({ [key + ".sort"]: id && (s.dir === "desc" ? "-" : "") + id });
+  });
+  t.on("pageLoaded", (n: number) => place.note({ [key + ".page"]: n > 1 ? String(n) : undefined }));
+}
+
+/** Rows that can be chosen, by mouse and by keyboard. */
+function wireRows(t: Tabulator, o: TableOptions): void {
+  let now = -1;
+  const of = (row: RowComponent) => row.getData() as Row;
+  const paint = () => {
+    for (const row of t.getRows("visible")) {
+      const e = row.getElement(), r = of(row), is = now < 0 ? !!o.chosen?.(r.cells, r.id) : r.id === now;
+      e.classList.toggle("chosen", is);
+      e.tabIndex = 0;
+      e.onkeydown = (k) => k.key === "Enter" && choose(row);
+    }
+  };
+  const choose = (row: RowComponent) => {
+    now = of(row).id;
+    paint();
+    o.choose?.(of(row).cells, now);
+  };
+  t.element.classList.add("choosable");
+  t.on("rowClick", (_e, row) => choose(row));
+  t.on("renderComplete", paint);
 }

@@ -1,9 +1,39 @@
 // The views, in the order of the menu. One line each.
 import type { View } from "../view";
+import { advice } from "./advice";
+import { gpus } from "./gpus";
+import { groups } from "./groups";
+import { iterations } from "./iterations";
+import { kernels } from "./kernels";
+import { kernelsIteration } from "./kernels_iteration";
+import { kernelsOp } from "./kernels_op";
+import { memory } from "./memory";
+import { modules } from "./modules";
+import { opTypes } from "./op_types";
+import { operators } from "./operators";
+import { opsKernels } from "./ops_kernels";
 import { overview } from "./overview";
 import { reports } from "./reports";
+import { roofline } from "./roofline";
+import { sqlView } from "./sql";
+import { system } from "./system";
 
 export const VIEWS: View[] = [
   overview,
+  advice,
+  memory,
+  gpus,
+  operators,
+  kernels,
+  modules,
+  opTypes,
+  groups,
+  opsKernels,
+  roofline,
+  iterations,
+  kernelsIteration,
+  kernelsOp,
+  system,
+  sqlView,
   reports,
 ];

@@ -1,41 +1,38 @@
 // The first page: where the steps' time went, how well the GPUs were used, what to do.
-import { numberAt, textAt } from "../api";
-import { COLORS, showChart } from "../chart";
+import { columnOf, numberAt, textAt } from "../api";
+import { pie, showChart } from "../chart";
 import { add, h } from "../dom";
-import { time } from "../format";
+import { percent, time } from "../format";
+import { showDevices } from "../devices";
+import { showFindings } from "../findings";
+import { figure, part, sectionOf, showReport } from "../parts";
 import * as place from "../place";
-import { showTable } from "../table";
+import { showSteps } from "../steps";
 import { advise, report, type Context, type View } from "../view";
 
-function findings(page: HTMLElement, table: Awaited<ReturnType<typeof advise>>): void {
-  const list = h("section", { class: "findings" }, h("h3", {}, "What to do"));
-  for (const row of table.rows) {
-    const gain = numberAt(table, row, "gain_ns_per_step");
-    add(list, h("details", { class: `finding ${textAt(table, row, "severity")}` },
-      h("summary", {}, h("b", {}, textAt(table, row, "severity")), " ", textAt(table, row, "problem"), gain ? h("i", {}, ` up to ${time(gain)} a step`) : null),
-      h("p", {}, textAt(table, row, "advice")), h("p", { class: "note" }, "Evidence: " + textAt(table, row, "evidence"))));
-  }
-  if (!table.rows.length) add(list, h("p", {}, "Nothing was found."));
-  add(page, list);
+async function steps(box: HTMLElement, c: Context): Promise<void> {
+  const t = await report(c, "overview"), figures = h("div", { class: "figures" }), row = h("div", { class: "row" });
+  const whole = t.rows[0], parts = t.rows.slice(1);
+  add(figures, figure("Average step", time(numberAt(t, whole, "mean_ns") ?? 0), t.notes[0]));
+  for (const r of [...parts].sort((a, b) => (numberAt(t, b, "share_pct") ?? 0) - (numberAt(t, a, "share_pct") ?? 0)).slice(0, 4))
+    add(figures, figure(textAt(t, r, "role"), percent(numberAt(t, r, "share_pct") ?? 0), time(numberAt(t, r, "mean_ns") ?? 0) + " of the average step"));
+  add(box, figures, row);
+  showReport(row, c, "overview", t, { title: "Average step" });
+  const s = sectionOf(t, "steps");
+  if (s && s.rows.length > 1) showSteps(row, "Steps", s, { height: 300 });
+  else showChart(row, "Average step by role", pie(parts.map((r) => ({ name: textAt(t, r, "role"), value: numberAt(t, r, "mean_ns") ?? 0 })), time), 260);
+  for (const n of s?.notes.filter((n) => !n.startsWith("Roles sum")) ?? []) add(box, h("p", { class: "note" }, n));
 }
 
-async function steps(page: HTMLElement, c: Context): Promise<void> {
-  const t = await report(c, "overview");
-  const s = t.sections.find((x) => x.name === "steps") ?? t.sections[0];
-  const mean = h("div", { class: "row" });
-  add(page, mean);
-  showTable(mean, t, { title: "Mean step" });
-  if (s && s.rows.length) {
-    const roles = s.columns.map((col, i) => ({ col, i })).filter((x) => x.col.unit === "ns" && !/total|dur|length|step/.test(x.col.id));
-    showChart(mean, "Steps", {
-      tooltip: { trigger: "axis", confine: true, valueFormatter: (v: any) => time(Number(v)) },
-      legend: { type: "scroll" },
-      grid: { left: 70, right: 10, top: 40, bottom: 30 },
-      xAxis: { type: "category", data: s.rows.map((r) => String(r[0])) },
-      yAxis: { type: "value", axisLabel: { formatter: (v: number) => time(v) } },
-      series: roles.map((x, k) => ({ type: "bar", stack: "step", name: x.col.title, itemStyle: { color: COLORS[k % COLORS.length] }, data: s.rows.map((r) => r[x.i]) })),
-    } as any);
-  }
+async function topOps(box: HTMLElement, c: Context): Promise<void> {
+  const t = await report(c, "ops", { sort: "-total_gpu_ns", limit: 10 });
+  const wanted = ["op_id", "name", "type", "direction", "calls", "total_gpu_ns", "gpu_pct", "tc_eligible", "tc_used"];
+  const opId = columnOf(t, "op_id"), direction = columnOf(t, "direction");
+  showReport(box, c, "ops", t, {
+    title: "Top 10 ops by GPU time",
+    hide: t.columns.map((x) => x.id).filter((id) => !wanted.includes(id)),
+    choose: (cells) => (location.hash = place.linkTo("ops-kernels", { op: JSON.stringify([cells[opId], cells[direction]]) })),
+  });
 }
 
 export const overview: View = {
@@ -43,10 +40,10 @@ export const overview: View = {
   title: "Overview",
   group: "Run",
   async show(page, c) {
-    await steps(page, c);
-    findings(page, await advise(c));
-    const devices = await report(c, "devices").catch(() => undefined);
-    if (devices) showTable(page, devices, { title: "Devices" });
+    await part(page, "Steps", (box) => steps(box, c));
+    await part(page, "GPUs", async (box) => showDevices(box, await report(c, "devices")));
+    await part(page, "What to do", async (box) => showFindings(box, await advise(c), { title: "What to do", most: 8 }));
+    await part(page, "Top ops", (box) => topOps(box, c));
     add(page, h("p", {}, h("a", { href: place.linkTo("reports") }, "All reports")));
   },
 };

@@ -1,0 +1,134 @@
+// What views share: parts that may be missing, tables of reports, drill-downs, figures, choices.
+import type { Args, Cell, Report, Section, Table } from "./api";
+import { ApiError, columnOf, get } from "./api";
+import { add, clear, h, select } from "./dom";
+import * as place from "./place";
+import { showTable, type TableOptions } from "./table";
+import type { Context } from "./view";
+
+/** What a request about the chosen input, steps and key op has in common. */
+export function chosen(c: Context): Args {
+  const { steps, key_op, aggregation } = c.args;
+  return { input: c.input, steps, key_op, aggregation };
+}
+
+/** A part of a page. What the server lacks for it is said in its place; the rest of the page stays. */
+export async function part(page: HTMLElement, title: string, fill: (box: HTMLElement) => Promise<void>): Promise<void> {
+  const box = h("div", { class: "part" });
+  add(page, box);
+  try {
+    await fill(box);
+  } catch (e) {
+    if (!(e instanceof ApiError)) throw e;
+    clear(box);
+    add(box, h("section", {}, title ? h("h3", {}, title) : null, h("p", { class: e.status === 422 ? "empty" : "error" }, e.message)));
+  }
+}
+
+/** A report or one of its sections as a table that the server gives as CSV. */
+export function showReport(parent: HTMLElement, c: Context, name: string, table: Report | Section, o: TableOptions = {}, args: Args = {}): void {
+  const section = "report" in table ? undefined : table.name;
+  const all: Args = { ...chosen(c), ...args, section };
+  const text: Record<string, string | undefined> = {};
+  for (const [k, v] of Object.entries(all)) if (v !== undefined) text[k] = String(v);
+  showTable(parent, table, { key: section ? `${name}-${section}` : name, csv: { path: `/api/report/${name}`, args: text, name: section ? `${name}-${section}` : name }, ...o });
+}
+
+export function sectionOf(r: Report, name: string): Section | undefined {
+  return r.sections.find((s) => s.name === name);
+}
+
+/** Another choice of this view: a step in the browser's history. What rests on the old one is dropped. */
+export function choose(name: string, value: string, drop: string[] = []): void {
+  const at = place.read();
+  for (const d of drop) delete at.args[d];
+  place.go({ view: at.view, args: { ...at.args, [name]: value } });
+}
+
+export function choice(c: Context, label: string, name: string, values: (string | [string, string])[], drop: string[] = []): HTMLElement {
+  const first = values[0];
+  return select(label, values, c.args[name] ?? (typeof first === "string" ? first : first[0]), (v) => choose(name, v, drop));
+}
+
+/** How many shares a pie shows. */
+export function topOf(c: Context): number {
+  return c.args.top === "all" ? Infinity : Number(c.args.top) || 10;
+}
+
+export function topChoice(c: Context): HTMLElement {
+  return select("Top", ["5", "10", "20", "50", "all"], c.args.top ?? "10", (v) => choose("top", v));
+}
+
+/** A place for what belongs to the row that is chosen. The choice stands in the address as `name`. Returns what to call with a new one. */
+export async function detail(parent: HTMLElement, c: Context, name: string, fill: (box: HTMLElement, value: string) => Promise<void>, hint = ""): Promise<(value: string) => void> {
+  const box = h("div", { class: "detail", "data-detail": name });
+  add(parent, box);
+  let turn = 0;
+  const open = async (value: string): Promise<void> => {
+    const mine = ++turn, inner = h("div", {});
+    clear(box);
+    add(box, inner);
+    try {
+      await part(inner, "", (b) => fill(b, value));
+    } catch (e) {
+      if (!c.signal.aborted) throw e;
+    }
+    if (mine !== turn) inner.remove();
+  };
+  if (c.args[name] !== undefined) await open(c.args[name]);
+  else if (hint) add(box, h("p", { class: "note" }, hint));
+  return (value) => {
+    place.note({ [name]: value });
+    void open(value);
+  };
+}
+
+/** A query's rows. */
+export function sql(c: Context, query: string, args: Args = {}): Promise<Report> {
+  return get<Report>("/api/sql", { ...chosen(c), query, ...args }, c.signal, c.progress);
+}
+
+export function showQuery(parent: HTMLElement, c: Context, query: string, table: Table, o: TableOptions): void {
+  const text: Record<string, string> = { query };
+  for (const [k, v] of Object.entries(chosen(c))) if (v !== undefined) text[k] = String(v);
+  showTable(parent, table, { csv: { path: "/api/sql", args: text, name: o.title ?? "query" }, ...o });
+}
+
+/** As a value in a query; compare it with IS. */
+export function quoted(v: Cell): string {
+  if (v === null || v === "") return "NULL";
+  return typeof v === "number" ? String(v) : `'${String(v).replace(/'/g, "''")}'`;
+}
+
+/** A figure with its name; unknown ones are said to be so. */
+export function figure(label: string, value: string | undefined, help = ""): HTMLElement {
+  return h("div", { class: "figure", title: help, "data-figure": label }, h("b", {}, value ?? "unknown"), h("span", {}, label));
+}
+
+/** Rows of a pre-order with a column of depths -> the rows right below each. */
+export function byDepth(table: Table, id = "depth"): (cells: Cell[], row: number) => number[] {
+  const at = columnOf(table, id), below: number[][] = table.rows.map(() => []), path: number[] = [];
+  table.rows.forEach((cells, i) => {
+    const depth = Number(cells[at]);
+    path.length = depth;
+    if (depth > 0 && path[depth - 1] !== undefined) below[path[depth - 1]].push(i);
+    path[depth] = i;
+  });
+  return (_cells, row) => below[row];
+}
+
+/** Python frames, innermost first. Where the file stands on this machine, an editor opens it. */
+export function frames(stack: string): HTMLElement {
+  const list = h("ol", { class: "frames" });
+  for (const text of stack.split(/[;\n]/)) {
+    const m = /^(\/.*|[A-Za-z]:[\\/].*)\((\d+)\): /.exec(text);
+    add(list, h("li", {}, m ? h("a", { href: `vscode://file${m[1].startsWith("/") ? "" : "/"}${m[1]}:${m[2]}`, title: "Open in VS Code" }, text) : text));
+  }
+  return list;
+}
+
+/** The innermost frame that is not of an installed package, else the innermost. */
+export function ownFrame(stack: string): string {
+  const all = stack.split(/[;\n]/);
+  return all.find((f) => /\(\d+\): /.test(f) && !/site-packages|dist-packages|lib\/python|torch\/|^</.test(f)) ?? all[0];
+}

@@ -1,0 +1,35 @@
+// Steps as stacked bars of what filled them.
+import type { Cell, Column, Table } from "./api";
+import { columnOf } from "./api";
+import { COLORS, showChart, type Chart } from "./chart";
+import { axis, time } from "./format";
+
+/** The columns that the step's length is the sum of: times that have a share beside them. */
+export function partsOf(table: Table): { column: Column; at: number }[] {
+  return table.columns
+    .map((column, at) => ({ column, at }))
+    .filter((x) => x.column.unit === "ns" && columnOf(table, x.column.id.replace(/_ns$/, "_pct")) >= 0);
+}
+
+/** `use`: whether a step's bar is of the chosen ones; others are pale. */
+export function showSteps(parent: HTMLElement, title: string, table: Table, o: { height?: number; use?: (step: Cell) => boolean; choose?: (step: Cell) => void } = {}): Chart {
+  const step = Math.max(columnOf(table, "step"), 0), names = table.rows.map((r) => String(r[step] ?? ""));
+  const chart = showChart(parent, title, {
+    tooltip: { trigger: "axis", confine: true, axisPointer: { type: "shadow" }, valueFormatter: (v: any) => time(Number(v)) },
+    legend: { type: "scroll", top: 0 },
+    grid: { left: 64, right: 12, top: 36, bottom: names.length > 40 ? 62 : 42 },
+    xAxis: { type: "category", data: names, name: "step", nameLocation: "middle", nameGap: 24 },
+    yAxis: { type: "value", axisLabel: { formatter: axis("ns") } },
+    dataZoom: names.length > 40 ? [{ type: "slider", height: 18, bottom: 6 }, { type: "inside" }] : [],
+    series: partsOf(table).map((p, k) => ({
+      type: "bar",
+      stack: "step",
+      name: p.column.title,
+      barMaxWidth: 60,
+      itemStyle: { color: COLORS[k % COLORS.length] },
+      data: table.rows.map((r) => (o.use && !o.use(r[step]) ? { value: r[p.at], itemStyle: { opacity: 0.25 } } : r[p.at])),
+    })),
+  } as any, o.height ?? 280);
+  if (o.choose) chart.on("click", (e: any) => typeof e.dataIndex === "number" && o.choose?.(table.rows[e.dataIndex][step]));
+  return chart;
+}

@@ -1,0 +1,52 @@
+// Which kernels took the time, and how much of it with Tensor Cores.
+import type { Table } from "../api";
+import { columnOf, numberAt, textAt } from "../api";
+import { COLORS, pie, showChart } from "../chart";
+import { add, h } from "../dom";
+import { time } from "../format";
+import { choice, detail, part, showReport, topChoice, topOf } from "../parts";
+import { report, type Context, type View } from "../view";
+
+const USES: Record<string, [text: string, color: string]> = {
+  yes: ["Using Tensor Cores", COLORS[2]],
+  no: ["Not using Tensor Cores", COLORS[1]],
+  unknown: ["Not known", COLORS[7]],
+};
+
+function tensorCores(t: Table): { name: string; value: number; itemStyle: object }[] {
+  return Object.entries(USES).map(([use, [name, color]]) => ({
+    name,
+    value: t.rows.reduce((sum, r) => sum + (textAt(t, r, "tensor_cores") === use ? numberAt(t, r, "total_ns") ?? 0 : 0), 0),
+    itemStyle: { color },
+  }));
+}
+
+export const kernels: View = {
+  id: "kernels",
+  title: "Kernels",
+  group: "Kernels and ops",
+  async show(page, c: Context) {
+    const by = c.args.by ?? "name", t = await report(c, "kernels", { group_by: by }), row = h("div", { class: "row" });
+    const names = by === "name" ? t : await report(c, "kernels");
+    add(page, h("div", { class: "choices" }, topChoice(c), choice(c, "Group by", "by", [["name", "name"], ["op", "name and op"], ["launch", "launch configuration"]], ["row"])), row);
+    showChart(row, "Total time by kernel", pie(names.rows.map((r) => ({ name: textAt(names, r, "name"), value: numberAt(names, r, "total_ns") ?? 0 })), time, topOf(c)), 250);
+    showChart(row, "Tensor Cores by time", pie(tensorCores(names), time), 250);
+    const nameAt = columnOf(t, "name"), place = h("div", {});
+    add(page, place);
+    const open = await detail(page, c, "row", async (box, value) => {
+      const name = String(t.rows[Number(value)]?.[nameAt] ?? "");
+      for (const [group, title] of [["op", "Launched by"], ["launch", "Launch configurations"]]) {
+        if (group === by) continue;
+        const d = await report(c, "kernels", { group_by: group, filter: name });
+        d.rows = d.rows.filter((r) => textAt(d, r, "name") === name);
+        await part(box, title, async (b) => showReport(b, c, "kernels", d, { title: `${title}: ${name.slice(0, 80)}`, key: "kernel-" + group, hide: ["name", "class", "total_pct", "stddev_ns", "p50_ns", "p95_ns", "p99_ns"], pageSize: 10 }, { group_by: group, filter: name }));
+      }
+    }, "Choose a kernel to see which ops launched it, and how.");
+    showReport(place, c, "kernels", t, {
+      title: "Kernels",
+      hide: ["p50_ns", "p95_ns", "p99_ns", "stddev_ns"],
+      choose: (_cells, i) => open(String(i)),
+      chosen: (_cells, i) => c.args.row === String(i),
+    }, { group_by: by });
+  },
+};

@@ -1,0 +1,22 @@
+// GPU time by kind of op.
+import { columnOf, numberAt, textAt } from "../api";
+import { pie, showChart } from "../chart";
+import { add, h } from "../dom";
+import { time } from "../format";
+import { showReport, topChoice, topOf } from "../parts";
+import * as place from "../place";
+import { report, type View } from "../view";
+
+export const opTypes: View = {
+  id: "op-types",
+  title: "Op types",
+  group: "Kernels and ops",
+  async show(page, c) {
+    const t = await report(c, "op-types"), row = h("div", { class: "row" }), type = columnOf(t, "type");
+    const shares = (id: string) => t.rows.map((r) => ({ name: [textAt(t, r, "type"), textAt(t, r, "direction")].filter((x) => x).join(", "), value: numberAt(t, r, id) ?? 0 }));
+    add(page, h("div", { class: "choices" }, topChoice(c)), row);
+    showChart(row, "GPU time by op type", pie(shares("total_gpu_ns"), time, topOf(c)), 250);
+    showChart(row, "CPU time by op type", pie(shares("total_cpu_ns"), time, topOf(c)), 250);
+    showReport(page, c, "op-types", t, { title: "Op types", choose: (cells) => (location.hash = place.linkTo("ops-kernels", { "ops.q": String(cells[type]) })) });
+  },
+};

@@ -1,0 +1,41 @@
+// Where it was recorded, what is in the recording, and what else is served.
+import type { Cell, Column, State, Table } from "../api";
+import { get } from "../api";
+import { add } from "../dom";
+import * as place from "../place";
+import { part, sectionOf, showReport } from "../parts";
+import { showTable } from "../table";
+import { report, type View } from "../view";
+
+function table(names: [id: string, title: string, type: Column["type"], help: string][], rows: Cell[][]): Table {
+  return { columns: names.map(([id, title, type, help]) => ({ id, title, type, help, unit: type === "integer" ? "count" : "" })), rows, notes: [] };
+}
+
+const FACT: [string, string, Column["type"], string][] = [["name", "What", "string", "the fact"], ["value", "Value", "string", "what the input says"]];
+
+export const system: View = {
+  id: "system",
+  title: "System",
+  group: "More",
+  async show(page, c) {
+    await part(page, "System", async (box) => {
+      const s = await report(c, "summary");
+      for (const name of ["system", "figures", "steps"]) {
+        const part = sectionOf(s, name);
+        if (part) showReport(box, c, "summary", part, { title: part.title });
+      }
+    });
+    await part(page, "Environment", async (box) => {
+      const env = sectionOf(await report(c, "overview"), "environment");
+      if (env) showReport(box, c, "overview", env, { title: env.title });
+    });
+    const state = await get<State>("/api/state", {}, c.signal), i = state.inputs.find((x) => x.input === c.input);
+    const facts: [string, Cell | undefined][] = [["File", i?.path], ["Format", i?.format], ["Events", i?.events], ["CPU ranges", i?.spans], ["Device operations", i?.gpu_ops], ["Problems met while reading", i?.problems], ["Viewer", `opscope ${state.opscope}`]];
+    showTable(page, table(FACT, facts.filter(([, v]) => v !== undefined).map(([n, v]) => [n, String(v)])), { title: "Recording", key: "recording" });
+    const rows = state.inputs.map((x) => [x.run, x.worker, x.span, x.state, x.error ?? "", x.path, x.input]);
+    showTable(page, table([["run", "Run", "string", "directory"], ["worker", "Worker", "string", "process that wrote it"], ["span", "Span", "string", "which of its recordings"], ["state", "State", "string", "found, queued, loading, ready, failed or gone"],
+      ["error", "Reason", "string", "why it cannot be read"], ["path", "File", "string", "where it is"], ["input", "Input", "string", "by which it is asked for"]], rows),
+    { title: "What is served", key: "inputs", hide: ["input"], choose: (cells) => place.go({ view: "overview", args: { input: String(cells[6]) } }) });
+    add(page, "");
+  },
+};
