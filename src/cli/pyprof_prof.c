@@ -1,8 +1,10 @@
 /* PyProf's `python -m pyprof.prof [FILE]`: its table of kernels, in its columns and layouts (its usage.py, output.py). */
 #include "analysis/analysis.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "cli/cli.h"
 #include "cli/pyprof_common.h"
+#include "render/csv_text.h"
 #include "report/pyprof_row.h"
 
 #include <stdio.h>
@@ -163,9 +165,7 @@ static void put_fixed(struct buf *out, struct str s, int width)
 static void put_cell(struct buf *out, const struct layout *l, int column, bool number, struct str text)
 {
 	if (l->csv) {
-		buf_char(out, '"');
-		buf_str(out, text);
-		buf_char(out, '"');
+		csv_put_quoted(out, text);
 	} else if (!l->fixed) {
 		buf_str(out, text);
 	} else if (number) {
@@ -239,7 +239,8 @@ static void put_value(struct buf *t, const struct layout *l, int column, uint32_
 	}
 }
 
-static void put_row(struct buf *out, struct buf *text, const struct layout *l, uint32_t i, const struct pyprof_row *row)
+/* `text` and `shown`: scratch. */
+static void put_row(struct buf *out, struct buf *text, struct buf *shown, const struct layout *l, uint32_t i, const struct pyprof_row *row)
 {
 	for (int k = 0; k < l->n; k++) {
 		int column = l->column[k];
@@ -247,7 +248,13 @@ static void put_row(struct buf *out, struct buf *text, const struct layout *l, u
 			buf_char(out, l->csv ? ',' : ' ');
 		buf_clear(text);
 		put_value(text, l, column, i, row);
-		put_cell(out, l, column, forms[column].number, text->n ? buf_view(text) : STR(""));
+		struct str cell = text->n ? buf_view(text) : STR("");
+		if (!l->csv) {
+			buf_clear(shown);
+			utf8_put_safe(shown, cell);
+			cell = shown->n ? buf_view(shown) : STR("");
+		}
+		put_cell(out, l, column, forms[column].number, cell);
 	}
 	buf_char(out, '\n');
 }
@@ -265,7 +272,7 @@ static void tell_ended(uint64_t ended, uint32_t first, const char *why)
 static int print_rows(const struct profile *p, const struct layout *l, enum pyprof_record_rules rules)
 {
 	int status = EXIT_DONE, rc = 0;
-	struct buf out = {0}, text = {0};
+	struct buf out = {0}, text = {0}, shown = {0};
 	struct pyprof_rows *rows = pyprof_rows_new(p, rules);
 	uint64_t ended = 0;
 	uint32_t first = 0;
@@ -274,7 +281,7 @@ static int print_rows(const struct profile *p, const struct layout *l, enum pypr
 	pyprof_warn(p, pyprof_rows_records(rows));
 	for (uint32_t i = 0; rc == 0 && i < pyprof_rows_records(rows)->n; i++) {
 		const struct pyprof_row *row = pyprof_rows_get(rows, i);
-		put_row(&out, &text, l, i, row);
+		put_row(&out, &text, &shown, l, i, row);
 		if (row->why && !ended++) {
 			first = i + 1;
 			why = row->why;
@@ -286,6 +293,7 @@ static int print_rows(const struct profile *p, const struct layout *l, enum pypr
 	pyprof_rows_free(rows);
 	buf_release(&out);
 	buf_release(&text);
+	buf_release(&shown);
 	return status;
 }
 

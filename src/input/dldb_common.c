@@ -63,6 +63,7 @@ void dldb_load(struct dldb *d, struct dldb_rows *r, const char *table, const cha
 			}
 			for (unsigned c = 0; c < r->width; c++)
 				r->cell[(size_t)r->n * r->width + c] = dldb_cell(d, &s, (int)c);
+			r->cell[(size_t)r->n * r->width] = (struct dldb_cell){.type = SQLPAGE_INT, .i = id};
 			r->n++;
 			min = id < min ? id : min;
 			max = id > max ? id : max;

@@ -5,17 +5,18 @@
 #include "input/input.h"
 
 #include <ctype.h>
+#include <strings.h>
 
 /* "T", or "T_V<digits>": 1 or the number; 0 = another table. */
 static unsigned long version_of(const char *table, const char *name)
 {
 	size_t n = strlen(name);
-	if (strncmp(table, name, n) != 0)
+	if (strncasecmp(table, name, n) != 0)
 		return 0;
 	table += n;
 	if (!*table)
 		return 1;
-	if (table[0] != '_' || table[1] != 'V' || !isdigit((unsigned char)table[2]))
+	if (table[0] != '_' || (table[1] != 'V' && table[1] != 'v') || !isdigit((unsigned char)table[2]))
 		return 0;
 	unsigned long v = 0;
 	for (table += 2; isdigit((unsigned char)*table) && v < 1000; table++)
@@ -101,10 +102,11 @@ static bool advance(struct nsys *n, struct cursor *c)
 /* Host tables are each stored by time, more or less; read together they come in the order in which the profile wants them. */
 void nsys_read_merged(struct nsys *n, const struct nsys_table *t)
 {
-	enum { MERGED_MAX = 16 };
-	struct cursor cursor[MERGED_MAX];
-	int n_cursors = 0;
-	for (; t->name && n_cursors < MERGED_MAX; t++) {
+	int n_cursors = 0, most = 0;
+	while (t[most].name)
+		most++;
+	struct cursor *cursor = NEW_ARRAY(most, struct cursor);
+	for (; t->name; t++) {
 		struct cursor *c = &cursor[n_cursors];
 		if (!open_table(n, &c->scan, t))
 			continue;
@@ -130,13 +132,14 @@ void nsys_read_merged(struct nsys *n, const struct nsys_table *t)
 			}
 		}
 		if (!first)
-			return;
+			break;
 		n->table = first->scan.table;
 		do {
 			n->row = first->scan.row;
 			first->table->row(n, &first->scan);
 		} while (advance(n, first) && first->start < next);
 	}
+	mem_free(cursor);
 }
 
 static void keep_name(void *context, const char *table)
@@ -152,7 +155,7 @@ static bool is_lookup(const char *table)
 	static const char *const prefix[] = {"ENUM_", "TARGET_INFO_", "ANALYSIS_", "META_DATA_", "NVTX_PAYLOAD_", "_", "StringIds",
 	                                     "UnwindMethodType", "ProcessStreams"};
 	for (size_t i = 0; i < sizeof prefix / sizeof prefix[0]; i++)
-		if (strncmp(table, prefix[i], strlen(prefix[i])) == 0)
+		if (strncasecmp(table, prefix[i], strlen(prefix[i])) == 0)
 			return true;
 	return false;
 }
@@ -261,6 +264,7 @@ static int read_file(struct source *s, struct profile *p, struct err *e)
 		         "a journal lies beside the file: it is still being written, or was not closed, and the newest rows may be missing");
 	if (sqldb_each_table(&n->db, keep_name, n) < 0)
 		diag_add(&p->diags, "damaged-table", DIAG_LOSS, -1, "the list of tables is damaged");
+	sqldb_tell_views(&n->db, &p->diags);
 	nsys_strings_load(n);
 	nsys_read_tables(n, nsys_info_tables);
 	nsys_read_tables(n, nsys_gpu_tables);
@@ -279,7 +283,7 @@ static void add_name(void *names, const char *table)
 static bool has_any(struct str names, const char *const *any)
 {
 	for (; *any; any++)
-		if (str_has(names, str_from(*any)))
+		if (str_has_nocase(names, str_from(*any)))
 			return true;
 	return false;
 }
@@ -300,7 +304,7 @@ static int sniff(struct str head, const char *path)
 		sqldb_close(&db);
 	}
 	struct str names = opened ? buf_view(&list) : head;
-	bool yes = has_any(names, own) || (str_has(names, STR("StringIds")) && has_any(names, with_strings));
+	bool yes = has_any(names, own) || (str_has_nocase(names, STR("StringIds")) && has_any(names, with_strings));
 	buf_release(&list);
 	return yes ? 95 : 0;
 }

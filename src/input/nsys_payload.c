@@ -38,6 +38,9 @@ struct nsys_payloads *nsys_payloads_load(struct nsys *n)
 		MEM_GROW(p->field, p->cap, p->n + 1);
 		p->field[p->n++] = f;
 	}
+	if (p->n == FIELDS_MAX && sqlscan_next(&s))
+		diag_add(&n->p->diags, "too-many-fields", DIAG_LOSS, -1, "table %s describes more than %d fields of payloads: the others are not read",
+		         table, FIELDS_MAX);
 	sqlscan_close(&s);
 	return p;
 }

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,25 +30,63 @@ static bool is_on_path(const char *program)
 	return found;
 }
 
-/* Runs nsys without a shell, its output thrown away: 0, or -1 with the reason. */
-static int export_to(const char *path, const char *out, struct err *e)
+/* What must not leave the folder behind waits from begin to end, and is then let through. */
+struct held {
+	sigset_t set, before;
+};
+
+static void hold_signals(struct held *h)
+{
+	sigemptyset(&h->set);
+	sigaddset(&h->set, SIGINT);
+	sigaddset(&h->set, SIGTERM);
+	sigaddset(&h->set, SIGHUP);
+	pthread_sigmask(SIG_BLOCK, &h->set, &h->before);
+}
+
+/* Its status as waitpid gives it; a signal that ends us ends it first. -1: lost. */
+static int wait_for(pid_t pid, const struct held *h)
+{
+	static const struct timespec moment = {.tv_nsec = 50000000};
+	int status;
+	for (;;) {
+		pid_t done = waitpid(pid, &status, WNOHANG);
+		if (done == pid || (done < 0 && errno != EINTR))
+			return done == pid ? status : -1;
+		int s = sigtimedwait(&h->set, NULL, &moment);
+		if (s > 0) {
+			kill(pid, s);
+			raise(s); /* held until the folder is gone */
+			while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+				;
+			return status ? status : -1;
+		}
+	}
+}
+
+/* Runs nsys without a shell, its output thrown away: 0, or -1 with the reason. `path` does not begin with '-'. */
+static int export_to(const char *path, const char *out, const struct held *h, struct err *e)
 {
 	char *const argv[] = {"nsys", "export", "--type", "sqlite", "--force-overwrite", "true", "--output", (char *)(uintptr_t)out,
 	                      (char *)(uintptr_t)path, NULL};
 	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attributes;
 	pid_t pid;
-	int status = 0;
+	posix_spawnattr_init(&attributes);
+	posix_spawnattr_setsigmask(&attributes, &h->before);
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
 	posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
 	posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
-	int rc = posix_spawnp(&pid, "nsys", &actions, NULL, argv, environ);
+	int rc = posix_spawnp(&pid, "nsys", &actions, &attributes, argv, environ);
 	posix_spawn_file_actions_destroy(&actions);
+	posix_spawnattr_destroy(&attributes);
 	if (rc)
 		return err_set(e, ERR_IO, "%s: cannot run nsys: %s", path, strerror(rc));
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return err_set(e, ERR_IO, "%s: nsys was lost: %s", path, strerror(errno));
+	int status = wait_for(pid, h);
+	if (status < 0)
+		return err_set(e, ERR_IO, "%s: nsys was lost", path);
 	if (!WIFEXITED(status) || WEXITSTATUS(status))
 		return err_set(e, ERR_FORMAT, "%s: `nsys export --type sqlite` failed with status %d: run it by hand, and give its result to opscope",
 		               path, WIFEXITED(status) ? WEXITSTATUS(status) : -1);
@@ -64,22 +103,54 @@ static int read_exported(const char *file, const char *path, struct profile *p, 
 	return rc;
 }
 
+/* Removed are what nsys names after its output, and the folder. */
+static void remove_folder(const char *folder, const char *file, struct profile *p)
+{
+	struct buf b = {0};
+	static const char *const suffix[] = {"", "-journal", "-wal", "-shm"};
+	for (size_t i = 0; i < sizeof suffix / sizeof suffix[0]; i++) {
+		buf_clear(&b);
+		buf_printf(&b, "%s%s", file, suffix[i]);
+		buf_char(&b, 0);
+		unlink(b.p);
+	}
+	buf_release(&b);
+	if (rmdir(folder) < 0)
+		diag_add(&p->diags, "left-behind", DIAG_NOTE, -1, "nsys left files in %s", folder);
+}
+
+static int convert(const char *path, struct profile *p, struct err *e)
+{
+	const char *tmp = getenv("TMPDIR");
+	char folder[256], file[300];
+	struct held h;
+	if (snprintf(folder, sizeof folder, "%s/opscope-nsys-XXXXXX", tmp && *tmp ? tmp : "/tmp") >= (int)sizeof folder)
+		return err_set(e, ERR_IO, "%s: the name of the folder for the export, %s, is too long", path, tmp);
+	hold_signals(&h);
+	int rc = mkdtemp(folder) ? 0 : err_set(e, ERR_IO, "%s: cannot make a folder for the export, %s: %s", path, folder, strerror(errno));
+	if (rc == 0) {
+		snprintf(file, sizeof file, "%s/export.sqlite", folder);
+		rc = export_to(path, file, &h, e);
+		if (rc == 0)
+			rc = read_exported(file, path, p, e);
+		remove_folder(folder, file, p);
+	}
+	pthread_sigmask(SIG_SETMASK, &h.before, NULL);
+	return rc;
+}
+
 static int read_file(struct source *s, struct profile *p, struct err *e)
 {
-	const char *path = source_path(s), *tmp = getenv("TMPDIR");
+	const char *path = source_path(s);
 	if (strcmp(path, "-") == 0 || !is_on_path("nsys"))
-		return err_set(e, ERR_FORMAT, "%s: a report of Nsight Systems, which only nsys can read: run `nsys export --type sqlite %s` "
-		               "where it is installed, and give the .sqlite file to opscope", path, path);
-	char folder[256], file[300];
-	if (snprintf(folder, sizeof folder, "%s/opscope-nsys-XXXXXX", tmp && *tmp ? tmp : "/tmp") >= (int)sizeof folder || !mkdtemp(folder))
-		return err_set(e, ERR_IO, "%s: cannot make a folder for the export: %s", path, strerror(errno));
-	snprintf(file, sizeof file, "%s/export.sqlite", folder);
-	int rc = export_to(path, file, e);
-	if (rc == 0)
-		rc = read_exported(file, path, p, e);
-	unlink(file);
-	if (rmdir(folder) < 0 && rc == 0)
-		diag_add(&p->diags, "left-behind", DIAG_NOTE, -1, "nsys left files in %s", folder);
+		return err_set(e, ERR_FORMAT, "%s: a report of Nsight Systems, which only nsys can read: run `nsys export --type sqlite %s%s` "
+		               "where it is installed, and give the .sqlite file to opscope", path, path[0] == '-' && path[1] ? "./" : "", path);
+	/* What begins with '-' would be an option to nsys. */
+	struct buf b = {0};
+	buf_printf(&b, "%s%s", path[0] == '-' ? "./" : "", path);
+	buf_char(&b, 0);
+	int rc = convert(b.p, p, e);
+	buf_release(&b);
 	return rc;
 }
 

@@ -11,10 +11,10 @@ static void read_table(struct nvprof *n, const struct nvprof_table *t)
 	struct err e = {0};
 	char name[64];
 	bool own = strcmp(t->name, "Version") == 0;
-	int length = snprintf(name, sizeof name, "%s%s", own ? "" : "CUPTI_ACTIVITY_KIND_", t->name);
+	snprintf(name, sizeof name, "%s%s", own ? "" : "CUPTI_ACTIVITY_KIND_", t->name);
 	if (!sqldb_has_table(&n->db, name))
 		return;
-	intern_put(&n->tables_read, name, (size_t)length);
+	intern_str(&n->tables_read, str_from(sqldb_table_name(&n->db, name)));
 	if (sqlscan_open(&s, &n->db, name, t->columns, &e) < 0) {
 		diag_add(&n->p->diags, "unreadable-table", DIAG_LOSS, -1, "%s", e.msg);
 		return;
@@ -189,6 +189,7 @@ static int read_file(struct source *s, struct profile *p, struct err *e)
 	if (stale)
 		diag_add(&p->diags, "unfinished-database", DIAG_LOSS, -1,
 		         "a journal lies beside the file: it is still being written, or was not closed, and the newest rows may be missing");
+	sqldb_tell_views(&n->db, &p->diags);
 	nvprof_strings_load(n);
 	read_tables(n, nvprof_info_tables);
 	read_tables(n, nvprof_gpu_tables);
@@ -208,9 +209,9 @@ static void add_name(void *context, const char *table)
 
 static bool is_nvprof(struct str tables)
 {
-	if (str_has(tables, STR("profStringTable")) || str_has(tables, STR("collLibrary")))
+	if (str_has_nocase(tables, STR("profStringTable")) || str_has_nocase(tables, STR("collLibrary")))
 		return true;
-	return str_has(tables, STR("StringTable")) && str_has(tables, STR("CUPTI_ACTIVITY_KIND_"));
+	return str_has_nocase(tables, STR("StringTable")) && str_has_nocase(tables, STR("CUPTI_ACTIVITY_KIND_"));
 }
 
 /* By the names of the tables; where the schema is too damaged to be read, by those that stand in the first bytes. */

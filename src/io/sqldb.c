@@ -1,4 +1,4 @@
-#include "io/sqldb.h"
+#include "io/sqldb_schema.h"
 
 #include "base/buf.h"
 #include "base/mem.h"
@@ -116,17 +116,23 @@ int sqldb_open(struct sqldb *d, const char *path, bool *stale, struct err *e)
 	if (wal && open_library(d, "?mode=ro&vfs=unix-none", true)) {
 		close(d->fd);
 		d->fd = -1;
+		d->schema = sqldb_schema_read(d->db);
 		return 0;
 	}
 	if (wal)
 		close_library(d);
 	*stale = wal || (bytes_beside(path, "-journal") > JOURNAL_HEADER_BYTES && journal_is_hot(path));
-	return open_library(d, "?mode=ro&immutable=1", false) ? 0 : refuse(d, e);
+	if (!open_library(d, "?mode=ro&immutable=1", false))
+		return refuse(d, e);
+	d->schema = sqldb_schema_read(d->db);
+	return 0;
 }
 
 void sqldb_close(struct sqldb *d)
 {
 	close_library(d);
+	sqldb_schema_free(d->schema);
+	d->schema = NULL;
 	if (d->fd >= 0)
 		close(d->fd);
 	d->fd = -1;
@@ -154,31 +160,6 @@ static int64_t ask(const struct sqldb *d, const char *sql, const char *a, const 
 		v = sqlite3_column_int64(st, 0);
 	sqlite3_finalize(st);
 	return v;
-}
-
-/* Views and virtual tables have no root page. */
-static int64_t root_page(const struct sqldb *d, const char *table)
-{
-	return ask(d, "SELECT rootpage FROM sqlite_master WHERE type='table' AND name=?1 COLLATE NOCASE", table, NULL, 0);
-}
-
-bool sqldb_has_table(const struct sqldb *d, const char *table)
-{
-	return root_page(d, table) > 0;
-}
-
-bool sqldb_has_column(const struct sqldb *d, const char *table, const char *column)
-{
-	return sqldb_has_table(d, table) &&
-	       ask(d, "SELECT 1 FROM pragma_table_info(?1) WHERE name=?2 COLLATE NOCASE", table, column, 0) == 1;
-}
-
-const char *sqldb_first_table(const struct sqldb *d, const char *const *names)
-{
-	for (; *names; names++)
-		if (sqldb_has_table(d, *names))
-			return *names;
-	return NULL;
 }
 
 /* `before`, the quoted table name, `after`. */
@@ -217,18 +198,6 @@ int64_t sqldb_max_rowid(const struct sqldb *d, const char *table)
 	int64_t n = ask_table(d, "SELECT max(_rowid_) FROM ", table, "", 0);
 	int64_t most = (int64_t)(d->file_bytes / CELL_BYTES_MIN);
 	return n < 0 ? 0 : n < most || d->fd < 0 ? n : most;
-}
-
-int sqldb_each_table(const struct sqldb *d, void (*fn)(void *context, const char *table), void *context)
-{
-	sqlite3_stmt *st = prepare(d, "SELECT name FROM sqlite_master WHERE type='table' AND rootpage>0 AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'",
-	                           NULL, NULL);
-	int rc = SQLITE_ERROR;
-	while (st && (rc = sqlite3_step(st)) == SQLITE_ROW)
-		if (sqlite3_column_text(st, 0))
-			fn(context, (const char *)sqlite3_column_text(st, 0));
-	sqlite3_finalize(st);
-	return rc == SQLITE_DONE ? 0 : -1;
 }
 
 /* Where the wanted columns stand in the table. */
@@ -298,7 +267,7 @@ int sqlscan_open(struct sqlscan *s, const struct sqldb *d, const char *table, co
 	*s = (struct sqlscan){.table = table};
 	while (columns[s->n])
 		s->n++;
-	int64_t root = root_page(d, table);
+	int64_t root = sqldb_root_page(d, table);
 	if (root <= 0)
 		return err_set(e, ERR_FORMAT, "%s: has no table %s", d->path, table);
 	struct plan p;

@@ -1,12 +1,14 @@
 /* Reading SQLite databases that other programs wrote. Opened read-only, as a file that nobody may change: neither a lock, a
- * leftover journal or WAL, nor a read-only medium stands in the way. Tables and columns are probed by name, values of a wrong
- * type are read as "not stated" and counted by the caller. Only ordinary tables are looked at: no views, no virtual tables
+ * leftover journal or WAL, nor a read-only medium stands in the way. Tables and columns are probed by name, in any case. SQLite
+ * holds no column to its type: integers stored as REAL or TEXT are read as what they are, other values of a wrong type as "not
+ * stated", and counted by the caller. Only ordinary tables are looked at: no views, no virtual tables
  * and no generated columns, which would run what a stranger wrote. */
 #ifndef OPSCOPE_IO_SQLDB_H
 #define OPSCOPE_IO_SQLDB_H
 
 #include <sqlite3.h>
 
+#include "base/diag.h"
 #include "base/err.h"
 #include "io/sqlpage.h"
 
@@ -15,6 +17,7 @@ struct sqldb {
 	const char *path; /* borrowed */
 	uint64_t file_bytes;
 	int fd;           /* of the direct reader (io/sqlpage.h); -1 = all goes through the library */
+	struct sqldb_schema *schema; /* ordinary tables and their root pages, read once */
 };
 
 /* -1 with ERR_IO or ERR_FORMAT. A WAL beside the file that holds data not yet in it is read too where that can be done
@@ -24,9 +27,8 @@ int sqldb_open(struct sqldb *d, const char *path, bool *stale, struct err *e);
 void sqldb_close(struct sqldb *d);
 
 bool sqldb_has_table(const struct sqldb *d, const char *table);
-bool sqldb_has_column(const struct sqldb *d, const char *table, const char *column);
-/* The first of these names (NULL-terminated) that is a table, NULL = none: for names that changed between versions. */
-const char *sqldb_first_table(const struct sqldb *d, const char *const *names);
+/* As the file writes the name of such a table; `table` itself when there is none. */
+const char *sqldb_table_name(const struct sqldb *d, const char *table);
 /* Rows of a table, by its own count; -1 when it cannot be read. */
 int64_t sqldb_count(const struct sqldb *d, const char *table);
 /* About how many rows: the largest rowid, at the cost of one look-up; 0 = empty or unknown. For reserving memory: never more
@@ -34,6 +36,8 @@ int64_t sqldb_count(const struct sqldb *d, const char *table);
 int64_t sqldb_max_rowid(const struct sqldb *d, const char *table);
 /* Calls fn(context, name) for every ordinary table that is not SQLite's own, in the order of the schema. -1: cannot be read. */
 int sqldb_each_table(const struct sqldb *d, void (*fn)(void *context, const char *table), void *context);
+/* Views and virtual tables are not read; says so, with their names, where there are any. */
+void sqldb_tell_views(const struct sqldb *d, struct diags *to);
 
 /* A scan over one table with a fixed list of wanted columns. A column that the table lacks reads as NULL. */
 struct sqlscan {
@@ -54,12 +58,14 @@ bool sqlscan_next(struct sqlscan *s); /* false at the end; then look at s->damag
 void sqlscan_close(struct sqlscan *s);
 
 static inline bool sqlscan_is_null(const struct sqlscan *s, int c) { return s->v[c].type == SQLPAGE_NULL; }
-/* An integer cell; false, and 0, for NULL and everything that is no integer. */
+/* The integer that a value is: of any type, but exactly; false, and 0, for all else. */
+bool sqlvalue_i64(const struct sqlpage_value *v, int64_t *i);
 static inline bool sqlscan_i64(const struct sqlscan *s, int c, int64_t *v)
 {
-	bool is = s->v[c].type == SQLPAGE_INT;
-	*v = is ? s->v[c].i : 0;
-	return is;
+	if (s->v[c].type != SQLPAGE_INT)
+		return sqlvalue_i64(&s->v[c], v);
+	*v = s->v[c].i;
+	return true;
 }
 /* A number of either kind; false, and 0, for all else. */
 static inline bool sqlscan_f64(const struct sqlscan *s, int c, double *v)

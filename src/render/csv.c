@@ -1,20 +1,14 @@
 /* CSV as in RFC 4180, with LF line ends: a header of column ids, then numbers in full (ns, bytes; doubles with the fewest
  * digits that read back the same). Null is an empty field; an empty string is "". */
 #include "base/utf8.h"
+#include "render/csv_text.h"
 #include "render/number.h"
 #include "render/render.h"
 
-static void put_text(struct buf *out, struct str s)
+void csv_put_quoted(struct buf *out, struct str s)
 {
-	bool quote = s.n == 0 || s.p[0] == ' ' || s.p[s.n - 1] == ' ';
-	for (size_t i = 0; i < s.n && !quote; i++)
-		quote = s.p[i] == '"' || s.p[i] == ',' || s.p[i] == '\n' || s.p[i] == '\r';
-	if (!quote) {
-		utf8_put_valid(out, s);
-		return;
-	}
-	buf_char(out, '"');
 	struct str rest = s, piece;
+	buf_char(out, '"');
 	for (bool more = str_split(&rest, '"', &piece); more;) {
 		utf8_put_valid(out, piece);
 		more = str_split(&rest, '"', &piece);
@@ -22,6 +16,17 @@ static void put_text(struct buf *out, struct str s)
 			buf_cstr(out, "\"\"");
 	}
 	buf_char(out, '"');
+}
+
+static void put_text(struct buf *out, struct str s)
+{
+	bool quote = s.n == 0 || s.p[0] == ' ' || s.p[s.n - 1] == ' ';
+	for (size_t i = 0; i < s.n && !quote; i++)
+		quote = s.p[i] == '"' || s.p[i] == ',' || s.p[i] == '\n' || s.p[i] == '\r';
+	if (quote)
+		csv_put_quoted(out, s);
+	else
+		utf8_put_valid(out, s);
 }
 
 static void put_cell(struct buf *out, const struct column_data *d, size_t row)

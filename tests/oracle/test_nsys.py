@@ -1,14 +1,19 @@
 """Nsight Systems databases: every row of every table is read, and says what plain SQL says; databases that are damaged, still being
 written or of another program are read as far as they go, or refused with a reason."""
+import ast
 import collections
+import csv
+import io
 import os
 import re
 import shutil
+import signal
 import sqlite3
 import stat
 import struct
 import subprocess
 import tempfile
+import time
 import unittest
 
 import nsys_db
@@ -266,6 +271,72 @@ class Made(Case):
         self.assertIn("some events were lost", found["capture-warning"]["message"])
         self.assertEqual((found["not-read"]["count"], found["not-read"]["level"]), (3, "note"))
 
+    def test_columns_of_other_types(self):
+        """SQLite holds no column to its type: integers stored as REAL or TEXT are the same integers."""
+        for kind in "REAL", "TEXT":
+            with self.subTest(kind=kind):
+                path = os.path.join(self.folder.name, kind + ".sqlite")
+                make(path, sample())
+                db = sqlite3.connect(path)
+                for table, in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+                    columns = [r[1] for r in db.execute(f"PRAGMA table_info({table})")]
+                    plain = {"text", "value", "name", "jsonText", "binaryData"}
+                    declared = ", ".join(f'"{c}" ' + ("" if c in plain else kind) for c in columns)
+                    db.executescript(f"ALTER TABLE {table} RENAME TO old; CREATE TABLE {table} ({declared});"
+                                     f"INSERT INTO {table} SELECT * FROM old; DROP TABLE old")
+                db.close()
+                self.check_sample(path)
+
+    def test_inexact_times(self):
+        """A double beyond 2^53 may stand for a neighbour of what was meant: no time."""
+        make(self.path, {"StringIds": strings("k"), "CUPTI_ACTIVITY_KIND_KERNEL": [
+            kernel(2.0 ** 53, 2.0 ** 53, 1, 2), kernel(1.7e18, 1.7e18, 2, 2), kernel(0.5, 3, 3, 2), kernel("7 ", 9, 4, 2)]})
+        self.assertEqual(sql(self.path, "SELECT start_ns FROM gpu_op"), [(2 ** 53,)])
+        self.assertEqual(self.problems()["bad-time"]["count"], 3)
+
+    def test_tables_in_lower_case(self):
+        rows = sample()
+        make(self.path, rows, extra=[x for t in rows for x in (f"ALTER TABLE {t} RENAME TO x", f"ALTER TABLE x RENAME TO {t.lower()}")])
+        self.check_sample()
+
+    def test_view(self):
+        """A view is not read, which is said."""
+        make(self.path, sample(), extra=["ALTER TABLE OSRT_API RENAME TO _x", "CREATE VIEW OSRT_API AS SELECT * FROM _x"])
+        self.assertEqual(sql(self.path, "SELECT count(*) FROM span WHERE cat = 'osrt'"), [(0,)])
+        found = self.problems()["views"]
+        self.assertEqual(found["level"], "lost")
+        self.assertTrue(found["message"].endswith(": OSRT_API"), found["message"])
+
+    def test_many_tables(self):
+        """20 k tables are listed once, not for each question."""
+        make(self.path, sample(), extra=[f"CREATE TABLE t{i}(a)" for i in range(20000)])
+        start = time.monotonic()
+        self.check_sample()
+        self.assertLess(time.monotonic() - start, 20)
+
+    def test_many_fields(self):
+        make(self.path, {"StringIds": strings("x"), "NVTX_EVENTS": [nvtx(1, 2, "a", 1, 1)], "NVTX_PAYLOAD_SCHEMA_ENTRIES": [
+            {"domainId": 1, "schemaId": 1, "type": 1, "offset": i, "name": "f"} for i in range(2000)]})
+        self.assertEqual(self.problems()["too-many-fields"]["level"], "lost")
+
+    def test_texts_that_steer_a_terminal(self):
+        """What pyprof-parse and pyprof-prof print holds no control characters, and is CSV or python whatever the names are."""
+        name = 'k\x1b[31m"a",b\x9b\u202e'
+        make(self.path, {"StringIds": strings(name, "cudaLaunchKernel_v7000"), "CUPTI_ACTIVITY_KIND_KERNEL": [kernel(10, 30, 1, 2)],
+                         "CUPTI_ACTIVITY_KIND_RUNTIME": [call(1, 5, 1, 2, 2)]})
+        code, out, err = oracle.run("pyprof-parse", self.path)
+        self.assertEqual(code, 0, err)
+        record = ast.literal_eval(out.decode())
+        self.assertEqual(record["kLongName"], name)
+        self.assertNotIn(b"\x1b", out)
+        for more in ["-w", "200"], []:
+            code, out, err = oracle.run("pyprof-prof", self.path, "-c", "kernel", *more)
+            self.assertEqual(code, 0, err)
+            self.assertNotIn(b"\x1b", out)
+            self.assertIn(b'k\\x1b[31m"a",b\\u009b\\u202e', out)
+        code, out, err = oracle.run("pyprof-prof", self.path, "-c", "kernel,idx", "--csv")
+        self.assertEqual(list(csv.reader(io.StringIO(out.decode()))), [["Kernel", "Idx"], [name, "1"]])
+
     def test_page_sizes_and_encodings(self):
         for size, encoding in (512, None), (65536, None), (4096, "UTF-16le"):
             with self.subTest(size=size, encoding=encoding):
@@ -488,7 +559,9 @@ class Made(Case):
         db.execute("CREATE VIEW NVTX_EVENTS AS WITH RECURSIVE t(start) AS (SELECT 1 UNION ALL SELECT start + 1 FROM t) SELECT * FROM t")
         db.commit()
         db.close()
-        self.assertEqual(oracle.run("info", self.path)[0], 0)
+        code, out, err = oracle.run("info", self.path)
+        self.assertEqual((code, out), (1, b""))
+        self.assertIn("no event could be read: views are not read", err.decode())
 
     def test_hostile_row_ids(self):
         """Row ids near 2^63 reserve no memory."""
@@ -519,10 +592,33 @@ class Made(Case):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn(b"void k<float>(float*)", done.stdout)
         self.assertFalse([n for n in os.listdir(self.folder.name) if n.startswith("opscope-nsys")])
+        dashed = os.path.join(self.folder.name, "-v.nsys-rep")
+        os.rename(report, dashed)
+        env["WANTED"] = "./-v.nsys-rep"
+        done = subprocess.run([oracle.OPSCOPE, "info", "--", "-v.nsys-rep"], capture_output=True, env=env, cwd=self.folder.name)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        os.rename(dashed, report)
         env["WANTED"] = "something else"
         done = subprocess.run([oracle.OPSCOPE, "info", report], capture_output=True, env=env)
         self.assertEqual(done.returncode, 1)
         self.assertIn("failed with status 3", done.stderr.decode())
+        self.interrupted(report, env, tools)
+
+    def interrupted(self, report, env, tools):
+        """Signals end the export and leave nothing behind."""
+        started = os.path.join(self.folder.name, "started")
+        with open(os.path.join(tools, "nsys"), "w") as f:
+            f.write(f'#!/bin/sh\nwhile [ $# -gt 1 ]; do [ "$1" = --output ] && out=$2; shift; done\n: > "$out"\n: > "$out-journal"\n'
+                    f': > "{started}"\nexec sleep 60\n')
+        for sig in signal.SIGINT, signal.SIGTERM:
+            with subprocess.Popen([oracle.OPSCOPE, "info", report], env=env, stderr=subprocess.DEVNULL) as p:
+                end = time.monotonic() + 20
+                while not os.path.exists(started) and time.monotonic() < end:
+                    time.sleep(0.02)
+                p.send_signal(sig)
+                self.assertEqual(p.wait(20), -sig)
+            os.unlink(started)
+            self.assertFalse([n for n in os.listdir(self.folder.name) if n.startswith("opscope-nsys")])
 
 
 oracle.main()
