@@ -113,7 +113,6 @@ static int read_open(struct dldb *d, struct profile *p, bool stale, const char *
 	if (stale)
 		diag_add(&p->diags, "unfinished-database", DIAG_LOSS, -1,
 		         "a journal lies beside the file: it is still being written, or was not closed, and the newest rows may be missing");
-	sqldb_tell_views(&d->db, &p->diags);
 	dldb_load(d, &d->dictionary, "dictionary", dictionary_columns);
 	dldb_read_run(d);
 	dldb_read_stated(d);

@@ -36,7 +36,8 @@ int64_t sqldb_count(const struct sqldb *d, const char *table);
 int64_t sqldb_max_rowid(const struct sqldb *d, const char *table);
 /* Calls fn(context, name) for every ordinary table that is not SQLite's own, in the order of the schema. -1: cannot be read. */
 int sqldb_each_table(const struct sqldb *d, void (*fn)(void *context, const char *table), void *context);
-/* Views and virtual tables are not read; says so, with their names, where there are any. */
+/* Views and virtual tables are not read; says so, with their names, where there are any. For programs that make none of their own
+ * (DLProf does). */
 void sqldb_tell_views(const struct sqldb *d, struct diags *to);
 
 /* A scan over one table with a fixed list of wanted columns. A column that the table lacks reads as NULL. */
