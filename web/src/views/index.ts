@@ -17,10 +17,12 @@ import { reports } from "./reports";
 import { roofline } from "./roofline";
 import { sqlView } from "./sql";
 import { system } from "./system";
+import { timeline } from "./timeline";
 
 export const VIEWS: View[] = [
   overview,
   advice,
+  timeline,
   memory,
   gpus,
   operators,

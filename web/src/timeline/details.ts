@@ -1,0 +1,81 @@
+// The panel below: one event in full, or the totals of a window.
+import { address, type Report } from "../api";
+import { add, button, clear, h } from "../dom";
+import { bytes, count, time } from "../format";
+import { showTable } from "../table";
+import { trackTitle } from "./layout";
+import { rangesOf, type Details, type Info, type Slice, type Window } from "./model";
+
+export interface Panel {
+  info: Info;
+  input: string;
+  jump(e: Slice): void;
+  find(text: string): void;
+  close(): void;
+}
+
+function link(p: Panel, e: Slice): HTMLElement {
+  return h("button", { type: "button", class: "jump", onclick: () => p.jump(e), title: "Show it" }, h("span", {}, e.name), h("i", {}, time(e.dur)));
+}
+
+function links(p: Panel, title: string, list: Slice[] | undefined, note = ""): HTMLElement | null {
+  if (!list?.length) return null;
+  const shown = list.slice(0, 50);
+  return h("div", { class: "links" }, h("h4", {}, title, note ? h("i", {}, " " + note) : null), ...shown.map((e) => link(p, e)),
+    list.length > shown.length ? h("p", { class: "note" }, `and ${list.length - shown.length} more`) : null);
+}
+
+function facts(rows: [string, string | Node | null | undefined][]): HTMLElement {
+  const t = h("dl", {});
+  for (const [name, value] of rows) if (value !== null && value !== undefined && value !== "") add(t, h("dt", {}, name), h("dd", {}, value));
+  return t;
+}
+
+function launchFacts(l: Record<string, number>): [string, string][] {
+  const out: [string, string][] = [];
+  const three = (name: string) => (l[`${name} x`] !== undefined ? `${l[`${name} x`]} × ${l[`${name} y`]} × ${l[`${name} z`]}` : "");
+  for (const name of ["grid", "block"]) if (three(name)) out.push([name, three(name)]);
+  for (const [name, v] of Object.entries(l)) if (!/^(grid|block) /.test(name)) out.push([name, /bytes|memory/.test(name) ? bytes(v) : String(v)]);
+  return out;
+}
+
+function argument(text: string): string {
+  return text.length > 2000 ? text.slice(0, 2000) + "…" : text;
+}
+
+/** Shows an event in `place`. */
+export function showDetails(place: HTMLElement, p: Panel, d: Details): void {
+  const e = d.event, t = p.info.tracks[e.track];
+  clear(place);
+  const launched = d.launched_count ? `${count(d.launched_count)}, ${time(d.launched_ns ?? 0)} in all` : "";
+  add(place,
+    h("div", { class: "tools" }, h("h3", {}, e.name), h("span", { class: "space" }),
+      button("Find all", () => p.find(e.name), { title: "Search for all events of this name" }), button("✕", p.close, { "aria-label": "Close", title: "Close (Escape)" })),
+    h("div", { class: "parts" },
+      h("div", {},
+        facts([["category", e.category], ["start", time(e.start)], ["duration", time(e.dur)], ["end", time(e.start + e.dur)],
+          [e.kind === "gpu" ? "stream" : "thread", `${trackTitle(t)}, ${t.labels || t.process || "process " + t.pid}`]]),
+        d.launch ? facts(launchFacts(d.launch)) : null),
+      h("div", {}, links(p, "Launched by", d.call ? [d.call] : []), links(p, e.kind === "gpu" ? "Op" : "For the op", d.op ? [d.op] : []),
+        links(p, "Launched", d.launched, launched), links(p, "Forward", d.forward ? [d.forward] : []), links(p, "Backward", d.backward),
+        links(p, "Inside, innermost first", d.around)),
+      d.args.length ? h("div", { class: "args" }, h("h4", {}, "Arguments"), facts(d.args.map(([k, v]) => [k, argument(v)]))) : null,
+      d.stack ? h("div", { class: "stack" }, h("h4", {}, "Call stack"), h("ol", {}, ...d.stack.split(";").map((f) => h("li", {}, f)))) : null));
+}
+
+/** Shows the totals of a window in `place`. */
+export function showTotals(place: HTMLElement, p: Panel, w: Window, r: Report): void {
+  clear(place);
+  const tracks = w.tracks ? `${w.tracks.length} of ${p.info.tracks.length} tracks` : "all tracks";
+  const args = { input: p.input, from: String(w.from), to: String(w.to), tracks: w.tracks ? rangesOf(w.tracks) : undefined };
+  add(place, h("div", { class: "tools" }, h("h3", {}, `${time(w.to - w.from)} from ${time(w.from)}, ${tracks}`), h("span", { class: "space" }),
+    h("a", { href: address("/api/export/chrome", { input: p.input, from: w.from, to: w.to }), download: true, title: EXPORT_TITLE }, "For Perfetto"),
+    button("✕", p.close, { "aria-label": "Close", title: "Close (Escape)" })));
+  showTable(place, r, {
+    title: "What is in the window", pageSize: 20, choose: (cells) => p.find(String(cells[0])),
+    csv: { path: "/api/timeline/select", args, name: "selection" },
+  });
+}
+
+export const EXPORT_TITLE =
+  "Downloads Chrome trace JSON (packed) to open in ui.perfetto.dev: the chosen window, else what is in view. Host work that begins in it, with the device work that it launched";

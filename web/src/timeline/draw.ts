@@ -1,0 +1,437 @@
+// The picture. Work is proportional to what is in view: an item at least a pixel and a half wide is drawn by itself with its name; what
+// is narrower adds to the pixels it lies on, each of which shows how much of its time was busy as height.
+import { bytes } from "../format";
+import type { Theme } from "./colors";
+import { hueOf } from "./colors";
+import { GUTTER, LANE, TOP_RULER, TOP_STEPS, type Band, type Layout } from "./layout";
+import type { Camera, Counters, Details, Info, MemoryCurve, Slice, Use, Window } from "./model";
+import { BUSY, CATEGORY, COUNT, DUR, ITEM, NAME, START, firstBehind, Tiles, type Piece } from "./tiles";
+
+export interface Scene {
+  info: Info;
+  layout: Layout;
+  tiles: Tiles;
+  camera: Camera;
+  width: number; // of the canvas, with the labels
+  height: number;
+  scroll: number;
+  theme: Theme;
+  byCategory: boolean;
+  search: string; // lower case; "" = none
+  selected?: Details;
+  window?: Window;
+  hover?: { x: number };
+  counters?: Counters;
+}
+
+const FONT = "11px system-ui, sans-serif";
+const ALONE = 1.5;
+const NAME_ROOM = 26;
+
+export function topOf(info: Info): number {
+  return TOP_RULER + (info.steps.length ? TOP_STEPS : 0);
+}
+
+/** 1, 2 or 5 times a power of ten, so that ticks are at least `room` pixels apart. */
+export function tickStep(scale: number, room: number): number {
+  const least = Math.max(1, scale * room), ten = 10 ** Math.floor(Math.log10(least));
+  return [1, 2, 5, 10].map((k) => k * ten).find((s) => s >= least)!;
+}
+
+/** A point in time with as many digits as steps of this length need. */
+export function tickText(ns: number, step: number): string {
+  const [size, unit] = Math.abs(ns) >= 1e9 ? [1e9, "s"] : Math.abs(ns) >= 1e6 ? [1e6, "ms"] : Math.abs(ns) >= 1e3 ? [1e3, "us"] : [1, "ns"];
+  const digits = Math.max(0, Math.ceil(Math.log10(size as number) - Math.log10(step) - 1e-9));
+  return `${(ns / (size as number)).toFixed(Math.min(digits, 9))} ${unit}`;
+}
+
+export class Painter {
+  private readonly hues = new Map<number, number>();
+  private readonly hits = new Map<number, boolean>();
+  private readonly widths = new Map<number, number>();
+  private readonly categoryHues: number[] = [];
+  private searched = "";
+  private busy = new Float32Array(0);
+  private most = new Float32Array(0);
+  private hue = new Int16Array(0);
+
+  constructor(private readonly ctx: CanvasRenderingContext2D) {}
+
+  draw(s: Scene): void {
+    const { ctx } = this, top = topOf(s.info);
+    this.prepare(s);
+    ctx.fillStyle = s.theme.ground;
+    ctx.fillRect(0, 0, s.width, s.height);
+    ctx.font = FONT;
+    ctx.textBaseline = "middle";
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(0, top, s.width, s.height - top);
+    ctx.clip();
+    ctx.translate(0, top - s.scroll);
+    this.grid(s);
+    for (const band of s.layout.between(s.scroll, s.scroll + s.height - top)) this.band(s, band);
+    if (s.window) this.window(s, s.scroll, s.scroll + s.height);
+    if (s.selected) this.selected(s, s.selected);
+    ctx.restore();
+    this.ruler(s, top);
+  }
+
+  private prepare(s: Scene): void {
+    const columns = Math.max(0, Math.ceil(s.width - GUTTER)) + 2;
+    if (this.busy.length < columns) {
+      this.busy = new Float32Array(columns);
+      this.most = new Float32Array(columns);
+      this.hue = new Int16Array(columns);
+    }
+    if (this.searched !== s.search) {
+      this.searched = s.search;
+      this.hits.clear();
+    }
+  }
+
+  private x(s: Scene, ns: number): number {
+    return GUTTER + (ns - s.camera.from) / s.camera.scale;
+  }
+
+  private hueAt(s: Scene, items: Float64Array, i: number): number {
+    if (s.byCategory) {
+      const c = items[i + CATEGORY];
+      return (this.categoryHues[c] ??= hueOf(s.tiles.categories[c] ?? ""));
+    }
+    const name = items[i + NAME];
+    let h = this.hues.get(name);
+    if (h === undefined) this.hues.set(name, (h = hueOf(s.tiles.names.get(name) ?? "")));
+    return h;
+  }
+
+  private isHit(s: Scene, name: number): boolean {
+    if (!s.search) return true;
+    let hit = this.hits.get(name);
+    if (hit === undefined) this.hits.set(name, (hit = (s.tiles.names.get(name) ?? "").toLowerCase().includes(s.search)));
+    return hit;
+  }
+
+  private grid(s: Scene): void {
+    const { ctx } = this, step = tickStep(s.camera.scale, 90), end = s.camera.from + (s.width - GUTTER) * s.camera.scale;
+    ctx.fillStyle = s.theme.line;
+    ctx.globalAlpha = 0.45;
+    for (let t = Math.ceil(s.camera.from / step) * step; t < end; t += step) ctx.fillRect(Math.round(this.x(s, t)), s.scroll, 1, s.height);
+    ctx.globalAlpha = 1;
+    this.stepLines(s, end);
+  }
+
+  /** Where steps begin, through all tracks; none when they would fill the picture. */
+  private stepLines(s: Scene, end: number): void {
+    const { ctx } = this, list = s.info.steps.filter((x) => x.start >= s.camera.from && x.start < end);
+    if (list.length * 12 > s.width) return;
+    ctx.fillStyle = s.theme.strong;
+    ctx.globalAlpha = 0.5;
+    for (const x of list) ctx.fillRect(Math.round(this.x(s, x.start)), s.scroll, 1, s.height);
+    ctx.globalAlpha = 1;
+  }
+
+  private band(s: Scene, b: Band): void {
+    if (b.kind === "curve") this.curve(s, b);
+    else if (b.kind === "track") this.track(s, b);
+    this.label(s, b);
+  }
+
+  private label(s: Scene, b: Band): void {
+    const { ctx } = this, head = b.kind === "process";
+    ctx.fillStyle = head ? s.theme.raised : s.theme.ground;
+    ctx.fillRect(0, b.y, head ? s.width : GUTTER - 1, b.h - (head ? 1 : 0));
+    ctx.fillStyle = s.theme.line;
+    ctx.fillRect(head ? 0 : GUTTER - 1, head ? b.y + b.h - 1 : b.y, head ? s.width : 1, head ? 1 : b.h);
+    const at = Math.min(Math.max(b.y, s.scroll), b.y + b.h - 22) + 11; // long tracks keep their name in view
+    ctx.fillStyle = s.theme.text;
+    ctx.font = head ? "600 " + FONT : FONT;
+    const x = head ? 18 : b.kind === "track" ? 26 : 18;
+    if (b.kind !== "curve") this.triangle(x - 10, at, b.shut);
+    this.cut(b.title, x, at, (head ? s.width - 140 : GUTTER - 6) - x);
+    ctx.font = FONT;
+    if (b.note && (head || b.h > 30)) {
+      ctx.fillStyle = s.theme.soft;
+      if (head) ctx.textAlign = "right";
+      this.cut(b.note, head ? s.width - 8 : x, head ? at : at + 13, 130);
+      ctx.textAlign = "left";
+    }
+  }
+
+  private triangle(x: number, y: number, shut: boolean): void {
+    const { ctx } = this;
+    ctx.beginPath();
+    if (shut) ctx.moveTo(x - 2, y - 4), ctx.lineTo(x + 3, y), ctx.lineTo(x - 2, y + 4);
+    else ctx.moveTo(x - 4, y - 2), ctx.lineTo(x + 4, y - 2), ctx.lineTo(x, y + 3);
+    ctx.fill();
+  }
+
+  private cut(text: string, x: number, y: number, room: number): void {
+    let n = text.length;
+    while (n > 1 && this.ctx.measureText(n < text.length ? text.slice(0, n) + "…" : text).width > room) n = Math.min(n - 1, Math.floor(n * 0.85));
+    this.ctx.fillText(n < text.length ? text.slice(0, n) + "…" : text, x, y);
+  }
+
+  private track(s: Scene, b: Band): void {
+    const { ctx } = this, to = s.camera.from + (s.width - GUTTER) * s.camera.scale, y0 = s.scroll - LANE, y1 = s.scroll + s.height;
+    const pieces = s.tiles.pieces(Tiles.zoomOf(s.camera.scale), s.camera.from, to, b.track!.track);
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(GUTTER, b.y, s.width - GUTTER, b.h);
+    ctx.clip();
+    for (let lane = 0; lane < b.lanes; lane++) {
+      const y = s.layout.laneY(b, lane);
+      if (y < y0 || y > y1) continue;
+      this.lane(s, pieces, lane, y);
+    }
+    ctx.restore();
+  }
+
+  private lane(s: Scene, pieces: Piece[], lane: number, y: number): void {
+    const columns = Math.ceil(s.width - GUTTER);
+    let low = columns, high = -1, before = false;
+    for (const p of pieces) {
+      const items = p.lanes[lane];
+      if (items) {
+        for (let i = firstBehind(items, Math.max(p.from, s.camera.from)); i < items.length; i += ITEM) {
+          const start = items[i + START], end = start + items[i + DUR];
+          if (start >= p.to) break;
+          if (before && p.exact && start < p.from) continue; // drawn with the piece before
+          const x0 = ((p.exact ? start : Math.max(start, p.from)) - s.camera.from) / s.camera.scale;
+          const x1 = ((p.exact ? end : Math.min(end, p.to)) - s.camera.from) / s.camera.scale;
+          if (x0 >= columns) break;
+          if (items[i + COUNT] === 1 && x1 - x0 >= ALONE) {
+            this.slice(s, items, i, x0, x1, y);
+            continue;
+          }
+          const first = Math.max(0, Math.floor(x0)), last = Math.min(columns - 1, Math.max(first, Math.ceil(x1) - 1));
+          this.gather(s, items, i, x0, x1, first, last);
+          if (first < low) low = first;
+          if (last > high) high = last;
+        }
+      }
+      before = p.exact;
+    }
+    if (high >= low) this.columns(s, low, high, y);
+  }
+
+  /** Adds an item's busy time to the pixels it lies on, as shares of a pixel. */
+  private gather(s: Scene, items: Float64Array, i: number, x0: number, x1: number, first: number, last: number): void {
+    const hue = this.isHit(s, items[i + NAME]) ? this.hueAt(s, items, i) : -1;
+    const density = items[i + DUR] > 0 ? items[i + BUSY] / items[i + DUR] : 0;
+    for (let c = first; c <= last; c++) {
+      const share = Math.max(1e-4, density * (Math.min(c + 1, x1) - Math.max(c, x0)));
+      this.busy[c] += share;
+      if (share >= this.most[c]) {
+        this.most[c] = share;
+        this.hue[c] = hue;
+      }
+    }
+  }
+
+  private columns(s: Scene, low: number, high: number, y: number): void {
+    const { ctx } = this, full = LANE - 1;
+    const tall = (c: number) => (this.busy[c] > 0 ? Math.max(3, Math.min(full, Math.round(this.busy[c] * full))) : 0);
+    for (let c = low; c <= high; ) {
+      const height = tall(c), hue = this.hue[c];
+      let k = c + 1;
+      while (k <= high && tall(k) === height && this.hue[k] === hue) k++;
+      if (height) {
+        ctx.fillStyle = hue < 0 ? s.theme.raised : s.theme.faint[hue];
+        if (height < full) ctx.fillRect(GUTTER + c, y, k - c, full - height);
+        ctx.fillStyle = hue < 0 ? s.theme.line : s.theme.slice[hue];
+        ctx.fillRect(GUTTER + c, y + full - height, k - c, height);
+      }
+      c = k;
+    }
+    this.busy.fill(0, low, high + 1);
+    this.most.fill(0, low, high + 1);
+  }
+
+  private slice(s: Scene, items: Float64Array, i: number, x0: number, x1: number, y: number): void {
+    const { ctx } = this, left = Math.max(-2, Math.round(x0)), right = Math.min(s.width - GUTTER + 2, Math.max(left + 1, Math.round(x1)));
+    const width = right - left - (right - left > 3 ? 1 : 0), hit = this.isHit(s, items[i + NAME]);
+    ctx.fillStyle = hit ? s.theme.slice[this.hueAt(s, items, i)] : s.theme.raised;
+    ctx.fillRect(GUTTER + left, y, width, LANE - 1);
+    if (width >= NAME_ROOM) {
+      ctx.fillStyle = hit ? s.theme.onSlice : s.theme.soft;
+      this.name(s, items[i + NAME], GUTTER + Math.max(left, 0) + 3, y + LANE / 2, right - Math.max(left, 0) - 7);
+    }
+  }
+
+  private name(s: Scene, id: number, x: number, y: number, room: number): void {
+    const text = s.tiles.names.get(id) ?? "";
+    let width = this.widths.get(id);
+    if (width === undefined) this.widths.set(id, (width = this.ctx.measureText(text.slice(0, 400)).width));
+    if (width <= room) {
+      this.ctx.fillText(text, x, y);
+      return;
+    }
+    const letters = Math.floor((Math.min(text.length, 400) * (room - 6)) / width);
+    if (letters >= 2) this.ctx.fillText(text.slice(0, letters) + "…", x, y, room);
+  }
+
+  // Curves
+
+  private curve(s: Scene, b: Band): void {
+    const { ctx } = this, c = s.counters, height = b.h - 6;
+    if (!c || !b.curve) return;
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(GUTTER, b.y, s.width - GUTTER, b.h);
+    ctx.clip();
+    if (b.curve.kind === "use") {
+      const u = c.devices.find((d) => d.device === b.curve!.device);
+      if (u) this.use(s, c, u, b.y + 3, height);
+    } else {
+      const m = c.memory.find((d) => d.device === b.curve!.device);
+      if (m) this.memory(s, m, b.y + 3, height);
+    }
+    ctx.restore();
+    ctx.fillStyle = s.theme.line;
+    ctx.fillRect(GUTTER, b.y + 3 + height, s.width - GUTTER, 1);
+  }
+
+  private use(s: Scene, c: Counters, u: Use, y: number, height: number): void {
+    const piece = (c.to - c.from) / c.points;
+    for (const [values, color] of [[u.utilization, s.theme.used], [u.sm_efficiency, s.theme.efficient]] as const) {
+      this.ctx.fillStyle = color;
+      for (let i = 0; i < values.length; i++) {
+        const v = values[i], x0 = this.x(s, c.from + i * piece), x1 = this.x(s, c.from + (i + 1) * piece);
+        if (!v || x1 < GUTTER || x0 > s.width) continue;
+        this.ctx.fillRect(x0, y + height * (1 - v), Math.max(0.5, x1 - x0 + 0.3), height * v);
+      }
+    }
+  }
+
+  private memory(s: Scene, m: MemoryCurve, y: number, height: number): void {
+    const { ctx } = this, most = m.allocated.reduce((a, b) => Math.max(a, b), 1);
+    ctx.fillStyle = s.theme.memory;
+    for (let i = 0; i + 1 < m.time.length; i++) {
+      const x0 = this.x(s, m.time[i]), x1 = this.x(s, m.time[i + 1]), h = (height * m.allocated[i]) / most;
+      if (x1 >= GUTTER && x0 <= s.width) ctx.fillRect(x0, y + height - h, x1 - x0 + 0.3, h);
+    }
+    ctx.fillStyle = s.theme.soft;
+    ctx.textAlign = "right";
+    ctx.fillText(`most: ${bytes(most)}`, s.width - 6, y + 7);
+    ctx.textAlign = "left";
+  }
+
+  // What is chosen
+
+  private window(s: Scene, top: number, bottom: number): void {
+    const { ctx } = this, w = s.window!, x0 = Math.max(GUTTER, this.x(s, w.from)), x1 = Math.min(s.width, this.x(s, w.to));
+    if (x1 <= GUTTER || x0 >= s.width) return;
+    ctx.fillStyle = s.theme.strong;
+    ctx.globalAlpha = 0.14;
+    if (!w.tracks) ctx.fillRect(x0, top, x1 - x0, bottom - top);
+    else
+      for (const b of s.layout.between(top, bottom)) if (b.track && w.tracks.includes(b.track.track)) ctx.fillRect(x0, b.y, x1 - x0, b.h);
+    ctx.globalAlpha = 1;
+    ctx.fillRect(x0, top, 1, bottom - top);
+    ctx.fillRect(x1 - 1, top, 1, bottom - top);
+  }
+
+  private selected(s: Scene, d: Details): void {
+    const { ctx } = this, e = d.event, y = s.layout.yOf(e);
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(GUTTER, s.scroll, s.width - GUTTER, s.height);
+    ctx.clip();
+    ctx.strokeStyle = s.theme.text;
+    ctx.lineWidth = 2;
+    const x0 = Math.max(GUTTER - 5, this.x(s, e.start)), x1 = Math.min(s.width + 5, Math.max(x0 + 2, this.x(s, e.start + e.dur)));
+    ctx.strokeRect(x0, y, x1 - x0, LANE - 1);
+    ctx.lineWidth = 1.4;
+    const cause = d.call ?? d.op;
+    if (e.kind === "gpu" && cause) this.arrow(s, cause, e, s.theme.strong);
+    for (const k of (d.launched ?? []).slice(0, 100)) this.arrow(s, e, k, s.theme.strong);
+    if (d.forward) this.arrow(s, d.forward, e, "#d55e00");
+    for (const k of d.backward ?? []) this.arrow(s, e, k, "#d55e00");
+    ctx.restore();
+  }
+
+  private arrow(s: Scene, a: Slice, b: Slice, color: string): void {
+    const { ctx } = this, far = 20000, near = (x: number) => Math.max(-far, Math.min(far, x));
+    const x0 = near(this.x(s, a.start)), y0 = s.layout.yOf(a) + LANE / 2, x1 = near(this.x(s, b.start)), y1 = s.layout.yOf(b) + LANE / 2;
+    const bend = Math.max(20, Math.min(120, Math.abs(x1 - x0) / 2));
+    ctx.strokeStyle = ctx.fillStyle = color;
+    ctx.beginPath();
+    ctx.moveTo(x0, y0);
+    ctx.bezierCurveTo(x0 + bend, y0, x1 - bend, y1, x1 - 4, y1);
+    ctx.stroke();
+    ctx.beginPath();
+    ctx.moveTo(x1, y1);
+    ctx.lineTo(x1 - 7, y1 - 4);
+    ctx.lineTo(x1 - 7, y1 + 4);
+    ctx.fill();
+  }
+
+  // Above the tracks
+
+  private ruler(s: Scene, top: number): void {
+    const { ctx } = this, step = tickStep(s.camera.scale, 110), end = s.camera.from + (s.width - GUTTER) * s.camera.scale;
+    ctx.fillStyle = s.theme.raised;
+    ctx.fillRect(0, 0, s.width, top);
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(GUTTER, 0, s.width - GUTTER, top);
+    ctx.clip();
+    for (let t = Math.ceil(s.camera.from / step) * step - step; t < end; t += step) {
+      const x = Math.round(this.x(s, t));
+      ctx.fillStyle = s.theme.soft;
+      ctx.fillRect(x, TOP_RULER - 6, 1, 6);
+      ctx.fillText(tickText(t, step), x + 3, TOP_RULER / 2 - 1);
+    }
+    this.steps(s);
+    if (s.window) this.span(s, s.window);
+    ctx.restore();
+    ctx.fillStyle = s.theme.soft;
+    ctx.fillText("Time since the first event", 8, TOP_RULER / 2);
+    if (s.info.steps.length) ctx.fillText("Steps", 8, TOP_RULER + TOP_STEPS / 2);
+    ctx.fillStyle = s.theme.line;
+    ctx.fillRect(0, top - 1, s.width, 1);
+    ctx.fillRect(GUTTER - 1, 0, 1, top);
+    if (s.hover && s.hover.x > GUTTER) {
+      ctx.fillStyle = s.theme.strong;
+      ctx.fillRect(Math.round(s.hover.x), 0, 1, top);
+    }
+  }
+
+  private steps(s: Scene): void {
+    const { ctx } = this, end = s.camera.from + (s.width - GUTTER) * s.camera.scale, list = s.info.steps;
+    let lo = 0, hi = list.length;
+    while (lo < hi) {
+      const mid = (lo + hi) >> 1;
+      if (list[mid].end < s.camera.from) lo = mid + 1;
+      else hi = mid;
+    }
+    for (let i = lo, drawn = -1; i < list.length && list[i].start < end; i++) {
+      const x0 = Math.round(this.x(s, list[i].start)), x1 = Math.round(this.x(s, list[i].end));
+      if (x1 <= drawn) continue; // many in one pixel
+      ctx.fillStyle = s.theme.line;
+      ctx.globalAlpha = i % 2 ? 1 : 0.6;
+      ctx.fillRect(Math.max(x0, GUTTER), TOP_RULER, Math.max(1, Math.min(x1, s.width) - Math.max(x0, GUTTER) - 1), TOP_STEPS - 2);
+      ctx.globalAlpha = 1;
+      ctx.fillStyle = s.theme.text;
+      if (x1 - x0 > 14) this.cut(list[i].name, Math.max(x0, GUTTER) + 4, TOP_RULER + TOP_STEPS / 2, Math.min(x1, s.width) - Math.max(x0, GUTTER) - 6);
+      drawn = x1;
+    }
+  }
+
+  private span(s: Scene, w: Window): void {
+    const { ctx } = this, x0 = Math.max(GUTTER, this.x(s, w.from)), x1 = Math.min(s.width, this.x(s, w.to));
+    if (x1 <= x0) return;
+    ctx.fillStyle = s.theme.strong;
+    ctx.globalAlpha = 0.25;
+    ctx.fillRect(x0, 0, x1 - x0, TOP_RULER);
+    ctx.globalAlpha = 1;
+    const text = tickText(w.to - w.from, Math.max(1, (w.to - w.from) / 1000)), width = ctx.measureText(text).width + 8;
+    if (x1 - x0 < width) return;
+    ctx.fillRect((x0 + x1 - width) / 2, 2, width, TOP_RULER - 6);
+    ctx.fillStyle = s.theme.ground;
+    ctx.textAlign = "center";
+    ctx.fillText(text, (x0 + x1) / 2, TOP_RULER / 2 - 1);
+    ctx.textAlign = "left";
+  }
+}

@@ -1,0 +1,23 @@
+// What keys and mouse do, to be read on the page.
+import { add, h } from "../dom";
+
+const KEYS: [string, string][] = [
+  ["wheel", "zoom at the pointer; over the labels or with Shift: scroll"],
+  ["drag", "move"],
+  ["Shift + drag, drag in the ruler", "choose a window: totals by name"],
+  ["click", "an event: what it is; a step: its window; a label: fold"],
+  ["double click", "show the event in full width; beside events: all of it"],
+  ["w s", "zoom"],
+  ["a d ← →", "move"],
+  ["↑ ↓", "scroll"],
+  [", .", "previous, next event of the row"],
+  ["/ n N", "search; next, previous hit"],
+  ["f 0", "show what is chosen; all of it"],
+  ["Escape", "choose nothing"],
+];
+
+export function keyList(): HTMLElement {
+  const list = h("dl", {});
+  for (const [key, does] of KEYS) add(list, h("dt", {}, key), h("dd", {}, does));
+  return h("details", { class: "keys" }, h("summary", { title: "Keys and mouse" }, "Keys"), list);
+}

@@ -1,0 +1,102 @@
+// Search by name: all hits in order of time, one after the other.
+import { get } from "../api";
+import { button, h } from "../dom";
+import { count, time } from "../format";
+import type { Context } from "../view";
+import type { Found, Slice } from "./model";
+
+const LISTED = 10000;
+
+export class Search {
+  private readonly box = h("input", { type: "search", placeholder: "Search events", "aria-label": "Search events by name", size: 26 });
+  private readonly said = h("span", { class: "found", "aria-live": "polite" });
+  readonly parts: HTMLElement[];
+  private found?: Found;
+  private text = "";
+  private at = -1;
+  private asked = 0;
+  private timer = 0;
+
+  constructor(private readonly c: Context, private readonly to: { jump(e: Slice): void; searched(text: string): void }) {
+    const before = button("‹", () => this.walk(-1), { title: "Previous hit (N)", "aria-label": "Previous hit" });
+    const after = button("›", () => this.walk(1), { title: "Next hit (n)", "aria-label": "Next hit" });
+    this.parts = [this.box, before, after, this.said];
+    this.box.addEventListener("input", () => {
+      clearTimeout(this.timer);
+      this.timer = window.setTimeout(() => this.find(this.box.value), 250);
+    });
+    this.box.addEventListener("keydown", (e) => this.key(e));
+    c.signal.addEventListener("abort", () => clearTimeout(this.timer));
+  }
+
+  private async key(e: KeyboardEvent): Promise<void> {
+    if (e.key === "Enter") {
+      clearTimeout(this.timer);
+      if (this.box.value !== this.text) await this.find(this.box.value);
+      this.walk(e.shiftKey ? -1 : 1);
+    } else if (e.key === "Escape") {
+      this.clear();
+      this.box.blur();
+    }
+  }
+
+  /** Of the address. */
+  get place(): Record<string, string | undefined> {
+    return { q: this.text, hit: this.at >= 0 ? String(this.at) : "" };
+  }
+
+  async start(text: string): Promise<void> {
+    this.box.value = text;
+    await this.find(text);
+    this.walk(1);
+  }
+
+  async restore(text: string, hit: number, jump: boolean): Promise<void> {
+    this.box.value = text;
+    await this.find(text);
+    if (!this.found?.events.length) return;
+    this.at = Math.min(hit, this.found.events.length - 1);
+    this.say();
+    if (jump) this.to.jump(this.found.events[this.at]);
+  }
+
+  clear(): void {
+    this.box.value = "";
+    this.find("");
+  }
+
+  private async find(text: string): Promise<void> {
+    const mine = ++this.asked;
+    this.text = text;
+    this.at = -1;
+    this.found = undefined;
+    this.to.searched(text);
+    if (!text) {
+      this.said.textContent = "";
+      return;
+    }
+    try {
+      const found = await get<Found>("/api/timeline/find", { input: this.c.input, text, limit: LISTED }, this.c.signal);
+      if (mine === this.asked) this.found = found;
+    } catch (e) {
+      if (!this.c.signal.aborted) this.said.textContent = e instanceof Error ? e.message : String(e);
+      return;
+    }
+    if (mine === this.asked) this.say();
+  }
+
+  private say(): void {
+    const f = this.found;
+    if (!f) return;
+    const cut = f.found > f.events.length ? ` (the first ${count(f.events.length)} can be walked through)` : "";
+    this.said.textContent = f.found ? `${this.at >= 0 ? `${count(this.at + 1)} of ` : ""}${count(f.found)}, ${time(f.total_ns)} in all${cut}` : "nothing found";
+  }
+
+  walk(step: number): void {
+    const n = this.found?.events.length ?? 0;
+    if (!n) return;
+    this.at = this.at < 0 ? (step > 0 ? 0 : n - 1) : (this.at + step + n) % n;
+    this.say();
+    this.to.jump(this.found!.events[this.at]);
+  }
+}
