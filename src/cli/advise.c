@@ -1,8 +1,8 @@
 #include "cli/cli.h"
 
-#include "analysis/slice.h"
 #include "base/mem.h"
 #include "detect/detect.h"
+#include "report/advice.h"
 
 enum { KEY_COMPAT = 0x200 };
 
@@ -30,44 +30,14 @@ static const struct argp argp = {
 	       "most, and what would prove the finding wrong.",
 };
 
-/* DLProf's iterations are not opscope's steps. */
-static struct profile *dlprof_part(struct profile *p, struct detect_args *d, struct err *e)
-{
-	struct step_window w;
-	if (analysis_run(p, PASS_STEPS | PASS_OPS, e) < 0 || dlprof_window(p, d->first, d->last, &w, e) < 0)
-		return NULL;
-	d->whole = p;
-	return slice_of(p, &w, d->first, d->last, e);
-}
-
-/* The profile itself, or the part that --steps chooses. NULL and *e. */
-static struct profile *chosen_part(struct profile *p, const struct report_args *args, struct detect_args *d, struct err *e)
-{
-	*d = (struct detect_args){.compat = args->compat, .first = args->step_first, .last = args->step_last};
-	if (steps_choose(p, args->key_op, e) < 0)
-		return NULL;
-	if (!args->has_steps)
-		return p;
-	return report_compat_is(args, "dlprof") ? dlprof_part(p, d, e) : slice_of_steps(p, args->step_first, args->step_last, e);
-}
-
 static int print_findings(struct profile *p, const struct report_args *asked, const struct output_options *o)
 {
-	struct report_args args;
-	struct findings f = {0};
 	struct err e;
-	int status;
-	struct detect_args d;
-	struct profile *part = report_args_chosen(p, asked, &args, &e) < 0 ? NULL : chosen_part(p, &args, &d, &e);
-	if (part && detect_run(part, &d, &f, &e) == 0) {
-		struct table t;
-		findings_table(&f, &t);
-		status = cli_output(&t, o, p->input_path.p);
-		table_release(&t);
-	} else {
-		status = cli_fail(&e, e.code == ERR_USAGE ? EXIT_USAGE : EXIT_INPUT);
-	}
-	findings_release(&f);
+	struct table t;
+	if (advice_table(p, asked, &t, &e) < 0)
+		return cli_fail(&e, e.code == ERR_USAGE ? EXIT_USAGE : EXIT_INPUT);
+	int status = cli_output(&t, o, p->input_path.p);
+	table_release(&t);
 	return status;
 }
 

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum { KEY_PREFIX = 0x200, KEY_HOST, KEY_READ_ONLY, KEY_MEMORY, PORT = 8000, HOSTS_MAX = 16 };
 
@@ -23,7 +24,7 @@ static const struct argp_option options[] = {
 	{"port", 'p', "PORT", 0, "listen at this port (default: 8000; 0: any that is free)", 0},
 	{"path-prefix", KEY_PREFIX, "/X", 0, "what stands before every path, behind a proxy", 0},
 	{"allow-host", KEY_HOST, "NAME", 0, "another name by which this server may be asked; may be given several times", 0},
-	{"memory", KEY_MEMORY, "GIB", 0, "keep no more than so much of the inputs in memory (default: half of the machine's)", 0},
+	{"memory", KEY_MEMORY, "SIZE", 0, "keep no more than so much of the inputs in memory: 8G, 500M (default: half of the machine's)", 0},
 	{"read-only", KEY_READ_ONLY, NULL, 0, "write no aggregations into .opscope files either", 0},
 	{0},
 };
@@ -34,6 +35,16 @@ static int64_t number(const char *option, const char *arg, int64_t min, int64_t 
 	if (!str_to_i64(str_from(arg), &n) || n < min || n > max)
 		cli_usage("--%s=%s: a whole number from %lld to %lld was expected", option, arg, (long long)min, (long long)max);
 	return n;
+}
+
+static uint64_t size(const char *option, struct str arg)
+{
+	int64_t n;
+	char unit = arg.n ? arg.p[arg.n - 1] : 0;
+	struct str digits = {arg.p, arg.n - (unit == 'M' || unit == 'G')};
+	if (!str_to_i64(digits, &n) || n < 1 || n > 1 << 20)
+		cli_usage("--%s=" STR_FMT ": a number of gibibytes was expected, or one of mebibytes like 500M", option, STR_ARG(arg));
+	return (uint64_t)n << (unit == 'M' ? 20 : 30);
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -55,7 +66,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		c->hosts[c->n_hosts++] = arg;
 		return 0;
 	case KEY_MEMORY:
-		c->o.memory_bytes = (uint64_t)number("memory", arg, 1, 1 << 20) << 30;
+		c->o.memory_bytes = size("memory", str_from(arg));
 		return 0;
 	case KEY_READ_ONLY:
 		c->o.read_only = true;
@@ -79,7 +90,7 @@ static void wait_for_end(const sigset_t *ends)
 {
 	int which;
 	sigwait(ends, &which);
-	/* Whoever asks twice does not want to wait for a trace that is being read. */
+	/* Whoever asks twice does not want to wait for a file that is being written either. */
 	pthread_sigmask(SIG_UNBLOCK, ends, NULL);
 }
 
@@ -102,7 +113,8 @@ static int serve(struct serve_command *c)
 	printf("%s\n", server_url(s));
 	fflush(stdout);
 	wait_for_end(&ends);
-	server_stop(s);
+	if (!server_stop(s))
+		_exit(EXIT_DONE);
 	return EXIT_DONE;
 }
 

@@ -3,11 +3,11 @@
 #include <limits.h>
 #include <sqlite3.h>
 #include <strings.h>
+#include <time.h>
 
-#include "analysis/slice.h"
 #include "base/buf.h"
 #include "base/mem.h"
-#include "detect/detect.h"
+#include "report/advice.h"
 #include "report/catalog.h"
 #include "report/sql_result.h"
 #include "store/vtab.h"
@@ -29,6 +29,10 @@ struct sql {
 	struct table findings, tables, columns;
 	bool found, described;      /* the first of these is made; the other two are */
 	struct err missing;         /* why the report that a missing table would be part of does not run */
+	struct sql_limits limits;
+	int64_t end_ns;             /* of the query that runs; 0 = any */
+	sqlite3_int64 used_before;  /* bytes of SQLite when it began */
+	const char *exceeded;       /* why it was ended */
 	struct arena arena;
 };
 
@@ -70,15 +74,29 @@ static int authorize(void *unused, int action, const char *a, const char *b, con
 	}
 }
 
+static void enter(const struct sql *s)
+{
+	if (s->limits.enter)
+		s->limits.enter(s->limits.context);
+}
+
+static void leave(const struct sql *s)
+{
+	if (s->limits.leave)
+		s->limits.leave(s->limits.context);
+}
+
 static const struct table *run_report(void *arg, struct err *e)
 {
 	struct lazy_report *l = arg;
 	if (!l->done) {
 		struct report_args args = l->sql->args;
 		args.group_by = l->entry->group_by;
-		if (report_run(l->entry->report, l->sql->p, &args, &l->table, e))
+		enter(l->sql);
+		l->done = report_run(l->entry->report, l->sql->p, &args, &l->table, e) == 0;
+		leave(l->sql);
+		if (!l->done)
 			return NULL;
-		l->done = true;
 	}
 	return &l->table;
 }
@@ -86,20 +104,12 @@ static const struct table *run_report(void *arg, struct err *e)
 static const struct table *find(void *arg, struct err *e)
 {
 	struct sql *s = arg;
-	struct findings f;
-	struct profile *p = s->p;
 	if (!s->found) {
-		if (steps_choose(p, s->args.key_op, e))
-			return NULL;
-		if (s->args.has_steps)
-			p = slice_of_steps(p, s->args.step_first, s->args.step_last, e);
-		if (!p || detect_all(p, &f, e))
-			return NULL;
-		findings_table(&f, &s->findings);
-		findings_release(&f);
-		s->found = true;
+		enter(s);
+		s->found = advice_table(s->p, &s->args, &s->findings, e) == 0;
+		leave(s);
 	}
-	return &s->findings;
+	return s->found ? &s->findings : NULL;
 }
 
 static const struct table *given(void *table, struct err *e)
@@ -378,6 +388,8 @@ static int refuse_column(struct sql *s, struct str query, struct err *e)
 
 static int refuse(struct sql *s, struct err *e)
 {
+	if (s->exceeded)
+		return err_set(e, ERR_LIMIT, "SQL: the query was ended: %s", s->exceeded);
 	int code = sqlite3_errcode(s->db) & 0xff;
 	const char *hint = code == SQLITE_AUTH ? ": only SELECT is possible" : "";
 	const char *message = sqlite3_errmsg(s->db);
@@ -429,13 +441,48 @@ static sqlite3_stmt *prepare(struct sql *s, struct str query, struct err *e)
 	return st;
 }
 
+static int64_t now_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+/* SQLite asks this now and then; 1 ends the query. */
+static int check_limits(void *context)
+{
+	struct sql *s = context;
+	const struct sql_limits *l = &s->limits;
+	if (s->end_ns && now_ns() > s->end_ns)
+		s->exceeded = "it took too long";
+	else if (l->bytes && (uint64_t)(sqlite3_memory_used() - s->used_before) > l->bytes && sqlite3_memory_used() > s->used_before)
+		s->exceeded = "it took too much memory";
+	else if (l->stop && l->stop(l->context))
+		s->exceeded = "nobody waits for it any more";
+	return s->exceeded != NULL;
+}
+
+void sql_limit(struct sql *s, const struct sql_limits *l)
+{
+	enum { STEPS = 20000 }; /* of SQLite's machine: about a millisecond */
+	s->limits = *l;
+	if (l->bytes)
+		sqlite3_limit(s->db, SQLITE_LIMIT_LENGTH, l->bytes / 4 < INT_MAX ? (int)(l->bytes / 4) : INT_MAX);
+	sqlite3_progress_handler(s->db, STEPS, check_limits, s);
+}
+
 int sql_run(struct sql *s, struct str query, struct table *out, struct err *e)
 {
+	s->exceeded = NULL;
+	s->end_ns = s->limits.time_ns ? now_ns() + s->limits.time_ns : 0;
+	s->used_before = sqlite3_memory_used();
 	sqlite3_stmt *st = prepare(s, query, e);
 	if (!st)
 		return -1;
 	table_init(out, "sql", "Query result");
-	int rc = sql_result(st, out);
+	int rc = sql_result(st, s->limits.bytes, out);
+	if (rc == SQLITE_TOOBIG && !s->exceeded)
+		s->exceeded = "its result is too long";
 	if (rc != SQLITE_DONE) {
 		refuse(s, e);
 		table_release(out);

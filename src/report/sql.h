@@ -16,12 +16,25 @@
 
 struct sql;
 
+/* What a query may cost, and who else uses the profile. {0} = no limit, nobody. */
+struct sql_limits {
+	int64_t time_ns;                /* of one sql_run */
+	uint64_t bytes;                 /* of SQLite's memory and of the result, each */
+	bool (*stop)(void *context);    /* asked now and then: true ends the query */
+	/* Around each report that is run, which adds to the profile: so that others can take turns with a long query. */
+	void (*enter)(void *context), (*leave)(void *context);
+	void *context;
+};
+
 /* Runs all analysis passes. *p must outlive the result; `args` say for which steps and device the reports are run. */
 struct sql *sql_open(struct profile *p, const struct report_args *args, struct err *e);
 void sql_close(struct sql *s);
 
-/* One SELECT; *out is initialised here and gets its rows, a column's type being what all its values can be. On error (always
- * ERR_USAGE) *out is empty and need not be released. */
+/* For each sql_run from now on. */
+void sql_limit(struct sql *s, const struct sql_limits *l);
+
+/* One SELECT; *out is initialised here and gets its rows, a column's type being what all its values can be. On error
+ * (ERR_USAGE, or ERR_LIMIT for a query that costs too much) *out is empty and need not be released. */
 int sql_run(struct sql *s, struct str query, struct table *out, struct err *e);
 
 #endif

@@ -112,7 +112,7 @@ static void set_cell(struct table *out, unsigned c, const struct value *x)
 		table_set_fmt(out, c, "%.15g", x->v.f);
 }
 
-int sql_result(sqlite3_stmt *st, struct table *out)
+int sql_result(sqlite3_stmt *st, uint64_t max_bytes, struct table *out)
 {
 	struct values all = {0};
 	size_t n_columns = (size_t)sqlite3_column_count(st);
@@ -121,6 +121,10 @@ int sql_result(sqlite3_stmt *st, struct table *out)
 		MEM_GROW(all.v, all.cap, all.n + n_columns);
 		for (size_t c = 0; c < n_columns; c++)
 			all.v[all.n++] = take(st, (int)c, &out->arena);
+		if (max_bytes && all.cap * sizeof *all.v + out->arena.bytes > max_bytes) {
+			rc = SQLITE_TOOBIG;
+			break;
+		}
 	}
 	if (rc == SQLITE_DONE) {
 		add_columns(st, &all, out);

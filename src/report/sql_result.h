@@ -8,7 +8,7 @@
 
 /* Steps through *st to its end and fills *out, which has been initialised. SQLite gives each value a type, a table each
  * column: integers if all are, reals if all are numbers, else text. Units come from the column's name (dur_ns, size_bytes,
- * busy_pct). Gives SQLITE_DONE or the error code. */
-int sql_result(sqlite3_stmt *st, struct table *out);
+ * busy_pct). Gives SQLITE_DONE or the error code, SQLITE_TOOBIG when it would be more than max_bytes (0 = any). */
+int sql_result(sqlite3_stmt *st, uint64_t max_bytes, struct table *out);
 
 #endif

@@ -1,24 +1,31 @@
 /* The findings. */
-#include "detect/detect.h"
+#include "report/advice.h"
 #include "serve/tables.h"
 
 static int run(const struct request *r, struct response *out, struct err *e)
 {
-	struct findings f = {0};
+	struct report_args a;
 	struct table t;
+	if (table_choice(r, &a, e) < 0)
+		return -1;
+	if (a.device)
+		return err_set(e, ERR_USAGE, "device: findings are always of all devices");
 	pthread_mutex_lock(&r->entry->ask);
-	int rc = detect_run(r->entry->profile, &(struct detect_args){0}, &f, e);
+	int rc = advice_table(r->entry->profile, &a, &t, e);
 	if (rc == 0) {
-		findings_table(&f, &t);
 		rc = table_answer(r, &t, out, e);
 		table_release(&t);
 	}
-	findings_release(&f);
 	pthread_mutex_unlock(&r->entry->ask);
 	return rc;
 }
 
-static const struct endpoint_param params[] = {TABLE_PARAMS, {0}};
+static const struct endpoint_param params[] = {
+	{"compat", "the expert system of a predecessor: dlprof, torch", NULL, false},
+	CHOICE_PARAMS,
+	TABLE_PARAMS,
+	{0},
+};
 
 const struct endpoint endpoint_advise = {
 	.path = "/api/advise",

@@ -179,27 +179,36 @@ static struct answer *answer_busy(void)
 	return answer_error(503, "too many requests are waiting for their answers; ask again in a second");
 }
 
-static struct answer *answer_failed(const struct library_entry *x)
+static struct answer *answer_failed(struct library *l, struct library_entry *x)
 {
-	return answer_error(422, "%s", x->error[0] ? x->error : "the server is about to end");
+	struct library_news n;
+	library_news(l, x, &n);
+	return n.error[0] ? answer_error(422, "%s", n.error) : answer_error(503, "the server is about to end");
+}
+
+static bool add_job(struct exchange *x)
+{
+	return jobs_add(x->to->jobs[x->endpoint->queue], &x->job);
 }
 
 static void entry_ready(struct library_waiter *w, struct library_entry *entry, bool held)
 {
 	struct exchange *x = (struct exchange *)(void *)((char *)w - offsetof(struct exchange, waiter));
-	if (held && jobs_add(x->to->jobs, &x->job))
+	if (held && add_job(x))
 		return;
 	if (held)
 		library_release(x->to->library, entry);
-	x->answer = held ? answer_busy() : answer_failed(entry);
+	x->answer = held ? answer_busy() : answer_failed(x->to->library, entry);
 	x->done(x);
 }
 
-static struct answer *answer_loading(const struct library_entry *entry)
+static struct answer *answer_loading(struct library *l, struct library_entry *entry)
 {
 	struct buf b = {0};
-	buf_printf(&b, "{\"state\":\"loading\",\"done_bytes\":%llu,\"total_bytes\":%llu}\n", (unsigned long long)entry->done_bytes,
-	           (unsigned long long)entry->total_bytes);
+	struct library_news n;
+	library_news(l, entry, &n);
+	buf_printf(&b, "{\"state\":\"loading\",\"done_bytes\":%llu,\"total_bytes\":%llu}\n", (unsigned long long)n.done_bytes,
+	           (unsigned long long)n.total_bytes);
 	return answer_new(202, "application/json; charset=utf-8", &b, false);
 }
 
@@ -223,7 +232,7 @@ static enum awaited await_entry(struct exchange *x)
 		return AWAITED_READY;
 	if (hold == HOLD_WAITS && waits)
 		return AWAITED_LATER;
-	x->answer = hold == HOLD_FAILED ? answer_failed(r->entry) : answer_loading(r->entry);
+	x->answer = hold == HOLD_FAILED ? answer_failed(r->library, r->entry) : hold == HOLD_FULL ? answer_busy() : answer_loading(r->library, r->entry);
 	return AWAITED_ANSWERED;
 }
 
@@ -260,7 +269,7 @@ bool dispatch(struct dispatcher *d, struct exchange *x)
 			return is == AWAITED_ANSWERED;
 	}
 	struct library_entry *held = r->entry;
-	if (jobs_add(d->jobs, &x->job))
+	if (add_job(x))
 		return false;
 	if (held)
 		library_release(d->library, held);

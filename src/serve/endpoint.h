@@ -44,10 +44,20 @@ enum endpoint_flag {
 	ENDPOINT_LOOSE = 8,   /* unknown arguments are let pass */
 };
 
+/* Each has threads of its own, so that what takes long holds up only its like. */
+enum endpoint_queue {
+	QUEUE_TABLES,         /* reports: a moment, the first time of a long trace seconds */
+	QUEUE_QUICK,          /* tiles and lists: milliseconds, and many of them */
+	QUEUE_QUERIES,        /* the user's own: who knows */
+	QUEUE_WRITES,         /* changes of files, one after the other; the server's end waits for them */
+	QUEUES,
+};
+
 struct endpoint {
 	const char *path;             /* "/api/reports", or "/api/report/" with something behind */
 	const char *help;             /* one sentence */
 	unsigned flags;
+	enum endpoint_queue queue;
 	const struct endpoint_param *params; /* ended by a row without name; NULL = none but `input`. Others are refused */
 	/* 0, or -1 and *e: ERR_USAGE becomes 400, ERR_DATA and ERR_LIMIT 422, others 500, unless out->status says it; each with a JSON reason. */
 	int (*run)(const struct request *r, struct response *out, struct err *e);

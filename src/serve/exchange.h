@@ -22,7 +22,7 @@ struct exchange {
 struct dispatcher {
 	struct library *library;
 	struct answers *answers;
-	struct jobs *jobs;
+	struct jobs *jobs[QUEUES];
 	bool read_only;
 };
 

@@ -1,10 +1,12 @@
 /* The protocol: connections, headers and bodies, by libmicrohttpd; who may ask; how answers go out. */
+#include "serve/clients.h"
 #include "serve/exchange.h"
 #include "serve/serve.h"
 
 #include "base/mem.h"
 #include "base/utf8.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <microhttpd.h>
 #include <netdb.h>
@@ -16,9 +18,14 @@
 enum {
 	BODY_MAX = 1 << 20,       /* of a POST */
 	HEAD_MAX = 32 << 10,      /* request line and headers; more is 431 */
-	CONNECTIONS_MAX = 1000,
+	CONNECTIONS_MAX = 1300,   /* nobody more is let in */
+	CLIENTS_MAX = 1200,       /* whoever comes takes the place of one who has not asked yet */
 	IDLE_SECONDS = 30,
-	WAITING_MAX = 400,        /* requests for the threads that answer */
+	ASK_SECONDS = 30,
+	TAKE_SECONDS = 600,
+	WAITING_MAX = 400,        /* requests for the threads that answer, in each queue */
+	QUERY_THREADS = 2,
+	END_SECONDS = 1,
 	ARGUMENTS_MAX = 40,
 	KEPT_BYTES = 128 << 20,   /* of answers */
 };
@@ -26,6 +33,7 @@ enum {
 struct server {
 	struct dispatcher to;
 	struct MHD_Daemon *daemon;
+	struct clients *clients;
 	struct arena arena;              /* owns the texts */
 	const char *prefix;              /* "" or "/x" */
 	const char *bind;
@@ -39,6 +47,7 @@ struct server {
 struct visit {
 	struct exchange x;
 	struct MHD_Connection *connection;
+	struct client *client;
 	struct server *server;
 	struct request_arg arg[ARGUMENTS_MAX];
 	struct buf body;
@@ -183,6 +192,7 @@ static enum MHD_Result send_answer(struct visit *v)
 	add_headers(r, a, packed && !same);
 	enum MHD_Result rc = MHD_queue_response(v->connection, same ? 304 : a->status, r);
 	MHD_destroy_response(r);
+	clients_set(v->server->clients, v->client, CLIENT_TAKES);
 	return rc;
 }
 
@@ -215,6 +225,7 @@ static struct visit *visit_new(struct server *s, struct MHD_Connection *c, const
 {
 	struct visit *v = NEW(struct visit);
 	v->connection = c;
+	v->client = MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
 	v->server = s;
 	v->x.post = post;
 	v->x.done = on_done;
@@ -236,6 +247,14 @@ static enum MHD_Result refuse_method(struct MHD_Connection *c)
 	return rc;
 }
 
+/* By what it says before it is sent. */
+static bool body_is_long(struct MHD_Connection *c)
+{
+	struct str length = header(c, "Content-Length");
+	int64_t n = 0;
+	return length.n && (!str_to_i64(length, &n) || n > BODY_MAX);
+}
+
 static enum MHD_Result on_request(void *context, struct MHD_Connection *c, const char *url, const char *method, const char *version,
                                   const char *data, size_t *data_n, void **visit)
 {
@@ -245,19 +264,25 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *c, const
 	if (!v && !post && strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
 		return refuse_method(c);
 	if (!v) {
-		*visit = visit_new(context, c, url, post);
-		return MHD_YES;
+		*visit = v = visit_new(context, c, url, post);
+		v->too_long = body_is_long(c);
+		if (!v->too_long)
+			return MHD_YES;
+		v->x.answer = refuse_visit(v);
+		return send_answer(v);
 	}
 	if (*data_n) {
 		v->too_long |= v->body.n + *data_n > BODY_MAX;
-		if (!v->too_long)
-			buf_put(&v->body, data, *data_n);
+		if (v->too_long) /* of unknown length, so that it could not be refused before: it may have no end */
+			return MHD_NO;
+		buf_put(&v->body, data, *data_n);
 		*data_n = 0;
 		return MHD_YES;
 	}
 	if (v->asked)
 		return send_answer(v);
 	v->asked = true;
+	clients_set(v->server->clients, v->client, CLIENT_WAITS);
 	MHD_suspend_connection(c);
 	ask(v);
 	return MHD_YES;
@@ -271,11 +296,37 @@ static void on_completed(void *context, struct MHD_Connection *c, void **visit, 
 	(void)why;
 	if (!v)
 		return;
+	clients_set(s->clients, v->client, CLIENT_ASKS);
 	answers_release(s->to.answers, v->x.answer);
 	buf_release(&v->body);
 	arena_release(&v->x.arena);
 	mem_free(v);
 	*visit = NULL;
+}
+
+static void on_connection(void *context, struct MHD_Connection *c, void **client, enum MHD_ConnectionNotificationCode code)
+{
+	struct server *s = context;
+	if (code == MHD_CONNECTION_NOTIFY_STARTED)
+		*client = clients_add(s->clients, MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd);
+	else
+		clients_remove(s->clients, *client);
+}
+
+/* As the protocol wants it, but that a NUL becomes a byte that no text has: it would end the text before its time. */
+static size_t unescape(void *context, struct MHD_Connection *c, char *s)
+{
+	size_t n = 0;
+	(void)context;
+	(void)c;
+	for (size_t i = 0; s[i]; i++) {
+		unsigned byte;
+		bool escaped = s[i] == '%' && isxdigit((unsigned char)s[i + 1]) && isxdigit((unsigned char)s[i + 2]) && sscanf(s + i + 1, "%2x", &byte) == 1;
+		s[n++] = escaped ? (byte ? (char)byte : '\xff') : s[i];
+		i += escaped ? 2 : 0;
+	}
+	s[n] = 0;
+	return n;
 }
 
 static int set_prefix(struct server *s, const char *prefix, struct err *e)
@@ -316,6 +367,7 @@ static struct MHD_Daemon *listen_at(struct server *s, const struct addrinfo *a)
 {
 	unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | (a->ai_family == AF_INET6 ? MHD_USE_IPv6 : 0);
 	return MHD_start_daemon(flags, 0, NULL, NULL, on_request, s, MHD_OPTION_SOCK_ADDR, a->ai_addr, MHD_OPTION_NOTIFY_COMPLETED, on_completed, s,
+	                        MHD_OPTION_NOTIFY_CONNECTION, on_connection, s, MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL,
 	                        MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS,
 	                        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEAD_MAX, MHD_OPTION_END);
 }
@@ -363,6 +415,17 @@ static void raise_file_limit(void)
 	}
 }
 
+static int start_threads(struct server *s, const struct serve_options *o, struct err *e)
+{
+	const unsigned threads[QUEUES] = {[QUEUE_TABLES] = threads_of(o), [QUEUE_QUICK] = threads_of(o), [QUEUE_QUERIES] = QUERY_THREADS,
+	                                  [QUEUE_WRITES] = 1};
+	bool ok = true;
+	for (int i = 0; i < QUEUES; i++)
+		ok &= (s->to.jobs[i] = jobs_start(threads[i], WAITING_MAX)) != NULL;
+	s->clients = clients_new(&(struct client_limits){CLIENTS_MAX, ASK_SECONDS, TAKE_SECONDS});
+	return ok && s->clients ? 0 : err_set(e, ERR_LIMIT, "no thread could be started");
+}
+
 struct server *server_start(const struct serve_options *o, struct err *e)
 {
 	struct server *s = NEW(struct server);
@@ -376,8 +439,8 @@ struct server *server_start(const struct serve_options *o, struct err *e)
 		s->to.library = library_open(&(struct library_options){o->paths, o->n_paths, o->memory_bytes ? o->memory_bytes : half_of_memory()}, e);
 		rc = s->to.library ? 0 : -1;
 	}
-	if (rc == 0 && !(s->to.jobs = jobs_start(threads_of(o), WAITING_MAX)))
-		rc = err_set(e, ERR_LIMIT, "no thread could be started: %s", strerror(errno));
+	if (rc == 0)
+		rc = start_threads(s, o, e);
 	if (rc == 0)
 		rc = start_listening(s, o->port, e);
 	if (rc == 0)
@@ -396,8 +459,12 @@ const char *server_url(const struct server *s)
 	return s->url;
 }
 
-void server_stop(struct server *s)
+bool server_stop(struct server *s)
 {
+	struct timespec until;
+	bool idle = true;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += END_SECONDS;
 	/* Nobody may be suspended when the daemon stops: first no one new, then everyone who waits gets an answer. */
 	if (s->daemon) {
 		MHD_socket listening = MHD_quiesce_daemon(s->daemon);
@@ -406,13 +473,21 @@ void server_stop(struct server *s)
 	}
 	if (s->to.library)
 		library_refuse(s->to.library);
-	jobs_stop(s->to.jobs);
+	for (int i = 0; i < QUEUES; i++)
+		idle &= jobs_stop(s->to.jobs[i], i == QUEUE_WRITES ? NULL : &until);
+	if (!idle)
+		return false;
 	if (s->daemon)
 		MHD_stop_daemon(s->daemon);
-	library_close(s->to.library);
-	jobs_free(s->to.jobs);
+	clients_free(s->clients);
+	s->clients = NULL;
+	if (!library_close(s->to.library, &until))
+		return false;
+	for (int i = 0; i < QUEUES; i++)
+		jobs_free(s->to.jobs[i]);
 	answers_free(s->to.answers);
 	arena_release(&s->arena);
 	mem_free(s->hosts);
 	mem_free(s);
+	return true;
 }

@@ -68,17 +68,18 @@ bool jobs_add(struct jobs *q, struct job *j)
 	return fits;
 }
 
-void jobs_stop(struct jobs *q)
+bool jobs_stop(struct jobs *q, const struct timespec *until)
 {
 	if (!q)
-		return;
+		return true;
 	pthread_mutex_lock(&q->lock);
 	q->stopping = true;
 	pthread_cond_broadcast(&q->any);
 	pthread_mutex_unlock(&q->lock);
-	for (unsigned i = 0; i < q->n_threads; i++)
-		pthread_join(q->thread[i], NULL);
-	q->n_threads = 0;
+	for (; q->n_threads; q->n_threads--)
+		if (until ? pthread_timedjoin_np(q->thread[q->n_threads - 1], NULL, until) : pthread_join(q->thread[q->n_threads - 1], NULL))
+			return false;
+	return true;
 }
 
 void jobs_free(struct jobs *q)

@@ -1,8 +1,9 @@
-/* Work for the threads that answer: a bounded queue. */
+/* Work for the threads that answer: bounded queues, each with threads of its own. */
 #ifndef OPSCOPE_SERVE_JOB_H
 #define OPSCOPE_SERVE_JOB_H
 
 #include <stdbool.h>
+#include <time.h>
 
 struct job {
 	struct job *next;
@@ -15,8 +16,9 @@ struct jobs;
 struct jobs *jobs_start(unsigned threads, unsigned most);
 /* False when too many wait, or it has been stopped. */
 bool jobs_add(struct jobs *q, struct job *j);
-/* Does what waits, then ends the threads. q may be NULL. */
-void jobs_stop(struct jobs *q);
+/* Does what waits, then ends the threads. False when they have not done it `until` (CLOCK_REALTIME; NULL = however long it takes); then it
+ * must not be freed. q may be NULL. */
+bool jobs_stop(struct jobs *q, const struct timespec *until);
 /* After jobs_stop. */
 void jobs_free(struct jobs *q);
 

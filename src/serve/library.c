@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-enum { LOOK_SECONDS = 3 };
+enum { LOOK_SECONDS = 3, WAITERS_MAX = 300 };
 
 const char *const entry_state_name[] = {[ENTRY_FOUND] = "found", [ENTRY_QUEUED] = "queued", [ENTRY_LOADING] = "loading",
                                         [ENTRY_READY] = "ready", [ENTRY_FAILED] = "failed", [ENTRY_GONE] = "gone"};
@@ -25,16 +25,23 @@ struct stamp {
 
 struct library_private {
 	struct library *library;
-	struct stamp stamp;           /* of the file that was found last */
 	struct stamp read;            /* of the file as it was read */
 	struct timeline *timeline;
 	pthread_mutex_t make;         /* held while the timeline is made */
 	unsigned holds;
 	uint64_t used;                /* library.clock at the last hold */
 	uint64_t bytes;               /* of profile and timeline */
-	bool stale;                   /* to be read again as soon as nobody holds it */
+	bool stale;                   /* to be let go as soon as nobody holds it; nobody new gets it */
+	bool again;                   /* and then to be read at once */
 	bool seen;                    /* by the look in progress */
 	struct library_waiter *waiters;
+};
+
+/* What was let go, to be freed with nothing locked: of a long trace that takes a while. */
+struct waste {
+	struct waste *next;
+	struct profile *profile;
+	struct timeline *timeline;
 };
 
 struct library {
@@ -44,7 +51,8 @@ struct library {
 	struct library_entry **entry; /* in order */
 	unsigned n, cap;
 	char **path;
-	unsigned n_paths;
+	unsigned n_paths, n_waiters;
+	struct waste *waste;
 	uint64_t version, clock, generation, memory_bytes;
 	bool closing;
 	struct arena arena;           /* owns the strings */
@@ -63,15 +71,34 @@ static bool stamp_eq(struct stamp a, struct stamp b)
 	return a.device == b.device && a.inode == b.inode && a.size == b.size && a.changed_ns == b.changed_ns;
 }
 
-static void let_go(struct library_entry *x)
+/* Locked; unlock() frees it. Whoever waits for other content gets it. */
+static void let_go(struct library *l, struct library_entry *x)
 {
-	timeline_free(x->own->timeline);
-	profile_free(x->profile);
+	struct waste *w = NEW(struct waste);
+	*w = (struct waste){l->waste, x->profile, x->own->timeline};
+	l->waste = w;
+	x->state = x->own->waiters || x->own->again ? ENTRY_QUEUED : ENTRY_FOUND;
 	x->own->timeline = NULL;
 	x->profile = NULL;
 	x->own->bytes = 0;
-	x->own->stale = false;
-	x->state = ENTRY_FOUND;
+	x->own->stale = x->own->again = false;
+	l->version++;
+	if (x->state == ENTRY_QUEUED)
+		pthread_cond_broadcast(&l->work);
+}
+
+static void unlock(struct library *l)
+{
+	struct waste *w = l->waste;
+	l->waste = NULL;
+	pthread_mutex_unlock(&l->lock);
+	while (w) {
+		struct waste *next = w->next;
+		timeline_free(w->timeline);
+		profile_free(w->profile);
+		mem_free(w);
+		w = next;
+	}
 }
 
 /* Lets go of what was not used for longest until what is left fits. Locked. */
@@ -88,8 +115,7 @@ static void make_room(struct library *l)
 		}
 		if (held <= l->memory_bytes || !oldest)
 			return;
-		let_go(oldest);
-		l->version++;
+		let_go(l, oldest);
 	}
 }
 
@@ -149,25 +175,25 @@ static struct library_entry *add_entry(struct library *l, const struct trace_fil
 	for (; i > 0 && by_place(l->entry[i - 1], x) > 0; i--)
 		l->entry[i] = l->entry[i - 1];
 	l->entry[i] = x;
+	l->version++;
 	return x;
 }
 
 /* The file of *x has been seen as `now`. Locked. */
 static void note_stamp(struct library *l, struct library_entry *x, struct stamp now)
 {
+	bool read = stamp_eq(x->own->read, now);
 	x->own->seen = true;
-	if (x->state != ENTRY_GONE && stamp_eq(x->own->stamp, now))
-		return;
-	x->own->stamp = now;
-	l->version++;
-	if (x->state == ENTRY_GONE || x->state == ENTRY_FAILED)
+	if (x->state == ENTRY_GONE || (x->state == ENTRY_FAILED && !read)) {
 		x->state = ENTRY_FOUND;
-	if (x->state != ENTRY_READY || stamp_eq(x->own->read, now))
+		l->version++;
+	}
+	if (x->state != ENTRY_READY || read)
 		return;
 	if (x->own->holds)
 		x->own->stale = true;
 	else
-		let_go(x);
+		let_go(l, x);
 }
 
 static void note_absence(struct library *l)
@@ -201,7 +227,7 @@ static int look(struct library *l, struct err *e)
 		note_stamp(l, x, stamp_of(x->path.p));
 	}
 	note_absence(l);
-	pthread_mutex_unlock(&l->lock);
+	unlock(l);
 	discover_release(&found);
 	return rc;
 }
@@ -243,12 +269,14 @@ static void on_progress(void *context, uint64_t done, uint64_t total)
 }
 
 /* The waiters, whom the caller must tell with nothing locked; each has a hold if the entry is ready. Locked. */
-static struct library_waiter *take_waiters(struct library_entry *x)
+static struct library_waiter *take_waiters(struct library *l, struct library_entry *x)
 {
 	struct library_waiter *w = x->own->waiters;
 	x->own->waiters = NULL;
-	for (struct library_waiter *k = w; k && x->state == ENTRY_READY; k = k->next)
-		x->own->holds++;
+	for (struct library_waiter *k = w; k; k = k->next) {
+		x->own->holds += x->state == ENTRY_READY;
+		l->n_waiters--;
+	}
 	return w;
 }
 
@@ -268,21 +296,23 @@ static void load(struct library *l, struct library_entry *x)
 	struct stamp stamp = stamp_of(x->path.p);
 	struct profile *p = input_open(x->path.p, &o, &e);
 	pthread_mutex_lock(&l->lock);
+	if (!x->generation || !stamp_eq(x->own->read, stamp))
+		x->generation = ++l->generation;
 	x->own->read = stamp;
-	x->generation = ++l->generation;
 	x->own->used = ++l->clock;
 	if (p) {
 		x->profile = p;
 		x->own->bytes = profile_bytes(p);
+		x->problems = p->diags.n;
 		x->state = ENTRY_READY;
 	} else {
 		snprintf(x->error, sizeof x->error, "%s", e.msg);
 		x->state = ENTRY_FAILED;
 	}
 	l->version++;
-	struct library_waiter *w = take_waiters(x);
+	struct library_waiter *w = take_waiters(l, x);
 	make_room(l);
-	pthread_mutex_unlock(&l->lock);
+	unlock(l);
 	tell(w, x, p != NULL);
 }
 
@@ -330,13 +360,14 @@ struct library *library_open(const struct library_options *o, struct err *e)
 		rc = err_set(e, ERR_LIMIT, "no thread could be started: %s", strerror(errno));
 	if (rc == 0)
 		return l;
-	library_close(l);
+	library_close(l, NULL);
 	return NULL;
 }
 
 static void entry_free(struct library_entry *x)
 {
-	let_go(x);
+	timeline_free(x->own->timeline);
+	profile_free(x->profile);
 	pthread_mutex_destroy(&x->ask);
 	pthread_mutex_destroy(&x->own->make);
 	mem_free(x->own);
@@ -359,13 +390,21 @@ void library_refuse(struct library *l)
 	pthread_mutex_unlock(&l->lock);
 }
 
-void library_close(struct library *l)
+bool library_ends(struct library *l)
+{
+	pthread_mutex_lock(&l->lock);
+	bool ends = l->closing;
+	pthread_mutex_unlock(&l->lock);
+	return ends;
+}
+
+bool library_close(struct library *l, const struct timespec *until)
 {
 	if (!l)
-		return;
+		return true;
 	library_refuse(l);
-	if (l->loader)
-		pthread_join(l->loader, NULL);
+	if (l->loader && (until ? pthread_timedjoin_np(l->loader, NULL, until) : pthread_join(l->loader, NULL)))
+		return false;
 	if (l->watcher)
 		pthread_join(l->watcher, NULL);
 	for (unsigned i = 0; i < l->n; i++)
@@ -376,6 +415,7 @@ void library_close(struct library *l)
 	pthread_cond_destroy(&l->work);
 	arena_release(&l->arena);
 	mem_free(l);
+	return true;
 }
 
 uint64_t library_version(struct library *l)
@@ -406,18 +446,21 @@ enum library_hold library_hold(struct library *l, struct library_entry *x, struc
 {
 	enum library_hold is = HOLD_WAITS;
 	pthread_mutex_lock(&l->lock);
-	if (x->state == ENTRY_READY) {
+	if (l->closing || x->state == ENTRY_FAILED) {
+		is = HOLD_FAILED;
+	} else if (x->state == ENTRY_READY && !x->own->stale) {
 		x->own->holds++;
 		x->own->used = ++l->clock;
 		is = HOLD_READY;
-	} else if (x->state == ENTRY_FAILED || l->closing) {
-		is = HOLD_FAILED;
+	} else if (waits && l->n_waiters >= WAITERS_MAX) {
+		is = HOLD_FULL;
 	} else {
 		if (waits) {
 			w->next = x->own->waiters;
 			x->own->waiters = w;
+			l->n_waiters++;
 		}
-		if (x->state != ENTRY_LOADING && x->state != ENTRY_QUEUED) {
+		if (x->state == ENTRY_FOUND || x->state == ENTRY_GONE) {
 			x->state = ENTRY_QUEUED;
 			l->version++;
 			pthread_cond_broadcast(&l->work);
@@ -431,12 +474,21 @@ void library_release(struct library *l, struct library_entry *x)
 {
 	pthread_mutex_lock(&l->lock);
 	if (--x->own->holds == 0) {
-		if (x->own->stale) {
-			let_go(x);
-			l->version++;
-		}
+		/* Passes and parts have added to it. */
+		x->own->bytes = profile_bytes(x->profile) + (x->own->timeline ? timeline_bytes(x->own->timeline) : 0);
+		if (x->own->stale)
+			let_go(l, x);
 		make_room(l);
 	}
+	unlock(l);
+}
+
+void library_news(struct library *l, struct library_entry *x, struct library_news *out)
+{
+	pthread_mutex_lock(&l->lock);
+	*out = (struct library_news){.state = x->state, .done_bytes = x->done_bytes, .total_bytes = x->total_bytes};
+	if (x->state == ENTRY_FAILED)
+		memcpy(out->error, x->error, sizeof out->error);
 	pthread_mutex_unlock(&l->lock);
 }
 
@@ -450,7 +502,6 @@ const struct timeline *library_timeline(struct library *l, struct library_entry 
 		struct timeline *t = rc < 0 ? NULL : timeline_new(x->profile);
 		pthread_mutex_lock(&l->lock);
 		x->own->timeline = t;
-		x->own->bytes += t ? timeline_bytes(t) : 0;
 		pthread_mutex_unlock(&l->lock);
 	}
 	pthread_mutex_unlock(&x->own->make);
@@ -460,8 +511,7 @@ const struct timeline *library_timeline(struct library *l, struct library_entry 
 void library_changed(struct library *l, struct library_entry *x)
 {
 	pthread_mutex_lock(&l->lock);
-	x->own->stamp = stamp_of(x->path.p);
-	x->own->stale = true;
+	x->own->stale = x->own->again = true;
 	l->version++;
 	pthread_mutex_unlock(&l->lock);
 }

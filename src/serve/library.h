@@ -24,6 +24,7 @@ struct library_entry {
 	uint64_t done_bytes, total_bytes; /* while loading */
 	char error[1024];             /* of ENTRY_FAILED */
 	uint64_t generation;          /* another one for other content of the file; 0 = not read yet */
+	uint32_t problems;            /* that reading it met: profile->diags grows while passes run */
 	struct profile *profile;      /* while held and ENTRY_READY */
 	pthread_mutex_t ask;          /* reports take turns: they add to the profile (analysis_run, slices) */
 	struct library_private *own;
@@ -45,8 +46,11 @@ struct library_options {
 struct library *library_open(const struct library_options *o, struct err *e);
 /* Loads nothing more: those who wait are told so, and library_hold fails. */
 void library_refuse(struct library *l);
-/* After the last library_release. */
-void library_close(struct library *l);
+/* Whether library_refuse was called: what takes long gives up. */
+bool library_ends(struct library *l);
+/* After the last library_release. False when what is being read is not done `until` (CLOCK_REALTIME; NULL = however long it takes): nothing is
+ * freed then, since it is still used. */
+bool library_close(struct library *l, const struct timespec *until);
 
 /* Grows whenever anything that library_look shows has changed. */
 uint64_t library_version(struct library *l);
@@ -57,17 +61,26 @@ void library_look(struct library *l, void (*see)(void *context, const struct lib
 /* By key; when there is one entry in all, by the empty key as well. NULL = none. */
 struct library_entry *library_find(struct library *l, struct str key);
 
-enum library_hold { HOLD_READY, HOLD_WAITS, HOLD_FAILED };
+enum library_hold { HOLD_READY, HOLD_WAITS, HOLD_FAILED, HOLD_FULL };
 
 /* Keeps the entry's profile from being let go. HOLD_READY: library_release is owed. HOLD_WAITS: it is being loaded; if `waits`, w
- * is kept until w->ready. HOLD_FAILED: x->error says why; it will not be tried again before the file changes. */
+ * is kept until w->ready. HOLD_FAILED: library_news says why; it will not be tried again before the file changes. HOLD_FULL: too many
+ * wait already. */
 enum library_hold library_hold(struct library *l, struct library_entry *x, struct library_waiter *w, bool waits);
 void library_release(struct library *l, struct library_entry *x);
+
+struct library_news {
+	enum entry_state state;
+	uint64_t done_bytes, total_bytes;
+	char error[1024];
+};
+/* How far an entry is that is not held. */
+void library_news(struct library *l, struct library_entry *x, struct library_news *out);
 
 /* The entry's timeline, made when first asked for. Of a held entry. It may be read without x->ask. */
 const struct timeline *library_timeline(struct library *l, struct library_entry *x, struct err *e);
 
-/* The file has been changed by ourselves: it will be read again. Of a held entry. */
+/* The file has been changed by ourselves: it will be read again once nobody holds it, and who asks meanwhile waits. Of a held entry. */
 void library_changed(struct library *l, struct library_entry *x);
 
 #endif

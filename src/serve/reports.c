@@ -42,5 +42,6 @@ static int run(const struct request *r, struct response *out, struct err *e)
 const struct endpoint endpoint_reports = {
 	.path = "/api/reports",
 	.help = "the reports that /api/report/NAME has, with their groupings and predecessors",
+	.queue = QUEUE_QUICK,
 	.run = run,
 };

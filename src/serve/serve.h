@@ -32,7 +32,8 @@ uint16_t server_port(const struct server *s);
 /* "http://localhost:8000/x/" */
 const char *server_url(const struct server *s);
 
-/* Lets the answers in progress go out for a moment, then ends. */
-void server_stop(struct server *s);
+/* Gives answers in progress a second, and what is being written its time. False when something that cannot be interrupted still runs, such as
+ * the reading of a long trace: then the process is to end at once, by _exit. */
+bool server_stop(struct server *s);
 
 #endif

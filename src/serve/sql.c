@@ -2,21 +2,47 @@
 #include "report/sql.h"
 #include "serve/tables.h"
 
+enum { SECONDS_MAX = 30, BYTES_MAX = 256 << 20 };
+
+static bool stop(void *context)
+{
+	const struct request *r = context;
+	return library_ends(r->library);
+}
+
+static void enter(void *context)
+{
+	const struct request *r = context;
+	pthread_mutex_lock(&r->entry->ask);
+}
+
+static void leave(void *context)
+{
+	const struct request *r = context;
+	pthread_mutex_unlock(&r->entry->ask);
+}
+
 static int run(const struct request *r, struct response *out, struct err *e)
 {
 	struct report_args a;
 	struct table t;
+	const struct sql_limits limits = {.time_ns = SECONDS_MAX * INT64_C(1000000000), .bytes = BYTES_MAX, .stop = stop, .enter = enter, .leave = leave,
+	                                  .context = (void *)(uintptr_t)r};
 	if (table_choice(r, &a, e) < 0)
 		return -1;
+	/* All passes are run by the time that it is open; what a query reads then does not change. */
 	pthread_mutex_lock(&r->entry->ask);
 	struct sql *s = sql_open(r->entry->profile, &a, e);
-	int rc = s ? sql_run(s, request_value(r, "query"), &t, e) : -1;
+	pthread_mutex_unlock(&r->entry->ask);
+	if (!s)
+		return -1;
+	sql_limit(s, &limits);
+	int rc = sql_run(s, request_value(r, "query"), &t, e);
 	if (rc == 0) {
 		rc = table_answer(r, &t, out, e);
 		table_release(&t);
 	}
 	sql_close(s);
-	pthread_mutex_unlock(&r->entry->ask);
 	return rc;
 }
 
@@ -32,5 +58,6 @@ const struct endpoint endpoint_sql = {
 	.help = "a query's rows",
 	.flags = ENDPOINT_INPUT,
 	.params = params,
+	.queue = QUEUE_QUERIES,
 	.run = run,
 };

@@ -10,12 +10,13 @@ static void put(struct buf *b, const char *name, struct str value)
 	buf_char(b, ',');
 }
 
-static void put_profile(struct buf *b, const struct profile *p)
+static void put_profile(struct buf *b, const struct library_entry *x)
 {
+	const struct profile *p = x->profile;
 	buf_char(b, ',');
 	put(b, "format", p->format);
 	buf_printf(b, "\"events\":%llu,\"gpu_ops\":%u,\"spans\":%u,\"problems\":%u,\"aggregations\":[", (unsigned long long)profile_events(p),
-	           p->gpu_op.rows.n, p->span.rows.n, p->diags.n);
+	           p->gpu_op.rows.n, p->span.rows.n, x->problems);
 	for (unsigned i = 0; i < p->n_aggregations; i++) {
 		const struct aggregation *a = &p->aggregation[i];
 		buf_printf(b, "%s{\"id\":%lld,", i ? "," : "", (long long)a->id);
@@ -45,7 +46,7 @@ static void put_entry(void *context, const struct library_entry *x)
 		json_put_string(b, str_from(x->error));
 	}
 	if (x->state == ENTRY_READY)
-		put_profile(b, x->profile);
+		put_profile(b, x);
 	buf_char(b, '}');
 }
 
@@ -63,5 +64,6 @@ const struct endpoint endpoint_state = {
 	.path = "/api/state",
 	.help = "the inputs: run, worker, span, and whether each is found, queued, loading, ready or failed; `version` grows with every change",
 	.flags = ENDPOINT_FRESH,
+	.queue = QUEUE_QUICK,
 	.run = run,
 };

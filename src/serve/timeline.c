@@ -1,5 +1,6 @@
 /* What the timeline consists of: tracks, steps, extent. */
 #include "analysis/steps.h"
+#include "report/report.h"
 #include "serve/timeline_times.h"
 
 static void put_track(struct buf *b, const struct timeline *t, uint32_t i)
@@ -44,7 +45,8 @@ static int run(const struct request *r, struct response *out, struct err *e)
 	if (!t)
 		return -1;
 	pthread_mutex_lock(&r->entry->ask);
-	int rc = analysis_run(r->entry->profile, PASS_STEPS, e);
+	/* By their default key op, whatever a report was asked for last. */
+	int rc = report_part(r->entry->profile, &(struct report_args){0}, PASS_STEPS, e) ? 0 : -1;
 	if (rc == 0) {
 		/* The begin as text: beyond 2^53 a browser would round it. */
 		buf_printf(b, "{\"first_ns\":\"%lld\",", (long long)t->first_ns);
@@ -66,5 +68,6 @@ const struct endpoint endpoint_timeline = {
 	.path = "/api/timeline",
 	.help = "threads, streams and steps; times in ns since first_ns",
 	.flags = ENDPOINT_INPUT,
+	.queue = QUEUE_QUICK,
 	.run = run,
 };

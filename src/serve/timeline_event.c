@@ -181,5 +181,6 @@ const struct endpoint endpoint_timeline_event = {
 	.help = "one event with its arguments, stack, what is around it, what launched it and what it launched",
 	.flags = ENDPOINT_INPUT,
 	.params = params,
+	.queue = QUEUE_QUICK,
 	.run = run,
 };

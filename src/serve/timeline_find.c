@@ -108,5 +108,6 @@ const struct endpoint endpoint_timeline_find = {
 	.help = "the events with this text in their name: how many, how long, and the first of them in order of time",
 	.flags = ENDPOINT_INPUT,
 	.params = params,
+	.queue = QUEUE_QUICK,
 	.run = run,
 };

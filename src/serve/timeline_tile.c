@@ -116,5 +116,6 @@ const struct endpoint endpoint_timeline_tile = {
 	.help = "what is to be drawn of each lane in one tile: start, duration, busy, count, row, name and category of each item",
 	.flags = ENDPOINT_INPUT,
 	.params = params,
+	.queue = QUEUE_QUICK,
 	.run = run,
 };

@@ -137,6 +137,9 @@ size_t profile_bytes(const struct profile *p)
 	size_t bytes = sizeof *p + intern_bytes(&p->strings) + p->arena.bytes + p->diags.arena.bytes + written_bytes(p->written);
 	for (int t = 0; t < STORE_N_TABLES; t++)
 		bytes += rows_bytes(profile_table(p, t), &store_tables[t]);
+	for (int t = 0; p->slice && t < STORE_N_TABLES; t++)
+		if (profile_is_cut(t))
+			bytes += rows_bytes(profile_table(p->slice, t), &store_tables[t]);
 	return bytes;
 }
 

@@ -1,0 +1,40 @@
+#include "report/advice.h"
+
+#include "analysis/slice.h"
+#include "detect/detect.h"
+
+/* DLProf's iterations are not opscope's steps. */
+static struct profile *dlprof_part(struct profile *p, struct detect_args *d, struct err *e)
+{
+	struct step_window w;
+	if (analysis_run(p, PASS_STEPS | PASS_OPS, e) < 0 || dlprof_window(p, d->first, d->last, &w, e) < 0)
+		return NULL;
+	d->whole = p;
+	return slice_of(p, &w, d->first, d->last, e);
+}
+
+/* The profile itself, or the part that the steps choose. NULL and *e. */
+static struct profile *chosen_part(struct profile *p, const struct report_args *args, struct detect_args *d, struct err *e)
+{
+	*d = (struct detect_args){.compat = args->compat, .first = args->step_first, .last = args->step_last};
+	if (steps_choose(p, args->key_op, e) < 0)
+		return NULL;
+	if (!args->has_steps)
+		return p;
+	return report_compat_is(args, "dlprof") ? dlprof_part(p, d, e) : slice_of_steps(p, args->step_first, args->step_last, e);
+}
+
+int advice_table(struct profile *p, const struct report_args *asked, struct table *out, struct err *e)
+{
+	struct report_args args;
+	struct findings f = {0};
+	struct detect_args d;
+	if (report_args_chosen(p, asked, &args, e) < 0)
+		return -1;
+	struct profile *part = chosen_part(p, &args, &d, e);
+	int rc = part ? detect_run(part, &d, &f, e) : -1;
+	if (rc == 0)
+		findings_table(&f, out);
+	findings_release(&f);
+	return rc;
+}

@@ -1,0 +1,352 @@
+"""`opscope serve`: its answers are those of the command line, it finds, loads, watches and lets go of inputs, and it says no with a reason."""
+import gzip
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+import oracle
+from served import Server
+
+SMALL = oracle.synthetic("two_steps_overlap")
+TRAINING = oracle.synthetic("training_gpu")
+RESNET = os.path.join(oracle.ROOT, "tests", "data", "torch214_cpu_resnet.json.gz")
+
+
+def printed(*args):
+    code, out, err = oracle.run(*args, "--format=json")
+    return json.loads(out) if code == 0 else err.decode().strip()
+
+
+class ServeCase(oracle.Case):
+    def setUp(self):
+        super().setUp()
+        if oracle.run("help")[1].find(b"\n  serve ") < 0:
+            self.skipTest("built without libmicrohttpd")
+        self.tmp = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.tmp)
+
+    def copy(self, source, name):
+        path = os.path.join(self.tmp, name)
+        shutil.copy(source, path + ".new")
+        os.rename(path + ".new", path)
+        return path
+
+    def until(self, s, key, state, seconds=20):
+        end = time.time() + seconds
+        while True:
+            got = s.inputs().get(key, {})
+            if got.get("state") == state:
+                return got
+            self.assertLess(time.time(), end, f"{key}: {got}, not {state}")
+            time.sleep(0.1)
+
+
+class Answers(ServeCase):
+    """What is asked for by HTTP is what the command line prints."""
+
+    def equal_reports(self, path):
+        s = Server(self, path)
+        reports = s.get("/api/reports")["reports"]
+        self.assertLessEqual({r["name"] for r in reports}, set(oracle.run("help")[1].decode().split()))
+        compared = rows = 0
+        for r in reports:
+            for args in [{}] + [{"group_by": g.replace(":N", ":2")} for g in r["group_by"]] + [{"compat": c} for c in r["compat"]]:
+                want = printed("report", r["name"], path, *(f"--{k.replace('_', '-')}={v}" for k, v in args.items()))
+                a = s.ask("/api/report/" + r["name"], args)
+                if isinstance(want, str):
+                    self.assertIn(a.status, (400, 422), (r["name"], args, a.body[:300]))
+                    self.assertIn(a.json()["error"].split(":")[-1], want)
+                    continue
+                self.assertEqual(a.status, 200, (r["name"], args, a.body[:300]))
+                got = a.json()
+                self.assertEqual(got, want, (r["name"], args))
+                compared += 1
+                rows += len(got["rows"])
+        self.assertGreater(compared, 30)
+        self.assertGreater(rows, 300)
+
+    def test_reports_of_a_training(self):
+        self.equal_reports(TRAINING)
+
+    def test_reports_of_a_cpu_trace(self):
+        self.equal_reports(RESNET)
+
+    def test_reports_of_a_real_gpu_trace(self):
+        self.equal_reports(oracle.data("tb_plugin", "resnet50_num_workers_0", "worker0.1623143089861.pt.trace.json.gz"))
+
+    def test_choices(self):
+        s = Server(self, SMALL)
+        for args in ({"steps": "1..1"}, {"steps": "2.."}, {"key_op": "aten::to"}, {"steps": "1", "key_op": "ProfilerStep#"}):
+            want = printed("report", "operators", SMALL, *(f"--{k.replace('_', '-')}={v}" for k, v in args.items()))
+            a = s.ask("/api/report/operators", args)
+            if isinstance(want, str):
+                self.assertEqual(a.status, 400, (args, a.body))
+            else:
+                self.assertEqual(a.json(), want, args)
+
+    def test_a_key_op_stays_with_its_request(self):
+        s = Server(self, RESNET)
+        want = [s.get("/api/" + x) for x in ("timeline", "advise", "report/steps")]
+        key = s.get("/api/report/operators")["rows"][0][0]
+        for i, x in enumerate(("timeline", "advise", "report/steps")):
+            fresh = Server(self, RESNET)
+            fresh.ask("/api/report/steps", {"key_op": key})
+            self.assertEqual(fresh.get("/api/" + x), want[i], x)
+
+    def test_findings(self):
+        for path in (TRAINING, RESNET):
+            s = Server(self, path)
+            self.assertEqual(s.get("/api/advise"), printed("advise", path))
+            self.assertEqual(s.get("/api/advise", compat="torch"), printed("advise", path, "--compat=torch"))
+            self.assertEqual(s.get("/api/advise", steps="1.."), printed("advise", path, "--steps=1.."))
+            self.assertIn("dlprof or torch", s.get("/api/advise", 400, compat="nothing")["error"].replace(", ", " or "))
+
+    def test_sql(self):
+        s = Server(self, TRAINING)
+        for q in ("SELECT * FROM operators", "SELECT * FROM span LIMIT 5", "SELECT count(*) AS n FROM findings", "SELECT 1 AS one"):
+            self.assertEqual(s.get("/api/sql", query=q), printed("sql", TRAINING, q))
+        for q in ("DROP TABLE span", "SELECT * FROM nothing", "PRAGMA writable_schema=1", "ATTACH 'x' AS y", "SELECT 1; SELECT 2", "",
+                  "SELECT load_extension('x')", "SELECT readfile('/etc/passwd')"):
+            self.assertIn("SQL", s.get("/api/sql", 400, query=q)["error"])
+
+    def test_sort_filter_and_pages(self):
+        s = Server(self, TRAINING)
+        whole = oracle.Table(s.get("/api/report/operators"))
+        ids = whole.ids
+        name, calls = ids.index("name"), ids.index("calls")
+        rows = [[r[i] for i in ids] for r in whole.rows]
+        self.assertGreater(len(rows), 5)
+
+        def ask(**args):
+            return s.get("/api/report/operators", **args)
+        self.assertEqual(ask(sort="calls")["rows"], sorted(rows, key=lambda r: r[calls]))
+        self.assertEqual(ask(sort="-calls")["rows"], sorted(rows, key=lambda r: -r[calls]))
+        self.assertEqual(ask(sort="name")["rows"], sorted(rows, key=lambda r: r[name]))
+        self.assertEqual(ask(filter="MM")["rows"], [r for r in rows if "mm" in r[name].lower()])
+        for offset in (0, 2, len(rows) - 1, len(rows), len(rows) + 7):
+            for limit in (0, 1, 3, 1000):
+                want = rows[offset:offset + limit] if limit else rows[offset:]
+                self.assertEqual(ask(offset=offset, limit=limit)["rows"], want, (offset, limit))
+        self.assertEqual(ask(columns="calls,name", limit=2)["rows"], [[r[calls], r[name]] for r in rows[:2]])
+        self.assertEqual(ask(sort="-calls", filter="a", offset=1, limit=2)["rows"],
+                         [r for r in sorted(rows, key=lambda r: -r[calls]) if "a" in r[name].lower()][1:3])
+
+    def test_csv(self):
+        s = Server(self, TRAINING)
+        a = s.ask("/api/report/operators", {"format": "csv"})
+        self.assertEqual(a.body, oracle.run("report", "operators", TRAINING, "--format=csv")[1])
+        self.assertEqual(a.headers["content-type"], "text/csv; charset=utf-8")
+        self.assertEqual(a.headers["content-disposition"], 'attachment; filename="training_gpu_operators.csv"')
+        a = s.ask("/api/report/overview", {"format": "csv", "section": "steps"})
+        self.assertEqual(a.body, oracle.run("report", "overview", TRAINING, "--format=csv", "--section=steps")[1])
+        odd = self.copy(TRAINING, 'we"ird\n\\x.json')
+        s = Server(self, odd)
+        self.assertEqual(s.ask("/api/report/operators", {"format": "csv"}).headers["content-disposition"],
+                         'attachment; filename="we_ird__x_operators.csv"')
+
+
+class Protocol(ServeCase):
+    def test_validators_packing_and_head(self):
+        s = Server(self, RESNET)
+        plain = s.ask("/api/report/operators")
+        packed = s.ask("/api/report/operators", headers={"Accept-Encoding": "br, gzip;q=0.5"})
+        refused = s.ask("/api/report/operators", headers={"Accept-Encoding": "gzip;q=0"})
+        self.assertNotIn("content-encoding", plain.headers)
+        self.assertEqual(packed.headers["content-encoding"], "gzip")
+        self.assertLess(len(packed.raw), len(plain.raw) / 2)
+        self.assertEqual((packed.body, refused.raw), (plain.raw, plain.raw))
+        for a in (plain, packed):
+            self.assertEqual((a.headers["etag"], a.headers["vary"], a.headers["cache-control"]), (plain.headers["etag"], "Accept-Encoding", "no-cache"))
+        head = s.ask("/api/report/operators", method="HEAD")
+        self.assertEqual((head.status, head.raw, head.headers["content-length"]), (200, b"", str(len(plain.raw))))
+        for tag, status in ((plain.headers["etag"], 304), (f'"x", {plain.headers["etag"]}', 304), ("*", 304), ('"x"', 200)):
+            a = s.ask("/api/report/operators", headers={"If-None-Match": tag})
+            self.assertEqual((a.status, a.raw == b""), (status, status == 304), tag)
+
+    def test_pages_and_their_rules(self):
+        s = Server(self, SMALL)
+        a = s.ask("/")
+        self.assertEqual((a.status, a.headers["content-type"], a.body), (200, "text/html; charset=utf-8", s.ask("/index.html").body))
+        for path in ("/", "/api/state", "/api/nothing", "/nothing"):
+            h = s.ask(path).headers
+            self.assertEqual((h["x-content-type-options"], h["x-frame-options"], h["referrer-policy"]), ("nosniff", "DENY", "no-referrer"), path)
+            self.assertIn("default-src 'none'", h["content-security-policy"])
+            self.assertNotIn("access-control-allow-origin", h)
+
+    def test_refusals_say_why(self):
+        s = Server(self, SMALL, TRAINING)
+        good = {"input": next(iter(s.inputs()))}
+        cases = [
+            (404, "/nothing", {}, "no page '/nothing'"),
+            (404, "/api/report/", good, "no report ''"),
+            (404, "/api/report/nothing", good, "no report 'nothing'"),
+            (404, "/api/report/operators", {"input": "a/b/c"}, "no input 'a/b/c'"),
+            (400, "/api/report/operators", {}, "the argument 'input' was expected"),
+            (400, "/api/report/operators", {**good, "sort": "nothing"}, "nothing"),
+            (400, "/api/report/operators", {**good, "columns": "name,nothing"}, "nothing"),
+            (400, "/api/report/operators", {**good, "limit": "-1"}, "limit=-1"),
+            (400, "/api/report/operators", {**good, "limit": "x"}, "limit=x"),
+            (400, "/api/report/operators", {**good, "offset": "99999999999999999999"}, "offset="),
+            (400, "/api/report/operators", {**good, "format": "xml"}, "json, csv"),
+            (400, "/api/report/operators", {**good, "section": "x"}, "no such table"),
+            (400, "/api/report/operators", {**good, "group_by": "x"}, "group-by=x"),
+            (400, "/api/report/operators", {**good, "compat": "x"}, "compat=x"),
+            (400, "/api/report/operators", {**good, "steps": "9..1"}, "steps=9..1"),
+            (400, "/api/report/operators", {**good, "steps": ""}, "steps="),
+            (400, "/api/report/operators", {**good, "device": "0"}, "device"),
+            (400, "/api/report/operators", {**good, "aggregation": "7"}, "aggregation=7"),
+            (400, "/api/report/operators", {**good, "key_op": "nothing"}, "nothing"),
+            (400, "/api/report/operators", {**good, "colour": "red"}, "no argument 'colour'"),
+            (400, "/api/state", {"x": "1"}, "no argument 'x'"),
+            (400, "/api/sql", good, "'query' was expected"),
+            (422, "/api/report/memory", good, "memory"),
+            (400, "/api/timeline/tile", {**good, "zoom": "99", "index": "0"}, "zoom=99"),
+            (400, "/api/timeline/tile", {**good, "zoom": "10", "index": "-1"}, "index=-1"),
+            (400, "/api/timeline/tile", {**good, "zoom": "10", "index": "0", "tracks": "9-1"}, "tracks"),
+            (400, "/api/timeline/event", {**good, "kind": "gpu", "row": "999999"}, "row=999999"),
+            (400, "/api/timeline/event", {**good, "kind": "x", "row": "0"}, "span, gpu"),
+        ]
+        for status, path, args, reason in cases:
+            self.assertIn(reason, s.get(path, status, **args)["error"], (path, args))
+        a = s.ask("/api/state?x=1&x=2")
+        self.assertEqual(a.status, 400)
+        twice = s.ask("/api/report/operators?input=%s&input=b" % next(iter(s.inputs())))
+        self.assertEqual((twice.status, "twice" in twice.json()["error"]), (400, True))
+        for method in ("PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "FOO"):
+            a = s.ask("/api/state", method=method)
+            self.assertEqual((a.status, a.headers["allow"]), (405, "GET, HEAD, POST"), method)
+            self.assertIn("GET", a.json()["error"])
+        self.assertIn("GET was expected", s.post("/api/state", status=405)["error"])
+        self.assertEqual(s.post("/", status=404)["error"], "no page '/'")
+
+    def test_prefix(self):
+        s = Server(self, "--path-prefix=/a/b/", SMALL)
+        self.assertEqual(s.url, f"http://localhost:{s.port}/a/b/")
+        for path, status in (("/a/b/", 200), ("/a/b/api/state", 200), ("/a/b", 404), ("/", 404), ("/api/state", 404), ("/a/bapi/state", 404)):
+            self.assertEqual(s.ask(path).status, status, path)
+        for bad in ("x", "/a?b", "/a b", "/%41", '/"'):
+            code, _, err = oracle.run("serve", "--path-prefix=" + bad, "-p0", SMALL)
+            self.assertEqual((code, b"a path like /x" in err), (2, True), bad)
+
+    def test_host(self):
+        s = Server(self, "--allow-host=profiles.example", SMALL)
+        for host, status in (("localhost", 200), ("LOCALHOST:%d" % s.port, 200), ("127.0.0.1:1", 200), ("[::1]:9", 200), ("profiles.example", 200),
+                             ("evil.example", 403), ("localhost.evil.example", 403), ("127.0.0.1.nip.io", 403), ("", 403), ("localhost@evil", 403)):
+            a = s.ask("/api/state", headers={"Host": host})
+            self.assertEqual(a.status, status, host)
+        self.assertIn("--allow-host=evil.example", s.ask("/", headers={"Host": "evil.example:80"}).json()["error"])
+
+    def test_usage(self):
+        for args, status, why in ((["serve"], 2, "an INPUT was expected"), (["serve", "-p", "70000", SMALL], 2, "--port=70000"),
+                                  (["serve", "-p", "0", "/nowhere"], 1, "/nowhere"), (["serve", "-p", "0", "-b", "256.1.1.1", SMALL], 1, "--bind=256.1.1.1")):
+            code, out, err = oracle.run(*args)
+            self.assertEqual((code, out, why in err.decode(), err.count(b"\n")), (status, b"", True, 1), (args, err))
+        s = Server(self, SMALL)
+        code, _, err = oracle.run("serve", "-p", s.port, SMALL)
+        self.assertEqual((code, b"cannot listen at localhost:" in err), (1, True), err)
+
+    def test_signals_end_it(self):
+        for how in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            Server(self, SMALL).stop(how)
+
+
+class Library(ServeCase):
+    def test_loaded_when_asked(self):
+        s = Server(self, SMALL)
+        key, x = next(iter(s.inputs().items()))
+        self.assertEqual((x["state"], x["path"], x["span"]), ("found", SMALL, "default"))
+        a = s.ask("/api/report/operators", {"wait": "0"})
+        self.assertEqual((a.status, a.json()["state"]), (202, "loading"))
+        x = self.until(s, key, "ready")
+        self.assertEqual(x["format"], "kineto")
+        self.assertEqual(s.ask("/api/report/operators", {"wait": "0"}).status, 200)
+        self.assertEqual(x["events"], len(oracle.events(oracle.load(SMALL))))
+
+    def test_watched(self):
+        s = Server(self, self.tmp)
+        self.assertEqual(s.inputs(), {})
+        path = self.copy(SMALL, "a.pt.trace.json")
+        run = os.path.basename(self.tmp)
+        key = f"{run}/a/default"
+        self.until(s, key, "found")
+        first = s.get("/api/report/operators", input=key)
+        # other content
+        self.copy(TRAINING, "a.pt.trace.json")
+        self.until(s, key, "found")
+        second = s.get("/api/report/operators", input=key)
+        self.assertNotEqual(first["rows"], second["rows"])
+        self.assertEqual(second["rows"], printed("report", "operators", TRAINING)["rows"])
+        # damaged, and mended
+        with open(path, "wb") as f:
+            f.write(b"{\"traceEvents\": nonsense")
+        self.until(s, key, "found")
+        reason = s.get("/api/report/operators", 422, input=key)["error"]
+        self.assertIn("a.pt.trace.json", reason)
+        self.assertEqual(s.inputs()[key]["error"], reason)
+        self.copy(SMALL, "a.pt.trace.json")
+        self.until(s, key, "found")
+        self.assertEqual(s.get("/api/report/operators", input=key)["rows"], first["rows"])
+        # gone while it is in memory: it can still be shown
+        os.unlink(path)
+        time.sleep(4)
+        self.assertEqual(s.get("/api/report/operators", input=key)["rows"], first["rows"])
+        # another one; gone before it was read
+        other = self.copy(SMALL, "b.pt.trace.json")
+        self.until(s, f"{run}/b/default", "found")
+        os.unlink(other)
+        self.until(s, f"{run}/b/default", "gone")
+        self.assertIn("b.pt.trace.json", s.get("/api/report/operators", 422, input=f"{run}/b/default")["error"])
+
+    def test_runs_workers_and_spans(self):
+        for name in ("r1/w0.1.pt.trace.json", "r1/w0.2.pt.trace.json", "r1/w1.1.pt.trace.json", "r2/x/w0.pt.trace.json", "top.json"):
+            os.makedirs(os.path.dirname(os.path.join(self.tmp, name)), exist_ok=True)
+            shutil.copy(SMALL, os.path.join(self.tmp, name))
+        s = Server(self, self.tmp)
+        top = os.path.basename(self.tmp)
+        self.assertEqual(sorted(s.inputs()), sorted(["r1/w0/1", "r1/w0/2", "r1/w1/1", "r2/x/w0/default", f"{top}/top/default"]))
+
+    def test_version_grows(self):
+        s = Server(self, self.tmp)
+        before = s.get("/api/state")["version"]
+        self.copy(SMALL, "a.json")
+        self.until(s, f"{os.path.basename(self.tmp)}/a/default", "found")
+        self.assertGreater(s.get("/api/state")["version"], before)
+
+    def test_memory_is_let_go(self):
+        big = oracle.data("tb_plugin", "resnet50_num_workers_0", "worker0.1623143089861.pt.trace.json.gz")
+        for i in range(8):
+            shutil.copy(big, os.path.join(self.tmp, f"w{i}.pt.trace.json.gz"))
+        s = Server(self, "--memory=12M", self.tmp)
+        keys = sorted(s.inputs())
+        want = None
+        for _ in range(2):
+            for key in keys:
+                got = s.get("/api/report/kernels", input=key)["rows"]
+                self.assertEqual(got, want or got)
+                s.get("/api/timeline", input=key)
+                want = got
+        ready = [k for k, x in s.inputs().items() if x["state"] == "ready"]
+        self.assertTrue(0 < len(ready) < 8, ready)
+
+    def test_ends_at_once_while_loading(self):
+        path = os.path.join(self.tmp, "big.pt.trace.json")
+        event = '{"ph":"X","cat":"cpu_op","name":"aten::op%d","pid":1,"tid":%d,"ts":%d,"dur":1},\n'
+        with open(path, "w") as f:
+            f.write('{"traceEvents":[\n')
+            for k in range(40):
+                f.write("".join(event % (i % 1000, i % 7, k * 100000 + i) for i in range(60000)))
+            f.write('{"ph":"X","cat":"cpu_op","name":"x","pid":1,"tid":1,"ts":1,"dur":1}]}')
+        s = Server(self, path)
+        self.assertEqual(s.ask("/api/report/operators", {"wait": "0"}).status, 202)
+        begin = time.time()
+        s.stop()
+        self.assertLess(time.time() - begin, 3)
+
+
+if __name__ == "__main__":
+    oracle.main()
