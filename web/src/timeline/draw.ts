@@ -297,9 +297,9 @@ export class Painter {
     for (const [values, color] of [[u.utilization, s.theme.used], [u.sm_efficiency, s.theme.efficient]] as const) {
       this.ctx.fillStyle = color;
       for (let i = 0; i < values.length; i++) {
-        const v = values[i], x0 = this.x(s, c.from + i * piece), x1 = this.x(s, c.from + (i + 1) * piece);
+        const v = values[i], x0 = Math.round(this.x(s, c.from + i * piece)), x1 = Math.round(this.x(s, c.from + (i + 1) * piece));
         if (!v || x1 < GUTTER || x0 > s.width) continue;
-        this.ctx.fillRect(x0, y + height * (1 - v), Math.max(0.5, x1 - x0 + 0.3), height * v);
+        this.ctx.fillRect(x0, y + height * (1 - v), Math.max(1, x1 - x0), height * v);
       }
     }
   }
@@ -308,8 +308,8 @@ export class Painter {
     const { ctx } = this, most = m.allocated.reduce((a, b) => Math.max(a, b), 1);
     ctx.fillStyle = s.theme.memory;
     for (let i = 0; i + 1 < m.time.length; i++) {
-      const x0 = this.x(s, m.time[i]), x1 = this.x(s, m.time[i + 1]), h = (height * m.allocated[i]) / most;
-      if (x1 >= GUTTER && x0 <= s.width) ctx.fillRect(x0, y + height - h, x1 - x0 + 0.3, h);
+      const x0 = Math.round(this.x(s, m.time[i])), x1 = Math.round(this.x(s, m.time[i + 1])), h = (height * m.allocated[i]) / most;
+      if (x1 >= GUTTER && x0 <= s.width) ctx.fillRect(x0, y + height - h, Math.max(1, x1 - x0), h);
     }
     ctx.fillStyle = s.theme.soft;
     ctx.textAlign = "right";
