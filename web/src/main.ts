@@ -1,5 +1,4 @@
 // The frame: which input, which view; light or dark; what goes wrong is said.
-import "./style.css";
 import type { Input, State } from "./api";
 import { ApiError, get } from "./api";
 import { forgetCharts } from "./chart";
@@ -7,6 +6,7 @@ import { add, button, clear, h, select } from "./dom";
 import * as place from "./place";
 import type { View } from "./view";
 import { VIEWS } from "./views";
+import "./style.css"; // behind those of the libraries
 
 const nav = h("nav", { "aria-label": "Views" });
 const bar = h("header", {});
