@@ -93,7 +93,8 @@ export class Layout {
       }
       const key = "t" + t.track, closed = this.shut.has(key), lanes = closed ? 1 : t.lanes;
       const note = closed && t.lanes > 1 ? `1 of ${t.lanes} rows` : t.device ? "device" : "";
-      this.push({ kind: "track", key, h: lanes * LANE + GAP, title: trackTitle(t), note, shut: closed, lanes, track: t });
+      const beside = !t.device && p.tracks.some((x) => x.device && x.tid === t.tid); // ranges of the user's, shown on a stream
+      this.push({ kind: "track", key, h: lanes * LANE + GAP, title: trackTitle(t) + (beside ? ": ranges" : ""), note, shut: closed, lanes, track: t });
       this.bandOf.set(t.track, this.bands[this.bands.length - 1]);
     }
   }
