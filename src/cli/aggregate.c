@@ -1,6 +1,7 @@
 #include "cli/cli.h"
 
 #include "base/mem.h"
+#include "base/now.h"
 #include "report/aggregate.h"
 
 enum { KEY_NAME = 0x300, KEY_LIST, KEY_DELETE };
@@ -88,21 +89,19 @@ static int change(const char *path, const struct aggregate_command *c)
 {
 	int status = EXIT_DONE;
 	int64_t id = 0;
-	char now[CLI_NOW_BYTES], rules[CLI_RULES_BYTES];
+	char now[NOW_BYTES], rules[CLI_RULES_BYTES];
 	struct err e;
 	if (c->delete && (!str_to_i64(str_from(c->delete), &id) || id <= 0))
 		cli_usage("aggregate: --delete=%s: the number of an aggregation was expected", c->delete);
 	struct profile *p = cli_read(path, &c->table.trace, &status);
 	if (!p)
 		return status;
-	struct aggregate_spec spec = {.name = str_from(c->name ? c->name : ""), .created = cli_now(now), .args = c->table.trace.report,
+	struct aggregate_spec spec = {.name = str_from(c->name ? c->name : ""), .created = now_text(now), .args = c->table.trace.report,
 	                              .rules = cli_rules(&c->table.trace, true, rules)};
-	int rc = c->delete ? aggregate_delete(p, path, id, &e) : aggregate_check(p, &spec, &e);
-	const struct aggregation *same = c->delete || rc ? NULL : aggregate_find(p, &spec);
+	const struct aggregation *same = NULL;
+	int rc = c->delete ? aggregate_delete(p, path, id, &e) : aggregate_once(p, path, &spec, &same, NULL, &e);
 	if (same)
 		tell_same(path, same);
-	else if (!c->delete && rc == 0)
-		rc = aggregate_add(p, path, &spec, NULL, &e);
 	profile_free(p);
 	return rc ? cli_fail(&e, e.code == ERR_USAGE ? EXIT_USAGE : EXIT_INPUT) : EXIT_DONE;
 }

@@ -115,10 +115,6 @@ size_t cli_row_limit(const struct output_options *o);
 /* Sorts, filters, limits, selects, renders and writes; atomically when it goes to a file. Returns the exit status. */
 int cli_output(struct table *t, const struct output_options *o, const char *input_name);
 
-/* The time, "2026-01-31T12:00:00Z" (that of SOURCE_DATE_EPOCH where it is set), in `text`. */
-enum { CLI_NOW_BYTES = 40 };
-struct str cli_now(char text[CLI_NOW_BYTES]);
-
 /* "opscope: <message>" on stderr; returns `status`. */
 int cli_fail(const struct err *e, int status);
 

@@ -3,6 +3,7 @@
 #define OPSCOPE_CLI_DLPROF_H
 
 #include "base/buf.h"
+#include "base/now.h"
 #include "cli/cli.h"
 #include "report/aggregate.h"
 
@@ -67,7 +68,7 @@ struct dlprof_plan {
 	const char *from;
 	const char *path;                /* what to write; NULL = nothing */
 	struct aggregate_spec spec;
-	char now[CLI_NOW_BYTES];
+	char now[NOW_BYTES];
 };
 int dlprof_plan_database(struct dlprof_options *o, struct profile *p, const char *from, const struct report_args *args, struct dlprof_plan *plan,
                          struct err *e);

@@ -102,7 +102,7 @@ int dlprof_plan_database(struct dlprof_options *o, struct profile *p, const char
 {
 	struct err again;
 	*plan = (struct dlprof_plan){.from = from};
-	plan->spec = (struct aggregate_spec){.name = str_from(o->profile_name ? o->profile_name : ""), .created = cli_now(plan->now), .rules = {"", 0}};
+	plan->spec = (struct aggregate_spec){.name = str_from(o->profile_name ? o->profile_name : ""), .created = now_text(plan->now), .rules = {"", 0}};
 	int rc = 0;
 	if (!p->reopened)
 		rc = plan_new(o, p, args, plan, e);

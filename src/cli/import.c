@@ -1,6 +1,7 @@
 #include "cli/cli.h"
 
 #include "base/mem.h"
+#include "base/now.h"
 #include "report/aggregate.h"
 #include "store/load.h"
 
@@ -96,9 +97,9 @@ static int run(int argc, char **argv)
 	if (c.trace.report.has_steps || c.trace.report.device || c.trace.report.key_op || c.trace.report.aggregation)
 		cli_usage("import: the whole trace is kept; choose steps, their key op and devices when reporting from %s, or with opscope aggregate", c.path);
 	int status = EXIT_DONE;
-	char now[CLI_NOW_BYTES], rules[CLI_RULES_BYTES];
+	char now[NOW_BYTES], rules[CLI_RULES_BYTES];
 	struct profile *p = may_replace(&c, &status) ? cli_open_one(&c.inputs, &c.trace, &status) : NULL;
-	struct aggregate_spec spec = {.name = {"", 0}, .created = cli_now(now), .rules = cli_rules(&c.trace, false, rules)};
+	struct aggregate_spec spec = {.name = {"", 0}, .created = now_text(now), .rules = cli_rules(&c.trace, false, rules)};
 	struct err e;
 	if (p && aggregate_import(p, c.path, &spec, &e))
 		status = cli_fail(&e, EXIT_INPUT);

@@ -284,6 +284,18 @@ const struct aggregation *aggregate_find(const struct profile *p, const struct a
 	return NULL;
 }
 
+int aggregate_once(struct profile *p, const char *path, const struct aggregate_spec *spec, const struct aggregation **same, struct aggregation *made,
+                   struct err *e)
+{
+	*same = NULL;
+	if (!p->reopened)
+		return err_set(e, ERR_FORMAT, "%s: no file made by opscope: `opscope import %s -o FILE.opscope` makes one", path, path);
+	if (aggregate_check(p, spec, e) < 0)
+		return -1;
+	*same = aggregate_find(p, spec);
+	return *same ? 0 : aggregate_add(p, path, spec, made, e);
+}
+
 void aggregate_describe(const struct aggregation *a, struct buf *out)
 {
 	buf_printf(out, "%lld (", (long long)a->id);

@@ -30,6 +30,11 @@ const struct aggregation *aggregate_find(const struct profile *p, const struct a
 /* Its number and what it is of, for messages: "2 (\"warm\", key op mm, steps 3..5)". */
 void aggregate_describe(const struct aggregation *a, struct buf *out);
 
+/* What the command and the viewer do: adds it to the file at `path`, from which *p was loaded, unless it is there. *same is then the one that
+ * is there, else NULL and *made as aggregate_add gives it. ERR_FORMAT when *p is of no .opscope file; else as aggregate_check and aggregate_add. */
+int aggregate_once(struct profile *p, const char *path, const struct aggregate_spec *spec, const struct aggregation **same, struct aggregation *made,
+                   struct err *e);
+
 /* Takes one away. ERR_USAGE when the file has none of this number, or the input itself states it. */
 int aggregate_delete(const struct profile *p, const char *path, int64_t id, struct err *e);
 

@@ -15,8 +15,8 @@ static void put_profile(struct buf *b, const struct library_entry *x)
 	const struct profile *p = x->profile;
 	buf_char(b, ',');
 	put(b, "format", p->format);
-	buf_printf(b, "\"events\":%llu,\"gpu_ops\":%u,\"spans\":%u,\"problems\":%u,\"aggregations\":[", (unsigned long long)profile_events(p),
-	           p->gpu_op.rows.n, p->span.rows.n, x->problems);
+	buf_printf(b, "\"events\":%llu,\"gpu_ops\":%u,\"spans\":%u,\"problems\":%u,\"aggregates\":%s,\"aggregations\":[", (unsigned long long)profile_events(p),
+	           p->gpu_op.rows.n, p->span.rows.n, x->problems, p->reopened ? "true" : "false");
 	for (unsigned i = 0; i < p->n_aggregations; i++) {
 		const struct aggregation *a = &p->aggregation[i];
 		buf_printf(b, "%s{\"id\":%lld,", i ? "," : "", (long long)a->id);

@@ -42,6 +42,8 @@ export interface Input {
   gpu_ops?: number;
   spans?: number;
   problems?: number;
+  /** It is an .opscope file, to which aggregations can be added. */
+  aggregates?: boolean;
   aggregations?: { id: number; name: string; key_op: string; steps: string }[];
 }
 

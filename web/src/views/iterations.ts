@@ -40,7 +40,7 @@ function form(c: Context, input: Input | undefined, readOnly: boolean, keys: str
       said.textContent = e instanceof Error ? e.message : String(e);
     }
   };
-  const writes = !readOnly && input?.format === "opscope" && !window.opscopeAnswers;
+  const writes = !readOnly && input?.aggregates && !window.opscopeAnswers;
   return h("form", { class: "choices", onsubmit: (e: Event) => (e.preventDefault(), go()) },
     h("label", { class: "choice" }, h("span", {}, "Start"), start), h("label", { class: "choice" }, h("span", {}, "Stop"), stop),
     h("label", { class: "choice" }, h("span", {}, "Key op"), key), h("datalist", { id: "key-ops" }, ...keys.map((k) => h("option", { value: k }))),

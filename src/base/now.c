@@ -1,9 +1,9 @@
-#include "cli/cli.h"
+#include "base/now.h"
 
 #include <stdlib.h>
 #include <time.h>
 
-struct str cli_now(char text[CLI_NOW_BYTES])
+struct str now_text(char text[NOW_BYTES])
 {
 	const char *fixed = getenv("SOURCE_DATE_EPOCH");
 	int64_t epoch = 0;
@@ -11,5 +11,5 @@ struct str cli_now(char text[CLI_NOW_BYTES])
 	time_t at = fixed && str_to_i64(str_from(fixed), &epoch) ? (time_t)epoch : time(NULL);
 	if (!gmtime_r(&at, &tm))
 		return (struct str){"", 0};
-	return (struct str){text, strftime(text, CLI_NOW_BYTES, "%Y-%m-%dT%H:%M:%SZ", &tm)};
+	return (struct str){text, strftime(text, NOW_BYTES, "%Y-%m-%dT%H:%M:%SZ", &tm)};
 }
