@@ -39,6 +39,7 @@ export function showChart(parent: HTMLElement, title: string, option: ChartOptio
   add(parent, h("section", { class: "chart" }, tools, place));
   const chart = echarts.init(place, dark() ? "dark" : undefined);
   shown.add(chart);
+  Object.assign(place, { chart }); // for the browser's console, and for tests
   chart.setOption({ backgroundColor: "transparent", color: COLORS, animation: false, textStyle: { fontFamily: "inherit" }, ...(option as object) });
   add(tools, button("PNG", () => save(`${title}.png`, chart.getDataURL({ pixelRatio: 2, backgroundColor: dark() ? "#16191d" : "#ffffff" })), { title: "Save the chart as a picture" }));
   return chart;

@@ -14,7 +14,7 @@ const EVIDENCE: [RegExp, Link][] = [
   [/starvation|launch-bound|synchronising|communication|gaps/, ["timeline", "the timeline"]],
   [/batch-size|utilization|underutilized|imbalanced|uneven/, ["gpus", "the GPUs"]],
   [/iteration/, ["iterations", "the steps"]],
-  [/tensor-cores|tensor-shape|amp|tf32/, ["ops-kernels", "ops and their kernels"]],
+  [/tensor-cores|tensor-shape|amp|tf32/, ["ops-kernels", "the ops that could use Tensor Cores, and do not", { pick: "unused" }]],
   [/gemm|matmul/, ["reports", "matrix products", { report: "gemm" }]],
   [/conv|cudnn/, ["reports", "convolutions", { report: "conv" }]],
   [/copies|copied|tidy-copy/, ["reports", "copies", { report: "memcpy" }]],

@@ -31,7 +31,7 @@ function drawBar(): void {
   if (input) {
     const of = (x: Partial<Input>) => state.inputs.filter((i) => Object.entries(x).every(([k, v]) => i[k as keyof Input] === v));
     const open = (x: Partial<Input>) => goTo(of(x)[0].input);
-    add(bar, select("Run", unique(state.inputs.map((i) => i.run)), input.run, (run) => open({ run })));
+    add(bar, select("Run", unique(state.inputs.map((i) => i.run)).map((run): [string, string] => [run, run || "(files)"]), input.run, (run) => open({ run })));
     add(bar, select("Worker", unique(of({ run: input.run }).map((i) => i.worker)), input.worker, (worker) => open({ run: input.run, worker })));
     const spans = of({ run: input.run, worker: input.worker });
     add(bar, select("Span", spans.map((i): [string, string] => [i.input, i.span]), input.input, goTo));

@@ -101,7 +101,7 @@ function options(table: Table, o: TableOptions): object {
   return {
     data: rowsOf(table, o),
     columns: table.columns.map((_, i) => definition(table, i, o)),
-    layout: "fitDataStretch",
+    layout: "fitDataFill",
     pagination: table.rows.length > size && !o.children,
     paginationSize: size,
     paginationInitialPage: Math.min(page, Math.max(1, Math.ceil(table.rows.length / size))),
@@ -150,6 +150,7 @@ function matches(r: Row, text: string): boolean {
 }
 
 function wire(t: Tabulator, table: Table, o: TableOptions, search: HTMLInputElement, found: HTMLElement): void {
+  const count = table.rows.length === 1 ? "1 row" : `${table.rows.length} rows`;
   const filter = () => {
     const text = search.value.toLowerCase();
     if (text) t.setFilter(((r: Row) => matches(r, text)) as any);
@@ -157,9 +158,9 @@ function wire(t: Tabulator, table: Table, o: TableOptions, search: HTMLInputElem
   };
   search.addEventListener("input", () => (o.key && place.note({ [o.key + ".q"]: search.value }), filter()));
   t.on("dataFiltered", (_f: unknown, rows: RowComponent[]) => {
-    found.textContent = search.value ? `${rows.length} of ${table.rows.length} rows` : `${table.rows.length} rows`;
+    found.textContent = search.value ? `${rows.length} of ${count}` : count;
   });
-  found.textContent = `${table.rows.length} rows`;
+  found.textContent = count;
   t.on("tableBuilt", () => {
     search.value = o.key ? place.read().args[o.key + ".q"] ?? "" : "";
     if (search.value) filter();

@@ -25,12 +25,13 @@ function setRange(r: Range | undefined): void {
 
 function curve(box: HTMLElement, s: Section, range: Range | undefined): void {
   const at = columnOf(s, "time_ns"), lines = s.columns.map((column, i) => ({ column, i })).filter((x) => x.column.unit === "bytes");
+  const top = s.rows.reduce((most, r) => Math.max(most, ...lines.map((x) => Number(r[x.i] ?? 0))), 0), tick = 2 ** Math.max(0, Math.ceil(Math.log2(top / 8)));
   const chart = showChart(box, "Memory over time", {
     tooltip: { trigger: "axis", confine: true, valueFormatter: (v: any) => bytes(Number(v)) },
     legend: { top: 0 },
     grid: { left: 74, right: 16, top: 34, bottom: 40 },
     xAxis: { type: "value", min: "dataMin", max: "dataMax", name: "time since the start", nameLocation: "middle", nameGap: 24, axisLabel: { formatter: axis("ns"), hideOverlap: true } },
-    yAxis: { type: "value", axisLabel: { formatter: axis("bytes") } },
+    yAxis: { type: "value", min: 0, interval: tick, axisLabel: { formatter: axis("bytes") } },
     brush: { xAxisIndex: 0, brushType: "lineX", brushMode: "single", removeOnClick: true, outOfBrush: { colorAlpha: 1 }, throttleType: "debounce", throttleDelay: 200 },
     toolbox: { show: false },
     series: lines.map((x, k) => ({
@@ -105,10 +106,10 @@ export const memory: View = {
     const shown = /^(CPU|GPU(\d+)):/.exec(t.notes[0] ?? ""), device = c.args.device ?? (shown ? shown[2] ?? "cpu" : "");
     if (peaks) {
       const names = peaks.rows.map((r) => textAt(peaks, r, "device"));
-      add(page, h("div", { class: "choices" }, select("Device", names.map((n): [string, string] => [n === "CPU" ? "cpu" : n.replace("GPU", ""), n]), device, (v) => choose("device", v, ["from", "to"])), rangeInputs(range)));
+      add(page, h("div", { class: "choices" }, select("Device", names.map((n): [string, string] => [n === "CPU" ? "cpu" : n.replace("GPU", ""), n]), device, (v) => choose("device", v, ["from", "to"])), line?.rows.length ? rangeInputs(range) : null));
       const r = peaks.rows.find((x) => textAt(peaks, x, "device") === (device === "cpu" ? "CPU" : "GPU" + device));
       const value = (id: string) => (r && numberAt(peaks, r, id) !== undefined ? bytes(numberAt(peaks, r, id)!) : undefined);
-      add(page, h("div", { class: "figures" }, figure("Peak allocated", value("peak_allocated_bytes")), figure("Peak reserved", value("peak_reserved_bytes"))));
+      if (line?.rows.length) add(page, h("div", { class: "figures" }, figure("Peak allocated", value("peak_allocated_bytes")), figure("Peak reserved", value("peak_reserved_bytes"))));
     }
     if (line?.rows.length) curve(page, line, range);
     else for (const n of line?.notes ?? []) add(page, h("p", { class: "empty" }, n));

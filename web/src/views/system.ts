@@ -1,7 +1,6 @@
 // Where it was recorded, what is in the recording, and what else is served.
 import type { Cell, Column, State, Table } from "../api";
 import { get } from "../api";
-import { add } from "../dom";
 import * as place from "../place";
 import { part, sectionOf, showReport } from "../parts";
 import { showTable } from "../table";
@@ -22,7 +21,7 @@ export const system: View = {
       const s = await report(c, "summary");
       for (const name of ["system", "figures", "steps"]) {
         const part = sectionOf(s, name);
-        if (part) showReport(box, c, "summary", part, { title: part.title });
+        if (part) showReport(box, c, "summary", part, { title: part.title, hide: ["id"] });
       }
     });
     await part(page, "Environment", async (box) => {
@@ -36,6 +35,5 @@ export const system: View = {
     showTable(page, table([["run", "Run", "string", "directory"], ["worker", "Worker", "string", "process that wrote it"], ["span", "Span", "string", "which of its recordings"], ["state", "State", "string", "found, queued, loading, ready, failed or gone"],
       ["error", "Reason", "string", "why it cannot be read"], ["path", "File", "string", "where it is"], ["input", "Input", "string", "by which it is asked for"]], rows),
     { title: "What is served", key: "inputs", hide: ["input"], choose: (cells) => place.go({ view: "overview", args: { input: String(cells[6]) } }) });
-    add(page, "");
   },
 };
