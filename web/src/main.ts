@@ -78,6 +78,7 @@ async function show(): Promise<void> {
   leave.abort();
   leave = new AbortController();
   const mine = leave;
+  delete page.dataset.ready;
   forgetCharts();
   drawBar();
   drawNav(view);

@@ -1,0 +1,163 @@
+// What the tests of the viewer share: server, page, the program's own answers, tables as the page shows them.
+import { execFileSync, spawn } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+const DATA = process.env.OPSCOPE_DATA, PROGRAM = process.env.OPSCOPE;
+
+/** What is served, by the names that the tests use. */
+export const INPUTS = {
+  plugin: { key: "resnet50_num_workers_0/worker0/1", path: "tb_plugin/resnet50_num_workers_0/worker0.1623143089861.pt.trace.json.gz" },
+  h100: { key: "h100/gaunernst_bert-small-uncased__1016001/default", path: "tracelens/h100/gaunernst_bert-small-uncased__1016001.json.gz" },
+  dlprof: { key: "/dlprof_dldb/default", path: "dlprof/w_relu/dlprof_dldb.sqlite" },
+  nsys: { key: "/power_iteration__baseline/default", path: "nsys/2025.3_nsightful_t4/power_iteration__baseline.sqlite" },
+};
+const SERVED = ["tb_plugin", "tracelens/h100", INPUTS.dlprof.path, INPUTS.nsys.path];
+
+export function assert(ok, what) {
+  if (!ok) throw new Error(what);
+}
+
+export function same(got, want, what) {
+  if (got !== want) throw new Error(`${what}: got ${JSON.stringify(got)}, expected ${JSON.stringify(want)}`);
+}
+
+const SCALE = {
+  ns: 1, us: 1e3, ms: 1e6, s: 1e9, B: 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30, TiB: 2 ** 40, "%": 1, FLOP: 1, kFLOP: 1e3, MFLOP: 1e6, GFLOP: 1e9, TFLOP: 1e12, PFLOP: 1e15,
+};
+
+/** "80.756 ms" -> [80756000, 500]: the number, and how far it may be rounded. */
+export function numberOf(text) {
+  const m = /^(-?[\d,]+(?:\.(\d+))?)(?: ([A-Za-z%]+))?$/.exec(text);
+  if (!m || (m[3] && !(m[3] in SCALE))) throw new Error(`no number: "${text}"`);
+  const scale = m[3] ? SCALE[m[3]] : 1;
+  return [Number(m[1].replace(/,/g, "")) * scale, 0.5000001 * 10 ** -(m[2] ?? (m[3] ? "" : "000")).length * scale];
+}
+
+export function near(text, want, what) {
+  const [got, slack] = numberOf(text);
+  if (Math.abs(got - want) > slack + 1e-9 * Math.abs(want)) throw new Error(`${what}: the page shows ${text}, expected ${want}`);
+}
+
+export class Harness {
+  problems = [];
+
+  constructor(browser) {
+    this.browser = browser;
+  }
+
+  /** The server, with what SERVED names and a file made by import. */
+  async start() {
+    this.folder = mkdtempSync(join(tmpdir(), "opscope-web-"));
+    execFileSync(PROGRAM, ["import", join(DATA, INPUTS.plugin.path), "-o", join(this.folder, "made.opscope")], { stdio: "ignore" });
+    this.server = await this.serve([...SERVED.map((p) => join(DATA, p)), join(this.folder, "made.opscope")]);
+    this.base = this.server.base;
+  }
+
+  /** Another server; `stop` ends it with the first. */
+  serve(args) {
+    const child = spawn(PROGRAM, ["serve", "-p", "0", ...args], { stdio: ["ignore", "pipe", "inherit"] });
+    (this.children ??= []).push(child);
+    return new Promise((done, fail) => {
+      child.stdout.once("data", (text) => done({ child, base: String(text).trim().split("\n")[0] }));
+      child.once("exit", (code) => fail(new Error(`the server ended with ${code}`)));
+    });
+  }
+
+  stop() {
+    for (const c of this.children ?? []) c.kill();
+    if (this.folder) rmSync(this.folder, { recursive: true });
+  }
+
+  /** A page of its own for each test. */
+  async fresh(theme = "light") {
+    await this.context?.close();
+    this.problems = [];
+    this.context = await this.browser.newContext({ viewport: { width: 1280, height: 720 }, acceptDownloads: true });
+    this.page = await this.context.newPage();
+    await this.page.addInitScript((x) => location.protocol === "http:" && localStorage.setItem("theme", x), theme);
+    this.page.on("pageerror", (e) => this.problems.push(`the page threw: ${e.stack ?? e.message}`));
+    // The browser logs each answer "the input has no such data" itself; that the page then shows the reason is for the tests to see.
+    this.page.on("console", (m) => /error|warning/.test(m.type()) && !/status of 422/.test(m.text()) && this.problems.push(`console: ${m.text()}`));
+    this.page.on("request", (r) => !/^(data|blob|about):/.test(r.url()) && !r.url().startsWith(this.origin ?? this.base) && this.problems.push(`left the server: ${r.url()}`));
+  }
+
+  address(view, input, args = {}, base = this.base) {
+    return `${base}#${view}?${new URLSearchParams({ input: INPUTS[input]?.key ?? input, ...args })}`;
+  }
+
+  /** Shows a view and waits for it. `input`: a name of INPUTS, or a key. */
+  async open(view, input, args = {}, base = this.base) {
+    this.origin = base;
+    await this.page.goto("about:blank");
+    await this.page.goto(this.address(view, input, args, base));
+    await this.ready(view);
+  }
+
+  async ready(view) {
+    await this.page.waitForSelector(view ? `main[data-ready="${view}"]` : "main[data-ready]", { timeout: 30000 });
+  }
+
+  async shot(name) {
+    if (process.env.OPSCOPE_SCREENSHOTS) await this.page.screenshot({ path: join(process.env.OPSCOPE_SCREENSHOTS, name + ".png"), fullPage: true });
+  }
+
+  /** `opscope ... --format=json` of the same input. */
+  program(args, input) {
+    const [command, ...rest] = args, path = input.startsWith("/") ? input : join(DATA, INPUTS[input].path);
+    const first = command === "report" ? [command, rest.shift()] : [command];
+    return JSON.parse(execFileSync(PROGRAM, [...first, path, ...rest, "--format=json"], { maxBuffer: 1 << 28, stdio: ["ignore", "pipe", "ignore"] }));
+  }
+
+  report(name, input, ...args) {
+    return this.program(["report", name, ...args], input);
+  }
+
+  expected(name) {
+    return JSON.parse(readFileSync(join(DATA, "tb_plugin/resnet50_num_workers_0", `expected_${name}.json`), "utf8"));
+  }
+
+  /** All rows of a table as the page shows them: lists of [column number, text], in the order shown. Makes its pages long. */
+  async rows(key) {
+    const grid = this.page.locator(`[data-table="${key}"]`);
+    await grid.locator(".tabulator-row, .tabulator-placeholder").first().waitFor();
+    const sizes = grid.locator(".tabulator-page-size");
+    if (await sizes.count()) await sizes.selectOption("1000");
+    return grid.evaluate((e) => [...e.querySelectorAll(".tabulator-row")].map((r) => [...r.querySelectorAll(".tabulator-cell")]
+      .filter((c) => c.style.display !== "none").map((c) => [Number(c.getAttribute("tabulator-field").split(".")[1]), c.innerText.trim()])));
+  }
+
+  /** Every cell that the page shows is the program's. `drawn`: columns that the page shows in its own way. */
+  async sameTable(key, table, drawn = []) {
+    const rows = await this.rows(key);
+    same(rows.length, table.rows.length, `${key}: rows`);
+    for (const [i, row] of rows.entries()) {
+      assert(row.length > 0, `${key}: row ${i} is empty`);
+      for (const [c, text] of row) {
+        const column = table.columns[c], want = table.rows[i][c], at = `${key}, row ${i}, ${column?.id}`;
+        if (drawn.includes(column.id)) continue;
+        if (want === null || want === "") same(text, "", at);
+        else if (typeof want === "boolean") same(text, want ? "yes" : "no", at);
+        else if (typeof want === "number") near(text, column.unit === "us" ? want * 1e3 : want, at);
+        else same(text.replace(/\s+/g, " "), want.trim().replace(/\s+/g, " "), at);
+      }
+    }
+  }
+
+  row(key, text) {
+    return this.page.locator(`[data-table="${key}"] .tabulator-row`, { hasText: text }).first();
+  }
+
+  figure(name) {
+    return this.page.locator(`[data-figure="${name}"] b`).first().innerText();
+  }
+
+  /** What a chart was given. */
+  chart(title) {
+    return this.page.locator(`[role="img"][aria-label="${title}"]`).evaluate((e) => {
+      const o = e.chart.getOption();
+      return { x: o.xAxis?.[0]?.data, series: o.series.map((s) => ({ name: s.name, type: s.type, stack: s.stack, data: s.data })) };
+    });
+  }
+}

@@ -1,0 +1,58 @@
+// Tests of the viewer in a browser: run.mjs [WORD...] runs those whose names hold a word. Speaks TAP.
+//
+// Starts `opscope serve` on a free port and one Chromium, and runs every test of the test_*.mjs beside it, each of which exports
+// `tests`, a list of [name, async (t) => ...] (t: harness.mjs). A test fails when it throws, when the page logs an error, and when
+// a request leaves the server. OPSCOPE_SCREENSHOTS=DIR: pictures of the pages are written there.
+import { existsSync, mkdirSync, readdirSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const here = dirname(fileURLToPath(import.meta.url)), root = join(here, "..", "..");
+process.env.OPSCOPE ??= join(root, "build/src/cli/opscope");
+process.env.OPSCOPE_DATA ??= join(root, "../shared/data");
+
+function skipAll(why) {
+  console.log(`1..0 # SKIP ${why}`);
+  process.exit(0);
+}
+
+const browserAt = process.env.CHROMIUM ?? ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(existsSync);
+if (!browserAt) skipAll("no chromium (Debian: chromium); CHROMIUM=PATH names another browser");
+if (!existsSync(process.env.OPSCOPE)) skipAll(`no program at ${process.env.OPSCOPE}`);
+if (!existsSync(join(process.env.OPSCOPE_DATA, "tb_plugin"))) skipAll(`no traces at ${process.env.OPSCOPE_DATA}`);
+const driver = join(root, "web/node_modules/playwright-core/index.mjs");
+if (!existsSync(driver)) skipAll("no web/node_modules/playwright-core; the build fetches it");
+
+const { chromium } = await import(driver), { Harness } = await import("./harness.mjs");
+const files = readdirSync(here).filter((f) => /^test_.*\.mjs$/.test(f)).sort(), words = process.argv.slice(2), list = [];
+for (const f of files) for (const [name, run] of (await import("./" + f)).tests) list.push([`${f.slice(5, -4)}: ${name}`, run]);
+const chosen = list.filter(([name]) => !words.length || words.some((w) => name.includes(w)));
+
+if (process.env.OPSCOPE_SCREENSHOTS) mkdirSync(process.env.OPSCOPE_SCREENSHOTS, { recursive: true });
+const browser = await chromium.launch({ executablePath: browserAt, args: ["--no-sandbox"] });
+const t = new Harness(browser);
+let failed = 0;
+try {
+  await t.start();
+  console.log(`TAP version 13\n1..${chosen.length}`);
+  for (const [i, [name, run]] of chosen.entries()) {
+    let why = "";
+    try {
+      await t.fresh();
+      const skip = await run(t);
+      why = t.problems.join("\n");
+      console.log(`${why ? "not ok" : "ok"} ${i + 1} - ${name}${skip ? ` # SKIP ${skip}` : ""}`);
+    } catch (e) {
+      why = [e.stack ?? String(e), ...t.problems].join("\n");
+      console.log(`not ok ${i + 1} - ${name}`);
+    }
+    if (why) {
+      failed++;
+      console.log(why.replace(/^/gm, "# "));
+    }
+  }
+} finally {
+  await browser.close();
+  t.stop();
+}
+process.exit(failed ? 1 : 0);

@@ -1,0 +1,202 @@
+// From a row to what belongs to it: each drill-down shows the right rows, and its address shows them again.
+import { assert, near, same } from "./harness.mjs";
+
+const at = (table, id) => table.columns.findIndex((c) => c.id === id);
+const sum = (rows, column) => rows.reduce((s, r) => s + Number(r[column] ?? 0), 0);
+
+/** The page as its address shows it to somebody else. */
+async function again(t, view) {
+  const url = t.page.url();
+  await t.page.goto("about:blank");
+  await t.page.goto(url);
+  await t.ready(view);
+}
+
+async function totals(rows, column, want, what) {
+  const got = rows.map((r) => new Map(r).get(column)).reduce((s, text) => s + Number(text.replace(/,/g, "")), 0);
+  same(got, want, what);
+}
+
+async function callStacks(t) {
+  const own = t.report("operators", "plugin", "--group-by=stack"), name = "aten::cudnn_convolution_backward_input", want = own.rows.filter((r) => r[0] === name);
+  await t.open("operators", "plugin");
+  await t.row("operators", name).click();
+  await t.page.waitForSelector('[data-table="stacks"] .tabulator-row');
+  const rows = await t.rows("stacks");
+  same(rows.length, want.length, "stacks");
+  await totals(rows, at(own, "calls"), sum(want, at(own, "calls")), "calls");
+  const frames = await t.page.locator(".frames li").allInnerTexts(), first = want[0][at(own, "call_stack")].split(";");
+  same(frames.join("\n"), first.join("\n"), "frames");
+  assert(/\.py\(\d+\): /.test(frames[0]), "a frame has file and line");
+  await t.page.locator('[data-table="stacks"] .tabulator-row').nth(1).click();
+  same((await t.page.locator(".frames li").allInnerTexts()).join(";"), want[1][at(own, "call_stack")] ?? "", "frames of the second");
+  await t.shot("drill-operators");
+  await again(t, "operators");
+  same((await t.rows("stacks")).length, want.length, "stacks of the same address");
+  assert(await t.page.locator('[data-table="operators"] .chosen', { hasText: name }).count(), "the row is marked");
+}
+
+async function groupings(t) {
+  for (const by of ["shape", "stack", "line"]) {
+    await t.open("operators", "plugin");
+    await t.page.locator("label.choice", { hasText: "Group by" }).locator("select").selectOption(by);
+    await t.page.waitForFunction((x) => location.hash.includes("by=" + x), by);
+    await t.ready("operators");
+    await t.sameTable("operators", t.report("operators", "plugin", `--group-by=${by}`), ["call_stack"]);
+    await t.page.locator('[data-table="operators"] .tabulator-row').first().click();
+    await t.page.waitForSelector('[data-table="stacks"] .tabulator-row');
+  }
+}
+
+async function kernelLaunches(t) {
+  const own = t.report("kernels", "plugin", "--group-by=op"), names = t.report("kernels", "plugin"), name = names.rows[0][0];
+  await t.open("kernels", "plugin");
+  await t.page.locator('[data-table="kernels"] .tabulator-row').first().click();
+  await t.page.waitForSelector('[data-table="kernel-op"] .tabulator-row');
+  const rows = await t.rows("kernel-op"), want = own.rows.filter((r) => r[0] === name);
+  same(rows.length, want.length, "ops that launched it");
+  await totals(rows, at(own, "calls"), names.rows[0][at(names, "calls")], "calls");
+  await t.shot("drill-kernels");
+}
+
+const instances = (t, input) => {
+  const k = t.report("kernels", input, "--group-by=instance", "--limit=0");
+  return { rows: k.rows, step: at(k, "step"), op: at(k, "op_id"), direction: at(k, "direction"), dur: at(k, "dur_ns"), name: at(k, "kernel_name") };
+};
+
+async function opsKernels(t) {
+  const k = instances(t, "plugin"), ops = t.report("ops", "plugin"), [id, direction] = [ops.rows[0][at(ops, "op_id")], ops.rows[0][at(ops, "direction")]];
+  const want = k.rows.filter((r) => r[k.op] === id && r[k.direction] === direction);
+  await t.open("ops-kernels", "plugin");
+  await t.page.locator('[data-table="ops"] .tabulator-row').first().click();
+  await t.page.waitForSelector('[data-table="kernels"] .tabulator-row');
+  const rows = await t.rows("kernels");
+  same(rows.length, new Set(want.map((r) => r[k.name])).size, "kernels");
+  await totals(rows, 2, want.length, "calls");
+  await t.shot("drill-ops-kernels");
+  await again(t, "ops-kernels");
+  same((await t.rows("kernels")).length, rows.length, "kernels of the same address");
+}
+
+async function unused(t) {
+  await t.open("ops-kernels", "plugin", { pick: "unused" });
+  const ops = t.report("ops", "plugin"), want = ops.rows.filter((r) => r[at(ops, "tc_eligible")] === true && r[at(ops, "tc_used")] === "no");
+  assert(want.length > 0, "some do not use Tensor Cores");
+  same((await t.rows("ops")).length, want.length, "ops that could use Tensor Cores, but do not");
+}
+
+async function byIteration(t) {
+  const k = instances(t, "plugin"), steps = [...new Set(k.rows.map((r) => r[k.step]))];
+  await t.open("kernels-iteration", "plugin");
+  const list = await t.rows("iterations");
+  same(list.length, steps.length, "iterations");
+  for (const r of list) {
+    const of = k.rows.filter((x) => String(x[k.step]) === r[0][1]);
+    near(r[1][1], of.length, `kernels of step ${r[0][1]}`);
+    near(r[3][1], sum(of, k.dur), `GPU time of step ${r[0][1]}`);
+  }
+  await t.row("iterations", "7").click();
+  await t.page.waitForSelector('[data-table="kernels"] .tabulator-row');
+  await totals(await t.rows("kernels"), 5, k.rows.filter((r) => r[k.step] === 7).length, "kernels of step 7");
+  await t.shot("drill-kernels-iteration");
+}
+
+const byOp = (input, step) => async (t) => {
+  const k = instances(t, input), of = k.rows.filter((r) => r[k.step] === step);
+  await t.open("kernels-op", input);
+  await t.row("iterations", step === null ? "outside all steps" : String(step)).click();
+  await t.page.waitForSelector('[data-table="step-ops"] .tabulator-row');
+  const ops = await t.rows("step-ops"), first = new Map(ops[0]);
+  same(ops.length, new Set(of.map((r) => JSON.stringify([r[k.op], r[k.direction]]))).size, "ops");
+  await totals(ops, 4, of.length, "kernels of all ops");
+  await t.page.locator('[data-table="step-ops"] .tabulator-row').first().click();
+  await t.page.waitForSelector('[data-table="kernels"] .tabulator-row');
+  await totals(await t.rows("kernels"), 2, Number(first.get(4)), "kernels of the first op");
+  await t.shot(`drill-kernels-op-${input}`);
+  await again(t, "kernels-op");
+  await totals(await t.rows("kernels"), 2, Number(first.get(4)), "kernels by the same address");
+};
+
+async function topOps(t) {
+  await t.open("overview", "plugin");
+  const id = await t.page.locator('[data-table="ops"] .tabulator-row').first().locator(".tabulator-cell").first().innerText();
+  await t.page.locator('[data-table="ops"] .tabulator-row').first().click();
+  await t.ready("ops-kernels");
+  assert((await t.page.locator('[data-detail="op"] h3').first().innerText()).includes(id), "the op's kernels are shown");
+}
+
+async function evidence(t) {
+  await t.open("overview", "plugin");
+  const want = t.program(["advise"], "plugin"), cards = t.page.locator(".finding");
+  same(await cards.count(), want.rows.length, "findings");
+  await cards.first().locator("summary").click();
+  assert((await cards.first().innerText()).includes(want.rows[0][at(want, "evidence")]), "the evidence is shown");
+  await cards.first().locator("a").click();
+  await t.ready("iterations");
+}
+
+async function modules(t) {
+  const m = t.report("modules", "h100"), depth = at(m, "depth"), name = at(m, "module");
+  await t.open("modules", "h100");
+  const grid = t.page.locator('[data-table="modules"]');
+  await grid.locator(".tabulator-data-tree-control").first().click();
+  same(await grid.locator(".tabulator-row").count(), m.rows.filter((r) => r[depth] === 0).length, "roots alone, folded");
+  await grid.locator(".tabulator-data-tree-control").first().click();
+  assert((await grid.locator(".tabulator-row").count()) > 1, "unfolded");
+  const flame = (await t.chart("Modules by device time, forward and backward")).series[0].data;
+  assert(flame.length > 20, `${flame.length} boxes`);
+  await t.page.locator('[role="img"] canvas').first().click({ position: { x: 200, y: 34 } });
+  await t.page.waitForFunction(() => location.hash.includes("at="));
+  assert(decodeURIComponent(t.page.url()).includes(m.rows[0][name] + "/" + m.rows[1][name]), "the box that was clicked stands in the address");
+  await t.shot("drill-modules");
+  await t.page.getByRole("button", { name: "Show all" }).click();
+  same((await t.chart("Modules by device time, forward and backward")).series[0].data.length, flame.length, "all boxes again");
+}
+
+async function groups(t) {
+  const g = t.report("groups", "plugin");
+  await t.open("groups", "plugin");
+  await t.sameTable("groups", g);
+  await t.page.locator('[data-table="groups"] .tabulator-data-tree-control').first().click();
+  same(await t.page.locator('[data-table="groups"] .tabulator-row').count(), g.rows.filter((r) => r[0] === 0).length, "the roots alone, folded");
+}
+
+async function memoryRange(t) {
+  const blocks = t.report("memory", "h100").sections.find((s) => s.name === "events"), made = at(blocks, "allocation_time_ns"), freed = at(blocks, "release_time_ns"), size = at(blocks, "size_bytes");
+  await t.open("memory", "h100");
+  const box = await t.page.locator('[aria-label="Memory over time"]').boundingBox();
+  await t.page.mouse.move(box.x + 300, box.y + 100);
+  await t.page.mouse.down();
+  await t.page.mouse.move(box.x + 600, box.y + 120, { steps: 8 });
+  await t.page.mouse.up();
+  await t.page.waitForFunction(() => /from=\d+/.test(location.hash) && document.querySelector("main").dataset.ready === "memory" && document.querySelector("main").innerText.includes("in the range"));
+  const [from, to] = ["from", "to"].map((n) => Number(new URLSearchParams(t.page.url().split("?").pop()).get(n))), within = (v) => v !== null && v >= from && v <= to;
+  const want = blocks.rows.filter((r) => within(r[made]) || within(r[freed]));
+  assert(want.length > 0 && want.length < blocks.rows.length, `the range holds ${want.length} of ${blocks.rows.length} blocks`);
+  same((await t.rows("memory-events")).length, want.length, "blocks in the range");
+  const rows = await t.rows("memory"), allocations = want.filter((r) => within(r[made]));
+  await totals(rows, 1, allocations.length, "allocations in the range");
+  const bytes = new Map();
+  for (const r of allocations) bytes.set(r[0], (bytes.get(r[0]) ?? 0) + r[size]);
+  for (const r of rows) near(r[2][1], bytes.get(r[0][1]) ?? 0, `bytes of ${r[0][1]}`);
+  await t.shot("drill-memory");
+  await t.page.getByRole("button", { name: "Whole time" }).click();
+  await t.page.waitForFunction(() => !location.hash.includes("from=") && document.querySelector("main").dataset.ready === "memory");
+  same((await t.rows("memory-events")).length, blocks.rows.length, "all blocks again");
+}
+
+async function roofline(t) {
+  const r = t.report("roofline", "h100"), chart = await (await t.open("roofline", "h100"), t.chart("Roofline")), y = at(r, "tflops_per_s");
+  const points = chart.series.filter((s) => s.type === "scatter").flatMap((s) => s.data), want = r.rows.filter((x) => x[y] > 0 && x[at(r, "flops_per_byte")] > 0);
+  same(points.length, want.length, "points");
+  for (const p of points) same(p.value[1], r.rows[p.row][y], `TFLOP/s of ${r.rows[p.row][0]}`);
+  const roofs = chart.series.filter((s) => s.type === "line");
+  same(roofs.map((s) => s.name).sort().join(), [...new Set(r.rows.map((x) => x[at(r, "peak")]).filter((x) => x))].sort().join(), "ceilings");
+  for (const s of roofs) near(`${s.data.at(-1)[1].toFixed(1)}`, Number(/([\d.]+) TFLOP\/s/.exec(s.name)[1]), s.name);
+}
+
+export const tests = [
+  ["call stacks of an operator", callStacks], ["groupings of operators", groupings], ["what launched a kernel", kernelLaunches], ["kernels of an op", opsKernels],
+  ["ops that could use Tensor Cores", unused], ["kernels of an iteration", byIteration], ["kernels of an op of an iteration", byOp("plugin", 6)], ["kernels of an op without iterations", byOp("dlprof", null)],
+  ["from the top ops to kernels", topOps], ["from a finding to its evidence", evidence], ["modules", modules], ["groups", groups], ["a range of memory", memoryRange], ["roofline", roofline],
+];

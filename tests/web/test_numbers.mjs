@@ -1,0 +1,123 @@
+// Numbers on the pages: those that the TensorBoard plugin gave for the same trace, and those of `opscope report`.
+import { assert, near, same } from "./harness.mjs";
+
+const us = (v) => Number(v) * 1e3;
+
+/** Columns of a table of the plugin, by name. */
+function columns(table) {
+  const at = {};
+  table.columns.forEach((c, i) => (at[c.name] = i));
+  return at;
+}
+
+async function overview(t) {
+  await t.open("overview", "plugin");
+  const rows = await t.rows("overview"), want = t.expected("overview").performance;
+  near(rows[0][1][1], us(177592), "average step");
+  same(await t.figure("GPU utilisation"), "55.51 %", "GPU utilisation");
+  same(await t.figure("SM efficiency"), "54.68 %", "SM efficiency");
+  same(await t.figure("Occupancy"), "49.13 %", "occupancy");
+  same(await t.figure("Tensor Core share"), "0.00 %", "Tensor Core share");
+  const all = [want[0], ...want[0].children];
+  same(rows.length, all.length, "roles");
+  for (const [i, w] of all.entries()) {
+    const cells = rows[i].map(([, text]) => text);
+    same(cells[0], w.name, "role");
+    assert(Math.abs(parse(cells[1]) - us(w.value)) <= 1000, `${w.name}: ${cells[1]}, the plugin has ${w.value} us`);
+    if (w.extra !== undefined) near(cells[2], Number(w.extra), w.name);
+  }
+}
+
+function parse(text) {
+  const [v, unit] = text.split(" ");
+  return Number(v) * { ns: 1, us: 1e3, ms: 1e6, s: 1e9 }[unit];
+}
+
+/** The bars of a step are its parts, and add up to it. */
+async function steps(t) {
+  await t.open("overview", "plugin");
+  const chart = await t.chart("Steps"), s = t.report("overview", "plugin").sections.find((x) => x.name === "steps"), total = s.columns.findIndex((c) => c.id === "total_ns");
+  same(chart.x.join(), "5,6,7,8,9,10", "steps");
+  for (const [i, row] of s.rows.entries()) same(chart.series.reduce((sum, x) => sum + x.data[i], 0), row[total], `step ${row[0]}`);
+  same(new Set(chart.series.map((x) => x.stack)).size, 1, "stacks");
+}
+
+async function kernels(t) {
+  await t.open("kernels", "plugin");
+  const want = t.expected("kernel_table").data, at = columns(want), rows = await t.rows("kernels"), own = t.report("kernels", "plugin");
+  const id = (name) => own.columns.findIndex((c) => c.id === name), byName = new Map(rows.map((r) => [r.find(([c]) => c === id("name"))[1], new Map(r)]));
+  same(rows.length, want.rows.length, "kernels");
+  for (const w of want.rows) {
+    const r = byName.get(w[at["Name"]].replace(/\s+/g, " "));
+    assert(r, `no kernel ${w[at["Name"]]}`);
+    same(r.get(id("tensor_cores")), w[at["Tensor Cores Used"]].toLowerCase(), "Tensor Cores");
+    near(r.get(id("calls")), w[at["Calls"]], "calls");
+    near(r.get(id("total_ns")), us(w[at["Total Duration (us)"]]), "total");
+    assert(Math.abs(parse(r.get(id("mean_ns"))) - us(w[at["Mean Duration (us)"]])) <= 501, `mean of ${w[0]}`);
+    near(r.get(id("max_ns")), us(w[at["Max Duration (us)"]]), "longest");
+    near(r.get(id("min_ns")), us(w[at["Min Duration (us)"]]), "shortest");
+  }
+}
+
+async function operators(t) {
+  await t.open("operators", "plugin");
+  const list = t.expected("operator_table").data, own = t.report("operators", "plugin"), rows = await t.rows("operators");
+  const id = (name) => own.columns.findIndex((c) => c.id === name), byName = new Map(rows.map((r) => [r[0][1], new Map(r)]));
+  same(rows.length, list.length, "operators");
+  for (const w of list) {
+    const r = byName.get(w.name);
+    assert(r, `no operator ${w.name}`);
+    near(r.get(id("calls")), w.calls, `calls of ${w.name}`);
+    for (const part of ["device_self", "device_total", "host_self", "host_total"]) near(r.get(id(part + "_ns")), us(w[part + "_duration"]), `${part} of ${w.name}`);
+    same(r.get(id("tc_eligible")), w.tc_eligible.toLowerCase(), `Tensor Cores and ${w.name}`);
+  }
+  const self = (await t.chart("Device self time")).series[0].data, pie = t.expected("operator_pies").device_self_time.rows;
+  const value = new Map(self.map((x) => [x.name, x.value]));
+  same(self.length, 11, "the ten largest, and the rest");
+  for (const [name, v] of pie.slice(0, 5)) same(value.get(name), us(v), name);
+  same(self.reduce((sum, x) => sum + x.value, 0), us(pie.reduce((sum, [, v]) => sum + v, 0)), "the whole pie");
+}
+
+/** Tables of pages -> the report that has the same rows. */
+const TABLES = [
+  ["overview", "overview", "overview"], ["kernels", "kernels", "kernels"], ["operators", "operators", "operators"], ["op-types", "op-types", "op-types"], ["ops-kernels", "ops", "ops"],
+  ["roofline", "roofline", "roofline"], ["iterations", "steps", "steps"], ["gpus", "devices", "devices"], ["memory", "memory", "memory"],
+];
+
+const against = (input) => async (t) => {
+  let compared = 0;
+  for (const [view, key, report] of TABLES) {
+    let want;
+    try {
+      want = t.report(report, input);
+    } catch {
+      continue; // the input has no such data: test_pages sees that this is said
+    }
+    await t.open(view, input);
+    await t.sameTable(key, want);
+    compared++;
+  }
+  assert(compared >= 6, `only ${compared} tables`);
+};
+
+async function memoryCurve(t) {
+  await t.open("memory", "h100");
+  const s = t.report("memory", "h100").sections.find((x) => x.name === "curve"), chart = await t.chart("Memory over time"), at = s.columns.findIndex((c) => c.id === "allocated_bytes");
+  same(chart.series[0].data.length, s.rows.length, "points");
+  same(Math.max(...chart.series[0].data.map((p) => p[1])), Math.max(...s.rows.map((r) => r[at])), "peak");
+  near(await t.figure("Peak allocated"), Math.max(...s.rows.map((r) => r[at])), "peak");
+}
+
+async function tensorCores(t) {
+  await t.open("kernels", "h100");
+  const k = t.report("kernels", "h100"), use = k.columns.findIndex((c) => c.id === "tensor_cores"), total = k.columns.findIndex((c) => c.id === "total_ns");
+  const want = k.rows.filter((r) => r[use] === "yes").reduce((sum, r) => sum + r[total], 0);
+  assert(want > 0, "some kernels use Tensor Cores");
+  same((await t.chart("Tensor Cores by time")).series[0].data.find((x) => x.name === "Using Tensor Cores").value, want, "time with Tensor Cores");
+}
+
+export const tests = [
+  ["overview as the plugin's", overview], ["steps add up", steps], ["kernel table as the plugin's", kernels], ["operators as the plugin's", operators],
+  ["tables as reports: plugin", against("plugin")], ["tables as reports: h100", against("h100")], ["tables as reports: dlprof", against("dlprof")], ["tables as reports: nsys", against("nsys")],
+  ["memory curve", memoryCurve], ["Tensor Core pie", tensorCores],
+];

@@ -1,0 +1,42 @@
+// Every page on every kind of input: it shows something, or the server's reason why it cannot.
+import { assert, INPUTS } from "./harness.mjs";
+
+/** The report that a page is about; without one it has something to show whatever the input. */
+const ABOUT = { memory: "memory", modules: "modules", roofline: "roofline", groups: "groups", "op-types": "op-types", operators: "operators", kernels: "kernels" };
+
+async function reasonOf(t, report, input) {
+  const answer = await fetch(`${t.base}api/report/${report}?${new URLSearchParams({ input: INPUTS[input].key })}`);
+  return answer.ok ? undefined : (await answer.json()).error;
+}
+
+async function views(t, input) {
+  await t.open("overview", input);
+  return t.page.locator("nav a").evaluateAll((list) => list.map((a) => a.getAttribute("href").slice(1).split("?")[0]));
+}
+
+async function look(t, view, input) {
+  const main = t.page.locator("main"), reason = ABOUT[view] && (await reasonOf(t, ABOUT[view], input));
+  if (reason) {
+    const said = await main.locator(".empty").allInnerTexts();
+    assert(said.includes(reason), `${view}: the page says ${JSON.stringify(said)}, the server ${JSON.stringify(reason)}`);
+  } else {
+    assert(await main.locator(".tabulator-row, canvas, .finding, textarea").count(), `${view}: nothing is shown`);
+  }
+  const wrong = (await main.locator(".error").allInnerTexts()).filter((x) => x.trim());
+  assert(!wrong.length, `${view}: ${wrong}`);
+  assert((await t.page.evaluate(() => document.documentElement.scrollWidth)) <= 1280, `${view}: wider than the window`);
+}
+
+const of = (input, theme) => async (t) => {
+  await t.fresh(theme);
+  if (theme === "dark" && input !== "h100" && !process.env.OPSCOPE_SCREENSHOTS) return "only with OPSCOPE_SCREENSHOTS";
+  const all = await views(t, input);
+  assert(all.length >= 17, `only ${all.length} pages`);
+  for (const view of all) {
+    await t.open(view, input);
+    await look(t, view, input);
+    await t.shot(`${input}-${view}-${theme}`);
+  }
+};
+
+export const tests = Object.keys(INPUTS).flatMap((input) => ["light", "dark"].map((theme) => [`${input}, ${theme}`, of(input, theme)]));

@@ -1,0 +1,172 @@
+// What every table and chart can do, SQL, choosing steps, the address, the keyboard.
+import { readFileSync } from "node:fs";
+import { assert, INPUTS, same } from "./harness.mjs";
+
+async function saved(t, act) {
+  const [file] = await Promise.all([t.page.waitForEvent("download"), act()]);
+  return { name: file.suggestedFilename(), bytes: readFileSync(await file.path()) };
+}
+
+async function sorting(t) {
+  await t.open("kernels", "plugin");
+  await t.page.locator('[data-table="kernels"] .tabulator-col', { hasText: "Calls" }).click();
+  await t.page.waitForFunction(() => location.hash.includes("kernels.sort=-calls"));
+  const k = t.report("kernels", "plugin"), calls = k.columns.findIndex((c) => c.id === "calls"), want = k.rows.map((r) => r[calls]).sort((a, b) => b - a);
+  const shown = async () => (await t.rows("kernels")).map((r) => Number(new Map(r).get(calls).replace(/,/g, "")));
+  same((await shown()).join(), want.join(), "by calls");
+  const url = t.page.url();
+  await t.page.goto("about:blank");
+  await t.page.goto(url);
+  await t.ready("kernels");
+  same((await shown()).join(), want.join(), "by the same address");
+}
+
+async function searching(t) {
+  await t.open("kernels", "plugin");
+  await t.page.keyboard.press("/");
+  await t.page.keyboard.type("sgemm");
+  const k = t.report("kernels", "plugin"), want = k.rows.filter((r) => r.some((v) => typeof v === "string" && v.toLowerCase().includes("sgemm")));
+  await t.page.waitForFunction((n) => document.querySelector(".found").innerText.startsWith(n + " of"), want.length);
+  same((await t.rows("kernels")).length, want.length, "found");
+  assert(t.page.url().includes("kernels.q=sgemm"), "the search stands in the address");
+}
+
+async function paging(t) {
+  await t.open("kernels", "plugin");
+  const grid = t.page.locator('[data-table="kernels"]'), k = t.report("kernels", "plugin");
+  same(await grid.locator(".tabulator-row").count(), 20, "rows of the first page");
+  await grid.locator('.tabulator-page[data-page="last"]').click();
+  same(await grid.locator(".tabulator-row").count(), k.rows.length % 20, "rows of the last page");
+  assert(t.page.url().includes("kernels.page=4"), "the page stands in the address");
+}
+
+async function csv(t) {
+  await t.open("kernels", "plugin");
+  const file = await saved(t, () => t.page.locator("section.table", { hasText: "Kernels" }).getByRole("button", { name: "CSV" }).first().click());
+  const lines = file.bytes.toString().trim().split("\n"), k = t.report("kernels", "plugin");
+  assert(/\.csv$/.test(file.name), file.name);
+  assert(lines.some((l) => l.startsWith(k.columns.map((c) => c.id).slice(0, 3).join(","))), "a line of column ids");
+  assert(lines.length > k.rows.length, `${lines.length} lines`);
+}
+
+async function png(t) {
+  await t.open("operators", "plugin");
+  const buttons = t.page.getByRole("button", { name: "PNG" });
+  same(await buttons.count(), 4, "charts");
+  const file = await saved(t, () => buttons.first().click());
+  same(file.bytes.subarray(1, 4).toString(), "PNG", "a picture");
+  same(file.name, "Device self time.png", "its name");
+}
+
+async function columns(t) {
+  await t.open("kernels", "plugin");
+  const header = t.page.locator('[data-table="kernels"] .tabulator-col', { hasText: "p95" });
+  assert(!(await header.isVisible()), "hidden at first");
+  await t.page.locator("details.columns summary").first().click();
+  await t.page.locator("details.columns label", { hasText: "p95" }).first().click();
+  assert(await header.isVisible(), "shown");
+}
+
+async function top(t) {
+  await t.open("operators", "plugin", { top: "5" });
+  same((await t.chart("Device self time")).series[0].data.length, 6, "five, and the rest");
+  await t.open("operators", "plugin", { top: "all" });
+  const o = t.report("operators", "plugin"), self = o.columns.findIndex((c) => c.id === "device_self_ns");
+  same((await t.chart("Device self time")).series[0].data.length, o.rows.filter((r) => r[self] > 0).length, "all");
+}
+
+async function sql(t) {
+  await t.open("sql", "plugin");
+  const text = t.page.getByLabel("Query"), query = "SELECT name, calls, total_ns FROM kernels ORDER BY total_ns DESC LIMIT 7";
+  await text.fill(query);
+  await text.press("Control+Enter");
+  await t.page.waitForSelector('[data-table="rows"] .tabulator-row');
+  await t.sameTable("rows", t.program(["sql", query], "plugin"));
+  await t.shot("sql");
+  await text.fill("DELETE FROM span");
+  await text.press("Control+Enter");
+  await t.page.waitForSelector("main .empty, main .error");
+  t.problems = t.problems.filter((p) => !p.includes("status of 400")); // the browser's own line about the refusal
+  assert((await t.page.locator("main .empty, main .error").innerText()).length > 10, "it says why not");
+}
+
+async function steps(t) {
+  await t.open("iterations", "plugin");
+  await t.page.locator("input[name=start]").fill("6");
+  await t.page.locator("input[name=stop]").fill("8");
+  await t.page.getByRole("button", { name: "Show", exact: true }).click();
+  await t.page.waitForFunction(() => location.hash.includes("steps=6..8"));
+  await t.ready("iterations");
+  same(await t.figure("Steps chosen"), "3", "steps chosen");
+  await t.shot("iterations-chosen");
+  await t.page.locator("nav a", { hasText: /^Kernels$/ }).click();
+  await t.ready("kernels");
+  await t.sameTable("kernels", t.report("kernels", "plugin", "--steps=6..8"));
+}
+
+async function keyOp(t) {
+  await t.open("iterations", "dlprof");
+  await t.page.locator("input[name=key_op]").fill("conv2d");
+  await t.page.getByRole("button", { name: "Show", exact: true }).click();
+  await t.page.waitForFunction(() => location.hash.includes("key_op=conv2d"));
+  await t.ready("iterations");
+  await t.sameTable("steps", t.report("steps", "dlprof", "--key-op=conv2d"));
+}
+
+/** Aggregations can be added to files of opscope alone, and not when the server may not write. */
+async function whereReaggregate(t) {
+  const made = "/made/default", button = t.page.getByRole("button", { name: "Re-aggregate" });
+  await t.open("iterations", "plugin");
+  same(await button.count(), 0, "on a trace");
+  await t.open("iterations", made);
+  same(await button.count(), 1, "on a file of opscope");
+  const { child, base } = await t.serve(["--read-only", `${t.folder}/made.opscope`]);
+  await t.open("iterations", made, {}, base);
+  same(await button.count(), 0, "read-only");
+  child.kill();
+}
+
+async function reaggregate(t) {
+  const file = `${t.folder}/made.opscope`, button = t.page.getByRole("button", { name: "Re-aggregate" });
+  await t.open("iterations", "/made/default");
+  await t.page.locator("input[name=start]").fill("6");
+  await t.page.locator("input[name=stop]").fill("7");
+  await button.click();
+  await t.page.waitForFunction(() => location.hash.includes("aggregation=2"));
+  await t.ready("iterations");
+  const list = t.report("aggregations", file);
+  same(list.rows.length, 2, "aggregations in the file");
+  same(list.rows[1][list.columns.findIndex((c) => c.id === "steps")], "6..7", "its steps");
+  assert((await t.page.locator(".aggregations [aria-current]").innerText()).includes("6..7"), "it is shown, and marked in the list");
+  await t.page.locator("nav a", { hasText: /^Kernels$/ }).click();
+  await t.ready("kernels");
+  await t.sameTable("kernels", t.report("kernels", file, "--aggregation=2"));
+  await t.shot("reaggregated");
+}
+
+async function keyboard(t) {
+  await t.open("ops-kernels", "plugin");
+  await t.page.locator('[data-table="ops"] .tabulator-row').first().focus();
+  await t.page.keyboard.press("Enter");
+  await t.page.waitForSelector('[data-table="kernels"] .tabulator-row');
+}
+
+async function theme(t) {
+  await t.open("overview", "plugin");
+  const ground = () => t.page.evaluate(() => getComputedStyle(document.body).backgroundColor), before = await ground();
+  await t.page.getByRole("button", { name: "Light or dark" }).click();
+  await t.ready("overview");
+  assert((await ground()) !== before, "another ground");
+  same(await t.page.evaluate(() => localStorage.getItem("theme")), "dark", "and it is kept");
+}
+
+async function served(t) {
+  await t.open("system", "h100");
+  const rows = await t.rows("inputs"), text = rows.map((r) => r.map(([, x]) => x).join(" ")).join("\n");
+  for (const x of Object.values(INPUTS)) assert(text.includes(x.path), x.path);
+}
+
+export const tests = [
+  ["sorting", sorting], ["searching", searching], ["paging", paging], ["CSV", csv], ["PNG", png], ["columns", columns], ["top of pies", top], ["SQL", sql], ["steps", steps], ["key op", keyOp],
+  ["where to re-aggregate", whereReaggregate], ["re-aggregate", reaggregate], ["rows by keyboard", keyboard], ["light and dark", theme], ["what is served", served],
+];
