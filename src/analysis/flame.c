@@ -74,7 +74,9 @@ static void nodes_of_spans(struct work *w)
 	w->of_span = NEW_ARRAY(s->rows.n, uint32_t);
 	for (uint32_t i = 0; i < s->rows.n; i++) {
 		uint32_t up = shown_around(w, i);
-		uint32_t around = up != ROW_NONE ? w->of_span[up] : w->of_stack[stacks_of(w->stacks, i)];
+		uint32_t stack = stacks_of(w->stacks, i);
+		bool own = w->by != FLAME_OP && up != ROW_NONE && stacks_restarts(w->stacks, i) && stack != stacks_of(w->stacks, up);
+		uint32_t around = up != ROW_NONE && !own ? w->of_span[up] : w->of_stack[stack];
 		if (s->kind[i] == SPAN_OP)
 			w->of_span[i] = child(w->f, around, profile_str(w->p, s->name[i]), FLAME_FRAMEWORK);
 		else if (s->kind[i] == SPAN_USER && w->by == FLAME_OP)

@@ -15,6 +15,7 @@ struct stacks {
 	struct stack *v;
 	uint32_t cap;
 	uint32_t *of_span;
+	uint8_t *restarts;
 	uint64_t from_forward;
 };
 
@@ -81,20 +82,58 @@ static void own_stacks(struct stacks *s, const struct profile *p)
 	mem_free(of_set);
 }
 
+static bool is_module(const struct profile *p, uint32_t span)
+{
+	return p->span.kind[span] == SPAN_PYTHON && str_starts(profile_str(p, p->span.name[span]), STR("nn.Module: "));
+}
+
+static uint32_t op_around(const struct profile *p, uint32_t span)
+{
+	uint32_t up = p->span.parent[span];
+	return up == ROW_NONE || p->span.kind[up] == SPAN_OP ? up : p->span.op[up];
+}
+
+/* The backward pass while it is gone through; rows are in pre-order, so that what is around stands first. */
+struct backward {
+	uint32_t *base;      /* in a node: the forward op's stack with the frames inside the node upon it; else 0 */
+	uint8_t *recomputed; /* a module was called between the node and the range */
+};
+
+static void in_node(struct stacks *s, const struct profile *p, struct backward *b, uint32_t i)
+{
+	bool python = p->span.kind[i] == SPAN_PYTHON;
+	if (b->recomputed[i]) {
+		uint32_t op = op_around(p, i);
+		s->restarts[i] = op == ROW_NONE || !b->recomputed[op];
+		return;
+	}
+	if (python) { /* its own stack stays: what it calls stands upon the forward op's */
+		b->base[i] = push(s, profile_str(p, p->span.name[i]), b->base[i]);
+		return;
+	}
+	s->of_span[i] = b->base[i];
+	s->from_forward += p->span.kind[i] == SPAN_OP;
+}
+
 static void forward_stacks(struct stacks *s, const struct profile *p)
 {
+	uint32_t n = p->span.rows.n;
 	struct fwdbwd *f = fwdbwd_new(p);
-	uint32_t *forward = NEW_ARRAY_RAW(p->span.rows.n, uint32_t); /* handed down to the ops inside; rows are in pre-order */
-	for (uint32_t i = 0; i < p->span.rows.n; i++) {
-		forward[i] = fwdbwd_forward(f, i);
-		if (forward[i] == ROW_NONE && p->span.parent[i] != ROW_NONE)
-			forward[i] = forward[p->span.parent[i]];
-		if (forward[i] == ROW_NONE || !s->of_span[forward[i]] || p->span.kind[i] == SPAN_PYTHON)
-			continue;
-		s->of_span[i] = s->of_span[forward[i]];
-		s->from_forward += p->span.kind[i] == SPAN_OP;
+	struct backward b = {NEW_ARRAY(n, uint32_t), NEW_ARRAY(n, uint8_t)};
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t up = p->span.parent[i], forward = fwdbwd_forward(f, i);
+		if (forward != ROW_NONE) {
+			b.base[i] = s->of_span[forward];
+			s->restarts[i] = b.base[i] != 0;
+		} else if (up != ROW_NONE) {
+			b.base[i] = b.base[up];
+			b.recomputed[i] = b.recomputed[up] || (b.base[i] && is_module(p, i));
+		}
+		if (b.base[i])
+			in_node(s, p, &b, i);
 	}
-	mem_free(forward);
+	mem_free(b.base);
+	mem_free(b.recomputed);
 	fwdbwd_free(f);
 }
 
@@ -106,6 +145,7 @@ struct stacks *stacks_new(const struct profile *p)
 	MEM_GROW(s->v, s->cap, 1);
 	s->v[0] = (struct stack){0};
 	s->of_span = NEW_ARRAY(p->span.rows.n, uint32_t);
+	s->restarts = NEW_ARRAY(p->span.rows.n, uint8_t);
 	own_stacks(s, p);
 	if (s->keys.n > 1)
 		forward_stacks(s, p);
@@ -120,12 +160,18 @@ void stacks_free(struct stacks *s)
 	intern_release(&s->keys);
 	mem_free(s->v);
 	mem_free(s->of_span);
+	mem_free(s->restarts);
 	mem_free(s);
 }
 
 uint32_t stacks_of(const struct stacks *s, uint32_t span)
 {
 	return s->of_span[span];
+}
+
+bool stacks_restarts(const struct stacks *s, uint32_t span)
+{
+	return s->restarts[span];
 }
 
 void stacks_text(const struct stacks *s, uint32_t stack, struct buf *out)

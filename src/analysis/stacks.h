@@ -2,7 +2,10 @@
  *
  * A stack comes from the op's recorded "Call stack", or from the python_function ranges around it. An op of the backward
  * pass has the stack of the forward op that it belongs to (torch/autograd/profiler_util.py): its own would only say
- * that backward() was called. Stacks are numbered; 0 is the empty stack, of which nothing is known. */
+ * that backward() was called. Frames inside the node of the backward pass (a torch.autograd.Function's backward in Python) stand upon
+ * that. Where modules are called in there (activation checkpointing runs the forward pass again), what is inside them keeps its own
+ * stack: it has nothing to do with the op whose node made it run. Stacks are numbered; 0 is the empty stack, of which nothing is
+ * known. */
 #ifndef OPSCOPE_ANALYSIS_STACKS_H
 #define OPSCOPE_ANALYSIS_STACKS_H
 
@@ -17,6 +20,10 @@ void stacks_free(struct stacks *s);
 
 /* The stack of a CPU-side range. */
 uint32_t stacks_of(const struct stacks *s, uint32_t span);
+
+/* Whether it does not continue the stack of the op around it in time: a node of the backward pass, which has its forward op's, and
+ * what is run again inside one. */
+bool stacks_restarts(const struct stacks *s, uint32_t span);
 
 /* Appends the frames, innermost first, separated by ';', as the profiler writes "Call stack". */
 void stacks_text(const struct stacks *s, uint32_t stack, struct buf *out);

@@ -1,5 +1,8 @@
 """Who launched what, where it is not plain: several processes with the same ids, ranges inside ops, frames that overlap."""
+import collections
+import json
 import os
+import tempfile
 
 import oracle
 from oracle import Case, report, synthetic
@@ -70,6 +73,81 @@ class PythonLines(Case):
             sums.append([sum(r.get(c) or 0 for r in rows) for c in ("host_self_ns", "device_self_ns")])
         self.assertEqual(*sums)
         self.assertGreater(sums[0][0], 0)
+
+
+class Recomputation(Case):
+    """What the backward pass calls in Python: modules that run again have their own stacks, other frames stand upon the forward op's."""
+
+    @staticmethod
+    def own_modules(path, names):
+        """(op, innermost module around it on its own thread) -> calls, from the trace itself."""
+        threads = collections.defaultdict(list)
+        for e in oracle.events(oracle.load(path)):
+            if e.get("ph") == "X" and (e["name"].startswith("nn.Module: ") or e["name"] in names):
+                threads[e["pid"], e["tid"]].append((e["ts"], -e["dur"], e["name"]))
+        found = collections.Counter()
+        for rows in threads.values():
+            stack = []
+            for start, dur, name in sorted(rows):
+                while stack and stack[-1][0] <= start:
+                    stack.pop()
+                if name in names:
+                    found[name, stack[-1][1] if stack else None] += 1
+                else:
+                    stack.append((start - dur, name[len("nn.Module: "):]))
+        return found
+
+    def test_real(self):
+        path = oracle.data("tracelens", "mi300", "resnet_act_checkpoint.json.gz")
+        names = ("aten::miopen_convolution", "aten::conv2d", "aten::batch_norm", "aten::relu_")
+        want = self.own_modules(path, names)
+        got = {(r["name"], r["module"]): r["calls"] for r in report("key-averages", path, "--group-by=module").rows if r["name"] in names}
+        self.assertGreater(len(want), 60)
+        self.assertEqual(got, dict(want))
+        for by in ("module", "stack"):
+            _, out, _ = oracle.run("export", "stacks", path, "--by=" + by)
+            lines = [line for line in out.decode().split("\n") if ";aten::conv2d;" in line]
+            self.assertTrue(lines)
+            for line in lines:
+                frames = line[:line.index(";aten::conv2d;")].split(";")
+                self.assertRegex([f for f in frames if f.startswith("nn.Module:_")][-1], r"^nn.Module:_Conv2d_\d+$")
+                self.assertFalse([f for f in frames if "ReluBackward0" in f])
+
+    def test_frames_in_the_backward_pass(self):
+        """A checkpointed module and a torch.autograd.Function, both run by nodes that belong to module Act."""
+        def frame(name, ts, dur, tid):
+            return {"ph": "X", "cat": "python_function", "name": name, "pid": 1, "tid": tid, "ts": ts, "dur": dur, "args": {}}
+
+        def op(name, ts, dur, tid, ext, **args):
+            return {"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": tid, "ts": ts, "dur": dur,
+                    "args": {"External id": ext, "Sequence number": 7, **args}}
+        link = {"Fwd thread id": 1}
+        trace = [frame("train.py(1): main", 0, 100, 1), frame("nn.Module: Act_0", 10, 20, 1), op("aten::relu", 12, 5, 1, 1),
+                 op("ReluBackward0", 200, 100, 2, 2, **link),
+                 frame("checkpoint.py(9): recompute", 210, 60, 2), op("aten::set_rng", 212, 3, 2, 3),
+                 frame("nn.Module: Conv_0", 220, 40, 2), op("aten::conv2d", 225, 20, 2, 4), op("aten::mkldnn", 228, 8, 2, 5),
+                 op("aten::threshold_backward", 280, 10, 2, 6)]
+        for e in trace:
+            if e["name"] in ("aten::set_rng", "aten::conv2d", "aten::mkldnn", "aten::threshold_backward"):
+                del e["args"]["Sequence number"]
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as f:
+            json.dump({"schemaVersion": 1, "traceEvents": trace}, f)
+            f.flush()
+            rows = report("key-averages", f.name, "--group-by=module,stack").by("name")
+            _, lines, _ = oracle.run("export", "stacks", f.name, "--metric=self_cpu_time_total")
+            _, modules, _ = oracle.run("export", "stacks", f.name, "--by=module", "--metric=self_cpu_time_total")
+        act = "nn.Module: Act_0;train.py(1): main"
+        conv = "nn.Module: Conv_0;checkpoint.py(9): recompute"
+        self.assertEqual({n: (r["module"], r["call_stack"]) for n, r in rows.items()}, {
+            "aten::relu": ("Act_0", act), "ReluBackward0": ("Act_0", act), "aten::threshold_backward": ("Act_0", act),
+            "aten::set_rng": ("Act_0", "checkpoint.py(9): recompute;" + act),
+            "aten::conv2d": ("Conv_0", conv), "aten::mkldnn": ("Conv_0", conv)})
+        self.assertIn(b"\nnn.Module:_Conv_0;aten::conv2d;aten::mkldnn 8000\n", b"\n" + modules)
+        self.assertIn(b"\nnn.Module:_Conv_0;aten::conv2d 12000\n", b"\n" + modules)
+        self.assertIn(b"\ncheckpoint.py(9):_recompute;nn.Module:_Conv_0;aten::conv2d 12000\n", b"\n" + lines)
+        total = 100 + 100  # us: main and the node cover all
+        for text in (lines, modules):
+            self.assertEqual(sum(int(line.rsplit(b" ", 1)[1]) for line in text.splitlines()), total * 1000)
 
 
 if __name__ == "__main__":
