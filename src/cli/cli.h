@@ -108,6 +108,9 @@ struct profile *cli_open(const char *path, const struct trace_options *o, int *s
 /* The same for a file that is known to be the one. */
 struct profile *cli_read(const char *path, const struct trace_options *o, int *status);
 
+/* The value of -o; ends the process with EXIT_USAGE when it is empty. */
+const char *cli_output_path(const char *arg);
+
 /* How many rows of a report's main table will be printed, if they are printed in its own order; 0 = all, or not known before
  * they have been sorted or filtered. */
 size_t cli_row_limit(const struct output_options *o);

@@ -40,7 +40,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		state->child_inputs[0] = &c->trace;
 		return 0;
 	case 'o':
-		c->path = arg;
+		c->path = cli_output_path(arg);
 		return 0;
 	case KEY_GZIP:
 		c->gzip = true;

@@ -5,6 +5,7 @@
 #include "report/aggregate.h"
 #include "store/load.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { SHOWN = 5 };
@@ -24,7 +25,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		state->child_inputs[0] = &c->trace;
 		return 0;
 	case 'o':
-		c->path = arg;
+		c->path = cli_output_path(arg);
 		return 0;
 	case 'f':
 		c->force = true;
@@ -56,7 +57,10 @@ static const struct argp argp = {
 /* What import cannot make again: aggregations that someone asked for. False, and *status, when FILE holds some and they are not to be lost. */
 static bool may_replace(const struct import_command *c, int *status)
 {
-	const struct input *is = c->force || access(c->path, F_OK) < 0 ? NULL : input_recognise(c->path);
+	struct stat st;
+	/* A pipe or device holds nothing to be lost, and looking into it would wait for ever. */
+	bool look = !c->force && stat(c->path, &st) == 0 && S_ISREG(st.st_mode);
+	const struct input *is = look ? input_recognise(c->path) : NULL;
 	struct buf lost = {0};
 	struct err e;
 	unsigned n = 0;

@@ -3,8 +3,11 @@
 
 #include "render/render.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 static const struct command *find_command(const char *name)
 {
@@ -72,8 +75,19 @@ static const struct command *called_as(const char *path)
 	return path ? find_command(slash ? slash + 1 : path) : NULL;
 }
 
+/* Help and lists go through stdio, argp's by its own exit: a full disk must not pass for success. */
+static void finish_stdout(void)
+{
+	if (fflush(stdout) == 0 || errno == EPIPE)
+		return;
+	struct err e;
+	err_set(&e, ERR_IO, "cannot write to standard output: %s", strerror(errno));
+	_exit(cli_fail(&e, EXIT_INPUT));
+}
+
 int main(int argc, char **argv)
 {
+	atexit(finish_stdout);
 	signal(SIGPIPE, SIG_IGN); /* a closed pipe is seen as EPIPE, and is quiet */
 	signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error like a full disk */
 	const struct command *self = called_as(argc ? argv[0] : NULL);

@@ -65,11 +65,18 @@ const char *cli_nearest(const char *typed, const char *(*word)(unsigned i), unsi
 	return best;
 }
 
+const char *cli_output_path(const char *arg)
+{
+	if (!*arg)
+		cli_usage("-o: the name of a file was expected, not nothing");
+	return arg;
+}
+
 static int64_t parse_number(const char *option, const char *text)
 {
 	int64_t v;
 	if (!str_to_i64(str_from(text), &v) || v < 0)
-		cli_usage("--%s=%s: a whole number was expected", option, text);
+		cli_usage("--%s=%s: a whole number from 0 to %lld was expected", option, text, (long long)INT64_MAX);
 	return v;
 }
 
@@ -137,7 +144,7 @@ static error_t parse_output(int key, char *arg, struct argp_state *state)
 		o->format = arg;
 		return 0;
 	case 'o':
-		o->path = arg;
+		o->path = cli_output_path(arg);
 		return 0;
 	case KEY_SORT:
 		o->sort = arg;

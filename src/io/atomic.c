@@ -36,7 +36,8 @@ static int fail(const struct atomic_file *f, const char *what, struct err *e)
 static char *take(struct buf *b)
 {
 	char *copy = mem_alloc(b->n + 1, 1);
-	memcpy(copy, b->p, b->n);
+	if (b->n)
+		memcpy(copy, b->p, b->n);
 	copy[b->n] = 0;
 	buf_release(b);
 	return copy;

@@ -10,3 +10,12 @@ opscope report operators $t --limit=many || echo "status $?"
 opscope report operators $t -o m.xlsx || echo "status $?"
 opscope advise /nonexistent.json -o ./a.b/m.tar.gz || echo "status $?"
 ls
+for command in "import $t" "export chrome-list $t" "report operators $t"; do opscope $command -o "" || echo "status $?"; done
+opscope report operators $t --limit=99999999999999999999 || echo "status $?"
+# A full disk is no success; a pipe is not looked into.
+if [ -e /dev/full ]; then
+	for option in --help --version "report --help"; do opscope $option >/dev/full || echo "status $?"; done
+fi
+mkfifo pipe
+opscope import $t -o pipe || echo "status $?"
+rm pipe
