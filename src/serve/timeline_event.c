@@ -146,6 +146,19 @@ static void put_gpu(struct about *x, uint32_t row)
 		put_stack(x, x->p->gpu_op.op[row]);
 }
 
+/* Its neighbours in the lane. */
+static void put_beside(struct about *x, bool device, uint32_t row)
+{
+	uint32_t lane = device ? x->t->gpu_lane[row] : x->t->span_lane[row], end;
+	const struct timeline_lane *l = &x->t->lanes[lane];
+	int64_t start = device ? x->p->gpu_op.start_ns[row] : x->p->span.start_ns[row];
+	uint32_t i = timeline_slices(x->t, lane, start, start + 1, &end);
+	while (i < end && x->t->row[i] != row)
+		i++;
+	put_link(x, "before", device, i > l->first ? x->t->row[i - 1] : ROW_NONE);
+	put_link(x, "after", device, i + 1 < l->first + l->n ? x->t->row[i + 1] : ROW_NONE);
+}
+
 static int run(const struct request *r, struct response *out, struct err *e)
 {
 	const struct timeline *t = library_timeline(r->library, r->entry, e);
@@ -165,6 +178,7 @@ static int run(const struct request *r, struct response *out, struct err *e)
 		put_gpu(&x, (uint32_t)row);
 	else
 		put_span(&x, (uint32_t)row);
+	put_beside(&x, device, (uint32_t)row);
 	buf_cstr(x.b, "}\n");
 	return 0;
 }

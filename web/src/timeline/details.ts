@@ -72,7 +72,7 @@ export function showTotals(place: HTMLElement, p: Panel, w: Window, r: Report): 
     h("a", { href: address("/api/export/chrome", { input: p.input, from: w.from, to: w.to }), download: true, title: EXPORT_TITLE }, "For Perfetto"),
     button("✕", p.close, { "aria-label": "Close", title: "Close (Escape)" })));
   showTable(place, r, {
-    title: "What is in the window", pageSize: 20, choose: (cells) => p.find(String(cells[0])),
+    title: "What is in the window", key: "selection", pageSize: 20, choose: (cells) => p.find(String(cells[0])),
     csv: { path: "/api/timeline/select", args, name: "selection" },
   });
 }

@@ -60,6 +60,8 @@ export interface Details {
   launched_count?: number;
   launched_ns?: number;
   stack?: string;
+  before?: Slice; // in its row
+  after?: Slice;
 }
 
 export interface Found {

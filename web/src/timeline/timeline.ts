@@ -414,20 +414,8 @@ export class Timeline implements Target {
 
   /** To the event beside the chosen one in its row. */
   neighbour(step: number): void {
-    const e = this.scene.selected?.event;
-    if (!e) return;
-    const lane = e.lane - this.layout.firstLane[e.track], zoom = Tiles.zoomOf(Math.min(this.scene.camera.scale, Math.max(1, e.dur / 4)));
-    const { from, scale } = this.scene.camera, end = step > 0 ? from + this.room * scale : from;
-    let best: Float64Array | undefined;
-    for (const p of this.tiles.pieces(zoom, Math.min(e.start, end), Math.max(e.start + e.dur, end), e.track)) {
-      const items = p.lanes[lane] ?? [];
-      for (let i = 0; i < items.length; i += ITEM) {
-        if (step > 0 ? items[i + START] > e.start : items[i + START] < e.start) {
-          if (!best || (step > 0 ? items[i + START] < best[START] : items[i + START] > best[START])) best = (items as Float64Array).subarray(i, i + ITEM);
-        }
-      }
-    }
-    if (best) this.open(e.kind, best[ROW], true);
+    const d = this.scene.selected, e = step > 0 ? d?.after : d?.before;
+    if (e) this.jump(e);
   }
 
   private exportWindow(): void {

@@ -1,0 +1,325 @@
+// The timeline: zoom, search, windows, details, curves, export; its numbers are the reports'.
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { assert, INPUTS, near, same } from "./harness.mjs";
+
+const GUTTER = 196;
+
+/** Of the timeline on the page: `f` gets it and `arg`. */
+const ask = (t, f, arg) => t.page.evaluate(`(${f})(document.querySelector(".tl canvas").timeline, ${JSON.stringify(arg ?? null)})`);
+const camera = (t) => ask(t, (x) => ({ ...x.scene.camera, width: x.scene.width, height: x.scene.height }));
+const selected = (t) => ask(t, (x) => x.scene.selected?.event);
+const settled = (t) => t.page.waitForFunction(() => document.querySelector(".tl canvas").timeline.stats.idle);
+const api = (t, path, args) => t.page.evaluate((url) => fetch(url).then((r) => r.json()), `${path}?${new URLSearchParams(args)}`);
+const box = (t) => t.page.locator(".tl canvas").boundingBox();
+const input = (name) => INPUTS[name].key;
+
+function column(table, id) {
+  return table.columns.findIndex((c) => c.id === id);
+}
+
+/** Where an event is on the canvas. */
+function placeOf(t, e) {
+  return ask(t, (x, ev) => ({ x: 196 + (ev.start + ev.dur / 2 - x.scene.camera.from) / x.scene.camera.scale,
+    y: x.layout.yOf(ev) + 8 - x.view.scrollTop + (x.info.steps.length ? 42 : 24) }), e);
+}
+
+/** A window over everything has what `report kernels` has. */
+async function totals(t, name) {
+  await t.open("timeline", name);
+  const info = await api(t, "api/timeline", { input: input(name) });
+  await t.open("timeline", name, { win: `0..${info.length}` });
+  await t.page.waitForSelector(".tl .panel .tabulator-row");
+  const want = t.report("kernels", name), nameAt = column(want, "name"), calls = column(want, "calls"), total = column(want, "total_ns");
+  const shown = await t.rows("selection");
+  const kernels = shown.map((r) => new Map(r)).filter((r) => r.get(1) === "kernel");
+  same(kernels.length, want.rows.length, "kernels");
+  const byName = new Map(kernels.map((r) => [r.get(0).replace(/\s+/g, " "), r]));
+  for (const r of want.rows) {
+    const row = byName.get(String(r[nameAt]).trim().replace(/\s+/g, " "));
+    assert(row, `no row for ${r[nameAt]}`);
+    near(row.get(2), r[calls], `calls of ${r[nameAt]}`);
+    near(row.get(3), r[total], `time of ${r[nameAt]}`);
+  }
+}
+
+/** Halves of the window add up to the whole. */
+async function halves(t) {
+  await t.open("timeline", "plugin");
+  const { length } = await api(t, "api/timeline", { input: input("plugin") }), middle = Math.floor(length / 3);
+  const sum = async (from, to) => {
+    const r = await api(t, "api/timeline/select", { input: input("plugin"), from, to }), at = column(r, "total_ns");
+    return r.rows.reduce((n, x) => n + x[at], 0);
+  };
+  same((await sum(0, middle)) + (await sum(middle, length)), await sum(0, length), "total time");
+}
+
+/** However far out: every event is in some item. */
+async function nothingDropped(t) {
+  await t.open("timeline", "h100");
+  const info = await api(t, "api/timeline", { input: input("h100") });
+  for (const zoom of [8, 12, 23]) {
+    const width = 1024 * 2 ** zoom, counts = new Map();
+    for (let index = 0; index * width <= info.length; index++) {
+      const tile = await api(t, "api/timeline/tile", { input: input("h100"), zoom, index });
+      for (const k of tile.tracks)
+        for (const lane of k.lanes)
+          for (let i = 0; i < lane.length; i += 7)
+            if (lane[i] >= index * width && lane[i] < (index + 1) * width) counts.set(k.track, (counts.get(k.track) ?? 0) + lane[i + 3]);
+    }
+    for (const k of info.tracks) same(counts.get(k.track), k.slices, `track ${k.track} at zoom ${zoom}`);
+  }
+}
+
+async function zoom(t) {
+  await t.open("timeline", "plugin");
+  await settled(t);
+  const before = await camera(t), b = await box(t), x = 700, under = (c) => c.from + (x - GUTTER) * c.scale;
+  await t.page.mouse.move(b.x + x, b.y + 260);
+  const frames = [];
+  for (let i = 0; i < 30; i++) {
+    await t.page.mouse.wheel(0, -100);
+    await t.page.waitForTimeout(16);
+    frames.push(await ask(t, (k) => k.stats.ms));
+  }
+  await settled(t);
+  const after = await camera(t);
+  assert(after.scale < before.scale / 100, `zoomed from ${before.scale} to ${after.scale} ns a pixel`);
+  assert(Math.abs(under(after) - under(before)) < before.scale, "the time under the pointer stays");
+  frames.sort((p, q) => p - q);
+  assert(frames[15] < 16.7, `a frame takes ${frames[15]} ms`);
+  await t.page.mouse.down();
+  await t.page.mouse.move(b.x + x - 150, b.y + 260, { steps: 6 });
+  await t.page.mouse.up();
+  const moved = await camera(t);
+  assert(Math.abs(moved.from - after.from - 150 * after.scale) < 2 * after.scale, "dragged by 150 pixels");
+  await t.page.waitForFunction(() => location.hash.includes("&from="));
+  await t.page.waitForTimeout(500); // the address follows when the picture rests
+  await t.shot("timeline-near");
+  const url = t.page.url();
+  await t.page.goto("about:blank");
+  await t.page.goto(url);
+  await t.ready("timeline");
+  const again = await camera(t);
+  assert(Math.abs(again.from - moved.from) < 2 + moved.scale && Math.abs(again.scale / moved.scale - 1) < 0.01, "the address shows the same");
+}
+
+async function keyboard(t) {
+  await t.open("timeline", "h100");
+  await settled(t);
+  await t.page.locator(".tl canvas").focus();
+  const start = await camera(t), hold = async (key) => {
+    await t.page.keyboard.down(key);
+    await t.page.waitForTimeout(250);
+    await t.page.keyboard.up(key);
+    return camera(t);
+  };
+  const near_ = await hold("w");
+  assert(near_.scale < start.scale, "w zooms in");
+  const right = await hold("d");
+  assert(right.from > near_.from && right.scale === near_.scale, "d moves on");
+  assert((await hold("a")).from < right.from, "a moves back");
+  assert((await hold("ArrowRight")).from > near_.from, "so do arrows");
+  assert((await hold("s")).scale > near_.scale, "s zooms out");
+  await t.page.keyboard.press("0");
+  const all = await camera(t);
+  assert(Math.abs(all.scale - start.scale) < 1e-6 * start.scale, "0 shows all");
+}
+
+async function search(t) {
+  await t.open("timeline", "plugin");
+  const k = t.report("kernels", "plugin"), nameAt = column(k, "name"), calls = column(k, "calls"), total = column(k, "total_ns");
+  const rows = k.rows.filter((r) => r[nameAt].toLowerCase().includes("sgemm")), n = rows.reduce((s, r) => s + r[calls], 0);
+  await t.page.keyboard.press("/");
+  await t.page.keyboard.type("SGEMM");
+  await t.page.keyboard.press("Enter");
+  const said = t.page.locator(".tl .found").first();
+  await t.page.waitForFunction(() => /^1 of/.test(document.querySelector(".tl .found").textContent));
+  const text = await said.innerText();
+  near(text.replace(/^1 of ([\d,]+),.*/, "$1"), n, "hits");
+  near(text.replace(/^.*, ([\d.]+ \w+) in all.*/, "$1"), rows.reduce((s, r) => s + r[total], 0), "their time");
+  await t.page.waitForFunction(() => document.querySelector(".tl canvas").timeline.scene.selected);
+  const first = await selected(t);
+  assert(/sgemm/i.test(first.name), first.name);
+  await t.page.getByRole("button", { name: "Next hit" }).click();
+  await t.page.waitForFunction((row) => document.querySelector(".tl canvas").timeline.scene.selected?.event.row !== row, first.row);
+  const second = await selected(t);
+  assert(second.start >= first.start && /^2 of/.test(await said.innerText()), "the next one comes later");
+  const c = await camera(t), x = (second.start - c.from) / c.scale;
+  assert(x >= 0 && x < c.width - GUTTER && second.dur / c.scale > 3, "it is in view");
+  await t.page.getByRole("button", { name: "Previous hit" }).click();
+  await t.page.waitForFunction((row) => document.querySelector(".tl canvas").timeline.scene.selected?.event.row === row, first.row);
+  await t.page.waitForFunction((row) => location.hash.includes(`ev=gpu%3A${row}`), first.row);
+  await t.shot("timeline-search");
+  const url = t.page.url();
+  await t.page.goto("about:blank");
+  await t.page.goto(url);
+  await t.ready("timeline");
+  same((await selected(t)).row, first.row, "the address keeps what is chosen");
+  assert(/^1 of/.test(await said.innerText()), "and the search");
+}
+
+/** A kernel, its call, the op, and back. */
+async function details(t) {
+  await t.open("timeline", "plugin", { q: "sgemm" });
+  await t.page.waitForSelector(".tl .panel .jump");
+  const kernel = await selected(t), panel = t.page.locator(".tl .panel");
+  const d = await api(t, "api/timeline/event", { input: input("plugin"), kind: "gpu", row: kernel.row });
+  assert((await panel.innerText()).includes(kernel.name.slice(0, 40)), "its name");
+  assert((await panel.locator(".stack li").count()) === d.stack.split(";").length, "its stack, frame by frame");
+  await panel.locator(".links", { hasText: "Launched by" }).locator(".jump").click();
+  await t.page.waitForFunction(() => document.querySelector(".tl canvas").timeline.scene.selected?.event.kind === "span");
+  same((await selected(t)).row, d.call.row, "the call");
+  await t.page.waitForFunction(() => /For the op/.test(document.querySelector(".tl .panel").innerText));
+  await panel.locator(".links", { hasText: "For the op" }).locator(".jump").click();
+  await t.page.waitForFunction((row) => document.querySelector(".tl canvas").timeline.scene.selected?.event.row === row, d.op.row);
+  const op = await ask(t, (x) => x.scene.selected);
+  assert(op.launched.some((k) => k.row === kernel.row), "the op launched the kernel");
+  same(op.launched_ns, op.launched.reduce((n, k) => n + k.dur, 0), "device time of the op");
+  await t.shot("timeline-details");
+  await t.page.locator(".tl canvas").focus();
+  await t.page.keyboard.press("Escape");
+  same(await panel.locator("h3").count(), 0, "Escape closes");
+}
+
+async function backward(t) {
+  await t.open("timeline", "plugin");
+  const found = await api(t, "api/timeline/find", { input: input("plugin"), text: "ConvolutionBackward", limit: 20 });
+  let d;
+  for (const e of found.events) {
+    d = await api(t, "api/timeline/event", { input: input("plugin"), kind: "span", row: e.row });
+    if (d.forward) break;
+  }
+  assert(d?.forward, "a backward op has a forward op");
+  const f = await api(t, "api/timeline/event", { input: input("plugin"), kind: "span", row: d.forward.row });
+  assert(f.backward.some((e) => e.row === d.event.row), "and that has it as backward op");
+  await t.open("timeline", "plugin", { ev: `span:${d.event.row}` });
+  await t.page.locator(".tl .links", { hasText: "Forward" }).locator(".jump").click();
+  await t.page.waitForFunction((row) => document.querySelector(".tl canvas").timeline.scene.selected?.event.row === row, d.forward.row);
+}
+
+async function click(t) {
+  await t.open("timeline", "h100", { q: "gemm" });
+  await t.page.waitForFunction(() => document.querySelector(".tl canvas").timeline.scene.selected);
+  const kernel = await selected(t);
+  await t.page.keyboard.press("Escape");
+  await settled(t);
+  const at = await placeOf(t, kernel), b = await box(t);
+  await t.page.mouse.move(b.x + at.x, b.y + at.y);
+  assert((await t.page.locator(".tl .tip").innerText()).startsWith(kernel.name.slice(0, 30)), "the pointer shows the name");
+  await t.page.mouse.click(b.x + at.x, b.y + at.y);
+  await t.page.waitForFunction((row) => document.querySelector(".tl canvas").timeline.scene.selected?.event.row === row, kernel.row);
+  await t.page.locator(".tl canvas").focus();
+  await t.page.keyboard.press(".");
+  await t.page.waitForFunction((row) => document.querySelector(".tl canvas").timeline.scene.selected?.event.row !== row, kernel.row);
+  const next = await selected(t);
+  assert(next.start > kernel.start && next.lane === kernel.lane, "the next of the row");
+}
+
+async function window_(t) {
+  await t.open("timeline", "plugin");
+  await settled(t);
+  const b = await box(t), steps = (await api(t, "api/timeline", { input: input("plugin") })).steps;
+  await t.page.keyboard.down("Shift");
+  await t.page.mouse.move(b.x + 500, b.y + 140);
+  await t.page.mouse.down();
+  await t.page.mouse.move(b.x + 640, b.y + 150, { steps: 4 });
+  await t.page.mouse.up();
+  await t.page.keyboard.up("Shift");
+  await t.page.waitForSelector(".tl .panel .tabulator-row");
+  const w = await ask(t, (x) => x.scene.window), c = await camera(t);
+  assert(Math.abs((w.to - w.from) / c.scale - 140) < 2, "as wide as it was drawn");
+  const r = await api(t, "api/timeline/select", { input: input("plugin"), from: w.from, to: w.to, tracks: (w.tracks ?? [0, 1, 2, 3]).join(",") });
+  same((await t.rows("selection")).length, r.rows.length, "rows");
+  await t.shot("timeline-window");
+  const s = steps[1], at = await camera(t);
+  await t.page.mouse.click(b.x + GUTTER + ((s.start + s.end) / 2 - at.from) / at.scale, b.y + 33);
+  await t.page.waitForFunction((from) => document.querySelector(".tl canvas").timeline.scene.window.from === from, s.start);
+  await t.page.waitForFunction((x) => location.hash.includes(`win=${x.start}..${x.end}`), s);
+}
+
+/** The mean of the curves over the steps is what `report devices` says. */
+async function curves(t) {
+  await t.open("timeline", "h100");
+  const info = await api(t, "api/timeline", { input: input("h100") }), s = info.steps;
+  const c = await api(t, "api/timeline/counters", { input: input("h100"), from: s[0].start, to: s[s.length - 1].end, points: 2000 });
+  const d = t.report("devices", "h100"), mean = (v) => v.reduce((a, b) => a + b, 0) / v.length;
+  const percent = (id) => d.rows[0][column(d, id)];
+  for (const [values, id] of [[c.devices[0].utilization, "gpu_utilization_pct"], [c.devices[0].sm_efficiency, "sm_efficiency_pct"]]) {
+    assert(column(d, id) >= 0, `${id}: ${d.columns.map((x) => x.id)}`);
+    assert(Math.abs(100 * mean(values) - percent(id)) < 0.02, `${id}: ${100 * mean(values)}, expected ${percent(id)}`);
+  }
+  const m = t.report("memory", "h100", "--device=0"), peak = m.sections.concat([m]).flatMap((x) => (column(x, "peak_allocated") >= 0 ? [x.rows[0][column(x, "peak_allocated")]] : []));
+  const most = Math.max(...(await api(t, "api/timeline/counters", { input: input("h100"), points: 4000 })).memory.find((x) => x.device === 0).allocated);
+  if (peak.length) same(most, peak[0], "most memory");
+  await t.page.waitForFunction(() => document.querySelector(".tl canvas").timeline.layout.curves.length >= 2);
+}
+
+async function exports_(t) {
+  await t.open("timeline", "h100");
+  const [file] = await Promise.all([t.page.waitForEvent("download"), t.page.getByRole("button", { name: "Perfetto" }).click()]);
+  assert(/\.trace\.json\.gz$/.test(file.suggestedFilename()), file.suggestedFilename());
+  const path = join(t.folder, "exported.json.gz");
+  await file.saveAs(path);
+  same(readFileSync(path).subarray(0, 2).toString("hex"), "1f8b", "gzip");
+  const read = (p) => JSON.parse(execFileSync(process.env.OPSCOPE, ["report", "kernels", p, "--format=json"], { stdio: ["ignore", "pipe", "ignore"] }));
+  const want = t.report("kernels", "h100"), got = read(path);
+  for (const id of ["name", "calls", "total_ns"])
+    same(JSON.stringify(got.rows.map((r) => r[column(got, id)])), JSON.stringify(want.rows.map((r) => r[column(want, id)])), id);
+  const part = await t.page.evaluate((u) => fetch(u).then((r) => r.status), `api/export/chrome?${new URLSearchParams({ input: input("h100"), from: 0, to: 2000000 })}`);
+  same(part, 200, "a window");
+  const bad = await t.page.evaluate((u) => fetch(u, { cache: "no-store" }).then((r) => r.status).catch(() => 0), `api/timeline?input=${input("h100")}`);
+  same(bad, 200, "the server still answers");
+}
+
+async function folding(t) {
+  await t.open("timeline", "plugin");
+  await settled(t);
+  const b = await box(t), bands = () => ask(t, (x) => x.layout.bands.map((k) => ({ kind: k.kind, key: k.key, y: k.y, h: k.h, shut: k.shut })));
+  const before = await bands(), at = before.find((k) => k.kind === "track" && k.h > 60);
+  await t.page.mouse.click(b.x + 60, b.y + 42 + at.y + 10);
+  const after = (await bands()).find((k) => k.key === at.key);
+  assert(after.shut && after.h < at.h, "a track is folded to a row");
+  await t.page.waitForFunction((key) => location.hash.includes(`shut=${key}`), at.key);
+  await t.page.mouse.click(b.x + 60, b.y + 42 + at.y + 10);
+  same((await bands()).find((k) => k.key === at.key).h, at.h, "and opened");
+}
+
+/** All kinds of inputs are drawn, in the dark as well. */
+async function drawn(t) {
+  for (const [name, theme] of [["plugin", "light"], ["h100", "dark"], ["nsys", "light"]]) {
+    await t.fresh(theme);
+    await t.open("timeline", name);
+    await settled(t);
+    const colors = await t.page.evaluate(() => {
+      const c = document.querySelector(".tl canvas"), d = c.getContext("2d").getImageData(GUTTER_(), 0, c.width - GUTTER_(), c.height).data, seen = new Set();
+      function GUTTER_() {
+        return 200;
+      }
+      for (let i = 0; i < d.length; i += 4) seen.add((d[i] << 16) | (d[i + 1] << 8) | d[i + 2]);
+      return seen.size;
+    });
+    assert(colors > 20, `${name}: ${colors} colours`);
+    assert(await t.page.evaluate(() => document.documentElement.scrollHeight <= innerHeight), "the page fits the window");
+    await t.shot(`timeline-${name}-${theme}`);
+  }
+}
+
+export const tests = [
+  ["a window over all has the kernels of the report, H100", (t) => totals(t, "h100")],
+  ["a window over all has the kernels of the report, ResNet", (t) => totals(t, "plugin")],
+  ["windows side by side add up", halves],
+  ["no event is dropped at any zoom", nothingDropped],
+  ["zoom at the pointer, drag, the address", zoom],
+  ["keyboard", keyboard],
+  ["search, next and previous", search],
+  ["from kernel to call to op", details],
+  ["from backward to forward", backward],
+  ["pointer, click, next of the row", click],
+  ["a window by hand, a step by click", window_],
+  ["curves agree with the devices", curves],
+  ["export for Perfetto", exports_],
+  ["tracks fold", folding],
+  ["every kind of input, light and dark", drawn],
+];
