@@ -116,7 +116,11 @@ static void put_curve(struct buf *b, const struct window *w, int device, const s
 {
 	uint32_t *chosen = NEW_ARRAY_RAW(c->n < w->points ? c->n : w->points, uint32_t);
 	uint32_t n = lttb_select(c->time_ns, c->allocated, c->n, w->points, chosen);
-	buf_printf(b, "%s\n{\"device\":%d", first ? "" : ",", device);
+	int64_t most = 0;
+	for (uint32_t i = 0; i < c->n; i++)
+		most = c->allocated[i] > most ? c->allocated[i] : most;
+	buf_printf(b, "%s\n{\"device\":%d,", first ? "" : ",", device);
+	put_number(b, "most", most);
 	put_values(b, "time", c->time_ns, chosen, n, w->t->first_ns);
 	put_values(b, "allocated", c->allocated, chosen, n, 0);
 	put_values(b, "reserved", c->reserved, chosen, n, 0);

@@ -305,7 +305,7 @@ export class Painter {
   }
 
   private memory(s: Scene, m: MemoryCurve, y: number, height: number): void {
-    const { ctx } = this, most = m.allocated.reduce((a, b) => Math.max(a, b), 1);
+    const { ctx } = this, most = Math.max(1, m.most);
     ctx.fillStyle = s.theme.memory;
     for (let i = 0; i + 1 < m.time.length; i++) {
       const x0 = Math.round(this.x(s, m.time[i])), x1 = Math.round(this.x(s, m.time[i + 1])), h = (height * m.allocated[i]) / most;
@@ -313,7 +313,7 @@ export class Painter {
     }
     ctx.fillStyle = s.theme.soft;
     ctx.textAlign = "right";
-    ctx.fillText(`most: ${bytes(most)}`, s.width - 6, y + 7);
+    ctx.fillText(`up to ${bytes(most)}`, s.width - 6, y + 7);
     ctx.textAlign = "left";
   }
 

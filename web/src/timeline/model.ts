@@ -78,6 +78,7 @@ export interface Use {
 
 export interface MemoryCurve {
   device: number;
+  most: number; // allocated, of all points, not only those that are given
   time: number[];
   allocated: number[];
   reserved: (number | null)[];
