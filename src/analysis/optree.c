@@ -196,9 +196,22 @@ static bool call_counts(const struct maker *m, uint32_t call)
 	return m->rules == OPTREE_DEFAULT || str_has_nocase(profile_cat(m->p, m->p->span.cat[call]), STR("runtime"));
 }
 
+/* Takes what range `i` covers of a node's time off its own time; `covered` tells per node how far it is covered already. */
+static void cover(struct maker *m, int64_t *covered, uint32_t node, uint32_t i)
+{
+	int64_t limit = span_end(m->p, m->t->span[node]), begin = m->p->span.start_ns[i], end = span_end(m->p, i);
+	begin = begin > covered[node] ? begin : covered[node];
+	end = end < limit ? end : limit;
+	if (end > begin) {
+		m->t->host_self[node] -= end - begin;
+		covered[node] = end;
+	}
+}
+
 /* Own time of a node: its length less what its children and its API calls cover, each moment once: a driver call inside a
  * runtime call, or a call and a child that overlap, do not count twice, so that own time is never negative. Rows come in
- * order of start, so a cursor per node tells how far it is covered. */
+ * order of start, so a cursor per node is enough. A call that belongs to another op by its external id covers what is
+ * innermost around it in time as well: the moment is the call's alone. */
 static void own_time(struct maker *m)
 {
 	const struct spans *s = &m->p->span;
@@ -210,19 +223,15 @@ static void own_time(struct maker *m)
 	}
 	for (uint32_t i = 0; i < s->rows.n; i++) {
 		uint32_t node = m->near_node[i], inside = ROW_NONE;
-		if (s->kind[i] == SPAN_CALL)
+		if (s->kind[i] == SPAN_CALL) {
 			inside = live(m, node_of_call(m, i));
-		else if (node != ROW_NONE && t->span[node] == i && m->folded_into[node] == ROW_NONE)
+			if (live(m, node) != inside && node != ROW_NONE)
+				cover(m, covered, live(m, node), i);
+		} else if (node != ROW_NONE && t->span[node] == i && m->folded_into[node] == ROW_NONE) {
 			inside = live(m, t->parent[node]);
-		if (inside == ROW_NONE)
-			continue;
-		int64_t limit = span_end(m->p, t->span[inside]), begin = s->start_ns[i], end = span_end(m->p, i);
-		begin = begin > covered[inside] ? begin : covered[inside];
-		end = end < limit ? end : limit;
-		if (end > begin) {
-			t->host_self[inside] -= end - begin;
-			covered[inside] = end;
 		}
+		if (inside != ROW_NONE)
+			cover(m, covered, inside, i);
 	}
 	mem_free(covered);
 }

@@ -3,7 +3,8 @@
  *
  * Formulas (the plugin's node.py), all int64 ns:
  *   host_total = end - start
- *   host_self  = host_total - what direct children and own API calls cover of it (tb-plugin: - the sum of all of them)
+ *   host_self  = host_total - what direct children, own API calls and calls directly in it cover of it (tb-plugin: - the sum of
+ *                direct children and own API calls)
  *   dev_self   = durations of device work launched by own API calls (no overlap removal)
  *   dev_total  = dev_self + children's dev_total
  *   tc_self, tc_total: the same over kernels that use Tensor Cores

@@ -215,10 +215,25 @@ static void keep_top_level(struct view *v)
 	mem_free(keep);
 }
 
+/* The profiler's own work stands in the trace beside the threads, whichever of them it interrupted. */
+static int64_t profiler_ns(const struct torch_events *t)
+{
+	int64_t sum = 0;
+	for (uint32_t i = 0; i < t->n; i++)
+		if (t->kind[i] == TORCH_SPAN && t->p->span.kind[t->row[i]] == SPAN_OVERHEAD)
+			sum += t->cpu_self[i];
+	return sum;
+}
+
 static void notes(const struct view *v)
 {
 	const struct torch_events *t = v->t;
-	table_note(v->out, "host self times add up to %lld ns", (long long)v->g->all.host_self);
+	int64_t overhead = profiler_ns(t);
+	if (overhead)
+		table_note(v->out, "host self times add up to %lld ns; %lld of them are the profiler's own work, recorded apart from the threads: "
+		           "they are also in the time of what it interrupted", (long long)v->g->all.host_self, (long long)overhead);
+	else
+		table_note(v->out, "host self times add up to %lld ns", (long long)v->g->all.host_self);
 	if (v->device)
 		table_note(v->out, "device work %lld ns = attributed %lld + unattributed %lld (%llu device events that no event launched)",
 		           (long long)v->device_ns, (long long)v->g->all.dev_self, (long long)t->unattributed_ns,

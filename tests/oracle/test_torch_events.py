@@ -112,6 +112,25 @@ class Own(Case):
             checked += 1
         self.assertGreater(checked, 10)
 
+    def test_host_time_once(self):
+        """Own times add up to the time in which threads are in any event, and the profiler's own work, which is on no thread."""
+        for path in (data("tracelens", "mi300", "resnet_act_checkpoint.json.gz"), data("tracelens", "b200", "eager_trace.json.gz")):
+            trace = [e for e in oracle.events(oracle.load(path)) if e.get("ph") == "X"]
+            threads, want = collections.defaultdict(list), 0
+            for e in trace:
+                if e.get("cat") in ("cpu_op", "user_annotation", "cuda_runtime", "cuda_driver"):
+                    threads[e["pid"], e["tid"]].append((ns(e["ts"]), ns(e["ts"]) + ns(e["dur"])))
+            for rows in threads.values():
+                end = -1
+                for a, b in sorted(rows):
+                    want += max(0, b - max(a, end))
+                    end = max(end, b)
+            overhead = sum(ns(e["dur"]) for e in trace if e.get("cat") == "overhead")
+            table = report("key-averages", path, "--limit=0")
+            self.assertEqual(sum(r["host_self_ns"] or 0 for r in table.rows), want + overhead, path)
+            note = f"host self times add up to {want + overhead} ns" + (f"; {overhead} of them are the profiler's own work" if overhead else "")
+            self.assertTrue(any(n.startswith(note) for n in table.notes), table.notes)
+
     def test_device_time_once(self):
         paths = oracle.data_glob("tb_plugin/*/*.json.gz") + oracle.data_glob("tracelens/h100/*.json.gz")
         if not paths:
@@ -251,6 +270,18 @@ class Rules(Case):
             rows = {r["name"]: r for r in t.events(*args)}
             self.assertEqual(rows["cudaLaunchKernel"]["parent"], rows["aten::mm"]["event"])
             self.assertEqual(rows["aten::mm"]["host_self_ns"], 49000)
+
+    def test_call_of_an_op_inside_its_annotation(self):
+        """The call belongs to the op by its id; what is innermost around it does not keep its time."""
+        t = Trace()
+        op = t.op("record_param_comms", 10, 50)
+        t.op("nccl:broadcast", 15, 30, cat="user_annotation")
+        t.kernel(op, 200, 30, call_ts=20)
+        rows = {r["name"]: r for r in t.averages().rows}
+        self.assertEqual(rows["cudaLaunchKernel"]["host_self_ns"], 1000)
+        self.assertEqual(rows["nccl:broadcast"]["host_self_ns"], 29000)
+        self.assertEqual(rows["record_param_comms"]["host_self_ns"], 20000)
+        self.assertEqual(rows["record_param_comms"]["device_self_ns"], 30000)
 
     def test_memory(self):
         """torch: by time whatever the thread, both ends included. opscope: the innermost event of the thread, its end not in it."""
