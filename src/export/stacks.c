@@ -5,19 +5,42 @@
 #include "analysis/recording.h"
 #include "analysis/torch_events.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "export/export.h"
 
 enum { OPTION_METRIC, OPTION_BY, OPTION_UNIT, OPTION_COMPAT };
 
-/* What separates frames and lines becomes '_', as torch does (torch/profiler/profiler.py, export_stacks);
- * by our own rules, so do all control characters. */
-static void put_frame(struct buf *b, struct str frame, bool torch)
+/* What separates frames and lines becomes '_', as torch does (torch/profiler/profiler.py, export_stacks). */
+static void put_torch_frame(struct buf *b, struct str frame)
 {
 	size_t from = b->n;
 	buf_str(b, frame);
 	for (size_t i = from; i < b->n; i++)
-		if (b->p[i] == ' ' || b->p[i] == ';' || b->p[i] == '\t' || b->p[i] == '\n' || (!torch && (unsigned char)b->p[i] < ' '))
+		if (b->p[i] == ' ' || b->p[i] == ';' || b->p[i] == '\t' || b->p[i] == '\n')
 			b->p[i] = '_';
+}
+
+/* By our own rules, so does whatever could change what a terminal shows; the text is valid UTF-8. */
+static void put_own_frame(struct buf *b, struct str frame)
+{
+	uint32_t code;
+	for (size_t at = 0, n; at < frame.n; at += n) {
+		n = utf8_next(frame, at, &code);
+		if (code == UTF8_BAD)
+			buf_cstr(b, "\uFFFD");
+		else if (code == ' ' || code == ';' || utf8_is_unsafe(code))
+			buf_char(b, '_');
+		else
+			buf_put(b, frame.p + at, n);
+	}
+}
+
+static void put_frame(struct buf *b, struct str frame, bool torch)
+{
+	if (torch)
+		put_torch_frame(b, frame);
+	else
+		put_own_frame(b, frame);
 }
 
 /* The frames that torch takes out of each stack (torch/autograd/profiler_util.py): both parts occur in it. */

@@ -212,9 +212,9 @@ class Own(oracle.Case):
         self.assertTrue(all("nn.Module:_LSTM_0;" in r for r in backward), "backward stands at the stack of the forward op")
 
     def test_hostile_names(self):
-        name = "a;b c\nd\te\u2028\r<&\">"
+        name = "a;b c\nd\te\u2028\r\u009b<&\">"
         got, _ = of_events([{"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 1, "ts": 1, "dur": 2, "args": {}}])
-        self.assertEqual(got, ["a_b_c_d_e\u2028_<&\"> 2000"])
+        self.assertEqual(got, ["a_b_c_d_e___<&\"> 2000"])
         deep = [{"ph": "X", "cat": "cpu_op", "name": f"op{i % 7}", "pid": 1, "tid": 1, "ts": i, "dur": 6000 - 2 * i, "args": {}} for i in range(3000)]
         got, err = of_events(deep)
         self.assertEqual(weights(got), 6000 * 1000)

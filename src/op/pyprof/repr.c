@@ -2,7 +2,8 @@
 
 #include "base/utf8.h"
 
-static void put_char(struct buf *out, unsigned char c, char quote)
+/* As Python's repr(): what is not printable is escaped. */
+static void put_char(struct buf *out, struct str s, size_t at, size_t n, uint32_t c, char quote)
 {
 	if (c == '\\' || c == (unsigned char)quote)
 		buf_char(out, '\\'), buf_char(out, (char)c);
@@ -12,10 +13,10 @@ static void put_char(struct buf *out, unsigned char c, char quote)
 		buf_cstr(out, "\\r");
 	else if (c == '\t')
 		buf_cstr(out, "\\t");
-	else if (c < 0x20 || c == 0x7f)
-		buf_printf(out, "\\x%02x", c);
+	else if (!utf8_is_unsafe(c))
+		buf_put(out, s.p + at, n);
 	else
-		buf_char(out, (char)c);
+		buf_printf(out, c < 0x100 ? "\\x%02x" : c < 0x10000 ? "\\u%04x" : "\\U%08x", c);
 }
 
 void pyprof_put_repr(struct buf *out, struct str s)
@@ -23,10 +24,13 @@ void pyprof_put_repr(struct buf *out, struct str s)
 	bool single = s.n && memchr(s.p, '\'', s.n), both = single && memchr(s.p, '"', s.n);
 	char quote = single && !both ? '"' : '\'';
 	struct buf valid = {0};
+	uint32_t code;
 	utf8_put_valid(&valid, s);
 	buf_char(out, quote);
-	for (size_t i = 0; i < valid.n; i++)
-		put_char(out, (unsigned char)valid.p[i], quote);
+	for (size_t at = 0, n; at < valid.n; at += n) {
+		n = utf8_next(buf_view(&valid), at, &code);
+		put_char(out, buf_view(&valid), at, n, code, quote);
+	}
 	buf_char(out, quote);
 	buf_release(&valid);
 }
