@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { KEY_PREFIX = 0x200, KEY_HOST, KEY_READ_ONLY, KEY_MEMORY, PORT = 8000, HOSTS_MAX = 16 };
+enum { KEY_PREFIX = 0x200, KEY_HOST, KEY_READ_ONLY, KEY_MEMORY, KEY_QUERY_TIME, PORT = 8000, HOSTS_MAX = 16 };
 
 struct serve_command {
 	struct serve_options o;
@@ -25,6 +25,7 @@ static const struct argp_option options[] = {
 	{"path-prefix", KEY_PREFIX, "/X", 0, "what stands before every path, behind a proxy", 0},
 	{"allow-host", KEY_HOST, "NAME", 0, "another name by which this server may be asked; may be given several times", 0},
 	{"memory", KEY_MEMORY, "SIZE", 0, "keep no more than so much of the inputs in memory: 8G, 500M (default: half of the machine's)", 0},
+	{"query-time", KEY_QUERY_TIME, "SECONDS", 0, "end SQL queries that take longer (default: 30)", 0},
 	{"read-only", KEY_READ_ONLY, NULL, 0, "write no aggregations into .opscope files either", 0},
 	{0},
 };
@@ -67,6 +68,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_MEMORY:
 		c->o.memory_bytes = size("memory", str_from(arg));
+		return 0;
+	case KEY_QUERY_TIME:
+		c->o.query_seconds = (unsigned)number("query-time", arg, 1, 1000000);
 		return 0;
 	case KEY_READ_ONLY:
 		c->o.read_only = true;

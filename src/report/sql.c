@@ -281,7 +281,7 @@ static void sql_arg(sqlite3_context *x, int n, sqlite3_value **v)
 
 static int set_up(struct sql *s, struct err *e)
 {
-	if (sqlite3_open_v2(":memory:", &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_MEMORY, NULL) != SQLITE_OK)
+	if (sqlite3_open_v2(":memory:", &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_MEMORY | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
 		return err_set(e, ERR_LIMIT, "SQLite: %s", sqlite3_errmsg(s->db));
 	if (vtab_add_store(s->db, s->p, e) || add_reports(s, e) || add_descriptions(s, e))
 		return -1;

@@ -253,6 +253,7 @@ bool dispatch(struct dispatcher *d, struct exchange *x)
 	r->library = d->library;
 	r->arena = &x->arena;
 	r->read_only = d->read_only;
+	r->query_seconds = d->query_seconds;
 	x->endpoint = find_endpoint(r->path, &r->rest);
 	if (!x->endpoint) {
 		x->answer = x->post ? NULL : asset_find(r->path);

@@ -21,6 +21,7 @@ struct request {
 	struct library_entry *entry;  /* the input that was asked for, loaded; NULL unless the endpoint wants one */
 	struct arena *arena;          /* for whatever lives as long as the request */
 	bool read_only;
+	unsigned query_seconds;       /* for the user's own queries */
 };
 
 /* What it gets. */

@@ -24,6 +24,7 @@ struct dispatcher {
 	struct answers *answers;
 	struct jobs *jobs[QUEUES];
 	bool read_only;
+	unsigned query_seconds;
 };
 
 /* Sees to it that x->answer gets set, at once or later. True when it is there already, and then x->done is not called. */

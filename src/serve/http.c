@@ -25,6 +25,7 @@ enum {
 	TAKE_SECONDS = 600,
 	WAITING_MAX = 400,        /* requests for the threads that answer, in each queue */
 	QUERY_THREADS = 2,
+	QUERY_SECONDS = 30,
 	END_SECONDS = 1,
 	ARGUMENTS_MAX = 40,
 	KEPT_BYTES = 128 << 20,   /* of answers */
@@ -433,6 +434,7 @@ struct server *server_start(const struct serve_options *o, struct err *e)
 	set_hosts(s, o->hosts);
 	raise_file_limit();
 	s->to.read_only = o->read_only;
+	s->to.query_seconds = o->query_seconds ? o->query_seconds : QUERY_SECONDS;
 	s->to.answers = answers_new(KEPT_BYTES);
 	int rc = set_prefix(s, o->prefix, e);
 	if (rc == 0) {

@@ -19,6 +19,7 @@ struct serve_options {
 	unsigned n_paths;
 	unsigned threads;            /* 0 = one a core, two at least */
 	uint64_t memory_bytes;       /* profiles beyond this are let go, the least used first; 0 = half of the machine's */
+	unsigned query_seconds;      /* that an SQL query may take; 0 = 30 */
 	bool read_only;              /* no aggregation is written either */
 };
 

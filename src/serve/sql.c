@@ -2,7 +2,7 @@
 #include "report/sql.h"
 #include "serve/tables.h"
 
-enum { SECONDS_MAX = 30, BYTES_MAX = 256 << 20 };
+enum { BYTES_MAX = 256 << 20 };
 
 static bool stop(void *context)
 {
@@ -26,7 +26,7 @@ static int run(const struct request *r, struct response *out, struct err *e)
 {
 	struct report_args a;
 	struct table t;
-	const struct sql_limits limits = {.time_ns = SECONDS_MAX * INT64_C(1000000000), .bytes = BYTES_MAX, .stop = stop, .enter = enter, .leave = leave,
+	const struct sql_limits limits = {.time_ns = r->query_seconds * INT64_C(1000000000), .bytes = BYTES_MAX, .stop = stop, .enter = enter, .leave = leave,
 	                                  .context = (void *)(uintptr_t)r};
 	if (table_choice(r, &a, e) < 0)
 		return -1;
