@@ -47,6 +47,7 @@ function argument(text: string): string {
 export function showDetails(place: HTMLElement, p: Panel, d: Details): void {
   const e = d.event, t = p.info.tracks[e.track];
   clear(place);
+  const args = d.args.filter(([k]) => k !== "Call stack" || !d.stack);
   const launched = d.launched_count ? `${count(d.launched_count)}, ${time(d.launched_ns ?? 0)} in all` : "";
   add(place,
     h("div", { class: "tools" }, h("h3", {}, e.name), h("span", { class: "space" }),
@@ -59,7 +60,7 @@ export function showDetails(place: HTMLElement, p: Panel, d: Details): void {
       h("div", {}, links(p, "Launched by", d.call ? [d.call] : []), links(p, e.kind === "gpu" ? "Op" : "For the op", d.op ? [d.op] : []),
         links(p, "Launched", d.launched, launched), links(p, "Forward", d.forward ? [d.forward] : []), links(p, "Backward", d.backward),
         links(p, "Inside, innermost first", d.around)),
-      d.args.length ? h("div", { class: "args" }, h("h4", {}, "Arguments"), facts(d.args.map(([k, v]) => [k, argument(v)]))) : null,
+      args.length ? h("div", { class: "args" }, h("h4", {}, "Arguments"), facts(args.map(([k, v]) => [k, argument(v)]))) : null,
       d.stack ? h("div", { class: "stack" }, h("h4", {}, "Call stack"), h("ol", {}, ...d.stack.split(";").map((f) => h("li", {}, f)))) : null));
 }
 

@@ -311,7 +311,7 @@ export class Painter {
       const x0 = Math.round(this.x(s, m.time[i])), x1 = Math.round(this.x(s, m.time[i + 1])), h = (height * m.allocated[i]) / most;
       if (x1 >= GUTTER && x0 <= s.width) ctx.fillRect(x0, y + height - h, Math.max(1, x1 - x0), h);
     }
-    ctx.fillStyle = s.theme.soft;
+    ctx.fillStyle = s.theme.text;
     ctx.textAlign = "right";
     ctx.fillText(`up to ${bytes(most)}`, s.width - 6, y + 7);
     ctx.textAlign = "left";
@@ -414,7 +414,7 @@ export class Painter {
       ctx.fillRect(Math.max(x0, GUTTER), TOP_RULER, Math.max(1, Math.min(x1, s.width) - Math.max(x0, GUTTER) - 1), TOP_STEPS - 2);
       ctx.globalAlpha = 1;
       ctx.fillStyle = s.theme.text;
-      if (x1 - x0 > 14) this.cut(list[i].name, Math.max(x0, GUTTER) + 4, TOP_RULER + TOP_STEPS / 2, Math.min(x1, s.width) - Math.max(x0, GUTTER) - 6);
+      if (x1 - x0 > 40 || ctx.measureText(list[i].name).width < x1 - x0 - 6) this.cut(list[i].name, Math.max(x0, GUTTER) + 4, TOP_RULER + TOP_STEPS / 2, Math.min(x1, s.width) - Math.max(x0, GUTTER) - 6);
       drawn = x1;
     }
   }

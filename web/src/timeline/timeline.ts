@@ -390,7 +390,7 @@ export class Timeline implements Target {
     const c = this.scene.camera, x0 = (e.start - c.from) / c.scale, x1 = (e.start + e.dur - c.from) / c.scale, wide = x1 - x0;
     this.layout.open(e);
     this.sized();
-    if (wide < 4 || wide > this.room * 1.5) this.show(e.start - e.dur * 4 - 10, e.start + e.dur * 5 + 10);
+    if (wide < 4 || wide > this.room) this.show(e.start - e.dur * 4 - 10, e.start + e.dur * 5 + 10);
     else if (x0 < 0 || x1 > this.room) this.show(e.start + e.dur / 2 - (this.room / 2) * c.scale, e.start + e.dur / 2 + (this.room / 2) * c.scale);
     const y = this.layout.yOf(e), room = this.scene.height - topOf(this.info);
     if (y < this.view.scrollTop || y > this.view.scrollTop + room - 40) this.view.scrollTop = Math.max(0, y - room / 2);
