@@ -114,8 +114,14 @@ static int match_one(struct cost_call *c, struct str p, unsigned i, char why[EXP
 int rule_match(struct cost_call *c, const char *pattern, char why[EXPR_WHY])
 {
 	struct str rest = str_from(pattern), p;
-	for (unsigned i = 0; rest.n && str_split(&rest, ',', &p); i++)
+	bool optional = false;
+	for (unsigned i = 0; rest.n && str_split(&rest, ',', &p); i++) {
 		if (match_one(c, p, i, why) < 0)
 			return -1;
+		optional |= str_eqc(p, "?");
+	}
+	/* Where each may be a number, one has to be a tensor. */
+	if (optional && !c->operands)
+		return fail(why, c->args.has_dims ? "no input is recorded as a tensor" : "no shapes were recorded", 0);
 	return 0;
 }

@@ -144,6 +144,30 @@ static void test_every_rule_has_a_row(void **state)
 	assert_int_equal(missing, 0);
 }
 
+/* Without shapes no op has FLOPs; 0 are known of what never computes: views, fills, collectives that only move. */
+static void test_no_shapes(void **state)
+{
+	(void)state;
+	unsigned bad = 0, asked = 0;
+	for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
+		struct str rest = str_from(rules[i].names), one;
+		while (str_split(&rest, ' ', &one)) {
+			struct arena a = {0};
+			struct cost c;
+			struct op_facts f = {.name = one, .in_elements = -1, .out_elements = -1, .group_size = -1};
+			cost_of(&f, COST_DEFAULT, rules[i].direction, &a, &c);
+			bool ok = c.flops < 0 ? c.why.n > 0 : c.flops == 0 && (c.class == OP_VIEW || c.class == OP_FILL || c.class == OP_COMM);
+			if (!ok)
+				print_message("# " STR_FMT ": %lld FLOPs without shapes\n", STR_ARG(one), (long long)c.flops);
+			bad += !ok;
+			asked++;
+			arena_release(&a);
+		}
+	}
+	assert_int_equal(bad, 0);
+	assert_true(asked > 400);
+}
+
 static struct cost collective(const char *name, int64_t in, int64_t out, int64_t ranks)
 {
 	struct arena a = {0};
@@ -386,7 +410,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_own_rules),
-		cmocka_unit_test(test_rows), cmocka_unit_test(test_every_rule_has_a_row), cmocka_unit_test(test_collectives),
+		cmocka_unit_test(test_rows), cmocka_unit_test(test_every_rule_has_a_row), cmocka_unit_test(test_no_shapes), cmocka_unit_test(test_collectives),
 		cmocka_unit_test(test_causal), cmocka_unit_test(test_backward_chain), cmocka_unit_test(test_gemm_fields),
 		cmocka_unit_test(test_argument_names), cmocka_unit_test(test_types), cmocka_unit_test(test_expressions),
 	};
