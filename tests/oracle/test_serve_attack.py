@@ -87,10 +87,11 @@ class Requests(AttackCase):
     def test_malformed_queries(self):
         s = Server(self, SMALL)
         for q in (b"?%", b"?%%%", b"?%zz=1", b"?a=%f", b"?limit=%00", b"?limit=1%00", b"?%00=1", b"?limit=%ff", b"?limit=\xff", b"?sort=%c3%28", b"?=&=&=", b"?&&&&",
-                  b"?limit=1&limit=2", b"?limit", b"?" + b"a&" * 1000, b"?" + b"a" * 20000, b"?filter=" + b"%41" * 6000, b"?limit=1?limit=2", b"?limit=1#x",
+                  b"?limit=1&limit=2", b"?limit", b"?" + b"a&" * 1000, b"?" + b"a" * 20000, b"?limit=1?limit=2", b"?limit=1#x",
                   b"?" + b"&".join(b"a%d=1" % i for i in range(41))):
             got = self.raw(s, request(b"/api/report/operators" + q))
             self.assertIn(status_of(got), (400, 404, 414, 431, *([0] if len(q) > 1500 else [])), (q[:60], got[:200]))
+        self.assertIn(status_of(self.raw(s, request(b"/api/report/operators?filter=" + b"%41" * 6000))), (200, 414, 431, 0))
         for q in (b"", b"?filter=50%", b"?filter=%c3%a4", b"?filter=", b"?filter=a+b%20c"):
             self.assertEqual(status_of(self.raw(s, request(b"/api/report/operators" + q))), 200, q)
         self.alive(s)
@@ -113,9 +114,9 @@ class Requests(AttackCase):
             self.assertIn(status_of(self.raw(s, request(b"/api/state", h))), (0, 400, 403, 413, 431), h[:20])
         self.assertIn(status_of(self.raw(s, request(b"/" + b"a" * 100000))), (0, 404, 414, 431))
         post = [b"X-Opscope: 1"]
-        self.assertEqual(status_of(self.raw(s, request(b"/api/aggregate", *post, b"Content-Length: 2000000", method=b"POST") + b"x" * 2000000)), 413)
-        got = self.raw(s, request(b"/api/aggregate", *post, b"Content-Length: 99999999999", method=b"POST"))
-        self.assertIn(status_of(got), (413, 0))
+        # whoever goes on sending may see the connection end before the answer
+        self.assertIn(status_of(self.raw(s, request(b"/api/aggregate", *post, b"Content-Length: 2000000", method=b"POST") + b"x" * 2000000)), (413, 0))
+        self.assertEqual(status_of(self.raw(s, request(b"/api/aggregate", *post, b"Content-Length: 99999999999", method=b"POST"))), 413)
         # without an end, in pieces
         c = self.open(s)
         c.sendall(request(b"/api/aggregate", *post, b"Transfer-Encoding: chunked", method=b"POST"))
