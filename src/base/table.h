@@ -38,7 +38,8 @@ enum column_flag {
 	COLUMN_KEY = 64,   /* answers the report's question: as text it stays while columns without it are left out for want of room */
 	COLUMN_MINOR = 128, /* decoration: left out as text before the columns that are neither this nor COLUMN_KEY */
 	COLUMN_PATH = 256, /* text whose end tells most, as paths: cut at its start */
-	COLUMN_ASKED = 512, /* set where --columns or --sort names it: text never leaves it out */
+	COLUMN_ASKED = 512, /* set where --columns, --sort or the report's own order names it: text never leaves it out */
+	COLUMN_GROUP = 1024, /* part of the key by which the rows are grouped: as text it stays, cut down if need be, unless it says nothing */
 	COLUMN_DETAIL = 4, /* left out of text output unless asked for with --columns; always in CSV, JSON and HTML */
 };
 

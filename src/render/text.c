@@ -197,13 +197,18 @@ static bool shares(const struct text_column *c)
 	return c->width < c->body && c->how >= TEXT_SHARED_HEAD;
 }
 
+static const char *every_row(const struct table *t)
+{
+	return t->hidden_rows ? "in every row shown" : "in every row";
+}
+
 /* "in every row: Dir forward, Shape N=1,...,fp32": what columns would say that are left out for it, or texts that are cut. */
 static void put_same(const struct page *p, const struct table *t, const struct text_layout *l)
 {
 	const size_t most = p->o->width > 1 && p->o->width < 120 ? p->o->width - 1 : 120;
 	struct buf line = {0}, value = {0};
 	struct text_scratch scratch = {0};
-	const char *between = t->hidden_rows ? "in every row shown: " : "in every row: ";
+	const char *between = ": ";
 	for (unsigned i = 0; i < l->n_all; i++) {
 		const struct text_column *c = &l->v[i];
 		if (i < l->n ? !shares(c) : !c->constant)
@@ -213,7 +218,7 @@ static void put_same(const struct page *p, const struct table *t, const struct t
 			text_alike_put_shared(&c->alike, &value);
 		else
 			buf_str(&value, text_cell(t, 0, c, &scratch));
-		buf_printf(&line, "%s%s ", between, t->data[c->col].col.title);
+		buf_printf(&line, "%s%s%s ", line.n ? "" : every_row(t), between, t->data[c->col].col.title);
 		size_t cells = text_width(buf_view(&value));
 		text_put_cut(&line, buf_view(&value), cells < most ? cells : most);
 		between = ", ";
@@ -228,12 +233,17 @@ enum left_out { OUT_EMPTY, OUT_ZERO, OUT_NO_ROOM };
 
 static void put_left_out(const struct page *p, const struct table *t, const struct text_layout *l, enum left_out why)
 {
-	static const char *const title[] = {[OUT_EMPTY] = "empty: ", [OUT_ZERO] = "0 in every row: ", [OUT_NO_ROOM] = "no room for: "};
+	static const char *const says[] = {[OUT_EMPTY] = " empty: ", [OUT_ZERO] = " 0: "};
 	struct buf line = {0};
 	for (unsigned i = l->n; i < l->n_all; i++) {
 		if (l->v[i].constant || (l->v[i].empty ? OUT_EMPTY : l->v[i].zero ? OUT_ZERO : OUT_NO_ROOM) != why)
 			continue;
-		buf_cstr(&line, line.n ? ", " : why == OUT_ZERO && t->hidden_rows ? "0 in every row shown: " : title[why]);
+		if (line.n)
+			buf_cstr(&line, ", ");
+		else if (why == OUT_NO_ROOM)
+			buf_cstr(&line, "no room for: ");
+		else
+			buf_printf(&line, "%s%s", every_row(t), says[why]);
 		buf_cstr(&line, t->data[l->v[i].col].col.id);
 	}
 	if (line.n && why == OUT_NO_ROOM)

@@ -6,6 +6,9 @@
  * terminal; sentences that answer need MIN_HINT. */
 enum { MIN_WIDE = 12, MIN_TEXT = 16, MIN_STACK = 32, MIN_HINT = 24, MIN_NAME = 40 };
 
+/* Where several texts are the key of the rows, each may be cut to its part of so much of the terminal: measures need the rest. */
+enum { KEYS_PERCENT = 60 };
+
 /* In the order in which columns get room. */
 enum rank { RANK_MUST, RANK_KEY, RANK_PLAIN, RANK_MINOR, RANK_ZERO, RANK_CONSTANT, RANK_EMPTY, RANKS };
 
@@ -41,7 +44,8 @@ static unsigned name_column(const struct text_layout *l, const struct table *t)
 
 static enum rank rank_of(const struct text_column *c, unsigned flags, bool name)
 {
-	if (name || (flags & COLUMN_ASKED))
+	bool tells = !c->empty && !c->constant;
+	if (name || (flags & COLUMN_ASKED) || ((flags & COLUMN_GROUP) && tells))
 		return RANK_MUST;
 	if (c->empty)
 		return RANK_EMPTY;
@@ -64,6 +68,8 @@ static size_t least_width(const struct text_column *c, const struct column *col,
 		least = MIN_STACK;
 	else if ((col->flags & COLUMN_WIDE) && (col->flags & COLUMN_KEY))
 		least = smaller(MIN_HINT, width / 4);
+	if (c->key_part)
+		least = smaller(least, larger(c->key_part, MIN_WIDE));
 	return smaller(whole, larger(least, 1));
 }
 
@@ -150,8 +156,28 @@ static size_t distinct_width(const struct text_column *c, const struct column *c
 	return c->can_share ? text_alike_width(&c->alike, least, most) : least;
 }
 
+/* Sets key_part where more than one text is part of the key. */
+static void share_among_keys(struct text_layout *l, const struct table *t, size_t width)
+{
+	unsigned name = name_column(l, t), n = 0;
+	for (int set = 0; set <= (n > 1); set++)
+		for (unsigned i = 0; i < l->n_all; i++) {
+			struct text_column *c = &l->v[i];
+			const struct column *col = &t->data[c->col].col;
+			if (col->type != CELL_STR || (i != name && !(col->flags & COLUMN_GROUP)) || rank_of(c, col->flags, i == name) != RANK_MUST)
+				continue;
+			if (set)
+				c->key_part = width * KEYS_PERCENT / 100 / n;
+			else
+				n++;
+		}
+}
+
 void text_room_find(struct text_layout *l, const struct table *t, size_t width)
 {
+	if (!l->n_all)
+		return;
+	share_among_keys(l, t, width);
 	for (unsigned i = 0; i < l->n_all; i++) {
 		struct text_column *c = &l->v[i];
 		if (t->data[c->col].col.type != CELL_STR)
@@ -159,8 +185,6 @@ void text_room_find(struct text_layout *l, const struct table *t, size_t width)
 		c->width = smaller(c->width, width); /* one huge cell must not make the loop of shrink long */
 		c->distinct = distinct_width(c, &t->data[c->col].col, width);
 	}
-	if (!l->n_all)
-		return;
 	choose_shown(l, t, width);
 	move_shown_first(l);
 	for (enum room room = ROOM_WHOLE; room < ROOMS; room++)

@@ -46,11 +46,11 @@ static void put(const struct profile *p, enum grouping by, struct stats *s, cons
 	unsigned cat = TABLE_COLUMN(out, "category", "API", "category as the input has it: runtime, driver, ...", CELL_STR);
 	unsigned pid = UINT32_MAX, tid = UINT32_MAX, op = UINT32_MAX;
 	if (by == BY_THREAD) {
-		pid = TABLE_COLUMN(out, "process", "Process", "process that called", CELL_STR);
-		tid = TABLE_COLUMN(out, "thread", "Thread", "thread that called", CELL_STR);
+		pid = TABLE_COLUMN(out, "process", "Process", "process that called", CELL_STR, .flags = COLUMN_GROUP);
+		tid = TABLE_COLUMN(out, "thread", "Thread", "thread that called", CELL_STR, .flags = COLUMN_GROUP);
 	}
 	if (by == BY_OP)
-		op = TABLE_COLUMN(out, "operator", "Operator", "op that called; empty = none around it", CELL_STR);
+		op = TABLE_COLUMN(out, "operator", "Operator", "op that called; empty = none around it", CELL_STR, .flags = COLUMN_GROUP);
 	unsigned first = stats_columns(out);
 	unsigned ops = TABLE_COLUMN(out, "gpu_ops", "Device ops", "kernels, copies and sets that these calls launched", CELL_I64, UNIT_COUNT);
 	unsigned ns = TABLE_COLUMN(out, "gpu_ns", "Device time", "sum of their durations", CELL_I64, UNIT_NS, COLUMN_KEY);

@@ -171,7 +171,8 @@ enum { C_NAME, C_OP, C_GRID, C_BLOCK, C_REGS, C_SHARED, C_CLASS, C_TC, C_DTYPE, 
 
 static const struct column columns[N_COLUMNS] = {
 	[C_NAME] = {"name", "Kernel", "name of the kernel", CELL_STR, UNIT_NONE, COLUMN_WIDE},
-	[C_OP] = {"operator", "Operator", "op, collective or optimizer that launched it: the innermost, as in `operators`; empty = none known", CELL_STR},
+	[C_OP] = {"operator", "Operator", "op, collective or optimizer that launched it: the innermost, as in `operators`; empty = none known", CELL_STR,
+	          .flags = COLUMN_GROUP},
 	[C_GRID] = {"grid", "Grid", "blocks in x, y, z", CELL_STR},
 	[C_BLOCK] = {"block", "Block", "threads of a block in x, y, z", CELL_STR},
 	[C_REGS] = {"registers_per_thread", "Regs", "registers per thread", CELL_I64, UNIT_NONE, COLUMN_MINOR},

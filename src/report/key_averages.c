@@ -63,9 +63,10 @@ struct view {
 static const struct {
 	const char *grouping;
 	unsigned part, column;
+	const char *words;
 } parts[] = {
-	{"overload", KEY_OVERLOAD, C_OVERLOAD}, {"shape", KEY_SHAPE, C_SHAPES},    {"stack", KEY_STACK, C_STACK},
-	{"module", KEY_MODULE, C_MODULE},       {"thread", KEY_THREAD, C_THREAD},  {"cycle", KEY_CYCLE, C_CYCLE},
+	{"overload", KEY_OVERLOAD, C_OVERLOAD, "overload"}, {"shape", KEY_SHAPE, C_SHAPES, "input shape"}, {"stack", KEY_STACK, C_STACK, "stack"},
+	{"module", KEY_MODULE, C_MODULE, "module"},         {"thread", KEY_THREAD, C_THREAD, "thread"},    {"cycle", KEY_CYCLE, C_CYCLE, "cycle"},
 };
 enum { N_PARTS = sizeof parts / sizeof parts[0] };
 
@@ -96,8 +97,33 @@ static bool has_column(const struct view *v, unsigned c)
 
 static void add_columns(struct view *v)
 {
-	for (unsigned c = 0; c < N_COLUMNS; c++)
-		v->at[c] = has_column(v, c) ? table_column(v->out, &columns[c]) : UINT32_MAX;
+	for (unsigned c = 0; c < N_COLUMNS; c++) {
+		struct column col = columns[c];
+		for (unsigned i = 0; i < N_PARTS; i++)
+			if (parts[i].column == c)
+				col.flags |= COLUMN_GROUP;
+		v->at[c] = has_column(v, c) ? table_column(v->out, &col) : UINT32_MAX;
+	}
+}
+
+/* "Events by name, input shape and 3 frames of the stack". */
+static void set_title(struct view *v)
+{
+	unsigned all = v->g->choice.parts, frames = v->g->choice.frames;
+	buf_clear(&v->text);
+	buf_cstr(&v->text, v->out->title);
+	for (unsigned i = 0; i < N_PARTS; i++) {
+		if (!(all & parts[i].part))
+			continue;
+		bool more = false;
+		for (unsigned k = i + 1; k < N_PARTS; k++)
+			more |= all & parts[k].part;
+		buf_cstr(&v->text, more ? ", " : " and ");
+		if (parts[i].part == KEY_STACK && frames)
+			buf_printf(&v->text, "%u frame%s of the ", frames, frames == 1 ? "" : "s");
+		buf_cstr(&v->text, parts[i].words);
+	}
+	v->out->title = arena_str(&v->out->arena, buf_view(&v->text)).p;
 }
 
 static void put_i64(struct view *v, unsigned c, int64_t x)
@@ -298,6 +324,7 @@ static int key_averages_run(const struct profile *p, const struct report_args *a
 	} else if (args->compat) {
 		torch_table_averages(v.g, args, out);
 	} else {
+		set_title(&v);
 		add_columns(&v);
 		for (uint32_t i = 0; i < v.g->n; i++)
 			put_group(&v, i);
@@ -305,6 +332,7 @@ static int key_averages_run(const struct profile *p, const struct report_args *a
 		if (args->top_level)
 			keep_top_level(&v);
 		rc = table_sort(out, v.device ? STR("device_self_ns") : STR("host_self_ns"), true, e);
+		out->data[v.at[v.device ? C_DEV_SELF : C_HOST_SELF]].col.flags |= COLUMN_ASKED; /* what explains the order */
 		notes(&v);
 	}
 	buf_release(&v.text);

@@ -185,7 +185,7 @@ static void put(struct ranges *r, struct table *out)
 	unsigned pid = UINT32_MAX, tid = UINT32_MAX;
 	if (r->by == BY_THREAD) {
 		pid = TABLE_COLUMN(out, "process", "Process", "process of the range", CELL_STR);
-		tid = TABLE_COLUMN(out, "thread", "Thread", "thread of the range", CELL_STR);
+		tid = TABLE_COLUMN(out, "thread", "Thread", "thread of the range", CELL_STR, .flags = COLUMN_GROUP);
 	}
 	unsigned first = stats_columns(out);
 	unsigned c = TABLE_COLUMN(out, "self_ns", "Self", "total - what marked ranges directly inside take; empty for StartEnd", CELL_I64, UNIT_NS, COLUMN_KEY);

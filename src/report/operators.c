@@ -125,6 +125,13 @@ static const struct column detail_columns[] = {
 	[BY_LINE] = {"python_line", "Python line", "innermost frame outside torch and installed packages", CELL_STR, UNIT_NONE, COLUMN_STACK},
 };
 
+static const char *const titles[] = {
+	[BY_NAME] = "Time by operator",
+	[BY_SHAPE] = "Time by operator and input shape",
+	[BY_STACK] = "Time by operator and call stack",
+	[BY_LINE] = "Time by line of Python",
+};
+
 /* Adds the columns and gives each its index in the table. */
 static void add_columns(struct table *out, const struct groups *g, bool device, unsigned at[N_COLUMNS])
 {
@@ -135,7 +142,9 @@ static void add_columns(struct table *out, const struct groups *g, bool device, 
 		at[c] = UINT32_MAX;
 		if ((c == C_DETAIL ? g->by == BY_NAME : of_device && !device) || (g->by == BY_LINE && of_op))
 			continue;
-		at[c] = table_column(out, c == C_DETAIL ? &detail_columns[g->by] : &columns[c]);
+		struct column col = c == C_DETAIL ? detail_columns[g->by] : columns[c];
+		col.flags |= c == C_DETAIL ? COLUMN_GROUP : 0;
+		at[c] = table_column(out, &col);
 	}
 }
 
@@ -178,6 +187,7 @@ static int put_default(struct table *out, const struct groups *g, const struct w
 			outside_ops++;
 		}
 	}
+	out->title = titles[g->by];
 	add_columns(out, g, device, at);
 	for (uint32_t i = 0; i + 1 < g->keys.n; i++) {
 		const struct group *x = &g->v[i];

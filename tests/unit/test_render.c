@@ -306,7 +306,7 @@ static void test_text_leaves_out_the_least(void **state)
 	                    "N=1,C=128,H=64,W=64,fp32  800 ns  400 ns  1.6 KiB  8.00 %\n"
 	                    "N=1,C=128,H=32,W=32,fp32  700 ns  350 ns  1.4 KiB  7.00 %\n"
 	                    "in every row: Op conv2d, Bound memory\n"
-	                    "empty: note\n");
+	                    "in every row empty: note\n");
 	assert_string_equal(render(&t, "text", &(struct render_options){.width = 30}, &out).p,
 	                    "W\n"
 	                    "Shape          Total    Peak\n"
@@ -317,7 +317,7 @@ static void test_text_leaves_out_the_least(void **state)
 	                    "in every row: Shape\n"
 	                    "N=1,C=128,…fp32, Op conv2d,\n"
 	                    "Bound memory\n"
-	                    "empty: note\n"
+	                    "in every row empty: note\n"
 	                    "no room for: min_ns, bytes\n"
 	                    "(--columns chooses)\n");
 	buf_release(&out);
@@ -343,9 +343,10 @@ static void test_text_leaves_out_zeros(void **state)
 	                    "Device   CPU\n"
 	                    "──────  ────\n"
 	                    "     0  7 ns\n"
+	                    "in every row\n"
 	                    "empty: sets_ns\n"
-	                    "0 in every\n"
-	                    "row: copies_ns\n");
+	                    "in every row\n"
+	                    "0: copies_ns\n");
 	assert_true(str_has(render(&t, "text", &(struct render_options){.width = 40}, &out), STR("Copies")));
 	buf_release(&out);
 	table_release(&t);
@@ -368,6 +369,38 @@ static void test_text_keeps_what_was_asked_for(void **state)
 	                    "conv2d  -     450 ns  1.8 KiB  900 ns\n"
 	                    "conv2d  -     400 ns  1.6 KiB  800 ns\n"
 	                    "conv2d  -     350 ns  1.4 KiB  700 ns\n");
+	buf_release(&out);
+	table_release(&t);
+}
+
+/* What rows are grouped by is cut down instead, so that measures fit as well; unless it is the same in all of them. */
+static void test_text_keeps_what_groups(void **state)
+{
+	struct table t;
+	struct buf out = {0};
+	table_init(&t, "g", "G");
+	TABLE_COLUMN(&t, "name", "Name", "", CELL_STR, UNIT_NONE, COLUMN_KEY);
+	TABLE_COLUMN(&t, "shape", "Shape", "", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_GROUP);
+	TABLE_COLUMN(&t, "thread", "Thread", "", CELL_STR, UNIT_NONE, COLUMN_GROUP);
+	TABLE_COLUMN(&t, "calls", "Calls", "", CELL_I64, UNIT_COUNT, COLUMN_KEY);
+	TABLE_COLUMN(&t, "bytes", "Bytes", "", CELL_I64, UNIT_COUNT, COLUMN_KEY);
+	for (int i = 0; i < 3; i++) {
+		table_row(&t);
+		table_set_fmt(&t, 0, "a name that is rather long %d", i);
+		table_set_fmt(&t, 1, "[[1, 2, 3, 4], [5, 6, 7, 8], [9, 10, %d]]", i);
+		table_set_str(&t, 2, STR("main"));
+		table_set_i64(&t, 3, i);
+		table_set_i64(&t, 4, 1000 + i);
+	}
+	assert_string_equal(render(&t, "text", &(struct render_options){.width = 40}, &out).p,
+	                    "G\n"
+	                    "Name          Shape  Calls  Bytes\n"
+	                    "────────────  ─────  ─────  ─────\n"
+	                    "a name…ong 0  … 0]]      0  1,000\n"
+	                    "a name…ong 1  … 1]]      1  1,001\n"
+	                    "a name…ong 2  … 2]]      2  1,002\n"
+	                    "in every row: Shape [[1, 2, 3, 4], [5,\n"
+	                    "6, 7, 8], [9, 10,…, Thread main\n");
 	buf_release(&out);
 	table_release(&t);
 }
@@ -558,6 +591,7 @@ int main(void)
 		cmocka_unit_test(test_stack_column),
 		cmocka_unit_test(test_text_leaves_out_the_least),
 		cmocka_unit_test(test_text_keeps_what_was_asked_for),
+		cmocka_unit_test(test_text_keeps_what_groups),
 		cmocka_unit_test(test_text_title_is_cut),
 		cmocka_unit_test(test_cut_texts_differ),
 		cmocka_unit_test(test_width_that_tells_texts_apart),
