@@ -2,7 +2,7 @@
 import type { Cell } from "./api";
 import { columnOf } from "./api";
 import { h, add } from "./dom";
-import { frames, quoted, showQuery, sql } from "./parts";
+import { frames, pathEnd, quoted, showQuery, sql } from "./parts";
 import type { Context } from "./view";
 
 /** What of kernels_by_instance is meant; undefined = all. */
@@ -62,7 +62,7 @@ export async function showOps(box: HTMLElement, c: Context, title: string, w: Wh
     title,
     key: "step-ops",
     pageSize: 10,
-    draw: { op_id: (v) => (v === null ? "(no op)" : String(v)) },
+    draw: { op_id: (v) => (v === null ? "(no op)" : String(v)), op: pathEnd },
     choose: (cells) => choose(JSON.stringify([cells[0], cells[direction]])),
     chosen: (cells) => JSON.stringify([cells[0], cells[direction]]) === chosen,
   });

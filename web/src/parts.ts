@@ -79,7 +79,7 @@ export async function detail(parent: HTMLElement, c: Context, name: string, fill
   else if (hint) add(box, h("p", { class: "note" }, hint));
   return (value) => {
     place.note({ [name]: value });
-    void open(value);
+    void open(value).then(() => box.scrollIntoView({ block: "nearest" }));
   };
 }
 
@@ -125,6 +125,19 @@ export function frames(stack: string): HTMLElement {
     add(list, h("li", {}, m ? h("a", { href: `vscode://file${m[1].startsWith("/") ? "" : "/"}${m[1]}:${m[2]}`, title: "Open in VS Code" }, text) : text));
   }
   return list;
+}
+
+/** The end of an op's path, which tells more than its beginning. */
+export function pathEnd(path: Cell): string {
+  const parts = String(path ?? "").split("/");
+  return parts.length > 4 ? "…/" + parts.slice(-3).join("/") : parts.join("/");
+}
+
+/** A stack in a line: its innermost frame, and the innermost of the user's own. */
+export function stackLine(stack: Cell): string {
+  if (typeof stack !== "string" || !stack) return "(none)";
+  const inner = stack.split(/[;\n]/)[0], own = ownFrame(stack);
+  return inner === own ? own : `${own} … ${inner.replace(/^.*[\\/](?=[^\\/]*\(\d+\): )/, "")}`;
 }
 
 /** The innermost frame that is not of an installed package, else the innermost. */

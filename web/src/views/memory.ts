@@ -31,7 +31,7 @@ function curve(box: HTMLElement, s: Section, range: Range | undefined): void {
     legend: { top: 0 },
     grid: { left: 74, right: 16, top: 34, bottom: 40 },
     xAxis: { type: "value", min: "dataMin", max: "dataMax", name: "time since the start", nameLocation: "middle", nameGap: 24, axisLabel: { formatter: axis("ns"), hideOverlap: true } },
-    yAxis: { type: "value", min: 0, interval: tick, axisLabel: { formatter: axis("bytes") } },
+    yAxis: { type: "value", min: 0, max: Math.ceil(top / tick) * tick || undefined, interval: tick, axisLabel: { formatter: axis("bytes") } },
     brush: { xAxisIndex: 0, brushType: "lineX", brushMode: "single", removeOnClick: true, outOfBrush: { colorAlpha: 1 }, throttleType: "debounce", throttleDelay: 200 },
     toolbox: { show: false },
     series: lines.map((x, k) => ({

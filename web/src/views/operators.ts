@@ -4,7 +4,7 @@ import { columnOf, numberAt, textAt } from "../api";
 import { pie, showChart } from "../chart";
 import { add, clear, h } from "../dom";
 import { time } from "../format";
-import { choice, detail, frames, ownFrame, part, showReport, topChoice, topOf } from "../parts";
+import { choice, detail, frames, ownFrame, part, showReport, stackLine, topChoice, topOf } from "../parts";
 import { report, type Context, type View } from "../view";
 
 const PIES: [id: string, title: string][] = [
@@ -36,7 +36,7 @@ async function stacks(box: HTMLElement, c: Context, name: string, only?: string)
     title: `Call stacks of ${name}`,
     key: "stacks",
     hide: ["name", "tc_eligible", "tc_total_pct"],
-    draw: { call_stack: (v) => (typeof v === "string" && v ? ownFrame(v) : "(none)") },
+    draw: { call_stack: stackLine },
     choose: (cells) => show(cells[at]),
     pageSize: 10,
   }, { group_by: "stack", filter: name });
@@ -48,7 +48,7 @@ async function stacks(box: HTMLElement, c: Context, name: string, only?: string)
 async function atLine(box: HTMLElement, c: Context, line: string): Promise<void> {
   const t = await report(c, "operators", { group_by: "stack", filter: line }), at = columnOf(t, "call_stack");
   t.rows = t.rows.filter((r) => typeof r[at] === "string" && ownFrame(r[at]) === line);
-  showReport(box, c, "operators", t as Report, { title: `Ops at ${line}`, key: "stacks", draw: { call_stack: (v) => ownFrame(String(v)) } }, { group_by: "stack", filter: line });
+  showReport(box, c, "operators", t as Report, { title: `Ops at ${line}`, key: "stacks", draw: { call_stack: stackLine } }, { group_by: "stack", filter: line });
 }
 
 export const operators: View = {
@@ -71,7 +71,7 @@ export const operators: View = {
       }, by === "line" ? "Choose a line to see its ops." : "Choose a row to see its call stacks.");
       showReport(place, c, "operators", t, {
         title: "Operators",
-        draw: { call_stack: (v) => (typeof v === "string" && v ? ownFrame(v) : "(none)") },
+        draw: { call_stack: stackLine },
         choose: (_cells, row) => open(String(row)),
         chosen: (_cells, row) => c.args.row === String(row),
       }, { group_by: by });

@@ -5,7 +5,7 @@ import { add, h } from "../dom";
 import { percent, time } from "../format";
 import { showDevices } from "../devices";
 import { showFindings } from "../findings";
-import { figure, part, sectionOf, showReport } from "../parts";
+import { figure, part, pathEnd, sectionOf, showReport } from "../parts";
 import * as place from "../place";
 import { showSteps } from "../steps";
 import { advise, report, type Context, type View } from "../view";
@@ -31,6 +31,7 @@ async function topOps(box: HTMLElement, c: Context): Promise<void> {
   showReport(box, c, "ops", t, {
     title: "Top 10 ops by GPU time",
     hide: t.columns.map((x) => x.id).filter((id) => !wanted.includes(id)),
+    draw: { name: pathEnd },
     choose: (cells) => (location.hash = place.linkTo("ops-kernels", { op: JSON.stringify([cells[opId], cells[direction]]) })),
   });
 }
