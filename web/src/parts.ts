@@ -130,7 +130,7 @@ export function frames(stack: string): HTMLElement {
 /** The end of an op's path, which tells more than its beginning. */
 export function pathEnd(path: Cell): string {
   const parts = String(path ?? "").split("/");
-  return parts.length > 4 ? "…/" + parts.slice(-3).join("/") : parts.join("/");
+  return parts.length > 3 ? "…/" + parts.slice(-2).join("/") : parts.join("/");
 }
 
 /** A stack in a line: its innermost frame, and the innermost of the user's own. */

@@ -26,7 +26,7 @@ async function steps(box: HTMLElement, c: Context): Promise<void> {
 
 async function topOps(box: HTMLElement, c: Context): Promise<void> {
   const t = await report(c, "ops", { sort: "-total_gpu_ns", limit: 10 });
-  const wanted = ["op_id", "name", "type", "direction", "calls", "total_gpu_ns", "gpu_pct", "tc_eligible", "tc_used"];
+  const wanted = ["op_id", "name", "direction", "calls", "total_gpu_ns", "gpu_pct", "tc_eligible", "tc_used"];
   const opId = columnOf(t, "op_id"), direction = columnOf(t, "direction");
   showReport(box, c, "ops", t, {
     title: "Top 10 ops by GPU time",
