@@ -1,6 +1,7 @@
 """Reports of one trace do not contradict each other: what two of them say of the same thing is the same number."""
 import collections
 import os
+import re
 
 import oracle
 from oracle import Case, info, report
@@ -129,6 +130,23 @@ class Agree(Case):
 
     def test_operators_of_kernels(self):
         self.each(self.kernels, 25)
+
+
+    def flops(self, path):
+        """All FLOPs of a trace, by module and in one sum: forward and backward, each operation once."""
+        total, modules = table_or_none("total-average", path), table_or_none("module-flops", path)
+        if not total or not modules:
+            return False
+        sums = re.match(r"FLOPs (\d+) = ", modules.notes[0])
+        unknown = [m for m in (re.match(r"unknown: the FLOPs of (\d+) calls", n) for n in modules.notes) if m]
+        if not {"flops", "flops_unknown"} <= set(total.ids):
+            self.assertEqual(int(sums[1]), 0)
+            return False
+        self.assertEqual((total.rows[0]["flops"], total.rows[0]["flops_unknown"]), (int(sums[1]), int(unknown[0][1])))
+        return total.rows[0]["flops"] > 0
+
+    def test_flops(self):
+        self.each(self.flops, 10)
 
 
 class Steps(Case):
