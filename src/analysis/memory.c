@@ -145,8 +145,10 @@ static void add_to_peak(struct memory_peak *k, const struct profile *p, uint32_t
 		return;
 	}
 	k->events++;
-	k->sum += m->bytes[i];
+	if (__builtin_add_overflow(k->sum, m->bytes[i], &k->sum))
+		k->sum = m->bytes[i] < 0 ? INT64_MIN : INT64_MAX;
 	k->net = k->sum > k->net ? k->sum : k->net;
+	k->lowest = k->sum < k->lowest ? k->sum : k->lowest;
 	if (higher(m->total_allocated, i, k->allocated))
 		k->allocated = i;
 	if (higher(m->total_reserved, i, k->reserved))
@@ -166,6 +168,9 @@ size_t memory_peaks(const struct profile *p, int64_t first_ns, int64_t last_ns, 
 			peak[n] = (struct memory_peak){.allocated = ROW_NONE, .reserved = ROW_NONE};
 		add_to_peak(&peak[d], p, i);
 	}
+	for (size_t d = 0; d < n; d++)
+		if (__builtin_sub_overflow(peak[d].net, peak[d].lowest, &peak[d].net))
+			peak[d].net = INT64_MAX;
 	*out = peak;
 	return n;
 }

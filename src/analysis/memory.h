@@ -32,8 +32,9 @@ static inline bool memory_has_totals(const struct profile *p, uint32_t i)
 struct memory_peak {
 	uint32_t allocated;      /* first row with the highest total_allocated; ROW_NONE = no totals recorded */
 	uint32_t reserved;       /* the same of total_reserved */
-	int64_t net;             /* highest sum of what was allocated and freed since the start: a lower bound, for old traces */
-	int64_t sum;             /* that sum at the end */
+	int64_t net;             /* highest sum of what was allocated and freed since the start, and what of it was held before: more is freed
+	                          * than was allocated. A lower bound, for old traces */
+	int64_t sum, lowest;     /* that sum at the end, and the lowest; at the limit where it leaves 64 bits */
 	uint64_t events;         /* allocations and frees */
 	uint64_t out_of_memory;  /* failed allocations */
 };

@@ -297,66 +297,121 @@ static void put_events(const struct view *v, struct table *t)
 
 /* --- curve and peaks -------------------------------------------------------------------------------------------- */
 
-static void put_point(const struct view *v, struct table *t, int64_t time, uint32_t values_of)
+/* The points of a curve before sampling. */
+struct points {
+	int64_t *time_ns, *bytes;
+	uint32_t *row, n;
+	bool at_least; /* sums of the trace's own changes: no totals were recorded */
+};
+
+static void put_point(const struct view *v, struct table *t, const struct points *c, uint32_t at, uint32_t values_of)
 {
 	table_row(t);
-	set_time(v, t, 0, time);
-	set_bytes(v, t, 1, v->p->memory.total_allocated[values_of]);
-	if (v->p->memory.total_reserved[values_of] != ID_NONE)
-		set_bytes(v, t, 2, v->p->memory.total_reserved[values_of]);
+	set_time(v, t, 0, c->time_ns[at]);
+	set_bytes(v, t, 1, c->bytes[values_of]);
+	if (!c->at_least && v->p->memory.total_reserved[c->row[values_of]] != ID_NONE)
+		set_bytes(v, t, 2, v->p->memory.total_reserved[c->row[values_of]]);
+}
+
+static void recorded_totals(const struct view *v, struct points *c)
+{
+	for (uint32_t k = 0; k < v->n; k++) {
+		if (!memory_has_totals(v->p, v->row[k]))
+			continue;
+		c->row[c->n] = v->row[k];
+		c->time_ns[c->n] = v->p->memory.time_ns[v->row[k]] - v->start_ns;
+		c->bytes[c->n++] = v->p->memory.total_allocated[v->row[k]];
+	}
+}
+
+/* Where more is freed than was allocated, that was held before the first event. */
+static void own_sums(const struct view *v, struct points *c)
+{
+	int64_t sum = 0, lowest = 0;
+	for (uint32_t k = 0; k < v->n; k++) {
+		if (__builtin_add_overflow(sum, v->p->memory.bytes[v->row[k]], &sum)) {
+			c->n = 0;
+			return;
+		}
+		lowest = sum < lowest ? sum : lowest;
+		c->time_ns[k] = v->p->memory.time_ns[v->row[k]] - v->start_ns;
+		c->bytes[k] = sum;
+		c->n++;
+	}
+	for (uint32_t k = 0; k < c->n; k++)
+		if (__builtin_sub_overflow(c->bytes[k], lowest, &c->bytes[k]))
+			c->bytes[k] = INT64_MAX;
+}
+
+static void curve_columns(const struct view *v, const struct points *c, struct table *t)
+{
+	if (v->compat) {
+		TABLE_COLUMN(t, "time_ms", "Time (ms)", "since the start of the profiler", CELL_F64);
+		TABLE_COLUMN(t, "allocated_kb", "Allocated (KB)", "KB of 1024 bytes", CELL_F64);
+		TABLE_COLUMN(t, "reserved_kb", "Reserved (KB)", "KB of 1024 bytes", CELL_F64);
+		return;
+	}
+	TABLE_COLUMN(t, "time_ns", "Time", "since the start of the trace", CELL_I64, UNIT_NS);
+	if (c->at_least) {
+		TABLE_COLUMN(t, "allocated_at_least_bytes", "Allocated, at least", "in blocks of this trace and those held before that it frees",
+		             CELL_I64, UNIT_BYTES);
+		return;
+	}
+	TABLE_COLUMN(t, "allocated_bytes", "Allocated", "in live blocks on this device", CELL_I64, UNIT_BYTES);
+	TABLE_COLUMN(t, "reserved_bytes", "Reserved", "held by the caching allocator; 0 on the CPU, which has none", CELL_I64, UNIT_BYTES);
+}
+
+static void note_totals(const struct view *v, const struct points *c, struct table *t)
+{
+	if (c->at_least)
+		table_note(t, "no totals were recorded (torch 1.10 and later have them): this is what the events themselves add up to, without what was "
+		           "held all the time");
+	else if (v->without_totals)
+		table_note(t, "%llu of %u memory events have no totals and are left out: traces of torch 1.10 and later have them",
+		           (unsigned long long)v->without_totals, v->n);
 }
 
 /* Each point but the first is preceded by one at its time with the values before: a curve of steps. Sampling comes first,
  * so that no corner is lost: 2n - 1 points of the n kept. */
 static void put_curve(const struct view *v, struct table *t)
 {
-	const struct memories *m = &v->p->memory;
-	if (v->compat) {
-		TABLE_COLUMN(t, "time_ms", "Time (ms)", "since the start of the profiler", CELL_F64);
-		TABLE_COLUMN(t, "allocated_kb", "Allocated (KB)", "KB of 1024 bytes", CELL_F64);
-		TABLE_COLUMN(t, "reserved_kb", "Reserved (KB)", "KB of 1024 bytes", CELL_F64);
-	} else {
-		TABLE_COLUMN(t, "time_ns", "Time", "since the start of the trace", CELL_I64, UNIT_NS);
-		TABLE_COLUMN(t, "allocated_bytes", "Allocated", "in live blocks on this device", CELL_I64, UNIT_BYTES);
-		TABLE_COLUMN(t, "reserved_bytes", "Reserved", "held by the caching allocator; 0 on the CPU, which has none", CELL_I64,
-		             UNIT_BYTES);
-	}
-	int64_t *x = NEW_ARRAY_RAW(v->n, int64_t), *y = NEW_ARRAY_RAW(v->n, int64_t);
-	uint32_t *row = NEW_ARRAY_RAW(v->n, uint32_t), *keep = NEW_ARRAY_RAW(v->n, uint32_t), n = 0;
-	for (uint32_t k = 0; k < v->n; k++) {
-		if (!memory_has_totals(v->p, v->row[k]))
-			continue;
-		row[n] = v->row[k];
-		x[n] = m->time_ns[row[n]] - v->start_ns;
-		y[n] = m->total_allocated[row[n]];
-		n++;
-	}
-	uint32_t kept = lttb_select(x, y, n, CURVE_POINTS / 2, keep);
+	struct points c = {NEW_ARRAY_RAW(v->n, int64_t), NEW_ARRAY_RAW(v->n, int64_t), NEW_ARRAY_RAW(v->n, uint32_t), 0,
+	                   !v->compat && v->n && v->without_totals == v->n};
+	uint32_t *keep = NEW_ARRAY_RAW(v->n, uint32_t);
+	curve_columns(v, &c, t);
+	if (c.at_least)
+		own_sums(v, &c);
+	else
+		recorded_totals(v, &c);
+	uint32_t kept = lttb_select(c.time_ns, c.bytes, c.n, CURVE_POINTS / 2, keep);
 	for (uint32_t k = 0; k < kept; k++) {
 		if (k)
-			put_point(v, t, x[keep[k]], row[keep[k - 1]]);
-		put_point(v, t, x[keep[k]], row[keep[k]]);
+			put_point(v, t, &c, keep[k], keep[k - 1]);
+		put_point(v, t, &c, keep[k], keep[k]);
 	}
-	if (kept < n)
-		table_note(t, "%u of %u points shown, chosen by Largest-Triangle-Three-Buckets on the allocated size", kept, n);
-	if (v->without_totals)
-		table_note(t, "%llu of %u memory events have no totals and are left out: traces of torch 1.10 and later have them",
-		           (unsigned long long)v->without_totals, v->n);
-	mem_free(x);
-	mem_free(y);
-	mem_free(row);
+	if (kept < c.n)
+		table_note(t, "%u of %u points shown, chosen by Largest-Triangle-Three-Buckets on the allocated size", kept, c.n);
+	note_totals(v, &c, t);
+	mem_free(c.time_ns);
+	mem_free(c.bytes);
+	mem_free(c.row);
 	mem_free(keep);
 }
 
 static void put_peak(const struct view *v, struct table *t, int device, const struct memory_peak *k)
 {
 	const struct memories *m = &v->p->memory;
-	char name[24];
+	char buf[24];
+	const char *name = device_name(device, buf);
 	table_row(t);
-	table_set_fmt(t, 0, "%s", device_name(device, name));
+	table_set_fmt(t, 0, "%s", name);
 	if (k->allocated != ROW_NONE) {
 		table_set_i64(t, 1, m->total_allocated[k->allocated]);
 		table_set_i64(t, 2, m->time_ns[k->allocated] - v->start_ns);
+	} else if (k->events) {
+		table_set_i64(t, 7, k->net);
+		table_note(t, "%s: no totals were recorded (torch 1.10 and later have them): by the events themselves the peak is %lld bytes and what was "
+		           "held all the time", name, (long long)k->net);
 	}
 	if (k->reserved != ROW_NONE) {
 		table_set_i64(t, 3, m->total_reserved[k->reserved]);
@@ -376,7 +431,13 @@ static void put_peaks(const struct view *v, struct table *t)
 	TABLE_COLUMN(t, "events", "Events", "allocations and frees", CELL_I64, UNIT_COUNT);
 	TABLE_COLUMN(t, "out_of_memory", "Out of Memory", "failed allocations", CELL_I64, UNIT_COUNT);
 	struct memory_peak *peak;
+	bool without_totals = false;
 	size_t n = memory_peaks(v->p, v->w.all ? INT64_MIN : v->w.start_ns, v->w.all ? INT64_MAX : v->w.end_ns - 1, &peak);
+	for (size_t d = 0; d < n; d++)
+		without_totals |= peak[d].events && peak[d].allocated == ROW_NONE;
+	if (without_totals)
+		TABLE_COLUMN(t, "peak_at_least_bytes", "Peak, at least",
+		             "where no totals were recorded: most of what the events of the trace add up to", CELL_I64, UNIT_BYTES);
 	for (size_t d = 0; d < n; d++)
 		if (peak[d].events || peak[d].out_of_memory)
 			put_peak(v, t, (int)d + MEMORY_CPU, &peak[d]);
@@ -425,7 +486,7 @@ const struct report report_memory = {
 	.help = "Which operators allocate memory on one device (--device=cpu or a GPU ordinal; default: the first GPU that has memory "
 	        "events). An allocation or free counts for the innermost op of its thread at that moment; what is not 'self' has the "
 	        "ops inside in. Sections: 'events' (the life of each block: an allocation and the next free of the same address), "
-	        "'curve' (allocated and reserved memory over time, in steps), 'peaks' (every device). Needs profile_memory=True.",
+	        "'curve' (allocated and reserved memory over time, in steps; without recorded totals what the events add up to, a lower bound), 'peaks' (every device). Needs profile_memory=True.",
 	.compat = compats,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_MEMORY,
 	.takes = REPORT_STEPS | REPORT_DEVICE,

@@ -297,10 +297,28 @@ class RealTraces(Case):
         path = data("tb_plugin", "resnet50_num_workers_0", "worker0.1623143089861.pt.trace.json.gz")
         mem = [m for m in naive_of(path).mem if m[6] == 0]
         t = report("memory", path)
-        self.assertEqual(t.section("events").rows + t.section("curve").rows, [])
-        for section in ("events", "curve"):
-            self.assertTrue(any("left out" in n for n in t.section(section).notes))
+        self.assertEqual(t.section("events").rows, [])
+        self.assertTrue(any("left out" in n for n in t.section("events").notes))
+        curve, want, total = t.section("curve"), [], 0
+        for m in mem:
+            total += m[2]
+            want.append((m[0] - naive_of(path).start, total))
+        self.assertEqual(min(v for _, v in want), 0)
+        got = [(r["time_ns"], r["allocated_at_least_bytes"]) for r in curve.rows[0::2]]
+        self.assertGreater(len(got), 1000)
+        self.assertEqual(set(got) - set(want), set())
+        self.assertTrue(any(n.startswith("no totals were recorded") for n in curve.notes))
         self.assertTrue(t.notes[0].startswith(f"GPU0: {len(mem)} allocations and frees, net {sum(m[2] for m in mem)} bytes"))
+        peak = t.section("peaks").by("device")["GPU0"]
+        self.assertEqual((peak["peak_allocated_bytes"], peak["peak_at_least_bytes"]), (None, max(v for _, v in want)))
+        self.assertTrue(any(n.startswith("GPU0: no totals were recorded") for n in t.section("peaks").notes))
+        self.assertEqual(report("memory", path, "--compat=tb-plugin").section("curve").rows, [])
+
+    def test_more_freed_than_allocated(self):
+        """No totals: 100 bytes are freed that the trace has not allocated, so they were held before."""
+        t = report("memory", synthetic("memory_no_totals"))
+        self.assertEqual([r["allocated_at_least_bytes"] for r in t.section("curve").rows[0::2]], [100, 0, 50, 40, 80, 20])
+        self.assertEqual(t.section("peaks").by("device")["GPU0"]["peak_at_least_bytes"], 100)
 
     def test_plugin_trace_statistics(self):
         path = data("tb_plugin", "resnet50_num_workers_0", "worker0.1623143089861.pt.trace.json.gz")
