@@ -49,28 +49,37 @@ static uint32_t push(struct stacks *s, struct str frame, uint32_t around)
 }
 
 /* A recorded stack: frames innermost first, separated by ';'. */
-static uint32_t push_text(struct stacks *s, struct str text)
+static uint32_t push_text(struct stacks *s, struct str text, bool (*leave_out)(struct str frame))
 {
 	uint32_t id = 0;
 	while (text.n) {
 		const char *cut = memrchr(text.p, ';', text.n);
 		const char *begin = cut ? cut + 1 : text.p;
-		id = push(s, (struct str){begin, (size_t)(text.p + text.n - begin)}, id);
+		struct str frame = {begin, (size_t)(text.p + text.n - begin)};
+		if (!leave_out || !leave_out(frame))
+			id = push(s, frame, id);
 		text.n = cut ? (size_t)(cut - text.p) : 0;
 	}
 	return id;
 }
 
-/* What was recorded at each range, the backward pass as it stands. */
-static void own_stacks(struct stacks *s, const struct profile *p)
+/* Argument set -> the stack that it holds. */
+static uint32_t *recorded_stacks(struct stacks *s, const struct profile *p, bool (*leave_out)(struct str frame))
 {
 	uint32_t key = intern_find(&p->strings, STR("Call stack"));
-	uint32_t *of_set = NEW_ARRAY(p->arg_set.rows.n, uint32_t); /* argument set -> its stack */
+	uint32_t *of_set = NEW_ARRAY(p->arg_set.rows.n, uint32_t);
 	for (uint32_t set = 0; set < p->arg_set.rows.n; set++) {
 		struct str text;
 		if (profile_arg(p, set, key, &text))
-			of_set[set] = push_text(s, text);
+			of_set[set] = push_text(s, text, leave_out);
 	}
+	return of_set;
+}
+
+/* What was recorded at each range, the backward pass as it stands. */
+static void own_stacks(struct stacks *s, const struct profile *p)
+{
+	uint32_t *of_set = recorded_stacks(s, p, NULL);
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
 		uint32_t up = p->span.parent[i];
 		uint32_t around = up == ROW_NONE ? 0 : s->of_span[up];
@@ -137,7 +146,7 @@ static void forward_stacks(struct stacks *s, const struct profile *p)
 	fwdbwd_free(f);
 }
 
-struct stacks *stacks_new(const struct profile *p)
+static struct stacks *stacks_empty(const struct profile *p)
 {
 	struct stacks *s = NEW(struct stacks);
 	intern_init(&s->frames);
@@ -146,9 +155,25 @@ struct stacks *stacks_new(const struct profile *p)
 	s->v[0] = (struct stack){0};
 	s->of_span = NEW_ARRAY(p->span.rows.n, uint32_t);
 	s->restarts = NEW_ARRAY(p->span.rows.n, uint8_t);
+	return s;
+}
+
+struct stacks *stacks_new(const struct profile *p)
+{
+	struct stacks *s = stacks_empty(p);
 	own_stacks(s, p);
 	if (s->keys.n > 1)
 		forward_stacks(s, p);
+	return s;
+}
+
+struct stacks *stacks_recorded_new(const struct profile *p, bool (*leave_out)(struct str frame))
+{
+	struct stacks *s = stacks_empty(p);
+	uint32_t *of_set = recorded_stacks(s, p, leave_out);
+	for (uint32_t i = 0; i < p->span.rows.n; i++)
+		s->of_span[i] = of_set[p->span.args[i]];
+	mem_free(of_set);
 	return s;
 }
 

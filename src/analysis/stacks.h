@@ -16,6 +16,9 @@ struct stacks;
 
 /* Needs PASS_NEST. O(ranges + length of the recorded stacks). Free with stacks_free. */
 struct stacks *stacks_new(const struct profile *p);
+/* Recorded "Call stack"s alone, each at the range that has it: no Python frames, none of what is around or of forward ops. Frames that
+ * leave_out (NULL = none) tells are not in them. O(ranges + length of the recorded stacks). */
+struct stacks *stacks_recorded_new(const struct profile *p, bool (*leave_out)(struct str frame));
 void stacks_free(struct stacks *s);
 
 /* The stack of a CPU-side range. */

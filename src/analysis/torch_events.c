@@ -12,7 +12,7 @@ const char *const torch_compats[] = {"torch-1.13", "torch-2.6", "torch-2.14", NU
 
 static const struct torch_rules rules[] = {
 	{.name = NULL, .overload = true, .user_annotation = true, .xpu_memory = true},
-	{.name = "torch-1.13", .whole_us = true, .memory_float_us = true},
+	{.name = "torch-1.13", .whole_us = true},
 	{.name = "torch-2.6", .python_events = true, .python_rows = true, .memory_float_us = true, .user_annotation = true},
 	{.name = "torch-2.14", .python_events = true, .overload = true, .user_annotation = true, .xpu_memory = true},
 };

@@ -34,7 +34,7 @@ struct torch_rules {
 	bool python_rows;       /* and have rows in key_averages */
 	bool memory_float_us;   /* the ends of an event, when allocations are looked up, are doubles of microseconds */
 	bool xpu_memory;        /* allocations on XPU count as the device's */
-	bool whole_us;          /* times are whole microseconds */
+	bool whole_us;          /* times are whole microseconds, those of allocations too */
 	bool overload;          /* key_averages can tell overloads apart */
 	bool user_annotation;   /* whether an event is an annotation is part of a group's key */
 };
@@ -82,8 +82,9 @@ struct torch_events {
 	struct intern keys;
 	struct stacks *stacks;    /* NULL unless asked for with TORCH_STACKS */
 	uint32_t *stack;          /* a number of *stacks for each event, 0 = none: its own, or of the forward op for what runs under a
-	                           * node of the backward pass; the same condition. By torch-* rules only recorded "Call stack"s
-	                           * count, not Python frames, and without a forward op there is none */
+	                           * node of the backward pass; the same condition. By torch-* rules only the event's own recorded
+	                           * "Call stack" counts, no frames and nothing around, without the frames that torch hides, and
+	                           * without a forward op there is none */
 	bool shapes_known;        /* the input has Input Dims */
 	bool memory_known;        /* allocations were recorded */
 	uint32_t key_dims, key_stack, key_overload; /* string ids of those arguments; 0 = no event has it */
@@ -114,10 +115,11 @@ uint32_t torch_event_shapes(const struct torch_events *t, uint32_t i);
 uint32_t torch_event_overload(const struct torch_events *t, uint32_t i);
 /* The stack of an event; 0 also where stacks were not asked for. */
 static inline uint32_t torch_event_stack(const struct torch_events *t, uint32_t i) { return t->stack ? t->stack[i] : 0; }
-/* Appends its innermost `frames` frames (0 = all), separated by ';'. By torch-* rules without those that torch hides. */
+/* Appends its innermost `frames` frames (0 = all), separated by ';'. */
 void torch_stack_text(const struct torch_events *t, uint32_t stack, unsigned frames, struct buf *out);
 /* -1 = none. */
 int64_t torch_event_sequence(const struct torch_events *t, uint32_t i);
+/* The profiler's own number of the forward op's thread; 0 = none. */
 int32_t torch_event_fwd_thread(const struct torch_events *t, uint32_t i);
 
 /* What an event launched: `k` is an element of t->kernel. Kernels, copies and sets; by torch-* rules the device's shadow of an

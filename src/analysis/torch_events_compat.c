@@ -66,7 +66,12 @@ static void add_events(struct compat *c)
 	}
 	for (uint32_t i = 0; i < p->gpu_op.rows.n; i++)
 		torch_add_gpu(c->w, i);
-	for (uint32_t i = 0; c->t->rules->whole_us && i < c->w->n; i++)
+}
+
+/* Candidates from `first` on, where the rules have it so. */
+static void round_times(struct compat *c, uint32_t first)
+{
+	for (uint32_t i = first; c->t->rules->whole_us && i < c->w->n; i++)
 		whole_us(&c->w->v[i]);
 }
 
@@ -91,7 +96,7 @@ static void prefix_make(const struct compat *c, struct prefix *x)
 		enum torch_side side = torch_memory_side(c->t, i);
 		uint32_t k = x->n++;
 		x->row[k] = i;
-		x->time[k] = m->time_ns[i];
+		x->time[k] = c->t->rules->whole_us ? floor_us(m->time_ns[i]) : m->time_ns[i];
 		for (int d = 0; d < 2; d++) /* wraps as unsigned, so that differences stay right */
 			x->sum[d][k + 1] = (int64_t)((uint64_t)x->sum[d][k] + (uint64_t)((int)side == d ? m->bytes[i] : 0));
 	}
@@ -350,10 +355,12 @@ void torch_events_compat(struct torch_work *w)
 	struct prefix x = {0};
 	uint32_t *range = NULL;
 	add_events(&c);
+	round_times(&c, 0);
 	uint32_t n = w->n;
 	if (w->t->memory_known) {
 		prefix_make(&c, &x);
 		add_memory(&c, &x, &range);
+		round_times(&c, n);
 	}
 	torch_sort(w);
 	if (w->t->memory_known)

@@ -2,22 +2,32 @@
 
 extern const struct detector detector_tidy_copy;
 
+static bool is_fill(const struct tidy *t, uint32_t i)
+{
+	return tidy_is(t, i, "aten::fill_") || tidy_is(t, i, "aten::zero_") || tidy_is(t, i, "aten::normal_") || tidy_is(t, i, "aten::uniform_");
+}
+
+/* Whether a fill is among its last children, their last children, ...; itself only when it has no child. */
+static bool ends_in_fill(const struct tidy *t, uint32_t i)
+{
+	if (i == ROW_NONE || t->last_child[i] == ROW_NONE)
+		return is_fill(t, i);
+	for (int down = 0; (i = t->last_child[i]) != ROW_NONE && down < TIDY_DEPTH; down++)
+		if (is_fill(t, i))
+			return true;
+	return false;
+}
+
 /* aten::to > aten::_to_copy > aten::copy_ between equal types; and what stands before the op or frame around aten::to ends in a fill. */
 static bool match(const struct tidy *t, uint32_t i)
 {
-	static const char *const fills[] = {"aten::fill_", "aten::zero_", "aten::normal_", "aten::uniform_"};
 	struct str to, from;
 	uint32_t inner = tidy_is(t, i, "aten::to") ? t->last_child[i] : ROW_NONE;
 	uint32_t copy = tidy_is(t, inner, "aten::_to_copy") ? t->last_child[inner] : ROW_NONE;
 	if (!tidy_is(t, copy, "aten::copy_") || !tidy_item(t, copy, t->key_types, 0, &to) || !tidy_item(t, copy, t->key_types, 1, &from) || !to.n ||
 	    !str_eq(to, from) || t->parent[i] == ROW_NONE)
 		return false;
-	uint32_t at = t->before[t->parent[i]];
-	for (int down = 0; at != ROW_NONE && down < TIDY_DEPTH; at = t->last_child[at], down++)
-		for (size_t k = 0; k < sizeof fills / sizeof *fills; k++)
-			if (tidy_is(t, at, fills[k]))
-				return at != t->before[t->parent[i]] || t->last_child[at] == ROW_NONE;
-	return false;
+	return ends_in_fill(t, t->before[t->parent[i]]);
 }
 
 static int run(const struct profile *p, struct findings *f, struct err *e)

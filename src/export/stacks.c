@@ -1,10 +1,7 @@
 /* Folded stacks: "outer;inner weight" lines, which flamegraph.pl, speedscope, inferno and others read. */
-#include "analysis/autograd_names.h"
 #include "analysis/flame.h"
-#include "analysis/fwdbwd.h"
 #include "analysis/recording.h"
 #include "analysis/torch_events.h"
-#include "base/mem.h"
 #include "base/utf8.h"
 #include "export/export.h"
 
@@ -35,145 +32,38 @@ static void put_own_frame(struct buf *b, struct str frame)
 	}
 }
 
-static void put_frame(struct buf *b, struct str frame, bool torch)
+/* A stack, innermost frame first, the other way round. */
+static void put_reversed(struct buf *b, struct str text)
 {
-	if (torch)
-		put_torch_frame(b, frame);
-	else
-		put_own_frame(b, frame);
-}
-
-/* The frames that torch takes out of each stack (torch/autograd/profiler_util.py): both parts occur in it. */
-static bool is_kept(struct str frame)
-{
-	static const char *const out[][2] = {{"autograd/__init__", "_make_grads"},          {"autograd/__init__", "backward"},
-	                                     {"torch/tensor", "backward"},                  {"_internal/common_utils", "prof_callable"},
-	                                     {"_internal/common_utils", "prof_func_call"},  {"_internal/common_utils", "prof_meth_call"}};
-	for (size_t i = 0; i < sizeof out / sizeof out[0]; i++)
-		if (str_has(frame, str_from(out[i][0])) && str_has(frame, str_from(out[i][1])))
-			return false;
-	return true;
-}
-
-/* A recorded stack, innermost frame first, the other way round. False when nothing is left of it. */
-static bool put_recorded(struct buf *b, struct str text)
-{
-	size_t before = b->n;
 	while (text.n) {
 		const char *cut = memrchr(text.p, ';', text.n);
 		const char *begin = cut ? cut + 1 : text.p;
-		struct str frame = {begin, (size_t)(text.p + text.n - begin)};
-		if (is_kept(frame)) {
-			if (b->n > before)
-				buf_char(b, ';');
-			put_frame(b, frame, true);
-		}
+		put_torch_frame(b, (struct str){begin, (size_t)(text.p + text.n - begin)});
+		if (cut)
+			buf_char(b, ';');
 		text.n = cut ? (size_t)(cut - text.p) : 0;
 	}
-	return b->n > before;
-}
-
-/* Ranges of the scope BACKWARD_FUNCTION: nodes of autograd, not the engine's ranges around them. */
-static bool is_backward_node(const struct torch_events *t, uint32_t i)
-{
-	if (t->kind[i] != TORCH_SPAN || t->p->span.kind[t->row[i]] != SPAN_OP)
-		return false;
-	struct str name = torch_event_trace_name(t, i);
-	enum autograd_name a = autograd_classify(name);
-	return (a == AUTOGRAD_NODE || a == AUTOGRAD_ACCUMULATE) && !str_starts(name, STR("autograd::engine::"));
-}
-
-/* torch gives what runs under a node of the backward pass the stack of the first event outside of any that has the node's sequence
- * number, on the thread of the forward pass. */
-struct forward {
-	struct fwdbwd *links;
-	struct intern keys; /* (number, track) */
-	uint32_t *event;    /* by key; the first of each */
-	uint32_t cap;
-	uint32_t *node;     /* event -> the node at or around it */
-};
-
-struct forward_key {
-	int64_t sequence;
-	uint32_t track, zero;
-};
-
-/* Parents mostly stand before their children in the list: not where both have the same times. */
-static void find_nodes(struct forward *f, const struct torch_events *t)
-{
-	f->node = NEW_ARRAY_RAW(t->n, uint32_t);
-	for (uint32_t i = 0; i < t->n; i++) {
-		uint32_t up = i;
-		while (up != ROW_NONE && up >= i && !is_backward_node(t, up))
-			up = t->parent[up];
-		f->node[i] = up == ROW_NONE || up >= i ? up : f->node[up];
-	}
-}
-
-static void forward_init(struct forward *f, const struct torch_events *t)
-{
-	*f = (struct forward){.links = fwdbwd_new(t->p)};
-	intern_init(&f->keys);
-	find_nodes(f, t);
-	for (uint32_t i = 0; i < t->n; i++) {
-		struct forward_key k = {torch_event_sequence(t, i), t->track[i], 0};
-		if (k.sequence < 0 || t->kind[i] != TORCH_SPAN || f->node[i] != ROW_NONE)
-			continue;
-		uint32_t before = f->keys.n, id = intern_put(&f->keys, (const char *)&k, sizeof k);
-		if (f->keys.n == before)
-			continue;
-		MEM_GROW(f->event, f->cap, id + 1);
-		f->event[id] = i;
-	}
-}
-
-static void forward_release(struct forward *f)
-{
-	fwdbwd_free(f->links);
-	intern_release(&f->keys);
-	mem_free(f->event);
-	mem_free(f->node);
-}
-
-static uint32_t forward_of(const struct forward *f, const struct torch_events *t, uint32_t node)
-{
-	uint32_t row = fwdbwd_forward(f->links, t->row[node]);
-	if (row == ROW_NONE)
-		return ROW_NONE;
-	struct forward_key k = {torch_event_sequence(t, node), t->p->span.track[row], 0};
-	uint32_t id = intern_find(&f->keys, (struct str){(const char *)&k, sizeof k});
-	return id == INTERN_NONE ? ROW_NONE : f->event[id];
-}
-
-static struct str torch_stack(const struct forward *f, const struct torch_events *t, uint32_t i)
-{
-	struct str text = {0};
-	if (t->kind[i] != TORCH_SPAN)
-		return text;
-	uint32_t node = f->node[i], from = node == ROW_NONE ? i : forward_of(f, t, node);
-	if (from != ROW_NONE)
-		profile_arg(t->p, t->p->span.args[t->row[from]], t->key_stack, &text);
-	return text;
 }
 
 /* torch's own lines: one for each event that has a stack and a whole microsecond. */
 static void put_torch(const struct export_run *x, const struct torch_rules *rules, bool device)
 {
-	struct torch_events *t = torch_events_new(x->p, rules, 0);
-	struct forward f;
-	struct buf *b = &x->out->buf;
+	struct torch_events *t = torch_events_new(x->p, rules, TORCH_STACKS);
+	struct buf text = {0}, *b = &x->out->buf;
 	if (!t->key_stack)
 		diag_add(x->notes, "no-stacks", DIAG_NOTE, -1,
 		         "no event has a recorded 'Call stack', so that torch's export_stacks writes an empty file: torch 2.0 and later record it "
 		         "with _ExperimentalConfig(verbose=True) alone. Without --compat, Python frames are used");
-	forward_init(&f, t);
-	for (uint32_t i = 0; t->key_stack && i < t->n && sink_room(x->out) == 0; i++) {
+	for (uint32_t i = 0; i < t->n && sink_room(x->out) == 0; i++) {
 		int64_t us = (device ? t->dev_self[i] : t->cpu_self[i]) / 1000;
-		struct str text = us > 0 ? torch_stack(&f, t, i) : (struct str){0};
-		if (text.n && put_recorded(b, text))
-			buf_printf(b, " %lld\n", (long long)us);
+		if (us <= 0 || !t->stack[i])
+			continue;
+		buf_clear(&text);
+		torch_stack_text(t, t->stack[i], 0, &text);
+		put_reversed(b, buf_view(&text));
+		buf_printf(b, " %lld\n", (long long)us);
 	}
-	forward_release(&f);
+	buf_release(&text);
 	torch_events_free(t);
 }
 
@@ -184,7 +74,7 @@ static void put_path(struct buf *b, const struct flame *f, uint32_t node)
 	for (uint32_t at = node; at; at = f->node[at].parent)
 		path[n++] = at;
 	while (n) {
-		put_frame(b, flame_name(f, path[--n]), false);
+		put_own_frame(b, flame_name(f, path[--n]));
 		if (n)
 			buf_char(b, ';');
 	}

@@ -304,7 +304,7 @@ static struct key_choice choice_of(const struct report_args *args)
 			continue;
 		c.parts |= parts[i].part;
 		if (parts[i].part == KEY_STACK)
-			c.frames = n > KEY_FRAMES_MAX ? KEY_FRAMES_MAX + 1 : (unsigned)n;
+			c.frames = n > UINT32_MAX ? UINT32_MAX : (unsigned)n;
 	}
 	return c;
 }

@@ -126,7 +126,8 @@ static void prepare(struct looked *l)
 {
 	struct key_groups *g = l->g;
 	size_t sets = (size_t)g->t->p->arg_set.rows.n + 1;
-	if (g->choice.frames > KEY_FRAMES_MAX || !g->t->stacks)
+	/* Recorded stacks are no longer than the input that holds them; Python frames that lie in each other can be, each with all its own. */
+	if (!g->t->stacks || (g->choice.frames > KEY_FRAMES_MAX && !g->t->rules->name))
 		g->choice.frames = 0;
 	if (!g->t->stacks)
 		g->choice.parts &= ~(unsigned)KEY_MODULE;

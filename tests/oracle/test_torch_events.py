@@ -19,6 +19,10 @@ def ns(us):
     return round(us * 1000)
 
 
+def frames_of(row):
+    return row["call_stack"].split(";") if row.get("call_stack") else []
+
+
 def is_python(name):
     return name.startswith(("<", "nn.Module: ")) or ("(" in name and "): " in name)
 
@@ -36,6 +40,8 @@ class Events(Case):
             got = {"name": r["name"], "start": r["start_ns"] - zero, "end": r["end_ns"] - zero, "async": r["async"],
                    "thread": thread.setdefault(r["thread"], w["thread"])}
             wanted = {"name": w["name"], "start": ns(w["start"]), "end": ns(w["end"]), "async": w["is_async"], "thread": w["thread"]}
+            if directory != LEGACY:  # whose trace has no stacks: test_stacks_of_torch_113
+                got["stack"], wanted["stack"] = frames_of(r), w["stack"]
             if directory == LEGACY:
                 self.assertFalse({"input_shape", "host_memory_bytes", "flops", "call_stack"} & set(r))
             else:
@@ -50,6 +56,26 @@ class Events(Case):
             for model in ("resnet", "lstm"):
                 with self.subTest(version=directory, model=model):
                     self.check(directory, f"{model}_full")
+
+
+    def test_stacks_of_torch_113(self):
+        """torch's own stack of each event, of the backward pass too. The trace has none: one is made of the event list."""
+        for model in ("resnet", "lstm"):
+            with gzip.open(data("torch", LEGACY, f"{model}_full.events.json.gz")) as f:
+                want = json.load(f)
+            t = Trace()
+            for w in want:
+                args = {"External id": w["id"], "Fwd thread id": w["fwd_thread"]}
+                if w["seq"] >= 0:
+                    args["Sequence number"] = w["seq"]
+                if w["stack"]:
+                    args["Call stack"] = ";".join(w["stack"])
+                t.add("cpu_op", w["name"], w["start"], w["end"] - w["start"], w["thread"], **args)
+            rows = t.events("--compat=torch-1.13")
+            self.assertEqual(len(rows), len(want))
+            for i, (w, r) in enumerate(zip(want, rows)):
+                self.assertEqual((r["name"], frames_of(r)), (w["name"], w["stack"]), f"{model} event {i}")
+            self.assertGreater(sum(bool(w["stack"]) for w in want), 100)
 
 
 class KeyAverages(Case):
@@ -147,10 +173,9 @@ class Own(Case):
             durations[r["name"], r["user_annotation"]].append(r["end_ns"] - r["start_ns"])
         rows = report("key-averages", path, "--limit=0").rows
         self.assertEqual(sum(r["calls"] for r in rows), len(events))
+        self.assertEqual(sorted((r["name"], r["calls"]) for r in rows), sorted((k[0], len(v)) for k, v in durations.items()))
         for r in rows:
-            d = sorted(max((v for k, v in durations.items() if k[0] == r["name"]), key=len))
-            if len(d) != r["calls"]:
-                continue
+            d, = [sorted(v) for k, v in durations.items() if k[0] == r["name"] and len(v) == r["calls"]]
             def at(p):
                 return d[-(-p * len(d) // 100) - 1]
             self.assertEqual((r["min_ns"], r["p50_ns"], r["p95_ns"], r["p99_ns"], r["max_ns"]), (d[0], at(50), at(95), at(99), d[-1]))
@@ -317,6 +342,78 @@ class Rules(Case):
         t.memory(4363514239655.549, 64)
         self.assertEqual([r["host_memory_bytes"] for r in t.events("--compat=torch-2.6")], [64])
         self.assertEqual([r["host_memory_bytes"] for r in t.events("--compat=torch-2.14")], [64, 0])
+
+    def test_memory_in_whole_microseconds(self):
+        """torch 1.13 compares whole microseconds, both ends included, of allocations too: those at an end count."""
+        t = Trace()
+        begin = 1667000000000000
+        for i in range(20):
+            t.op(f"aten::x{i}", begin + i * 101, 10)
+            t.memory(begin + i * 101, 64)
+            t.memory(begin + i * 101 + 10, 1)
+        t.memory(begin + 10.75, 5)  # floored, so in the first
+        t.memory(begin + 50, 3)
+        got = [(r["name"], r["host_memory_bytes"]) for r in t.events("--compat=torch-1.13")]
+        self.assertEqual(sorted(got), sorted([("aten::x0", 70)] + [(f"aten::x{i}", 65) for i in range(1, 20)] + [("[memory]", 3)]))
+        t = Trace()
+        t.op("aten::x", 10, 5)
+        t.memory(20.6, 3)
+        got = [(r["name"], r["start_ns"], r["end_ns"]) for r in t.events("--compat=torch-1.13")]
+        self.assertEqual(got, [("aten::x", 10000, 15000), ("[memory]", 20000, 20000)])
+
+    def test_stack_is_its_own(self):
+        """torch: what was recorded at the event itself, without the frames it hides. opscope: also what is around."""
+        t = Trace()
+        t.op("aten::mm", 0, 100, Call_stack="a.py(1): f;torch/autograd/__init__.py(3): backward;b.py(2): g")
+        t.op("inside", 10, 5, cat="user_annotation")
+        t.kernel(1, 200, 5, call_ts=20)
+        t.add("python_function", "c.py(3): h", 300, 50, **{"Python id": 1})
+        t.op("aten::add", 310, 10)
+        for compat in VERSIONS.values():
+            got = {r["name"]: frames_of(r) for r in t.events(f"--compat={compat}")}
+            self.assertEqual({n for n in got if got[n]}, {"aten::mm"})
+            self.assertEqual(got["aten::mm"], ["a.py(1): f", "b.py(2): g"])
+            rows = t.averages(f"--compat={compat}", "--group-by=stack:5").rows
+            self.assertEqual({r["name"]: r["stack"] for r in rows if r["stack"]}, {"aten::mm": "a.py(1): f;b.py(2): g"})
+        got = {r["name"]: frames_of(r)[0] for r in t.events()}
+        self.assertEqual(got["inside"], "a.py(1): f")
+        self.assertEqual(got["aten::add"], "c.py(3): h")
+
+    def test_many_frames(self):
+        """Groups of N frames are what their text is, for any N: hidden frames do not count, and what is beyond does not."""
+        def trace(depth):
+            t = Trace()
+            frames = [f"a.py({i}): f{i}" for i in range(depth)]
+            t.op("aten::mm", 0, 10, Call_stack=";".join(frames))
+            t.op("aten::mm", 20, 10, Call_stack=";".join(frames[:3] + ["torch/autograd/__init__.py(3): backward"] + frames[3:]))
+            t.op("aten::mm", 40, 10, Call_stack=";".join(frames + ["main.py(1): other"]))
+            return t, frames
+        for depth in (5, 64, 65, 70, 100):
+            t, frames = trace(depth)
+            for n in (1, depth - 1, depth):
+                for compat in VERSIONS.values():
+                    rows = t.averages(f"--compat={compat}", f"--group-by=stack:{n}").rows
+                    self.assertEqual([(r["calls"], r["stack"]) for r in rows], [(3, ";".join(frames[:n]))], (depth, n, compat))
+            rows = t.averages("--compat=torch-2.6", f"--group-by=stack:{depth + 1}").rows
+            self.assertEqual([(r["calls"], r["stack"].count(";") + 1) for r in rows], [(2, depth), (1, depth + 1)])
+
+    def test_stack_of_backward(self):
+        """Of the first event outside of any node that has the node's number, on the forward thread; also where times are equal."""
+        t = Trace()
+        t.op("aten::mm", 0, 10, Call_stack="f.py(1): first", Sequence_number=7)
+        t.op("aten::t", 1, 2, Call_stack="f.py(2): inner", Sequence_number=7)
+        t.op("aten::add", 20, 10, Call_stack="f.py(3): mine", Sequence_number=8)
+        engine = "autograd::engine::evaluate_function: MmBackward0"
+        t.op(engine, 50, 10, tid=2, Call_stack="b.py(1): engine")
+        t.op("MmBackward0", 50, 10, tid=2, Sequence_number=7, Fwd_thread_id=1, Call_stack="b.py(2): node")
+        t.op("aten::mm", 50, 10, tid=2, Call_stack="b.py(3): in node")
+        t.op("autograd::engine::evaluate_function: LostBackward0", 70, 10, tid=2)
+        t.op("LostBackward0", 71, 8, tid=2, Sequence_number=99, Fwd_thread_id=1, Call_stack="b.py(4): lost")
+        t.op("MulBackward0", 90, 8, Call_stack="b.py(5): named as a node")  # but the engine did not run it
+        rows = t.events("--compat=torch-2.14")
+        self.assertEqual([(r["name"], r["call_stack"]) for r in rows if r["start_ns"] >= 50000], [
+            (engine, "b.py(1): engine"), ("MmBackward0", "f.py(1): first"), ("aten::mm", "f.py(1): first"),
+            ("autograd::engine::evaluate_function: LostBackward0", None), ("LostBackward0", None), ("MulBackward0", "b.py(5): named as a node")])
 
     def test_remote(self):
         """The list form says in place of the thread where a remote event ran."""
