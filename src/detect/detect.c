@@ -205,9 +205,21 @@ static void missing_notes(const struct findings *f, struct table *t)
 	buf_release(&names);
 }
 
+/* What a predecessor sets above its findings. */
+static const char *title_of(const char *compat)
+{
+	static const struct {
+		const char *compat, *title;
+	} titles[] = {{"dlprof", "Expert Systems Feedback"}, {"torch", "TorchTidy Report"}};
+	for (size_t i = 0; compat && i < sizeof titles / sizeof *titles; i++)
+		if (strcmp(titles[i].compat, compat) == 0)
+			return titles[i].title;
+	return "Findings";
+}
+
 void findings_table(const struct findings *f, struct table *t)
 {
-	table_init(t, "advise", f->args.compat ? "Expert Systems Feedback" : "Findings");
+	table_init(t, "advise", title_of(f->args.compat));
 	if (f->args.compat)
 		compat_table(f, t);
 	else

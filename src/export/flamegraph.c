@@ -7,13 +7,15 @@
 #include "export/export.h"
 #include "export/flamegraph_page.h"
 
+#include <stdio.h>
+
 enum { OPTION_METRIC, OPTION_BY, OPTION_FRAMES };
 
 /* Which frames the page holds: the largest, so that each stands with all around it. */
 struct choice {
 	const struct flame *f;
 	uint32_t *place;      /* node -> number in the page; 0 = merged (and of the root) */
-	uint32_t kept, merged;
+	uint32_t kept, merged, zero; /* zero: frames without any time, left out */
 	int64_t merged_ns;    /* total of the outermost merged frames */
 };
 
@@ -33,6 +35,8 @@ static void choose(struct choice *c, const struct flame *f, uint32_t most)
 		uint32_t up = f->node[i].parent;
 		if (c->place[i]) {
 			c->place[i] = ++c->kept;
+		} else if (f->node[i].total_ns <= 0) {
+			c->zero++;
 		} else {
 			c->merged++;
 			c->merged_ns += !up || c->place[up] ? f->node[i].total_ns : 0;
@@ -78,7 +82,7 @@ static void put_nodes(struct sink *out, const struct choice *c)
 		const struct flame_node *n = &f->node[i];
 		if (c->place[i]) {
 			put_node(&out->buf, c->place[n->parent], (long)n->name, n->self_ns, n->total_ns, n->kind, n->count);
-		} else if (!n->parent || c->place[n->parent]) {
+		} else if (n->total_ns > 0 && (!n->parent || c->place[n->parent])) {
 			rest[n->parent].frames++;
 			rest[n->parent].ns += n->total_ns;
 		}
@@ -110,8 +114,12 @@ static void put_legend(struct buf *b, const struct flame *f)
 static void put_notes(struct buf *b, const struct export_run *x, const struct choice *c, enum flame_metric metric, enum flame_by by)
 {
 	const struct flame *f = c->f;
-	buf_printf(b, "<footer><p>%lld ns of %s in %u frames; the width of a frame is its time with all inside it.</p>\n",
-	           (long long)f->node[0].total_ns, metric == FLAME_DEVICE ? "device work" : "host time in ops, annotations and Python frames", f->n - 1);
+	char left_out[80] = "";
+	if (c->zero)
+		snprintf(left_out, sizeof left_out, ", and %u with 0 ns, which are left out", c->zero);
+	buf_printf(b, "<footer><p>%lld ns of %s in %u frames%s; the width of a frame is its time with all inside it.</p>\n",
+	           (long long)f->node[0].total_ns, metric == FLAME_DEVICE ? "device work" : "host time in ops, annotations and Python frames", f->n - 1 - c->zero,
+	           left_out);
 	if (c->merged)
 		buf_printf(b, "<p>%u frames, the smallest ones, with %lld ns in all, are merged into grey ones of their own beside the others: "
 		           "--frames=N keeps more.</p>\n", c->merged, (long long)c->merged_ns);

@@ -60,6 +60,8 @@ static void put_header(struct buf *out, const struct table *t)
 		}
 		buf_cstr(out, "\">");
 		put_cstring(out, c->title);
+		if (c->unit == UNIT_US && !c->shown_in && !strstr(c->title, "(us)"))
+			buf_cstr(out, " (us)");
 		buf_cstr(out, "</th>");
 	}
 	buf_cstr(out, "</tr></thead>\n");

@@ -124,22 +124,25 @@ static bool is_prose(const struct table *t, const struct text_column *c)
 	return t->data[c->col].col.flags & COLUMN_PROSE;
 }
 
-/* The short cells of a record on one line; numbers, which do not speak for themselves, with their titles. */
+/* The short cells of a record on one line; numbers, which do not speak for themselves, with their titles. Nothing where there are none. */
 static void put_record_head(const struct page *p, const struct table *t, size_t row, const struct text_layout *l,
                             struct text_scratch *scratch)
 {
 	const char *between = "";
-	style(p, BOLD);
 	for (unsigned i = 0; i < l->n_all; i++) {
 		const struct text_column *c = &l->v[i];
 		if (is_prose(t, c) || table_is_null(t, row, c->col))
 			continue;
+		if (!*between)
+			style(p, BOLD);
 		buf_cstr(p->out, between);
 		if (t->data[c->col].col.type != CELL_STR)
 			buf_printf(p->out, "%s: ", t->data[c->col].col.title);
 		buf_str(p->out, text_cell(t, row, c, scratch));
 		between = "  ";
 	}
+	if (!*between)
+		return;
 	style(p, PLAIN);
 	buf_char(p->out, '\n');
 }

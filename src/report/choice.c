@@ -2,6 +2,8 @@
 #include "base/buf.h"
 #include "report/report.h"
 
+#include <stdlib.h>
+
 /* The number behind the colon of a part; 0 where there is none. False when it is no such number. */
 static bool part_number(struct str part, int64_t *n)
 {
@@ -55,10 +57,42 @@ static bool combined(const char *const *list, struct str value, struct str *wron
 	return value.n > 0;
 }
 
+/* "torch-2.6": the tool and its version as one number; false when the word is nothing of the kind. */
+static bool version_of(struct str word, struct str *tool, int64_t *version)
+{
+	ptrdiff_t dash = str_find(word, STR("-")), dot = str_find(word, STR("."));
+	int64_t major, minor;
+	if (dash < 0 || dot < dash)
+		return false;
+	*tool = (struct str){word.p, (size_t)dash};
+	if (!str_to_i64((struct str){word.p + dash + 1, (size_t)(dot - dash - 1)}, &major) ||
+	    !str_to_i64((struct str){word.p + dot + 1, word.n - (size_t)dot - 1}, &minor))
+		return false;
+	*version = major * 1000 + minor;
+	return major >= 0 && major < 1000 && minor >= 0 && minor < 1000;
+}
+
+/* The word of the list that is the same tool of the nearest version; NULL = none is. */
+static const char *nearest_version(const char *const *list, struct str wrong)
+{
+	struct str tool, other;
+	int64_t version, v, least = INT64_MAX;
+	const char *found = NULL;
+	if (!version_of(wrong, &tool, &version))
+		return NULL;
+	for (; list && *list; list++)
+		if (version_of(str_from(*list), &other, &v) && str_eq(tool, other) && llabs(v - version) < least) {
+			least = llabs(v - version);
+			found = *list;
+		}
+	return found;
+}
+
 static int refuse(const struct report *r, const char *option, const char *value, struct str wrong, const char *const *list, bool combines,
                   struct err *e)
 {
 	struct buf words = {0};
+	const char *nearest = nearest_version(list, wrong.n ? wrong : str_from(value));
 	for (; list && *list; list++)
 		buf_printf(&words, "%s%s", words.n ? ", " : "", *list);
 	if (!words.n)
@@ -67,7 +101,8 @@ static int refuse(const struct report *r, const char *option, const char *value,
 		err_set(e, ERR_USAGE, "%s=%s: '" STR_FMT "': report %s combines, each once: " STR_FMT, option, value, STR_ARG(wrong), r->name,
 		        STR_ARG(buf_view(&words)));
 	else
-		err_set(e, ERR_USAGE, "%s=%s: report %s has: " STR_FMT, option, value, r->name, STR_ARG(buf_view(&words)));
+		err_set(e, ERR_USAGE, "%s=%s: report %s has: " STR_FMT "%s%s", option, value, r->name, STR_ARG(buf_view(&words)),
+		        nearest ? "; the nearest is " : "", nearest ? nearest : "");
 	buf_release(&words);
 	return -1;
 }

@@ -3,7 +3,7 @@
 #include "report/key_groups.h"
 #include "report/report.h"
 
-enum { C_EVENT, C_NAME, C_TRACE_NAME, C_START, C_END, C_PARENT, C_THREAD, C_NODE, C_DEVICE, C_ASYNC, C_ANNOTATION, C_BACKWARD, C_SEQUENCE,
+enum { C_EVENT, C_NAME, C_TRACE_NAME, C_SINCE, C_START, C_END, C_PARENT, C_THREAD, C_NODE, C_DEVICE, C_ASYNC, C_ANNOTATION, C_BACKWARD, C_SEQUENCE,
        C_FWD_THREAD, C_HOST_SELF, C_DEV_SELF, C_DEV_TOTAL, C_KERNELS, C_CPU_MEM, C_CPU_MEM_SELF, C_DEV_MEM, C_DEV_MEM_SELF, C_FLOPS,
        C_SHAPES, C_OVERLOAD, C_STACK, N_COLUMNS };
 
@@ -11,8 +11,9 @@ static const struct column columns[N_COLUMNS] = {
 	[C_EVENT] = {"event", "Event", "its number, from 0, in order of start", CELL_I64},
 	[C_NAME] = {"name", "Name", "name as key_averages() has it: ProfilerStep* for all steps", CELL_STR, .flags = COLUMN_KEY},
 	[C_TRACE_NAME] = {"trace_name", "Name in the trace", "name as recorded; empty = not in the trace by itself", CELL_STR, .flags = COLUMN_DETAIL},
-	[C_START] = {"start_ns", "Start", "on the trace's clock", CELL_I64, UNIT_TIME_NS},
-	[C_END] = {"end_ns", "End", "on the trace's clock", CELL_I64, UNIT_TIME_NS, COLUMN_DETAIL},
+	[C_SINCE] = {"since_first_ns", "Start", "since the first event of the table", CELL_I64, UNIT_NS, .digits = 3, .shown_in = "ms"},
+	[C_START] = {"start_ns", "Start by the clock", "on the trace's clock", CELL_I64, UNIT_TIME_NS, COLUMN_DETAIL},
+	[C_END] = {"end_ns", "End by the clock", "on the trace's clock", CELL_I64, UNIT_TIME_NS, COLUMN_DETAIL},
 	[C_PARENT] = {"parent", "Parent", "number of the event around it; empty = none", CELL_I64},
 	[C_THREAD] = {"thread", "Thread", "thread id as recorded; of an API call that of the op that made it", CELL_STR},
 	[C_NODE] = {"node_id", "Node", "the process that it ran in, called by RPC; empty = this one", CELL_I64},
@@ -42,6 +43,7 @@ struct view {
 	struct torch_events *t;
 	struct table *out;
 	struct buf text;
+	int64_t first_ns;      /* the earliest start */
 	bool has[N_COLUMNS];
 	unsigned at[N_COLUMNS];
 };
@@ -105,6 +107,7 @@ static void put_event(struct view *v, uint32_t i)
 	const struct torch_events *t = v->t;
 	table_row(v->out);
 	put(v, C_EVENT, i);
+	put(v, C_SINCE, t->start_ns[i] - v->first_ns);
 	put(v, C_START, t->start_ns[i]);
 	put(v, C_END, t->end_ns[i]);
 	if (t->parent[i] != ROW_NONE)
@@ -145,6 +148,9 @@ static int function_events_run(const struct profile *p, const struct report_args
 		rc = err_set(e, ERR_DATA, "the trace holds no framework ops: profile with activities=[CPU, CUDA] to record them");
 	} else {
 		choose_columns(&v);
+		v.first_ns = v.t->start_ns[0];
+		for (uint32_t i = 1; i < v.t->n; i++)
+			v.first_ns = v.t->start_ns[i] < v.first_ns ? v.t->start_ns[i] : v.first_ns;
 		for (uint32_t i = 0; i < n; i++)
 			put_event(&v, i);
 		out->hidden_rows = v.t->n - n;
