@@ -174,7 +174,7 @@ def detectors_page(program):
     out = ["# Detectors\n\n", GENERATED,
            "`opscope advise INPUT` asks each of these. One that lacks what it needs to look says so, with the reason. A finding says what "
            "it was measured on (with the op and the line of Python where that was recorded), at most how much of a step can be gained and what "
-           "that bound is, and what would prove it wrong. Gains of several findings overlap: they do not add up.\n"]
+           "that bound is, and what would prove it wrong. Gains of several findings overlap, and the bound says with which: they do not add up.\n"]
     detectors = program.registry("detectors")
     for d in detectors:
         if not d["compat"]:

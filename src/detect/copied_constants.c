@@ -127,6 +127,7 @@ const struct detector detector_copied_constants = {
 	.why = "torch.zeros(n).to(device) fills memory on the host and moves it over the bus; made on the GPU it costs one small kernel.",
 	.fix = "Make them where they are used: torch.zeros(n, device=device), torch.rand(n, device=device).",
 	.disprove = "The values must come from the host (its random numbers), or the copy is of another tensor that has the same shape.",
+	.shares = "gpu-starvation pageable-copies tiny-copies",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = run,
 };

@@ -37,6 +37,7 @@ const struct detector detector_dataloader_bound = {
 	.fix = "Set num_workers > 0 on the DataLoader so that batches are made by other processes; then pin_memory, "
 	       "prefetch_factor and cheaper transforms.",
 	.disprove = "The step takes as long with one batch, made before the loop and used again and again.",
+	.shares = "gpu-starvation single-process-dataloader",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = run,
 };

@@ -73,6 +73,45 @@ static void sort_findings(struct findings *f)
 	}
 }
 
+static bool names(const char *shares, const char *id)
+{
+	struct str rest = str_from(shares ? shares : ""), one;
+	while (str_split(&rest, ' ', &one))
+		if (str_eqc(one, id))
+			return true;
+	return false;
+}
+
+static const char *shares_of(const char *id)
+{
+	for (const struct detector *const *d = detector_registry; *d; d++)
+		if (strcmp((*d)->id, id) == 0)
+			return (*d)->shares;
+	return NULL;
+}
+
+/* Says at each gain which other findings count some of the same time. */
+static void name_overlaps(struct findings *f)
+{
+	struct buf ids = {0};
+	for (unsigned i = 0; i < f->n; i++) {
+		struct finding *x = &f->v[i];
+		const char *last = x->detector;
+		buf_clear(&ids);
+		for (unsigned k = 0; k < f->n && x->has_gain; k++) {
+			const struct finding *y = &f->v[k];
+			bool same = names(shares_of(x->detector), y->detector) || names(shares_of(y->detector), x->detector);
+			if (!same || !y->has_gain || !y->gain_ns_per_step || strcmp(y->detector, last) == 0)
+				continue;
+			buf_printf(&ids, "%s%s", ids.n ? ", " : "", y->detector);
+			last = y->detector;
+		}
+		if (ids.n && x->gain_ns_per_step)
+			x->bound = arena_printf(&f->arena, STR_FMT "; some or all of it is also in the gain of %.*s", STR_ARG(x->bound), (int)ids.n, ids.p);
+	}
+	buf_release(&ids);
+}
+
 static bool is_chosen(const struct detector *d, const struct detect_args *a)
 {
 	return a->compat && d->compat ? strcmp(a->compat, d->compat) == 0 : !a->compat && !d->compat;
@@ -105,10 +144,12 @@ int detect_run(struct profile *p, const struct detect_args *args, struct finding
 	int rc = run_chosen(p, f, e);
 	shared_free(f->shared);
 	f->shared = NULL;
-	if (rc < 0)
+	if (rc < 0) {
 		findings_release(f);
-	else if (!args->compat)
+	} else if (!args->compat) {
 		sort_findings(f);
+		name_overlaps(f);
+	}
 	return rc;
 }
 
@@ -158,7 +199,7 @@ static void own_table(const struct findings *f, struct table *t)
 		{"advice", "Advice", "what to do", CELL_STR, UNIT_NONE, COLUMN_PROSE},
 		{"disprove", "Wrong if", "what would prove the finding wrong", CELL_STR, UNIT_NONE, COLUMN_PROSE},
 		{"gain_ns_per_step", "Gain per step, at most",
-		 "at most this much of a step can be saved; empty when it cannot be bounded. Gains of several findings overlap: they do not add up",
+		 "at most this much of a step can be saved; empty when it cannot be bounded. Gains of several findings overlap, as the bound says: they do not add up",
 		 CELL_I64, UNIT_NS},
 		{"bound", "Bound", "what the bound of the gain is", CELL_STR, UNIT_NONE, COLUMN_PROSE},
 		{"events", "Events", "events that the finding rests on", CELL_I64, UNIT_COUNT, COLUMN_DETAIL},

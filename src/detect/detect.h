@@ -58,6 +58,8 @@ struct detector {
 	const char *why;     /* why it matters */
 	const char *fix;     /* the general remedy */
 	const char *disprove; /* what would prove a finding wrong */
+	const char *shares;  /* ids of detectors, separated by blanks, whose gains may hold some of the time that this one's do; said once of a
+	                      * pair; NULL = none */
 	const char *compat;  /* NULL = opscope's own; else whose expert system it reproduces, problem and recommendation word by word */
 	unsigned needs;      /* enum analysis_pass bits */
 	int (*run)(const struct profile *p, struct findings *f, struct err *e);

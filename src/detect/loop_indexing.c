@@ -131,6 +131,7 @@ const struct detector detector_loop_indexing = {
 	.why = "Each x[i] in a loop launches small kernels for one element; one op over the whole dimension does the same in one launch.",
 	.fix = "Work on the whole tensor at once: broadcasting, gather and scatter, torch.bmm or torch.vmap instead of a loop over its index.",
 	.disprove = "Each round needs the result of the one before (a recurrence): then the loop cannot be taken out, only made cheaper.",
+	.shares = "gpu-starvation launch-bound",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = run,
 };

@@ -65,6 +65,7 @@ const struct detector detector_pageable_copies = {
 	.fix = "Use DataLoader(pin_memory=True), or tensor.pin_memory() once, and .to(device, non_blocking=True), so that copies run beside "
 	       "kernels.",
 	.disprove = "With pinned memory the step is no shorter: then the copy waits for the data, or nothing is there to hide it.",
+	.shares = "gpu-starvation",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = run,
 };

@@ -64,6 +64,7 @@ const struct detector detector_profiler_overhead = {
 	.fix = "Believe times on the GPU, not the gaps between them; record again without with_stack, record_shapes and profile_memory, and few steps "
 	       "at a time.",
 	.disprove = "A recording without stacks, shapes and memory has steps of the same length.",
+	.shares = "gpu-starvation",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = run,
 };

@@ -108,6 +108,7 @@ const struct detector detector_recomputation = {
 	.fix = "Checkpoint only the layers whose activations are large and cheap to recompute (selective checkpointing, every second block), as far as "
 	       "memory allows.",
 	.disprove = "Without it the run does not fit in memory, or only with a batch so small that a sample takes longer.",
+	.shares = "gpu-starvation",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = run,
 };

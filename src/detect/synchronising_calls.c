@@ -114,6 +114,7 @@ const struct detector detector_synchronising_calls = {
 	.fix = "Keep values on the GPU and read them every so many steps; copy with non_blocking=True into pinned memory; use masks or "
 	       "torch.where instead of nonzero and boolean indexing; take out synchronize() calls.",
 	.disprove = "The step takes as long with these calls taken out: then the GPU would have been without work there anyway.",
+	.shares = "gpu-starvation pageable-copies tiny-copies",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = run,
 };

@@ -50,6 +50,7 @@ const struct detector detector_tiny_copies = {
 	.fix = "Make small tensors on the GPU (torch.zeros(..., device=...)), stack values on one side and copy them once, keep scalars as "
 	       "Python numbers or as tensors of the GPU.",
 	.disprove = "The step takes as long when the values are made on the GPU: then other work of the host sets the pace.",
+	.shares = "gpu-starvation pageable-copies",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = run,
 };

@@ -202,6 +202,7 @@ const struct detector detector_unaligned_gemm = {
 	.why = "Tensor Core kernels read 16 bytes at once; where rows of fp16 or bf16 matrices are no multiple of 8 elements, slower kernels run.",
 	.fix = "Pad vocabulary, hidden sizes, heads and sequence lengths to multiples of 8 (64 on newer GPUs), and mask what was added.",
 	.disprove = "The same product with the padded size takes as long.",
+	.shares = "no-tensor-cores tf32-off",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = run,
 };

@@ -109,6 +109,7 @@ const struct detector detector_unfused_optimizer = {
 	.why = "An update of each parameter by several small kernels costs a launch for each, and memory is read and written again and again.",
 	.fix = "Use the fused form (torch.optim.AdamW(..., fused=True), also SGD, Adam, Adagrad), else foreach=True; Apex's FusedAdam in older versions.",
 	.disprove = "With fused=True the step takes as long: the optimizer overlaps other work, or other work of the host sets the pace.",
+	.shares = "gpu-starvation launch-bound",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = run,
 };

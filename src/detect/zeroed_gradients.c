@@ -72,6 +72,7 @@ const struct detector detector_zeroed_gradients = {
 	.why = "Writing zeros costs a launch for each parameter, and the backward pass then adds to them instead of storing.",
 	.fix = "Use optimizer.zero_grad(set_to_none=True), the default from torch 2.0 on.",
 	.disprove = "The gradients are needed as zeros (views of one flat buffer, as DDP and FSDP keep them).",
+	.shares = "gpu-starvation unfused-optimizer",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = run,
 };

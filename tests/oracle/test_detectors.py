@@ -1,5 +1,6 @@
 """How often detectors are right: every one of them over every trace whose problems are known - those of labelled.py, and the real ones,
 whose findings were looked at one by one. What is found and is not in the label is false; what is in the label and not found is missed."""
+import collections
 import json
 import os
 import tempfile
@@ -136,6 +137,23 @@ class Detectors(Case):
                 self.assertGreaterEqual(r["share_pct"], 0, r)
                 self.assertLessEqual(r["share_pct"], 100.0001, r)
 
+        self.overlaps(table)
+
+    def overlaps(self, table):
+        """Gains that count the same time name each other; whatever is idle time names gpu-starvation where that is found."""
+        said = collections.defaultdict(set)
+        for r in table.rows:
+            said[r["detector"]].update((r["bound"] or "").partition("some or all of it is also in the gain of ")[2].split(", "))
+            said[r["detector"]].discard("")
+        for detector, others in said.items():
+            self.assertNotIn(detector, others)
+            for other in others:
+                self.assertIn(detector, said[other], other)
+        for r in table.rows:
+            idle = r["bound"] and any(t in r["bound"] for t in ("without device work", "idle time", "these gaps"))
+            if idle and r["gain_ns_per_step"] and "gpu-starvation" in said and r["detector"] != "gpu-starvation":
+                self.assertIn("gpu-starvation", said[r["detector"]], r["bound"])
+
     def test_labelled(self):
         with tempfile.TemporaryDirectory() as folder:
             score = self.score(labelled.write(folder))
@@ -182,6 +200,7 @@ class Amounts(Case):
     def test_loader(self):
         for detector in ("dataloader-bound", "single-process-dataloader"):
             self.assertAlmostEqual(self.gain("slow_loader", detector), 20000, delta=20)
+            self.assertIn("; some or all of it is also in the gain of ", self.finding("slow_loader", detector)["bound"])
 
     def test_waiting(self):
         """20 times a step the GPU stands idle until the host is back: 400 us of its own work and a launch. With the op and the line."""
