@@ -16,6 +16,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "tests", "oracle"))
+import nvprof_db
+
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 EXAMPLE = "tests/data/torch214_cpu_resnet.json.gz"
 GENERATED = "<!-- written by tools/gen_docs.py; change the source and run it again -->\n\n"
@@ -94,15 +97,22 @@ class Samples:
         folder = os.path.join("tests", "data", "synthetic")
         names = [os.path.join(folder, f) for f in sorted(os.listdir(os.path.join(ROOT, folder))) if f.endswith(".json")]
         self.seen = []
-        self.has_device = {n: self.count_device(n) > 0 for n in names + [EXAMPLE]}
+        self.traces = names + [EXAMPLE]
+        self.folder = tempfile.TemporaryDirectory()
+        self.database = os.path.join(self.folder.name, "nvprof.sqlite")
+        nvprof_db.make(self.database, 18, nvprof_db.sample(), nvprof_db.STRINGS)
+        self.has_device = {n: self.count_device(n) > 0 for n in [*self.traces, self.database]}
 
     def count_device(self, sample):
         p = self.program.run("sql", sample, "SELECT count(*) FROM gpu_op", "--format=json")
         return json.loads(p.stdout)["rows"][0][0]
 
     def columns(self, report, groupings):
-        """Section name (None = the first table) -> Seen."""
-        tables, runs = {}, [(s, g) for s in self.has_device for g in groupings]
+        """Section name (None = the first table) -> Seen. Of reports that no trace has, an nvprof database's."""
+        return self.columns_of(report, groupings, self.traces) or self.columns_of(report, groupings, [self.database])
+
+    def columns_of(self, report, groupings, samples):
+        tables, runs = {}, [(s, g) for s in samples for g in groupings]
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             for run, p in zip(runs, pool.map(lambda r: self.run(report, *r), runs)):
                 if p.returncode:

@@ -95,15 +95,15 @@ static void fold(struct table *t, struct table **kept)
 	buf_release(&names);
 }
 
-static size_t rows_shown(const struct output_options *o, bool text, const struct table *t)
+static size_t rows_shown(const struct output_options *o, const struct renderer *r, const struct table *t)
 {
-	return o->limit >= 0 ? (size_t)o->limit : text ? render_text_rows(t) : 0;
+	return o->limit >= 0 ? (size_t)o->limit : render_rows(r, t);
 }
 
 size_t cli_row_limit(const struct output_options *o)
 {
 	const struct renderer *r = cli_renderer(o);
-	return o->sort || o->filter || !r ? 0 : rows_shown(o, strcmp(r->name, "text") == 0, &(struct table){0});
+	return o->sort || o->filter || !r ? 0 : rows_shown(o, r, &(struct table){0});
 }
 
 /* A script that names its columns must not break where an input lacks one: such a column is empty, and a note says so. */
@@ -123,7 +123,7 @@ static void add_absent_columns(struct table *t, const struct table *first, const
 	buf_release(&note);
 }
 
-static int shape(struct table *first, struct table *chosen, const struct output_options *o, bool text, struct err *e)
+static int shape(struct table *first, struct table *chosen, const struct output_options *o, const struct renderer *r, struct err *e)
 {
 	if (o->columns)
 		add_absent_columns(chosen, first, o);
@@ -132,7 +132,7 @@ static int shape(struct table *first, struct table *chosen, const struct output_
 	for (struct table *s = first; s; s = s->next) {
 		if (o->filter)
 			table_filter(s, str_from(o->filter));
-		table_limit(s, rows_shown(o, text, s));
+		table_limit(s, rows_shown(o, r, s));
 		if (o->time_unit && table_show_in(s, o->time_unit, e) < 0)
 			return err_prefix(e, "--time-unit");
 	}
@@ -276,7 +276,7 @@ int cli_output(struct table *t, const struct output_options *options, const char
 	if (all)
 		o->section = NULL;
 	struct table *chosen = find_section(t, o->section, &e), *folded = NULL;
-	if (!chosen || shape(t, chosen, o, text, &e) < 0)
+	if (!chosen || shape(t, chosen, o, r, &e) < 0)
 		return cli_fail(&e, EXIT_USAGE);
 	if (text && !all && !o->section)
 		fold(t, &folded);

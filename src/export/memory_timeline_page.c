@@ -170,14 +170,14 @@ static void put_plot(struct buf *b, const struct plot *p)
 {
 	int64_t peak = sum_of(&p->peak), top = peak > 0 ? peak : 1;
 	int64_t *below = NEW_ARRAY(COLUMNS, int64_t);
-	buf_printf(b, "<svg viewBox=\"0 0 %d %d\" role=img aria-label=\"memory by category over time; the tables below say the same\">\n",
+	buf_printf(b, "<div class=plot><svg viewBox=\"0 0 %d %d\" role=img aria-label=\"memory by category over time; the tables below say the same\">\n",
 	           LEFT + WIDTH + RIGHT, TOP + HEIGHT + BELOW);
 	put_axes(b, p, top);
 	for (int k = 0; k < MEMORY_CATEGORIES; k++)
 		if (p->highest.of[k] > 0)
 			put_band(b, p, k, below, top);
 	long long x = LEFT + (long long)((__int128)(p->peak_ns - p->first_ns) * WIDTH / p->span_ns);
-	buf_printf(b, "<path class=peak d=\"M%lld %dV%d\"/>\n</svg>\n", x, TOP, TOP + HEIGHT);
+	buf_printf(b, "<path class=peak d=\"M%lld %dV%d\"/>\n</svg></div>\n", x, TOP, TOP + HEIGHT);
 	mem_free(below);
 }
 
@@ -251,7 +251,8 @@ static const char head[] =
 	":root{color-scheme:light dark;--bg:#fff;--fg:#1b1f24;--dim:#5b6570;--line:#d8dee4}\n"
 	"@media(prefers-color-scheme:dark){:root{--bg:#14171b;--fg:#e4e8ec;--dim:#98a2ad;--line:#30363d}}\n"
 	"body{margin:0 auto;padding:.8rem 1rem 2rem;max-width:80rem;background:var(--bg);color:var(--fg);font:14px/1.4 system-ui,sans-serif}\n"
-	"h1{font-size:1.2rem;margin:0}.dim{color:var(--dim);overflow-wrap:anywhere;margin:0}svg{display:block;width:100%;height:auto}\n"
+	"h1{font-size:1.2rem;margin:0}.dim{color:var(--dim);overflow-wrap:anywhere;margin:0}svg{display:block;width:100%;height:auto;min-width:50rem}"
+	".plot{overflow-x:auto}\n"
 	"text{font:130px system-ui,sans-serif;fill:var(--fg)}.y{text-anchor:end}.x{text-anchor:middle}\n"
 	".grid,.tick{stroke:var(--line);stroke-width:10;fill:none}.peak{stroke:var(--fg);stroke-width:14;stroke-dasharray:60 60;fill:none}\n"
 	".band{stroke:var(--bg);stroke-width:3}table{display:inline-table;border-collapse:collapse;margin:.4rem 2rem .6rem 0;vertical-align:top}\n"

@@ -45,6 +45,14 @@ static void put_marked(struct buf *out, struct str s)
 	put_text(out, s);
 }
 
+static bool has_prose(const struct table *t)
+{
+	for (unsigned i = 0; i < t->n_columns; i++)
+		if (t->data[i].col.flags & COLUMN_PROSE)
+			return true;
+	return false;
+}
+
 static void put_header(struct buf *out, const struct table *t)
 {
 	buf_cstr(out, "<thead><tr>");
@@ -67,12 +75,23 @@ static void put_header(struct buf *out, const struct table *t)
 	buf_cstr(out, "</tr></thead>\n");
 }
 
+/* The column's title for a cell that stands without its heading. */
+static void put_label(struct buf *out, const struct column *c)
+{
+	buf_cstr(out, " data-t=\"");
+	put_cstring(out, c->title);
+	buf_char(out, '"');
+}
+
 /* Opens the cell; its raw number goes along for sorting, a percentage for its bar. */
-static void open_cell(struct buf *out, const struct column_data *d, size_t row, int64_t depth)
+static void open_cell(struct buf *out, const struct column_data *d, size_t row, int64_t depth, bool label)
 {
 	const char *null = d->set[row] ? "" : " z";
+	bool prose = d->col.flags & COLUMN_PROSE;
 	if (!is_number(&d->col)) {
-		buf_printf(out, "<td class=\"s%s%s%s\"", null, detail_class(&d->col), (d->col.flags & COLUMN_PROSE) ? " open" : "");
+		buf_printf(out, "<td class=\"s%s%s%s\"", null, detail_class(&d->col), prose ? " open" : "");
+		if (prose)
+			put_label(out, &d->col);
 		if (depth > 0)
 			buf_printf(out, " style=\"padding-left:%.1frem\"", 0.5 + 1.2 * (double)(depth > 32 ? 32 : depth));
 		buf_char(out, '>');
@@ -81,6 +100,8 @@ static void open_cell(struct buf *out, const struct column_data *d, size_t row, 
 	double v = d->col.type == CELL_F64 ? d->cell[row].f : (double)d->cell[row].i;
 	bool bar = d->set[row] && d->col.unit == UNIT_PERCENT && v > 0;
 	buf_printf(out, "<td class=\"n%s%s%s\"", null, detail_class(&d->col), bar ? " p" : "");
+	if (label)
+		put_label(out, &d->col);
 	if (d->set[row]) {
 		buf_cstr(out, " data-v=");
 		if (d->col.type == CELL_F64)
@@ -99,13 +120,14 @@ static void open_cell(struct buf *out, const struct column_data *d, size_t row, 
 static void put_row(struct buf *out, const struct table *t, size_t row, struct buf *scratch)
 {
 	int64_t depth = 0;
+	bool label = has_prose(t);
 	buf_cstr(out, "<tr>");
 	for (unsigned c = 0; c < t->n_columns; c++) {
 		if (is_depth(&t->data[c].col)) {
 			depth = table_i64(t, row, c);
 			continue;
 		}
-		open_cell(out, &t->data[c], row, depth);
+		open_cell(out, &t->data[c], row, depth, label);
 		if (t->data[c].col.type == CELL_STR)
 			depth = 0;
 		buf_clear(scratch);
@@ -133,7 +155,7 @@ static void put_count(struct buf *out, const struct table *t)
 	if (t->hidden_rows) {
 		buf_cstr(out, ", ");
 		number_grouped(out, (int64_t)t->hidden_rows);
-		buf_cstr(out, " more left out by --limit");
+		buf_cstr(out, " more left out (--limit=0 shows all)");
 	}
 	if (details)
 		buf_printf(out, " <button type=button class=more aria-expanded=false>%u more column%s</button>", details, details == 1 ? "" : "s");
@@ -144,7 +166,7 @@ static void put_table(struct buf *out, const struct table *t)
 {
 	struct buf scratch = {0};
 	if (t->n_columns) {
-		buf_cstr(out, "<div class=scroll><table>");
+		buf_cstr(out, has_prose(t) ? "<div class=scroll><table class=prose>" : "<div class=scroll><table>");
 		put_header(out, t);
 		buf_cstr(out, "<tbody>\n");
 		for (size_t r = 0; r < t->n_rows; r++)
@@ -201,6 +223,7 @@ static int render_html(const struct table *t, const struct render_options *o, st
 
 const struct renderer renderer_html = {
 	.name = "html",
-	.help = "one page for a browser, no network needed: sortable, searchable, all sections",
+	.help = "one page for a browser, no network needed: sortable, searchable, all sections, 10,000 rows of each unless --limit says otherwise",
+	.rows = 10000, /* what a browser shows without delay */
 	.render = render_html,
 };

@@ -13,10 +13,10 @@ const struct renderer *renderer_find(struct str name)
 	return NULL;
 }
 
-size_t render_text_rows(const struct table *t)
+size_t render_rows(const struct renderer *r, const struct table *t)
 {
-	const struct layout *l = layout_of(t);
-	return l ? l->rows : 30;
+	const struct layout *l = r->layouts ? layout_of(t) : NULL;
+	return l ? l->rows : r->rows;
 }
 
 const struct layout *layout_of(const struct table *t)

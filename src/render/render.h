@@ -16,14 +16,16 @@ struct render_options {
 struct renderer {
 	const char *name;      /* "text": the value of --format */
 	const char *help;
+	size_t rows;           /* of a table, unless it has a layout or the user says otherwise; 0 = all */
+	bool layouts;          /* a table with a layout is shown by that, with as many rows as it says */
 	int (*render)(const struct table *t, const struct render_options *o, struct buf *out, struct err *e);
 };
 
 extern const struct renderer *const renderer_registry[]; /* NULL-terminated, generated from render/meson.build */
 const struct renderer *renderer_find(struct str name);
 
-/* Rows of a table as text, unless told otherwise. */
-size_t render_text_rows(const struct table *t);
+/* Rows of a table in this form, unless told otherwise; 0 = all. */
+size_t render_rows(const struct renderer *r, const struct table *t);
 
 /* Human forms, shared by text and HTML: "1.234 ms", "512.0 KiB", "12.34 %", "1,234". Appended to *out. */
 void format_cell(const struct table *t, size_t row, unsigned col, struct buf *out);

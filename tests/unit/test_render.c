@@ -405,6 +405,19 @@ static void test_text_keeps_what_groups(void **state)
 	table_release(&t);
 }
 
+static void test_rows_unless_told(void **state)
+{
+	struct table t;
+	table_init(&t, "t", "T");
+	assert_int_equal(render_rows(renderer_find(STR("text")), &t), 30);
+	assert_int_equal(render_rows(renderer_find(STR("html")), &t), 10000);
+	assert_int_equal(render_rows(renderer_find(STR("csv")), &t), 0);
+	t.layout = "torch";
+	assert_int_equal(render_rows(renderer_find(STR("text")), &t), 100);
+	assert_int_equal(render_rows(renderer_find(STR("html")), &t), 10000);
+	table_release(&t);
+}
+
 /* Nor does a title of one word that is longer than the text below may be. */
 static void test_text_title_is_cut(void **state)
 {
@@ -592,6 +605,7 @@ int main(void)
 		cmocka_unit_test(test_text_leaves_out_the_least),
 		cmocka_unit_test(test_text_keeps_what_was_asked_for),
 		cmocka_unit_test(test_text_keeps_what_groups),
+		cmocka_unit_test(test_rows_unless_told),
 		cmocka_unit_test(test_text_title_is_cut),
 		cmocka_unit_test(test_cut_texts_differ),
 		cmocka_unit_test(test_width_that_tells_texts_apart),
