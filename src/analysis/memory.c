@@ -3,6 +3,7 @@
 #include "analysis/analysis.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/saturate.h"
 
 #include <string.h>
 
@@ -145,8 +146,7 @@ static void add_to_peak(struct memory_peak *k, const struct profile *p, uint32_t
 		return;
 	}
 	k->events++;
-	if (__builtin_add_overflow(k->sum, m->bytes[i], &k->sum))
-		k->sum = m->bytes[i] < 0 ? INT64_MIN : INT64_MAX;
+	add_saturated(&k->sum, m->bytes[i]);
 	k->net = k->sum > k->net ? k->sum : k->net;
 	k->lowest = k->sum < k->lowest ? k->sum : k->lowest;
 	if (higher(m->total_allocated, i, k->allocated))

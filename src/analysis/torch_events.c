@@ -8,13 +8,18 @@
 
 #include <string.h>
 
-const char *const torch_compats[] = {"torch-1.13", "torch-2.6", "torch-2.14", NULL};
+const char *const torch_compats[] = {
+#define TORCH_VERSION(name, ...) name,
+#include "analysis/torch_versions.def"
+#undef TORCH_VERSION
+	NULL,
+};
 
 static const struct torch_rules rules[] = {
 	{.name = NULL, .overload = true, .user_annotation = true, .xpu_memory = true},
-	{.name = "torch-1.13", .whole_us = true},
-	{.name = "torch-2.6", .python_events = true, .python_rows = true, .memory_float_us = true, .user_annotation = true},
-	{.name = "torch-2.14", .python_events = true, .overload = true, .user_annotation = true, .xpu_memory = true},
+#define TORCH_VERSION(n, ...) {.name = n, __VA_ARGS__},
+#include "analysis/torch_versions.def"
+#undef TORCH_VERSION
 };
 
 const struct torch_rules *torch_rules_of(const char *compat)
@@ -231,6 +236,13 @@ void torch_put_kernels(struct torch_events *t, const uint32_t *item, const uint3
 		if (of[i] != ROW_NONE)
 			t->kernel[next[of[i]]++] = item[i];
 	mem_free(next);
+}
+
+const struct torch_device_name *torch_device_name(uint32_t type)
+{
+	static const struct torch_device_name cuda = {"CUDA", "cuda"}, names[] = {
+		[TORCH_CPU] = {"CPU", "cpu"}, [TORCH_XPU] = {"XPU", "xpu"}, [TORCH_PRIVATEUSE1] = {"PRIVATEUSE1", "privateuse1"}};
+	return type < sizeof names / sizeof *names && names[type].text ? &names[type] : &cuda;
 }
 
 /* c10 device types (torch/autograd/profiler.py). */

@@ -27,7 +27,11 @@
 
 #define TORCH_UNKNOWN INT64_MIN /* a number that the input does not hold */
 
-/* What the versions of torch do differently. */
+/* What the versions of torch do differently.
+ *
+ * Adding a version: a row in analysis/torch_versions.def (options and reports then have its name); if none of the others does what it
+ * does, a field here and what heeds it; how its tables look in styles[] of render/layout_torch.c (a test holds that each version has a
+ * row there); its recorded output among the runs of tests/oracle/test_torch_events.py and test_torch_tables.py. */
 struct torch_rules {
 	const char *name;       /* as --compat has it: "torch-2.6"; NULL = opscope's own */
 	bool python_events;     /* Python frames are events and parents */
@@ -35,6 +39,7 @@ struct torch_rules {
 	bool memory_float_us;   /* the ends of an event, when allocations are looked up, are doubles of microseconds */
 	bool xpu_memory;        /* allocations on XPU count as the device's */
 	bool whole_us;          /* times are whole microseconds, those of allocations too */
+	bool cuda_alone;        /* all devices are CUDA, by name too */
 	bool overload;          /* key_averages can tell overloads apart */
 	bool user_annotation;   /* whether an event is an annotation is part of a group's key */
 };
@@ -51,6 +56,12 @@ enum torch_event_kind {
 
 /* torch's DeviceType, as far as events have it. */
 enum torch_device { TORCH_CPU = 0, TORCH_CUDA = 1, TORCH_XPU = 12, TORCH_PRIVATEUSE1 = 20 };
+
+/* As tables name it, and as names of fields do: "CUDA", "cuda", also of a type that is none of these. */
+struct torch_device_name {
+	const char *text, *field;
+};
+const struct torch_device_name *torch_device_name(uint32_t type);
 
 enum torch_event_flag {
 	TORCH_ASYNC = 1,

@@ -3,6 +3,7 @@
 #include "analysis/optree.h"
 #include "analysis/torch_events_work.h"
 #include "base/mem.h"
+#include "base/saturate.h"
 
 struct own {
 	struct torch_work *w;
@@ -76,12 +77,6 @@ struct memory_sums {
 	int64_t *self[2]; /* host, device */
 };
 
-static int64_t add_bytes(int64_t a, int64_t b)
-{
-	int64_t sum;
-	return __builtin_add_overflow(a, b, &sum) ? a < 0 ? INT64_MIN : INT64_MAX : sum;
-}
-
 /* Rows of memory by thread, in order of time: order[first[t]] .. order[first[t + 1] - 1]. */
 static uint32_t *by_track(const struct profile *p, uint32_t **first)
 {
@@ -115,7 +110,7 @@ static void own_memory(struct own *o, struct memory_sums *sums)
 				top = o->w->v[top].parent;
 			enum torch_side side = torch_memory_side(o->w->t, row);
 			if (top != ROW_NONE && side != TORCH_NEITHER && memory_is_event(p, row))
-				sums->self[side][top] = add_bytes(sums->self[side][top], p->memory.bytes[row]);
+				add_saturated(&sums->self[side][top], p->memory.bytes[row]);
 			else
 				torch_add_memory(o->w, row);
 		}
@@ -145,8 +140,8 @@ static void put_memory(struct torch_work *w, const struct memory_sums *sums, uin
 		if (w->v[c].parent == ROW_NONE)
 			continue;
 		uint32_t i = w->place[c], up = w->place[w->v[c].parent];
-		t->cpu_mem[up] = add_bytes(t->cpu_mem[up], t->cpu_mem[i]);
-		t->dev_mem[up] = add_bytes(t->dev_mem[up], t->dev_mem[i]);
+		add_saturated(&t->cpu_mem[up], t->cpu_mem[i]);
+		add_saturated(&t->dev_mem[up], t->dev_mem[i]);
 	}
 }
 

@@ -13,14 +13,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { KEY_GZIP = 0x200, KEY_OF_FORMAT = 0x400, OPTIONS_MAX = 16 };
+enum { KEY_GZIP = 0x200, KEY_OF_FORMAT = 0x400 };
 
 struct export_command {
 	const struct export_format *format;  /* whose options are among those of the command line; NULL = none was named */
 	struct cli_args args;
 	struct trace_options trace;
 	const char *path;
-	const char *value[OPTIONS_MAX];
+	const char *value[EXPORT_OPTIONS_MAX];
 	bool gzip;
 };
 
@@ -49,7 +49,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		cli_args_add(&c->args, arg);
 		return 0;
 	default:
-		if (key < KEY_OF_FORMAT || key >= KEY_OF_FORMAT + OPTIONS_MAX)
+		if (key < KEY_OF_FORMAT || key >= KEY_OF_FORMAT + EXPORT_OPTIONS_MAX)
 			return ARGP_ERR_UNKNOWN;
 		c->value[key - KEY_OF_FORMAT] = arg ? arg : "";
 		if (arg && export_check_value(c->format, &c->format->options[key - KEY_OF_FORMAT], arg, &e) < 0)
@@ -70,17 +70,20 @@ static const struct export_format *format_named(int argc, char **argv)
 	return NULL;
 }
 
-/* The options of the command and of the format, with a heading each. */
-static void list_options(const struct export_format *f, struct argp_option *list, char *heading, size_t size)
+/* The options of the command and of the format, with a heading each; the texts go into *a. */
+static void list_options(const struct export_format *f, struct argp_option *list, struct arena *a)
 {
 	unsigned n = 0, k = 0;
 	if (f && f->options) {
-		snprintf(heading, size, "Of the format %s:", f->name);
-		list[n++] = (struct argp_option){.doc = heading};
-		for (; f->options[k].name && k < OPTIONS_MAX; k++) {
+		struct buf help = {0};
+		list[n++] = (struct argp_option){.doc = arena_printf(a, "Of the format %s:", f->name).p};
+		for (; f->options[k].name; k++) {
 			const struct export_option *o = &f->options[k];
-			list[n++] = (struct argp_option){.name = o->name, .key = KEY_OF_FORMAT + (int)k, .arg = o->arg, .doc = o->help};
+			buf_clear(&help);
+			export_help(o, &help);
+			list[n++] = (struct argp_option){.name = o->name, .key = KEY_OF_FORMAT + (int)k, .arg = o->arg, .doc = arena_str(a, buf_view(&help)).p};
 		}
+		buf_release(&help);
 	}
 	for (k = 0; general[k].name || general[k].key || general[k].doc; k++)
 		list[n++] = general[k];
@@ -90,11 +93,11 @@ static void list_options(const struct export_format *f, struct argp_option *list
 static void parse_line(struct export_command *c, int argc, char **argv)
 {
 	static const struct argp_child children[] = {{&trace_argp, 0, NULL, 1}, {0}};
-	struct argp_option list[2 * OPTIONS_MAX];
-	char heading[80];
+	struct argp_option list[EXPORT_OPTIONS_MAX + sizeof general / sizeof *general + 1];
+	struct arena texts = {0};
 	struct buf doc = {0};
 	c->format = format_named(argc, argv);
-	list_options(c->format, list, heading, sizeof heading);
+	list_options(c->format, list, &texts);
 	if (c->format) {
 		buf_printf(&doc, "%s. %s", c->format->title, c->format->help);
 		doc.p[0] = (char)toupper((unsigned char)doc.p[0]);
@@ -106,6 +109,7 @@ static void parse_line(struct export_command *c, int argc, char **argv)
 	const struct argp argp = {.options = list, .parser = parse, .children = children, .args_doc = "FORMAT INPUT [-o FILE]\n", .doc = doc.p};
 	cli_parse(&argp, argc, argv, c);
 	buf_release(&doc);
+	arena_release(&texts);
 }
 
 static const char *format_name(unsigned i)

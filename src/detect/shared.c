@@ -1,6 +1,7 @@
 #include "detect/shared.h"
 
 #include "detect/dlprof.h"
+#include "detect/torch_tidy.h"
 
 struct shared {
 	const struct profile *p;
@@ -8,6 +9,7 @@ struct shared {
 	bool has_window, captures;
 	struct gaps *gaps;
 	struct dlprof_run *dlprof;
+	struct tidy *tidy;
 	struct stacks *stacks;
 	struct costs *costs;
 	struct directions *directions;
@@ -31,6 +33,7 @@ void shared_free(struct shared *s)
 	intervals_release(&s->window.idle);
 	gaps_free(s->gaps);
 	dlprof_run_free(s->dlprof);
+	tidy_free(s->tidy);
 	stacks_free(s->stacks);
 	costs_free(s->costs);
 	directions_free(s->directions);
@@ -130,6 +133,11 @@ const struct gaps *shared_gaps(struct findings *f)
 struct dlprof_run **shared_dlprof(struct findings *f)
 {
 	return &f->shared->dlprof;
+}
+
+struct tidy **shared_tidy(struct findings *f)
+{
+	return &f->shared->tidy;
 }
 
 const struct stacks *shared_stacks(struct findings *f)

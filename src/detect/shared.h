@@ -43,6 +43,10 @@ enum tri shared_tensor_core(struct findings *f, uint32_t name);
 struct dlprof_run;
 struct dlprof_run **shared_dlprof(struct findings *f);
 
+/* The same for torch's (detect/torch_tidy.h). */
+struct tidy;
+struct tidy **shared_tidy(struct findings *f);
+
 /* Whether a moment is in the steps. */
 bool step_time_has(const struct step_time *w, int64_t time_ns);
 /* How much of [start, end) is idle time of the steps. */

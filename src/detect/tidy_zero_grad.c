@@ -1,6 +1,18 @@
+#include "base/mem.h"
 #include "detect/torch_tidy.h"
 
 extern const struct detector detector_tidy_zero_grad;
+
+/* Whether an aten::zero_ is inside that is not directly in an aten::zeros; from the inside out. */
+static void find_zeroed(struct tidy *t)
+{
+	t->zeroed = NEW_ARRAY(t->p->span.rows.n, uint8_t);
+	for (uint32_t i = t->p->span.rows.n; i-- > 0;) {
+		uint32_t up = t->parent[i];
+		if (up != ROW_NONE)
+			t->zeroed[up] |= t->zeroed[i] || (tidy_is(t, i, "aten::zero_") && !tidy_is(t, up, "aten::zeros"));
+	}
+}
 
 static bool match(const struct tidy *t, uint32_t i)
 {
@@ -9,7 +21,11 @@ static bool match(const struct tidy *t, uint32_t i)
 
 static int run(const struct profile *p, struct findings *f, struct err *e)
 {
-	tidy_run(p, f, &detector_tidy_zero_grad, TIDY_STACKS, "Gradient Set To Zero Instead of None Pattern",
+	struct tidy *t = tidy_ready(p, f, &detector_tidy_zero_grad, TIDY_STACKS);
+	if (!t)
+		return 0;
+	find_zeroed(t);
+	tidy_look(t, &detector_tidy_zero_grad, "Gradient Set To Zero Instead of None Pattern",
 	         "Detected gradient set to zero instead of None. Please add 'set_to_none=True' when calling zero_grad().", match);
 	return 0;
 }

@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "base/intern.h"
 #include "base/mem.h"
+#include "detect/shared.h"
 
 enum { PLACES_TOLD = 10 };
 
@@ -39,22 +40,10 @@ static void link_up(struct tidy *t)
 			t->last_child[up] = i;
 		else
 			last_root = i;
-		t->stacks |= s->kind[i] == SPAN_PYTHON;
 	}
 	for (uint32_t i = 0; i < n; i++)
 		if (!is_event(t->p, i))
 			t->parent[i] = ROW_NONE;
-}
-
-/* From the inside out. */
-static void find_zeroed(struct tidy *t)
-{
-	t->zeroed = NEW_ARRAY(t->p->span.rows.n, uint8_t);
-	for (uint32_t i = t->p->span.rows.n; i-- > 0;) {
-		uint32_t up = t->parent[i];
-		if (up != ROW_NONE)
-			t->zeroed[up] |= t->zeroed[i] || (tidy_is(t, i, "aten::zero_") && !tidy_is(t, up, "aten::zeros"));
-	}
 }
 
 bool tidy_is(const struct tidy *t, uint32_t span, const char *name)
@@ -160,34 +149,64 @@ static bool lacks(const struct tidy *t, const struct detector *d, unsigned wants
 	return stacks || shapes;
 }
 
-int tidy_run(const struct profile *p, struct findings *f, const struct detector *d, unsigned wants, const char *name, const char *description,
-             bool (*match)(const struct tidy *t, uint32_t span))
+static struct tidy *tidy_new(const struct profile *p, struct findings *f)
 {
-	struct tidy t = {.p = p, .f = f, .key_types = intern_find(&p->strings, STR("Input type")), .key_dims = intern_find(&p->strings, STR("Input Dims"))};
+	struct tidy *t = NEW(struct tidy);
+	*t = (struct tidy){.p = p, .f = f, .key_types = intern_find(&p->strings, STR("Input type")), .key_dims = intern_find(&p->strings, STR("Input Dims"))};
+	t->shapes = t->key_dims != INTERN_NONE;
+	for (uint32_t i = 0; i < p->span.rows.n && !t->stacks; i++)
+		t->stacks = p->span.kind[i] == SPAN_PYTHON;
+	return t;
+}
+
+void tidy_free(struct tidy *t)
+{
+	if (!t)
+		return;
+	mem_free(t->parent);
+	mem_free(t->before);
+	mem_free(t->after);
+	mem_free(t->first_child);
+	mem_free(t->last_child);
+	mem_free(t->zeroed);
+	mem_free(t);
+}
+
+struct tidy *tidy_ready(const struct profile *p, struct findings *f, const struct detector *d, unsigned wants)
+{
+	struct tidy **t = shared_tidy(f);
+	if (!*t)
+		*t = tidy_new(p, f);
+	if (lacks(*t, d, wants))
+		return NULL;
+	if (!(*t)->parent)
+		link_up(*t);
+	return *t;
+}
+
+void tidy_look(const struct tidy *t, const struct detector *d, const char *name, const char *description,
+               bool (*match)(const struct tidy *t, uint32_t span))
+{
 	struct matches m = {0};
 	struct buf b = {0};
-	t.shapes = t.key_dims != INTERN_NONE;
-	link_up(&t);
-	find_zeroed(&t);
 	intern_init(&m.places);
-	if (!lacks(&t, d, wants)) {
-		for (uint32_t i = 0; i < p->span.rows.n; i++) {
-			if (!is_event(p, i) || !match(&t, i))
-				continue;
-			place(&t, i, &b);
-			add(&m, buf_view(&b));
-		}
-		if (m.events)
-			report(&t, d, &m, name, description);
+	for (uint32_t i = 0; i < t->p->span.rows.n; i++) {
+		if (!is_event(t->p, i) || !match(t, i))
+			continue;
+		place(t, i, &b);
+		add(&m, buf_view(&b));
 	}
+	if (m.events)
+		report(t, d, &m, name, description);
 	intern_release(&m.places);
 	mem_free(m.times);
 	buf_release(&b);
-	mem_free(t.parent);
-	mem_free(t.before);
-	mem_free(t.after);
-	mem_free(t.first_child);
-	mem_free(t.last_child);
-	mem_free(t.zeroed);
-	return 0;
+}
+
+void tidy_run(const struct profile *p, struct findings *f, const struct detector *d, unsigned wants, const char *name, const char *description,
+              bool (*match)(const struct tidy *t, uint32_t span))
+{
+	const struct tidy *t = tidy_ready(p, f, d, wants);
+	if (t)
+		tidy_look(t, d, name, description, match);
 }

@@ -1,4 +1,4 @@
-/* What torch's own anti-patterns (torch/profiler/_pattern_matcher.py, report_all_anti_patterns) look at: the tree of ops, annotations and
+/* What torch's own anti-patterns (torch/profiler/_pattern_matcher.py of torch 2, report_all_anti_patterns) look at: the tree of ops, annotations and
  * Python frames of each thread, and the line of the user's code that an event comes from. */
 #ifndef OPSCOPE_DETECT_TORCH_TIDY_H
 #define OPSCOPE_DETECT_TORCH_TIDY_H
@@ -10,7 +10,7 @@ struct tidy {
 	const struct profile *p;
 	struct findings *f;
 	uint32_t *parent, *before, *after, *first_child, *last_child;
-	uint8_t *zeroed;               /* 1: an aten::zero_ is inside that is not directly in an aten::zeros */
+	uint8_t *zeroed;               /* tidy_zero_grad.c's; NULL until it looks */
 	uint32_t key_types, key_dims;  /* INTERN_NONE = none recorded */
 	bool stacks, shapes;           /* recorded at all */
 };
@@ -20,10 +20,17 @@ enum { TIDY_DEPTH = 4096 };
 
 enum tidy_wants { TIDY_STACKS = 1, TIDY_SHAPES = 2 };
 
-/* Runs `match` on each event of the tree, in order. What matched becomes a finding in torch's words: "NAME: N events matched.", with
- * `description` and the places. `wants` are enum tidy_wants bits: where the input lacks them, as torch, it does not look, and says so. */
-int tidy_run(const struct profile *p, struct findings *f, const struct detector *d, unsigned wants, const char *name, const char *description,
-             bool (*match)(const struct tidy *t, uint32_t span));
+/* The tree, made when the first detector asks and owned by f->shared. NULL where the input lacks one of `wants` (enum tidy_wants bits):
+ * as torch, it does not look, and says so. */
+struct tidy *tidy_ready(const struct profile *p, struct findings *f, const struct detector *d, unsigned wants);
+void tidy_free(struct tidy *t);
+/* Runs `match` on each event of the tree, in order. What matched becomes a finding in torch's words, its misspellings included:
+ * "NAME: N events matched.", with `description` and the places. */
+void tidy_look(const struct tidy *t, const struct detector *d, const char *name, const char *description,
+               bool (*match)(const struct tidy *t, uint32_t span));
+/* Both. */
+void tidy_run(const struct profile *p, struct findings *f, const struct detector *d, unsigned wants, const char *name, const char *description,
+              bool (*match)(const struct tidy *t, uint32_t span));
 
 static inline struct str tidy_name(const struct tidy *t, uint32_t span) { return profile_str(t->p, t->p->span.name[span]); }
 bool tidy_is(const struct tidy *t, uint32_t span, const char *name); /* false for ROW_NONE */

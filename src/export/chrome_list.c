@@ -35,17 +35,26 @@ static void put_us(struct buf *b, int64_t ns)
 	b->n += (size_t)(end - start);
 }
 
-/* torch writes numbers; an event of another process has its node beside the thread, as text. */
-static void put_thread(const struct lister *l, uint32_t i)
+/* What stands behind "thread_id:" of a remote event. */
+static struct str thread_of_remote(struct str tid)
+{
+	static const char mark[] = "thread_id:";
+	size_t n = sizeof mark - 1, at = 0, end;
+	while (at + n < tid.n && memcmp(tid.p + at, mark, n) != 0)
+		at++;
+	for (at += n, end = at; end < tid.n && tid.p[end] >= '0' && tid.p[end] <= '9'; end++)
+		;
+	return end > at ? (struct str){tid.p + at, end - at} : tid;
+}
+
+/* torch writes numbers; an event of another process has its node beside the thread, as text, but not where an arrow starts. */
+static void put_thread(const struct lister *l, uint32_t i, bool arrow)
 {
 	const struct profile *p = l->t->p;
 	uint32_t track = l->t->track[i];
 	struct str tid = track < p->track.rows.n ? profile_str(p, p->track.tid_text[track]) : STR("0");
-	int64_t number;
-	if (l->t->node_id && l->t->node_id[i] >= 0 && str_to_i64(tid, &number))
-		buf_printf(l->b, "\" node_id:%d, thread_id:%lld \"", l->t->node_id[i], (long long)number);
-	else
-		chrome_put_id(l->b, tid);
+	bool remote = l->t->node_id && l->t->node_id[i] >= 0;
+	chrome_put_id(l->b, arrow && remote ? thread_of_remote(tid) : tid);
 }
 
 static void put_event(struct lister *l, uint32_t i, char phase)
@@ -60,7 +69,7 @@ static void put_event(struct lister *l, uint32_t i, char phase)
 		put_us(b, l->t->end_ns[i] - l->t->start_ns[i]);
 	}
 	buf_cstr(b, ", \"tid\": ");
-	put_thread(l, i);
+	put_thread(l, i, phase == 's');
 	buf_cstr(b, ", \"pid\": \"CPU functions\"");
 	if (phase == 's')
 		buf_printf(b, ", \"id\": %lld, \"cat\": \"cpu_to_%s\"", (long long)l->next_id++, l->device);
@@ -68,18 +77,18 @@ static void put_event(struct lister *l, uint32_t i, char phase)
 	l->any = true;
 }
 
-static const char *device_name(const struct torch_events *t)
+static const char *first_device(const struct torch_events *t)
 {
-	for (uint32_t i = 0; i < t->n; i++)
-		if (t->device_type[i] != TORCH_CPU)
-			return t->device_type[i] == TORCH_XPU ? "xpu" : t->device_type[i] == TORCH_PRIVATEUSE1 ? "privateuse1" : "cuda";
-	return "cuda";
+	uint32_t i = 0;
+	while (i < t->n && t->device_type[i] == TORCH_CPU)
+		i++;
+	return torch_device_name(i < t->n ? t->device_type[i] : TORCH_CUDA)->field;
 }
 
 static int write_list(const struct export_run *x, struct err *e)
 {
 	struct torch_events *t = torch_events_new(x->p, torch_rules_of(x->value[0]), 0);
-	struct lister l = {.t = t, .b = &x->out->buf, .zero_ns = recording_start(x->p), .device = device_name(t)};
+	struct lister l = {.t = t, .b = &x->out->buf, .zero_ns = recording_start(x->p), .device = first_device(t)};
 	(void)e;
 	buf_char(l.b, '[');
 	for (uint32_t i = 0; i < t->n && sink_room(x->out) == 0; i++) {
@@ -95,7 +104,7 @@ static int write_list(const struct export_run *x, struct err *e)
 }
 
 static const struct export_option options[] = {
-	{"compat", "VERSION", "the event list of torch-1.13, torch-2.6 or torch-2.14 (default: opscope's own rules)", torch_compats, true},
+	{"compat", "VERSION", "the event list of that version: {values} (default: opscope's own rules)", torch_compats, true},
 	{0},
 };
 
@@ -107,6 +116,6 @@ const struct export_format export_format_chrome_list = {
 	.suffix = "json",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_MEMORY,
 	.timeline = true,
-	.options = options,
+	.options = EXPORT_OPTIONS(options),
 	.write = write_list,
 };

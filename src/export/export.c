@@ -1,7 +1,5 @@
 #include "export/export.h"
 
-enum { OPTIONS_MAX = 16 };
-
 const struct export_format *export_find(struct str name)
 {
 	for (const struct export_format *const *f = export_registry; *f; f++)
@@ -10,18 +8,34 @@ const struct export_format *export_find(struct str name)
 	return NULL;
 }
 
+static void put_values(const struct export_option *o, struct buf *out)
+{
+	for (unsigned i = 0; o->values && o->values[i]; i++)
+		buf_printf(out, "%s%s", i ? ", " : "", o->values[i]);
+}
+
+void export_help(const struct export_option *o, struct buf *out)
+{
+	static const char mark[] = "{values}";
+	const char *at = strstr(o->help, mark);
+	if (!at) {
+		buf_cstr(out, o->help);
+		return;
+	}
+	buf_str(out, (struct str){o->help, (size_t)(at - o->help)});
+	put_values(o, out);
+	buf_cstr(out, at + sizeof mark - 1);
+}
+
 int export_check_value(const struct export_format *f, const struct export_option *o, const char *value, struct err *e)
 {
 	struct buf list = {0};
-	for (unsigned i = 0; o->values && o->values[i]; i++) {
-		if (strcmp(o->values[i], value) == 0) {
-			buf_release(&list);
+	for (unsigned i = 0; o->values && o->values[i]; i++)
+		if (strcmp(o->values[i], value) == 0)
 			return 0;
-		}
-		buf_printf(&list, "%s%s", i ? ", " : "", o->values[i]);
-	}
 	if (!o->values)
 		return 0;
+	put_values(o, &list);
 	err_set(e, ERR_USAGE, "--%s=%s: export %s has: " STR_FMT, o->name, value, f->name, STR_ARG(buf_view(&list)));
 	buf_release(&list);
 	return -1;
@@ -31,14 +45,14 @@ int export_run(const struct export_format *f, struct profile *p, const struct re
                struct sink *out, struct diags *notes, struct err *e)
 {
 	struct report_args args;
-	const char *values[OPTIONS_MAX] = {NULL};
+	const char *values[EXPORT_OPTIONS_MAX] = {NULL};
 	if (report_args_chosen(p, asked, &args, e) < 0)
 		return -1;
 	if (args.device && !(f->takes & EXPORT_DEVICE))
 		return err_set(e, ERR_USAGE, "export %s has no --device: it is always of all devices", f->name);
 	if (f->timeline && p->durations_only)
 		return err_set(e, ERR_DATA, "export %s: this input holds durations but no times: give the database or trace that it was made from", f->name);
-	for (unsigned i = 0; f->options && f->options[i].name && i < OPTIONS_MAX; i++) {
+	for (unsigned i = 0; f->options && f->options[i].name; i++) {
 		const struct export_option *o = &f->options[i];
 		values[i] = value && value[i] ? value[i] : o->values && !o->optional ? o->values[0] : NULL;
 		if (values[i] && export_check_value(f, o, values[i], e) < 0)

@@ -11,7 +11,7 @@
 
 /* An option of one format: --NAME=ARG. */
 struct export_option {
-	const char *name, *arg, *help; /* arg NULL = it takes no value */
+	const char *name, *arg, *help; /* arg NULL = it takes no value; "{values}" in help stands for the list of `values` */
 	const char *const *values;     /* NULL-terminated, the first is the default; NULL = any text, not given unless told */
 	bool optional;                 /* no default: not given unless told */
 };
@@ -30,6 +30,10 @@ enum export_takes {
 	EXPORT_BINARY = 2,  /* the file is no text: not for a terminal */
 };
 
+/* For .options: a list without its end has at most so many; of longer ones it does not compile. */
+enum { EXPORT_OPTIONS_MAX = 16 };
+#define EXPORT_OPTIONS(list) ((list) + 0 * sizeof(char[sizeof(list) / sizeof *(list) <= EXPORT_OPTIONS_MAX + 1 ? 1 : -1]))
+
 struct export_format {
 	const char *name;      /* "chrome" */
 	const char *title;     /* what the file is, in some words: "Chrome trace JSON ..." */
@@ -39,7 +43,7 @@ struct export_format {
 	unsigned takes;        /* enum export_takes bits */
 	bool as_written;       /* input_options.as_written: how each event was written is wanted */
 	bool timeline;         /* needs times: refused for profile->durations_only */
-	const struct export_option *options; /* ended by a row without name; NULL = none */
+	const struct export_option *options; /* EXPORT_OPTIONS(array), ended by a row without name; NULL = none */
 	/* Appends everything to x->out. -1 and *e, whatever has been written by then: ERR_DATA when the profile lacks what the
 	 * format is about, saying how to record it. When sink_room fails it may return 0 at once: who called it looks. */
 	int (*write)(const struct export_run *x, struct err *e);
@@ -49,6 +53,9 @@ extern const struct export_format *const export_registry[]; /* in the order of m
 
 /* By name; NULL = none. */
 const struct export_format *export_find(struct str name);
+
+/* Appends an option's help. */
+void export_help(const struct export_option *o, struct buf *out);
 
 /* Checks an option's value: ERR_USAGE with what there is. */
 int export_check_value(const struct export_format *f, const struct export_option *o, const char *value, struct err *e);

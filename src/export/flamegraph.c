@@ -200,6 +200,6 @@ const struct export_format export_format_flamegraph = {
 	        "One file without anything to fetch, for any browser, light or dark. The times are those of export stacks.",
 	.suffix = "html",
 	.needs = PASS_NEST | PASS_CORRELATE,
-	.options = options,
+	.options = EXPORT_OPTIONS(options),
 	.write = write_flamegraph,
 };

@@ -128,6 +128,6 @@ const struct export_format export_format_memory_timeline = {
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_MEMORY,
 	.takes = EXPORT_DEVICE,
 	.timeline = true,
-	.options = options,
+	.options = EXPORT_OPTIONS(options),
 	.write = write_timeline,
 };

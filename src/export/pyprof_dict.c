@@ -86,6 +86,6 @@ const struct export_format export_format_pyprof_dict = {
 	        "every kernel, one dictionary a line. It is an INPUT like any other. The command pyprof-parse prints the same with PyProf's own switches.",
 	.suffix = "dict",
 	.needs = PASS_NEST | PASS_CORRELATE,
-	.options = options,
+	.options = EXPORT_OPTIONS(options),
 	.write = write_dicts,
 };

@@ -122,7 +122,7 @@ static int write_stacks(const struct export_run *x, struct err *e)
 		                   strcmp(x->value[OPTION_BY], "module") == 0 ? FLAME_MODULE : FLAME_STACK;
 		return put_own(x, by, any ? flame_default(x->p) : cpu ? FLAME_CPU : FLAME_DEVICE, e);
 	}
-	if (!any && !cpu && strcmp(metric, "self_cuda_time_total") != 0 && strcmp(rules->name, "torch-1.13") == 0)
+	if (!any && !cpu && strcmp(metric, "self_cuda_time_total") != 0 && rules->cuda_alone)
 		return err_set(e, ERR_USAGE, "export stacks: %s has no metric %s: it has self_cpu_time_total, self_cuda_time_total", rules->name, metric);
 	put_torch(x, rules, any ? flame_default(x->p) == FLAME_DEVICE : !cpu);
 	return 0;
@@ -132,14 +132,13 @@ static const char *const metrics[] = {"auto", "self_cpu_time_total", "self_cuda_
                                       "self_privateuse1_time_total", NULL};
 static const char *const views[] = {"stack", "module", "op", NULL};
 static const char *const units[] = {"ns", "us", NULL};
-static const char *const compats[] = {"opscope", "torch-1.13", "torch-2.6", "torch-2.14", NULL};
 static const struct export_option options[] = {
 	[OPTION_METRIC] = {"metric", "METRIC", "self_cpu_time_total; self_cuda_time_total, self_xpu_time_total, self_privateuse1_time_total: all of "
 	                   "them the device's; auto (default): the device's where there is device work, else the CPU's", metrics},
 	[OPTION_BY] = {"by", "WHAT", "stack (default): Python frames, then ops; module: nn.Modules, then ops; op: annotations and ops", views},
 	[OPTION_UNIT] = {"unit", "UNIT", "of the weights: ns (default) or us", units},
-	[OPTION_COMPAT] = {"compat", "RULES", "opscope (default); torch-1.13, torch-2.6, torch-2.14: the lines that export_stacks of that version "
-	                   "writes, in us", compats},
+	[OPTION_COMPAT] = {"compat", "RULES", "the lines that export_stacks of that version writes, in us: {values} (default: opscope's own)",
+	                   torch_compats, true},
 	{0},
 };
 
@@ -152,6 +151,6 @@ const struct export_format export_format_stacks = {
 	.suffix = "txt",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_MEMORY,
 	.timeline = false,
-	.options = options,
+	.options = EXPORT_OPTIONS(options),
 	.write = write_stacks,
 };

@@ -11,6 +11,7 @@
 struct layout {
 	const char *name;  /* what stands before the first "-" of table->layout */
 	size_t rows;       /* how many, unless told otherwise; 0 = all */
+	bool (*knows)(const char *layout); /* whether it has that one of its own; NULL = all */
 	/* The whole output: the table with its sections, heading and banner. */
 	void (*put)(const struct table *t, struct buf *out);
 };

@@ -325,18 +325,22 @@ static void put_totals(struct sheet *s, const struct table *t)
 	}
 }
 
-static const struct style *style_of(const struct table *t)
+static const struct style *style_of(const char *layout)
 {
-	const struct style *last = &styles[sizeof styles / sizeof *styles - 1];
-	for (const struct style *s = styles; s < last; s++)
-		if (strcmp(s->layout, t->layout) == 0)
-			return s;
-	return last;
+	for (size_t i = 0; i < sizeof styles / sizeof *styles; i++)
+		if (strcmp(styles[i].layout, layout) == 0)
+			return &styles[i];
+	return NULL;
+}
+
+static bool knows(const char *layout)
+{
+	return style_of(layout) != NULL;
 }
 
 static void layout_torch_put(const struct table *t, struct buf *out)
 {
-	struct sheet s = {.t = t, .style = style_of(t), .out = out, .async = table_find_column(t, STR("is_async"))};
+	struct sheet s = {.t = t, .style = style_of(t->layout), .out = out, .async = table_find_column(t, STR("is_async"))};
 	if (!t->n_rows && !t->held_rows)
 		return;
 	find_places(&s);
@@ -360,5 +364,6 @@ static void layout_torch_put(const struct table *t, struct buf *out)
 const struct layout layout_torch = {
 	.name = "torch",
 	.rows = 100,
+	.knows = knows,
 	.put = layout_torch_put,
 };

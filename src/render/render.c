@@ -23,7 +23,7 @@ const struct layout *layout_of(const struct table *t)
 {
 	const char *name = t->layout, *dash = name ? strchr(name, '-') : NULL;
 	for (const struct layout *const *l = layout_registry; name && *l; l++)
-		if (str_eqc((struct str){name, dash ? (size_t)(dash - name) : strlen(name)}, (*l)->name))
+		if (str_eqc((struct str){name, dash ? (size_t)(dash - name) : strlen(name)}, (*l)->name) && (!(*l)->knows || (*l)->knows(name)))
 			return *l;
 	return NULL;
 }

@@ -1,6 +1,7 @@
 #include "report/key_groups.h"
 
 #include "base/mem.h"
+#include "base/saturate.h"
 
 /* What groups are told apart by, looked up once a distinct argument set, thread, ... */
 struct looked {
@@ -165,10 +166,7 @@ static struct key_id key_of(struct looked *l, uint32_t i)
 
 static void sum(struct key_groups *g, int64_t *to, int64_t v)
 {
-	if (__builtin_add_overflow(*to, v, to)) {
-		*to = v < 0 ? INT64_MIN : INT64_MAX;
-		g->overflows++;
-	}
+	g->overflows += !add_saturated(to, v);
 }
 
 static void add_event(struct key_groups *g, struct key_group *x, uint32_t i)

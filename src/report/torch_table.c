@@ -1,6 +1,7 @@
 #include "report/torch_table.h"
 
 #include "base/mem.h"
+#include "base/saturate.h"
 #include "report/torch_us.h"
 
 #include <math.h>
@@ -38,17 +39,9 @@ static const struct column columns[N_COLUMNS] = {
 	[C_DEVICE] = {"device_type", "Device Type", "CPU, or where device work ran", CELL_STR, .flags = COLUMN_DETAIL},
 };
 
-static const char *const device_names[] = {[TORCH_CPU] = "CPU", [TORCH_CUDA] = "CUDA", [TORCH_XPU] = "XPU", [TORCH_PRIVATEUSE1] = "PRIVATEUSE1"};
-
-static const char *device_name(uint32_t type)
-{
-	const char *name = type < sizeof device_names / sizeof *device_names ? device_names[type] : NULL;
-	return name ? name : "CUDA";
-}
-
 /* What decides which columns torch prints, and the bases of its shares. */
 struct facts {
-	const char *device;        /* name of the first device with work; "CUDA" when none has */
+	const struct torch_device_name *device; /* the first with work; CUDA when none has */
 	bool device_time, device_memory, memory, flops, nodes;
 	int64_t device_ns;
 };
@@ -57,12 +50,6 @@ static bool meta_is_one(const struct profile *p, const char *key)
 {
 	struct str value;
 	return profile_meta(p, key, &value) && str_eqc(value, "1");
-}
-
-static int64_t saturated(int64_t a, int64_t b)
-{
-	int64_t sum;
-	return __builtin_add_overflow(a, b, &sum) ? (b < 0 ? INT64_MIN : INT64_MAX) : sum;
 }
 
 static struct facts facts_of(const struct key_groups *g)
@@ -77,12 +64,12 @@ static struct facts facts_of(const struct key_groups *g)
 		f.nodes |= x->id.node_id != -1;
 		if (device == TORCH_CPU)
 			continue;
-		f.device = f.device ? f.device : device_name(device);
+		f.device = f.device ? f.device : torch_device_name(device);
 		if (!x->id.annotation)
-			f.device_ns = saturated(f.device_ns, x->dev_self);
+			add_saturated(&f.device_ns, x->dev_self);
 	}
 	f.device_memory &= f.device != NULL;
-	f.device = f.device ? f.device : "CUDA";
+	f.device = f.device ? f.device : torch_device_name(TORCH_CUDA);
 	return f;
 }
 
@@ -132,7 +119,7 @@ static void add_columns(struct table *t, const struct facts *f, unsigned parts)
 	for (unsigned c = 0; c < N_COLUMNS; c++) {
 		struct column col = columns[c];
 		if (c >= C_DEV_SELF && c <= C_DEV_MEM_SELF)
-			col.title = title_for(t, col.title, f->device);
+			col.title = title_for(t, col.title, f->device->text);
 		if (!shown(f, parts, c))
 			col.flags |= COLUMN_DETAIL;
 		table_column(t, &col);
@@ -181,7 +168,7 @@ static void put_group(struct table *t, const struct key_groups *g, const struct 
 	put_share(t, C_DEV_PCT, us(x->dev_self), us(f->device_ns));
 	table_set_i64(t, C_NODE, x->id.node_id);
 	table_set_bool(t, C_ASYNC, async);
-	table_set_str(t, C_DEVICE, str_from(device_name(x->id.device_type)));
+	table_set_str(t, C_DEVICE, str_from(torch_device_name(x->id.device_type)->text));
 	if (x->id.overload)
 		table_set_str_copy(t, C_OVERLOAD, intern_get(&g->texts, x->id.overload));
 	if (x->id.shapes && g->t->shapes_known)
@@ -205,7 +192,7 @@ static void put_totals(struct table *t, const struct facts *f, double host_us)
 	if (!f->device_time)
 		return;
 	table_row(s);
-	table_set_fmt(s, 0, "Self %s time total", f->device);
+	table_set_fmt(s, 0, "Self %s time total", f->device->text);
 	table_set_f64(s, 1, us(f->device_ns));
 }
 
@@ -266,12 +253,8 @@ static void name_fields(struct table *t, const struct facts *f, bool old)
 {
 	static const char *const titles[] = {"key", "self_cpu_time", "cpu_time", " self_%s_time", "%s_time", "input_shapes", "cpu_memory_usage",
 	                                     "%s_memory_usage"};
-	static const char *const devices[][2] = {{"XPU", "xpu"}, {"PRIVATEUSE1", "privateuse1"}};
-	const char *device = "cuda";
+	const char *device = old ? torch_device_name(TORCH_CUDA)->field : f->device->field;
 	struct err e;
-	for (unsigned i = 0; i < 2 && !old; i++)
-		if (strcmp(f->device, devices[i][0]) == 0)
-			device = devices[i][1];
 	table_select(t, STR("key,self_cpu_time_total,cpu_time,self_device_time_total,device_time,input_shapes,cpu_memory_usage,device_memory_usage,"
 	                    "cpu_time_total,device_time_total,self_cpu_memory_usage,self_device_memory_usage,count,flops"), &e);
 	for (unsigned c = 0; c < t->n_columns; c++) {
@@ -307,7 +290,7 @@ void torch_table_total(const struct key_groups *g, struct table *out)
 	table_set_str(out, C_KEY, STR("Total"));
 	put_sums(out, &g->all, &host.all, true, t->flops != NULL);
 	put_last_shapes(out, t);
-	name_fields(out, &f, t->rules->whole_us);
+	name_fields(out, &f, t->rules->cuda_alone);
 	note_missing(out, g);
 	torch_us_release(&host);
 }

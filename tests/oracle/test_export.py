@@ -397,6 +397,20 @@ class ChromeList(Folder):
             self.assertEqual((g["ph"], g["pid"], g["args"]), ("X", "CPU functions", {}))
         self.assertEqual(len(set(threads.values())), len(threads))
 
+    def test_arrow_of_a_remote_event(self):
+        """torch writes node and thread of the event as one text, but the bare thread where its arrow starts."""
+        remote = {"pid": 1, "tid": " node_id:1, thread_id:2 "}
+        trace = [{"ph": "X", "cat": "cpu_op", "name": "aten::add", "ts": 10, "dur": 20, "args": {"External id": 1}, **remote},
+                 {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "ts": 12, "dur": 3, "args": {"External id": 1, "correlation": 5}, **remote},
+                 {"ph": "X", "cat": "kernel", "name": "k", "ts": 40, "dur": 5, "pid": 0, "tid": 7,
+                  "args": {"External id": 1, "correlation": 5, "device": 0, "stream": 7}}]
+        path = os.path.join(self.folder, "remote.json")
+        with open(path, "w") as f:
+            json.dump({"traceEvents": trace}, f)
+        for compat in ([], ["--compat=torch-1.13"]):
+            got = [e for e in strict(export("chrome-list", path, *compat)) if e["name"] == "aten::add"]
+            self.assertEqual([(e["ph"], e["tid"]) for e in got], [("X", remote["tid"]), ("s", 2)])
+
     def test_an_arrow_for_each_kernel(self):
         path = data("tracelens", "h100", "gaunernst_bert-small-uncased__1016001.json.gz")
         got = strict(export("chrome-list", path))

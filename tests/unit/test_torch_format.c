@@ -7,7 +7,9 @@
 
 #include <cmocka.h>
 
+#include "analysis/torch_events.h"
 #include "base/table.h"
+#include "render/layout.h"
 #include "render/render.h"
 #include "render/torch_format.h"
 
@@ -152,11 +154,27 @@ static void test_widths(void **state)
 	table_release(&t);
 }
 
+/* Each version of torch has a layout; what none has is shown as any table is. */
+static void test_versions(void **state)
+{
+	struct table t;
+	make(&t, "torch-2.14");
+	for (const char *const *compat = torch_compats; *compat; compat++) {
+		t.layout = *compat;
+		assert_non_null(layout_of(&t));
+	}
+	assert_string_equal(torch_compats[0], "torch-1.13");
+	t.layout = "torch-9.9";
+	assert_null(layout_of(&t));
+	table_release(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_time),  cmocka_unit_test(test_share),  cmocka_unit_test(test_memory),
 		cmocka_unit_test(test_flops), cmocka_unit_test(test_stacks), cmocka_unit_test(test_widths),
+		cmocka_unit_test(test_versions),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
