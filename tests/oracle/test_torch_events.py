@@ -361,6 +361,49 @@ class Rules(Case):
         got = [(r["name"], r["start_ns"], r["end_ns"]) for r in t.events("--compat=torch-1.13")]
         self.assertEqual(got, [("aten::x", 10000, 15000), ("[memory]", 20000, 20000)])
 
+    def of_versions(self, answer):
+        return {compat: answer(f"--compat={compat}") for compat in VERSIONS.values()}
+
+    def test_memory_of_xpu(self):
+        t = Trace()
+        t.op("aten::x", 0, 10)
+        t.memory(5, 64, device=12)
+        got = self.of_versions(lambda a: [(r["name"], r["host_memory_bytes"], r["device_memory_bytes"]) for r in t.events(a)])
+        self.assertEqual(got, {"torch-1.13": [("aten::x", 0, 0)], "torch-2.6": [("aten::x", 0, 0)], "torch-2.14": [("aten::x", 0, 64)]})
+        self.assertEqual([r["device_memory_bytes"] for r in t.events()], [64])
+
+    def test_times_in_whole_microseconds(self):
+        """1.13: beginning and duration, each without what is below."""
+        t = Trace()
+        t.op("aten::x", 10.75, 5.5)
+        exact = [(10750, 16250, 5500)]
+        got = self.of_versions(lambda a: [(r["start_ns"], r["end_ns"], r["host_self_ns"]) for r in t.events(a)])
+        self.assertEqual(got, {"torch-1.13": [(10000, 15000, 5000)], "torch-2.6": exact, "torch-2.14": exact})
+
+    def test_annotation_of_the_name_of_an_op(self):
+        """A group of its own from 2 on."""
+        t = Trace()
+        t.op("both", 0, 10)
+        t.op("both", 20, 30, cat="user_annotation")
+        got = self.of_versions(lambda a: [(r["name"], r["calls"], r["host_total_ns"]) for r in t.averages(a).rows])
+        two = [("both", 1, 10000), ("both", 1, 30000)]
+        self.assertEqual(got, {"torch-1.13": [("both", 2, 40000)], "torch-2.6": two, "torch-2.14": two})
+
+    def test_overloads(self):
+        """By 2.14 alone; the others refuse."""
+        t = Trace()
+        t.op("aten::add", 0, 10, Overload_Name="Tensor")
+        t.op("aten::add", 20, 10, Overload_Name="Scalar")
+        rows = t.averages("--compat=torch-2.14", "--group-by=overload").rows
+        self.assertEqual([(r["overload_name"], r["calls"]) for r in rows], [("Tensor", 1), ("Scalar", 1)])
+        for compat in ("torch-1.13", "torch-2.6"):
+            with tempfile.NamedTemporaryFile("w", suffix=".json") as f:
+                json.dump(t.doc, f)
+                f.flush()
+                code, out, err = oracle.run("report", "key-averages", f.name, "--compat=" + compat, "--group-by=overload")
+            self.assertEqual((code, out), (2, b""))
+            self.assertIn(f"--compat={compat} knows no overloads", err.decode())
+
     def test_stack_is_its_own(self):
         """torch: what was recorded at the event itself, without the frames it hides. opscope: also what is around."""
         t = Trace()
