@@ -464,7 +464,7 @@ static int check_limits(void *context)
 
 void sql_limit(struct sql *s, const struct sql_limits *l)
 {
-	enum { STEPS = 20000 }; /* of SQLite's machine: about a millisecond */
+	enum { STEPS = 1000 }; /* of SQLite's machine: less than a millisecond, but where one copies long text */
 	s->limits = *l;
 	if (l->bytes)
 		sqlite3_limit(s->db, SQLITE_LIMIT_LENGTH, l->bytes / 4 < INT_MAX ? (int)(l->bytes / 4) : INT_MAX);

@@ -55,6 +55,14 @@ struct answer *answer_new(unsigned status, const char *type, struct buf *body, b
 	return a;
 }
 
+struct answer *answer_of_packed(unsigned status, const char *type, struct buf *body)
+{
+	struct answer *a = NEW(struct answer);
+	*a = (struct answer){.status = status, .type = type, .users = 1, .packed = buf_view(body), .owned_packed = body->p};
+	*body = (struct buf){0};
+	return a;
+}
+
 static void answer_free(struct answer *a)
 {
 	mem_free(a->owned);

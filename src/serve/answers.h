@@ -35,6 +35,9 @@ struct answer *answers_get(struct answers *k, struct str key);
 struct answer *answers_put(struct answers *k, struct str key, struct answer *a);
 void answers_release(struct answers *k, struct answer *a);
 
+/* Of a body that is packed by gzip already. */
+struct answer *answer_of_packed(unsigned status, const char *type, struct buf *body);
+
 /* An answer from its parts; takes over what *body holds. Packs it when it is long enough. */
 struct answer *answer_new(unsigned status, const char *type, struct buf *body, bool keep);
 

@@ -45,16 +45,17 @@ int request_number(const struct request *r, const char *name, int64_t min, int64
 static const struct endpoint *find_endpoint(struct str path, struct str *rest)
 {
 	const struct endpoint *found = NULL;
-	for (const struct endpoint *const *k = endpoint_registry; *k; k++) {
-		struct str own = str_from((*k)->path);
-		bool open = own.n && own.p[own.n - 1] == '/';
-		if (open ? !str_starts(path, own) : !str_eq(path, own))
-			continue;
-		if (found && strlen(found->path) > own.n)
-			continue;
-		found = *k;
-		*rest = (struct str){path.p + own.n, path.n - own.n};
-	}
+	for (const struct endpoint *const *file = endpoint_registry; *file; file++)
+		for (const struct endpoint *k = *file; k; k = k->also) {
+			struct str own = str_from(k->path);
+			bool open = own.n && own.p[own.n - 1] == '/';
+			if (open ? !str_starts(path, own) : !str_eq(path, own))
+				continue;
+			if (found && strlen(found->path) > own.n)
+				continue;
+			found = k;
+			*rest = (struct str){path.p + own.n, path.n - own.n};
+		}
 	return found;
 }
 
@@ -103,7 +104,7 @@ static struct answer *check_arguments(const struct endpoint *k, const struct req
 	for (unsigned i = 0; i < r->n_args; i++) {
 		struct str name = r->arg[i].name;
 		const struct endpoint_param *p = find_param(k, name);
-		bool general = (k->flags & ENDPOINT_INPUT) && (str_eqc(name, "input") || str_eqc(name, "wait"));
+		bool general = (k->flags & (ENDPOINT_INPUT | ENDPOINT_SPAN)) && (str_eqc(name, "input") || str_eqc(name, "wait"));
 		if (!p && !general && !(k->flags & ENDPOINT_LOOSE))
 			return unknown_argument(k, name);
 		if (p && (bad = check_value(p, r->arg[i].value)))
@@ -152,6 +153,8 @@ static struct answer *ask(struct exchange *x)
 		buf_release(&out.body);
 		return error_answer(out.status, &e);
 	}
+	if (out.packed)
+		return answer_of_packed(out.status, out.type, &out.body);
 	struct answer *a = answer_new(out.status, out.type, &out.body, !(k->flags & (ENDPOINT_FRESH | ENDPOINT_POST)));
 	if (out.file_name) {
 		size_t n = strlen(out.file_name) + 1;
@@ -186,9 +189,51 @@ static struct answer *answer_failed(struct library *l, struct library_entry *x)
 	return n.error[0] ? answer_error(422, "%s", n.error) : answer_error(503, "the server is about to end");
 }
 
+enum awaited { AWAITED_READY, AWAITED_ANSWERED, AWAITED_LATER };
+
+static void run_ready(struct library_waiter *w, struct library_entry *entry, bool held);
+
 static bool add_job(struct exchange *x)
 {
 	return jobs_add(x->to->jobs[x->endpoint->queue], &x->job);
+}
+
+/* Those of the run that were never read, one after the other. AWAITED_LATER: *x belongs to another thread already. */
+static enum awaited await_run(struct exchange *x)
+{
+	struct request *r = &x->request;
+	struct str run = request_value(r, "run");
+	struct library_entry *entry;
+	if (!library_has_run(r->library, run)) {
+		x->answer = answer_error(404, "no run '" STR_FMT "'", STR_ARG(run));
+		return AWAITED_ANSWERED;
+	}
+	x->waiter.ready = run_ready;
+	while ((entry = library_unread(r->library, run))) {
+		enum library_hold hold = library_hold(r->library, entry, &x->waiter, true);
+		if (hold == HOLD_WAITS)
+			return AWAITED_LATER;
+		if (hold == HOLD_READY)
+			library_release(r->library, entry);
+		if (hold == HOLD_FULL || library_ends(r->library)) {
+			x->answer = answer_busy();
+			return AWAITED_ANSWERED;
+		}
+	}
+	return AWAITED_READY;
+}
+
+static void run_ready(struct library_waiter *w, struct library_entry *entry, bool held)
+{
+	struct exchange *x = (struct exchange *)(void *)((char *)w - offsetof(struct exchange, waiter));
+	if (held)
+		library_release(x->to->library, entry);
+	enum awaited is = await_run(x);
+	if (is == AWAITED_LATER || (is == AWAITED_READY && add_job(x)))
+		return;
+	if (is == AWAITED_READY)
+		x->answer = answer_busy();
+	x->done(x);
 }
 
 static void entry_ready(struct library_waiter *w, struct library_entry *entry, bool held)
@@ -212,19 +257,39 @@ static struct answer *answer_loading(struct library *l, struct library_entry *en
 	return answer_new(202, "application/json; charset=utf-8", &b, false);
 }
 
-enum awaited { AWAITED_READY, AWAITED_ANSWERED, AWAITED_LATER };
+/* Both: NULL and r->entry, or why not. */
+static struct answer *find_input(struct exchange *x)
+{
+	struct request *r = &x->request;
+	struct str key = request_value(r, "input");
+	r->entry = library_find(r->library, key);
+	if (r->entry)
+		return NULL;
+	return key.n ? answer_error(404, "no input '" STR_FMT "'; /api/state lists them", STR_ARG(key))
+	             : answer_error(400, "%s: the argument 'input' was expected; /api/state lists what there is", x->endpoint->path);
+}
+
+static struct answer *find_span(struct exchange *x)
+{
+	static const char *const names[] = {"run", "worker", "span"};
+	struct request *r = &x->request;
+	struct str v[3];
+	for (unsigned i = 0; i < 3; i++) {
+		v[i] = request_value(r, names[i]);
+		if (!v[i].p)
+			return answer_error(400, "%s: the argument '%s' was expected", x->endpoint->path, names[i]);
+	}
+	r->entry = library_find_span(r->library, v[0], v[1], v[2]);
+	return r->entry ? NULL : answer_error(404, "no profile " STR_FMT "/" STR_FMT "/" STR_FMT, STR_ARG(v[0]), STR_ARG(v[1]), STR_ARG(v[2]));
+}
 
 /* AWAITED_LATER: *x belongs to another thread already. */
 static enum awaited await_entry(struct exchange *x)
 {
 	struct request *r = &x->request;
-	struct str key = request_value(r, "input");
-	r->entry = library_find(r->library, key);
-	if (!r->entry) {
-		x->answer = key.n ? answer_error(404, "no input '" STR_FMT "'; /api/state lists them", STR_ARG(key))
-		                  : answer_error(400, "%s: the argument 'input' was expected; /api/state lists what there is", x->endpoint->path);
+	x->answer = x->endpoint->flags & ENDPOINT_SPAN ? find_span(x) : find_input(x);
+	if (x->answer)
 		return AWAITED_ANSWERED;
-	}
 	bool waits = !str_eqc(request_value(r, "wait"), "0");
 	x->waiter.ready = entry_ready;
 	enum library_hold hold = library_hold(r->library, r->entry, &x->waiter, waits);
@@ -264,8 +329,8 @@ bool dispatch(struct dispatcher *d, struct exchange *x)
 	x->answer = refuse(x);
 	if (x->answer)
 		return true;
-	if (x->endpoint->flags & ENDPOINT_INPUT) {
-		enum awaited is = await_entry(x);
+	if (x->endpoint->flags & (ENDPOINT_INPUT | ENDPOINT_SPAN | ENDPOINT_RUN)) {
+		enum awaited is = x->endpoint->flags & ENDPOINT_RUN ? await_run(x) : await_entry(x);
 		if (is != AWAITED_READY)
 			return is == AWAITED_ANSWERED;
 	}

@@ -29,6 +29,7 @@ struct response {
 	unsigned status;              /* 200 unless set; with an error, from 400 on */
 	const char *type;             /* static text; "application/json; charset=utf-8" unless set */
 	struct buf body;
+	bool packed;                  /* the body is packed by gzip, and goes out so to everybody */
 	const char *file_name;        /* the browser shall save it by this name; in the request's arena */
 };
 
@@ -43,6 +44,8 @@ enum endpoint_flag {
 	ENDPOINT_POST = 2,    /* POST, and only from our own pages; else GET and HEAD */
 	ENDPOINT_FRESH = 4,   /* the answer may change while the inputs do not: never kept */
 	ENDPOINT_LOOSE = 8,   /* unknown arguments are let pass */
+	ENDPOINT_SPAN = 16,   /* needs an input as ENDPOINT_INPUT, but by `run`, `worker` and `span` */
+	ENDPOINT_RUN = 32,    /* needs `run`: the request waits until all inputs of it have been read once */
 };
 
 /* Each has threads of its own, so that what takes long holds up only its like. */
@@ -60,6 +63,7 @@ struct endpoint {
 	unsigned flags;
 	enum endpoint_queue queue;
 	const struct endpoint_param *params; /* ended by a row without name; NULL = none but `input`. Others are refused */
+	const struct endpoint *also;  /* another one of the same file; NULL = no more */
 	/* 0, or -1 and *e: ERR_USAGE becomes 400, ERR_DATA and ERR_LIMIT 422, others 500, unless out->status says it; each with a JSON reason. */
 	int (*run)(const struct request *r, struct response *out, struct err *e);
 };

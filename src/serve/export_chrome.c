@@ -1,6 +1,7 @@
 /* A window, some steps or all of an input as a Chrome trace, packed. */
 #include "analysis/slice.h"
 #include "export/export.h"
+#include "serve/chrome.h"
 #include "serve/tables.h"
 #include "serve/timeline_times.h"
 
@@ -68,18 +69,23 @@ static int write_part(struct profile *p, int fd, struct buf *out, struct err *e)
 	return rc < 0 ? -1 : read_back(fd, out, e);
 }
 
-static int export_to(struct profile *p, const struct wanted *w, struct buf *out, struct err *e)
+int chrome_packed(struct profile *p, struct buf *out, struct err *e)
 {
-	struct report_args a = w->args;
-	struct profile *part = w->has_window ? slice_of(p, &w->window, 0, -1, e) : report_part(p, &a, PASS_NEST | PASS_CORRELATE, e);
-	if (!part || check_size(part, e) < 0)
+	if (check_size(p, e) < 0)
 		return -1;
 	int fd = memfd_create("chrome", MFD_CLOEXEC);
 	if (fd < 0)
 		return err_set(e, ERR_IO, "the export cannot be written: %s", strerror(errno));
-	int rc = write_part(part, fd, out, e);
+	int rc = write_part(p, fd, out, e);
 	close(fd);
 	return rc;
+}
+
+static int export_to(struct profile *p, const struct wanted *w, struct buf *out, struct err *e)
+{
+	struct report_args a = w->args;
+	struct profile *part = w->has_window ? slice_of(p, &w->window, 0, -1, e) : report_part(p, &a, PASS_NEST | PASS_CORRELATE, e);
+	return part ? chrome_packed(part, out, e) : -1;
 }
 
 static int run(const struct request *r, struct response *out, struct err *e)

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "input/discover.h"
 #include "input/input.h"
+#include "serve/plugin_views.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -295,6 +296,7 @@ static void load(struct library *l, struct library_entry *x)
 	struct input_options o = {.progress = on_progress, .progress_context = x};
 	struct stamp stamp = stamp_of(x->path.p);
 	struct profile *p = input_open(x->path.p, &o, &e);
+	unsigned views = p ? plugin_views_of(p) : 0;
 	pthread_mutex_lock(&l->lock);
 	if (!x->generation || !stamp_eq(x->own->read, stamp))
 		x->generation = ++l->generation;
@@ -304,6 +306,7 @@ static void load(struct library *l, struct library_entry *x)
 		x->profile = p;
 		x->own->bytes = profile_bytes(p);
 		x->problems = p->diags.n;
+		x->views = views;
 		x->state = ENTRY_READY;
 	} else {
 		snprintf(x->error, sizeof x->error, "%s", e.msg);
@@ -440,6 +443,43 @@ struct library_entry *library_find(struct library *l, struct str key)
 	struct library_entry *x = !key.n && l->n == 1 ? l->entry[0] : entry_of_key(l, key);
 	pthread_mutex_unlock(&l->lock);
 	return x;
+}
+
+struct library_entry *library_find_span(struct library *l, struct str run, struct str worker, struct str span)
+{
+	struct library_entry *found = NULL;
+	pthread_mutex_lock(&l->lock);
+	for (unsigned i = 0; i < l->n && !found; i++) {
+		struct library_entry *x = l->entry[i];
+		if (x->state != ENTRY_GONE && str_eq(x->run, run) && str_eq(x->worker, worker) && str_eq(x->span, span))
+			found = x;
+	}
+	pthread_mutex_unlock(&l->lock);
+	return found;
+}
+
+/* Of the run, and there; only such as may be read and was not, if `unread`. */
+static struct library_entry *find_in_run(struct library *l, struct str run, bool unread)
+{
+	struct library_entry *found = NULL;
+	pthread_mutex_lock(&l->lock);
+	for (unsigned i = 0; i < l->n && !found; i++) {
+		struct library_entry *x = l->entry[i];
+		if (x->state != ENTRY_GONE && str_eq(x->run, run) && !(unread && (x->generation || x->state == ENTRY_FAILED)))
+			found = x;
+	}
+	pthread_mutex_unlock(&l->lock);
+	return found;
+}
+
+bool library_has_run(struct library *l, struct str run)
+{
+	return find_in_run(l, run, false) != NULL;
+}
+
+struct library_entry *library_unread(struct library *l, struct str run)
+{
+	return find_in_run(l, run, true);
 }
 
 enum library_hold library_hold(struct library *l, struct library_entry *x, struct library_waiter *w, bool waits)

@@ -24,6 +24,7 @@ struct library_entry {
 	uint64_t done_bytes, total_bytes; /* while loading */
 	char error[1024];             /* of ENTRY_FAILED */
 	uint64_t generation;          /* another one for other content of the file; 0 = not read yet */
+	unsigned views;               /* bits of enum plugin_view (serve/plugin.h), once it was read */
 	uint32_t problems;            /* that reading it met: profile->diags grows while passes run */
 	struct profile *profile;      /* while held and ENTRY_READY */
 	pthread_mutex_t ask;          /* reports take turns: they add to the profile (analysis_run, slices) */
@@ -60,6 +61,12 @@ void library_look(struct library *l, void (*see)(void *context, const struct lib
 
 /* By key; when there is one entry in all, by the empty key as well. NULL = none. */
 struct library_entry *library_find(struct library *l, struct str key);
+
+/* The one of these names; where several have them, the first. NULL = none. */
+struct library_entry *library_find_span(struct library *l, struct str run, struct str worker, struct str span);
+bool library_has_run(struct library *l, struct str run);
+/* The first of the run that was not read yet and may be; NULL = none. */
+struct library_entry *library_unread(struct library *l, struct str run);
 
 enum library_hold { HOLD_READY, HOLD_WAITS, HOLD_FAILED, HOLD_FULL };
 

@@ -18,6 +18,8 @@ int table_choice(const struct request *r, struct report_args *a, struct err *e)
 static void skip_rows(struct table *t, size_t n)
 {
 	n = n < t->n_rows ? n : t->n_rows;
+	if (!n)
+		return;
 	for (unsigned c = 0; c < t->n_columns; c++) {
 		struct column_data *d = &t->data[c];
 		memmove(d->cell, d->cell + n, (t->n_rows - n) * sizeof *d->cell);

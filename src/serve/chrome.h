@@ -1,0 +1,13 @@
+/* A profile as Chrome trace JSON in memory. */
+#ifndef OPSCOPE_SERVE_CHROME_H
+#define OPSCOPE_SERVE_CHROME_H
+
+#include "base/buf.h"
+#include "base/err.h"
+
+struct profile;
+
+/* Appends it, packed by gzip. ERR_LIMIT when it would be too much for a browser. The caller has the entry's `ask`. */
+int chrome_packed(struct profile *p, struct buf *out, struct err *e);
+
+#endif

@@ -1,0 +1,20 @@
+/* The trace itself, as Chrome trace JSON. */
+#include "serve/chrome.h"
+#include "serve/plugin.h"
+
+static int run(const struct request *r, struct response *out, struct err *e)
+{
+	pthread_mutex_lock(&r->entry->ask);
+	int rc = chrome_packed(r->entry->profile, &out->body, e);
+	pthread_mutex_unlock(&r->entry->ask);
+	out->type = "application/json";
+	out->packed = true;
+	return rc;
+}
+
+const struct endpoint endpoint_plugin_trace = {
+	.path = PLUGIN_PATH "trace",
+	.help = "the trace as Chrome trace JSON, always packed by gzip",
+	.flags = PLUGIN_FLAGS | ENDPOINT_FRESH,
+	.run = run,
+};

@@ -1,0 +1,266 @@
+"""The TensorBoard plugin's addresses: its own recorded answers, its shapes, and what it refused. Numbers and keys count; tooltips and the words of
+recommendations do not."""
+import html
+import json
+import os
+import re
+import shutil
+import tempfile
+
+import oracle
+from served import Server
+
+ROOT = "/data/plugin/pytorch_profiler/"
+FOLDER = ("tb_plugin", "resnet50_num_workers_0")
+NAME = "resnet50_num_workers_0"
+
+
+def expected(name):
+    with open(oracle.data(*FOLDER, f"expected_{name}.json")) as f:
+        return json.load(f)
+
+
+def plain(x):
+    """Markup taken out of all text; tooltips of columns and metadata left out."""
+    if isinstance(x, dict):
+        return {k: plain(v) for k, v in x.items() if k not in ("tooltip", "tooltips")}
+    if isinstance(x, list):
+        return [plain(v) for v in x]
+    if isinstance(x, str):
+        return html.unescape(re.sub(r"<[^>]*>", " ", x))
+    return x
+
+
+def keys(x):
+    """The shape: keys at all depths, tooltips included."""
+    if isinstance(x, dict):
+        return {k: keys(v) for k, v in x.items()}
+    if isinstance(x, list):
+        return [keys(v) for v in x[:1]]
+    return None
+
+
+class PluginCase(oracle.Case):
+    def setUp(self):
+        super().setUp()
+        if oracle.run("help")[1].find(b"\n  serve ") < 0:
+            self.skipTest("built without libmicrohttpd")
+
+    def folder(self, **files):
+        """run/worker.N.pt.trace.json = trace"""
+        tmp = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, tmp)
+        for name, trace in files.items():
+            run, worker, span = name.split("__")
+            os.makedirs(os.path.join(tmp, run), exist_ok=True)
+            shutil.copy(oracle.synthetic(trace), os.path.join(tmp, run, f"{worker}{'.' + span if span else ''}.pt.trace.json"))
+        return Server(self, tmp)
+
+    def one(self, trace):
+        s = self.folder(**{"r__w__": trace})
+        return lambda path, status=200, **args: s.get(ROOT + path, status, run="r", worker="w", span="default", **args)
+
+
+class Recorded(PluginCase):
+    def start(self, prefix=""):
+        s = Server(self, *([f"--path-prefix={prefix}"] if prefix else []), oracle.data("tb_plugin"))
+        return lambda path, **args: s.get(prefix + ROOT + path, run=NAME, worker="worker0", span="1", **args)
+
+    def test_overview(self):
+        got, want = self.start()("overview"), expected("overview")
+        said = plain(got.pop("recommendations"))
+        for figure in re.findall(r"\d+(?:\.\d+)?(?=%)", want.pop("recommendations")):
+            self.assertRegex(said, rf"\b{re.escape(figure)}\d*(\.\d+)? ?%")
+        self.assertEqual(keys(got), keys(want))
+        self.assertEqual(plain(got), plain(want))
+
+    def test_operation(self):
+        got, want = self.start()("operation", group_by="Operation"), expected("operator_pies")
+        self.assertEqual(list(got), list(want))
+        for pie in want:
+            self.assertEqual({k: v for k, v in got[pie].items() if k != "rows"}, {k: v for k, v in want[pie].items() if k != "rows"})
+            # rows of the same value stand in no order that is told
+            self.assertEqual([v for _, v in got[pie]["rows"]], [v for _, v in want[pie]["rows"]])
+            self.assertEqual(sorted(got[pie]["rows"]), sorted(want[pie]["rows"]))
+
+    def test_operation_table(self):
+        got, want = self.start()("operation/table", group_by="Operation"), expected("operator_table")
+        self.assertEqual(keys(got), keys(want))
+        self.assertEqual(got["metadata"]["sort"], want["metadata"]["sort"])
+        sort = got["metadata"]["sort"]
+        self.assertEqual([r[sort] for r in got["data"]], [r[sort] for r in want["data"]])
+        self.assertEqual(sorted(got["data"], key=lambda r: r["name"]), sorted(want["data"], key=lambda r: r["name"]))
+
+    def test_kernel_table(self):
+        got, want = self.start()("kernel/table", group_by="Kernel"), expected("kernel_table")
+        self.assertEqual(keys(got), keys(want))
+        self.assertEqual(plain(got["metadata"]), plain(want["metadata"]))
+        self.assertEqual(plain(got["data"]["columns"]), plain(want["data"]["columns"]))
+        self.assertEqual([set(c) for c in got["data"]["columns"]], [set(c) for c in want["data"]["columns"]])
+        self.assertEqual(sorted(got["data"]["rows"]), sorted(want["data"]["rows"]))
+
+    def test_kernel(self):
+        got, want = self.start()("kernel", group_by="Kernel"), expected("kernel_pie")
+        self.assertEqual(got["total"]["columns"], want["total"]["columns"])
+        self.assertEqual([v for _, v in got["total"]["rows"]], [v for _, v in want["total"]["rows"]])
+        self.assertEqual(sorted(got["total"]["rows"]), sorted(want["total"]["rows"]))
+
+    def test_behind_a_prefix(self):
+        self.assertEqual(len(self.start("/profiles")("kernel")["total"]["rows"]), 67)
+
+    def test_sums_agree(self):
+        ask = self.start()
+        rows = ask("kernel")["total"]["rows"]
+        pie = ask("kernel/tc_pie")["total"]["rows"]
+        self.assertEqual([r[0] for r in pie], ["Using Tensor Cores", "Not Using Tensor Cores"])
+        self.assertEqual(sum(r[1] for r in pie), sum(r[1] for r in rows))
+        launches = ask("kernel/table", group_by="KernelNameAndOpName")["data"]
+        total, calls = (next(i for i, c in enumerate(launches["columns"]) if c["name"] == n) for n in ("Total Duration (us)", "Calls"))
+        self.assertEqual(sum(r[total] for r in launches["rows"]), sum(r[1] for r in rows))
+        table = ask("kernel/table", group_by="Kernel")["data"]
+        self.assertEqual(sum(r[calls] for r in launches["rows"]), sum(r[2] for r in table["rows"]))
+        shapes = ask("operation/table", group_by="OperationAndInputShape")["data"]
+        names = {r["name"]: r for r in ask("operation/table")["data"]}
+        self.assertEqual(sum(r["calls"] for r in shapes), sum(r["calls"] for r in names.values()))
+        stacks = ask("operation/stack", op_name="aten::conv2d")["data"]
+        self.assertEqual(sum(r["calls"] for r in stacks), names["aten::conv2d"]["calls"])
+        self.assertTrue(all("call_stack" in r and "has_call_stack" not in r for r in stacks))
+
+    def test_trace(self):
+        ask = self.start()
+        trace = oracle.load(oracle.data(*FOLDER, "worker0.1623143089861.pt.trace.json.gz"))
+        want = [e for e in trace["traceEvents"] if e.get("ph") == "X" and e.get("cat") == "Kernel"]
+        got = [e for e in ask("trace")["traceEvents"] if e.get("ph") == "X" and e.get("cat", "").lower() == "kernel"]
+        self.assertEqual(len(got), len(want))
+
+
+class Shapes(PluginCase):
+    def test_runs_workers_spans(self):
+        s = self.folder(r1__w0__1="training_gpu", r1__w0__2="training_gpu", r1__w1__1="memory_view", r2__w0__="module_hierarchy", r3__w0__="pure_cpu")
+        ask = lambda path, **args: s.get(ROOT + path, **args)
+        self.assertEqual(ask("runs"), {"runs": ["r1", "r2", "r3"], "loading": False})
+        self.assertEqual(ask("views", run="r1"), ["Overview", "Operator", "Kernel", "Trace", "Memory", "Module"])
+        self.assertEqual(ask("views", run="r2"), ["Overview", "Operator", "Trace", "Module"])
+        self.assertEqual(ask("views", run="r3"), ["Overview", "Operator", "Trace"])
+        self.assertEqual(ask("workers", run="r1", view="Overview"), ["w0", "w1"])
+        self.assertEqual(ask("workers", run="r1", view="Memory"), ["w1"])
+        self.assertEqual(ask("workers", run="r1", view="Distributed"), [])
+        self.assertEqual(ask("spans", run="r1", worker="w0"), ["1", "2"])
+        self.assertEqual(ask("spans", run="r2", worker="w0"), ["default"])
+        self.assertEqual(ask("overview", run="r1", worker="w0", span="1")["environments"][0], {"title": "Number of Worker(s)", "value": "2"})
+
+    def test_a_damaged_worker_does_not_hide_the_others(self):
+        s = self.folder(r__good__="pure_cpu", r__bad__="pure_cpu")
+        path = next(x["path"] for x in s.inputs().values() if "bad" in x["worker"])
+        with open(path, "w") as f:
+            f.write('{"traceEvents": nonsense')
+        self.assertEqual(s.get(ROOT + "workers", run="r", view="Overview"), ["good"])
+        self.assertIn("bad", s.get(ROOT + "overview", 422, run="r", worker="bad", span="default")["error"])
+
+    def test_cpu_alone(self):
+        ask = self.one("pure_cpu")
+        o = ask("overview")
+        self.assertNotIn("gpu_metrics", o)
+        self.assertEqual(o["environments"][1]["value"], "CPU")
+        pies = ask("operation")
+        self.assertEqual([k for k, v in pies.items() if v is None], ["device_total_time", "device_self_time"])
+        table = ask("operation/table")
+        self.assertEqual(table["metadata"]["sort"], "host_self_duration")
+        self.assertNotIn("device_self_duration", table["data"][0])
+        self.assertIn("error", ask("kernel", 422))
+
+    def test_memory(self):
+        ask = self.one("memory_view")
+        m = ask("memory")
+        self.assertEqual(m["metadata"], {"title": "Memory View", "default_device": "GPU0", "search": "Operator Name", "sort": "Self Size Increase (KB)"})
+        self.assertEqual([c["name"] for c in m["columns"]], ["Operator Name", "Calls", "Size Increase (KB)", "Self Size Increase (KB)", "Allocation Count",
+                                                               "Self Allocation Count", "Allocation Size (KB)", "Self Allocation Size (KB)"])
+        self.assertEqual({d: len(r) for d, r in m["rows"].items()}, {"GPU0": 8, "CPU": 5})
+        for rows in m["rows"].values():
+            self.assertEqual([r[0] for r in rows], sorted(r[0] for r in rows))
+        path = oracle.synthetic("memory_view")
+        for device, arg in (("GPU0", "0"), ("CPU", "cpu")):
+            want = oracle.report("memory", path, "--compat=tb-plugin", f"--device={arg}")
+            self.assertEqual(sorted(m["rows"][device]), sorted([r[i] for i in want.ids] for r in want.rows))
+            got = ask("memory_events")["rows"][device]
+            events = want.section("events")
+            self.assertEqual([r[1:] for r in got], [[r[i] for i in events.ids][1:] for r in events.rows])
+        self.assertIn("memory_metric=X", ask("memory", 400, memory_metric="X")["error"])
+        self.assertIn("start_ts", ask("memory", 422, start_ts="1")["error"])
+        self.assertIn("memory", self.one("pure_cpu")("memory", 422)["error"])
+
+    def test_memory_curve(self):
+        ask = self.one("memory_curve")
+        c = ask("memory_curve")
+        events = [e for e in oracle.events(oracle.load(oracle.synthetic("memory_curve"))) if e.get("name") == "[memory]"]
+        begin = min(e["ts"] for e in oracle.events(oracle.load(oracle.synthetic("memory_curve"))) if "ts" in e)
+        self.assertEqual(c["metadata"]["first_ts"], begin)
+        self.assertEqual((c["metadata"]["default_device"], c["metadata"]["time_factor"], c["metadata"]["memory_factor"]), ("GPU0", 1000, 1024))
+        self.assertEqual([x["name"] for x in c["columns"]], ["Time (ms)", "Allocated (KB)", "Reserved (KB)"])
+        for device, number in (("GPU0", 0), ("CPU", -1)):
+            points = [e for e in events if (e["args"]["Device Type"] == 1) == (device != "CPU") and "Addr" in e["args"]]
+            rows = c["rows"][device]
+            self.assertEqual(len(rows), 2 * len(points) - 1)
+            exact = ask("memory_curve", memory_metric="B", time_metric="us")["rows"][device][::2]
+            self.assertEqual(exact, [[e["ts"] - begin, e["args"]["Total Allocated"], e["args"]["Total Reserved"]] for e in sorted(points, key=lambda e: e["ts"])])
+            peak = max(e["args"]["Total Allocated"] for e in points)
+            self.assertEqual(c["metadata"]["peaks"][device], f"Peak Memory Usage: {peak / 1024:.1f}KB")
+
+    def test_modules(self):
+        m = self.one("module_hierarchy")("module")
+        self.assertEqual([c["key"] for c in m["columns"]], ["name", "occurences", "operators", "host_duration", "self_host_duration", "device_duration",
+                                                              "self_device_duration"])
+        self.assertEqual([d["name"] for d in m["data"]], ["Conv2", "MyModule"])
+        self.assertEqual(m["data"][0]["children"], [])
+        self.assertEqual({k: v for k, v in m["data"][1]["children"][0].items() if k != "id"},
+                         {"name": "Linear", "occurences": 3, "operators": 3, "host_duration": 186, "self_host_duration": 90, "device_duration": 0,
+                          "self_device_duration": 0, "avg_duration": 62, "children": []})
+        self.assertIn("modules", self.one("pure_cpu")("module", 404)["error"])
+
+    def test_tree(self):
+        for trace in ("training_gpu", "two_steps", "self_time", "memory_view"):
+            root = self.one(trace)("tree")
+            seen = []
+
+            def walk(node, parent):
+                self.assertEqual(set(node), {"name", "start_time", "end_time", "type", "tid", "children"})
+                if parent:
+                    seen.append(node["name"])
+                    self.assertLessEqual(parent["start_time"], node["start_time"])
+                    self.assertLessEqual(node["end_time"], parent["end_time"])
+                for child in node["children"]:
+                    walk(child, node)
+            walk(root, None)
+            events = oracle.events(oracle.load(oracle.synthetic(trace)))
+            ops = {e["name"] for e in events if e.get("ph") == "X" and e.get("cat", "").lower() in ("operator", "cpu_op")}
+            self.assertGreater(len(seen), 1)
+            self.assertGreater(len(ops & set(seen)), 0)
+
+    def test_refused(self):
+        s = self.folder(r__w__="training_gpu")
+        profile = {"run": "r", "worker": "w", "span": "default"}
+        for path in ("overview", "operation", "operation/table", "kernel", "kernel/table", "kernel/tc_pie", "trace", "memory", "memory_curve", "memory_events",
+                     "module", "tree"):
+            for missing in profile:
+                args = {k: v for k, v in profile.items() if k != missing}
+                self.assertIn(f"'{missing}' was expected", s.get(ROOT + path, 400, **args)["error"], path)
+                self.assertIn("no profile", s.get(ROOT + path, 404, **{**profile, missing: "nothing"})["error"], path)
+        self.assertIn("'op_name' was expected", s.get(ROOT + "operation/stack", 400, **profile)["error"])
+        self.assertIn("nothing", s.get(ROOT + "operation/stack", 404, op_name="nothing", **profile)["error"])
+        for path, args in (("views", {}), ("workers", {"view": "Overview"}), ("spans", {"worker": "w"})):
+            self.assertIn("'run' was expected", s.get(ROOT + path, 400, **args)["error"])
+            self.assertIn("nothing", s.get(ROOT + path, 404, run="nothing", **args)["error"])
+        for path in ("distributed/gpuinfo", "distributed/overlap", "distributed/waittime", "distributed/commops"):
+            self.assertIn("error", s.get(ROOT + path, 404, run="r", span="default"))
+            self.assertIn("'span' was expected", s.get(ROOT + path, 400, run="r")["error"])
+        both = {**profile, **{"exp_" + k: v for k, v in profile.items()}}
+        for path in ("diff", "diffnode"):
+            self.assertIn("error", s.get(ROOT + path, 404, **both))
+            self.assertIn("'exp_run' was expected", s.get(ROOT + path, 400, **profile)["error"])
+        self.assertIn("no page", s.get(ROOT + "nothing", 404)["error"])
+        a = s.ask(ROOT + "overview", {**profile, "anything": "else"})
+        self.assertEqual((a.status, a.headers["x-content-type-options"]), (200, "nosniff"))
+
+
+if __name__ == "__main__":
+    oracle.main()
