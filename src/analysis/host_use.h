@@ -1,7 +1,8 @@
 /* What a range of the host says that the host was doing, by the default rules: the one answer for the roles of steps (roles.h) and the uses
  * of time (usage.h), so that the two divide the same time in the same way. A name is looked at once.
  *
- *   none        nothing: steps and ranges that mark steps, Python frames (they cover everything), what describes or is the profiler's own
+ *   none        nothing: steps and ranges that mark steps (any with the name of one that is a step: other threads mark the same), Python
+ *               frames (they cover everything), what describes or is the profiler's own
  *   call        a runtime or driver API call
  *   dataloader  a data loader makes a batch: "enumerate(DataLoader)#...", "enumerate(DataPipe)#...", DLProf's "torch.utils.data.dataloader."
  *   comm        an op or annotation of a collective
@@ -16,7 +17,7 @@ enum host_use { HOST_NONE, HOST_CALL, HOST_DATALOADER, HOST_COMM, HOST_IO, HOST_
 
 struct host_uses;
 
-/* Needs PASS_STEPS. */
+/* Needs PASS_STEPS. Free with host_uses_free, which takes NULL, too. */
 struct host_uses *host_uses_new(const struct profile *p);
 void host_uses_free(struct host_uses *h);
 

@@ -67,7 +67,7 @@ static bool takes_tensor(const struct work *w, uint32_t span, int64_t bytes)
 }
 
 /* What fills or copies a new tensor comes right after; empty_like has the size of its source, which says nothing. */
-enum { OPS_LOOKED_AT = 64 };
+enum { OPS_LOOKED_AT = 64, RANGES_LOOKED_AT = 1024 };
 
 static bool used_as_tensor(const struct work *w, const struct memory_pair *k, uint32_t call)
 {
@@ -76,8 +76,8 @@ static bool used_as_tensor(const struct work *w, const struct memory_pair *k, ui
 	uint32_t op = w->p->memory.span[k->alloc];
 	if (op == ROW_NONE || !str_starts(profile_str(w->p, s->name[op]), STR("aten::empty")))
 		return false;
-	uint32_t seen = 0;
-	for (uint32_t i = op + 1; i < s->rows.n && s->track[i] == s->track[call] && s->start_ns[i] <= to; i++) {
+	uint32_t seen = 0, end = s->rows.n - op > RANGES_LOOKED_AT ? op + RANGES_LOOKED_AT : s->rows.n;
+	for (uint32_t i = op + 1; i < end && s->track[i] == s->track[call] && s->start_ns[i] <= to; i++) {
 		if (s->kind[i] != SPAN_OP || s->start_ns[i] < from)
 			continue;
 		if (seen++ == OPS_LOOKED_AT)
@@ -194,20 +194,24 @@ static int64_t *kept_sizes(const struct work *w, uint32_t *n)
 	return size;
 }
 
-static bool kept_fits(const int64_t *size, uint32_t n, int64_t tensor)
+static bool has_size(const int64_t *size, uint32_t n, int64_t wanted)
 {
 	uint32_t low = 0, high = n;
 	while (low < high) {
 		uint32_t mid = low + (high - low) / 2;
-		if (size[mid] < tensor)
+		if (size[mid] < wanted)
 			low = mid + 1;
 		else
 			high = mid;
 	}
-	for (; low < n && size[low] - tensor < 512; low++)
-		if (memory_fits(size[low], tensor))
-			return true;
-	return false;
+	return low < n && size[low] == wanted;
+}
+
+/* memory_fits() of any of them: the tensor's size, or rounded up. */
+static bool kept_fits(const int64_t *size, uint32_t n, int64_t tensor)
+{
+	int64_t rounded = tensor > 0 && tensor < INT64_MAX - 512 ? (tensor + 511) / 512 * 512 : tensor;
+	return tensor > 0 && (has_size(size, n, tensor) || has_size(size, n, rounded));
 }
 
 /* All gradients that were allocated are on this device, and there are some. */

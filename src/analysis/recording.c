@@ -21,6 +21,16 @@ bool recording_extent(const struct profile *p, int64_t *first, int64_t *last)
 	return any;
 }
 
+int64_t recording_start(const struct profile *p)
+{
+	const struct profile *all = p->whole ? p->whole : p;
+	int64_t first, last;
+	for (uint32_t i = 0; i < all->span.rows.n; i++)
+		if (all->span.kind[i] == SPAN_TRACE)
+			return all->span.start_ns[i];
+	return !all->zero_is_start && recording_extent(all, &first, &last) ? first : 0;
+}
+
 const char *recording_how(const struct profile *p, enum record what)
 {
 	static const struct { const char *torch, *nvtx; } how[RECORDS] = {

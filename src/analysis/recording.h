@@ -17,6 +17,10 @@ enum record {
  * times span more than int64 ns hold. */
 bool recording_extent(const struct profile *p, int64_t *first_ns, int64_t *last_ns);
 
+/* When the recording began, of a part that of the whole: where the profiler says so (SPAN_TRACE, zero_is_start), else the start of the
+ * first event. 0: there is none. torch tells times from there on. O(n). */
+int64_t recording_start(const struct profile *p);
+
 /* "profile(record_shapes=True)"; a constant. */
 const char *recording_how(const struct profile *p, enum record what);
 

@@ -1,6 +1,7 @@
 /* The bare array that EventList.export_chrome_trace of torch.autograd.profiler writes when it has no Kineto results
  * (torch/autograd/profiler_util.py): an event for each FunctionEvent that has a name in the trace, and the start of an arrow for each
- * kernel it launched. Times are microseconds since the recording began. */
+ * kernel it launched. Times are microseconds since the recording began (recording_start). */
+#include "analysis/recording.h"
 #include "analysis/torch_events.h"
 #include "base/json_text.h"
 #include "export/chrome.h"
@@ -13,16 +14,6 @@ struct lister {
 	const char *device;
 	bool any;            /* an event is written already */
 };
-
-/* When the profiler started, where the input says so. */
-static int64_t recording_start(const struct profile *p)
-{
-	const struct profile *all = p->whole ? p->whole : p;
-	for (uint32_t i = 0; i < all->span.rows.n; i++)
-		if (all->span.kind[i] == SPAN_TRACE)
-			return all->span.start_ns[i];
-	return 0;
-}
 
 /* As few decimals as it takes: whole numbers where the input has them. */
 static void put_us(struct buf *b, int64_t ns)

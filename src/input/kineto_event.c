@@ -153,11 +153,12 @@ static const struct cat_slot *category_of(struct kineto *k, struct event *ev)
 	return ev->category = &ev->category_copy;
 }
 
-/* The legacy array form of torch has no categories: the process says what an event is. */
+/* The legacy array form of torch has no categories: the process says what an event is. Its times are from the start of the recording. */
 static enum event_kind kind_of(struct kineto *k, struct event *ev, int *sub)
 {
 	if (!ev->has_cat && str_eq(ev->pid, STR("CPU functions"))) {
 		*sub = SPAN_OP;
+		k->p->zero_is_start = true;
 		return ON_OP;
 	}
 	if (!ev->has_cat && str_eq(ev->pid, STR("CUDA functions"))) {

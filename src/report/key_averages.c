@@ -231,13 +231,11 @@ static void put_unattributed(struct view *v)
 
 static void note_cycles(const struct view *v)
 {
-	struct cycles c;
-	cycles_find(v->t->p, &c);
-	if (c.n > 1 && !(v->g->choice.parts & KEY_CYCLE))
-		table_note(v->out, "the recording has %u spans of a repeated schedule, added up here: --group-by=name,cycle tells them apart", c.n);
-	for (uint32_t i = 0; i < c.n && i < 20 && (v->g->choice.parts & KEY_CYCLE); i++)
-		table_note(v->out, "cycle %u: steps %lld to %lld", i + 1, (long long)c.v[i].step_first, (long long)c.v[i].step_last);
-	cycles_release(&c);
+	const struct cycles *c = &v->g->cycles;
+	if (c->n > 1 && !(v->g->choice.parts & KEY_CYCLE))
+		table_note(v->out, "the recording has %u spans of a repeated schedule, added up here: --group-by=name,cycle tells them apart", c->n);
+	for (uint32_t i = 0; i < c->n && i < 20 && (v->g->choice.parts & KEY_CYCLE); i++)
+		table_note(v->out, "cycle %u: steps %lld to %lld", i + 1, (long long)c->v[i].step_first, (long long)c->v[i].step_last);
 }
 
 /* Groups whose first event nothing called; what no event launched is kept. */

@@ -138,7 +138,7 @@ static void prepare(struct looked *l)
 		l->frames_of_stack = NEW_ARRAY(stacks_count(g->t->stacks), uint32_t);
 	if (g->choice.parts & KEY_MODULE)
 		find_modules(l);
-	if (g->choice.parts & KEY_CYCLE)
+	if (!g->t->rules->name || (g->choice.parts & KEY_CYCLE))
 		cycles_find(g->t->p, &g->cycles);
 }
 
@@ -160,7 +160,7 @@ static struct key_id key_of(struct looked *l, uint32_t i)
 	if (parts & KEY_THREAD)
 		k.thread = t->track[i] + 1;
 	if (parts & KEY_CYCLE)
-		k.cycle = l->g->cycles.n ? cycle_at(&l->g->cycles, t->start_ns[i]) + 1 : 0;
+		k.cycle = l->g->cycles.n ? cycle_at(&l->g->cycles, t->p, t->track[i], t->start_ns[i]) + 1 : 0;
 	return k;
 }
 

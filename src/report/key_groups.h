@@ -51,7 +51,7 @@ struct key_groups {
 	uint32_t *group_of;                /* by event; ROW_NONE = in none */
 	struct stats durations;            /* of the events on the host; group i is group i */
 	struct intern texts;
-	struct cycles cycles;              /* with KEY_CYCLE */
+	struct cycles cycles;              /* by torch-* rules only with KEY_CYCLE */
 	struct key_group all;              /* sum of all groups */
 	uint64_t overflows;                /* sums that did not fit 64 bits: they stand at the limit */
 };

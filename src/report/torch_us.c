@@ -1,5 +1,6 @@
 #include "report/torch_us.h"
 
+#include "analysis/recording.h"
 #include "base/mem.h"
 
 #include <math.h>
@@ -14,14 +15,6 @@ static void add(struct sum *s, double v)
 	double next = s->high + v;
 	s->low += fabs(s->high) >= fabs(v) ? s->high - next + v : v - next + s->high;
 	s->high = next;
-}
-
-static int64_t recording_start(const struct profile *p)
-{
-	for (uint32_t i = 0; i < p->span.rows.n; i++)
-		if (p->span.kind[i] == SPAN_TRACE)
-			return p->span.start_ns[i];
-	return 0;
 }
 
 static double length(const struct torch_events *t, uint32_t i, int64_t start_ns)

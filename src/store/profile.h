@@ -81,7 +81,7 @@ struct profile {
 	bool as_written;          /* set before reading: `written` is wanted, where the input is a JSON trace */
 	struct written *written;  /* store/written.h; NULL = not kept. A part has that of the whole */
 	enum recorder recorder;   /* set by the input */
-	bool zero_is_start;       /* time 0 is when the recording began (Nsight Systems) */
+	bool zero_is_start;       /* time 0 is when the recording began (Nsight Systems, the list that torch.autograd.profiler writes) */
 	struct aggregation *aggregation; /* of an .opscope file, in order of number; in the arena */
 	unsigned n_aggregations;
 	uint64_t content;         /* of an .opscope file: what all its checksums come to */
