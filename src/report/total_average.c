@@ -50,7 +50,7 @@ static void put(struct table *out, const unsigned at[], unsigned c, int64_t v)
 static void put_total(struct table *out, const struct torch_events *t, const struct key_group *all)
 {
 	struct flops flops = sum_flops(t->p);
-	bool device = t->p->gpu_op.rows.n > 0, known = flops.sum || t->shapes_known;
+	bool device = t->p->gpu_op.rows.n > 0, known = flops.sum != 0;
 	unsigned at[N_COLUMNS];
 	for (unsigned c = 0; c < N_COLUMNS; c++) {
 		bool of_memory = c == C_CPU_MEM_SELF || c == C_DEV_MEM_SELF, of_flops = c == C_FLOPS || c == C_UNKNOWN;
