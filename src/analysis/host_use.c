@@ -16,7 +16,7 @@ struct host_uses *host_uses_new(const struct profile *p)
 	struct host_uses *h = NEW(struct host_uses);
 	const struct steps *s = p->steps;
 	*h = (struct host_uses){p, NEW_ARRAY(p->strings.n, uint8_t)};
-	for (unsigned i = 0; i < s->total; i++) /* a range that is a step is no work in it, and so are those of other threads */
+	for (unsigned i = 0; i < s->total; i++) /* neither a range that is a step is work in it, nor another of its name */
 		if (s->v[i].span != ROW_NONE)
 			h->name[p->span.name[s->v[i].span]] = NAME_ASKED | NAME_STEP;
 	return h;

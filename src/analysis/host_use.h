@@ -1,7 +1,7 @@
 /* What a range of the host says that the host was doing, by the default rules: the one answer for the roles of steps (roles.h) and the uses
  * of time (usage.h), so that the two divide the same time in the same way. A name is looked at once.
  *
- *   none        nothing: steps and ranges that mark steps (any with the name of one that is a step: other threads mark the same), Python
+ *   none        nothing: steps and ranges that mark steps (on any thread, any with the name of one that is a step), Python
  *               frames (they cover everything), what describes or is the profiler's own
  *   call        a runtime or driver API call
  *   dataloader  a data loader makes a batch: "enumerate(DataLoader)#...", "enumerate(DataPipe)#...", DLProf's "torch.utils.data.dataloader."

@@ -9,6 +9,7 @@
 static int64_t member(struct str text, struct str name)
 {
 	int64_t found = -1, n;
+	double exact;
 	if (!text.n || text.p[0] != '{')
 		return -1;
 	struct buf padded = {0};
@@ -20,7 +21,7 @@ static int64_t member(struct str text, struct str name)
 	for (const char *at = padded.p + 1; at && (at = json_member(&j, at, &first, &key)) && key.raw.p;) {
 		at = json_value(&j, at, &v);
 		if (at && str_eq(key.raw, name) && v.type == JSON_NUMBER && json_to_i64(v.raw, &n) && n >= 0)
-			found = n;
+			found = json_to_f64(v.raw, &exact) && exact == (double)n ? n : -1;
 	}
 	buf_release(&padded);
 	return found;
