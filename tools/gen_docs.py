@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes what the documentation takes from the program itself, so that it cannot go stale: the pages of docs/ that list
-what is registered (reports.md, detectors.md, inputs.md, commands.md) and the examples in README.md and sql.md; and
+what is registered (reports.md, detectors.md, inputs.md, commands.md, the tables of viewer.md) and the examples in README.md and sql.md; and
 src/report/columns.def, by which the program knows what columns a report has for other inputs (build again after it changed).
 
 usage: gen_docs.py BUILD            write them
@@ -286,8 +286,41 @@ def examples(page):
     return write
 
 
+def endpoints(program, page):
+    """The tables of viewer.md between the marks; as they are where the program was built without the server."""
+    def table(rows):
+        out = ["| address | what it answers | arguments |\n|---|---|---|\n"]
+        for k in rows:
+            params = [line.split("\t") for line in (k["params"] or "").split("\n") if line]
+            names = [f"**`{n}`**" for n in (k["input"] or "").split()]
+            names += [f"`{n[:-1]}`" if n.endswith("?") else f"**`{n}`**" for n, _ in params]
+            path = k["path"] + ("..." if k["path"].endswith("/") else "")
+            out.append(f"| `{'POST ' if k['method'] == 'POST' else ''}{path}` | {cell(k['help'])} | {', '.join(names)} |\n")
+        return "".join(out)
+
+    def meanings(rows):
+        seen = {}
+        for k in rows:
+            for n, h in (line.split("\t") for line in (k["params"] or "").split("\n") if line):
+                seen.setdefault(n.rstrip("?"), []).append(h)
+        return "| argument | what it is |\n|---|---|\n" + "".join(f"| `{n}` | {cell('; or '.join(dict.fromkeys(h)))} |\n" for n, h in sorted(seen.items()))
+
+    rows = program.registry("endpoints")
+    own = [k for k in rows if k["path"].startswith("/api/")]
+    parts = {"api": table(own), "arguments": meanings(own), "plugin": table(k for k in rows if k not in own)}
+    for name, text in parts.items() if rows else ():
+        page = re.sub(rf"(?<=<!-- {name} -->\n).*?(?=<!-- end -->)", lambda _: text, page, count=1, flags=re.S)
+    return page
+
+
+def viewer_page(program):
+    with open(os.path.join(ROOT, "docs/viewer.md")) as f:
+        return endpoints(program, f.read())
+
+
 PAGES = {"src/report/columns.def": columns_def, "docs/reports.md": reports_page, "docs/detectors.md": detectors_page, "docs/inputs.md": inputs_page,
-         "docs/commands.md": commands_page, "docs/sql.md": examples("docs/sql.md"), "docs/export.md": examples("docs/export.md"), "docs/torch.md": examples("docs/torch.md"), "README.md": examples("README.md")}
+         "docs/commands.md": commands_page, "docs/sql.md": examples("docs/sql.md"), "docs/export.md": examples("docs/export.md"), "docs/torch.md": examples("docs/torch.md"), "docs/viewer.md": viewer_page,
+         "README.md": examples("README.md")}
 
 
 def main():

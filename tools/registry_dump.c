@@ -1,9 +1,13 @@
-/* Prints what is registered as JSON, for tools/gen_docs.py: registry_dump reports|detectors|inputs|formats */
+/* Prints what is registered as JSON, for tools/gen_docs.py: registry_dump reports|detectors|inputs|formats|endpoints */
 #include "base/buf.h"
 #include "detect/detect.h"
 #include "input/input.h"
 #include "render/render.h"
 #include "report/report.h"
+
+#ifdef HAVE_SERVE
+#include "serve/endpoint.h"
+#endif
 
 #include <stdio.h>
 
@@ -63,10 +67,38 @@ static void formats(struct table *t)
 		row(t, (const char *const[]){(*r)->name, (*r)->help}, 2);
 }
 
+#ifdef HAVE_SERVE
+static const char *chosen_by(unsigned flags)
+{
+	return flags & ENDPOINT_INPUT ? "input" : flags & ENDPOINT_SPAN ? "run worker span" : NULL;
+}
+
+static void endpoint_rows(struct table *t, const struct endpoint *k)
+{
+	struct buf params = {0};
+	for (const struct endpoint_param *p = k->params; p && p->name; p++)
+		buf_printf(&params, "%s%s%s\t%s", params.n ? "\n" : "", p->name, p->required ? "" : "?", p->help);
+	buf_char(&params, 0);
+	row(t, (const char *const[]){k->path, k->help, k->flags & ENDPOINT_POST ? "POST" : "GET", chosen_by(k->flags), params.p}, 5);
+	buf_release(&params);
+	if (k->also)
+		endpoint_rows(t, k->also);
+}
+#endif
+
+static void endpoints(struct table *t)
+{
+	columns(t, (const char *const[]){"path", "help", "method", "input", "params"}, 5);
+#ifdef HAVE_SERVE
+	for (const struct endpoint *const *k = endpoint_registry; *k; k++)
+		endpoint_rows(t, *k);
+#endif
+}
+
 static const struct registry {
 	const char *name;
 	void (*fill)(struct table *t);
-} registries[] = {{"reports", reports}, {"detectors", detectors}, {"inputs", inputs}, {"formats", formats}};
+} registries[] = {{"reports", reports}, {"detectors", detectors}, {"inputs", inputs}, {"formats", formats}, {"endpoints", endpoints}};
 
 int main(int argc, char **argv)
 {
@@ -84,6 +116,6 @@ int main(int argc, char **argv)
 		table_release(&t);
 		return failed ? 1 : 0;
 	}
-	fprintf(stderr, "usage: registry_dump reports|detectors|inputs|formats\n");
+	fprintf(stderr, "usage: registry_dump reports|detectors|inputs|formats|endpoints\n");
 	return 2;
 }

@@ -1,8 +1,7 @@
 /* opscope serve [--bind=localhost] [--port=8000] INPUT-or-DIR... */
-#include "cli/cli.h"
+#include "cli/serve.h"
 
 #include "base/mem.h"
-#include "serve/serve.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -38,6 +37,11 @@ static int64_t number(const char *option, const char *arg, int64_t min, int64_t 
 	return n;
 }
 
+uint16_t cli_port(const char *arg)
+{
+	return (uint16_t)number("port", arg, 0, 65535);
+}
+
 static uint64_t size(const char *option, struct str arg)
 {
 	int64_t n;
@@ -56,7 +60,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		c->o.bind = arg;
 		return 0;
 	case 'p':
-		c->o.port = (uint16_t)number("port", arg, 0, 65535);
+		c->o.port = cli_port(arg);
 		return 0;
 	case KEY_PREFIX:
 		c->o.prefix = arg;
@@ -98,7 +102,7 @@ static void wait_for_end(const sigset_t *ends)
 	pthread_sigmask(SIG_UNBLOCK, ends, NULL);
 }
 
-static int serve(struct serve_command *c)
+int cli_serve(const struct serve_options *o)
 {
 	struct err e;
 	sigset_t ends;
@@ -108,10 +112,7 @@ static int serve(struct serve_command *c)
 	sigaddset(&ends, SIGHUP);
 	pthread_sigmask(SIG_BLOCK, &ends, NULL);
 	signal(SIGPIPE, SIG_IGN);
-	c->o.paths = (const char *const *)c->args.v;
-	c->o.n_paths = (unsigned)c->args.n;
-	c->o.hosts = c->hosts;
-	struct server *s = server_start(&c->o, &e);
+	struct server *s = server_start(o, &e);
 	if (!s)
 		return cli_fail(&e, e.code == ERR_USAGE ? EXIT_USAGE : EXIT_INPUT);
 	printf("%s\n", server_url(s));
@@ -128,7 +129,10 @@ static int run(int argc, char **argv)
 	cli_parse(&argp, argc, argv, &c);
 	if (!c.args.n)
 		cli_usage("serve: an INPUT was expected: a trace or a directory");
-	int status = serve(&c);
+	c.o.paths = (const char *const *)c.args.v;
+	c.o.n_paths = (unsigned)c.args.n;
+	c.o.hosts = c.hosts;
+	int status = cli_serve(&c.o);
 	mem_free(c.args.v);
 	return status;
 }

@@ -250,6 +250,16 @@ class Protocol(ServeCase):
         code, _, err = oracle.run("serve", "-p", s.port, SMALL)
         self.assertEqual((code, b"cannot listen at localhost:" in err), (1, True), err)
 
+    def test_dlprofviewer(self):
+        link = os.path.join(self.tmp, "dlprofviewer")
+        os.symlink(oracle.OPSCOPE, link)
+        s = Server(self, "-b", "127.0.0.1", SMALL, program=link)
+        self.assertEqual(s.url, f"http://127.0.0.1:{s.port}/")
+        self.assertEqual(s.get("/api/report/operators"), printed("report", "operators", SMALL))
+        dldb = Server(self, oracle.data("dlprof", "w_relu", "dlprof_dldb.sqlite"), program=link)
+        self.assertEqual(dldb.get("/api/report/ops", compat="dlprof")["rows"],
+                         printed("report", "ops", oracle.data("dlprof", "w_relu", "dlprof_dldb.sqlite"), "--compat=dlprof")["rows"])
+
     def test_signals_end_it(self):
         for how in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             Server(self, SMALL).stop(how)
