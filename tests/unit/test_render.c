@@ -412,7 +412,7 @@ static void test_rows_unless_told(void **state)
 	assert_int_equal(render_rows(renderer_find(STR("text")), &t), 30);
 	assert_int_equal(render_rows(renderer_find(STR("html")), &t), 10000);
 	assert_int_equal(render_rows(renderer_find(STR("csv")), &t), 0);
-	t.layout = "torch";
+	t.layout = "torch-2.14";
 	assert_int_equal(render_rows(renderer_find(STR("text")), &t), 100);
 	assert_int_equal(render_rows(renderer_find(STR("html")), &t), 10000);
 	table_release(&t);
