@@ -8,7 +8,7 @@
  *
  * Levels. Zoom s means pixels of 2^s ns, counted from first_ns. At zoom s a slice of 2^s ns or more is drawn by itself; shorter
  * ones that begin in the same pixel, with no longer one between them, are one item. Items of zoom s can be merged into those of
- * any higher zoom, so a lane keeps few levels, each at most half of the one below: less than 16 bytes for each slice in all. */
+ * any higher zoom, so a lane keeps few levels, each at most half of the one below: less than 32 bytes for each slice in all. */
 #ifndef OPSCOPE_ANALYSIS_TIMELINE_H
 #define OPSCOPE_ANALYSIS_TIMELINE_H
 

@@ -31,9 +31,9 @@ static int64_t end_of(const struct view *v, uint32_t i)
 	return i + 1 < v->n && start_of(v, i + 1) < end ? start_of(v, i + 1) : end;
 }
 
-static uint64_t pixel_of(const struct view *v, uint32_t i, unsigned zoom)
+static uint64_t pixel_of(const struct view *v, int64_t ns, unsigned zoom)
 {
-	return ((uint64_t)start_of(v, i) - (uint64_t)v->zero_ns) >> zoom;
+	return ((uint64_t)ns - (uint64_t)v->zero_ns) >> zoom;
 }
 
 /* Where items come from: a level's entries or, without one, the slices themselves. */
@@ -43,47 +43,65 @@ struct source {
 	uint32_t n;
 };
 
-static struct timeline_entry entry_of(const struct source *s, uint32_t i)
+/* Slices that are drawn together. */
+struct part {
+	int64_t start_ns, end_ns, busy_ns, longest_ns;
+	uint32_t slice, behind, longest;   /* the slices, and the longest of them */
+};
+
+static struct part part_of_slice(const struct view *v, uint32_t i)
 {
-	if (s->e)
-		return s->e[i];
-	return (struct timeline_entry){i, i, i < s->n ? end_of(&s->v, i) - start_of(&s->v, i) : 0};
+	int64_t start = start_of(v, i), end = end_of(v, i), ns = end - start;
+	return (struct part){start, end, ns, ns, i, i + 1, i};
 }
 
-static uint32_t slice_of(const struct source *s, uint32_t i)
+static struct part part_of(const struct source *s, uint32_t i)
 {
-	return s->e ? s->e[i].slice : i;
-}
-
-static int64_t drawn_ns(const struct view *v, uint32_t i)
-{
-	return end_of(v, i) - start_of(v, i);
-}
-
-/* Merges entry *i and those behind it that share its item at `zoom`; *i moves behind them. */
-static struct timeline_entry merge(const struct source *s, uint32_t *i, unsigned zoom)
-{
-	struct timeline_entry x = entry_of(s, *i);
-	int64_t pixel_ns = (int64_t)1 << zoom;
-	uint32_t next = slice_of(s, ++*i);
-	if (next - x.slice == 1 && x.busy_ns >= pixel_ns)
-		return x;
-	uint64_t pixel = pixel_of(&s->v, x.slice, zoom);
-	int64_t longest_ns = drawn_ns(&s->v, x.longest);
-	while (*i < s->n) {
-		struct timeline_entry y = entry_of(s, *i);
-		next = slice_of(s, *i + 1);
-		if ((next - y.slice == 1 && y.busy_ns >= pixel_ns) || pixel_of(&s->v, y.slice, zoom) != pixel)
-			break;
-		int64_t ns = drawn_ns(&s->v, y.longest);
-		if (ns > longest_ns) {
-			longest_ns = ns;
-			x.longest = y.longest;
-		}
-		x.busy_ns += y.busy_ns;
-		++*i;
-	}
+	if (!s->e)
+		return part_of_slice(&s->v, i);
+	const struct timeline_entry *e = &s->e[i];
+	struct part x = {.start_ns = e->start_ns, .busy_ns = e->busy_ns, .slice = e->slice, .behind = e[1].slice, .longest = e->longest};
+	x.longest_ns = e->longest_ns < UINT32_MAX ? e->longest_ns : end_of(&s->v, e->longest) - start_of(&s->v, e->longest);
+	x.end_ns = e->extent_ns < UINT32_MAX ? e->start_ns + e->extent_ns : end_of(&s->v, x.behind - 1);
 	return x;
+}
+
+static uint32_t in_32_bits(int64_t ns)
+{
+	return ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX;
+}
+
+static struct timeline_entry entry_of(const struct part *x)
+{
+	return (struct timeline_entry){x->start_ns, x->busy_ns, x->slice, x->longest, in_32_bits(x->longest_ns), in_32_bits(x->end_ns - x->start_ns)};
+}
+
+/* Drawn by itself. */
+static bool is_long(const struct part *x, int64_t pixel_ns)
+{
+	return x->behind - x->slice == 1 && x->busy_ns >= pixel_ns;
+}
+
+/* *x is merged of the one at i and those behind it that share its item at `zoom`. Returns what follows them. */
+static uint32_t merge(const struct source *s, uint32_t i, unsigned zoom, struct part *x)
+{
+	int64_t pixel_ns = (int64_t)1 << zoom;
+	*x = part_of(s, i++);
+	if (is_long(x, pixel_ns))
+		return i;
+	for (uint64_t pixel = pixel_of(&s->v, x->start_ns, zoom); i < s->n; i++) {
+		struct part y = part_of(s, i);
+		if (is_long(&y, pixel_ns) || pixel_of(&s->v, y.start_ns, zoom) != pixel)
+			break;
+		if (y.longest_ns > x->longest_ns) {
+			x->longest_ns = y.longest_ns;
+			x->longest = y.longest;
+		}
+		x->busy_ns += y.busy_ns;
+		x->end_ns = y.end_ns;
+		x->behind = y.behind;
+	}
+	return i;
 }
 
 /* The zoom at which the denser parts of a lane begin to merge: the width of four slices, where a quarter of the places looked at
@@ -118,15 +136,18 @@ static bool add_level(struct pile *x, const struct source *s, unsigned zoom)
 	struct source from = *s; /* the pile may have moved */
 	if (s->e)
 		from.e = x->v + x->level[x->n_levels - 1].first;
-	while (i < from.n && x->n - begin < most)
-		x->v[x->n++] = merge(&from, &i, zoom);
+	while (i < from.n && x->n - begin < most) {
+		struct part k;
+		i = merge(&from, i, zoom, &k);
+		x->v[x->n++] = entry_of(&k);
+	}
 	if (i < from.n) {
 		x->n = begin;
 		return false;
 	}
 	MEM_GROW(x->level, x->cap_levels, x->n_levels + 1);
 	x->level[x->n_levels++] = (struct timeline_level){begin, x->n - begin, (uint8_t)zoom};
-	x->v[x->n++] = (struct timeline_entry){from.v.n, from.v.n, 0};
+	x->v[x->n++] = (struct timeline_entry){.slice = from.v.n};
 	return true;
 }
 
@@ -160,13 +181,14 @@ void timeline_build_levels(struct timeline *t)
 	t->n_levels = x.n_levels;
 }
 
-/* The first entry that ends behind `ns`, or begins there or later. */
+/* The first that ends behind `ns`, or begins there or later. */
 static uint32_t find(const struct source *s, int64_t ns)
 {
 	uint32_t lo = 0, hi = s->n;
 	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2, last = slice_of(s, mid + 1) - 1;
-		if (end_of(&s->v, last) > ns || start_of(&s->v, last) >= ns)
+		uint32_t mid = lo + (hi - lo) / 2;
+		struct part x = part_of(s, mid);
+		if (x.end_ns > ns || x.start_ns >= ns)
 			hi = mid;
 		else
 			lo = mid + 1;
@@ -174,24 +196,27 @@ static uint32_t find(const struct source *s, int64_t ns)
 	return lo;
 }
 
-/* Back to the first entry of the item that entry i belongs to. */
+/* Back to the first of the item that the one at i belongs to. */
 static uint32_t item_begin(const struct source *s, uint32_t i, unsigned zoom)
 {
 	int64_t pixel_ns = (int64_t)1 << zoom;
 	if (i >= s->n)
 		return i;
-	struct timeline_entry x = entry_of(s, i);
-	if (slice_of(s, i + 1) - x.slice == 1 && x.busy_ns >= pixel_ns)
+	struct part x = part_of(s, i);
+	if (is_long(&x, pixel_ns))
 		return i;
-	uint64_t pixel = pixel_of(&s->v, x.slice, zoom);
-	while (i > 0) {
-		struct timeline_entry y = entry_of(s, i - 1);
-		if ((x.slice - y.slice == 1 && y.busy_ns >= pixel_ns) || pixel_of(&s->v, y.slice, zoom) != pixel)
+	for (uint64_t pixel = pixel_of(&s->v, x.start_ns, zoom); i > 0; i--) {
+		struct part y = part_of(s, i - 1);
+		if (is_long(&y, pixel_ns) || pixel_of(&s->v, y.start_ns, zoom) != pixel)
 			break;
-		x = y;
-		i--;
 	}
 	return i;
+}
+
+static void append(struct timeline_items *out, const struct source *s, const struct part *x)
+{
+	MEM_GROW(out->v, out->cap, out->n + 1);
+	out->v[out->n++] = (struct timeline_item){x->start_ns, x->end_ns, x->busy_ns, x->behind - x->slice, s->v.row[x->longest]};
 }
 
 void timeline_items_of(const struct timeline *t, uint32_t lane, int64_t from_ns, int64_t to_ns, unsigned zoom, struct timeline_items *out)
@@ -203,13 +228,12 @@ void timeline_items_of(const struct timeline *t, uint32_t lane, int64_t from_ns,
 		s.e = t->entries + t->levels[l->first_level + k].first;
 		s.n = t->levels[l->first_level + k].n;
 	}
-	uint32_t i = item_begin(&s, find(&s, from_ns), zoom);
-	while (i < s.n && start_of(&s.v, slice_of(&s, i)) < to_ns) {
-		struct timeline_entry x = merge(&s, &i, zoom);
-		uint32_t behind = slice_of(&s, i);
-		MEM_GROW(out->v, out->cap, out->n + 1);
-		out->v[out->n++] = (struct timeline_item){start_of(&s.v, x.slice), end_of(&s.v, behind - 1), x.busy_ns, behind - x.slice,
-		                                          s.v.row[x.longest]};
+	for (uint32_t i = item_begin(&s, find(&s, from_ns), zoom); i < s.n;) {
+		struct part x;
+		i = merge(&s, i, zoom, &x);
+		if (x.start_ns >= to_ns)
+			break;
+		append(out, &s, &x);
 	}
 }
 

@@ -10,10 +10,12 @@ struct timeline_level {
 	uint8_t zoom;
 };
 
-/* Slices `slice` .. (next entry's) - 1 of a lane: one of 2^zoom ns or more, or shorter ones. */
+/* Slices `slice` .. (next entry's) - 1 of a lane: one of 2^zoom ns or more, or shorter ones. What is drawn stands here, so that drawing
+ * reads entries one behind the other instead of slices all over the columns. */
 struct timeline_entry {
-	uint32_t slice, longest;   /* counted from the lane's first */
-	int64_t busy_ns;
+	int64_t start_ns, busy_ns;
+	uint32_t slice, longest;          /* counted from the lane's first */
+	uint32_t longest_ns, extent_ns;   /* of the longest; from the start of the first to the end of the last. UINT32_MAX = to be looked up */
 };
 
 /* Fills levels and entries of a timeline that has its lanes. */

@@ -47,17 +47,37 @@ void buf_printf(struct buf *b, const char *fmt, ...)
 		b->n += (size_t)n;
 }
 
+static unsigned digits_of(uint64_t u)
+{
+	static const uint64_t power[] = {
+		0, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000, 10000000000, 100000000000, 1000000000000, 10000000000000,
+		100000000000000, 1000000000000000, 10000000000000000, 100000000000000000, 1000000000000000000, 10000000000000000000u,
+	};
+	unsigned n = (64u - (unsigned)__builtin_clzll(u | 1)) * 1233 >> 12; /* by the bits, at most one too few */
+	return n + (u >= power[n]);
+}
+
+char *i64_write(char *at, int64_t v)
+{
+	static const char pairs[] =
+	"0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444546474849"
+	"5051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899";
+	uint64_t u = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
+	if (v < 0)
+		*at++ = '-';
+	char *end = at + digits_of(u), *p = end;
+	for (; u >= 100; u /= 100)
+		memcpy(p -= 2, pairs + 2 * (u % 100), 2);
+	if (u >= 10)
+		memcpy(p - 2, pairs + 2 * u, 2);
+	else
+		p[-1] = (char)('0' + u);
+	return end;
+}
+
 void buf_i64(struct buf *b, int64_t v)
 {
-	char digits[24];
-	char *end = digits + sizeof digits, *p = end;
-	uint64_t u = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
-	do
-		*--p = (char)('0' + u % 10);
-	while (u /= 10);
-	if (v < 0)
-		*--p = '-';
-	buf_put(b, p, (size_t)(end - p));
+	b->n = (size_t)(i64_write(buf_room(b, I64_DIGITS), v) - b->p);
 }
 
 void buf_clear(struct buf *b)

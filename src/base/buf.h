@@ -29,6 +29,9 @@ static inline void buf_char(struct buf *b, char c)
 void buf_fill(struct buf *b, char c, size_t n);
 void buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void buf_i64(struct buf *b, int64_t v);
+enum { I64_DIGITS = 20 };        /* with the sign */
+/* Writes v in decimal, I64_DIGITS bytes at most, and returns where it ends. For where numbers are all there is. */
+char *i64_write(char *at, int64_t v);
 void buf_clear(struct buf *b);   /* keeps the memory */
 void buf_release(struct buf *b);
 static inline struct str buf_view(const struct buf *b) { return (struct str){b->p, b->n}; }

@@ -2,10 +2,10 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "io/gzip.h"
 
 #include <pthread.h>
 #include <stdio.h>
-#include <zlib.h>
 
 enum { PACK_FROM = 1400, SLOTS = 4096 };
 
@@ -15,29 +15,6 @@ struct answers {
 	struct answer *newest, *oldest;
 	uint64_t bytes, max_bytes;
 };
-
-/* {0} when it cannot be done or does not pay. */
-static struct str gzip(struct str s, char **owned)
-{
-	z_stream z = {0};
-	if (s.n < PACK_FROM || s.n > UINT32_MAX / 2 || deflateInit2(&z, 1, Z_DEFLATED, 15 + 16, 9, Z_DEFAULT_STRATEGY) != Z_OK)
-		return (struct str){0};
-	size_t room = deflateBound(&z, s.n);
-	char *out = mem_alloc(room, 1);
-	z.next_in = (Bytef *)(uintptr_t)s.p;
-	z.avail_in = (uInt)s.n;
-	z.next_out = (Bytef *)out;
-	z.avail_out = (uInt)room;
-	int rc = deflate(&z, Z_FINISH);
-	size_t n = room - z.avail_out;
-	deflateEnd(&z);
-	if (rc != Z_STREAM_END || n >= s.n) {
-		mem_free(out);
-		return (struct str){0};
-	}
-	*owned = mem_realloc(out, n, 1);
-	return (struct str){*owned, n};
-}
 
 struct answer *answer_new(unsigned status, const char *type, struct buf *body, bool keep)
 {
@@ -49,7 +26,9 @@ struct answer *answer_new(unsigned status, const char *type, struct buf *body, b
 	a->body = buf_view(body);
 	a->owned = body->p;
 	*body = (struct buf){0};
-	a->packed = gzip(a->body, &a->owned_packed);
+	if (a->body.n >= PACK_FROM)
+		a->packed = gzip_pack(a->body);
+	a->owned_packed = (char *)(uintptr_t)a->packed.p;
 	if (status == 200)
 		snprintf(a->etag, sizeof a->etag, "\"%016llx\"", (unsigned long long)hash_bytes(a->body.p, a->body.n));
 	return a;

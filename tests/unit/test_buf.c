@@ -51,6 +51,26 @@ static void test_i64(void **state)
 	buf_release(&b);
 }
 
+/* On both sides of every power of ten and of two. */
+static void test_i64_as_printf(void **state)
+{
+	struct buf b = {0};
+	(void)state;
+	for (unsigned base = 2; base <= 10; base += 8)
+		for (uint64_t power = 1; power <= INT64_MAX / base; power *= base)
+			for (int step = -1; step <= 1; step++)
+				for (int sign = -1; sign <= 1; sign += 2) {
+					int64_t v = sign * ((int64_t)(power * base) + step);
+					char want[32];
+					buf_clear(&b);
+					buf_i64(&b, v);
+					snprintf(want, sizeof want, "%lld", (long long)v);
+					assert_str_equal(buf_view(&b), want);
+					assert_true(b.n <= I64_DIGITS);
+				}
+	buf_release(&b);
+}
+
 static void test_a_million_bytes(void **state)
 {
 	struct buf b = {0};
@@ -67,6 +87,7 @@ int main(void)
 		cmocka_unit_test(test_put),
 		cmocka_unit_test(test_printf_grows),
 		cmocka_unit_test(test_i64),
+		cmocka_unit_test(test_i64_as_printf),
 		cmocka_unit_test(test_a_million_bytes),
 	};
 	return RUN_TESTS(tests);

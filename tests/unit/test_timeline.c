@@ -102,13 +102,13 @@ static int64_t random_ns(unsigned *seed, unsigned bits)
 	return (int64_t)(((uint64_t)rand_r(seed) << 20 ^ (uint64_t)rand_r(seed)) & (((uint64_t)1 << (rand_r(seed) % bits)) - 1));
 }
 
-static void check_lane(const struct timeline *t, uint32_t lane, unsigned *seed)
+static void check_lane(const struct timeline *t, uint32_t lane, unsigned shift, unsigned *seed)
 {
 	struct timeline_items got = {0}, want = {0};
 	int64_t range = t->last_ns - t->first_ns;
 	for (int k = 0; k < 60; k++) {
-		unsigned zoom = (unsigned)rand_r(seed) % 40;
-		int64_t from = t->first_ns - 10 + random_ns(seed, 40) % (range + 20), to = k % 5 ? from + random_ns(seed, 38) : INT64_MAX;
+		unsigned zoom = (unsigned)rand_r(seed) % (40 + shift);
+		int64_t from = t->first_ns - 10 + (random_ns(seed, 40) << shift) % (range + 20), to = k % 5 ? from + (random_ns(seed, 38) << shift) : INT64_MAX;
 		if (k % 7 == 0)
 			from = INT64_MIN;
 		got.n = 0;
@@ -122,19 +122,46 @@ static void check_lane(const struct timeline *t, uint32_t lane, unsigned *seed)
 	timeline_items_release(&want);
 }
 
-/* Nested ops, others that overlap as they like, kernels one behind the other; bursts and pauses. */
-static void make_random(struct maker *m, unsigned *seed, unsigned n)
+/* However a lane is cut into windows of whole pixels: each slice is in the one where its item begins. */
+static void check_cut(const struct timeline *t, uint32_t lane, unsigned zoom, unsigned pixels)
+{
+	const struct timeline_lane *l = &t->lanes[lane];
+	struct timeline_items x = {0};
+	int64_t width = (int64_t)pixels << zoom, busy = 0, want = 0, behind = t->first_ns;
+	uint64_t count = 0;
+	for (int64_t from = t->first_ns; from <= t->last_ns; from += width) {
+		x.n = 0;
+		timeline_items_of(t, lane, from, from + width, zoom, &x);
+		for (size_t i = 0; i < x.n; i++) {
+			assert_true(x.v[i].busy_ns >= 0 && x.v[i].busy_ns <= x.v[i].end_ns - x.v[i].start_ns);
+			if (x.v[i].start_ns < from)
+				continue;
+			assert_true(x.v[i].start_ns >= behind);
+			behind = x.v[i].end_ns;
+			busy += x.v[i].busy_ns;
+			count += x.v[i].count;
+		}
+	}
+	for (uint32_t i = 0; i < l->n; i++)
+		want += end_of(t, l, i) - start_of(t, l, i);
+	assert_int_equal(count, l->n);
+	assert_int_equal(busy, want);
+	timeline_items_release(&x);
+}
+
+/* Nested ops, others that overlap as they like, kernels one behind the other; bursts and pauses. Times are multiples of 2^shift ns. */
+static void make_random(struct maker *m, unsigned *seed, unsigned n, unsigned shift)
 {
 	int64_t now = 1000, gpu = 1000;
 	for (unsigned i = 0; i < n; i++) {
 		now += rand_r(seed) % 50 ? random_ns(seed, 12) : random_ns(seed, 30);
 		int64_t dur = random_ns(seed, rand_r(seed) % 20 ? 12 : 25);
-		make_span(m, now, dur, rand_r(seed) % 3 ? SPAN_OP : SPAN_PYTHON);
-		make_span(m, now + dur / 4, dur / 2, SPAN_OP);
+		make_span(m, now << shift, dur << shift, rand_r(seed) % 3 ? SPAN_OP : SPAN_PYTHON);
+		make_span(m, (now + dur / 4) << shift, dur / 2 << shift, SPAN_OP);
 		if (i % 3 == 0)
-			make_span(m, now + 1, random_ns(seed, 16), i % 2 ? SPAN_RANGE : SPAN_OS);
+			make_span(m, (now + 1) << shift, random_ns(seed, 16) << shift, i % 2 ? SPAN_RANGE : SPAN_OS);
 		int64_t kernel = 1 + random_ns(seed, 14);
-		make_gpu(m, gpu, kernel);
+		make_gpu(m, gpu << shift, kernel << shift);
 		gpu += kernel + (rand_r(seed) % 30 ? 2 : random_ns(seed, 28));
 	}
 }
@@ -146,11 +173,29 @@ static void test_levels_equal_the_definition(void **state)
 		struct maker m;
 		unsigned seed = round;
 		make_begin(&m);
-		make_random(&m, &seed, round * 400);
+		unsigned shift = round % 3 == 0 ? 18 : 0; /* beyond 2^32 ns as well */
+		make_random(&m, &seed, round * 400, shift);
 		struct timeline *t = make_end(&m);
 		assert_true(t->n_levels > 0);
 		for (uint32_t l = 0; l < t->n_lanes; l++)
-			check_lane(t, l, &seed);
+			check_lane(t, l, shift, &seed);
+		release(&m, t);
+	}
+}
+
+static void test_no_slice_is_lost_between_windows(void **state)
+{
+	(void)state;
+	for (unsigned round = 1; round <= 4; round++) {
+		struct maker m;
+		unsigned seed = 50 + round, shift = round % 2 * 18;
+		make_begin(&m);
+		make_random(&m, &seed, 1500, shift);
+		struct timeline *t = make_end(&m);
+		unsigned all = 63 - (unsigned)__builtin_clzll((uint64_t)(t->last_ns - t->first_ns));
+		for (unsigned pixels = 2; pixels <= 14; pixels += 3)
+			for (uint32_t l = 0; l < t->n_lanes; l++)
+				check_cut(t, l, all - pixels, 1u << (2 * round));
 		release(&m, t);
 	}
 }
@@ -161,7 +206,7 @@ static void test_every_row_has_a_place(void **state)
 	struct maker m;
 	unsigned seed = 99;
 	make_begin(&m);
-	make_random(&m, &seed, 2000);
+	make_random(&m, &seed, 2000, 0);
 	struct timeline *t = make_end(&m);
 	uint32_t slices = 0;
 	for (uint32_t l = 0; l < t->n_lanes; l++) {
@@ -247,6 +292,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_levels_equal_the_definition),
+		cmocka_unit_test(test_no_slice_is_lost_between_windows),
 		cmocka_unit_test(test_every_row_has_a_place),
 		cmocka_unit_test(test_a_window_has_few_items),
 		cmocka_unit_test(test_too_deep_shares_a_lane),
