@@ -467,12 +467,11 @@ bool server_stop(struct server *s)
 	bool idle = true;
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += END_SECONDS;
-	/* Nobody may be suspended when the daemon stops: first no one new, then everyone who waits gets an answer. */
-	if (s->daemon) {
-		MHD_socket listening = MHD_quiesce_daemon(s->daemon);
-		if (listening != MHD_INVALID_SOCKET)
-			close(listening);
-	}
+	MHD_socket listening = MHD_INVALID_SOCKET;
+	/* Nobody may be suspended when the daemon stops: first no one new, then everyone who waits gets an answer. The daemon's thread may still take the
+	 * socket out of its poll set: closed now, its number could be somebody else's by then. */
+	if (s->daemon && (listening = MHD_quiesce_daemon(s->daemon)) != MHD_INVALID_SOCKET)
+		shutdown(listening, SHUT_RDWR);
 	if (s->to.library)
 		library_refuse(s->to.library);
 	for (int i = 0; i < QUEUES; i++)
@@ -481,6 +480,8 @@ bool server_stop(struct server *s)
 		return false;
 	if (s->daemon)
 		MHD_stop_daemon(s->daemon);
+	if (listening != MHD_INVALID_SOCKET)
+		close(listening);
 	clients_free(s->clients);
 	s->clients = NULL;
 	if (!library_close(s->to.library, &until))
