@@ -3,6 +3,7 @@
 
 usage: embed.py OUT FOLDER
 """
+import base64
 import gzip
 import hashlib
 import os
@@ -34,8 +35,8 @@ def main(out, folder):
             packed = gzip.compress(data, 9, mtime=0)
             f.write(f"static const unsigned char data_{i}[] = {{\n{bytes_of(packed)}\n}};\n")
             kind = TYPES[os.path.splitext(name)[1]]
-            etag = hashlib.sha256(data).hexdigest()[:16]
-            rows.append(f'\t{{"{name}", "{kind}", "\\"{etag}\\"", data_{i}, sizeof data_{i}, {len(data)}}},\n')
+            sha256 = hashlib.sha256(data)
+            rows.append(f'\t{{"{name}", "{kind}", "\\"{sha256.hexdigest()[:16]}\\"", "{base64.b64encode(sha256.digest()).decode()}", data_{i}, sizeof data_{i}, {len(data)}}},\n')
         f.write("\nconst struct asset asset_registry[] = {\n" + "".join(rows) + "\t{0},\n};\n")
     os.replace(out + ".part", out)
 

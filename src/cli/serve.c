@@ -1,7 +1,9 @@
-/* opscope serve [--bind=localhost] [--port=8000] INPUT-or-DIR... */
+/* opscope serve [--bind=localhost] [--port=8000] INPUT-or-DIR..., and the same pages as files: --export=OUT */
 #include "cli/serve.h"
 
 #include "base/mem.h"
+#include "cli/progress.h"
+#include "serve/export.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -9,10 +11,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { KEY_PREFIX = 0x200, KEY_HOST, KEY_READ_ONLY, KEY_MEMORY, KEY_QUERY_TIME, PORT = 8000, HOSTS_MAX = 16 };
+enum { KEY_PREFIX = 0x200, KEY_HOST, KEY_READ_ONLY, KEY_MEMORY, KEY_QUERY_TIME, KEY_EXPORT, KEY_FORCE, PORT = 8000, HOSTS_MAX = 16 };
 
 struct serve_command {
 	struct serve_options o;
+	struct export_options export;
 	struct cli_args args;
 	const char *hosts[HOSTS_MAX + 1];
 	unsigned n_hosts;
@@ -26,6 +29,8 @@ static const struct argp_option options[] = {
 	{"memory", KEY_MEMORY, "SIZE", 0, "keep no more than so much of the inputs in memory: 8G, 500M (default: half of the machine's)", 0},
 	{"query-time", KEY_QUERY_TIME, "SECONDS", 0, "end SQL queries that take longer (default: 30)", 0},
 	{"read-only", KEY_READ_ONLY, NULL, 0, "write no aggregations into .opscope files either", 0},
+	{"export", KEY_EXPORT, "OUT", 0, "start no server: write the pages with their data into the file OUT, if it ends in .html, or into the directory OUT", 0},
+	{"force", KEY_FORCE, NULL, 0, "with --export: also into a directory that holds something", 0},
 	{0},
 };
 
@@ -79,6 +84,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_READ_ONLY:
 		c->o.read_only = true;
 		return 0;
+	case KEY_EXPORT:
+		c->export.out = arg;
+		return 0;
+	case KEY_FORCE:
+		c->export.force = true;
+		return 0;
 	case ARGP_KEY_ARG:
 		cli_args_add(&c->args, arg);
 		return 0;
@@ -91,7 +102,8 @@ static const struct argp argp = {
 	.options = options,
 	.parser = parse,
 	.args_doc = "INPUT-or-DIR...\n",
-	.doc = "Serves the viewer: open the address that it prints in a browser. Traces of a directory appear as they are written. Ends with Ctrl-C.",
+	.doc = "Serves the viewer: open the address that it prints in a browser. Traces of a directory appear as they are written. Ends with Ctrl-C.\v"
+	       "--export=OUT writes the same pages as a report that needs no server: one file to attach to a ticket, or a directory.",
 };
 
 static void wait_for_end(const sigset_t *ends)
@@ -123,16 +135,65 @@ int cli_serve(const struct serve_options *o)
 	return EXIT_DONE;
 }
 
+struct export_news {
+	struct progress bar;
+	char what[512];      /* the input whose bar that is */
+};
+
+static void on_progress(void *context, const char *what, uint64_t done_bytes, uint64_t total_bytes)
+{
+	struct export_news *n = context;
+	if (strncmp(n->what, what, sizeof n->what - 1) != 0) {
+		progress_stop(&n->bar);
+		snprintf(n->what, sizeof n->what, "%s", what);
+		progress_start(&n->bar, n->what);
+	}
+	progress_update(&n->bar, done_bytes, total_bytes);
+}
+
+static void on_failed(void *context, const char *reason)
+{
+	struct export_news *n = context;
+	struct err e;
+	progress_stop(&n->bar);
+	err_set(&e, ERR_IO, "not in the report: %s", reason);
+	cli_fail(&e, EXIT_INPUT);
+}
+
+/* Inputs that cannot be read are said, and listed in the report; it is for the others. */
+static int export_pages(struct serve_command *c)
+{
+	struct err e;
+	struct export_news news = {0};
+	struct export_result made;
+	struct export_options *o = &c->export;
+	o->paths = c->o.paths;
+	o->n_paths = c->o.n_paths;
+	o->memory_bytes = c->o.memory_bytes;
+	o->progress = on_progress;
+	o->failed = on_failed;
+	o->context = &news;
+	int rc = export_report(o, &made, &e);
+	progress_stop(&news.bar);
+	if (rc < 0)
+		return cli_fail(&e, e.code == ERR_USAGE ? EXIT_USAGE : EXIT_INPUT);
+	printf("%s: %u input%s, %u answers, %.1f MB\n", o->out, made.inputs - made.failed, made.inputs - made.failed == 1 ? "" : "s", made.answers,
+	       (double)made.bytes / 1e6);
+	return EXIT_DONE;
+}
+
 static int run(int argc, char **argv)
 {
 	struct serve_command c = {.o.port = PORT};
 	cli_parse(&argp, argc, argv, &c);
+	if (c.export.force && !c.export.out)
+		cli_usage("--force: only together with --export=OUT");
 	if (!c.args.n)
 		cli_usage("serve: an INPUT was expected: a trace or a directory");
 	c.o.paths = (const char *const *)c.args.v;
 	c.o.n_paths = (unsigned)c.args.n;
 	c.o.hosts = c.hosts;
-	int status = cli_serve(&c.o);
+	int status = c.export.out ? export_pages(&c) : cli_serve(&c.o);
 	mem_free(c.args.v);
 	return status;
 }

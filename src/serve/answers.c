@@ -42,7 +42,7 @@ struct answer *answer_of_packed(unsigned status, const char *type, struct buf *b
 	return a;
 }
 
-static void answer_free(struct answer *a)
+void answer_free(struct answer *a)
 {
 	mem_free(a->owned);
 	mem_free(a->owned_packed);

@@ -38,6 +38,9 @@ void answers_release(struct answers *k, struct answer *a);
 /* Of a body that is packed by gzip already. */
 struct answer *answer_of_packed(unsigned status, const char *type, struct buf *body);
 
+/* Of an answer that nobody else uses and that was never kept. */
+void answer_free(struct answer *a);
+
 /* An answer from its parts; takes over what *body holds. Packs it when it is long enough. */
 struct answer *answer_new(unsigned status, const char *type, struct buf *body, bool keep);
 

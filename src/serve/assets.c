@@ -13,6 +13,11 @@ static const struct asset *find(struct str path)
 	return NULL;
 }
 
+const struct asset *asset_of(const char *path)
+{
+	return find(str_from(path));
+}
+
 int asset_unpack(const struct asset *a, struct buf *out)
 {
 	z_stream z = {.next_in = (Bytef *)(uintptr_t)a->packed, .avail_in = (uInt)a->packed_bytes};

@@ -144,12 +144,11 @@ static struct answer *error_answer(unsigned status, const struct err *e)
 	return answer_error(status >= 400 ? status : of_code[e->code], "%s", e->msg);
 }
 
-static struct answer *ask(struct exchange *x)
+static struct answer *ask(const struct endpoint *k, const struct request *r)
 {
-	const struct endpoint *k = x->endpoint;
 	struct response out = {.status = 200, .type = "application/json; charset=utf-8"};
 	struct err e = {0};
-	if (k->run(&x->request, &out, &e) < 0) {
+	if (k->run(r, &out, &e) < 0) {
 		buf_release(&out.body);
 		return error_answer(out.status, &e);
 	}
@@ -163,6 +162,13 @@ static struct answer *ask(struct exchange *x)
 	return a;
 }
 
+struct answer *dispatch_now(struct request *r)
+{
+	const struct endpoint *k = find_endpoint(r->path, &r->rest);
+	struct answer *bad = k ? check_arguments(k, r) : answer_error(404, "no page '" STR_FMT "'", STR_ARG(r->path));
+	return bad ? bad : ask(k, r);
+}
+
 /* On a thread that answers; the input, if one is needed, is held. */
 static void answer_now(struct job *j)
 {
@@ -171,7 +177,7 @@ static void answer_now(struct job *j)
 	struct str key = key_of(x);
 	x->answer = kept ? answers_get(x->to->answers, key) : NULL;
 	if (!x->answer)
-		x->answer = kept ? answers_put(x->to->answers, key, ask(x)) : ask(x);
+		x->answer = kept ? answers_put(x->to->answers, key, ask(x->endpoint, &x->request)) : ask(x->endpoint, &x->request);
 	if (x->request.entry)
 		library_release(x->to->library, x->request.entry);
 	x->done(x);

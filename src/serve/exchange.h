@@ -30,6 +30,10 @@ struct dispatcher {
 /* Sees to it that x->answer gets set, at once or later. True when it is there already, and then x->done is not called. */
 bool dispatch(struct dispatcher *d, struct exchange *x);
 
+/* The answer to a GET, at once: r->path, arg, library, arena and, held, entry are there. It is the caller's
+ * (answer_free). */
+struct answer *dispatch_now(struct request *r);
+
 /* {"error": "..."} with this status. */
 struct answer *answer_error(unsigned status, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

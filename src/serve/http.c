@@ -395,12 +395,6 @@ static int start_listening(struct server *s, uint16_t port, struct err *e)
 	return 0;
 }
 
-static uint64_t half_of_memory(void)
-{
-	long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
-	return pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size / 2 : UINT64_C(4) << 30;
-}
-
 static unsigned threads_of(const struct serve_options *o)
 {
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
@@ -438,7 +432,7 @@ struct server *server_start(const struct serve_options *o, struct err *e)
 	s->to.answers = answers_new(KEPT_BYTES);
 	int rc = set_prefix(s, o->prefix, e);
 	if (rc == 0) {
-		s->to.library = library_open(&(struct library_options){o->paths, o->n_paths, o->memory_bytes ? o->memory_bytes : half_of_memory()}, e);
+		s->to.library = library_open(&(struct library_options){o->paths, o->n_paths, o->memory_bytes}, e);
 		rc = s->to.library ? 0 : -1;
 	}
 	if (rc == 0)

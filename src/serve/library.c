@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { LOOK_SECONDS = 3, WAITERS_MAX = 300 };
 
@@ -348,10 +349,16 @@ static void *load_all(void *context)
 	return NULL;
 }
 
+static uint64_t half_of_memory(void)
+{
+	long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+	return pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size / 2 : UINT64_C(4) << 30;
+}
+
 struct library *library_open(const struct library_options *o, struct err *e)
 {
 	struct library *l = NEW(struct library);
-	l->memory_bytes = o->memory_bytes;
+	l->memory_bytes = o->memory_bytes ? o->memory_bytes : half_of_memory();
 	l->n_paths = o->n_paths;
 	l->path = NEW_ARRAY(o->n_paths, char *);
 	for (unsigned i = 0; i < o->n_paths; i++)

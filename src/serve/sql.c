@@ -1,4 +1,6 @@
 /* A query over an input's events and reports. It can only read (report/sql.h). */
+#include "serve/query.h"
+
 #include "report/sql.h"
 #include "serve/tables.h"
 
@@ -22,7 +24,7 @@ static void leave(void *context)
 	pthread_mutex_unlock(&r->entry->ask);
 }
 
-static int run(const struct request *r, struct response *out, struct err *e)
+int query_answer(const struct request *r, struct str query, struct response *out, struct err *e)
 {
 	struct report_args a;
 	struct table t;
@@ -37,13 +39,18 @@ static int run(const struct request *r, struct response *out, struct err *e)
 	if (!s)
 		return -1;
 	sql_limit(s, &limits);
-	int rc = sql_run(s, request_value(r, "query"), &t, e);
+	int rc = sql_run(s, query, &t, e);
 	if (rc == 0) {
 		rc = table_answer(r, &t, out, e);
 		table_release(&t);
 	}
 	sql_close(s);
 	return rc;
+}
+
+static int run(const struct request *r, struct response *out, struct err *e)
+{
+	return query_answer(r, request_value(r, "query"), out, e);
 }
 
 static const struct endpoint_param params[] = {

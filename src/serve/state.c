@@ -1,4 +1,6 @@
 /* What is served: runs, workers, spans and how far each is. */
+#include "serve/state.h"
+
 #include "serve/endpoint.h"
 
 #include "base/json_text.h"
@@ -29,10 +31,9 @@ static void put_profile(struct buf *b, const struct library_entry *x)
 	buf_char(b, ']');
 }
 
-static void put_entry(void *context, const struct library_entry *x)
+void state_put_entry(struct buf *b, const struct library_entry *x)
 {
-	struct buf *b = context;
-	buf_cstr(b, b->p[b->n - 1] == '[' ? "\n{" : ",\n{");
+	buf_char(b, '{');
 	put(b, "input", x->key);
 	put(b, "run", x->run);
 	put(b, "worker", x->worker);
@@ -48,6 +49,13 @@ static void put_entry(void *context, const struct library_entry *x)
 	if (x->state == ENTRY_READY)
 		put_profile(b, x);
 	buf_char(b, '}');
+}
+
+static void put_entry(void *context, const struct library_entry *x)
+{
+	struct buf *b = context;
+	buf_cstr(b, b->p[b->n - 1] == '[' ? "\n" : ",\n");
+	state_put_entry(b, x);
 }
 
 static int run(const struct request *r, struct response *out, struct err *e)

@@ -36,27 +36,11 @@ static void put_link(struct about *x, const char *name, bool device, uint32_t ro
 
 static void put_launch(struct about *x, uint32_t row)
 {
-	const struct launches *l = &x->p->launch;
 	uint32_t i = x->p->gpu_op.launch[row];
 	if (i == ROW_NONE)
 		return;
-	const struct { const char *name; int64_t v, none; } facts[] = {
-		{"device", l->device[i], INT32_MIN}, {"stream", l->stream[i], ID_NONE}, {"context", l->context[i], ID_NONE},
-		{"bytes", l->bytes[i], ID_NONE}, {"grid x", l->grid_x[i], INT32_MIN}, {"grid y", l->grid_y[i], INT32_MIN},
-		{"grid z", l->grid_z[i], INT32_MIN}, {"block x", l->block_x[i], INT32_MIN}, {"block y", l->block_y[i], INT32_MIN},
-		{"block z", l->block_z[i], INT32_MIN}, {"registers per thread", l->registers[i], INT32_MIN},
-		{"shared memory", l->shared_bytes[i], INT32_MIN}, {"graph", l->graph_id[i], ID_NONE}, {"graph node", l->graph_node_id[i], ID_NONE},
-	};
-	buf_cstr(x->b, ",\n\"launch\":{");
-	bool any = false;
-	for (unsigned k = 0; k < sizeof facts / sizeof facts[0]; k++) {
-		if (facts[k].v == facts[k].none)
-			continue;
-		buf_cstr(x->b, any ? "," : "");
-		put_number(x->b, facts[k].name, facts[k].v);
-		any = true;
-	}
-	buf_char(x->b, '}');
+	buf_cstr(x->b, ",\n\"launch\":");
+	timeline_put_launch(x->b, x->p, i);
 }
 
 /* Ranges around it, the innermost first. */

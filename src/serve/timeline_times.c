@@ -58,3 +58,25 @@ int timeline_window(const struct request *r, const struct timeline *t, int64_t *
 	*to_ns += t->first_ns;
 	return 0;
 }
+
+void timeline_put_launch(struct buf *b, const struct profile *p, uint32_t i)
+{
+	const struct launches *l = &p->launch;
+	const struct { const char *name; int64_t v, none; } facts[] = {
+		{"device", l->device[i], INT32_MIN}, {"stream", l->stream[i], ID_NONE}, {"context", l->context[i], ID_NONE},
+		{"bytes", l->bytes[i], ID_NONE}, {"grid x", l->grid_x[i], INT32_MIN}, {"grid y", l->grid_y[i], INT32_MIN},
+		{"grid z", l->grid_z[i], INT32_MIN}, {"block x", l->block_x[i], INT32_MIN}, {"block y", l->block_y[i], INT32_MIN},
+		{"block z", l->block_z[i], INT32_MIN}, {"registers per thread", l->registers[i], INT32_MIN},
+		{"shared memory", l->shared_bytes[i], INT32_MIN}, {"graph", l->graph_id[i], ID_NONE}, {"graph node", l->graph_node_id[i], ID_NONE},
+	};
+	bool any = false;
+	buf_char(b, '{');
+	for (unsigned k = 0; k < sizeof facts / sizeof facts[0]; k++) {
+		if (facts[k].v == facts[k].none)
+			continue;
+		buf_cstr(b, any ? "," : "");
+		put_number(b, facts[k].name, facts[k].v);
+		any = true;
+	}
+	buf_char(b, '}');
+}

@@ -27,6 +27,9 @@ int timeline_take(const struct request *r, const char *name, uint32_t n, uint8_t
 /* {"kind","row","lane","track","start","dur","name","category"} of one row. */
 void timeline_put_row(struct buf *b, const struct timeline *t, bool device, uint32_t row);
 
+/* A launch configuration: what is stated of it, by name. */
+void timeline_put_launch(struct buf *b, const struct profile *p, uint32_t launch);
+
 /* The window that `from` and `to` choose, all by default. */
 int timeline_window(const struct request *r, const struct timeline *t, int64_t *from_ns, int64_t *to_ns, struct err *e);
 

@@ -90,7 +90,7 @@ export class Harness {
 
   /** Shows a view and waits for it. `input`: a name of INPUTS, or a key. */
   async open(view, input, args = {}, base = this.base) {
-    this.origin = base;
+    this.origin = base.replace(/[^/]*$/, "");
     await this.page.goto("about:blank");
     await this.page.goto(this.address(view, input, args, base));
     await this.ready(view);

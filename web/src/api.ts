@@ -1,4 +1,6 @@
-// The server's answers as values. Every request of the pages goes through here.
+// The answers that pages are made of. Every request of the pages goes through here.
+import { HttpSource } from "./source_http";
+import { isReport, StaticSource } from "./source_static";
 
 export type Cell = string | number | boolean | null;
 
@@ -75,13 +77,6 @@ export class ApiError extends Error {
 /** Called while an input is being read, with 0..1 or undefined where that is not known. */
 export type Progress = (done: number | undefined) => void;
 
-/** Pages of an exported report hold their answers; see export.ts on how they are kept. */
-declare global {
-  interface Window {
-    opscopeAnswers?: Record<string, unknown>;
-  }
-}
-
 export function address(path: string, args: Args): string {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(args)) if (value !== undefined && value !== "") query.set(name, String(value));
@@ -89,51 +84,28 @@ export function address(path: string, args: Args): string {
   return path.replace(/^\//, "") + (text ? "?" + text : "");
 }
 
-const sleep = (ms: number) => new Promise((done) => setTimeout(done, ms));
-
-async function reasonOf(answer: Response): Promise<string> {
-  try {
-    return ((await answer.json()) as { error: string }).error;
-  } catch {
-    return `the server answered ${answer.status}`;
-  }
+/** Where answers come from: a server, or the exported report that the page is. */
+export interface Source {
+  /** Asks until there is an answer. Rejects with ApiError, or with the AbortError of `signal`. */
+  get<T>(path: string, args: Args, signal?: AbortSignal, progress?: Progress): Promise<T>;
+  /** Changes something. */
+  post<T>(path: string, args: Args, body: unknown): Promise<T>;
+  /** Why nothing new can be computed; undefined where a server can. */
+  readonly off?: string;
+  /** What of an input the source lacks, as sentences. */
+  lacks(input: string): Promise<string[]>;
+  /** What the timeline lacks. */
+  timelineLacks(input: string): Promise<string[]>;
 }
 
-/** Asks until the input is read. Rejects with ApiError, or with the AbortError of `signal`. */
-export async function get<T>(path: string, args: Args = {}, signal?: AbortSignal, progress?: Progress): Promise<T> {
-  const held = window.opscopeAnswers;
-  if (held) {
-    const key = address(path, args);
-    if (!(key in held)) throw new ApiError(404, "This exported report does not hold it; `opscope serve` has it.");
-    return held[key] as T;
-  }
-  const url = address(path, "input" in args ? { ...args, wait: 0 } : args);
-  for (;;) {
-    const answer = await fetch(url, { signal });
-    if (answer.status === 202) {
-      const at = (await answer.json()) as { done_bytes: number; total_bytes: number };
-      progress?.(at.total_bytes > 0 ? at.done_bytes / at.total_bytes : undefined);
-      await sleep(150);
-      continue;
-    }
-    if (answer.status === 503) {
-      await sleep(1000);
-      continue;
-    }
-    if (!answer.ok) throw new ApiError(answer.status, await reasonOf(answer));
-    return (await answer.json()) as T;
-  }
+export const source: Source = isReport() ? new StaticSource() : new HttpSource();
+
+export function get<T>(path: string, args: Args = {}, signal?: AbortSignal, progress?: Progress): Promise<T> {
+  return source.get<T>(path, args, signal, progress);
 }
 
-/** Changes something; the header tells the server that its own page asks. */
-export async function post<T>(path: string, args: Args, body: unknown): Promise<T> {
-  const answer = await fetch(address(path, args), {
-    method: "POST",
-    headers: { "Content-Type": "application/json", "X-Opscope": "1" },
-    body: JSON.stringify(body),
-  });
-  if (!answer.ok) throw new ApiError(answer.status, await reasonOf(answer));
-  return (await answer.json()) as T;
+export function post<T>(path: string, args: Args, body: unknown): Promise<T> {
+  return source.post<T>(path, args, body);
 }
 
 /** Position of a column by id; -1 = the table has none. */

@@ -1,6 +1,6 @@
 // The frame: which input, which view; light or dark; what goes wrong is said.
 import type { Input, State } from "./api";
-import { ApiError, get } from "./api";
+import { ApiError, get, source } from "./api";
 import { forgetCharts } from "./chart";
 import { add, button, clear, h, select } from "./dom";
 import * as place from "./place";
@@ -35,10 +35,11 @@ function drawBar(): void {
     add(bar, select("Worker", unique(of({ run: input.run }).map((i) => i.worker)), input.worker, (worker) => open({ run: input.run, worker })));
     const spans = of({ run: input.run, worker: input.worker });
     add(bar, select("Span", spans.map((i): [string, string] => [i.input, i.span]), input.input, goTo));
-    const steps = h("input", { type: "text", size: 7, placeholder: "all", value: place.read().args.steps ?? "", "aria-label": "Steps", title: "Only these steps: A..B, A.., ..B or A" });
+    const steps = h("input", { type: "text", size: 7, placeholder: "all", value: place.read().args.steps ?? "", "aria-label": "Steps", title: source.off ?? "Only these steps: A..B, A.., ..B or A", disabled: !!source.off });
     steps.addEventListener("change", () => place.go({ view: place.read().view, args: { ...place.read().args, steps: steps.value.trim() } }));
     add(bar, h("label", { class: "choice" }, h("span", {}, "Steps"), steps));
   }
+  if (source.off) add(bar, h("a", { class: "exported", href: place.linkTo("system"), title: source.off }, "Exported report"));
   add(bar, h("span", { class: "space" }), button("◐", switchTheme, { title: "Light or dark", "aria-label": "Light or dark" }));
 }
 
@@ -87,7 +88,7 @@ async function show(): Promise<void> {
   const title = h("h1", {}, view.title), wait = h("progress", { class: "wait", "aria-label": "Reading" });
   add(page, title, wait);
   try {
-    if (!input) throw new ApiError(422, "There are no traces here yet. They appear as they are written.");
+    if (!input) throw new ApiError(422, at.args.input ? `There is no input ${at.args.input} here.` : "There are no traces here yet. They appear as they are written.");
     await view.show(page, {
       input: input.input,
       args: at.args,
@@ -147,7 +148,7 @@ async function start(): Promise<void> {
     sayError(e);
   }
   await show();
-  if (!window.opscopeAnswers) watch();
+  if (!source.off) watch();
 }
 
 start();

@@ -94,12 +94,6 @@ export function showQuery(parent: HTMLElement, c: Context, query: string, table:
   showTable(parent, table, { csv: { path: "/api/sql", args: text, name: o.title ?? "query" }, ...o });
 }
 
-/** As a value in a query; compare it with IS. */
-export function quoted(v: Cell): string {
-  if (v === null || v === "") return "NULL";
-  return typeof v === "number" ? String(v) : `'${String(v).replace(/'/g, "''")}'`;
-}
-
 /** A figure with its name; unknown ones are said to be so. */
 export function figure(label: string, value: string | undefined, help = ""): HTMLElement {
   return h("div", { class: "figure", title: help, "data-figure": label }, h("b", {}, value ?? "unknown"), h("span", {}, label));

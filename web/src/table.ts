@@ -2,7 +2,7 @@
 import { TabulatorFull as Tabulator, type CellComponent, type ColumnDefinition, type RowComponent } from "tabulator-tables";
 import "tabulator-tables/dist/css/tabulator_simple.min.css";
 import type { Cell, Table } from "./api";
-import { address } from "./api";
+import { address, source } from "./api";
 import { add, button, h, save } from "./dom";
 import { cell as format } from "./format";
 import * as place from "./place";
@@ -137,7 +137,7 @@ export function showTable(parent: HTMLElement, table: Table, o: TableOptions = {
 }
 
 function download(t: Tabulator, table: Table, o: TableOptions): void {
-  if (o.csv && !window.opscopeAnswers) {
+  if (o.csv && !source.off) {
     location.href = address(o.csv.path, { ...o.csv.args, format: "csv" });
     return;
   }

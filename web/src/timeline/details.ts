@@ -1,5 +1,5 @@
 // The panel below: one event in full, or the totals of a window.
-import { address, type Report } from "../api";
+import { address, source, type Report } from "../api";
 import { add, button, clear, h } from "../dom";
 import { bytes, count, time } from "../format";
 import { showTable } from "../table";
@@ -70,7 +70,7 @@ export function showTotals(place: HTMLElement, p: Panel, w: Window, r: Report): 
   const tracks = w.tracks ? `${w.tracks.length} of ${p.info.tracks.length} tracks` : "all tracks";
   const args = { input: p.input, from: String(w.from), to: String(w.to), tracks: w.tracks ? rangesOf(w.tracks) : undefined };
   add(place, h("div", { class: "tools" }, h("h3", {}, `${time(w.to - w.from)} from ${time(w.from)}, ${tracks}`), h("span", { class: "space" }),
-    h("a", { href: address("/api/export/chrome", { input: p.input, from: w.from, to: w.to }), download: true, title: EXPORT_TITLE }, "For Perfetto"),
+    source.off ? null : h("a", { href: address("/api/export/chrome", { input: p.input, from: w.from, to: w.to }), download: true, title: EXPORT_TITLE }, "For Perfetto"),
     button("✕", p.close, { "aria-label": "Close", title: "Close (Escape)" })));
   showTable(place, r, {
     title: "What is in the window", key: "selection", pageSize: 20, choose: (cells) => p.find(String(cells[0])),

@@ -1,7 +1,7 @@
 // The timeline: what is in view and chosen, and how that changes. The address has all of it:
 //   from, to   what is in view        ev   "gpu:12" or "span:7"       win, tracks   the chosen window
 //   q, hit     the search             shut what is folded             by            colours
-import { get, type Report } from "../api";
+import { get, source, type Report } from "../api";
 import { add, button, clear, h, select } from "../dom";
 import { time } from "../format";
 import * as place from "../place";
@@ -67,7 +67,7 @@ export class Timeline implements Target {
   }
 
   private frame(): HTMLElement {
-    const perfetto = button("Perfetto", () => this.exportWindow(), { title: EXPORT_TITLE });
+    const perfetto = button("Perfetto", () => this.exportWindow(), { title: source.off ?? EXPORT_TITLE, disabled: !!source.off });
     const made = this.info.times ? null : h("p", { class: "note" }, "This input holds durations and an order, but no times: starts and gaps are made up.");
     const deep = this.info.too_deep ? h("p", { class: "note" }, `${this.info.too_deep} events are nested too deep to have rows of their own: they share the last.`) : null;
     return h("div", { class: "tl" },

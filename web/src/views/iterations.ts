@@ -1,6 +1,6 @@
 // Steps as stacked bars; which of them, and by which key op, is chosen here and can be kept in the file.
 import type { Cell, Input, State } from "../api";
-import { get, numberAt, post, textAt } from "../api";
+import { get, numberAt, post, source, textAt } from "../api";
 import { add, button, h } from "../dom";
 import { percent, time } from "../format";
 import { figure, part, sectionOf, showReport } from "../parts";
@@ -40,7 +40,8 @@ function form(c: Context, input: Input | undefined, readOnly: boolean, keys: str
       said.textContent = e instanceof Error ? e.message : String(e);
     }
   };
-  const writes = !readOnly && input?.aggregates && !window.opscopeAnswers;
+  const writes = !readOnly && input?.aggregates;
+  if (source.off) return h("p", { class: "note" }, `Other steps, another key op and Re-aggregate: ${source.off}`);
   return h("form", { class: "choices", onsubmit: (e: Event) => (e.preventDefault(), go()) },
     h("label", { class: "choice" }, h("span", {}, "Start"), start), h("label", { class: "choice" }, h("span", {}, "Stop"), stop),
     h("label", { class: "choice" }, h("span", {}, "Key op"), key), h("datalist", { id: "key-ops" }, ...keys.map((k) => h("option", { value: k }))),
@@ -72,11 +73,11 @@ export const iterations: View = {
     const mean = lengths.reduce((a, b) => a + b, 0) / (lengths.length || 1), deviation = Math.sqrt(lengths.reduce((s, v) => s + (v - mean) ** 2, 0) / (lengths.length || 1));
     add(page, h("div", { class: "figures" }, figure("Steps found", String(t.rows.length)), figure("Steps chosen", String(rows.length)), figure("Mean", time(mean)),
       figure("Standard deviation", `${time(deviation)} (${percent(mean ? (100 * deviation) / mean : 0)})`)));
-    showSteps(page, "Steps", t, { height: 320, use: c.args.steps ? use : undefined, choose: (step) => place.go({ view: "iterations", args: { ...place.read().args, steps: String(step) } }) });
+    showSteps(page, "Steps", t, { height: 320, use: c.args.steps ? use : undefined, choose: source.off ? undefined : (step) => place.go({ view: "iterations", args: { ...place.read().args, steps: String(step) } }) });
     showReport(page, c, "steps", t, { title: "Steps", hide: t.columns.map((x) => x.id).filter((id) => /_pct$|^start_ns$|^source$/.test(id)) }, { steps: undefined });
     if (keys) await part(page, "Key ops", async (box) => showReport(box, c, "steps", keys, {
       title: "What would do as a key op",
-      choose: (cells) => place.go({ view: "iterations", args: { ...place.read().args, key_op: String(cells[0]), steps: "" } }),
+      choose: source.off ? undefined : (cells) => place.go({ view: "iterations", args: { ...place.read().args, key_op: String(cells[0]), steps: "" } }),
     }));
   },
 };

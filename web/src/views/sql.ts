@@ -1,4 +1,5 @@
 // Queries over events and reports. They can only read.
+import { source } from "../api";
 import { add, button, clear, h, select } from "../dom";
 import { part, showQuery, sql } from "../parts";
 import * as place from "../place";
@@ -33,6 +34,10 @@ export const sqlView: View = {
   title: "SQL",
   group: "More",
   async show(page, c) {
+    if (source.off) {
+      add(page, h("p", { class: "empty" }, `SQL: ${source.off} \`opscope sql\` can, too.`));
+      return;
+    }
     const text = h("textarea", { rows: 6, spellcheck: "false", "aria-label": "Query", class: "query" });
     const results = h("div", { class: "detail", "data-detail": "q" });
     let turn = 0;

@@ -1,6 +1,7 @@
 // Where it was recorded, what is in the recording, and what else is served.
 import type { Cell, Column, State, Table } from "../api";
-import { get } from "../api";
+import { get, source } from "../api";
+import { add, h } from "../dom";
 import * as place from "../place";
 import { part, sectionOf, showReport } from "../parts";
 import { showTable } from "../table";
@@ -17,6 +18,10 @@ export const system: View = {
   title: "System",
   group: "More",
   async show(page, c) {
+    if (source.off) {
+      const lacks = await source.lacks(c.input), off = "It holds every page of the viewer for all steps. Other steps or key ops, new aggregations, SQL and parts of the timeline as a trace need `opscope serve` with the recording.";
+      add(page, h("section", {}, h("h3", {}, "This exported report"), h("p", {}, off), lacks.length ? h("p", {}, "Left out of it:") : null, h("ul", {}, ...lacks.map((t) => h("li", {}, t)))));
+    }
     await part(page, "System", async (box) => {
       const s = await report(c, "summary");
       for (const name of ["system", "figures", "steps"]) {

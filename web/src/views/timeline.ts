@@ -1,5 +1,6 @@
 // The timeline: every range and every piece of device work.
-import { get } from "../api";
+import { get, source } from "../api";
+import { add, h } from "../dom";
 import { Timeline } from "../timeline/timeline";
 import type { Info } from "../timeline/model";
 import "../timeline/timeline.css";
@@ -11,6 +12,7 @@ export const timeline: View = {
   group: "Run",
   async show(page, c) {
     const info = await get<Info>("/api/timeline", { input: c.input }, c.signal, c.progress);
+    for (const text of await source.timelineLacks(c.input)) add(page, h("p", { class: "note" }, text));
     if (!c.signal.aborted) await new Timeline(page, c, info).start();
   },
 };

@@ -1,0 +1,127 @@
+/* What an exported report holds: every report in every grouping, and what the pages ask besides. A page that asks something else says that
+ * it is not there; web/src/source_static.ts makes answers about parts (a step's kernels, a piece of the timeline) out of these. */
+#include "serve/export_asks.h"
+
+#include "analysis/memory.h"
+#include "base/mem.h"
+#include "report/report.h"
+
+#include <stdio.h>
+
+enum {
+	ASK_AGGREGATES = 1,  /* again for each aggregation of the input */
+	ASK_ELSE = 2,        /* only where there is no answer to the one before */
+};
+
+static const struct {
+	const char *path;
+	struct { const char *name, *value; } arg[2]; /* in order of their names */
+	unsigned flags;
+} asks[] = {
+	{"/api/advise", {{0}}, 0},
+	{"/api/instances", {{"by", "all"}}, ASK_AGGREGATES},
+	{"/api/instances", {{"by", "kernel"}}, ASK_AGGREGATES},
+	{"/api/instances", {{"by", "op"}}, ASK_AGGREGATES},
+	{"/api/instances", {{"by", "step"}}, ASK_AGGREGATES},
+	{"/api/report/ops", {{"limit", "10"}, {"sort", "-total_gpu_ns"}}, ASK_AGGREGATES},
+	{"/api/timeline", {{0}}, 0},
+	{"/api/timeline/counters", {{"points", "4096"}}, 0},
+	{"/api/timeline/select", {{"limit", "1"}}, 0}, /* for its columns */
+	{"/api/timeline/events", {{0}}, 0},
+	{"/api/timeline/whole", {{0}}, ASK_ELSE},
+};
+
+struct asking {
+	const struct profile *p;
+	bool (*see)(void *context, const struct export_ask *a);
+	void *context;
+	char aggregation[24];    /* "" = the whole recording */
+	bool stopped;
+};
+
+/* Keeps the order of names. */
+static void add_arg(struct export_ask *a, const char *name, const char *value)
+{
+	unsigned i = a->n_args++;
+	for (; i > 0 && strcmp(a->arg[i - 1].name.p, name) > 0; i--)
+		a->arg[i] = a->arg[i - 1];
+	a->arg[i] = (struct request_arg){str_from(name), str_from(value)};
+}
+
+static void ask(struct asking *x, struct export_ask a)
+{
+	if (x->aggregation[0])
+		add_arg(&a, "aggregation", x->aggregation);
+	if (!x->stopped)
+		x->stopped = !x->see(x->context, &a);
+}
+
+static void ask_report(struct asking *x, const struct report *k)
+{
+	char path[80];
+	snprintf(path, sizeof path, "/api/report/%s", k->name);
+	ask(x, (struct export_ask){.path = path});
+	for (unsigned i = 0; k->group_by && k->group_by[i]; i++) {
+		struct export_ask a = {.path = path};
+		add_arg(&a, "group_by", k->group_by[i]);
+		ask(x, a);
+	}
+}
+
+/* The page's choice of a device. */
+static void ask_memory(struct asking *x)
+{
+	struct memory_peak *peak;
+	size_t n = memory_peaks(x->p, INT64_MIN, INT64_MAX, &peak);
+	for (size_t d = 0; d < n; d++) {
+		char device[24];
+		struct export_ask a = {.path = "/api/report/memory"};
+		if (!peak[d].events)
+			continue;
+		snprintf(device, sizeof device, "%d", (int)d + MEMORY_CPU);
+		add_arg(&a, "device", d ? device : "cpu");
+		ask(x, a);
+	}
+	mem_free(peak);
+}
+
+static void ask_all(struct asking *x)
+{
+	for (unsigned i = 0; i < sizeof asks / sizeof asks[0]; i++) {
+		struct export_ask a = {.path = asks[i].path, .otherwise = (asks[i].flags & ASK_ELSE) != 0};
+		if (x->aggregation[0] && !(asks[i].flags & ASK_AGGREGATES))
+			continue;
+		for (unsigned k = 0; k < 2 && asks[i].arg[k].name; k++)
+			add_arg(&a, asks[i].arg[k].name, asks[i].arg[k].value);
+		ask(x, a);
+	}
+	for (const struct report *const *k = report_registry; *k; k++)
+		ask_report(x, *k);
+	ask_memory(x);
+}
+
+void export_asks(const struct profile *p, bool (*see)(void *context, const struct export_ask *a), void *context)
+{
+	struct asking x = {.p = p, .see = see, .context = context};
+	ask_all(&x);
+	for (unsigned i = 0; i < p->n_aggregations; i++) {
+		snprintf(x.aggregation, sizeof x.aggregation, "%lld", (long long)p->aggregation[i].id);
+		ask_all(&x);
+	}
+}
+
+void export_asks_general(bool (*see)(void *context, const struct export_ask *a), void *context)
+{
+	see(context, &(struct export_ask){.path = "/api/reports"});
+}
+
+void export_ask_key(const struct export_ask *a, struct buf *out)
+{
+	buf_cstr(out, a->path + strlen("/api/"));
+	for (unsigned i = 0; i < a->n_args; i++) {
+		buf_char(out, i ? '&' : '?');
+		buf_str(out, a->arg[i].name);
+		buf_char(out, '=');
+		buf_str(out, a->arg[i].value);
+	}
+}

@@ -1,0 +1,253 @@
+#include "serve/export_write.h"
+
+#include "base/mem.h"
+#include "io/atomic.h"
+#include "serve/assets.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int fail(const char *path, const char *what, struct err *e)
+{
+	return err_set(e, ERR_IO, "%s: %s: %s", path, what, strerror(errno));
+}
+
+/* 1: holds something; 0: empty; -1: ERR_IO. */
+static int holds_something(const char *path, struct err *e)
+{
+	DIR *d = opendir(path);
+	if (!d)
+		return fail(path, "cannot be read", e);
+	int found = 0;
+	for (struct dirent *x = readdir(d); x && !found; x = readdir(d))
+		found = strcmp(x->d_name, ".") != 0 && strcmp(x->d_name, "..") != 0;
+	closedir(d);
+	return found;
+}
+
+/* The folder that `path` stands in, without slashes at the end; "." when it names none. */
+static struct str folder_of(const char *path, struct buf *b)
+{
+	struct str s = str_from(path);
+	while (s.n > 1 && s.p[s.n - 1] == '/')
+		s.n--;
+	while (s.n && s.p[s.n - 1] != '/')
+		s.n--;
+	buf_str(b, s.n ? s : STR("./"));
+	buf_char(b, 0);
+	return (struct str){b->p, b->n - 1};
+}
+
+static int check_folder(const char *out, struct err *e)
+{
+	struct buf b = {0};
+	struct str folder = folder_of(out, &b);
+	int rc = access(folder.p, W_OK | X_OK) < 0 ? fail(out, "cannot create", e) : 0;
+	buf_release(&b);
+	return rc;
+}
+
+int export_check(const char *out, bool force, bool *directory, struct err *e)
+{
+	struct str path = str_from(out);
+	struct stat st;
+	bool exists = stat(out, &st) == 0;
+	bool html = str_ends(path, STR(".html")) || str_ends(path, STR(".htm"));
+	if (!path.n)
+		return err_set(e, ERR_USAGE, "--export: a directory or a file NAME.html was expected");
+	*directory = exists ? S_ISDIR(st.st_mode) : !html;
+	if (exists && !*directory && !html)
+		return err_set(e, ERR_USAGE, "%s: not a directory; a directory or a file NAME.html was expected", out);
+	if (!exists || !*directory)
+		return check_folder(out, e);
+	int found = holds_something(out, e);
+	if (found > 0 && !force)
+		return err_set(e, ERR_USAGE, "%s: the directory is not empty; --force writes into it", out);
+	return found < 0 ? -1 : access(out, W_OK | X_OK) < 0 ? fail(out, "cannot create", e) : 0;
+}
+
+void export_block_name(const struct export_block *k, struct buf *out)
+{
+	buf_printf(out, "data-%016llx.js", (unsigned long long)k->hash);
+}
+
+/* The page up to where blocks may follow. Its one script is named by its hash: nothing else on the page can run, and scripts of a directory
+ * only because that one asks for them. */
+static int put_head(struct buf *b, bool directory, struct err *e)
+{
+	const struct asset *script = asset_of("/main.js"), *style = asset_of("/main.css"), *icon = asset_of("/icon.svg");
+	struct buf text = {0};
+	if (!script || !style || !icon)
+		return err_set(e, ERR_LIMIT, "this opscope was built without the viewer's pages (npm was not there)");
+	buf_cstr(b, "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; ");
+	buf_printf(b, "script-src 'sha256-%s'%s; style-src 'unsafe-inline'; img-src data: blob:; font-src data:; base-uri 'none'; form-action 'none'\">\n",
+	           script->sha256, directory ? " 'strict-dynamic'" : "");
+	buf_cstr(b, "<meta name=\"viewport\" content=\"width=device-width\">\n<meta name=\"referrer\" content=\"no-referrer\">\n<title>opscope</title>\n");
+	int rc = asset_unpack(icon, &text);
+	buf_cstr(b, "<link rel=\"icon\" href=\"data:image/svg+xml;base64,");
+	export_base64(buf_view(&text), b);
+	buf_cstr(b, "\">\n<style>");
+	rc |= asset_unpack(style, b);
+	buf_cstr(b, "</style>\n<body>\n<noscript>This report is drawn by a script, which this browser does not run.</noscript>\n<script type=\"module\">");
+	rc |= asset_unpack(script, b);
+	buf_cstr(b, "</script>\n");
+	buf_release(&text);
+	return rc < 0 ? err_set(e, ERR_LIMIT, "the viewer's pages in this opscope are damaged") : 0;
+}
+
+/* A block as it stands in the page. */
+static void put_inline(struct buf *b, const char *id, struct str text)
+{
+	buf_printf(b, "<script type=\"text/plain\" id=\"opscope-%s\">", id);
+	buf_str(b, text);
+	buf_cstr(b, "</script>\n");
+}
+
+static int put_page(struct buf *b, bool directory, const struct export_pack *x, struct str index, struct err *e)
+{
+	if (put_head(b, directory, e) < 0)
+		return -1;
+	for (unsigned i = 0; i < x->n && !directory; i++) {
+		char id[16];
+		snprintf(id, sizeof id, "%u", i);
+		put_inline(b, id, buf_view(&x->block[i].text));
+	}
+	put_inline(b, "index", index);
+	buf_cstr(b, "</body>\n</html>\n");
+	return 0;
+}
+
+/* ERR_IO. */
+static int write_file(const char *path, struct str text, struct err *e)
+{
+	struct atomic_file f;
+	if (atomic_begin(&f, path, e) < 0)
+		return -1;
+	return atomic_write(&f, text, e) < 0 ? atomic_abort(&f) : atomic_commit(&f, e);
+}
+
+static struct str path_in(const char *folder, struct str name, struct buf *b)
+{
+	buf_clear(b);
+	buf_cstr(b, folder);
+	buf_char(b, '/');
+	buf_str(b, name);
+	buf_char(b, 0);
+	return (struct str){b->p, b->n - 1};
+}
+
+static int write_block(const char *folder, const struct export_block *k, uint64_t *bytes, struct err *e)
+{
+	struct buf text = {0}, name = {0}, path = {0};
+	export_block_name(k, &name);
+	buf_printf(&text, "opscopeBlock(\"" STR_FMT "\",\"", STR_ARG(buf_view(&name)));
+	buf_str(&text, buf_view(&k->text));
+	buf_cstr(&text, "\");\n");
+	int rc = write_file(path_in(folder, buf_view(&name), &path).p, buf_view(&text), e);
+	*bytes += text.n;
+	buf_release(&text);
+	buf_release(&name);
+	buf_release(&path);
+	return rc;
+}
+
+static bool is_ours(const char *name)
+{
+	return strlen(name) == strlen("data-0123456789abcdef.js") && strncmp(name, "data-", 5) == 0 && strspn(name + 5, "0123456789abcdef") == 16 &&
+	       strcmp(name + 21, ".js") == 0;
+}
+
+static bool is_of(const struct export_pack *x, const char *file)
+{
+	bool found = false;
+	for (unsigned i = 0; i < x->n && !found; i++) {
+		struct buf name = {0};
+		export_block_name(&x->block[i], &name);
+		found = str_eqc(buf_view(&name), file);
+		buf_release(&name);
+	}
+	return found;
+}
+
+/* Blocks of the folder that are of *x, or that are not. */
+static void remove_blocks(const char *folder, const struct export_pack *x, bool own)
+{
+	DIR *d = opendir(folder);
+	struct buf path = {0};
+	for (struct dirent *f = d ? readdir(d) : NULL; f; f = readdir(d))
+		if (is_ours(f->d_name) && is_of(x, f->d_name) == own)
+			unlink(path_in(folder, str_from(f->d_name), &path).p);
+	buf_release(&path);
+	if (d)
+		closedir(d);
+}
+
+static int fill(const char *folder, const struct export_pack *x, struct str page, uint64_t *bytes, struct err *e)
+{
+	struct buf path = {0};
+	int rc = 0;
+	for (unsigned i = 0; i < x->n && rc == 0; i++)
+		rc = write_block(folder, &x->block[i], bytes, e);
+	if (rc == 0)
+		rc = write_file(path_in(folder, STR("index.html"), &path).p, page, e);
+	buf_release(&path);
+	*bytes += page.n;
+	return rc;
+}
+
+/* Beside its place, and then renamed to it. */
+static int make_folder(const char *out, const struct export_pack *x, struct str page, uint64_t *bytes, struct err *e)
+{
+	struct buf b = {0};
+	struct str folder = folder_of(out, &b);
+	b.n = folder.n;
+	buf_cstr(&b, "/.opscope-XXXXXX");
+	buf_char(&b, 0);
+	mode_t mask = umask(0);
+	umask(mask);
+	int rc = mkdtemp(b.p) ? 0 : fail(out, "cannot create", e);
+	if (rc == 0) {
+		rc = fill(b.p, x, page, bytes, e);
+		if (rc == 0 && (chmod(b.p, 0777 & ~mask) < 0 || rename(b.p, out) < 0))
+			rc = fail(out, "cannot create", e);
+		if (rc < 0) {
+			struct buf path = {0};
+			remove_blocks(b.p, x, true);
+			unlink(path_in(b.p, STR("index.html"), &path).p);
+			rmdir(b.p);
+			buf_release(&path);
+		}
+	}
+	buf_release(&b);
+	return rc;
+}
+
+/* Into a folder that holds something. The old report stands until the new page does; then its blocks go. */
+static int renew_folder(const char *out, const struct export_pack *x, struct str page, uint64_t *bytes, struct err *e)
+{
+	int rc = fill(out, x, page, bytes, e);
+	if (rc == 0)
+		remove_blocks(out, x, false);
+	return rc;
+}
+
+int export_write(const char *out, bool directory, const struct export_pack *x, struct str index, uint64_t *bytes, struct err *e)
+{
+	struct buf page = {0};
+	struct err ignored;
+	*bytes = 0;
+	int rc = put_page(&page, directory, x, index, e);
+	if (rc == 0 && !directory) {
+		rc = write_file(out, buf_view(&page), e);
+		*bytes = page.n;
+	} else if (rc == 0) {
+		bool renew = access(out, F_OK) == 0 && holds_something(out, &ignored) != 0;
+		rc = renew ? renew_folder(out, x, buf_view(&page), bytes, e) : make_folder(out, x, buf_view(&page), bytes, e);
+	}
+	buf_release(&page);
+	return rc;
+}
