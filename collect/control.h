@@ -1,0 +1,27 @@
+/* When events are wanted: always, or only from a delay on, for a duration, inside ranges of a name, during some steps, between cudaProfilerStart
+ * and Stop. All that was asked for must hold. */
+#ifndef OPSCOPE_COLLECT_CONTROL_H
+#define OPSCOPE_COLLECT_CONTROL_H
+
+#include "writer.h"
+
+/* Reads the options. */
+void control_init(int64_t start_ns);
+/* Says in live->epoch whether events are wanted now, for a segment that was just made. */
+void control_publish(uint32_t generation);
+/* What the `number`-th switch of this segment was. */
+void control_switch(uint32_t number, struct wire_switch *to);
+
+/* Time has an influence that is not over: ask control_time with the time of each event. */
+extern _Atomic int64_t control_next_ns; /* INT64_MAX = none */
+void control_time(int64_t now_ns);
+
+/* Names matter: tell each push, start and pop, also while nothing is recorded. */
+extern bool control_names;
+/* A range begins. True: tell control_end when it is over. */
+bool control_begin(const char *text, size_t n, uint32_t domain);
+void control_end(void);
+void control_step(int64_t number);
+void control_pause(bool pause); /* ITT's pause and resume, opscope_pause */
+
+#endif

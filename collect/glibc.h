@@ -1,0 +1,26 @@
+/* glibc moved these functions in 2.34 and gave them new versions; asked for by their first ones they are found in old and new systems alike. Weak:
+ * in a process without libpthread or libdl they may not be there at all. */
+#ifndef OPSCOPE_COLLECT_GLIBC_H
+#define OPSCOPE_COLLECT_GLIBC_H
+
+#include <dlfcn.h>
+#include <pthread.h>
+
+#if defined(__x86_64__)
+#define OLDEST "GLIBC_2.2.5"
+#elif defined(__aarch64__)
+#define OLDEST "GLIBC_2.17"
+#endif
+
+#ifdef OLDEST
+__asm__(".symver pthread_create,pthread_create@" OLDEST);
+__asm__(".symver dlopen,dlopen@" OLDEST);
+__asm__(".symver dlsym,dlsym@" OLDEST);
+__asm__(".symver dlclose,dlclose@" OLDEST);
+#endif
+#pragma weak pthread_create
+#pragma weak dlopen
+#pragma weak dlsym
+#pragma weak dlclose
+
+#endif

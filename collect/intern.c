@@ -1,0 +1,190 @@
+/* Texts by number. Looking one up takes no lock; a new one is entered under the slow lock. The texts are kept in memory of our own, since a forked
+ * child has to write them again and does not have the parent's file. */
+#include "intern.h"
+
+#include "keep.h"
+#include "segment.h"
+#include "sys.h"
+
+#include <string.h>
+
+enum {
+	TEXTS_MOST = 1 << 18,
+	BYTES_MOST = 96 << 20,
+	SLOTS_FIRST = 1 << 12,
+	LONGEST = WIRE_MAX_STRING,
+};
+
+struct entry {
+	const char *p;
+	uint32_t bytes;
+	_Atomic uint32_t generation;    /* of the segment in which the text stands */
+	bool cut;
+	_Atomic uint16_t domain[3];     /* by enum wire_api */
+};
+
+struct slots {
+	uint32_t mask;
+	_Atomic uint64_t slot[];        /* hash << 32 | id; 0 = free */
+};
+
+static struct entry *entry;
+static char *bytes;
+static size_t n_bytes;
+static uint32_t n_texts;                /* under the lock */
+static _Atomic(struct slots *) table;
+
+static uint64_t hash_of(const char *p, size_t n)
+{
+	uint64_t h = n * UINT64_C(0x9e3779b97f4a7c15), v = 0;
+	for (; n >= 8; n -= 8, p += 8) {
+		memcpy(&v, p, 8);
+		h = (h ^ v) * UINT64_C(0xff51afd7ed558ccd);
+		h ^= h >> 32;
+	}
+	v = 0;
+	memcpy(&v, p, n);
+	h = (h ^ v) * UINT64_C(0xc4ceb9fe1a85ec53);
+	return h ^ h >> 29;
+}
+
+/* 0 = not there. */
+static uint32_t find(const struct slots *t, uint64_t hash, const char *p, size_t n)
+{
+	if (!t)
+		return 0;
+	for (uint32_t i = (uint32_t)hash;; i++) {
+		uint64_t s = atomic_load_explicit(&t->slot[i & t->mask], memory_order_acquire);
+		if (!s)
+			return 0;
+		const struct entry *e = &entry[(uint32_t)s];
+		if (s >> 32 == hash >> 32 && e->bytes == n && memcmp(e->p, p, n) == 0)
+			return (uint32_t)s;
+	}
+}
+
+static void enter(struct slots *t, uint64_t hash, uint32_t id)
+{
+	uint32_t i = (uint32_t)hash;
+	while (atomic_load_explicit(&t->slot[i & t->mask], memory_order_relaxed))
+		i++;
+	atomic_store_explicit(&t->slot[i & t->mask], hash >> 32 << 32 | id, memory_order_release);
+}
+
+/* Tables that were outgrown stay: others may be looking into them. All of them together are smaller than the last one. */
+static struct slots *grown(struct slots *t)
+{
+	uint32_t n = t ? (t->mask + 1) * 2 : SLOTS_FIRST;
+	if (t && n_texts < n / 4)
+		return t;
+	struct slots *more = sys_memory(sizeof *more + n * sizeof more->slot[0]);
+	if (!more)
+		return n_texts < n / 2 - 1 ? t : NULL;
+	more->mask = n - 1;
+	for (uint32_t i = 1; i <= n_texts; i++)
+		enter(more, hash_of(entry[i].p, entry[i].bytes), i);
+	atomic_store_explicit(&table, more, memory_order_release);
+	return more;
+}
+
+bool intern_write_locked(uint32_t id)
+{
+	struct entry *e = &entry[id];
+	uint32_t now = segment_generation();
+	if (!id || atomic_load_explicit(&e->generation, memory_order_relaxed) == now)
+		return true;
+	struct wire_string s = {.bytes = e->bytes};
+	uint32_t n = (uint32_t)(sizeof s + e->bytes + 7) & ~7u;
+	s.head = writer_head(WIRE_STRING, e->cut ? WIRE_CUT : 0, id, n);
+	char *to = keep_room(n);
+	if (!to)
+		return false;
+	memset(to + n - 8, 0, 8);
+	memcpy(to, &s, sizeof s);
+	memcpy(to + sizeof s, e->p, e->bytes);
+	keep_commit(n);
+	atomic_store_explicit(&e->generation, now, memory_order_release);
+	return true;
+}
+
+static uint32_t add(uint64_t hash, const char *p, size_t n, bool cut)
+{
+	if (!entry) {
+		struct entry *some = sys_memory((TEXTS_MOST + 1) * sizeof *some);
+		bytes = some ? sys_memory(BYTES_MOST) : NULL;
+		if (!bytes)
+			return 0;
+		entry = some;
+	}
+	struct slots *t = n_texts < TEXTS_MOST && n_bytes + n + 1 <= BYTES_MOST ? grown(atomic_load_explicit(&table, memory_order_relaxed)) : NULL;
+	if (!t)
+		return 0;
+	uint32_t id = ++n_texts;
+	char *to = bytes + n_bytes;
+	memcpy(to, p, n);
+	to[n] = 0;
+	n_bytes += n + 1;
+	entry[id] = (struct entry){.p = to, .bytes = (uint32_t)n, .cut = cut};
+	if (!intern_write_locked(id)) {
+		n_texts--;
+		n_bytes -= n + 1;
+		return 0;
+	}
+	enter(t, hash, id);
+	return id;
+}
+
+bool intern_again(uint32_t id)
+{
+	if (!id || LIKELY(atomic_load_explicit(&entry[id].generation, memory_order_acquire) == segment_generation()))
+		return true;
+	if (!slow_lock(false))
+		return false;
+	bool ok = intern_write_locked(id);
+	slow_unlock();
+	return ok;
+}
+
+/* Not in the middle of a character. */
+static size_t cut_length(const char *p)
+{
+	size_t n = LONGEST;
+	while (n > LONGEST - 4 && (p[n] & 0xc0) == 0x80)
+		n--;
+	return n;
+}
+
+static uint32_t intern_in(const char *p, size_t n, bool surely)
+{
+	bool cut = n > LONGEST;
+	if (!n)
+		return 0;
+	if (cut)
+		n = cut_length(p);
+	uint64_t hash = hash_of(p, n);
+	uint32_t id = find(atomic_load_explicit(&table, memory_order_acquire), hash, p, n);
+	if (LIKELY(id))
+		return intern_again(id) ? id : 0;
+	if (slow_lock(surely)) {
+		id = find(atomic_load_explicit(&table, memory_order_acquire), hash, p, n);
+		if (!id)
+			id = add(hash, p, n, cut);
+		slow_unlock();
+	}
+	if (!id && surely)
+		lose(WIRE_LOST_STRINGS, 1);
+	return id;
+}
+
+uint32_t intern(const char *p, size_t n) { return intern_in(p, n, false); }
+uint32_t intern_surely(const char *p, size_t n) { return intern_in(p, n, true); }
+uint32_t intern_cstr(const char *text) { return text ? intern_in(text, strlen(text), false) : 0; }
+
+struct text intern_text(uint32_t id)
+{
+	if (!id)
+		return (struct text){NULL, 0};
+	return (struct text){entry[id].p, entry[id].bytes};
+}
+
+_Atomic uint16_t *intern_domain(uint32_t id, enum wire_api api) { return &entry[id].domain[api]; }

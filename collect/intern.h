@@ -1,0 +1,14 @@
+#ifndef OPSCOPE_COLLECT_INTERN_H
+#define OPSCOPE_COLLECT_INTERN_H
+
+#include "writer.h"
+
+/* Makes the text stand in the present segment, also in that of a forked child: call it for an id from before. false = no room there. */
+bool intern_again(uint32_t id);
+/* With the slow lock held; used by keep. */
+bool intern_write_locked(uint32_t id);
+
+/* Where the domain of that name and interface is remembered; 0 there = none yet. */
+_Atomic uint16_t *intern_domain(uint32_t id, enum wire_api api);
+
+#endif

@@ -1,0 +1,40 @@
+/* Ranges, marks and their texts, for all interfaces that have them: NVTX, ITT, trace.h. */
+#ifndef OPSCOPE_COLLECT_RANGES_H
+#define OPSCOPE_COLLECT_RANGES_H
+
+#include "writer.h"
+
+enum { DOMAINS_MOST = 4096, DEPTH_MOST = 2048 };
+
+/* What an event says of itself. */
+struct event {
+	const char *text;         /* UTF-8; or `id` */
+	size_t n;
+	uint32_t id;              /* of a text that is known already; 0 = see `text` */
+	uint32_t domain;
+	uint32_t category, colour;
+	enum wire_payload payload_kind;
+	uint64_t payload;
+	bool cut;                 /* the text is not all */
+};
+
+/* Level of the range in its domain on this thread, from 0; -1 = the library is not running. */
+int range_push(const struct event *e);
+int range_pop(uint32_t domain); /* level of the range that ended; -1 = none was open */
+uint64_t range_start(const struct event *e);
+void range_end(uint64_t range, uint32_t domain);
+void range_mark(const struct event *e);
+
+/* A domain by name; the same for the same name and interface. Where there is no place for more all further ones are one. */
+uint32_t ranges_domain(const char *name, size_t n, enum wire_api api);
+struct text ranges_domain_name(uint32_t domain); /* {NULL, 0} for the default one */
+void ranges_category(uint32_t domain, uint32_t category, const char *name, size_t n);
+
+/* UTF-32 as wchar_t to UTF-8; what is no character becomes U+FFFD. At most WIRE_MAX_STRING bytes; the count. */
+size_t utf8_of(const wchar_t *from, char *to, size_t room, bool *cut);
+
+/* For threads.c: nothing that is open counts as recorded any more; the thread is gone. */
+void ranges_unrecord(struct writer *w);
+void ranges_forget(struct writer *w);
+
+#endif

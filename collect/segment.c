@@ -1,0 +1,449 @@
+#include "segment.h"
+
+#include "sys.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+
+enum {
+	PIECE_FIRST = 1 << 20,          /* of the disk */
+	PIECE_MOST = 16 << 20,
+	AHEAD = 4 << 20,                /* touched in front of those who write */
+	KEEP_RESERVE = 4 * WIRE_BLOCK,  /* room for texts when events may take no more */
+};
+static const int64_t UNBOUNDED = (int64_t)64 << 30;
+
+static struct {
+	_Atomic(char *) base;
+	_Atomic uint32_t generation;
+	int64_t limit;                  /* bytes that are mapped */
+	enum wire_full full;
+	_Atomic int64_t allocated;      /* on disk */
+	_Atomic int64_t touched;
+	_Atomic bool no_more;           /* the disk said so */
+	_Atomic bool told;
+	char path[4096];
+	uint64_t dev, ino;
+	/* Ring: chunks that may be used again, oldest first; under the slow lock. */
+	uint32_t *retired;              /* offset / WIRE_GRAIN */
+	uint32_t retired_cap;
+	uint64_t retired_first, retired_end;
+	int64_t kept;                   /* bytes of WIRE_KEEP chunks */
+} seg;
+
+_Atomic uint32_t segment_short;
+static struct live nothing;             /* before start: always "look closely", and no writer is found */
+struct live *live = &nothing;
+
+enum { SHORT_WAIT = 2000, LONG_WAIT = 100000 }; /* tries */
+
+static bool lock_wait(_Atomic uint32_t *lock, int tries)
+{
+	for (int i = 0; i < tries; i++) {
+		uint32_t unlocked = 0;
+		if (atomic_compare_exchange_weak_explicit(lock, &unlocked, 1, memory_order_acquire, memory_order_relaxed))
+			return true;
+		if (i > 50)
+			sched_yield();
+	}
+	return false;
+}
+
+static void lock_release(_Atomic uint32_t *lock)
+{
+	atomic_store_explicit(lock, 0, memory_order_release);
+}
+
+bool slow_lock(bool long_wait) { return lock_wait(&live->lock, long_wait ? LONG_WAIT : SHORT_WAIT); }
+void slow_unlock(void) { lock_release(&live->lock); }
+
+struct wire_header *segment_header(void)
+{
+	return (struct wire_header *)atomic_load_explicit(&seg.base, memory_order_acquire);
+}
+
+uint32_t segment_generation(void)
+{
+	return atomic_load_explicit(&seg.generation, memory_order_acquire);
+}
+
+bool segment_disk_full(void)
+{
+	return atomic_load_explicit(&seg.no_more, memory_order_relaxed);
+}
+
+void lose(enum wire_loss reason, uint64_t n)
+{
+	struct wire_header *h = segment_header();
+	if (h && n)
+		atomic_fetch_add_explicit((_Atomic uint64_t *)&h->lost[reason], n, memory_order_relaxed);
+}
+
+/* Room on disk up to `end`. */
+static int allocate(int fd, int64_t from, int64_t end)
+{
+	static const char zeros[WIRE_BLOCK];
+	if (sys_allocate(fd, 0, from, end - from) == 0)
+		return 0;
+	if (errno != EOPNOTSUPP && errno != ENOSYS)
+		return -1;
+	/* File systems that cannot promise are made to give. Only behind the present end: what is in front may hold records. */
+	struct stat st;
+	int64_t at = syscall(SYS_fstat, fd, &st) == 0 && st.st_size > from ? st.st_size : from;
+	for (long n; at < end; at += n) {
+		n = pwrite(fd, zeros, (size_t)(end - at < (int64_t)sizeof zeros ? end - at : (int64_t)sizeof zeros), at);
+		if (n <= 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* A file longer than the program may write is a signal to it. */
+static bool within_file_limit(int64_t end)
+{
+	struct rlimit r;
+	return getrlimit(RLIMIT_FSIZE, &r) < 0 || r.rlim_cur == RLIM_INFINITY || end <= (int64_t)r.rlim_cur;
+}
+
+/* One thread at a time: where room is made by writing zeros, a slower one must not write them over records. */
+static bool extend_alone(int64_t end)
+{
+	int64_t have = atomic_load_explicit(&seg.allocated, memory_order_acquire);
+	if (end <= have)
+		return true;
+	if (atomic_load_explicit(&seg.no_more, memory_order_relaxed))
+		return false;
+	int64_t piece = have < PIECE_FIRST ? PIECE_FIRST : have > PIECE_MOST ? PIECE_MOST : have, upto = have + piece;
+	upto = upto < end ? end : upto;
+	upto = upto > seg.limit ? seg.limit : upto;
+	if (!within_file_limit(upto))
+		upto = end;
+	int fd = within_file_limit(upto) ? sys_open(seg.path, O_RDWR | O_NOFOLLOW, 0) : -1;
+	struct stat st;
+	bool ours = fd >= 0 && syscall(SYS_fstat, fd, &st) == 0 && st.st_dev == seg.dev && st.st_ino == seg.ino;
+	int rc = ours ? allocate(fd, have, upto) : -1;
+	if (rc < 0 && ours && upto > end) { /* less may still be there */
+		upto = end;
+		rc = allocate(fd, have, upto);
+	}
+	if (fd >= 0)
+		close(fd);
+	if (rc < 0) {
+		atomic_store_explicit(&seg.no_more, true, memory_order_relaxed);
+		return false;
+	}
+	atomic_store_explicit(&seg.allocated, upto, memory_order_release);
+	return true;
+}
+
+static bool extend(int64_t end)
+{
+	if (end <= atomic_load_explicit(&seg.allocated, memory_order_acquire))
+		return true;
+	if (!lock_wait(&live->extending, LONG_WAIT))
+		return false;
+	bool ok = extend_alone(end);
+	lock_release(&live->extending);
+	return ok;
+}
+
+static void tell_full(bool disk)
+{
+	if (atomic_exchange_explicit(&seg.told, true, memory_order_relaxed))
+		return;
+	if (disk)
+		note("disk-full", true, "the disk gave no more room for the capture: what came later is missing", NULL);
+	else if (seg.full == WIRE_FULL_STOP)
+		note("max-size", true, "the size that the capture may have (--max-size) was reached: what came later is missing", NULL);
+}
+
+/* The oldest chunk that nobody writes to any more. */
+static char *used_again(char *base)
+{
+	if (seg.retired_first == seg.retired_end)
+		return NULL;
+	char *at = base + (int64_t)seg.retired[seg.retired_first++ % seg.retired_cap] * WIRE_GRAIN;
+	struct wire_chunk *c = (struct wire_chunk *)at;
+	lose(WIRE_LOST_RING, c->committed);
+	atomic_store_explicit((_Atomic uint64_t *)&c->sequence, 0, memory_order_relaxed);
+	atomic_thread_fence(memory_order_release); /* a reader that sees anything of what comes now sees this 0 as well */
+	return at;
+}
+
+static char *from_ring(char *base, enum wire_chunk_kind kind, uint32_t bytes)
+{
+	if (seg.full != WIRE_FULL_RING || bytes != WIRE_BLOCK || (kind == WIRE_KEEP && seg.kept > seg.limit / 2))
+		return NULL;
+	if (kind == WIRE_KEEP) /* the slow lock is held */
+		return used_again(base);
+	if (!slow_lock(false)) {
+		lose(WIRE_LOST_BUSY, 1);
+		return NULL;
+	}
+	char *at = used_again(base);
+	slow_unlock();
+	return at;
+}
+
+/* New room behind what is used. */
+static char *from_end(char *base, enum wire_chunk_kind kind, uint32_t bytes)
+{
+	struct wire_header *h = (struct wire_header *)base;
+	_Atomic uint64_t *used = (_Atomic uint64_t *)&h->used_bytes;
+	int64_t limit = seg.limit - (kind == WIRE_KEEP ? 0 : KEEP_RESERVE);
+	uint64_t at = atomic_load_explicit(used, memory_order_relaxed);
+	do {
+		if ((int64_t)(at + bytes) > limit)
+			return NULL;
+		if (!extend((int64_t)(at + bytes)))
+			return NULL;
+	} while (!atomic_compare_exchange_weak_explicit(used, &at, at + bytes, memory_order_acq_rel, memory_order_relaxed));
+	if ((int64_t)at + bytes + AHEAD / 2 > atomic_load_explicit(&seg.touched, memory_order_relaxed)) {
+		atomic_fetch_add_explicit(&segment_short, 1, memory_order_relaxed);
+		sys_wake(&segment_short);
+	}
+	return base + at;
+}
+
+struct wire_chunk *segment_chunk(enum wire_chunk_kind kind, uint32_t bytes, uint32_t tid, uint32_t number)
+{
+	char *base = atomic_load_explicit(&seg.base, memory_order_acquire);
+	if (!base)
+		return NULL;
+	char *at = from_end(base, kind, bytes);
+	if (!at)
+		at = from_ring(base, kind, bytes);
+	if (!at) {
+		if (kind != WIRE_KEEP)
+			tell_full(atomic_load_explicit(&seg.no_more, memory_order_relaxed));
+		return NULL;
+	}
+	if (kind == WIRE_KEEP)
+		seg.kept += bytes;
+	struct wire_chunk *c = (struct wire_chunk *)at;
+	_Atomic uint64_t *next = (_Atomic uint64_t *)&((struct wire_header *)base)->sequence;
+	uint64_t sequence = atomic_fetch_add_explicit(next, 1, memory_order_relaxed) + 1;
+	c->kind = (uint16_t)kind;
+	c->grains = (uint16_t)(bytes / WIRE_GRAIN);
+	c->thread = tid;
+	c->thread_number = number;
+	c->offset = (uint64_t)(at - base);
+	c->reserved = 0;
+	atomic_store_explicit((_Atomic uint32_t *)&c->committed, 0, memory_order_relaxed);
+	atomic_store_explicit((_Atomic uint64_t *)&c->sequence, sequence, memory_order_release);
+	atomic_store_explicit((_Atomic uint32_t *)&c->magic, WIRE_CHUNK_MAGIC, memory_order_release);
+	return c;
+}
+
+void segment_retire(struct wire_chunk *c)
+{
+	if (seg.full != WIRE_FULL_RING || c->grains != WIRE_BLOCK / WIRE_GRAIN || !slow_lock(false))
+		return; /* a chunk that is not retired stays as it is: nothing is lost by that but room */
+	if (seg.retired_end - seg.retired_first < seg.retired_cap)
+		seg.retired[seg.retired_end++ % seg.retired_cap] = (uint32_t)(c->offset / WIRE_GRAIN);
+	slow_unlock();
+}
+
+void segment_prepare(void)
+{
+	char *base = atomic_load_explicit(&seg.base, memory_order_acquire);
+	if (!base)
+		return;
+	int64_t used = (int64_t)atomic_load_explicit((_Atomic uint64_t *)&((struct wire_header *)base)->used_bytes, memory_order_relaxed);
+	int64_t from = atomic_load_explicit(&seg.touched, memory_order_relaxed), upto = used + AHEAD;
+	from = from < used ? used : from;
+	upto = upto > seg.limit ? seg.limit : upto;
+	if (upto <= from || !extend(upto))
+		return;
+	madvise(base + from, (size_t)(upto - from), MADV_POPULATE_WRITE); /* EINVAL before Linux 5.14: then they touch for themselves */
+	atomic_store_explicit(&seg.touched, upto, memory_order_relaxed);
+}
+
+void segment_anchor(void)
+{
+	struct wire_header *h = segment_header();
+	struct timespec raw;
+	if (!h)
+		return;
+	_Atomic uint32_t *lock = (_Atomic uint32_t *)&h->anchor_lock;
+	uint32_t even = atomic_load_explicit(lock, memory_order_relaxed);
+	if (even & 1 || !atomic_compare_exchange_strong_explicit(lock, &even, even + 1, memory_order_acquire, memory_order_relaxed))
+		return;
+	atomic_thread_fence(memory_order_release);
+	clock_gettime(CLOCK_MONOTONIC_RAW, &raw);
+	struct wire_anchor a = {now_ns(), (int64_t)raw.tv_sec * 1000000000 + raw.tv_nsec};
+	atomic_store_explicit((_Atomic int64_t *)&h->last.realtime_ns, a.realtime_ns, memory_order_relaxed);
+	atomic_store_explicit((_Atomic int64_t *)&h->last.monotonic_raw_ns, a.monotonic_raw_ns, memory_order_relaxed);
+	atomic_store_explicit(lock, even + 2, memory_order_release);
+	/* Each step of the clock is worth a record, and where it ran away slowly one now and then. */
+	static _Atomic int64_t told;
+	int64_t apart = (a.realtime_ns - h->first.realtime_ns) - (a.monotonic_raw_ns - h->first.monotonic_raw_ns);
+	int64_t moved = apart - atomic_load_explicit(&told, memory_order_relaxed);
+	if (moved < -1000000 || moved > 1000000) {
+		struct wire_anchor_record r = {writer_head(WIRE_ANCHOR, 0, 0, sizeof r), a};
+		atomic_store_explicit(&told, apart, memory_order_relaxed);
+		keep(&r, sizeof r, false);
+	}
+}
+
+/* ---- opening ---- */
+
+static char *put(char *p, const char *end, const char *s)
+{
+	while (*s && p < end)
+		*p++ = *s++;
+	*p = 0;
+	return p;
+}
+
+static char *put_number(char *p, const char *end, int64_t v)
+{
+	char digits[24], *d = digits + sizeof digits;
+	uint64_t u = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
+	*--d = 0;
+	do {
+		*--d = (char)('0' + u % 10);
+	} while (u /= 10);
+	if (v < 0)
+		*--d = '-';
+	return put(p, end, d);
+}
+
+static void fill_header(struct wire_header *h, const struct segment_options *o, const struct utsname *u, int64_t start, bool forked)
+{
+	struct timespec raw;
+	memset(h, 0, sizeof *h);
+	h->version = WIRE_VERSION;
+	h->header_bytes = sizeof *h;
+	h->block_bytes = WIRE_BLOCK;
+	h->grain_bytes = WIRE_GRAIN;
+	h->start_ns = start;
+	h->pid = (int32_t)getpid();
+	h->ppid = (int32_t)getppid();
+	h->forked = forked;
+	h->full = o->full;
+	h->max_bytes = o->max_bytes;
+	size_t n = sys_read_file("/proc/sys/kernel/random/boot_id", h->boot_id, sizeof h->boot_id - 1);
+	while (n && h->boot_id[n - 1] == '\n')
+		h->boot_id[--n] = 0;
+	put(h->host, h->host + sizeof h->host - 1, u->nodename);
+	put(h->library, h->library + sizeof h->library - 1, OPSCOPE_VERSION);
+	clock_gettime(CLOCK_MONOTONIC_RAW, &raw);
+	h->first = h->last = (struct wire_anchor){now_ns(), (int64_t)raw.tv_sec * 1000000000 + raw.tv_nsec};
+	h->state = WIRE_RUNNING;
+	h->used_bytes = WIRE_BLOCK;
+	atomic_thread_fence(memory_order_release);
+	memcpy(h->magic, WIRE_MAGIC, sizeof h->magic);
+}
+
+/* Addresses for the whole file; fewer where the program may not have so many. */
+static char *map_file(int fd, int64_t *bytes)
+{
+	struct rlimit r;
+	if (getrlimit(RLIMIT_AS, &r) == 0 && r.rlim_cur != RLIM_INFINITY && *bytes > (int64_t)(r.rlim_cur / 16))
+		*bytes = (int64_t)(r.rlim_cur / 16) & ~((int64_t)WIRE_BLOCK - 1);
+	for (; *bytes >= 2 * PIECE_FIRST; *bytes = *bytes / 2 & ~((int64_t)WIRE_BLOCK - 1)) {
+		char *p = mmap(NULL, (size_t)*bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+		if (p != MAP_FAILED) {
+			madvise(p, (size_t)*bytes, MADV_DONTFORK);
+			madvise(p, (size_t)*bytes, MADV_DONTDUMP);
+			return p;
+		}
+	}
+	errno = ENOMEM;
+	return NULL;
+}
+
+static int create(const struct segment_options *o, const struct utsname *u, int64_t *start)
+{
+	for (int tries = 0; tries < 100; tries++) {
+		char *p = seg.path;
+		const char *end = seg.path + sizeof seg.path - 1;
+		*start = now_ns();
+		p = put(p, end, o->dir);
+		p = put(p, end, "/");
+		for (const char *h = u->nodename; *h && p < end; h++)
+			*p++ = *h == '/' ? '_' : *h;
+		p = put(p, end, "-");
+		p = put_number(p, end, getpid());
+		p = put(p, end, "-");
+		p = put_number(p, end, *start);
+		p = put(p, end, ".seg");
+		int fd = sys_open(seg.path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0644);
+		if (fd >= 0 || errno != EEXIST)
+			return fd;
+	}
+	return -1;
+}
+
+static void start_ring(int64_t limit)
+{
+	seg.retired_cap = (uint32_t)(limit / WIRE_BLOCK + 1);
+	seg.retired_first = seg.retired_end = 0;
+	if (!seg.retired && !(seg.retired = sys_memory(seg.retired_cap * sizeof *seg.retired)))
+		seg.full = WIRE_FULL_STOP;
+}
+
+int segment_open(const struct segment_options *o, bool forked)
+{
+	struct utsname u = {0};
+	struct stat st;
+	int64_t start, limit = o->max_bytes ? o->max_bytes & ~((int64_t)WIRE_BLOCK - 1) : UNBOUNDED;
+	uname(&u);
+	atomic_store_explicit(&seg.base, NULL, memory_order_relaxed);
+	int fd = create(o, &u, &start);
+	if (fd < 0)
+		return -1;
+	if (!within_file_limit(PIECE_FIRST)) {
+		errno = EFBIG;
+		goto undo;
+	}
+	char *base;
+	if (allocate(fd, 0, PIECE_FIRST) < 0 || syscall(SYS_fstat, fd, &st) < 0 || !(base = map_file(fd, &limit)))
+		goto undo;
+	close(fd);
+	seg.dev = st.st_dev;
+	seg.ino = st.st_ino;
+	seg.limit = limit;
+	seg.full = o->full;
+	seg.kept = 0;
+	atomic_store_explicit(&seg.allocated, PIECE_FIRST, memory_order_relaxed);
+	atomic_store_explicit(&seg.touched, 0, memory_order_relaxed);
+	atomic_store_explicit(&seg.no_more, false, memory_order_relaxed);
+	atomic_store_explicit(&seg.told, false, memory_order_relaxed);
+	if (o->full == WIRE_FULL_RING)
+		start_ring(limit);
+	madvise(base, PIECE_FIRST, MADV_POPULATE_WRITE);
+	fill_header((struct wire_header *)base, o, &u, start, forked);
+	atomic_fetch_add_explicit(&seg.generation, 1, memory_order_release);
+	atomic_store_explicit(&seg.base, base, memory_order_release);
+	return 0;
+undo:;
+	int why = errno;
+	close(fd);
+	unlink(seg.path);
+	errno = why;
+	return -1;
+}
+
+void segment_end(void)
+{
+	struct wire_header *h = segment_header();
+	if (!h)
+		return;
+	segment_anchor();
+	atomic_store_explicit((_Atomic uint32_t *)&h->state, WIRE_ENDED, memory_order_release);
+	/* A hole, not a shorter file: other threads may still be writing, and touching what lies behind the end of a file kills. */
+	int64_t used = (int64_t)atomic_load_explicit((_Atomic uint64_t *)&h->used_bytes, memory_order_acquire);
+	int64_t have = atomic_load_explicit(&seg.allocated, memory_order_acquire);
+	int fd = used < have ? sys_open(seg.path, O_RDWR | O_NOFOLLOW, 0) : -1;
+	struct stat st;
+	if (fd >= 0 && syscall(SYS_fstat, fd, &st) == 0 && st.st_dev == seg.dev && st.st_ino == seg.ino)
+		sys_allocate(fd, 0x02 | 0x01, used, have - used); /* FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE */
+	if (fd >= 0)
+		close(fd);
+}

@@ -1,0 +1,42 @@
+/* The file: mapped once at its greatest length, which costs addresses alone; room on disk is asked for piece by piece before it is touched, so
+ * that a full disk is an error of a call and not a signal. No descriptor stays open that the program could close or meet. */
+#ifndef OPSCOPE_COLLECT_SEGMENT_H
+#define OPSCOPE_COLLECT_SEGMENT_H
+
+#include "writer.h"
+
+struct segment_options {
+	const char *dir;         /* absolute */
+	int64_t max_bytes;       /* 0 = no bound */
+	enum wire_full full;
+};
+
+/* A new file for this process, header and first room; -1 = not possible, errno says why. `forked`: see wire_header. */
+int segment_open(const struct segment_options *o, bool forked);
+/* NULL = there is none. */
+struct wire_header *segment_header(void);
+/* Counted from 1; another one in a forked child. */
+uint32_t segment_generation(void);
+
+/* A fresh chunk, its header filled, `committed` 0. NULL = no room; noted the first time, counted by who wanted it. For WIRE_KEEP the slow lock is held. */
+struct wire_chunk *segment_chunk(enum wire_chunk_kind kind, uint32_t bytes, uint32_t tid, uint32_t number);
+/* An ordinary chunk of events to which nothing more will be written: a ring may use it again. */
+void segment_retire(struct wire_chunk *c);
+/* The disk gives no more. */
+bool segment_disk_full(void);
+
+/* Touches the next chunks, so that threads need not; asks for more room on disk. By the helper. */
+void segment_prepare(void);
+/* What the helper waits for between its seconds: a number that changes when chunks run short. */
+extern _Atomic uint32_t segment_short;
+
+void segment_anchor(void);
+/* Gives back what was asked for and not used. */
+void segment_end(void);
+
+/* The lock of everything that happens seldom: strings, kept records, chunks of a ring. false = given up after some milliseconds of waiting,
+ * or a second where `long_wait`. */
+bool slow_lock(bool long_wait);
+void slow_unlock(void);
+
+#endif

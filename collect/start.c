@@ -1,0 +1,297 @@
+#include "start.h"
+
+#include "control.h"
+#include "glibc.h"
+#include "keep.h"
+#include "segment.h"
+#include "sys.h"
+#include "threads.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+enum { OPTIONS = 32, OPTION_BYTES = 16384, HOOKS = 16, SECOND = 1000000000 };
+
+static struct {
+	_Atomic int once;               /* 0, 1 = being done, 2 = done: what only the first process does */
+	struct segment_options segment;
+	char dir[4000];
+	const char *name[OPTIONS];      /* options: name, value */
+	const char *value[OPTIONS];
+	int n_options;
+	char text[OPTION_BYTES];
+	size_t n_text;
+	int32_t first_pid;
+	_Atomic(void *) each_second[HOOKS], at_exit[HOOKS];
+	_Atomic int n_each_second, n_at_exit;
+} s;
+
+extern char **environ;
+
+/* ---- options ---- */
+
+static void read_options(void)
+{
+	for (char **e = environ; e && *e && s.n_options < OPTIONS; e++) {
+		const char *eq = strncmp(*e, "OPSCOPE_", 8) == 0 ? strchr(*e, '=') : NULL;
+		if (!eq || !eq[1])
+			continue;
+		size_t n = strlen(*e + 8) + 1;
+		if (s.n_text + n > sizeof s.text)
+			break;
+		char *copy = memcpy(s.text + s.n_text, *e + 8, n);
+		s.n_text += n;
+		copy[eq - *e - 8] = 0;
+		s.name[s.n_options] = copy;
+		s.value[s.n_options++] = copy + (eq - *e - 8) + 1;
+	}
+}
+
+const char *option(const char *name)
+{
+	for (int i = 0; i < s.n_options; i++)
+		if (strcmp(s.name[i], name) == 0)
+			return s.value[i];
+	return NULL;
+}
+
+static int64_t option_bytes(const char *name)
+{
+	const char *v = option(name);
+	char *end = NULL;
+	long long n = v ? strtoll(v, &end, 10) : 0;
+	return v && !*end && n > 0 ? n : 0;
+}
+
+static bool set_directory(void)
+{
+	const char *dir = option("DIR");
+	if (!dir)
+		return false;
+	if (dir[0] == '/') {
+		if (strlen(dir) >= sizeof s.dir)
+			return false;
+		strcpy(s.dir, dir);
+	} else {
+		if (!getcwd(s.dir, sizeof s.dir) || strlen(s.dir) + 1 + strlen(dir) >= sizeof s.dir)
+			return false;
+		strcat(strcat(s.dir, "/"), dir);
+	}
+	return true;
+}
+
+/* ---- facts ---- */
+
+static void keep_file(const char *key, const char *path)
+{
+	char text[WIRE_MAX_STRING + 8]; /* one more than fits, so that what is longer is flagged as cut */
+	size_t n = sys_read_file(path, text, sizeof text);
+	if (n)
+		keep_meta(key, text, n);
+}
+
+static void keep_link(const char *key, const char *path)
+{
+	char text[4096];
+	long n = syscall(SYS_readlinkat, AT_FDCWD, path, text, sizeof text);
+	if (n > 0)
+		keep_meta(key, text, (size_t)n);
+}
+
+/* What says which part of a job a process is. */
+static const char *const ranks[] = {
+	"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "ROLE_NAME", "ROLE_RANK", "TORCHELASTIC_RUN_ID",
+	"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "PMI_RANK", "PMI_SIZE", "PMIX_RANK", "MPI_LOCALRANKID",
+	"MV2_COMM_WORLD_RANK", "SLURM_JOB_ID", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS", "SLURM_NODEID", "CUDA_VISIBLE_DEVICES",
+};
+
+static void keep_facts(void)
+{
+	keep_file("argv", "/proc/self/cmdline");
+	keep_link("exe", "/proc/self/exe");
+	keep_link("cwd", "/proc/self/cwd");
+	keep_file("kernel", "/proc/sys/kernel/osrelease");
+	for (size_t i = 0; i < sizeof ranks / sizeof ranks[0]; i++) {
+		const char *v = getenv(ranks[i]);
+		char key[64] = "env.";
+		if (v && *v)
+			keep_meta(strcat(key, ranks[i]), v, strlen(v));
+	}
+	for (int i = 0; i < s.n_options; i++) {
+		char key[64] = "option.";
+		if (strlen(s.name[i]) < sizeof key - 8)
+			keep_meta(strcat(key, s.name[i]), s.value[i], strlen(s.value[i]));
+	}
+}
+
+/* ---- the helper: touches pages in time, looks at the clocks, runs what others want done now and then ---- */
+
+static void run(_Atomic(void *) *hooks, _Atomic int *n)
+{
+	int count = atomic_load_explicit(n, memory_order_acquire);
+	for (int i = 0; i < count && i < HOOKS; i++) {
+		void (*f)(void) = (void (*)(void))(uintptr_t)atomic_load_explicit(&hooks[i], memory_order_acquire);
+		if (f)
+			f();
+	}
+}
+
+static void hook(_Atomic(void *) *hooks, _Atomic int *n, void (*f)(void))
+{
+	int at = atomic_fetch_add_explicit(n, 1, memory_order_acq_rel);
+	if (at < HOOKS)
+		atomic_store_explicit(&hooks[at], (void *)(uintptr_t)f, memory_order_release);
+}
+
+void helper_each_second(void (*f)(void)) { hook(s.each_second, &s.n_each_second, f); }
+void helper_at_exit(void (*f)(void)) { hook(s.at_exit, &s.n_at_exit, f); }
+
+bool is_first_process(void)
+{
+	return s.first_pid == (int32_t)getpid();
+}
+
+static void *helper(void *unused)
+{
+	int64_t next = now_ns() + SECOND;
+	(void)unused;
+	prctl(PR_SET_NAME, "opscope");
+	for (;;) {
+		uint32_t seen = atomic_load_explicit(&segment_short, memory_order_relaxed);
+		segment_prepare();
+		int64_t now = now_ns();
+		if (now >= next || next - now > SECOND) {
+			struct timespec cpu;
+			next = now + SECOND;
+			segment_anchor();
+			threads_sweep();
+			control_time(now);
+			run(s.each_second, &s.n_each_second);
+			clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
+			atomic_store_explicit((_Atomic uint64_t *)&segment_header()->helper_ns, (uint64_t)cpu.tv_sec * SECOND + (uint64_t)cpu.tv_nsec,
+			                      memory_order_relaxed);
+		}
+		int64_t wait = next - now, at = atomic_load_explicit(&control_next_ns, memory_order_relaxed);
+		wait = at - now < wait && at != INT64_MAX ? at - now : wait;
+		sys_wait(&segment_short, seen, wait > 0 ? wait : 1);
+	}
+	return NULL;
+}
+
+static void start_helper(void)
+{
+	pthread_t t;
+	pthread_attr_t attr;
+	uint64_t all = UINT64_MAX, before;
+	if (!pthread_create)
+		return;
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	/* Signals are the program's. */
+	syscall(SYS_rt_sigprocmask, 0 /* SIG_BLOCK */, &all, &before, sizeof all);
+	pthread_create(&t, &attr, helper, NULL);
+	syscall(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, &before, NULL, sizeof before);
+	pthread_attr_destroy(&attr);
+}
+
+/* ---- life ---- */
+
+static void at_end(void)
+{
+	if (atomic_load_explicit(&live->phase, memory_order_acquire) != PHASE_RUNNING)
+		return; /* a forked child that had nothing to say */
+	if (is_first_process())
+		run(s.at_exit, &s.n_at_exit);
+	threads_add_up();
+	segment_end();
+}
+
+/* The kernel wipes the page in a child before 4.14 did not: then this does, for all children that fork() makes. */
+static void in_child(void)
+{
+	atomic_store_explicit(&live->epoch, 0, memory_order_relaxed);
+	atomic_store_explicit(&live->lock, 0, memory_order_relaxed);
+	atomic_store_explicit(&live->extending, 0, memory_order_relaxed);
+	atomic_store_explicit(&live->phase, PHASE_FRESH, memory_order_release);
+}
+
+static bool open_segment(bool forked)
+{
+	if (segment_open(&s.segment, forked) < 0)
+		return false;
+	control_publish(segment_generation());
+	if (forked)
+		keep_again();
+	keep_facts();
+	return true;
+}
+
+/* One thread opens; the others wait for it, but not for ever. */
+static bool open_once(bool forked)
+{
+	int32_t phase = PHASE_FRESH;
+	int saved = errno;
+	if (atomic_compare_exchange_strong_explicit(&live->phase, &phase, PHASE_STARTING, memory_order_acq_rel, memory_order_acquire)) {
+		if (forked)
+			threads_forget();
+		phase = open_segment(forked) ? PHASE_RUNNING : PHASE_OFF;
+		atomic_store_explicit(&live->phase, phase, memory_order_release);
+	}
+	for (int i = 0; phase == PHASE_STARTING && i < 100000; i++) {
+		sched_yield();
+		phase = atomic_load_explicit(&live->phase, memory_order_acquire);
+	}
+	errno = saved;
+	return phase == PHASE_RUNNING;
+}
+
+bool start_again(void)
+{
+	int32_t phase = atomic_load_explicit(&live->phase, memory_order_acquire);
+	if (LIKELY(phase == PHASE_RUNNING))
+		return true;
+	if (phase == PHASE_OFF || atomic_load_explicit(&s.once, memory_order_acquire) != 2)
+		return false;
+	return open_once(true);
+}
+
+static bool prepare(void)
+{
+	struct live *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const char *full;
+	read_options();
+	full = option("FULL");
+	if (page == MAP_FAILED || !set_directory())
+		return false;
+	madvise(page, 4096, MADV_WIPEONFORK);
+	s.segment = (struct segment_options){s.dir, option_bytes("MAX_SIZE"), full && strcmp(full, "ring") == 0 ? WIRE_FULL_RING : WIRE_FULL_STOP};
+	s.first_pid = (int32_t)getpid();
+	control_init(now_ns());
+	live = page;
+	return true;
+}
+
+bool start(void)
+{
+	int once = 0;
+	if (atomic_compare_exchange_strong_explicit(&s.once, &once, 1, memory_order_acq_rel, memory_order_acquire)) {
+		bool ok = prepare() && open_once(false);
+		if (ok) {
+			start_helper();
+			atexit(at_end);
+			pthread_atfork(NULL, NULL, in_child);
+		} else if (live->epoch == 0) {
+			atomic_store(&live->phase, PHASE_OFF);
+		}
+		atomic_store_explicit(&s.once, 2, memory_order_release);
+		return ok;
+	}
+	for (int i = 0; once == 1 && i < 100000; i++) {
+		sched_yield();
+		once = atomic_load_explicit(&s.once, memory_order_acquire);
+	}
+	return once == 2 && start_again();
+}

@@ -1,0 +1,57 @@
+/* The system, where glibc 2.17 has no function or a newer version of one would tie the library to a newer glibc: as system calls. */
+#ifndef OPSCOPE_COLLECT_SYS_H
+#define OPSCOPE_COLLECT_SYS_H
+
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18
+#endif
+
+static inline uint32_t sys_tid(void) { return (uint32_t)syscall(SYS_gettid); }
+static inline int sys_open(const char *path, int flags, int mode) { return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, mode); }
+static inline int sys_allocate(int fd, int mode, int64_t from, int64_t n) { return (int)syscall(SYS_fallocate, fd, mode, from, n); }
+
+/* Until *at is no longer `was`, or the time is over. */
+static inline void sys_wait(_Atomic uint32_t *at, uint32_t was, int64_t ns)
+{
+	struct timespec t = {ns / 1000000000, ns % 1000000000};
+	syscall(SYS_futex, at, FUTEX_WAIT_PRIVATE, was, &t, 0, 0);
+}
+
+static inline void sys_wake(_Atomic uint32_t *at)
+{
+	syscall(SYS_futex, at, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
+}
+
+/* Whole of a small file; 0 = not there. */
+static inline size_t sys_read_file(const char *path, char *to, size_t room)
+{
+	int fd = sys_open(path, O_RDONLY, 0);
+	if (fd < 0)
+		return 0;
+	size_t n = 0;
+	for (long got; n < room && (got = read(fd, to + n, room - n)) > 0;)
+		n += (size_t)got;
+	close(fd);
+	return n;
+}
+
+/* Memory of our own, zeros, not counted against what the program may promise; NULL = none. */
+static inline void *sys_memory(size_t bytes)
+{
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	return p == MAP_FAILED ? NULL : p;
+}
+
+#endif

@@ -1,0 +1,234 @@
+/* A writer for each thread. Those of threads that are gone are used again. */
+#include "threads.h"
+
+#include "control.h"
+#include "ranges.h"
+#include "segment.h"
+#include "start.h"
+#include "sys.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+enum { SLAB = 64, SLABS = 1024, BEING_GIVEN_BACK = UINT32_MAX, SWEEP_EVERY = 32 };
+
+static _Atomic(struct writer *) slab[SLABS];
+static _Atomic uint32_t numbers, claims;
+__thread struct writer *writer_self __attribute__((tls_model("initial-exec")));
+
+static void add_up(struct writer *w)
+{
+	struct wire_header *h = segment_header();
+	if (h && w->calls)
+		atomic_fetch_add_explicit((_Atomic uint64_t *)&h->calls, w->calls, memory_order_relaxed);
+	w->calls = 0;
+}
+
+static void give_back(struct writer *w)
+{
+	if (w->chunk)
+		segment_retire(w->chunk);
+	w->chunk = NULL;
+	w->busy = false;
+	w->epoch = 0;
+	add_up(w);
+	ranges_forget(w);
+	atomic_store_explicit(&w->owner, 0, memory_order_release);
+}
+
+void threads_sweep(void)
+{
+	long pid = getpid();
+	for (int s = 0; s < SLABS; s++) {
+		struct writer *v = atomic_load_explicit(&slab[s], memory_order_acquire);
+		for (int i = 0; v && i < SLAB; i++) {
+			uint32_t tid = atomic_load_explicit(&v[i].owner, memory_order_acquire);
+			if (tid && tid != BEING_GIVEN_BACK && syscall(SYS_tgkill, pid, (long)tid, 0L) < 0 && errno == ESRCH &&
+			    atomic_compare_exchange_strong_explicit(&v[i].owner, &tid, BEING_GIVEN_BACK, memory_order_acq_rel, memory_order_relaxed))
+				give_back(&v[i]);
+		}
+	}
+}
+
+static struct writer *claim_in(struct writer *v, uint32_t tid)
+{
+	for (int i = 0; i < SLAB; i++) {
+		uint32_t unowned = 0;
+		if (atomic_load_explicit(&v[i].owner, memory_order_relaxed) == 0 &&
+		    atomic_compare_exchange_strong_explicit(&v[i].owner, &unowned, tid, memory_order_acq_rel, memory_order_relaxed))
+			return &v[i];
+	}
+	return NULL;
+}
+
+static struct writer *claim(void)
+{
+	uint32_t tid = sys_tid();
+	int saved = errno;
+	if (atomic_fetch_add_explicit(&claims, 1, memory_order_relaxed) % SWEEP_EVERY == SWEEP_EVERY - 1)
+		threads_sweep();
+	errno = saved;
+	for (int s = 0; s < SLABS; s++) {
+		struct writer *v = atomic_load_explicit(&slab[s], memory_order_acquire), *none = NULL;
+		if (!v) {
+			v = sys_memory(SLAB * sizeof *v);
+			if (!v)
+				return NULL;
+			if (!atomic_compare_exchange_strong_explicit(&slab[s], &none, v, memory_order_acq_rel, memory_order_acquire)) {
+				munmap(v, SLAB * sizeof *v);
+				v = none;
+			}
+		}
+		struct writer *w = claim_in(v, tid);
+		if (w) {
+			w->tid = tid;
+			return w;
+		}
+	}
+	return NULL;
+}
+
+void threads_forget(void)
+{
+	for (int s = 0; s < SLABS; s++) {
+		struct writer *v = atomic_load_explicit(&slab[s], memory_order_relaxed);
+		for (int i = 0; v && i < SLAB; i++)
+			if (&v[i] != writer_self) {
+				v[i].chunk = NULL;
+				v[i].calls = 0;
+				v[i].busy = false;
+				v[i].epoch = 0;
+				ranges_forget(&v[i]);
+				atomic_store_explicit(&v[i].owner, 0, memory_order_relaxed);
+			}
+	}
+}
+
+void threads_add_up(void)
+{
+	if (writer_self) /* others may be counting just now; what they have not added yet is less than WRITER_MEASURE_EVERY each */
+		add_up(writer_self);
+}
+
+/* What the system calls the thread, unless that is only what all threads inherit. */
+static void keep_thread_name(struct writer *w)
+{
+	char name[17] = "";
+	if (prctl(PR_GET_NAME, name) < 0 || !name[0])
+		return;
+	struct wire_thread_name r = {writer_head(WIRE_THREAD_NAME, 0, intern_cstr(name), sizeof r), .thread = w->tid};
+	if (r.head.id)
+		keep(&r, sizeof r, false);
+}
+
+static void bind_to_segment(struct writer *w)
+{
+	w->chunk = NULL;
+	w->records = NULL;
+	w->used = w->size = w->kept = 0;
+	w->calls = 0;
+	w->entered_ns = 0;
+	w->tid = sys_tid();
+	w->number = atomic_fetch_add_explicit(&numbers, 1, memory_order_relaxed) + 1;
+	w->on = false;
+	atomic_store_explicit(&w->owner, w->tid, memory_order_relaxed);
+	ranges_unrecord(w);
+	keep_thread_name(w);
+}
+
+static void append_switch(struct writer *w, bool on, uint32_t number)
+{
+	struct wire_switch r;
+	if (!w->chunk)
+		return; /* nothing of this thread stands in the file yet */
+	control_switch(number, &r);
+	r.head.flags = on;
+	writer_append(w, &r, sizeof r);
+}
+
+void writer_refresh(struct writer *w)
+{
+	uint64_t epoch = atomic_load_explicit(&live->epoch, memory_order_acquire);
+	uint32_t before = (uint32_t)w->epoch >> 1, now = (uint32_t)epoch >> 1;
+	if (w->epoch >> 32 != epoch >> 32) {
+		bind_to_segment(w);
+	} else if (before != now) {
+		if (w->on) {
+			ranges_unrecord(w);
+			append_switch(w, false, before + 1);
+		}
+		if (epoch & 1)
+			append_switch(w, true, now);
+	}
+	w->on = epoch & 1;
+	w->epoch = epoch;
+}
+
+struct writer *writer_look(void)
+{
+	struct writer *w = writer_self;
+	if (!start_again())
+		return NULL;
+	uint64_t epoch = atomic_load_explicit(&live->epoch, memory_order_acquire);
+	if (w && w->busy && w->epoch >> 32 == epoch >> 32) {
+		lose(WIRE_LOST_NESTED, 1);
+		return NULL;
+	}
+	if (!w) {
+		w = claim();
+		if (!w) {
+			lose(WIRE_LOST_THREADS, 1);
+			return NULL;
+		}
+		writer_self = w;
+	}
+	w->busy = true; /* a signal handler from here on is nested */
+	writer_refresh(w);
+	return w;
+}
+
+void writer_measured(struct writer *w)
+{
+	struct wire_header *h = segment_header();
+	int64_t ns = now_ns() - w->entered_ns;
+	w->entered_ns = 0;
+	if (!h || ns < 0)
+		ns = 0;
+	if (h) {
+		_Atomic uint64_t *cost = (_Atomic uint64_t *)&h->cost_ns;
+		uint64_t add = (uint64_t)ns * WRITER_MEASURE_EVERY;
+		if (ns < INT64_MAX / WRITER_MEASURE_EVERY && atomic_load_explicit(cost, memory_order_relaxed) < INT64_MAX - add)
+			atomic_fetch_add_explicit(cost, add, memory_order_relaxed);
+	}
+	add_up(w);
+}
+
+void *writer_more(struct writer *w, uint32_t bytes)
+{
+	uint32_t size = WIRE_GRAIN; /* many threads have little to say */
+	if (w->chunk || bytes + w->kept > WIRE_GRAIN - sizeof(struct wire_chunk))
+		size = WIRE_BLOCK;
+	struct wire_chunk *c = segment_chunk(WIRE_EVENTS, size, w->tid, w->number);
+	if (!c) {
+		lose(segment_disk_full() ? WIRE_LOST_DISK : WIRE_LOST_FULL, 1);
+		return NULL;
+	}
+	if (w->chunk)
+		segment_retire(w->chunk);
+	w->chunk = c;
+	w->records = (char *)(c + 1);
+	w->size = size - (uint32_t)sizeof *c;
+	w->used = 0;
+	return w->records;
+}
+
+bool writer_append(struct writer *w, const void *record, uint32_t bytes)
+{
+	void *to = writer_room(w, bytes);
+	if (!to)
+		return false;
+	memcpy(to, record, bytes);
+	writer_commit(w, bytes);
+	return true;
+}

@@ -1,0 +1,15 @@
+#ifndef OPSCOPE_COLLECT_THREADS_H
+#define OPSCOPE_COLLECT_THREADS_H
+
+#include "writer.h"
+
+/* Takes up what happened to the process since this thread last looked: a fork, a switch of collecting. */
+void writer_refresh(struct writer *w);
+/* Gives back the writers of threads that are gone, and adds up what was counted by them. */
+void threads_sweep(void);
+/* In a forked child: the threads of the parent are not here. */
+void threads_forget(void);
+/* Before the process ends: adds up what threads have counted. */
+void threads_add_up(void);
+
+#endif
