@@ -163,7 +163,7 @@ static bool first_of_kind(uint32_t kind)
 	return first;
 }
 
-void note(const char *kind, bool loss, ...)
+void note(const char *kind, int loss, ...)
 {
 	char text[NOTE_BYTES];
 	size_t n = 0;

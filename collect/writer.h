@@ -149,7 +149,7 @@ void keep_meta(const char *key, const char *value, size_t n);
 void keep_meta_u64(const char *key, uint64_t value);
 
 /* What could not be seen, and why. Once a kind: the second of one kind is left out. The text is put together from the pieces up to NULL. */
-void note(const char *kind, bool loss, ...) __attribute__((sentinel));
+void note(const char *kind, int loss, ...) __attribute__((sentinel));
 
 void lose(enum wire_loss reason, uint64_t n);
 
