@@ -207,8 +207,14 @@ enum {
 /* Objects in CUpti_ActivityOverhead.objectKind */
 enum { CUPTI_OBJECT_THREAD = 2, CUPTI_OBJECT_DEVICE = 3 };
 
-/* Calls of the runtime that say nothing of the run and are made by the million: CUpti_runtime_api_trace_cbid. */
-enum { CBID_GET_LAST_ERROR = 10, CBID_PEEK_AT_LAST_ERROR = 11, CBID_GET_DEVICE = 17, CBID_EVENT_QUERY = 138 };
+/* CUpti_runtime_api_trace_cbid, CUpti_driver_api_trace_cbid */
+enum {
+	CBID_GET_LAST_ERROR = 10, CBID_PEEK_AT_LAST_ERROR = 11, CBID_GET_DEVICE = 17, CBID_EVENT_QUERY = 138,
+	CBID_PROFILER_START = 171, CBID_PROFILER_STOP = 172, CBID_DRIVER_PROFILER_START = 308, CBID_DRIVER_PROFILER_STOP = 309,
+};
+
+/* CUpti_ApiCallbackSite, which CUpti_CallbackData begins with. */
+enum { CUPTI_SITE_ENTER = 0, CUPTI_SITE_EXIT = 1 };
 
 /* CUpti_GraphData, given to a callback of CUPTI_DOMAIN_RESOURCE. */
 struct cupti_graph_data {
