@@ -28,6 +28,7 @@ struct sql {
 	struct lazy_report *report; /* one per catalog entry */
 	struct table findings, tables, columns;
 	bool found, described;      /* the first of these is made; the other two are */
+	bool lacks;                 /* the query is refused for what the input does not hold */
 	struct err missing;         /* why the report that a missing table would be part of does not run */
 	struct sql_limits limits;
 	int64_t end_ns;             /* of the query that runs; 0 = any */
@@ -95,8 +96,10 @@ static const struct table *run_report(void *arg, struct err *e)
 		enter(l->sql);
 		l->done = report_run(l->entry->report, l->sql->p, &args, &l->table, e) == 0;
 		leave(l->sql);
-		if (!l->done)
+		if (!l->done) {
+			l->sql->lacks = e->code == ERR_DATA;
 			return NULL;
+		}
 	}
 	return &l->table;
 }
@@ -398,6 +401,8 @@ static int refuse(struct sql *s, struct err *e)
 	if (missing_table(message))
 		hint = "; SELECT * FROM opscope_tables lists those that there are";
 	int at = sqlite3_error_offset(s->db);
+	if (s->lacks)
+		return err_set(e, ERR_DATA, "SQL: %s", message);
 	if (at >= 0)
 		return err_set(e, ERR_USAGE, "SQL: %s (byte %d of the query)%s", message, at, hint);
 	return err_set(e, ERR_USAGE, "SQL: %s%s", message, hint);
@@ -412,6 +417,7 @@ static sqlite3_stmt *prepare(struct sql *s, struct str query, struct err *e)
 		return NULL;
 	}
 	s->missing = (struct err){0};
+	s->lacks = false;
 	while (sqlite3_prepare_v2(s->db, query.p, (int)query.n, &st, &rest) != SQLITE_OK) {
 		const char *name = missing_table(sqlite3_errmsg(s->db));
 		struct buf copy = {0};

@@ -34,7 +34,8 @@ void sql_close(struct sql *s);
 void sql_limit(struct sql *s, const struct sql_limits *l);
 
 /* One SELECT; *out is initialised here and gets its rows, a column's type being what all its values can be. On error
- * (ERR_USAGE, or ERR_LIMIT for a query that costs too much) *out is empty and need not be released. */
+ * (ERR_USAGE; ERR_DATA where the input lacks what a table is made of; ERR_LIMIT for a query that costs too much) *out is
+ * empty and need not be released. */
 int sql_run(struct sql *s, struct str query, struct table *out, struct err *e);
 
 #endif

@@ -1,19 +1,26 @@
 // What the tests of the viewer share: server, page, the program's own answers, tables as the page shows them.
 import { execFileSync, spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-const DATA = process.env.OPSCOPE_DATA, PROGRAM = process.env.OPSCOPE;
+const DATA = process.env.OPSCOPE_DATA, PROGRAM = process.env.OPSCOPE, ROOT = process.env.OPSCOPE_ROOT;
 
-/** What is served, by the names that the tests use. */
+/** What is served, by the names that the tests use. `own` comes with the sources, the others may be absent. */
 export const INPUTS = {
-  plugin: { key: "resnet50_num_workers_0/worker0/1", path: "tb_plugin/resnet50_num_workers_0/worker0.1623143089861.pt.trace.json.gz" },
-  h100: { key: "h100/gaunernst_bert-small-uncased__1016001/default", path: "tracelens/h100/gaunernst_bert-small-uncased__1016001.json.gz" },
-  dlprof: { key: "/dlprof_dldb/default", path: "dlprof/w_relu/dlprof_dldb.sqlite" },
-  nsys: { key: "/power_iteration__baseline/default", path: "nsys/2025.3_nsightful_t4/power_iteration__baseline.sqlite" },
+  own: { key: "/torch214_cpu_resnet/default", path: join(ROOT, "tests/data/torch214_cpu_resnet.json.gz") },
+  plugin: { key: "resnet50_num_workers_0/worker0/1", path: join(DATA, "tb_plugin/resnet50_num_workers_0/worker0.1623143089861.pt.trace.json.gz") },
+  h100: { key: "h100/gaunernst_bert-small-uncased__1016001/default", path: join(DATA, "tracelens/h100/gaunernst_bert-small-uncased__1016001.json.gz") },
+  dlprof: { key: "/dlprof_dldb/default", path: join(DATA, "dlprof/w_relu/dlprof_dldb.sqlite") },
+  nsys: { key: "/power_iteration__baseline/default", path: join(DATA, "nsys/2025.3_nsightful_t4/power_iteration__baseline.sqlite") },
 };
-const SERVED = ["tb_plugin", "tracelens/h100", INPUTS.dlprof.path, INPUTS.nsys.path];
+const SERVED = [INPUTS.own.path, join(DATA, "tb_plugin"), join(DATA, "tracelens/h100"), INPUTS.dlprof.path, INPUTS.nsys.path];
+
+/** For conditions that come about: generous, as the machine may be busy. */
+const PATIENCE_MS = 120000;
+
+/** Thrown by what needs a trace that is not there. */
+export class Absent extends Error {}
 
 export function assert(ok, what) {
   if (!ok) throw new Error(what);
@@ -50,8 +57,9 @@ export class Harness {
   /** The server, with what SERVED names and a file made by import. */
   async start() {
     this.folder = mkdtempSync(join(tmpdir(), "opscope-web-"));
-    execFileSync(PROGRAM, ["import", join(DATA, INPUTS.plugin.path), "-o", join(this.folder, "made.opscope")], { stdio: "ignore" });
-    this.server = await this.serve([...SERVED.map((p) => join(DATA, p)), join(this.folder, "made.opscope")]);
+    this.made = join(this.folder, "made.opscope");
+    execFileSync(PROGRAM, ["import", existsSync(INPUTS.plugin.path) ? INPUTS.plugin.path : INPUTS.own.path, "-o", this.made], { stdio: "ignore" });
+    this.server = await this.serve([...SERVED.filter(existsSync), this.made]);
     this.base = this.server.base;
   }
 
@@ -76,7 +84,8 @@ export class Harness {
     this.problems = [];
     this.context = await this.browser.newContext({ viewport: { width: 1280, height: 720 }, acceptDownloads: true });
     this.page = await this.context.newPage();
-    this.page.setDefaultTimeout(90000); // tests may share the machine
+    this.page.setDefaultTimeout(PATIENCE_MS);
+    this.page.setDefaultNavigationTimeout(PATIENCE_MS);
     await this.page.addInitScript((x) => location.protocol === "http:" && localStorage.setItem("theme", x), theme);
     this.page.on("pageerror", (e) => this.problems.push(`the page threw: ${e.stack ?? e.message}`));
     // The browser logs each answer "the input has no such data" itself; that the page then shows the reason is for the tests to see.
@@ -88,8 +97,13 @@ export class Harness {
     return `${base}#${view}?${new URLSearchParams({ input: INPUTS[input]?.key ?? input, ...args })}`;
   }
 
+  need(input) {
+    if (INPUTS[input] && !existsSync(INPUTS[input].path)) throw new Absent(`no ${INPUTS[input].path}`);
+  }
+
   /** Shows a view and waits for it. `input`: a name of INPUTS, or a key. */
   async open(view, input, args = {}, base = this.base) {
+    this.need(input);
     this.origin = base.replace(/[^/]*$/, "");
     await this.page.goto("about:blank");
     await this.page.goto(this.address(view, input, args, base));
@@ -97,7 +111,7 @@ export class Harness {
   }
 
   async ready(view) {
-    await this.page.waitForSelector(view ? `main[data-ready="${view}"]` : "main[data-ready]", { timeout: 90000 });
+    await this.page.waitForSelector(view ? `main[data-ready="${view}"]` : "main[data-ready]");
   }
 
   async shot(name) {
@@ -106,7 +120,8 @@ export class Harness {
 
   /** `opscope ... --format=json` of the same input. */
   program(args, input) {
-    const [command, ...rest] = args, path = input.startsWith("/") ? input : join(DATA, INPUTS[input].path);
+    const [command, ...rest] = args, path = input.startsWith("/") ? input : INPUTS[input].path;
+    this.need(input);
     const first = command === "report" ? [command, rest.shift()] : [command];
     return JSON.parse(execFileSync(PROGRAM, [...first, path, ...rest, "--format=json"], { maxBuffer: 1 << 28, stdio: ["ignore", "pipe", "ignore"] }));
   }
@@ -119,14 +134,20 @@ export class Harness {
     return JSON.parse(readFileSync(join(DATA, "tb_plugin/resnet50_num_workers_0", `expected_${name}.json`), "utf8"));
   }
 
-  /** All rows of a table as the page shows them: lists of [column number, text], in the order shown. Makes its pages long. */
+  /** All rows of a table as the page shows them, on all of its pages: lists of [column number, text], in the order shown. */
   async rows(key) {
     const grid = this.page.locator(`[data-table="${key}"]`);
     await grid.locator(".tabulator-row, .tabulator-placeholder").first().waitFor();
-    const sizes = grid.locator(".tabulator-page-size");
-    if (await sizes.count()) await sizes.selectOption("1000");
-    return grid.evaluate((e) => [...e.querySelectorAll(".tabulator-row")].map((r) => [...r.querySelectorAll(".tabulator-cell")]
-      .filter((c) => c.style.display !== "none").map((c) => [Number(c.getAttribute("tabulator-field").split(".")[1]), c.innerText.trim()])));
+    return grid.evaluate((e) => {
+      const list = [];
+      const take = (row) => {
+        row.getElement(); // makes its cells
+        list.push(row.getCells().filter((c) => c.getColumn().isVisible()).map((c) => [Number(c.getField().split(".")[1]), c.getElement().textContent.trim()]));
+        if (e.tabulator.options.dataTree && row.isTreeExpanded()) row.getTreeChildren().forEach(take);
+      };
+      e.tabulator.getRows("active").forEach(take);
+      return list;
+    });
   }
 
   /** Every cell that the page shows is the program's. `drawn`: columns that the page shows shortened. */
@@ -156,6 +177,12 @@ export class Harness {
 
   figure(name) {
     return this.page.locator(`[data-figure="${name}"] b`).first().innerText();
+  }
+
+  /** Asks until the answer is yes. */
+  async until(what, ask) {
+    for (const end = performance.now() + PATIENCE_MS; !(await ask()); await new Promise((done) => setTimeout(done, 50)))
+      if (performance.now() > end) throw new Error(`never came: ${what}`);
   }
 
   /** What a chart was given. */

@@ -2,28 +2,30 @@
 //
 // Starts `opscope serve` on a free port and one Chromium, and runs every test of the test_*.mjs beside it, each of which exports
 // `tests`, a list of [name, async (t) => ...] (t: harness.mjs). A test fails when it throws, when the page logs an error, and when
-// a request leaves the server. OPSCOPE_SCREENSHOTS=DIR: pictures of the pages are written there.
+// a request leaves the server. OPSCOPE_SCREENSHOTS=DIR: pictures of the pages are written there. Where there is no browser all is
+// skipped, or with OPSCOPE_BROWSER=required fails; a test is skipped whose trace is not there.
 import { existsSync, mkdirSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const here = dirname(fileURLToPath(import.meta.url)), root = join(here, "..", "..");
+process.env.OPSCOPE_ROOT ??= root;
 process.env.OPSCOPE ??= join(root, "build/src/cli/opscope");
 process.env.OPSCOPE_DATA ??= join(root, "../shared/data");
 
 function skipAll(why) {
-  console.log(`1..0 # SKIP ${why}`);
-  process.exit(0);
+  const must = process.env.OPSCOPE_BROWSER === "required";
+  console.log(must ? `1..1\nnot ok 1 - ${why}` : `1..0 # SKIP ${why}`);
+  process.exit(must ? 1 : 0);
 }
 
 const browserAt = process.env.CHROMIUM ?? ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(existsSync);
 if (!browserAt) skipAll("no chromium (Debian: chromium); CHROMIUM=PATH names another browser");
 if (!existsSync(process.env.OPSCOPE)) skipAll(`no program at ${process.env.OPSCOPE}`);
-if (!existsSync(join(process.env.OPSCOPE_DATA, "tb_plugin"))) skipAll(`no traces at ${process.env.OPSCOPE_DATA}`);
 const driver = join(root, "web/node_modules/playwright-core/index.mjs");
 if (!existsSync(driver)) skipAll("no web/node_modules/playwright-core; the build fetches it");
 
-const { chromium } = await import(driver), { Harness } = await import("./harness.mjs");
+const { chromium } = await import(driver), { Absent, Harness } = await import("./harness.mjs");
 const files = readdirSync(here).filter((f) => /^test_.*\.mjs$/.test(f)).sort(), words = process.argv.slice(2), list = [];
 for (const f of files) for (const [name, run] of (await import("./" + f)).tests) list.push([`${f.slice(5, -4)}: ${name}`, run]);
 const chosen = list.filter(([name]) => !words.length || words.some((w) => name.includes(w)));
@@ -36,6 +38,7 @@ try {
   await t.start();
   console.log(`TAP version 13\n1..${chosen.length}`);
   for (const [i, [name, run]] of chosen.entries()) {
+    const begin = performance.now();
     let why = "";
     try {
       await t.fresh();
@@ -43,9 +46,14 @@ try {
       why = t.problems.join("\n");
       console.log(`${why ? "not ok" : "ok"} ${i + 1} - ${name}${skip ? ` # SKIP ${skip}` : ""}`);
     } catch (e) {
+      if (e instanceof Absent) {
+        console.log(`ok ${i + 1} - ${name} # SKIP ${e.message}`);
+        continue;
+      }
       why = [e.stack ?? String(e), ...t.problems].join("\n");
       console.log(`not ok ${i + 1} - ${name}`);
     }
+    console.log(`# ${((performance.now() - begin) / 1000).toFixed(1)} s`);
     if (why) {
       failed++;
       console.log(why.replace(/^/gm, "# "));

@@ -77,25 +77,18 @@ async function zoom(t) {
   await settled(t);
   const before = await camera(t), b = await box(t), x = 700, under = (c) => c.from + (x - GUTTER) * c.scale;
   await t.page.mouse.move(b.x + x, b.y + 260);
-  const frames = [];
-  for (let i = 0; i < 30; i++) {
-    await t.page.mouse.wheel(0, -100);
-    await t.page.waitForTimeout(16);
-    frames.push(await ask(t, (k) => k.stats.ms));
-  }
+  for (let i = 0; i < 30; i++) await t.page.mouse.wheel(0, -100);
+  await t.until("30 turns of the wheel", async () => Math.abs((await camera(t)).scale / (before.scale * Math.exp(-0.22 * 30)) - 1) < 1e-6);
   await settled(t);
   const after = await camera(t);
-  assert(after.scale < before.scale / 100, `zoomed from ${before.scale} to ${after.scale} ns a pixel`);
   assert(Math.abs(under(after) - under(before)) < before.scale, "the time under the pointer stays");
-  frames.sort((p, q) => p - q);
-  assert(frames[15] < 16.7, `a frame takes ${frames[15]} ms`);
   await t.page.mouse.down();
   await t.page.mouse.move(b.x + x - 150, b.y + 260, { steps: 6 });
   await t.page.mouse.up();
   const moved = await camera(t);
   assert(Math.abs(moved.from - after.from - 150 * after.scale) < 2 * after.scale, "dragged by 150 pixels");
-  await t.page.waitForFunction(() => location.hash.includes("&from="));
-  await t.page.waitForTimeout(500); // the address follows when the picture rests
+  // The address follows when the picture rests.
+  await t.page.waitForFunction((c) => Math.abs(Number(new URLSearchParams(location.hash.split("?")[1]).get("from")) - c.from) < 2 + c.scale, moved);
   await t.shot("timeline-near");
   const url = t.page.url();
   await t.page.goto("about:blank");
@@ -109,22 +102,23 @@ async function keyboard(t) {
   await t.open("timeline", "h100");
   await settled(t);
   await t.page.locator(".tl canvas").focus();
-  const start = await camera(t), hold = async (key) => {
+  /** Holds a key until the picture has changed as it should, and then rests. */
+  const hold = async (key, changed) => {
+    const before = await camera(t);
     await t.page.keyboard.down(key);
-    await t.page.waitForTimeout(250);
+    await t.until(`${key} moves the picture`, async () => changed(await camera(t), before));
     await t.page.keyboard.up(key);
+    await settled(t);
     return camera(t);
   };
-  const near_ = await hold("w");
-  assert(near_.scale < start.scale, "w zooms in");
-  const right = await hold("d");
-  assert(right.from > near_.from && right.scale === near_.scale, "d moves on");
-  assert((await hold("a")).from < right.from, "a moves back");
-  assert((await hold("ArrowRight")).from > near_.from, "so do arrows");
-  assert((await hold("s")).scale > near_.scale, "s zooms out");
+  const start = await camera(t), near_ = await hold("w", (now, before) => now.scale < before.scale / 2);
+  const right = await hold("d", (now, before) => now.from > before.from);
+  same(right.scale, near_.scale, "d moves, and no more");
+  await hold("a", (now, before) => now.from < before.from);
+  await hold("ArrowRight", (now, before) => now.from > before.from);
+  await hold("s", (now, before) => now.scale > before.scale);
   await t.page.keyboard.press("0");
-  const all = await camera(t);
-  assert(Math.abs(all.scale - start.scale) < 1e-6 * start.scale, "0 shows all");
+  await t.page.waitForFunction((s) => Math.abs(document.querySelector(".tl canvas").timeline.scene.camera.scale / s - 1) < 1e-6, start.scale);
 }
 
 async function search(t) {

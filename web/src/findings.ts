@@ -40,8 +40,8 @@ function card(table: Table, row: Cell[], open: boolean): HTMLElement {
 export function showFindings(page: HTMLElement, table: Table, o: { title: string; open?: boolean; most?: number }): void {
   const rows = table.rows.slice(0, o.most ?? table.rows.length), left = table.rows.length - rows.length;
   const list = h("section", { class: "findings" }, h("h3", {}, o.title), ...rows.map((r) => card(table, r, !!o.open)));
-  if (!table.rows.length) add(list, h("p", {}, "Nothing was found."));
+  if (!table.rows.length) add(list, h("p", { class: "nothing" }, "Nothing was found."));
   if (left > 0) add(list, h("p", {}, h("a", { href: place.linkTo("advice") }, `${left} more`)));
-  for (const n of table.notes) add(list, h("p", { class: "note" }, n));
+  for (const n of table.notes) if (n !== "Nothing found.") add(list, h("p", { class: "note" }, n));
   add(page, list);
 }

@@ -107,7 +107,8 @@ function options(table: Table, o: TableOptions): object {
     paginationInitialPage: Math.min(page, Math.max(1, Math.ceil(table.rows.length / size))),
     paginationSizeSelector: [20, 50, 200, 1000],
     initialSort: orderAt(table, o),
-    maxHeight: o.height ?? (o.children ? "60vh" : undefined),
+    // Twenty rows stand there whole; of longer pages only the rows in sight are made, else every change of the page's width takes seconds.
+    maxHeight: o.height ?? (o.children ? "60vh" : "max(680px, 80vh)"),
     placeholder: "No rows",
     dataTree: !!o.children,
     dataTreeStartExpanded: (_row: unknown, level: number) => level < 2 || table.rows.length < 100,
@@ -127,6 +128,7 @@ export function showTable(parent: HTMLElement, table: Table, o: TableOptions = {
   const tools = h("div", { class: "tools" }, o.title ? h("h3", {}, o.title) : null, h("span", { class: "space" }), found, search, columns);
   add(parent, h("section", { class: "table" }, tools, grid, ...table.notes.map((n) => h("p", { class: "note" }, n))));
   const t = new Tabulator(grid, options(table, o) as any);
+  Object.assign(grid, { tabulator: t }); // as with charts
   add(tools, button("CSV", () => download(t, table, o), { title: "Save the table" }));
   wire(t, table, o, search, found);
   for (const [i, c] of table.columns.entries()) {
