@@ -148,14 +148,14 @@ static struct mock_event work(const struct mock_event *api, uint32_t kind, uint3
 	return e;
 }
 
-EXPORT uint32_t mock_launch(const char *name, uint32_t stream, int64_t ns)
+EXPORT uint32_t mock_launch_grid(const char *name, uint32_t stream, int64_t ns, int32_t grid, int32_t block)
 {
 	pthread_mutex_lock(&lock);
 	struct mock_event api = call(CBID_LAUNCH, 400), e = work(&api, KIND_KERNEL, stream, (uint64_t)ns);
 	e.name = name;
 	for (int k = 0; k < 3; k++) {
-		e.grid[k] = 1 + (int)((api.correlation * 7 + (uint32_t)k) % 1000);
-		e.block[k] = 32 >> k;
+		e.grid[k] = grid ? (k ? 1 : grid) : 1 + (int)((api.correlation * 7 + (uint32_t)k) % 1000);
+		e.block[k] = block ? (k ? 1 : block) : 32 >> k;
 	}
 	e.registers = 16 + (int)(api.correlation % 200);
 	e.fixed_shared = 1024;
@@ -163,6 +163,21 @@ EXPORT uint32_t mock_launch(const char *name, uint32_t stream, int64_t ns)
 	plant("kernel", &e);
 	pthread_mutex_unlock(&lock);
 	return api.correlation;
+}
+
+EXPORT uint32_t mock_launch(const char *name, uint32_t stream, int64_t ns)
+{
+	return mock_launch_grid(name, stream, ns, 0, 0);
+}
+
+/* Until what was launched on the stream is over, by the clock of the host. */
+EXPORT void mock_wait(uint32_t stream)
+{
+	pthread_mutex_lock(&lock);
+	uint64_t end = free_at[stream % STREAMS];
+	pthread_mutex_unlock(&lock);
+	for (uint64_t now; (now = now_ns()) < end;)
+		nanosleep(&(struct timespec){.tv_nsec = end - now < 1000000 ? (long)(end - now) : 1000000}, NULL);
 }
 
 EXPORT uint32_t mock_memcpy(uint32_t copy_kind, uint64_t bytes, uint32_t stream)

@@ -37,6 +37,10 @@ void mock_range_is(const char *name);
 
 /* A kernel launched by cudaLaunchKernel; the correlation id. */
 uint32_t mock_launch(const char *name, uint32_t stream, int64_t ns);
+/* The same with a grid and block of one dimension; 0 = some. */
+uint32_t mock_launch_grid(const char *name, uint32_t stream, int64_t ns, int32_t grid, int32_t block);
+/* Until the stream is empty. */
+void mock_wait(uint32_t stream);
 uint32_t mock_memcpy(uint32_t copy_kind, uint64_t bytes, uint32_t stream);
 uint32_t mock_peer_copy(uint64_t bytes, uint32_t stream);
 uint32_t mock_memset(uint64_t bytes, uint32_t stream);
