@@ -98,6 +98,34 @@ async function zoom(t) {
   assert(Math.abs(again.from - moved.from) < 2 + moved.scale && Math.abs(again.scale / moved.scale - 1) < 0.01, "the address shows the same");
 }
 
+/** What makes a picture quick: slices are written into memory, and calls of the canvas are for names and labels, however many slices there are. */
+async function fewCalls(t) {
+  await t.open("timeline", "plugin", { shut: "c" });
+  await settled(t);
+  const { length } = await api(t, "api/timeline", { input: input("plugin") });
+  const pictures = await t.page.evaluate(async (all) => {
+    const x = document.querySelector(".tl canvas").timeline, out = [], proto = CanvasRenderingContext2D.prototype, before = proto.fillRect;
+    let calls = 0;
+    proto.fillRect = function (...a) {
+      calls++;
+      return before.apply(this, a);
+    };
+    for (let part = 1; part < 2000; part *= 3) {
+      x.show(all * 0.4, all * (0.4 + 0.5 / part));
+      while (!x.stats.idle || x.pending) await new Promise((done) => requestAnimationFrame(done));
+      calls = 0;
+      const frames = x.stats.frames;
+      x.invalidate();
+      while (x.stats.frames === frames) await new Promise((done) => requestAnimationFrame(done));
+      const { bands } = x.layout;
+      out.push({ calls, room: 8 * bands.length + 200 });
+    }
+    proto.fillRect = before;
+    return out;
+  }, length);
+  for (const p of pictures) assert(p.calls > 0 && p.calls < p.room, `${p.calls} rectangles, expected fewer than ${p.room}`);
+}
+
 async function keyboard(t) {
   await t.open("timeline", "h100");
   await settled(t);
@@ -308,6 +336,7 @@ export const tests = [
   ["windows side by side add up", halves],
   ["no event is dropped at any zoom", nothingDropped],
   ["zoom at the pointer, drag, the address", zoom],
+  ["a picture takes few calls", fewCalls],
   ["keyboard", keyboard],
   ["search, next and previous", search],
   ["from kernel to call to op", details],

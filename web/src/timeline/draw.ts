@@ -5,6 +5,7 @@ import type { Theme } from "./colors";
 import { hueOf } from "./colors";
 import { GUTTER, LANE, TOP_RULER, TOP_STEPS, type Band, type Layout } from "./layout";
 import type { Camera, Counters, Details, Info, MemoryCurve, Slice, Use, Window } from "./model";
+import { Raster, pixelOf } from "./raster";
 import { BUSY, CATEGORY, COUNT, DUR, ITEM, NAME, START, firstBehind, Tiles, type Piece } from "./tiles";
 
 export interface Scene {
@@ -54,6 +55,16 @@ export class Painter {
   private busy = new Float32Array(0);
   private most = new Float32Array(0);
   private hue = new Int16Array(0);
+  private tall = new Uint8Array(0);
+  private bar = new Uint32Array(0);
+  private above = new Uint32Array(0);
+  private readonly raster = new Raster();
+  private readonly texts: number[] = []; // name, x, y, room, whether it is a hit: to be written when the slices stand
+  private theme?: Theme;
+  private slices = new Uint32Array(0); // pixels of the theme's colours
+  private faint = new Uint32Array(0);
+  private missed = 0;
+  private missedBar = 0;
 
   constructor(private readonly ctx: CanvasRenderingContext2D) {}
 
@@ -70,7 +81,12 @@ export class Painter {
     ctx.clip();
     ctx.translate(0, top - s.scroll);
     this.grid(s);
-    for (const band of s.layout.between(s.scroll, s.scroll + s.height - top)) this.band(s, band);
+    const bands = s.layout.between(s.scroll, s.scroll + s.height - top);
+    this.raster.begin(Math.ceil(s.width - GUTTER), Math.ceil(s.height - top));
+    for (const band of bands) if (band.kind === "track") this.track(s, band);
+    this.raster.show(ctx, GUTTER, s.scroll);
+    this.writeNames(s);
+    for (const band of bands) this.band(s, band);
     if (s.window) this.window(s, s.scroll, s.scroll + s.height);
     if (s.selected) this.selected(s, s.selected);
     ctx.restore();
@@ -83,6 +99,16 @@ export class Painter {
       this.busy = new Float32Array(columns);
       this.most = new Float32Array(columns);
       this.hue = new Int16Array(columns);
+      this.tall = new Uint8Array(columns);
+      this.bar = new Uint32Array(columns);
+      this.above = new Uint32Array(columns);
+    }
+    if (this.theme !== s.theme) {
+      this.theme = s.theme;
+      this.slices = Uint32Array.from(s.theme.slice, pixelOf);
+      this.faint = Uint32Array.from(s.theme.faint, pixelOf);
+      this.missed = pixelOf(s.theme.raised);
+      this.missedBar = pixelOf(s.theme.line);
     }
     if (this.searched !== s.search) {
       this.searched = s.search;
@@ -133,7 +159,6 @@ export class Painter {
 
   private band(s: Scene, b: Band): void {
     if (b.kind === "curve") this.curve(s, b);
-    else if (b.kind === "track") this.track(s, b);
     this.label(s, b);
   }
 
@@ -173,20 +198,15 @@ export class Painter {
   }
 
   private track(s: Scene, b: Band): void {
-    const { ctx } = this, to = s.camera.from + (s.width - GUTTER) * s.camera.scale, y0 = s.scroll - LANE, y1 = s.scroll + s.height;
+    const to = s.camera.from + (s.width - GUTTER) * s.camera.scale, y0 = s.scroll - LANE, y1 = s.scroll + s.height;
     const pieces = s.tiles.pieces(Tiles.zoomOf(s.camera.scale), s.camera.from, to, b.track!.track);
-    ctx.save();
-    ctx.beginPath();
-    ctx.rect(GUTTER, b.y, s.width - GUTTER, b.h);
-    ctx.clip();
     for (let lane = 0; lane < b.lanes; lane++) {
       const y = s.layout.laneY(b, lane);
-      if (y < y0 || y > y1) continue;
-      this.lane(s, pieces, lane, y);
+      if (y >= y0 && y <= y1) this.lane(s, pieces, lane, Math.round(y - s.scroll));
     }
-    ctx.restore();
   }
 
+  /** `y`: from the top of what is in view, as in the raster. */
   private lane(s: Scene, pieces: Piece[], lane: number, y: number): void {
     const columns = Math.ceil(s.width - GUTTER);
     let low = columns, high = -1, before = false;
@@ -212,7 +232,7 @@ export class Painter {
       }
       before = p.exact;
     }
-    if (high >= low) this.columns(s, low, high, y);
+    if (high >= low) this.columns(low, high, y);
   }
 
   /** Adds an item's busy time to the pixels it lies on, as shares of a pixel. */
@@ -229,34 +249,32 @@ export class Painter {
     }
   }
 
-  private columns(s: Scene, low: number, high: number, y: number): void {
-    const { ctx } = this, full = LANE - 1;
-    const tall = (c: number) => (this.busy[c] > 0 ? Math.max(3, Math.min(full, Math.round(this.busy[c] * full))) : 0);
-    for (let c = low; c <= high; ) {
-      const height = tall(c), hue = this.hue[c];
-      let k = c + 1;
-      while (k <= high && tall(k) === height && this.hue[k] === hue) k++;
-      if (height) {
-        ctx.fillStyle = hue < 0 ? s.theme.raised : s.theme.faint[hue];
-        if (height < full) ctx.fillRect(GUTTER + c, y, k - c, full - height);
-        ctx.fillStyle = hue < 0 ? s.theme.line : s.theme.slice[hue];
-        ctx.fillRect(GUTTER + c, y + full - height, k - c, height);
-      }
-      c = k;
+  private columns(low: number, high: number, y: number): void {
+    const full = LANE - 1, { busy, hue, tall, bar, above } = this;
+    for (let c = low; c <= high; c++) {
+      tall[c] = busy[c] > 0 ? Math.max(3, Math.min(full, Math.round(busy[c] * full))) : 0;
+      bar[c] = hue[c] < 0 ? this.missedBar : this.slices[hue[c]];
+      above[c] = hue[c] < 0 ? this.missed : this.faint[hue[c]];
     }
+    this.raster.bars(low, high, y, full, tall, bar, above);
     this.busy.fill(0, low, high + 1);
     this.most.fill(0, low, high + 1);
   }
 
   private slice(s: Scene, items: Float64Array, i: number, x0: number, x1: number, y: number): void {
-    const { ctx } = this, left = Math.max(-2, Math.round(x0)), right = Math.min(s.width - GUTTER + 2, Math.max(left + 1, Math.round(x1)));
+    const left = Math.max(-2, Math.round(x0)), right = Math.min(s.width - GUTTER + 2, Math.max(left + 1, Math.round(x1)));
     const width = right - left - (right - left > 3 ? 1 : 0), hit = this.isHit(s, items[i + NAME]);
-    ctx.fillStyle = hit ? s.theme.slice[this.hueAt(s, items, i)] : s.theme.raised;
-    ctx.fillRect(GUTTER + left, y, width, LANE - 1);
-    if (width >= NAME_ROOM) {
+    this.raster.rect(left, y, width, LANE - 1, hit ? this.slices[this.hueAt(s, items, i)] : this.missed);
+    if (width >= NAME_ROOM) this.texts.push(items[i + NAME], GUTTER + Math.max(left, 0) + 3, s.scroll + y + LANE / 2, right - Math.max(left, 0) - 7, Number(hit));
+  }
+
+  private writeNames(s: Scene): void {
+    const { ctx, texts } = this;
+    for (const hit of [1, 0]) {
       ctx.fillStyle = hit ? s.theme.onSlice : s.theme.soft;
-      this.name(s, items[i + NAME], GUTTER + Math.max(left, 0) + 3, y + LANE / 2, right - Math.max(left, 0) - 7);
+      for (let i = 0; i < texts.length; i += 5) if (texts[i + 4] === hit) this.name(s, texts[i], texts[i + 1], texts[i + 2], texts[i + 3]);
     }
+    texts.length = 0;
   }
 
   private name(s: Scene, id: number, x: number, y: number, room: number): void {

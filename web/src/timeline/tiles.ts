@@ -120,7 +120,7 @@ export class Tiles {
     for (const [id, name] of Object.entries(a.names)) this.names.set(Number(id), name);
     this.categories = a.categories;
     for (const t of a.tracks) {
-      const lanes = t.lanes.map((l) => Float64Array.from(l)), size = lanes.reduce((n, l) => n + l.length, 0) + 16;
+      const lanes = t.lanes.map((l) => new Float64Array(l)), size = lanes.reduce((n, l) => n + l.length, 0) + 16;
       this.kept.set(this.key(zoom, index, t.track), { lanes, size, used: this.clock });
       this.numbers += size;
     }
