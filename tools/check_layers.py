@@ -26,6 +26,7 @@ BELOW = {
     "report": ["base", "io", "store", "op", "gpu", "analysis", "detect"],
     "export": ["base", "io", "store", "op", "gpu", "analysis", "detect", "report"],
     "render": ["base"],
+    "record": ["base"],
 }
 EVERYTHING = list(BELOW)
 BELOW["serve"] = EVERYTHING

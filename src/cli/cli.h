@@ -108,6 +108,10 @@ struct profile *cli_open(const char *path, const struct trace_options *o, int *s
 /* The same for a file that is known to be the one. */
 struct profile *cli_read(const char *path, const struct trace_options *o, int *status);
 
+/* Values of options, "--memory" and the like, which end the process with EXIT_USAGE: "8", "8G", "500M" in bytes; "2", "0.5" seconds in ns. */
+uint64_t cli_size(const char *option, struct str arg);
+int64_t cli_seconds_ns(const char *option, const char *text, bool zero);
+
 /* The value of -o; ends the process with EXIT_USAGE when it is empty. */
 const char *cli_output_path(const char *arg);
 
@@ -117,6 +121,10 @@ size_t cli_row_limit(const struct output_options *o);
 
 /* Sorts, filters, limits, selects, renders and writes; atomically when it goes to a file. Returns the exit status. */
 int cli_output(struct table *t, const struct output_options *o, const char *input_name);
+
+/* Calls `print` now and again every `every_ns` while what is written to the n paths goes on (cli/record.h), of any other input until it is interrupted; the
+ * last call's status. With `screen`, what a terminal showed is replaced. */
+int cli_follow(char *const *paths, int n, int64_t every_ns, bool screen, int (*print)(void *context), void *context);
 
 /* "opscope: <message>" on stderr; returns `status`. */
 int cli_fail(const struct err *e, int status);

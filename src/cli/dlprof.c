@@ -11,6 +11,7 @@
 
 #include "analysis/iterations.h"
 #include "analysis/slice.h"
+#include "base/folder.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "detect/detect.h"
@@ -74,24 +75,9 @@ static const char *model_path(struct dlprof_options *o)
 
 static int make_folder(struct dlprof_options *o, struct err *e)
 {
-	struct str path = arena_str(&o->arena, str_from(*o->output_path ? o->output_path : "."));
-	char *p = (char *)(uintptr_t)path.p;
-	o->output_path = p;
-	for (size_t i = 1; i <= path.n; i++) {
-		if (p[i] && p[i] != '/')
-			continue;
-		char was = p[i];
-		p[i] = 0;
-		int rc = mkdir(p, 0777);
-		struct stat st;
-		bool there = rc == 0 || (errno == EEXIST && stat(p, &st) == 0 && S_ISDIR(st.st_mode));
-		if (!there)
-			return err_set(e, ERR_IO, "dlprof: --output_path: cannot make %s: %s", p, errno == EEXIST ? "it is no folder" : strerror(errno));
-		p[i] = was;
-	}
-	if (access(p, W_OK | X_OK) < 0)
-		return err_set(e, ERR_IO, "dlprof: --output_path: cannot write to %s: %s", p, strerror(errno));
-	return 0;
+	if (!*o->output_path)
+		o->output_path = ".";
+	return folder_make(o->output_path, e) < 0 ? err_prefix(e, "dlprof: --output_path") : 0;
 }
 
 /* The profile that is read is kept, --force or not: it cannot be made again from a report. */
@@ -427,7 +413,7 @@ static int run(int argc, char **argv)
 	if (make_folder(&o, &e) < 0 || check_files(&o, &e) < 0) {
 		status = cli_fail(&e, EXIT_INPUT);
 	} else {
-		const char *path = o.database ? o.database : dlprof_run_nsys(&o, &nsys_status);
+		const char *path = o.database ? o.database : dlprof_run(&o, &nsys_status);
 		status = path ? aggregate(&o, path) : nsys_status;
 		status = nsys_status ? nsys_status : status;
 	}

@@ -26,6 +26,7 @@ extern const struct dlprof_report dlprof_reports[DLPROF_REPORTS];
 struct dlprof_options {
 	const char *database;
 	const char *nsys_base, *nsys_args, *delay, *duration; /* as typed; delay, duration: NULL = none */
+	int64_t delay_ns, duration_ns;
 	const char *key_op, *output_path;
 	const char *profile_name;        /* as typed; NULL = none given */
 	struct str base_name;            /* without blanks */
@@ -50,6 +51,9 @@ void dlprof_say(const struct dlprof_options *o, enum dlprof_verbosity from, cons
 const char *dlprof_path(struct dlprof_options *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* The file of a report. */
 const char *dlprof_report_path(struct dlprof_options *o, const struct dlprof_report *r, enum dlprof_format f);
+
+/* dlprof_own.c: profiles o->app, under nsys where that is on the PATH, else with our own library in it. As dlprof_run_nsys. */
+const char *dlprof_run(struct dlprof_options *o, int *status);
 
 /* dlprof_nsys.c: profiles o->app. The profile's path, or NULL after saying why; *status is what to exit with: the status of nsys, or
  * what a shell says of a signal. */

@@ -76,11 +76,9 @@ static int64_t whole(const char *option, const char *word)
 	return v;
 }
 
-static const char *seconds(const char *option, const char *word, bool zero)
+static const char *seconds(const char *option, const char *word, bool zero, int64_t *ns)
 {
-	size_t n = strspn(word, "0123456789"), dot = word[n] == '.', after = strspn(word + n + dot, "0123456789");
-	if (!n || word[n + dot + after] || (dot && !after) || n > 9 || (!zero && strspn(word, "0.") == strlen(word)))
-		cli_usage("dlprof: --%s=%s: a number of seconds%s was expected", option, word, zero ? "" : " above 0");
+	*ns = cli_seconds_ns(option, word, zero);
 	return word;
 }
 
@@ -155,8 +153,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		o->list = LIST_NONE;
 	switch (key) {
 	case 'm': o->mode = mode_of(arg); return 0;
-	case 'y': o->delay = seconds("delay", arg, true); return 0;
-	case 'd': o->duration = seconds("duration", arg, false); return 0;
+	case 'y': o->delay = seconds("dlprof: --delay", arg, true, &o->delay_ns); return 0;
+	case 'd': o->duration = seconds("dlprof: --duration", arg, false, &o->duration_ns); return 0;
 	case 'f': o->force = truth("force", arg); return 0;
 	case 'v': o->verbosity = (enum dlprof_verbosity)choice("verbosity", arg, levels); return 0;
 	case 'V':

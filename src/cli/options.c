@@ -72,6 +72,28 @@ const char *cli_output_path(const char *arg)
 	return arg;
 }
 
+uint64_t cli_size(const char *option, struct str arg)
+{
+	int64_t n;
+	char unit = arg.n ? arg.p[arg.n - 1] : 0;
+	struct str digits = {arg.p, arg.n - (unit == 'M' || unit == 'G')};
+	if (!str_to_i64(digits, &n) || n < 1 || n > 1 << 20)
+		cli_usage("%s=" STR_FMT ": a number of gibibytes was expected, or one of mebibytes like 500M", option, STR_ARG(arg));
+	return (uint64_t)n << (unit == 'M' ? 20 : 30);
+}
+
+int64_t cli_seconds_ns(const char *option, const char *text, bool zero)
+{
+	size_t n = strspn(text, "0123456789"), dot = text[n] == '.', after = strspn(text + n + dot, "0123456789");
+	int64_t whole = 0, rest = 0;
+	if (!n || text[n + dot + after] || (dot && !after) || n > 9 || (!zero && strspn(text, "0.") == strlen(text)))
+		cli_usage("%s=%s: a number of seconds%s was expected", option, text, zero ? "" : " above 0");
+	str_to_i64((struct str){text, n}, &whole);
+	for (size_t i = 0; i < 9; i++)
+		rest = rest * 10 + (i < after ? text[n + dot + i] - '0' : 0);
+	return whole * 1000000000 + rest;
+}
+
 static int64_t parse_number(const char *option, const char *text)
 {
 	int64_t v;

@@ -7,20 +7,30 @@
 
 #include <stdio.h>
 
-enum { KEY_GROUP_BY = 0x200, KEY_COMPAT, KEY_TOP_LEVEL };
+enum { KEY_GROUP_BY = 0x200, KEY_COMPAT, KEY_TOP_LEVEL, KEY_FOLLOW };
+
+struct report_command {
+	struct table_command c; /* first: cli_table_option takes this for it */
+	int64_t follow_ns;      /* 0 = print once */
+};
 
 static const struct argp_option options[] = {
 	{NULL, 0, NULL, 0, "What to report:", 0},
 	{"group-by", KEY_GROUP_BY, "WHAT", 0, "rows by WHAT, where the report has a choice (opscope report lists it); A,B where they combine", 0},
 	{"top-level", KEY_TOP_LEVEL, NULL, 0, "only what no other event called, where the report has such rows", 0},
 	{"compat", KEY_COMPAT, "TOOL", 0, "the numbers and names of a predecessor, its known bugs included", 0},
+	{"follow", KEY_FOLLOW, "SECONDS", OPTION_ARG_OPTIONAL, "of a run that goes on: again every SECONDS (2) until it ends", 0},
 	{0},
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-	struct table_command *c = state->input;
+	struct report_command *r = state->input;
+	struct table_command *c = &r->c;
 	switch (key) {
+	case KEY_FOLLOW:
+		r->follow_ns = arg ? cli_seconds_ns("--follow", arg, false) : 2000000000;
+		return 0;
 	case KEY_GROUP_BY:
 		c->trace.report.group_by = arg;
 		return 0;
@@ -200,27 +210,40 @@ static const struct report *help_asked(int argc, char **argv)
 	return help ? r : NULL;
 }
 
+struct follow_work {
+	const struct report *report;
+	struct table_command *c;
+};
+
+static int print_again(void *context)
+{
+	struct follow_work *w = context;
+	struct table_command c = *w->c; /* printing changes it */
+	return print_report(w->report, &c);
+}
+
 static int run(int argc, char **argv)
 {
-	struct table_command c = {0};
+	struct report_command rc = {0};
+	struct table_command *c = &rc.c;
 	const struct report *help = help_asked(argc, argv);
 	if (help)
 		return print_report_help(help);
-	cli_parse(&argp, argc, argv, &c);
-	cli_refuse_overwrite(c.output.path, &c.args);
+	cli_parse(&argp, argc, argv, &rc);
+	cli_refuse_overwrite(c->output.path, &c->args);
 	int status;
-	if (!c.args.n) {
-		status = list_reports(&c.output);
+	if (!c->args.n) {
+		status = list_reports(&c->output);
 	} else {
-		const struct report *r = find_or_die(c.args.v[0]);
+		const struct report *r = find_or_die(c->args.v[0]);
 		struct err e;
-		if (report_check(r, &c.trace.report, &e) < 0) /* before a long trace is read */
+		if (report_check(r, &c->trace.report, &e) < 0) /* before a long trace is read */
 			cli_usage("%s", e.msg);
-		if (c.args.n < 2)
+		if (c->args.n < 2)
 			cli_usage("report %s: an INPUT was expected: a trace, a directory, or - for standard input", r->name);
-		status = print_report(r, &c);
+		status = rc.follow_ns ? cli_follow(c->args.v + 1, c->args.n - 1, rc.follow_ns, !c->output.path, print_again, &(struct follow_work){r, c}) : print_report(r, c);
 	}
-	mem_free(c.args.v);
+	mem_free(c->args.v);
 	return status;
 }
 

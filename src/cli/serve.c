@@ -47,16 +47,6 @@ uint16_t cli_port(const char *arg)
 	return (uint16_t)number("port", arg, 0, 65535);
 }
 
-static uint64_t size(const char *option, struct str arg)
-{
-	int64_t n;
-	char unit = arg.n ? arg.p[arg.n - 1] : 0;
-	struct str digits = {arg.p, arg.n - (unit == 'M' || unit == 'G')};
-	if (!str_to_i64(digits, &n) || n < 1 || n > 1 << 20)
-		cli_usage("--%s=" STR_FMT ": a number of gibibytes was expected, or one of mebibytes like 500M", option, STR_ARG(arg));
-	return (uint64_t)n << (unit == 'M' ? 20 : 30);
-}
-
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct serve_command *c = state->input;
@@ -76,7 +66,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		c->hosts[c->n_hosts++] = arg;
 		return 0;
 	case KEY_MEMORY:
-		c->o.memory_bytes = size("memory", str_from(arg));
+		c->o.memory_bytes = cli_size("--memory", str_from(arg));
 		return 0;
 	case KEY_QUERY_TIME:
 		c->o.query_seconds = (unsigned)number("query-time", arg, 1, 1000000);

@@ -2,7 +2,7 @@
  * the PATH it is asked to export the report into a folder of our own; else the user is told what to run. */
 #include "input/input.h"
 
-#include "base/buf.h"
+#include "base/program.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,20 +15,6 @@
 
 extern char **environ;
 extern const struct input input_nsys;
-
-static bool is_on_path(const char *program)
-{
-	struct str dirs = str_from(getenv("PATH")), dir;
-	bool found = false;
-	while (!found && dirs.n && str_split(&dirs, ':', &dir)) {
-		struct buf b = {0};
-		buf_printf(&b, STR_FMT "/%s", STR_ARG(dir), program);
-		buf_char(&b, 0);
-		found = dir.n && access(b.p, X_OK) == 0;
-		buf_release(&b);
-	}
-	return found;
-}
 
 /* What must not leave the folder behind waits from begin to end, and is then let through. */
 struct held {
@@ -142,7 +128,7 @@ static int convert(const char *path, struct profile *p, struct err *e)
 static int read_file(struct source *s, struct profile *p, struct err *e)
 {
 	const char *path = source_path(s);
-	if (strcmp(path, "-") == 0 || !is_on_path("nsys"))
+	if (strcmp(path, "-") == 0 || program_find("nsys", NULL) != 0)
 		return err_set(e, ERR_FORMAT, "%s: a report of Nsight Systems, which only nsys can read: run `nsys export --type sqlite %s%s` "
 		               "where it is installed, and give the .sqlite file to opscope", path, path[0] == '-' && path[1] ? "./" : "", path);
 	/* What begins with '-' would be an option to nsys. */

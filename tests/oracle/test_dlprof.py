@@ -642,6 +642,8 @@ class Nsys(Command):
     def test_absent(self):
         empty = os.path.join(self.dir, "empty")
         os.mkdir(empty)
+        os.environ["OPSCOPE_INJECT"] = os.path.join(empty, "no-library")
+        self.addCleanup(os.environ.pop, "OPSCOPE_INJECT")
         _, err = self.dlprof("--reports=all", "python", "train.py", path=empty, status=1)
         self.assertEqual(err.count("\n"), 1)
         self.assertIn("nsys was not found on the PATH", err)

@@ -1,0 +1,35 @@
+#include "base/folder.h"
+
+#include "base/buf.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int make_one(const char *path, struct err *e)
+{
+	struct stat st;
+	if (mkdir(path, 0777) == 0 || (errno == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode)))
+		return 0;
+	return err_set(e, ERR_IO, "cannot make %s: %s", path, errno == EEXIST ? "it is no folder" : strerror(errno));
+}
+
+int folder_make(const char *path, struct err *e)
+{
+	struct buf b = {0};
+	int rc = 0;
+	buf_cstr(&b, path);
+	buf_char(&b, 0);
+	for (size_t i = 1; i < b.n && rc == 0; i++) {
+		char was = b.p[i];
+		if (was && was != '/')
+			continue;
+		b.p[i] = 0;
+		rc = make_one(b.p, e);
+		b.p[i] = was;
+	}
+	buf_release(&b);
+	if (rc == 0 && access(path, W_OK | X_OK) < 0)
+		return err_set(e, ERR_IO, "cannot write to %s: %s", path, strerror(errno));
+	return rc;
+}

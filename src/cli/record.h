@@ -1,0 +1,56 @@
+/* What the files record*.c share: the command `record`, its run directory, and what it prints afterwards. */
+#ifndef OPSCOPE_CLI_RECORD_H
+#define OPSCOPE_CLI_RECORD_H
+
+#include "cli/cli.h"
+#include "record/job.h"
+#include "record/record.h"
+
+enum record_backend { RECORD_AUTO, RECORD_OWN, RECORD_NSYS };
+
+struct record_options {
+	struct record_spec spec;  /* without dir */
+	enum record_backend backend;
+	const char *output;       /* a directory, or NAME.opscope; NULL = a new directory */
+	bool force, no_report;
+	char steps[48];           /* spec.steps */
+};
+
+/* Parses and checks; ends the process on wrong usage. */
+void record_parse(int argc, char **argv, struct record_options *o);
+
+/* A run directory holds the captures of one run:
+ *
+ *   HOST-PID-NS.seg       of a process, by our own library
+ *   nsys.*                of nsys, its database and its report
+ *   HOST-PID.run.json     of each `opscope record` that wrote there: what it ran, when, and how that ended
+ *
+ * Ranks of a job that are each started under `opscope record` share one. Other files may lie there, and stay. */
+struct run_dir {
+	struct buf path;          /* NUL-terminated, absolute */
+	struct buf run_file;      /* of this process; NUL-terminated */
+	struct buf into;          /* NAME.opscope to import into; NUL-terminated, empty = none */
+	bool made;                /* the directory was not there before */
+	int64_t start_ns;         /* CLOCK_REALTIME */
+};
+
+/* Makes it ready for a run, and writes the run file. ERR_IO, or ERR_DATA when there are captures and !force. */
+int run_dir_open(struct run_dir *d, const struct record_options *o, const char *backend, const struct record_job *job, struct err *e);
+/* Adds to the run file how the program ended. */
+int run_dir_end(const struct run_dir *d, const struct record_options *o, const char *backend, const struct record_job *job, int wait_status, struct err *e);
+/* Where nothing was captured: takes the run file away again, and the directory if it was made for this run and nothing else is in it. */
+void run_dir_forget(const struct run_dir *d);
+/* Removes the captures of the directory, and it if nothing else is left. */
+void run_dir_remove(const struct run_dir *d);
+void run_dir_release(struct run_dir *d);
+/* How many segments there are. */
+unsigned run_dir_segments(const char *path);
+/* Whether an `opscope record` wrote a run file there. */
+bool run_dir_has_run(const char *path);
+/* Whether the directory's run goes on: an `opscope record` that wrote a run file there has not ended. */
+bool run_dir_is_live(const char *path);
+
+/* Reads what was recorded and prints it, on standard error: standard output is the program's. The exit status of this part. */
+int record_after(const struct record_options *o, const struct run_dir *d, const struct record_job *job, const struct record_result *r);
+
+#endif

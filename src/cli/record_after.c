@@ -1,0 +1,144 @@
+/* What `opscope record` does when the program has ended: reads what was recorded, prints overview and findings, and says what is missing. */
+#include "cli/record.h"
+
+#include "base/mem.h"
+#include "report/advice.h"
+#include "base/now.h"
+#include "report/aggregate.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static void say(const struct record_job *job, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* A line of ours, "opscope: record: ...", with the rank where there are several. */
+static void say(const struct record_job *job, const char *fmt, ...)
+{
+	struct err e = {.code = ERR_NONE};
+	va_list ap;
+	size_t n = (size_t)snprintf(e.msg, sizeof e.msg, "record: %s%s", job->member, *job->member ? ": " : "");
+	va_start(ap, fmt);
+	vsnprintf(e.msg + n, sizeof e.msg - n, fmt, ap);
+	va_end(ap);
+	cli_fail(&e, 0);
+}
+
+static void say_all(const struct record_job *job, const struct words *list)
+{
+	for (int i = 0; i < list->n; i++)
+		say(job, "%s", list->v[i]);
+}
+
+/* --- the tables ------------------------------------------------------------------------------------------------- */
+
+static int print_overview(struct profile *p, const struct output_options *out)
+{
+	const struct report *r = report_find(STR("overview"));
+	const struct report_args args = {0};
+	struct table t;
+	struct err e;
+	if (report_run(r, p, &args, &t, &e) < 0)
+		return cli_fail(&e, EXIT_INPUT);
+	int status = cli_output(&t, out, p->input_path.p);
+	table_release(&t);
+	return status;
+}
+
+static int print_findings(struct profile *p, const struct output_options *out)
+{
+	const struct report_args args = {0};
+	struct table t;
+	struct err e;
+	if (advice_table(p, &args, &t, &e) < 0)
+		return cli_fail(&e, EXIT_INPUT);
+	fputc('\n', stdout);
+	fflush(stdout);
+	int status = cli_output(&t, out, p->input_path.p);
+	table_release(&t);
+	return status;
+}
+
+/* What was lost or repaired has been said by cli_open; this is what could not be seen, and other things worth knowing. */
+static void print_notes(const struct profile *p, const struct record_job *job)
+{
+	for (unsigned i = 0; i < p->diags.n; i++) {
+		const struct diag_entry *d = &p->diags.entry[i];
+		if (d->level == DIAG_NOTE)
+			say(job, STR_FMT "%s", STR_ARG(d->message), d->count > 1 ? " (several times)" : "");
+	}
+}
+
+static int import_into(struct profile *p, const struct run_dir *d, const struct record_job *job)
+{
+	char now[NOW_BYTES];
+	const struct aggregate_spec spec = {.name = {"", 0}, .created = now_text(now), .rules = {"", 0}};
+	struct err e;
+	if (aggregate_import(p, d->into.p, &spec, &e) < 0) {
+		cli_fail(&e, 0);
+		say(job, "the capture is kept in %s: `opscope import %s -o FILE.opscope` makes a file of it", d->path.p, d->path.p);
+		return EXIT_INPUT;
+	}
+	run_dir_remove(d);
+	return EXIT_DONE;
+}
+
+static int read_and_print(const struct record_options *o, const struct run_dir *d, const struct record_job *job, const struct record_result *r)
+{
+	const struct trace_options trace = {.by_path = true};
+	const struct output_options out = {.limit = -1};
+	int status = EXIT_DONE;
+	if (o->no_report && !d->into.n)
+		return EXIT_DONE;
+	struct profile *p = cli_open(r->capture.p, &trace, &status);
+	if (!p)
+		return status;
+	if (!o->no_report) {
+		int overview = print_overview(p, &out), findings = print_findings(p, &out);
+		status = overview ? overview : findings;
+		fputc('\n', stdout);
+		fflush(stdout);
+		print_notes(p, job);
+	}
+	if (d->into.n) {
+		int rc = import_into(p, d, job);
+		status = rc ? rc : status;
+	}
+	profile_free(p);
+	return status;
+}
+
+/* --- what there is ---------------------------------------------------------------------------------------------- */
+
+static void say_where(const struct run_dir *d, const struct record_job *job, int status)
+{
+	const char *path = d->into.n && status == EXIT_DONE ? d->into.p : d->path.p;
+	say(job, "recorded in %s (opscope report NAME %s, opscope serve %s)", path, path, path);
+}
+
+static void say_nothing(const struct record_options *o, const struct run_dir *d, const struct record_job *job)
+{
+	if (o->spec.range || o->spec.steps || o->spec.delay_ns)
+		say(job, "nothing was recorded: what --range, --steps or --delay wait for did not come, or no process called CUDA, NVTX or ITT");
+	else
+		say(job, "nothing was recorded: no process of the command called CUDA, NVTX or ITT, or its environment or %s did not reach it", d->path.p);
+}
+
+int record_after(const struct record_options *o, const struct run_dir *d, const struct record_job *job, const struct record_result *r)
+{
+	bool own = r->capture.n && str_eq(buf_view(&r->capture), buf_view(&d->path));
+	bool any = r->capture.n && (!own || run_dir_segments(d->path.p));
+	int status = EXIT_DONE;
+	/* Standard output was the program's: a pipe there must not get our tables behind its own. */
+	fflush(stdout);
+	dup2(STDERR_FILENO, STDOUT_FILENO);
+	say_all(job, &r->warnings);
+	if (!any && !r->warnings.n)
+		say_nothing(o, d, job);
+	if (any && !job->has_rank) /* one of many sees its own part only, and must not wait for the others */
+		status = read_and_print(o, d, job, r);
+	say_all(job, &r->notes);
+	if (any && (!job->has_rank || job->rank == 0))
+		say_where(d, job, status);
+	return status;
+}

@@ -1,0 +1,424 @@
+#include "cli/record.h"
+
+#include "base/folder.h"
+#include "base/json_text.h"
+#include "base/mem.h"
+#include "io/atomic.h"
+#include "io/source.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MAX_RUN_FILE = 1 << 20, MAX_NUMBER = 100000 };
+#define RUN_FILE_START "{\"opscope_run\": 1,\n"
+#define RUN_FILE_SUFFIX ".run.json"
+
+static void end_text(struct buf *b)
+{
+	buf_char(b, 0);
+	b->n--;
+}
+
+/* --- what lies in a run directory ------------------------------------------------------------------------------- */
+
+/* "-DIGITS" at the end of *s is cut off. */
+static bool cut_number(struct str *s)
+{
+	size_t n = s->n;
+	while (n && isdigit((unsigned char)s->p[n - 1]))
+		n--;
+	if (n == s->n || n < 2 || s->p[n - 1] != '-')
+		return false;
+	s->n = n - 1;
+	return true;
+}
+
+static bool is_segment(const char *name)
+{
+	struct str s = str_from(name);
+	if (!str_ends(s, STR(".seg")))
+		return false;
+	s.n -= 4;
+	return cut_number(&s) && cut_number(&s);
+}
+
+static bool is_run_file(const char *name)
+{
+	struct str s = str_from(name);
+	if (!str_ends(s, STR(RUN_FILE_SUFFIX)))
+		return false;
+	s.n -= STR(RUN_FILE_SUFFIX).n;
+	return cut_number(&s);
+}
+
+static bool is_of_nsys(const char *name)
+{
+	static const char *const names[] = {"nsys.nsys-rep", "nsys.qdrep", "nsys.qdstrm", "nsys.sqlite", "nsys-export.log"};
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	return false;
+}
+
+static int is_capture(const struct dirent *d)
+{
+	return is_segment(d->d_name) || is_run_file(d->d_name) || is_of_nsys(d->d_name);
+}
+
+unsigned run_dir_segments(const char *path)
+{
+	DIR *d = opendir(path);
+	struct dirent *entry;
+	unsigned n = 0;
+	while (d && (entry = readdir(d)))
+		n += is_segment(entry->d_name);
+	if (d)
+		closedir(d);
+	return n;
+}
+
+/* Of a run file, up to MAX_RUN_FILE bytes; empty when it is none. */
+static void read_run_file(const char *dir, const char *name, struct buf *out)
+{
+	struct buf path = {0};
+	buf_clear(out);
+	buf_printf(&path, "%s/%s", dir, name);
+	end_text(&path);
+	FILE *f = fopen(path.p, "re");
+	char piece[4096];
+	for (size_t n; f && out->n < MAX_RUN_FILE && (n = fread(piece, 1, sizeof piece, f)) > 0;)
+		buf_put(out, piece, n);
+	if (f)
+		fclose(f);
+	if (!str_starts(buf_view(out), STR(RUN_FILE_START)))
+		buf_clear(out);
+	buf_release(&path);
+}
+
+/* --- the run file ----------------------------------------------------------------------------------------------- */
+
+static void put_text_line(struct buf *b, const char *key, const char *value)
+{
+	buf_printf(b, " \"%s\": ", key);
+	json_put_string(b, str_from(value));
+	buf_cstr(b, ",\n");
+}
+
+static const char *host_name(struct utsname *u)
+{
+	if (uname(u) < 0 || !*u->nodename)
+		return "host";
+	for (char *p = u->nodename; *p; p++)
+		if (*p == '/')
+			*p = '_';
+	return u->nodename;
+}
+
+static int64_t realtime_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_REALTIME, &t);
+	return t.tv_sec * LAUNCH_S + t.tv_nsec;
+}
+
+/* wait_status NULL: it runs. Each key has a line of its own, which is how other processes look for it. */
+static int write_run_file(const struct run_dir *d, const struct record_options *o, const char *backend, const struct record_job *job,
+                          const int *wait_status, struct err *e)
+{
+	struct buf b = {0};
+	struct utsname u;
+	struct atomic_file f;
+	char *cwd = getcwd(NULL, 0);
+	buf_cstr(&b, RUN_FILE_START);
+	put_text_line(&b, "version", OPSCOPE_VERSION);
+	put_text_line(&b, "job", job->id);
+	put_text_line(&b, "member", job->member);
+	put_text_line(&b, "host", host_name(&u));
+	buf_printf(&b, " \"pid\": %d,\n", (int)getpid());
+	put_text_line(&b, "backend", backend);
+	buf_cstr(&b, " \"command\": [");
+	for (int i = 0; i < o->spec.argc; i++) {
+		buf_cstr(&b, i ? ", " : "");
+		json_put_string(&b, str_from(o->spec.argv[i]));
+	}
+	buf_cstr(&b, "],\n");
+	put_text_line(&b, "cwd", cwd ? cwd : "");
+	buf_printf(&b, " \"start_ns\": %lld,\n", (long long)d->start_ns);
+	if (wait_status)
+		buf_printf(&b, " \"end_ns\": %lld,\n \"status\": %d}\n", (long long)realtime_ns(), launch_status(*wait_status));
+	else
+		buf_cstr(&b, " \"end_ns\": null,\n \"status\": null}\n");
+	free(cwd);
+	int rc = atomic_begin(&f, d->run_file.p, e);
+	if (rc == 0)
+		rc = atomic_write(&f, buf_view(&b), e) ? atomic_abort(&f) : atomic_commit(&f, e);
+	buf_release(&b);
+	return rc;
+}
+
+static bool has_line(const struct buf *file, const char *key, const char *value)
+{
+	struct buf line = {0};
+	buf_char(&line, '\n');
+	put_text_line(&line, key, value);
+	bool has = str_has(buf_view(file), buf_view(&line));
+	buf_release(&line);
+	return has;
+}
+
+/* The process that wrote it may have been killed: then it has no end, and is not there. */
+static bool is_live(const struct buf *file)
+{
+	struct utsname u;
+	ptrdiff_t at = str_find(buf_view(file), STR("\n \"pid\": "));
+	if (!str_has(buf_view(file), STR("\n \"end_ns\": null")) || at < 0)
+		return false;
+	if (!has_line(file, "host", host_name(&u)))
+		return true; /* that of another machine is not known */
+	pid_t pid = atoi(file->p + at + 9);
+	return pid > 0 && (kill(pid, 0) == 0 || errno == EPERM);
+}
+
+static bool any_run(const char *path, bool live)
+{
+	struct buf file = {0};
+	DIR *d = opendir(path);
+	struct dirent *entry;
+	bool any = false;
+	while (d && !any && (entry = readdir(d))) {
+		if (!is_run_file(entry->d_name))
+			continue;
+		read_run_file(path, entry->d_name, &file);
+		any = file.n && (!live || is_live(&file));
+	}
+	if (d)
+		closedir(d);
+	buf_release(&file);
+	return any;
+}
+
+bool run_dir_has_run(const char *path)
+{
+	return any_run(path, false);
+}
+
+bool run_dir_is_live(const char *path)
+{
+	return any_run(path, true);
+}
+
+/* --- captures that are there already ---------------------------------------------------------------------------- */
+
+struct contents {
+	unsigned captures;
+	unsigned same_job;   /* run files of other members of our job */
+	unsigned same_member; /* of ourselves */
+	unsigned strange;    /* files named like those of nsys, without a run file */
+};
+
+static void look(const char *path, const struct record_job *job, struct contents *c)
+{
+	struct dirent **entry;
+	struct buf file = {0};
+	unsigned of_nsys = 0, runs = 0;
+	*c = (struct contents){0};
+	int n = scandir(path, &entry, is_capture, alphasort);
+	for (int i = 0; i < n; i++) {
+		c->captures++;
+		of_nsys += is_of_nsys(entry[i]->d_name);
+		if (is_run_file(entry[i]->d_name)) {
+			read_run_file(path, entry[i]->d_name, &file);
+			bool same = *job->id && has_line(&file, "job", job->id), self = same && has_line(&file, "member", job->member);
+			runs += file.n > 0;
+			c->same_job += same && !self;
+			c->same_member += self;
+		}
+		free(entry[i]);
+	}
+	if (n >= 0)
+		free(entry);
+	c->strange = runs ? 0 : of_nsys;
+	buf_release(&file);
+}
+
+static void remove_captures(const char *path)
+{
+	struct dirent **entry;
+	int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), n = scandir(path, &entry, is_capture, alphasort);
+	for (int i = 0; i < n; i++) {
+		if (dir >= 0)
+			unlinkat(dir, entry[i]->d_name, 0);
+		free(entry[i]);
+	}
+	if (n >= 0)
+		free(entry);
+	if (dir >= 0)
+		close(dir);
+}
+
+/* Ranks of one job join; everything else must be gone first. */
+static int make_room(const char *path, const struct record_options *o, const struct record_job *job, struct err *e)
+{
+	struct contents c;
+	look(path, job, &c);
+	if (!c.captures || (c.same_job && !c.same_member))
+		return 0;
+	if (c.strange)
+		return err_set(e, ERR_DATA, "%s: files of nsys are there that opscope record did not write: choose another directory", path);
+	if (!o->force)
+		return err_set(e, ERR_DATA, "%s: there are captures already: --force removes them, --output=NAME chooses another directory%s", path,
+		               job->has_rank && !*job->id ? "; ranks of one job share one when OPSCOPE_JOB names the job" : "");
+	remove_captures(path);
+	return 0;
+}
+
+/* --- opening ---------------------------------------------------------------------------------------------------- */
+
+/* The first of opscope-1, opscope-2, ... that is not there; of a job, opscope-JOB. */
+static int make_default(struct run_dir *d, const struct record_job *job, struct err *e)
+{
+	for (int i = 1; i <= MAX_NUMBER; i++) {
+		buf_clear(&d->path);
+		if (*job->id)
+			buf_printf(&d->path, "opscope-%s", job->id);
+		else
+			buf_printf(&d->path, "opscope-%d", i);
+		for (size_t k = 0; k < d->path.n; k++)
+			if (!isalnum((unsigned char)d->path.p[k]) && !strchr("-._", d->path.p[k]))
+				d->path.p[k] = '_';
+		end_text(&d->path);
+		d->made = mkdir(d->path.p, 0777) == 0;
+		if (d->made || (*job->id && errno == EEXIST))
+			return 0;
+		if (errno != EEXIST)
+			break;
+	}
+	return err_set(e, ERR_IO, "cannot make the run directory %s: %s; --output=DIR chooses another place", d->path.p, strerror(errno));
+}
+
+static int check_into(struct run_dir *d, const struct record_options *o, const struct record_job *job, struct err *e)
+{
+	struct stat st;
+	if (job->has_rank)
+		return err_set(e, ERR_USAGE, "--output=%s: the ranks of a job share a directory; `opscope import DIR -o %s` makes a file of it", o->output, o->output);
+	if (stat(o->output, &st) == 0 && !o->force)
+		return err_set(e, ERR_DATA, "%s is there already: --force replaces it, --output=NAME chooses another name", o->output);
+	buf_cstr(&d->into, o->output);
+	end_text(&d->into);
+	return 0;
+}
+
+static int make_asked(struct run_dir *d, const struct record_options *o, const struct record_job *job, struct err *e)
+{
+	struct stat st;
+	bool exists = stat(o->output, &st) == 0;
+	if (str_ends(str_from(o->output), STR(".opscope")) && !(exists && S_ISDIR(st.st_mode))) {
+		if (check_into(d, o, job, e) < 0)
+			return -1;
+		buf_printf(&d->path, "%s.run", o->output);
+		end_text(&d->path);
+		exists = stat(d->path.p, &st) == 0;
+	} else {
+		buf_cstr(&d->path, o->output);
+		end_text(&d->path);
+	}
+	d->made = !exists;
+	return folder_make(d->path.p, e) < 0 ? err_prefix(e, "--output") : 0;
+}
+
+static void make_absolute(struct run_dir *d)
+{
+	char *real = realpath(d->path.p, NULL);
+	if (real) {
+		buf_clear(&d->path);
+		buf_cstr(&d->path, real);
+		end_text(&d->path);
+	}
+	free(real);
+}
+
+/* Held by one rank at a time, so that --force of the one does not remove what the other has just written. Where the file system has no locks, it is
+ * done without. */
+static int lock(const struct run_dir *d, const struct record_job *job)
+{
+	struct buf path = {0};
+	if (!*job->id)
+		return -1;
+	buf_printf(&path, "%s/.lock", d->path.p);
+	end_text(&path);
+	int fd = open(path.p, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+	while (fd >= 0 && flock(fd, LOCK_EX) < 0 && errno == EINTR)
+		;
+	buf_release(&path);
+	return fd;
+}
+
+int run_dir_open(struct run_dir *d, const struct record_options *o, const char *backend, const struct record_job *job, struct err *e)
+{
+	struct utsname u;
+	*d = (struct run_dir){.start_ns = realtime_ns()};
+	if ((o->output ? make_asked(d, o, job, e) : make_default(d, job, e)) < 0)
+		return -1;
+	make_absolute(d);
+	buf_printf(&d->run_file, "%s/%s-%d" RUN_FILE_SUFFIX, d->path.p, host_name(&u), (int)getpid());
+	end_text(&d->run_file);
+	int fd = lock(d, job);
+	d->made &= !*job->id; /* other ranks may be about to use it */
+	int rc = make_room(d->path.p, o, job, e);
+	if (rc == 0)
+		rc = write_run_file(d, o, backend, job, NULL, e);
+	if (fd >= 0)
+		close(fd);
+	return rc;
+}
+
+int run_dir_end(const struct run_dir *d, const struct record_options *o, const char *backend, const struct record_job *job, int wait_status, struct err *e)
+{
+	return write_run_file(d, o, backend, job, &wait_status, e);
+}
+
+/* Besides run files. */
+static bool has_any(const char *path)
+{
+	DIR *d = opendir(path);
+	struct dirent *entry;
+	bool any = false;
+	while (d && !any && (entry = readdir(d)))
+		any = is_segment(entry->d_name) || is_of_nsys(entry->d_name);
+	if (d)
+		closedir(d);
+	return any;
+}
+
+void run_dir_forget(const struct run_dir *d)
+{
+	if (has_any(d->path.p))
+		return;
+	unlink(d->run_file.p);
+	if (d->made)
+		rmdir(d->path.p);
+}
+
+void run_dir_remove(const struct run_dir *d)
+{
+	remove_captures(d->path.p);
+	if (d->made)
+		rmdir(d->path.p);
+}
+
+void run_dir_release(struct run_dir *d)
+{
+	buf_release(&d->path);
+	buf_release(&d->run_file);
+	buf_release(&d->into);
+}

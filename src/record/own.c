@@ -1,0 +1,161 @@
+#include "record/own.h"
+
+#include "base/saturate.h"
+#include "record/paths.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* --- the library ------------------------------------------------------------------------------------------------ */
+
+static bool try_path(struct buf *path, struct str dir, const char *below, struct buf *tried)
+{
+	char *real;
+	buf_clear(path);
+	buf_printf(path, STR_FMT "/%s" OWN_LIBRARY, STR_ARG(dir), below);
+	buf_char(path, 0);
+	path->n--;
+	buf_printf(tried, "%s" STR_FMT, tried->n ? ", " : "", STR_ARG(buf_view(path)));
+	real = realpath(path->p, NULL); /* the program may change its folder */
+	if (!real)
+		return false;
+	buf_clear(path);
+	buf_cstr(path, real);
+	buf_char(path, 0);
+	path->n--;
+	free(real);
+	return true;
+}
+
+static struct str folder_of_program(char self[PATH_MAX])
+{
+	ssize_t n = readlink("/proc/self/exe", self, PATH_MAX - 1);
+	while (n > 0 && self[n - 1] != '/')
+		n--;
+	return (struct str){self, n > 1 ? (size_t)n - 1 : 0};
+}
+
+int own_find_library(struct buf *path, struct err *e)
+{
+	/* beside the program; in the build tree; where it is installed, relative to the program, and as configured */
+	static const char *const below[] = {"", "../../collect/", "../" OPSCOPE_LIBDIR_NAME "/"};
+	const char *given = getenv("OPSCOPE_INJECT");
+	char self[PATH_MAX];
+	struct str dir = folder_of_program(self);
+	struct buf tried = {0};
+	bool found = false;
+	if (given && *given) {
+		char *real = realpath(given, NULL);
+		buf_clear(path);
+		buf_cstr(path, real ? real : given);
+		buf_char(path, 0);
+		path->n--;
+		free(real);
+		return real ? 0 : err_set(e, ERR_IO, "OPSCOPE_INJECT=%s: %s", given, strerror(errno));
+	}
+	for (size_t i = 0; i < sizeof below / sizeof below[0] && !found && dir.n; i++)
+		found = try_path(path, dir, below[i], &tried);
+	found = found || try_path(path, str_from(OPSCOPE_LIBDIR), "", &tried);
+	if (!found)
+		err_set(e, ERR_IO, OWN_LIBRARY " was not found, which records inside the program; looked for " STR_FMT, STR_ARG(buf_view(&tried)));
+	buf_release(&tried);
+	return found ? 0 : -1;
+}
+
+/* --- the environment -------------------------------------------------------------------------------------------- */
+
+static const char *value_of(char *const *env, const char *name)
+{
+	size_t n = strlen(name);
+	for (; env && *env; env++)
+		if (strncmp(*env, name, n) == 0 && (*env)[n] == '=')
+			return *env + n + 1;
+	return getenv(name);
+}
+
+int own_check_environment(char *const *env, struct err *e)
+{
+	static const char *const names[] = {"CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH", "QUADD_INJECTION_CONFIG"};
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+		const char *v = value_of(env, names[i]);
+		if (!v || !*v)
+			continue;
+		if (strstr(v, OWN_LIBRARY))
+			return err_set(e, ERR_DATA, "%s=%s: this already runs under opscope record", names[i], v);
+		return err_set(e, ERR_DATA, "%s=%s: another profiler is set up to record this program (nsys, for one), and only one can; unset %s to record "
+		               "without it", names[i], v, names[i]);
+	}
+	return 0;
+}
+
+static void put_number(struct words *env, const char *name, int64_t v)
+{
+	if (v)
+		words_printf(env, "%s=%lld", name, (long long)v);
+}
+
+static void put_text(struct words *env, const char *name, const char *value)
+{
+	if (value)
+		words_printf(env, "%s=%s", name, value);
+}
+
+/* Options of an earlier run in our environment must not reach this one: every variable is set, or taken out. */
+static void clear_options(struct words *env)
+{
+	static const char *const names[] = {"OPSCOPE_DELAY_NS", "OPSCOPE_DURATION_NS", "OPSCOPE_RANGE", "OPSCOPE_CUDA_PROFILER", "OPSCOPE_STEPS", "OPSCOPE_STEP_RANGE",
+	                                    "OPSCOPE_MEMORY", "OPSCOPE_SYNC", "OPSCOPE_GRAPH", "OPSCOPE_MAX_SIZE", "OPSCOPE_FULL"};
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+		words_add(env, names[i]);
+}
+
+void own_environment(const struct record_spec *s, const char *library, struct words *env)
+{
+	clear_options(env);
+	for (int i = 0; i < s->env.n; i++)
+		words_add(env, s->env.v[i]);
+	put_text(env, "CUDA_INJECTION64_PATH", library);
+	put_text(env, "NVTX_INJECTION64_PATH", library);
+	const char *itt = value_of(s->env.v, "INTEL_LIBITTNOTIFY64");
+	if (!itt || !*itt)
+		put_text(env, "INTEL_LIBITTNOTIFY64", library);
+	put_text(env, "OPSCOPE_DIR", s->dir);
+	put_number(env, "OPSCOPE_DELAY_NS", s->delay_ns);
+	put_number(env, "OPSCOPE_DURATION_NS", s->duration_ns);
+	if (s->range && strcmp(s->range, RECORD_API_RANGE) == 0)
+		put_number(env, "OPSCOPE_CUDA_PROFILER", 1);
+	else
+		put_text(env, "OPSCOPE_RANGE", s->range);
+	put_text(env, "OPSCOPE_STEPS", s->steps);
+	put_text(env, "OPSCOPE_STEP_RANGE", s->key_range);
+	put_number(env, "OPSCOPE_MEMORY", s->memory);
+	put_number(env, "OPSCOPE_SYNC", s->sync);
+	put_text(env, "OPSCOPE_GRAPH", s->graph);
+	put_number(env, "OPSCOPE_MAX_SIZE", s->max_bytes);
+	if (s->max_bytes)
+		put_text(env, "OPSCOPE_FULL", s->ring ? "ring" : "stop");
+}
+
+/* --- running ---------------------------------------------------------------------------------------------------- */
+
+int own_run(const struct record_spec *s, const char *library, struct record_result *r, struct err *e)
+{
+	struct words env = {0};
+	int64_t end_ns = s->delay_ns;
+	add_saturated(&end_ns, s->duration_ns);
+	own_environment(s, library, &env);
+	if (s->sample_cpu)
+		words_add(&r->notes, "--sample=cpu: no stacks were recorded: only --backend=nsys takes samples");
+	const struct launch l = {.argv = s->argv, .env = env.v, .term_after_ns = s->kill ? end_ns : 0};
+	int rc = launch_run(&l, &r->launched, e);
+	r->wait_status = r->launched.wait_status;
+	buf_clear(&r->capture);
+	buf_cstr(&r->capture, s->dir);
+	buf_char(&r->capture, 0);
+	r->capture.n--;
+	words_release(&env);
+	return rc;
+}
