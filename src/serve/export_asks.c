@@ -18,7 +18,7 @@ static const struct {
 	struct { const char *name, *value; } arg[2]; /* in order of their names */
 	unsigned flags;
 } asks[] = {
-	{"/api/advise", {{0}}, 0},
+	{"/api/advise", {{0}}, ASK_AGGREGATES},
 	{"/api/instances", {{"by", "all"}}, ASK_AGGREGATES},
 	{"/api/instances", {{"by", "kernel"}}, ASK_AGGREGATES},
 	{"/api/instances", {{"by", "op"}}, ASK_AGGREGATES},

@@ -31,7 +31,7 @@ export function same(got, want, what) {
 }
 
 const SCALE = {
-  ns: 1, us: 1e3, ms: 1e6, s: 1e9, B: 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30, TiB: 2 ** 40, "%": 1, FLOP: 1, kFLOP: 1e3, MFLOP: 1e6, GFLOP: 1e9, TFLOP: 1e12, PFLOP: 1e15,
+  ns: 1, us: 1e3, ms: 1e6, s: 1e9, B: 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30, TiB: 2 ** 40, "%": 1, FLOP: 1, KFLOP: 1e3, MFLOP: 1e6, GFLOP: 1e9, TFLOP: 1e12, PFLOP: 1e15, EFLOP: 1e18,
 };
 
 /** "80.756 ms" -> [80756000, 500]: the number, and how far it may be rounded. */
@@ -120,10 +120,15 @@ export class Harness {
 
   /** `opscope ... --format=json` of the same input. */
   program(args, input) {
+    return JSON.parse(this.text([...args, "--format=json"], input));
+  }
+
+  /** What it prints. */
+  text(args, input) {
     const [command, ...rest] = args, path = input.startsWith("/") ? input : INPUTS[input].path;
     this.need(input);
     const first = command === "report" ? [command, rest.shift()] : [command];
-    return JSON.parse(execFileSync(PROGRAM, [...first, path, ...rest, "--format=json"], { maxBuffer: 1 << 28, stdio: ["ignore", "pipe", "ignore"] }));
+    return execFileSync(PROGRAM, [...first, path, ...rest], { maxBuffer: 1 << 28, stdio: ["ignore", "pipe", "ignore"] }).toString();
   }
 
   report(name, input, ...args) {

@@ -40,13 +40,35 @@ async function paging(t) {
   assert(t.page.url().includes("kernels.page=4"), "the page stands in the address");
 }
 
+/** What is found, in the order shown; nothing searched or sorted: what the program writes. */
 async function csv(t) {
   await t.open("kernels", "plugin");
-  const file = await saved(t, () => t.page.locator("section.table", { hasText: "Kernels" }).getByRole("button", { name: "CSV" }).first().click());
-  const lines = file.bytes.toString().trim().split("\n"), k = t.report("kernels", "plugin");
-  assert(/\.csv$/.test(file.name), file.name);
-  assert(lines.some((l) => l.startsWith(k.columns.map((c) => c.id).slice(0, 3).join(","))), "a line of column ids");
-  assert(lines.length > k.rows.length, `${lines.length} lines`);
+  const button = t.page.locator("section.table", { has: t.page.locator('[data-table="kernels"]') }).getByRole("button", { name: "CSV" });
+  const file = await saved(t, () => button.click()), want = t.text(["report", "kernels", "--format=csv"], "plugin");
+  same(file.name, "kernels.csv", "its name");
+  same(file.bytes.toString(), want, "the whole table");
+  await t.open("kernels", "plugin", { "kernels.q": "sgemm", "kernels.sort": "calls" });
+  await t.rows("kernels");
+  const some = (await saved(t, () => button.click())).bytes.toString(), sorted = t.text(["report", "kernels", "--format=csv", "--filter=sgemm", "--sort=calls"], "plugin");
+  same(some.split("\n").length, sorted.split("\n").length, "rows found");
+  const calls = some.trim().split("\n").slice(1).map((l) => Number(/,(\d+),/.exec(l.replace(/"[^"]*"/g, ""))[1]));
+  same(calls.join(), [...calls].sort((x, y) => x - y).join(), "their order");
+}
+
+/** Times on the trace's clock do not fit a number of JavaScript; the page shows and saves all their digits. */
+async function longIntegers(t) {
+  const query = "SELECT name, start_ns, -start_ns AS x_count FROM kernels_raw ORDER BY start_ns LIMIT 5";
+  const want = t.text(["sql", query, "--format=csv"], "plugin").trim().split("\n").slice(1).map((l) => l.split(",").slice(-2));
+  await t.open("sql", "plugin", { q: query });
+  const rows = await t.rows("rows");
+  same(rows.length, 5, "rows");
+  for (const [i, [start, minus]] of want.entries()) {
+    assert(!Number.isSafeInteger(Number(start)), `${start} would fit`);
+    same(rows[i][1][1], start.replace(/(\d{9})$/, ".$1 s"), "as a point in time");
+    same(rows[i][2][1].replace(/,/g, ""), minus, "as a count");
+  }
+  const file = await saved(t, () => t.page.getByRole("button", { name: "CSV" }).first().click());
+  same(file.bytes.toString(), t.text(["sql", query, "--format=csv"], "plugin"), "saved");
 }
 
 async function png(t) {
@@ -167,6 +189,6 @@ async function served(t) {
 }
 
 export const tests = [
-  ["sorting", sorting], ["searching", searching], ["paging", paging], ["CSV", csv], ["PNG", png], ["columns", columns], ["top of pies", top], ["SQL", sql], ["steps", steps], ["key op", keyOp],
+  ["sorting", sorting], ["searching", searching], ["paging", paging], ["CSV", csv], ["long integers", longIntegers], ["PNG", png], ["columns", columns], ["top of pies", top], ["SQL", sql], ["steps", steps], ["key op", keyOp],
   ["where to re-aggregate", whereReaggregate], ["re-aggregate", reaggregate], ["rows by keyboard", keyboard], ["light and dark", theme], ["what is served", served],
 ];

@@ -2,7 +2,8 @@
 import { HttpSource } from "./source_http";
 import { isReport, StaticSource } from "./source_static";
 
-export type Cell = string | number | boolean | null;
+/** bigint: an integer that a number cannot hold. */
+export type Cell = string | number | bigint | boolean | null;
 
 export interface Column {
   id: string;
@@ -88,6 +89,8 @@ export function address(path: string, args: Args): string {
 export interface Source {
   /** Asks until there is an answer. Rejects with ApiError, or with the AbortError of `signal`. */
   get<T>(path: string, args: Args, signal?: AbortSignal, progress?: Progress): Promise<T>;
+  /** What it answers as a file to be saved. */
+  file(path: string, args: Args, signal?: AbortSignal): Promise<Blob>;
   /** Changes something. */
   post<T>(path: string, args: Args, body: unknown): Promise<T>;
   /** Why nothing new can be computed; undefined where a server can. */
@@ -104,6 +107,10 @@ export function get<T>(path: string, args: Args = {}, signal?: AbortSignal, prog
   return source.get<T>(path, args, signal, progress);
 }
 
+export function file(path: string, args: Args, signal?: AbortSignal): Promise<Blob> {
+  return source.file(path, args, signal);
+}
+
 export function post<T>(path: string, args: Args, body: unknown): Promise<T> {
   return source.post<T>(path, args, body);
 }
@@ -113,10 +120,10 @@ export function columnOf(table: Table, id: string): number {
   return table.columns.findIndex((c) => c.id === id);
 }
 
-/** The cell as a number; undefined when unknown or there is no such column. */
+/** The cell as a number, rounded beyond 2^53; undefined when unknown or there is no such column. */
 export function numberAt(table: Table, row: Cell[], id: string): number | undefined {
   const value = row[columnOf(table, id)];
-  return typeof value === "number" ? value : undefined;
+  return typeof value === "number" ? value : typeof value === "bigint" ? Number(value) : undefined;
 }
 
 export function textAt(table: Table, row: Cell[], id: string): string {

@@ -1,38 +1,58 @@
 // Numbers for people. The same units as the text form of the reports.
 import type { Cell, Column } from "./api";
 
-const TIMES: [number, string][] = [[1e9, "s"], [1e6, "ms"], [1e3, "us"]];
-const BYTES: [number, string][] = [[2 ** 40, "TiB"], [2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"]];
-const FLOPS: [number, string][] = [[1e15, "PFLOP"], [1e12, "TFLOP"], [1e9, "GFLOP"], [1e6, "MFLOP"], [1e3, "kFLOP"]];
+type Rung = [name: string, size: number, digits: number];
 
-function scaled(v: number, units: [number, string][], base: string, digits: number): string {
-  for (const [size, unit] of units) if (Math.abs(v) >= size) return `${(v / size).toFixed(digits)} ${unit}`;
-  return `${Number.isInteger(v) ? v : v.toFixed(digits)} ${base}`;
+/** Smallest first, as src/render/render.c has them. */
+const TIMES: Rung[] = [["ns", 1, 0], ["us", 1e3, 3], ["ms", 1e6, 3], ["s", 1e9, 3]];
+const BYTES: Rung[] = [["B", 1, 0], ["KiB", 2 ** 10, 1], ["MiB", 2 ** 20, 1], ["GiB", 2 ** 30, 1], ["TiB", 2 ** 40, 1], ["PiB", 2 ** 50, 1]];
+const FLOPS: Rung[] = [["FLOP", 1, 0], ["KFLOP", 1e3, 3], ["MFLOP", 1e6, 3], ["GFLOP", 1e9, 3], ["TFLOP", 1e12, 3], ["PFLOP", 1e15, 3], ["EFLOP", 1e18, 3]];
+
+function fixed(v: number, digits: number): string {
+  return v.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
 
-export const time = (ns: number) => scaled(ns, TIMES, "ns", 3);
-export const bytes = (n: number) => scaled(n, BYTES, "B", 1);
-export const flops = (n: number) => scaled(n, FLOPS, "FLOP", 3);
+/** In the largest unit that keeps it below `step` of itself, rounded: 999999.9 ns is 1.000 ms, not 1000.000 us. */
+function scaled(v: number, rungs: Rung[], step: number): string {
+  for (const [i, [name, size, whole]] of rungs.entries()) {
+    const digits = i === 0 && !Number.isInteger(v) ? 1 : whole;
+    if (i + 1 === rungs.length || Math.abs(v) / size + 0.5 * 10 ** -digits < step) return `${fixed(v / size, digits)} ${name}`;
+  }
+  return "";
+}
+
+export const time = (ns: number) => scaled(ns, TIMES, 1000);
+export const bytes = (n: number) => scaled(n, BYTES, 1024);
+export const flops = (n: number) => scaled(n, FLOPS, 1000);
 export const percent = (n: number) => `${n.toFixed(2)} %`;
-export const count = (n: number) => n.toLocaleString("en-US", { maximumFractionDigits: 3 });
+export const count = (n: number | bigint) => n.toLocaleString("en-US", { maximumFractionDigits: 3 });
+
+/** A point in time to the nanosecond. */
+export function timePoint(ns: number | bigint): string {
+  const whole = BigInt(typeof ns === "number" ? Math.round(ns) : ns), u = whole < 0n ? -whole : whole;
+  return `${whole < 0n ? "-" : ""}${u / 1000000000n}.${String(u % 1000000000n).padStart(9, "0")} s`;
+}
 
 export function cell(value: Cell, column: Pick<Column, "unit" | "type">): string {
   if (value === null || value === undefined) return "";
   if (typeof value === "boolean") return value ? "yes" : "no";
   if (typeof value === "string") return value;
+  const n = Number(value);
   switch (column.unit) {
     case "ns":
-      return time(value);
+      return time(n);
+    case "time_ns":
+      return timePoint(value);
     case "us":
-      return time(value * 1000);
+      return time(n * 1000);
     case "bytes":
-      return bytes(value);
+      return bytes(n);
     case "percent":
-      return percent(value);
+      return percent(n);
     case "flops":
-      return flops(value);
+      return flops(n);
     case "ratio":
-      return value.toFixed(3);
+      return n.toFixed(4);
     default:
       return count(value);
   }

@@ -1,10 +1,10 @@
 // Kernels of a step, of an op or of both, summed up by name.
-import type { Cell, Report } from "./api";
+import type { Args, Cell, Report } from "./api";
 import { get } from "./api";
 import { h, add } from "./dom";
-import { chosen, frames, pathEnd } from "./parts";
+import { frames, pathEnd } from "./parts";
 import { showTable, type TableOptions } from "./table";
-import type { Context } from "./view";
+import { chosen, type Context } from "./view";
 
 /** Which kernels are meant; undefined = all, null = of none. */
 export interface Which {
@@ -14,14 +14,13 @@ export interface Which {
 }
 
 /** As arguments of /api/instances. */
-function argsOf(c: Context, by: string, w: Which = {}): Record<string, string | undefined> {
+function argsOf(c: Context, by: string, w: Which = {}): Args {
   const known: Record<string, string> = {}, unknown: string[] = [];
   for (const [name, v] of Object.entries(w) as [string, Cell | undefined][]) {
     if (v === null || v === "") unknown.push(name);
     else if (v !== undefined) known[name] = String(v);
   }
-  const choice = Object.fromEntries(Object.entries(chosen(c)).map(([k, v]) => [k, v === undefined ? undefined : String(v)]));
-  return { ...choice, by, ...known, unknown: unknown.length ? unknown.join(",") : undefined };
+  return { ...chosen(c), by, ...known, unknown: unknown.length ? unknown.join(",") : undefined };
 }
 
 const TITLES: Record<string, string> = {
@@ -29,10 +28,10 @@ const TITLES: Record<string, string> = {
   total_ns: "GPU time", tc_ns: "TC time", mean_ns: "Mean", min_ns: "Min", max_ns: "Max", first_ns: "First start",
 };
 
-async function showSums(box: HTMLElement, c: Context, args: Record<string, string | undefined>, o: TableOptions): Promise<void> {
+async function showSums(box: HTMLElement, c: Context, args: Args, o: TableOptions): Promise<void> {
   const t = await get<Report>("/api/instances", args, c.signal, c.progress);
   for (const column of t.columns) column.title = TITLES[column.id] ?? column.title;
-  showTable(box, t, { csv: { path: "/api/instances", args, name: o.title ?? "kernels" }, ...o });
+  showTable(box, t, o);
 }
 
 export function showKernels(box: HTMLElement, c: Context, title: string, w: Which): Promise<void> {

@@ -4,13 +4,7 @@ import { ApiError, columnOf, get } from "./api";
 import { add, clear, h, select } from "./dom";
 import * as place from "./place";
 import { showTable, type TableOptions } from "./table";
-import type { Context } from "./view";
-
-/** What a request about the chosen input, steps and key op has in common. */
-export function chosen(c: Context): Args {
-  const { steps, key_op, aggregation } = c.args;
-  return { input: c.input, steps, key_op, aggregation };
-}
+import { chosen, type Context } from "./view";
 
 /** A part of a page. What the server lacks for it is said in its place; the rest of the page stays. */
 export async function part(page: HTMLElement, title: string, fill: (box: HTMLElement) => Promise<void>): Promise<void> {
@@ -25,13 +19,9 @@ export async function part(page: HTMLElement, title: string, fill: (box: HTMLEle
   }
 }
 
-/** A report or one of its sections as a table that the server gives as CSV. */
-export function showReport(parent: HTMLElement, c: Context, name: string, table: Report | Section, o: TableOptions = {}, args: Args = {}): void {
-  const section = "report" in table ? undefined : table.name;
-  const all: Args = { ...chosen(c), ...args, section };
-  const text: Record<string, string | undefined> = {};
-  for (const [k, v] of Object.entries(all)) if (v !== undefined) text[k] = String(v);
-  showTable(parent, table, { key: section ? `${name}-${section}` : name, csv: { path: `/api/report/${name}`, args: text, name: section ? `${name}-${section}` : name }, ...o });
+/** A report or one of its sections as a table. */
+export function showReport(parent: HTMLElement, name: string, table: Report | Section, o: TableOptions = {}): void {
+  showTable(parent, table, { key: "report" in table ? name : `${name}-${table.name}`, ...o });
 }
 
 export function sectionOf(r: Report, name: string): Section | undefined {
@@ -86,12 +76,6 @@ export async function detail(parent: HTMLElement, c: Context, name: string, fill
 /** A query's rows. */
 export function sql(c: Context, query: string, args: Args = {}): Promise<Report> {
   return get<Report>("/api/sql", { ...chosen(c), query, ...args }, c.signal, c.progress);
-}
-
-export function showQuery(parent: HTMLElement, c: Context, query: string, table: Table, o: TableOptions): void {
-  const text: Record<string, string> = { query };
-  for (const [k, v] of Object.entries(chosen(c))) if (v !== undefined) text[k] = String(v);
-  showTable(parent, table, { csv: { path: "/api/sql", args: text, name: o.title ?? "query" }, ...o });
 }
 
 /** A figure with its name; unknown ones are said to be so. */

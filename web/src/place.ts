@@ -36,11 +36,11 @@ export function note(changes: Record<string, string | undefined>): void {
   history.replaceState(null, "", hashOf(p));
 }
 
-/** What every view keeps when another one is opened. */
-export const KEPT = ["input", "steps", "key_op", "aggregation"];
+/** What every view keeps when another one is opened, beside the input: what it is about. */
+export const KEPT = ["steps", "key_op", "aggregation"];
 
 export function linkTo(view: string, args: Record<string, string> = {}): string {
   const here = read(), kept: Record<string, string> = {};
-  for (const k of KEPT) if (here.args[k]) kept[k] = here.args[k];
+  for (const k of ["input", ...KEPT]) if (here.args[k]) kept[k] = here.args[k];
   return hashOf({ view, args: { ...kept, ...args } });
 }

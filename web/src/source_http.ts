@@ -1,5 +1,6 @@
 // Answers of the server that the page came from.
 import { address, ApiError, type Args, type Progress, type Source } from "./api";
+import { parseJson } from "./json";
 
 const sleep = (ms: number) => new Promise((done) => setTimeout(done, ms));
 
@@ -27,8 +28,14 @@ export class HttpSource implements Source {
         continue;
       }
       if (!answer.ok) throw new ApiError(answer.status, await reasonOf(answer));
-      return (await answer.json()) as T;
+      return parseJson<T>(await answer.text());
     }
+  }
+
+  async file(path: string, args: Args, signal?: AbortSignal): Promise<Blob> {
+    const answer = await fetch(address(path, args), { signal });
+    if (!answer.ok) throw new ApiError(answer.status, await reasonOf(answer));
+    return answer.blob();
   }
 
   /** The header tells the server that its own page asks. */

@@ -1,5 +1,6 @@
 // Answers that an exported report holds in itself (src/serve/export.h). What is asked about a part of them is made here, as the server would.
 import { ApiError, columnOf, type Args, type Cell, type Input, type Report, type Source, type State } from "./api";
+import { parseJson } from "./json";
 import { instances } from "./static/instances";
 import { StaticTimeline, type Events, type Whole } from "./static/timeline";
 import type { Info } from "./timeline/model";
@@ -34,7 +35,7 @@ async function unpack<T>(base64: string): Promise<T> {
   if (typeof DecompressionStream === "undefined") throw new ApiError(500, "This browser is too old to unpack the report: it lacks DecompressionStream.");
   const bytes = Uint8Array.from(atob(base64.trim()), (c) => c.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return JSON.parse(await new Response(stream).text()) as T;
+  return parseJson<T>(await new Response(stream).text());
 }
 
 function inline(id: string): string | undefined {
@@ -154,6 +155,10 @@ export class StaticSource implements Source {
     signal?.throwIfAborted();
     if (answer === undefined) throw this.absent(path, args);
     return structuredClone(answer) as T; // pages change what they get
+  }
+
+  async file(): Promise<Blob> {
+    throw new ApiError(403, OFF);
   }
 
   async post<T>(): Promise<T> {

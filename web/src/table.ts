@@ -1,8 +1,8 @@
 // Tables of reports: sort, search, pages, CSV, columns with units and help.
 import { TabulatorFull as Tabulator, type CellComponent, type ColumnDefinition, type RowComponent } from "tabulator-tables";
 import "tabulator-tables/dist/css/tabulator_simple.min.css";
-import type { Cell, Table } from "./api";
-import { address, source } from "./api";
+import type { Args, Cell, Table } from "./api";
+import { file } from "./api";
 import { add, button, h, save } from "./dom";
 import { cell as format } from "./format";
 import * as place from "./place";
@@ -21,8 +21,8 @@ export interface TableOptions {
   hide?: string[];
   /** How a cell is shown in place of its text. */
   draw?: Record<string, (value: Cell, cells: Cell[]) => Node | string>;
-  /** Where the server has it as CSV: path and arguments. Else the rows shown are written. */
-  csv?: { path: string; args: Record<string, string | undefined>; name: string };
+  /** Where the server has more rows than the page: its path and arguments. CSV then has them all; else it has the rows found, in the order shown. */
+  whole?: { path: string; args: Args };
   /** Row -> the rows below it, for trees; the column `tree` has the names. */
   children?: (cells: Cell[], row: number) => number[];
   tree?: string;
@@ -31,7 +31,8 @@ export interface TableOptions {
 }
 
 function compare(a: Cell, b: Cell): number {
-  if (typeof a === "number" && typeof b === "number") return a - b;
+  const numeric = (v: Cell) => typeof v === "number" || typeof v === "bigint";
+  if (numeric(a) && numeric(b)) return a! < b! ? -1 : a! > b! ? 1 : 0;
   if (typeof a === "boolean" && typeof b === "boolean") return Number(a) - Number(b);
   return String(a).localeCompare(String(b), "en", { numeric: true });
 }
@@ -82,9 +83,15 @@ function rowsOf(table: Table, o: TableOptions): Row[] {
   return rows.filter((r) => !below.has(r.id));
 }
 
+/** As src/render/csv.c writes it. */
 function csvText(table: Table, rows: Row[]): string {
-  const quote = (v: Cell) => (v === null ? "" : /[",\n\r]/.test(String(v)) ? `"${String(v).replace(/"/g, '""')}"` : String(v));
+  const quote = (v: Cell) => (v === null ? "" : v === "" || /[",\n\r]|^ | $/.test(String(v)) ? `"${String(v).replace(/"/g, '""')}"` : String(v));
   return [table.columns.map((c) => quote(c.id)), ...rows.map((r) => r.cells.map(quote))].map((r) => r.join(",")).join("\n") + "\n";
+}
+
+/** Rows of a tree, each followed by those below it. */
+function flat(rows: Row[]): Row[] {
+  return rows.flatMap((r) => (r._children ? [r, ...flat(r._children)] : [r]));
 }
 
 /** The order that stands in the address: "ID" or "-ID". */
@@ -129,7 +136,7 @@ export function showTable(parent: HTMLElement, table: Table, o: TableOptions = {
   add(parent, h("section", { class: "table" }, tools, grid, ...table.notes.map((n) => h("p", { class: "note" }, n))));
   const t = new Tabulator(grid, options(table, o) as any);
   Object.assign(grid, { tabulator: t }); // as with charts
-  add(tools, button("CSV", () => download(t, table, o), { title: "Save the table" }));
+  add(tools, button("CSV", () => saveCsv(t, table, o, found), { title: o.whole ? "Save all rows" : "Save the rows found, in this order" }));
   wire(t, table, o, search, found);
   for (const [i, c] of table.columns.entries()) {
     const box = h("input", { type: "checkbox", checked: !o.hide?.includes(c.id), onchange: () => t.toggleColumn(`cells.${i}`) });
@@ -138,12 +145,12 @@ export function showTable(parent: HTMLElement, table: Table, o: TableOptions = {
   return t;
 }
 
-function download(t: Tabulator, table: Table, o: TableOptions): void {
-  if (o.csv && !source.off) {
-    location.href = address(o.csv.path, { ...o.csv.args, format: "csv" });
-    return;
+async function saveCsv(t: Tabulator, table: Table, o: TableOptions, said: HTMLElement): Promise<void> {
+  try {
+    save(`${o.key ?? "table"}.csv`, o.whole ? await file(o.whole.path, { ...o.whole.args, format: "csv" }) : csvText(table, flat(t.getData("active") as Row[])));
+  } catch (e) {
+    said.textContent = e instanceof Error ? e.message : String(e);
   }
-  save((o.csv?.name ?? "table") + ".csv", csvText(table, t.getData("active") as Row[]));
 }
 
 /** Rows of a tree stay for the sake of those below them. */

@@ -1,6 +1,7 @@
 // Views. Adding one: a file web/src/views/NAME.ts that exports `const NAME: View`, and its line in views/index.ts.
 import type { Args, Progress, Report } from "./api";
 import { get } from "./api";
+import * as place from "./place";
 
 export interface View {
   id: string; // in the address
@@ -18,12 +19,15 @@ export interface Context {
   progress: Progress;
 }
 
-/** A report about the chosen input, steps and key op. */
+/** What requests about the chosen input, steps and key op have in common. */
+export function chosen(c: Context): Args {
+  return { input: c.input, ...Object.fromEntries(place.KEPT.map((name) => [name, c.args[name]])) };
+}
+
 export function report(c: Context, name: string, args: Args = {}): Promise<Report> {
-  const { steps, key_op, aggregation } = c.args;
-  return get<Report>(`/api/report/${name}`, { input: c.input, steps, key_op, aggregation, ...args }, c.signal, c.progress);
+  return get<Report>(`/api/report/${name}`, { ...chosen(c), ...args }, c.signal, c.progress);
 }
 
 export function advise(c: Context): Promise<Report> {
-  return get<Report>("/api/advise", { input: c.input }, c.signal, c.progress);
+  return get<Report>("/api/advise", chosen(c), c.signal, c.progress);
 }

@@ -1,14 +1,17 @@
 // The panel below: one event in full, or the totals of a window.
-import { address, source, type Report } from "../api";
+import { source, type Report } from "../api";
 import { add, button, clear, h } from "../dom";
 import { bytes, count, time } from "../format";
+import { frames } from "../parts";
 import { showTable } from "../table";
+import { tickText } from "./draw";
 import { trackTitle } from "./layout";
-import { rangesOf, type Details, type Info, type Slice, type Window } from "./model";
+import type { Details, Info, Slice, Window } from "./model";
 
 export interface Panel {
   info: Info;
-  input: string;
+  /** Saves the window as a trace. */
+  save(): void;
   jump(e: Slice): void;
   find(text: string): void;
   close(): void;
@@ -54,28 +57,24 @@ export function showDetails(place: HTMLElement, p: Panel, d: Details): void {
       button("Find all", () => p.find(e.name), { title: "Search for all events of this name" }), button("✕", p.close, { "aria-label": "Close", title: "Close (Escape)" })),
     h("div", { class: "parts" },
       h("div", {},
-        facts([["category", e.category], ["start", time(e.start)], ["duration", time(e.dur)], ["end", time(e.start + e.dur)],
+        facts([["category", e.category], ["start", tickText(e.start, 1)], ["duration", time(e.dur)], ["end", tickText(e.start + e.dur, 1)],
           [e.kind === "gpu" ? "stream" : "thread", `${trackTitle(t)}, ${t.labels || t.process || "process " + t.pid}`]]),
         d.launch ? facts(launchFacts(d.launch)) : null),
       h("div", {}, links(p, "Launched by", d.call ? [d.call] : []), links(p, e.kind === "gpu" ? "Op" : "For the op", d.op ? [d.op] : []),
         links(p, "Launched", d.launched, launched), links(p, "Forward", d.forward ? [d.forward] : []), links(p, "Backward", d.backward),
         links(p, "Inside, innermost first", d.around)),
       args.length ? h("div", { class: "args" }, h("h4", {}, "Arguments"), facts(args.map(([k, v]) => [k, argument(v)]))) : null,
-      d.stack ? h("div", { class: "stack" }, h("h4", {}, "Call stack"), h("ol", {}, ...d.stack.split(";").map((f) => h("li", {}, f)))) : null));
+      d.stack ? h("div", { class: "stack" }, h("h4", {}, "Call stack"), frames(d.stack)) : null));
 }
 
 /** Shows the totals of a window in `place`. */
 export function showTotals(place: HTMLElement, p: Panel, w: Window, r: Report): void {
   clear(place);
   const tracks = w.tracks ? `${w.tracks.length} of ${p.info.tracks.length} tracks` : "all tracks";
-  const args = { input: p.input, from: String(w.from), to: String(w.to), tracks: w.tracks ? rangesOf(w.tracks) : undefined };
   add(place, h("div", { class: "tools" }, h("h3", {}, `${time(w.to - w.from)} from ${time(w.from)}, ${tracks}`), h("span", { class: "space" }),
-    source.off ? null : h("a", { href: address("/api/export/chrome", { input: p.input, from: w.from, to: w.to }), download: true, title: EXPORT_TITLE }, "For Perfetto"),
+    source.off ? null : button("For Perfetto", p.save, { title: EXPORT_TITLE }),
     button("✕", p.close, { "aria-label": "Close", title: "Close (Escape)" })));
-  showTable(place, r, {
-    title: "What is in the window", key: "selection", pageSize: 20, choose: (cells) => p.find(String(cells[0])),
-    csv: { path: "/api/timeline/select", args, name: "selection" },
-  });
+  showTable(place, r, { title: "What is in the window", key: "selection", pageSize: 20, choose: (cells) => p.find(String(cells[0])) });
 }
 
 export const EXPORT_TITLE =

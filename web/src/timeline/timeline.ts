@@ -1,8 +1,8 @@
 // The timeline: what is in view and chosen, and how that changes. The address has all of it:
 //   from, to   what is in view        ev   "gpu:12" or "span:7"       win, tracks   the chosen window
 //   q, hit     the search             shut what is folded             by            colours
-import { get, source, type Report } from "../api";
-import { add, button, clear, h, select } from "../dom";
+import { file, get, source, type Args, type Report } from "../api";
+import { add, button, clear, h, save, select } from "../dom";
 import { time } from "../format";
 import * as place from "../place";
 import type { Context } from "../view";
@@ -54,7 +54,7 @@ export class Timeline implements Target {
     this.layout = new Layout(info);
     this.curves = new Curves(c, info, () => this.curvesCame());
     this.search = new Search(c, { jump: (e) => this.jump(e), searched: (text) => this.searched(text) });
-    this.panel = { info, input: c.input, jump: (e) => this.jump(e), find: (t) => this.search.start(t), close: () => this.escape() };
+    this.panel = { info, save: () => this.exportWindow(), jump: (e) => this.jump(e), find: (t) => this.search.start(t), close: () => this.escape() };
     this.scene = { info, layout: this.layout, tiles: this.tiles, camera: { from: 0, scale: 1 }, width: 800, height: 400, scroll: 0, theme: theme(),
       byCategory: c.args.by === "category", search: "" };
     add(page, this.frame());
@@ -420,20 +420,16 @@ export class Timeline implements Target {
 
   private exportWindow(): void {
     const { camera, window: w } = this.scene, from = Math.max(0, Math.floor(w?.from ?? camera.from)), to = Math.ceil(w?.to ?? camera.from + this.room * camera.scale);
-    const all = from <= 0 && to >= this.info.length;
-    const query = new URLSearchParams({ input: this.c.input, ...(all ? {} : { from: String(from), to: String(to) }) });
-    this.download(`api/export/chrome?${query}`);
+    void this.saveTrace(from <= 0 && to >= this.info.length ? {} : { from, to });
   }
 
   /** A refusal is said on the page, which stays. */
-  private async download(url: string): Promise<void> {
-    const answer = await fetch(url, { signal: this.c.signal });
-    if (!answer.ok) {
-      this.say(((await answer.json()) as { error: string }).error);
-      return;
+  private async saveTrace(part: Args): Promise<void> {
+    try {
+      const trace = await file("/api/export/chrome", { input: this.c.input, ...part }, this.c.signal);
+      save(`${this.c.input.replace(/[^\w.-]+/g, "_")}.trace.json.gz`, trace);
+    } catch (e) {
+      if (!this.c.signal.aborted) this.say(e instanceof Error ? e.message : String(e));
     }
-    const href = URL.createObjectURL(await answer.blob());
-    h("a", { href, download: `${this.c.input.replace(/[^\w.-]+/g, "_")}.trace.json.gz` }).click();
-    setTimeout(() => URL.revokeObjectURL(href), 10000);
   }
 }

@@ -25,7 +25,7 @@ export const gpus: View = {
         yAxis: { type: "value", min: 0, max: 100, axisLabel: { formatter: "{value} %" } },
         series: SHARES.map((id, k) => ({ type: "bar", name: t.columns[columnOf(t, id)]?.title, itemStyle: { color: COLORS[k] }, data: used.map((r) => numberAt(t, r, id)) })),
       } as any);
-    showReport(page, c, "devices", t, { title: "Devices" });
+    showReport(page, "devices", t, { title: "Devices" });
     await part(page, "Busy and idle", async (box) => {
       const g = await report(c, "gpu-timeline", { group_by: "device" }), groups = [...new Set(g.rows.map((r) => String(r[0])))];
       const kinds = [...new Set(g.rows.map((r) => String(r[1])))].filter((k) => /^(computation|exposed_|idle)/.test(k));
@@ -40,7 +40,7 @@ export const gpus: View = {
           data: groups.map((name) => g.rows.find((r) => r[0] === name && r[1] === kind)?.[2] ?? 0),
         })),
       } as any, 120 + 40 * groups.length);
-      showReport(box, c, "gpu-timeline", g, { title: "Busy and idle time" }, { group_by: "device" });
+      showReport(box, "gpu-timeline", g, { title: "Busy and idle time" });
     });
   },
 };

@@ -8,6 +8,6 @@ export const groups: View = {
   group: "Kernels and ops",
   async show(page, c) {
     const t = await report(c, "groups");
-    showReport(page, c, "groups", t, { title: "Groups of ops", children: byDepth(t), tree: "group", hide: ["depth", "path", "min_gpu_ns", "max_gpu_ns", "mean_cpu_ns", "steps"], height: "70vh" });
+    showReport(page, "groups", t, { title: "Groups of ops", children: byDepth(t), tree: "group", hide: ["depth", "path", "min_gpu_ns", "max_gpu_ns", "mean_cpu_ns", "steps"], height: "70vh" });
   },
 };

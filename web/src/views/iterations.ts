@@ -74,8 +74,8 @@ export const iterations: View = {
     add(page, h("div", { class: "figures" }, figure("Steps found", String(t.rows.length)), figure("Steps chosen", String(rows.length)), figure("Mean", time(mean)),
       figure("Standard deviation", `${time(deviation)} (${percent(mean ? (100 * deviation) / mean : 0)})`)));
     showSteps(page, "Steps", t, { height: 320, use: c.args.steps ? use : undefined, choose: source.off ? undefined : (step) => place.go({ view: "iterations", args: { ...place.read().args, steps: String(step) } }) });
-    showReport(page, c, "steps", t, { title: "Steps", hide: t.columns.map((x) => x.id).filter((id) => /_pct$|^start_ns$|^source$/.test(id)) }, { steps: undefined });
-    if (keys) await part(page, "Key ops", async (box) => showReport(box, c, "steps", keys, {
+    showReport(page, "steps", t, { title: "Steps", hide: t.columns.map((x) => x.id).filter((id) => /_pct$|^start_ns$|^source$/.test(id)) });
+    if (keys) await part(page, "Key ops", async (box) => showReport(box, "steps", keys, {
       title: "What would do as a key op",
       choose: source.off ? undefined : (cells) => place.go({ view: "iterations", args: { ...place.read().args, key_op: String(cells[0]), steps: "" } }),
     }));

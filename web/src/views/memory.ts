@@ -86,14 +86,14 @@ function inRange(blocks: Section, [from, to]: Range): Table {
   };
 }
 
-function tables(page: HTMLElement, c: Context, t: Report, blocks: Section | undefined, range: Range | undefined): void {
+function tables(page: HTMLElement, t: Report, blocks: Section | undefined, range: Range | undefined): void {
   if (range && blocks) showTable(page, inRange(blocks, range), { title: "By operator, in the range", key: "memory" });
-  else showReport(page, c, "memory", t, { title: "By operator" }, { device: c.args.device });
+  else showReport(page, "memory", t, { title: "By operator" });
   if (!blocks) return;
   const [made, freed] = ["allocation_time_ns", "release_time_ns"].map((id) => columnOf(blocks, id));
   const seen = (v: Cell) => typeof v === "number" && !!range && v >= range[0] && v <= range[1];
   const rows = range ? blocks.rows.filter((r) => seen(r[made]) || seen(r[freed])) : blocks.rows;
-  showReport(page, c, "memory", { ...blocks, rows }, { title: range ? "Blocks allocated or freed in the range" : "Blocks", ...(range ? { csv: undefined } : {}) }, { device: c.args.device });
+  showReport(page, "memory", { ...blocks, rows }, { title: range ? "Blocks allocated or freed in the range" : "Blocks" });
 }
 
 export const memory: View = {
@@ -113,7 +113,7 @@ export const memory: View = {
     }
     if (line?.rows.length) curve(page, line, range);
     else for (const n of line?.notes ?? []) add(page, h("p", { class: "empty" }, n));
-    tables(page, c, t, blocks, range);
-    for (const s of t.sections) if (s !== blocks && s !== line) showReport(page, c, "memory", s, { title: s.title }, { device: c.args.device });
+    tables(page, t, blocks, range);
+    for (const s of t.sections) if (s !== blocks && s !== line) showReport(page, "memory", s, { title: s.title });
   },
 };

@@ -35,10 +35,10 @@ export const modules: View = {
     const size = has.find(([id]) => id === c.args.size) ?? has[0];
     add(page, h("div", { class: "choices" }, choice(c, "Width", "size", has.map(([id, title]): [string, string] => [id, title]))));
     showFlame(page, `Modules by ${size[1]}`, flameNodes(t, size[2]), c.args.at ?? "", (at) => place.note({ at }));
-    showReport(page, c, "modules", t, { title: "Modules", children: byDepth(t), tree: "module", hide: ["depth", "module_id", "device_exclusive_ns", "host_exclusive_ns"] });
+    showReport(page, "modules", t, { title: "Modules", children: byDepth(t), tree: "module", hide: ["depth", "module_id", "device_exclusive_ns", "host_exclusive_ns"] });
     await part(page, "Layers", async (box) => {
       const l = await report(c, "layers");
-      showReport(box, c, "layers", l, { title: "Layers: what each took by itself" });
+      showReport(box, "layers", l, { title: "Layers: what each took by itself" });
     });
   },
 };

@@ -17,6 +17,6 @@ export const opTypes: View = {
     add(page, h("div", { class: "choices" }, topChoice(c)), row);
     showChart(row, "GPU time by op type", pie(shares("total_gpu_ns"), time, topOf(c)), 250);
     showChart(row, "CPU time by op type", pie(shares("total_cpu_ns"), time, topOf(c)), 250);
-    showReport(page, c, "op-types", t, { title: "Op types", choose: (cells) => (location.hash = place.linkTo("ops-kernels", { "ops.q": String(cells[type]) })) });
+    showReport(page, "op-types", t, { title: "Op types", choose: (cells) => (location.hash = place.linkTo("ops-kernels", { "ops.q": String(cells[type]) })) });
   },
 };

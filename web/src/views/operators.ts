@@ -1,5 +1,4 @@
 // Which framework ops took the time; a row's call stacks.
-import type { Report } from "../api";
 import { columnOf, numberAt, textAt } from "../api";
 import { pie, showChart } from "../chart";
 import { add, clear, h } from "../dom";
@@ -32,14 +31,14 @@ async function stacks(box: HTMLElement, c: Context, name: string, only?: string)
     clear(list);
     add(list, h("h3", {}, "Call stack, innermost first"), typeof stack === "string" && stack ? frames(stack) : h("p", { class: "empty" }, "No call stack was recorded here: profile(with_stack=True) does."));
   };
-  showReport(box, c, "operators", t as Report, {
+  showReport(box, "operators", t, {
     title: `Call stacks of ${name}`,
     key: "stacks",
     hide: ["name", "tc_eligible", "tc_total_pct"],
     draw: { call_stack: stackLine },
     choose: (cells) => show(cells[at]),
     pageSize: 10,
-  }, { group_by: "stack", filter: name });
+  });
   add(box, list);
   show(t.rows[0]?.[at]);
 }
@@ -48,7 +47,7 @@ async function stacks(box: HTMLElement, c: Context, name: string, only?: string)
 async function atLine(box: HTMLElement, c: Context, line: string): Promise<void> {
   const t = await report(c, "operators", { group_by: "stack", filter: line }), at = columnOf(t, "call_stack");
   t.rows = t.rows.filter((r) => typeof r[at] === "string" && ownFrame(r[at]) === line);
-  showReport(box, c, "operators", t as Report, { title: `Ops at ${line}`, key: "stacks", draw: { call_stack: stackLine } }, { group_by: "stack", filter: line });
+  showReport(box, "operators", t, { title: `Ops at ${line}`, key: "stacks", draw: { call_stack: stackLine } });
 }
 
 export const operators: View = {
@@ -69,12 +68,12 @@ export const operators: View = {
         if (by === "line") await atLine(inner, c, name);
         else await stacks(inner, c, name, by === "stack" ? (r[stackAt] as string) : undefined);
       }, by === "line" ? "Choose a line to see its ops." : "Choose a row to see its call stacks.");
-      showReport(place, c, "operators", t, {
+      showReport(place, "operators", t, {
         title: "Operators",
         draw: { call_stack: stackLine },
         choose: (_cells, row) => open(String(row)),
         chosen: (_cells, row) => c.args.row === String(row),
-      }, { group_by: by });
+      });
     });
   },
 };

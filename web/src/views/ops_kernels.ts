@@ -25,6 +25,6 @@ export const opsKernels: View = {
       await part(box, "Kernels", (b) => showKernels(b, c, `Kernels of ${op.op}, ${op.direction}`, op));
       showStack(box, t.rows.find((r) => key(r) === value)?.[stack] ?? null);
     }, "Choose an op to see its kernels.");
-    showReport(place, c, "ops", rows, { title: "Ops", key: "ops", hide: WIDE, pageSize: 10, draw: { name: pathEnd }, choose: (cells) => open(key(cells)), chosen: (cells) => key(cells) === c.args.op });
+    showReport(place, "ops", rows, { title: "Ops", key: "ops", hide: WIDE, pageSize: 10, draw: { name: pathEnd }, choose: (cells) => open(key(cells)), chosen: (cells) => key(cells) === c.args.op });
   },
 };

@@ -17,7 +17,7 @@ async function steps(box: HTMLElement, c: Context): Promise<void> {
   for (const r of [...parts].sort((a, b) => (numberAt(t, b, "share_pct") ?? 0) - (numberAt(t, a, "share_pct") ?? 0)).slice(0, 4))
     add(figures, figure(textAt(t, r, "role"), percent(numberAt(t, r, "share_pct") ?? 0), time(numberAt(t, r, "mean_ns") ?? 0) + " of the average step"));
   add(box, figures, row);
-  showReport(row, c, "overview", t, { title: "Average step" });
+  showReport(row, "overview", t, { title: "Average step" });
   const s = sectionOf(t, "steps");
   if (s && s.rows.length > 1) showSteps(row, "Steps", s, { height: 300 });
   else showChart(row, "Average step by role", pie(parts.map((r) => ({ name: textAt(t, r, "role"), value: numberAt(t, r, "mean_ns") ?? 0 })), time), 260);
@@ -29,7 +29,7 @@ async function topOps(box: HTMLElement, c: Context): Promise<void> {
   const t = gpu ? byGpu : await report(c, "ops", { sort: "-total_cpu_ns", limit: 10 });
   const wanted = ["op_id", "name", "direction", "calls", ...(gpu ? ["total_gpu_ns", "gpu_pct", "tc_eligible", "tc_used"] : ["total_cpu_ns", "mean_cpu_ns"])];
   const opId = columnOf(t, "op_id"), direction = columnOf(t, "direction");
-  showReport(box, c, "ops", t, {
+  showReport(box, "ops", t, {
     title: `Top 10 ops by ${gpu ? "GPU" : "CPU"} time`,
     hide: t.columns.map((x) => x.id).filter((id) => !wanted.includes(id)),
     draw: { name: pathEnd },

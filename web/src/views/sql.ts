@@ -1,10 +1,10 @@
 // Queries over events and reports. They can only read.
 import { source } from "../api";
 import { add, button, clear, h, select } from "../dom";
-import { part, showQuery, sql } from "../parts";
+import { part, sql } from "../parts";
 import * as place from "../place";
 import { showTable } from "../table";
-import type { Context, View } from "../view";
+import { chosen, type Context, type View } from "../view";
 
 const EXAMPLES: [title: string, query: string][] = [
   ["Tables there are", "SELECT * FROM opscope_tables"],
@@ -20,8 +20,9 @@ const LIMIT = 10000;
 
 async function run(box: HTMLElement, c: Context, query: string): Promise<void> {
   const started = performance.now(), t = await sql(c, query, { limit: LIMIT }), ms = performance.now() - started;
-  showQuery(box, c, query, t, { title: "Rows", key: "rows", csv: { path: "/api/sql", args: { input: c.input, query }, name: "query" } });
-  add(box, h("p", { class: "note" }, `${t.rows.length === LIMIT ? `The first ${LIMIT} rows` : `${t.rows.length} rows`} in ${ms.toFixed(0)} ms. CSV has them all.`));
+  const cut = t.rows.length === LIMIT;
+  showTable(box, t, { title: "Rows", key: "rows", whole: cut ? { path: "/api/sql", args: { ...chosen(c), query } } : undefined });
+  add(box, h("p", { class: "note" }, `${cut ? `The first ${LIMIT} rows` : `${t.rows.length} rows`} in ${ms.toFixed(0)} ms.${cut ? " CSV has them all." : ""}`));
 }
 
 async function schema(box: HTMLElement, c: Context): Promise<void> {

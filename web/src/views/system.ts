@@ -26,12 +26,12 @@ export const system: View = {
       const s = await report(c, "summary");
       for (const name of ["system", "figures", "steps"]) {
         const part = sectionOf(s, name);
-        if (part) showReport(box, c, "summary", part, { title: part.title, hide: ["id"] });
+        if (part) showReport(box, "summary", part, { title: part.title, hide: ["id"] });
       }
     });
     await part(page, "Environment", async (box) => {
       const env = sectionOf(await report(c, "overview"), "environment");
-      if (env) showReport(box, c, "overview", env, { title: env.title });
+      if (env) showReport(box, "overview", env, { title: env.title });
     });
     const state = await get<State>("/api/state", {}, c.signal), i = state.inputs.find((x) => x.input === c.input);
     const facts: [string, Cell | undefined][] = [["File", i?.path], ["Format", i?.format], ["Events", i?.events], ["CPU ranges", i?.spans], ["Device operations", i?.gpu_ops], ["Problems met while reading", i?.problems], ["Viewer", `opscope ${state.opscope}`]];
