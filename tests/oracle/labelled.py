@@ -85,6 +85,12 @@ class Trace:
         kind = f"Memcpy HtoD ({memory} -> Device)" if way == "HtoD" else f"Memcpy DtoH (Device -> {memory})"
         self.work("gpu_memcpy", kind, us, "cudaMemcpyAsync", waits=memory == "Pageable" if waits is None else waits, bytes=nbytes)
 
+    def sample(self, reasons, mhz, device=0):
+        """What NVML says of a GPU at this moment."""
+        for name, value in (("gpu_utilization_pct", 97), ("gpu_sm_clock_mhz", mhz), ("gpu_temperature_c", 88), ("gpu_throttle_reasons", reasons)):
+            self.events.append({"ph": "C", "cat": "gpu_sample", "name": name, "pid": device, "tid": 0, "ts": self.now,
+                                "args": {"value": value, "device": device}})
+
     def sync(self, name="cudaStreamSynchronize", device=0, stream=STREAM):
         """The host waits until the stream is free."""
         self.call(name, max(self.free.get((device, stream), 0) + 2 - self.now, 5))
@@ -830,3 +836,29 @@ def search_in_the_steps():
 @case()
 def without_search():
     return algorithms(3)
+
+
+def sampled(*samples):
+    """A run that keeps its GPU busy and Tensor Cores used, with one sample of (reasons, MHz) in each of its steps."""
+    t = Trace()
+    for i, _ in enumerate(t.steps(len(samples))):
+        t.sample(*samples[i])
+        for _ in range(4):
+            t.launch("aten::mm", 6000, TENSOR_CORE)
+    return t
+
+
+@case("throttling")
+def slowed_down_by_heat():
+    return sampled((0, 1980), (0x68, 1200), (0x68, 1200), (0, 1980), (0x20, 1300))
+
+
+@case("throttling")
+def slowed_down_by_the_power_limit():
+    return sampled((4, 1500), (4, 1500), (0, 1980), (4, 1490))
+
+
+@case()
+def without_slow_clocks():
+    """Idle at first, application clocks set by somebody, one sample that may be chance."""
+    return sampled((1, 345), (2, 1400), (2, 1400), (0x40, 1400), (2, 1400))
