@@ -24,7 +24,7 @@ static struct {
 static bool take_chunk(void)
 {
 	uint32_t bytes = k.chunk ? WIRE_BLOCK : 4 * WIRE_GRAIN; /* a process that says little needs little */
-	struct wire_chunk *c = segment_chunk(WIRE_KEEP, bytes, 0, 0);
+	struct wire_chunk *c = segment_chunk(WIRE_KEEP, bytes, 0, 0, 0);
 	if (!c)
 		return false;
 	k.chunk = c;

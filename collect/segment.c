@@ -209,7 +209,7 @@ static char *from_end(char *base, enum wire_chunk_kind kind, uint32_t bytes)
 	return base + at;
 }
 
-struct wire_chunk *segment_chunk(enum wire_chunk_kind kind, uint32_t bytes, uint32_t tid, uint32_t number)
+struct wire_chunk *segment_chunk(enum wire_chunk_kind kind, uint32_t bytes, uint32_t tid, uint32_t number, uint32_t ordinal)
 {
 	char *base = atomic_load_explicit(&seg.base, memory_order_acquire);
 	if (!base)
@@ -232,7 +232,7 @@ struct wire_chunk *segment_chunk(enum wire_chunk_kind kind, uint32_t bytes, uint
 	c->thread = tid;
 	c->thread_number = number;
 	c->offset = (uint64_t)(at - base);
-	c->reserved = 0;
+	c->ordinal = ordinal;
 	atomic_store_explicit((_Atomic uint32_t *)&c->committed, 0, memory_order_relaxed);
 	atomic_store_explicit((_Atomic uint64_t *)&c->sequence, sequence, memory_order_release);
 	atomic_store_explicit((_Atomic uint32_t *)&c->magic, WIRE_CHUNK_MAGIC, memory_order_release);
@@ -327,6 +327,8 @@ static void fill_header(struct wire_header *h, const struct segment_options *o, 
 	h->forked = forked;
 	h->full = o->full;
 	h->max_bytes = o->max_bytes;
+	h->rank = o->rank;
+	h->world = o->world;
 	size_t n = sys_read_file("/proc/sys/kernel/random/boot_id", h->boot_id, sizeof h->boot_id - 1);
 	while (n && h->boot_id[n - 1] == '\n')
 		h->boot_id[--n] = 0;

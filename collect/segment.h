@@ -9,6 +9,7 @@ struct segment_options {
 	const char *dir;         /* absolute */
 	int64_t max_bytes;       /* 0 = no bound */
 	enum wire_full full;
+	int64_t rank, world;     /* as in wire_header */
 };
 
 /* A new file for this process, header and first room; -1 = not possible, errno says why. `forked`: see wire_header. */
@@ -19,7 +20,7 @@ struct wire_header *segment_header(void);
 uint32_t segment_generation(void);
 
 /* A fresh chunk, its header filled, `committed` 0. NULL = no room; noted the first time, counted by who wanted it. For WIRE_KEEP the slow lock is held. */
-struct wire_chunk *segment_chunk(enum wire_chunk_kind kind, uint32_t bytes, uint32_t tid, uint32_t number);
+struct wire_chunk *segment_chunk(enum wire_chunk_kind kind, uint32_t bytes, uint32_t tid, uint32_t number, uint32_t ordinal);
 /* An ordinary chunk of events to which nothing more will be written: a ring may use it again. */
 void segment_retire(struct wire_chunk *c);
 /* The disk gives no more. */

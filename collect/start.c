@@ -101,6 +101,31 @@ static void keep_link(const char *key, const char *path)
 		keep_meta(key, text, (size_t)n);
 }
 
+static int64_t env_number(const char *name)
+{
+	const char *v = name ? getenv(name) : NULL;
+	char *end = NULL;
+	long long n = v ? strtoll(v, &end, 10) : -1;
+	return v && end > v && !*end && n >= 0 ? n : -1;
+}
+
+/* torch's own variables say more than those of what started it. Slurm sets its own also where a job is one process. */
+static void find_rank(int64_t *rank, int64_t *world)
+{
+	static const struct { const char *rank, *world; } names[] = {
+		{"RANK", "WORLD_SIZE"}, {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, {"PMI_RANK", "PMI_SIZE"}, {"PMIX_RANK", NULL},
+		{"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"}, {"SLURM_PROCID", "SLURM_NTASKS"}};
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+		*rank = env_number(names[i].rank);
+		*world = env_number(names[i].world);
+		if (*world >= 0 && *world <= *rank)
+			*world = -1;
+		if (*rank >= 0 && (strncmp(names[i].rank, "SLURM", 5) != 0 || *world > 1))
+			return;
+	}
+	*rank = *world = -1;
+}
+
 /* What says which part of a job a process is. */
 static const char *const ranks[] = {
 	"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "ROLE_NAME", "ROLE_RANK", "TORCHELASTIC_RUN_ID",
@@ -267,7 +292,9 @@ static bool prepare(void)
 	if (page == MAP_FAILED || !set_directory())
 		return false;
 	madvise(page, 4096, MADV_WIPEONFORK);
-	s.segment = (struct segment_options){s.dir, option_bytes("MAX_SIZE"), full && strcmp(full, "ring") == 0 ? WIRE_FULL_RING : WIRE_FULL_STOP};
+	s.segment = (struct segment_options){.dir = s.dir, .max_bytes = option_bytes("MAX_SIZE"),
+	                                     .full = full && strcmp(full, "ring") == 0 ? WIRE_FULL_RING : WIRE_FULL_STOP};
+	find_rank(&s.segment.rank, &s.segment.world);
 	s.first_pid = (int32_t)getpid();
 	control_init(now_ns());
 	live = page;

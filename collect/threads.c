@@ -127,7 +127,7 @@ static void bind_to_segment(struct writer *w)
 	w->chunk = NULL;
 	w->records = NULL;
 	w->used = w->size = w->kept = 0;
-	w->calls = 0;
+	w->calls = w->chunks = 0;
 	w->entered_ns = 0;
 	w->tid = sys_tid();
 	w->number = atomic_fetch_add_explicit(&numbers, 1, memory_order_relaxed) + 1;
@@ -209,7 +209,7 @@ void *writer_more(struct writer *w, uint32_t bytes)
 	uint32_t size = WIRE_GRAIN; /* many threads have little to say */
 	if (w->chunk || bytes + w->kept > WIRE_GRAIN - sizeof(struct wire_chunk))
 		size = WIRE_BLOCK;
-	struct wire_chunk *c = segment_chunk(WIRE_EVENTS, size, w->tid, w->number);
+	struct wire_chunk *c = segment_chunk(WIRE_EVENTS, size, w->tid, w->number, w->chunks);
 	if (!c) {
 		lose(segment_disk_full() ? WIRE_LOST_DISK : WIRE_LOST_FULL, 1);
 		return NULL;
@@ -217,6 +217,7 @@ void *writer_more(struct writer *w, uint32_t bytes)
 	if (w->chunk)
 		segment_retire(w->chunk);
 	w->chunk = c;
+	w->chunks++;
 	w->records = (char *)(c + 1);
 	w->size = size - (uint32_t)sizeof *c;
 	w->used = 0;

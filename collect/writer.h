@@ -36,6 +36,7 @@ struct writer {
 	bool on;                       /* events are wanted */
 	char *records;
 	struct wire_chunk *chunk;      /* NULL = none yet */
+	uint32_t chunks;               /* so far */
 	uint32_t tid, number;
 	uint32_t calls;                /* not yet added to the header's */
 	int64_t entered_ns;            /* when a measured call began, 0 = this one is not measured */

@@ -76,6 +76,7 @@ struct wire_header {
 	int32_t forked;                    /* 1: made by fork from a process that was being recorded */
 	int32_t full;                      /* enum wire_full */
 	int64_t max_bytes;                 /* of the file; 0 = no bound */
+	int64_t rank, world;               /* of the job that the process is a part of, as its environment says; -1 = not said */
 	char boot_id[40];                  /* /proc/sys/kernel/random/boot_id, "" = unknown; NUL-terminated */
 	char host[72];                     /* uname; NUL-terminated */
 	char library[32];                  /* version of the capture library; NUL-terminated */
@@ -105,7 +106,7 @@ struct wire_chunk {
 	uint64_t offset;                   /* of this chunk in the file */
 	uint64_t sequence;                 /* * 0 = being used again */
 	uint32_t committed;                /* * bytes of records */
-	uint32_t reserved;
+	uint32_t ordinal;                  /* chunks that the owner had before this one; one that is missing was used again */
 };
 
 struct wire_head {

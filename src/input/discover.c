@@ -57,7 +57,7 @@ static struct str base_name(struct str path)
 }
 
 /* Files whose content decides whether they are traces. */
-static const char *const candidates[] = {".json", ".opscope", ".sqlite", ".sql", ".nvvp", ".dict"};
+static const char *const candidates[] = {".json", ".opscope", ".sqlite", ".sql", ".nvvp", ".dict", ".seg"};
 enum { CANDIDATES = sizeof candidates / sizeof candidates[0] };
 
 static void add_file(struct trace_list *l, struct str run, struct str name, struct str path)
@@ -88,7 +88,8 @@ static bool is_trace(struct str name, const char *path)
 	bool candidate = str_ends(name, STR(".json.gz"));
 	for (int i = 0; i < CANDIDATES && !candidate; i++)
 		candidate = str_ends(name, str_from(candidates[i]));
-	return candidate && input_recognise(path) != NULL;
+	const struct input *i = candidate ? input_recognise(path) : NULL;
+	return i && (!i->is_whole || i->is_whole(path));
 }
 
 static bool enter_once(struct walk *w, const struct stat *st)
@@ -258,6 +259,9 @@ bool discover_rank_in_head(struct str head, int64_t *rank)
 
 static bool rank_of(const struct trace_file *f, int64_t *rank)
 {
+	const struct input *i = input_recognise(f->path.p);
+	if (i && i->rank)
+		return i->rank(f->path.p, rank);
 	struct source *s = source_open(f->path.p, NULL);
 	bool found = s && discover_rank_in_head(source_peek(s), rank);
 	if (s)

@@ -16,6 +16,11 @@ struct input {
 	/* Reads everything into *p (fresh from profile_new). Anything that can be saved is; what is odd goes to p->diags.
 	 * -1 only when nothing at all could be read. */
 	int (*read)(struct source *s, struct profile *p, struct err *e);
+	/* For formats of which a trace may be several files; NULL = each file is one. Whether this one stands for its trace: a directory then
+	 * lists it, and reading it reads the others. */
+	bool (*is_whole)(const char *path);
+	/* The rank of the job that the file is of, where it says so; NULL = the name tells, or distributedInfo in its first bytes. */
+	bool (*rank)(const char *path, int64_t *rank);
 };
 
 extern const struct input *const input_registry[]; /* NULL-terminated, generated */

@@ -2,6 +2,8 @@
  * alike (libkineto's cuda_activity classes). */
 #include "input/nsys.h"
 
+#include "input/cupti.h"
+
 static int32_t small(int64_t v) { return v >= 0 && v <= INT32_MAX ? (int32_t)v : INT32_MIN; }
 
 /* Of these names the first columns of every such table. */
@@ -42,22 +44,6 @@ static void add(struct nsys *n, const struct sqlscan *s, struct gpu_row *r, cons
 	build_gpu(&n->b, r);
 }
 
-/* Blocks and warps per SM as Kineto states them, where the file describes the device. */
-static void per_sm(const struct nsys *n, struct launch_row *l)
-{
-	const int32_t size[] = {l->grid_x, l->grid_y, l->grid_z, l->block_x, l->block_y, l->block_z};
-	const struct devices *d = &n->p->device;
-	uint32_t i = idmap_get(&n->device_row, l->device);
-	for (int k = 0; k < 6; k++)
-		if (size[k] == INT32_MIN)
-			return;
-	if (i == IDMAP_NONE || !d->sm_count[i])
-		return;
-	l->blocks_per_sm = (double)l->grid_x * l->grid_y * l->grid_z / d->sm_count[i];
-	if (d->warp_size[i])
-		l->warps_per_sm = l->blocks_per_sm * ((double)l->block_x * l->block_y * l->block_z / d->warp_size[i]);
-}
-
 enum { DEMANGLED = OWN, SHORT, MANGLED, REGISTERS, GRID_X, GRID_Y, GRID_Z, BLOCK_X, BLOCK_Y, BLOCK_Z, STATIC_SHARED, DYNAMIC_SHARED };
 static const char *const kernel_columns[] = {COMMON_COLUMNS, "demangledName", "shortName", "mangledName", "registersPerThread",
 	"gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ", "staticSharedMemory", "dynamicSharedMemory", NULL};
@@ -81,7 +67,7 @@ static void kernel_row(struct nsys *n, const struct sqlscan *s)
 	int64_t fixed = nsys_int(n, s, STATIC_SHARED, -1), dynamic = nsys_int(n, s, DYNAMIC_SHARED, -1);
 	if (fixed >= 0 && dynamic >= 0 && fixed <= INT32_MAX && dynamic <= INT32_MAX)
 		l.shared_bytes = small(fixed + dynamic);
-	per_sm(n, &l);
+	cupti_per_sm(&n->p->device, idmap_get(&n->device_row, l.device), &l);
 	add(n, s, &r, &l, "kernel");
 }
 

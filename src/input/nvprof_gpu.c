@@ -1,6 +1,8 @@
 /* Tables of work on the GPU. Kernels, copies and sets are named and filed as Kineto does it, so that all reports treat them alike. */
 #include "input/nvprof.h"
 
+#include "input/cupti.h"
+
 static int32_t small(int64_t v) { return v >= 0 && v <= INT32_MAX ? (int32_t)v : INT32_MIN; }
 static int64_t unless_zero(int64_t v) { return v ? v : ID_NONE; }
 
@@ -34,22 +36,6 @@ static void add(struct nvprof *n, const struct sqlscan *s, struct gpu_row *r, co
 	build_gpu(&n->b, r);
 }
 
-/* Blocks and warps per SM as Kineto states them, where the file describes the device. */
-static void per_sm(const struct nvprof *n, struct launch_row *l)
-{
-	const int32_t size[] = {l->grid_x, l->grid_y, l->grid_z, l->block_x, l->block_y, l->block_z};
-	const struct devices *d = &n->p->device;
-	uint32_t i = idmap_get(&n->device_row, l->device);
-	for (int k = 0; k < 6; k++)
-		if (size[k] == INT32_MIN)
-			return;
-	if (i == IDMAP_NONE || !d->sm_count[i])
-		return;
-	l->blocks_per_sm = (double)l->grid_x * l->grid_y * l->grid_z / d->sm_count[i];
-	if (d->warp_size[i])
-		l->warps_per_sm = l->blocks_per_sm * ((double)l->block_x * l->block_y * l->block_z / d->warp_size[i]);
-}
-
 enum { NAME = OWN, REGISTERS, GRID_X, GRID_Y, GRID_Z, BLOCK_X, BLOCK_Y, BLOCK_Z, STATIC_SHARED, DYNAMIC_SHARED };
 static const char *const kernel_columns[] = {COMMON_COLUMNS, "name", "registersPerThread", "gridX", "gridY", "gridZ", "blockX",
 	"blockY", "blockZ", "staticSharedMemory", "dynamicSharedMemory", NULL};
@@ -64,15 +50,8 @@ static void kernel_row(struct nvprof *n, const struct sqlscan *s)
 	int64_t fixed = nvprof_int(n, s, STATIC_SHARED, -1), dynamic = nvprof_int(n, s, DYNAMIC_SHARED, -1);
 	if (fixed >= 0 && dynamic >= 0 && fixed <= INT32_MAX && dynamic <= INT32_MAX)
 		l.shared_bytes = small(fixed + dynamic);
-	per_sm(n, &l);
+	cupti_per_sm(&n->p->device, idmap_get(&n->device_row, l.device), &l);
 	add(n, s, &r, &l);
-}
-
-/* CUpti_ActivityMemoryKind */
-static struct str memory_kind(int64_t kind)
-{
-	static const char *const name[] = {"Unknown", "Pageable", "Pinned", "Device", "Array", "Managed", "Device Static", "Managed Static"};
-	return str_from(kind >= 0 && kind < (int64_t)(sizeof name / sizeof name[0]) ? name[kind] : "Unknown");
 }
 
 enum { COPY_BYTES = OWN, COPY_KIND, FROM_KIND, TO_KIND, FROM_DEVICE, TO_DEVICE };
@@ -80,14 +59,12 @@ static const char *const memcpy_columns[] = {COMMON_COLUMNS, "bytes", "copyKind"
 
 static void memcpy_row(struct nvprof *n, const struct sqlscan *s)
 {
-	static const char *const name[] = {"Unknown", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP"};
 	struct gpu_row r = {.kind = GPU_MEMCPY};
 	struct launch_row l = launch_of(n, s);
-	int64_t kind = nvprof_int(n, s, COPY_KIND, 0), from = nvprof_int(n, s, FROM_DEVICE, -1), to = nvprof_int(n, s, TO_DEVICE, -1);
-	bool known = kind >= 0 && kind < (int64_t)(sizeof name / sizeof name[0]);
+	int64_t from = nvprof_int(n, s, FROM_DEVICE, -1), to = nvprof_int(n, s, TO_DEVICE, -1);
 	struct buf b = {0};
-	buf_printf(&b, "Memcpy %s (" STR_FMT " -> " STR_FMT ")", known ? name[kind] : "Unknown",
-	           STR_ARG(memory_kind(nvprof_int(n, s, FROM_KIND, 0))), STR_ARG(memory_kind(nvprof_int(n, s, TO_KIND, 0))));
+	buf_printf(&b, "Memcpy %s (%s -> %s)", cupti_copy_kind(nvprof_int(n, s, COPY_KIND, 0)), cupti_memory_kind(nvprof_int(n, s, FROM_KIND, 0)),
+	           cupti_memory_kind(nvprof_int(n, s, TO_KIND, 0)));
 	r.name = nvprof_intern_buf(n, &b);
 	if (from >= 0 && to >= 0) {
 		struct arg_pair pair[2] = {{.key = intern_str(&n->p->strings, STR("fromDevice"))}, {.key = intern_str(&n->p->strings, STR("toDevice"))}};
@@ -110,7 +87,7 @@ static void memset_row(struct nvprof *n, const struct sqlscan *s)
 	struct gpu_row r = {.kind = GPU_MEMSET};
 	struct launch_row l = launch_of(n, s);
 	struct buf b = {0};
-	buf_printf(&b, "Memset (" STR_FMT ")", STR_ARG(memory_kind(nvprof_int(n, s, SET_KIND, 0))));
+	buf_printf(&b, "Memset (%s)", cupti_memory_kind(nvprof_int(n, s, SET_KIND, 0)));
 	r.name = nvprof_intern_buf(n, &b);
 	l.bytes = nvprof_int(n, s, SET_BYTES, ID_NONE);
 	add(n, s, &r, &l);
@@ -133,13 +110,6 @@ static void graph_row(struct nvprof *n, const struct sqlscan *s)
 enum { SYNC_START, SYNC_END, SYNC_TYPE, SYNC_CORRELATION, SYNC_CONTEXT, SYNC_STREAM };
 static const char *const sync_columns[] = {"start", "end", "type", "correlationId", "contextId", "streamId", NULL};
 
-/* CUpti_ActivitySynchronizationType, named as Kineto names them. */
-static struct str sync_name(int64_t type)
-{
-	static const char *const name[] = {"Unknown", "Event Sync", "Stream Wait Event", "Stream Sync", "Context Sync"};
-	return str_from(type >= 0 && type < (int64_t)(sizeof name / sizeof name[0]) ? name[type] : "Unknown");
-}
-
 static void sync_row(struct nvprof *n, const struct sqlscan *s)
 {
 	struct span_row r = {.ext_id = ID_NONE, .aux_id = -1, .kind = SPAN_SYNC, .cat = n->cat};
@@ -147,7 +117,7 @@ static void sync_row(struct nvprof *n, const struct sqlscan *s)
 		return;
 	int64_t stream = nvprof_int(n, s, SYNC_STREAM, -1); /* the context is the calling thread's, not always the stream's */
 	int32_t device = nvprof_stream_device(n, stream, nvprof_int(n, s, SYNC_CONTEXT, -1));
-	r.name = intern_str(&n->p->strings, sync_name(nvprof_int(n, s, SYNC_TYPE, 0)));
+	r.name = intern_str(&n->p->strings, str_from(cupti_sync_name(nvprof_int(n, s, SYNC_TYPE, 0))));
 	r.link_id = nvprof_int(n, s, SYNC_CORRELATION, ID_NONE);
 	r.track = nvprof_stream_track(n, device == INT32_MIN ? -1 : device, stream == UINT32_MAX ? -1 : stream);
 	build_span(&n->b, &r);

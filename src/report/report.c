@@ -126,6 +126,17 @@ static void note_part(const struct profile *whole, const struct profile *part, c
 	           range, part->span.rows.n, whole->span.rows.n, part->gpu_op.rows.n, whole->gpu_op.rows.n);
 }
 
+/* What the recording itself cost and lost, where the input says so: it holds of every number. */
+static void note_recording(const struct profile *p, struct table *t)
+{
+	uint32_t key = intern_find(&p->strings, STR("recording:note"));
+	for (uint32_t i = 0; i < p->meta.rows.n && key != INTERN_NONE; i++)
+		if (p->meta.key[i] == key) {
+			struct str note = profile_str(p, p->meta.value[i]);
+			table_note(t, STR_FMT, STR_ARG(note));
+		}
+}
+
 int report_run(const struct report *r, struct profile *p, const struct report_args *asked, struct table *out,
                struct err *e)
 {
@@ -157,5 +168,6 @@ int report_run(const struct report *r, struct profile *p, const struct report_ar
 		note_part(whole, p, args, out);
 	if (p->durations_only)
 		forget_host_times(out);
+	note_recording(p, out);
 	return 0;
 }

@@ -1,0 +1,203 @@
+/* What the files capture*.c share: reading the segments that the capture library writes (include/opscope/wire.h).
+ *
+ * Every length and id in a segment is checked: it may be cut, be damaged, or be written to just now. Times become nanoseconds since the first
+ * process of the run began to be recorded. */
+#ifndef OPSCOPE_INPUT_CAPTURE_H
+#define OPSCOPE_INPUT_CAPTURE_H
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "input/marker.h"
+#include "opscope/wire.h"
+#include "store/build.h"
+
+/* ---- capture_file.c: one segment, as bytes ---- */
+
+struct capture_chunk {
+	uint64_t offset, sequence;
+	uint32_t thread, number, ordinal;
+	uint32_t bytes;               /* room for records */
+	bool kept;                    /* WIRE_KEEP */
+};
+
+struct capture_file {
+	int fd;
+	uint64_t bytes;
+	struct wire_header h;         /* what changes is read consistently; texts end in a NUL */
+	uint32_t block, grain;
+	struct capture_chunk *chunk;  /* kept ones first, then by thread and in its order */
+	uint32_t n, cap;
+	char *records;                /* of the chunk that was loaded last */
+};
+
+/* -1 and *e: it cannot be read, or is no segment. `lists`: with its chunks. */
+int capture_file_open(struct capture_file *f, const char *path, bool lists, struct err *e);
+void capture_file_close(struct capture_file *f);
+/* The records of a chunk, in f->records; how many bytes. 0 where it was used again meanwhile, or holds none. */
+uint32_t capture_file_load(struct capture_file *f, const struct capture_chunk *c);
+/* Whether the process is still there and may be writing. */
+bool capture_file_lives(const struct wire_header *h);
+
+/* ---- capture_run.c: the segments of a directory ---- */
+
+struct capture_run {
+	char **path;                  /* the segments to be read, in order of their beginnings */
+	unsigned n, cap;
+	int64_t base_ns;              /* when the first segment of the directory began */
+	int64_t rank, world;
+};
+/* The segment at `path`, and all others of its rank in its directory where it is the first of them. -1 and *e: it is no segment. */
+int capture_run_find(struct capture_run *r, const char *path, struct err *e);
+void capture_run_release(struct capture_run *r);
+/* Whether the file is the first segment of its rank in its directory, which stands for them all. */
+bool capture_run_leads(const char *path);
+/* False: it is no rank of a job. */
+bool capture_run_rank(const char *path, int64_t *rank);
+
+/* ---- capture.c ---- */
+
+/* A text of the segment. */
+struct capture_text {
+	struct str s;
+	uint32_t id, symbol;          /* in p->strings, + 1; 0 = not there yet. The symbol is demangled */
+	uint32_t domain;              /* + 1: that `marker` is for; 0 = for none */
+	struct marker marker;
+	bool cut;
+};
+
+struct capture_domain {
+	uint32_t name;                /* in p->strings; 0 = the default domain */
+	uint16_t cat;
+	uint8_t api;
+};
+
+/* A range that was started, or ended, on any thread; open ones of a thread. */
+struct capture_range {
+	struct span_row row;
+	uint64_t range;               /* of start/end ranges */
+	uint32_t domain;
+	uint32_t below;               /* open: the next outer one of this domain, + 1 */
+	uint32_t args;                /* first of capture.arg, + 1 */
+	bool closed;
+};
+
+struct capture_arg {
+	struct arg_pair pair;
+	uint32_t next;                /* + 1 */
+};
+
+struct capture_thread {
+	uint32_t tid, number;
+	uint32_t track, range_track;  /* ROW_NONE = not made yet */
+	struct capture_range *open;
+	uint32_t n_open, cap_open;
+	uint32_t *top;                /* by domain: innermost open range + 1 */
+	int64_t step_ns;              /* of the step that is open */
+	uint32_t step_name;           /* 0 = none */
+};
+
+struct capture {
+	struct profile *p;
+	struct build b;
+	struct markers *markers;
+	int64_t base_ns;              /* absolute time of 0 */
+	/* The segment that is being read. */
+	struct capture_file *file;
+	const char *name;             /* of the file, for messages */
+	struct arena bytes;           /* texts */
+	struct capture_text *text;
+	uint32_t n_texts, cap_texts;
+	struct idmap text_at;         /* wire id -> place in text */
+	struct capture_domain *domain;
+	struct intern categories;     /* (domain, number) -> place in category_name */
+	uint32_t *category_name, cap_categories;
+	int64_t *off_ns;              /* when collecting was switched off, in order */
+	uint32_t n_off, cap_off;
+	int64_t last_ns;              /* the latest time that this process wrote, absolute */
+	struct capture_thread thread;
+	struct capture_range *started, *ended;
+	uint32_t n_started, cap_started, n_ended, cap_ended;
+	struct capture_arg *arg;
+	uint32_t n_args, cap_args;
+	struct buf scratch;
+	uint64_t before;              /* pops of ranges that began before the recording */
+	uint64_t open_at_end;
+	uint64_t dropped;             /* ranges of which the end was in chunks that are gone */
+	int64_t offset;               /* of the record being read */
+	/* Of all segments. */
+	struct intern streams;        /* (device, stream, pid) -> place in stream_track */
+	uint32_t *stream_track, cap_streams;
+	struct capture_device *device;
+	uint32_t n_devices, cap_devices;
+	struct intern graph_nodes;    /* (pid, node) -> place in node_range */
+	uint32_t *node_range, cap_nodes;
+	bool has_memory;              /* the program told of its allocator */
+	bool has_devices;
+	bool leader;                  /* the first segment of the run, or the only one */
+	int64_t rank, world;          /* -1 = not known */
+	struct wire_mapping *mapping; /* of the segment, by start */
+	uint32_t n_mappings, cap_mappings;
+	struct {
+		uint64_t calls, cost_ns, helper_ns, processes, lost[WIRE_LOST_N];
+		unsigned told;
+	} total;
+	struct idmap thread_name;     /* tid -> string; of the segment */
+	uint32_t process_name;        /* 0 = not known */
+	struct capture_cat {
+		const char *name;
+		uint16_t cat;
+	} cat[64];                    /* of names that live as long as the reader, by their addresses */
+	uint64_t *seen;               /* ranges by category */
+	uint32_t n_seen;
+};
+
+/* The CUDA ordinal of a process, and which GPU that is. */
+struct capture_device {
+	int32_t pid;
+	uint32_t ordinal, nvml_index;
+	uint8_t uuid[16];
+	int32_t id;                   /* in the profile */
+	uint32_t row;                 /* of p->device */
+};
+
+enum { CAPTURE_DOMAINS = 4096, CAPTURE_ARGS_MAX = 64 };
+
+static inline struct str capture_text(const struct capture *c, uint32_t id)
+{
+	uint32_t at = id ? idmap_get(&c->text_at, id) : IDMAP_NONE;
+	return at == IDMAP_NONE ? (struct str){"", 0} : c->text[at].s;
+}
+/* As a string of the profile. A text that is not there is "?" and counted. */
+uint32_t capture_string(struct capture *c, uint32_t id);
+/* Relative to the run; false and counted: no time that this recording can have. */
+bool capture_time(struct capture *c, int64_t time_ns, int64_t *relative);
+uint32_t capture_track(struct capture *c, uint32_t tid, bool ranges);
+void capture_count(struct capture *c, uint16_t cat); /* a range */
+uint16_t capture_cat(struct capture *c, const char *name);
+
+/* One record, whole. */
+typedef void capture_handler(struct capture *c, const struct wire_head *h, uint32_t bytes);
+
+/* ---- capture_rows.c: what each type of record becomes ---- */
+void capture_kept(struct capture *c, const struct wire_head *h, uint32_t bytes);
+void capture_event(struct capture *c, const struct wire_head *h, uint32_t bytes);
+
+/* ---- capture_ranges.c ---- */
+capture_handler capture_range, capture_pop, capture_end, capture_arg_record, capture_step;
+/* Ends what is open on the thread at that absolute time. */
+void capture_close_all(struct capture *c, int64_t time_ns, bool counted);
+void capture_drop_open(struct capture *c);
+void capture_thread_begin(struct capture *c, uint32_t tid, uint32_t number);
+void capture_thread_end(struct capture *c);
+void capture_match_ranges(struct capture *c); /* when all threads of the segment were read */
+
+/* ---- capture_gpu.c ---- */
+capture_handler capture_device, capture_kernel, capture_copy, capture_set, capture_api, capture_sync, capture_overhead, capture_graph,
+	capture_graph_node, capture_device_memory, capture_gpu_sample;
+
+/* ---- capture_facts.c ---- */
+capture_handler capture_meta, capture_note, capture_resource;
+void capture_facts_tell(struct capture *c);   /* of the segment that was read: losses, how it ended */
+void capture_facts_finish(struct capture *c); /* of all of them */
+
+#endif

@@ -1,0 +1,186 @@
+/* What the segment says of the process, of itself, and of what it could not see. */
+#include "input/capture.h"
+
+#include <inttypes.h>
+
+enum { TOLD_MOST = 16 };
+
+static void put_meta(struct capture *c, const char *prefix, struct str key, struct str value, bool is_string)
+{
+	struct buf b = {0};
+	buf_cstr(&b, prefix);
+	buf_str(&b, key);
+	build_meta(&c->b, intern_put(&c->p->strings, b.p, b.n), intern_str(&c->p->strings, value), is_string);
+	buf_release(&b);
+}
+
+/* The words of a command line, each closed by a NUL, as one would type them. */
+static void put_words(struct buf *b, struct str words)
+{
+	while (words.n && !words.p[words.n - 1])
+		words.n--;
+	for (size_t i = 0; i < words.n; i++)
+		buf_char(b, words.p[i] ? words.p[i] : ' ');
+}
+
+/* The first word of the command, without its directory. */
+static void name_process(struct capture *c, struct str words)
+{
+	size_t end = 0, from = 0;
+	while (end < words.n && words.p[end])
+		from = words.p[end++] == '/' ? end : from;
+	c->process_name = intern_put(&c->p->strings, words.p + from, end - from);
+}
+
+void capture_meta(struct capture *c, const struct wire_head *h, uint32_t bytes)
+{
+	const struct wire_meta *m = (const struct wire_meta *)h;
+	struct str key = capture_text(c, h->id), value = capture_text(c, m->value);
+	if (str_eqc(key, "memory.source"))
+		c->has_memory = true;
+	if (str_eqc(key, "argv"))
+		name_process(c, value);
+	if (!c->leader)
+		return; /* the facts of the run are those of its first process */
+	buf_clear(&c->scratch);
+	put_words(&c->scratch, value);
+	put_meta(c, "capture:", key, buf_view(&c->scratch), true);
+}
+
+/* Diagnostics keep the address of their kind. */
+static const char *kind_of(struct capture *c, struct str kind)
+{
+	enum { KIND_MOST = 64 };
+	struct str k = {kind.p, kind.n < KIND_MOST ? kind.n : KIND_MOST};
+	return arena_str(&c->p->arena, k.n ? k : STR("capture")).p;
+}
+
+void capture_note(struct capture *c, const struct wire_head *h, uint32_t bytes)
+{
+	const struct wire_note *n = (const struct wire_note *)h;
+	struct str text = capture_text(c, n->text);
+	diag_add(&c->p->diags, kind_of(c, capture_text(c, h->id)), n->loss ? DIAG_LOSS : DIAG_NOTE, -1, "process %d: " STR_FMT, c->file->h.pid, STR_ARG(text));
+	if (n->loss && c->total.told < TOLD_MOST) {
+		c->total.told++;
+		put_meta(c, "", STR("recording:note"), text, true);
+	}
+}
+
+void capture_resource(struct capture *c, const struct wire_head *h, uint32_t bytes)
+{
+	const struct wire_resource *r = (const struct wire_resource *)h;
+	static const char *const kind[] = {"CUDA device", "CUDA context", "CUDA stream", "CUDA event"};
+	uint32_t which = r->kind - WIRE_RESOURCE_CUDA_DEVICE;
+	struct buf b = {0};
+	build_count(&c->b, capture_cat(c, "resource"), 'M', 1);
+	buf_printf(&b, which < 4 ? "process %d: %s 0x%" PRIx64 : "process %d: %s0x%" PRIx64, c->file->h.pid, which < 4 ? kind[which] : "", r->handle);
+	put_meta(c, "resource:", buf_view(&b), capture_text(c, h->id), true);
+	buf_release(&b);
+}
+
+/* ---- what is told of every segment ---- */
+
+/* By enum wire_loss. */
+static const char *const losses[WIRE_LOST_N] = {
+	[WIRE_LOST_FULL] = "events that came after the capture had reached its greatest size (--max-size)",
+	[WIRE_LOST_DISK] = "events for which the disk had no room",
+	[WIRE_LOST_RING] = "bytes of older events that made room for newer ones (--full=ring)",
+	[WIRE_LOST_STRINGS] = "texts for which there was no room",
+	[WIRE_LOST_DOMAINS] = "domains, categories or resources for which there was no room",
+	[WIRE_LOST_DEPTH] = "ranges that were nested too deeply",
+	[WIRE_LOST_THREADS] = "events of threads for which there was no room",
+	[WIRE_LOST_NESTED] = "events of signal handlers that interrupted the capture library",
+	[WIRE_LOST_BUSY] = "events that would have made the program wait",
+	[WIRE_LOST_DEVICE] = "records of devices that CUPTI dropped",
+	[WIRE_LOST_CLOCK] = "records of devices with times of another clock, which another profiler had set",
+	[WIRE_LOST_BUFFERS] = "records of devices in buffers that could not be had",
+	[WIRE_LOST_SAMPLES] = "samples of stacks that the kernel dropped",
+};
+
+static const char *const loss_kind[WIRE_LOST_N] = {
+	[WIRE_LOST_FULL] = "lost-size", [WIRE_LOST_DISK] = "lost-disk", [WIRE_LOST_RING] = "lost-ring", [WIRE_LOST_STRINGS] = "lost-texts",
+	[WIRE_LOST_DOMAINS] = "lost-domains", [WIRE_LOST_DEPTH] = "lost-depth", [WIRE_LOST_THREADS] = "lost-threads", [WIRE_LOST_NESTED] = "lost-nested",
+	[WIRE_LOST_BUSY] = "lost-busy", [WIRE_LOST_DEVICE] = "lost-device", [WIRE_LOST_CLOCK] = "lost-clock", [WIRE_LOST_BUFFERS] = "lost-buffers",
+	[WIRE_LOST_SAMPLES] = "lost-samples",
+};
+
+static void tell_losses(struct capture *c)
+{
+	const struct wire_header *h = &c->file->h;
+	for (int i = 0; i < WIRE_LOST_N; i++)
+		if (h->lost[i]) {
+			diag_add_n(&c->p->diags, loss_kind[i], DIAG_LOSS, h->lost[i], -1, "lost while recording: %s", losses[i]);
+			c->total.lost[i] += h->lost[i];
+		}
+	for (int i = WIRE_LOST_N; i < WIRE_LOSSES; i++)
+		if (h->lost[i])
+			diag_add_n(&c->p->diags, "lost-other", DIAG_LOSS, h->lost[i], -1, "lost while recording, for reason %d, which this program does not know", i);
+	if (c->before)
+		diag_add_n(&c->p->diags, "range-without-start", DIAG_NOTE, c->before, -1, "a range had begun before what was recorded: left out");
+	if (c->dropped)
+		diag_add_n(&c->p->diags, "range-cut-by-ring", DIAG_LOSS, c->dropped, -1, "the end of a range was overwritten (--full=ring): left out");
+}
+
+static void tell_end(struct capture *c)
+{
+	const struct wire_header *h = &c->file->h;
+	bool lives = capture_file_lives(h);
+	if (c->open_at_end)
+		diag_add_n(&c->p->diags, "range-without-end", DIAG_REPAIR, c->open_at_end, -1, "a range was still open when the %s: it ends there",
+		           lives ? "capture was read, from a process that still runs," : "recording of its process ended");
+	if (h->state == WIRE_ENDED)
+		return;
+	if (lives)
+		diag_add(&c->p->diags, "still-recording", DIAG_NOTE, -1, "process %d is still running: this is what it had recorded by now", h->pid);
+	else
+		diag_add(&c->p->diags, "no-exit", DIAG_NOTE, -1,
+		         "process %d did not leave by exit(): killed, aborted, replaced by exec, or left by _exit(); its ranges are whole up to that moment%s", h->pid,
+		         c->has_devices ? ", what CUPTI still held of its device work is lost" : "");
+}
+
+static uint64_t plus(uint64_t a, uint64_t b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+void capture_facts_tell(struct capture *c)
+{
+	const struct wire_header *h = &c->file->h;
+	tell_losses(c);
+	tell_end(c);
+	c->total.calls = plus(c->total.calls, h->calls);
+	c->total.cost_ns = plus(c->total.cost_ns, h->cost_ns);
+	c->total.helper_ns = plus(c->total.helper_ns, h->helper_ns);
+	c->total.processes++;
+	c->before = c->open_at_end = c->dropped = 0;
+}
+
+/* One sentence for every report of this capture, then one for each kind of loss. */
+void capture_facts_finish(struct capture *c)
+{
+	struct buf b = {0};
+	int64_t rank = c->rank, world = c->world;
+	buf_printf(&b, "recorded by opscope: its library took about %.3f ms in %" PRIu64 " calls (%.0f ns each), its own thread%s %.3f ms",
+	           (double)c->total.cost_ns / 1e6, c->total.calls, c->total.calls ? (double)c->total.cost_ns / (double)c->total.calls : 0.0,
+	           c->total.processes == 1 ? "" : "s", (double)c->total.helper_ns / 1e6);
+	bool lost = false;
+	for (int i = 0; i < WIRE_LOST_N; i++)
+		if (c->total.lost[i]) {
+			buf_printf(&b, "%s%" PRIu64 " %s", lost ? "; " : "; lost: ", c->total.lost[i], losses[i]);
+			lost = true;
+		}
+	buf_cstr(&b, lost ? "" : "; no event was lost");
+	put_meta(c, "", STR("recording:note"), buf_view(&b), true);
+	buf_clear(&b);
+	buf_printf(&b, "%" PRIu64, c->total.processes);
+	put_meta(c, "capture:", STR("processes"), buf_view(&b), false);
+	if (rank >= 0) {
+		buf_clear(&b);
+		buf_printf(&b, "{\"rank\": %" PRId64, rank);
+		if (world > 0)
+			buf_printf(&b, ", \"world_size\": %" PRId64, world);
+		buf_cstr(&b, "}");
+		put_meta(c, "", STR("distributedInfo"), buf_view(&b), false);
+	}
+	buf_release(&b);
+}

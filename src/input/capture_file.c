@@ -1,0 +1,162 @@
+#include "input/capture.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+enum { CHUNK_MOST = 1 << 20, GRAIN_LEAST = 64, OPEN_TRIES = 20 };
+
+/* As many bytes as there are; a hole in the file is zeros. */
+static size_t read_at(const struct capture_file *f, uint64_t at, void *to, size_t n)
+{
+	size_t have = 0;
+	for (long got; have < n && (got = pread(f->fd, (char *)to + have, n - have, (off_t)(at + have))) > 0;)
+		have += (size_t)got;
+	return have;
+}
+
+/* The clock of the last anchor may be changing just now: it is taken when nobody was writing it. */
+static void read_header(struct capture_file *f)
+{
+	struct wire_header again;
+	for (int i = 0; i < OPEN_TRIES; i++) {
+		if (read_at(f, 0, &f->h, sizeof f->h) < sizeof f->h || read_at(f, 0, &again, sizeof again) < sizeof again)
+			return;
+		if (!(f->h.anchor_lock & 1) && f->h.anchor_lock == again.anchor_lock && !memcmp(&f->h.last, &again.last, sizeof again.last))
+			return;
+	}
+	f->h.last = f->h.first;
+}
+
+static int bad(struct err *e, const char *path, const char *what)
+{
+	return err_set(e, ERR_FORMAT, "%s: %s", path, what);
+}
+
+static int check_header(struct capture_file *f, const char *path, struct err *e)
+{
+	struct wire_header *h = &f->h;
+	if (memcmp(h->magic, WIRE_MAGIC, sizeof h->magic) != 0)
+		return bad(e, path, "no segment of a capture: its first bytes are not " WIRE_MAGIC);
+	if (h->version > WIRE_VERSION)
+		return err_set(e, ERR_FORMAT, "%s: a segment of version %u, this program knows up to %u", path, h->version, WIRE_VERSION);
+	f->block = h->block_bytes;
+	f->grain = h->grain_bytes;
+	if (f->grain < GRAIN_LEAST || f->grain > WIRE_BLOCK || f->grain % GRAIN_LEAST || f->block < f->grain || f->block > CHUNK_MOST ||
+	    f->block % f->grain)
+		return bad(e, path, "a segment whose header states impossible sizes");
+	h->boot_id[sizeof h->boot_id - 1] = h->host[sizeof h->host - 1] = h->library[sizeof h->library - 1] = 0;
+	return 0;
+}
+
+static bool chunk_of(const struct capture_file *f, const struct wire_chunk *w, uint64_t at, struct capture_chunk *c)
+{
+	uint64_t bytes = (uint64_t)w->grains * f->grain;
+	if (w->magic != WIRE_CHUNK_MAGIC || w->offset != at || !w->grains || bytes > CHUNK_MOST || (w->kind != WIRE_EVENTS && w->kind != WIRE_KEEP))
+		return false;
+	*c = (struct capture_chunk){at, w->sequence, w->thread, w->thread_number, w->ordinal, (uint32_t)(bytes - sizeof *w), w->kind == WIRE_KEEP};
+	return true;
+}
+
+/* A grain that is the beginning of no chunk is skipped: it was handed out and never used, or is damaged. */
+static void list_chunks(struct capture_file *f)
+{
+	enum { WINDOW = 1 << 20 };
+	char *window = mem_alloc(1, WINDOW);
+	uint64_t end = f->h.used_bytes < f->bytes ? f->h.used_bytes : f->bytes, from = 0, upto = 0;
+	for (uint64_t at = f->block; at + sizeof(struct wire_chunk) <= end;) {
+		struct wire_chunk w;
+		struct capture_chunk c;
+		if (at < from || at + sizeof w > upto) {
+			from = at;
+			upto = at + read_at(f, at, window, end - at < WINDOW ? (size_t)(end - at) : WINDOW);
+			if (at + sizeof w > upto)
+				break;
+		}
+		memcpy(&w, window + (at - from), sizeof w);
+		if (!chunk_of(f, &w, at, &c)) {
+			at += f->grain;
+			continue;
+		}
+		MEM_GROW(f->chunk, f->cap, f->n + 1);
+		f->chunk[f->n++] = c;
+		at += (uint64_t)w.grains * f->grain;
+	}
+	mem_free(window);
+}
+
+static int compare(const void *x, const void *y)
+{
+	const struct capture_chunk *a = x, *b = y;
+	if (a->kept != b->kept)
+		return a->kept ? -1 : 1;
+	if (!a->kept && a->number != b->number)
+		return a->number < b->number ? -1 : 1;
+	if (!a->kept && a->thread != b->thread)
+		return a->thread < b->thread ? -1 : 1;
+	return a->sequence != b->sequence ? (a->sequence < b->sequence ? -1 : 1) : a->offset < b->offset ? -1 : a->offset > b->offset;
+}
+
+int capture_file_open(struct capture_file *f, const char *path, bool lists, struct err *e)
+{
+	struct stat st;
+	*f = (struct capture_file){.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+	if (f->fd < 0 || fstat(f->fd, &st) < 0) {
+		err_set(e, ERR_IO, "%s: %s", path, strerror(errno));
+		capture_file_close(f);
+		return -1;
+	}
+	f->bytes = S_ISREG(st.st_mode) && st.st_size > 0 ? (uint64_t)st.st_size : 0;
+	if (f->bytes >= sizeof f->h)
+		read_header(f);
+	if (check_header(f, path, e) < 0) {
+		capture_file_close(f);
+		return -1;
+	}
+	if (lists) {
+		list_chunks(f);
+		if (f->n)
+			qsort(f->chunk, f->n, sizeof *f->chunk, compare);
+		f->records = mem_alloc(1, CHUNK_MOST);
+	}
+	return 0;
+}
+
+void capture_file_close(struct capture_file *f)
+{
+	if (f->fd >= 0)
+		close(f->fd);
+	mem_free(f->chunk);
+	mem_free(f->records);
+	*f = (struct capture_file){.fd = -1};
+}
+
+uint32_t capture_file_load(struct capture_file *f, const struct capture_chunk *c)
+{
+	struct wire_chunk before, after;
+	if (read_at(f, c->offset, &before, sizeof before) < sizeof before || before.sequence != c->sequence || !c->sequence)
+		return 0;
+	uint32_t n = before.committed < c->bytes ? before.committed : c->bytes;
+	n = (uint32_t)read_at(f, c->offset + sizeof before, f->records, n);
+	if (read_at(f, c->offset, &after, sizeof after) < sizeof after || after.sequence != c->sequence)
+		return 0;
+	return n & ~7u;
+}
+
+bool capture_file_lives(const struct wire_header *h)
+{
+	struct utsname u;
+	char boot[sizeof h->boot_id] = "";
+	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		long n = read(fd, boot, sizeof boot - 1);
+		boot[n > 0 && boot[n - 1] == '\n' ? n - 1 : 0] = 0;
+		close(fd);
+	}
+	return h->state == WIRE_RUNNING && boot[0] && strcmp(boot, h->boot_id) == 0 && uname(&u) == 0 && strncmp(u.nodename, h->host, sizeof h->host - 1) == 0 &&
+	       h->pid > 0 && (kill(h->pid, 0) == 0 || errno == EPERM);
+}
