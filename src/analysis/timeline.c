@@ -205,6 +205,7 @@ void timeline_free(struct timeline *t)
 		return;
 	mem_free(t->tracks);
 	mem_free(t->lanes);
+	mem_free(t->segments);
 	mem_free(t->levels);
 	mem_free(t->entries);
 	mem_free(t->row);
@@ -215,6 +216,6 @@ void timeline_free(struct timeline *t)
 
 size_t timeline_bytes(const struct timeline *t)
 {
-	return sizeof *t + t->n_tracks * sizeof *t->tracks + t->n_lanes * sizeof *t->lanes + t->n_levels * sizeof *t->levels +
+	return sizeof *t + t->n_tracks * sizeof *t->tracks + t->n_lanes * sizeof *t->lanes + t->n_segments * sizeof *t->segments + t->n_levels * sizeof *t->levels +
 	       t->n_entries * sizeof *t->entries + 2 * sizeof(uint32_t) * ((size_t)t->p->span.rows.n + t->p->gpu_op.rows.n);
 }

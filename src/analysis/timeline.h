@@ -8,7 +8,8 @@
  *
  * Levels. Zoom s means pixels of 2^s ns, counted from first_ns. At zoom s a slice of 2^s ns or more is drawn by itself; shorter
  * ones that begin in the same pixel, with no longer one between them, are one item. Items of zoom s can be merged into those of
- * any higher zoom, so a lane keeps few levels, each at most half of the one below: less than 32 bytes for each slice in all. */
+ * any higher zoom, so few levels are kept, each at most half of the one below: less than 32 bytes for each slice in all. Each segment of
+ * a lane, some thousand slices, has levels of its own, so that a dense stretch is merged however sparse the rest of the lane is. */
 #ifndef OPSCOPE_ANALYSIS_TIMELINE_H
 #define OPSCOPE_ANALYSIS_TIMELINE_H
 
@@ -29,19 +30,20 @@ struct timeline_track {
 struct timeline_lane {
 	uint32_t track;               /* of timeline->tracks */
 	uint32_t first, n;            /* slices: timeline->row[first .. first + n - 1] */
-	uint32_t first_level;
+	uint32_t first_segment;
 	uint32_t reach;               /* of two overlapping slices, the places are no further apart than this */
-	uint8_t n_levels;
 };
 
+struct timeline_segment;
 struct timeline_level;
 struct timeline_entry;
 
 struct timeline {
 	const struct profile *p;
-	uint32_t n_tracks, n_lanes, n_levels, n_entries;
+	uint32_t n_tracks, n_lanes, n_segments, n_levels, n_entries;
 	struct timeline_track *tracks;   /* in the order of the store's tracks, host before device */
 	struct timeline_lane *lanes;
+	struct timeline_segment *segments;
 	struct timeline_level *levels;
 	struct timeline_entry *entries;
 	uint32_t *row;                   /* of span or gpu_op, lane by lane */

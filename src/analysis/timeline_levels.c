@@ -2,7 +2,7 @@
 #include "analysis/timeline_levels.h"
 #include "base/mem.h"
 
-enum { FEW = 64 }; /* a lane with no more slices, or a level with no more entries, needs no further level */
+enum { FEW = 16 }; /* a segment with no more slices, or a level with no more entries, needs no further level */
 
 /* A lane's slices with the columns they are read from. */
 struct view {
@@ -36,11 +36,11 @@ static uint64_t pixel_of(const struct view *v, int64_t ns, unsigned zoom)
 	return ((uint64_t)ns - (uint64_t)v->zero_ns) >> zoom;
 }
 
-/* Where items come from: a level's entries or, without one, the slices themselves. */
+/* Where items of a segment come from: a level's entries or, without one, the slices themselves. */
 struct source {
 	struct view v;
 	const struct timeline_entry *e;
-	uint32_t n;
+	uint32_t n, base;                  /* base: the segment's first slice */
 };
 
 /* Slices that are drawn together. */
@@ -58,7 +58,7 @@ static struct part part_of_slice(const struct view *v, uint32_t i)
 static struct part part_of(const struct source *s, uint32_t i)
 {
 	if (!s->e)
-		return part_of_slice(&s->v, i);
+		return part_of_slice(&s->v, s->base + i);
 	const struct timeline_entry *e = &s->e[i];
 	struct part x = {.start_ns = e->start_ns, .busy_ns = e->busy_ns, .slice = e->slice, .behind = e[1].slice, .longest = e->longest};
 	x.longest_ns = e->longest_ns < UINT32_MAX ? e->longest_ns : end_of(&s->v, e->longest) - start_of(&s->v, e->longest);
@@ -82,13 +82,10 @@ static bool is_long(const struct part *x, int64_t pixel_ns)
 	return x->behind - x->slice == 1 && x->busy_ns >= pixel_ns;
 }
 
-/* *x is merged of the one at i and those behind it that share its item at `zoom`. Returns what follows them. */
-static uint32_t merge(const struct source *s, uint32_t i, unsigned zoom, struct part *x)
+/* Adds to *x, which is short, what shares its item at `zoom` from the one at i on. Returns what follows. */
+static uint32_t extend(const struct source *s, uint32_t i, unsigned zoom, struct part *x)
 {
 	int64_t pixel_ns = (int64_t)1 << zoom;
-	*x = part_of(s, i++);
-	if (is_long(x, pixel_ns))
-		return i;
 	for (uint64_t pixel = pixel_of(&s->v, x->start_ns, zoom); i < s->n; i++) {
 		struct part y = part_of(s, i);
 		if (is_long(&y, pixel_ns) || pixel_of(&s->v, y.start_ns, zoom) != pixel)
@@ -104,15 +101,22 @@ static uint32_t merge(const struct source *s, uint32_t i, unsigned zoom, struct 
 	return i;
 }
 
-/* The zoom at which the denser parts of a lane begin to merge: the width of four slices, where a quarter of the places looked at
+/* *x is the one at i with those behind it in the segment that share its item. Returns what follows them. */
+static uint32_t merge(const struct source *s, uint32_t i, unsigned zoom, struct part *x)
+{
+	*x = part_of(s, i);
+	return is_long(x, (int64_t)1 << zoom) ? i + 1 : extend(s, i + 1, zoom, x);
+}
+
+/* The zoom at which the denser parts of a segment begin to merge: the width of four slices, where a quarter of the places looked at
  * are denser. */
-static unsigned first_zoom(const struct view *v)
+static unsigned first_zoom(const struct source *s)
 {
 	enum { LOOK = 64 };
 	unsigned count[64] = {0}, seen = 0, zoom = 0;
 	for (unsigned k = 0; k < LOOK; k++) {
-		uint32_t i = (uint32_t)((uint64_t)k * (v->n - 5) / LOOK);
-		uint64_t ns = (uint64_t)start_of(v, i + 4) - (uint64_t)start_of(v, i);
+		uint32_t i = s->base + k * (s->n - 5) / LOOK;
+		uint64_t ns = (uint64_t)start_of(&s->v, i + 4) - (uint64_t)start_of(&s->v, i);
 		count[63 - __builtin_clzll(ns | 1)]++;
 	}
 	while (seen + count[zoom] < LOOK / 4)
@@ -128,8 +132,8 @@ struct pile {
 	uint32_t n_levels, cap_levels;
 };
 
-/* Appends the entries of the next level, made of *s; false, and nothing appended, when they are more than half. */
-static bool add_level(struct pile *x, const struct source *s, unsigned zoom)
+/* Appends the entries of the next level, made of *s, whose last slice is before `behind`; false, and nothing appended, when they are more than half. */
+static bool add_level(struct pile *x, const struct source *s, uint32_t behind, unsigned zoom)
 {
 	uint32_t begin = x->n, i = 0, most = s->n / 2;
 	MEM_GROW(x->v, x->cap, x->n + most + 1);
@@ -147,19 +151,31 @@ static bool add_level(struct pile *x, const struct source *s, unsigned zoom)
 	}
 	MEM_GROW(x->level, x->cap_levels, x->n_levels + 1);
 	x->level[x->n_levels++] = (struct timeline_level){begin, x->n - begin, (uint8_t)zoom};
-	x->v[x->n++] = (struct timeline_entry){.slice = from.v.n};
+	x->v[x->n++] = (struct timeline_entry){.slice = behind};
 	return true;
 }
 
-static void build_lane(struct timeline *t, struct timeline_lane *l, struct pile *x)
+static uint32_t segments_of(uint32_t slices)
 {
-	struct source s = {.v = view_of(t, l), .n = l->n};
-	l->first_level = x->n_levels;
-	if (l->n <= FEW)
+	return (slices + (1u << TIMELINE_SEGMENT_BITS) - 1) >> TIMELINE_SEGMENT_BITS;
+}
+
+/* The slices of a segment. */
+static struct source segment_slices(const struct timeline *t, const struct timeline_lane *l, uint32_t segment)
+{
+	uint32_t base = segment << TIMELINE_SEGMENT_BITS, most = 1u << TIMELINE_SEGMENT_BITS, rest = l->n - base;
+	return (struct source){.v = view_of(t, l), .n = rest < most ? rest : most, .base = base};
+}
+
+static void build_segment(struct timeline_segment *g, struct source s, struct pile *x)
+{
+	uint32_t last = s.base + s.n - 1;
+	g->first_level = x->n_levels;
+	if (s.n <= FEW)
 		return;
-	uint64_t range = (uint64_t)end_of(&s.v, l->n - 1) - (uint64_t)start_of(&s.v, 0);
-	for (unsigned zoom = first_zoom(&s.v); zoom <= TIMELINE_ZOOM_MAX && s.n > FEW; zoom++) {
-		if (add_level(x, &s, zoom)) {
+	uint64_t range = (uint64_t)end_of(&s.v, last) - (uint64_t)start_of(&s.v, s.base);
+	for (unsigned zoom = first_zoom(&s); zoom <= TIMELINE_ZOOM_MAX && s.n > FEW; zoom++) {
+		if (add_level(x, &s, last + 1, zoom)) {
 			const struct timeline_level *k = &x->level[x->n_levels - 1];
 			s.e = x->v + k->first;
 			s.n = k->n;
@@ -167,73 +183,147 @@ static void build_lane(struct timeline *t, struct timeline_lane *l, struct pile 
 		if (range >> zoom == 0)
 			break;
 	}
-	l->n_levels = (uint8_t)(x->n_levels - l->first_level);
+	g->n_levels = (uint8_t)(x->n_levels - g->first_level);
 }
 
 void timeline_build_levels(struct timeline *t)
 {
 	struct pile x = {0};
+	for (uint32_t l = 0; l < t->n_lanes; l++) {
+		t->lanes[l].first_segment = t->n_segments;
+		t->n_segments += segments_of(t->lanes[l].n);
+	}
+	t->segments = NEW_ARRAY(t->n_segments, struct timeline_segment);
 	for (uint32_t l = 0; l < t->n_lanes; l++)
-		build_lane(t, &t->lanes[l], &x);
+		for (uint32_t k = 0; k < segments_of(t->lanes[l].n); k++)
+			build_segment(&t->segments[t->lanes[l].first_segment + k], segment_slices(t, &t->lanes[l], k), &x);
 	t->entries = mem_realloc(x.v, x.n ? x.n : 1, sizeof *x.v);
 	t->n_entries = x.n;
 	t->levels = mem_realloc(x.level, x.n_levels ? x.n_levels : 1, sizeof *x.level);
 	t->n_levels = x.n_levels;
 }
 
-/* The first that ends behind `ns`, or begins there or later. */
-static uint32_t find(const struct source *s, int64_t ns)
+/* A place among what a lane is drawn of at a zoom. */
+struct walk {
+	const struct timeline *t;
+	const struct timeline_lane *l;
+	unsigned zoom;
+	uint32_t segment, n_segments;
+	struct source s;                   /* of the segment */
+	uint32_t i;
+};
+
+static void enter(struct walk *w, uint32_t segment)
 {
-	uint32_t lo = 0, hi = s->n;
+	const struct timeline_segment *g = &w->t->segments[w->l->first_segment + segment];
+	w->s = segment_slices(w->t, w->l, segment);
+	w->segment = segment;
+	w->i = 0;
+	for (unsigned k = 0; k < g->n_levels && w->t->levels[g->first_level + k].zoom <= w->zoom; k++) {
+		w->s.e = w->t->entries + w->t->levels[g->first_level + k].first;
+		w->s.n = w->t->levels[g->first_level + k].n;
+	}
+}
+
+/* To the begin of the next segment, when this one is through; false behind the last. */
+static bool go_on(struct walk *w)
+{
+	if (w->i < w->s.n)
+		return true;
+	if (w->segment + 1 == w->n_segments)
+		return false;
+	enter(w, w->segment + 1);
+	return true;
+}
+
+static bool go_back(struct walk *w)
+{
+	if (!w->i && !w->segment)
+		return false;
+	if (!w->i) {
+		enter(w, w->segment - 1);
+		w->i = w->s.n;
+	}
+	w->i--;
+	return true;
+}
+
+static bool reaches(const struct part *x, int64_t ns)
+{
+	return x->end_ns > ns || x->start_ns >= ns;
+}
+
+/* To the first that ends behind `ns`, or begins there or later; false when there is none. */
+static bool find(struct walk *w, int64_t ns)
+{
+	struct view v = view_of(w->t, w->l);
+	uint32_t lo = 0, hi = w->n_segments;
 	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-		struct part x = part_of(s, mid);
-		if (x.end_ns > ns || x.start_ns >= ns)
+		uint32_t mid = lo + (hi - lo) / 2, behind = (mid + 1) << TIMELINE_SEGMENT_BITS;
+		struct part last = part_of_slice(&v, (behind < v.n ? behind : v.n) - 1);
+		if (reaches(&last, ns))
 			hi = mid;
 		else
 			lo = mid + 1;
 	}
-	return lo;
+	if (lo == w->n_segments)
+		return false;
+	enter(w, lo);
+	for (hi = w->s.n; w->i < hi;) {
+		uint32_t mid = w->i + (hi - w->i) / 2;
+		struct part x = part_of(&w->s, mid);
+		if (reaches(&x, ns))
+			hi = mid;
+		else
+			w->i = mid + 1;
+	}
+	return go_on(w);
 }
 
-/* Back to the first of the item that the one at i belongs to. */
-static uint32_t item_begin(const struct source *s, uint32_t i, unsigned zoom)
+/* Back to the first of the item that this one belongs to. */
+static void to_item_begin(struct walk *w)
 {
-	int64_t pixel_ns = (int64_t)1 << zoom;
-	if (i >= s->n)
-		return i;
-	struct part x = part_of(s, i);
+	int64_t pixel_ns = (int64_t)1 << w->zoom;
+	struct part x = part_of(&w->s, w->i);
 	if (is_long(&x, pixel_ns))
-		return i;
-	for (uint64_t pixel = pixel_of(&s->v, x.start_ns, zoom); i > 0; i--) {
-		struct part y = part_of(s, i - 1);
-		if (is_long(&y, pixel_ns) || pixel_of(&s->v, y.start_ns, zoom) != pixel)
+		return;
+	uint64_t pixel = pixel_of(&w->s.v, x.start_ns, w->zoom);
+	for (struct walk before = *w; go_back(&before); *w = before) {
+		struct part y = part_of(&before.s, before.i);
+		if (is_long(&y, pixel_ns) || pixel_of(&w->s.v, y.start_ns, w->zoom) != pixel)
+			return;
+	}
+}
+
+/* The item that begins here, with what other segments have of it; the walk goes behind it. */
+static void take_item(struct walk *w, struct part *x)
+{
+	w->i = merge(&w->s, w->i, w->zoom, x);
+	while (w->i == w->s.n && !is_long(x, (int64_t)1 << w->zoom) && go_on(w)) {
+		w->i = extend(&w->s, 0, w->zoom, x);
+		if (!w->i)
 			break;
 	}
-	return i;
 }
 
-static void append(struct timeline_items *out, const struct source *s, const struct part *x)
+static void append(struct timeline_items *out, const struct view *v, const struct part *x)
 {
 	MEM_GROW(out->v, out->cap, out->n + 1);
-	out->v[out->n++] = (struct timeline_item){x->start_ns, x->end_ns, x->busy_ns, x->behind - x->slice, s->v.row[x->longest]};
+	out->v[out->n++] = (struct timeline_item){x->start_ns, x->end_ns, x->busy_ns, x->behind - x->slice, v->row[x->longest]};
 }
 
 void timeline_items_of(const struct timeline *t, uint32_t lane, int64_t from_ns, int64_t to_ns, unsigned zoom, struct timeline_items *out)
 {
-	const struct timeline_lane *l = &t->lanes[lane];
-	struct source s = {.v = view_of(t, l), .n = l->n};
-	zoom = zoom > TIMELINE_ZOOM_MAX ? TIMELINE_ZOOM_MAX : zoom;
-	for (unsigned k = 0; k < l->n_levels && t->levels[l->first_level + k].zoom <= zoom; k++) {
-		s.e = t->entries + t->levels[l->first_level + k].first;
-		s.n = t->levels[l->first_level + k].n;
-	}
-	for (uint32_t i = item_begin(&s, find(&s, from_ns), zoom); i < s.n;) {
+	struct walk w = {.t = t, .l = &t->lanes[lane], .zoom = zoom > TIMELINE_ZOOM_MAX ? TIMELINE_ZOOM_MAX : zoom};
+	w.n_segments = segments_of(w.l->n);
+	if (!find(&w, from_ns))
+		return;
+	for (to_item_begin(&w); go_on(&w);) {
 		struct part x;
-		i = merge(&s, i, zoom, &x);
+		take_item(&w, &x);
 		if (x.start_ns >= to_ns)
 			break;
-		append(out, &s, &x);
+		append(out, &w.s.v, &x);
 	}
 }
 

@@ -4,7 +4,14 @@
 
 #include "analysis/timeline.h"
 
-/* The items of one lane at one zoom: entries[first .. first + n - 1], and one behind them that ends the last. */
+/* So many slices of a lane, the last segment fewer: slices k << BITS and on are those of segment lane->first_segment + k. */
+enum { TIMELINE_SEGMENT_BITS = 14 };
+struct timeline_segment {
+	uint32_t first_level;
+	uint8_t n_levels;
+};
+
+/* A segment's slices as drawn at one zoom: entries[first .. first + n - 1], and one behind them that ends the last. */
 struct timeline_level {
 	uint32_t first, n;
 	uint8_t zoom;
@@ -18,7 +25,7 @@ struct timeline_entry {
 	uint32_t longest_ns, extent_ns;   /* of the longest; from the start of the first to the end of the last. UINT32_MAX = to be looked up */
 };
 
-/* Fills levels and entries of a timeline that has its lanes. */
+/* Fills segments, levels and entries of a timeline that has its lanes. */
 void timeline_build_levels(struct timeline *t);
 
 #endif

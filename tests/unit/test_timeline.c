@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "analysis/analysis.h"
-#include "analysis/timeline.h"
+#include "analysis/timeline_levels.h"
 #include "base/mem.h"
 #include "store/build.h"
 
@@ -174,7 +174,7 @@ static void test_levels_equal_the_definition(void **state)
 		unsigned seed = round;
 		make_begin(&m);
 		unsigned shift = round % 3 == 0 ? 18 : 0; /* beyond 2^32 ns as well */
-		make_random(&m, &seed, round * 400, shift);
+		make_random(&m, &seed, round == 5 ? 40000 : round * 400, shift); /* lanes of one segment, and of several */
 		struct timeline *t = make_end(&m);
 		assert_true(t->n_levels > 0);
 		for (uint32_t l = 0; l < t->n_lanes; l++)
@@ -190,7 +190,7 @@ static void test_no_slice_is_lost_between_windows(void **state)
 		struct maker m;
 		unsigned seed = 50 + round, shift = round % 2 * 18;
 		make_begin(&m);
-		make_random(&m, &seed, 1500, shift);
+		make_random(&m, &seed, round == 4 ? 40000 : 1500, shift);
 		struct timeline *t = make_end(&m);
 		unsigned all = 63 - (unsigned)__builtin_clzll((uint64_t)(t->last_ns - t->first_ns));
 		for (unsigned pixels = 2; pixels <= 14; pixels += 3)
@@ -251,6 +251,28 @@ static void test_a_window_has_few_items(void **state)
 	release(&m, t);
 }
 
+/* However sparse the rest of the lane is: what is read for a dense stretch is about what is drawn of it. */
+static void test_a_dense_stretch_has_levels_of_its_own(void **state)
+{
+	(void)state;
+	enum { NEAR = 60000, APART = 140000, ZOOM = 13 };
+	struct maker m;
+	make_begin(&m);
+	for (int64_t i = 0; i < NEAR; i++)
+		make_gpu(&m, i * 100, 60);
+	for (int64_t i = 1; i <= APART; i++)
+		make_gpu(&m, NEAR * 100 + i * 1000000, 60);
+	struct timeline *t = make_end(&m);
+	for (uint32_t k = 0; k < NEAR >> TIMELINE_SEGMENT_BITS; k++) {
+		const struct timeline_segment *g = &t->segments[t->lanes[0].first_segment + k];
+		uint32_t read = 1u << TIMELINE_SEGMENT_BITS, pixels = (100u << TIMELINE_SEGMENT_BITS) >> ZOOM;
+		for (uint32_t i = 0; i < g->n_levels && t->levels[g->first_level + i].zoom <= ZOOM; i++)
+			read = t->levels[g->first_level + i].n;
+		assert_in_range(read, pixels, 2 * pixels + 2);
+	}
+	release(&m, t);
+}
+
 static void test_too_deep_shares_a_lane(void **state)
 {
 	(void)state;
@@ -295,6 +317,7 @@ int main(void)
 		cmocka_unit_test(test_no_slice_is_lost_between_windows),
 		cmocka_unit_test(test_every_row_has_a_place),
 		cmocka_unit_test(test_a_window_has_few_items),
+		cmocka_unit_test(test_a_dense_stretch_has_levels_of_its_own),
 		cmocka_unit_test(test_too_deep_shares_a_lane),
 		cmocka_unit_test(test_nothing),
 	};
