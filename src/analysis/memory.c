@@ -90,6 +90,18 @@ uint32_t *memory_around(const struct profile *p)
 /* c10 device types whose memory is the host's (torch/autograd/profiler.py). */
 enum { C10_CPU = 0, C10_MKLDNN = 2, C10_IDEEP = 5 };
 
+int64_t memory_zero_ns(const struct profile *p)
+{
+	int64_t first = INT64_MAX;
+	for (uint32_t i = 0; i < p->span.rows.n; i++)
+		first = p->span.start_ns[i] < first ? p->span.start_ns[i] : first;
+	for (uint32_t i = 0; i < p->gpu_op.rows.n; i++)
+		first = p->gpu_op.start_ns[i] < first ? p->gpu_op.start_ns[i] : first;
+	if (p->memory.rows.n && p->memory.time_ns[0] < first)
+		first = p->memory.time_ns[0];
+	return first == INT64_MAX ? 0 : first;
+}
+
 int memory_device(const struct profile *p, uint32_t i)
 {
 	int type = p->memory.device_type[i];

@@ -8,6 +8,9 @@
 
 enum { MEMORY_CPU = -1 };
 
+/* First moment of the trace, from which reports of memory count their times; 0 where nothing was recorded. */
+int64_t memory_zero_ns(const struct profile *p);
+
 /* MEMORY_CPU, or the ordinal of the GPU or other accelerator that row `i` is about. */
 int memory_device(const struct profile *p, uint32_t i);
 

@@ -38,18 +38,6 @@ struct view {
 	uint64_t outside;
 };
 
-static int64_t first_moment(const struct profile *p)
-{
-	int64_t first = INT64_MAX;
-	for (uint32_t i = 0; i < p->span.rows.n; i++)
-		first = p->span.start_ns[i] < first ? p->span.start_ns[i] : first;
-	for (uint32_t i = 0; i < p->gpu_op.rows.n; i++)
-		first = p->gpu_op.start_ns[i] < first ? p->gpu_op.start_ns[i] : first;
-	if (p->memory.rows.n && p->memory.time_ns[0] < first)
-		first = p->memory.time_ns[0];
-	return first == INT64_MAX ? 0 : first;
-}
-
 static void select_rows(struct view *v)
 {
 	const struct memories *m = &v->p->memory;
@@ -467,7 +455,7 @@ static int memory_run(const struct profile *p, const struct report_args *args, s
 		return err_set(e, ERR_DATA, "the input holds no memory events; to record them: %s", recording_how(p, RECORD_MEMORY));
 	if (memory_device_choose(p, args->device, &v.device, e) < 0 || window_of(p, args, &v.w, e) < 0)
 		return -1;
-	v.start_ns = first_moment(p);
+	v.start_ns = memory_zero_ns(p);
 	select_rows(&v);
 	int rc = put_statistics(&v, out, e);
 	put_notes(&v, out);

@@ -23,6 +23,7 @@ static const struct {
 	{"/api/instances", {{"by", "kernel"}}, ASK_AGGREGATES},
 	{"/api/instances", {{"by", "op"}}, ASK_AGGREGATES},
 	{"/api/instances", {{"by", "step"}}, ASK_AGGREGATES},
+	{"/api/report/ops", {{"limit", "10"}, {"sort", "-total_cpu_ns"}}, ASK_AGGREGATES},
 	{"/api/report/ops", {{"limit", "10"}, {"sort", "-total_gpu_ns"}}, ASK_AGGREGATES},
 	{"/api/timeline", {{0}}, 0},
 	{"/api/timeline/counters", {{"points", "4096"}}, 0},
@@ -69,13 +70,13 @@ static void ask_report(struct asking *x, const struct report *k)
 }
 
 /* The page's choice of a device. */
-static void ask_memory(struct asking *x)
+static void ask_memory(struct asking *x, const char *path)
 {
 	struct memory_peak *peak;
 	size_t n = memory_peaks(x->p, INT64_MIN, INT64_MAX, &peak);
 	for (size_t d = 0; d < n; d++) {
 		char device[24];
-		struct export_ask a = {.path = "/api/report/memory"};
+		struct export_ask a = {.path = path};
 		if (!peak[d].events)
 			continue;
 		snprintf(device, sizeof device, "%d", (int)d + MEMORY_CPU);
@@ -97,7 +98,8 @@ static void ask_all(struct asking *x)
 	}
 	for (const struct report *const *k = report_registry; *k; k++)
 		ask_report(x, *k);
-	ask_memory(x);
+	ask_memory(x, "/api/report/memory");
+	ask_memory(x, "/api/report/memory-categories");
 }
 
 void export_asks(const struct profile *p, bool (*see)(void *context, const struct export_ask *a), void *context)

@@ -1,4 +1,5 @@
 /* The plugin's memory: by operator, over time, and the life of each block, each for all devices. */
+#include "analysis/memory.h"
 #include "base/round.h"
 #include "render/number.h"
 #include "serve/plugin.h"
@@ -153,17 +154,6 @@ static int put_points(struct buf *b, struct table *all, const struct units *u, s
 	return 0;
 }
 
-/* When the recording began, as the report counts it. */
-static int64_t first_moment_ns(const struct profile *p)
-{
-	int64_t first = p->memory.rows.n ? p->memory.time_ns[0] : INT64_MAX;
-	for (uint32_t i = 0; i < p->span.rows.n; i++)
-		first = p->span.start_ns[i] < first ? p->span.start_ns[i] : first;
-	for (uint32_t i = 0; i < p->gpu_op.rows.n; i++)
-		first = p->gpu_op.start_ns[i] < first ? p->gpu_op.start_ns[i] : first;
-	return first == INT64_MAX ? 0 : first;
-}
-
 static void put_head(struct buf *b, const char *title, struct str device)
 {
 	buf_printf(b, "{\"metadata\":{\"title\":\"%s\",\"default_device\":", title);
@@ -223,7 +213,7 @@ static int put_curve(const struct request *r, const struct table *peaks, struct 
 		buf_printf(b, "%s\"", u.memory);
 	}
 	buf_cstr(b, "},\"totals\":{},\"first_ts\":");
-	number_shortest(b, (double)first_moment_ns(r->entry->profile) / 1000);
+	number_shortest(b, (double)memory_zero_ns(r->entry->profile) / 1000);
 	buf_printf(b, ",\"time_metric\":\"%s\",\"memory_metric\":\"%s\",\"time_factor\":%.0f,\"memory_factor\":%.0f}", u.time, u.memory, u.ns / 1000, u.bytes);
 	put_columns(b, names, sizeof names / sizeof names[0]);
 	return put_devices(r, peaks, &u, false, put_points, b, e);

@@ -165,6 +165,73 @@ class AgainstAllocator(oracle.Case):
             print(f"# {os.path.basename(f)}: {len(got)} totals, peak {max(got)}")
 
 
+class Report(oracle.Case):
+    """report memory-categories: the sums of the exported changes."""
+
+    def check(self, path, *args):
+        curve, moments = [0] * 8, {0: [0] * 8}
+        raw = export(path, "--form=raw", *args)
+        # Both count from their own zero; the first change is the same moment.
+        first = next(t for t, *_ in raw if t >= 0)
+        blocks = collections.Counter()
+        for t, action, size, category in raw:
+            curve[category] += size
+            moments[max(t - first, 0) + 1 if t >= 0 else 0] = list(curve)
+            blocks[CATEGORIES[category]] += action == CREATE
+        table = oracle.report("memory-categories", path, "--limit=0", *args)
+        rows = table.by("category")
+        peak = max(moments.values(), key=sum)
+        for k, name in enumerate(CATEGORIES):
+            own = max(m[k] for m in moments.values())
+            if not own and not blocks[name]:
+                self.assertNotIn(name, rows)
+                continue
+            r = rows[name]
+            self.assertEqual((r["at_peak_bytes"], r["peak_bytes"], r["end_bytes"], r["blocks"]), (peak[k], own, curve[k], blocks[name]), name)
+            self.assertAlmostEqual(r["at_peak_pct"], 100 * peak[k] / sum(peak), 6)
+        points = table.section("curve")
+        zero = points.rows[1]["time_ns"]
+        self.assertEqual(points.rows[0]["time_ns"], 0)
+        for r in points.rows[1:]:
+            self.assertEqual([r[c.lower() + "_bytes"] for c in CATEGORIES], moments[r["time_ns"] - zero + 1])
+        unknown = table.section("unknown")
+        self.assertEqual(sum(r["blocks"] for r in unknown.rows), blocks["Unknown"])
+        self.assertIn(f"add up to {sum(peak)} bytes", table.notes[0])
+        return len(points.rows), len(moments)
+
+    def test_bundled(self):
+        kept, moments = self.check(os.path.join(oracle.ROOT, "tests/data/torch214_cpu_resnet.json.gz"))
+        self.assertEqual(kept, moments)
+
+    def test_models(self):
+        for m in MODELS:
+            self.check(oracle.data("torch", "torch214_cpu", m + "_full.json.gz"))
+
+    def test_gpu(self):
+        path = oracle.data("tracelens", "h100", "gaunernst_bert-small-uncased__1016001.json.gz")
+        self.check(path)
+        self.check(path, "--device=cpu")
+
+    def test_steps(self):
+        """The steps side by side are the whole: the end of one is the beginning of the next."""
+        path = os.path.join(oracle.ROOT, "tests/data/torch214_cpu_resnet.json.gz")
+        steps = [oracle.report("memory-categories", path, f"--steps={k}", "--limit=0") for k in (2, 3, 4)]
+        whole = oracle.report("memory-categories", path, "--steps=2..4", "--limit=0")
+        for a, b in zip(steps, steps[1:]):
+            first = b.section("curve").rows[0]
+            for r in a.rows:
+                self.assertEqual(r["end_bytes"], first[r["category"].lower() + "_bytes"], r["category"])
+        for name, r in whole.by("category").items():
+            parts = [s.by("category").get(name) for s in steps]
+            self.assertEqual(sum(x["blocks"] for x in parts if x), r["blocks"], name)
+            self.assertEqual(max(x["peak_bytes"] for x in parts if x), r["peak_bytes"], name)
+
+    def test_none(self):
+        code, out, err = oracle.run("report", "memory-categories", os.path.join(oracle.SYNTHETIC, "tensor_core.json"))
+        self.assertEqual((code, out), (1, b""))
+        self.assertIn(b"no memory events", err)
+
+
 class Page(oracle.Case):
     def page(self, path, *args, stdin=None):
         code, out, err = oracle.run("export", "memory-timeline", path, "--form=html", *args, stdin=stdin)

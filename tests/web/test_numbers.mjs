@@ -109,6 +109,27 @@ async function memoryCurve(t) {
   near(await t.figure("Peak allocated"), Math.max(...s.rows.map((r) => r[at])), "peak");
 }
 
+/** The categories: the table, and a chart whose parts add up to the report's points. */
+async function memoryCategories(t) {
+  await t.open("memory", "own");
+  const want = t.report("memory-categories", "own"), line = want.sections.find((s) => s.name === "curve"), chart = await t.chart("Memory by what it is used for");
+  await t.sameTable("memory-categories", want);
+  await t.sameTable("memory-categories-unknown", want.sections.find((s) => s.name === "unknown"));
+  same(chart.series.map((s) => s.name).join(), want.rows.map((r) => r[0]).join(), "categories");
+  for (const [i, r] of line.rows.entries()) {
+    same(chart.series.reduce((sum, s) => sum + s.data[i][1], 0), r.slice(1).reduce((a, b) => a + b, 0), `bytes at ${r[0]} ns`);
+    same(chart.series[0].data[i][0], r[0], "time");
+  }
+  await t.open("memory", "own", { from: "5000000", to: "20000000" });
+  const held = [line.rows.filter((r) => r[0] <= 5e6).pop(), ...line.rows.filter((r) => r[0] > 5e6 && r[0] <= 2e7)], sum = (r) => r.slice(1).reduce((a, b) => a + b, 0);
+  const peak = held.reduce((best, r) => (sum(r) > sum(best) ? r : best)), rows = new Map((await t.rows("memory-categories")).map((r) => [r[0][1], r]));
+  for (const [i, c] of line.columns.entries()) {
+    if (!i || held.every((r) => !r[i])) continue;
+    const r = rows.get(c.title);
+    for (const [k, v] of [[1, peak[i]], [3, Math.max(...held.map((x) => x[i]))], [4, held[held.length - 1][i]]]) near(r[k][1], v, `${c.title} in the range, column ${k}`);
+  }
+}
+
 async function tensorCores(t) {
   await t.open("kernels", "h100");
   const k = t.report("kernels", "h100"), use = k.columns.findIndex((c) => c.id === "tensor_cores"), total = k.columns.findIndex((c) => c.id === "total_ns");
@@ -120,5 +141,5 @@ async function tensorCores(t) {
 export const tests = [
   ["overview as the plugin's", overview], ["steps add up", steps], ["kernel table as the plugin's", kernels], ["operators as the plugin's", operators],
   ["tables as reports: plugin", against("plugin")], ["tables as reports: h100", against("h100")], ["tables as reports: dlprof", against("dlprof")], ["tables as reports: nsys", against("nsys")],
-  ["memory curve", memoryCurve], ["Tensor Core pie", tensorCores],
+  ["memory curve", memoryCurve], ["memory categories", memoryCategories], ["Tensor Core pie", tensorCores],
 ];

@@ -1,10 +1,10 @@
 // Memory over time, and who allocated it; a range of the curve chooses what the tables are about.
 import type { Cell, Report, Section, Table } from "../api";
 import { columnOf, numberAt, textAt } from "../api";
-import { COLORS, showChart } from "../chart";
+import { COLORS, OTHERS, showChart } from "../chart";
 import { add, button, h, select } from "../dom";
 import { axis, bytes, time } from "../format";
-import { choose, figure, sectionOf, showReport } from "../parts";
+import { choose, figure, part, sectionOf, showReport } from "../parts";
 import * as place from "../place";
 import { showTable } from "../table";
 import { report, type Context, type View } from "../view";
@@ -23,26 +23,33 @@ function setRange(r: Range | undefined): void {
   place.go({ view: at.view, args: r ? { ...at.args, from: String(Math.round(r[0])), to: String(Math.round(r[1])) } : at.args });
 }
 
-function curve(box: HTMLElement, s: Section, range: Range | undefined): void {
-  const at = columnOf(s, "time_ns"), lines = s.columns.map((column, i) => ({ column, i })).filter((x) => x.column.unit === "bytes");
-  const top = s.rows.reduce((most, r) => Math.max(most, ...lines.map((x) => Number(r[x.i] ?? 0))), 0), tick = 2 ** Math.max(0, Math.ceil(Math.log2(top / 8)));
-  const chart = showChart(box, "Memory over time", {
+/** What a section has in bytes, over its times. `stacked`: parts of a whole; those that are always 0 are left out. */
+function curve(box: HTMLElement, title: string, s: Section, range: Range | undefined, stacked = false): void {
+  const at = columnOf(s, "time_ns"), all = s.columns.map((column, i) => ({ column, i })).filter((x) => x.column.unit === "bytes");
+  const lines = stacked ? all.filter((x) => s.rows.some((r) => r[x.i])) : all, value = (r: Cell[], i: number) => Number(r[i] ?? 0);
+  const high = (r: Cell[]) => (stacked ? lines.reduce((sum, x) => sum + value(r, x.i), 0) : Math.max(...lines.map((x) => value(r, x.i))));
+  const top = s.rows.reduce((most, r) => Math.max(most, high(r)), 0), tick = 2 ** Math.max(0, Math.ceil(Math.log2(top / 8)));
+  const chart = showChart(box, title, {
     tooltip: { trigger: "axis", confine: true, valueFormatter: (v: any) => bytes(Number(v)) },
     legend: { top: 0 },
     grid: { left: 74, right: 16, top: 34, bottom: 40 },
     xAxis: { type: "value", min: "dataMin", max: "dataMax", name: "time since the start", nameLocation: "middle", nameGap: 24, axisLabel: { formatter: axis("ns"), hideOverlap: true } },
     yAxis: { type: "value", min: 0, max: Math.ceil(top / tick) * tick || undefined, interval: tick, axisLabel: { formatter: axis("bytes") } },
-    brush: { xAxisIndex: 0, brushType: "lineX", brushMode: "single", removeOnClick: true, outOfBrush: { colorAlpha: 1 }, throttleType: "debounce", throttleDelay: 200 },
+    brush: { xAxisIndex: 0, brushType: "lineX", brushMode: "single", removeOnClick: true, outOfBrush: { colorAlpha: 1 }, throttleType: "debounce", throttleDelay: 200, brushStyle: { color: "rgba(86, 180, 233, 0.2)", borderColor: COLORS[0] } },
     toolbox: { show: false },
-    series: lines.map((x, k) => ({
-      type: "line",
-      step: "end",
-      name: x.column.title,
-      showSymbol: false,
-      lineStyle: { width: 1.5, color: COLORS[k] },
-      areaStyle: k === 0 ? { opacity: 0.15 } : undefined,
-      data: s.rows.map((r) => [r[at], r[x.i]]),
-    })),
+    series: lines.map((x, k) => {
+      const color = /^unknown/.test(x.column.id) ? OTHERS : COLORS[(stacked ? all.indexOf(x) : k) % COLORS.length];
+      return {
+        type: "line",
+        step: "end",
+        name: x.column.title,
+        showSymbol: false,
+        itemStyle: { color },
+        lineStyle: { width: stacked ? 0 : 1.5, color },
+        ...(stacked ? { stack: "held", areaStyle: { opacity: 0.8 } } : { areaStyle: k === 0 ? { opacity: 0.15 } : undefined }),
+        data: s.rows.map((r) => [r[at], r[x.i]]),
+      };
+    }),
   } as any, 300);
   chart.dispatchAction({ type: "takeGlobalCursor", key: "brush", brushOption: { brushType: "lineX", brushMode: "single" } });
   if (range) chart.dispatchAction({ type: "brush", areas: [{ brushType: "lineX", xAxisIndex: 0, coordRange: range }] });
@@ -86,6 +93,24 @@ function inRange(blocks: Section, [from, to]: Range): Table {
   };
 }
 
+/** The categories where all together are highest in the range, from the points of the curve. */
+function categoriesInRange(t: Table, s: Section, [from, to]: Range): Table {
+  const at = columnOf(s, "time_ns"), before = s.rows.filter((r) => Number(r[at]) <= from).slice(-1), rows = [...before, ...s.rows.filter((r) => Number(r[at]) > from && Number(r[at]) <= to)];
+  const all = s.columns.map((c, i) => ({ name: c.title, i })).filter((x) => x.i !== at), sum = (r: Cell[]) => all.reduce((n, x) => n + Number(r[x.i] ?? 0), 0);
+  const peak = rows.reduce((best: Cell[] | undefined, r) => (!best || sum(r) > sum(best) ? r : best), undefined);
+  const columns = ["category", "at_peak_bytes", "at_peak_pct", "peak_bytes", "end_bytes"].map((id) => t.columns[columnOf(t, id)]);
+  const line = (x: { name: string; i: number }): Cell[] => [x.name, peak![x.i], sum(peak!) ? (100 * Number(peak![x.i])) / sum(peak!) : null, Math.max(...rows.map((r) => Number(r[x.i]))), rows[rows.length - 1][x.i]];
+  return { columns, rows: peak ? all.map(line).filter((r) => r[3]) : [], notes: [`From ${time(from)} to ${time(to)}; the peak is there at ${time(Number(peak?.[at] ?? from))}.`, ...s.notes] };
+}
+
+async function categories(box: HTMLElement, c: Context, range: Range | undefined): Promise<void> {
+  const t = await report(c, "memory-categories", { device: c.args.device }), line = sectionOf(t, "curve"), unknown = sectionOf(t, "unknown");
+  if (line) curve(box, "Memory by what it is used for", line, range, true);
+  if (range && line) showTable(box, categoriesInRange(t, line, range), { title: "By category, in the range", key: "memory-categories" });
+  else showReport(box, "memory-categories", t, { title: "By category" });
+  if (unknown?.rows.length && !range) showReport(box, "memory-categories", unknown, { title: unknown.title });
+}
+
 function tables(page: HTMLElement, t: Report, blocks: Section | undefined, range: Range | undefined): void {
   if (range && blocks) showTable(page, inRange(blocks, range), { title: "By operator, in the range", key: "memory" });
   else showReport(page, "memory", t, { title: "By operator" });
@@ -111,8 +136,9 @@ export const memory: View = {
       const value = (id: string) => (r && numberAt(peaks, r, id) !== undefined ? bytes(numberAt(peaks, r, id)!) : undefined);
       if (line?.rows.length) add(page, h("div", { class: "figures" }, figure("Peak allocated", value("peak_allocated_bytes")), figure("Peak reserved", value("peak_reserved_bytes"))));
     }
-    if (line?.rows.length) curve(page, line, range);
+    if (line?.rows.length) curve(page, "Memory over time", line, range);
     else for (const n of line?.notes ?? []) add(page, h("p", { class: "empty" }, n));
+    await part(page, "Memory by what it is used for", (box) => categories(box, c, range));
     tables(page, t, blocks, range);
     for (const s of t.sections) if (s !== blocks && s !== line) showReport(page, "memory", s, { title: s.title });
   },

@@ -1,0 +1,203 @@
+/* What memory was used for, over time (analysis/memory_categories.h has the rules; `export memory-timeline` is the same for torch's readers). */
+#include "analysis/lttb.h"
+#include "analysis/memory.h"
+#include "analysis/memory_categories.h"
+#include "analysis/recording.h"
+#include "base/mem.h"
+#include "report/window.h"
+
+#include <stdio.h>
+
+/* Points of the curve, besides those of the peaks. */
+enum { CURVE_POINTS = 4000 };
+
+struct held {
+	int64_t of[MEMORY_CATEGORIES];
+};
+
+static int64_t sum_of(const struct held *h)
+{
+	int64_t sum = 0; /* memory_timeline_new has made sure that it fits */
+	for (int k = 0; k < MEMORY_CATEGORIES; k++)
+		sum += h->of[k];
+	return sum;
+}
+
+/* The moments of the window at which something changes, one for each; the first is its beginning. */
+struct moments {
+	int64_t *time_ns, *sum;
+	struct held *held;
+	uint32_t n;
+	uint32_t peak, peak_of[MEMORY_CATEGORIES]; /* where the sum, and each category by itself, is first at its highest */
+	uint64_t blocks[MEMORY_CATEGORIES], unknown[MEMORY_WHYS]; /* allocated in the window */
+	int64_t unknown_bytes[MEMORY_WHYS];
+};
+
+static void add_moment(struct moments *m, int64_t time_ns, const struct held *now)
+{
+	uint32_t at = m->n && m->time_ns[m->n - 1] == time_ns ? m->n - 1 : m->n++;
+	m->time_ns[at] = time_ns;
+	m->held[at] = *now;
+	m->sum[at] = sum_of(now);
+}
+
+static void find_peaks(struct moments *m)
+{
+	for (uint32_t i = 0; i < m->n; i++) {
+		if (m->sum[i] > m->sum[m->peak])
+			m->peak = i;
+		for (int k = 0; k < MEMORY_CATEGORIES; k++)
+			if (m->held[i].of[k] > m->held[m->peak_of[k]].of[k])
+				m->peak_of[k] = i;
+	}
+}
+
+static void count_block(struct moments *m, const struct memory_change *c)
+{
+	m->blocks[c->category]++;
+	if (c->category != MEMORY_UNKNOWN)
+		return;
+	m->unknown[c->why]++;
+	if (__builtin_add_overflow(m->unknown_bytes[c->why], c->bytes, &m->unknown_bytes[c->why]))
+		m->unknown_bytes[c->why] = INT64_MAX;
+}
+
+static void moments_init(struct moments *m, const struct memory_timeline *t, const struct window *w, int64_t zero_ns)
+{
+	struct held now = {0};
+	uint32_t i = 0;
+	*m = (struct moments){.time_ns = NEW_ARRAY_RAW(t->n + 1, int64_t), .sum = NEW_ARRAY_RAW(t->n + 1, int64_t), .held = NEW_ARRAY_RAW(t->n + 1, struct held)};
+	for (; i < t->n && (i < t->n_before || (!w->all && t->change[i].time_ns < w->start_ns)); i++)
+		now.of[t->change[i].category] += t->change[i].bytes;
+	add_moment(m, w->all ? zero_ns : w->start_ns, &now);
+	for (; i < t->n && window_has(w, t->change[i].time_ns); i++) {
+		now.of[t->change[i].category] += t->change[i].bytes;
+		add_moment(m, t->change[i].time_ns, &now);
+		if (t->change[i].action == MEMORY_CREATE)
+			count_block(m, &t->change[i]);
+	}
+	find_peaks(m);
+}
+
+static void moments_release(struct moments *m)
+{
+	mem_free(m->time_ns);
+	mem_free(m->sum);
+	mem_free(m->held);
+}
+
+/* One row a category, in torch's order; those that the window does not have are left out. */
+static void put_categories(const struct moments *m, struct table *t)
+{
+	TABLE_COLUMN(t, "category", "Category", "what the memory is for, in torch's words", CELL_STR);
+	TABLE_COLUMN(t, "at_peak_bytes", "At the peak", "held by it when all together are at their highest", CELL_I64, UNIT_BYTES);
+	TABLE_COLUMN(t, "at_peak_pct", "Share", "of all that is held then", CELL_F64, UNIT_PERCENT);
+	TABLE_COLUMN(t, "peak_bytes", "Its own peak", "most that it held at a time", CELL_I64, UNIT_BYTES);
+	TABLE_COLUMN(t, "end_bytes", "At the end", "held by it at the end", CELL_I64, UNIT_BYTES);
+	TABLE_COLUMN(t, "blocks", "Blocks", "allocated meanwhile", CELL_I64, UNIT_COUNT);
+	for (int k = 0; k < MEMORY_CATEGORIES; k++) {
+		int64_t peak = m->held[m->peak_of[k]].of[k], at_peak = m->held[m->peak].of[k], whole = m->sum[m->peak];
+		if (!peak && !at_peak && !m->blocks[k])
+			continue;
+		table_row(t);
+		table_set_fmt(t, 0, "%s", memory_category_name[k]);
+		table_set_i64(t, 1, at_peak);
+		if (whole > 0)
+			table_set_f64(t, 2, 100.0 * (double)at_peak / (double)whole);
+		table_set_i64(t, 3, peak);
+		table_set_i64(t, 4, m->held[m->n - 1].of[k]);
+		table_set_i64(t, 5, (int64_t)m->blocks[k]);
+	}
+}
+
+static void put_curve(const struct moments *m, int64_t zero_ns, struct table *t)
+{
+	static const char *const id[MEMORY_CATEGORIES] = {"parameter_bytes", "optimizer_state_bytes", "input_bytes", "temporary_bytes", "activation_bytes",
+	                                                  "gradient_bytes", "autograd_detail_bytes", "unknown_bytes"};
+	TABLE_COLUMN(t, "time_ns", "Time", "since the start of the trace", CELL_I64, UNIT_NS);
+	for (int k = 0; k < MEMORY_CATEGORIES; k++)
+		TABLE_COLUMN(t, id[k], memory_category_name[k], "held from then on", CELL_I64, UNIT_BYTES);
+	bool *keep = NEW_ARRAY(m->n, bool);
+	uint32_t *chosen = NEW_ARRAY_RAW(m->n, uint32_t), kept = 0;
+	uint32_t n = lttb_select(m->time_ns, m->sum, m->n, CURVE_POINTS, chosen);
+	for (uint32_t i = 0; i < n; i++)
+		keep[chosen[i]] = true;
+	keep[m->peak] = true;
+	for (int k = 0; k < MEMORY_CATEGORIES; k++)
+		keep[m->peak_of[k]] = true;
+	for (uint32_t i = 0; i < m->n; i++) {
+		if (!keep[i])
+			continue;
+		kept++;
+		table_row(t);
+		table_set_i64(t, 0, m->time_ns[i] - zero_ns);
+		for (unsigned k = 0; k < MEMORY_CATEGORIES; k++)
+			table_set_i64(t, 1 + k, m->held[i].of[k]);
+	}
+	if (kept < m->n)
+		table_note(t, "%u of %u points shown, chosen by Largest-Triangle-Three-Buckets on the sum; all peaks are among them", kept, m->n);
+	mem_free(chosen);
+	mem_free(keep);
+}
+
+static void put_unknown(const struct moments *m, struct table *t)
+{
+	TABLE_COLUMN(t, "why", "Why", "what keeps a block from having a category", CELL_STR);
+	TABLE_COLUMN(t, "blocks", "Blocks", "allocated meanwhile", CELL_I64, UNIT_COUNT);
+	TABLE_COLUMN(t, "size_bytes", "Size", "sum of their sizes", CELL_I64, UNIT_BYTES);
+	for (int y = 0; y < MEMORY_WHYS; y++) {
+		if (!m->unknown[y])
+			continue;
+		table_row(t);
+		table_set_fmt(t, 0, "%s", memory_why_text[y]);
+		table_set_i64(t, 1, (int64_t)m->unknown[y]);
+		table_set_i64(t, 2, m->unknown_bytes[y]);
+	}
+}
+
+static void put_notes(const struct memory_timeline *t, const struct moments *m, int64_t zero_ns, struct table *out)
+{
+	char device[24] = "CPU";
+	if (t->device != MEMORY_CPU)
+		snprintf(device, sizeof device, "GPU%d", t->device);
+	table_note(out, "%s: the categories add up to %lld bytes at the peak, %lld ns after the start of the trace", device, (long long)m->sum[m->peak],
+	           (long long)(m->time_ns[m->peak] - zero_ns));
+	if (!t->before_is_whole)
+		table_note(out, "the trace does not say how much was held before the recording: what is not known of it is missing in all sums");
+	table_note(out, "a trace does not say which tensor a block is: it has a category where its place in the step tells it");
+}
+
+static int categories_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
+{
+	int device;
+	struct window w;
+	if (!p->memory.rows.n)
+		return err_set(e, ERR_DATA, "the input holds no memory events; to record them: %s", recording_how(p, RECORD_MEMORY));
+	if (memory_device_choose(p, args->device, &device, e) < 0 || window_of(p, args, &w, e) < 0)
+		return -1;
+	struct memory_timeline *t = memory_timeline_new(p, device, e);
+	if (!t)
+		return -1;
+	struct moments m;
+	int64_t zero_ns = memory_zero_ns(p);
+	moments_init(&m, t, &w, zero_ns);
+	put_categories(&m, out);
+	put_notes(t, &m, zero_ns, out);
+	put_curve(&m, zero_ns, table_section(out, "curve", "Memory by category over time"));
+	put_unknown(&m, table_section(out, "unknown", "Why blocks are Unknown"));
+	moments_release(&m);
+	memory_timeline_free(t);
+	return 0;
+}
+
+const struct report report_memory_categories = {
+	.name = "memory-categories",
+	.title = "Memory by what it is used for",
+	.help = "Parameters, optimizer state, inputs, temporary memory, activations, gradients and details of autograd on one device (--device=cpu or a GPU "
+	        "ordinal; default: the first GPU that has memory events): how much of each is held at the peak. Categories and rules are those of "
+	        "`opscope export memory-timeline`. Sections: 'curve' (bytes of each over time, each value from its time to the next), 'unknown' (why blocks have "
+	        "no category). Needs profile_memory=True; record_shapes=True tells more.",
+	.needs = PASS_NEST | PASS_CORRELATE | PASS_MEMORY,
+	.takes = REPORT_STEPS | REPORT_DEVICE,
+	.run = categories_run,
+};
