@@ -296,6 +296,9 @@ static enum awaited await_entry(struct exchange *x)
 	x->answer = x->endpoint->flags & ENDPOINT_SPAN ? find_span(x) : find_input(x);
 	if (x->answer)
 		return AWAITED_ANSWERED;
+	/* What is written must rest on what the file holds now. */
+	if (x->post)
+		library_renew(r->library, r->entry);
 	bool waits = !str_eqc(request_value(r, "wait"), "0");
 	x->waiter.ready = entry_ready;
 	enum library_hold hold = library_hold(r->library, r->entry, &x->waiter, waits);

@@ -27,7 +27,7 @@ struct stamp {
 
 struct library_private {
 	struct library *library;
-	struct stamp read;            /* of the file as it was read */
+	struct stamp read, last;      /* of the file: as it was read, and as it was seen last */
 	struct timeline *timeline;
 	pthread_mutex_t make;         /* held while the timeline is made */
 	unsigned holds;
@@ -181,11 +181,20 @@ static struct library_entry *add_entry(struct library *l, const struct trace_fil
 	return x;
 }
 
+static void note_content(struct library *l, struct library_entry *x, struct stamp now)
+{
+	if (stamp_eq(x->own->last, now))
+		return;
+	x->own->last = now;
+	x->content++;
+	l->version++;
+}
+
 /* The file of *x has been seen as `now`. Locked. */
 static void note_stamp(struct library *l, struct library_entry *x, struct stamp now)
 {
 	bool read = stamp_eq(x->own->read, now);
-	x->own->seen = true;
+	note_content(l, x, now);
 	if (x->state == ENTRY_GONE || (x->state == ENTRY_FAILED && !read)) {
 		x->state = ENTRY_FOUND;
 		l->version++;
@@ -226,12 +235,21 @@ static int look(struct library *l, struct err *e)
 		struct library_entry *x = entry_of_path(l, found.v[i].path);
 		if (!x)
 			x = add_entry(l, &found.v[i]);
+		x->own->seen = true;
 		note_stamp(l, x, stamp_of(x->path.p));
 	}
 	note_absence(l);
 	unlock(l);
 	discover_release(&found);
 	return rc;
+}
+
+void library_renew(struct library *l, struct library_entry *x)
+{
+	struct stamp now = stamp_of(x->path.p);
+	pthread_mutex_lock(&l->lock);
+	note_stamp(l, x, now);
+	unlock(l);
 }
 
 /* Waits for `seconds`, or until the library is being closed. Locked. */
@@ -557,8 +575,9 @@ const struct timeline *library_timeline(struct library *l, struct library_entry 
 
 void library_changed(struct library *l, struct library_entry *x)
 {
+	struct stamp now = stamp_of(x->path.p);
 	pthread_mutex_lock(&l->lock);
 	x->own->stale = x->own->again = true;
-	l->version++;
+	note_content(l, x, now);
 	pthread_mutex_unlock(&l->lock);
 }

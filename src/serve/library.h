@@ -23,7 +23,8 @@ struct library_entry {
 	enum entry_state state;
 	uint64_t done_bytes, total_bytes; /* while loading */
 	char error[1024];             /* of ENTRY_FAILED */
-	uint64_t generation;          /* another one for other content of the file; 0 = not read yet */
+	uint64_t content;             /* grows whenever other content is seen in the file, be it read or not */
+	uint64_t generation;          /* of what is held: another one for other content; 0 = not read yet */
 	unsigned views;               /* bits of enum plugin_view (serve/plugin.h), once it was read */
 	uint32_t problems;            /* that reading it met: profile->diags grows while passes run */
 	struct profile *profile;      /* while held and ENTRY_READY */
@@ -58,6 +59,9 @@ uint64_t library_version(struct library *l);
 
 /* Calls see(context, entry) for each entry in order of run, worker and span, with the entries locked: be brief. */
 void library_look(struct library *l, void (*see)(void *context, const struct library_entry *x), void *context);
+
+/* Looks whether the entry's file has changed, without waiting for the thread that does: what is held after this is what was there then. */
+void library_renew(struct library *l, struct library_entry *x);
 
 /* By key; when there is one entry in all, by the empty key as well. NULL = none. */
 struct library_entry *library_find(struct library *l, struct str key);

@@ -39,7 +39,7 @@ void state_put_entry(struct buf *b, const struct library_entry *x)
 	put(b, "worker", x->worker);
 	put(b, "span", x->span);
 	put(b, "path", x->path);
-	buf_printf(b, "\"state\":\"%s\"", entry_state_name[x->state]);
+	buf_printf(b, "\"content\":%llu,\"state\":\"%s\"", (unsigned long long)x->content, entry_state_name[x->state]);
 	if (x->state == ENTRY_LOADING)
 		buf_printf(b, ",\"done_bytes\":%llu,\"total_bytes\":%llu", (unsigned long long)x->done_bytes, (unsigned long long)x->total_bytes);
 	if (x->state == ENTRY_FAILED) {
@@ -70,7 +70,8 @@ static int run(const struct request *r, struct response *out, struct err *e)
 
 const struct endpoint endpoint_state = {
 	.path = "/api/state",
-	.help = "the inputs: run, worker, span, and whether each is found, queued, loading, ready or failed; `version` grows with every change",
+	.help = "the inputs: run, worker, span, and whether each is found, queued, loading, ready or failed; `content` grows when "
+	        "the file becomes another, `version` with every change",
 	.flags = ENDPOINT_FRESH,
 	.queue = QUEUE_QUICK,
 	.run = run,

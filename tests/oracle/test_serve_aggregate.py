@@ -100,10 +100,20 @@ class Aggregate(oracle.Case):
         s.get("/api/report/operators")
         code, _, err = oracle.run("import", oracle.synthetic("training_gpu"), "-o", self.path)
         self.assertEqual(code, 0, err)
-        a = s.ask("/api/aggregate", {"name": "x"}, "POST", {"X-Opscope": "1"})
-        self.assertIn(a.status, (200, 422), a.body)  # 200: it had seen the new file by then
-        if a.status == 422:
-            self.assertIn("run.opscope", a.json()["error"])
+        self.assertEqual(s.post("/api/aggregate", {"name": "x"}), {"aggregation": 1, "added": False})
+        steps = oracle.report("steps", oracle.synthetic("training_gpu")).rows[-1]["step"]
+        self.assertEqual(s.post("/api/aggregate", {"steps": steps}), {"aggregation": 2, "added": True})
+        self.assertEqual(oracle.report("operators", self.path, "--aggregation=2").rows,
+                         oracle.report("operators", oracle.synthetic("training_gpu"), f"--steps={steps}").rows)
+
+    def test_a_file_without_it_in_its_place(self):
+        s = Server(self, self.path)
+        self.assertEqual(s.post("/api/aggregate", {"steps": "3"}), {"aggregation": 2, "added": True})
+        before = next(iter(s.inputs().values()))["content"]
+        os.rename(self.other, self.path)
+        self.assertEqual(s.post("/api/aggregate", {"steps": "3"}), {"aggregation": 2, "added": True})
+        self.assertGreater(next(iter(s.inputs().values()))["content"], before)
+        self.assertEqual(len(oracle.report("aggregations", self.path).rows), 2)
 
 
 if __name__ == "__main__":

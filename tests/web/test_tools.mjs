@@ -1,5 +1,6 @@
 // What every table and chart can do, SQL, choosing steps, the address, the keyboard.
-import { readFileSync } from "node:fs";
+import { copyFileSync, readFileSync, renameSync } from "node:fs";
+import { join } from "node:path";
 import { assert, INPUTS, same } from "./harness.mjs";
 
 async function saved(t, act) {
@@ -188,7 +189,22 @@ async function served(t) {
   for (const x of Object.values(INPUTS)) assert(text.includes(x.path), x.path);
 }
 
+/** A file that becomes another while its page is open. */
+async function otherContent(t) {
+  const file = join(t.folder, "changing.json"), put = (name) => (copyFileSync(new URL(`../data/synthetic/${name}.json`, import.meta.url), file + ".new"), renameSync(file + ".new", file));
+  put("two_steps_overlap");
+  const { child, base } = await t.serve([file]);
+  await t.open("operators", "/changing/default", {}, base);
+  await t.row("operators", "aten::mm").waitFor();
+  same(await t.row("operators", "aten::linear").count(), 0, "an op of the other file");
+  put("training_gpu");
+  await t.row("operators", "aten::linear").waitFor();
+  await t.ready("operators");
+  await t.sameTable("operators", t.report("operators", file));
+  child.kill();
+}
+
 export const tests = [
   ["sorting", sorting], ["searching", searching], ["paging", paging], ["CSV", csv], ["long integers", longIntegers], ["PNG", png], ["columns", columns], ["top of pies", top], ["SQL", sql], ["steps", steps], ["key op", keyOp],
-  ["where to re-aggregate", whereReaggregate], ["re-aggregate", reaggregate], ["rows by keyboard", keyboard], ["light and dark", theme], ["what is served", served],
+  ["where to re-aggregate", whereReaggregate], ["re-aggregate", reaggregate], ["rows by keyboard", keyboard], ["light and dark", theme], ["what is served", served], ["other content", otherContent],
 ];

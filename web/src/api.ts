@@ -36,6 +36,8 @@ export interface Input {
   worker: string;
   span: string;
   path: string;
+  /** Another number for other content of the file. */
+  content: number;
   state: "found" | "queued" | "loading" | "ready" | "failed" | "gone";
   done_bytes?: number;
   total_bytes?: number;

@@ -3,6 +3,7 @@ import type { Input, State } from "./api";
 import { ApiError, get, source } from "./api";
 import { forgetCharts } from "./chart";
 import { add, button, clear, h, select } from "./dom";
+import { choose } from "./parts";
 import * as place from "./place";
 import type { View } from "./view";
 import { VIEWS } from "./views";
@@ -12,7 +13,9 @@ const nav = h("nav", { "aria-label": "Views" });
 const bar = h("header", {});
 const page = h("main", { tabindex: -1 });
 let state: State = { opscope: "", version: 0, read_only: true, inputs: [] };
+let asked = 0, answered = 0; // requests for it
 let leave = new AbortController();
+let shown: Input | "none" | undefined; // undefined: it is being found out
 
 function chosenInput(): Input | undefined {
   const key = place.read().args.input;
@@ -36,7 +39,7 @@ function drawBar(): void {
     const spans = of({ run: input.run, worker: input.worker });
     add(bar, select("Span", spans.map((i): [string, string] => [i.input, i.span]), input.input, goTo));
     const steps = h("input", { type: "text", size: 7, placeholder: "all", value: place.read().args.steps ?? "", "aria-label": "Steps", title: source.off ?? "Only these steps: A..B, A.., ..B or A", disabled: !!source.off });
-    steps.addEventListener("change", () => place.go({ view: place.read().view, args: { ...place.read().args, steps: steps.value.trim() } }));
+    steps.addEventListener("change", () => choose("steps", steps.value.trim(), ["aggregation", "row"]));
     add(bar, h("label", { class: "choice" }, h("span", {}, "Steps"), steps));
   }
   if (source.off) add(bar, h("a", { class: "exported", href: place.linkTo("system"), title: source.off }, "Exported report"));
@@ -74,20 +77,33 @@ function sayError(e: unknown): void {
   if (!(e instanceof ApiError)) console.error(e);
 }
 
+/** What is served by now. An answer that was overtaken by a later one is dropped. */
+async function refresh(): Promise<void> {
+  const mine = ++asked, now = await get<State>("/api/state");
+  if (mine < answered) return;
+  answered = mine;
+  state = now;
+}
+
 async function show(): Promise<void> {
-  const at = place.read(), view = VIEWS.find((v) => v.id === at.view) ?? VIEWS[0], input = chosenInput();
+  const at = place.read(), view = VIEWS.find((v) => v.id === at.view) ?? VIEWS[0];
   leave.abort();
   leave = new AbortController();
   const mine = leave;
+  shown = undefined;
   delete page.dataset.ready;
   forgetCharts();
-  drawBar();
   drawNav(view);
   clear(page);
   document.title = `${view.title}: opscope`;
   const title = h("h1", {}, view.title), wait = h("progress", { class: "wait", "aria-label": "Reading" });
   add(page, title, wait);
   try {
+    await refresh();
+    if (mine.signal.aborted) return;
+    const input = chosenInput();
+    shown = input ?? "none";
+    drawBar();
     if (!input) throw new ApiError(422, at.args.input ? `There is no input ${at.args.input} here.` : "There are no traces here yet. They appear as they are written.");
     await view.show(page, {
       input: input.input,
@@ -104,19 +120,20 @@ async function show(): Promise<void> {
   }
 }
 
-/** Inputs that appear, go or fail are shown as that happens. */
+/** Inputs that appear, go, fail or change are shown as that happens: a page must not ask about rows of content that is no more. */
 async function watch(): Promise<void> {
   for (;;) {
     await new Promise((done) => setTimeout(done, 3000));
+    const before = state, states = (s: State) => JSON.stringify(s.inputs.map((i) => [i.input, i.state]));
     try {
-      const now = await get<State>("/api/state"), before = state.inputs.length;
-      const key = JSON.stringify(state.inputs.map((i) => [i.input, i.state]));
-      state = now;
-      if (JSON.stringify(now.inputs.map((i) => [i.input, i.state])) !== key) drawBar();
-      if (!before && now.inputs.length) show();
+      await refresh();
     } catch {
-      // The server is away; the page stays as it is.
+      continue; // the server is away; the page stays as it is
     }
+    if (states(state) !== states(before)) drawBar();
+    if (!shown) continue;
+    const on = shown, now = on === "none" ? undefined : state.inputs.find((i) => i.input === on.input);
+    if (on === "none" ? chosenInput() : now && now.content !== on.content) void show();
   }
 }
 
@@ -142,11 +159,6 @@ async function start(): Promise<void> {
   add(document.body, h("a", { href: "#", class: "skip", onclick: (e: Event) => (e.preventDefault(), page.focus()) }, "To the page"), bar, nav, page);
   addEventListener("hashchange", show);
   addEventListener("keydown", keys);
-  try {
-    state = await get<State>("/api/state");
-  } catch (e) {
-    sayError(e);
-  }
   await show();
   if (!source.off) watch();
 }
