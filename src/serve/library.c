@@ -27,14 +27,15 @@ struct stamp {
 
 struct library_private {
 	struct library *library;
-	struct stamp read, last;      /* of the file: as it was read, and as it was seen last */
+	struct stamp loading, read;   /* of the file: when the reading in progress began, and the last that was finished */
+	struct stamp last;            /* as it was seen last */
 	struct timeline *timeline;
 	pthread_mutex_t make;         /* held while the timeline is made */
 	unsigned holds;
 	uint64_t used;                /* library.clock at the last hold */
 	uint64_t bytes;               /* of profile and timeline */
 	bool stale;                   /* to be let go as soon as nobody holds it; nobody new gets it */
-	bool again;                   /* and then to be read at once */
+	bool again;                   /* and then, or after the reading in progress, to be read at once */
 	bool seen;                    /* by the look in progress */
 	struct library_waiter *waiters;
 };
@@ -249,6 +250,8 @@ void library_renew(struct library *l, struct library_entry *x)
 	struct stamp now = stamp_of(x->path.p);
 	pthread_mutex_lock(&l->lock);
 	note_stamp(l, x, now);
+	if (x->state == ENTRY_LOADING && !stamp_eq(x->own->loading, now))
+		x->own->again = true;
 	unlock(l);
 }
 
@@ -314,9 +317,18 @@ static void load(struct library *l, struct library_entry *x)
 	struct err e = {0};
 	struct input_options o = {.progress = on_progress, .progress_context = x};
 	struct stamp stamp = stamp_of(x->path.p);
+	pthread_mutex_lock(&l->lock);
+	x->own->loading = stamp;
+	pthread_mutex_unlock(&l->lock);
 	struct profile *p = input_open(x->path.p, &o, &e);
 	unsigned views = p ? plugin_views_of(p) : 0;
 	pthread_mutex_lock(&l->lock);
+	if (x->own->again) {
+		x->profile = p;
+		let_go(l, x);
+		unlock(l);
+		return;
+	}
 	if (!x->generation || !stamp_eq(x->own->read, stamp))
 		x->generation = ++l->generation;
 	x->own->read = stamp;
