@@ -32,17 +32,36 @@ static void say_all(const struct record_job *job, const struct words *list)
 
 /* --- the tables ------------------------------------------------------------------------------------------------- */
 
-static int print_overview(struct profile *p, const struct output_options *out)
+/* One report; *there (may be NULL): whether the capture has what it is about. That it has not is no failure: the notes say what was recorded. */
+static int print_report(const char *name, struct profile *p, const struct output_options *out, bool *there)
 {
-	const struct report *r = report_find(STR("overview"));
 	const struct report_args args = {0};
 	struct table t;
 	struct err e;
-	if (report_run(r, p, &args, &t, &e) < 0)
-		return cli_fail(&e, EXIT_INPUT);
+	bool ok = report_run(report_find(str_from(name)), p, &args, &t, &e) == 0;
+	if (there)
+		*there = ok;
+	if (!ok)
+		return e.code == ERR_DATA ? EXIT_DONE : cli_fail(&e, EXIT_INPUT);
 	int status = cli_output(&t, out, p->input_path.p);
 	table_release(&t);
+	fputc('\n', stdout);
+	fflush(stdout);
 	return status;
+}
+
+/* Where the time went: of a capture without ops and device work, by its ranges. */
+static int print_overview(struct profile *p, const struct output_options *out)
+{
+	enum { ROWS = 15 };
+	struct output_options few = *out;
+	bool there;
+	few.limit = ROWS;
+	int status = print_report("overview", p, out, &there);
+	if (!there)
+		status = print_report("nvtx", p, &few, NULL);
+	int samples = print_report("samples", p, &few, NULL);
+	return status ? status : samples;
 }
 
 static int print_findings(struct profile *p, const struct output_options *out)
@@ -51,9 +70,7 @@ static int print_findings(struct profile *p, const struct output_options *out)
 	struct table t;
 	struct err e;
 	if (advice_table(p, &args, &t, &e) < 0)
-		return cli_fail(&e, EXIT_INPUT);
-	fputc('\n', stdout);
-	fflush(stdout);
+		return cli_fail(&e, e.code == ERR_DATA ? EXIT_DONE : EXIT_INPUT);
 	int status = cli_output(&t, out, p->input_path.p);
 	table_release(&t);
 	return status;
@@ -83,24 +100,58 @@ static int import_into(struct profile *p, const struct run_dir *d, const struct 
 	return EXIT_DONE;
 }
 
+/* The one trace that is printed: of a job with several ranks, that of the lowest. *others is how many more there are. NULL when nothing can be read. */
+static struct profile *open_first(const char *capture, unsigned *others, int *status)
+{
+	enum { RANKS_TRIED = 64 };
+	char *v[] = {(char *)(uintptr_t)capture};
+	const struct cli_args paths = {v, 1};
+	struct trace_options o = {.by_path = true};
+	struct trace_list all = {0}, one = {0};
+	struct profile *p = NULL;
+	struct err e;
+	*others = 0;
+	if (cli_discover(&paths, &o, &all, status) == 0) {
+		*others = all.n - 1;
+		for (int64_t rank = 0; all.n > 1 && !one.n && rank < RANKS_TRIED; rank++) {
+			discover_release(&one);
+			if (discover_add(&one, capture, &e) == 0)
+				discover_select_rank(&one, rank);
+		}
+		p = cli_read(one.n ? one.v[0].path.p : all.v[0].path.p, &o, status);
+	}
+	discover_release(&all);
+	discover_release(&one);
+	return p;
+}
+
+static int print_all(struct profile *p, const struct record_job *job)
+{
+	const struct output_options out = {.limit = -1};
+	int overview = print_overview(p, &out), findings = print_findings(p, &out);
+	fputc('\n', stdout);
+	fflush(stdout);
+	print_notes(p, job);
+	return overview ? overview : findings;
+}
+
 static int read_and_print(const struct record_options *o, const struct run_dir *d, const struct record_job *job, const struct record_result *r)
 {
-	const struct trace_options trace = {.by_path = true};
-	const struct output_options out = {.limit = -1};
 	int status = EXIT_DONE;
+	unsigned others;
 	if (o->no_report && !d->into.n)
 		return EXIT_DONE;
-	struct profile *p = cli_open(r->capture.p, &trace, &status);
+	struct profile *p = open_first(r->capture.p, &others, &status);
 	if (!p)
 		return status;
-	if (!o->no_report) {
-		int overview = print_overview(p, &out), findings = print_findings(p, &out);
-		status = overview ? overview : findings;
-		fputc('\n', stdout);
-		fflush(stdout);
-		print_notes(p, job);
-	}
-	if (d->into.n) {
+	if (!o->no_report)
+		status = print_all(p, job);
+	if (others && !o->no_report)
+		say(job, "there are %u traces, a rank of the job each; this was " STR_FMT ", `opscope info %s` lists them", others + 1, STR_ARG(p->input_path), d->path.p);
+	if (d->into.n && others) {
+		say(job, "%s was not written: a file holds one trace, and there are %u; they are kept in %s", d->into.p, others + 1, d->path.p);
+		status = EXIT_INPUT;
+	} else if (d->into.n) {
 		int rc = import_into(p, d, job);
 		status = rc ? rc : status;
 	}

@@ -2,6 +2,7 @@
 
 #include "base/saturate.h"
 #include "record/paths.h"
+#include "record/sample.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -141,16 +142,44 @@ void own_environment(const struct record_spec *s, const char *library, struct wo
 
 /* --- running ---------------------------------------------------------------------------------------------------- */
 
+struct own_work {
+	const struct record_spec *spec;
+	struct sampler *sampler;
+	struct err why; /* there is none */
+};
+
+static void start_sampling(void *context, pid_t pid)
+{
+	struct own_work *w = context;
+	w->sampler = sampler_start(pid, w->spec->dir, w->spec->sample_hz, w->spec->max_bytes, &w->why);
+}
+
+static void end_sampling(struct own_work *w, struct record_result *r)
+{
+	struct sampled done;
+	if (!w->sampler) {
+		words_printf(&r->notes, "--sample=cpu: no stacks were recorded: %s", w->why.msg);
+		return;
+	}
+	sampler_finish(w->sampler, &done);
+	if (done.broken)
+		words_printf(&r->warnings, "--sample=cpu: stacks could not be written into %s: a part of them is lost", w->spec->dir);
+	else if (!done.samples)
+		words_add(&r->notes, "--sample=cpu: no stacks were recorded: the program hardly ran on the CPU");
+}
+
 int own_run(const struct record_spec *s, const char *library, struct record_result *r, struct err *e)
 {
 	struct words env = {0};
+	struct own_work w = {.spec = s};
 	int64_t end_ns = s->delay_ns;
 	add_saturated(&end_ns, s->duration_ns);
 	own_environment(s, library, &env);
-	if (s->sample_cpu)
-		words_add(&r->notes, "--sample=cpu: no stacks were recorded: only --backend=nsys takes samples");
-	const struct launch l = {.argv = s->argv, .env = env.v, .term_after_ns = s->kill ? end_ns : 0};
+	const struct launch l = {.argv = s->argv, .env = env.v, .term_after_ns = s->kill ? end_ns : 0, .context = &w,
+	                         .ready = s->sample_cpu ? start_sampling : NULL};
 	int rc = launch_run(&l, &r->launched, e);
+	if (s->sample_cpu)
+		end_sampling(&w, r);
 	r->wait_status = r->launched.wait_status;
 	buf_clear(&r->capture);
 	buf_cstr(&r->capture, s->dir);

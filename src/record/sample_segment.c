@@ -1,0 +1,291 @@
+#include "record/sample_segment.h"
+
+#include "base/hash.h"
+#include "base/mem.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FIRST_MARK UINT64_C(0xfffffffffffff000) /* from here on: not addresses, but what the following ones are of */
+enum { CHUNK_ROOM = WIRE_BLOCK - sizeof(struct wire_chunk) };
+
+/* --- the file --------------------------------------------------------------------------------------------------- */
+
+static void write_at(struct sample_segment *s, int fd, const void *p, size_t n, uint64_t at)
+{
+	for (ssize_t done; n; p = (const char *)p + done, n -= (size_t)done, at += (uint64_t)done) {
+		done = pwrite(fd, p, n, (off_t)at);
+		if (done <= 0) {
+			s->broken = true;
+			s->h.lost[WIRE_LOST_DISK]++;
+			return;
+		}
+	}
+}
+
+/* Not kept open: there may be as many processes as one likes. */
+static int open_file(struct sample_segment *s, int how)
+{
+	int fd = s->broken ? -1 : open(s->path.p, how | O_CLOEXEC, 0666);
+	s->broken |= fd < 0;
+	return fd;
+}
+
+static struct wire_anchor anchor(void)
+{
+	struct timespec wall, raw;
+	clock_gettime(CLOCK_REALTIME, &wall);
+	clock_gettime(CLOCK_MONOTONIC_RAW, &raw);
+	return (struct wire_anchor){wall.tv_sec * INT64_C(1000000000) + wall.tv_nsec, raw.tv_sec * INT64_C(1000000000) + raw.tv_nsec};
+}
+
+static void read_word(const char *path, char *to, size_t n)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t got = fd >= 0 ? read(fd, to, n - 1) : 0;
+	if (fd >= 0)
+		close(fd);
+	to[got > 0 ? got : 0] = 0;
+	to[strcspn(to, "\n")] = 0;
+}
+
+static void begin(struct sample_segment *s, const char *dir, pid_t pid, int64_t time_ns)
+{
+	struct utsname u;
+	struct wire_header *h = &s->h;
+	memcpy(h->magic, WIRE_MAGIC, sizeof h->magic);
+	h->version = WIRE_VERSION;
+	h->header_bytes = sizeof *h;
+	h->block_bytes = WIRE_BLOCK;
+	h->grain_bytes = WIRE_GRAIN;
+	h->start_ns = time_ns;
+	h->pid = pid;
+	h->max_bytes = (int64_t)s->max_bytes;
+	h->state = WIRE_RUNNING;
+	h->first = h->last = anchor();
+	h->used_bytes = WIRE_BLOCK;
+	read_word("/proc/sys/kernel/random/boot_id", h->boot_id, sizeof h->boot_id);
+	snprintf(h->host, sizeof h->host, "%s", uname(&u) == 0 && *u.nodename ? u.nodename : "host");
+	snprintf(h->library, sizeof h->library, "%s", OPSCOPE_VERSION);
+	for (char *p = h->host; *p; p++)
+		if (*p == '/')
+			*p = '_';
+	buf_printf(&s->path, "%s/%s-%d-%lld.seg", dir, h->host, (int)pid, (long long)time_ns);
+	buf_char(&s->path, 0);
+	int fd = open_file(s, O_WRONLY | O_CREAT | O_EXCL);
+	if (fd >= 0) {
+		write_at(s, fd, h, sizeof *h, 0);
+		close(fd);
+	}
+}
+
+/* The header says how far a reader may go: it follows the chunk. */
+static void write_chunk(struct sample_segment *s, struct buf *records, enum wire_chunk_kind kind)
+{
+	struct wire_chunk c = {.magic = WIRE_CHUNK_MAGIC, .kind = (uint16_t)kind, .thread_number = kind == WIRE_EVENTS, .offset = s->h.used_bytes,
+	                       .sequence = ++s->h.sequence, .committed = (uint32_t)records->n, .ordinal = s->chunks};
+	size_t bytes = sizeof c + records->n;
+	c.grains = (uint16_t)((bytes + WIRE_GRAIN - 1) / WIRE_GRAIN);
+	s->chunks += kind == WIRE_EVENTS;
+	int fd = open_file(s, O_WRONLY);
+	if (fd >= 0) {
+		write_at(s, fd, &c, sizeof c, c.offset);
+		write_at(s, fd, records->p, records->n, c.offset + sizeof c);
+		s->h.used_bytes += (uint64_t)c.grains * WIRE_GRAIN;
+		s->broken |= ftruncate(fd, (off_t)s->h.used_bytes) < 0;
+		write_at(s, fd, &s->h, sizeof s->h, 0);
+		close(fd);
+	}
+	buf_clear(records);
+}
+
+static void put(struct sample_segment *s, struct buf *to, enum wire_chunk_kind kind, const void *p, size_t n, const void *more, size_t m)
+{
+	size_t pad = -(n + m) & 7;
+	if (to->n + n + m + pad > CHUNK_ROOM)
+		write_chunk(s, to, kind);
+	buf_put(to, p, n);
+	buf_put(to, more, m);
+	buf_put(to, "\0\0\0\0\0\0\0", pad);
+}
+
+/* --- records ---------------------------------------------------------------------------------------------------- */
+
+static struct wire_head head(enum wire_type type, uint8_t flags, size_t bytes, uint32_t id)
+{
+	return (struct wire_head){(uint8_t)type, flags, WIRE_WORDS(bytes), id};
+}
+
+void sample_segment_add(struct sample_segment *s, const char *dir, pid_t pid, pid_t tid, int64_t time_ns, int64_t period_ns, const uint64_t *frame, uint32_t n)
+{
+	uint64_t kept[WIRE_MAX_FRAMES];
+	uint32_t k = 0;
+	bool cut = false;
+	for (uint32_t i = 0; i < n && !cut; i++)
+		if (frame[i] < FIRST_MARK && !(frame[i] & WIRE_FRAME_TEXT)) {
+			cut = k == WIRE_MAX_FRAMES;
+			if (!cut)
+				kept[k++] = frame[i];
+		}
+	if (!s->path.n)
+		begin(s, dir, pid, time_ns);
+	if (s->broken || (s->max_bytes && s->h.used_bytes + s->chunk.n > s->max_bytes)) {
+		s->h.lost[s->broken ? WIRE_LOST_DISK : WIRE_LOST_FULL]++;
+		return;
+	}
+	struct wire_cpu_sample r = {head(WIRE_CPU_SAMPLE, cut ? WIRE_CUT : 0, sizeof r + 8 * (size_t)k, (uint32_t)tid), time_ns, k,
+	                            (uint32_t)((period_ns + 500) / 1000)};
+	put(s, &s->chunk, WIRE_EVENTS, &r, sizeof r, kept, 8 * (size_t)k);
+}
+
+static uint32_t keep_text(struct sample_segment *s, uint32_t *texts, struct str text)
+{
+	bool cut = text.n > WIRE_MAX_STRING;
+	uint32_t n = cut ? WIRE_MAX_STRING : (uint32_t)text.n;
+	struct wire_string r = {head(WIRE_STRING, cut ? WIRE_CUT : 0, sizeof r + n, ++*texts), n, 0};
+	put(s, &s->keep, WIRE_KEEP, &r, sizeof r, text.p, n);
+	return *texts;
+}
+
+/* --- the end: addresses become texts ---------------------------------------------------------------------------- */
+
+struct naming {
+	struct sample_segment *s;
+	struct symbols *symbols;
+	const struct intern *paths;
+	const struct sample_mapping *mapping;
+	unsigned n_mappings;
+	struct perf_map made;
+	struct idmap known;        /* address -> text */
+	struct intern names;       /* text -> its number - 1 */
+	uint32_t texts;
+	struct buf scratch;
+};
+
+/* The last mapping that holds it: an address may have been used again. */
+static const struct sample_mapping *mapping_of(const struct naming *n, uint64_t address)
+{
+	for (unsigned i = n->n_mappings; i > 0; i--)
+		if (address >= n->mapping[i - 1].start && address < n->mapping[i - 1].end)
+			return &n->mapping[i - 1];
+	return NULL;
+}
+
+/* Callers are returned to: their call stands before the address. 0: no code is there. */
+static uint64_t text_of(struct naming *n, uint64_t address, bool innermost)
+{
+	uint64_t at = innermost || !address ? address : address - 1;
+	uint32_t text = idmap_get(&n->known, (int64_t)at);
+	if (text == IDMAP_NONE) {
+		const struct sample_mapping *m = mapping_of(n, at);
+		if (!m && !innermost && !perf_map_name(&n->made, at).n)
+			return 0;
+		buf_clear(&n->scratch);
+		symbols_name(n->symbols, &n->made, m ? intern_get(n->paths, m->path) : (struct str){0}, m ? m->offset + (at - m->start) : 0, at, &n->scratch);
+		uint32_t before = n->names.n, id = intern_str(&n->names, buf_view(&n->scratch));
+		text = id;
+		if (id >= before)
+			keep_text(n->s, &n->texts, buf_view(&n->scratch));
+		idmap_put(&n->known, (int64_t)at, text);
+	}
+	return WIRE_FRAME_TEXT | text;
+}
+
+/* A caller where there is no code is not one: the stack was not what frame pointers promise, and ends before it. */
+static void name_frames(struct naming *n, char *records, size_t bytes)
+{
+	for (size_t at = 0; at + sizeof(struct wire_cpu_sample) <= bytes;) {
+		struct wire_cpu_sample r;
+		memcpy(&r, records + at, sizeof r);
+		for (uint32_t i = 0; i < r.frames; i++) {
+			uint64_t f;
+			char *p = records + at + sizeof r + 8 * (size_t)i;
+			memcpy(&f, p, 8);
+			f = text_of(n, f, i == 0);
+			memcpy(p, &f, 8);
+			if (!f) {
+				r.frames = i;
+				r.head.flags |= WIRE_CUT;
+			}
+		}
+		memcpy(records + at, &r, sizeof r);
+		at += 8 * (size_t)r.head.words;
+	}
+}
+
+/* The chunks that were written, each in its place. */
+static void name_written(struct naming *n)
+{
+	struct sample_segment *s = n->s;
+	char *records = mem_alloc(1, WIRE_BLOCK);
+	int fd = open_file(s, O_RDWR);
+	for (uint64_t at = WIRE_BLOCK; fd >= 0 && at < s->h.used_bytes && !s->broken;) {
+		struct wire_chunk c;
+		bool ok = pread(fd, &c, sizeof c, (off_t)at) == sizeof c && c.grains && c.committed <= CHUNK_ROOM &&
+		          pread(fd, records, c.committed, (off_t)(at + sizeof c)) == (ssize_t)c.committed;
+		if (!ok)
+			break;
+		name_frames(n, records, c.committed);
+		write_at(s, fd, records, c.committed, at + sizeof c);
+		at += (uint64_t)c.grains * WIRE_GRAIN;
+	}
+	if (fd >= 0)
+		close(fd);
+	mem_free(records);
+}
+
+void sample_segment_thread(struct sample_segment *s, pid_t tid, struct str name)
+{
+	buf_put(&s->threads, &tid, sizeof tid);
+	buf_put(&s->threads, name.p, name.n);
+	buf_char(&s->threads, 0);
+}
+
+static void name_threads(struct naming *n)
+{
+	struct sample_segment *s = n->s;
+	for (size_t at = 0; at + sizeof(pid_t) < s->threads.n;) {
+		pid_t tid;
+		memcpy(&tid, s->threads.p + at, sizeof tid);
+		struct str name = str_from(s->threads.p + at + sizeof tid);
+		struct wire_thread_name r = {head(WIRE_THREAD_NAME, 0, sizeof r, keep_text(s, &n->texts, name)), (uint32_t)tid, 0};
+		put(s, &s->keep, WIRE_KEEP, &r, sizeof r, NULL, 0);
+		at += sizeof tid + name.n + 1;
+	}
+}
+
+bool sample_segment_finish(struct sample_segment *s, struct symbols *symbols, const struct intern *paths, const struct sample_mapping *mapping, unsigned n)
+{
+	struct naming name = {.s = s, .symbols = symbols, .paths = paths, .mapping = mapping, .n_mappings = n};
+	char path[64];
+	if (!s->path.n)
+		return true;
+	snprintf(path, sizeof path, "/tmp/perf-%d.map", (int)s->h.pid);
+	perf_map_read(&name.made, path);
+	idmap_init(&name.known, INT64_MIN, INT64_MAX, 1024);
+	intern_init(&name.names);
+	if (s->chunk.n)
+		write_chunk(s, &s->chunk, WIRE_EVENTS);
+	name_written(&name);
+	name_threads(&name);
+	s->h.state = WIRE_ENDED;
+	s->h.last = anchor();
+	write_chunk(s, &s->keep, WIRE_KEEP);
+	idmap_release(&name.known);
+	intern_release(&name.names);
+	perf_map_release(&name.made);
+	buf_release(&name.scratch);
+	return !s->broken;
+}
+
+void sample_segment_release(struct sample_segment *s)
+{
+	buf_release(&s->path);
+	buf_release(&s->chunk);
+	buf_release(&s->keep);
+	buf_release(&s->threads);
+}

@@ -1,0 +1,180 @@
+/* Samples of stacks (opscope record --sample=cpu): by function, whole stack or thread. */
+#include "base/hash.h"
+#include "base/mem.h"
+#include "report/report.h"
+
+#include <stdlib.h>
+
+enum grouping { BY_FUNCTION, BY_STACK, BY_THREAD };
+static const char *const groupings[] = {"function", "stack", "thread", NULL};
+
+struct group {
+	uint32_t key;              /* string, or track */
+	int64_t self, self_ns, total, total_ns;
+	uint64_t last;             /* the sample that was counted last: a function that calls itself counts once */
+};
+
+struct groups {
+	struct group *v;
+	uint32_t n, cap;
+	struct intern names;       /* of functions -> place in v + 1 */
+	struct idmap at;           /* stack or track -> place in v */
+	int64_t samples, ns, bare;
+};
+
+static struct group *place(struct groups *g, uint32_t at, uint32_t key)
+{
+	MEM_GROW(g->v, g->cap, at + 1);
+	if (at == g->n)
+		g->v[g->n++] = (struct group){.key = key};
+	return &g->v[at];
+}
+
+static struct group *by_key(struct groups *g, uint32_t key)
+{
+	uint32_t at = idmap_get(&g->at, key);
+	if (at == IDMAP_NONE)
+		idmap_put(&g->at, key, at = g->n);
+	return place(g, at, key);
+}
+
+/* Each function of the stack, innermost first. */
+static void count_functions(struct groups *g, struct str stack, int64_t ns)
+{
+	struct str frame;
+	for (bool innermost = true; str_split(&stack, ';', &frame); innermost = false) {
+		uint32_t id = intern_str(&g->names, frame);
+		struct group *to = id ? place(g, id - 1, id) : NULL;
+		if (!to || to->last == (uint64_t)g->samples)
+			continue;
+		to->last = (uint64_t)g->samples;
+		to->total++;
+		to->total_ns += ns;
+		to->self += innermost;
+		to->self_ns += innermost ? ns : 0;
+	}
+}
+
+static void count(struct groups *g, const struct profile *p, enum grouping by)
+{
+	uint32_t stack_key = intern_find(&p->strings, STR("Call stack")), period_key = intern_find(&p->strings, STR("period_us"));
+	for (uint32_t i = 0; i < p->mark.rows.n; i++) {
+		struct str period;
+		int64_t us = 0;
+		if (!str_eqc(profile_cat(p, p->mark.cat[i]), "cpu_sample"))
+			continue;
+		if (profile_arg(p, p->mark.args[i], period_key, &period))
+			str_to_i64(period, &us);
+		uint32_t stack = profile_arg_id(p, p->mark.args[i], stack_key);
+		int64_t ns = us > 0 && us < INT32_MAX ? us * 1000 : 0;
+		g->samples++;
+		g->ns += ns;
+		g->bare += !profile_str(p, stack).n;
+		if (by == BY_FUNCTION) {
+			count_functions(g, profile_str(p, stack), ns);
+		} else {
+			struct group *to = by_key(g, by == BY_STACK ? stack : p->mark.track[i]);
+			to->self++;
+			to->self_ns += ns;
+		}
+	}
+}
+
+static int compare(const void *x, const void *y)
+{
+	const struct group *a = x, *b = y;
+	if (a->self != b->self)
+		return a->self > b->self ? -1 : 1;
+	if (a->total != b->total)
+		return a->total > b->total ? -1 : 1;
+	return (a->key > b->key) - (a->key < b->key);
+}
+
+static double share(int64_t part, int64_t whole)
+{
+	return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
+static void put_functions(const struct groups *g, struct table *t)
+{
+	TABLE_COLUMN(t, "function", "Function", "its name, and the file that holds it", CELL_STR, .flags = COLUMN_KEY);
+	TABLE_COLUMN(t, "self_samples", "Self", "samples in which it ran itself", CELL_I64, UNIT_COUNT);
+	TABLE_COLUMN(t, "self_pct", "Self %", "share of all samples", CELL_F64, UNIT_PERCENT, .flags = COLUMN_KEY);
+	TABLE_COLUMN(t, "self_cpu_ns", "Self CPU", "CPU time that these samples stand for", CELL_I64, UNIT_NS);
+	TABLE_COLUMN(t, "total_samples", "Total", "samples in which it, or what it called, ran; once however often it is in the stack", CELL_I64, UNIT_COUNT);
+	TABLE_COLUMN(t, "total_pct", "Total %", "share of all samples", CELL_F64, UNIT_PERCENT);
+	for (uint32_t i = 0; i < g->n; i++) {
+		const struct group *x = &g->v[i];
+		table_row(t);
+		table_set_str_copy(t, 0, intern_get(&g->names, x->key));
+		table_set_i64(t, 1, x->self);
+		table_set_f64(t, 2, share(x->self, g->samples));
+		table_set_i64(t, 3, x->self_ns);
+		table_set_i64(t, 4, x->total);
+		table_set_f64(t, 5, share(x->total, g->samples));
+	}
+}
+
+static void put_others(const struct groups *g, const struct profile *p, enum grouping by, struct table *t)
+{
+	if (by == BY_STACK) {
+		TABLE_COLUMN(t, "stack", "Stack", "functions, the innermost first", CELL_STR, .flags = COLUMN_KEY | COLUMN_WIDE);
+	} else {
+		TABLE_COLUMN(t, "pid", "Process", "process id", CELL_I64, .flags = COLUMN_KEY);
+		TABLE_COLUMN(t, "tid", "Thread", "thread id", CELL_I64, .flags = COLUMN_KEY);
+		TABLE_COLUMN(t, "thread_name", "Name", "as the program calls it", CELL_STR);
+	}
+	unsigned first = TABLE_COLUMN(t, "samples", "Samples", "how many", CELL_I64, UNIT_COUNT);
+	TABLE_COLUMN(t, "share_pct", "Share", "of all samples", CELL_F64, UNIT_PERCENT, .flags = COLUMN_KEY);
+	TABLE_COLUMN(t, "cpu_ns", "CPU", "CPU time that they stand for", CELL_I64, UNIT_NS);
+	for (uint32_t i = 0; i < g->n; i++) {
+		const struct group *x = &g->v[i];
+		table_row(t);
+		if (by == BY_STACK) {
+			table_set_str(t, 0, profile_str(p, x->key));
+		} else {
+			table_set_i64(t, 0, p->track.pid[x->key]);
+			table_set_i64(t, 1, p->track.tid[x->key]);
+			table_set_str(t, 2, profile_str(p, p->track.thread_name[x->key]));
+		}
+		table_set_i64(t, first, x->self);
+		table_set_f64(t, first + 1, share(x->self, g->samples));
+		table_set_i64(t, first + 2, x->self_ns);
+	}
+}
+
+static int run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
+{
+	struct groups g = {0};
+	enum grouping by = !args->group_by ? BY_FUNCTION : strcmp(args->group_by, "stack") == 0 ? BY_STACK : strcmp(args->group_by, "thread") == 0 ? BY_THREAD : BY_FUNCTION;
+	intern_init(&g.names);
+	idmap_init(&g.at, 0, INT64_MAX, 64);
+	count(&g, p, by);
+	if (g.n)
+		qsort(g.v, g.n, sizeof *g.v, compare);
+	if (!g.samples)
+		err_set(e, ERR_DATA, "the input holds no samples of stacks; `opscope record --sample=cpu` takes them");
+	else if (by == BY_FUNCTION)
+		put_functions(&g, out);
+	else
+		put_others(&g, p, by, out);
+	if (g.samples)
+		table_note(out, "%lld samples, which stand for %.3f s of CPU time of all threads", (long long)g.samples, (double)g.ns / 1e9);
+	if (g.bare)
+		table_note(out, "%lld samples have no stack", (long long)g.bare);
+	intern_release(&g.names);
+	idmap_release(&g.at);
+	mem_free(g.v);
+	return g.samples ? 0 : -1;
+}
+
+const struct report report_samples = {
+	.name = "samples",
+	.title = "What the CPU did, by samples",
+	.help = "What `opscope record --sample=cpu` saw: which functions the threads of all recorded processes ran. Self: it ran itself; total: it or what it called. "
+	        "A stack reaches as far as frame pointers do: code that was built without them (much of Debian's) shows its innermost function, and may lack callers. "
+	        "?? is a function without a name in its file. Python's own functions have names when it runs with `-X perf` (3.12 and later).",
+	.group_by = groupings,
+	.timeline = true,
+	.run = run,
+};

@@ -1,0 +1,104 @@
+"""`opscope record --sample=cpu` and the report `samples`: what a program spends its CPU time on, with time counted by the program's own CPU clock, so that
+a busy machine changes nothing. Where the system does not allow sampling, one line must say so."""
+import os
+import shutil
+import subprocess
+import unittest
+
+import oracle
+from recording import RecordCase, python
+
+SPIN = os.path.join(os.environ.get("OPSCOPE_BUILD", os.path.join(oracle.ROOT, "build")), "tests", "guest_spin")
+
+
+class Sample(RecordCase):
+    def setUp(self):
+        super().setUp()
+        self.spin = oracle.built(SPIN, "OPSCOPE_BUILD")
+        self.env["OPSCOPE_INJECT"] = self.write("lib/libopscope-inject.so", "")
+
+    def sampled(self, *args, status=0, options=()):
+        """What was printed; the test ends here where sampling is not allowed."""
+        _, err = self.record("-o", "out", "--force", "--sample=cpu", *options, "--", *args, status=status)
+        refused = [line for line in err.splitlines() if "--sample=cpu: no stacks were recorded: " in line]
+        if refused:
+            self.assertEqual(len(refused), 1)
+            raise unittest.SkipTest(refused[0])
+        return err
+
+    def functions(self, *args):
+        return oracle.report("samples", self.path("out"), "--limit=0", *args)
+
+    def test_functions(self):
+        err = self.sampled(self.spin, "600")
+        self.assertIn("What the CPU did, by samples", err)
+        self.assertIn("recorded in", err)
+        t = self.functions()
+        f = t.by("function")
+        self.assertGreater(f["spin_inner (guest_spin)"]["self_pct"], 60)
+        self.assertGreater(f["spin_outer (guest_spin)"]["total_pct"], 60)
+        self.assertLess(f["spin_outer (guest_spin)"]["self_pct"], 40)
+        # the samples stand for the CPU time of the program, which ends when it has used 600 ms
+        total = sum(r["self_cpu_ns"] for r in t.rows)
+        self.assertGreater(total, 200_000_000)
+        self.assertEqual(sum(r["self_samples"] for r in t.rows), sum(r["samples"] for r in self.functions("--group-by=thread").rows))
+        for r in t.rows:
+            self.assertLessEqual(r["self_samples"], r["total_samples"])
+        stacks = self.functions("--group-by=stack")
+        self.assertEqual(sum(r["samples"] for r in stacks.rows), sum(r["self_samples"] for r in t.rows))
+        self.assertTrue(stacks.rows[0]["stack"].startswith("spin_inner (guest_spin);spin_outer (guest_spin);main (guest_spin)"), stacks.rows[0])
+
+    def test_processes(self):
+        """Children, and what a process becomes by exec, each by its own files' names."""
+        other = shutil.copy(self.spin, os.path.join(self.dir, "other-program"))
+        third = shutil.copy(self.spin, os.path.join(self.dir, "third-program"))
+        self.sampled(self.spin, "200", other, "200", "--", third, "200")
+        f = self.functions().by("function")
+        for name in ("guest_spin", "other-program", "third-program"):
+            self.assertGreater(f[f"spin_inner ({name})"]["self_cpu_ns"], 30_000_000, name)
+        threads = self.functions("--group-by=thread").rows
+        self.assertEqual(len({r["pid"] for r in threads}), 2)
+        self.assertIn("third-program", {r["thread_name"] for r in threads})
+
+    def test_rate(self):
+        self.sampled(self.spin, "500", options=["--sample=cpu:100"])
+        samples = sum(r["self_samples"] for r in self.functions().rows)
+        self.assertGreater(samples, 15)
+        self.assertLess(samples, 120)
+
+    def test_signals_and_status(self):
+        self.sampled("sh", "-c", f"'{self.spin}' 50; exit 7", status=7)
+        self.record("-o", "x", "--sample=cpu", "--", "sh", "-c", "kill -TERM $$", status=-15)
+        self.record("-o", "y", "--sample=cpu", "--", "no-such-program", status=127)
+
+    def test_damaged_programs(self):
+        """Files that look like programs and are none must not disturb: names are missing, no more."""
+        with open(self.spin, "rb") as f:
+            good = f.read()
+        # what is mapped may have become anything by the time that names are looked for
+        code = ("import os, subprocess, sys\nsubprocess.check_call([sys.argv[1], '100'])\n"
+                "data = bytearray(open(sys.argv[1], 'rb').read())\nos.unlink(sys.argv[1])\n"
+                "n = int(sys.argv[2])\nopen(sys.argv[1], 'wb').write(data[:n] if n > 0 else data[:16] + bytes(b ^ 0x5a for b in data[16:]))")
+        for n in (-1, 20, 64, 1000, len(good) - 1000):
+            program = shutil.copy(self.spin, os.path.join(self.dir, "damaged"))
+            os.chmod(program, 0o755)
+            self.sampled(*python(code, program, str(n)))
+            self.assertTrue(any(r["function"].endswith("(damaged)") for r in self.functions().rows))
+
+    def test_names_of_made_code(self):
+        """Python names its own functions where it is asked to."""
+        python3 = next((p for p in ("python3.14", "python3.13", "python3.12", "python3") if shutil.which(p)), None)
+        if not python3 or subprocess.run([python3, "-X", "perf", "-c", "import sys; sys.exit(not sys.is_stack_trampoline_active())"],
+                                         capture_output=True).returncode:
+            self.skipTest("no Python that names its functions for perf")
+        self.sampled(python3, "-X", "perf", "-c", "def work():\n  return sum(i * i for i in range(3000000))\nwork()")
+        self.assertTrue(any(r["function"].startswith("work (") for r in self.functions().rows))
+
+    def test_no_samples(self):
+        code, _, err = oracle.run("report", "samples", oracle.synthetic("two_steps"))
+        self.assertEqual(code, 1)
+        self.assertIn(b"the input holds no samples of stacks", err)
+
+
+if __name__ == "__main__":
+    oracle.main()
