@@ -8,15 +8,11 @@ static int run(const struct request *r, struct response *out, struct err *e)
 	struct table t;
 	if (table_choice(r, &a, e) < 0)
 		return -1;
-	if (a.device)
-		return err_set(e, ERR_USAGE, "device: findings are always of all devices");
-	pthread_mutex_lock(&r->entry->ask);
 	int rc = advice_table(r->entry->profile, &a, &t, e);
 	if (rc == 0) {
 		rc = table_answer(r, &t, out, e);
 		table_release(&t);
 	}
-	pthread_mutex_unlock(&r->entry->ask);
 	return rc;
 }
 
@@ -30,7 +26,7 @@ static const struct endpoint_param params[] = {
 const struct endpoint endpoint_advise = {
 	.path = "/api/advise",
 	.help = "the findings, as `opscope advise` gives them",
-	.flags = ENDPOINT_INPUT,
+	.flags = ENDPOINT_INPUT | ENDPOINT_TURN,
 	.params = params,
 	.run = run,
 };

@@ -96,15 +96,11 @@ static int run(const struct request *r, struct response *out, struct err *e)
 	struct aggregate_spec spec = {.name = w.name.p ? w.name : STR(""), .created = now_text(now), .args.key_op = w.key_op.n ? w.key_op.p : NULL};
 	if (w.steps.n && report_args_steps(&spec.args, w.steps, e) < 0)
 		return -1;
-	pthread_mutex_lock(&r->entry->ask);
-	int rc = add(r, &spec, out, e);
-	pthread_mutex_unlock(&r->entry->ask);
-	return rc;
+	return add(r, &spec, out, e);
 }
 
 static const struct endpoint_param params[] = {
-	{"steps", "only these steps: A..B, A.., ..B or A", NULL, false},
-	{"key_op", "what each step calls once", NULL, false},
+	STEP_PARAMS,
 	{"name", "what to call it", NULL, false},
 	{0},
 };
@@ -113,7 +109,7 @@ const struct endpoint endpoint_aggregate = {
 	.path = "/api/aggregate",
 	.help = "adds an aggregation to an .opscope file, as `opscope aggregate` does; steps, key_op and name as arguments or as members of a JSON object; "
 	        "gives its number, and whether it is new",
-	.flags = ENDPOINT_INPUT | ENDPOINT_POST,
+	.flags = ENDPOINT_INPUT | ENDPOINT_POST | ENDPOINT_TURN,
 	.queue = QUEUE_WRITES,
 	.params = params,
 	.run = run,

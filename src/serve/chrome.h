@@ -7,7 +7,7 @@
 
 struct profile;
 
-/* Appends it, packed by gzip. ERR_LIMIT when it would be too much for a browser. The caller has the entry's `ask`. */
+/* Appends it, packed by gzip. ERR_LIMIT when it would be too much for a browser. The caller has its turn at the entry. */
 int chrome_packed(struct profile *p, struct buf *out, struct err *e);
 
 #endif

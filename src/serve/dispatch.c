@@ -148,7 +148,13 @@ static struct answer *ask(const struct endpoint *k, const struct request *r)
 {
 	struct response out = {.status = 200, .type = "application/json; charset=utf-8"};
 	struct err e = {0};
-	if (k->run(r, &out, &e) < 0) {
+	pthread_mutex_t *turn = k->flags & ENDPOINT_TURN ? &r->entry->ask : NULL;
+	if (turn)
+		pthread_mutex_lock(turn);
+	int rc = k->run(r, &out, &e);
+	if (turn)
+		pthread_mutex_unlock(turn);
+	if (rc < 0) {
 		buf_release(&out.body);
 		return error_answer(out.status, &e);
 	}

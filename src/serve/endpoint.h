@@ -1,7 +1,7 @@
 /* Endpoints: each answers one path.
  *
  * Adding one: a file src/serve/NAME.c that ends in `const struct endpoint endpoint_NAME = {...};` and the word NAME in
- * src/serve/meson.build. Checking of arguments, input, method, caching, gzip and errors are done for it (dispatch.c). */
+ * src/serve/meson.build. Checking of arguments, input, method, turns, caching, gzip and errors are done for it (dispatch.c). */
 #ifndef OPSCOPE_SERVE_ENDPOINT_H
 #define OPSCOPE_SERVE_ENDPOINT_H
 
@@ -46,6 +46,7 @@ enum endpoint_flag {
 	ENDPOINT_LOOSE = 8,   /* unknown arguments are let pass */
 	ENDPOINT_SPAN = 16,   /* needs an input as ENDPOINT_INPUT, but by `run`, `worker` and `span` */
 	ENDPOINT_RUN = 32,    /* needs `run`: the request waits until all inputs of it have been read once */
+	ENDPOINT_TURN = 64,   /* takes its turn with others at the input (library_entry.ask): it runs passes or reports. Not with library_timeline */
 };
 
 /* Each has threads of its own, so that what takes long holds up only its like. */

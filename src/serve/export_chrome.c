@@ -102,8 +102,7 @@ static int run(const struct request *r, struct response *out, struct err *e)
 }
 
 static const struct endpoint_param params[] = {
-	{"from", "the window's begin", NULL, false},
-	{"to", "the window's end", NULL, false},
+	WINDOW_PARAMS,
 	CHOICE_PARAMS,
 	{0},
 };

@@ -9,14 +9,14 @@
 
 #define PLUGIN_PATH "/data/plugin/pytorch_profiler/"
 
-/* The plugin lets pass arguments that it does not know. */
-#define PLUGIN_FLAGS (ENDPOINT_SPAN | ENDPOINT_LOOSE)
+/* Of a profile. The plugin lets pass arguments that it does not know. */
+#define PLUGIN_FLAGS (ENDPOINT_SPAN | ENDPOINT_LOOSE | ENDPOINT_TURN)
 
 /* The views of a run, in the plugin's order; bits 1 << VIEW of library_entry.views. */
 enum plugin_view { VIEW_OVERVIEW, VIEW_OPERATOR, VIEW_KERNEL, VIEW_TRACE, VIEW_MEMORY, VIEW_MODULE, VIEW_LIGHTNING, PLUGIN_VIEWS };
 extern const char *const plugin_view_name[PLUGIN_VIEWS];
 
-/* Runs a report with the plugin's numbers; group_by and device may be NULL. The caller has r->entry->ask. */
+/* Runs a report with the plugin's numbers; group_by and device may be NULL. For endpoints that take turns. */
 int plugin_report(const struct request *r, const char *report, const char *group_by, const char *device, struct table *out, struct err *e);
 
 /* Whether group_by=OperationAndInputShape or the like was given; without the argument, and for any other value, false. */

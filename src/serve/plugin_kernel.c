@@ -2,8 +2,9 @@
 #include "serve/plugin.h"
 
 /* The pie of all kernels. */
-static int put_all(const struct request *r, struct buf *b, struct err *e)
+static int run_pie(const struct request *r, struct response *out, struct err *e)
 {
+	struct buf *b = &out->body;
 	struct table t;
 	if (plugin_report(r, "kernels", "name", NULL, &t, e) < 0)
 		return -1;
@@ -15,8 +16,9 @@ static int put_all(const struct request *r, struct buf *b, struct err *e)
 }
 
 /* Of two. */
-static int put_tensor_cores(const struct request *r, struct buf *b, struct err *e)
+static int run_tensor_cores(const struct request *r, struct response *out, struct err *e)
 {
+	struct buf *b = &out->body;
 	struct table t;
 	int64_t us[2] = {0};
 	if (plugin_report(r, "kernels", "name", NULL, &t, e) < 0)
@@ -30,8 +32,9 @@ static int put_tensor_cores(const struct request *r, struct buf *b, struct err *
 	return 0;
 }
 
-static int put_rows(const struct request *r, struct buf *b, struct err *e)
+static int run_table(const struct request *r, struct response *out, struct err *e)
 {
+	struct buf *b = &out->body;
 	struct table t;
 	if (plugin_report(r, "kernels", plugin_grouped(r, "KernelNameAndOpName") ? "launch" : "name", NULL, &t, e) < 0)
 		return -1;
@@ -40,29 +43,6 @@ static int put_rows(const struct request *r, struct buf *b, struct err *e)
 	buf_cstr(b, "}\n");
 	table_release(&t);
 	return 0;
-}
-
-static int locked(const struct request *r, struct buf *b, int (*put)(const struct request *r, struct buf *b, struct err *e), struct err *e)
-{
-	pthread_mutex_lock(&r->entry->ask);
-	int rc = put(r, b, e);
-	pthread_mutex_unlock(&r->entry->ask);
-	return rc;
-}
-
-static int run_pie(const struct request *r, struct response *out, struct err *e)
-{
-	return locked(r, &out->body, put_all, e);
-}
-
-static int run_tensor_cores(const struct request *r, struct response *out, struct err *e)
-{
-	return locked(r, &out->body, put_tensor_cores, e);
-}
-
-static int run_table(const struct request *r, struct response *out, struct err *e)
-{
-	return locked(r, &out->body, put_rows, e);
 }
 
 static const struct endpoint_param params[] = {{"group_by", "Kernel or KernelNameAndOpName", NULL, false}, {0}};

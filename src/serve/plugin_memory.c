@@ -223,13 +223,11 @@ static int with_peaks(const struct request *r, struct response *out, int (*put)(
                       struct err *e)
 {
 	struct table t;
-	pthread_mutex_lock(&r->entry->ask);
 	int rc = report_run(report_find(STR("memory")), r->entry->profile, &(struct report_args){0}, &t, e);
 	if (rc == 0) {
 		rc = put(r, plugin_section(&t, "peaks"), &out->body, e);
 		table_release(&t);
 	}
-	pthread_mutex_unlock(&r->entry->ask);
 	return rc;
 }
 

@@ -23,7 +23,7 @@ static void put_module(struct buf *b, const struct table *t, size_t row)
 	buf_cstr(b, ",\"children\":[");
 }
 
-static int put_modules(const struct request *r, struct buf *b, struct err *e)
+static int run_modules(const struct request *r, struct response *out, struct err *e)
 {
 	static const char head[] = "{\"columns\":["
 		"{\"name\":\"Module Name\",\"type\":\"string\",\"key\":\"name\"},{\"name\":\"Occurences\",\"type\":\"number\",\"key\":\"occurences\"},"
@@ -31,10 +31,13 @@ static int put_modules(const struct request *r, struct buf *b, struct err *e)
 		"{\"name\":\"Host Self Time\",\"type\":\"number\",\"key\":\"self_host_duration\"},"
 		"{\"name\":\"Device Total Time\",\"type\":\"number\",\"key\":\"device_duration\"},"
 		"{\"name\":\"Device Self Time\",\"type\":\"number\",\"key\":\"self_device_duration\"}],\n\"data\":[";
+	struct buf *b = &out->body;
 	struct table t;
 	int64_t open = 0; /* modules whose children are being listed */
-	if (plugin_report(r, "modules", NULL, NULL, &t, e) < 0)
+	if (plugin_report(r, "modules", NULL, NULL, &t, e) < 0) {
+		out->status = e->code == ERR_DATA ? 404 : 0;
 		return -1;
+	}
 	buf_cstr(b, head);
 	for (size_t i = 0; i < t.n_rows; i++) {
 		int64_t depth = table_i64(&t, i, 0);
@@ -50,16 +53,6 @@ static int put_modules(const struct request *r, struct buf *b, struct err *e)
 	buf_cstr(b, "]}\n");
 	table_release(&t);
 	return 0;
-}
-
-static int run_modules(const struct request *r, struct response *out, struct err *e)
-{
-	pthread_mutex_lock(&r->entry->ask);
-	int rc = put_modules(r, &out->body, e);
-	pthread_mutex_unlock(&r->entry->ask);
-	if (rc < 0 && e->code == ERR_DATA)
-		out->status = 404;
-	return rc;
 }
 
 /* The thread with the steps; else that with the most ops. ROW_NONE: there is no op. */
@@ -124,8 +117,9 @@ static void put_nodes(struct buf *b, const struct profile *p, const struct optre
 		buf_cstr(b, "]}");
 }
 
-static int put_tree(const struct request *r, struct buf *b, struct err *e)
+static int run_tree(const struct request *r, struct response *out, struct err *e)
 {
+	struct buf *b = &out->body;
 	const struct profile *p = r->entry->profile;
 	if (analysis_run(r->entry->profile, PASS_NEST | PASS_CORRELATE, e) < 0)
 		return -1;
@@ -147,14 +141,6 @@ static int put_tree(const struct request *r, struct buf *b, struct err *e)
 	buf_cstr(b, "]}\n");
 	optree_free(t);
 	return 0;
-}
-
-static int run_tree(const struct request *r, struct response *out, struct err *e)
-{
-	pthread_mutex_lock(&r->entry->ask);
-	int rc = put_tree(r, &out->body, e);
-	pthread_mutex_unlock(&r->entry->ask);
-	return rc;
 }
 
 static const struct endpoint tree = {

@@ -6,7 +6,7 @@ static const char *grouping(const struct request *r)
 	return plugin_grouped(r, "OperationAndInputShape") ? "shape" : "name";
 }
 
-static int put_pies(const struct request *r, struct buf *b, struct err *e)
+static int run_pies(const struct request *r, struct response *out, struct err *e)
 {
 	static const struct { const char *name, *title, *column; bool device; } pies[] = {
 		{"device_total_time", "Device Total Time (us)", "device_total_duration", true},
@@ -14,6 +14,7 @@ static int put_pies(const struct request *r, struct buf *b, struct err *e)
 		{"host_total_time", "Host Total Time (us)", "host_total_duration", false},
 		{"host_self_time", "Host Self Time (us)", "host_self_duration", false},
 	};
+	struct buf *b = &out->body;
 	struct table t;
 	int rc = 0;
 	if (plugin_report(r, "operators", grouping(r), NULL, &t, e) < 0)
@@ -27,14 +28,6 @@ static int put_pies(const struct request *r, struct buf *b, struct err *e)
 	}
 	buf_cstr(b, "}\n");
 	table_release(&t);
-	return rc;
-}
-
-static int run_pies(const struct request *r, struct response *out, struct err *e)
-{
-	pthread_mutex_lock(&r->entry->ask);
-	int rc = put_pies(r, &out->body, e);
-	pthread_mutex_unlock(&r->entry->ask);
 	return rc;
 }
 
@@ -61,8 +54,9 @@ static void put_row(struct buf *b, const struct table *t, size_t row, const char
 	buf_char(b, '}');
 }
 
-static int put_rows(const struct request *r, struct buf *b, struct err *e)
+static int run_table(const struct request *r, struct response *out, struct err *e)
 {
+	struct buf *b = &out->body;
 	struct table t;
 	if (plugin_report(r, "operators", grouping(r), NULL, &t, e) < 0)
 		return -1;
@@ -76,19 +70,13 @@ static int put_rows(const struct request *r, struct buf *b, struct err *e)
 	return 0;
 }
 
-static int run_table(const struct request *r, struct response *out, struct err *e)
-{
-	pthread_mutex_lock(&r->entry->ask);
-	int rc = put_rows(r, &out->body, e);
-	pthread_mutex_unlock(&r->entry->ask);
-	return rc;
-}
-
-static int put_stacks(const struct request *r, struct response *out, struct err *e)
+static int run_stacks(const struct request *r, struct response *out, struct err *e)
 {
 	struct str op = request_value(r, "op_name");
 	struct table t;
 	bool any = false;
+	if (plugin_grouped(r, "OperationAndInputShape"))
+		return err_set(e, ERR_DATA, "group_by=OperationAndInputShape: call stacks are told apart by operator alone; group_by=Operation gives them");
 	if (plugin_report(r, "operators", "stack", NULL, &t, e) < 0)
 		return -1;
 	int name = table_find_column(&t, STR("name")), stack = table_find_column(&t, STR("call_stack"));
@@ -106,16 +94,6 @@ static int put_stacks(const struct request *r, struct response *out, struct err 
 		return 0;
 	out->status = 404;
 	return err_set(e, ERR_DATA, "no call stack of operator '" STR_FMT "' was recorded", STR_ARG(op));
-}
-
-static int run_stacks(const struct request *r, struct response *out, struct err *e)
-{
-	if (plugin_grouped(r, "OperationAndInputShape"))
-		return err_set(e, ERR_DATA, "group_by=OperationAndInputShape: call stacks are told apart by operator alone; group_by=Operation gives them");
-	pthread_mutex_lock(&r->entry->ask);
-	int rc = put_stacks(r, out, e);
-	pthread_mutex_unlock(&r->entry->ask);
-	return rc;
 }
 
 static const struct endpoint_param params[] = {{"group_by", "Operation or OperationAndInputShape", NULL, false}, {0}};

@@ -165,8 +165,9 @@ static void put_gpus(struct buf *b, const struct table *t)
 	         "Kernel Time using Tensor Cores: of the time of kernels that operators launched.\"}");
 }
 
-static int answer(const struct request *r, struct buf *b, struct err *e)
+static int run(const struct request *r, struct response *out, struct err *e)
 {
+	struct buf *b = &out->body;
 	struct table t;
 	if (plugin_report(r, "overview", NULL, NULL, &t, e) < 0)
 		return -1;
@@ -178,14 +179,6 @@ static int answer(const struct request *r, struct buf *b, struct err *e)
 	put_gpus(b, plugin_section(&t, "devices"));
 	buf_cstr(b, "}\n");
 	table_release(&t);
-	return rc;
-}
-
-static int run(const struct request *r, struct response *out, struct err *e)
-{
-	pthread_mutex_lock(&r->entry->ask);
-	int rc = answer(r, &out->body, e);
-	pthread_mutex_unlock(&r->entry->ask);
 	return rc;
 }
 

@@ -4,12 +4,9 @@
 
 static int run(const struct request *r, struct response *out, struct err *e)
 {
-	pthread_mutex_lock(&r->entry->ask);
-	int rc = chrome_packed(r->entry->profile, &out->body, e);
-	pthread_mutex_unlock(&r->entry->ask);
 	out->type = "application/json";
 	out->packed = true;
-	return rc;
+	return chrome_packed(r->entry->profile, &out->body, e);
 }
 
 const struct endpoint endpoint_plugin_trace = {

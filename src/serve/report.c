@@ -12,13 +12,11 @@ static int run(const struct request *r, struct response *out, struct err *e)
 	}
 	if (table_choice(r, &a, e) < 0)
 		return -1;
-	pthread_mutex_lock(&r->entry->ask);
 	int rc = report_run(k, r->entry->profile, &a, &t, e);
 	if (rc == 0) {
 		rc = table_answer(r, &t, out, e);
 		table_release(&t);
 	}
-	pthread_mutex_unlock(&r->entry->ask);
 	return rc;
 }
 
@@ -26,6 +24,7 @@ static const struct endpoint_param params[] = {
 	{"group_by", "what the rows are, where the report has a choice", NULL, false},
 	{"compat", "the numbers of a predecessor", NULL, false},
 	CHOICE_PARAMS,
+	{"device", "cpu or a GPU's number, where the report has the choice", NULL, false},
 	TABLE_PARAMS,
 	{0},
 };
@@ -33,7 +32,7 @@ static const struct endpoint_param params[] = {
 const struct endpoint endpoint_report = {
 	.path = "/api/report/",
 	.help = "a report by its name, as `opscope report NAME` gives it",
-	.flags = ENDPOINT_INPUT,
+	.flags = ENDPOINT_INPUT | ENDPOINT_TURN,
 	.params = params,
 	.run = run,
 };

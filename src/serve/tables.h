@@ -16,14 +16,14 @@ extern const char *const table_formats[]; /* json, csv */
 	{"section", "which of the tables csv gives, by name", NULL, false},                                                        \
 	{"format", "json: all tables; csv: one, to be saved", table_formats, false}
 
-/* Parameters that choose what a report is about. */
-#define CHOICE_PARAMS                                                                                                              \
+/* Parameters that choose steps, and what else a report is about. */
+#define STEP_PARAMS                                                                                                                \
 	{"steps", "only these steps: A..B, A.., ..B or A", NULL, false},                                                           \
-	{"key_op", "what each step calls once: name of a range, op or kernel, or an op's id", NULL, false},                        \
-	{"aggregation", "key op and steps of this aggregation of the input, by number", NULL, false},                              \
-	{"device", "cpu or a GPU's number, for reports that have the choice", NULL, false}
+	{"key_op", "what each step calls once: name of a range, op or kernel, or an op's id", NULL, false}
+#define CHOICE_PARAMS                                                                                                              \
+	STEP_PARAMS, {"aggregation", "key op and steps of this aggregation of the input, by number", NULL, false}
 
-/* *a from the CHOICE_PARAMS and group_by and compat; strings are the request's. */
+/* *a from the CHOICE_PARAMS, group_by, compat and device, of which an endpoint may have some; strings are the request's. */
 int table_choice(const struct request *r, struct report_args *a, struct err *e);
 
 /* Sorts, filters and cuts as the request says, and renders into *out. */

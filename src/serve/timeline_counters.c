@@ -174,8 +174,7 @@ static int run(const struct request *r, struct response *out, struct err *e)
 }
 
 static const struct endpoint_param params[] = {
-	{"from", "the window's begin (default: the first event's)", NULL, false},
-	{"to", "the window's end (default: the last event's)", NULL, false},
+	WINDOW_PARAMS,
 	{"points", "how many values a curve has at most (default 500)", NULL, false},
 	{0},
 };

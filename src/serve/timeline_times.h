@@ -30,7 +30,9 @@ void timeline_put_row(struct buf *b, const struct timeline *t, bool device, uint
 /* A launch configuration: what is stated of it, by name. */
 void timeline_put_launch(struct buf *b, const struct profile *p, uint32_t launch);
 
-/* The window that `from` and `to` choose, all by default. */
+/* The window that these choose, all by default. */
+#define WINDOW_PARAMS                                                                                                              \
+	{"from", "the window's begin (default: the first event's)", NULL, false}, {"to", "the window's end (default: the last event's)", NULL, false}
 int timeline_window(const struct request *r, const struct timeline *t, int64_t *from_ns, int64_t *to_ns, struct err *e);
 
 #endif
