@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Measures `opscope serve` on a real trace scaled up with bench/scale and imported: how soon it is ready, how fast tiles come while
-several clients pan and zoom, how many reports a second it gives.
+"""Measures `opscope serve` and its pages on a real trace scaled up with bench/scale and imported: how soon it is ready, how fast tiles
+come while several clients pan and zoom, how many reports a second it gives, and what the browser makes of it (bench/page.mjs).
 
-usage: bench/serve.py [--build BUILD] [--trace TRACE.json.gz] [--clients N] [--seconds S] [--write] [MEGABYTES]      (default 1000)
+usage: bench/serve.py [--build BUILD] [--trace TRACE.json.gz] [--clients N] [--seconds S] [--write] [MEGABYTES...]   (default 1000 7300)
   --write    put the table into docs/performance.md
-Needs room in $TMPDIR for the trace twice. Clients are processes of this script, on the same cores as the server.
+Needs room in $TMPDIR for an eighth of the trace. Clients are processes of this script, on the same cores as the server; each asks
+again as soon as it has its answer, so that the cores are never idle. Pages need node, Chromium and web/node_modules, which the build fetches.
 """
 import argparse
 import gzip
@@ -14,6 +15,7 @@ import math
 import multiprocessing
 import os
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -43,10 +45,11 @@ class Client:
         seconds = time.perf_counter() - start
         if answer.status != 200:
             sys.exit(f"{url}: status {answer.status}: {body[:300]}")
-        return seconds, gzip.decompress(body) if answer.getheader("Content-Encoding") == "gzip" else body
+        return seconds, body
 
     def json(self, path, **args):
-        return json.loads(self.get(path, **args)[1])
+        body = self.get(path, **args)[1]
+        return json.loads(gzip.decompress(body) if body[:2] == b"\x1f\x8b" else body)
 
 
 def pan_and_zoom(port, info, seconds, seed, out):
@@ -94,12 +97,16 @@ def quantile(sorted_values, q):
 
 
 def make_input(opscope, scale, trace, megabytes, folder):
-    plain, kept = os.path.join(folder, "trace.json"), os.path.join(folder, "trace.opscope")
-    with open(plain, "wb") as f:
-        subprocess.run([scale, trace, str(megabytes)], stdout=f, stderr=subprocess.DEVNULL, check=True)
-    subprocess.run([opscope, "import", plain, "-o", kept], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
-    size = os.path.getsize(plain)
-    os.unlink(plain)
+    """(the .opscope file, bytes of the trace that it was made from): the trace itself is never on disk."""
+    kept, size = os.path.join(folder, f"{megabytes}.opscope"), 0
+    importer = subprocess.Popen([opscope, "import", "-", "-o", kept], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    scaler = subprocess.Popen([scale, trace, str(megabytes)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    while block := scaler.stdout.read(1 << 20):
+        importer.stdin.write(block)
+        size += len(block)
+    importer.stdin.close()
+    if importer.wait() or scaler.wait():
+        sys.exit(f"no input of {megabytes} MB could be made")
     return kept, size
 
 
@@ -108,31 +115,105 @@ def memory_of(pid):
         return max(int(line.split()[1]) * 1024 for line in f if line.startswith("VmHWM"))
 
 
-def measure(server, port, start, args):
-    client, row = Client(port), {}
-    client.json("/api/state")
-    row["ready"] = time.perf_counter() - start
-    info = client.json("/api/timeline")
-    row["first"] = time.perf_counter() - start
-    row["slices"], row["tracks"] = info["slices"], len(info["tracks"])
-    times = sorted(t for l in together(pan_and_zoom, args.clients, port, info, args.seconds) for t in l)
-    row["tiles"] = times
-    for name in REPORTS:
-        client.get("/api/report/" + name, limit=100)  # what is kept for it is made once
-    row["reports"] = sum(together(ask_reports, args.clients, port, args.seconds)) / args.seconds
-    row["memory"] = memory_of(server.pid)
+def cpu_of(pid):
+    with open(f"/proc/{pid}/stat") as f:
+        return sum(int(x) for x in f.read().rsplit(")", 1)[1].split()[11:13]) / os.sysconf("SC_CLK_TCK")
+
+
+def page(url, key):
+    """What bench/page.mjs says, or None where there is nothing to run it."""
+    tools = [shutil.which("node"), shutil.which(os.environ.get("CHROMIUM", "chromium")), os.path.join(ROOT, "web", "node_modules", "playwright-core")]
+    if not all(tools) or not os.path.exists(tools[2]):
+        print("no node, Chromium or web/node_modules: pages are not measured", file=sys.stderr)
+        return None
+    command = [tools[0], os.path.join(ROOT, "bench", "page.mjs"), url, key]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env={**os.environ, "CHROMIUM": tools[1]})
+    return json.loads(done.stdout)
+
+
+def measure(opscope, kept, args):
+    row, start = {"load": os.getloadavg()[0]}, time.perf_counter()
+    server = subprocess.Popen([opscope, "serve", "-p", "0", kept], stdout=subprocess.PIPE, text=True)
+    try:
+        url = server.stdout.readline().strip()
+        port = urllib.parse.urlparse(url).port
+        client = Client(port)
+        client.json("/api/state")
+        row["ready"] = time.perf_counter() - start
+        info = client.json("/api/timeline")
+        row["first"], row["first_cpu"] = time.perf_counter() - start, cpu_of(server.pid)
+        row["slices"], row["tracks"] = info["slices"], len(info["tracks"])
+        state = client.json("/api/state")["inputs"][0]
+        row["events"], row["loaded"] = state["events"], memory_of(server.pid)
+        cpu = cpu_of(server.pid)
+        row["tiles"] = sorted(t for l in together(pan_and_zoom, args.clients, port, info, args.seconds) for t in l)
+        row["tile_cpu"] = (cpu_of(server.pid) - cpu) / len(row["tiles"])
+        for name in REPORTS:
+            client.get("/api/report/" + name, limit=100)  # what is kept for it is made once
+        row["reports"] = sum(together(ask_reports, args.clients, port, args.seconds)) / args.seconds
+        row["page"] = page(url, state["input"])
+        row["memory"] = memory_of(server.pid)
+    finally:
+        server.terminate()
+        server.wait()
     return row
 
 
-def table(row, size, args):
-    ms = [1000 * t for t in row["tiles"]]
-    lines = [("trace", f"{size / 1e6:.0f} MB", ""), ("ranges and device work", f"{row['slices']:,} on {row['tracks']} tracks", ""),
-             ("**server ready**, s", f"**{row['ready']:.2f}**", "≤ 1"), ("first look at the timeline (file opened, levels made), s", f"{row['first']:.2f}", ""),
-             (f"tiles asked for by {args.clients} clients, a second", f"{len(ms) / args.seconds:.0f}", ""),
-             ("`/api/timeline/tile`, all tracks, median, ms", f"{quantile(ms, 0.5):.1f}", ""),
-             ("**99th percentile**, ms", f"**{quantile(ms, 0.99):.1f}**", "≤ 50"), ("longest, ms", f"{ms[-1]:.1f}", ""),
-             ("**reports a second**", f"**{row['reports']:.0f}**", "≥ 200"), ("most memory of the server, MB", f"{row['memory'] / 1e6:.0f}", "")]
-    return "| | | wanted |\n|---|---|---|\n" + "".join(f"| {a} | {b} | {c} |\n" for a, b, c in lines)
+def spread(values, digits=0):
+    v = sorted(values)
+    return f"{quantile(v, 0.5):.{digits}f} / {v[-1]:.{digits}f}"
+
+
+def page_lines(pages):
+    """Rows of the table about what the browser does; a number for each input."""
+    frames = [sorted(p["interval_ms"]) for p in pages]
+    draws = [sorted(p["draw_ms"]) for p in pages]
+    return [
+        ("**first page painted**, ms, median / longest", [f"**{spread(p['paint_ms'])}**" for p in pages], "≤ 1500"),
+        ("timeline painted, ms, median / longest", [spread(p["timeline_paint_ms"]) for p in pages], ""),
+        ("timeline with its tiles, ms, median / longest", [spread(p["timeline_ready_ms"]) for p in pages], ""),
+        ("a picture's script while panning and zooming, ms, median / 99th percentile",
+         [f"{quantile(d, 0.5):.1f} / {quantile(d, 0.99):.1f}" for d in draws], "≤ 16.7"),
+        ("from picture to picture, ms, median / 99th percentile", [f"{quantile(f, 0.5):.1f} / {quantile(f, 0.99):.1f}" for f in frames], "16.7"),
+        ("**most memory of the page**, MB", [f"**{p['page_bytes'] / 1e6:.0f}**" for p in pages], "≤ 300"),
+        ("with the browser's spare processes, MB", [f"{p['all_bytes'] / 1e6:.0f}" for p in pages], ""),
+    ]
+
+
+def table(rows, sizes, args):
+    ms = [[1000 * t for t in row["tiles"]] for row in rows]
+    lines = [
+        ("events", [f"{r['events']:,}" for r in rows], ""),
+        ("of them drawn: ranges and device work", [f"{r['slices']:,}" for r in rows], ""),
+        ("**server ready**, s", [f"**{r['ready']:.2f}**" for r in rows], "≤ 1"),
+        ("first look at the timeline (file opened, levels made), s", [f"{r['first']:.2f}" for r in rows], ""),
+        ("CPU time of that, s", [f"{r['first_cpu']:.2f}" for r in rows], ""),
+        (f"tiles asked for by {args.clients} clients, a second", [f"{len(m) / args.seconds:.0f}" for m in ms], ""),
+        ("`/api/timeline/tile`, all tracks, median, ms", [f"{quantile(m, 0.5):.1f}" for m in ms], ""),
+        ("**99th percentile**, ms", [f"**{quantile(m, 0.99):.1f}**" for m in ms], "≤ 50"),
+        ("longest, ms", [f"{m[-1]:.1f}" for m in ms], ""),
+        ("CPU time of the server for a tile, ms", [f"{1000 * r['tile_cpu']:.2f}" for r in rows], ""),
+        ("**reports a second**", [f"**{r['reports']:.0f}**" for r in rows], "≥ 200"),
+        ("memory of the server with the timeline made, MB", [f"{r['loaded'] / 1e6:.0f}" for r in rows], ""),
+        ("for each event, bytes", [f"{r['loaded'] / r['events']:.0f}" for r in rows], ""),
+        ("most memory of the server, answers kept, MB", [f"{r['memory'] / 1e6:.0f}" for r in rows], ""),
+    ]
+    if all(r["page"] for r in rows):
+        lines += page_lines([r["page"] for r in rows])
+    lines.append(("processes that ran or waited to, before (load)", [f"{r['load']:.1f}" for r in rows], ""))
+    head = "| | " + " | ".join(f"{s / 1e6:.0f} MB" for s in sizes) + " | wanted |\n|---|" + "---|" * (len(sizes) + 1) + "\n"
+    return head + "".join(f"| {a} | {' | '.join(b)} | {c} |\n" for a, b, c in lines)
+
+
+def browser_text(rows):
+    if not all(r["page"] for r in rows):
+        return ""
+    p = rows[0]["page"]
+    return f"""
+The pages were opened in headless Chromium without a GPU, {p['width']} by {p['height']} pixels: it draws in software, on the cores that the server
+uses. Each opening is by a new browser context, which has kept nothing. Memory is the PSS of the page's renderer process, sampled while the
+timeline is panned and zoomed by held keys.
+"""
 
 
 def main():
@@ -142,30 +223,27 @@ def main():
     parser.add_argument("--clients", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--write", action="store_true")
-    parser.add_argument("megabytes", nargs="?", type=int, default=1000)
+    parser.add_argument("megabytes", nargs="*", type=int, default=[1000, 7300])
     args = parser.parse_args()
     opscope, scale = os.path.join(args.build, "src", "cli", "opscope"), os.path.join(args.build, "bench", "scale")
-    with tempfile.TemporaryDirectory(prefix="opscope-bench-") as folder:
-        kept, size = make_input(opscope, scale, args.trace, args.megabytes, folder)
-        start = time.perf_counter()
-        server = subprocess.Popen([opscope, "serve", "-p", "0", kept], stdout=subprocess.PIPE, text=True)
-        try:
-            port = urllib.parse.urlparse(server.stdout.readline().strip()).port
-            text = table(measure(server, port, start, args), size, args)
-        finally:
-            server.terminate()
-            server.wait()
+    rows, sizes = [], []
+    for megabytes in args.megabytes:
+        with tempfile.TemporaryDirectory(prefix="opscope-bench-") as folder:
+            kept, size = make_input(opscope, scale, args.trace, megabytes, folder)
+            sizes.append(size)
+            rows.append(measure(opscope, kept, args))
+    text = table(rows, sizes, args)
     print(text)
     if args.write:
-        write_section("The viewer's server", f"""{machine()}, clients and server together, by
+        write_section("The viewer", f"""{machine()}, clients and server together, by
 
 ```
-bench/serve.py --build build-bench --write {args.megabytes}
+bench/serve.py --build build-bench --write {' '.join(map(str, args.megabytes))}
 ```
 
-from `{os.path.basename(args.trace)}`, repeated by `bench/scale` and imported.
+from `{os.path.basename(args.trace)}`, repeated by `bench/scale` and imported. Each client asks again as soon as it has its answer.
 
-{text}""")
+{text}{browser_text(rows)}""")
 
 
 main()
