@@ -8,6 +8,7 @@
 #include "serve/state.h"
 
 #include <stdio.h>
+#include <sys/stat.h>
 #include <time.h>
 
 enum { ANSWER_MAX = 16 << 20, QUERY_SECONDS = 600 };
@@ -210,24 +211,33 @@ static void put_index(struct maker *m, bool directory, struct buf *out)
 	buf_release(&b);
 }
 
-static int make(struct maker *m, bool directory, struct err *e)
+/* ERR_USAGE. */
+static int check_inputs(const struct maker *m, struct err *e)
 {
-	struct buf index = {0};
+	struct stat out, in;
+	if (stat(m->o->out, &out) < 0)
+		return 0;
+	for (unsigned i = 0; i < m->n; i++)
+		if (stat(m->entry[i]->path.p, &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
+			return err_set(e, ERR_USAGE, "%s: is the input: the report must be another file", m->o->out);
+	return 0;
+}
+
+/* All that the report consists of but the index. */
+static int gather(struct maker *m, struct err *e)
+{
 	library_look(m->library, note_entry, m);
 	m->result->inputs = m->n;
 	if (!m->n)
 		return err_set(e, ERR_IO, "no traces there");
+	if (check_inputs(m, e) < 0)
+		return -1;
 	begin_input(m, STR(""));
 	export_asks_general(ask, m);
 	end_input(m);
 	for (unsigned i = 0; i < m->n; i++)
 		add_input(m, m->entry[i]);
-	if (m->result->failed == m->n)
-		return err_set(e, ERR_IO, "none of the inputs can be read");
-	put_index(m, directory, &index);
-	int rc = export_write(m->o->out, directory, &m->pack, buf_view(&index), &m->result->bytes, e);
-	buf_release(&index);
-	return rc;
+	return m->result->failed == m->n ? err_set(e, ERR_IO, "none of the inputs can be read") : 0;
 }
 
 int export_report(const struct export_options *o, struct export_result *result, struct err *e)
@@ -240,8 +250,14 @@ int export_report(const struct export_options *o, struct export_result *result, 
 	m.library = library_open(&(struct library_options){o->paths, o->n_paths, o->memory_bytes}, e);
 	if (!m.library)
 		return -1;
-	int rc = make(&m, directory, e);
-	library_close(m.library, NULL);
+	int rc = gather(&m, e);
+	library_close(m.library, NULL); /* its threads would take the signals that wait while files are written */
+	if (rc == 0) {
+		struct buf index = {0};
+		put_index(&m, directory, &index);
+		rc = export_write(o->out, directory, &m.pack, buf_view(&index), &result->bytes, e);
+		buf_release(&index);
+	}
 	export_pack_release(&m.pack);
 	buf_release(&m.states);
 	buf_release(&m.answers);

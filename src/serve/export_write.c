@@ -6,6 +6,8 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -140,18 +142,15 @@ static struct str path_in(const char *folder, struct str name, struct buf *b)
 	return (struct str){b->p, b->n - 1};
 }
 
-static int write_block(const char *folder, const struct export_block *k, uint64_t *bytes, struct err *e)
+static int write_block(const char *path, const struct export_block *k, struct str name, uint64_t *bytes, struct err *e)
 {
-	struct buf text = {0}, name = {0}, path = {0};
-	export_block_name(k, &name);
-	buf_printf(&text, "opscopeBlock(\"" STR_FMT "\",\"", STR_ARG(buf_view(&name)));
+	struct buf text = {0};
+	buf_printf(&text, "opscopeBlock(\"" STR_FMT "\",\"", STR_ARG(name));
 	buf_str(&text, buf_view(&k->text));
 	buf_cstr(&text, "\");\n");
-	int rc = write_file(path_in(folder, buf_view(&name), &path).p, buf_view(&text), e);
+	int rc = write_file(path, buf_view(&text), e);
 	*bytes += text.n;
 	buf_release(&text);
-	buf_release(&name);
-	buf_release(&path);
 	return rc;
 }
 
@@ -173,81 +172,107 @@ static bool is_of(const struct export_pack *x, const char *file)
 	return found;
 }
 
-/* Blocks of the folder that are of *x, or that are not. */
-static void remove_blocks(const char *folder, const struct export_pack *x, bool own)
+/* Blocks in the folder that are not of *x: of the report that stood there. */
+static void remove_old_blocks(const char *folder, const struct export_pack *x)
 {
 	DIR *d = opendir(folder);
 	struct buf path = {0};
 	for (struct dirent *f = d ? readdir(d) : NULL; f; f = readdir(d))
-		if (is_ours(f->d_name) && is_of(x, f->d_name) == own)
+		if (is_ours(f->d_name) && !is_of(x, f->d_name))
 			unlink(path_in(folder, str_from(f->d_name), &path).p);
 	buf_release(&path);
 	if (d)
 		closedir(d);
 }
 
+/* When it fails, the folder is as it was. */
 static int fill(const char *folder, const struct export_pack *x, struct str page, uint64_t *bytes, struct err *e)
 {
 	struct buf path = {0};
+	uint8_t *made = NEW_ARRAY(x->n + 1, uint8_t);
 	int rc = 0;
-	for (unsigned i = 0; i < x->n && rc == 0; i++)
-		rc = write_block(folder, &x->block[i], bytes, e);
+	for (unsigned i = 0; i < x->n && rc == 0; i++) {
+		struct buf name = {0};
+		export_block_name(&x->block[i], &name);
+		const char *at = path_in(folder, buf_view(&name), &path).p;
+		made[i] = access(at, F_OK) < 0;
+		rc = write_block(at, &x->block[i], buf_view(&name), bytes, e);
+		buf_release(&name);
+	}
 	if (rc == 0)
 		rc = write_file(path_in(folder, STR("index.html"), &path).p, page, e);
-	buf_release(&path);
 	*bytes += page.n;
+	for (unsigned i = 0; i < x->n && rc < 0; i++) {
+		struct buf name = {0};
+		export_block_name(&x->block[i], &name);
+		if (made[i])
+			unlink(path_in(folder, buf_view(&name), &path).p);
+		buf_release(&name);
+	}
+	mem_free(made);
+	buf_release(&path);
 	return rc;
 }
 
 /* Beside its place, and then renamed to it. */
 static int make_folder(const char *out, const struct export_pack *x, struct str page, uint64_t *bytes, struct err *e)
 {
-	struct buf b = {0};
+	struct buf b = {0}, path = {0};
 	struct str folder = folder_of(out, &b);
 	b.n = folder.n;
 	buf_cstr(&b, "/.opscope-XXXXXX");
 	buf_char(&b, 0);
 	mode_t mask = umask(0);
 	umask(mask);
-	int rc = mkdtemp(b.p) ? 0 : fail(out, "cannot create", e);
-	if (rc == 0) {
-		rc = fill(b.p, x, page, bytes, e);
-		if (rc == 0 && (chmod(b.p, 0777 & ~mask) < 0 || rename(b.p, out) < 0))
-			rc = fail(out, "cannot create", e);
-		if (rc < 0) {
-			struct buf path = {0};
-			remove_blocks(b.p, x, true);
-			unlink(path_in(b.p, STR("index.html"), &path).p);
-			rmdir(b.p);
-			buf_release(&path);
-		}
+	if (!mkdtemp(b.p)) {
+		int rc = fail(out, "cannot create", e);
+		buf_release(&b);
+		return rc;
 	}
+	int rc = fill(b.p, x, page, bytes, e);
+	if (rc == 0 && (chmod(b.p, 0777 & ~mask) < 0 || rename(b.p, out) < 0)) {
+		rc = fail(out, "cannot create", e);
+		remove_old_blocks(b.p, &(struct export_pack){0});
+		unlink(path_in(b.p, STR("index.html"), &path).p);
+	}
+	if (rc < 0)
+		rmdir(b.p);
+	buf_release(&path);
 	buf_release(&b);
 	return rc;
 }
 
-/* Into a folder that holds something. The old report stands until the new page does; then its blocks go. */
+/* A report that stands there does so until the new page does; then its blocks go. */
 static int renew_folder(const char *out, const struct export_pack *x, struct str page, uint64_t *bytes, struct err *e)
 {
 	int rc = fill(out, x, page, bytes, e);
 	if (rc == 0)
-		remove_blocks(out, x, false);
+		remove_old_blocks(out, x);
+	return rc;
+}
+
+/* An interruption waits, and leaves nothing behind. */
+static int write_folder(const char *out, const struct export_pack *x, struct str page, uint64_t *bytes, struct err *e)
+{
+	sigset_t wait, before;
+	sigemptyset(&wait);
+	sigaddset(&wait, SIGINT);
+	sigaddset(&wait, SIGTERM);
+	sigaddset(&wait, SIGHUP);
+	pthread_sigmask(SIG_BLOCK, &wait, &before);
+	int rc = access(out, F_OK) == 0 ? renew_folder(out, x, page, bytes, e) : make_folder(out, x, page, bytes, e);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return rc;
 }
 
 int export_write(const char *out, bool directory, const struct export_pack *x, struct str index, uint64_t *bytes, struct err *e)
 {
 	struct buf page = {0};
-	struct err ignored;
 	*bytes = 0;
 	int rc = put_page(&page, directory, x, index, e);
-	if (rc == 0 && !directory) {
-		rc = write_file(out, buf_view(&page), e);
-		*bytes = page.n;
-	} else if (rc == 0) {
-		bool renew = access(out, F_OK) == 0 && holds_something(out, &ignored) != 0;
-		rc = renew ? renew_folder(out, x, buf_view(&page), bytes, e) : make_folder(out, x, buf_view(&page), bytes, e);
-	}
+	if (rc == 0)
+		rc = directory ? write_folder(out, x, buf_view(&page), bytes, e) : write_file(out, buf_view(&page), e);
+	*bytes += directory ? 0 : page.n;
 	buf_release(&page);
 	return rc;
 }

@@ -1,5 +1,5 @@
 /* Where an exported report goes: one file, or a directory with index.html and the blocks as scripts, since a page from a disk may load those
- * and nothing else. Either appears whole or not at all; into a directory that was there, index.html comes last. */
+ * and nothing else. Either appears whole or not at all; in a directory that was there, index.html comes last. */
 #ifndef OPSCOPE_SERVE_EXPORT_WRITE_H
 #define OPSCOPE_SERVE_EXPORT_WRITE_H
 
