@@ -67,6 +67,23 @@ static int put_where(struct buf *b, const struct request *r, struct err *e)
 	return 0;
 }
 
+/* Why there are no kernels at all is the input's matter, not the query's. */
+static void explain(const struct request *r, struct err *e)
+{
+	struct report_args a;
+	struct table t;
+	struct err why;
+	if (table_choice(r, &a, &why) < 0)
+		return;
+	pthread_mutex_lock(&r->entry->ask);
+	int rc = report_run(report_find(STR("kernels")), r->entry->profile, &a, &t, &why);
+	pthread_mutex_unlock(&r->entry->ask);
+	if (rc == 0)
+		table_release(&t);
+	else
+		*e = why;
+}
+
 static int run(const struct request *r, struct response *out, struct err *e)
 {
 	struct str by = request_value(r, "by");
@@ -81,6 +98,8 @@ static int run(const struct request *r, struct response *out, struct err *e)
 	if (rc == 0) {
 		buf_printf(&query, " GROUP BY %s ORDER BY %s", forms[k].columns, forms[k].order);
 		rc = query_answer(r, buf_view(&query), out, e);
+		if (rc < 0)
+			explain(r, e);
 	}
 	buf_release(&query);
 	return rc;

@@ -14,7 +14,7 @@ interface Sum {
   max: number;
 }
 
-/** As SQLite orders: unknown ones first, numbers, then texts by their bytes. */
+/** As SQLite orders: unknown ones first, numbers, then texts. */
 function compare(a: Cell, b: Cell): number {
   if (a === null || b === null) return Number(b === null) - Number(a === null);
   if (typeof a === "number" && typeof b === "number") return a - b;
@@ -58,6 +58,6 @@ export function instances(all: Report, like: Report, by: string, w: Which): Repo
     add(g.sum, all, r);
   }
   const columns = like.columns.filter((c) => keys.includes(c.id) || c.id in CELLS);
-  const sorted = [...groups.values()].sort((a, b) => (by === "step" ? 0 : b.sum.total - a.sum.total) || a.key.reduce<number>((c, v, i) => c || compare(v, b.key[i]), 0));
+  const sorted = [...groups.values()].sort((a, b) => (by === "step" ? Number(a.key[0] === null) - Number(b.key[0] === null) : b.sum.total - a.sum.total) || a.key.reduce<number>((c, v, i) => c || compare(v, b.key[i]), 0));
   return { ...like, columns, rows: sorted.map((g) => columns.map((c) => (c.id in CELLS ? CELLS[c.id](g.sum) : g.key[keys.indexOf(c.id)]))), sections: [] };
 }

@@ -1,0 +1,294 @@
+// Exported reports, opened from the disk: every page shows what the server's page shows, nothing leaves, and what is made of parts of the data is
+// what the server makes of them.
+import { execFileSync } from "node:child_process";
+import { createServer } from "node:http";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { assert, INPUTS, near, same } from "./harness.mjs";
+
+const ROOT = join(dirname(fileURLToPath(import.meta.url)), "..", ".."), BUNDLED = join(ROOT, "tests/data/torch214_cpu_resnet.json.gz"), CPU = "/torch214_cpu_resnet/default";
+
+/** The report of the plugin's directory and the bundled trace, made once. */
+function exported(t, name) {
+  const out = join(t.folder, name);
+  t.exported ??= {};
+  t.exported[name] ??= execFileSync(process.env.OPSCOPE, ["serve", `--export=${out}`, join(process.env.OPSCOPE_DATA, "tb_plugin"), BUNDLED], { encoding: "utf8" });
+  return pathToFileURL(name.endsWith(".html") ? out : join(out, "index.html")).href;
+}
+
+async function views(t) {
+  return t.page.locator("nav a").evaluateAll((list) => list.map((a) => a.getAttribute("href").slice(1).split("?")[0]));
+}
+
+/** What a page says: texts, tables with all their cells, and what charts were given. */
+function content(t) {
+  return t.page.locator("main").evaluate((main) => ({
+    figures: [...main.querySelectorAll(".figure, .finding, .empty, .error:not([hidden]), .frames li")].map((e) => e.innerText.trim()),
+    tables: [...main.querySelectorAll("[data-table]")].map((e) => [e.dataset.table, [...e.querySelectorAll(".tabulator-row")].map((r) => r.innerText)]),
+    charts: [...main.querySelectorAll('[role="img"]')].map((e) => [e.getAttribute("aria-label"), e.chart.getOption().series.map((s) => JSON.stringify(s.data))]),
+  }));
+}
+
+/** Of which pages the content is not the server's, by design. */
+const OWN = ["sql", "system"];
+
+/** The plugin's trace: drill-downs and choices. */
+const DEEPER = [
+  ["operators", { row: "0" }], ["operators", { by: "stack", row: "1" }], ["operators", { by: "line", row: "0" }], ["operators", { by: "shape" }],
+  ["kernels", { by: "op", row: "0" }], ["kernels", { by: "launch" }], ["kernels-iteration", { step: "6" }], ["kernels-iteration", { step: "none" }],
+  ["memory", { from: "100000000", to: "300000000" }], ["memory", { device: "cpu" }], ["roofline", { by: "kernel" }], ["modules", { size: "host" }],
+  ["reports", { report: "memcpy" }], ["reports", { report: "operators", by: "shape" }],
+];
+
+async function samePage(t, base, view, input, args) {
+  await t.open(view, input, args, base);
+  const got = await content(t);
+  const name = `${view} ${JSON.stringify(args)}`;
+  if (OWN.includes(view)) return;
+  await t.open(view, input, args);
+  const want = await content(t);
+  same(JSON.stringify(got.figures), JSON.stringify(want.figures), `${name}: figures`);
+  for (const [i, [key, rows]] of want.tables.entries()) same(JSON.stringify(got.tables[i]), JSON.stringify([key, rows]), `${name}: table ${key}`);
+  same(got.tables.length, want.tables.length, `${name}: tables`);
+  same(JSON.stringify(got.charts), JSON.stringify(want.charts), `${name}: charts`);
+}
+
+async function everyPage(t) {
+  const base = exported(t, "report.html");
+  await t.open("overview", "plugin", {}, base);
+  const all = await views(t);
+  assert(all.length >= 17, `only ${all.length} pages`);
+  for (const view of all) {
+    await samePage(t, base, view, "plugin", {});
+    if (process.env.OPSCOPE_SCREENSHOTS) {
+      await t.open(view, "plugin", {}, base);
+      await t.shot(`export-${view}`);
+    }
+  }
+}
+
+async function deeper(t) {
+  const base = exported(t, "report.html");
+  for (const [view, args] of DEEPER) await samePage(t, base, view, "plugin", args);
+  // From an iteration to an op to its kernels, by clicks.
+  await t.open("kernels-op", "plugin", {}, base);
+  for (const key of ["iterations", "step-ops"]) await t.page.locator(`[data-table="${key}"] .tabulator-row`).first().click();
+  await t.page.locator('[data-table="kernels"] .tabulator-row').first().waitFor();
+  const args = Object.fromEntries(new URLSearchParams(t.page.url().split("?")[1]));
+  assert(args.step && args.op, `the address has no step and op: ${t.page.url()}`);
+  await samePage(t, base, "kernels-op", "plugin", { step: args.step, op: args.op });
+}
+
+/** Numbers of the trace that is in the repository, against the program; its server is another one. */
+async function bundled(t) {
+  const base = exported(t, "report.html");
+  await t.open("overview", CPU, {}, base);
+  await t.sameTable("overview", t.report("overview", BUNDLED));
+  for (const view of await views(t)) {
+    await t.open(view, CPU, {}, base);
+    const wrong = (await t.page.locator("main .error:not([hidden])").allInnerTexts()).filter((x) => x.trim());
+    assert(!wrong.length, `${view}: ${wrong}`);
+    assert(await t.page.locator("main").locator(".tabulator, canvas, .finding, .empty").count(), `${view}: nothing is shown`);
+  }
+  await t.open("operators", CPU, {}, base);
+  await t.sameTable("operators", t.report("operators", BUNDLED));
+}
+
+async function expectedNumbers(t) {
+  const base = exported(t, "report.html"), steps = t.expected("overview").performance;
+  await t.open("overview", "plugin", {}, base);
+  near(await t.figure("Average step"), Number(steps.find((x) => x.name === "Average Step Time").value) * 1e3, "average step");
+}
+
+/** What needs a server is off and says so. */
+async function off(t) {
+  const base = exported(t, "report.html"), said = async (view, selector) => (await t.open(view, "plugin", {}, base), (await t.page.locator(selector).allInnerTexts()).join(" "));
+  assert(/opscope serve/.test(await said("sql", "main .empty")) && !(await t.page.locator("textarea").count()), "SQL is not off");
+  assert(/Re-aggregate.*opscope serve/.test(await said("iterations", "main .note")) && !(await t.page.locator("main form").count()), "Iterations has its form");
+  assert(await t.page.getByLabel("Steps", { exact: true }).first().isDisabled(), "steps can be chosen");
+  assert(/holds all 44,666 events/.test(await said("timeline", "main .note")), "the timeline does not say what it holds");
+  assert(await t.page.getByRole("button", { name: "Perfetto" }).isDisabled(), "a window can be exported");
+  assert(/function-events: .* MB/.test(await said("system", "main li")), "what is left out is not said");
+  await t.open("operators", "plugin", { steps: "6" }, base);
+  const why = (await t.page.locator("main .empty").allInnerTexts()).join(" ");
+  assert(/does not hold report\/operators\?.*steps=6/.test(why), `steps in the address: ${why}`);
+  await t.open("overview", "nothing/there", {}, base);
+  assert(/no input nothing\/there/.test(await t.page.locator("main").innerText()), "an input that is not there");
+}
+
+async function saves(t) {
+  await t.open("kernels", "plugin", {}, exported(t, "report.html"));
+  const coming = t.page.waitForEvent("download");
+  await t.page.locator("section.table", { has: t.page.locator('[data-table="kernels"]') }).getByRole("button", { name: "CSV" }).click();
+  const text = readFileSync(await (await coming).path(), "utf8"), want = t.report("kernels", "plugin");
+  same(text.trim().split("\n").length, want.rows.length + 1, "lines of the CSV");
+  same(text.split("\n")[0], want.columns.map((c) => c.id).join(","), "its header");
+}
+
+/** A directory, from the disk and from a plain web server. */
+async function directory(t) {
+  const file = exported(t, "report"), folder = fileURLToPath(new URL(".", file));
+  const server = createServer((request, answer) => {
+    try {
+      const name = new URL(request.url, "http://x").pathname.slice(1) || "index.html";
+      answer.writeHead(200, { "Content-Type": name.endsWith(".js") ? "text/javascript" : "text/html; charset=utf-8" }).end(readFileSync(join(folder, name)));
+    } catch {
+      answer.writeHead(404).end();
+    }
+  });
+  await new Promise((done) => server.listen(0, "127.0.0.1", done));
+  try {
+    for (const base of [file, `http://127.0.0.1:${server.address().port}/`]) {
+      await t.open("kernels", "plugin", {}, base);
+      await t.sameTable("kernels", t.report("kernels", "plugin"));
+      await t.open("timeline", "plugin", { ev: "gpu:100" }, base);
+      await t.page.locator(".panel h3").waitFor();
+    }
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+}
+
+async function hostile(t) {
+  const name = "</script><script>window.broken=1</script>\u2028<img src=x onerror=window.broken=1>", run = join(t.folder, "r <b>&'\u2028");
+  mkdirSync(run);
+  writeFileSync(join(run, "w <i>.json"), JSON.stringify({ traceEvents: [
+    { ph: "X", cat: "cpu_op", name, pid: 1, tid: 1, ts: 1, dur: 9, args: { [name]: name } },
+    { ph: "X", cat: "kernel", name, pid: 0, tid: 7, ts: 2, dur: 5, args: { device: 0, stream: 7 } } ] }));
+  const out = join(t.folder, "hostile.html"), base = pathToFileURL(out).href;
+  execFileSync(process.env.OPSCOPE, ["serve", `--export=${out}`, run], { stdio: "ignore" });
+  for (const view of ["overview", "operators", "kernels", "timeline", "system"]) {
+    await t.page.goto("about:blank");
+    t.origin = base;
+    await t.page.goto(`${base}#${view}${view === "timeline" ? "?ev=gpu:0" : ""}`);
+    await t.ready(view);
+    assert(!(await t.page.evaluate(() => window.broken)), `${view}: a name ran`);
+  }
+  assert((await t.page.locator("main").innerText()).includes("r <b>&'"), "the run's name is not on the page");
+  await t.page.goto("about:blank");
+  await t.page.goto(`${base}#operators`);
+  await t.ready("operators");
+  const shown = (await t.rows("operators")).map((r) => r[0][1].replace(/\s/g, ""));
+  assert(shown.includes(name.replace(/\s/g, "")), `the op's name: ${shown}`);
+}
+
+// What is made of parts
+
+async function compiled(t, file) {
+  const { buildSync } = await import(join(ROOT, "web/node_modules/esbuild/lib/main.js")), out = join(t.folder, file.replace(/\W/g, "_") + ".mjs");
+  // Only what the module itself computes is wanted: the page around it is not there.
+  buildSync({ entryPoints: [join(ROOT, "web/src", file)], bundle: true, format: "esm", platform: "neutral", outfile: out, banner: { js: "const document = { getElementById: () => null };" } });
+  return import(pathToFileURL(out).href);
+}
+
+async function ask(t, path, args) {
+  const answer = await fetch(`${t.base}api/${path}?${new URLSearchParams(Object.entries(args).filter(([, v]) => v !== undefined))}`), body = await answer.json();
+  if (!answer.ok) throw new Error(`${path}: ${body.error}`);
+  return body;
+}
+
+/** With names in place of their numbers. */
+function named(tile) {
+  return JSON.stringify(tile.tracks.map((t) => [t.track, t.lanes.map((l) => l.map((v, i) => (i % 7 === 5 ? tile.names[v] : i % 7 === 6 ? tile.categories[v] : v)))]));
+}
+
+/** Some numbers below n, always the same. */
+function* some(count, n) {
+  for (let i = 0, x = 12345; i < count; i++) {
+    x = (x * 1103515245 + 12345) % 2147483648;
+    yield x % n;
+  }
+}
+
+async function sameTiles(t, s, input, info, zooms) {
+  let items = 0;
+  for (const zoom of zooms) {
+    const last = Math.floor(info.length / (info.tile_pixels * 2 ** zoom));
+    for (const index of new Set([0, last, ...some(3, last + 1)])) {
+      const want = await ask(t, "timeline/tile", { input, zoom, index }), got = s.answer("tile", { zoom, index });
+      same(named(got), named(want), `tile ${zoom} ${index}`);
+      items += want.tracks.reduce((n, k) => n + k.lanes.reduce((m, l) => m + l.length / 7, 0), 0);
+    }
+  }
+  return items;
+}
+
+const sorted = (x) => JSON.stringify(x, (_k, v) => (v && typeof v === "object" && !Array.isArray(v) ? Object.fromEntries(Object.entries(v).sort()) : v));
+const unordered = (r) => JSON.stringify([r.columns, r.rows.map((x) => JSON.stringify(x)).sort()]);
+
+/** Shares may differ in their last digit. */
+const rounded = (r) => ({ columns: r.columns, rows: r.rows.map((x) => x.map((v) => (typeof v === "number" && !Number.isInteger(v) ? Number(v.toPrecision(9)) : v))) });
+
+const timelineOf = (name) => async (t) => {
+  const { StaticTimeline } = await compiled(t, "static/timeline.ts"), input = INPUTS[name].key, info = await ask(t, "timeline", { input });
+  const events = await ask(t, "timeline/events", { input }), selection = await ask(t, "timeline/select", { input, limit: 1 }), s = new StaticTimeline(info, { events, selection });
+  const top = Math.ceil(Math.log2(info.length / info.tile_pixels));
+  assert((await sameTiles(t, s, input, info, [0, 4, 8, 10, 12, 14, 16, top - 1, top].filter((z) => z <= top))) > 1000, "few items");
+  for (const kind of ["span", "gpu"])
+    for (const row of some(25, events[kind].start.length || 1))
+      if (events[kind].start.length) same(sorted(s.answer("event", { kind, row })), sorted(await ask(t, "timeline/event", { input, kind, row })), `${kind} ${row}`);
+  for (const text of ["conv", "CUDA", "gemm", "Backward", "nothing at all"])
+    same(sorted(s.answer("find", { text, limit: 300 })), sorted(await ask(t, "timeline/find", { input, text, limit: 300 })), `find ${text}`);
+  for (const [from, to, tracks] of [[0, info.length], [info.length * 0.3, info.length * 0.31], [info.length * 0.5, info.length * 0.7, "0"], [5, 5]].map(([a, b, c]) => [Math.round(a), Math.round(b), c]))
+    same(unordered(rounded(s.answer("select", { from, to, tracks }))), unordered(rounded(await ask(t, "timeline/select", { input, from, to, tracks }))), `select ${from} ${to}`);
+};
+
+async function merged(t) {
+  const { StaticTimeline } = await compiled(t, "static/timeline.ts"), input = INPUTS.plugin.key, info = await ask(t, "timeline", { input }), whole = await ask(t, "timeline/whole", { input, items: 15000 });
+  const s = new StaticTimeline(info, { whole }), top = Math.ceil(Math.log2(info.length / info.tile_pixels));
+  assert(whole.zoom > 5 && whole.zoom < top, `zoom ${whole.zoom}`);
+  await sameTiles(t, s, input, info, [whole.zoom, whole.zoom + 1, whole.zoom + 3, top + 2]);
+  const fine = s.answer("tile", { zoom: whole.zoom - 4, index: 20 });
+  assert(fine.tracks.length === info.tracks.length, "no finer tile");
+  assert(/merged/.test(s.lacks()[0]), s.lacks()[0]);
+  for (const [what, args] of [["event", { kind: "gpu", row: 1 }], ["find", { text: "conv" }], ["select", {}]]) {
+    let why = "";
+    try {
+      s.answer(what, args);
+    } catch (e) {
+      why = e.message;
+    }
+    assert(/opscope serve/.test(why), `${what}: ${why}`);
+  }
+}
+
+async function sums(t) {
+  const { instances } = await compiled(t, "static/instances.ts");
+  let compared = 0;
+  for (const input of [INPUTS.plugin.key, INPUTS.nsys.key]) {
+    const all = await ask(t, "instances", { input, by: "all" }), at = (id) => all.columns.findIndex((c) => c.id === id), known = (k, v) => (v === null ? { unknown: k } : { [k]: v });
+    const whichs = [{}];
+    for (const i of some(6, all.rows.length)) {
+      const r = all.rows[i], step = r[at("step")], op = r[at("op_id")], direction = r[at("direction")];
+      const ofOp = { ...(op === null ? {} : { op }), ...(direction === null ? {} : { direction }), unknown: [op === null && "op", direction === null && "direction"].filter((x) => x).join(",") || undefined };
+      whichs.push(known("step", step), ofOp, { ...ofOp, ...known("step", step), unknown: [ofOp.unknown, step === null && "step"].filter((x) => x).join(",") || undefined });
+    }
+    for (const by of ["step", "op", "kernel"]) {
+      const like = await ask(t, "instances", { input, by });
+      for (const which of whichs) {
+        const want = await ask(t, "instances", { input, by, ...which }), got = instances(all, like, by, which);
+        same(JSON.stringify(got.columns.map((c) => c.id)), JSON.stringify(want.columns.map((c) => c.id)), `${by} ${JSON.stringify(which)}: columns`);
+        same(JSON.stringify(got.rows), JSON.stringify(want.rows), `${by} ${JSON.stringify(which)}`);
+        compared += want.rows.length;
+      }
+    }
+  }
+  assert(compared > 500, `only ${compared} rows`);
+}
+
+export const tests = [
+  ["every page as the server shows it", everyPage],
+  ["drill-downs as the server shows them", deeper],
+  ["the bundled trace", bundled],
+  ["the plugin's numbers", expectedNumbers],
+  ["what needs a server is off", off],
+  ["CSV", saves],
+  ["a directory", directory],
+  ["hostile names", hostile],
+  ["timeline made of events: plugin", timelineOf("plugin")],
+  ["timeline made of events: h100", timelineOf("h100")],
+  ["timeline made of pieces", merged],
+  ["kernels summed up", sums],
+];
