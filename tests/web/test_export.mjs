@@ -10,11 +10,10 @@ import { assert, INPUTS, near, same } from "./harness.mjs";
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), "..", ".."), BUNDLED = join(ROOT, "tests/data/torch214_cpu_resnet.json.gz"), CPU = "/torch214_cpu_resnet/default";
 
 /** The report of the plugin's directory and the bundled trace, made once. */
-function exported(t, name) {
-  const out = join(t.folder, name);
-  t.exported ??= {};
-  t.exported[name] ??= execFileSync(process.env.OPSCOPE, ["serve", `--export=${out}`, join(process.env.OPSCOPE_DATA, "tb_plugin"), BUNDLED], { encoding: "utf8" });
-  return pathToFileURL(name.endsWith(".html") ? out : join(out, "index.html")).href;
+function exported(t) {
+  const out = join(t.folder, "report.html");
+  t.exported ??= execFileSync(process.env.OPSCOPE, ["serve", `--export=${out}`, join(process.env.OPSCOPE_DATA, "tb_plugin"), BUNDLED], { encoding: "utf8" });
+  return pathToFileURL(out).href;
 }
 
 async function views(t) {
@@ -35,10 +34,8 @@ const OWN = ["sql", "system"];
 
 /** The plugin's trace: drill-downs and choices. */
 const DEEPER = [
-  ["operators", { row: "0" }], ["operators", { by: "stack", row: "1" }], ["operators", { by: "line", row: "0" }], ["operators", { by: "shape" }],
-  ["kernels", { by: "op", row: "0" }], ["kernels", { by: "launch" }], ["kernels-iteration", { step: "6" }], ["kernels-iteration", { step: "none" }],
-  ["memory", { from: "100000000", to: "300000000" }], ["memory", { device: "cpu" }], ["roofline", { by: "kernel" }], ["modules", { size: "host" }],
-  ["reports", { report: "memcpy" }], ["reports", { report: "operators", by: "shape" }],
+  ["operators", { row: "0" }], ["operators", { by: "line", row: "0" }], ["kernels", { by: "op", row: "0" }], ["kernels-iteration", { step: "6" }],
+  ["memory", { from: "100000000", to: "300000000", device: "0" }], ["reports", { report: "operators", by: "shape" }],
 ];
 
 async function samePage(t, base, view, input, args) {
@@ -55,7 +52,7 @@ async function samePage(t, base, view, input, args) {
 }
 
 async function everyPage(t) {
-  const base = exported(t, "report.html");
+  const base = exported(t);
   await t.open("overview", "plugin", {}, base);
   const all = await views(t);
   assert(all.length >= 17, `only ${all.length} pages`);
@@ -69,7 +66,7 @@ async function everyPage(t) {
 }
 
 async function deeper(t) {
-  const base = exported(t, "report.html");
+  const base = exported(t);
   for (const [view, args] of DEEPER) await samePage(t, base, view, "plugin", args);
   // From an iteration to an op to its kernels, by clicks.
   await t.open("kernels-op", "plugin", {}, base);
@@ -82,7 +79,7 @@ async function deeper(t) {
 
 /** Numbers of the trace that is in the repository, against the program; its server is another one. */
 async function bundled(t) {
-  const base = exported(t, "report.html");
+  const base = exported(t);
   await t.open("overview", CPU, {}, base);
   await t.sameTable("overview", t.report("overview", BUNDLED));
   for (const view of await views(t)) {
@@ -96,14 +93,14 @@ async function bundled(t) {
 }
 
 async function expectedNumbers(t) {
-  const base = exported(t, "report.html"), steps = t.expected("overview").performance;
+  const base = exported(t), steps = t.expected("overview").performance;
   await t.open("overview", "plugin", {}, base);
   near(await t.figure("Average step"), Number(steps.find((x) => x.name === "Average Step Time").value) * 1e3, "average step");
 }
 
 /** What needs a server is off and says so. */
 async function off(t) {
-  const base = exported(t, "report.html"), said = async (view, selector) => (await t.open(view, "plugin", {}, base), (await t.page.locator(selector).allInnerTexts()).join(" "));
+  const base = exported(t), said = async (view, selector) => (await t.open(view, "plugin", {}, base), (await t.page.locator(selector).allInnerTexts()).join(" "));
   assert(/opscope serve/.test(await said("sql", "main .empty")) && !(await t.page.locator("textarea").count()), "SQL is not off");
   assert(/Re-aggregate.*opscope serve/.test(await said("iterations", "main .note")) && !(await t.page.locator("main form").count()), "Iterations has its form");
   assert(await t.page.getByLabel("Steps", { exact: true }).first().isDisabled(), "steps can be chosen");
@@ -118,7 +115,7 @@ async function off(t) {
 }
 
 async function saves(t) {
-  await t.open("kernels", "plugin", {}, exported(t, "report.html"));
+  await t.open("kernels", "plugin", {}, exported(t));
   const coming = t.page.waitForEvent("download");
   await t.page.locator("section.table", { has: t.page.locator('[data-table="kernels"]') }).getByRole("button", { name: "CSV" }).click();
   const text = readFileSync(await (await coming).path(), "utf8"), want = t.report("kernels", "plugin");
@@ -128,7 +125,8 @@ async function saves(t) {
 
 /** A directory, from the disk and from a plain web server. */
 async function directory(t) {
-  const file = exported(t, "report"), folder = fileURLToPath(new URL(".", file));
+  const folder = join(t.folder, "report"), file = pathToFileURL(join(folder, "index.html")).href;
+  execFileSync(process.env.OPSCOPE, ["serve", `--export=${folder}`, join(process.env.OPSCOPE_DATA, "tracelens/h100")], { stdio: "ignore" });
   const server = createServer((request, answer) => {
     try {
       const name = new URL(request.url, "http://x").pathname.slice(1) || "index.html";
@@ -140,9 +138,9 @@ async function directory(t) {
   await new Promise((done) => server.listen(0, "127.0.0.1", done));
   try {
     for (const base of [file, `http://127.0.0.1:${server.address().port}/`]) {
-      await t.open("kernels", "plugin", {}, base);
-      await t.sameTable("kernels", t.report("kernels", "plugin"));
-      await t.open("timeline", "plugin", { ev: "gpu:100" }, base);
+      await t.open("kernels", "h100", {}, base);
+      await t.sameTable("kernels", t.report("kernels", "h100"));
+      await t.open("timeline", "h100", { ev: "gpu:5" }, base);
       await t.page.locator(".panel h3").waitFor();
     }
   } finally {
