@@ -88,9 +88,9 @@ static void *find(void)
 		library = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
 	int major = driver_major();
 	if (!library)
-		library = open_in("", 0, major);
-	if (!library)
 		library = open_in_folders(option("CUPTI_PATH"), major);
+	if (!library)
+		library = open_in("", 0, major);
 	if (!library)
 		library = open_in_folders(usual, major);
 	if (!library)

@@ -110,6 +110,10 @@ static void begin_segment(struct capture *c)
 	c->last_ns = h->last.realtime_ns > h->start_ns ? h->last.realtime_ns : h->start_ns;
 	idmap_init(&c->text_at, 1, 0, 1024);
 	idmap_init(&c->thread_name, 1, 0, 64);
+	idmap_init(&c->context_device, 1, 0, 64);
+	c->n_allocations = 0;
+	c->first_span = c->p->span.rows.n;
+	c->first_gpu = c->p->gpu_op.rows.n;
 	intern_init(&c->categories);
 	intern_init(&c->graph_nodes);
 	for (int i = 0; i < CAPTURE_DOMAINS; i++)
@@ -122,6 +126,7 @@ static void end_segment(struct capture *c)
 	capture_facts_tell(c);
 	idmap_release(&c->text_at);
 	idmap_release(&c->thread_name);
+	idmap_release(&c->context_device);
 	intern_release(&c->categories);
 	intern_release(&c->graph_nodes);
 }
@@ -141,6 +146,7 @@ static void read_events(struct capture *c, unsigned first)
 	}
 	capture_thread_end(c);
 	capture_match_ranges(c);
+	capture_match_gpu(c);
 }
 
 static void read_segment(struct capture *c, const char *path)
@@ -188,7 +194,7 @@ static void release(struct capture *c)
 	arena_release(&c->bytes);
 	buf_release(&c->scratch);
 	void *const blocks[] = {c->text, c->domain, c->category_name, c->off_ns, c->thread.open, c->thread.top, c->started, c->ended, c->arg,
-	                        c->stream_track, c->device, c->node_range, c->mapping, c->seen};
+	                        c->stream_track, c->device, c->node_range, c->allocation, c->mapping, c->seen};
 	for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
 		mem_free(blocks[i]);
 }

@@ -131,6 +131,10 @@ struct capture {
 	uint32_t n_devices, cap_devices;
 	struct intern graph_nodes;    /* (pid, node) -> place in node_range */
 	uint32_t *node_range, cap_nodes;
+	uint32_t first_span, first_gpu; /* rows of the segment begin there */
+	struct capture_allocation *allocation; /* of the segment, by CUDA itself */
+	uint32_t n_allocations, cap_allocations;
+	struct idmap context_device;  /* context -> ordinal; of the segment */
 	bool has_memory;              /* the program told of its allocator */
 	bool has_devices;
 	bool leader;                  /* the first segment of the run, or the only one */
@@ -158,6 +162,11 @@ struct capture_device {
 	uint8_t uuid[16];
 	int32_t id;                   /* in the profile */
 	uint32_t row;                 /* of p->device */
+};
+
+/* A row of memory whose thread is that of the call with this correlation id. */
+struct capture_allocation {
+	uint32_t row, correlation;
 };
 
 enum { CAPTURE_DOMAINS = 4096, CAPTURE_ARGS_MAX = 64 };
@@ -193,7 +202,9 @@ void capture_match_ranges(struct capture *c); /* when all threads of the segment
 
 /* ---- capture_gpu.c ---- */
 capture_handler capture_device, capture_kernel, capture_copy, capture_set, capture_api, capture_sync, capture_overhead, capture_graph,
-	capture_graph_node, capture_device_memory, capture_gpu_sample;
+	capture_graph_node, capture_device_memory, capture_gpu_sample, capture_context;
+/* When all of the segment was read: what its work and allocations say of calls and nodes that may have come later. */
+void capture_match_gpu(struct capture *c);
 
 /* ---- capture_facts.c ---- */
 capture_handler capture_meta, capture_note, capture_resource;

@@ -149,17 +149,6 @@ static struct launch_row launch_of(struct capture *c, const struct work *w)
 	return l;
 }
 
-/* The range in which a node of a CUDA graph was made: what is replayed is launched by another one. */
-static uint32_t with_capture_range(struct capture *c, const struct work *w, uint32_t args)
-{
-	uint64_t key[2] = {(uint32_t)c->file->h.pid, w->graph_node};
-	uint32_t at = w->graph_node ? intern_find(&c->graph_nodes, (struct str){(const char *)key, sizeof key}) : INTERN_NONE;
-	if (at == INTERN_NONE || !c->node_range[at])
-		return args;
-	struct arg_pair pair = {intern_str(&c->p->strings, STR("Captured in")), c->node_range[at], 1};
-	return build_args(&c->b, &pair, 1);
-}
-
 static void add(struct capture *c, struct gpu_row *r, const struct launch_row *l, const struct work *w, const char *cat)
 {
 	int64_t end;
@@ -177,7 +166,6 @@ static void add(struct capture *c, struct gpu_row *r, const struct launch_row *l
 	r->dur_ns = end > r->start_ns ? end - r->start_ns : 0;
 	r->track = stream_track(c, l->device == INT32_MIN ? -1 : l->device, l->stream == ID_NONE ? -1 : l->stream);
 	r->launch = build_launch(&c->b, l);
-	r->args = with_capture_range(c, w, r->args);
 	r->ext_id = ID_NONE;
 	r->corr_id = w->correlation ? w->correlation : ID_NONE;
 	build_gpu(&c->b, r);
@@ -300,6 +288,15 @@ static bool span_times(struct capture *c, int64_t start, int64_t end, struct spa
 	return true;
 }
 
+/* CUPTI's "cudaLaunchKernel_v7000" is cudaLaunchKernel to everybody else. */
+static struct str without_version(struct str name)
+{
+	size_t n = name.n;
+	while (n && name.p[n - 1] >= '0' && name.p[n - 1] <= '9')
+		n--;
+	return n < name.n && n > 2 && name.p[n - 1] == 'v' && name.p[n - 2] == '_' ? (struct str){name.p, n - 2} : name;
+}
+
 void capture_api(struct capture *c, const struct wire_head *h, uint32_t bytes)
 {
 	const struct wire_api_call *a = (const struct wire_api_call *)h;
@@ -309,10 +306,10 @@ void capture_api(struct capture *c, const struct wire_head *h, uint32_t bytes)
 	if (!span_times(c, a->start_ns, a->end_ns, &r))
 		return;
 	const char *known = driver ? cbid_driver(h->id) : cbid_runtime(h->id);
-	if (a->name) {
-		r.name = capture_string(c, a->name);
-	} else if (known) {
+	if (known) {
 		r.name = intern_str(&c->p->strings, str_from(known));
+	} else if (capture_text(c, a->name).n) {
+		r.name = intern_str(&c->p->strings, without_version(capture_text(c, a->name)));
 	} else {
 		buf_clear(&c->scratch);
 		buf_printf(&c->scratch, "%s call %u", driver ? "driver" : "runtime", h->id);
@@ -329,13 +326,22 @@ void capture_api(struct capture *c, const struct wire_head *h, uint32_t bytes)
 	build_span(&c->b, &r);
 }
 
+void capture_context(struct capture *c, const struct wire_head *h, uint32_t bytes)
+{
+	const struct wire_context *k = (const struct wire_context *)h;
+	build_count(&c->b, capture_cat(c, "context"), 'M', 1);
+	if (k->device != IDMAP_NONE)
+		idmap_put(&c->context_device, h->id, k->device);
+}
+
 void capture_sync(struct capture *c, const struct wire_head *h, uint32_t bytes)
 {
 	const struct wire_sync *s = (const struct wire_sync *)h;
 	struct span_row r = {.ext_id = ID_NONE, .aux_id = -1, .kind = SPAN_SYNC, .cat = capture_cat(c, "cuda_sync")};
 	if (!span_times(c, s->start_ns, s->end_ns, &r))
 		return;
-	int32_t device = device_id(c, s->device);
+	uint32_t told = s->device == UINT32_MAX ? idmap_get(&c->context_device, s->context) : s->device;
+	int32_t device = told == IDMAP_NONE ? INT32_MIN : device_id(c, told);
 	r.name = intern_str(&c->p->strings, str_from(cupti_sync_name(h->flags)));
 	r.link_id = s->correlation ? s->correlation : ID_NONE;
 	r.track = stream_track(c, device == INT32_MIN ? -1 : device, s->stream == UINT32_MAX ? -1 : (int64_t)s->stream);
@@ -368,7 +374,11 @@ void capture_device_memory(struct capture *c, const struct wire_head *h, uint32_
 	struct memory_row r = {at, (int64_t)m->address, m->bytes, ID_NONE, ID_NONE, track, intern_str(&c->p->strings, STR("[memory]")), cat, 1,
 	                       device >= 0 && device <= INT16_MAX ? (int16_t)device : -1};
 	if (!c->has_memory) { /* what a framework's allocator says of the same bytes goes first */
-		build_memory(&c->b, &r);
+		uint32_t row = build_memory(&c->b, &r);
+		if (row != ROW_NONE && m->correlation && !m->thread) {
+			MEM_GROW(c->allocation, c->cap_allocations, c->n_allocations + 1);
+			c->allocation[c->n_allocations++] = (struct capture_allocation){row, m->correlation};
+		}
 		return;
 	}
 	struct arg_pair pair[3];
@@ -416,4 +426,49 @@ void capture_gpu_sample(struct capture *c, const struct wire_head *h, uint32_t b
 		build_count(&c->b, cat, 'C', 1);
 		build_mark(&c->b, at, intern_str(&c->p->strings, str_from(name[i])), track, build_args(&c->b, pair, 2), cat, 'C');
 	}
+}
+
+/* ---- what is only known at the end of a segment ---- */
+
+/* The range in which a node of a CUDA graph was made: what is replayed is launched by another one. */
+static void match_nodes(struct capture *c)
+{
+	struct gpu_ops *g = &c->p->gpu_op;
+	uint32_t key_name = intern_str(&c->p->strings, STR("Captured in"));
+	for (uint32_t i = c->first_gpu; i < g->rows.n; i++) {
+		int64_t node = g->launch[i] == ROW_NONE ? ID_NONE : c->p->launch.graph_node_id[g->launch[i]];
+		uint64_t key[2] = {(uint32_t)c->file->h.pid, (uint64_t)node};
+		uint32_t at = node == ID_NONE ? INTERN_NONE : intern_find(&c->graph_nodes, (struct str){(const char *)key, sizeof key});
+		if (at == INTERN_NONE || !c->node_range[at] || g->args[i])
+			continue;
+		struct arg_pair pair = {key_name, c->node_range[at], 1};
+		g->args[i] = build_args(&c->b, &pair, 1);
+	}
+}
+
+/* CUPTI tells the call that allocated, not its thread. */
+static void match_allocations(struct capture *c)
+{
+	const struct spans *s = &c->p->span;
+	struct idmap track;
+	idmap_init(&track, 1, 0, c->n_allocations);
+	for (uint32_t i = 0; i < c->n_allocations; i++)
+		idmap_put(&track, c->allocation[i].correlation, ROW_NONE - 1);
+	for (uint32_t i = c->first_span; i < s->rows.n; i++)
+		if (s->kind[i] == SPAN_CALL && s->link_id[i] != ID_NONE && idmap_get(&track, s->link_id[i]) != IDMAP_NONE)
+			idmap_put(&track, s->link_id[i], s->track[i]);
+	for (uint32_t i = 0; i < c->n_allocations; i++) {
+		uint32_t at = idmap_get(&track, c->allocation[i].correlation);
+		if (at < c->p->track.rows.n)
+			c->p->memory.track[c->allocation[i].row] = at;
+	}
+	idmap_release(&track);
+}
+
+void capture_match_gpu(struct capture *c)
+{
+	if (c->graph_nodes.n)
+		match_nodes(c);
+	if (c->n_allocations)
+		match_allocations(c);
 }

@@ -194,10 +194,10 @@ static void cpu_sample(struct capture *c, const struct wire_head *h, uint32_t by
 	build_mark(&c->b, at, name, capture_track(c, h->id, false), build_args(&c->b, pair, 2), cat, 'P');
 }
 
-/* Told by others, or of no use to reports so far: the ids of contexts and streams stand in the records of their work. */
-static void stream_or_context(struct capture *c, const struct wire_head *h, uint32_t bytes)
+/* Of no use to reports so far: the ids of streams stand in the records of their work. */
+static void stream(struct capture *c, const struct wire_head *h, uint32_t bytes)
 {
-	build_count(&c->b, capture_cat(c, h->type == WIRE_STREAM ? "stream" : "context"), 'M', 1);
+	build_count(&c->b, capture_cat(c, "stream"), 'M', 1);
 }
 
 /* By type: the least length, and what to do with it. */
@@ -216,8 +216,8 @@ static const struct handler {
 	ROW(WIRE_ANCHOR, wire_anchor_record, anchor),
 	ROW(WIRE_SWITCH, wire_switch, process_switch),
 	ROW(WIRE_DEVICE, wire_device, capture_device),
-	ROW(WIRE_CONTEXT, wire_context, stream_or_context),
-	ROW(WIRE_STREAM, wire_stream, stream_or_context),
+	ROW(WIRE_CONTEXT, wire_context, capture_context),
+	ROW(WIRE_STREAM, wire_stream, stream),
 	ROW(WIRE_MAPPING, wire_mapping, mapping),
 }, events[WIRE_TYPES] = {
 	ROW(WIRE_SWITCH, wire_switch, thread_switch),

@@ -1,8 +1,7 @@
 /* A driver that has no GPU: cuInit loads $CUDA_INJECTION64_PATH as the real one does, and the functions of mock.h plant events.
  *
  * MOCK_TRUTH=FILE       where each event is told
- * MOCK_CUDA_RETURN=N    what cuInit returns (100 = no device), after it has called the injected library, as the real one does
- * MOCK_BEGIN_NS=N       the clock of the host is then N and goes on by 1000 a call, so that a run can be repeated to the nanosecond */
+ * MOCK_CUDA_RETURN=N    what cuInit returns (100 = no device), after it has called the injected library, as the real one does */
 #include "mock.h"
 
 #include <dlfcn.h>
@@ -20,13 +19,13 @@ enum { STREAMS = 64, NODES = 256 };
 enum { KIND_MEMCPY = 1, KIND_MEMSET = 2, KIND_DRIVER = 4, KIND_RUNTIME = 5, KIND_DEVICE = 8, KIND_CONTEXT = 9, KIND_KERNEL = 10, KIND_OVERHEAD = 17,
        KIND_PEER = 22, KIND_EVENT = 36, KIND_STREAM = 37, KIND_SYNC = 38, KIND_MEMORY = 49, KIND_GRAPH = 51, KIND_JIT = 52 };
 enum { CBID_MALLOC = 20, CBID_FREE = 22, CBID_MEMCPY_ASYNC = 41, CBID_MEMSET_ASYNC = 51, CBID_STREAM_SYNC = 131, CBID_EVENT_RECORD = 135,
-       CBID_EVENT_SYNC = 137, CBID_STREAM_WAIT = 147, CBID_DEVICE_SYNC = 165, CBID_LAUNCH = 211, CBID_PEER_ASYNC = 161, CBID_GRAPH_LAUNCH = 311 };
+       CBID_EVENT_SYNC = 137, CBID_STREAM_WAIT = 147, CBID_DEVICE_SYNC = 165, CBID_PROFILER_START = 171, CBID_PROFILER_STOP = 172, CBID_LAUNCH = 211, CBID_PEER_ASYNC = 161, CBID_GRAPH_LAUNCH = 311 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const struct mock_cupti *cupti;
 static FILE *truth;
 static uint32_t correlation;
-static uint64_t free_at[STREAMS], address = 0x700000000000, ticks;
+static uint64_t free_at[STREAMS], address = 0x700000000000;
 static __thread const char *range;
 
 struct mock_graph {
@@ -39,11 +38,6 @@ struct mock_graph {
 
 static uint64_t now_ns(void)
 {
-	static uint64_t begin = 1;
-	if (begin == 1)
-		begin = getenv("MOCK_BEGIN_NS") ? strtoull(getenv("MOCK_BEGIN_NS"), NULL, 10) : 0;
-	if (begin)
-		return begin + 1000 * __atomic_fetch_add(&ticks, 1, __ATOMIC_RELAXED);
 	struct timespec t;
 	clock_gettime(CLOCK_REALTIME, &t);
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
@@ -133,6 +127,8 @@ static struct mock_event call(uint32_t cbid, uint64_t ns)
 	struct mock_event e = {.kind = KIND_RUNTIME, .cbid = cbid, .correlation = ++correlation, .thread = (uint32_t)syscall(SYS_gettid)};
 	e.start = now_ns();
 	e.end = e.start + ns;
+	while (now_ns() < e.end)
+		;
 	plant("api", &e);
 	return e;
 }
@@ -241,6 +237,23 @@ EXPORT void mock_call(uint32_t cbid)
 {
 	pthread_mutex_lock(&lock);
 	call(cbid, 50);
+	pthread_mutex_unlock(&lock);
+}
+
+EXPORT void mock_profiler(int start)
+{
+	uint32_t cbid = start ? CBID_PROFILER_START : CBID_PROFILER_STOP;
+	struct mock_event e = {.start = now_ns()};
+	if (cupti)
+		cupti->call(cbid, 0);
+	if (start && cupti) /* the window lies between the end of one and the beginning of the other */
+		cupti->call(cbid, 1);
+	if (start)
+		e.start = now_ns();
+	else if (cupti)
+		cupti->call(cbid, 1);
+	pthread_mutex_lock(&lock);
+	tell("profiler", &e);
 	pthread_mutex_unlock(&lock);
 }
 

@@ -38,7 +38,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static requested_fn *requested;
 static completed_fn *completed;
 static callback_fn *callback;
-static bool enabled[KINDS], callback_on[KINDS], dropped_call[1024], system_threads, stolen;
+static bool enabled[KINDS], callback_on[KINDS], call_on[256], dropped_call[1024], system_threads, stolen;
 static uint64_t events, nodes;
 static pid_t owner;
 static struct { void *node; uint64_t id; } node_id[4096];
@@ -387,7 +387,14 @@ static void on_graph_node(void *node, void *original)
 		callback(NULL, 3, cbid, &d);
 }
 
-static const struct mock_cupti self = {on_event, on_graph_node, on_node_id};
+static void on_call(uint32_t cbid, uint32_t site)
+{
+	uint32_t data[16] = {site}; /* CUpti_CallbackData begins with it */
+	if (callback && cbid < sizeof call_on && call_on[cbid])
+		callback(NULL, 2, cbid, data);
+}
+
+static const struct mock_cupti self = {on_event, on_graph_node, on_node_id, on_call};
 
 EXPORT int cuptiGetVersion(uint32_t *version)
 {
@@ -462,6 +469,8 @@ EXPORT int cuptiEnableCallback(uint32_t enable, void *subscriber, uint32_t domai
 	(void)subscriber;
 	if (domain == 3 && cbid < KINDS)
 		callback_on[cbid] = enable;
+	if (domain == 2 && cbid < sizeof call_on)
+		call_on[cbid] = enable;
 	return OK;
 }
 

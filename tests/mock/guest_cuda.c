@@ -9,6 +9,8 @@
  *   say=TEXT   prints TEXT and waits for a line of input: the test goes on when it has seen what it waits for
  *   fork       a child does work=10 and leaves with _exit; its parent waits for it
  *   work=N     N kernels outside any range
+ *   call=N     the call with this number
+ *   profiler=N cudaProfilerStart (1) or Stop (0)
  *   raise=N    ends by this signal */
 #include "mock.h"
 #include "nvtx_client.h"
@@ -169,6 +171,10 @@ static void word(const char *w)
 		child();
 	else if (strncmp(w, "work=", 5) == 0)
 		work(n);
+	else if (strncmp(w, "call=", 5) == 0)
+		mock_call((uint32_t)n);
+	else if (strncmp(w, "profiler=", 9) == 0)
+		mock_profiler(n);
 	else if (strncmp(w, "raise=", 6) == 0)
 		raise(n);
 	else

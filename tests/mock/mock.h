@@ -26,6 +26,8 @@ struct mock_cupti {
 	void (*event)(const struct mock_event *e);
 	void (*graph_node)(void *node, void *original);
 	uint64_t (*node_id)(void *node);
+	/* A function of the runtime begins (site 0) or ends (1). */
+	void (*call)(uint32_t cbid, uint32_t site);
 };
 
 void mock_cuda_attach(const struct mock_cupti *cupti);
@@ -49,6 +51,8 @@ uint32_t mock_sync(uint32_t type, uint32_t stream);
 void mock_event_record(uint32_t stream, uint32_t event);
 /* A call that says nothing, as cudaGetLastError. */
 void mock_call(uint32_t cbid);
+/* cudaProfilerStart, or Stop. */
+void mock_profiler(int start);
 uint64_t mock_malloc(uint64_t bytes);
 void mock_free(uint64_t address, uint64_t bytes);
 void mock_overhead(uint32_t overhead_kind, int64_t ns);
