@@ -81,6 +81,7 @@ export class Harness {
   /** A page of its own for each test. */
   async fresh(theme = "light") {
     await this.context?.close();
+    this.origin = this.base.replace(/[^/]*$/, "");
     this.problems = [];
     this.context = await this.browser.newContext({ viewport: { width: 1280, height: 720 }, acceptDownloads: true });
     this.page = await this.context.newPage();

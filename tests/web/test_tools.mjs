@@ -1,5 +1,5 @@
 // What every table and chart can do, SQL, choosing steps, the address, the keyboard.
-import { copyFileSync, readFileSync, renameSync } from "node:fs";
+import { copyFileSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { assert, INPUTS, same } from "./harness.mjs";
 
@@ -183,6 +183,65 @@ async function theme(t) {
   same(await t.page.evaluate(() => localStorage.getItem("theme")), "dark", "and it is kept");
 }
 
+/** A file that cannot be read says why, wherever it is met; once it can, its pages come by themselves. */
+async function failing(t) {
+  const folder = join(t.folder, "run"), bad = join(folder, "bad.json");
+  mkdirSync(folder);
+  writeFileSync(bad, '{"traceEvents": 7}');
+  copyFileSync(INPUTS.own.path, join(folder, "good.json.gz"));
+  const { child, base } = await t.serve([folder]), state = async () => (await (await fetch(`${base}api/state`)).json()).inputs, of = async () => (await state()).find((i) => i.path === bad);
+  const input = (await of()).input;
+  await t.open("overview", input, {}, base);
+  await t.until("it has failed", async () => (await of()).state === "failed");
+  const reason = (await of()).error;
+  assert(reason.includes("bad.json"), reason);
+  await t.page.locator("main .empty", { hasText: reason }).first().waitFor();
+  same(await t.page.locator("header a.failed").innerText(), "1 of 2 cannot be read", "the bar");
+  assert((await t.page.locator("header option", { hasText: "(cannot be read)" }).count()) === 1, "the list of inputs");
+  await t.shot("failed");
+  await t.page.locator("header a.failed").click();
+  await t.ready("system");
+  const row = (await t.rows("inputs")).map((r) => r.map(([, x]) => x)).find((r) => r.includes(bad));
+  assert(row.includes("failed") && row.includes(reason), row.join(" | "));
+  await t.open("overview", input, {}, base);
+  copyFileSync(join(folder, "good.json.gz"), bad);
+  await t.page.locator('[data-table="overview"] .tabulator-row').first().waitFor();
+  same(await t.figure("Average step"), "28.086 ms", "what the file now holds");
+  child.kill();
+}
+
+/** While an input is being read, the page says how far that is. */
+async function progress(t) {
+  let answers = 0, go = false;
+  await t.page.route(/\/api\/report\/kernels/, (route) => {
+    answers++;
+    return go ? route.continue() : route.fulfill({ status: 202, contentType: "application/json", body: JSON.stringify({ done_bytes: 25, total_bytes: 100 }) });
+  });
+  await t.page.goto(t.address("kernels", "h100"));
+  await t.page.waitForFunction(() => document.querySelector("main progress")?.value === 0.25);
+  await t.until("it asks again", () => answers > 2);
+  go = true;
+  await t.ready("kernels");
+  same(await t.page.locator("main progress").count(), 0, "progress when all is there");
+}
+
+async function help(t) {
+  await t.open("overview", "own");
+  await t.page.keyboard.press("?");
+  const box = t.page.locator("dialog.help");
+  await box.waitFor();
+  for (const x of ["Keys of all pages", "search", "Shift + drag"]) assert((await box.innerText()).includes(x), x);
+  await t.shot("help");
+  await t.page.keyboard.press("Escape");
+  await box.waitFor({ state: "hidden" });
+  await t.page.keyboard.press("]");
+  await t.ready("advice");
+  await t.page.keyboard.press("[");
+  await t.ready("overview");
+  await t.page.keyboard.press("t");
+  await t.page.waitForFunction(() => document.documentElement.dataset.theme === "dark");
+}
+
 async function served(t) {
   await t.open("system", "h100");
   const rows = await t.rows("inputs"), text = rows.map((r) => r.map(([, x]) => x).join(" ")).join("\n");
@@ -207,4 +266,5 @@ async function otherContent(t) {
 export const tests = [
   ["sorting", sorting], ["searching", searching], ["paging", paging], ["CSV", csv], ["long integers", longIntegers], ["PNG", png], ["columns", columns], ["top of pies", top], ["SQL", sql], ["steps", steps], ["key op", keyOp],
   ["where to re-aggregate", whereReaggregate], ["re-aggregate", reaggregate], ["rows by keyboard", keyboard], ["light and dark", theme], ["what is served", served], ["other content", otherContent],
+  ["files that cannot be read", failing], ["progress", progress], ["help and keys", help],
 ];

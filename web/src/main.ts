@@ -3,6 +3,7 @@ import type { Input, State } from "./api";
 import { ApiError, get, source } from "./api";
 import { forgetCharts } from "./chart";
 import { add, button, clear, h, select } from "./dom";
+import { helpIsOpen, showHelp } from "./help";
 import { choose } from "./parts";
 import * as place from "./place";
 import type { View } from "./view";
@@ -26,6 +27,20 @@ function unique(list: string[]): string[] {
   return [...new Set(list)];
 }
 
+/** What is to be known of an input before it is chosen. */
+function stateText(i: Input): string {
+  if (i.state === "failed") return " (cannot be read)";
+  if (i.state !== "loading") return "";
+  return i.total_bytes ? ` (reading, ${Math.floor((100 * (i.done_bytes ?? 0)) / i.total_bytes)} %)` : " (reading)";
+}
+
+/** How many are being read, and how many cannot be. */
+function stateLink(): HTMLElement | null {
+  const failed = state.inputs.filter((i) => i.state === "failed").length, reading = state.inputs.filter((i) => i.state === "loading" || i.state === "queued").length;
+  const text = [reading ? `reading ${reading} of ${state.inputs.length}` : "", failed ? `${failed} of ${state.inputs.length} cannot be read` : ""].filter((x) => x).join(", ");
+  return text ? h("a", { href: place.linkTo("system"), class: failed ? "failed" : "", role: "status" }, text) : null;
+}
+
 /** Runs, then the workers of the chosen run, then the spans of that worker. */
 function drawBar(): void {
   const input = chosenInput();
@@ -35,15 +50,16 @@ function drawBar(): void {
     const of = (x: Partial<Input>) => state.inputs.filter((i) => Object.entries(x).every(([k, v]) => i[k as keyof Input] === v));
     const open = (x: Partial<Input>) => goTo(of(x)[0].input);
     add(bar, select("Run", unique(state.inputs.map((i) => i.run)).map((run): [string, string] => [run, run || "(files)"]), input.run, (run) => open({ run })));
-    add(bar, select("Worker", unique(of({ run: input.run }).map((i) => i.worker)), input.worker, (worker) => open({ run: input.run, worker })));
-    const spans = of({ run: input.run, worker: input.worker });
-    add(bar, select("Span", spans.map((i): [string, string] => [i.input, i.span]), input.input, goTo));
+    const workers = unique(of({ run: input.run }).map((i) => i.worker)), spans = of({ run: input.run, worker: input.worker });
+    const only = (worker: string) => of({ run: input.run, worker });
+    add(bar, select("Worker", workers.map((w): [string, string] => [w, w + (only(w).length === 1 ? stateText(only(w)[0]) : "")]), input.worker, (worker) => open({ run: input.run, worker })));
+    add(bar, select("Span", spans.map((i): [string, string] => [i.input, i.span + (spans.length > 1 ? stateText(i) : "")]), input.input, goTo));
     const steps = h("input", { type: "text", size: 7, placeholder: "all", value: place.read().args.steps ?? "", "aria-label": "Steps", title: source.off ?? "Only these steps: A..B, A.., ..B or A", disabled: !!source.off });
     steps.addEventListener("change", () => choose("steps", steps.value.trim(), ["aggregation", "row"]));
     add(bar, h("label", { class: "choice" }, h("span", {}, "Steps"), steps));
   }
   if (source.off) add(bar, h("a", { class: "exported", href: place.linkTo("system"), title: source.off }, "Exported report"));
-  add(bar, h("span", { class: "space" }), button("◐", switchTheme, { title: "Light or dark", "aria-label": "Light or dark" }));
+  add(bar, stateLink(), h("span", { class: "space" }), button("?", showHelp, { title: "Keys (?)", "aria-label": "Keys" }), button("◐", switchTheme, { title: "Light or dark", "aria-label": "Light or dark" }));
 }
 
 function goTo(input: string): void {
@@ -68,6 +84,12 @@ function drawNav(view: View): void {
     for (const v of VIEWS.filter((x) => x.group === group))
       add(nav, h("a", { href: place.linkTo(v.id), "aria-current": v === view ? "page" : undefined }, v.title));
   }
+}
+
+/** The view `by` places further in the menu. */
+function walk(by: number): void {
+  const at = Math.max(0, VIEWS.findIndex((v) => v.id === place.read().view)), to = VIEWS[(at + by + VIEWS.length) % VIEWS.length];
+  location.hash = place.linkTo(to.id);
 }
 
 function sayError(e: unknown): void {
@@ -105,6 +127,7 @@ async function show(): Promise<void> {
     shown = input ?? "none";
     drawBar();
     if (!input) throw new ApiError(422, at.args.input ? `There is no input ${at.args.input} here.` : "There are no traces here yet. They appear as they are written.");
+    if (input.state === "failed" && view.id !== "system") throw new ApiError(422, input.error ?? `${input.path} cannot be read.`);
     await view.show(page, {
       input: input.input,
       args: at.args,
@@ -122,25 +145,35 @@ async function show(): Promise<void> {
 
 /** Inputs that appear, go, fail or change are shown as that happens: a page must not ask about rows of content that is no more. */
 async function watch(): Promise<void> {
-  for (;;) {
-    await new Promise((done) => setTimeout(done, 3000));
-    const before = state, states = (s: State) => JSON.stringify(s.inputs.map((i) => [i.input, i.state]));
+  for (let stale = false; ; ) {
+    const busy = state.inputs.some((i) => i.state === "loading" || i.state === "queued");
+    await new Promise((done) => setTimeout(done, busy ? 700 : 3000));
+    const before = state, states = (s: State) => JSON.stringify(s.inputs.map((i) => [i.input, i.state, stateText(i)]));
     try {
       await refresh();
     } catch {
       continue; // the server is away; the page stays as it is
     }
-    if (states(state) !== states(before)) drawBar();
+    stale ||= states(state) !== states(before);
+    // A list that is open stays so.
+    if (stale && !bar.contains(document.activeElement)) {
+      drawBar();
+      stale = false;
+    }
     if (!shown) continue;
     const on = shown, now = on === "none" ? undefined : state.inputs.find((i) => i.input === on.input);
-    if (on === "none" ? chosenInput() : now && now.content !== on.content) void show();
+    if (on === "none" ? chosenInput() : now && (now.content !== on.content || (now.state === "failed" && on.state !== "failed"))) void show();
   }
 }
 
 function keys(e: KeyboardEvent): void {
   const typing = e.target instanceof HTMLElement && e.target.matches("input, select, textarea, [contenteditable]");
   if (typing || e.ctrlKey || e.metaKey || e.altKey) return;
-  if (e.key === "/") {
+  if (e.key === "?") showHelp();
+  else if (helpIsOpen()) return;
+  else if (e.key === "[" || e.key === "]") walk(e.key === "[" ? -1 : 1);
+  else if (e.key === "t") switchTheme();
+  else if (e.key === "/") {
     const search = page.querySelector<HTMLInputElement>("input[type=search]");
     if (search) {
       search.focus();

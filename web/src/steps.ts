@@ -13,20 +13,21 @@ export function partsOf(table: Table): { column: Column; at: number }[] {
 
 /** `use`: whether a step's bar is of the chosen ones; others are pale. */
 export function showSteps(parent: HTMLElement, title: string, table: Table, o: { height?: number; use?: (step: Cell) => boolean; choose?: (step: Cell) => void } = {}): Chart {
+  const parts = partsOf(table).map((p, k) => ({ ...p, color: COLORS[k % COLORS.length] })).filter((p) => table.rows.some((r) => r[p.at]));
   const step = Math.max(columnOf(table, "step"), 0), names = table.rows.map((r) => String(r[step] ?? ""));
   const chart = showChart(parent, title, {
     tooltip: { trigger: "axis", confine: true, axisPointer: { type: "shadow" }, valueFormatter: (v: any) => time(Number(v)) },
-    legend: { type: "scroll", top: 0 },
+    legend: { type: "scroll", top: 0, itemWidth: 14, itemGap: 8 },
     grid: { left: 64, right: 12, top: 36, bottom: names.length > 40 ? 62 : 42 },
     xAxis: { type: "category", data: names, name: "step", nameLocation: "middle", nameGap: 24 },
     yAxis: { type: "value", axisLabel: { formatter: axis("ns") } },
     dataZoom: names.length > 40 ? [{ type: "slider", height: 18, bottom: 6 }, { type: "inside" }] : [],
-    series: partsOf(table).map((p, k) => ({
+    series: parts.map((p) => ({
       type: "bar",
       stack: "step",
       name: p.column.title,
       barMaxWidth: 60,
-      itemStyle: { color: COLORS[k % COLORS.length] },
+      itemStyle: { color: p.color },
       data: table.rows.map((r) => (o.use && !o.use(r[step]) ? { value: r[p.at], itemStyle: { opacity: 0.25 } } : r[p.at])),
     })),
   } as any, o.height ?? 280);

@@ -16,8 +16,12 @@ const KEYS: [string, string][] = [
   ["Escape", "choose nothing"],
 ];
 
+export function keyTable(keys = KEYS): HTMLElement {
+  const list = h("dl", { class: "keys" });
+  for (const [key, does] of keys) add(list, h("dt", {}, key), h("dd", {}, does));
+  return list;
+}
+
 export function keyList(): HTMLElement {
-  const list = h("dl", {});
-  for (const [key, does] of KEYS) add(list, h("dt", {}, key), h("dd", {}, does));
-  return h("details", { class: "keys" }, h("summary", { title: "Keys and mouse" }, "Keys"), list);
+  return h("details", { class: "keys" }, h("summary", { title: "Keys and mouse" }, "Keys"), keyTable());
 }
