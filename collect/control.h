@@ -12,8 +12,7 @@ void control_publish(uint32_t generation);
 /* What the `number`-th switch of this segment was. */
 void control_switch(uint32_t number, struct wire_switch *to);
 
-/* Time has an influence that is not over: ask control_time with the time of each event. */
-extern _Atomic int64_t control_next_ns; /* INT64_MAX = none */
+/* What it has to be now; each event asks, while control_next_ns is not INT64_MAX. */
 void control_time(int64_t now_ns);
 
 /* Names matter: tell each push, start and pop, also while nothing is recorded. */

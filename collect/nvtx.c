@@ -2,6 +2,7 @@
  * here by offset, so that no header of it is needed. */
 #include "ranges.h"
 #include "start.h"
+#include "trace.h"
 
 #include <string.h>
 
@@ -184,13 +185,6 @@ static const struct event *wide(struct named *n, const wchar_t *text)
 	return &n->e;
 }
 
-static void name_thread(uint32_t thread, const struct event *e)
-{
-	struct wire_thread_name r = {writer_head(WIRE_THREAD_NAME, 0, intern_surely(e->text, e->n), sizeof r), .thread = thread};
-	if (start_again() && r.head.id)
-		keep(&r, sizeof r, false);
-}
-
 static void name_category(const void *domain, uint32_t category, const struct event *e)
 {
 	if (start_again() && e->n)
@@ -212,13 +206,15 @@ static void category_w(uint32_t category, const wchar_t *text)
 static void thread_a(uint32_t thread, const char *text)
 {
 	struct named n;
-	name_thread(thread, narrow(&n, text));
+	narrow(&n, text);
+	name_thread(thread, n.e.text, n.e.n);
 }
 
 static void thread_w(uint32_t thread, const wchar_t *text)
 {
 	struct named n;
-	name_thread(thread, wide(&n, text));
+	wide(&n, text);
+	name_thread(thread, n.e.text, n.e.n);
 }
 
 /* ---- the module CORE2: the same in domains ---- */

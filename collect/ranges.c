@@ -117,6 +117,12 @@ static bool split(const char *t, size_t n, struct parts *p)
 	return false;
 }
 
+bool range_text_is_numbered(const char *text, size_t n)
+{
+	struct parts p;
+	return n && split(text, n, &p);
+}
+
 /* ---- records ---- */
 
 static const char *text_of(const struct event *e, size_t *n)
@@ -155,9 +161,11 @@ static bool append_full(struct writer *w, uint8_t type, const struct event *e, u
 	const char *rest = NULL;
 	uint32_t sizes = 0;
 	uint8_t flags = e->cut ? WIRE_CUT : 0;
-	if (!id && e->n) { /* no place in the table: inside, whole */
+	if (!id && (e->n || e->id)) { /* no place in the table: inside, whole */
 		rest = text_of(e, &n_rest);
 		p = NULL;
+		if (e->is_op)
+			lose(WIRE_LOST_STRINGS, 1); /* that it is an op, and of which number */
 	} else if (p) {
 		size_t n;
 		const char *t = text_of(e, &n);
@@ -213,7 +221,12 @@ static bool append(struct writer *w, uint8_t type, const struct event *e, uint64
 	uint32_t id = e->id;
 	size_t n = e->n;
 	const char *text = id ? NULL : e->text;
-	if (!id && n) {
+	if (UNLIKELY(e->is_op)) {
+		text_of(e, &n);
+		parts = (struct parts){.name = n, .rest = n, .seq = e->sequence, .op_id = UINT32_MAX};
+		p = &parts;
+		id = id && intern_again(id) ? id : intern(text_of(e, &n), n);
+	} else if (!id && n) {
 		if (UNLIKELY(split(text, n, &parts))) {
 			p = &parts;
 			n = p->name;
@@ -242,14 +255,6 @@ static bool append(struct writer *w, uint8_t type, const struct event *e, uint64
 	return true;
 }
 
-static void look_at_time(struct writer *w)
-{
-	if (UNLIKELY(atomic_load_explicit(&control_next_ns, memory_order_relaxed) != INT64_MAX)) {
-		control_time(now_ns());
-		writer_refresh(w);
-	}
-}
-
 static bool tell_begin(struct writer *w, const struct event *e)
 {
 	size_t n;
@@ -264,7 +269,6 @@ int range_push(const struct event *e)
 	struct writer *w = writer_any();
 	if (!w)
 		return -1;
-	look_at_time(w);
 	struct depth *d = depth_of(w, e->domain);
 	bool told = UNLIKELY(control_names) && tell_begin(w, e), written = false;
 	int level = -1;
@@ -287,7 +291,6 @@ int range_pop(uint32_t domain_)
 	struct writer *w = writer_any();
 	if (!w)
 		return -1;
-	look_at_time(w);
 	struct depth *d = depth_of(w, domain_);
 	int level = -1;
 	if (LIKELY(d && d->n)) {
@@ -306,27 +309,27 @@ int range_pop(uint32_t domain_)
 	return level;
 }
 
-/* Numbers of ranges are the thread's own, so that threads need not agree on the next one. */
-uint64_t range_start(const struct event *e)
+/* Numbers of ranges are the thread's own, so that threads need not agree on the next one; or the program's. */
+uint64_t range_start_as(const struct event *e, uint64_t number)
 {
 	struct writer *w = writer_any();
 	if (!w)
 		return 0;
-	look_at_time(w);
-	bool told = UNLIKELY(control_names) && tell_begin(w, e);
-	uint64_t range = (uint64_t)w->number << 33 | (++w->ranges & UINT32_MAX) << 1 | (told ? TOLD_RANGE : 0);
+	bool told = UNLIKELY(control_names) && !number && tell_begin(w, e);
+	uint64_t range = number ? number : (uint64_t)w->number << 33 | (++w->ranges & UINT32_MAX) << 1 | (told ? TOLD_RANGE : 0);
 	if (w->on)
 		append(w, WIRE_START, e, range);
 	writer_leave(w);
 	return range;
 }
 
+uint64_t range_start(const struct event *e) { return range_start_as(e, 0); }
+
 void range_end(uint64_t range, uint32_t domain_)
 {
 	struct writer *w = writer_any();
 	if (!w)
 		return;
-	look_at_time(w);
 	struct wire_end r = {writer_head(WIRE_END, 0, domain_, sizeof r), w->on ? now_ns() : 0, range};
 	if (w->on)
 		writer_append(w, &r, sizeof r);
@@ -340,10 +343,15 @@ void range_mark(const struct event *e)
 	struct writer *w = writer_any();
 	if (!w)
 		return;
-	look_at_time(w);
 	if (w->on)
 		append(w, WIRE_MARK, e, 0);
 	writer_leave(w);
+}
+
+bool range_is_written(const struct writer *w, uint32_t d)
+{
+	d = d < DOMAINS_MOST ? d : DOMAINS_MOST - 1;
+	return d < w->n_depths && w->depth[d].n && bit(w->depth[d].written, w->depth[d].n - 1);
 }
 
 /* ---- names ---- */

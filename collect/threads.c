@@ -25,6 +25,14 @@ static void add_up(struct writer *w)
 	w->calls = 0;
 }
 
+static void forget(struct writer *w)
+{
+	if (w->passing)
+		munmap(w->passing, w->passing_bytes);
+	w->passing = NULL;
+	ranges_forget(w);
+}
+
 static void give_back(struct writer *w)
 {
 	if (w->chunk)
@@ -33,7 +41,7 @@ static void give_back(struct writer *w)
 	w->busy = false;
 	w->epoch = 0;
 	add_up(w);
-	ranges_forget(w);
+	forget(w);
 	atomic_store_explicit(&w->owner, 0, memory_order_release);
 }
 
@@ -99,7 +107,7 @@ void threads_forget(void)
 				v[i].calls = 0;
 				v[i].busy = false;
 				v[i].epoch = 0;
-				ranges_forget(&v[i]);
+				forget(&v[i]);
 				atomic_store_explicit(&v[i].owner, 0, memory_order_relaxed);
 			}
 	}
@@ -170,6 +178,8 @@ struct writer *writer_look(void)
 	struct writer *w = writer_self;
 	if (!start_again())
 		return NULL;
+	if (atomic_load_explicit(&control_next_ns, memory_order_relaxed) != INT64_MAX)
+		control_time(now_ns());
 	uint64_t epoch = atomic_load_explicit(&live->epoch, memory_order_acquire);
 	if (w && w->busy && w->epoch >> 32 == epoch >> 32) {
 		lose(WIRE_LOST_NESTED, 1);
@@ -184,7 +194,8 @@ struct writer *writer_look(void)
 		writer_self = w;
 	}
 	w->busy = true; /* a signal handler from here on is nested */
-	writer_refresh(w);
+	if (w->epoch != epoch)
+		writer_refresh(w);
 	return w;
 }
 

@@ -43,8 +43,13 @@ struct writer {
 	uint64_t ranges;               /* started so far, for their numbers */
 	struct depth *depth;           /* ranges.h: one a domain */
 	uint32_t n_depths;
+	void *passing;                 /* itt.c's, given back with munmap */
+	size_t passing_bytes;
 	_Atomic uint32_t owner;        /* tid, 0 = free */
 };
+
+/* Time has an influence on what is wanted that is not over (control.h); INT64_MAX = none. */
+extern _Atomic int64_t control_next_ns;
 
 /* What a fork takes away: a page that reads as zeros in the child (MADV_WIPEONFORK, or the handler of pthread_atfork). */
 struct live {
@@ -73,7 +78,8 @@ enum { WRITER_MEASURE_EVERY = 257 };
 static inline struct writer *writer_any(void)
 {
 	struct writer *w = writer_self;
-	if (UNLIKELY(!w || w->epoch != atomic_load_explicit(&live->epoch, memory_order_acquire) || w->busy)) {
+	if (UNLIKELY(!w || w->epoch != atomic_load_explicit(&live->epoch, memory_order_acquire) || w->busy ||
+	             atomic_load_explicit(&control_next_ns, memory_order_relaxed) != INT64_MAX)) {
 		w = writer_look();
 		if (!w)
 			return NULL;

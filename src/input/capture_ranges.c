@@ -108,8 +108,11 @@ static struct marker marker_of(struct capture *c, const struct wire_head *h, con
 	uint32_t at = h->id && !p->has_op && !p->text_bytes && !p->sizes ? idmap_get(&c->text_at, h->id) : IDMAP_NONE;
 	if (h->id && idmap_get(&c->text_at, h->id) == IDMAP_NONE)
 		capture_string(c, h->id); /* says so */
-	if (at == IDMAP_NONE)
-		return marker_read(c->markers, whole_text(c, h, p), domain_name(c, domain), c->offset);
+	if (at == IDMAP_NONE) {
+		struct marker m = marker_read(c->markers, whole_text(c, h, p), domain_name(c, domain), c->offset);
+		m.kind = p->has_op && m.kind == SPAN_USER ? SPAN_OP : m.kind; /* the program said so */
+		return m;
+	}
 	if (c->text[at].domain != domain + 1) {
 		c->text[at].marker = marker_read(c->markers, c->text[at].s, domain_name(c, domain), c->offset);
 		c->text[at].domain = domain + 1;

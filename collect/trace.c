@@ -1,0 +1,163 @@
+/* What programs say with opscope/trace.h. */
+#include "trace.h"
+
+#include "control.h"
+#include "opscope/trace_table.h"
+#include "ranges.h"
+#include "start.h"
+#include "sys.h"
+
+#include <string.h>
+
+static uint32_t text_id(const char *text)
+{
+	return text && start_again() ? intern_surely(text, strlen(text)) : 0;
+}
+
+static struct event event_of(uint32_t domain, uint32_t id, const char *text)
+{
+	return (struct event){.text = text, .n = text ? strlen(text) : 0, .id = text ? 0 : id, .domain = domain};
+}
+
+static uint32_t domain_of(const char *name)
+{
+	return name && start_again() ? ranges_domain(name, strlen(name), WIRE_API_TRACE) : 0;
+}
+
+static void push(uint32_t domain, uint32_t id, const char *text)
+{
+	struct event e = event_of(domain, id, text);
+	range_push(&e);
+}
+
+static void push_op(uint32_t domain, uint32_t id, const char *text, int64_t sequence)
+{
+	struct event e = event_of(domain, id, text);
+	e.is_op = true;
+	e.sequence = sequence >= 0 && sequence < UINT32_MAX ? (uint32_t)sequence : UINT32_MAX;
+	range_push(&e);
+}
+
+static void pop(uint32_t domain) { range_pop(domain); }
+
+static uint64_t start_range(uint32_t domain, uint32_t id, const char *text)
+{
+	struct event e = event_of(domain, id, text);
+	return range_start(&e);
+}
+
+static void end(uint32_t domain, uint64_t range) { range_end(range, domain); }
+
+static void mark(uint32_t domain, uint32_t id, const char *text)
+{
+	struct event e = event_of(domain, id, text);
+	range_mark(&e);
+}
+
+/* ---- counters, steps, memory, arguments ---- */
+
+void counter(uint32_t domain, uint32_t name, uint32_t unit, enum wire_payload kind, uint64_t value)
+{
+	struct writer *w = name ? writer_enter() : NULL;
+	if (!w)
+		return;
+	struct wire_counter r = {writer_head(WIRE_COUNTER, (uint8_t)kind, name, sizeof r), now_ns(), value, domain, unit};
+	writer_append(w, &r, sizeof r);
+	writer_leave(w);
+}
+
+static void counter_i64(uint32_t domain, const char *name, const char *unit, int64_t value)
+{
+	counter(domain, intern_cstr(name), intern_cstr(unit), WIRE_I64, (uint64_t)value);
+}
+
+static void counter_f64(uint32_t domain, const char *name, const char *unit, double value)
+{
+	uint64_t bits;
+	memcpy(&bits, &value, sizeof bits);
+	counter(domain, intern_cstr(name), intern_cstr(unit), WIRE_F64, bits);
+}
+
+static void step(const char *what, int64_t number)
+{
+	control_step(number);
+	struct writer *w = writer_enter();
+	if (!w)
+		return;
+	struct wire_step r = {writer_head(WIRE_STEP, 0, intern_cstr(what), sizeof r), now_ns(), number};
+	writer_append(w, &r, sizeof r);
+	writer_leave(w);
+}
+
+static void memory(const void *address, int64_t bytes, int64_t allocated, int64_t reserved, int device_type, int device)
+{
+	static _Atomic uint32_t told; /* in which segment: a reader prefers this to what CUDA says of the same bytes */
+	struct writer *w = writer_enter();
+	if (!w)
+		return;
+	uint32_t now = (uint32_t)(w->epoch >> 32);
+	if (UNLIKELY(atomic_exchange_explicit(&told, now, memory_order_relaxed) != now))
+		keep_meta("memory.source", "program", 7);
+	struct wire_memory r = {writer_head(WIRE_MEMORY, 0, 0, sizeof r), now_ns(), (int64_t)(intptr_t)address, bytes, allocated, reserved,
+	                        (int16_t)device_type, (int16_t)device, 0};
+	writer_append(w, &r, sizeof r);
+	writer_leave(w);
+}
+
+void trace_arg(uint32_t domain, uint32_t key, enum wire_arg_kind kind, uint64_t value)
+{
+	struct writer *w = writer_enter();
+	if (!w)
+		return;
+	struct wire_arg r = {writer_head(WIRE_ARG, (uint8_t)kind, key, sizeof r), value, domain, 0};
+	if (!key || (!value && (kind == WIRE_ARG_TEXT || kind == WIRE_ARG_JSON)))
+		lose(WIRE_LOST_STRINGS, 1);
+	else if (range_is_written(w, domain))
+		writer_append(w, &r, sizeof r);
+	writer_leave(w);
+}
+
+static void arg(uint32_t domain, const char *key, enum wire_arg_kind kind, uint64_t value)
+{
+	if (key)
+		trace_arg(domain, intern_cstr(key), kind, value);
+}
+
+static void arg_text(uint32_t domain, const char *key, const char *value) { arg(domain, key, WIRE_ARG_TEXT, intern_cstr(value)); }
+static void arg_json(uint32_t domain, const char *key, const char *json) { arg(domain, key, WIRE_ARG_JSON, intern_cstr(json)); }
+static void arg_i64(uint32_t domain, const char *key, int64_t value) { arg(domain, key, WIRE_ARG_I64, (uint64_t)value); }
+
+static void arg_f64(uint32_t domain, const char *key, double value)
+{
+	uint64_t bits;
+	memcpy(&bits, &value, sizeof bits);
+	arg(domain, key, WIRE_ARG_F64, bits);
+}
+
+void name_thread(uint32_t thread, const char *name, size_t n)
+{
+	struct wire_thread_name r = {writer_head(WIRE_THREAD_NAME, 0, start_again() ? intern_surely(name, n) : 0, sizeof r), .thread = thread};
+	if (r.head.id)
+		keep(&r, sizeof r, false);
+}
+
+static void thread_name(const char *name)
+{
+	if (name)
+		name_thread(sys_tid(), name, strlen(name));
+}
+
+static void collect(int on) { control_pause(!on); }
+
+/* ---- being asked for ---- */
+
+__attribute__((visibility("default"))) opscope_trace_get_fn opscope_trace_get;
+const struct opscope_trace_table *opscope_trace_get(uint32_t version)
+{
+	static const struct opscope_trace_table table = {
+		.version = OPSCOPE_TRACE_VERSION, .bytes = sizeof table, .name = text_id, .domain = domain_of, .push = push, .push_op = push_op, .pop = pop,
+		.start = start_range, .end = end, .mark = mark, .counter_i64 = counter_i64, .counter_f64 = counter_f64, .step = step, .memory = memory,
+		.arg_text = arg_text, .arg_json = arg_json, .arg_i64 = arg_i64, .arg_f64 = arg_f64, .thread_name = thread_name, .collect = collect,
+	};
+	return version && version <= OPSCOPE_TRACE_VERSION && start() ? &table : NULL;
+}
