@@ -25,6 +25,7 @@ static struct {
 	char text[OPTION_BYTES];
 	size_t n_text;
 	int32_t first_pid;
+	_Atomic uint32_t helper_tid;
 	_Atomic(void *) each_second[HOOKS], at_exit[HOOKS];
 	_Atomic int n_each_second, n_at_exit;
 } s;
@@ -179,25 +180,34 @@ bool is_first_process(void)
 	return s.first_pid == (int32_t)getpid();
 }
 
+/* CPU time of the helper, asked for by whatever thread. */
+static void count_helper(void)
+{
+	uint32_t tid = atomic_load_explicit(&s.helper_tid, memory_order_relaxed);
+	struct wire_header *h = segment_header();
+	struct timespec cpu;
+	clockid_t clock = (clockid_t)(~tid << 3 | 6); /* what pthread_getcpuclockid makes of a thread */
+	if (tid && h && clock_gettime(clock, &cpu) == 0)
+		atomic_store_explicit((_Atomic uint64_t *)&h->helper_ns, (uint64_t)cpu.tv_sec * SECOND + (uint64_t)cpu.tv_nsec, memory_order_relaxed);
+}
+
 static void *helper(void *unused)
 {
 	int64_t next = now_ns() + SECOND;
 	(void)unused;
+	atomic_store_explicit(&s.helper_tid, sys_tid(), memory_order_relaxed);
 	prctl(PR_SET_NAME, "opscope");
 	for (;;) {
 		uint32_t seen = atomic_load_explicit(&segment_short, memory_order_relaxed);
 		segment_prepare();
 		int64_t now = now_ns();
 		if (now >= next || next - now > SECOND) {
-			struct timespec cpu;
 			next = now + SECOND;
 			segment_anchor();
 			threads_sweep();
 			control_time(now);
 			run(s.each_second, &s.n_each_second);
-			clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
-			atomic_store_explicit((_Atomic uint64_t *)&segment_header()->helper_ns, (uint64_t)cpu.tv_sec * SECOND + (uint64_t)cpu.tv_nsec,
-			                      memory_order_relaxed);
+			count_helper();
 		}
 		int64_t wait = next - now, at = atomic_load_explicit(&control_next_ns, memory_order_relaxed);
 		wait = at - now < wait && at != INT64_MAX ? at - now : wait;
@@ -228,8 +238,10 @@ static void at_end(void)
 {
 	if (atomic_load_explicit(&live->phase, memory_order_acquire) != PHASE_RUNNING)
 		return; /* a forked child that had nothing to say */
-	if (is_first_process())
+	if (is_first_process()) {
 		run(s.at_exit, &s.n_at_exit);
+		count_helper();
+	}
 	threads_add_up();
 	segment_end();
 }
@@ -305,8 +317,11 @@ bool start(void)
 {
 	int once = 0;
 	if (atomic_compare_exchange_strong_explicit(&s.once, &once, 1, memory_order_acq_rel, memory_order_acquire)) {
+		int64_t began = now_ns();
 		bool ok = prepare() && open_once(false);
 		if (ok) {
+			int64_t took = now_ns() - began;
+			threads_cost(0, took > 0 ? (uint64_t)took : 0);
 			start_helper();
 			atexit(at_end);
 			pthread_atfork(NULL, NULL, in_child);

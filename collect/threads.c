@@ -17,11 +17,27 @@ static _Atomic(struct writer *) slab[SLABS];
 static _Atomic uint32_t numbers, claims;
 __thread struct writer *writer_self __attribute__((tls_model("initial-exec")));
 
-static void add_up(struct writer *w)
+static void add(uint64_t *field, uint64_t n)
+{
+	_Atomic uint64_t *to = (_Atomic uint64_t *)field;
+	if (atomic_load_explicit(to, memory_order_relaxed) < INT64_MAX - n)
+		atomic_fetch_add_explicit(to, n, memory_order_relaxed);
+}
+
+void threads_cost(uint64_t calls, uint64_t ns)
 {
 	struct wire_header *h = segment_header();
-	if (h && w->calls)
-		atomic_fetch_add_explicit((_Atomic uint64_t *)&h->calls, w->calls, memory_order_relaxed);
+	if (h && ns < INT64_MAX / 2) {
+		add(&h->calls, calls);
+		add(&h->cost_ns, ns);
+	}
+}
+
+/* Calls since the last one that was measured: as dear as those before. */
+static void add_up(struct writer *w)
+{
+	if (w->calls && w->counted)
+		threads_cost(w->calls, (uint64_t)((double)w->cost_ns / (double)w->counted * w->calls));
 	w->calls = 0;
 }
 
@@ -135,8 +151,8 @@ static void bind_to_segment(struct writer *w)
 	w->chunk = NULL;
 	w->records = NULL;
 	w->used = w->size = w->kept = 0;
-	w->calls = w->chunks = 0;
-	w->entered_ns = 0;
+	w->calls = w->gap = w->chunks = 0;
+	w->counted = w->cost_ns = 0;
 	w->tid = sys_tid();
 	w->number = atomic_fetch_add_explicit(&numbers, 1, memory_order_relaxed) + 1;
 	w->on = false;
@@ -194,25 +210,26 @@ struct writer *writer_look(void)
 		writer_self = w;
 	}
 	w->busy = true; /* a signal handler from here on is nested */
-	if (w->epoch != epoch)
+	if (w->epoch >> 32 != epoch >> 32) { /* what a thread's beginning takes counts as its first call */
+		int64_t now = now_ns();
 		writer_refresh(w);
+		w->entered_ns = now;
+	} else if (w->epoch != epoch) {
+		writer_refresh(w);
+	}
 	return w;
 }
 
 void writer_measured(struct writer *w)
 {
-	struct wire_header *h = segment_header();
 	int64_t ns = now_ns() - w->entered_ns;
+	uint64_t all = ns > 0 && ns < INT64_MAX / WRITER_GAP_MOST ? (uint64_t)ns * w->calls : 0; /* the clock may have been set */
+	threads_cost(w->calls, all);
+	w->counted += w->calls;
+	w->cost_ns += all;
+	w->gap = (w->counted < WRITER_GAP_MOST ? (uint32_t)w->counted : WRITER_GAP_MOST) | 1;
+	w->calls = 0;
 	w->entered_ns = 0;
-	if (!h || ns < 0)
-		ns = 0;
-	if (h) {
-		_Atomic uint64_t *cost = (_Atomic uint64_t *)&h->cost_ns;
-		uint64_t add = (uint64_t)ns * WRITER_MEASURE_EVERY;
-		if (ns < INT64_MAX / WRITER_MEASURE_EVERY && atomic_load_explicit(cost, memory_order_relaxed) < INT64_MAX - add)
-			atomic_fetch_add_explicit(cost, add, memory_order_relaxed);
-	}
-	add_up(w);
 }
 
 void *writer_more(struct writer *w, uint32_t bytes)

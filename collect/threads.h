@@ -9,6 +9,8 @@ void writer_refresh(struct writer *w);
 void threads_sweep(void);
 /* In a forked child: the threads of the parent are not here. */
 void threads_forget(void);
+/* What so many calls of the library took. */
+void threads_cost(uint64_t calls, uint64_t ns);
 /* Before the process ends: adds up what threads have counted. */
 void threads_add_up(void);
 

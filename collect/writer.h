@@ -38,7 +38,8 @@ struct writer {
 	struct wire_chunk *chunk;      /* NULL = none yet */
 	uint32_t chunks;               /* so far */
 	uint32_t tid, number;
-	uint32_t calls;                /* not yet added to the header's */
+	uint32_t calls, gap;           /* since one was measured; the next one that is */
+	uint64_t counted, cost_ns;     /* calls before that, and what they took */
 	int64_t entered_ns;            /* when a measured call began, 0 = this one is not measured */
 	uint64_t ranges;               /* started so far, for their numbers */
 	struct depth *depth;           /* ranges.h: one a domain */
@@ -71,8 +72,9 @@ extern __thread struct writer *writer_self __attribute__((tls_model("initial-exe
 /* The calling thread's writer, made at its first call; NULL = there is no segment (and none can be had). `on` may be false. */
 struct writer *writer_look(void);
 void writer_measured(struct writer *w);
-/* Odd, so that pushes and pops take turns at being measured. */
-enum { WRITER_MEASURE_EVERY = 257 };
+/* Some calls are measured, and stand for those before them: the first ones, then fewer and fewer, at last each of so many. Odd, so that pushes and
+ * pops take turns. */
+enum { WRITER_GAP_MOST = 257 };
 
 /* For those who must follow what happens also while nothing is recorded; others use writer_enter. */
 static inline struct writer *writer_any(void)
@@ -86,7 +88,7 @@ static inline struct writer *writer_any(void)
 	}
 	w->busy = true;
 	atomic_signal_fence(memory_order_seq_cst);
-	if (UNLIKELY(++w->calls == WRITER_MEASURE_EVERY))
+	if (UNLIKELY(++w->calls >= w->gap) && !w->entered_ns)
 		w->entered_ns = now_ns();
 	return w;
 }

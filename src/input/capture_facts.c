@@ -160,9 +160,8 @@ void capture_facts_finish(struct capture *c)
 {
 	struct buf b = {0};
 	int64_t rank = c->rank, world = c->world;
-	buf_printf(&b, "recorded by opscope: its library took about %.3f ms in %" PRIu64 " calls (%.0f ns each), its own thread%s %.3f ms",
-	           (double)c->total.cost_ns / 1e6, c->total.calls, c->total.calls ? (double)c->total.cost_ns / (double)c->total.calls : 0.0,
-	           c->total.processes == 1 ? "" : "s", (double)c->total.helper_ns / 1e6);
+	buf_printf(&b, "recorded by opscope: its library took about %.3f ms of the program's time in %" PRIu64 " calls and its start, and %.3f ms in %s of its own",
+	           (double)c->total.cost_ns / 1e6, c->total.calls, (double)c->total.helper_ns / 1e6, c->total.processes == 1 ? "a thread" : "threads");
 	bool lost = false;
 	for (int i = 0; i < WIRE_LOST_N; i++)
 		if (c->total.lost[i]) {
