@@ -141,7 +141,7 @@ static void keep_thread_name(struct writer *w)
 	char name[17] = "";
 	if (prctl(PR_GET_NAME, name) < 0 || !name[0])
 		return;
-	struct wire_thread_name r = {writer_head(WIRE_THREAD_NAME, 0, intern_cstr(name), sizeof r), .thread = w->tid};
+	struct wire_thread_name r = {writer_head(WIRE_THREAD_NAME, WIRE_BY_SYSTEM, intern_cstr(name), sizeof r), .thread = w->tid};
 	if (r.head.id)
 		keep(&r, sizeof r, false);
 }

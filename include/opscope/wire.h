@@ -180,8 +180,9 @@ struct wire_note {
 	uint32_t loss;                     /* 1: something was lost by it; 0: only worth knowing */
 };
 
+enum { WIRE_BY_SYSTEM = 1 };               /* as the system calls the thread; a name that the program gave goes first */
 struct wire_thread_name {
-	struct wire_head head;             /* id: text */
+	struct wire_head head;             /* flags: WIRE_BY_SYSTEM; id: text */
 	uint32_t thread;                   /* gettid() */
 	uint32_t reserved;
 };

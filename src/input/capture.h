@@ -78,7 +78,7 @@ struct capture_range {
 	uint32_t domain;
 	uint32_t below;               /* open: the next outer one of this domain, + 1 */
 	uint32_t args;                /* first of capture.arg, + 1 */
-	bool closed;
+	bool closed, is_step;
 };
 
 struct capture_arg {
@@ -194,7 +194,7 @@ void capture_event(struct capture *c, const struct wire_head *h, uint32_t bytes)
 /* ---- capture_ranges.c ---- */
 capture_handler capture_range, capture_pop, capture_end, capture_arg_record, capture_step;
 /* Ends what is open on the thread at that absolute time. */
-void capture_close_all(struct capture *c, int64_t time_ns, bool counted);
+void capture_close_all(struct capture *c, int64_t time_ns);
 void capture_drop_open(struct capture *c);
 void capture_thread_begin(struct capture *c, uint32_t tid, uint32_t number);
 void capture_thread_end(struct capture *c);

@@ -286,7 +286,7 @@ void capture_drop_open(struct capture *c)
 }
 
 /* Absolute time; the end of what is open. */
-void capture_close_all(struct capture *c, int64_t time_ns, bool counted)
+void capture_close_all(struct capture *c, int64_t time_ns)
 {
 	struct capture_thread *t = &c->thread;
 	int64_t end;
@@ -294,10 +294,8 @@ void capture_close_all(struct capture *c, int64_t time_ns, bool counted)
 		end = 0;
 	for (uint32_t i = t->n_open; i-- > 0;) {
 		struct capture_range *r = &t->open[i];
-		if (r->closed)
-			continue;
-		c->open_at_end += counted;
-		add_span(c, r, end > r->row.start_ns ? end : r->row.start_ns);
+		if (!r->closed)
+			add_span(c, r, end > r->row.start_ns ? end : r->row.start_ns);
 	}
 	t->n_open = 0;
 	memset(t->top, 0, CAPTURE_DOMAINS * sizeof *t->top);
@@ -318,31 +316,31 @@ static int64_t end_of_open(const struct capture *c, int64_t start_ns, bool *by_s
 	return *by_switch ? c->off_ns[from] : c->last_ns;
 }
 
-static void end_step(struct capture *c, int64_t at)
+static struct span_row step_row(struct capture *c)
 {
-	struct capture_thread *t = &c->thread;
-	if (!t->step_name)
-		return;
-	struct span_row r = {.start_ns = t->step_ns, .dur_ns = at > t->step_ns ? at - t->step_ns : 0, .ext_id = ID_NONE, .link_id = ID_NONE, .aux_id = -1,
-	                     .name = t->step_name, .track = capture_track(c, t->tid, false), .cat = capture_cat(c, "step"), .kind = SPAN_USER};
-	capture_count(c, r.cat);
-	build_span(&c->b, &r);
-	t->step_name = 0;
+	const struct capture_thread *t = &c->thread;
+	return (struct span_row){.start_ns = t->step_ns, .ext_id = ID_NONE, .link_id = ID_NONE, .aux_id = -1, .name = t->step_name,
+	                         .track = capture_track(c, t->tid, false), .cat = capture_cat(c, "step"), .kind = SPAN_USER};
 }
 
+static void later(struct capture *c, const struct capture_range *r)
+{
+	MEM_GROW(c->started, c->cap_started, c->n_started + 1);
+	c->started[c->n_started] = *r;
+	c->started[c->n_started++].range = 0;
+}
+
+/* What is still open ends when the process ends, which is known when all threads were read. */
 void capture_thread_end(struct capture *c)
 {
 	struct capture_thread *t = &c->thread;
-	int64_t last = t->step_name ? t->step_ns : 0, end;
-	bool by_switch;
 	for (uint32_t i = 0; i < t->n_open; i++)
-		last = t->open[i].row.start_ns > last ? t->open[i].row.start_ns : last;
-	if (!t->n_open && !t->step_name)
-		return;
-	end = end_of_open(c, last + c->base_ns, &by_switch);
+		if (!t->open[i].closed)
+			later(c, &t->open[i]);
 	if (t->step_name)
-		end_step(c, end - c->base_ns);
-	capture_close_all(c, end, !by_switch);
+		later(c, &(struct capture_range){.row = step_row(c), .is_step = true});
+	t->n_open = 0;
+	t->step_name = 0;
 }
 
 /* ---- start and end ---- */
@@ -365,11 +363,11 @@ void capture_match_ranges(struct capture *c)
 		idmap_put(&at, (int64_t)c->ended[i].range, i);
 	for (uint32_t i = 0; i < c->n_started; i++) {
 		struct capture_range *r = &c->started[i];
-		uint32_t e = idmap_get(&at, (int64_t)r->range);
+		uint32_t e = r->range ? idmap_get(&at, (int64_t)r->range) : IDMAP_NONE;
 		bool by_switch = false;
 		int64_t end = e == IDMAP_NONE ? end_of_open(c, r->row.start_ns + c->base_ns, &by_switch) - c->base_ns : c->ended[e].row.start_ns;
 		if (e == IDMAP_NONE) {
-			c->open_at_end += !by_switch;
+			c->open_at_end += !by_switch && !r->is_step; /* steps have no end of their own */
 			end = end < r->row.start_ns ? r->row.start_ns : end;
 		} else {
 			c->ended[e].closed = true;
@@ -416,7 +414,10 @@ void capture_step(struct capture *c, const struct wire_head *h, uint32_t bytes)
 	int64_t at;
 	if (!capture_time(c, s->time_ns, &at))
 		return;
-	end_step(c, at);
+	if (c->thread.step_name) {
+		struct capture_range r = {.row = step_row(c)};
+		add_span(c, &r, at);
+	}
 	buf_clear(&c->scratch);
 	buf_str(&c->scratch, name.n ? name : STR("ProfilerStep"));
 	buf_printf(&c->scratch, "#%lld", (long long)s->number);

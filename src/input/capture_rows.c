@@ -28,7 +28,9 @@ static void string(struct capture *c, const struct wire_head *h, uint32_t bytes)
 
 static void thread_name(struct capture *c, const struct wire_head *h, uint32_t bytes)
 {
-	idmap_put(&c->thread_name, ((const struct wire_thread_name *)h)->thread, capture_string(c, h->id));
+	uint32_t thread = ((const struct wire_thread_name *)h)->thread;
+	if (!(h->flags & WIRE_BY_SYSTEM) || idmap_get(&c->thread_name, thread) == IDMAP_NONE)
+		idmap_put(&c->thread_name, thread, capture_string(c, h->id));
 }
 
 static void domain(struct capture *c, const struct wire_head *h, uint32_t bytes)
@@ -94,7 +96,7 @@ static void mapping(struct capture *c, const struct wire_head *h, uint32_t bytes
 static void thread_switch(struct capture *c, const struct wire_head *h, uint32_t bytes)
 {
 	if (!(h->flags & 1))
-		capture_close_all(c, ((const struct wire_switch *)h)->time_ns, false);
+		capture_close_all(c, ((const struct wire_switch *)h)->time_ns);
 }
 
 static void counter(struct capture *c, const struct wire_head *h, uint32_t bytes)
