@@ -186,9 +186,14 @@ def detectors_page(program):
            "it was measured on (with the op and the line of Python where that was recorded), at most how much of a step can be gained and what "
            "that bound is, and what would prove it wrong. Gains of several findings overlap, and the bound says with which: they do not add up.\n"]
     detectors = program.registry("detectors")
+    reports = {r["name"] for r in program.registry("reports")}
     for d in detectors:
+        if d["report"] and d["report"] not in reports:
+            raise SystemExit(f"detector {d['id']}: there is no report {d['report']}")
         if not d["compat"]:
-            out.append(f"\n## {d['id']}\n\n**{d['title']}.** {d['why'] or ''}\n\n*What to do:* {d['fix'] or ''}\n\n*Wrong if:* {d['disprove'] or ''}\n")
+            where = f"`opscope report {d['report']}`" if d["report"] else "the timeline"
+            out.append(f"\n## {d['id']}\n\n**{d['title']}.** {d['why'] or ''}\n\n*What to do:* {d['fix'] or ''}\n\n*Wrong if:* {d['disprove'] or ''}\n\n"
+                       f"*Where to look:* {where}\n")
     out.append("\n## DLProf's expert systems\n\n`opscope advise --compat=dlprof INPUT` (and the `dlprof` command) asks these instead, and prints what "
                "DLProf printed, word for word where its output is known (see [compat.md](compat.md)).\n\n| detector | what it finds |\n|---|---|\n")
     out += [f"| `{d['id']}` | {cell(d['title'])} |\n" for d in detectors if d["compat"] == "dlprof"]

@@ -48,9 +48,9 @@ static void reports(struct table *t)
 
 static void detectors(struct table *t)
 {
-	columns(t, (const char *const[]){"id", "title", "why", "fix", "disprove", "compat"}, 6);
+	columns(t, (const char *const[]){"id", "title", "why", "fix", "disprove", "compat", "report"}, 7);
 	for (const struct detector *const *d = detector_registry; *d; d++)
-		row(t, (const char *const[]){(*d)->id, (*d)->title, (*d)->why, (*d)->fix, (*d)->disprove, (*d)->compat}, 6);
+		row(t, (const char *const[]){(*d)->id, (*d)->title, (*d)->why, (*d)->fix, (*d)->disprove, (*d)->compat, (*d)->report}, 7);
 }
 
 static void inputs(struct table *t)

@@ -163,6 +163,7 @@ const struct detector detector_conv_bias = {
 	.why = "Batch normalisation subtracts the mean, and the bias with it: adding it and computing its gradient is for nothing.",
 	.fix = "Make these convolutions with bias=False; for inference, fold the normalisation into the convolution (torch.nn.utils.fusion).",
 	.disprove = "Something else uses the convolution's result, too; or the normalisation is in evaluation mode, where the bias counts.",
+	.report = "conv",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = run,
 };

@@ -128,6 +128,7 @@ const struct detector detector_copied_constants = {
 	.fix = "Make them where they are used: torch.zeros(n, device=device), torch.rand(n, device=device).",
 	.disprove = "The values must come from the host (its random numbers), or the copy is of another tensor that has the same shape.",
 	.shares = "gpu-starvation pageable-copies tiny-copies",
+	.report = "memcpy",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = run,
 };

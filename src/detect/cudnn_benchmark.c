@@ -121,6 +121,7 @@ const struct detector detector_cudnn_benchmark = {
 	.fix = "Set torch.backends.cudnn.benchmark = True where the shapes of the inputs stay the same.",
 	.disprove = "With the setting changed the same kernels run, or the step is no shorter.",
 	.shares = "no-tensor-cores tf32-off",
+	.report = "conv",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = run,
 };

@@ -38,6 +38,7 @@ const struct detector detector_dataloader_bound = {
 	       "prefetch_factor and cheaper transforms.",
 	.disprove = "The step takes as long with one batch, made before the loop and used again and again.",
 	.shares = "gpu-starvation single-process-dataloader",
+	.report = "steps",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = run,
 };

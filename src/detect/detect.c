@@ -14,7 +14,7 @@ struct finding *findings_add(struct findings *f, const struct detector *d, enum 
 {
 	MEM_GROW(f->v, f->cap, f->n + 1);
 	f->v[f->n] = (struct finding){
-		.detector = d->id, .severity = s, .problem = STR(""), .evidence = STR(""), .advice = str_from(d->fix),
+		.detector = d->id, .report = d->report, .severity = s, .problem = STR(""), .evidence = STR(""), .advice = str_from(d->fix),
 		.disprove = str_from(d->disprove), .bound = STR(""),
 	};
 	return &f->v[f->n++];
@@ -166,7 +166,7 @@ int detect_all(struct profile *p, struct findings *f, struct err *e)
 	return detect_run(p, &(struct detect_args){0}, f, e);
 }
 
-enum { SEVERITY, DETECTOR, PROBLEM, EVIDENCE, ADVICE, DISPROVE, GAIN, BOUND, EVENTS, TIME, SHARE };
+enum { SEVERITY, DETECTOR, PROBLEM, EVIDENCE, ADVICE, DISPROVE, GAIN, BOUND, EVENTS, TIME, SHARE, REPORT };
 
 static void own_row(struct table *t, const struct finding *x)
 {
@@ -187,6 +187,8 @@ static void own_row(struct table *t, const struct finding *x)
 		table_set_i64(t, TIME, x->time_ns);
 	if (x->has_share)
 		table_set_f64(t, SHARE, x->share_pct);
+	if (x->report)
+		table_set_str(t, REPORT, str_from(x->report));
 }
 
 static void own_table(const struct findings *f, struct table *t)
@@ -205,6 +207,7 @@ static void own_table(const struct findings *f, struct table *t)
 		{"events", "Events", "events that the finding rests on", CELL_I64, UNIT_COUNT, COLUMN_DETAIL},
 		{"time_ns", "Time", "their time in all steps looked at", CELL_I64, UNIT_NS, COLUMN_DETAIL},
 		{"share_pct", "Share", "share of the time that the problem speaks of", CELL_F64, UNIT_PERCENT, COLUMN_DETAIL},
+		{"report", "Report", "the report that shows what it rests on; empty: the timeline does", CELL_STR, UNIT_NONE, COLUMN_DETAIL},
 	};
 	table_columns(t, columns, sizeof columns / sizeof *columns);
 	for (unsigned i = 0; i < f->n; i++)

@@ -16,6 +16,7 @@ enum finding_severity { FINDING_INFO, FINDING_LOW, FINDING_MEDIUM, FINDING_HIGH 
 
 struct finding {
 	const char *detector;          /* its id */
+	const char *report;            /* as struct detector says */
 	enum finding_severity severity;
 	struct str problem;            /* one sentence with the numbers */
 	struct str evidence;           /* what it was measured on */
@@ -60,6 +61,7 @@ struct detector {
 	const char *disprove; /* what would prove a finding wrong */
 	const char *shares;  /* ids of detectors, separated by blanks, whose gains may hold some of the time that this one's do; said once of a
 	                      * pair; NULL = none */
+	const char *report;  /* the report that shows what its findings rest on; NULL = the timeline does */
 	const char *compat;  /* NULL = opscope's own; else whose expert system it reproduces, problem and recommendation word by word */
 	unsigned needs;      /* enum analysis_pass bits */
 	int (*run)(const struct profile *p, struct findings *f, struct err *e);
@@ -84,7 +86,7 @@ int detect_run(struct profile *p, const struct detect_args *args, struct finding
 bool detect_has(const char *compat);
 /* opscope's own. */
 int detect_all(struct profile *p, struct findings *f, struct err *e);
-/* The findings as a table: severity, detector, problem, evidence, advice, disprove, gain_ns_per_step, bound, events, time_ns, share_pct;
+/* The findings as a table: severity, detector, problem, evidence, advice, disprove, gain_ns_per_step, bound, events, time_ns, share_pct, report;
  * of a predecessor: problem, recommendation. Detectors that could not look become notes. Initialises *out. */
 void findings_table(const struct findings *f, struct table *out);
 

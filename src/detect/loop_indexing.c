@@ -132,6 +132,7 @@ const struct detector detector_loop_indexing = {
 	.fix = "Work on the whole tensor at once: broadcasting, gather and scatter, torch.bmm or torch.vmap instead of a loop over its index.",
 	.disprove = "Each round needs the result of the one before (a recurrence): then the loop cannot be taken out, only made cheaper.",
 	.shares = "gpu-starvation launch-bound",
+	.report = "operators",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = run,
 };

@@ -65,6 +65,7 @@ const struct detector detector_low_gpu_utilization = {
 	.why = "A GPU that runs nothing for more than half of the step costs as much as a busy one.",
 	.fix = "Increase the batch size, so that each launch brings more work; see `overview` for what the GPU waits for.",
 	.disprove = "A recording of more steps, without their start-up, shows the GPU busy; or the GPU works for another process meanwhile.",
+	.report = "devices",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = run,
 };

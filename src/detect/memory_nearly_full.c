@@ -57,6 +57,7 @@ const struct detector detector_memory_nearly_full = {
 	.why = "Near the limit the allocator frees and re-allocates blocks, which stalls the GPU, and a longer input ends the run.",
 	.fix = "Use gradient checkpointing, or Automatic Mixed Precision to halve what activations take.",
 	.disprove = "Other processes use the GPU, or it was made full on purpose: steps take as long with a smaller batch, per sample.",
+	.report = "memory",
 	.needs = 0,
 	.run = run,
 };

@@ -188,6 +188,7 @@ const struct detector detector_no_tensor_cores = {
 	.fix = "Enable Automatic Mixed Precision in a type that the GPU's Tensor Cores have: float16 from compute capability 7.0, also "
 	       "bfloat16 and TF32 from 8.0, also FP8 from 8.9; AMD Instinct: float16 and bfloat16.",
 	.disprove = "With mixed precision the step is no shorter: then memory, launches or the host limit these kernels, not arithmetic.",
+	.report = "tensor-cores",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = run,
 };

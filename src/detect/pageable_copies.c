@@ -66,6 +66,7 @@ const struct detector detector_pageable_copies = {
 	       "kernels.",
 	.disprove = "With pinned memory the step is no shorter: then the copy waits for the data, or nothing is there to hide it.",
 	.shares = "gpu-starvation",
+	.report = "memcpy",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = run,
 };

@@ -65,6 +65,7 @@ const struct detector detector_profiler_overhead = {
 	       "at a time.",
 	.disprove = "A recording without stacks, shapes and memory has steps of the same length.",
 	.shares = "gpu-starvation",
+	.report = "api",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = run,
 };

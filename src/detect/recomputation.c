@@ -109,6 +109,7 @@ const struct detector detector_recomputation = {
 	       "memory allows.",
 	.disprove = "Without it the run does not fit in memory, or only with a batch so small that a sample takes longer.",
 	.shares = "gpu-starvation",
+	.report = "modules",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = run,
 };

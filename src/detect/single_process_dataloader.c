@@ -54,6 +54,7 @@ const struct detector detector_single_process_dataloader = {
 	.fix = "Set num_workers to some CPU cores per GPU, persistent_workers=True and pin_memory=True.",
 	.disprove = "The batch is made in no time (data in memory already), and workers only add copying: the step is longer with them.",
 	.shares = "gpu-starvation",
+	.report = "steps",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = run,
 };

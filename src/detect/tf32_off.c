@@ -140,6 +140,7 @@ const struct detector detector_tf32_off = {
 	       "(torch.backends.cuda.matmul.allow_tf32 = True); or use bfloat16 by torch.autocast.",
 	.disprove = "With TF32 allowed the same kernels run (the library has none for these shapes), or they are bound by memory.",
 	.shares = "no-tensor-cores",
+	.report = "tensor-cores",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = run,
 };

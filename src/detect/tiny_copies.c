@@ -51,6 +51,7 @@ const struct detector detector_tiny_copies = {
 	       "Python numbers or as tensors of the GPU.",
 	.disprove = "The step takes as long when the values are made on the GPU: then other work of the host sets the pace.",
 	.shares = "gpu-starvation pageable-copies",
+	.report = "memcpy",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = run,
 };

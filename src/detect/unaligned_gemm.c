@@ -203,6 +203,7 @@ const struct detector detector_unaligned_gemm = {
 	.fix = "Pad vocabulary, hidden sizes, heads and sequence lengths to multiples of 8 (64 on newer GPUs), and mask what was added.",
 	.disprove = "The same product with the padded size takes as long.",
 	.shares = "no-tensor-cores tf32-off",
+	.report = "gemm",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = run,
 };

@@ -81,6 +81,7 @@ const struct detector detector_uneven_gpus = {
 	.why = "All wait for the one with most work, in collectives or at the end of the step.",
 	.fix = "Give each GPU the same work: batches of equal length, stages of equal cost, nothing that only one rank does.",
 	.disprove = "The GPUs run different parts of a pipeline that overlap over several steps, so that none waits.",
+	.report = "devices",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = run,
 };

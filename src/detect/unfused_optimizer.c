@@ -110,6 +110,7 @@ const struct detector detector_unfused_optimizer = {
 	.fix = "Use the fused form (torch.optim.AdamW(..., fused=True), also SGD, Adam, Adagrad), else foreach=True; Apex's FusedAdam in older versions.",
 	.disprove = "With fused=True the step takes as long: the optimizer overlaps other work, or other work of the host sets the pace.",
 	.shares = "gpu-starvation launch-bound",
+	.report = "operators",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = run,
 };

@@ -73,6 +73,7 @@ const struct detector detector_zeroed_gradients = {
 	.fix = "Use optimizer.zero_grad(set_to_none=True), the default from torch 2.0 on.",
 	.disprove = "The gradients are needed as zeros (views of one flat buffer, as DDP and FSDP keep them).",
 	.shares = "gpu-starvation unfused-optimizer",
+	.report = "operators",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = run,
 };

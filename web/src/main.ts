@@ -92,6 +92,11 @@ function walk(by: number): void {
   location.hash = place.linkTo(to.id);
 }
 
+function seen(report: string): { title: string; href: string } {
+  const v = VIEWS.find((x) => x.shows && report in x.shows);
+  return v ? { title: v.title, href: place.linkTo(v.id, v.shows?.[report]) } : { title: `report ${report}`, href: place.linkTo("reports", { report }) };
+}
+
 function sayError(e: unknown): void {
   if (e instanceof DOMException && e.name === "AbortError") return;
   const missing = e instanceof ApiError && e.status === 422;
@@ -132,6 +137,7 @@ async function show(): Promise<void> {
       input: input.input,
       args: at.args,
       signal: mine.signal,
+      seen,
       progress: (done) => (done === undefined ? wait.removeAttribute("value") : (wait.value = done)),
     });
   } catch (e) {

@@ -7,6 +7,8 @@ export interface View {
   id: string; // in the address
   title: string;
   group: "Run" | "Kernels and ops" | "Steps" | "More";
+  /** Reports that it shows, and by which arguments. Findings whose evidence is in one of them lead here. */
+  shows?: Record<string, Record<string, string>>;
   /** Fills `page`. What it waits for must heed `c.signal`; it may be called again with another place. */
   show(page: HTMLElement, c: Context): Promise<void>;
 }
@@ -17,6 +19,8 @@ export interface Context {
   args: Record<string, string>; // what stands in the address
   signal: AbortSignal; // aborted when another view is shown
   progress: Progress;
+  /** Where a report is seen: a view of its own, or that of all reports; "" = the timeline. */
+  seen(report: string): { title: string; href: string };
 }
 
 /** What requests about the chosen input, steps and key op have in common. */

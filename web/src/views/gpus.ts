@@ -12,6 +12,7 @@ export const gpus: View = {
   id: "gpus",
   title: "GPUs",
   group: "Run",
+  shows: { devices: {} },
   async show(page, c) {
     const t = await report(c, "devices");
     showDevices(page, t);

@@ -62,6 +62,7 @@ export const iterations: View = {
   id: "iterations",
   title: "Iterations",
   group: "Steps",
+  shows: { steps: {} },
   async show(page, c) {
     const t = await report({ ...c, args: { ...c.args, steps: "" } }, "steps");
     const state = await get<State>("/api/state", {}, c.signal), input = state.inputs.find((x) => x.input === c.input), keys = sectionOf(t, "key_ops");

@@ -125,6 +125,7 @@ export const memory: View = {
   id: "memory",
   title: "Memory",
   group: "Run",
+  shows: { memory: {} },
   async show(page, c) {
     const t = await report(c, "memory", { device: c.args.device }), range = rangeOf(c);
     const peaks = sectionOf(t, "peaks"), line = sectionOf(t, "curve"), blocks = sectionOf(t, "events");

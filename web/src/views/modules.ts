@@ -30,6 +30,7 @@ export const modules: View = {
   id: "modules",
   title: "Modules",
   group: "Kernels and ops",
+  shows: { modules: {} },
   async show(page, c) {
     const t = await report(c, "modules"), has = SIZES.filter(([, , columns]) => columnOf(t, columns[0]) >= 0);
     const size = has.find(([id]) => id === c.args.size) ?? has[0];

@@ -54,6 +54,7 @@ export const operators: View = {
   id: "operators",
   title: "Operators",
   group: "Kernels and ops",
+  shows: { operators: {} },
   async show(page, c) {
     const by = c.args.by ?? "name";
     add(page, h("div", { class: "choices" }, topChoice(c), choice(c, "Group by", "by", [["name", "name"], ["shape", "name and input shape"], ["stack", "name and call stack"], ["line", "line of Python"]], ["row"])));

@@ -12,6 +12,7 @@ export const opsKernels: View = {
   id: "ops-kernels",
   title: "Ops and kernels",
   group: "Kernels and ops",
+  shows: { "tensor-cores": { pick: "unused" } },
   async show(page, c) {
     const t = await report(c, "ops"), id = columnOf(t, "op_id"), direction = columnOf(t, "direction"), stack = columnOf(t, "stack");
     const key = (cells: Cell[]) => JSON.stringify([cells[id], cells[direction]]);

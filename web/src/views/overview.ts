@@ -44,7 +44,7 @@ export const overview: View = {
   async show(page, c) {
     await part(page, "Steps", (box) => steps(box, c));
     await part(page, "GPUs", async (box) => showDevices(box, await report(c, "devices")));
-    await part(page, "What to do", async (box) => showFindings(box, await advise(c), { title: "What to do", most: 8 }));
+    await part(page, "What to do", async (box) => showFindings(box, c, await advise(c), { title: "What to do", most: 8 }));
     await part(page, "Top ops", (box) => topOps(box, c));
     add(page, h("p", {}, h("a", { href: place.linkTo("reports") }, "All reports")));
   },

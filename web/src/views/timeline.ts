@@ -10,6 +10,7 @@ export const timeline: View = {
   id: "timeline",
   title: "Timeline",
   group: "Run",
+  shows: { "": {} },
   async show(page, c) {
     const info = await get<Info>("/api/timeline", { input: c.input }, c.signal, c.progress);
     for (const text of await source.timelineLacks(c.input)) add(page, h("p", { class: "note" }, text));
