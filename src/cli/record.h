@@ -50,7 +50,8 @@ bool run_dir_has_run(const char *path);
 /* Whether the directory's run goes on: an `opscope record` that wrote a run file there has not ended. */
 bool run_dir_is_live(const char *path);
 
-/* Reads what was recorded and prints it, on standard error: standard output is the program's. The exit status of this part. */
+/* Reads what was recorded and prints it, on standard error: standard output is the program's. EXIT_INPUT when a file that was
+ * asked for could not be written; what else fails is only said, as the program's own status counts. */
 int record_after(const struct record_options *o, const struct run_dir *d, const struct record_job *job, const struct record_result *r);
 
 #endif

@@ -33,7 +33,7 @@ static void say_all(const struct record_job *job, const struct words *list)
 /* --- the tables ------------------------------------------------------------------------------------------------- */
 
 /* One report; *there (may be NULL): whether the capture has what it is about. That it has not is no failure: the notes say what was recorded. */
-static int print_report(const char *name, struct profile *p, const struct output_options *out, bool *there)
+static void print_report(const char *name, struct profile *p, const struct output_options *out, bool *there)
 {
 	const struct report_args args = {0};
 	struct table t;
@@ -41,39 +41,38 @@ static int print_report(const char *name, struct profile *p, const struct output
 	bool ok = report_run(report_find(str_from(name)), p, &args, &t, &e) == 0;
 	if (there)
 		*there = ok;
-	if (!ok)
-		return e.code == ERR_DATA ? EXIT_DONE : cli_fail(&e, EXIT_INPUT);
-	int status = cli_output(&t, out, p->input_path.p);
+	if (!ok) {
+		if (e.code != ERR_DATA)
+			cli_fail(&e, 0);
+		return;
+	}
+	cli_output(&t, out, p->input_path.p);
 	table_release(&t);
 	fputc('\n', stdout);
 	fflush(stdout);
-	return status;
 }
 
 /* Where the time went: of a capture without ops and device work, by its ranges. */
-static int print_overview(struct profile *p, const struct output_options *out)
+static void print_overview(struct profile *p, const struct output_options *out)
 {
-	enum { ROWS = 15 };
-	struct output_options few = *out;
 	bool there;
-	few.limit = ROWS;
-	int status = print_report("overview", p, out, &there);
+	print_report("overview", p, out, &there);
 	if (!there)
-		status = print_report("nvtx", p, &few, NULL);
-	int samples = print_report("samples", p, &few, NULL);
-	return status ? status : samples;
+		print_report("nvtx", p, out, NULL);
+	print_report("samples", p, out, NULL);
 }
 
-static int print_findings(struct profile *p, const struct output_options *out)
+static void print_findings(struct profile *p, const struct output_options *out)
 {
 	const struct report_args args = {0};
 	struct table t;
 	struct err e;
-	if (advice_table(p, &args, &t, &e) < 0)
-		return cli_fail(&e, e.code == ERR_DATA ? EXIT_DONE : EXIT_INPUT);
-	int status = cli_output(&t, out, p->input_path.p);
+	if (advice_table(p, &args, &t, &e) < 0) {
+		cli_fail(&e, 0);
+		return;
+	}
+	cli_output(&t, out, p->input_path.p);
 	table_release(&t);
-	return status;
 }
 
 /* What was lost or repaired has been said by cli_open; this is what could not be seen, and other things worth knowing. */
@@ -125,14 +124,15 @@ static struct profile *open_first(const char *capture, unsigned *others, int *st
 	return p;
 }
 
-static int print_all(struct profile *p, const struct record_job *job)
+static void print_all(struct profile *p, const struct record_job *job)
 {
-	const struct output_options out = {.limit = -1};
-	int overview = print_overview(p, &out), findings = print_findings(p, &out);
+	enum { ROWS = 12 };
+	const struct output_options out = {.limit = -1}, few = {.limit = ROWS};
+	print_overview(p, &few);
+	print_findings(p, &out);
 	fputc('\n', stdout);
 	fflush(stdout);
 	print_notes(p, job);
-	return overview ? overview : findings;
 }
 
 static int read_and_print(const struct record_options *o, const struct run_dir *d, const struct record_job *job, const struct record_result *r)
@@ -142,18 +142,17 @@ static int read_and_print(const struct record_options *o, const struct run_dir *
 	if (o->no_report && !d->into.n)
 		return EXIT_DONE;
 	struct profile *p = open_first(r->capture.p, &others, &status);
-	if (!p)
-		return status;
+	if (!p) /* that has been said; the program's status is not changed by it, unless a file was asked for */
+		return d->into.n ? status : EXIT_DONE;
 	if (!o->no_report)
-		status = print_all(p, job);
+		print_all(p, job);
 	if (others && !o->no_report)
 		say(job, "there are %u traces, a rank of the job each; this was " STR_FMT ", `opscope info %s` lists them", others + 1, STR_ARG(p->input_path), d->path.p);
 	if (d->into.n && others) {
 		say(job, "%s was not written: a file holds one trace, and there are %u; they are kept in %s", d->into.p, others + 1, d->path.p);
 		status = EXIT_INPUT;
 	} else if (d->into.n) {
-		int rc = import_into(p, d, job);
-		status = rc ? rc : status;
+		status = import_into(p, d, job);
 	}
 	profile_free(p);
 	return status;

@@ -113,6 +113,23 @@ static void clear_options(struct words *env)
 		words_add(env, names[i]);
 }
 
+/* What the user set comes first. */
+static void put_cupti_path(struct words *env, const struct record_spec *s)
+{
+	const char *given = value_of(s->env.v, "OPSCOPE_CUPTI_PATH");
+	struct words folders = {0};
+	struct buf b = {0};
+	if (given && *given)
+		buf_cstr(&b, given);
+	own_cupti_folders(s->argv[0], &folders);
+	for (int i = 0; i < folders.n; i++)
+		buf_printf(&b, "%s%s", b.n ? ":" : "", folders.v[i]);
+	if (b.n)
+		words_printf(env, "OPSCOPE_CUPTI_PATH=" STR_FMT, STR_ARG(buf_view(&b)));
+	words_release(&folders);
+	buf_release(&b);
+}
+
 void own_environment(const struct record_spec *s, const char *library, struct words *env)
 {
 	clear_options(env);
@@ -124,6 +141,7 @@ void own_environment(const struct record_spec *s, const char *library, struct wo
 	if (!itt || !*itt)
 		put_text(env, "INTEL_LIBITTNOTIFY64", library);
 	put_text(env, "OPSCOPE_DIR", s->dir);
+	put_cupti_path(env, s);
 	put_number(env, "OPSCOPE_DELAY_NS", s->delay_ns);
 	put_number(env, "OPSCOPE_DURATION_NS", s->duration_ns);
 	if (s->range && strcmp(s->range, RECORD_API_RANGE) == 0)

@@ -17,6 +17,9 @@ int own_check_environment(char *const *env, struct err *e);
 /* Sets up what the program gets: docs/record.md lists the variables. */
 void own_environment(const struct record_spec *spec, const char *library, struct words *env);
 
+/* Folders of the Python that this program is, or belongs to, in which a libcupti may lie: OPSCOPE_CUPTI_PATH. */
+void own_cupti_folders(const char *program, struct words *folders);
+
 /* Runs it; -1 when it could not be started. Segments are in spec->dir afterwards. */
 int own_run(const struct record_spec *spec, const char *library, struct record_result *r, struct err *e);
 

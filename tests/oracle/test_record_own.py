@@ -1,0 +1,187 @@
+"""`opscope record` with its own library in the program: a guest that speaks to mocks of the CUDA driver and of CUPTI (tests/mock), so that what it did is
+known. Here it is what `record` makes of it; what the library records is tested elsewhere."""
+import collections
+import json
+import os
+import shutil
+import signal
+import subprocess
+
+import oracle
+from recording import PATIENCE, RecordCase, wait_until
+
+BUILD = os.environ.get("OPSCOPE_BUILD", os.path.join(oracle.ROOT, "build"))
+MOCK = os.path.join(BUILD, "tests", "mock")
+STEP = ["conv", "norm", "linear"]
+
+
+class Own(RecordCase):
+    def setUp(self):
+        super().setUp()
+        self.guest = oracle.built(os.path.join(MOCK, "guest_cuda"), "OPSCOPE_BUILD")
+        self.cupti = oracle.built(os.path.join(MOCK, "libmock_cupti_12.4.so"), "OPSCOPE_BUILD")
+        oracle.built(os.path.join(BUILD, "collect", "libopscope-inject.so"), "OPSCOPE_BUILD")
+        self.truth_file = os.path.join(self.dir, "truth")
+        self.env.update(OPSCOPE_CUPTI=self.cupti, MOCK_TRUTH=self.truth_file)
+
+    def own(self, *words, options=(), status=0, env=(), out="out"):
+        return self.record("-o", out, "--force", *options, "--", self.guest, *words, status=status, env=env)
+
+    def truth(self, what, field="name"):
+        with open(self.truth_file) as f:
+            return collections.Counter(e[field] for e in map(json.loads, f) if e["what"] == what)
+
+    def kernels(self, folder="out", *args):
+        return {r["name"]: r["calls"] for r in oracle.report("kernels", self.path(folder), "--limit=0", *args).rows}
+
+    def ranges(self, folder="out", *args):
+        return {r["range"]: r["calls"] for r in oracle.report("nvtx", self.path(folder), "--limit=0", *args).rows}
+
+
+class Program(Own):
+    def test_everything(self):
+        out, err = self.own("threads=2")
+        self.assertEqual(out, "")
+        for text in ("Where the step time went", "Findings", "recorded by opscope", f"recorded in {os.path.realpath(self.path('out'))}"):
+            self.assertIn(text, err)
+        self.assertEqual(self.kernels(), self.truth("kernel"))
+        self.assertEqual(self.ranges(), {"step": 40, **{name: 40 for name in STEP}})
+
+    def test_no_report(self):
+        _, err = self.own("work=3", options=["--no-report"])
+        self.assertEqual(err.count("\n"), 1)
+        self.assertIn("recorded in", err)
+        self.assertEqual(self.kernels(), {"work_kernel": 3})
+
+    def test_one_file(self):
+        _, err = self.own("work=5", out="x.opscope")
+        self.assertEqual(self.files(), ["x.opscope"])
+        self.assertIn("recorded in x.opscope", err)
+        self.assertEqual(self.kernels("x.opscope"), {"work_kernel": 5})
+
+    def test_status_and_signals(self):
+        """The capture of a program that was killed is there, and said so."""
+        _, err = self.own("threads=1", "raise=9", status=-9)
+        self.assertIn("killed, aborted", err)
+        self.assertEqual(self.ranges()["step"], 20)
+        self.assertEqual(self.run_file("out")["status"], 137)
+
+    def test_processes(self):
+        _, err = self.own("fork", "work=2")
+        self.assertEqual(len([n for n in self.files("out") if n.endswith(".seg")]), 2)
+        self.assertEqual(self.ranges()["in_the_child"], 1)
+        self.record("-o", "out", "--force", "--no-report", "--", "sh", "-c", f"'{self.guest}' work=1; '{self.guest}' work=1; exit 3", status=3)
+        self.assertEqual(self.kernels(), {"work_kernel": 2})
+
+    def test_options_reach_the_library(self):
+        self.own("threads=1", options=["--range=linear"])
+        self.assertEqual(self.ranges(), {"linear": 20})
+        self.own("threads=1", options=["--steps=2..3", "--key-range=step"])
+        self.assertEqual(self.ranges(), {"step": 2, **{name: 2 for name in STEP}})
+        _, err = self.own("threads=1", options=["--delay=100000"])
+        self.assertIn("no ranges and no work of a GPU", err)
+
+    def test_samples_beside_ranges(self):
+        """One capture holds both, or says why it does not."""
+        _, err = self.own("threads=1", options=["--sample=cpu"])
+        self.assertEqual(self.ranges()["step"], 20)
+        self.assertNotIn("Traceback", err)
+
+    def test_what_could_not_be_seen(self):
+        _, err = self.own("threads=1", env={"MOCK_CUPTI": "busy"})
+        self.assertIn("another", err)
+        self.assertEqual(self.ranges()["step"], 20)
+        _, err = self.own("threads=1", env={"OPSCOPE_CUPTI": "/no/such/libcupti.so"})
+        self.assertIn("OPSCOPE_CUPTI names /no/such/libcupti.so, which cannot be loaded", err)
+
+    def test_cupti_of_a_python(self):
+        """As wheels of torch bring it, where no loader looks."""
+        del self.env["OPSCOPE_CUPTI"]
+        folder = os.path.join(self.dir, "venv", "lib", "python3.11", "site-packages", "nvidia", "cuda_cupti", "lib")
+        os.makedirs(folder)
+        os.makedirs(os.path.join(self.dir, "venv", "bin"))
+        shutil.copy(self.cupti, os.path.join(folder, "libcupti.so.12"))
+        program = os.path.join(self.dir, "venv", "bin", "program")
+        self.write("venv/bin/program", f"#!/bin/sh\necho $OPSCOPE_CUPTI_PATH\nexec '{self.guest}' work=4\n", 0o755)
+        out, _ = self.record("-o", "out", "--", program, env={"OPSCOPE_CUPTI_PATH": "/first"})
+        self.assertEqual(out, f"/first:{os.path.dirname(os.path.dirname(program))}/lib/python3.11/site-packages/nvidia/cuda_cupti/lib\n")
+        names = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True).stdout
+        if "libcupti" not in names and "LD_LIBRARY_PATH" not in self.env:  # what the loader finds comes first
+            self.assertEqual(self.kernels(), {"work_kernel": 4})
+
+    def test_nothing_but_a_reason(self):
+        """A capture that only says why there is nothing does not change the program's status."""
+        _, err = self.own("work=0", options=["--env", "MOCK_CUPTI=uninitialised"])
+        self.assertIn("CUPTI could not be initialised", err)
+
+    def test_dlprof(self):
+        """Without an nsys, dlprof records by itself."""
+        tools = os.path.join(self.dir, "bin")
+        os.mkdir(tools)
+        os.symlink(oracle.OPSCOPE, os.path.join(tools, "dlprof"))
+        env = {**self.env, "PATH": tools, "OPSCOPE_INJECT": os.path.join(BUILD, "collect", "libopscope-inject.so")}
+        p = subprocess.run([os.path.join(tools, "dlprof"), "--reports=kernel", self.guest, "threads=1"], cwd=self.work, env=env, capture_output=True, text=True,
+                           timeout=PATIENCE)
+        self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
+        self.assertIn("nsys is not on the PATH: recording by opscope itself", p.stdout)
+        self.assertIn("dlprof_kernel.csv", self.files())
+        self.assertIn("conv_kernel", open(self.path("dlprof_kernel.csv")).read())
+        self.assertEqual(sum(self.kernels("nsys_profile.run").values()), sum(self.truth("kernel").values()))
+        p = subprocess.run([os.path.join(tools, "dlprof"), "--reports=kernel", self.guest, "threads=1"], cwd=self.work, env=env, capture_output=True, text=True)
+        self.assertEqual(p.returncode, 1)
+        self.assertIn("is there already", p.stderr)
+
+
+class Jobs(Own):
+    COMMAND = "for r in 0 1; do RANK=$r WORLD_SIZE=2 \"$0\" work=$((r + 3)) & done; wait"
+
+    def test_ranks_of_one_command(self):
+        """As torchrun starts them: a trace each; the first is shown."""
+        _, err = self.record("-o", "out", "--", "sh", "-c", self.COMMAND, self.guest)
+        self.assertIn("there are 2 traces, a rank of the job each", err)
+        for rank in (0, 1):
+            self.assertEqual(self.kernels("out", f"--rank={rank}"), {"work_kernel": rank + 3})
+        _, err = self.record("-o", "x.opscope", "--", "sh", "-c", self.COMMAND, self.guest, status=1)
+        self.assertIn("x.opscope was not written: a file holds one trace, and there are 2; they are kept in", err)
+        self.assertEqual(self.kernels("x.opscope.run", "--rank=1"), {"work_kernel": 4})
+
+    def test_a_record_each(self):
+        """As srun and mpirun start them."""
+        ps = [self.start("-o", "out", "--", self.guest, f"work={r + 3}",
+                         env={"SLURM_PROCID": str(r), "SLURM_STEP_NUM_TASKS": "3", "SLURM_NTASKS": "3", "SLURM_JOB_ID": "5", "SLURM_STEP_ID": "0"}) for r in range(3)]
+        said = []
+        for p in ps:
+            said.append(p.communicate(timeout=PATIENCE)[1].decode())
+            self.assertEqual(p.returncode, 0, said[-1])
+        self.assertIn("rank 0: recorded in", said[0])
+        for rank in range(3):
+            self.assertEqual(self.kernels("out", f"--rank={rank}"), {"work_kernel": rank + 3})
+
+
+class Follow(Own):
+    def test_follow(self):
+        """A report is shown while the program runs, again when there is more, and once more when it has ended."""
+        p = self.start("-o", "out", "--no-report", "--", self.guest, "threads=1", "say=waiting", "threads=2", stdin=subprocess.PIPE)
+        line = p.stdout.readline()
+        self.assertEqual(line, b"waiting\n")
+        f = self.start("nvtx", "out", "--follow=0.05", "--format=csv", "--columns=range,calls", "-o", "table.csv", command="report")
+        seen = lambda: os.path.exists(self.path("table.csv")) and open(self.path("table.csv")).read()
+        wait_until(lambda: "step,20\n" in (seen() or "").replace("\r", ""), "the first steps")
+        self.assertIsNone(f.poll())
+        p.communicate(b"go on\n", timeout=PATIENCE)
+        _, err = f.communicate(timeout=PATIENCE)
+        self.assertEqual(f.returncode, 0, err)
+        self.assertIn("step,60\n", seen().replace("\r", ""))
+
+    def test_killed_record(self):
+        """The program goes on without opscope, and so does its capture."""
+        p = self.start("-o", "out", "--", self.guest, "say=waiting", "work=6", stdin=subprocess.PIPE)
+        self.assertEqual(p.stdout.readline(), b"waiting\n")
+        p.send_signal(signal.SIGKILL)
+        p.communicate(b"go on\n", timeout=PATIENCE)  # ends when the program has closed its streams
+        self.assertEqual(p.returncode, -signal.SIGKILL)
+        wait_until(lambda: self.kernels() == {"work_kernel": 6}, "the capture's end")
+
+
+if __name__ == "__main__":
+    oracle.main()
