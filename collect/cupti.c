@@ -44,7 +44,7 @@ static void on_buffer_completed(void *context, uint32_t stream, uint8_t *buffer,
 /* ---- set-up ---- */
 
 /* What a kind is for: without NEEDED ones there is nothing to see, and the set-up is undone. */
-enum need { NEEDED, USEFUL, GRAPHS_WHOLE, GRAPHS_BY_NODE, WITH_MEMORY };
+enum need { NEEDED, USEFUL, GRAPHS_WHOLE, WITH_MEMORY, WITH_SYNC };
 static const struct kind {
 	uint32_t kind;
 	enum need need;
@@ -64,6 +64,7 @@ static const struct kind {
 	{CUPTI_JIT, USEFUL, "compilation"},
 	{CUPTI_GRAPH, GRAPHS_WHOLE, "whole graphs"},
 	{CUPTI_MEMORY, WITH_MEMORY, "allocations"},
+	{CUPTI_EVENT, WITH_SYNC, "events"},
 };
 enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
 
@@ -78,6 +79,7 @@ static bool asked_for(const struct kind *k)
 	switch (k->need) {
 	case GRAPHS_WHOLE: return is_option("GRAPH", "graph");
 	case WITH_MEMORY: return option("MEMORY") && !is_option("MEMORY", "0");
+	case WITH_SYNC: return option("SYNC") && !is_option("SYNC", "0");
 	default: return true;
 	}
 }

@@ -119,6 +119,12 @@ RECORD(sync, /* CUpti_ActivitySynchronization */
 	AT(32, uint32_t, streamId)
 	AT(36, uint32_t, cudaEventId));
 
+RECORD(event, /* CUpti_ActivityCudaEvent */
+	AT(4, uint32_t, correlationId)
+	AT(8, uint32_t, contextId)
+	AT(12, uint32_t, streamId)
+	AT(16, uint32_t, eventId));
+
 RECORD(overhead, /* CUpti_ActivityOverhead */
 	AT(4, uint32_t, overheadKind)
 	AT(8, uint32_t, objectKind)
@@ -186,7 +192,7 @@ RECORD(jit, /* CUpti_ActivityJit, since CUPTI_VERSION_JIT */
 /* CUpti_ActivityKind */
 enum cupti_kind {
 	CUPTI_MEMCPY = 1, CUPTI_MEMSET = 2, CUPTI_DRIVER = 4, CUPTI_RUNTIME = 5, CUPTI_DEVICE = 8, CUPTI_CONTEXT = 9, CUPTI_KERNEL = 10,
-	CUPTI_OVERHEAD = 17, CUPTI_PEER = 22, CUPTI_STREAM = 37, CUPTI_SYNC = 38, CUPTI_MEMORY = 49, CUPTI_GRAPH = 51, CUPTI_JIT = 52,
+	CUPTI_OVERHEAD = 17, CUPTI_PEER = 22, CUPTI_EVENT = 36, CUPTI_STREAM = 37, CUPTI_SYNC = 38, CUPTI_MEMORY = 49, CUPTI_GRAPH = 51, CUPTI_JIT = 52,
 	CUPTI_KINDS
 };
 

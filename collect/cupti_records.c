@@ -179,6 +179,12 @@ static void on_sync(struct taking *t, const struct cupti_sync *r)
 		      .stream = r->streamId, .device = device_of(r->contextId));
 }
 
+/* Without a time: what was called for it has one. */
+static void on_event(struct taking *t, const struct cupti_event *r)
+{
+	WRITE(t, WIRE_CUDA_EVENT, 0, r->eventId, wire_cuda_event, .correlation = r->correlationId, .context = r->contextId, .stream = r->streamId);
+}
+
 static const char *overhead_name(uint32_t kind)
 {
 	static const char *const name[] = {"Unknown", "Buffer Flush", "Instrumentation", "Resource", "Runtime Triggered Module Loading",
@@ -233,7 +239,7 @@ static size_t bytes_read(uint32_t kind)
 		[CUPTI_MEMCPY] = sizeof(struct cupti_memcpy), [CUPTI_MEMSET] = sizeof(struct cupti_memset), [CUPTI_DRIVER] = sizeof(struct cupti_api),
 		[CUPTI_RUNTIME] = sizeof(struct cupti_api), [CUPTI_DEVICE] = sizeof(struct cupti_device), [CUPTI_CONTEXT] = sizeof(struct cupti_context),
 		[CUPTI_KERNEL] = sizeof(struct cupti_kernel), [CUPTI_OVERHEAD] = sizeof(struct cupti_overhead), [CUPTI_PEER] = sizeof(struct cupti_peer),
-		[CUPTI_STREAM] = sizeof(struct cupti_stream), [CUPTI_SYNC] = sizeof(struct cupti_sync), [CUPTI_MEMORY] = sizeof(struct cupti_memory),
+		[CUPTI_STREAM] = sizeof(struct cupti_stream), [CUPTI_EVENT] = sizeof(struct cupti_event), [CUPTI_SYNC] = sizeof(struct cupti_sync), [CUPTI_MEMORY] = sizeof(struct cupti_memory),
 		[CUPTI_GRAPH] = sizeof(struct cupti_graph), [CUPTI_JIT] = sizeof(struct cupti_jit)};
 	size_t n = kind < CUPTI_KINDS ? bytes[kind] : 0;
 	if (kind == CUPTI_KERNEL && cupti.version >= CUPTI_VERSION_LAUNCHER)
@@ -253,6 +259,7 @@ static void take(struct taking *t, const void *r, uint32_t kind)
 	case CUPTI_PEER: on_peer(t, r); break;
 	case CUPTI_MEMSET: on_memset(t, r); break;
 	case CUPTI_SYNC: on_sync(t, r); break;
+	case CUPTI_EVENT: on_event(t, r); break;
 	case CUPTI_OVERHEAD: on_overhead(t, r); break;
 	case CUPTI_JIT: on_jit(t, r); break;
 	case CUPTI_GRAPH: on_graph(t, r); break;

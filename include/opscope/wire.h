@@ -151,6 +151,7 @@ enum wire_type {
 	WIRE_GPU_SAMPLE,       /* e */
 	WIRE_CPU_SAMPLE,       /* e */
 	WIRE_MAPPING,          /* k */
+	WIRE_CUDA_EVENT,       /* e */
 	WIRE_TYPES
 };
 
@@ -387,6 +388,15 @@ struct wire_sync {
 	uint32_t device;                   /* that of the context */
 };
 
+/* An event of CUDA was recorded on a stream (--sync). Its time is that of the call. */
+struct wire_cuda_event {
+	struct wire_head head;             /* id: event, as in wire_sync */
+	uint32_t correlation;
+	uint32_t context;
+	uint32_t stream;
+	uint32_t reserved;
+};
+
 struct wire_overhead {
 	struct wire_head head;             /* flags: what `object` is, CUpti_ActivityObjectKind; id: text, what CUPTI was doing */
 	int64_t start_ns, end_ns;
@@ -484,6 +494,7 @@ WIRE_SIZE_(wire_copy, 72);
 WIRE_SIZE_(wire_set, 64);
 WIRE_SIZE_(wire_api_call, 40);
 WIRE_SIZE_(wire_sync, 40);
+WIRE_SIZE_(wire_cuda_event, 24);
 WIRE_SIZE_(wire_overhead, 32);
 WIRE_SIZE_(wire_graph, 40);
 WIRE_SIZE_(wire_graph_node, 32);

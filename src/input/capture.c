@@ -111,7 +111,7 @@ static void begin_segment(struct capture *c)
 	idmap_init(&c->text_at, 1, 0, 1024);
 	idmap_init(&c->thread_name, 1, 0, 64);
 	idmap_init(&c->context_device, 1, 0, 64);
-	c->n_allocations = 0;
+	c->n_allocations = c->n_events = c->n_waits = 0;
 	c->first_span = c->p->span.rows.n;
 	c->first_gpu = c->p->gpu_op.rows.n;
 	intern_init(&c->categories);
@@ -194,7 +194,7 @@ static void release(struct capture *c)
 	arena_release(&c->bytes);
 	buf_release(&c->scratch);
 	void *const blocks[] = {c->text, c->domain, c->category_name, c->off_ns, c->thread.open, c->thread.top, c->started, c->ended, c->arg,
-	                        c->stream_track, c->device, c->node_range, c->allocation, c->mapping, c->seen};
+	                        c->stream_track, c->device, c->node_range, c->allocation, c->event, c->wait, c->mapping, c->seen};
 	for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
 		mem_free(blocks[i]);
 }

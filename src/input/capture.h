@@ -134,6 +134,10 @@ struct capture {
 	uint32_t first_span, first_gpu; /* rows of the segment begin there */
 	struct capture_allocation *allocation; /* of the segment, by CUDA itself */
 	uint32_t n_allocations, cap_allocations;
+	struct capture_event *event;  /* of the segment: CUDA's */
+	uint32_t n_events, cap_events;
+	struct capture_wait *wait;    /* of the segment: for such an event */
+	uint32_t n_waits, cap_waits;
 	struct idmap context_device;  /* context -> ordinal; of the segment */
 	bool has_memory;              /* the program told of its allocator */
 	bool has_devices;
@@ -169,6 +173,17 @@ struct capture_allocation {
 	uint32_t row, correlation;
 };
 
+/* An event that was recorded on a stream by the call with that correlation id, at the time of that call. */
+struct capture_event {
+	uint32_t context, event, stream, correlation;
+	int64_t time_ns;              /* INT64_MAX until the call was found */
+};
+
+/* Row of span. */
+struct capture_wait {
+	uint32_t row, context, event;
+};
+
 enum { CAPTURE_DOMAINS = 4096, CAPTURE_ARGS_MAX = 64 };
 
 static inline struct str capture_text(const struct capture *c, uint32_t id)
@@ -202,8 +217,11 @@ void capture_match_ranges(struct capture *c); /* when all threads of the segment
 
 /* ---- capture_gpu.c ---- */
 capture_handler capture_device, capture_kernel, capture_copy, capture_set, capture_api, capture_sync, capture_overhead, capture_graph,
-	capture_graph_node, capture_device_memory, capture_gpu_sample, capture_context;
-/* When all of the segment was read: what its work and allocations say of calls and nodes that may have come later. */
+	capture_graph_node, capture_device_memory, capture_gpu_sample, capture_context,
+	capture_cuda_event;
+
+/* ---- capture_match.c ---- */
+/* When all of the segment was read: what its work, waits and allocations say of calls and nodes that may have come later. */
 void capture_match_gpu(struct capture *c);
 
 /* ---- capture_facts.c ---- */

@@ -345,7 +345,19 @@ void capture_sync(struct capture *c, const struct wire_head *h, uint32_t bytes)
 	r.name = intern_str(&c->p->strings, str_from(cupti_sync_name(h->flags)));
 	r.link_id = s->correlation ? s->correlation : ID_NONE;
 	r.track = stream_track(c, device == INT32_MIN ? -1 : device, s->stream == UINT32_MAX ? -1 : (int64_t)s->stream);
-	build_span(&c->b, &r);
+	uint32_t row = build_span(&c->b, &r);
+	if (row == ROW_NONE || h->id == UINT32_MAX)
+		return;
+	MEM_GROW(c->wait, c->cap_waits, c->n_waits + 1);
+	c->wait[c->n_waits++] = (struct capture_wait){row, s->context, h->id};
+}
+
+void capture_cuda_event(struct capture *c, const struct wire_head *h, uint32_t bytes)
+{
+	const struct wire_cuda_event *k = (const struct wire_cuda_event *)h;
+	capture_count(c, capture_cat(c, "cuda_event"));
+	MEM_GROW(c->event, c->cap_events, c->n_events + 1);
+	c->event[c->n_events++] = (struct capture_event){k->context, h->id, k->stream, k->correlation, INT64_MAX};
 }
 
 void capture_overhead(struct capture *c, const struct wire_head *h, uint32_t bytes)
@@ -428,47 +440,3 @@ void capture_gpu_sample(struct capture *c, const struct wire_head *h, uint32_t b
 	}
 }
 
-/* ---- what is only known at the end of a segment ---- */
-
-/* The range in which a node of a CUDA graph was made: what is replayed is launched by another one. */
-static void match_nodes(struct capture *c)
-{
-	struct gpu_ops *g = &c->p->gpu_op;
-	uint32_t key_name = intern_str(&c->p->strings, STR("Captured in"));
-	for (uint32_t i = c->first_gpu; i < g->rows.n; i++) {
-		int64_t node = g->launch[i] == ROW_NONE ? ID_NONE : c->p->launch.graph_node_id[g->launch[i]];
-		uint64_t key[2] = {(uint32_t)c->file->h.pid, (uint64_t)node};
-		uint32_t at = node == ID_NONE ? INTERN_NONE : intern_find(&c->graph_nodes, (struct str){(const char *)key, sizeof key});
-		if (at == INTERN_NONE || !c->node_range[at] || g->args[i])
-			continue;
-		struct arg_pair pair = {key_name, c->node_range[at], 1};
-		g->args[i] = build_args(&c->b, &pair, 1);
-	}
-}
-
-/* CUPTI tells the call that allocated, not its thread. */
-static void match_allocations(struct capture *c)
-{
-	const struct spans *s = &c->p->span;
-	struct idmap track;
-	idmap_init(&track, 1, 0, c->n_allocations);
-	for (uint32_t i = 0; i < c->n_allocations; i++)
-		idmap_put(&track, c->allocation[i].correlation, ROW_NONE - 1);
-	for (uint32_t i = c->first_span; i < s->rows.n; i++)
-		if (s->kind[i] == SPAN_CALL && s->link_id[i] != ID_NONE && idmap_get(&track, s->link_id[i]) != IDMAP_NONE)
-			idmap_put(&track, s->link_id[i], s->track[i]);
-	for (uint32_t i = 0; i < c->n_allocations; i++) {
-		uint32_t at = idmap_get(&track, c->allocation[i].correlation);
-		if (at < c->p->track.rows.n)
-			c->p->memory.track[c->allocation[i].row] = at;
-	}
-	idmap_release(&track);
-}
-
-void capture_match_gpu(struct capture *c)
-{
-	if (c->graph_nodes.n)
-		match_nodes(c);
-	if (c->n_allocations)
-		match_allocations(c);
-}

@@ -237,6 +237,7 @@ static const struct handler {
 	ROW(WIRE_SET, wire_set, capture_set),
 	ROW(WIRE_API, wire_api_call, capture_api),
 	ROW(WIRE_SYNC, wire_sync, capture_sync),
+	ROW(WIRE_CUDA_EVENT, wire_cuda_event, capture_cuda_event),
 	ROW(WIRE_OVERHEAD, wire_overhead, capture_overhead),
 	ROW(WIRE_GRAPH, wire_graph, capture_graph),
 	ROW(WIRE_GRAPH_NODE, wire_graph_node, capture_graph_node),

@@ -9,6 +9,7 @@
  *   say=TEXT   prints TEXT and waits for a line of input: the test goes on when it has seen what it waits for
  *   fork       a child does work=10 and leaves with _exit; its parent waits for it
  *   work=N     N kernels outside any range
+ *   record=S   an event is recorded on that stream;  wait=S: the stream waits for it;  host=0: the host does
  *   call=N     the call with this number
  *   profiler=N cudaProfilerStart (1) or Stop (0)
  *   raise=N    ends by this signal */
@@ -171,6 +172,10 @@ static void word(const char *w)
 		child();
 	else if (strncmp(w, "work=", 5) == 0)
 		work(n);
+	else if (strncmp(w, "record=", 7) == 0)
+		mock_event_record((uint32_t)n, 77);
+	else if (strncmp(w, "wait=", 5) == 0 || strncmp(w, "host=", 5) == 0)
+		mock_sync(w[0] == 'w' ? 2 : 1, (uint32_t)n);
 	else if (strncmp(w, "call=", 5) == 0)
 		mock_call((uint32_t)n);
 	else if (strncmp(w, "profiler=", 9) == 0)

@@ -245,6 +245,20 @@ class Options(Cuda):
         self.assertEqual(r.sql("SELECT count(*) FROM memory"), [(0,)])
         self.assertNotIn("enable 49", r.calls())
 
+    def test_sync(self):
+        """--sync: an event that is waited for says on which stream it was recorded last, however often it moves; report waits shows it."""
+        plan = ["record=7", "wait=9", "record=8", "wait=9", "wait=8", "record=7", "host=0", "work=1"]
+        for asked in (True, False):
+            r = self.run_guest(*plan, env={"OPSCOPE_SYNC": "1"} if asked else {})
+            rows = collections.Counter()
+            for x in r.report("waits").rows:
+                rows[x["name"], x["stream"], x["wait_on_stream"]] += x["calls"]
+            waits = [("Stream Wait Event", "9", "7"), ("Stream Wait Event", "9", "8"), ("Stream Wait Event", "8", "8"), ("Event Sync", "-1", "7")]
+            self.assertEqual(rows, collections.Counter((name, stream, on if asked else None) for name, stream, on in waits))
+            self.assertEqual("enable 36" in r.calls(), asked)
+            total = sum(t["end"] - t["start"] for t in r.truth("sync"))
+            self.assertEqual(sum(x["total_ns"] for x in r.report("waits", "--group-by=name").rows), total)
+
     def test_graph_nodes(self):
         """Kernels of a graph by its nodes; each says in which range its node was captured, and its launch is the call that replayed it."""
         r = self.run_guest("graph=5", "work=1")
