@@ -261,6 +261,21 @@ class Planted(CaptureCase):
         self.assertEqual([(k["name"], k["total_ns"]) for k in kernels], [("void add<float>(float*)", 20)])
         self.assertEqual(sql(path, "SELECT s.name FROM gpu_op g JOIN span s ON s.rowid = g.op WHERE g.kind = 'kernel'"), [("aten::mm",)])
 
+    def test_events_that_are_waited_for(self):
+        """The last recording before the wait, of that context and event, by the time of its call, wherever that stands in the segment."""
+        s = Segment(pid=5)
+        self.device(s)
+        s.keep(segment.CONTEXT, 0, 1, "II", 0, 7)
+        for correlation, context, event, stream in ((1, 1, 9, 7), (2, 1, 9, 8), (3, 2, 9, 20), (4, 1, 10, 21), (99, 1, 9, 22)):
+            s.event(6, segment.CUDA_EVENT, 0, event, "IIII", correlation, context, stream, 0)
+        for at, context, event in ((150, 1, 9), (250, 1, 9), (350, 1, 10), (50, 1, 9), (360, 3, 9)):
+            s.event(6, segment.SYNC, 1, event, "qqIIII", BASE + at, BASE + at + 5, 100 + at, context, segment.NONE32, segment.NONE32)
+        for correlation in (1, 2, 3, 4):
+            s.event(7, segment.API, 0, 135, "qqIIII", BASE + 100 * correlation - 10, BASE + 100 * correlation, correlation, 5, 0, 0)
+        path = s.write(self.dir)
+        rows = sql(path, "SELECT start_ns, arg(args, 'wait_on_stream'), arg(args, 'wait_on_cuda_event_record_corr_id') FROM span WHERE kind = 'sync' ORDER BY start_ns")
+        self.assertEqual(rows, [(50, None, None), (150, "7", "1"), (250, "8", "2"), (350, None, None), (360, None, None)])
+
     def test_graphs(self):
         """What is replayed names the range in which its node was made; a copy of a node that of the original."""
         s = Segment(pid=5)
@@ -286,7 +301,7 @@ class Planted(CaptureCase):
                 self.device(s, i, f"GPU {uuid[:1].decode()}", uuid, segment.NONE32)
             self.kernel(s, pid, f"k{pid}", BASE + 100 + pid, BASE + 120 + pid, corr=1, device=1)
             self.kernel(s, pid, "first", BASE + 200 + pid, BASE + 220 + pid, corr=2, device=0)
-            s.event(pid, segment.API, 0, 211, "qqIIII", BASE + 50, BASE + 60, 1, pid, 0, s.text(f"call of {pid}"))
+            s.event(pid, segment.API, 0, 60000, "qqIIII", BASE + 50, BASE + 60, 1, pid, 0, s.text(f"call of {pid}"))
             s.write(self.dir)
         self.assertEqual(sql(self.dir, "SELECT id, name FROM device ORDER BY id"), [(0, "GPU a"), (1, "GPU b"), (2, "GPU c")])
         rows = sql(self.dir, "SELECT g.name, g.start_ns, l.device, l.pid, c.name FROM gpu_op g JOIN launch l ON l.rowid = g.launch LEFT JOIN span c ON c.rowid = g.call "
