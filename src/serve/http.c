@@ -101,8 +101,8 @@ static struct answer *refuse_visit(const struct visit *v)
 {
 	struct str host = header(v->connection, "Host");
 	if (!host_is_ours(v->server, host))
-		return answer_error(403, "this server is not '" STR_FMT "'; to let it be asked by that name, start it with --allow-host=" STR_FMT, STR_ARG(host),
-		                    STR_ARG(host_name(host)));
+		return answer_error(403, "this server is not '" STR_FMT "'; to let it be asked by that name, start it with --allow-host=" STR_FMT,
+		                    STR_ARG(host), STR_ARG(host_name(host)));
 	if (v->too_long)
 		return answer_error(413, "a body of at most %d bytes was expected", BODY_MAX);
 	if (v->too_many)

@@ -6,8 +6,8 @@ const char *const plugin_view_name[PLUGIN_VIEWS] = {"Overview", "Operator", "Ker
 
 int plugin_report(const struct request *r, const char *report, const char *group_by, const char *device, struct table *out, struct err *e)
 {
-	return report_run(report_find(str_from(report)), r->entry->profile, &(struct report_args){.compat = "tb-plugin", .group_by = group_by, .device = device},
-	                  out, e);
+	struct report_args a = {.compat = "tb-plugin", .group_by = group_by, .device = device};
+	return report_run(report_find(str_from(report)), r->entry->profile, &a, out, e);
 }
 
 bool plugin_grouped(const struct request *r, const char *value)

@@ -168,7 +168,8 @@ static int put_memory(const struct request *r, const struct table *peaks, struct
 	if (u.bytes < 1024)
 		return err_set(e, ERR_USAGE, "memory_metric=B: KB, MB or GB was expected: the plugin's numbers are rounded");
 	const char *const names[][2] = {{"Operator Name", NULL}, {"Calls", NULL}, {"Size Increase", u.memory}, {"Self Size Increase", u.memory},
-	                                {"Allocation Count", NULL}, {"Self Allocation Count", NULL}, {"Allocation Size", u.memory}, {"Self Allocation Size", u.memory}};
+	                                {"Allocation Count", NULL}, {"Self Allocation Count", NULL}, {"Allocation Size", u.memory},
+	                                {"Self Allocation Size", u.memory}};
 	put_head(b, "Memory View", default_device(peaks));
 	buf_printf(b, ",\"search\":\"Operator Name\",\"sort\":\"Self Size Increase (%s)\"}", u.memory);
 	put_columns(b, names, sizeof names / sizeof names[0]);
@@ -219,8 +220,8 @@ static int put_curve(const struct request *r, const struct table *peaks, struct 
 	return put_devices(r, peaks, &u, false, put_points, b, e);
 }
 
-static int with_peaks(const struct request *r, struct response *out, int (*put)(const struct request *r, const struct table *peaks, struct buf *b, struct err *e),
-                      struct err *e)
+static int with_peaks(const struct request *r, struct response *out,
+                      int (*put)(const struct request *r, const struct table *peaks, struct buf *b, struct err *e), struct err *e)
 {
 	struct table t;
 	int rc = report_run(report_find(STR("memory")), r->entry->profile, &(struct report_args){0}, &t, e);

@@ -27,7 +27,8 @@ static int run_modules(const struct request *r, struct response *out, struct err
 {
 	static const char head[] = "{\"columns\":["
 		"{\"name\":\"Module Name\",\"type\":\"string\",\"key\":\"name\"},{\"name\":\"Occurences\",\"type\":\"number\",\"key\":\"occurences\"},"
-		"{\"name\":\"Operators\",\"type\":\"number\",\"key\":\"operators\"},{\"name\":\"Host Total Time\",\"type\":\"number\",\"key\":\"host_duration\"},"
+		"{\"name\":\"Operators\",\"type\":\"number\",\"key\":\"operators\"},"
+		"{\"name\":\"Host Total Time\",\"type\":\"number\",\"key\":\"host_duration\"},"
 		"{\"name\":\"Host Self Time\",\"type\":\"number\",\"key\":\"self_host_duration\"},"
 		"{\"name\":\"Device Total Time\",\"type\":\"number\",\"key\":\"device_duration\"},"
 		"{\"name\":\"Device Self Time\",\"type\":\"number\",\"key\":\"self_device_duration\"}],\n\"data\":[";

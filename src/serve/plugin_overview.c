@@ -160,8 +160,8 @@ static void put_gpus(struct buf *b, const struct table *t)
 		put_metric(b, t, i, "achieved_occupancy_pct", "Est. Achieved Occupancy", " %");
 		put_metric(b, t, i, "tc_time_pct", "Kernel Time using Tensor Cores", " %");
 	}
-	buf_cstr(b, "],\"tooltip\":\"GPU Utilization: share of the time of all steps in which a kernel ran.\\nEst. SM Efficiency: how many multiprocessors had a block, "
-	         "over that time.\\nEst. Achieved Occupancy: mean of the kernels' occupancy, weighted by their time.\\n"
+	buf_cstr(b, "],\"tooltip\":\"GPU Utilization: share of the time of all steps in which a kernel ran.\\n"
+	         "Est. SM Efficiency: how many multiprocessors had a block, over that time.\\nEst. Achieved Occupancy: mean of the kernels' occupancy, weighted by their time.\\n"
 	         "Kernel Time using Tensor Cores: of the time of kernels that operators launched.\"}");
 }
 

@@ -31,6 +31,8 @@ static void put_steps(struct buf *b, const struct timeline *t)
 		buf_cstr(b, i ? ",\n{" : "\n{");
 		put_string(b, "name", s->v[i].name);
 		buf_char(b, ',');
+		put_number(b, "number", s->v[i].number);
+		buf_char(b, ',');
 		put_number(b, "start", s->v[i].start_ns - t->first_ns);
 		buf_char(b, ',');
 		put_number(b, "end", s->v[i].end_ns - t->first_ns);

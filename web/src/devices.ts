@@ -2,28 +2,33 @@
 import type { Cell, Table } from "./api";
 import { columnOf, numberAt, textAt } from "./api";
 import { add, h } from "./dom";
-import { bytes, percent } from "./format";
+import { bytes, known, percent } from "./format";
 import { figure } from "./parts";
 
-const SHARES: [id: string, label: string][] = [
+/** How well a device was used: columns of the report `devices`. */
+export const SHARES: [id: string, label: string][] = [
   ["gpu_utilization_pct", "GPU utilisation"],
   ["sm_efficiency_pct", "SM efficiency"],
   ["achieved_occupancy_pct", "Occupancy"],
   ["tc_time_pct", "Tensor Core share"],
 ];
 
+/** Whether work of the recording ran on it. */
+function isBusy(table: Table, row: Cell[]): boolean {
+  return ["kernels", "copies", "sets"].some((id) => numberAt(table, row, id));
+}
+
 function card(table: Table, row: Cell[]): HTMLElement {
   const memory = numberAt(table, row, "memory_bytes"), sms = numberAt(table, row, "sm_count"), cc = textAt(table, row, "compute_capability");
   const facts = [memory ? bytes(memory) : "", sms ? `${sms} SMs` : "", cc ? `compute capability ${cc}` : ""].filter((x) => x).join(", ");
   const box = h("section", { class: "device" }, h("h3", {}, `GPU ${row[columnOf(table, "device")]}: ${textAt(table, row, "name")}`), facts ? h("p", { class: "note" }, facts) : null);
-  if (!(numberAt(table, row, "kernels") || numberAt(table, row, "copies") || numberAt(table, row, "sets"))) {
+  if (!isBusy(table, row)) {
     add(box, h("p", {}, "No work of this recording ran on it."));
     return box;
   }
   const figures = h("div", { class: "figures" });
   for (const [id, label] of SHARES) {
-    const v = numberAt(table, row, id);
-    add(figures, figure(label, v === undefined ? undefined : percent(v), table.columns[columnOf(table, id)]?.help));
+    add(figures, figure(label, known(numberAt(table, row, id), percent), table.columns[columnOf(table, id)]?.help));
   }
   const unknown = numberAt(table, row, "tc_unknown_pct");
   add(box, figures, unknown ? h("p", { class: "note" }, `Of ${percent(unknown)} of the kernel time it is not known whether Tensor Cores were used.`) : null);
@@ -32,7 +37,7 @@ function card(table: Table, row: Cell[]): HTMLElement {
 
 /** Those without any work are named in one line. */
 export function showDevices(parent: HTMLElement, table: Table): void {
-  const row = h("div", { class: "row cards" }), busy = table.rows.filter((r) => numberAt(table, r, "kernels") || numberAt(table, r, "copies") || numberAt(table, r, "sets"));
+  const row = h("div", { class: "row cards" }), busy = table.rows.filter((r) => isBusy(table, r));
   for (const r of busy.length ? busy : table.rows) add(row, card(table, r));
   add(parent, row);
   const idle = busy.length ? table.rows.filter((r) => !busy.includes(r)).map((r) => String(r[columnOf(table, "device")])) : [];

@@ -67,3 +67,13 @@ export function byUnit(unit: Column["unit"]): (v: number) => string {
 export function axis(unit: Column["unit"]): (v: number) => string {
   return (v) => byUnit(unit)(v).replace(/(\.\d*?)0+(?=\s|$)/, "$1").replace(/\.(?=\s|$)/, "");
 }
+
+/** For figures: undefined stays so. */
+export function known(v: number | undefined, format: (v: number) => string): string | undefined {
+  return v === undefined ? undefined : format(v);
+}
+
+/** For a chart's tooltips. What is not known is no zero. */
+export function tip(format: (v: number) => string): (v: unknown) => string {
+  return (v) => (typeof v === "number" && Number.isFinite(v) ? format(v) : "unknown");
+}

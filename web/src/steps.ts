@@ -2,7 +2,13 @@
 import type { Cell, Column, Table } from "./api";
 import { columnOf } from "./api";
 import { COLORS, showChart, type Chart } from "./chart";
-import { axis, time } from "./format";
+import { axis, time, tip } from "./format";
+
+/** "A..B", "A..", "..B" or "A" */
+export function stepRange(text: string): [from: number, to: number] {
+  const [a, b] = text.includes("..") ? text.split("..") : [text, text];
+  return [a === "" ? -Infinity : Number(a), b === "" ? Infinity : Number(b)];
+}
 
 /** The columns that the step's length is the sum of: times that have a share beside them. */
 export function partsOf(table: Table): { column: Column; at: number }[] {
@@ -16,7 +22,7 @@ export function showSteps(parent: HTMLElement, title: string, table: Table, o: {
   const parts = partsOf(table).map((p, k) => ({ ...p, color: COLORS[k % COLORS.length] })).filter((p) => table.rows.some((r) => r[p.at]));
   const step = Math.max(columnOf(table, "step"), 0), names = table.rows.map((r) => String(r[step] ?? ""));
   const chart = showChart(parent, title, {
-    tooltip: { trigger: "axis", confine: true, axisPointer: { type: "shadow" }, valueFormatter: (v: any) => time(Number(v)) },
+    tooltip: { trigger: "axis", confine: true, axisPointer: { type: "shadow" }, valueFormatter: tip(time) },
     legend: { type: "scroll", top: 0, itemWidth: 14, itemGap: 8 },
     grid: { left: 64, right: 12, top: 36, bottom: names.length > 40 ? 62 : 42 },
     xAxis: { type: "category", data: names, name: "step", nameLocation: "middle", nameGap: 24 },

@@ -17,6 +17,7 @@ export interface Track {
 
 export interface Step {
   name: string;
+  number: number;
   start: number;
   end: number;
   counts: boolean;

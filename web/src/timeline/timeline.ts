@@ -5,6 +5,7 @@ import { file, get, source, type Args, type Report } from "../api";
 import { add, button, clear, h, save, select } from "../dom";
 import { time } from "../format";
 import * as place from "../place";
+import { stepRange } from "../steps";
 import type { Context } from "../view";
 import { theme } from "./colors";
 import { Curves } from "./curves";
@@ -113,9 +114,7 @@ export class Timeline implements Target {
 
   /** "3..5" as times of the steps with these numbers. */
   private stepsBetween(text: string): Window | undefined {
-    const [a, b] = text.includes("..") ? text.split("..") : [text, text];
-    const low = a === "" ? -Infinity : Number(a), high = b === "" ? Infinity : Number(b);
-    const list = this.info.steps.filter((s) => Number(s.name) >= low && Number(s.name) <= high);
+    const [low, high] = stepRange(text), list = this.info.steps.filter((s) => s.number >= low && s.number <= high);
     return list.length ? { from: list[0].start, to: Math.max(...list.map((s) => s.end)) } : undefined;
   }
 

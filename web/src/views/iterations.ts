@@ -2,17 +2,11 @@
 import type { Cell, Input, State } from "../api";
 import { get, numberAt, post, source, textAt } from "../api";
 import { add, button, h } from "../dom";
-import { percent, time } from "../format";
+import { known, percent, time } from "../format";
 import { figure, part, sectionOf, showReport } from "../parts";
 import * as place from "../place";
-import { showSteps } from "../steps";
+import { showSteps, stepRange } from "../steps";
 import { report, type Context, type View } from "../view";
-
-/** "A..B", "A..", "..B" or "A" */
-function rangeOf(text: string): [from: number, to: number] {
-  const [a, b] = text.includes("..") ? text.split("..") : [text, text];
-  return [a === "" ? -Infinity : Number(a), b === "" || b === undefined ? Infinity : Number(b)];
-}
 
 function stepsText(from: string, to: string): string | undefined {
   if (!from && !to) return undefined;
@@ -21,7 +15,7 @@ function stepsText(from: string, to: string): string | undefined {
 
 /** What is chosen is shown by all views; the server writes it into the file when asked to. */
 function form(c: Context, input: Input | undefined, readOnly: boolean, keys: string[]): HTMLElement {
-  const [first, last] = c.args.steps ? rangeOf(c.args.steps) : [-Infinity, Infinity], show = (v: number) => (Number.isFinite(v) ? String(v) : "");
+  const [first, last] = c.args.steps ? stepRange(c.args.steps) : [-Infinity, Infinity], show = (v: number) => (Number.isFinite(v) ? String(v) : "");
   const start = h("input", { type: "number", size: 6, name: "start", value: show(first) }), stop = h("input", { type: "number", size: 6, name: "stop", value: show(last) });
   const key = h("input", { type: "text", name: "key_op", size: 24, placeholder: "found by itself", value: c.args.key_op ?? "", list: "key-ops" });
   const said = h("p", { class: "note", role: "status" });
@@ -69,11 +63,12 @@ export const iterations: View = {
     add(page, form(c, input, state.read_only, keys ? keys.rows.map((r) => textAt(keys, r, "name")) : []));
     const list = aggregations(c, input);
     if (list) add(page, list);
-    const [from, to] = c.args.steps ? rangeOf(c.args.steps) : [-Infinity, Infinity], use = (step: Cell) => Number(step) >= from && Number(step) <= to;
-    const rows = t.rows.filter((r) => use(textAt(t, r, "step"))), lengths = rows.map((r) => numberAt(t, r, "total_ns") ?? 0);
-    const mean = lengths.reduce((a, b) => a + b, 0) / (lengths.length || 1), deviation = Math.sqrt(lengths.reduce((s, v) => s + (v - mean) ** 2, 0) / (lengths.length || 1));
-    add(page, h("div", { class: "figures" }, figure("Steps found", String(t.rows.length)), figure("Steps chosen", String(rows.length)), figure("Mean", time(mean)),
-      figure("Standard deviation", `${time(deviation)} (${percent(mean ? (100 * deviation) / mean : 0)})`)));
+    const [from, to] = c.args.steps ? stepRange(c.args.steps) : [-Infinity, Infinity], use = (step: Cell) => Number(step) >= from && Number(step) <= to;
+    const rows = t.rows.filter((r) => use(textAt(t, r, "step"))), lengths = rows.map((r) => numberAt(t, r, "total_ns")).filter((v) => v !== undefined);
+    const meanOf = (list: number[]) => (list.length ? list.reduce((sum, v) => sum + v, 0) / list.length : undefined), mean = meanOf(lengths);
+    const deviation = mean === undefined ? undefined : Math.sqrt(meanOf(lengths.map((v) => (v - mean) ** 2)) ?? 0);
+    add(page, h("div", { class: "figures" }, figure("Steps found", String(t.rows.length)), figure("Steps chosen", String(rows.length)), figure("Mean", known(mean, time)),
+      figure("Standard deviation", known(deviation, (v) => `${time(v)} (${percent(mean ? (100 * v) / mean : 0)})`))));
     showSteps(page, "Steps", t, { height: 320, use: c.args.steps ? use : undefined, choose: source.off ? undefined : (step) => place.go({ view: "iterations", args: { ...place.read().args, steps: String(step) } }) });
     showReport(page, "steps", t, { title: "Steps", hide: t.columns.map((x) => x.id).filter((id) => /_pct$|^start_ns$|^source$/.test(id)) });
     if (keys) await part(page, "Key ops", async (box) => showReport(box, "steps", keys, {

@@ -3,7 +3,7 @@ import type { Cell, Report, Section, Table } from "../api";
 import { columnOf, numberAt, textAt } from "../api";
 import { COLORS, OTHERS, showChart } from "../chart";
 import { add, button, h, select } from "../dom";
-import { axis, bytes, time } from "../format";
+import { axis, bytes, time, tip } from "../format";
 import { choose, figure, part, sectionOf, showReport } from "../parts";
 import * as place from "../place";
 import { showTable } from "../table";
@@ -30,10 +30,11 @@ function curve(box: HTMLElement, title: string, s: Section, range: Range | undef
   const high = (r: Cell[]) => (stacked ? lines.reduce((sum, x) => sum + value(r, x.i), 0) : Math.max(...lines.map((x) => value(r, x.i))));
   const top = s.rows.reduce((most, r) => Math.max(most, high(r)), 0), tick = 2 ** Math.max(0, Math.ceil(Math.log2(top / 8)));
   const chart = showChart(box, title, {
-    tooltip: { trigger: "axis", confine: true, valueFormatter: (v: any) => bytes(Number(v)) },
+    tooltip: { trigger: "axis", confine: true, valueFormatter: tip(bytes) },
     legend: { top: 0 },
     grid: { left: 74, right: 16, top: 34, bottom: 40 },
-    xAxis: { type: "value", min: "dataMin", max: "dataMax", name: "time since the start", nameLocation: "middle", nameGap: 24, axisLabel: { formatter: axis("ns"), hideOverlap: true } },
+    xAxis: { type: "value", min: "dataMin", max: "dataMax", name: "time since the start", nameLocation: "middle", nameGap: 24, axisLabel: { formatter: axis("ns"), hideOverlap: true },
+      axisPointer: { label: { formatter: (p: any) => time(Number(p.value)) } } },
     yAxis: { type: "value", min: 0, max: Math.ceil(top / tick) * tick || undefined, interval: tick, axisLabel: { formatter: axis("bytes") } },
     brush: { xAxisIndex: 0, brushType: "lineX", brushMode: "single", removeOnClick: true, outOfBrush: { colorAlpha: 1 }, throttleType: "debounce", throttleDelay: 200, brushStyle: { color: "rgba(86, 180, 233, 0.2)", borderColor: COLORS[0] } },
     toolbox: { show: false },

@@ -1,8 +1,9 @@
 // The first page: where the steps' time went, how well the GPUs were used, what to do.
+import type { Cell } from "../api";
 import { columnOf, numberAt, textAt } from "../api";
 import { pie, showChart } from "../chart";
 import { add, h } from "../dom";
-import { percent, time } from "../format";
+import { known, percent, time } from "../format";
 import { showDevices } from "../devices";
 import { showFindings } from "../findings";
 import { figure, part, pathEnd, sectionOf, showReport } from "../parts";
@@ -12,10 +13,10 @@ import { advise, report, type Context, type View } from "../view";
 
 async function steps(box: HTMLElement, c: Context): Promise<void> {
   const t = await report(c, "overview"), figures = h("div", { class: "figures" }), row = h("div", { class: "row" });
-  const whole = t.rows[0], parts = t.rows.slice(1);
-  add(figures, figure("Average step", time(numberAt(t, whole, "mean_ns") ?? 0), t.notes[0]));
+  const whole: Cell[] | undefined = t.rows[0], parts = t.rows.slice(1);
+  add(figures, figure("Average step", known(whole && numberAt(t, whole, "mean_ns"), time), t.notes[0]));
   for (const r of [...parts].sort((a, b) => (numberAt(t, b, "share_pct") ?? 0) - (numberAt(t, a, "share_pct") ?? 0)).slice(0, 4))
-    add(figures, figure(textAt(t, r, "role"), percent(numberAt(t, r, "share_pct") ?? 0), time(numberAt(t, r, "mean_ns") ?? 0) + " of the average step"));
+    add(figures, figure(textAt(t, r, "role"), known(numberAt(t, r, "share_pct"), percent), `${known(numberAt(t, r, "mean_ns"), time) ?? "unknown"} of the average step`));
   add(box, figures, row);
   showReport(row, "overview", t, { title: "Average step" });
   const s = sectionOf(t, "steps");
