@@ -105,7 +105,7 @@ bool control_begin(const char *text, size_t n, uint32_t domain)
 	if (!is_range(text, n, domain))
 		return false;
 	if (c.by_steps) {
-		int64_t number = atomic_fetch_add(&c.begun, 1) + 1;
+		int64_t number = atomic_fetch_add(&c.begun, 1); /* from 0, as reports count them */
 		if (number == c.first_step) {
 			c.in_steps = true;
 			decide(WIRE_WHY_STEPS, now_ns());

@@ -24,7 +24,7 @@ static const struct argp_option option_list[] = {
 	{"nsys_database", 0, NULL, OPTION_ALIAS, NULL, 0},
 	{"delay", 'y', "SECONDS", 0, "start collecting so much later", 0},
 	{"duration", 'd', "SECONDS", 0, "stop collecting, and the program, after that", 0},
-	{"nsys_base_name", KEY_NSYS_BASE, "NAME", 0, "name of nsys' files (default: nsys_profile)", 0},
+	{"nsys_base_name", KEY_NSYS_BASE, "NAME", 0, "name of nsys' files, or of the run directory (default: nsys_profile)", 0},
 	{"nsys_options", KEY_NSYS_ARGS, "ARGS", 0, "arguments of nsys instead of '-t cuda,nvtx -s none'; cuda and nvtx must be traced", 0},
 	{"nsys_opts", 0, NULL, OPTION_ALIAS, NULL, 0},
 	{"nsys_profile_range", KEY_RANGE, "BOOL", 0, "collect between profiler.start() and profiler.stop() only", 0},
@@ -181,8 +181,8 @@ static const struct argp argp = {
 	.options = option_list,
 	.parser = parse,
 	.args_doc = "PROGRAM [ARGUMENT...]\n--database=FILE",
-	.doc = "DLProf's command: runs a program under Nsight Systems (nsys must be on the PATH), or takes a profile that is there, and writes "
-	       "DLProf's reports of it, number by number, and its findings. Options stand before the program. Lists are divided by commas, or by "
+	.doc = "DLProf's command: runs a program under Nsight Systems, or with opscope's own library in it where no nsys is on the PATH, or takes a profile that "
+	       "is there, and writes DLProf's reports of it, number by number, and its findings. Options stand before the program. Lists are divided by commas, or by "
 	       "blanks and ended by --.",
 };
 

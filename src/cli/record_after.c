@@ -1,7 +1,7 @@
 /* What `opscope record` does when the program has ended: reads what was recorded, prints overview and findings, and says what is missing. */
 #include "cli/record.h"
 
-#include "base/mem.h"
+#include "base/program.h"
 #include "report/advice.h"
 #include "base/now.h"
 #include "report/aggregate.h"
@@ -78,11 +78,15 @@ static void print_findings(struct profile *p, const struct output_options *out)
 /* What was lost or repaired has been said by cli_open; this is what could not be seen, and other things worth knowing. */
 static void print_notes(const struct profile *p, const struct record_job *job)
 {
+	bool refused = false;
 	for (unsigned i = 0; i < p->diags.n; i++) {
 		const struct diag_entry *d = &p->diags.entry[i];
 		if (d->level == DIAG_NOTE)
 			say(job, STR_FMT "%s", STR_ARG(d->message), d->count > 1 ? " (several times)" : "");
+		refused |= d->level == DIAG_LOSS && strncmp(d->kind, "cupti-", 6) == 0 && strcmp(d->kind, "cupti-busy") != 0;
 	}
+	if (refused && program_find("nsys", NULL) == 0)
+		say(job, "an nsys is on the PATH, which brings a CUPTI of its own: --backend=nsys records with it");
 }
 
 static int import_into(struct profile *p, const struct run_dir *d, const struct record_job *job)

@@ -84,7 +84,7 @@ void capture_resource(struct capture *c, const struct wire_head *h, uint32_t byt
 static const char *const losses[WIRE_LOST_N] = {
 	[WIRE_LOST_FULL] = "events that came after the capture had reached its greatest size (--max-size)",
 	[WIRE_LOST_DISK] = "events for which the disk had no room",
-	[WIRE_LOST_RING] = "bytes of older events that made room for newer ones (--full=ring)",
+	[WIRE_LOST_RING] = "bytes of older events that made room for newer ones (--max-size=SIZE,ring)",
 	[WIRE_LOST_STRINGS] = "texts for which there was no room",
 	[WIRE_LOST_DOMAINS] = "domains, categories or resources for which there was no room",
 	[WIRE_LOST_DEPTH] = "ranges that were nested too deeply",
@@ -118,7 +118,7 @@ static void tell_losses(struct capture *c)
 	if (c->before)
 		diag_add_n(&c->p->diags, "range-without-start", DIAG_NOTE, c->before, -1, "a range had begun before what was recorded: left out");
 	if (c->dropped)
-		diag_add_n(&c->p->diags, "range-cut-by-ring", DIAG_LOSS, c->dropped, -1, "the end of a range was overwritten (--full=ring): left out");
+		diag_add_n(&c->p->diags, "range-cut-by-ring", DIAG_LOSS, c->dropped, -1, "the end of a range was overwritten (--max-size=SIZE,ring): left out");
 }
 
 static void tell_end(struct capture *c)
