@@ -24,6 +24,7 @@ async function look(t, view, input) {
   }
   const wrong = (await main.locator(".error").allInnerTexts()).filter((x) => x.trim());
   assert(!wrong.length, `${view}: ${wrong}`);
+  await t.until(`${view}: charts as wide as their places`, () => t.page.evaluate(() => [...document.querySelectorAll(".canvas")].every((e) => Math.abs(e.chart.getWidth() - e.clientWidth) <= 1)));
   assert((await t.page.evaluate(() => document.documentElement.scrollWidth)) <= 1280, `${view}: wider than the window`);
 }
 

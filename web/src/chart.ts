@@ -26,11 +26,13 @@ const shown = new Set<Chart>();
 
 /** Charts of the page that is left. */
 export function forgetCharts(): void {
+  places.disconnect();
   for (const c of shown) c.dispose();
   shown.clear();
 }
 
-addEventListener("resize", () => shown.forEach((c) => c.resize()));
+/** A chart is as wide as its place, which becomes narrower when another one comes beside it. */
+const places = new ResizeObserver((list) => list.forEach((e) => echarts.getInstanceByDom(e.target as HTMLElement)?.resize()));
 
 /** Shows a chart in `parent`. `height` in pixels. */
 export function showChart(parent: HTMLElement, title: string, option: ChartOption, height = 280): Chart {
@@ -39,6 +41,7 @@ export function showChart(parent: HTMLElement, title: string, option: ChartOptio
   add(parent, h("section", { class: "chart" }, tools, place));
   const chart = echarts.init(place, dark() ? "dark" : undefined);
   shown.add(chart);
+  places.observe(place);
   Object.assign(place, { chart }); // for the browser's console, and for tests
   chart.setOption({ backgroundColor: "transparent", color: COLORS, animation: false, textStyle: { fontFamily: "inherit" }, ...(option as object) });
   add(tools, button("PNG", () => save(`${title}.png`, chart.getDataURL({ pixelRatio: 2, backgroundColor: dark() ? "#16191d" : "#ffffff" })), { title: "Save the chart as a picture" }));
@@ -52,7 +55,7 @@ export function pie(values: { name: string; value: number; itemStyle?: object }[
   if (rest > 0) shares.push({ name: `${sorted.length - top} others`, value: rest, itemStyle: { color: OTHERS } });
   return {
     tooltip: { trigger: "item", confine: true, formatter: (p: any) => `${echarts.format.encodeHTML(p.name)}<br>${format(p.value)} (${p.percent} %)` },
-    legend: { type: "scroll", orient: "vertical", left: "52%", top: "middle", formatter: (n: string) => (n.length > 40 ? n.slice(0, 38) + "…" : n) },
+    legend: { type: "scroll", orient: "vertical", left: "52%", top: "middle", textStyle: { width: 180, overflow: "truncate" } },
     series: [{ type: "pie", radius: ["35%", "75%"], center: ["26%", "50%"], data: shares, label: { show: false } }],
   };
 }

@@ -53,8 +53,8 @@ function drawBox(api: any, box: Box, rowHeight: number): object | undefined {
   return shape && {
     type: "rect",
     shape,
-    style: { fill: colorOf(box.name), opacity: dark() ? 0.85 : 0.75 },
-    textContent: w > 24 ? { style: { text: box.name, width: w - 8, overflow: "truncate", fill: "#fff", fontSize: 11, textShadowColor: "#000", textShadowBlur: 2 } } : undefined,
+    style: { fill: colorOf(box.name), opacity: dark() ? 0.85 : 0.65 },
+    textContent: w > 24 ? { style: { text: box.name, width: w - 8, overflow: "truncate", fill: dark() ? "#fff" : "#111", fontSize: 11, ...(dark() ? { textShadowColor: "#000", textShadowBlur: 2 } : {}) } } : undefined,
     textConfig: { position: "insideLeft" },
   };
 }

@@ -51,7 +51,7 @@ function curve(box: HTMLElement, title: string, s: Section, range: Range | undef
         data: s.rows.map((r) => [r[at], r[x.i]]),
       };
     }),
-  } as any, 300);
+  } as any, 230);
   chart.dispatchAction({ type: "takeGlobalCursor", key: "brush", brushOption: { brushType: "lineX", brushMode: "single" } });
   if (range) chart.dispatchAction({ type: "brush", areas: [{ brushType: "lineX", xAxisIndex: 0, coordRange: range }] });
   chart.on("brushEnd", (e: any) => setRange(e.areas[0]?.coordRange));
