@@ -15,6 +15,12 @@ const api = (t, path, args) => t.page.evaluate((url) => fetch(url).then((r) => r
 const box = (t) => t.page.locator(".tl canvas").boundingBox();
 const input = (name) => INPUTS[name].key;
 
+/** The chosen event's row is in sight, however much room the panel and the curves have taken. */
+const inSight = (t) => t.page.waitForFunction(() => {
+  const x = document.querySelector(".tl canvas").timeline, e = x.scene.selected?.event, y = e && x.layout.yOf(e) - x.view.scrollTop;
+  return e && document.querySelector(".tl .panel h3") && y >= 0 && y + 16 <= x.view.clientHeight - (x.info.steps.length ? 42 : 24);
+});
+
 function column(table, id) {
   return table.columns.findIndex((c) => c.id === id);
 }
@@ -184,6 +190,8 @@ async function search(t) {
 
 /** A kernel, its call, the op, and back. */
 async function details(t) {
+  await t.open("timeline", "plugin", { q: "aten::cudnn_convolution_backward_weight" });
+  await inSight(t);
   await t.open("timeline", "plugin", { q: "sgemm" });
   await t.page.waitForSelector(".tl .panel .jump");
   const kernel = await selected(t), panel = t.page.locator(".tl .panel");
@@ -216,7 +224,8 @@ async function backward(t) {
   assert(d?.forward, "a backward op has a forward op");
   const f = await api(t, "api/timeline/event", { input: input("plugin"), kind: "span", row: d.forward.row });
   assert(f.backward.some((e) => e.row === d.event.row), "and that has it as backward op");
-  await t.open("timeline", "plugin", { ev: `span:${d.event.row}` });
+  await t.open("timeline", "plugin", { ev: `span:${d.event.row}`, from: d.event.start - 1e5, to: d.event.start + 4e5 });
+  await inSight(t);
   await t.page.locator(".tl .links", { hasText: "Forward" }).locator(".jump").click();
   await t.page.waitForFunction((row) => document.querySelector(".tl canvas").timeline.scene.selected?.event.row === row, d.forward.row);
 }
@@ -230,6 +239,11 @@ async function click(t) {
   const at = await placeOf(t, kernel), b = await box(t);
   await t.page.mouse.move(b.x + at.x, b.y + at.y);
   assert((await t.page.locator(".tl .tip").innerText()).startsWith(kernel.name.slice(0, 30)), "the pointer shows the name");
+  const tip = await t.page.locator(".tl .tip").boundingBox();
+  assert(tip.width > 100 && tip.x + tip.width <= 1280, `it is ${tip.width} px wide, at ${tip.x}`);
+  await t.page.locator(".tl .keys summary").click();
+  assert(await t.page.locator(".tl .keys dl").evaluate((e) => e.getBoundingClientRect().right <= innerWidth && e.scrollWidth <= e.clientWidth), "the keys have room");
+  await t.page.locator(".tl .keys summary").click();
   await t.page.mouse.click(b.x + at.x, b.y + at.y);
   await t.page.waitForFunction((row) => document.querySelector(".tl canvas").timeline.scene.selected?.event.row === row, kernel.row);
   await t.page.locator(".tl canvas").focus();

@@ -181,6 +181,9 @@ async function theme(t) {
   await t.ready("overview");
   assert((await ground()) !== before, "another ground");
   same(await t.page.evaluate(() => localStorage.getItem("theme")), "dark", "and it is kept");
+  const head = t.page.locator('[data-table="overview"] .tabulator-col').first(), light = () => head.evaluate((e) => Math.max(...getComputedStyle(e).backgroundColor.match(/\d+/g)));
+  await head.hover();
+  assert((await light()) < 128, "a header under the pointer is dark, too");
 }
 
 /** A file that cannot be read says why, wherever it is met; once it can, its pages come by themselves. */

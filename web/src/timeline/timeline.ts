@@ -28,7 +28,7 @@ interface Hit {
 
 export class Timeline implements Target {
   private readonly canvas = h("canvas", { tabindex: 0, role: "application", "aria-label": "Timeline; keys: w s a d, arrows, comma and full stop, n, f, 0, Escape" });
-  private readonly spacer = h("div", {});
+  private readonly spacer = h("div", { class: "room" });
   private readonly view = h("div", { class: "view" }, this.spacer, this.canvas);
   private readonly tip = h("div", { class: "tip", hidden: true, role: "tooltip" });
   private readonly panelPlace = h("div", { class: "panel", tabindex: -1 });
@@ -230,6 +230,7 @@ export class Timeline implements Target {
       this.layout.curves = this.curves.list;
       this.layout.build();
       this.sized();
+      if (this.scene.selected) this.bringUp(this.scene.selected.event); // they stand above it
     }
     this.invalidate();
   }
@@ -272,7 +273,7 @@ export class Timeline implements Target {
     this.tip.hidden = !text;
     if (text) {
       this.tip.textContent = text;
-      const right = x > this.scene.width * 0.6;
+      const right = x > this.scene.width / 2;
       this.tip.style.left = right ? "" : `${x + 14}px`;
       this.tip.style.right = right ? `${this.scene.width - x + 14}px` : "";
       this.tip.style.top = `${Math.min(y + 16, this.scene.height - 74) + this.view.scrollTop}px`;
@@ -357,6 +358,7 @@ export class Timeline implements Target {
         this.scene.selected = d;
         if (jump) this.reveal(d.event);
         showDetails(this.panelPlace, this.panel, d);
+        this.bringUp(d.event); // the panel takes room
         this.moved();
       };
     });
@@ -391,9 +393,14 @@ export class Timeline implements Target {
     this.sized();
     if (wide < 4 || wide > this.room) this.show(e.start - e.dur * 4 - 10, e.start + e.dur * 5 + 10);
     else if (x0 < 0 || x1 > this.room) this.show(e.start + e.dur / 2 - (this.room / 2) * c.scale, e.start + e.dur / 2 + (this.room / 2) * c.scale);
-    const y = this.layout.yOf(e), room = this.scene.height - topOf(this.info);
-    if (y < this.view.scrollTop || y > this.view.scrollTop + room - 40) this.view.scrollTop = Math.max(0, y - room / 2);
+    this.bringUp(e);
     this.moved();
+  }
+
+  /** Scrolls to an event's row if it is out of sight. */
+  private bringUp(e: Slice): void {
+    const y = this.layout.yOf(e), room = this.view.clientHeight - topOf(this.info);
+    if (y < this.view.scrollTop || y > this.view.scrollTop + room - 40) this.view.scrollTop = Math.max(0, y - room / 2);
   }
 
   jump(e: Slice): void {
