@@ -10,6 +10,9 @@
  *   small         buffers hold three records at most
  *   flood=N       cuptiActivityFlushAll also hands over N records of API calls and N of kernels, and $MOCK_FLOOD_OUT is then told how
  *                 much CPU time the collector took for one: "records N ns_per_record X"
+ *   pthreads      threads have the numbers of pthread_self, whatever was asked for
+ *   lossy         every tenth record is left out
+ *   skewed        times of the device are 1 ms early
  *   hang          calls in a process that did not subscribe itself never return, as the real ones in a forked child
  * $MOCK_CALLS is told of each call that changes what CUPTI does, one a line. */
 #include "mock.h"
@@ -122,7 +125,7 @@ static uint8_t *room(unsigned which, size_t bytes)
 
 static uint32_t thread_id(const struct mock_event *e)
 {
-	return system_threads ? e->thread : (uint32_t)(uintptr_t)pthread_self();
+	return system_threads && !mode("pthreads") ? e->thread : (uint32_t)(uintptr_t)pthread_self();
 }
 
 /* One event in the layout of this version. */
@@ -348,9 +351,13 @@ static void on_event(const struct mock_event *e)
 	bool wanted = e->kind < KINDS && enabled[e->kind] && !(e->kind == 5 && e->cbid < 1024 && dropped_call[e->cbid]);
 	/* While whole graphs are recorded, their nodes are not. */
 	wanted &= !(e->kind == 10 && e->node && enabled[51]);
+	struct mock_event early = *e;
+	if (mode("skewed") && (e->kind == 10 || e->kind <= 2))
+		early.start -= 1000000, early.end -= 1000000;
 	if (wanted) {
 		events++;
-		write_record(e);
+		if (!mode("lossy") || events % 10)
+			write_record(&early);
 		if (e->kind == 10 && mode("broken"))
 			plant_broken(e);
 	}
@@ -427,8 +434,10 @@ EXPORT int cuptiSubscribe(void **subscriber, callback_fn *fn, void *userdata)
 		return mode("busy") ? 39 : 12;
 	if (callback)
 		return 39;
-	void (*attach)(const struct mock_cupti *);
-	*(void **)&attach = dlsym(RTLD_DEFAULT, "mock_cuda_attach");
+	void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+	void (*attach)(const struct mock_cupti *) = NULL;
+	if (driver)
+		*(void **)&attach = dlsym(driver, "mock_cuda_attach");
 	if (attach)
 		attach(&self);
 	callback = fn;
