@@ -252,6 +252,7 @@ int InitializeInjection(void)
 	static _Atomic int hooked;
 	if (!start())
 		return 1;
+	helper_start();
 	cupti_start();
 	nvml_start();
 	if (atomic_exchange(&hooked, 1) == 0) {

@@ -24,7 +24,7 @@ static struct {
 	int n_options;
 	char text[OPTION_BYTES];
 	size_t n_text;
-	int32_t first_pid;
+	_Atomic int32_t helper_pid;     /* whose the helper is: a fork leaves it behind */
 	_Atomic uint32_t helper_tid;
 	_Atomic(void *) each_second[HOOKS], at_exit[HOOKS];
 	_Atomic int n_each_second, n_at_exit;
@@ -175,9 +175,9 @@ static void hook(_Atomic(void *) *hooks, _Atomic int *n, void (*f)(void))
 void helper_each_second(void (*f)(void)) { hook(s.each_second, &s.n_each_second, f); }
 void helper_at_exit(void (*f)(void)) { hook(s.at_exit, &s.n_at_exit, f); }
 
-bool is_first_process(void)
+bool helper_is_here(void)
 {
-	return s.first_pid == (int32_t)getpid();
+	return atomic_load_explicit(&s.helper_pid, memory_order_relaxed) == (int32_t)getpid();
 }
 
 /* CPU time of the helper, asked for by whatever thread. */
@@ -216,12 +216,12 @@ static void *helper(void *unused)
 	return NULL;
 }
 
-static void start_helper(void)
+void helper_start(void)
 {
 	pthread_t t;
 	pthread_attr_t attr;
 	uint64_t all = UINT64_MAX, before;
-	if (!pthread_create)
+	if (!pthread_create || atomic_exchange(&s.helper_pid, (int32_t)getpid()) == (int32_t)getpid())
 		return;
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
@@ -238,7 +238,7 @@ static void at_end(void)
 {
 	if (atomic_load_explicit(&live->phase, memory_order_acquire) != PHASE_RUNNING)
 		return; /* a forked child that had nothing to say */
-	if (is_first_process()) {
+	if (helper_is_here()) {
 		run(s.at_exit, &s.n_at_exit);
 		count_helper();
 	}
@@ -307,7 +307,6 @@ static bool prepare(void)
 	s.segment = (struct segment_options){.dir = s.dir, .max_bytes = option_bytes("MAX_SIZE"),
 	                                     .full = full && strcmp(full, "ring") == 0 ? WIRE_FULL_RING : WIRE_FULL_STOP};
 	find_rank(&s.segment.rank, &s.segment.world);
-	s.first_pid = (int32_t)getpid();
 	control_init(now_ns());
 	live = page;
 	return true;
@@ -322,7 +321,7 @@ bool start(void)
 		if (ok) {
 			int64_t took = now_ns() - began;
 			threads_cost(0, took > 0 ? (uint64_t)took : 0);
-			start_helper();
+			helper_start();
 			atexit(at_end);
 			pthread_atfork(NULL, NULL, in_child);
 		} else if (live->epoch == 0) {

@@ -172,8 +172,10 @@ const char *option(const char *name);
 
 /* Something to do once a second in the library's own thread, after start, and at the end of the process. At most 16 of each. */
 void helper_each_second(void (*f)(void));
+/* For a forked child, which has no such thread until it asks for one. */
+void helper_start(void);
 void helper_at_exit(void (*f)(void));
-/* True in the process that started the helper, false in its forked children: whoever holds handles of a driver asks this first. */
-bool is_first_process(void);
+/* False in a forked child that has not asked for one: whoever holds handles of a driver asks this first. */
+bool helper_is_here(void);
 
 #endif

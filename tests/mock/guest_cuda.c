@@ -1,7 +1,7 @@
 /* A program that uses "CUDA" (mock.h) and NVTX, for the tests of the collector: what it did is in $MOCK_TRUTH.
  *
- * guest_cuda [WORD...], done in order:
- *   threads=N  N threads, each with nested ranges, kernels on its own stream, copies, sets and waits (default 1 thread when no word is given)
+ * guest_cuda [fork-first] [WORD...], done in order, with fork-first by a child that was forked before CUDA was used, and leaves with _exit:
+ *   threads=N  N threads, each with nested ranges, kernels on its own stream, copies, sets and waits
  *   graph=N    a graph of three kernels captured under ranges, launched N times under others
  *   memory     allocations and frees
  *   noise=N    N calls of each function that says nothing
@@ -18,6 +18,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -189,10 +190,21 @@ static void word(const char *w)
 int main(int argc, char **argv)
 {
 	nvtx = nvtx_load();
+	bool fork_first = argc > 1 && strcmp(argv[1], "fork-first") == 0;
+	if (fork_first) {
+		begin_range("before");
+		end_range(NULL);
+	}
+	pid_t pid = fork_first ? fork() : 0;
+	if (pid > 0) {
+		int status;
+		waitpid(pid, &status, 0);
+		return WEXITSTATUS(status);
+	}
 	int r = cuInit(0);
-	if (argc < 2)
-		threads(1);
-	for (int i = 1; i < argc; i++)
+	for (int i = 1 + fork_first; i < argc; i++)
 		word(argv[i]);
+	if (fork_first)
+		_exit(r);
 	return r;
 }

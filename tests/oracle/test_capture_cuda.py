@@ -410,6 +410,21 @@ class Ends(Cuda):
         self.assertNotIn(rows[0][1], parent)
         self.assertEqual(r.sql("SELECT count(*) FROM gpu_op WHERE name = 'work_kernel'"), [(10,)], "the parent's, all of them")
 
+    def test_forked_before_cuda(self):
+        """A child that is the first to use CUDA has a CUPTI of its own, flushed each second, since it leaves without exit handlers."""
+        r = self.run_guest("fork-first", "threads=1", "say=ready", interactive=True, mode="hang", nvml="new")
+        r.says("ready")
+        planted = len([t for t in r.truth() if t["what"] in ("kernel", "memcpy", "memset")])
+        r.wait_for("SELECT count(*) FROM gpu_op", lambda n: n == planted)
+        r.go_on()
+        r.finish()
+        self.assertEqual((r.code, r.stderr), (0, b""))
+        child = r.truth()[0]["pid"]
+        rows = dict(r.sql("SELECT span.name, track.pid FROM span JOIN track ON track.rowid = span.track WHERE kind = 'user'"))
+        self.assertEqual(set(rows), {"before", "step", "conv", "norm", "linear"})
+        self.assertEqual({rows[n] for n in ("step", "conv")}, {child})
+        self.assertNotEqual(rows["before"], child)
+
     def test_killed(self):
         """kill -9: all that was flushed once a second is there."""
         r = self.run_guest("threads=2", "say=ready", interactive=True)
