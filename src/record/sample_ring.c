@@ -62,24 +62,19 @@ static int map(struct sample_ring *r)
 	return -1;
 }
 
-static int64_t read_number(const char *path)
-{
-	FILE *f = fopen(path, "re");
-	long v = 0;
-	int ok = f ? fscanf(f, "%ld", &v) : 0;
-	if (f)
-		fclose(f);
-	return ok == 1 ? v : INT64_MIN;
-}
-
 static int refuse(int why, struct err *e)
 {
-	int64_t paranoid = read_number("/proc/sys/kernel/perf_event_paranoid");
-	if (paranoid == INT64_MIN || why == ENOSYS)
+	char paranoid[16] = "not there";
+	FILE *f = fopen("/proc/sys/kernel/perf_event_paranoid", "re");
+	if (f && fgets(paranoid, sizeof paranoid, f))
+		paranoid[strcspn(paranoid, "\n")] = 0;
+	if (f)
+		fclose(f);
+	if (why == ENOSYS)
 		return err_set(e, ERR_IO, "this system has no perf_event_open");
 	if (why == EACCES || why == EPERM)
-		return err_set(e, ERR_IO, "the system does not allow it (perf_event_open: %s; /proc/sys/kernel/perf_event_paranoid is %lld, 2 or less is needed, and containers "
-		               "often forbid the call)", strerror(why), (long long)paranoid);
+		return err_set(e, ERR_IO, "the system does not allow it (perf_event_open: %s; /proc/sys/kernel/perf_event_paranoid is %s, 2 or less is needed, and containers "
+		               "often forbid the call)", strerror(why), paranoid);
 	return err_set(e, ERR_IO, "perf_event_open: %s", strerror(why));
 }
 

@@ -173,7 +173,7 @@ const struct report report_samples = {
 	.title = "What the CPU did, by samples",
 	.help = "What `opscope record --sample=cpu` saw: which functions the threads of all recorded processes ran. Self: it ran itself; total: it or what it called. "
 	        "A stack reaches as far as frame pointers do: code that was built without them (much of Debian's) shows its innermost function, and may lack callers. "
-	        "?? is a function without a name in its file. Python's own functions have names when it runs with `-X perf` (3.12 and later).",
+	        "?? is a function without a name in its file. Python's own functions are there when it was built with frame pointers and runs with `-X perf` (3.12 and later).",
 	.group_by = groupings,
 	.timeline = true,
 	.run = run,
