@@ -196,7 +196,9 @@ static void cupti_start(void)
 		return;
 	/* Owner before the set-up, which may already ask for buffers. */
 	atomic_store(&cupti.owner, getpid());
-	if (!set_up())
+	if (set_up())
+		atomic_store(&cupti.ready, true);
+	else
 		atomic_store(&cupti.owner, NOBODY);
 }
 
@@ -232,7 +234,7 @@ static void look_for_thieves(void)
 
 static void tick(void)
 {
-	if (!cupti_is_on())
+	if (!cupti_is_on() || !atomic_load(&cupti.ready))
 		return;
 	atomic_store_explicit(&cupti.thread, sys_tid(), memory_order_relaxed);
 	look_for_thieves();
@@ -241,7 +243,7 @@ static void tick(void)
 
 static void at_exit(void)
 {
-	if (cupti_is_on())
+	if (cupti_is_on() && atomic_load(&cupti.ready))
 		cupti.call.ActivityFlushAll(CUPTI_FLUSH_FORCED);
 }
 

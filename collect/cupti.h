@@ -48,6 +48,7 @@ struct cupti {
 	int64_t start_ns;
 	_Atomic uint32_t thread;     /* the library's own: its calls are not the program's */
 	_Atomic(pid_t) owner;        /* the process that subscribed; 0 = none */
+	_Atomic bool ready;          /* set up: it may be asked to flush */
 	_Atomic uint64_t devices;    /* bit i: the process has a context on device i */
 	_Atomic int64_t beat_ns;     /* start of the last call of `thread` that came back as a record; 0 = none yet */
 };

@@ -46,11 +46,15 @@ static bool number(const struct profile *p, uint32_t args, uint32_t key, int64_t
 	return key && profile_arg(p, args, key, &text) && str_to_i64(text, v);
 }
 
+/* NULL = there are too many to be true. */
 static struct gpu_samples *of_device(struct gpu_samples_list *l, uint32_t *cap, int32_t device, int64_t time_ns)
 {
+	enum { DEVICES_MOST = 256 };
 	for (uint32_t i = 0; i < l->n; i++)
 		if (l->v[i].device == device)
 			return &l->v[i];
+	if (l->n == DEVICES_MOST)
+		return NULL;
 	MEM_GROW(l->v, *cap, l->n + 1);
 	l->v[l->n] = (struct gpu_samples){.device = device, .first_ns = time_ns};
 	return &l->v[l->n++];
@@ -122,11 +126,12 @@ void gpu_samples_measure(const struct profile *p, struct gpu_samples_list *out)
 		bool reasons = n.reasons && p->mark.name[i] == n.reasons;
 		if (metric == GPU_METRICS && !reasons)
 			continue;
-		if (!number(p, p->mark.args[i], n.device, &device) || !number(p, p->mark.args[i], n.value, &value) || device < 0 || device > INT16_MAX) {
+		bool sound = number(p, p->mark.args[i], n.device, &device) && number(p, p->mark.args[i], n.value, &value) && device >= 0 && device <= INT16_MAX;
+		struct gpu_samples *s = sound ? of_device(out, &cap, (int32_t)device, p->mark.time_ns[i]) : NULL;
+		if (!s) {
 			out->odd++;
 			continue;
 		}
-		struct gpu_samples *s = of_device(out, &cap, (int32_t)device, p->mark.time_ns[i]);
 		s->last_ns = p->mark.time_ns[i];
 		if (reasons)
 			add_reasons(s, (uint64_t)value, clock_beside(p, &n, i, &clock), clock);
