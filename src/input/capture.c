@@ -249,4 +249,5 @@ const struct input input_capture = {
 	.read = read_file,
 	.is_whole = capture_run_leads,
 	.rank = capture_run_rank,
+	.grows = true,
 };

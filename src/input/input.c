@@ -82,6 +82,8 @@ static struct profile *read_with(const struct input *i, struct source *s, const 
 		profile_free(p);
 		return NULL;
 	}
+	if (!i->grows && source_changed(s))
+		diag_add(&p->diags, "changed-while-read", DIAG_LOSS, -1, "the file was written to while it was read: what was read may be of two versions of it");
 	/* A reader of saved profiles has set these to what was saved. */
 	if (!p->input_path.n)
 		p->input_path = arena_str(&p->arena, str_from(path));

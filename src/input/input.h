@@ -21,6 +21,7 @@ struct input {
 	bool (*is_whole)(const char *path);
 	/* The rank of the job that the file is of, where it says so; NULL = the name tells, or distributedInfo in its first bytes. */
 	bool (*rank)(const char *path, int64_t *rank);
+	bool grows;        /* files are sound while they are written: that one has grown since it was opened is nothing odd */
 };
 
 extern const struct input *const input_registry[]; /* NULL-terminated, generated */

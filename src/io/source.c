@@ -28,6 +28,7 @@ struct source {
 	bool is_stdin, gzip, threaded;
 	char *path;
 	uint64_t file_bytes, bytes_in;
+	struct stat opened;
 	char error[256];
 
 	char *raw;            /* compressed bytes; also what was peeked of a plain file */
@@ -259,6 +260,7 @@ struct source *source_open(const char *path, struct err *e)
 		return NULL;
 	}
 	s->path = memcpy(mem_alloc(strlen(path) + 1, 1), path, strlen(path) + 1);
+	s->opened = st;
 	s->file_bytes = S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
 	s->raw = mem_alloc(RAW, 1);
 	while (s->raw_n < 2) { /* a pipe may give one byte at first */
@@ -325,6 +327,14 @@ struct str source_next(struct source *s, struct str keep, bool *end)
 	if (keep.n)
 		memmove(p, keep.p, keep.n);
 	return (struct str){p, keep.n + b->n};
+}
+
+bool source_changed(const struct source *s)
+{
+	struct stat now;
+	const struct stat *old = &s->opened;
+	return S_ISREG(old->st_mode) && fstat(s->fd, &now) == 0 &&
+	       (now.st_size != old->st_size || now.st_mtim.tv_sec != old->st_mtim.tv_sec || now.st_mtim.tv_nsec != old->st_mtim.tv_nsec);
 }
 
 void source_set_progress(struct source *s, source_progress_fn *fn, void *context)

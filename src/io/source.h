@@ -30,6 +30,9 @@ const char *source_error(const struct source *s);
 typedef void source_progress_fn(void *context, uint64_t done_bytes, uint64_t total_bytes);
 void source_set_progress(struct source *s, source_progress_fn *fn, void *context);
 
+/* Whether the file was written to since it was opened: what was read may be of more than one version of it. */
+bool source_changed(const struct source *s);
+
 const char *source_path(const struct source *s);    /* "-" for stdin */
 uint64_t source_file_bytes(const struct source *s); /* size on disk; 0 = not known */
 uint64_t source_bytes_in(const struct source *s);   /* bytes of the file consumed so far, for progress */

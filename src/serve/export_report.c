@@ -212,25 +212,23 @@ static void put_index(struct maker *m, bool directory, struct buf *out)
 }
 
 /* ERR_USAGE. */
-static int check_inputs(const struct maker *m, struct err *e)
+static int check_inputs(const struct maker *m, bool directory, struct err *e)
 {
-	struct stat out, in;
-	if (stat(m->o->out, &out) < 0)
-		return 0;
+	struct stat in;
 	for (unsigned i = 0; i < m->n; i++)
-		if (stat(m->entry[i]->path.p, &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
-			return err_set(e, ERR_USAGE, "%s: is the input: the report must be another file", m->o->out);
+		if (stat(m->entry[i]->path.p, &in) == 0 && export_replaces(m->o->out, directory, &in))
+			return err_set(e, ERR_USAGE, "%s: %s: the report must be another file", m->o->out, directory ? "holds an input that it would replace" : "is the input");
 	return 0;
 }
 
 /* All that the report consists of but the index. */
-static int gather(struct maker *m, struct err *e)
+static int gather(struct maker *m, bool directory, struct err *e)
 {
 	library_look(m->library, note_entry, m);
 	m->result->inputs = m->n;
 	if (!m->n)
 		return err_set(e, ERR_IO, "no traces there");
-	if (check_inputs(m, e) < 0)
+	if (check_inputs(m, directory, e) < 0)
 		return -1;
 	begin_input(m, STR(""));
 	export_asks_general(ask, m);
@@ -250,7 +248,7 @@ int export_report(const struct export_options *o, struct export_result *result, 
 	m.library = library_open(&(struct library_options){o->paths, o->n_paths, o->memory_bytes}, e);
 	if (!m.library)
 		return -1;
-	int rc = gather(&m, e);
+	int rc = gather(&m, directory, e);
 	library_close(m.library, NULL); /* its threads would take the signals that wait while files are written */
 	if (rc == 0) {
 		struct buf index = {0};

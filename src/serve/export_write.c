@@ -172,6 +172,25 @@ static bool is_of(const struct export_pack *x, const char *file)
 	return found;
 }
 
+static bool is_same(const char *path, const struct stat *file)
+{
+	struct stat st;
+	return stat(path, &st) == 0 && st.st_dev == file->st_dev && st.st_ino == file->st_ino;
+}
+
+bool export_replaces(const char *out, bool directory, const struct stat *file)
+{
+	DIR *d = directory ? opendir(out) : NULL;
+	struct buf path = {0};
+	bool found = !directory && is_same(out, file);
+	for (struct dirent *f = d ? readdir(d) : NULL; f && !found; f = readdir(d))
+		found = (strcmp(f->d_name, "index.html") == 0 || is_ours(f->d_name)) && is_same(path_in(out, str_from(f->d_name), &path).p, file);
+	buf_release(&path);
+	if (d)
+		closedir(d);
+	return found;
+}
+
 /* Blocks in the folder that are not of *x: of the report that stood there. */
 static void remove_old_blocks(const char *folder, const struct export_pack *x)
 {

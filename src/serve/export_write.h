@@ -8,12 +8,17 @@
 
 #include <stdbool.h>
 
+struct stat;
+
 /* Whether `out` means a directory. ERR_USAGE when that holds something and `force` is not set; ERR_IO when nothing can be created there. To be
  * asked before the work is begun. */
 int export_check(const char *out, bool force, bool *directory, struct err *e);
 
 /* "data-0123456789abcdef.js" of a block. */
 void export_block_name(const struct export_block *k, struct buf *out);
+
+/* Whether a report at `out` takes the place of this file, or removes it. */
+bool export_replaces(const char *out, bool directory, const struct stat *file);
 
 /* `index`: a block's text. *bytes: how much was written. */
 int export_write(const char *out, bool directory, const struct export_pack *x, struct str index, uint64_t *bytes, struct err *e);

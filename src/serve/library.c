@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "input/discover.h"
 #include "input/input.h"
 #include "serve/plugin_views.h"
@@ -14,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LOOK_SECONDS = 3, WAITERS_MAX = 300 };
+enum { LOOK_SECONDS = 3, WAITERS_MAX = 300, REREADS_MAX = 3 };
 
 const char *const entry_state_name[] = {[ENTRY_FOUND] = "found", [ENTRY_QUEUED] = "queued", [ENTRY_LOADING] = "loading",
                                         [ENTRY_READY] = "ready", [ENTRY_FAILED] = "failed", [ENTRY_GONE] = "gone"};
@@ -23,6 +24,7 @@ const char *const entry_state_name[] = {[ENTRY_FOUND] = "found", [ENTRY_QUEUED] 
 struct stamp {
 	uint64_t device, inode, size;
 	int64_t changed_ns;
+	bool absent, is_file;
 };
 
 struct library_private {
@@ -35,6 +37,8 @@ struct library_private {
 	uint64_t used;                /* library.clock at the last hold */
 	uint64_t bytes;               /* of profile and timeline */
 	bool stale;                   /* to be let go as soon as nobody holds it; nobody new gets it */
+	bool was_file;                /* a regular one: what else is there later may keep a reader waiting for ever */
+	unsigned rereads;             /* one after the other, since the file changed meanwhile */
 	bool again;                   /* and then, or after the reading in progress, to be read at once */
 	bool seen;                    /* by the look in progress */
 	struct library_waiter *waiters;
@@ -65,13 +69,14 @@ static struct stamp stamp_of(const char *path)
 {
 	struct stat st;
 	if (stat(path, &st) < 0)
-		return (struct stamp){0};
-	return (struct stamp){st.st_dev, st.st_ino, (uint64_t)st.st_size, st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec};
+		return (struct stamp){.absent = true};
+	return (struct stamp){st.st_dev, st.st_ino, (uint64_t)st.st_size, st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec,
+	                      .is_file = S_ISREG(st.st_mode)};
 }
 
 static bool stamp_eq(struct stamp a, struct stamp b)
 {
-	return a.device == b.device && a.inode == b.inode && a.size == b.size && a.changed_ns == b.changed_ns;
+	return a.absent == b.absent && a.device == b.device && a.inode == b.inode && a.size == b.size && a.changed_ns == b.changed_ns;
 }
 
 /* Locked; unlock() frees it. Whoever waits for other content gets it. */
@@ -138,8 +143,18 @@ static struct library_entry *entry_of_key(const struct library *l, struct str ke
 	return NULL;
 }
 
+/* Names of files may be any bytes; what is shown, and asked by, is UTF-8. */
+static struct str valid_text(struct library *l, struct str s)
+{
+	struct buf b = {0};
+	utf8_put_valid(&b, s);
+	struct str text = arena_str(&l->arena, buf_view(&b));
+	buf_release(&b);
+	return text;
+}
+
 /* "run/worker/span"; where another file has it, with "~2", ... */
-static struct str new_key(struct library *l, const struct trace_file *f)
+static struct str new_key(struct library *l, const struct library_entry *f)
 {
 	struct buf b = {0};
 	for (unsigned k = 1; k == 1 || entry_of_key(l, buf_view(&b)); k++) {
@@ -166,10 +181,10 @@ static struct library_entry *add_entry(struct library *l, const struct trace_fil
 	struct library_entry *x = NEW(struct library_entry);
 	x->own = NEW(struct library_private);
 	x->own->library = l;
-	x->key = new_key(l, f);
-	x->run = arena_str(&l->arena, f->run);
-	x->worker = arena_str(&l->arena, f->worker);
-	x->span = arena_str(&l->arena, f->span);
+	x->run = valid_text(l, f->run);
+	x->worker = valid_text(l, f->worker);
+	x->span = valid_text(l, f->span);
+	x->key = new_key(l, x);
 	x->path = arena_str(&l->arena, f->path);
 	pthread_mutex_init(&x->ask, NULL);
 	pthread_mutex_init(&x->own->make, NULL);
@@ -184,6 +199,7 @@ static struct library_entry *add_entry(struct library *l, const struct trace_fil
 
 static void note_content(struct library *l, struct library_entry *x, struct stamp now)
 {
+	x->own->was_file |= now.is_file;
 	if (stamp_eq(x->own->last, now))
 		return;
 	x->own->last = now;
@@ -312,23 +328,41 @@ static void tell(struct library_waiter *w, struct library_entry *x, bool held)
 	}
 }
 
+/* Of a file that was `stamp` before. */
+static struct profile *read_entry(struct library_entry *x, struct stamp stamp, struct err *e)
+{
+	struct input_options o = {.progress = on_progress, .progress_context = x};
+	if (x->own->was_file && !stamp.absent && !stamp.is_file) {
+		err_set(e, ERR_IO, "%s: no longer a regular file, a trace was expected", x->path.p);
+		return NULL;
+	}
+	return input_open(x->path.p, &o, e);
+}
+
 static void load(struct library *l, struct library_entry *x)
 {
 	struct err e = {0};
-	struct input_options o = {.progress = on_progress, .progress_context = x};
 	struct stamp stamp = stamp_of(x->path.p);
 	pthread_mutex_lock(&l->lock);
 	x->own->loading = stamp;
 	pthread_mutex_unlock(&l->lock);
-	struct profile *p = input_open(x->path.p, &o, &e);
+	struct profile *p = read_entry(x, stamp, &e);
 	unsigned views = p ? plugin_views_of(p) : 0;
+	struct stamp after = stamp_of(x->path.p);
 	pthread_mutex_lock(&l->lock);
+	/* What was read while it was written may be half of one file and half of another. One that never rests is shown all the same; its
+	 * problems say so (input_open). */
+	if (!after.absent && !stamp_eq(stamp, after) && !l->closing && x->own->rereads < REREADS_MAX) {
+		x->own->rereads++;
+		x->own->again = true;
+	}
 	if (x->own->again) {
 		x->profile = p;
 		let_go(l, x);
 		unlock(l);
 		return;
 	}
+	x->own->rereads = 0;
 	if (!x->generation || !stamp_eq(x->own->read, stamp))
 		x->generation = ++l->generation;
 	x->own->read = stamp;

@@ -369,5 +369,89 @@ class Traces(AttackCase):
                 json.loads(a.body)
 
 
+class Files(AttackCase):
+    """Files that are not what they were when they were found."""
+
+    def served(self, **files):
+        folder = os.path.join(self.tmp, "d")
+        os.mkdir(folder)
+        for name, text in files.items():
+            with open(os.path.join(folder, name + ".json"), "w", encoding="ascii") as f:
+                f.write(text)
+        return folder
+
+    @staticmethod
+    def trace(name, n=1):
+        return '{"traceEvents":[' + ",\n".join('{"ph":"X","cat":"cpu_op","name":"%s","pid":1,"tid":1,"ts":%d,"dur":1}' % (name, 2 * i) for i in range(1000000, 1000000 + n)) + "]}"
+
+    def names(self, s, key):
+        t = s.get("/api/report/operators", input=key)
+        at = [c["id"] for c in t["columns"]].index("name")
+        return {r[at] for r in t["rows"]}
+
+    def test_a_pipe_in_place_of_a_file_holds_up_nobody(self):
+        folder = self.served(a=self.trace("a"), b=self.trace("b"))
+        s = Server(self, folder)
+        os.unlink(os.path.join(folder, "a.json"))
+        os.mkfifo(os.path.join(folder, "a.json"))
+        self.assertIn("no longer a regular file", s.get("/api/report/operators", 422, input="d/a/default")["error"])
+        self.assertEqual(self.names(s, "d/b/default"), {"b"})
+
+    def test_two_versions_are_not_mixed(self):
+        """Written to while it is read, it is read again."""
+        folder, n = self.served(), 300000
+        old, new = self.trace("old", n).encode(), self.trace("new", n).encode()
+        for i in range(3):
+            path = os.path.join(folder, f"{i}.json")
+            with open(path, "wb") as f:
+                f.write(old)
+        s = Server(self, folder)
+        for i in range(3):
+            key, got = f"d/{i}/default", []
+            asks = threading.Thread(target=lambda k=key, to=got: to.append(self.names(s, k)))
+            asks.start()
+            while (state := s.inputs()[key])["state"] in ("found", "queued") or (state["state"] == "loading" and not state["done_bytes"]):
+                pass
+            if state["state"] == "loading":
+                with open(os.path.join(folder, f"{i}.json"), "r+b", buffering=0) as f:
+                    for at in range(0, len(new), 1 << 16):
+                        f.write(new[at:at + (1 << 16)])
+            asks.join()
+            self.assertIn(got, ([{"old"}], [{"new"}]))
+
+    def test_a_file_that_never_rests_is_shown_with_its_problem(self):
+        folder = self.served(a=self.trace("a", 100000))
+        s, stop = Server(self, folder), threading.Event()
+
+        def touch():
+            k = 0
+            while not stop.is_set():
+                k += 1
+                os.utime(os.path.join(folder, "a.json"), ns=(k, k))
+
+        toucher = threading.Thread(target=touch)
+        toucher.start()
+        try:
+            end, seen = time.time() + 120, None
+            while not seen and time.time() < end:
+                self.assertEqual(self.names(s, "d/a/default"), {"a"})
+                seen = s.inputs()["d/a/default"].get("problems")
+        finally:
+            stop.set()
+            toucher.join()
+        self.assertEqual(seen, 1)
+
+    def test_names_that_are_not_utf8(self):
+        folder = os.fsencode(self.served())
+        for name in (b"x\xff", b"x\xfe"):
+            with open(os.path.join(folder, name + b".json"), "w", encoding="ascii") as f:
+                f.write(self.trace(name[1:].hex()))
+        s = Server(self, os.fsdecode(folder))
+        keys = sorted(s.inputs())
+        self.assertEqual(keys, ["d/x\ufffd/default", "d/x\ufffd/default~2"])
+        self.assertEqual([self.names(s, k) for k in keys], [{"fe"}, {"ff"}])
+        self.assertEqual(s.get("/data/plugin/pytorch_profiler/workers", run="d", view="Overview"), ["x\ufffd"])
+
+
 if __name__ == "__main__":
     oracle.main()

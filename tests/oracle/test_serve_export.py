@@ -226,6 +226,14 @@ class Places(ExportCase):
         self.export("in.html", self.path("in.html"), status=2, said="is the input")
         self.assertEqual(open(self.path("in.html"), "rb").read(), open(RESNET, "rb").read())
 
+    def test_never_over_an_input_in_the_directory(self):
+        os.mkdir(self.path("d"))
+        for name in ("index.html", "data-0123456789abcdef.js"):
+            shutil.copy(TRAINING, self.path("d/" + name))
+            self.export("d", "--force", RESNET, self.path("d/" + name), status=2, said="holds an input")
+            self.assertEqual((open(self.path("d/" + name), "rb").read(), os.listdir(self.path("d"))), (open(TRAINING, "rb").read(), [name]))
+            os.remove(self.path("d/" + name))
+
     def test_directory_that_holds_something(self):
         os.mkdir(self.path("d"))
         self.export("d", TRAINING)
