@@ -49,7 +49,7 @@ static void put_lane(struct buf *b, struct tile *x, uint32_t lane)
 		see(&x->names, name[k->row]);
 		at = put_comma_number(at, k->start_ns - x->t->first_ns);
 		at = put_comma_number(at, k->end_ns - k->start_ns);
-		at = put_comma_number(at, k->busy_ns);
+		at = put_comma_number(at, timeline_busy_ns(p, device, k));
 		at = put_comma_number(at, k->count);
 		at = put_comma_number(at, k->row);
 		at = put_comma_number(at, name[k->row]);
@@ -125,7 +125,7 @@ static const struct endpoint_param params[] = {
 
 const struct endpoint endpoint_timeline_tile = {
 	.path = "/api/timeline/tile",
-	.help = "what is to be drawn of each lane in one tile: start, duration, busy, count, row, name and category of each item",
+	.help = "what is to be drawn of each lane in one tile: start, duration, busy, count, row, name and category of each item; busy of a single event is its own duration, also where it is drawn up to the next one's begin",
 	.flags = ENDPOINT_INPUT,
 	.params = params,
 	.queue = QUEUE_QUICK,

@@ -24,6 +24,12 @@ static inline void put_string(struct buf *b, const char *name, struct str v)
 /* "3,7-9": numbers below `n` into marks[0..n-1]; no value: all. ERR_USAGE. */
 int timeline_take(const struct request *r, const char *name, uint32_t n, uint8_t *marks, struct err *e);
 
+/* What an item's slices take of its time; of a single one all that it takes, also where the next begins before its end and it is drawn up to there. */
+static inline int64_t timeline_busy_ns(const struct profile *p, bool device, const struct timeline_item *k)
+{
+	return k->count > 1 ? k->busy_ns : device ? p->gpu_op.dur_ns[k->row] : p->span.dur_ns[k->row];
+}
+
 /* {"kind","row","lane","track","start","dur","name","category"} of one row. */
 void timeline_put_row(struct buf *b, const struct timeline *t, bool device, uint32_t row);
 

@@ -60,7 +60,7 @@ static void put_lane(struct whole *x, uint32_t lane)
 	buf_char(x->b, ',');
 	PUT("dur", false, k->end_ns - k->start_ns);
 	buf_char(x->b, ',');
-	PUT("idle", false, k->end_ns - k->start_ns - k->busy_ns);
+	PUT("idle", false, k->end_ns - k->start_ns - timeline_busy_ns(p, device, k));
 	buf_char(x->b, ',');
 	PUT("count", false, k->count);
 	buf_char(x->b, ',');

@@ -136,6 +136,19 @@ class Answers(ServeCase):
         self.assertEqual(ask(sort="-calls", filter="a", offset=1, limit=2)["rows"],
                          [r for r in sorted(rows, key=lambda r: -r[calls]) if "a" in r[name].lower()][1:3])
 
+    def test_a_slice_that_the_next_cuts_off_has_its_own_duration(self):
+        """"crossing" stands below "outer", which it outlasts; in its row "below" begins before its end."""
+        path = os.path.join(self.tmp, "cut.json")
+        with open(path, "w") as f:
+            json.dump({"schemaVersion": 1, "traceEvents": [
+                {"ph": "X", "cat": "cpu_op", "name": name, "pid": 100, "tid": 1, "ts": ts, "dur": dur}
+                for name, ts, dur in (("outer", 100, 100), ("crossing", 150, 100), ("after", 210, 90), ("below", 220, 10))]}, f)
+        tile = Server(self, path).get("/api/timeline/tile", zoom=8, index=0)
+        items = [lane[i:i + 7] for t in tile["tracks"] for lane in t["lanes"] for i in range(0, len(lane), 7)]
+        self.assertEqual({tile["names"][str(i[5])]: i[:4] for i in items},
+                         {"outer": [0, 100000, 100000, 1], "crossing": [50000, 70000, 100000, 1],
+                          "after": [110000, 90000, 90000, 1], "below": [120000, 10000, 10000, 1]})
+
     def test_csv(self):
         s = Server(self, TRAINING)
         a = s.ask("/api/report/operators", {"format": "csv"})

@@ -46,7 +46,7 @@ interface Lane {
   track: number;
   start: Float64Array;
   end: Float64Array; // drawn: ends never decrease
-  busy: Float64Array;
+  busy: Float64Array; // of a single slice its whole duration, drawn or not
   count: Uint32Array;
   longest: Float64Array; // duration of the slice that `row`, `name` and `category` are of
   row: Uint32Array;
@@ -88,7 +88,8 @@ function laneOfRows(track: number, rows: number[], v: Rows): Lane {
     const end = v.start[r] + v.dur[r], next = i + 1 < rows.length ? v.start[rows[i + 1]] : Infinity;
     l.start[i] = v.start[r];
     l.end[i] = Math.min(end, next);
-    l.busy[i] = l.longest[i] = l.end[i] - l.start[i];
+    l.busy[i] = v.dur[r];
+    l.longest[i] = l.end[i] - l.start[i];
     l.count[i] = 1;
     l.row[i] = r;
     l.name[i] = v.name[r];
@@ -99,7 +100,11 @@ function laneOfRows(track: number, rows: number[], v: Rows): Lane {
 
 /** Whether item i is drawn by itself at pixels of that many ns. */
 function alone(l: Lane, i: number, pixel: number): boolean {
-  return l.count[i] === 1 && l.busy[i] >= pixel;
+  return l.count[i] === 1 && l.end[i] - l.start[i] >= pixel;
+}
+
+function busyDrawn(l: Lane, i: number): number {
+  return Math.min(l.busy[i], l.end[i] - l.start[i]);
 }
 
 /** What is to be drawn of a lane in [from, to): seven numbers an item. */
@@ -109,14 +114,14 @@ function itemsOf(l: Lane, from: number, to: number, zoom: number): number[] {
   if (i < n && !alone(l, i, pixel)) while (i > 0 && !alone(l, i - 1, pixel) && at(i - 1) === at(i)) i--;
   while (i < n && l.start[i] < to) {
     const first = i++;
-    let best = first, busy = l.busy[first], slices = l.count[first];
+    let best = first, busy = busyDrawn(l, first), slices = l.count[first];
     if (!alone(l, first, pixel))
       for (; i < n && !alone(l, i, pixel) && at(i) === at(first); i++) {
         if (l.longest[i] > l.longest[best]) best = i;
-        busy += l.busy[i];
+        busy += busyDrawn(l, i);
         slices += l.count[i];
       }
-    out.push(l.start[first], l.end[i - 1] - l.start[first], busy, slices, l.row[best], l.name[best], l.category[best]);
+    out.push(l.start[first], l.end[i - 1] - l.start[first], slices > 1 ? busy : l.busy[first], slices, l.row[best], l.name[best], l.category[best]);
   }
   return out;
 }

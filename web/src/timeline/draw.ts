@@ -238,7 +238,7 @@ export class Painter {
   /** Adds an item's busy time to the pixels it lies on, as shares of a pixel. */
   private gather(s: Scene, items: Float64Array, i: number, x0: number, x1: number, first: number, last: number): void {
     const hue = this.isHit(s, items[i + NAME]) ? this.hueAt(s, items, i) : -1;
-    const density = items[i + DUR] > 0 ? items[i + BUSY] / items[i + DUR] : 0;
+    const density = items[i + DUR] > 0 ? Math.min(1, items[i + BUSY] / items[i + DUR]) : 0;
     for (let c = first; c <= last; c++) {
       const share = Math.max(1e-4, density * (Math.min(c + 1, x1) - Math.max(c, x0)));
       this.busy[c] += share;
