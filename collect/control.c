@@ -2,6 +2,7 @@
 
 #include "ranges.h"
 #include "segment.h"
+#include "sys.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -162,15 +163,6 @@ bool control_wanted(int64_t time_ns)
 
 /* ---- options ---- */
 
-static int64_t number_of(const char *s, const char **end)
-{
-	int64_t v = 0;
-	for (; *s >= '0' && *s <= '9'; s++)
-		v = v > (INT64_MAX - 9) / 10 ? INT64_MAX : v * 10 + (*s - '0');
-	*end = s;
-	return v;
-}
-
 static int64_t later(int64_t a, int64_t b)
 {
 	int64_t sum;
@@ -197,8 +189,8 @@ static void set_range(const char *s)
 static void set_steps(const char *s)
 {
 	const char *end;
-	c.first_step = number_of(s, &end);
-	c.last_step = end[0] == '.' && end[1] == '.' ? end[2] ? number_of(end + 2, &end) : INT64_MAX : c.first_step;
+	c.first_step = sys_number(s, &end);
+	c.last_step = end[0] == '.' && end[1] == '.' ? end[2] ? sys_number(end + 2, &end) : INT64_MAX : c.first_step;
 	c.by_steps = true;
 }
 
@@ -206,8 +198,8 @@ void control_init(int64_t start_ns)
 {
 	const char *delay = option("DELAY_NS"), *duration = option("DURATION_NS"), *range = option("RANGE"), *steps = option("STEPS"),
 	           *key = option("STEP_RANGE"), *cuda = option("CUDA_PROFILER"), *end;
-	c.from_ns = delay ? later(start_ns, number_of(delay, &end)) : INT64_MIN;
-	c.to_ns = duration ? later(delay ? c.from_ns : start_ns, number_of(duration, &end)) : INT64_MAX;
+	c.from_ns = delay ? later(start_ns, sys_number(delay, &end)) : INT64_MIN;
+	c.to_ns = duration ? later(delay ? c.from_ns : start_ns, sys_number(duration, &end)) : INT64_MAX;
 	if (steps) {
 		set_steps(steps);
 		if (key)

@@ -110,7 +110,7 @@ static bool within_file_limit(int64_t end)
 }
 
 /* One thread at a time: where room is made by writing zeros, a slower one must not write them over records. */
-static bool extend_alone(int64_t end)
+static bool extend_alone(int64_t end, bool needed)
 {
 	int64_t have = atomic_load_explicit(&seg.allocated, memory_order_acquire);
 	if (end <= have)
@@ -133,20 +133,21 @@ static bool extend_alone(int64_t end)
 	if (fd >= 0)
 		close(fd);
 	if (rc < 0) {
-		atomic_store_explicit(&seg.no_more, true, memory_order_relaxed);
+		atomic_store_explicit(&seg.no_more, needed, memory_order_relaxed);
 		return false;
 	}
 	atomic_store_explicit(&seg.allocated, upto, memory_order_release);
 	return true;
 }
 
-static bool extend(int64_t end)
+/* `needed`: not only in good time; when it is refused the disk is full. */
+static bool extend(int64_t end, bool needed)
 {
 	if (end <= atomic_load_explicit(&seg.allocated, memory_order_acquire))
 		return true;
 	if (!lock_wait(&live->extending, LONG_WAIT))
 		return false;
-	bool ok = extend_alone(end);
+	bool ok = extend_alone(end, needed);
 	lock_release(&live->extending);
 	return ok;
 }
@@ -199,7 +200,7 @@ static char *from_end(char *base, enum wire_chunk_kind kind, uint32_t bytes)
 	do {
 		if ((int64_t)(at + bytes) > limit)
 			return NULL;
-		if (!extend((int64_t)(at + bytes)))
+		if (!extend((int64_t)(at + bytes), true))
 			return NULL;
 	} while (!atomic_compare_exchange_weak_explicit(used, &at, at + bytes, memory_order_acq_rel, memory_order_relaxed));
 	if ((int64_t)at + bytes + AHEAD / 2 > atomic_load_explicit(&seg.touched, memory_order_relaxed)) {
@@ -257,7 +258,10 @@ void segment_prepare(void)
 	int64_t from = atomic_load_explicit(&seg.touched, memory_order_relaxed), upto = used + AHEAD;
 	from = from < used ? used : from;
 	upto = upto > seg.limit ? seg.limit : upto;
-	if (upto <= from || !extend(upto))
+	extend(upto, false);
+	int64_t have = atomic_load_explicit(&seg.allocated, memory_order_acquire);
+	upto = upto > have ? have : upto;
+	if (upto <= from)
 		return;
 	madvise(base + from, (size_t)(upto - from), MADV_POPULATE_WRITE); /* EINVAL before Linux 5.14: then they touch for themselves */
 	atomic_store_explicit(&seg.touched, upto, memory_order_relaxed);

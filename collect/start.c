@@ -61,10 +61,9 @@ const char *option(const char *name)
 
 static int64_t option_bytes(const char *name)
 {
-	const char *v = option(name);
-	char *end = NULL;
-	long long n = v ? strtoll(v, &end, 10) : 0;
-	return v && !*end && n > 0 ? n : 0;
+	const char *v = option(name), *end = "";
+	int64_t n = v ? sys_number(v, &end) : 0;
+	return *end ? 0 : n;
 }
 
 static bool set_directory(void)
@@ -104,10 +103,11 @@ static void keep_link(const char *key, const char *path)
 
 static int64_t env_number(const char *name)
 {
-	const char *v = name ? getenv(name) : NULL;
-	char *end = NULL;
-	long long n = v ? strtoll(v, &end, 10) : -1;
-	return v && end > v && !*end && n >= 0 ? n : -1;
+	const char *v = name ? getenv(name) : NULL, *end;
+	if (!v || !*v)
+		return -1;
+	int64_t n = sys_number(v, &end);
+	return *end ? -1 : n;
 }
 
 /* torch's own variables say more than those of what started it. Slurm sets its own also where a job is one process. */
@@ -191,6 +191,21 @@ static void count_helper(void)
 		atomic_store_explicit((_Atomic uint64_t *)&h->helper_ns, (uint64_t)cpu.tv_sec * SECOND + (uint64_t)cpu.tv_nsec, memory_order_relaxed);
 }
 
+/* The program's main thread left by pthread_exit(), and the last of its others is gone: the process would have ended but for this thread. */
+static bool is_left_over(void)
+{
+	enum { STATE = 3, THREADS = 20 };
+	char stat[1024];
+	size_t n = sys_read_file("/proc/self/stat", stat, sizeof stat - 1);
+	stat[n] = 0;
+	const char *p = strrchr(stat, ')'); /* behind the name, which may hold anything */
+	if (!p || p[1] != ' ' || p[2] != 'Z')
+		return false;
+	for (int field = STATE - 1; p && field < THREADS; field++)
+		p = strchr(p + 1, ' ');
+	return p && sys_number(p + 1, &p) <= 2;
+}
+
 static void *helper(void *unused)
 {
 	int64_t next = now_ns() + SECOND;
@@ -208,6 +223,8 @@ static void *helper(void *unused)
 			control_time(now);
 			run(s.each_second, &s.n_each_second);
 			count_helper();
+			if (is_left_over())
+				return NULL; /* the C library ends the process as it would have */
 		}
 		int64_t wait = next - now, at = atomic_load_explicit(&control_next_ns, memory_order_relaxed);
 		wait = at - now < wait && at != INT64_MAX ? at - now : wait;

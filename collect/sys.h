@@ -47,6 +47,16 @@ static inline size_t sys_read_file(const char *path, char *to, size_t room)
 	return n;
 }
 
+/* The digits at `s`, and where they end; as much as fits. Not strtol: newer headers give that another name. */
+static inline int64_t sys_number(const char *s, const char **end)
+{
+	int64_t v = 0;
+	for (; *s >= '0' && *s <= '9'; s++)
+		v = v > (INT64_MAX - 9) / 10 ? INT64_MAX : v * 10 + (*s - '0');
+	*end = s;
+	return v;
+}
+
 /* Memory of our own, zeros, not counted against what the program may promise; NULL = none. */
 static inline void *sys_memory(size_t bytes)
 {

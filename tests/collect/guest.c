@@ -1,0 +1,393 @@
+/* What programs do to a library that watches them: guest WHAT [NUMBER...]. Ends with 0, or as WHAT says; prints what the test has to know. */
+#include "nvtx_calls.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static long number(char **argv, int i)
+{
+	for (int k = 1; k <= i; k++)
+		if (!argv[k])
+			return 0;
+	return atol(argv[i]);
+}
+
+static void pairs(const char *text, long n)
+{
+	for (long i = 0; i < n; i++) {
+		nvtx_push(text);
+		nvtx_pop();
+	}
+}
+
+static void domain_pairs(void *domain, void *registered, long n)
+{
+	_Alignas(8) char a[EVENT_BYTES] = {0};
+	uint16_t size = EVENT_BYTES, version = 3;
+	int32_t type = MESSAGE_REGISTERED;
+	memcpy(a + EVENT_VERSION, &version, 2);
+	memcpy(a + EVENT_SIZE, &size, 2);
+	memcpy(a + EVENT_MESSAGE_TYPE, &type, 4);
+	memcpy(a + EVENT_MESSAGE, &registered, sizeof registered);
+	for (long i = 0; i < n; i++) {
+		CALL(core2, CORE2_PUSH_EX, int, void *, void *)(domain, a);
+		CALL(core2, CORE2_POP, int, void *)(domain);
+	}
+}
+
+/* ---- threads ---- */
+
+static pthread_barrier_t all_there;
+static long pairs_each;
+
+static void *worker(void *name)
+{
+	pthread_barrier_wait(&all_there); /* all at once, and none is gone before the last one came */
+	pairs(name, pairs_each);
+	pthread_barrier_wait(&all_there);
+	return NULL;
+}
+
+static int threads(char **argv)
+{
+	long n = number(argv, 2);
+	pthread_t *t = calloc((size_t)n, sizeof *t);
+	pthread_attr_t small;
+	pairs_each = number(argv, 3);
+	pthread_attr_init(&small);
+	pthread_attr_setstacksize(&small, 128 << 10);
+	pthread_barrier_init(&all_there, NULL, (unsigned)n);
+	for (long i = 0; i < n; i++)
+		if (pthread_create(&t[i], &small, worker, i % 2 ? "odd" : "even"))
+			return 1;
+	for (long i = 0; i < n; i++)
+		pthread_join(t[i], NULL);
+	free(t);
+	return 0;
+}
+
+/* One after the other: the places of those that are gone can be used again. */
+static int many_threads(char **argv)
+{
+	pthread_t t;
+	pairs_each = number(argv, 3);
+	pthread_barrier_init(&all_there, NULL, 1);
+	for (long i = 0; i < number(argv, 2); i++)
+		if (pthread_create(&t, NULL, worker, "one of many") || pthread_join(t, NULL))
+			return 1;
+	return 0;
+}
+
+/* ---- ends ---- */
+
+static int ends(char **argv)
+{
+	const char *how = argv[2];
+	nvtx_push("outer");
+	pairs("work", number(argv, 3));
+	if (!strcmp(how, "exit"))
+		exit(7);
+	if (!strcmp(how, "_exit"))
+		_exit(7);
+	if (!strcmp(how, "quick_exit"))
+		quick_exit(7);
+	struct rlimit none = {0, 0};
+	setrlimit(RLIMIT_CORE, &none);
+	if (!strcmp(how, "abort"))
+		abort();
+	if (!strcmp(how, "kill"))
+		raise(SIGKILL);
+	if (!strcmp(how, "segv"))
+		*(volatile int *)NULL = 1;
+	if (!strcmp(how, "exec"))
+		execl("/proc/self/exe", argv[0], "ends", "exit", "3", (char *)NULL);
+	if (!strcmp(how, "thread")) /* main leaves, the process does not until its last thread does */
+		pthread_exit(NULL);
+	return 1;
+}
+
+/* ---- children ---- */
+
+static int forks(char **argv)
+{
+	long n = number(argv, 3);
+	void *domain = nvtx_domain("of the parent"), *text = nvtx_register(domain, "registered by the parent");
+	nvtx_push("outer of the parent");
+	pairs("parent", n);
+	for (int i = 0; i < 2; i++) {
+		pid_t child = !strcmp(argv[2], "fork") ? fork() : (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+		if (child < 0)
+			return 1;
+		if (!child) {
+			pairs("child", n);
+			domain_pairs(domain, text, n);
+			nvtx_pop();  /* the parent's */
+			nvtx_push("outer of the child");
+			if (i)
+				_exit(0);
+			nvtx_pop();
+			exit(0);
+		}
+		int status;
+		while (waitpid(child, &status, 0) < 0)
+			if (errno != EINTR)
+				return 1;
+		if (status)
+			return 1;
+	}
+	pairs("parent", n);
+	domain_pairs(domain, text, n);
+	nvtx_pop();
+	return 0;
+}
+
+/* A child that says nothing leaves nothing. */
+static int silent_child(char **argv)
+{
+	(void)argv;
+	pairs("parent", 1);
+	pid_t child = fork();
+	if (!child)
+		exit(0);
+	return child < 0 || waitpid(child, NULL, 0) != child;
+}
+
+/* Forking while other threads are in the library. */
+static _Atomic bool stop;
+
+static void *busy(void *unused)
+{
+	while (!stop) {
+		char text[32];
+		static __thread unsigned i;
+		snprintf(text, sizeof text, "text %u", i++ % 5000);
+		pairs(text, 1);
+	}
+	return unused;
+}
+
+static int busy_forks(char **argv)
+{
+	pthread_t t[3];
+	for (int i = 0; i < 3; i++)
+		if (pthread_create(&t[i], NULL, busy, NULL))
+			return 1;
+	for (long i = 0; i < number(argv, 2); i++) {
+		pid_t child = fork();
+		if (!child) {
+			pairs("child", 10);
+			_exit(0);
+		}
+		int status;
+		if (child < 0 || waitpid(child, &status, 0) != child || status)
+			return 1;
+	}
+	stop = true;
+	for (int i = 0; i < 3; i++)
+		pthread_join(t[i], NULL);
+	return 0;
+}
+
+/* ---- the library itself ---- */
+
+static int unloads(char **argv)
+{
+	pairs("before", number(argv, 2));
+	void *library = dlopen(getenv("NVTX_INJECTION64_PATH"), RTLD_LAZY | RTLD_NOLOAD);
+	for (int i = 0; library && i < 4; i++) /* more often than it was opened */
+		if (dlclose(library))
+			break;
+	pairs("after", number(argv, 2));
+	return library == NULL;
+}
+
+/* Closes whatever it finds open, and gets the numbers again for files of its own. */
+static int closes(char **argv)
+{
+	pairs("before", 10);
+	for (int fd = 3; fd < 1024; fd++)
+		close(fd);
+	int fd = open(argv[2], O_RDWR | O_CREAT | O_TRUNC, 0600);
+	for (int i = 0; i < 8; i++)
+		dup(fd);
+	pairs("after", number(argv, 3));
+	return write(fd, "mine", 4) != 4;
+}
+
+/* ---- memory: none of the program's own ---- */
+
+static __thread bool counting;
+static _Atomic long allocations;
+extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t);
+void *malloc(size_t n) { allocations += counting; return __libc_malloc(n); }
+void *calloc(size_t n, size_t size) { allocations += counting; return __libc_calloc(n, size); }
+void *realloc(void *p, size_t n) { allocations += counting; return __libc_realloc(p, n); }
+
+static void *first_calls(void *unused)
+{
+	char text[64];
+	counting = true;
+	pairs("first of a thread", 1);
+	for (int i = 0; i < 20000; i++) {
+		text[0] = 'a' + (char)(i % 26);
+		text[1] = 'a' + (char)(i / 26 % 26);
+		text[2] = 'a' + (char)(i / 676);
+		text[3] = 0;
+		nvtx_push(text);
+		nvtx_pop();
+	}
+	void *d = nvtx_domain("a domain");
+	domain_pairs(d, nvtx_register(d, "a text"), 3);
+	nvtx_mark("a mark");
+	nvtx_end(nvtx_start("a start"));
+	counting = false;
+	return unused;
+}
+
+static int allocates(char **argv)
+{
+	pthread_t t;
+	(void)argv;
+	first_calls(NULL);
+	if (pthread_create(&t, NULL, first_calls, NULL))
+		return 1;
+	pthread_join(t, NULL);
+	pid_t child = fork();
+	if (!child) {
+		first_calls(NULL);
+		_exit(allocations ? 1 : 0);
+	}
+	int status = 1;
+	waitpid(child, &status, 0);
+	printf("%ld\n", allocations);
+	return status;
+}
+
+/* ---- signals ---- */
+
+static volatile long handled;
+
+static void on_timer(int sig)
+{
+	(void)sig;
+	nvtx_push("handler");
+	nvtx_pop();
+	handled++;
+}
+
+static int signals(char **argv)
+{
+	struct sigaction a = {.sa_handler = on_timer};
+	struct itimerval every = {{0, 200}, {0, 200}};
+	sigaction(SIGPROF, &a, NULL);
+	setitimer(ITIMER_PROF, &every, NULL);
+	long done = 0;
+	for (; handled < number(argv, 2); done++)
+		pairs("interrupted", 1);
+	every = (struct itimerval){{0, 0}, {0, 0}};
+	setitimer(ITIMER_PROF, &every, NULL);
+	printf("%ld %ld\n", done, handled);
+	return 0;
+}
+
+/* ---- bounds ---- */
+
+static int deep(char **argv)
+{
+	for (long i = 0; i < number(argv, 2); i++)
+		if (nvtx_push("deep") != i)
+			return 1;
+	for (long i = number(argv, 2); i-- > 0;)
+		if (nvtx_pop() != i)
+			return 1;
+	return nvtx_pop() >= 0;
+}
+
+static int domains(char **argv)
+{
+	char text[32];
+	for (long i = 0; i < number(argv, 2); i++) {
+		snprintf(text, sizeof text, "domain %ld", i);
+		void *d = nvtx_domain(text);
+		if (d != nvtx_domain(text)) /* the same again */
+			return 1;
+		domain_pairs(d, nvtx_register(d, "in it"), 1);
+	}
+	return 0;
+}
+
+static int texts(char **argv)
+{
+	char text[64];
+	for (long i = 0; i < number(argv, 2); i++) {
+		snprintf(text, sizeof text, "text number %ld of many", i);
+		pairs(text, 1);
+	}
+	return 0;
+}
+
+static int file_limit(char **argv)
+{
+	struct rlimit r = {(rlim_t)number(argv, 2), (rlim_t)number(argv, 2)};
+	setrlimit(RLIMIT_FSIZE, &r);
+	pairs("limited", number(argv, 3));
+	return 0;
+}
+
+/* "+name" pushes, "-" pops, "s name" starts and ends a range, "@ms" waits, each word an argument. */
+static int script(char **argv)
+{
+	for (char **w = argv + 2; *w; w++) {
+		if (**w == '+')
+			nvtx_push(*w + 1);
+		else if (**w == '-')
+			nvtx_pop();
+		else if (**w == 's')
+			nvtx_end(nvtx_start(*w + 2));
+		else if (**w == '@')
+			usleep((useconds_t)atol(*w + 1) * 1000);
+		else
+			return 1;
+	}
+	return 0;
+}
+
+/* Waits with its ranges open until it may go on, so that a test can look. */
+static int waits(char **argv)
+{
+	nvtx_push("open");
+	pairs("done", number(argv, 2));
+	printf("ready\n");
+	fflush(stdout);
+	char c;
+	if (read(0, &c, 1) < 0)
+		return 1;
+	pairs("later", 1);
+	nvtx_pop();
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct { const char *name; int (*run)(char **); } what[] = {
+		{"threads", threads}, {"many_threads", many_threads}, {"ends", ends}, {"forks", forks}, {"silent_child", silent_child},
+		{"busy_forks", busy_forks}, {"unloads", unloads}, {"closes", closes}, {"allocates", allocates},
+		{"signals", signals}, {"deep", deep}, {"domains", domains}, {"texts", texts},
+		{"file_limit", file_limit}, {"script", script}, {"waits", waits}};
+	for (size_t i = 0; argc > 1 && i < sizeof what / sizeof what[0]; i++)
+		if (!strcmp(argv[1], what[i].name)) {
+			if (!nvtx_load() && !getenv("GUEST_ALONE"))
+				return 99; /* nobody listens */
+			return what[i].run(argv);
+		}
+	return 98;
+}

@@ -1,0 +1,2 @@
+// The example of the docs is C and C++.
+#include "../../docs/examples/trace.c"

@@ -1,0 +1,408 @@
+"""The manners of the capture library as a guest: whatever the program does, it goes as without the library, and what it said until then is there."""
+import json
+import os
+import re
+import resource
+import signal
+import subprocess
+import time
+
+import oracle
+from test_capture import GUESTS, LIBRARY, CaptureCase, planted_environment, problems, sql
+
+GUEST = os.path.join(GUESTS, "guest")
+PATIENCE = 240
+
+
+class GuestCase(CaptureCase):
+    def run_guest(self, *args, status=0, said=b"", folder=None, **env):
+        folder = folder or os.path.join(self.dir, "run")
+        os.makedirs(folder, exist_ok=True)
+        p = subprocess.run([GUEST, *map(str, args)], env=planted_environment(folder, **env), capture_output=True, timeout=PATIENCE)
+        self.assertEqual((p.returncode, p.stderr), (status, b""))
+        if said is not None:
+            self.assertEqual(p.stdout, said)
+        self.said = p.stdout.decode()
+        return folder
+
+    def names(self, path):
+        """{(name, cat): how many}"""
+        return {(n, c): k for n, c, k in sql(path, "SELECT name, cat, count(*) FROM span GROUP BY name, cat")}
+
+    def segments(self, folder):
+        return sorted(f for f in os.listdir(folder) if f.endswith(".seg"))
+
+
+class Ends(GuestCase):
+    """Whatever way a program ends, what it said is there, and it ends that way."""
+
+    def check(self, how, status, kinds):
+        folder = self.run_guest("ends", how, 5000, status=status)
+        self.assertEqual(self.names(folder), {("outer", "nvtx"): 1, ("work", "nvtx"): 5000})
+        found = problems(folder)
+        self.assertEqual({k: v[1] for k, v in found.items()}, kinds)
+        if "range-without-end" in kinds:  # "outer" ends with the last thing that is known
+            self.assertEqual(sql(folder, "SELECT (SELECT start_ns + dur_ns FROM span WHERE name = 'outer') >= max(start_ns + dur_ns) FROM span"), [(1,)])
+
+    def test_exit(self):
+        self.check("exit", 7, {"range-without-end": 1})
+
+    def test_quick_exit(self):
+        self.check("quick_exit", 7, {"range-without-end": 1, "no-exit": 1})
+
+    def test_underscore_exit(self):
+        self.check("_exit", 7, {"range-without-end": 1, "no-exit": 1})
+
+    def test_abort(self):
+        self.check("abort", -signal.SIGABRT, {"range-without-end": 1, "no-exit": 1})
+
+    def test_kill(self):
+        self.check("kill", -signal.SIGKILL, {"range-without-end": 1, "no-exit": 1})
+
+    def test_segmentation_fault(self):
+        self.check("segv", -signal.SIGSEGV, {"range-without-end": 1, "no-exit": 1})
+
+    def test_last_thread(self):
+        self.check("thread", 0, {"range-without-end": 1})
+
+    def test_exec(self):
+        folder = self.run_guest("ends", "exec", 5000, status=7)
+        self.assertEqual(len(self.segments(folder)), 2)
+        self.assertEqual(self.names(folder), {("outer", "nvtx"): 2, ("work", "nvtx"): 5003})
+
+
+class Threads(GuestCase):
+    def test_a_thousand(self):
+        folder = self.run_guest("threads", 1000, 20)
+        self.assertEqual(self.names(folder), {("even", "nvtx"): 10000, ("odd", "nvtx"): 10000})
+        per_thread = sql(folder, "SELECT t.tid, count(*), min(s.name) = max(s.name) FROM span s JOIN track t ON t.rowid = s.track GROUP BY t.tid")
+        self.assertEqual((len(per_thread), {r[1:] for r in per_thread}), (1000, {(20, 1)}))
+        self.assertLess(os.stat(os.path.join(folder, self.segments(folder)[0])).st_blocks * 512, 16 << 20)  # little was said by each
+        self.assertEqual(problems(folder), {})
+
+    def test_one_after_the_other(self):
+        folder = self.run_guest("many_threads", 3000, 3)
+        self.assertEqual(self.names(folder), {("one of many", "nvtx"): 9000})
+        self.assertEqual(problems(folder), {})
+
+    def test_many_events(self):
+        folder = self.run_guest("threads", 4, 100000)
+        self.assertEqual(self.names(folder), {("even", "nvtx"): 200000, ("odd", "nvtx"): 200000})
+        self.assertEqual(problems(folder), {})
+
+
+class Children(GuestCase):
+    def check(self, how):
+        folder = self.run_guest("forks", how, 300)
+        self.assertEqual(len(self.segments(folder)), 3)
+        self.assertEqual(self.names(folder), {("outer of the parent", "nvtx"): 1, ("parent", "nvtx"): 600, ("child", "nvtx"): 600, ("outer of the child", "nvtx"): 2,
+                                              ("registered by the parent", "of the parent"): 900})
+        by_process = sql(folder, "SELECT t.pid, sum(s.name = 'child'), sum(s.name = 'parent'), sum(cat = 'of the parent') FROM span s JOIN track t ON t.rowid = s.track GROUP BY t.pid")
+        self.assertEqual(sorted(r[1:] for r in by_process), [(0, 600, 300), (300, 0, 300), (300, 0, 300)])
+        self.assertEqual({k: v[1] for k, v in problems(folder).items()}, {"no-exit": 1, "range-without-end": 1})
+
+    def test_fork(self):
+        self.check("fork")
+
+    def test_clone(self):
+        """What no handler of fork() sees."""
+        self.check("clone")
+
+    def test_silent_child(self):
+        self.assertEqual(len(self.segments(self.run_guest("silent_child"))), 1)
+
+    def test_fork_while_busy(self):
+        folder = self.run_guest("busy_forks", 50)
+        found = self.names(folder)
+        self.assertEqual(found[("child", "nvtx")], 500)
+        self.assertEqual(len(self.segments(folder)), 51)
+        self.assertEqual(set(problems(folder)) - {"no-exit"}, set())
+
+
+class Library(GuestCase):
+    def test_dlclose(self):
+        folder = self.run_guest("unloads", 50)
+        self.assertEqual(self.names(folder), {("before", "nvtx"): 50, ("after", "nvtx"): 50})
+
+    def test_closed_descriptors(self):
+        """No descriptor of the library is left for a program to close, or to get for a file of its own."""
+        mine = os.path.join(self.dir, "mine")
+        folder = self.run_guest("closes", mine, 200000)
+        self.assertEqual(self.names(folder), {("before", "nvtx"): 10, ("after", "nvtx"): 200000})
+        with open(mine, "rb") as f:
+            self.assertEqual(f.read(), b"mine")
+
+    def test_no_allocations(self):
+        """None in a call, not even the first of a thread or of a child."""
+        folder = self.run_guest("allocates", said=b"0\n")
+        self.assertEqual(self.names(folder)[("a text", "a domain")], 9)
+
+    def test_signal_handlers(self):
+        """A handler that says something while the library is being called: counted, not recorded; all else is."""
+        folder = self.run_guest("signals", 300, said=None)
+        done, handled = map(int, self.said.split())
+        found, lost = self.names(folder), problems(folder).get("lost-nested", (0, 0))[1]
+        self.assertEqual(found[("interrupted", "nvtx")], done)
+        self.assertEqual(found.get(("handler", "nvtx"), 0) * 2 + lost, handled * 2)
+
+    def test_needs_little(self):
+        """What it needs is there on systems of 2012, and in processes with neither CUDA nor NVTX."""
+        out = subprocess.run(["objdump", "-T", LIBRARY], capture_output=True, text=True, check=True).stdout
+        versions = {tuple(map(int, v.split("."))) for v in re.findall(r"GLIBC_([\d.]+)", out)}
+        self.assertLessEqual(max(versions), (2, 17))
+        defined = sorted(line.split()[-1] for line in out.splitlines() if " .text" in line and " g " in line)
+        self.assertEqual(defined, ["InitializeInjection", "InitializeInjectionNvtx", "InitializeInjectionNvtx2", "__itt_api_init", "opscope_trace_get"])
+        needed = re.findall(r"NEEDED +(\S+)", subprocess.run(["objdump", "-p", LIBRARY], capture_output=True, text=True, check=True).stdout)
+        self.assertLessEqual(set(needed), {"libc.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"})
+        tls = re.search(r"\.tbss +([0-9a-f]+)", subprocess.run(["objdump", "-h", LIBRARY], capture_output=True, text=True, check=True).stdout)
+        self.assertLessEqual(int(tls.group(1), 16), 64)
+        self.assertEqual(subprocess.run(["env", f"LD_PRELOAD={LIBRARY}", "true"], capture_output=True).stderr, b"")
+
+
+class NoPlace(GuestCase):
+    """Nowhere to write: the program goes on alone."""
+
+    def test_no_folder(self):
+        for folder in ("/proc/self/fd", "/dev/null", "/no/such/folder", "x" * 5000):
+            p = subprocess.run([GUEST, "threads", "2", "1000"], env=planted_environment(folder, GUEST_ALONE="1"), capture_output=True, timeout=PATIENCE)
+            self.assertEqual((p.returncode, p.stdout, p.stderr), (0, b"", b""))
+
+    def test_not_asked(self):
+        env = {k: v for k, v in planted_environment("").items() if k != "OPSCOPE_DIR"}
+        self.assertEqual(subprocess.run([GUEST, "threads", "1", "1"], env=env, capture_output=True, timeout=PATIENCE).returncode, 99)
+
+    def test_full_disk(self):
+        """A file system of 3 MB: what fits is there, the program ends well, the rest is counted."""
+        folder = os.path.join(self.dir, "full")
+        os.mkdir(folder)
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "none", folder], capture_output=True).returncode:
+            self.skipTest("file systems cannot be mounted here")
+        try:
+            self.run_guest("threads", 2, 200000, folder=folder)
+            found, trouble = self.names(folder), problems(folder)
+            kept = sum(found.values())
+            self.assertGreater(kept, 50000)
+            self.assertEqual(kept + trouble["lost-disk"][1], 400000)
+            self.assertIn("disk-full", trouble)
+        finally:
+            subprocess.run(["umount", "-l", folder], check=True)
+
+    def test_file_size_limit(self):
+        """A limit of the program's own (ulimit -f): never the signal that going beyond it is."""
+        folder = self.run_guest("file_limit", 3 << 20, 200000)
+        found, trouble = self.names(folder), problems(folder)
+        self.assertEqual(found[("limited", "nvtx")] + trouble["lost-disk"][1], 200000)
+        self.assertGreater(found[("limited", "nvtx")], 50000)
+
+    def test_few_addresses(self):
+        """ulimit -v: the file is mapped at a length that leaves the program what it may have."""
+        folder = os.path.join(self.dir, "run")
+        os.mkdir(folder)
+        p = subprocess.run([GUEST, "threads", "4", "1000"], env=planted_environment(folder), capture_output=True, timeout=PATIENCE,
+                           preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (512 << 20, 512 << 20)))
+        self.assertEqual((p.returncode, p.stderr), (0, b""))
+        self.assertEqual(sum(self.names(folder).values()), 4000)
+
+
+class Bounds(GuestCase):
+    def test_deep(self):
+        folder = self.run_guest("deep", 5000)
+        found, trouble = self.names(folder), problems(folder)
+        self.assertEqual(found[("deep", "nvtx")] + trouble["lost-depth"][1], 5000)
+        self.assertEqual(found[("deep", "nvtx")], 2048)
+        self.assertEqual(set(trouble), {"lost-depth"})
+
+    def test_domains(self):
+        folder = self.run_guest("domains", 5000)
+        found, trouble = self.names(folder), problems(folder)
+        self.assertEqual(sum(found.values()), 5000)
+        self.assertEqual(found[("in it", "domain 4000")], 1)
+        self.assertEqual(found[("in it", "(more domains)")], 5000 - 4094)
+        self.assertIn("lost-domains", trouble)
+
+    def test_texts(self):
+        """More than there are places for: then they stand in their records."""
+        folder = self.run_guest("texts", 300000)
+        self.assertEqual(sql(folder, "SELECT count(*), count(DISTINCT name) FROM span"), [(300000, 300000)])
+        self.assertEqual(problems(folder), {})
+
+    def test_stop(self):
+        size = 2 << 20
+        folder = self.run_guest("threads", 2, 100000, OPSCOPE_MAX_SIZE=str(size))
+        path = os.path.join(folder, self.segments(folder)[0])
+        self.assertLessEqual(os.path.getsize(path), size)
+        found, trouble = self.names(folder), problems(folder)
+        self.assertEqual(sum(found.values()) + trouble["lost-size"][1], 200000)
+        self.assertGreater(sum(found.values()), 30000)
+        first, = sql(folder, "SELECT min(start_ns) FROM span")[0]
+        self.assertLess(first, 60_000_000_000)
+        self.assertIn("max-size", trouble)
+        self.assertTrue(any("greatest size" in n for n in oracle.report("nvtx", folder).notes))
+
+    def test_ring(self):
+        """The newest stay, with their texts, which were first said long ago."""
+        size = 2 << 20
+        folder = self.run_guest("script", "+outer", *["+early", "-"] * 3, "-", OPSCOPE_MAX_SIZE=str(size), OPSCOPE_FULL="ring")
+        self.assertEqual(sum(self.names(folder).values()), 4)
+        folder = self.run_guest("threads", 2, 200000, folder=os.path.join(self.dir, "ring"), OPSCOPE_MAX_SIZE=str(size), OPSCOPE_FULL="ring")
+        path = os.path.join(folder, self.segments(folder)[0])
+        self.assertLessEqual(os.path.getsize(path), size)
+        found, trouble = self.names(folder), problems(folder)
+        kept = sum(found.values())
+        self.assertGreater(kept, 20000)
+        self.assertEqual(set(found), {("even", "nvtx"), ("odd", "nvtx")})
+        # 16 bytes a push and a pop: what is not there was counted, but for halves of pairs at the edge of what was overwritten.
+        self.assertAlmostEqual(kept * 32 + trouble["lost-ring"][1], 400000 * 32, delta=64 * 40)
+        self.assertEqual(set(trouble) - {"lost-ring", "range-without-start"}, set())
+
+
+class Windows(GuestCase):
+    WORK = ("+before", "-", "+train", "+one", "-", "-", "+between", "-", "+train", "+two", "s range", "-", "-", "+after", "-")
+
+    def window(self, *script, **env):
+        folder = self.run_guest("script", *script, folder=os.path.join(self.dir, "w%d" % len(os.listdir(self.dir))), **env)
+        self.path = folder
+        return [n for n, in sql(folder, "SELECT name FROM span ORDER BY start_ns, dur_ns DESC")]
+
+    def test_range(self):
+        self.assertEqual(self.window(*self.WORK, OPSCOPE_RANGE="train"), ["train", "one", "train", "two", "range"])
+        self.assertEqual(set(problems(self.path)), {"recorded-in-part"})
+        self.assertEqual(self.window(*self.WORK, OPSCOPE_RANGE="t*"), ["train", "one", "train", "two", "range"])
+        self.assertEqual(self.window(*self.WORK, OPSCOPE_RANGE="train@"), ["train", "one", "train", "two", "range"])
+        self.assertEqual(self.window(*self.WORK, OPSCOPE_RANGE="train@other"), [])
+        self.assertEqual(self.window(*self.WORK, OPSCOPE_RANGE="never"), [])
+        self.assertIn("nothing-recorded", problems(self.path))
+
+    def test_range_inside(self):
+        """What was open when the window opened began before it, and its pop says nothing; a range in a range of the same name is no end."""
+        self.assertEqual(self.window("+outer", "+train", "+train", "-", "+in", "-", "-", "+out", "-", "-", OPSCOPE_RANGE="train"), ["train", "train", "in"])
+        self.assertEqual(self.window("+outer", "s train", "+out", "-", "-", OPSCOPE_RANGE="train"), ["train"])
+
+    def test_steps(self):
+        script = [w for i in range(1, 7) for w in ("+step", f"+in {i}", "-", "-", f"+behind {i}", "-")]
+        self.assertEqual(self.window(*script, OPSCOPE_STEPS="2..4", OPSCOPE_STEP_RANGE="step"), ["step", "in 2", "behind 2", "step", "in 3", "behind 3", "step", "in 4"])
+        self.assertEqual(self.window(*script, OPSCOPE_STEPS="6..", OPSCOPE_STEP_RANGE="step"), ["step", "in 6", "behind 6"])
+        self.assertEqual(self.window(*script, OPSCOPE_STEPS="7", OPSCOPE_STEP_RANGE="step"), [])
+
+    def test_delay_and_duration(self):
+        """The clock decides: what is certain is only what lies far from its edges."""
+        hour = str(3600 * 10**9)
+        self.assertEqual(self.window("+a", "-", OPSCOPE_DELAY_NS=hour), [])
+        self.assertEqual(self.window("+a", "-", OPSCOPE_DURATION_NS=hour), ["a"])
+        self.assertEqual(self.window("+a", "-", OPSCOPE_DELAY_NS=str(2**63 - 1), OPSCOPE_DURATION_NS=str(2**63 - 1)), [])
+        self.assertEqual(self.window("+a", "-", "@60", "+b", "-", OPSCOPE_DURATION_NS="1"), [])
+        self.assertEqual(self.window("+open", "@60", "+b", "-", "-", OPSCOPE_DELAY_NS="20000000"), ["b"])
+
+    def test_fork_in_a_window(self):
+        folder = self.run_guest("forks", "fork", 10, OPSCOPE_RANGE="outer of the child")
+        self.assertEqual(self.names(folder), {("outer of the child", "nvtx"): 2})
+
+
+class Living(GuestCase):
+    """A program that still runs."""
+
+    def test_read_while_running(self):
+        folder = os.path.join(self.dir, "run")
+        os.mkdir(folder)
+        p = subprocess.Popen([GUEST, "waits", "1000"], env=planted_environment(folder), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        try:
+            self.assertEqual(p.stdout.readline(), b"ready\n")
+            self.assertEqual(self.names(folder), {("open", "nvtx"): 1, ("done", "nvtx"): 1000})
+            found = problems(folder)
+            self.assertEqual({k: v[0] for k, v in found.items()}, {"still-recording": "note", "range-without-end": "repaired"})
+            p.communicate(b"x", timeout=PATIENCE)
+        finally:
+            p.kill()
+            p.wait()
+        self.assertEqual(p.returncode, 0)
+        self.assertEqual(self.names(folder), {("open", "nvtx"): 1, ("done", "nvtx"): 1000, ("later", "nvtx"): 1})
+        self.assertEqual(problems(folder), {})
+
+    def test_read_while_a_ring_turns(self):
+        """Chunks that are used again while they are read are left out, never read half old, half new."""
+        folder = os.path.join(self.dir, "run")
+        os.mkdir(folder)
+        p = subprocess.Popen([GUEST, "threads", "2", "6000000"], env=planted_environment(folder, OPSCOPE_MAX_SIZE=str(2 << 20), OPSCOPE_FULL="ring"))
+        try:
+            end = time.monotonic() + PATIENCE
+            while not self.segments(folder) and time.monotonic() < end:
+                time.sleep(0.01)
+            for _ in range(5):
+                code, out, err = oracle.run("report", "nvtx", folder, "--format=json")
+                if code == 0:  # nothing yet, or names that were said and nothing else
+                    self.assertLessEqual({r[0] for r in json.loads(out)["rows"]}, {"even", "odd"}, err)
+        finally:
+            p.kill()
+            p.wait()
+
+
+class Itt(CaptureCase):
+    def setUp(self):
+        super().setUp()
+        self.run_dir = self.guest("guest_itt")
+
+    def test_tasks(self):
+        rows = sql(self.run_dir, "SELECT s.name, kind, cat, link_id, arg(args, 'Input Dims'), t.thread_name FROM span s JOIN track t ON t.rowid = s.track "
+                   "WHERE s.name != 'aten::add' ORDER BY start_ns")
+        thread = "the only one"
+        self.assertEqual(rows, [
+            ("aten::linear", "op", "PyTorch", 3, "[[2, 3], [4, 3]]", thread), ("aten::addmm", "op", "PyTorch", 3, None, thread),
+            ("same", "range", "PyTorch", None, None, thread), ("crossing", "range", "PyTorch", None, None, thread),
+            ("PyTorch", "range", "PyTorch", None, None, thread), ("an event", "range", "nvtx", None, None, thread),
+            ("with metadata", "user", "PyTorch", None, None, thread), ("resumed", "user", "PyTorch", None, None, thread)])
+        same, crossing = sql(self.run_dir, "SELECT start_ns, start_ns + dur_ns FROM span WHERE name IN ('same', 'crossing') ORDER BY start_ns")
+        self.assertTrue(same[0] <= crossing[0] <= same[1] <= crossing[1])
+        self.assertEqual(sql(self.run_dir, "SELECT count(*), min(link_id), max(link_id) FROM span WHERE name = 'aten::add'"), [(300000, 0, 299999)])
+        self.assertEqual(set(problems(self.run_dir)), {"recorded-in-part"})
+
+    def test_marks_and_numbers(self):
+        rows = sql(self.run_dir, "SELECT name, phase, arg(args, 'value') FROM mark ORDER BY time_ns, rowid")
+        self.assertEqual(rows, [("a group", "i", None), ("a marker", "i", None), ("queue", "C", "7"), ("queue", "C", "8"), ("queue", "C", "-2"), ("loss", "C", "0.5")])
+        self.assertEqual(sql(self.run_dir, "SELECT arg(args, 'small'), arg(args, 'who') FROM span WHERE name = 'with metadata'"), [("-3", "me")])
+
+
+class Trace(CaptureCase):
+    """opscope/trace.h: the example of the docs, as C and as C++, and what C++ has besides."""
+
+    def check_example(self, name):
+        if not os.path.exists(os.path.join(GUESTS, name)):
+            self.skipTest("no C++ compiler")
+        folder = os.path.join(self.dir, "run")
+        os.mkdir(folder)
+        alone = {k: v for k, v in planted_environment(folder).items() if k != "OPSCOPE_DIR"}
+        example = os.path.join(GUESTS, name)
+        said = subprocess.run([example], env=alone, capture_output=True, check=True).stdout
+        self.assertEqual(os.listdir(folder), [])
+        self.assertEqual(subprocess.run([example], env=planted_environment(folder), capture_output=True, check=True).stdout, said)
+        rows = sql(folder, "SELECT s.name, s.cat, s.kind, s.link_id, arg(s.args, 'Input Dims'), p.name, count(*) FROM span s LEFT JOIN span p ON p.rowid = s.parent "
+                   "WHERE s.cat != 'step' GROUP BY 1, 2, 3, 4, 5, 6 ORDER BY 4, 1")
+        steps = {f"ProfilerStep#{i}" for i in range(4)}
+        self.assertEqual([(r[:5], r[6]) for r in rows if r[2] == "op"], [(("aten::mm", "nvtx", "op", i, "[[1, 64], [64, 64]]"), 1) for i in range(4)])
+        self.assertEqual({r[5] for r in rows if r[0] == "aten::mm"}, {"forward"})
+        self.assertEqual({r[5] for r in rows if r[0] in ("forward", "load batch", "update")}, steps)
+        self.assertEqual({(r[0], r[1]) for r in rows if r[0] in ("update", "save")}, {("update", "my library"), ("save", "nvtx")})
+        self.assertEqual({n for n, in sql(folder, "SELECT name FROM span WHERE cat = 'step'")}, steps)
+        self.assertEqual(sql(folder, "SELECT bytes, total_allocated, device_type FROM memory"), [(16384, 16384, 0)])
+        marks = sql(folder, "SELECT m.name, phase, arg(args, 'unit'), t.thread_name FROM mark m JOIN track t ON t.rowid = m.track ORDER BY time_ns, m.rowid")
+        self.assertEqual(marks, [("loss", "C", None, "trainer"), ("samples", "C", "samples", "trainer")] * 4 + [("trained", "i", None, "trainer")])
+        self.assertEqual([(r["flops"], r["calls"]) for r in oracle.report("costs", folder).rows], [(2 * 64 * 64, 4)])
+        self.assertEqual(problems(folder), {})
+
+    def test_example_in_c(self):
+        self.check_example("trace_example")
+
+    def test_example_in_cpp(self):
+        self.check_example("trace_example_cpp")
+
+    def test_scopes(self):
+        if not os.path.exists(os.path.join(GUESTS, "trace_scopes")):
+            self.skipTest("no C++ compiler")
+        folder = self.guest("trace_scopes")
+        rows = sql(folder, "SELECT s.name, s.cat, s.kind, p.name, arg(s.args, 'count') FROM span s LEFT JOIN span p ON p.rowid = s.parent ORDER BY s.start_ns")
+        self.assertEqual(rows, [("outer", "c++", "user", None, None), ("inner", "nvtx", "user", "outer", None)] +
+                         [row for parent in ("inner", "inner") for row in (("class", "nvtx", "user", parent, None), ("inner", "nvtx", "user", "class", None))] +
+                         [("class", "nvtx", "user", "inner", None), ("aten::relu", "nvtx", "op", "outer", "3")])
+
+
+if __name__ == "__main__":
+    oracle.main()
