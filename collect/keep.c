@@ -115,7 +115,7 @@ bool keep(const void *record, uint32_t bytes, bool again)
 	bool ok = r == KNOWN || (r == REMEMBERED && write_one(record, bytes));
 	slow_unlock();
 	if (!ok)
-		lose(r == NO_PLACE ? WIRE_LOST_DOMAINS : segment_disk_full() ? WIRE_LOST_DISK : WIRE_LOST_FULL, 1);
+		lose(r == NO_PLACE ? WIRE_LOST_DOMAINS : segment_why_full(), 1);
 	return ok;
 }
 

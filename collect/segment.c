@@ -39,7 +39,7 @@ _Atomic uint32_t segment_short;
 static struct live nothing;             /* before start: always "look closely", and no writer is found */
 struct live *live = &nothing;
 
-enum { SHORT_WAIT = 2000, LONG_WAIT = 100000 }; /* tries */
+enum { MOMENT = 300, SHORT_WAIT = 700, LONG_WAIT = 10300 }; /* tries: after a moment of them some 40 ms, and a second */
 
 static bool lock_wait(_Atomic uint32_t *lock, int tries)
 {
@@ -47,7 +47,9 @@ static bool lock_wait(_Atomic uint32_t *lock, int tries)
 		uint32_t unlocked = 0;
 		if (atomic_compare_exchange_weak_explicit(lock, &unlocked, 1, memory_order_acquire, memory_order_relaxed))
 			return true;
-		if (i > 50)
+		if (i > MOMENT)
+			nanosleep(&(struct timespec){0, 50000}, NULL); /* who holds it may be waiting for this processor */
+		else if (i > 50)
 			sched_yield();
 	}
 	return false;
@@ -71,9 +73,9 @@ uint32_t segment_generation(void)
 	return atomic_load_explicit(&seg.generation, memory_order_acquire);
 }
 
-bool segment_disk_full(void)
+enum wire_loss segment_why_full(void)
 {
-	return atomic_load_explicit(&seg.no_more, memory_order_relaxed);
+	return atomic_load_explicit(&seg.no_more, memory_order_relaxed) ? WIRE_LOST_DISK : seg.full == WIRE_FULL_RING ? WIRE_LOST_BUSY : WIRE_LOST_FULL;
 }
 
 void lose(enum wire_loss reason, uint64_t n)
@@ -181,10 +183,8 @@ static char *from_ring(char *base, enum wire_chunk_kind kind, uint32_t bytes)
 		return NULL;
 	if (kind == WIRE_KEEP) /* the slow lock is held */
 		return used_again(base);
-	if (!slow_lock(false)) {
-		lose(WIRE_LOST_BUSY, 1);
+	if (!slow_lock(false))
 		return NULL;
-	}
 	char *at = used_again(base);
 	slow_unlock();
 	return at;

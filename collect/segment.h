@@ -23,8 +23,8 @@ uint32_t segment_generation(void);
 struct wire_chunk *segment_chunk(enum wire_chunk_kind kind, uint32_t bytes, uint32_t tid, uint32_t number, uint32_t ordinal);
 /* An ordinary chunk of events to which nothing more will be written: a ring may use it again. */
 void segment_retire(struct wire_chunk *c);
-/* The disk gives no more. */
-bool segment_disk_full(void);
+/* Why there was no chunk. */
+enum wire_loss segment_why_full(void);
 
 /* Touches the next chunks, so that threads need not; asks for more room on disk. By the helper. */
 void segment_prepare(void);

@@ -239,7 +239,7 @@ void *writer_more(struct writer *w, uint32_t bytes)
 		size = WIRE_BLOCK;
 	struct wire_chunk *c = segment_chunk(WIRE_EVENTS, size, w->tid, w->number, w->chunks);
 	if (!c) {
-		lose(segment_disk_full() ? WIRE_LOST_DISK : WIRE_LOST_FULL, 1);
+		lose(segment_why_full(), 1);
 		return NULL;
 	}
 	if (w->chunk)

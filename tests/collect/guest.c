@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -274,9 +275,10 @@ static int allocates(char **argv)
 
 /* ---- signals ---- */
 
-static volatile long handled;
+static _Atomic long handled;
+static pthread_t interrupted;
 
-static void on_timer(int sig)
+static void on_signal(int sig)
 {
 	(void)sig;
 	nvtx_push("handler");
@@ -284,17 +286,29 @@ static void on_timer(int sig)
 	handled++;
 }
 
+/* One after the other was handled: none is lost because one is pending. */
+static void *sender(void *n)
+{
+	for (long i = 0; i < *(long *)n; i++) {
+		pthread_kill(interrupted, SIGUSR1);
+		while (handled <= i)
+			sched_yield();
+	}
+	return NULL;
+}
+
 static int signals(char **argv)
 {
-	struct sigaction a = {.sa_handler = on_timer};
-	struct itimerval every = {{0, 200}, {0, 200}};
-	sigaction(SIGPROF, &a, NULL);
-	setitimer(ITIMER_PROF, &every, NULL);
-	long done = 0;
-	for (; handled < number(argv, 2); done++)
+	struct sigaction a = {.sa_handler = on_signal};
+	pthread_t t;
+	long done = 0, n = number(argv, 2);
+	interrupted = pthread_self();
+	sigaction(SIGUSR1, &a, NULL);
+	if (pthread_create(&t, NULL, sender, &n))
+		return 1;
+	for (; handled < n; done++)
 		pairs("interrupted", 1);
-	every = (struct itimerval){{0, 0}, {0, 0}};
-	setitimer(ITIMER_PROF, &every, NULL);
+	pthread_join(t, NULL);
 	printf("%ld %ld\n", done, handled);
 	return 0;
 }
