@@ -1,5 +1,8 @@
 // Numbers on the pages: those that the TensorBoard plugin gave for the same trace, and those of `opscope report`.
-import { assert, near, same } from "./harness.mjs";
+import { readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { gunzipSync } from "node:zlib";
+import { assert, INPUTS, near, same } from "./harness.mjs";
 
 const us = (v) => Number(v) * 1e3;
 
@@ -78,6 +81,75 @@ async function operators(t) {
   same(self.reduce((sum, x) => sum + x.value, 0), us(pie.reduce((sum, [, v]) => sum + v, 0)), "the whole pie");
 }
 
+/** Rows of a CSV file as objects, behind `before` lines of other text. */
+function csv(path, before = 0) {
+  const rows = readFileSync(path, "utf8").trim().split(/\r?\n/).slice(before).map((l) => [...l.matchAll(/("(?:[^"]|"")*"|[^,]*)(?:,|$)/g)].slice(0, -1).map(([, v]) => (v.startsWith('"') ? v.slice(1, -1).replace(/""/g, '"') : v)));
+  const last = (r) => rows[0].map((name, i) => [name, r[i] ?? ""]);
+  return rows.slice(1).map((r) => Object.fromEntries(last(r)));
+}
+
+const ids = (t, report, input) => new Map(t.report(report, input).columns.map((c, i) => [c.id, i]));
+const squeezed = (text) => text.replace(/\s+/g, " ").trim();
+
+/** DLProf's own tables of the same run. */
+async function dlprofTables(t) {
+  t.need("dlprof");
+  const folder = dirname(INPUTS.dlprof.path), types = csv(join(folder, "dlprof_op_type.csv"), 1), id = ids(t, "op-types", "dlprof");
+  await t.open("op-types", "dlprof");
+  const shown = new Map((await t.rows("op-types")).map((r) => [r[0][1], new Map(r)]));
+  assert(types.length > 5, `${types.length} types`);
+  for (const w of types) {
+    const r = shown.get(w["Op Type"].replace(/_v\d+$/, "")); // the version of a call's ABI is no part of its type here
+    assert(r, `no type ${w["Op Type"]}`);
+    for (const [column, name] of [["ops", "# Ops"], ["calls", "# Calls"], ["total_gpu_ns", "Total GPU Time (ns)"], ["total_cpu_ns", "Total CPU Time (ns)"], ["total_overhead_ns", "Total CPU Overhead (ns)"]])
+      near(r.get(id.get(column)), Number(w[name]), `${name} of ${w["Op Type"]}`);
+  }
+  const groups = csv(join(folder, "dlprof_group_op.csv"), 1), at = ids(t, "groups", "dlprof");
+  await t.open("groups", "dlprof");
+  const root = new Map((await t.rows("groups"))[0]), w = groups.find((g) => g.Name === "/");
+  for (const [column, name] of [["calls", "Num Calls Aggregated"], ["gpu_ns", "Total GPU Time (ns)"], ["cpu_ns", "Total CPU Time (ns)"]]) near(root.get(at.get(column)), Number(w[name]), `${name} of all`);
+}
+
+/** TraceLens' summary of the same trace. */
+async function traceLensKernels(t) {
+  t.need("h100");
+  const sums = new Map(), id = ids(t, "kernels", "h100");
+  for (const k of csv(join(INPUTS.h100.path.replace(".json.gz", "_perf_report_csvs"), "kernel_summary.csv"))) {
+    const name = squeezed(k["Kernel name"]), s = sums.get(name) ?? [0, 0];
+    sums.set(name, [s[0] + Number(k["Kernel duration (µs)_count"]), s[1] + 1000 * Number(k["Kernel duration (µs)_sum"])]);
+  }
+  await t.open("kernels", "h100");
+  let compared = 0;
+  for (const r of await t.rows("kernels")) {
+    const [calls, total] = sums.get(squeezed(r[0][1])) ?? [], cells = new Map(r);
+    assert(calls, `TraceLens has no ${r[0][1]}`);
+    near(cells.get(id.get("calls")), calls, `calls of ${r[0][1]}`);
+    near(cells.get(id.get("total_ns")), total, `time of ${r[0][1]}`);
+    compared++;
+  }
+  assert(compared > 5, `${compared} kernels`);
+}
+
+/** The same recording as another tool wrote it as a Chrome trace, with short names. */
+async function nsysKernels(t) {
+  t.need("nsys");
+  const sums = new Map(), id = ids(t, "kernels", "nsys");
+  for (const e of JSON.parse(gunzipSync(readFileSync(INPUTS.nsys.path.replace(".sqlite", ".json.gz"))))) {
+    if (e.cat !== "cuda") continue;
+    const s = sums.get(e.name) ?? [0, 0];
+    sums.set(e.name, [s[0] + 1, s[1] + Math.round(1000 * e.dur)]);
+  }
+  await t.open("kernels", "nsys");
+  const rows = await t.rows("kernels");
+  same(rows.length, sums.size, "kernels");
+  for (const r of rows) {
+    const name = r[0][1].replace(/^void /, "").replace(/[<(].*$/, "").split("::").pop(), [calls, total] = sums.get(name) ?? [];
+    assert(calls, `the other trace has no ${name}`);
+    near(new Map(r).get(id.get("calls")), calls, `calls of ${name}`);
+    near(new Map(r).get(id.get("total_ns")), total, `time of ${name}`);
+  }
+}
+
 /** Tables of pages -> the report that has the same rows. */
 const TABLES = [
   // view, key of its table, report, columns that are shown shortened
@@ -139,7 +211,7 @@ async function tensorCores(t) {
 }
 
 export const tests = [
-  ["overview as the plugin's", overview], ["steps add up", steps], ["kernel table as the plugin's", kernels], ["operators as the plugin's", operators],
+  ["overview as the plugin's", overview], ["steps add up", steps], ["tables as DLProf's", dlprofTables], ["kernels as TraceLens'", traceLensKernels], ["kernels as another tool's of the nsys file", nsysKernels], ["kernel table as the plugin's", kernels], ["operators as the plugin's", operators],
   ["tables as reports: plugin", against("plugin")], ["tables as reports: h100", against("h100")], ["tables as reports: dlprof", against("dlprof")], ["tables as reports: nsys", against("nsys")],
   ["memory curve", memoryCurve], ["memory categories", memoryCategories], ["Tensor Core pie", tensorCores],
 ];
