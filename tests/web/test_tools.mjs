@@ -72,6 +72,19 @@ async function longIntegers(t) {
   same(file.bytes.toString(), t.text(["sql", query, "--format=csv"], "plugin"), "saved");
 }
 
+/** Names of traces and of a query's columns are shown as they are, also where the pointer rests. */
+async function noHtml(t) {
+  const name = 'void f<int>(<b class="made">float</b>*)';
+  await t.open("sql", "own", { q: `SELECT '${name}' AS "<b class=made>n</b>"` });
+  await t.rows("rows");
+  const grid = t.page.locator('[data-table="rows"]');
+  same(await grid.locator(".tabulator-col-title").first().innerText(), "<b class=made>n</b>", "the heading");
+  await grid.locator(".tabulator-cell").first().hover();
+  await t.page.locator(".tabulator-tooltip").waitFor();
+  same(await t.page.locator(".tabulator-tooltip").innerText(), name, "the tooltip");
+  same(await t.page.locator(".made").count(), 0, "elements made of names");
+}
+
 async function png(t) {
   await t.open("operators", "plugin");
   const buttons = t.page.getByRole("button", { name: "PNG" });
@@ -267,7 +280,7 @@ async function otherContent(t) {
 }
 
 export const tests = [
-  ["sorting", sorting], ["searching", searching], ["paging", paging], ["CSV", csv], ["long integers", longIntegers], ["PNG", png], ["columns", columns], ["top of pies", top], ["SQL", sql], ["steps", steps], ["key op", keyOp],
+  ["sorting", sorting], ["searching", searching], ["paging", paging], ["CSV", csv], ["long integers", longIntegers], ["no HTML in names", noHtml], ["PNG", png], ["columns", columns], ["top of pies", top], ["SQL", sql], ["steps", steps], ["key op", keyOp],
   ["where to re-aggregate", whereReaggregate], ["re-aggregate", reaggregate], ["rows by keyboard", keyboard], ["light and dark", theme], ["what is served", served], ["other content", otherContent],
   ["files that cannot be read", failing], ["progress", progress], ["help and keys", help],
 ];

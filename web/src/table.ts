@@ -47,10 +47,14 @@ function sorter(a: Cell, b: Cell, _x: unknown, _y: unknown, _c: unknown, dir: st
 function definition(table: Table, i: number, o: TableOptions): ColumnDefinition {
   const column = table.columns[i], numeric = column.type === "integer" || column.type === "number";
   return {
-    title: column.title,
+    // Tabulator takes a text as HTML; elements it takes as they are.
+    title: escape(column.title),
     field: `cells.${i}`,
-    headerTooltip: column.help,
-    tooltip: true,
+    headerTooltip: (() => (column.help ? h("div", {}, column.help) : "")) as any,
+    tooltip: ((_e: unknown, c: CellComponent) => {
+      const value = (c.getData() as Row).cells[i];
+      return value === null || value === "" ? "" : h("div", {}, String(value));
+    }) as any,
     hozAlign: numeric ? "right" : "left",
     headerSortStartingDir: numeric ? "desc" : "asc",
     visible: !o.hide?.includes(column.id),
