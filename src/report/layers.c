@@ -179,13 +179,15 @@ static void add_host(struct rows_of *r)
 
 /* --- table ------------------------------------------------------------------------------------------------------ */
 
-enum { C_LAYER, C_TYPE, C_CALLS, C_TOTAL, C_SHARE, C_FORWARD, C_BACKWARD, C_OPTIMIZER, C_OTHER, C_INNER, C_HOST_FORWARD,
+enum { C_LAYER, C_TYPE, C_CALLS, C_HOST, C_HOST_SHARE, C_TOTAL, C_SHARE, C_FORWARD, C_BACKWARD, C_OPTIMIZER, C_OTHER, C_INNER, C_HOST_FORWARD,
        C_HOST_BACKWARD, C_FLOPS, C_TFLOPS, C_MODELLED, N_COLUMNS };
 
 static const struct column columns[N_COLUMNS] = {
 	[C_LAYER] = {"layer", "Layer", "path of the layer; in parentheses what belongs to none", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_PATH},
 	[C_TYPE] = {"type", "Type", "class of the module", CELL_STR, UNIT_NONE, COLUMN_MINOR},
 	[C_CALLS] = {"calls", "Calls", "forward passes", CELL_I64, UNIT_COUNT},
+	[C_HOST] = {"total_host_ns", "Host total", "time on the host, forward and backward; of layers inside it not", CELL_I64, UNIT_NS, COLUMN_KEY},
+	[C_HOST_SHARE] = {"total_host_pct", "Total %", "host total / that of all layers", CELL_F64, UNIT_PERCENT, COLUMN_KEY},
 	[C_TOTAL] = {"total_gpu_ns", "GPU total", "device work of all directions; of layers inside it not", CELL_I64, UNIT_NS, COLUMN_KEY},
 	[C_SHARE] = {"total_pct", "Total %", "total / all device work", CELL_F64, UNIT_PERCENT, COLUMN_KEY},
 	[C_FORWARD] = {"forward_gpu_ns", "Forward", "device work launched by its forward pass", CELL_I64, UNIT_NS, COLUMN_KEY},
@@ -202,14 +204,23 @@ static const struct column columns[N_COLUMNS] = {
 
 struct shown {
 	unsigned at[N_COLUMNS];
-	bool calls, types, host, inner, flops;
+	bool device, calls, types, host, inner, flops;
+	int64_t all_host;
 };
+
+/* Nested ranges of several threads can leave less than nothing. */
+static int64_t host_of(const struct row *x)
+{
+	return (x->host_forward > 0 ? x->host_forward : 0) + (x->host_backward > 0 ? x->host_backward : 0);
+}
 
 static void look(const struct rows_of *r, struct shown *s)
 {
+	s->device = r->p->gpu_op.rows.n > 0;
 	for (uint32_t i = 0; i < r->n; i++) {
 		s->calls |= r->v[i].calls > 0;
 		s->host |= r->v[i].host_backward > 0;
+		s->all_host += host_of(&r->v[i]);
 		s->flops |= r->v[i].flops_ns > 0;
 		s->inner |= r->by == BY_LAYER && r->v[i].with_inner > r->v[i].total;
 	}
@@ -222,8 +233,8 @@ static void add_columns(struct table *t, const struct rows_of *r, struct shown *
 	static const char *const first[][2] = {[BY_LAYER] = {"layer", "Layer"}, [BY_TYPE] = {"type", "Type"}, [BY_LINE] = {"line", "Line"}};
 	for (unsigned c = 0; c < N_COLUMNS; c++) {
 		struct column col = columns[c];
-		bool skip = (c == C_TYPE && !s->types) || (c == C_CALLS && !s->calls) || (c == C_INNER && !s->inner) ||
-		            (c == C_HOST_BACKWARD && !s->host) || (c == C_HOST_FORWARD && !s->calls) || (c >= C_FLOPS && !s->flops);
+		bool skip = ((c == C_HOST || c == C_HOST_SHARE) && s->device) || (c == C_TYPE && !s->types) || (c == C_CALLS && !s->calls) ||
+		            (c == C_INNER && !s->inner) || (c == C_HOST_BACKWARD && !s->host) || (c == C_HOST_FORWARD && !s->calls) || (c >= C_FLOPS && !s->flops);
 		if (c == C_LAYER) {
 			col.id = first[r->by][0];
 			col.title = first[r->by][1];
@@ -257,6 +268,10 @@ static void put_row(struct table *t, const struct rows_of *r, const struct shown
 	bool special = key.p[0] == 's';
 	table_row(t);
 	table_set_str_copy(t, s->at[C_LAYER], (struct str){key.p + 1, key.n - 1});
+	if (!s->device && s->all_host && !special) {
+		put(t, s, C_HOST, host_of(x));
+		table_set_f64(t, s->at[C_HOST_SHARE], 100.0 * (double)host_of(x) / (double)s->all_host);
+	}
 	put(t, s, C_TOTAL, x->total);
 	if (r->all)
 		table_set_f64(t, s->at[C_SHARE], 100.0 * (double)x->total / (double)r->all);
@@ -335,10 +350,7 @@ static int build(struct rows_of *r, struct table *out, struct err *e)
 		if (!is_idle(&r->v[i]))
 			put_row(out, r, &s, i);
 	put_notes(out, r);
-	bool device = r->p->gpu_op.rows.n > 0;
-	if (!device && s.at[C_HOST_FORWARD] == UINT32_MAX)
-		return 0;
-	return table_sort(out, str_from(device ? "total_gpu_ns" : "forward_host_ns"), true, e);
+	return table_sort(out, str_from(s.device ? "total_gpu_ns" : "total_host_ns"), true, e);
 }
 
 static const char *const groupings[] = {[BY_LAYER] = "layer", [BY_TYPE] = "type", [BY_LINE] = "line", NULL};

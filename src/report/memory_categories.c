@@ -162,6 +162,12 @@ static void put_notes(const struct memory_timeline *t, const struct moments *m, 
 		snprintf(device, sizeof device, "GPU%d", t->device);
 	table_note(out, "%s: the categories add up to %lld bytes at the peak, %lld ns after the start of the trace", device, (long long)m->sum[m->peak],
 	           (long long)(m->time_ns[m->peak] - zero_ns));
+	int64_t before = 0;
+	for (uint32_t i = 0; i < t->n_before; i++)
+		before += t->change[i].bytes;
+	if (before && !t->before_is_whole)
+		table_note(out, "%lld bytes are known to be held since before the recording (without blocks of their own): the report memory, which goes by "
+		           "the recording's own events, does not count them", (long long)before);
 	if (!t->before_is_whole)
 		table_note(out, "the trace does not say how much was held before the recording: what is not known of it is missing in all sums");
 	table_note(out, "a trace does not say which tensor a block is: it has a category where its place in the step tells it");

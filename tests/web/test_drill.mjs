@@ -151,6 +151,10 @@ async function modules(t) {
   await t.shot("drill-modules");
   await t.page.getByRole("button", { name: "Show all" }).click();
   same((await t.chart("Modules by device time, forward and backward")).series[0].data.length, flame.length, "all boxes again");
+  await t.open("modules", "plugin");
+  const lines = t.report("layers", "plugin", "--group-by=line");
+  await t.sameTable("layers", lines);
+  near(await t.figure("Backward, device work"), sum(lines.rows, at(lines, "backward_gpu_ns")), "backward");
 }
 
 async function groups(t) {

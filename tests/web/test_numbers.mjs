@@ -174,6 +174,9 @@ const against = (input) => async (t) => {
 };
 
 async function memoryCurve(t) {
+  await t.open("memory", "plugin");
+  same(await t.figure("Peak allocated"), "≥ 2.6 GiB", "what is known at least");
+  assert(/2,791,636,480 bytes \(2\.6 GiB\)/.test(await t.page.locator("main").innerText()), "long numbers of notes can be read");
   await t.open("memory", "h100");
   const s = t.report("memory", "h100").sections.find((x) => x.name === "curve"), chart = await t.chart("Memory over time"), at = s.columns.findIndex((c) => c.id === "allocated_bytes");
   same(chart.series[0].data.length, s.rows.length, "points");

@@ -292,6 +292,8 @@ async function curves(t) {
     same(m.most, gpu[column(peaks, "peak_allocated_bytes")], `most memory, ${points} points`);
   }
   await t.page.waitForFunction(() => document.querySelector(".tl canvas").timeline.layout.curves.length >= 2);
+  const bands = await ask(t, (x) => x.layout.bands.map((k) => [k.kind, k.title])), thread = bands.findIndex(([, title]) => title === "thread 0 (python3)");
+  assert(thread > 0 && /^Host/.test(bands.slice(0, thread).filter(([kind]) => kind === "process").pop()[1]), "a thread of the host does not stand under the GPU");
 }
 
 async function exports_(t) {

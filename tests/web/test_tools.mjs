@@ -259,6 +259,10 @@ async function help(t) {
 }
 
 async function served(t) {
+  await t.open("system", "not/there");
+  await t.page.locator("header select").selectOption(INPUTS.h100.key);
+  await t.page.locator("header select").nth(2).waitFor();
+  await t.ready("system");
   await t.open("system", "h100");
   const rows = await t.rows("inputs"), text = rows.map((r) => r.map(([, x]) => x).join(" ")).join("\n");
   for (const x of Object.values(INPUTS)) assert(text.includes(x.path), x.path);

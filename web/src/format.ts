@@ -58,6 +58,23 @@ export function cell(value: Cell, column: Pick<Column, "unit" | "type">): string
   }
 }
 
+/** What the program's options are called on the pages. */
+const ON_PAGES: [RegExp, string][] = [
+  [/`opscope advise`/g, "The page Advice"],
+  [/--key-op=NAME/g, "the field Key op of the page Iterations"],
+  [/`?--steps=(\d+\.\.\d+)`?/g, "Steps (above) $1"],
+  [/--device(?![\w=-])/g, "the field Device"],
+];
+
+/** A report's note for a page: long numbers in groups, times and sizes in larger units beside them. */
+export function note(text: string): string {
+  const grouped = text.replace(/(?<![\d.\w])(-?)(\d{7,})(?![\d\w]|\.\d)( ns\b| bytes\b)?/g, (_all, sign, digits, unit = "") => {
+    const value = Number(sign + digits), large = unit === " ns" ? ` (${time(value)})` : unit === " bytes" ? ` (${bytes(value)})` : "";
+    return count(BigInt(sign + digits)) + unit + large;
+  });
+  return ON_PAGES.reduce((t, [option, name]) => t.replace(option, name), grouped);
+}
+
 /** In the given unit: for axes. */
 export function byUnit(unit: Column["unit"]): (v: number) => string {
   return (v) => cell(v, { unit, type: "number" });

@@ -58,6 +58,8 @@ function drawBar(): void {
     steps.addEventListener("change", () => choose("steps", steps.value.trim(), ["aggregation", "row"]));
     add(bar, h("label", { class: "choice" }, h("span", {}, "Steps"), steps));
   }
+  if (!input && state.inputs.length)
+    add(bar, select("Input", [["", "choose one"], ...state.inputs.map((i): [string, string] => [i.input, i.input + stateText(i)])], "", (to) => to && goTo(to)));
   if (source.off) add(bar, h("a", { class: "exported", href: place.linkTo("system"), title: source.off }, "Exported report"));
   add(bar, stateLink(), h("span", { class: "space" }), button("?", showHelp, { title: "Keys (?)", "aria-label": "Keys" }), button("◐", switchTheme, { title: "Light or dark", "aria-label": "Light or dark" }));
 }

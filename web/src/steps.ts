@@ -23,8 +23,8 @@ export function showSteps(parent: HTMLElement, title: string, table: Table, o: {
   const step = Math.max(columnOf(table, "step"), 0), names = table.rows.map((r) => String(r[step] ?? ""));
   const chart = showChart(parent, title, {
     tooltip: { trigger: "axis", confine: true, axisPointer: { type: "shadow" }, valueFormatter: tip(time) },
-    legend: { type: "scroll", top: 0, itemWidth: 14, itemGap: 8 },
-    grid: { left: 64, right: 12, top: 36, bottom: names.length > 40 ? 62 : 42 },
+    legend: { top: 0, itemWidth: 14, itemGap: 8 },
+    grid: { left: 64, right: 12, top: parts.length > 4 ? 56 : 36, bottom: names.length > 40 ? 62 : 42 },
     xAxis: { type: "category", data: names, name: "step", nameLocation: "middle", nameGap: 24 },
     yAxis: { type: "value", axisLabel: { formatter: axis("ns") } },
     dataZoom: names.length > 40 ? [{ type: "slider", height: 18, bottom: 6 }, { type: "inside" }] : [],

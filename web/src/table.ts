@@ -4,7 +4,7 @@ import "tabulator-tables/dist/css/tabulator_simple.min.css";
 import type { Args, Cell, Table } from "./api";
 import { file } from "./api";
 import { add, button, h, save } from "./dom";
-import { cell as format } from "./format";
+import { cell as format, note } from "./format";
 import * as place from "./place";
 
 type Row = { id: number; cells: Cell[]; _children?: Row[] };
@@ -137,7 +137,7 @@ export function showTable(parent: HTMLElement, table: Table, o: TableOptions = {
   const found = h("span", { class: "found" }), grid = h("div", { class: "grid", "data-table": o.key });
   const list = h("div", {}), columns = h("details", { class: "columns" }, h("summary", {}, "Columns"), list);
   const tools = h("div", { class: "tools" }, o.title ? h("h3", {}, o.title) : null, h("span", { class: "space" }), found, search, columns);
-  add(parent, h("section", { class: "table" }, tools, grid, ...table.notes.map((n) => h("p", { class: "note" }, n))));
+  add(parent, h("section", { class: "table" }, tools, grid, ...table.notes.map((n) => h("p", { class: "note" }, note(n)))));
   const t = new Tabulator(grid, options(table, o) as any);
   Object.assign(grid, { tabulator: t }); // as with charts
   add(tools, button("CSV", () => saveCsv(t, table, o, found), { title: o.whole ? "Save all rows" : "Save the rows found, in this order" }));

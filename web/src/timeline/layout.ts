@@ -34,12 +34,18 @@ function processTitle(t: Track): string {
   return parts.length ? `${parts.join(" · ")} (${t.pid})` : t.pid || "process";
 }
 
+/** Some traces file a thread of the host under a GPU: it stands by itself. Ranges of the user's that are shown on a stream stay there. */
+function processKey(info: Info, t: Track): string {
+  const own = !t.device && /^GPU/.test(t.labels) && /^thread /.test(trackTitle(t)) && !info.tracks.some((x) => x.device && x.pid === t.pid && x.tid === t.tid);
+  return own ? `${t.pid}-host` : t.pid;
+}
+
 /** Processes with device work first, in them device work first. */
 function processes(info: Info): Process[] {
   const out = new Map<string, Process>();
   for (const t of info.tracks) {
-    const p = out.get(t.pid) ?? { key: "p" + t.pid, title: processTitle(t), tracks: [] };
-    out.set(t.pid, p);
+    const key = processKey(info, t), p = out.get(key) ?? { key: "p" + key, title: key === t.pid ? processTitle(t) : `Host · ${t.process} (${t.pid})`, tracks: [] };
+    out.set(key, p);
     p.tracks.push(t);
   }
   const list = [...out.values()], has = (p: Process) => Number(p.tracks.some((t) => t.device));
@@ -123,7 +129,7 @@ export class Layout {
   /** Opens what hides an event. */
   open(e: Pick<Slice, "track" | "lane">): void {
     const t = this.info.tracks[e.track];
-    const changed = this.shut.delete("p" + t.pid), row = e.lane > this.firstLane[e.track] && this.shut.delete("t" + e.track);
+    const changed = this.shut.delete("p" + processKey(this.info, t)), row = e.lane > this.firstLane[e.track] && this.shut.delete("t" + e.track);
     if (changed || row) this.build();
   }
 

@@ -74,7 +74,7 @@ export class Timeline implements Target {
     return h("div", { class: "tl" },
       h("div", { class: "tools" }, ...this.search.parts, h("span", { class: "space" }), this.where,
         select("Colours", [["name", "by name"], ["category", "by category"]], this.c.args.by ?? "name", (v) => this.colourBy(v)),
-        button("All", () => this.fitAll(), { title: "Show all of it (0)" }), perfetto, keyList()),
+        button("All", () => this.fitAll(), { title: "Show all of it (0)" }), this.deviceButton(), perfetto, keyList()),
       made, deep, this.trouble, h("div", { class: "view-frame", style: "display:contents" }, this.view), this.panelPlace);
   }
 
@@ -166,6 +166,14 @@ export class Timeline implements Target {
 
   fitAll(): void {
     this.show(-this.info.length * 0.01, this.info.length * 1.01);
+  }
+
+  /** Shows from the first device work to the last, where that is a part of the whole. */
+  private deviceButton(): HTMLElement | null {
+    const tracks = this.info.tracks.filter((t) => t.device && t.slices), from = Math.min(...tracks.map((t) => t.first)), to = Math.max(...tracks.map((t) => t.last));
+    if (!tracks.length || to - from > this.info.length * 0.8) return null;
+    const room = (to - from) * 0.02 + 1;
+    return button("GPU work", () => this.show(from - room, to + room), { title: "From the first device work to the last" });
   }
 
   fitChosen(): void {

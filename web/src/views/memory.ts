@@ -23,8 +23,14 @@ function setRange(r: Range | undefined): void {
   place.go({ view: at.view, args: r ? { ...at.args, from: String(Math.round(r[0])), to: String(Math.round(r[1])) } : at.args });
 }
 
+/** The last time of a curve: both charts of the page have the same axis. */
+function endOf(s: Section): number {
+  const at = columnOf(s, "time_ns");
+  return s.rows.reduce((last, r) => Math.max(last, Number(r[at])), 0);
+}
+
 /** What a section has in bytes, over its times. `stacked`: parts of a whole; those that are always 0 are left out. */
-function curve(box: HTMLElement, title: string, s: Section, range: Range | undefined, stacked = false): void {
+function curve(box: HTMLElement, title: string, s: Section, range: Range | undefined, end: number, stacked = false): void {
   const at = columnOf(s, "time_ns"), all = s.columns.map((column, i) => ({ column, i })).filter((x) => x.column.unit === "bytes");
   const lines = stacked ? all.filter((x) => s.rows.some((r) => r[x.i])) : all, value = (r: Cell[], i: number) => Number(r[i] ?? 0);
   const high = (r: Cell[]) => (stacked ? lines.reduce((sum, x) => sum + value(r, x.i), 0) : Math.max(...lines.map((x) => value(r, x.i))));
@@ -33,7 +39,7 @@ function curve(box: HTMLElement, title: string, s: Section, range: Range | undef
     tooltip: { trigger: "axis", confine: true, valueFormatter: tip(bytes) },
     legend: { top: 0 },
     grid: { left: 74, right: 16, top: 34, bottom: 40 },
-    xAxis: { type: "value", min: "dataMin", max: "dataMax", name: "time since the start", nameLocation: "middle", nameGap: 24, axisLabel: { formatter: axis("ns"), hideOverlap: true },
+    xAxis: { type: "value", min: 0, max: end, name: "time since the start", nameLocation: "middle", nameGap: 24, axisLabel: { formatter: axis("ns"), hideOverlap: true, showMaxLabel: false },
       axisPointer: { label: { formatter: (p: any) => time(Number(p.value)) } } },
     yAxis: { type: "value", min: 0, max: Math.ceil(top / tick) * tick || undefined, interval: tick, axisLabel: { formatter: axis("bytes") } },
     brush: { xAxisIndex: 0, brushType: "lineX", brushMode: "single", removeOnClick: true, outOfBrush: { colorAlpha: 1 }, throttleType: "debounce", throttleDelay: 200, brushStyle: { color: "rgba(86, 180, 233, 0.2)", borderColor: COLORS[0] } },
@@ -104,9 +110,9 @@ function categoriesInRange(t: Table, s: Section, [from, to]: Range): Table {
   return { columns, rows: peak ? all.map(line).filter((r) => r[3]) : [], notes: [`From ${time(from)} to ${time(to)}; the peak is there at ${time(Number(peak?.[at] ?? from))}.`, ...s.notes] };
 }
 
-async function categories(box: HTMLElement, c: Context, range: Range | undefined): Promise<void> {
+async function categories(box: HTMLElement, c: Context, range: Range | undefined, end: number): Promise<void> {
   const t = await report(c, "memory-categories", { device: c.args.device }), line = sectionOf(t, "curve"), unknown = sectionOf(t, "unknown");
-  if (line) curve(box, "Memory by what it is used for", line, range, true);
+  if (line) curve(box, "Memory by what it is used for", line, range, Math.max(end, endOf(line)), true);
   if (range && line) showTable(box, categoriesInRange(t, line, range), { title: "By category, in the range", key: "memory-categories" });
   else showReport(box, "memory-categories", t, { title: "By category" });
   if (unknown?.rows.length && !range) showReport(box, "memory-categories", unknown, { title: unknown.title });
@@ -131,16 +137,18 @@ export const memory: View = {
     const t = await report(c, "memory", { device: c.args.device }), range = rangeOf(c);
     const peaks = sectionOf(t, "peaks"), line = sectionOf(t, "curve"), blocks = sectionOf(t, "events");
     const shown = /^(CPU|GPU(\d+)):/.exec(t.notes[0] ?? ""), device = c.args.device ?? (shown ? shown[2] ?? "cpu" : "");
+    const end = line ? endOf(line) : 0;
     if (peaks) {
       const names = peaks.rows.map((r) => textAt(peaks, r, "device"));
       add(page, h("div", { class: "choices" }, select("Device", names.map((n): [string, string] => [n === "CPU" ? "cpu" : n.replace("GPU", ""), n]), device, (v) => choose("device", v, ["from", "to"])), line?.rows.length ? rangeInputs(range) : null));
       const r = peaks.rows.find((x) => textAt(peaks, x, "device") === (device === "cpu" ? "CPU" : "GPU" + device));
       const value = (id: string) => (r && numberAt(peaks, r, id) !== undefined ? bytes(numberAt(peaks, r, id)!) : undefined);
-      if (line?.rows.length) add(page, h("div", { class: "figures" }, figure("Peak allocated", value("peak_allocated_bytes")), figure("Peak reserved", value("peak_reserved_bytes"))));
+      const least = value("peak_at_least_bytes");
+      if (line?.rows.length) add(page, h("div", { class: "figures" }, figure("Peak allocated", value("peak_allocated_bytes") ?? (least ? `≥ ${least}` : undefined), peaks.columns[columnOf(peaks, "peak_at_least_bytes")]?.help), figure("Peak reserved", value("peak_reserved_bytes"))));
     }
-    if (line?.rows.length) curve(page, "Memory over time", line, range);
+    if (line?.rows.length) curve(page, "Memory over time", line, range, end);
     else for (const n of line?.notes ?? []) add(page, h("p", { class: "empty" }, n));
-    await part(page, "Memory by what it is used for", (box) => categories(box, c, range));
+    await part(page, "Memory by what it is used for", (box) => categories(box, c, range, end));
     tables(page, t, blocks, range);
     for (const s of t.sections) if (s !== blocks && s !== line) showReport(page, "memory", s, { title: s.title });
   },

@@ -1,11 +1,12 @@
 // Time by nn.Module: a tree and a flame graph, forward and backward.
 import type { Report } from "../api";
-import { columnOf, textAt } from "../api";
+import { ApiError, columnOf, numberAt, textAt } from "../api";
 import { add, h } from "../dom";
 import { showFlame, type FlameNode } from "../flame";
-import { byDepth, choice, part, showReport } from "../parts";
+import { time } from "../format";
+import { byDepth, choice, figure, part, showReport } from "../parts";
 import * as place from "../place";
-import { report, type View } from "../view";
+import { report, type Context, type View } from "../view";
 
 /** What the width of a flame may be: sums of columns, of which those that the table has are taken. */
 const SIZES: [id: string, title: string, columns: string[]][] = [
@@ -26,20 +27,37 @@ function flameNodes(t: Report, columns: string[]): FlameNode[] {
   return t.rows.map((_, i) => i).filter((i) => t.rows[i][depth] === 0).map(node);
 }
 
+async function tree(box: HTMLElement, c: Context): Promise<void> {
+  const t = await report(c, "modules"), has = SIZES.filter(([, , columns]) => columnOf(t, columns[0]) >= 0);
+  const size = has.find(([id]) => id === c.args.size) ?? has[0];
+  add(box, h("div", { class: "choices" }, choice(c, "Width", "size", has.map(([id, title]): [string, string] => [id, title]))));
+  showFlame(box, `Modules by ${size[1]}`, flameNodes(t, size[2]), c.args.at ?? "", (at) => place.note({ at }));
+  showReport(box, "modules", t, { title: "Modules", children: byDepth(t), tree: "module", hide: ["depth", "module_id", "device_exclusive_ns", "host_exclusive_ns"] });
+}
+
+const DIRECTIONS: [id: string, title: string][] = [["forward_gpu_ns", "Forward"], ["backward_gpu_ns", "Backward"], ["optimizer_gpu_ns", "Optimizer"]];
+
+/** Device work by direction, then by layer; by line of Python where the input does not say which layers there are. */
+async function layers(box: HTMLElement, c: Context): Promise<void> {
+  let by = "layer";
+  const t = await report(c, "layers").catch((e) => {
+    if (!(e instanceof ApiError)) throw e;
+    by = "line";
+    return report(c, "layers", { group_by: "line" }).catch(() => Promise.reject(e));
+  });
+  const sum = (id: string) => t.rows.reduce((s, r) => s + (numberAt(t, r, id) ?? 0), 0), device = sum("total_gpu_ns") > 0;
+  if (device) add(box, h("div", { class: "figures" }, ...DIRECTIONS.map(([id, title]) => figure(`${title}, device work`, time(sum(id))))));
+  const idle = device ? [] : t.columns.map((x) => x.id).filter((id) => /_gpu_ns$|^total_pct$/.test(id));
+  showReport(box, "layers", t, { title: by === "line" ? "Lines of Python: what each took by itself" : "Layers: what each took by itself", hide: idle });
+}
+
 export const modules: View = {
   id: "modules",
   title: "Modules",
   group: "Kernels and ops",
   shows: { modules: {} },
   async show(page, c) {
-    const t = await report(c, "modules"), has = SIZES.filter(([, , columns]) => columnOf(t, columns[0]) >= 0);
-    const size = has.find(([id]) => id === c.args.size) ?? has[0];
-    add(page, h("div", { class: "choices" }, choice(c, "Width", "size", has.map(([id, title]): [string, string] => [id, title]))));
-    showFlame(page, `Modules by ${size[1]}`, flameNodes(t, size[2]), c.args.at ?? "", (at) => place.note({ at }));
-    showReport(page, "modules", t, { title: "Modules", children: byDepth(t), tree: "module", hide: ["depth", "module_id", "device_exclusive_ns", "host_exclusive_ns"] });
-    await part(page, "Layers", async (box) => {
-      const l = await report(c, "layers");
-      showReport(box, "layers", l, { title: "Layers: what each took by itself" });
-    });
+    await part(page, "Modules", (box) => tree(box, c));
+    await part(page, "Layers", (box) => layers(box, c));
   },
 };

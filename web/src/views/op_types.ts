@@ -13,7 +13,7 @@ export const opTypes: View = {
   group: "Kernels and ops",
   async show(page, c) {
     const t = await report(c, "op-types"), row = h("div", { class: "row" }), type = columnOf(t, "type");
-    const shares = (id: string) => t.rows.map((r) => ({ name: [textAt(t, r, "type"), textAt(t, r, "direction")].filter((x) => x).join(", "), value: numberAt(t, r, id) ?? 0 }));
+    const shares = (id: string) => t.rows.map((r) => ({ name: [...new Set([textAt(t, r, "type"), textAt(t, r, "direction")])].filter((x) => x).join(", "), value: numberAt(t, r, id) ?? 0 }));
     add(page, h("div", { class: "choices" }, topChoice(c)), row);
     showChart(row, "GPU time by op type", pie(shares("total_gpu_ns"), time, topOf(c)), 250);
     showChart(row, "CPU time by op type", pie(shares("total_cpu_ns"), time, topOf(c)), 250);

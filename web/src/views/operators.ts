@@ -13,12 +13,12 @@ const PIES: [id: string, title: string][] = [
   ["host_total_ns", "Host total time"],
 ];
 
-async function pies(box: HTMLElement, c: Context): Promise<void> {
-  const t = await report(c, "operators"), row = h("div", { class: "row" });
+async function pies(box: HTMLElement, c: Context, by: string): Promise<void> {
+  const lines = by === "line", t = await report(c, "operators", lines ? { group_by: by } : {}), row = h("div", { class: "row" });
   add(box, row);
   for (const [id, title] of PIES)
     if (columnOf(t, id) >= 0)
-      showChart(row, title, pie(t.rows.map((r) => ({ name: textAt(t, r, "name"), value: numberAt(t, r, id) ?? 0 })), time, topOf(c)), 230);
+      showChart(row, lines ? `${title} by line` : title, pie(t.rows.map((r) => ({ name: textAt(t, r, lines ? "python_line" : "name"), value: numberAt(t, r, id) ?? 0 })), time, topOf(c)), 230);
 }
 
 /** The stacks of one op, those with the most time first, and the frames of the one that is chosen. */
@@ -58,7 +58,7 @@ export const operators: View = {
   async show(page, c) {
     const by = c.args.by ?? "name";
     add(page, h("div", { class: "choices" }, topChoice(c), choice(c, "Group by", "by", [["name", "name"], ["shape", "name and input shape"], ["stack", "name and call stack"], ["line", "line of Python"]], ["row"])));
-    await part(page, "Time by operator", (box) => pies(box, c));
+    await part(page, "Time by operator", (box) => pies(box, c, by));
     await part(page, "Operators", async (box) => {
       const t = await report(c, "operators", { group_by: by }), nameAt = columnOf(t, by === "line" ? "python_line" : "name"), stackAt = columnOf(t, "call_stack");
       const place = h("div", {});

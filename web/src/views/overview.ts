@@ -1,9 +1,9 @@
 // The first page: where the steps' time went, how well the GPUs were used, what to do.
 import type { Cell } from "../api";
 import { columnOf, numberAt, textAt } from "../api";
-import { pie, showChart } from "../chart";
+import { COLORS, pie, showChart } from "../chart";
 import { add, h } from "../dom";
-import { known, percent, time } from "../format";
+import { note, known, percent, time } from "../format";
 import { showDevices } from "../devices";
 import { showFindings } from "../findings";
 import { figure, part, pathEnd, sectionOf, showReport } from "../parts";
@@ -14,21 +14,24 @@ import { advise, report, type Context, type View } from "../view";
 async function steps(box: HTMLElement, c: Context): Promise<void> {
   const t = await report(c, "overview"), figures = h("div", { class: "figures" }), row = h("div", { class: "row" });
   const whole: Cell[] | undefined = t.rows[0], parts = t.rows.slice(1);
-  add(figures, figure("Average step", known(whole && numberAt(t, whole, "mean_ns"), time), t.notes[0]));
+  add(figures, figure("Average step", known(whole && numberAt(t, whole, "mean_ns"), time), note(t.notes[0] ?? "")));
   for (const r of [...parts].sort((a, b) => (numberAt(t, b, "share_pct") ?? 0) - (numberAt(t, a, "share_pct") ?? 0)).slice(0, 4))
     add(figures, figure(textAt(t, r, "role"), known(numberAt(t, r, "share_pct"), percent), `${known(numberAt(t, r, "mean_ns"), time) ?? "unknown"} of the average step`));
   add(box, figures, row);
+  const other = parts.find((r) => textAt(t, r, "role") === "Other");
+  if (other && (numberAt(t, other, "share_pct") ?? 0) >= 10)
+    add(box, h("p", { class: "note" }, "Other is time in which none of the other roles was busy: what the host did meanwhile, and why the GPU waited, is on the page ", h("a", { href: place.linkTo("advice") }, "Advice"), "."));
   showReport(row, "overview", t, { title: "Average step" });
   const s = sectionOf(t, "steps");
   if (s && s.rows.length > 1) showSteps(row, "Steps", s, { height: 300 });
-  else showChart(row, "Average step by role", pie(parts.map((r) => ({ name: textAt(t, r, "role"), value: numberAt(t, r, "mean_ns") ?? 0 })), time), 260);
-  for (const n of s?.notes.filter((n) => !n.startsWith("Roles sum")) ?? []) add(box, h("p", { class: "note" }, n));
+  else showChart(row, "Average step by role", pie(parts.map((r, k) => ({ itemStyle: { color: COLORS[k % COLORS.length] }, name: textAt(t, r, "role"), value: numberAt(t, r, "mean_ns") ?? 0 })), time), 260);
+  for (const n of s?.notes.filter((n) => !n.startsWith("Roles sum")) ?? []) add(box, h("p", { class: "note" }, note(n)));
 }
 
 async function topOps(box: HTMLElement, c: Context): Promise<void> {
   const byGpu = await report(c, "ops", { sort: "-total_gpu_ns", limit: 10 }), gpu = byGpu.rows.some((r) => numberAt(byGpu, r, "total_gpu_ns"));
   const t = gpu ? byGpu : await report(c, "ops", { sort: "-total_cpu_ns", limit: 10 });
-  const wanted = ["op_id", "name", "direction", "calls", ...(gpu ? ["total_gpu_ns", "gpu_pct", "tc_eligible", "tc_used"] : ["total_cpu_ns", "mean_cpu_ns"])];
+  const wanted = ["op_id", "name", "shapes", "direction", "calls", ...(gpu ? ["total_gpu_ns", "gpu_pct", "tc_eligible", "tc_used"] : ["total_cpu_ns", "mean_cpu_ns"])];
   const opId = columnOf(t, "op_id"), direction = columnOf(t, "direction");
   showReport(box, "ops", t, {
     title: `Top 10 ops by ${gpu ? "GPU" : "CPU"} time`,

@@ -3,7 +3,7 @@ import type { Report } from "../api";
 import { numberAt, textAt } from "../api";
 import { COLORS, echarts, showChart } from "../chart";
 import { add, h } from "../dom";
-import { percent, time } from "../format";
+import { count, percent, time } from "../format";
 import { choice, showReport } from "../parts";
 import { report, type View } from "../view";
 
@@ -34,6 +34,8 @@ function roof(tflops: number, gbs: number | undefined, from: number, to: number)
   return [[from, Math.min(tflops, (from * gbs) / 1e3)], [Math.min(Math.max(ridge, from), to), tflops], [Math.max(to, ridge), tflops]];
 }
 
+const tick = (v: number) => (v >= 1e-3 ? count(v) : v.toExponential(0));
+
 function points(t: Report): { bound: string; value: [number, number]; row: number; share: number }[] {
   const list = [];
   for (const [row, r] of t.rows.entries()) {
@@ -58,8 +60,8 @@ function chart(page: HTMLElement, t: Report): void {
       tooltip: { trigger: "item", confine: true, formatter: tip },
       legend: { type: "scroll", top: 0 },
       grid: { left: 70, right: 24, top: 36, bottom: 46 },
-      xAxis: { type: "log", min: from, max: to, name: "FLOP per byte", nameLocation: "middle", nameGap: 26 },
-      yAxis: { type: "log", name: "TFLOP/s", nameLocation: "middle", nameGap: 48, axisLabel: { formatter: (v: number) => (v >= 1e-3 ? String(v) : v.toExponential(0)) } },
+      xAxis: { type: "log", min: from, max: to, name: "FLOP per byte", nameLocation: "middle", nameGap: 26, axisLabel: { formatter: tick } },
+      yAxis: { type: "log", name: "TFLOP/s", nameLocation: "middle", nameGap: 48, axisLabel: { formatter: tick } },
       series: [
         ...BOUNDS.map((bound, k) => ({
           type: "scatter", name: bound + (bound === "unknown" ? "" : " bound"), itemStyle: { color: [COLORS[0], COLORS[1], COLORS[3], COLORS[7]][k], opacity: 0.8 }, symbolSize: (_v: unknown, p: any) => 6 + 3 * Math.sqrt(p.data.share),
