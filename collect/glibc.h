@@ -6,7 +6,14 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
-#if defined(__x86_64__)
+/* Not for the sanitizers, which put functions of theirs in the place of these. */
+#ifdef __has_feature
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(SANITIZED)
+#elif defined(__x86_64__)
 #define OLDEST "GLIBC_2.2.5"
 #elif defined(__aarch64__)
 #define OLDEST "GLIBC_2.17"
@@ -17,10 +24,10 @@ __asm__(".symver pthread_create,pthread_create@" OLDEST);
 __asm__(".symver dlopen,dlopen@" OLDEST);
 __asm__(".symver dlsym,dlsym@" OLDEST);
 __asm__(".symver dlclose,dlclose@" OLDEST);
-#endif
 #pragma weak pthread_create
 #pragma weak dlopen
 #pragma weak dlsym
 #pragma weak dlclose
+#endif
 
 #endif

@@ -134,6 +134,8 @@ static bool extend_alone(int64_t end, bool needed)
 	}
 	if (fd >= 0)
 		close(fd);
+	if (rc == 0)
+		rc = mprotect(atomic_load_explicit(&seg.base, memory_order_acquire) + have, (size_t)(upto - have), PROT_READ | PROT_WRITE);
 	if (rc < 0) {
 		atomic_store_explicit(&seg.no_more, needed, memory_order_relaxed);
 		return false;
@@ -342,20 +344,21 @@ static void fill_header(struct wire_header *h, const struct segment_options *o, 
 	h->first = h->last = (struct wire_anchor){now_ns(), (int64_t)raw.tv_sec * 1000000000 + raw.tv_nsec};
 	h->state = WIRE_RUNNING;
 	h->used_bytes = WIRE_BLOCK;
-	atomic_thread_fence(memory_order_release);
-	memcpy(h->magic, WIRE_MAGIC, sizeof h->magic);
+	uint64_t magic;
+	memcpy(&magic, WIRE_MAGIC, sizeof magic);
+	atomic_store_explicit((_Atomic uint64_t *)(void *)h->magic, magic, memory_order_release);
 }
 
-/* Addresses for the whole file; fewer where the program may not have so many. */
+/* Addresses for the whole file; fewer where the program may not have so many. What has no room on disk yet cannot be touched, so that nobody who
+ * walks through the memory of the process (a search for leaks) has to walk through that. */
 static char *map_file(int fd, int64_t *bytes)
 {
 	struct rlimit r;
 	if (getrlimit(RLIMIT_AS, &r) == 0 && r.rlim_cur != RLIM_INFINITY && *bytes > (int64_t)(r.rlim_cur / 16))
 		*bytes = (int64_t)(r.rlim_cur / 16) & ~((int64_t)WIRE_BLOCK - 1);
 	for (; *bytes >= 2 * PIECE_FIRST; *bytes = *bytes / 2 & ~((int64_t)WIRE_BLOCK - 1)) {
-		char *p = mmap(NULL, (size_t)*bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+		char *p = mmap(NULL, (size_t)*bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, 0);
 		if (p != MAP_FAILED) {
-			madvise(p, (size_t)*bytes, MADV_DONTFORK);
 			madvise(p, (size_t)*bytes, MADV_DONTDUMP);
 			return p;
 		}
@@ -400,7 +403,9 @@ int segment_open(const struct segment_options *o, bool forked)
 	struct stat st;
 	int64_t start, limit = o->max_bytes ? o->max_bytes & ~((int64_t)WIRE_BLOCK - 1) : UNBOUNDED;
 	uname(&u);
-	atomic_store_explicit(&seg.base, NULL, memory_order_relaxed);
+	char *parents = atomic_exchange_explicit(&seg.base, NULL, memory_order_relaxed);
+	if (parents)
+		munmap(parents, (size_t)seg.limit);
 	int fd = create(o, &u, &start);
 	if (fd < 0)
 		return -1;
@@ -409,7 +414,8 @@ int segment_open(const struct segment_options *o, bool forked)
 		goto undo;
 	}
 	char *base;
-	if (allocate(fd, 0, PIECE_FIRST) < 0 || syscall(SYS_fstat, fd, &st) < 0 || !(base = map_file(fd, &limit)))
+	if (allocate(fd, 0, PIECE_FIRST) < 0 || syscall(SYS_fstat, fd, &st) < 0 || !(base = map_file(fd, &limit)) ||
+	    mprotect(base, PIECE_FIRST, PROT_READ | PROT_WRITE) < 0)
 		goto undo;
 	close(fd);
 	seg.dev = st.st_dev;

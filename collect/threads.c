@@ -51,10 +51,11 @@ static void forget(struct writer *w)
 
 static void give_back(struct writer *w)
 {
+	(void)atomic_load_explicit(&w->busy, memory_order_acquire); /* the end of the thread's last call */
+	atomic_store_explicit(&w->busy, false, memory_order_relaxed);
 	if (w->chunk)
 		segment_retire(w->chunk);
 	w->chunk = NULL;
-	w->busy = false;
 	w->epoch = 0;
 	add_up(w);
 	forget(w);
@@ -121,7 +122,7 @@ void threads_forget(void)
 			if (&v[i] != writer_self) {
 				v[i].chunk = NULL;
 				v[i].calls = 0;
-				v[i].busy = false;
+				atomic_store_explicit(&v[i].busy, false, memory_order_relaxed);
 				v[i].epoch = 0;
 				forget(&v[i]);
 				atomic_store_explicit(&v[i].owner, 0, memory_order_relaxed);
@@ -197,7 +198,7 @@ struct writer *writer_look(void)
 	if (atomic_load_explicit(&control_next_ns, memory_order_relaxed) != INT64_MAX)
 		control_time(now_ns());
 	uint64_t epoch = atomic_load_explicit(&live->epoch, memory_order_acquire);
-	if (w && w->busy && w->epoch >> 32 == epoch >> 32) {
+	if (w && atomic_load_explicit(&w->busy, memory_order_relaxed) && w->epoch >> 32 == epoch >> 32) {
 		lose(WIRE_LOST_NESTED, 1);
 		return NULL;
 	}
@@ -209,7 +210,7 @@ struct writer *writer_look(void)
 		}
 		writer_self = w;
 	}
-	w->busy = true; /* a signal handler from here on is nested */
+	atomic_store_explicit(&w->busy, true, memory_order_relaxed); /* a signal handler from here on is nested */
 	if (w->epoch >> 32 != epoch >> 32) { /* what a thread's beginning takes counts as its first call */
 		int64_t now = now_ns();
 		writer_refresh(w);

@@ -32,7 +32,7 @@ struct writer {
 	uint64_t epoch;                /* of `live` when this thread last looked */
 	uint32_t used, size;           /* of the chunk's records */
 	uint32_t kept;                 /* bytes of the chunk that are promised to the pops of recorded ranges that are open */
-	bool busy;                     /* between enter and leave */
+	_Atomic bool busy;             /* between enter and leave */
 	bool on;                       /* events are wanted */
 	char *records;
 	struct wire_chunk *chunk;      /* NULL = none yet */
@@ -80,13 +80,13 @@ enum { WRITER_GAP_MOST = 257 };
 static inline struct writer *writer_any(void)
 {
 	struct writer *w = writer_self;
-	if (UNLIKELY(!w || w->epoch != atomic_load_explicit(&live->epoch, memory_order_acquire) || w->busy ||
+	if (UNLIKELY(!w || w->epoch != atomic_load_explicit(&live->epoch, memory_order_acquire) || atomic_load_explicit(&w->busy, memory_order_relaxed) ||
 	             atomic_load_explicit(&control_next_ns, memory_order_relaxed) != INT64_MAX)) {
 		w = writer_look();
 		if (!w)
 			return NULL;
 	}
-	w->busy = true;
+	atomic_store_explicit(&w->busy, true, memory_order_relaxed);
 	atomic_signal_fence(memory_order_seq_cst);
 	if (UNLIKELY(++w->calls >= w->gap) && !w->entered_ns)
 		w->entered_ns = now_ns();
@@ -98,7 +98,7 @@ static inline void writer_leave(struct writer *w)
 	if (UNLIKELY(w->entered_ns))
 		writer_measured(w);
 	atomic_signal_fence(memory_order_seq_cst);
-	w->busy = false;
+	atomic_store_explicit(&w->busy, false, memory_order_release); /* seen by whoever takes over when the thread is gone */
 }
 
 static inline struct writer *writer_enter(void)

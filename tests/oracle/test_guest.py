@@ -3,6 +3,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import time
@@ -157,6 +158,19 @@ class Library(GuestCase):
         tls = re.search(r"\.tbss +([0-9a-f]+)", subprocess.run(["objdump", "-h", LIBRARY], capture_output=True, text=True, check=True).stdout)
         self.assertLessEqual(int(tls.group(1), 16), 64)
         self.assertEqual(subprocess.run(["env", f"LD_PRELOAD={LIBRARY}", "true"], capture_output=True).stderr, b"")
+
+
+    def test_valgrind(self):
+        """Nothing that valgrind minds, and no mapping so large that its search for leaks does not end."""
+        if not shutil.which("valgrind"):
+            self.skipTest("no valgrind")
+        for args in (["guest_nvtx"], ["guest", "forks", "fork", "10"]):
+            folder = os.path.join(self.dir, args[0])
+            os.mkdir(folder)
+            p = subprocess.run(["valgrind", "-q", "--error-exitcode=9", os.path.join(GUESTS, args[0]), *args[1:]], env=planted_environment(folder), capture_output=True,
+                               timeout=PATIENCE)
+            self.assertEqual((p.returncode, p.stderr), (0, b""))
+            self.assertTrue(self.names(folder))
 
 
 class NoPlace(GuestCase):

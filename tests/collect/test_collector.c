@@ -1,0 +1,207 @@
+/* The collector as a part of this program, so that the sanitizers see into it: several threads that say the same and other things, switch
+ * collecting on and off, and fork. The segments are walked record by record by the rules of wire.h. */
+#include "opscope/trace_table.h"
+#include "opscope/wire.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+opscope_trace_get_fn opscope_trace_get;
+
+enum { THREADS = 4, ROUNDS = 3000, CHILD_ROUNDS = 50 };
+static const struct opscope_trace_table *t;
+static char dir[64];
+static pthread_barrier_t barrier;
+
+static void say(int round, int who)
+{
+	char text[64];
+	snprintf(text, sizeof text, round % 3 ? "text %d" : "text %d of all", round);
+	uint32_t domain = t->domain(round % 2 ? "one" : "two");
+	t->push(0, 0, text);
+	t->push(domain, t->name("named"), NULL);
+	t->arg_i64(domain, "who", who);
+	t->counter_f64(0, "counter", NULL, round);
+	t->pop(domain);
+	t->pop(0);
+	t->end(0, t->start(0, 0, "range"));
+}
+
+static void *talk(void *who)
+{
+	pthread_barrier_wait(&barrier);
+	for (int i = 0; i < ROUNDS; i++)
+		say(i, (int)(intptr_t)who);
+	return NULL;
+}
+
+static void *toggle(void *unused)
+{
+	pthread_barrier_wait(&barrier);
+	for (int i = 0; i < 200; i++)
+		t->collect(i % 2);
+	t->collect(1);
+	return unused;
+}
+
+static void run(void *(*a)(void *), int n_a, void *(*b)(void *), int n_b)
+{
+	pthread_t thread[16];
+	pthread_barrier_init(&barrier, NULL, (unsigned)(n_a + n_b));
+	for (int i = 0; i < n_a + n_b; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, i < n_a ? a : b, (void *)(intptr_t)i), 0);
+	for (int i = 0; i < n_a + n_b; i++)
+		pthread_join(thread[i], NULL);
+	pthread_barrier_destroy(&barrier);
+}
+
+/* How many records of each type there are; every one is whole. */
+struct counts {
+	uint64_t of[256], segments, lost, ended;
+};
+
+static void count_chunk(struct counts *c, const struct wire_chunk *w)
+{
+	for (uint32_t at = 0; at < w->committed;) {
+		const struct wire_head *h = (const struct wire_head *)((const char *)(w + 1) + at);
+		assert_true(h->words > 0 && at + h->words * 8u <= w->committed);
+		assert_true(h->type < WIRE_TYPES);
+		c->of[h->type]++;
+		at += h->words * 8u;
+	}
+}
+
+static void count_segment(struct counts *c, const char *name)
+{
+	char path[512];
+	struct stat st;
+	snprintf(path, sizeof path, "%s/%s", dir, name);
+	int fd = open(path, O_RDONLY);
+	assert_true(fd >= 0 && fstat(fd, &st) == 0);
+	const char *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
+	assert_true(p != MAP_FAILED);
+	const struct wire_header *h = (const struct wire_header *)p;
+	assert_memory_equal(h->magic, WIRE_MAGIC, 8);
+	assert_true(h->used_bytes <= (uint64_t)st.st_size);
+	for (int i = 0; i < WIRE_LOSSES; i++)
+		c->lost += h->lost[i];
+	c->segments++;
+	c->ended += h->state == WIRE_ENDED;
+	for (uint64_t at = WIRE_BLOCK; at < h->used_bytes;) {
+		const struct wire_chunk *w = (const struct wire_chunk *)(p + at);
+		assert_int_equal(w->magic, WIRE_CHUNK_MAGIC);
+		assert_int_equal(w->offset, at);
+		assert_true(w->sequence > 0);
+		count_chunk(c, w);
+		at += (uint64_t)w->grains * WIRE_GRAIN;
+	}
+	munmap((void *)(uintptr_t)p, (size_t)st.st_size);
+	close(fd);
+}
+
+static struct counts count(void)
+{
+	struct counts c = {0};
+	DIR *d = opendir(dir);
+	assert_non_null(d);
+	for (struct dirent *e; (e = readdir(d));)
+		if (strstr(e->d_name, ".seg"))
+			count_segment(&c, e->d_name);
+	closedir(d);
+	return c;
+}
+
+static void threads(void **state)
+{
+	struct counts before = count();
+	run(talk, THREADS, NULL, 0);
+	struct counts after = count();
+	assert_int_equal(after.of[WIRE_PUSH] - before.of[WIRE_PUSH], 2 * THREADS * ROUNDS);
+	assert_int_equal(after.of[WIRE_POP] - before.of[WIRE_POP], 2 * THREADS * ROUNDS);
+	assert_int_equal(after.of[WIRE_ARG] - before.of[WIRE_ARG], THREADS * ROUNDS);
+	assert_int_equal(after.of[WIRE_COUNTER] - before.of[WIRE_COUNTER], THREADS * ROUNDS);
+	assert_int_equal(after.of[WIRE_START] - before.of[WIRE_START], THREADS * ROUNDS);
+	assert_int_equal(after.of[WIRE_END] - before.of[WIRE_END], THREADS * ROUNDS);
+	assert_int_equal(after.of[WIRE_DOMAIN], 2);
+	assert_int_equal(after.lost, 0);
+	/* Each text once: "named", "who", "counter", "range", the two domains, those of the rounds, and what is said of the process. */
+	assert_in_range(after.of[WIRE_STRING], 6 + ROUNDS, 6 + ROUNDS + 100);
+}
+
+/* Whoever switches last leaves what holds: collecting is on in the end. */
+static void switches(void **state)
+{
+	run(talk, 2, toggle, 2);
+	struct counts before = count();
+	say(1, 0);
+	struct counts after = count();
+	assert_int_equal(after.of[WIRE_PUSH] - before.of[WIRE_PUSH], 2);
+	assert_int_equal(after.lost, 0);
+}
+
+static void *fork_one(void *unused)
+{
+	pthread_barrier_wait(&barrier);
+	pid_t child = fork();
+	if (!child) {
+		for (int i = 0; i < CHILD_ROUNDS; i++)
+			say(i, 99);
+		_exit(0);
+	}
+	int status = 1;
+	assert_true(child > 0 && waitpid(child, &status, 0) == child);
+	assert_int_equal(status, 0);
+	return unused;
+}
+
+static void forks(void **state)
+{
+	struct counts before = count();
+	run(talk, 2, fork_one, 1);
+	struct counts after = count();
+	assert_int_equal(after.segments, before.segments + 1);
+	assert_int_equal(after.of[WIRE_PUSH] - before.of[WIRE_PUSH], 2 * (2 * ROUNDS + CHILD_ROUNDS));
+	assert_int_equal(after.lost, 0);
+}
+
+static int start(void **state)
+{
+	strcpy(dir, "/tmp/opscope-collector-XXXXXX");
+	if (!mkdtemp(dir) || setenv("OPSCOPE_DIR", dir, 1))
+		return -1;
+	t = opscope_trace_get(OPSCOPE_TRACE_VERSION);
+	return t ? 0 : -1;
+}
+
+static int finish(void **state)
+{
+	DIR *d = opendir(dir);
+	char path[512];
+	for (struct dirent *e; d && (e = readdir(d));)
+		if (strstr(e->d_name, ".seg")) {
+			snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
+			unlink(path);
+		}
+	if (d)
+		closedir(d);
+	return rmdir(dir);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(threads), cmocka_unit_test(switches), cmocka_unit_test(forks)};
+	return cmocka_run_group_tests(tests, start, finish);
+}
