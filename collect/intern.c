@@ -4,6 +4,7 @@
 
 #include "keep.h"
 #include "segment.h"
+#include "start.h"
 #include "sys.h"
 
 #include <string.h>
@@ -136,7 +137,11 @@ static uint32_t add(uint64_t hash, const char *p, size_t n, bool cut)
 
 bool intern_again(uint32_t id)
 {
-	if (!id || LIKELY(atomic_load_explicit(&entry[id].generation, memory_order_acquire) == segment_generation()))
+	if (!id)
+		return true;
+	if (!start_inside())
+		return false;
+	if (LIKELY(atomic_load_explicit(&entry[id].generation, memory_order_acquire) == segment_generation()))
 		return true;
 	if (!slow_lock(false))
 		return false;
@@ -157,7 +162,7 @@ static size_t cut_length(const char *p)
 static uint32_t intern_in(const char *p, size_t n, bool surely)
 {
 	bool cut = n > LONGEST;
-	if (!n)
+	if (!n || !start_inside())
 		return 0;
 	if (cut)
 		n = cut_length(p);

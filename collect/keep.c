@@ -2,6 +2,7 @@
 
 #include "intern.h"
 #include "segment.h"
+#include "start.h"
 #include "sys.h"
 
 #include <stdarg.h>
@@ -105,7 +106,7 @@ static enum remembered remember(const void *record, uint32_t bytes)
 
 bool keep(const void *record, uint32_t bytes, bool again)
 {
-	if (!segment_header())
+	if (!start_inside() || !segment_header())
 		return false;
 	if (!slow_lock(true)) {
 		lose(WIRE_LOST_BUSY, 1);
@@ -168,6 +169,8 @@ void note(const char *kind, int loss, ...)
 	char text[NOTE_BYTES];
 	size_t n = 0;
 	va_list pieces;
+	if (!start_inside())
+		return;
 	va_start(pieces, loss);
 	for (const char *p; (p = va_arg(pieces, const char *));)
 		while (*p && n < sizeof text)

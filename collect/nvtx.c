@@ -1,5 +1,6 @@
 /* NVTX 2 and 3: each copy of it in the process asks for its tables of functions to be filled. Layouts are NVTX's binary interface, written down
  * here by offset, so that no header of it is needed. */
+#include "intern.h"
 #include "ranges.h"
 #include "start.h"
 #include "trace.h"
@@ -248,7 +249,7 @@ static void keep_resource(uint32_t domain, uint32_t kind, uint64_t handle, const
 {
 	struct wire_resource r = {.domain = domain, .kind = kind, .handle = handle};
 	uint32_t text = e->id ? e->id : intern_surely(e->text, e->n);
-	if (!start_again() || !text)
+	if (!text || !intern_again(text))
 		return;
 	r.head = writer_head(WIRE_RESOURCE, 0, text, sizeof r);
 	keep(&r, sizeof r, true);

@@ -269,6 +269,7 @@ static void in_child(void)
 	atomic_store_explicit(&live->epoch, 0, memory_order_relaxed);
 	atomic_store_explicit(&live->lock, 0, memory_order_relaxed);
 	atomic_store_explicit(&live->extending, 0, memory_order_relaxed);
+	atomic_store_explicit(&live->opener, 0, memory_order_relaxed);
 	atomic_store_explicit(&live->phase, PHASE_FRESH, memory_order_release);
 }
 
@@ -289,6 +290,7 @@ static bool open_once(bool forked)
 	int32_t phase = PHASE_FRESH;
 	int saved = errno;
 	if (atomic_compare_exchange_strong_explicit(&live->phase, &phase, PHASE_STARTING, memory_order_acq_rel, memory_order_acquire)) {
+		atomic_store_explicit(&live->opener, sys_tid(), memory_order_relaxed);
 		if (forked)
 			threads_forget();
 		phase = open_segment(forked) ? PHASE_RUNNING : PHASE_OFF;
@@ -310,6 +312,14 @@ bool start_again(void)
 	if (phase == PHASE_OFF || atomic_load_explicit(&s.once, memory_order_acquire) != 2)
 		return false;
 	return open_once(true);
+}
+
+bool start_inside(void)
+{
+	int32_t phase = atomic_load_explicit(&live->phase, memory_order_acquire);
+	if (LIKELY(phase == PHASE_RUNNING))
+		return true;
+	return (phase == PHASE_STARTING && atomic_load_explicit(&live->opener, memory_order_relaxed) == sys_tid()) || start_again();
 }
 
 static bool prepare(void)

@@ -11,5 +11,7 @@ enum { PHASE_FRESH = 0, PHASE_STARTING, PHASE_RUNNING, PHASE_OFF };
 bool start(void);
 /* The same for a thread that finds the process fresh: a forked child goes on in a segment of its own if its parent had one. */
 bool start_again(void);
+/* The same for what opening a segment itself needs: whoever writes a text or a record outside of writer_enter and writer_leave. */
+bool start_inside(void);
 
 #endif

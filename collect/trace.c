@@ -2,6 +2,7 @@
 #include "trace.h"
 
 #include "control.h"
+#include "intern.h"
 #include "opscope/trace_table.h"
 #include "ranges.h"
 #include "start.h"
@@ -110,7 +111,7 @@ void trace_arg(uint32_t domain, uint32_t key, enum wire_arg_kind kind, uint64_t 
 	if (!w)
 		return;
 	struct wire_arg r = {writer_head(WIRE_ARG, (uint8_t)kind, key, sizeof r), value, domain, 0};
-	if (!key || (!value && (kind == WIRE_ARG_TEXT || kind == WIRE_ARG_JSON)))
+	if (!key || !intern_again(key) || (!value && (kind == WIRE_ARG_TEXT || kind == WIRE_ARG_JSON)))
 		lose(WIRE_LOST_STRINGS, 1);
 	else if (range_is_written(w, domain))
 		writer_append(w, &r, sizeof r);

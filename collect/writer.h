@@ -57,6 +57,7 @@ struct live {
 	_Atomic uint64_t epoch;        /* generation << 32 | switches << 1 | on; 0 = look closely */
 	_Atomic uint32_t lock, extending;
 	_Atomic int32_t phase;         /* start.h */
+	_Atomic uint32_t opener;       /* thread that opens the segment */
 };
 extern struct live *live;
 

@@ -1,5 +1,6 @@
 /* What programs do to a library that watches them: guest WHAT [NUMBER...]. Ends with 0, or as WHAT says; prints what the test has to know. */
 #include "nvtx_calls.h"
+#include "opscope/trace.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -148,6 +149,42 @@ static int forks(char **argv)
 	pairs("parent", n);
 	domain_pairs(domain, text, n);
 	nvtx_pop();
+	return 0;
+}
+
+static void name_stream(const char *name)
+{
+	CALL(cudart, CUDART_STREAM_A, void, void *, const char *)((void *)7, name);
+}
+
+/* Children that begin with something else than a range, in texts of the parent's and of their own. */
+static int first_calls_of_children(char **argv)
+{
+	(void)argv;
+	opscope_counter_i64("known", "pieces", 1);
+	name_stream("known");
+	opscope_push("of the parent");
+	opscope_arg_i64("known", 1);
+	for (int i = 0; i < 6; i++) {
+		const char *text = i % 2 ? "fresh" : "known";
+		pid_t child = fork();
+		if (!child) {
+			if (i < 2)
+				opscope_counter_i64(text, "pieces", i + 10);
+			else if (i < 4)
+				opscope_arg_i64(text, 2); /* of a range that is the parent's */
+			else
+				name_stream(text);
+			opscope_push("of a child");
+			opscope_arg_i64(text, i);
+			opscope_pop();
+			_exit(0);
+		}
+		int status;
+		if (child < 0 || waitpid(child, &status, 0) != child || status)
+			return 1;
+	}
+	opscope_pop();
 	return 0;
 }
 
@@ -394,6 +431,7 @@ int main(int argc, char **argv)
 {
 	static const struct { const char *name; int (*run)(char **); } what[] = {
 		{"threads", threads}, {"many_threads", many_threads}, {"ends", ends}, {"forks", forks}, {"silent_child", silent_child},
+		{"first_calls_of_children", first_calls_of_children},
 		{"busy_forks", busy_forks}, {"unloads", unloads}, {"closes", closes}, {"allocates", allocates},
 		{"signals", signals}, {"deep", deep}, {"domains", domains}, {"texts", texts},
 		{"file_limit", file_limit}, {"script", script}, {"waits", waits}};

@@ -109,6 +109,17 @@ class Children(GuestCase):
         """What no handler of fork() sees."""
         self.check("clone")
 
+    def test_first_calls(self):
+        """The first that a child says may be a counter, an argument or a name, in a text that its parent knew or in a new one."""
+        folder = self.run_guest("first_calls_of_children")
+        self.assertEqual(len(self.segments(folder)), 7)
+        self.assertEqual(sql(folder, "SELECT m.name, arg(m.args, 'value'), arg(m.args, 'unit') FROM mark m ORDER BY 2"),
+                         [("known", "1", "pieces"), ("known", "10", "pieces"), ("fresh", "11", "pieces")])
+        self.assertEqual(sql(folder, "SELECT name, arg(args, 'known'), arg(args, 'fresh') FROM span ORDER BY start_ns"),
+                         [("of the parent", "1", None)] + [("of a child", *((None, str(i)) if i % 2 else (str(i), None))) for i in range(6)])
+        self.assertEqual({v for v, in sql(folder, "SELECT value FROM meta WHERE key LIKE 'resource:%'")}, {"known", "fresh"})
+        self.assertEqual(set(problems(folder)), {"no-exit"})
+
     def test_silent_child(self):
         self.assertEqual(len(self.segments(self.run_guest("silent_child"))), 1)
 
