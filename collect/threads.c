@@ -239,6 +239,8 @@ void *writer_more(struct writer *w, uint32_t bytes)
 	if (w->chunk || bytes + w->kept > WIRE_GRAIN - sizeof(struct wire_chunk))
 		size = WIRE_BLOCK;
 	struct wire_chunk *c = segment_chunk(WIRE_EVENTS, size, w->tid, w->number, w->chunks);
+	if (!c && size < WIRE_BLOCK) /* a ring that has turned has whole blocks alone */
+		c = segment_chunk(WIRE_EVENTS, size = WIRE_BLOCK, w->tid, w->number, w->chunks);
 	if (!c) {
 		lose(segment_why_full(), 1);
 		return NULL;

@@ -89,6 +89,13 @@ static int many_threads(char **argv)
 	return 0;
 }
 
+/* The same, after much was said. */
+static int late_threads(char **argv)
+{
+	pairs("early", number(argv, 4));
+	return many_threads(argv);
+}
+
 /* ---- ends ---- */
 
 static int ends(char **argv)
@@ -430,7 +437,8 @@ static int waits(char **argv)
 int main(int argc, char **argv)
 {
 	static const struct { const char *name; int (*run)(char **); } what[] = {
-		{"threads", threads}, {"many_threads", many_threads}, {"ends", ends}, {"forks", forks}, {"silent_child", silent_child},
+		{"threads", threads}, {"many_threads", many_threads}, {"late_threads", late_threads},
+		{"ends", ends}, {"forks", forks}, {"silent_child", silent_child},
 		{"first_calls_of_children", first_calls_of_children},
 		{"busy_forks", busy_forks}, {"unloads", unloads}, {"closes", closes}, {"allocates", allocates},
 		{"signals", signals}, {"deep", deep}, {"domains", domains}, {"texts", texts},

@@ -281,6 +281,13 @@ class Bounds(GuestCase):
         self.assertAlmostEqual((kept + waited) * 32 + trouble["lost-ring"][1], 400000 * 32, delta=64 * 40)
         self.assertEqual(set(trouble) - {"lost-ring", "range-without-start", "lost-busy"}, set())
 
+    def test_threads_after_a_ring_turned(self):
+        """A thread that begins when all of the ring was used has its place in it, too."""
+        folder = self.run_guest("late_threads", 30, 3, 200000, OPSCOPE_MAX_SIZE=str(4 << 20), OPSCOPE_FULL="ring")
+        found = self.names(folder)
+        self.assertGreater(found[("one of many", "nvtx")], 60)
+        self.assertGreater(found[("early", "nvtx")], 1000)
+
 
 class Windows(GuestCase):
     WORK = ("+before", "-", "+train", "+one", "-", "-", "+between", "-", "+train", "+two", "s range", "-", "-", "+after", "-")
