@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 enum { PAIRS_MAX = 96 };
 
@@ -355,18 +356,78 @@ void capture_end(struct capture *c, const struct wire_head *h, uint32_t bytes)
 	c->ended[c->n_ended++] = (struct capture_range){.row = {.start_ns = at, .track = c->thread.tid}, .range = e->range};
 }
 
+/* When a range began or ended. */
+struct moment {
+	uint64_t range;
+	int64_t time_ns;
+	uint32_t at;
+};
+
+static int by_range_and_time(const void *x, const void *y)
+{
+	const struct moment *a = x, *b = y;
+	if (a->range != b->range)
+		return a->range < b->range ? -1 : 1;
+	if (a->time_ns != b->time_ns)
+		return a->time_ns < b->time_ns ? -1 : 1;
+	return a->at < b->at ? -1 : a->at > b->at;
+}
+
+/* Those with a number, sorted. */
+static struct moment *moments_of(const struct capture_range *r, uint32_t n, uint32_t *kept)
+{
+	struct moment *m = NEW_ARRAY((size_t)n + 1, struct moment);
+	*kept = 0;
+	for (uint32_t i = 0; i < n; i++)
+		if (r[i].range)
+			m[(*kept)++] = (struct moment){r[i].range, r[i].row.start_ns, i};
+	qsort(m, *kept, sizeof *m, by_range_and_time);
+	return m;
+}
+
+static bool is_only_one(const struct moment *m, uint32_t n, uint32_t i)
+{
+	return (!i || m[i - 1].range != m[i].range) && (i + 1 == n || m[i + 1].range != m[i].range);
+}
+
+/* The end of each started range, or ROW_NONE. Numbers may come again (ITT's events and frames have the same one each time): by time, an end is that
+ * of the innermost range of its number. One that is the only one of its number belongs to the only start, even where a clock was set between them. */
+static uint32_t *ends_of_started(const struct capture *c)
+{
+	uint32_t n_starts, n_ends, n_open = 0, i = 0, *end = NEW_ARRAY((size_t)c->n_started + 1, uint32_t), *open = NEW_ARRAY((size_t)c->n_started + 1, uint32_t);
+	struct moment *start = moments_of(c->started, c->n_started, &n_starts), *stop = moments_of(c->ended, c->n_ended, &n_ends);
+	uint64_t range = 0;
+	for (uint32_t k = 0; k < c->n_started; k++)
+		end[k] = ROW_NONE;
+	for (uint32_t k = 0; k < n_ends; k++) {
+		const struct moment *m = &stop[k];
+		if (m->range != range)
+			n_open = 0;
+		range = m->range;
+		while (i < n_starts && start[i].range < range)
+			i++;
+		for (; i < n_starts && start[i].range == range && (start[i].time_ns < m->time_ns || (start[i].time_ns == m->time_ns && !n_open)); i++)
+			open[n_open++] = start[i].at;
+		if (n_open)
+			end[open[--n_open]] = m->at;
+		else if (i < n_starts && start[i].range == range && is_only_one(start, n_starts, i) && is_only_one(stop, n_ends, k))
+			end[start[i].at] = m->at;
+	}
+	mem_free(start);
+	mem_free(stop);
+	mem_free(open);
+	return end;
+}
+
 void capture_match_ranges(struct capture *c)
 {
-	struct idmap at;
-	idmap_init(&at, INT64_MIN, INT64_MAX, c->n_ended);
-	for (uint32_t i = 0; i < c->n_ended; i++)
-		idmap_put(&at, (int64_t)c->ended[i].range, i);
+	uint32_t *end_of = ends_of_started(c);
 	for (uint32_t i = 0; i < c->n_started; i++) {
 		struct capture_range *r = &c->started[i];
-		uint32_t e = r->range ? idmap_get(&at, (int64_t)r->range) : IDMAP_NONE;
+		uint32_t e = end_of[i];
 		bool by_switch = false;
-		int64_t end = e == IDMAP_NONE ? end_of_open(c, r->row.start_ns + c->base_ns, &by_switch) - c->base_ns : c->ended[e].row.start_ns;
-		if (e == IDMAP_NONE) {
+		int64_t end = e == ROW_NONE ? end_of_open(c, r->row.start_ns + c->base_ns, &by_switch) - c->base_ns : c->ended[e].row.start_ns;
+		if (e == ROW_NONE) {
 			c->open_at_end += !by_switch && !r->is_step; /* steps have no end of their own */
 			end = end < r->row.start_ns ? r->row.start_ns : end;
 		} else {
@@ -376,7 +437,7 @@ void capture_match_ranges(struct capture *c)
 	}
 	for (uint32_t i = 0; i < c->n_ended; i++)
 		c->before += !c->ended[i].closed;
-	idmap_release(&at);
+	mem_free(end_of);
 	c->n_started = c->n_ended = c->n_args = 0;
 }
 

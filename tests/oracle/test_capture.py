@@ -157,6 +157,23 @@ class Planted(CaptureCase):
         self.assertEqual([strings[k] for k in ("count", "Input Dims", "broken", "nothing")], [0, 0, 1, 1])
         self.assertEqual(problems(path)["range-without-start"][:2], ("note", 1))
 
+    def test_numbers_that_come_again(self):
+        """Starts and ends of one number are paired by time; the innermost ends first; threads do not matter."""
+        s = Segment(last=BASE + 900)
+        starts = ((1, "frame", 4, 10), (1, "frame", 4, 30), (2, "frame", 4, 50), (1, "other", 6, 12), (1, "out", 8, 100), (1, "in", 8, 110),
+                  (1, "edge", 10, 200), (1, "edge", 10, 210), (1, "clock was set", 12, 300), (1, "no end", 14, 400))
+        ends = ((1, 4, 20), (2, 4, 40), (1, 4, 60), (1, 6, 95), (1, 8, 120), (1, 8, 130), (1, 10, 210), (1, 10, 210), (1, 12, 290), (1, 14, 380), (1, 14, 390))
+        for tid, name, number, at in starts:
+            s.push(tid, None, BASE + at, kind=segment.START, number=number, rest=name)
+        for tid, number, at in ends:
+            s.event(tid, segment.END, 0, 0, "qQ", BASE + at, number)
+        path = s.write(self.dir)
+        self.assertEqual(sql(path, "SELECT name, start_ns, start_ns + dur_ns FROM span ORDER BY start_ns"), [
+            ("frame", 10, 20), ("other", 12, 95), ("frame", 30, 40), ("frame", 50, 60), ("out", 100, 130), ("in", 110, 120), ("edge", 200, 210), ("edge", 210, 210),
+            ("clock was set", 300, 300), ("no end", 400, 900)])
+        found = problems(path)
+        self.assertEqual({k: v[1] for k, v in found.items() if k != "partial-overlap"}, {"negative-duration": 1, "range-without-end": 1, "range-without-start": 2})
+
     def test_domains_interleave(self):
         s = Segment()
         for i, name in enumerate(("one", "two", "NCCL"), 1):
