@@ -25,7 +25,8 @@ static struct {
 	_Atomic int64_t allocated;      /* on disk */
 	_Atomic int64_t touched;
 	_Atomic bool no_more;           /* the disk said so */
-	_Atomic bool told;
+	_Atomic int refused;            /* errno of the last time that there was no more room, 0 = there was some since */
+	_Atomic bool told, told_passing;
 	char path[4096];
 	uint64_t dev, ino;
 	/* Ring: chunks that may be used again, oldest first; under the slow lock. */
@@ -39,6 +40,7 @@ _Atomic uint32_t segment_short;
 static struct live nothing;             /* before start: always "look closely", and no writer is found */
 struct live *live = &nothing;
 
+enum { EINTR_MOST = 1000 };
 enum { MOMENT = 300, SHORT_WAIT = 700, LONG_WAIT = 10300 }; /* tries: after a moment of them some 40 ms, and a second */
 
 static bool lock_wait(_Atomic uint32_t *lock, int tries)
@@ -75,7 +77,7 @@ uint32_t segment_generation(void)
 
 enum wire_loss segment_why_full(void)
 {
-	return atomic_load_explicit(&seg.no_more, memory_order_relaxed) ? WIRE_LOST_DISK : seg.full == WIRE_FULL_RING ? WIRE_LOST_BUSY : WIRE_LOST_FULL;
+	return atomic_load_explicit(&seg.refused, memory_order_relaxed) ? WIRE_LOST_DISK : seg.full == WIRE_FULL_RING ? WIRE_LOST_BUSY : WIRE_LOST_FULL;
 }
 
 void lose(enum wire_loss reason, uint64_t n)
@@ -89,7 +91,10 @@ void lose(enum wire_loss reason, uint64_t n)
 static int allocate(int fd, int64_t from, int64_t end)
 {
 	static const char zeros[WIRE_BLOCK];
-	if (sys_allocate(fd, 0, from, end - from) == 0)
+	int rc;
+	for (int tries = 0; (rc = sys_allocate(fd, 0, from, end - from)) < 0 && errno == EINTR && tries < EINTR_MOST; tries++)
+		;
+	if (rc == 0)
 		return 0;
 	if (errno != EOPNOTSUPP && errno != ENOSYS)
 		return -1;
@@ -98,6 +103,10 @@ static int allocate(int fd, int64_t from, int64_t end)
 	int64_t at = syscall(SYS_fstat, fd, &st) == 0 && st.st_size > from ? st.st_size : from;
 	for (long n; at < end; at += n) {
 		n = pwrite(fd, zeros, (size_t)(end - at < (int64_t)sizeof zeros ? end - at : (int64_t)sizeof zeros), at);
+		if (n < 0 && errno == EINTR) {
+			n = 0;
+			continue;
+		}
 		if (n <= 0)
 			return -1;
 	}
@@ -110,6 +119,9 @@ static bool within_file_limit(int64_t end)
 	struct rlimit r;
 	return getrlimit(RLIMIT_FSIZE, &r) < 0 || r.rlim_cur == RLIM_INFINITY || end <= (int64_t)r.rlim_cur;
 }
+
+/* Not the disk's word: there are no descriptors just now. */
+static bool may_pass(int why) { return why == EMFILE || why == ENFILE || why == EINTR; }
 
 /* One thread at a time: where room is made by writing zeros, a slower one must not write them over records. */
 static bool extend_alone(int64_t end, bool needed)
@@ -127,19 +139,23 @@ static bool extend_alone(int64_t end, bool needed)
 	int fd = within_file_limit(upto) ? sys_open(seg.path, O_RDWR | O_NOFOLLOW, 0) : -1;
 	struct stat st;
 	bool ours = fd >= 0 && syscall(SYS_fstat, fd, &st) == 0 && st.st_dev == seg.dev && st.st_ino == seg.ino;
-	int rc = ours ? allocate(fd, have, upto) : -1;
+	int why = within_file_limit(upto) ? fd < 0 ? errno : ESTALE : EFBIG, rc = ours ? allocate(fd, have, upto) : -1;
 	if (rc < 0 && ours && upto > end) { /* less may still be there */
 		upto = end;
 		rc = allocate(fd, have, upto);
 	}
+	why = ours && rc < 0 ? errno : why;
 	if (fd >= 0)
 		close(fd);
 	if (rc == 0)
 		rc = mprotect(atomic_load_explicit(&seg.base, memory_order_acquire) + have, (size_t)(upto - have), PROT_READ | PROT_WRITE);
 	if (rc < 0) {
-		atomic_store_explicit(&seg.no_more, needed, memory_order_relaxed);
+		if (needed)
+			atomic_store_explicit(&seg.refused, why, memory_order_relaxed);
+		atomic_store_explicit(&seg.no_more, needed && !may_pass(why), memory_order_relaxed);
 		return false;
 	}
+	atomic_store_explicit(&seg.refused, 0, memory_order_relaxed);
 	atomic_store_explicit(&seg.allocated, upto, memory_order_release);
 	return true;
 }
@@ -156,12 +172,38 @@ static bool extend(int64_t end, bool needed)
 	return ok;
 }
 
-static void tell_full(bool disk)
+static char *put(char *p, const char *end, const char *s)
 {
-	if (atomic_exchange_explicit(&seg.told, true, memory_order_relaxed))
+	while (*s && p < end)
+		*p++ = *s++;
+	*p = 0;
+	return p;
+}
+
+static char *put_number(char *p, const char *end, int64_t v)
+{
+	char digits[24], *d = digits + sizeof digits;
+	uint64_t u = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
+	*--d = 0;
+	do {
+		*--d = (char)('0' + u % 10);
+	} while (u /= 10);
+	if (v < 0)
+		*--d = '-';
+	return put(p, end, d);
+}
+
+static void tell_full(int refused)
+{
+	_Atomic bool *told = may_pass(refused) ? &seg.told_passing : &seg.told;
+	char number[24];
+	if (atomic_exchange_explicit(told, true, memory_order_relaxed))
 		return;
-	if (disk)
-		note("disk-full", true, "the disk gave no more room for the capture: what came later is missing", NULL);
+	put_number(number, number + sizeof number - 1, refused);
+	if (may_pass(refused))
+		note("no-descriptor", true, "the capture's file could not be opened for more room (errno ", number, "): what came meanwhile is missing", NULL);
+	else if (refused)
+		note("disk-full", true, "the disk gave no more room for the capture (errno ", number, "): what came later is missing", NULL);
 	else if (seg.full == WIRE_FULL_STOP)
 		note("max-size", true, "the size that the capture may have (--max-size) was reached: what came later is missing", NULL);
 }
@@ -200,8 +242,11 @@ static char *from_end(char *base, enum wire_chunk_kind kind, uint32_t bytes)
 	int64_t limit = seg.limit - (kind == WIRE_KEEP ? 0 : KEEP_RESERVE);
 	uint64_t at = atomic_load_explicit(used, memory_order_relaxed);
 	do {
-		if ((int64_t)(at + bytes) > limit)
+		if ((int64_t)(at + bytes) > limit) {
+			if (!atomic_load_explicit(&seg.no_more, memory_order_relaxed))
+				atomic_store_explicit(&seg.refused, 0, memory_order_relaxed);
 			return NULL;
+		}
 		if (!extend((int64_t)(at + bytes), true))
 			return NULL;
 	} while (!atomic_compare_exchange_weak_explicit(used, &at, at + bytes, memory_order_acq_rel, memory_order_relaxed));
@@ -222,7 +267,7 @@ struct wire_chunk *segment_chunk(enum wire_chunk_kind kind, uint32_t bytes, uint
 		at = from_ring(base, kind, bytes);
 	if (!at) {
 		if (kind != WIRE_KEEP)
-			tell_full(atomic_load_explicit(&seg.no_more, memory_order_relaxed));
+			tell_full(atomic_load_explicit(&seg.refused, memory_order_relaxed));
 		return NULL;
 	}
 	if (kind == WIRE_KEEP)
@@ -297,27 +342,6 @@ void segment_anchor(void)
 }
 
 /* ---- opening ---- */
-
-static char *put(char *p, const char *end, const char *s)
-{
-	while (*s && p < end)
-		*p++ = *s++;
-	*p = 0;
-	return p;
-}
-
-static char *put_number(char *p, const char *end, int64_t v)
-{
-	char digits[24], *d = digits + sizeof digits;
-	uint64_t u = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
-	*--d = 0;
-	do {
-		*--d = (char)('0' + u % 10);
-	} while (u /= 10);
-	if (v < 0)
-		*--d = '-';
-	return put(p, end, d);
-}
 
 static void fill_header(struct wire_header *h, const struct segment_options *o, const struct utsname *u, int64_t start, bool forked)
 {
@@ -427,6 +451,8 @@ int segment_open(const struct segment_options *o, bool forked)
 	atomic_store_explicit(&seg.touched, 0, memory_order_relaxed);
 	atomic_store_explicit(&seg.no_more, false, memory_order_relaxed);
 	atomic_store_explicit(&seg.told, false, memory_order_relaxed);
+	atomic_store_explicit(&seg.told_passing, false, memory_order_relaxed);
+	atomic_store_explicit(&seg.refused, 0, memory_order_relaxed);
 	if (o->full == WIRE_FULL_RING)
 		start_ring(limit);
 	madvise(base, PIECE_FIRST, MADV_POPULATE_WRITE);

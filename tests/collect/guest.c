@@ -401,6 +401,18 @@ static int file_limit(char **argv)
 	return 0;
 }
 
+/* No descriptor is to be had for a while, in which much is said. */
+static int no_descriptors(char **argv)
+{
+	struct rlimit none = {0, 64}, some = {64, 64};
+	pairs("before", 10);
+	setrlimit(RLIMIT_NOFILE, &none);
+	pairs("without", number(argv, 2));
+	setrlimit(RLIMIT_NOFILE, &some);
+	pairs("after", number(argv, 2));
+	return 0;
+}
+
 /* "+name" pushes, "-" pops, "s name" starts and ends a range, "@ms" waits, each word an argument. */
 static int script(char **argv)
 {
@@ -442,7 +454,7 @@ int main(int argc, char **argv)
 		{"first_calls_of_children", first_calls_of_children},
 		{"busy_forks", busy_forks}, {"unloads", unloads}, {"closes", closes}, {"allocates", allocates},
 		{"signals", signals}, {"deep", deep}, {"domains", domains}, {"texts", texts},
-		{"file_limit", file_limit}, {"script", script}, {"waits", waits}};
+		{"file_limit", file_limit}, {"no_descriptors", no_descriptors}, {"script", script}, {"waits", waits}};
 	for (size_t i = 0; argc > 1 && i < sizeof what / sizeof what[0]; i++)
 		if (!strcmp(argv[1], what[i].name)) {
 			if (!nvtx_load() && !getenv("GUEST_ALONE"))

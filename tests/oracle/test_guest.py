@@ -219,6 +219,16 @@ class NoPlace(GuestCase):
         self.assertEqual(found[("limited", "nvtx")] + trouble["lost-disk"][1], 200000)
         self.assertGreater(found[("limited", "nvtx")], 50000)
 
+    def test_no_descriptors(self):
+        """A program that has all its descriptors in use: what finds no room meanwhile is counted, and what comes later is there again."""
+        folder = self.run_guest("no_descriptors", 500000)
+        found, trouble = self.names(folder), problems(folder)
+        self.assertEqual((found[("before", "nvtx")], found[("after", "nvtx")]), (10, 500000))
+        self.assertEqual(found[("without", "nvtx")] + trouble["lost-disk"][1], 500000)
+        self.assertGreater(trouble["lost-disk"][1], 1000)
+        self.assertIn("no-descriptor", trouble)
+        self.assertNotIn("disk-full", trouble)
+
     def test_few_addresses(self):
         """ulimit -v: the file is mapped at a length that leaves the program what it may have."""
         folder = os.path.join(self.dir, "run")
