@@ -15,7 +15,11 @@ struct depth {
 	uint8_t written[DEPTH_MOST / 8], told[DEPTH_MOST / 8];
 };
 
-enum { POP_BYTES = sizeof(struct wire_pop), KEPT_MOST = DEPTH_MOST * POP_BYTES, TOLD_RANGE = 1 };
+enum { POP_BYTES = sizeof(struct wire_pop), TOLD_RANGE = 1 };
+/* What is promised to pops leaves room for any record in the same block. */
+enum { KEPT_MOST = (WIRE_BLOCK - (int)sizeof(struct wire_chunk) - WIRE_MAX_RECORD) / POP_BYTES * POP_BYTES };
+_Static_assert(KEPT_MOST <= DEPTH_MOST * POP_BYTES, "a range that is promised its pop has a bit that says so");
+_Static_assert(sizeof(struct wire_range) + 6 * 8 + 8 + WIRE_MAX_STRING <= WIRE_MAX_RECORD, "the longest range is no longer than any record");
 
 /* Entered under the slow lock; found again through their names. */
 static uint32_t domain_name[DOMAINS_MOST];

@@ -370,6 +370,25 @@ static int deep(char **argv)
 	return nvtx_pop() >= 0;
 }
 
+/* Deep ones, the innermost of which hold long texts that no table has a place for. */
+static int deep_and_long(char **argv)
+{
+	static char text[32769];
+	for (int i = 0; i < 270000; i++) {
+		snprintf(text, sizeof text, "text number %d of many", i);
+		nvtx_mark(text);
+	}
+	for (long i = 0; i < number(argv, 2); i++)
+		nvtx_push("text number 7 of many");
+	memset(text, 'x', sizeof text - 1);
+	for (long i = 0; i < number(argv, 3); i++)
+		nvtx_push(text);
+	for (long i = number(argv, 2) + number(argv, 3); i-- > 0;)
+		if (nvtx_pop() != i)
+			return 1;
+	return 0;
+}
+
 static int domains(char **argv)
 {
 	char text[32];
@@ -453,7 +472,7 @@ int main(int argc, char **argv)
 		{"ends", ends}, {"forks", forks}, {"silent_child", silent_child},
 		{"first_calls_of_children", first_calls_of_children},
 		{"busy_forks", busy_forks}, {"unloads", unloads}, {"closes", closes}, {"allocates", allocates},
-		{"signals", signals}, {"deep", deep}, {"domains", domains}, {"texts", texts},
+		{"signals", signals}, {"deep", deep}, {"deep_and_long", deep_and_long}, {"domains", domains}, {"texts", texts},
 		{"file_limit", file_limit}, {"no_descriptors", no_descriptors}, {"script", script}, {"waits", waits}};
 	for (size_t i = 0; argc > 1 && i < sizeof what / sizeof what[0]; i++)
 		if (!strcmp(argv[1], what[i].name)) {

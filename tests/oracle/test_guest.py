@@ -244,8 +244,17 @@ class Bounds(GuestCase):
         folder = self.run_guest("deep", 5000)
         found, trouble = self.names(folder), problems(folder)
         self.assertEqual(found[("deep", "nvtx")] + trouble["lost-depth"][1], 5000)
-        self.assertEqual(found[("deep", "nvtx")], 2048)
+        self.assertEqual(found[("deep", "nvtx")], 1789)
         self.assertEqual(set(trouble), {"lost-depth"})
+
+    def test_deep_and_long(self):
+        """The longest records in the deepest ranges leave the pops their room."""
+        short, long = ("text number 7 of many", "nvtx"), ("x" * 32768, "nvtx")
+        folder = self.run_guest("deep_and_long", 1780, 9)
+        self.assertEqual((self.names(folder), problems(folder)), ({short: 1780, long: 9}, {}))
+        folder = self.run_guest("deep_and_long", 2040, 8, folder=os.path.join(self.dir, "deeper"))
+        self.assertEqual(self.names(folder), {short: 1789})
+        self.assertEqual({k: v[1] for k, v in problems(folder).items()}, {"lost-depth": 2048 - 1789})
 
     def test_domains(self):
         folder = self.run_guest("domains", 5000)
