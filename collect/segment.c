@@ -144,11 +144,11 @@ static bool extend_alone(int64_t end, bool needed)
 		upto = end;
 		rc = allocate(fd, have, upto);
 	}
+	if (rc == 0)
+		rc = mprotect(atomic_load_explicit(&seg.base, memory_order_acquire) + have, (size_t)(upto - have), PROT_READ | PROT_WRITE);
 	why = ours && rc < 0 ? errno : why;
 	if (fd >= 0)
 		close(fd);
-	if (rc == 0)
-		rc = mprotect(atomic_load_explicit(&seg.base, memory_order_acquire) + have, (size_t)(upto - have), PROT_READ | PROT_WRITE);
 	if (rc < 0) {
 		if (needed)
 			atomic_store_explicit(&seg.refused, why, memory_order_relaxed);
