@@ -10,6 +10,7 @@ import glob
 import gzip
 import json
 import os
+import signal
 import subprocess
 import sys
 import unittest
@@ -19,6 +20,11 @@ OPSCOPE = os.path.abspath(os.environ.get("OPSCOPE", os.path.join(ROOT, "build", 
 DATA = os.path.normpath(os.environ.get("OPSCOPE_DATA", os.path.join(ROOT, "..", "shared", "data")))
 SYNTHETIC = os.path.join(ROOT, "tests", "data", "synthetic")
 TIMEOUT = 120
+
+# A shell starts what it puts into the background with some signals ignored, nohup with another; programs started here must not inherit that.
+for _number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGCHLD, signal.SIGUSR1, signal.SIGUSR2):
+    if signal.getsignal(_number) == signal.SIG_IGN:
+        signal.signal(_number, signal.default_int_handler if _number == signal.SIGINT else signal.SIG_DFL)
 
 
 class Table:

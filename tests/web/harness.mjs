@@ -114,7 +114,10 @@ export class Harness {
   }
 
   async ready(view) {
-    await this.page.waitForSelector(view ? `main[data-ready="${view}"]` : "main[data-ready]");
+    await this.page.waitForFunction((v) => {
+      const { ready, place } = document.querySelector("main")?.dataset ?? {};
+      return ready !== undefined && (!v || ready === v) && place === location.hash;
+    }, view);
   }
 
   async shot(name) {

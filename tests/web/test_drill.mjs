@@ -173,7 +173,8 @@ async function memoryRange(t) {
   await t.page.mouse.down();
   await t.page.mouse.move(box.x + 600, box.y + 120, { steps: 8 });
   await t.page.mouse.up();
-  await t.page.waitForFunction(() => /from=\d+/.test(location.hash) && document.querySelector("main").dataset.ready === "memory" && document.querySelector("main").innerText.includes("in the range"));
+  await t.page.waitForFunction(() => /from=\d+/.test(location.hash) && document.querySelector("main").innerText.includes("in the range"));
+  await t.ready("memory");
   const [from, to] = ["from", "to"].map((n) => Number(new URLSearchParams(t.page.url().split("?").pop()).get(n))), within = (v) => v !== null && v >= from && v <= to;
   const want = blocks.rows.filter((r) => within(r[made]) || within(r[freed]));
   assert(want.length > 0 && want.length < blocks.rows.length, `the range holds ${want.length} of ${blocks.rows.length} blocks`);
@@ -185,7 +186,8 @@ async function memoryRange(t) {
   for (const r of rows) near(r[2][1], bytes.get(r[0][1]) ?? 0, `bytes of ${r[0][1]}`);
   await t.shot("drill-memory");
   await t.page.getByRole("button", { name: "Whole time" }).click();
-  await t.page.waitForFunction(() => !location.hash.includes("from=") && document.querySelector("main").dataset.ready === "memory");
+  await t.page.waitForFunction(() => !location.hash.includes("from="));
+  await t.ready("memory");
   same((await t.rows("memory-events")).length, blocks.rows.length, "all blocks again");
 }
 

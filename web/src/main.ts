@@ -121,6 +121,7 @@ async function show(): Promise<void> {
   const mine = leave;
   shown = undefined;
   delete page.dataset.ready;
+  page.dataset.place = location.hash; // what it shows: the address is ahead of it for a moment
   forgetCharts();
   drawNav(view);
   clear(page);

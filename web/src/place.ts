@@ -34,6 +34,8 @@ export function note(changes: Record<string, string | undefined>): void {
     else p.args[k] = v;
   }
   history.replaceState(null, "", hashOf(p));
+  const page = document.querySelector("main");
+  if (page?.dataset.place !== undefined) page.dataset.place = location.hash;
 }
 
 /** What every view keeps when another one is opened, beside the input: what it is about. */
