@@ -249,7 +249,9 @@ static char *from_end(char *base, enum wire_chunk_kind kind, uint32_t bytes)
 		}
 		if (!extend((int64_t)(at + bytes), true))
 			return NULL;
-	} while (!atomic_compare_exchange_weak_explicit(used, &at, at + bytes, memory_order_acq_rel, memory_order_relaxed));
+	} while (!atomic_compare_exchange_weak(used, &at, at + bytes));
+	if ((int64_t)(at + bytes) > atomic_load(&seg.allocated) && !extend((int64_t)(at + bytes), true))
+		return NULL; /* given back meanwhile: segment_end */
 	if ((int64_t)at + bytes + AHEAD / 2 > atomic_load_explicit(&seg.touched, memory_order_relaxed)) {
 		atomic_fetch_add_explicit(&segment_short, 1, memory_order_relaxed);
 		sys_wake(&segment_short);
@@ -299,7 +301,7 @@ void segment_retire(struct wire_chunk *c)
 void segment_prepare(void)
 {
 	char *base = atomic_load_explicit(&seg.base, memory_order_acquire);
-	if (!base)
+	if (!base || atomic_load_explicit((_Atomic uint32_t *)&segment_header()->state, memory_order_acquire) == WIRE_ENDED)
 		return;
 	int64_t used = (int64_t)atomic_load_explicit((_Atomic uint64_t *)&((struct wire_header *)base)->used_bytes, memory_order_relaxed);
 	int64_t from = atomic_load_explicit(&seg.touched, memory_order_relaxed), upto = used + AHEAD;
@@ -468,6 +470,25 @@ undo:;
 	return -1;
 }
 
+/* A hole, not a shorter file: other threads may still be writing, and touching what lies behind the end of a file kills. Touching the hole may, too,
+ * where the disk is full: `allocated` goes down first, and from_end looks at it once more when a chunk is taken, so that either it asks for
+ * room again or the chunk is seen here. */
+static void give_back(struct wire_header *h)
+{
+	_Atomic uint64_t *used_bytes = (_Atomic uint64_t *)&h->used_bytes;
+	int64_t have = atomic_load(&seg.allocated), used = (int64_t)atomic_load(used_bytes);
+	int fd = used < have ? sys_open(seg.path, O_RDWR | O_NOFOLLOW, 0) : -1;
+	struct stat st;
+	if (fd >= 0 && syscall(SYS_fstat, fd, &st) == 0 && st.st_dev == seg.dev && st.st_ino == seg.ino) {
+		atomic_store(&seg.allocated, used);
+		used = (int64_t)atomic_load(used_bytes);
+		if (used < have)
+			sys_allocate(fd, 0x02 | 0x01, used, have - used); /* FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE */
+	}
+	if (fd >= 0)
+		close(fd);
+}
+
 void segment_end(void)
 {
 	struct wire_header *h = segment_header();
@@ -475,13 +496,8 @@ void segment_end(void)
 		return;
 	segment_anchor();
 	atomic_store_explicit((_Atomic uint32_t *)&h->state, WIRE_ENDED, memory_order_release);
-	/* A hole, not a shorter file: other threads may still be writing, and touching what lies behind the end of a file kills. */
-	int64_t used = (int64_t)atomic_load_explicit((_Atomic uint64_t *)&h->used_bytes, memory_order_acquire);
-	int64_t have = atomic_load_explicit(&seg.allocated, memory_order_acquire);
-	int fd = used < have ? sys_open(seg.path, O_RDWR | O_NOFOLLOW, 0) : -1;
-	struct stat st;
-	if (fd >= 0 && syscall(SYS_fstat, fd, &st) == 0 && st.st_dev == seg.dev && st.st_ino == seg.ino)
-		sys_allocate(fd, 0x02 | 0x01, used, have - used); /* FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE */
-	if (fd >= 0)
-		close(fd);
+	if (!lock_wait(&live->extending, LONG_WAIT))
+		return;
+	give_back(h);
+	lock_release(&live->extending);
 }

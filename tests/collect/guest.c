@@ -4,12 +4,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -432,6 +434,38 @@ static int no_descriptors(char **argv)
 	return 0;
 }
 
+/* What runs after the library's own end finds the disk full, and still says things. */
+static const char *filler;
+
+static void say_late(void)
+{
+	static char zeros[4096];
+	int fd = open(filler, O_WRONLY | O_CREAT, 0600);
+	while (write(fd, zeros, sizeof zeros) > 0)
+		;
+	while (write(fd, zeros, 1) > 0)
+		;
+	pairs("late", 200000);
+}
+
+static int full_after_the_end(char **argv)
+{
+	char pattern[4096];
+	glob_t found = {0};
+	struct stat st = {0};
+	(void)argv;
+	pairs("early", 1000);
+	snprintf(pattern, sizeof pattern, "%s/*.seg", getenv("OPSCOPE_DIR"));
+	if (glob(pattern, 0, NULL, &found))
+		return 1;
+	for (int i = 0; i < 6000 && st.st_size <= 1 << 20; i++) { /* until there is room ahead that can be given back */
+		usleep(10000);
+		stat(found.gl_pathv[0], &st);
+	}
+	globfree(&found);
+	return st.st_size <= 1 << 20;
+}
+
 /* "+name" pushes, "-" pops, "s name" starts and ends a range, "@ms" waits, each word an argument. */
 static int script(char **argv)
 {
@@ -467,13 +501,18 @@ static int waits(char **argv)
 
 int main(int argc, char **argv)
 {
+	if (argc > 2 && !strcmp(argv[1], "full_after_the_end")) { /* handlers run in the opposite order of their registration */
+		filler = argv[2];
+		atexit(say_late);
+	}
 	static const struct { const char *name; int (*run)(char **); } what[] = {
 		{"threads", threads}, {"many_threads", many_threads}, {"late_threads", late_threads},
 		{"ends", ends}, {"forks", forks}, {"silent_child", silent_child},
 		{"first_calls_of_children", first_calls_of_children},
 		{"busy_forks", busy_forks}, {"unloads", unloads}, {"closes", closes}, {"allocates", allocates},
 		{"signals", signals}, {"deep", deep}, {"deep_and_long", deep_and_long}, {"domains", domains}, {"texts", texts},
-		{"file_limit", file_limit}, {"no_descriptors", no_descriptors}, {"script", script}, {"waits", waits}};
+		{"file_limit", file_limit}, {"no_descriptors", no_descriptors}, {"script", script}, {"full_after_the_end", full_after_the_end},
+		{"waits", waits}};
 	for (size_t i = 0; argc > 1 && i < sizeof what / sizeof what[0]; i++)
 		if (!strcmp(argv[1], what[i].name)) {
 			if (!nvtx_load() && !getenv("GUEST_ALONE"))

@@ -212,6 +212,20 @@ class NoPlace(GuestCase):
         finally:
             subprocess.run(["umount", "-l", folder], check=True)
 
+    def test_full_after_the_end(self):
+        """What was given back at the end of the program is not written to when somebody else has taken it."""
+        folder = os.path.join(self.dir, "full")
+        os.mkdir(folder)
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "none", folder], capture_output=True).returncode:
+            self.skipTest("file systems cannot be mounted here")
+        try:
+            self.run_guest("full_after_the_end", os.path.join(folder, "filler"), folder=folder)
+            found, trouble = self.names(folder), problems(folder)
+            self.assertEqual(found[("early", "nvtx")], 1000)
+            self.assertEqual(found.get(("late", "nvtx"), 0) + trouble["lost-disk"][1], 200000)
+        finally:
+            subprocess.run(["umount", "-l", folder], check=True)
+
     def test_file_size_limit(self):
         """A limit of the program's own (ulimit -f): never the signal that going beyond it is."""
         folder = self.run_guest("file_limit", 3 << 20, 200000)
