@@ -275,12 +275,20 @@ void capture_pop(struct capture *c, const struct wire_head *h, uint32_t bytes)
 		c->n_args = 0;
 }
 
+static struct span_row step_row(struct capture *c)
+{
+	const struct capture_thread *t = &c->thread;
+	return (struct span_row){.start_ns = t->step_ns, .ext_id = ID_NONE, .link_id = ID_NONE, .aux_id = -1, .name = t->step_name,
+	                         .track = capture_track(c, t->tid, false), .cat = capture_cat(c, "step"), .kind = SPAN_USER};
+}
+
 /* Chunks of the thread are gone: where its open ranges ended is not known. */
 void capture_drop_open(struct capture *c)
 {
 	struct capture_thread *t = &c->thread;
 	for (uint32_t i = 0; i < t->n_open; i++)
 		c->dropped += !t->open[i].closed;
+	c->dropped += t->step_name != 0;
 	t->n_open = 0;
 	t->step_name = 0;
 	memset(t->top, 0, CAPTURE_DOMAINS * sizeof *t->top);
@@ -291,8 +299,13 @@ void capture_close_all(struct capture *c, int64_t time_ns)
 {
 	struct capture_thread *t = &c->thread;
 	int64_t end;
-	if (!t->n_open || !capture_time(c, time_ns, &end))
+	if ((!t->n_open && !t->step_name) || !capture_time(c, time_ns, &end))
 		end = 0;
+	if (t->step_name) {
+		struct capture_range step = {.row = step_row(c)};
+		add_span(c, &step, end > t->step_ns ? end : t->step_ns);
+		t->step_name = 0;
+	}
 	for (uint32_t i = t->n_open; i-- > 0;) {
 		struct capture_range *r = &t->open[i];
 		if (!r->closed)
@@ -315,13 +328,6 @@ static int64_t end_of_open(const struct capture *c, int64_t start_ns, bool *by_s
 	}
 	*by_switch = from < c->n_off;
 	return *by_switch ? c->off_ns[from] : c->last_ns;
-}
-
-static struct span_row step_row(struct capture *c)
-{
-	const struct capture_thread *t = &c->thread;
-	return (struct span_row){.start_ns = t->step_ns, .ext_id = ID_NONE, .link_id = ID_NONE, .aux_id = -1, .name = t->step_name,
-	                         .track = capture_track(c, t->tid, false), .cat = capture_cat(c, "step"), .kind = SPAN_USER};
 }
 
 static void later(struct capture *c, const struct capture_range *r)

@@ -207,6 +207,20 @@ class Planted(CaptureCase):
             ("outer", 10, 50), ("inner", 20, 50), ("other thread", 30, 50), ("range", 60, 500), ("later", 80, 90), ("last", 100, 500)])
         self.assertEqual({k: v[:2] for k, v in problems(path).items()}, {"recorded-in-part": ("note", 3), "range-without-start": ("note", 1)})
 
+    def test_steps_and_switches(self):
+        """A step ends where collecting was switched off, not where the next one that was recorded begins."""
+        s = Segment(last=BASE + 1000)
+        for on, at in ((0, 150), (1, 300)):
+            s.keep(segment.SWITCH, on, 1, "q", BASE + at)
+        for kind, flags, text, at, number in ((segment.STEP, 0, "s", 100, 1), (segment.SWITCH, 0, None, 150, None), (segment.SWITCH, 1, None, 300, None),
+                                              (segment.STEP, 0, "s", 310, 4), (segment.STEP, 0, "s", 330, 5)):
+            if text:
+                s.event(1, kind, flags, s.text(text), "qq", BASE + at, number)
+            else:
+                s.event(1, kind, flags, 1, "q", BASE + at)
+        path = s.write(self.dir)
+        self.assertEqual(sql(path, "SELECT name, start_ns, start_ns + dur_ns FROM span ORDER BY start_ns"), [("s#1", 100, 150), ("s#4", 310, 330), ("s#5", 330, 1000)])
+
     def test_open_at_the_end(self):
         s = Segment(last=BASE + 900, state=1)
         s.push(1, "open", BASE + 10)
@@ -365,6 +379,18 @@ class Planted(CaptureCase):
 
 
 class Ring(CaptureCase):
+    def test_gap_in_a_step(self):
+        s = Segment(last=BASE + 100)
+        text = s.text("s")
+        s.kept_bytes = b"".join(s.kept)
+        at = segment.BLOCK + len(s.chunk(segment.KEEP, s.kept_bytes, 0, 1))
+        step = lambda ns, number: segment.record(segment.STEP, 0, text, struct.pack("<qq", BASE + ns, number))  # noqa: E731
+        first = s.chunk(segment.EVENTS, step(10, 1), at, 2, 1, 1, 4)
+        s.chunks = [first, s.chunk(segment.EVENTS, step(50, 5), at + len(first), 9, 1, 1, 6)]
+        path = s.write(self.dir)
+        self.assertEqual(sql(path, "SELECT name, start_ns, dur_ns FROM span"), [("s#5", 50, 50)])
+        self.assertEqual(problems(path)["range-cut-by-ring"][1], 1)
+
     def test_gap(self):
         """A chunk of the thread is missing: the ends of what was open before it are not known, and later pops belong to nothing."""
         s = Segment()
