@@ -17,7 +17,7 @@ export const INPUTS = {
 const SERVED = [INPUTS.own.path, join(DATA, "tb_plugin"), join(DATA, "tracelens/h100"), INPUTS.dlprof.path, INPUTS.nsys.path];
 
 /** For conditions that come about: generous, as the machine may be busy. */
-const PATIENCE_MS = 120000;
+const PATIENCE_MS = 60000;
 
 /** Thrown by what needs a trace that is not there. */
 export class Absent extends Error {}
@@ -118,6 +118,24 @@ export class Harness {
       const { ready, place } = document.querySelector("main")?.dataset ?? {};
       return ready !== undefined && (!v || ready === v) && place === location.hash;
     }, view);
+    // Tables fit their rows anew when their place has its width: a click on a row that is replaced meanwhile is lost.
+    await this.page.evaluate(([calm, most]) => new Promise((done) => {
+      let timer;
+      const end = () => (seen.disconnect(), done()), wait = () => (clearTimeout(timer), (timer = setTimeout(end, calm))), seen = new MutationObserver(wait);
+      seen.observe(document.body, { childList: true, subtree: true });
+      wait();
+      setTimeout(end, most);
+    }), [150, 5000]);
+  }
+
+  /** Chooses a row of a table, the first one if none is given, which makes `selector` appear; again where a click was lost because the row moved. */
+  async choose(key, selector, row = this.page.locator(`[data-table="${key}"] .tabulator-row`).first()) {
+    const end = performance.now() + PATIENCE_MS;
+    for (;;) {
+      await row.click();
+      if (await this.page.waitForSelector(selector, { timeout: 5000 }).then(() => true, () => false)) return;
+      if (performance.now() > end) throw new Error(`no ${selector} after clicks on a row of ${key}`);
+    }
   }
 
   async shot(name) {

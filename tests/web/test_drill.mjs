@@ -20,8 +20,7 @@ async function totals(rows, column, want, what) {
 async function callStacks(t) {
   const own = t.report("operators", "plugin", "--group-by=stack"), name = "aten::cudnn_convolution_backward_input", want = own.rows.filter((r) => r[0] === name);
   await t.open("operators", "plugin");
-  await t.row("operators", name).click();
-  await t.page.waitForSelector('[data-table="stacks"] .tabulator-row');
+  await t.choose("operators", '[data-table="stacks"] .tabulator-row', t.row("operators", name));
   const rows = await t.rows("stacks");
   same(rows.length, want.length, "stacks");
   await totals(rows, at(own, "calls"), sum(want, at(own, "calls")), "calls");
@@ -43,16 +42,14 @@ async function groupings(t) {
     await t.page.waitForFunction((x) => location.hash.includes("by=" + x), by);
     await t.ready("operators");
     await t.sameTable("operators", t.report("operators", "plugin", `--group-by=${by}`), ["call_stack"]);
-    await t.page.locator('[data-table="operators"] .tabulator-row').first().click();
-    await t.page.waitForSelector('[data-table="stacks"] .tabulator-row');
+    await t.choose("operators", '[data-table="stacks"] .tabulator-row');
   }
 }
 
 async function kernelLaunches(t) {
   const own = t.report("kernels", "plugin", "--group-by=op"), names = t.report("kernels", "plugin"), name = names.rows[0][0];
   await t.open("kernels", "plugin");
-  await t.page.locator('[data-table="kernels"] .tabulator-row').first().click();
-  await t.page.waitForSelector('[data-table="kernel-op"] .tabulator-row');
+  await t.choose("kernels", '[data-table="kernel-op"] .tabulator-row');
   const rows = await t.rows("kernel-op"), want = own.rows.filter((r) => r[0] === name);
   same(rows.length, want.length, "ops that launched it");
   await totals(rows, at(own, "calls"), names.rows[0][at(names, "calls")], "calls");
@@ -68,8 +65,7 @@ async function opsKernels(t) {
   const k = instances(t, "plugin"), ops = t.report("ops", "plugin"), [id, direction] = [ops.rows[0][at(ops, "op_id")], ops.rows[0][at(ops, "direction")]];
   const want = k.rows.filter((r) => r[k.op] === id && r[k.direction] === direction);
   await t.open("ops-kernels", "plugin");
-  await t.page.locator('[data-table="ops"] .tabulator-row').first().click();
-  await t.page.waitForSelector('[data-table="kernels"] .tabulator-row');
+  await t.choose("ops", '[data-table="kernels"] .tabulator-row');
   const rows = await t.rows("kernels");
   same(rows.length, new Set(want.map((r) => r[k.name])).size, "kernels");
   await totals(rows, 2, want.length, "calls");
@@ -109,8 +105,7 @@ const byOp = (input, step) => async (t) => {
   const ops = await t.rows("step-ops"), first = new Map(ops[0]);
   same(ops.length, new Set(of.map((r) => JSON.stringify([r[k.op], r[k.direction]]))).size, "ops");
   await totals(ops, 4, of.length, "kernels of all ops");
-  await t.page.locator('[data-table="step-ops"] .tabulator-row').first().click();
-  await t.page.waitForSelector('[data-table="kernels"] .tabulator-row');
+  await t.choose("step-ops", '[data-table="kernels"] .tabulator-row');
   await totals(await t.rows("kernels"), 2, Number(first.get(4)), "kernels of the first op");
   await t.shot(`drill-kernels-op-${input}`);
   await again(t, "kernels-op");
@@ -120,7 +115,7 @@ const byOp = (input, step) => async (t) => {
 async function topOps(t) {
   await t.open("overview", "plugin");
   const id = await t.page.locator('[data-table="ops"] .tabulator-row').first().locator(".tabulator-cell").first().innerText();
-  await t.page.locator('[data-table="ops"] .tabulator-row').first().click();
+  await t.choose("ops", 'main[data-ready="ops-kernels"]');
   await t.ready("ops-kernels");
   assert((await t.page.locator('[data-detail="op"] h3').first().innerText()).includes(id), "the op's kernels are shown");
 }
