@@ -6,6 +6,7 @@ import os
 import random
 import resource
 import shutil
+import signal
 import socket
 import tempfile
 import threading
@@ -416,9 +417,11 @@ class Files(AttackCase):
                 asks.start()
                 while (state := s.inputs()[key])["state"] in ("found", "queued") or (state["state"] == "loading" and not state["done_bytes"]):
                     pass
-                if state["state"] == "loading":
+                if state["state"] == "loading":  # stopped: what lies between the two writes is a content of the file, too
+                    s.process.send_signal(signal.SIGSTOP)
                     for at in ends:
                         os.pwrite(f.fileno(), b"new", at)
+                    s.process.send_signal(signal.SIGCONT)
                 asks.join()
             self.assertIn(got, ([{"mid", "old"}], [{"mid", "new"}]))
 
