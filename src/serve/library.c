@@ -328,11 +328,11 @@ static void tell(struct library_waiter *w, struct library_entry *x, bool held)
 	}
 }
 
-/* Of a file that was `stamp` before. */
-static struct profile *read_entry(struct library_entry *x, struct stamp stamp, struct err *e)
+/* Of a file that was `stamp` before; `was_file`: and a regular one at some time. */
+static struct profile *read_entry(struct library_entry *x, struct stamp stamp, bool was_file, struct err *e)
 {
 	struct input_options o = {.progress = on_progress, .progress_context = x};
-	if (x->own->was_file && !stamp.absent && !stamp.is_file) {
+	if (was_file && !stamp.absent && !stamp.is_file) {
 		err_set(e, ERR_IO, "%s: no longer a regular file, a trace was expected", x->path.p);
 		return NULL;
 	}
@@ -345,8 +345,9 @@ static void load(struct library *l, struct library_entry *x)
 	struct stamp stamp = stamp_of(x->path.p);
 	pthread_mutex_lock(&l->lock);
 	x->own->loading = stamp;
+	bool was_file = x->own->was_file;
 	pthread_mutex_unlock(&l->lock);
-	struct profile *p = read_entry(x, stamp, &e);
+	struct profile *p = read_entry(x, stamp, was_file, &e);
 	unsigned views = p ? plugin_views_of(p) : 0;
 	struct stamp after = stamp_of(x->path.p);
 	pthread_mutex_lock(&l->lock);
