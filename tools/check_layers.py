@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Checks the house's two include rules and speaks TAP:
+"""Checks the house's include rules and speaks TAP:
 
-  1. A layer includes only itself and those below it (src/meson.build lists them).
+  1. A layer includes only itself and those below it (src/meson.build lists them); python/ includes what is installed, and itself.
   2. Each header compiles alone: it includes what it uses.
 
 usage: check_layers.py [ROOT]
@@ -66,6 +66,19 @@ def check_includes(layer):
     return trouble
 
 
+def check_python():
+    """The package is a user of the library as others are."""
+    trouble = []
+    for folder, _, names in os.walk(os.path.join(ROOT, "python")):
+        for name in sorted(n for n in names if n.endswith((".c", ".h"))):
+            path = os.path.join(folder, name)
+            with open(path, encoding="utf-8") as f:
+                included = INCLUDE.findall(f.read())
+            trouble += [f"{os.path.relpath(path, ROOT)} includes {target}: python/ knows <opscope/...> and its own headers alone"
+                        for target in included if not os.path.exists(os.path.join(folder, target))]
+    return trouble
+
+
 def check_header(path, tmp):
     source = os.path.join(tmp, "one.c")
     with open(source, "w") as f:
@@ -89,6 +102,7 @@ def main():
     result("every folder of src has its place", [f"src/{d}: give it a line in tools/check_layers.py" for d in unknown])
     for layer in BELOW:
         result(f"{layer} includes downward only", check_includes(layer))
+    result("python includes what is installed", check_python())
     with tempfile.TemporaryDirectory() as tmp:
         headers = [p for p in sources() if p.endswith(".h")]
         public = os.path.join(ROOT, "include", "opscope")

@@ -46,19 +46,32 @@ OPSCOPE_API const char *opscope_version(void);
 /* Options, as on the command line without the dashes. Unknown names and bad values are errors at once, values that a certain
  * report does not have when it is run. Values are copied.
  *   input-format  for opscope_open: read the file as this format instead of recognising it
+ *   as-written    for opscope_open: "1" = keep how each event was written, for opscope_export "chrome" and "chrome-list"; "0"
+ *   run, worker, span, rank  for opscope_open: which trace, where the path stands for several
+ *   gpu           for opscope_open: the GPUs are these ("H100 SXM"), whatever the input says or does not say
  *   group-by      for reports: opscope_report_choice lists the values, of which some reports combine several: "name,shape"
- *   compat        for reports: give the numbers of a predecessor, e.g. "tb-plugin"
+ *   compat        for reports and findings: give the numbers of a predecessor, e.g. "tb-plugin"
  *   top-level     for reports: "1" = only what no other event called, where the report has such rows; "0"
- *   steps         for reports and SQL: "A..B", "A..", "..B" or "A", by step number
- *   key-op        for reports and SQL: what each step calls once, by the name of a range, op or kernel, or an op's id
- *   aggregation   for reports and SQL: key op and steps of this aggregation of an .opscope file, by number
- *   device        for reports and SQL: "cpu" or a GPU's number */
+ *   steps         for reports, findings, SQL and exports: "A..B", "A..", "..B" or "A", by step number
+ *   key-op        for the same: what each step calls once, by the name of a range, op or kernel, or an op's id
+ *   aggregation   for reports, findings and SQL: key op and steps of this aggregation of an .opscope file, by number
+ *   device        for reports, SQL and exports: "cpu" or a GPU's number
+ *   sort          for tables: a column; text from A and numbers from the largest, "+" in front: ascending, "-": descending
+ *   filter        for tables: only rows with this text, whatever its case
+ *   columns       for tables: only these, "a,b"; of a report, those that it has for other inputs are empty
+ *   limit         for tables: the first N rows; "0" = all. Without it a table has all rows, and as text and HTML as many as those show
+ *   title, time-unit, max-width  for tables as text and HTML, as on the command line
+ *   width         for opscope_table_render: columns of the terminal; "0" = unlimited
+ *   input         for opscope_table_render: the input's name in JSON and HTML; else that of the path
+ *   fragment      for opscope_table_render: "1" = HTML to be put into a page; "0" = a page
+ * and, for opscope_export, those of its formats (`opscope export FORMAT --help`). */
 OPSCOPE_API struct opscope_options *opscope_options_new(void);
 OPSCOPE_API int opscope_options_set(struct opscope_options *o, const char *name, const char *value, char *error,
                                     size_t error_size);
 OPSCOPE_API void opscope_options_free(struct opscope_options *o);
 
-/* Reads a trace: a file of any known format, or "-" for standard input. `o` may be NULL. */
+/* Reads a trace: a file of any known format, a directory in which there is one (or of which the options choose one), or "-" for
+ * standard input. `o` may be NULL. */
 OPSCOPE_API struct opscope_profile *opscope_open(const char *path, const struct opscope_options *o, char *error,
                                                  size_t error_size);
 OPSCOPE_API void opscope_close(struct opscope_profile *p);
@@ -88,6 +101,9 @@ OPSCOPE_API struct opscope_table *opscope_report(struct opscope_profile *p, cons
                                                  const struct opscope_options *o, char *error, size_t error_size);
 OPSCOPE_API struct opscope_table *opscope_sql(struct opscope_profile *p, const char *query,
                                               const struct opscope_options *o, char *error, size_t error_size);
+/* What `opscope advise` lists: what keeps the run from being faster, with evidence and what to do, the worst first. `o` may be NULL. */
+OPSCOPE_API struct opscope_table *opscope_advise(struct opscope_profile *p, const struct opscope_options *o, char *error,
+                                                 size_t error_size);
 OPSCOPE_API void opscope_table_free(struct opscope_table *t);
 
 OPSCOPE_API const char *opscope_table_name(const struct opscope_table *t);
@@ -109,6 +125,17 @@ enum opscope_type {
 	OPSCOPE_BOOLEAN = 3, /* 0 or 1, read as an integer */
 };
 
+/* The table, with its sections where the format has them, as the command line prints it with --format=FORMAT: "text", "csv", "json",
+ * "html". NUL-terminated; *size (may be NULL) is its length. `o` may be NULL. The caller frees it with opscope_text_free. */
+OPSCOPE_API char *opscope_table_render(const struct opscope_table *t, const char *format, const struct opscope_options *o, size_t *size,
+                                       char *error, size_t error_size);
+OPSCOPE_API void opscope_text_free(char *text);
+
+/* Writes the profile as a file of another program, `opscope export FORMAT`: "chrome", "stacks", "flamegraph" ...; as gzip when the path
+ * ends in .gz. The file appears whole or not at all. `o` may be NULL. */
+OPSCOPE_API int opscope_export(struct opscope_profile *p, const char *format, const char *path, const struct opscope_options *o,
+                               char *error, size_t error_size);
+
 /* Columns. The id is what CSV has as its header; the unit is "", "count", "ns", "time_ns" (a point in time), "us", "bytes",
  * "percent", "ratio" or "flops". A column that does not exist has id NULL. */
 OPSCOPE_API const char *opscope_column_id(const struct opscope_table *t, unsigned column);
@@ -129,8 +156,9 @@ OPSCOPE_API int opscope_table_is_null(const struct opscope_table *t, size_t row,
 OPSCOPE_API int64_t opscope_table_integer(const struct opscope_table *t, size_t row, unsigned column);
 /* Of a real or integer column; else NaN. */
 OPSCOPE_API double opscope_table_real(const struct opscope_table *t, size_t row, unsigned column);
-/* Of a text column, else "". */
+/* Of a text column, else "". Its size in bytes without the last NUL: others may be in it. */
 OPSCOPE_API const char *opscope_table_text(const struct opscope_table *t, size_t row, unsigned column);
+OPSCOPE_API size_t opscope_table_text_size(const struct opscope_table *t, size_t row, unsigned column);
 
 #ifdef __cplusplus
 }

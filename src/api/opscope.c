@@ -1,102 +1,16 @@
-#include "opscope/opscope.h"
+#include "api/api.h"
+
+#include "base/mem.h"
+#include "detect/detect.h"
+#include "report/advice.h"
+#include "report/sql.h"
 
 #include <limits.h>
 #include <math.h>
-#include <pthread.h>
-#include <stdio.h>
-
-#include "base/mem.h"
-#include "input/input.h"
-#include "report/report.h"
-#include "report/sql.h"
-
-struct opscope_options {
-	struct input_options input;
-	struct report_args report;
-	struct arena arena;     /* owns the values */
-};
-
-struct opscope_profile {
-	struct profile *p;
-	pthread_mutex_t lock;   /* reports may run analysis passes, which add to *p */
-};
-
-/* The sections are opscope_tables in a row behind the first. */
-struct opscope_table {
-	struct table *t;
-	struct opscope_table *next;
-	struct intern *text;    /* owns all text of the cells, NUL-terminated; the first table's */
-};
-
-static int give_error(const struct err *e, char *error, size_t size)
-{
-	if (error && size)
-		snprintf(error, size, "%s", e->msg);
-	return -1;
-}
 
 const char *opscope_version(void)
 {
 	return OPSCOPE_VERSION;
-}
-
-struct opscope_options *opscope_options_new(void)
-{
-	return NEW(struct opscope_options);
-}
-
-static void set_aggregation(struct opscope_options *o, const char *value, struct err *e)
-{
-	int64_t id;
-	if (str_to_i64(str_from(value), &id) && id > 0)
-		o->report.aggregation = id;
-	else
-		err_set(e, ERR_USAGE, "aggregation=%s: a number from 1 on was expected", value);
-}
-
-static void set_flag(bool *flag, const char *name, const char *value, struct err *e)
-{
-	if (strcmp(value, "0") == 0 || strcmp(value, "1") == 0)
-		*flag = *value == '1';
-	else
-		err_set(e, ERR_USAGE, "%s=%s: 0 or 1 was expected", name, value);
-}
-
-int opscope_options_set(struct opscope_options *o, const char *name, const char *value, char *error, size_t error_size)
-{
-	struct err e = {0};
-	if (!o || !name || !value) {
-		err_set(&e, ERR_USAGE, "opscope_options_set: options, a name and a value were expected, not NULL");
-		return give_error(&e, error, error_size);
-	}
-	const char *copy = arena_str(&o->arena, str_from(value)).p;
-	if (strcmp(name, "input-format") == 0)
-		o->input.format = copy;
-	else if (strcmp(name, "group-by") == 0)
-		o->report.group_by = copy;
-	else if (strcmp(name, "compat") == 0)
-		o->report.compat = copy;
-	else if (strcmp(name, "top-level") == 0)
-		set_flag(&o->report.top_level, name, copy, &e);
-	else if (strcmp(name, "device") == 0)
-		o->report.device = copy;
-	else if (strcmp(name, "aggregation") == 0)
-		set_aggregation(o, copy, &e);
-	else if (strcmp(name, "key-op") == 0)
-		o->report.key_op = copy;
-	else if (strcmp(name, "steps") == 0)
-		report_args_steps(&o->report, str_from(copy), &e);
-	else
-		err_set(&e, ERR_USAGE, "no option '%s'; there are: input-format, group-by, compat, top-level, steps, key-op, aggregation, device", name);
-	return e.code ? give_error(&e, error, error_size) : 0;
-}
-
-void opscope_options_free(struct opscope_options *o)
-{
-	if (!o)
-		return;
-	arena_release(&o->arena);
-	mem_free(o);
 }
 
 struct opscope_profile *opscope_open(const char *path, const struct opscope_options *o, char *error, size_t error_size)
@@ -104,12 +18,12 @@ struct opscope_profile *opscope_open(const char *path, const struct opscope_opti
 	struct err e = {0};
 	if (!path) {
 		err_set(&e, ERR_USAGE, "opscope_open: a path was expected, not NULL");
-		give_error(&e, error, error_size);
+		api_error(&e, error, error_size);
 		return NULL;
 	}
-	struct profile *p = input_open(path, o ? &o->input : NULL, &e);
+	struct profile *p = api_open(path, o, &e);
 	if (!p) {
-		give_error(&e, error, error_size);
+		api_error(&e, error, error_size);
 		return NULL;
 	}
 	struct opscope_profile *api = NEW(struct opscope_profile);
@@ -231,18 +145,35 @@ static void own_text(struct table *t, struct intern *text)
 	}
 }
 
+static void choose_columns(struct opscope_table *t)
+{
+	t->column = NEW_ARRAY_RAW(t->t->n_columns, unsigned);
+	for (unsigned c = 0; c < t->t->n_columns; c++)
+		if (!(t->t->data[c].col.flags & COLUMN_INDENT))
+			t->column[t->n_columns++] = c;
+}
+
+static const char *keep_text(struct intern *text, struct str s)
+{
+	return intern_get(text, intern_str(text, s)).p;
+}
+
 /* Takes over the rows of *t. */
-static struct opscope_table *make_table(const struct table *t)
+static struct opscope_table *make_table(const struct table *t, const struct profile *p)
 {
 	struct table *first = NEW(struct table);
 	*first = *t;
 	struct intern *text = NEW(struct intern);
 	intern_init(text);
+	const char *input = keep_text(text, p->input_path);
+	if (first->heading)
+		first->heading = keep_text(text, str_from(first->heading));
 	struct opscope_table *head = NULL, **tail = &head;
 	for (struct table *part = first; part; part = part->next) {
 		own_text(part, text);
 		*tail = NEW(struct opscope_table);
-		**tail = (struct opscope_table){part, NULL, text};
+		**tail = (struct opscope_table){.t = part, .text = text, .input = input};
+		choose_columns(*tail);
 		tail = &(*tail)->next;
 	}
 	return head;
@@ -258,15 +189,34 @@ void opscope_table_free(struct opscope_table *t)
 	mem_free(t->text);
 	for (struct opscope_table *next; t; t = next) {
 		next = t->next;
+		mem_free(t->column);
 		mem_free(t);
 	}
+}
+
+/* Sorts, filters and cuts *t as asked, and takes it over; released on error. */
+static struct opscope_table *finish_table(struct table *t, const struct report *r, const struct profile *p, const struct opscope_options *o, struct err *e)
+{
+	struct arrangement a = o ? o->arrange : (struct arrangement){0};
+	int64_t limit = o ? api_number(o->limit) : -1;
+	a.report = r;
+	if (arrange_tables(t, t, &a, e) < 0) {
+		table_release(t);
+		return NULL;
+	}
+	for (struct table *s = t; s && limit > 0; s = s->next)
+		table_limit(s, (size_t)limit);
+	struct opscope_table *made = make_table(t, p);
+	for (struct opscope_table *s = made; s; s = s->next)
+		s->limited = limit >= 0;
+	return made;
 }
 
 struct opscope_table *opscope_report(struct opscope_profile *p, const char *name, const struct opscope_options *o,
                                      char *error, size_t error_size)
 {
-	static const struct report_args defaults = {0};
 	const struct report *r = p && name ? report_find(str_from(name)) : NULL;
+	struct report_args args = o ? o->report : (struct report_args){0};
 	struct err e = {0};
 	struct table t;
 	if (!r) {
@@ -274,15 +224,40 @@ struct opscope_table *opscope_report(struct opscope_profile *p, const char *name
 			err_set(&e, ERR_USAGE, "no report '%s'", name);
 		else
 			err_set(&e, ERR_USAGE, "opscope_report: a profile and a name were expected, not NULL");
-		give_error(&e, error, error_size);
+		api_error(&e, error, error_size);
 		return NULL;
 	}
+	if (o && api_number(o->limit) > 0 && !o->arrange.sort && !o->arrange.filter)
+		args.row_limit = (size_t)api_number(o->limit);
 	pthread_mutex_lock(&p->lock);
-	int rc = report_run(r, p->p, o ? &o->report : &defaults, &t, &e);
-	struct opscope_table *made = rc == 0 ? make_table(&t) : NULL;
+	int rc = report_run(r, p->p, &args, &t, &e);
+	struct opscope_table *made = rc == 0 ? finish_table(&t, args.compat ? NULL : r, p->p, o, &e) : NULL;
 	pthread_mutex_unlock(&p->lock);
 	if (!made)
-		give_error(&e, error, error_size);
+		api_error(&e, error, error_size);
+	return made;
+}
+
+struct opscope_table *opscope_advise(struct opscope_profile *p, const struct opscope_options *o, char *error, size_t error_size)
+{
+	const struct report_args args = o ? o->report : (struct report_args){0};
+	struct opscope_table *made = NULL;
+	struct err e = {0};
+	struct table t;
+	if (!p)
+		err_set(&e, ERR_USAGE, "opscope_advise: a profile was expected, not NULL");
+	else if (args.device)
+		err_set(&e, ERR_USAGE, "advise: device is for reports: this is always of all devices");
+	else if (args.compat && !detect_has(args.compat))
+		err_set(&e, ERR_USAGE, "advise: compat=%s: expected dlprof or torch", args.compat);
+	if (!e.code) {
+		pthread_mutex_lock(&p->lock);
+		if (advice_table(p->p, &args, &t, &e) == 0)
+			made = finish_table(&t, NULL, p->p, o, &e);
+		pthread_mutex_unlock(&p->lock);
+	}
+	if (!made)
+		api_error(&e, error, error_size);
 	return made;
 }
 
@@ -294,17 +269,17 @@ struct opscope_table *opscope_sql(struct opscope_profile *p, const char *query, 
 	struct table t;
 	if (!p || !query) {
 		err_set(&e, ERR_USAGE, "opscope_sql: a profile and a query were expected, not NULL");
-		give_error(&e, error, error_size);
+		api_error(&e, error, error_size);
 		return NULL;
 	}
 	pthread_mutex_lock(&p->lock);
 	struct sql *s = sql_open(p->p, o ? &o->report : &defaults, &e);
 	int rc = s ? sql_run(s, str_from(query), &t, &e) : -1;
-	struct opscope_table *made = rc == 0 ? make_table(&t) : NULL;
+	struct opscope_table *made = rc == 0 ? finish_table(&t, NULL, p->p, o, &e) : NULL;
 	sql_close(s);
 	pthread_mutex_unlock(&p->lock);
 	if (!made)
-		give_error(&e, error, error_size);
+		api_error(&e, error, error_size);
 	return made;
 }
 
@@ -325,7 +300,7 @@ size_t opscope_table_rows(const struct opscope_table *t)
 
 unsigned opscope_table_columns(const struct opscope_table *t)
 {
-	return t->t->n_columns;
+	return t->n_columns;
 }
 
 unsigned opscope_table_notes(const struct opscope_table *t)
@@ -348,7 +323,7 @@ const struct opscope_table *opscope_table_section(const struct opscope_table *t,
 
 static const struct column *column_at(const struct opscope_table *t, unsigned c)
 {
-	return c < t->t->n_columns ? &t->t->data[c].col : NULL;
+	return c < t->n_columns ? &t->t->data[t->column[c]].col : NULL;
 }
 
 const char *opscope_column_id(const struct opscope_table *t, unsigned c)
@@ -381,39 +356,53 @@ enum opscope_type opscope_column_type(const struct opscope_table *t, unsigned c)
 
 int opscope_column_find(const struct opscope_table *t, const char *id)
 {
-	return table_find_column(t->t, str_from(id));
+	int found = table_find_column(t->t, str_from(id));
+	for (unsigned c = 0; c < t->n_columns && found >= 0; c++)
+		if (t->column[c] == (unsigned)found)
+			return (int)c;
+	return -1;
 }
 
 int opscope_table_sort(struct opscope_table *t, const char *column_id, int descending, char *error, size_t error_size)
 {
 	struct err e = {0};
-	return table_sort(t->t, str_from(column_id), descending != 0, &e) ? give_error(&e, error, error_size) : 0;
+	return table_sort(t->t, str_from(column_id), descending != 0, &e) ? api_error(&e, error, error_size) : 0;
+}
+
+/* The cell, if it has a value of a type in `types` (1 << type). */
+static const union cell *cell_at(const struct opscope_table *t, size_t row, unsigned c, unsigned types)
+{
+	if (c >= t->n_columns || row >= t->t->n_rows)
+		return NULL;
+	const struct column_data *d = &t->t->data[t->column[c]];
+	return d->set[row] && (types >> d->col.type & 1) ? &d->cell[row] : NULL;
 }
 
 int opscope_table_is_null(const struct opscope_table *t, size_t row, unsigned c)
 {
-	return c >= t->t->n_columns || row >= t->t->n_rows || table_is_null(t->t, row, c);
+	return !cell_at(t, row, c, ~0u);
 }
 
 int64_t opscope_table_integer(const struct opscope_table *t, size_t row, unsigned c)
 {
-	if (opscope_table_is_null(t, row, c))
-		return 0;
-	enum cell_type type = t->t->data[c].col.type;
-	return type == CELL_I64 || type == CELL_BOOL ? table_i64(t->t, row, c) : 0;
+	const union cell *cell = cell_at(t, row, c, 1u << CELL_I64 | 1u << CELL_BOOL);
+	return cell ? cell->i : 0;
 }
 
 double opscope_table_real(const struct opscope_table *t, size_t row, unsigned c)
 {
-	if (opscope_table_is_null(t, row, c))
-		return NAN;
-	enum cell_type type = t->t->data[c].col.type;
-	return type == CELL_I64 || type == CELL_F64 ? table_f64(t->t, row, c) : NAN;
+	const union cell *real = cell_at(t, row, c, 1u << CELL_F64), *integer = cell_at(t, row, c, 1u << CELL_I64);
+	return real ? real->f : integer ? (double)integer->i : NAN;
 }
 
 const char *opscope_table_text(const struct opscope_table *t, size_t row, unsigned c)
 {
-	if (opscope_table_is_null(t, row, c) || t->t->data[c].col.type != CELL_STR)
-		return "";
-	return table_str(t->t, row, c).p;
+	const union cell *cell = cell_at(t, row, c, 1u << CELL_STR);
+	return cell ? cell->s.p : "";
+}
+
+size_t opscope_table_text_size(const struct opscope_table *t, size_t row, unsigned c)
+{
+	const union cell *cell = cell_at(t, row, c, 1u << CELL_STR);
+	return cell ? cell->s.n : 0;
 }

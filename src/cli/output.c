@@ -3,7 +3,8 @@
 #include "base/utf8.h"
 #include "io/atomic.h"
 #include "render/render.h"
-#include "report/columns.h"
+#include "render/view.h"
+#include "report/arrange.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -61,40 +62,6 @@ static struct table *find_section(struct table *t, const char *name, struct err 
 	return NULL;
 }
 
-/* Numbers are looked at from the largest, text from A. */
-static int sort_by(struct table *t, const char *column, struct err *e)
-{
-	char direction = *column == '+' || *column == '-' ? *column++ : 0;
-	int col = table_find_column(t, str_from(column));
-	bool text = col >= 0 && t->data[col].col.type == CELL_STR;
-	if (col >= 0)
-		t->data[col].col.flags |= COLUMN_ASKED;
-	return table_sort(t, str_from(column), direction ? direction == '-' : !text, e);
-}
-
-/* Takes folded sections out of what text shows, and says so in a note; they go to *kept. */
-static void fold(struct table *t, struct table **kept)
-{
-	struct buf names = {0};
-	unsigned n = 0;
-	for (struct table **at = &t->next; *at;) {
-		struct table *s = *at;
-		if (!s->folded) {
-			at = &s->next;
-			continue;
-		}
-		buf_printf(&names, "%s%s", n++ ? ", " : "", s->name);
-		*at = s->next;
-		s->next = NULL;
-		*kept = s;
-		kept = &s->next;
-	}
-	if (n)
-		table_note(t, "%u more table%s: " STR_FMT ". --section=NAME shows one, --section=all every one; --format=json and html have them.", n, n == 1 ? "" : "s",
-		           STR_ARG(buf_view(&names)));
-	buf_release(&names);
-}
-
 static size_t rows_shown(const struct output_options *o, const struct renderer *r, const struct table *t)
 {
 	return o->limit >= 0 ? (size_t)o->limit : render_rows(r, t);
@@ -106,41 +73,13 @@ size_t cli_row_limit(const struct output_options *o)
 	return o->sort || o->filter || !r ? 0 : rows_shown(o, r, &(struct table){0});
 }
 
-/* A script that names its columns must not break where an input lacks one: such a column is empty, and a note says so. */
-static void add_absent_columns(struct table *t, const struct table *first, const struct output_options *o)
-{
-	struct str rest = str_from(o->columns), id;
-	struct buf note = {0};
-	while (o->report && str_split(&rest, ',', &id)) {
-		const struct report_column *c = report_column_find(o->report->name, t == first ? NULL : t->name, id);
-		if (!c || table_find_column(t, id) >= 0)
-			continue;
-		table_column(t, &c->c);
-		buf_printf(&note, "%s%s%s%s%s", note.n ? ", " : "", c->c.id, *c->when ? " (" : "", c->when, *c->when ? ")" : "");
-	}
-	if (note.n)
-		table_note(t, "not in this table, and so empty: " STR_FMT, STR_ARG(buf_view(&note)));
-	buf_release(&note);
-}
-
 static int shape(struct table *first, struct table *chosen, const struct output_options *o, const struct renderer *r, struct err *e)
 {
-	if (o->columns)
-		add_absent_columns(chosen, first, o);
-	if (o->sort && sort_by(chosen, o->sort, e) < 0)
-		return err_prefix(e, "--sort");
-	for (struct table *s = first; s; s = s->next) {
-		if (o->filter)
-			table_filter(s, str_from(o->filter));
+	const struct arrangement a = {o->sort, o->filter, o->columns, o->title, o->time_unit, o->max_width, o->report};
+	if (arrange_tables(first, chosen, &a, e) < 0)
+		return -1;
+	for (struct table *s = first; s; s = s->next)
 		table_limit(s, rows_shown(o, r, s));
-		if (o->time_unit && table_show_in(s, o->time_unit, e) < 0)
-			return err_prefix(e, "--time-unit");
-	}
-	if (o->max_width && table_max_width(chosen, str_from(o->max_width), e) < 0)
-		return err_prefix(e, "--max-width");
-	chosen->heading = o->title;
-	if (o->columns && table_select(chosen, str_from(o->columns), e) < 0)
-		return err_prefix(e, "--columns");
 	return 0;
 }
 
@@ -279,7 +218,7 @@ int cli_output(struct table *t, const struct output_options *options, const char
 	if (!chosen || shape(t, chosen, o, r, &e) < 0)
 		return cli_fail(&e, EXIT_USAGE);
 	if (text && !all && !o->section)
-		fold(t, &folded);
+		table_fold(t, &folded);
 	struct table only = *chosen; /* a view; the parts stay the report's */
 	if (o->section)
 		only.next = NULL;

@@ -146,23 +146,23 @@ static unsigned count_details(const struct table *t)
 	return n;
 }
 
-static void put_count(struct buf *out, const struct table *t)
+static void put_count(struct buf *out, const struct table *t, bool fragment)
 {
-	unsigned details = count_details(t);
+	unsigned details = fragment ? 0 : count_details(t);
 	buf_cstr(out, "<p class=count><span class=shown></span>");
 	number_grouped(out, (int64_t)t->n_rows);
 	buf_cstr(out, t->n_rows == 1 ? " row" : " rows");
 	if (t->hidden_rows) {
 		buf_cstr(out, ", ");
 		number_grouped(out, (int64_t)t->hidden_rows);
-		buf_cstr(out, " more left out (--limit=0 shows all)");
+		buf_cstr(out, fragment ? " more left out" : " more left out (--limit=0 shows all)");
 	}
 	if (details)
 		buf_printf(out, " <button type=button class=more aria-expanded=false>%u more column%s</button>", details, details == 1 ? "" : "s");
 	buf_cstr(out, "</p>\n");
 }
 
-static void put_table(struct buf *out, const struct table *t)
+static void put_table(struct buf *out, const struct table *t, bool fragment)
 {
 	struct buf scratch = {0};
 	if (t->n_columns) {
@@ -174,7 +174,7 @@ static void put_table(struct buf *out, const struct table *t)
 		buf_cstr(out, "</tbody></table></div>\n");
 	}
 	buf_release(&scratch);
-	put_count(out, t);
+	put_count(out, t, fragment);
 	if (t->n_notes) {
 		buf_cstr(out, "<ul class=notes>");
 		for (unsigned i = 0; i < t->n_notes; i++) {
@@ -186,8 +186,38 @@ static void put_table(struct buf *out, const struct table *t)
 	}
 }
 
+static void put_sections(struct buf *out, const struct table *t)
+{
+	for (const struct table *s = t; s; s = s->next) {
+		buf_cstr(out, "<section>");
+		if (s != t) {
+			buf_cstr(out, "<h2>");
+			put_cstring(out, s->title);
+			buf_cstr(out, "</h2>\n");
+		}
+		put_table(out, s, false);
+		buf_cstr(out, "</section>\n");
+	}
+}
+
+/* One table: a page that holds many things is no place for all of a report's. */
+static void put_fragment(struct buf *out, const struct table *t)
+{
+	buf_cstr(out, "<div class=opscope>\n<style>\n");
+	buf_cstr(out, html_fragment_style);
+	buf_cstr(out, "</style>\n<b>");
+	put_cstring(out, t->heading ? t->heading : t->title);
+	buf_cstr(out, "</b>\n");
+	put_table(out, t, true);
+	buf_cstr(out, "</div>\n");
+}
+
 static int render_html(const struct table *t, const struct render_options *o, struct buf *out, struct err *e)
 {
+	if (o->fragment) {
+		put_fragment(out, t);
+		return 0;
+	}
 	buf_cstr(out, "<!doctype html>\n<html lang=en><head><meta charset=utf-8>\n"
 	              "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; style-src 'unsafe-inline'; "
 	              "script-src 'unsafe-inline'\">\n"
@@ -205,16 +235,7 @@ static int render_html(const struct table *t, const struct render_options *o, st
 		buf_cstr(out, "</code>");
 	}
 	buf_cstr(out, "</span><input id=q type=search placeholder=\"Search all tables\" aria-label=Search></header>\n<main>\n");
-	for (const struct table *s = t; s; s = s->next) {
-		buf_cstr(out, "<section>");
-		if (s != t) {
-			buf_cstr(out, "<h2>");
-			put_cstring(out, s->title);
-			buf_cstr(out, "</h2>\n");
-		}
-		put_table(out, s);
-		buf_cstr(out, "</section>\n");
-	}
+	put_sections(out, t);
 	buf_cstr(out, "</main>\n<footer>opscope " OPSCOPE_VERSION "</footer>\n<script>\n");
 	buf_cstr(out, html_script);
 	buf_cstr(out, "</script></body></html>\n");

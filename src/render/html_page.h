@@ -46,6 +46,17 @@ static const char html_style[] =
 	"footer{margin-top:2.5rem;color:var(--dim);font-size:.85em}\n"
 	"@media print{#q{display:none}td.s{white-space:normal;overflow-wrap:anywhere}}\n";
 
+/* For a fragment: colours, fonts and borders are those of the page it is put into; columns of details stay out. */
+static const char html_fragment_style[] =
+	".opscope .scroll{overflow-x:auto}.opscope table{border-collapse:collapse;font-variant-numeric:tabular-nums}\n"
+	".opscope th,.opscope td{padding:.2rem .7rem;text-align:left;vertical-align:top}\n"
+	".opscope .n{text-align:right;white-space:nowrap}.opscope .d{display:none}\n"
+	".opscope td.s{max-width:52ch;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}.opscope td.s.open{white-space:normal;overflow-wrap:anywhere}\n"
+	".opscope .prose,.opscope .prose tbody,.opscope .prose tr{display:block}.opscope .prose thead{display:none}.opscope .prose tr{padding:.4rem 0}\n"
+	".opscope .prose td{display:inline-block;padding:0 1.2rem .2rem 0;max-width:none;white-space:normal;text-align:left;font-weight:600}\n"
+	".opscope .prose td.open{display:block;font-weight:400}.opscope .prose td::before{content:attr(data-t) ': ';font-weight:400;opacity:.7}\n"
+	".opscope .prose td.z{display:none}.opscope .count,.opscope .notes{opacity:.8;margin:.3rem 0}\n";
+
 static const char html_script[] =
 	"'use strict';\n"
 	"const text=new Intl.Collator('en',{numeric:true});\n"

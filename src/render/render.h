@@ -10,6 +10,7 @@ struct render_options {
 	bool color;          /* text: use ANSI bold/dim/colours */
 	const char *input;   /* JSON and HTML: name of the input */
 	struct str choice;   /* HTML: the options by which the rows were chosen */
+	bool fragment;       /* HTML: no page, but what can be put into one, with a style of its own: without scripts, at home in a notebook */
 	const char *section; /* CSV: which table to print, by name; NULL = the first */
 };
 

@@ -100,7 +100,7 @@ class Api(oracle.Case):
                    and "asan" not in n and "ubsan" not in n]
         self.assertEqual(foreign, [])
         header = "".join(open(os.path.join(oracle.ROOT, "include", "opscope", name), encoding="utf-8").read()
-                         for name in ("opscope.h", "schedule.h"))
+                         for name in ("opscope.h", "arrow.h", "schedule.h"))
         self.assertEqual([n for n in names if n.startswith("opscope_") and n + "(" not in header], [])
         self.assertGreater(len(names), 30)
 

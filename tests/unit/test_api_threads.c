@@ -45,6 +45,9 @@ static void *run_reports(void *arg)
 	struct opscope_table *t = opscope_sql(arg, "SELECT count(*) FROM span", NULL, NULL, 0);
 	made += t != NULL;
 	opscope_table_free(t);
+	t = opscope_advise(arg, NULL, NULL, 0);
+	made += t != NULL;
+	opscope_table_free(t);
 	return (void *)made;
 }
 
@@ -89,6 +92,11 @@ static void null_is_an_error(void **state)
 	assert_null(opscope_report(p, NULL, NULL, error, sizeof error));
 	assert_null(opscope_sql(NULL, "SELECT 1", NULL, error, sizeof error));
 	assert_null(opscope_sql(p, NULL, NULL, error, sizeof error));
+	assert_null(opscope_advise(NULL, NULL, error, sizeof error));
+	assert_null(opscope_table_render(NULL, "csv", NULL, NULL, error, sizeof error));
+	assert_int_equal(opscope_export(p, NULL, NULL, NULL, error, sizeof error), -1);
+	assert_non_null(strstr(error, "NULL"));
+	opscope_text_free(NULL);
 	opscope_options_free(NULL);
 	opscope_table_free(NULL);
 	opscope_close(NULL);

@@ -1,0 +1,196 @@
+"""PEP 517 for opscope: wheels and sdists by the project's own Meson, with nothing but the standard library.
+
+A wheel has the Python package, its extensions, and in opscope/bin the program and the library that it records with; build_wheel builds all of
+it for the Python that runs this. Settings (pip wheel -C NAME=VALUE):
+
+  build-dir   a build folder, set up with -Dpython=enabled for this Python and up to date: nothing is built
+  setup-args  further words for `meson setup`
+"""
+import base64
+import hashlib
+import io
+import json
+import os
+import re
+import shlex
+import shutil
+import stat
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import tempfile
+import time
+import zipfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+# What the wheel has of what Meson installs, besides what has the tag "python": the file's name -> its place.
+PROGRAMS = {"opscope": "opscope/bin/opscope", "libopscope-inject.so": "opscope/bin/libopscope-inject.so"}
+
+
+def _project():
+    try:
+        import tomllib
+    except ImportError:  # before Python 3.11
+        import tomli as tomllib
+    with open(os.path.join(ROOT, "pyproject.toml"), "rb") as f:
+        return tomllib.load(f)["project"]
+
+
+def _version():
+    with open(os.path.join(ROOT, "meson.build"), encoding="utf-8") as f:
+        return re.search(r"version: '([^']+)'", f.read())[1]
+
+
+def _metadata(project):
+    """METADATA of a wheel, PKG-INFO of an sdist."""
+    with open(os.path.join(ROOT, project["readme"]), encoding="utf-8") as f:
+        readme = f.read()
+    lines = ["Metadata-Version: 2.1", f"Name: {project['name']}", f"Version: {_version()}", f"Summary: {project['description']}",
+             f"Requires-Python: {project['requires-python']}", *(f"Classifier: {c}" for c in project["classifiers"]),
+             "Description-Content-Type: text/markdown"]
+    return "\n".join(lines) + "\n\n" + readme
+
+
+def _stem(project):
+    return f"{project['name']}-{_version()}"
+
+
+def _date():
+    """Of all files in what is built, so that the same sources give the same bytes."""
+    return max(int(os.environ.get("SOURCE_DATE_EPOCH", 315532800)), 315532800)  # zip knows no time before 1980
+
+
+# --- the build --------------------------------------------------------------------------------------------------
+
+
+def _setup(build, settings):
+    """Sets up and builds, optimised, with everything that is not in a wheel left out."""
+    native = build + ".ini"
+    with open(native, "w", encoding="utf-8") as f:
+        f.write(f"[binaries]\npython = {sys.executable!r}\n")
+    # The viewer's pages need libraries of npm: they are in the wheel if the tree has fetched them.
+    fetched = os.path.isdir(os.path.join(ROOT, "web", "node_modules"))
+    words = settings.get("setup-args") or ""
+    words = words if isinstance(words, list) else shlex.split(words)
+    subprocess.run(["meson", "setup", build, ROOT, "--native-file", native, "--buildtype=release", "-Dwerror=false", "-Dpython=enabled",
+                    "-Dtests=disabled", f"-Dviewer={'auto' if fetched else 'disabled'}", *words], check=True)
+    subprocess.run(["ninja", "-C", build], check=True)
+
+
+def _installed(build):
+    """(file, place in the wheel) of all that Meson would install and a wheel has."""
+    with open(os.path.join(build, "meson-info", "intro-install_plan.json"), encoding="utf-8") as f:
+        plan = json.load(f)
+    for files in plan.values():
+        for path, how in files.items():
+            if how["tag"] == "python":
+                yield path, "opscope/" + os.path.basename(path)
+            elif os.path.basename(path) in PROGRAMS and how["tag"] in ("runtime", None) and os.path.isfile(path):
+                yield path, PROGRAMS[os.path.basename(path)]
+
+
+def _tag(places):
+    """abi3 when all extensions have the limited API, else this Python alone. The platform is this machine's: the libraries of its
+    distribution are not in the wheel."""
+    platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+    extensions = [p for p in places if p.endswith(".so") and "/bin/" not in p]
+    python = "cp%d%d" % sys.version_info[:2]
+    return f"cp39-abi3-{platform}" if all(".abi3." in p for p in extensions) else f"{python}-{python}-{platform}"
+
+
+class _Wheel:
+    def __init__(self, path):
+        self.zip = zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED)
+        self.record = []
+
+    def add(self, place, data, mode=0o644):
+        entry = zipfile.ZipInfo(place, time.gmtime(_date())[:6])
+        entry.compress_type = zipfile.ZIP_DEFLATED
+        entry.external_attr = (stat.S_IFREG | mode) << 16
+        self.zip.writestr(entry, data)
+        digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode().rstrip("=")
+        self.record.append(f"{place},sha256={digest},{len(data)}")
+
+    def finish(self, info):
+        self.record.append(f"{info}/RECORD,,")
+        self.add(f"{info}/RECORD", ("\n".join(self.record) + "\n").encode())
+        self.zip.close()
+
+
+def _put_info(add, info, project, tag):
+    add(f"{info}/METADATA", _metadata(project).encode())
+    add(f"{info}/WHEEL", f"Wheel-Version: 1.0\nGenerator: opscope\nRoot-Is-Purelib: false\nTag: {tag}\n".encode())
+    scripts = "".join(f"{name} = {target}\n" for name, target in project["scripts"].items())
+    add(f"{info}/entry_points.txt", f"[console_scripts]\n{scripts}".encode())
+
+
+def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
+    settings, project = config_settings or {}, _project()
+    with tempfile.TemporaryDirectory() as work:
+        build = settings.get("build-dir")
+        if build:
+            build = os.path.join(ROOT, build)
+        else:
+            build = os.path.join(work, "build")
+            _setup(build, settings)
+        files = sorted(_installed(build), key=lambda f: f[1])
+        tag, info = _tag([place for _, place in files]), f"{_stem(project)}.dist-info"
+        name = f"{_stem(project)}-{tag}.whl"
+        part = os.path.join(work, name)
+        wheel = _Wheel(part)
+        for path, place in files:
+            with open(path, "rb") as f:
+                wheel.add(place, f.read(), 0o755 if os.access(path, os.X_OK) else 0o644)
+        _put_info(wheel.add, info, project, tag)
+        wheel.finish(info)
+        shutil.move(part, os.path.join(wheel_directory, name))
+    return name
+
+
+def _missing_tools():
+    return [f"{package}{version}" for package, version in (("meson", ">=1.0"), ("ninja", "")) if not shutil.which(package)]
+
+
+def get_requires_for_build_wheel(config_settings=None):
+    tools = [] if (config_settings or {}).get("build-dir") else _missing_tools()
+    return tools + ([] if sys.version_info >= (3, 11) else ["tomli"])
+
+
+# --- sdist ------------------------------------------------------------------------------------------------------
+
+
+def _sources():
+    """Files that git has; where there is no git, as in an unpacked sdist, those that the sdist has."""
+    listed = subprocess.run(["git", "-C", ROOT, "ls-files", "-z"], capture_output=True) if os.path.exists(os.path.join(ROOT, ".git")) else None
+    if listed and listed.returncode == 0:
+        return sorted(f for f in listed.stdout.decode().split("\0") if f and os.path.isfile(os.path.join(ROOT, f)))
+    with open(os.path.join(ROOT, "SOURCES.txt"), encoding="utf-8") as f:
+        return f.read().splitlines()
+
+
+def _clean(entry):
+    entry.uid = entry.gid = 0
+    entry.uname = entry.gname = ""
+    entry.mtime = _date()
+    entry.mode = 0o755 if entry.mode & 0o100 else 0o644
+    return entry
+
+
+def build_sdist(sdist_directory, config_settings=None):
+    project = _project()
+    stem, name = _stem(project), _stem(project) + ".tar.gz"
+    sources = _sources()
+    made = {"PKG-INFO": _metadata(project), "SOURCES.txt": "\n".join(sources) + "\n"}
+    with tarfile.open(os.path.join(sdist_directory, name), "w:gz", format=tarfile.PAX_FORMAT, compresslevel=6) as tar:
+        for path in sources:
+            tar.add(os.path.join(ROOT, path), f"{stem}/{path}", recursive=False, filter=_clean)
+        for path, text in made.items():
+            entry = _clean(tarfile.TarInfo(f"{stem}/{path}"))
+            entry.size = len(text.encode())
+            tar.addfile(entry, io.BytesIO(text.encode()))
+    return name
+
+
+def get_requires_for_build_sdist(config_settings=None):
+    return [] if sys.version_info >= (3, 11) else ["tomli"]

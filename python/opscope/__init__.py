@@ -1,0 +1,37 @@
+"""Where the GPU time of a deep-learning run went.
+
+    import opscope
+    print(opscope.advise("trace.json.gz"))           # findings: problem, evidence, what to do
+    trace = opscope.load("trace.json.gz")            # also *.sqlite of Nsight Systems, .opscope, captures of `opscope record`
+    trace.report("operators", group_by="shape").to_pandas()
+
+Importing this costs a few milliseconds: neither torch nor pandas is imported before it is needed.
+"""
+from __future__ import annotations
+
+import importlib
+from typing import Any, Dict, List
+
+from ._core import Error, version as __version__
+from .table import Column, Table
+from .trace import Problem, Report, Trace, advise, load, reports
+
+version = __version__
+
+# Name -> the module of this package that has it, imported when the name is first asked for. A module stands for itself.
+_LAZY: Dict[str, str] = {}
+
+__all__ = ["Column", "Error", "Problem", "Report", "Table", "Trace", "advise", "load", "reports", "version", *_LAZY]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'opscope' has no attribute {name!r}")
+    module = importlib.import_module("." + _LAZY[name], __name__)
+    value = module if _LAZY[name] == name else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> List[str]:
+    return sorted({*globals(), *_LAZY})

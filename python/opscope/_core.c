@@ -1,0 +1,727 @@
+/* opscope._core: the C library (opscope.h, arrow.h) as Python objects, no more. What users see is made of it in trace.py and table.py.
+ *
+ * Limited API of Python 3.9: one binary serves 3.9 and all later versions. The interpreter is let go wherever the library works. Texts are
+ * decoded as CSV and Arrow have them: bytes that are no UTF-8 become U+FFFD. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <opscope/arrow.h>
+
+#include <stdbool.h>
+#include <string.h>
+
+enum { ERROR_SIZE = 1024 };
+
+/* Set once, when the module is imported, and never freed: as in all modules with one phase. */
+static PyObject *error_type, *bad_bytes;
+static PyTypeObject *profile_type, *table_type;
+
+typedef struct {
+	PyObject_HEAD
+	struct opscope_profile *p; /* NULL = closed */
+	unsigned busy;             /* calls that are at work in it; changed only with the interpreter held */
+	bool closing;              /* the last of them closes it */
+} Profile;
+
+typedef struct {
+	PyObject_HEAD
+	const struct opscope_table *t;
+	struct opscope_table *own; /* the same; NULL = a section, which lives in *first */
+	PyObject *first;
+} Table;
+
+/* --- texts ------------------------------------------------------------------------------------------------------ */
+
+static PyObject *text_of(const char *p, size_t n)
+{
+	PyObject *s = PyUnicode_DecodeUTF8(p, (Py_ssize_t)n, NULL);
+	if (s || !PyErr_ExceptionMatches(PyExc_UnicodeDecodeError))
+		return s;
+	PyErr_Clear();
+	PyObject *escaped = PyUnicode_DecodeUTF8(p, (Py_ssize_t)n, "surrogateescape");
+	s = escaped ? PyUnicode_Translate(escaped, bad_bytes, "strict") : NULL;
+	Py_XDECREF(escaped);
+	return s;
+}
+
+static PyObject *text_or_none(const char *s)
+{
+	if (s)
+		return text_of(s, strlen(s));
+	Py_RETURN_NONE;
+}
+
+/* Names of files in a message may be any bytes. */
+static PyObject *fail(const char *message)
+{
+	PyObject *s = text_of(message, strlen(message));
+	if (s)
+		PyErr_SetObject(error_type, s);
+	Py_XDECREF(s);
+	return NULL;
+}
+
+/* Both types are made by the library alone: an object without one would be nothing. */
+static PyObject *refuse_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
+{
+	PyErr_SetString(PyExc_TypeError, "made by opscope.load and its reports");
+	return NULL;
+}
+
+/* What "surrogateescape" makes of a byte that is no UTF-8 -> U+FFFD. */
+static PyObject *bad_byte_map(void)
+{
+	PyObject *map = PyDict_New();
+	for (long code = 0xDC80; map && code <= 0xDCFF; code++) {
+		PyObject *from = PyLong_FromLong(code), *to = PyLong_FromLong(0xFFFD);
+		if (!from || !to || PyDict_SetItem(map, from, to) < 0)
+			Py_CLEAR(map);
+		Py_XDECREF(from);
+		Py_XDECREF(to);
+	}
+	return map;
+}
+
+/* --- options ---------------------------------------------------------------------------------------------------- */
+
+/* A str as UTF-8, without a NUL in it; the bytes belong to *keep. */
+static const char *utf8(PyObject *s, PyObject **keep)
+{
+	char *p = NULL;
+	*keep = PyUnicode_Check(s) ? PyUnicode_AsEncodedString(s, "utf-8", "surrogateescape") : NULL;
+	if (!*keep && !PyErr_Occurred())
+		PyErr_Format(PyExc_TypeError, "a str was expected, not %R", s);
+	if (!*keep || PyBytes_AsStringAndSize(*keep, &p, NULL) < 0)
+		Py_CLEAR(*keep);
+	return *keep ? p : NULL;
+}
+
+static int set_option(struct opscope_options *o, PyObject *name, PyObject *value)
+{
+	char message[ERROR_SIZE];
+	PyObject *n = NULL, *v = NULL;
+	const char *key = utf8(name, &n), *text = key ? utf8(value, &v) : NULL;
+	int rc = text ? opscope_options_set(o, key, text, message, sizeof message) : -1;
+	if (text && rc < 0)
+		fail(message);
+	Py_XDECREF(n);
+	Py_XDECREF(v);
+	return rc;
+}
+
+/* From a dict of str to str. NULL and an exception. */
+static struct opscope_options *options_of(PyObject *dict)
+{
+	struct opscope_options *o = opscope_options_new();
+	PyObject *name, *value;
+	Py_ssize_t at = 0;
+	if (!PyDict_Check(dict)) {
+		PyErr_SetString(PyExc_TypeError, "options: a dict was expected");
+		opscope_options_free(o);
+		return NULL;
+	}
+	while (PyDict_Next(dict, &at, &name, &value))
+		if (set_option(o, name, value) < 0) {
+			opscope_options_free(o);
+			return NULL;
+		}
+	return o;
+}
+
+/* --- tables ----------------------------------------------------------------------------------------------------- */
+
+static PyObject *new_table(const struct opscope_table *t, struct opscope_table *own, PyObject *first)
+{
+	Table *self = PyObject_New(Table, table_type);
+	if (!self) {
+		opscope_table_free(own);
+		return NULL;
+	}
+	self->t = t;
+	self->own = own;
+	self->first = first;
+	Py_XINCREF(first);
+	return (PyObject *)self;
+}
+
+static void table_dealloc(PyObject *object)
+{
+	Table *self = (Table *)object;
+	PyTypeObject *type = Py_TYPE(object);
+	opscope_table_free(self->own);
+	Py_XDECREF(self->first);
+	PyObject_Free(self);
+	Py_DECREF(type);
+}
+
+static PyObject *table_name(PyObject *self, void *closure)
+{
+	return text_or_none(opscope_table_name(((Table *)self)->t));
+}
+
+static PyObject *table_title(PyObject *self, void *closure)
+{
+	return text_or_none(opscope_table_title(((Table *)self)->t));
+}
+
+static PyObject *table_rows(PyObject *self, void *closure)
+{
+	return PyLong_FromSize_t(opscope_table_rows(((Table *)self)->t));
+}
+
+static PyObject *table_notes(PyObject *self, void *closure)
+{
+	const struct opscope_table *t = ((Table *)self)->t;
+	unsigned n = opscope_table_notes(t);
+	PyObject *list = PyTuple_New(n);
+	for (unsigned i = 0; list && i < n; i++) {
+		PyObject *note = text_or_none(opscope_table_note(t, i));
+		if (!note || PyTuple_SetItem(list, i, note) < 0)
+			Py_CLEAR(list);
+	}
+	return list;
+}
+
+static PyObject *column_facts(const struct opscope_table *t, unsigned c)
+{
+	static const char *const types[] = {[OPSCOPE_TEXT] = "string", [OPSCOPE_INTEGER] = "integer", [OPSCOPE_REAL] = "number", [OPSCOPE_BOOLEAN] = "boolean"};
+	PyObject *id = text_or_none(opscope_column_id(t, c)), *title = text_or_none(opscope_column_title(t, c));
+	PyObject *help = text_or_none(opscope_column_help(t, c)), *facts = NULL;
+	if (id && title && help)
+		facts = Py_BuildValue("(OOssO)", id, title, types[opscope_column_type(t, c)], opscope_column_unit(t, c), help);
+	Py_XDECREF(id);
+	Py_XDECREF(title);
+	Py_XDECREF(help);
+	return facts;
+}
+
+static PyObject *table_columns(PyObject *self, void *closure)
+{
+	const struct opscope_table *t = ((Table *)self)->t;
+	unsigned n = opscope_table_columns(t);
+	PyObject *list = PyTuple_New(n);
+	for (unsigned c = 0; list && c < n; c++) {
+		PyObject *facts = column_facts(t, c);
+		if (!facts || PyTuple_SetItem(list, c, facts) < 0)
+			Py_CLEAR(list);
+	}
+	return list;
+}
+
+static PyObject *table_sections(PyObject *self, void *closure)
+{
+	const struct opscope_table *t = ((Table *)self)->t, *s;
+	PyObject *list = PyList_New(0), *owner = ((Table *)self)->first ? ((Table *)self)->first : self;
+	for (unsigned i = 0; list && owner == self && (s = opscope_table_section(t, i)); i++) {
+		PyObject *section = new_table(s, NULL, owner);
+		if (!section || PyList_Append(list, section) < 0)
+			Py_CLEAR(list);
+		Py_XDECREF(section);
+	}
+	return list;
+}
+
+static PyObject *cell_value(const struct opscope_table *t, size_t row, unsigned c, enum opscope_type type)
+{
+	if (opscope_table_is_null(t, row, c))
+		Py_RETURN_NONE;
+	switch (type) {
+	case OPSCOPE_INTEGER:
+		return PyLong_FromLongLong(opscope_table_integer(t, row, c));
+	case OPSCOPE_REAL:
+		return PyFloat_FromDouble(opscope_table_real(t, row, c));
+	case OPSCOPE_BOOLEAN:
+		return PyBool_FromLong(opscope_table_integer(t, row, c) != 0);
+	case OPSCOPE_TEXT:
+		break;
+	}
+	return text_of(opscope_table_text(t, row, c), opscope_table_text_size(t, row, c));
+}
+
+/* The number of the column that the argument is. -1 and an exception. */
+static long column_number(const struct opscope_table *t, PyObject *argument)
+{
+	long c = PyLong_AsLong(argument);
+	if (c == -1 && PyErr_Occurred())
+		return -1;
+	if (c >= 0 && c < (long)opscope_table_columns(t))
+		return c;
+	PyErr_SetString(PyExc_IndexError, "no such column");
+	return -1;
+}
+
+static PyObject *table_column(PyObject *self, PyObject *argument)
+{
+	const struct opscope_table *t = ((Table *)self)->t;
+	size_t rows = opscope_table_rows(t);
+	long c = column_number(t, argument);
+	PyObject *list = c < 0 ? NULL : PyList_New((Py_ssize_t)rows);
+	for (size_t r = 0; list && r < rows; r++) {
+		PyObject *value = cell_value(t, r, (unsigned)c, opscope_column_type(t, (unsigned)c));
+		if (!value || PyList_SetItem(list, (Py_ssize_t)r, value) < 0)
+			Py_CLEAR(list);
+	}
+	return list;
+}
+
+/* (values, valid): 8 bytes a row and 1 byte a row, for whoever builds arrays. */
+static PyObject *table_numbers(PyObject *self, PyObject *argument)
+{
+	const struct opscope_table *t = ((Table *)self)->t;
+	size_t rows = opscope_table_rows(t);
+	long c = column_number(t, argument);
+	if (c < 0)
+		return NULL;
+	bool real = opscope_column_type(t, (unsigned)c) == OPSCOPE_REAL;
+	PyObject *values = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(rows * 8)), *valid = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)rows);
+	char *value = values ? PyBytes_AsString(values) : NULL, *ok = valid ? PyBytes_AsString(valid) : NULL;
+	for (size_t r = 0; value && ok && r < rows; r++) {
+		double d = real ? opscope_table_real(t, r, (unsigned)c) : 0;
+		int64_t i = real ? 0 : opscope_table_integer(t, r, (unsigned)c);
+		memcpy(value + r * 8, real ? (const void *)&d : (const void *)&i, 8);
+		ok[r] = (char)!opscope_table_is_null(t, r, (unsigned)c);
+	}
+	PyObject *pair = value && ok ? PyTuple_Pack(2, values, valid) : NULL;
+	Py_XDECREF(values);
+	Py_XDECREF(valid);
+	return pair;
+}
+
+static PyObject *table_render(PyObject *self, PyObject *args)
+{
+	const char *format;
+	PyObject *dict;
+	char message[ERROR_SIZE], *text;
+	size_t size;
+	if (!PyArg_ParseTuple(args, "sO", &format, &dict))
+		return NULL;
+	struct opscope_options *o = options_of(dict);
+	if (!o)
+		return NULL;
+	Py_BEGIN_ALLOW_THREADS
+	text = opscope_table_render(((Table *)self)->t, format, o, &size, message, sizeof message);
+	Py_END_ALLOW_THREADS
+	opscope_options_free(o);
+	if (!text)
+		return fail(message);
+	PyObject *bytes = PyBytes_FromStringAndSize(text, (Py_ssize_t)size);
+	opscope_text_free(text);
+	return bytes;
+}
+
+/* --- Arrow: capsules as https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html wants them -------------------- */
+
+static void free_schema(PyObject *capsule)
+{
+	struct ArrowSchema *s = PyCapsule_GetPointer(capsule, "arrow_schema");
+	if (s->release)
+		s->release(s);
+	PyMem_Free(s);
+}
+
+static void free_array(PyObject *capsule)
+{
+	struct ArrowArray *a = PyCapsule_GetPointer(capsule, "arrow_array");
+	if (a->release)
+		a->release(a);
+	PyMem_Free(a);
+}
+
+static void free_stream(PyObject *capsule)
+{
+	struct ArrowArrayStream *s = PyCapsule_GetPointer(capsule, "arrow_array_stream");
+	if (s->release)
+		s->release(s);
+	PyMem_Free(s);
+}
+
+/* The capsule around `size` zeroed bytes, which are in *out; to be filled in at once. */
+static PyObject *new_capsule(const char *name, size_t size, PyCapsule_Destructor when_freed, void **out)
+{
+	*out = PyMem_Calloc(1, size);
+	PyObject *capsule = *out ? PyCapsule_New(*out, name, when_freed) : PyErr_NoMemory();
+	if (!capsule)
+		PyMem_Free(*out);
+	return capsule;
+}
+
+static PyObject *table_arrow_schema(PyObject *self, PyObject *none)
+{
+	void *schema;
+	PyObject *capsule = new_capsule("arrow_schema", sizeof(struct ArrowSchema), free_schema, &schema);
+	if (capsule)
+		opscope_table_arrow(((Table *)self)->t, schema, NULL, NULL, 0);
+	return capsule;
+}
+
+static PyObject *table_arrow_array(PyObject *self, PyObject *none)
+{
+	void *schema, *batch;
+	PyObject *first = new_capsule("arrow_schema", sizeof(struct ArrowSchema), free_schema, &schema);
+	PyObject *second = first ? new_capsule("arrow_array", sizeof(struct ArrowArray), free_array, &batch) : NULL;
+	PyObject *pair = NULL;
+	if (second) {
+		Py_BEGIN_ALLOW_THREADS
+		opscope_table_arrow(((Table *)self)->t, schema, batch, NULL, 0);
+		Py_END_ALLOW_THREADS
+		pair = PyTuple_Pack(2, first, second);
+	}
+	Py_XDECREF(first);
+	Py_XDECREF(second);
+	return pair;
+}
+
+static PyObject *table_arrow_stream(PyObject *self, PyObject *none)
+{
+	void *stream;
+	PyObject *capsule = new_capsule("arrow_array_stream", sizeof(struct ArrowArrayStream), free_stream, &stream);
+	if (capsule) {
+		Py_BEGIN_ALLOW_THREADS
+		opscope_table_arrow_stream(((Table *)self)->t, stream, NULL, 0);
+		Py_END_ALLOW_THREADS
+	}
+	return capsule;
+}
+
+static PyGetSetDef table_attributes[] = {
+	{"name", table_name, NULL, "Name of the report or section.", NULL},
+	{"title", table_title, NULL, "Its heading.", NULL},
+	{"rows", table_rows, NULL, "How many rows.", NULL},
+	{"notes", table_notes, NULL, "Remarks: what the numbers do not cover.", NULL},
+	{"columns", table_columns, NULL, "(id, title, type, unit, help) of each column.", NULL},
+	{"sections", table_sections, NULL, "Further tables of the same report.", NULL},
+	{0},
+};
+
+static PyMethodDef table_methods[] = {
+	{"column", table_column, METH_O, "column(number): its values, None where unknown."},
+	{"numbers", table_numbers, METH_O, "numbers(number): (values, valid) of a column of numbers as bytes, 8 and 1 a row."},
+	{"render", table_render, METH_VARARGS, "render(format, options): bytes."},
+	{"arrow_schema", table_arrow_schema, METH_NOARGS, "A capsule \"arrow_schema\"."},
+	{"arrow_array", table_arrow_array, METH_NOARGS, "Capsules (\"arrow_schema\", \"arrow_array\")."},
+	{"arrow_stream", table_arrow_stream, METH_NOARGS, "A capsule \"arrow_array_stream\"."},
+	{0},
+};
+
+static PyType_Slot table_slots[] = {
+	{Py_tp_doc, "A table of the C library."},
+	{Py_tp_new, refuse_new},
+	{Py_tp_dealloc, table_dealloc},
+	{Py_tp_getset, table_attributes},
+	{Py_tp_methods, table_methods},
+	{0},
+};
+
+static PyType_Spec table_spec = {"opscope._core.Table", sizeof(Table), 0, Py_TPFLAGS_DEFAULT, table_slots};
+
+/* --- profiles --------------------------------------------------------------------------------------------------- */
+
+static void close_profile(Profile *self)
+{
+	struct opscope_profile *p = self->p;
+	self->p = NULL;
+	Py_BEGIN_ALLOW_THREADS
+	opscope_close(p);
+	Py_END_ALLOW_THREADS
+}
+
+/* Around each call into the library: close() in one thread waits for the reports of others. */
+static int enter(Profile *self)
+{
+	if (!self->p || self->closing) {
+		fail("the trace is closed");
+		return -1;
+	}
+	self->busy++;
+	return 0;
+}
+
+static void leave(Profile *self)
+{
+	if (--self->busy == 0 && self->closing)
+		close_profile(self);
+}
+
+static void profile_dealloc(PyObject *object)
+{
+	Profile *self = (Profile *)object;
+	PyTypeObject *type = Py_TYPE(object);
+	close_profile(self);
+	PyObject_Free(self);
+	Py_DECREF(type);
+}
+
+static PyObject *profile_close(PyObject *object, PyObject *none)
+{
+	Profile *self = (Profile *)object;
+	if (self->busy)
+		self->closing = true;
+	else
+		close_profile(self);
+	Py_RETURN_NONE;
+}
+
+static PyObject *profile_closed(PyObject *object, void *closure)
+{
+	return PyBool_FromLong(!((Profile *)object)->p || ((Profile *)object)->closing);
+}
+
+static PyObject *profile_format(PyObject *object, void *closure)
+{
+	Profile *self = (Profile *)object;
+	if (enter(self) < 0)
+		return NULL;
+	PyObject *format = text_or_none(opscope_format(self->p));
+	leave(self);
+	return format;
+}
+
+static PyObject *profile_events(PyObject *object, void *closure)
+{
+	Profile *self = (Profile *)object;
+	if (enter(self) < 0)
+		return NULL;
+	PyObject *events = PyLong_FromUnsignedLongLong(opscope_events(self->p));
+	leave(self);
+	return events;
+}
+
+static PyObject *one_problem(const struct opscope_profile *p, unsigned i)
+{
+	const char *text;
+	uint64_t count;
+	int severity;
+	Py_BEGIN_ALLOW_THREADS
+	text = opscope_problem_text(p, i);
+	count = opscope_problem_count(p, i);
+	severity = opscope_problem_severity(p, i);
+	Py_END_ALLOW_THREADS
+	PyObject *message = text_or_none(text);
+	PyObject *facts = message ? Py_BuildValue("(OKi)", message, (unsigned long long)count, severity) : NULL;
+	Py_XDECREF(message);
+	return facts;
+}
+
+/* A report of another thread may hold the lock for long: it must not be waited for with the interpreter held. */
+static PyObject *profile_problems(PyObject *object, void *closure)
+{
+	Profile *self = (Profile *)object;
+	unsigned n;
+	if (enter(self) < 0)
+		return NULL;
+	Py_BEGIN_ALLOW_THREADS
+	n = opscope_problems(self->p);
+	Py_END_ALLOW_THREADS
+	PyObject *list = PyList_New(0);
+	for (unsigned i = 0; list && i < n; i++) {
+		PyObject *facts = one_problem(self->p, i);
+		if (!facts || PyList_Append(list, facts) < 0)
+			Py_CLEAR(list);
+		Py_XDECREF(facts);
+	}
+	leave(self);
+	return list;
+}
+
+/* opscope_report, opscope_sql and, without a name, opscope_advise. */
+typedef struct opscope_table *ask(struct opscope_profile *, const char *, const struct opscope_options *, char *, size_t);
+
+static struct opscope_table *ask_advice(struct opscope_profile *p, const char *name, const struct opscope_options *o, char *error, size_t error_size)
+{
+	return opscope_advise(p, o, error, error_size);
+}
+
+static PyObject *table_of(Profile *self, ask *function, const char *name, PyObject *dict)
+{
+	char message[ERROR_SIZE];
+	struct opscope_table *t;
+	struct opscope_options *o = options_of(dict);
+	if (!o)
+		return NULL;
+	if (enter(self) < 0) {
+		opscope_options_free(o);
+		return NULL;
+	}
+	Py_BEGIN_ALLOW_THREADS
+	t = function(self->p, name, o, message, sizeof message);
+	Py_END_ALLOW_THREADS
+	leave(self);
+	opscope_options_free(o);
+	return t ? new_table(t, t, NULL) : fail(message);
+}
+
+static PyObject *profile_report(PyObject *self, PyObject *args)
+{
+	const char *name;
+	PyObject *dict;
+	return PyArg_ParseTuple(args, "sO", &name, &dict) ? table_of((Profile *)self, opscope_report, name, dict) : NULL;
+}
+
+static PyObject *profile_sql(PyObject *self, PyObject *args)
+{
+	const char *query;
+	PyObject *dict;
+	return PyArg_ParseTuple(args, "sO", &query, &dict) ? table_of((Profile *)self, opscope_sql, query, dict) : NULL;
+}
+
+static PyObject *profile_advise(PyObject *self, PyObject *dict)
+{
+	return table_of((Profile *)self, ask_advice, NULL, dict);
+}
+
+static PyObject *profile_export(PyObject *object, PyObject *args)
+{
+	Profile *self = (Profile *)object;
+	const char *format;
+	PyObject *path, *dict;
+	char message[ERROR_SIZE];
+	int rc;
+	if (!PyArg_ParseTuple(args, "sO&O", &format, PyUnicode_FSConverter, &path, &dict))
+		return NULL;
+	struct opscope_options *o = options_of(dict);
+	if (!o || enter(self) < 0) {
+		opscope_options_free(o);
+		Py_DECREF(path);
+		return NULL;
+	}
+	const char *where = PyBytes_AsString(path);
+	Py_BEGIN_ALLOW_THREADS
+	rc = opscope_export(self->p, format, where, o, message, sizeof message);
+	Py_END_ALLOW_THREADS
+	leave(self);
+	opscope_options_free(o);
+	Py_DECREF(path);
+	if (rc < 0)
+		return fail(message);
+	Py_RETURN_NONE;
+}
+
+static PyGetSetDef profile_attributes[] = {
+	{"closed", profile_closed, NULL, "Whether close() was called.", NULL},
+	{"format", profile_format, NULL, "Name of the input's format.", NULL},
+	{"events", profile_events, NULL, "Events that the input held.", NULL},
+	{"problems", profile_problems, NULL, "(text, count, severity) of what was odd.", NULL},
+	{0},
+};
+
+static PyMethodDef profile_methods[] = {
+	{"close", profile_close, METH_NOARGS, "Frees it, after the calls that are at work."},
+	{"report", profile_report, METH_VARARGS, "report(name, options): Table."},
+	{"sql", profile_sql, METH_VARARGS, "sql(query, options): Table."},
+	{"advise", profile_advise, METH_O, "advise(options): Table."},
+	{"export", profile_export, METH_VARARGS, "export(format, path, options)."},
+	{0},
+};
+
+static PyType_Slot profile_slots[] = {
+	{Py_tp_doc, "A profile of the C library."},
+	{Py_tp_new, refuse_new},
+	{Py_tp_dealloc, profile_dealloc},
+	{Py_tp_getset, profile_attributes},
+	{Py_tp_methods, profile_methods},
+	{0},
+};
+
+static PyType_Spec profile_spec = {"opscope._core.Profile", sizeof(Profile), 0, Py_TPFLAGS_DEFAULT, profile_slots};
+
+/* --- the module ------------------------------------------------------------------------------------------------- */
+
+static PyObject *core_open(PyObject *module, PyObject *args)
+{
+	PyObject *path, *dict;
+	char message[ERROR_SIZE];
+	struct opscope_profile *p;
+	if (!PyArg_ParseTuple(args, "O&O", PyUnicode_FSConverter, &path, &dict))
+		return NULL;
+	struct opscope_options *o = options_of(dict);
+	if (!o) {
+		Py_DECREF(path);
+		return NULL;
+	}
+	const char *where = PyBytes_AsString(path);
+	Py_BEGIN_ALLOW_THREADS
+	p = opscope_open(where, o, message, sizeof message);
+	Py_END_ALLOW_THREADS
+	opscope_options_free(o);
+	Py_DECREF(path);
+	if (!p)
+		return fail(message);
+	Profile *self = PyObject_New(Profile, profile_type);
+	if (!self) {
+		opscope_close(p);
+		return NULL;
+	}
+	self->p = p;
+	self->busy = 0;
+	self->closing = false;
+	return (PyObject *)self;
+}
+
+static PyObject *choices(unsigned report, const char *option)
+{
+	PyObject *list = PyList_New(0);
+	const char *choice;
+	for (unsigned k = 0; list && (choice = opscope_report_choice(report, option, k)); k++) {
+		PyObject *s = text_or_none(choice);
+		if (!s || PyList_Append(list, s) < 0)
+			Py_CLEAR(list);
+		Py_XDECREF(s);
+	}
+	return list;
+}
+
+static PyObject *core_reports(PyObject *module, PyObject *none)
+{
+	PyObject *list = PyList_New(0);
+	for (unsigned i = 0; list && i < opscope_reports(); i++) {
+		PyObject *facts = Py_BuildValue("(sssNN)", opscope_report_name(i), opscope_report_title(i), opscope_report_help(i), choices(i, "group-by"),
+		                                choices(i, "compat"));
+		if (!facts || PyList_Append(list, facts) < 0)
+			Py_CLEAR(list);
+		Py_XDECREF(facts);
+	}
+	return list;
+}
+
+static PyMethodDef functions[] = {
+	{"open", core_open, METH_VARARGS, "open(path, options): Profile."},
+	{"reports", core_reports, METH_NOARGS, "(name, title, help, group_by choices, compat choices) of each report."},
+	{0},
+};
+
+static struct PyModuleDef definition = {
+	PyModuleDef_HEAD_INIT,
+	.m_name = "opscope._core",
+	.m_doc = "The C library of opscope.",
+	.m_size = -1,
+	.m_methods = functions,
+};
+
+/* AddObject takes the reference only when it succeeds; the module keeps one, and we do. */
+static int add(PyObject *module, const char *name, PyObject *object)
+{
+	Py_XINCREF(object);
+	if (object && PyModule_AddObject(module, name, object) == 0)
+		return 0;
+	Py_XDECREF(object);
+	return -1;
+}
+
+PyMODINIT_FUNC PyInit__core(void);
+
+PyMODINIT_FUNC PyInit__core(void)
+{
+	PyObject *module = PyModule_Create(&definition);
+	if (!module)
+		return NULL;
+	error_type = PyErr_NewExceptionWithDoc("opscope.Error", "What went wrong, where, and what was expected, in one line.", PyExc_ValueError, NULL);
+	bad_bytes = bad_byte_map();
+	profile_type = (PyTypeObject *)PyType_FromSpec(&profile_spec);
+	table_type = (PyTypeObject *)PyType_FromSpec(&table_spec);
+	if (!bad_bytes || add(module, "Error", error_type) < 0 || add(module, "Profile", (PyObject *)profile_type) < 0 ||
+	    add(module, "Table", (PyObject *)table_type) < 0 || PyModule_AddStringConstant(module, "version", opscope_version()) < 0) {
+		Py_DECREF(module);
+		return NULL;
+	}
+	return module;
+}

@@ -1,0 +1,141 @@
+"""Traces: read once, asked many times."""
+from __future__ import annotations
+
+import os
+from types import TracebackType
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Type, Union
+
+from . import _core
+from .table import Table
+
+Path = Union[str, "os.PathLike[str]"]
+
+
+class Problem(NamedTuple):
+    """Something odd about an input. severity: 0 worth knowing, 1 was wrong and has been repaired, 2 something could not be used."""
+
+    text: str
+    times: int
+    severity: int
+
+
+class Report(NamedTuple):
+    """A report there is. The first of group_by is the default; compat names predecessors whose numbers it can give."""
+
+    name: str
+    title: str
+    help: str
+    group_by: Tuple[str, ...]
+    compat: Tuple[str, ...]
+
+
+def _value(name: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return "1" if value else "0"
+    if name == "steps" and isinstance(value, tuple) and len(value) == 2:
+        first, last = ("" if v is None else str(v) for v in value)
+        return f"{first}..{last}"
+    if isinstance(value, (list, tuple)):
+        return ",".join(str(v) for v in value)
+    return str(value)
+
+
+def options(given: Dict[str, Any]) -> Dict[str, str]:
+    """Keyword arguments as options of the command line without dashes: group_by=["name", "shape"] is "group-by": "name,shape".
+
+    None means not given. True and False are 1 and 0, steps=(5, 7) is 5..7.
+    """
+    return {name.replace("_", "-"): _value(name, value) for name, value in given.items() if value is not None}
+
+
+class Trace:
+    """What a trace holds. Made by opscope.load; a context manager that closes it.
+
+    Several threads may ask one trace at the same time: other Python code runs meanwhile, the reports take turns.
+    """
+
+    def __init__(self, profile: _core.Profile, path: str):
+        self._profile = profile
+        #: As given to load().
+        self.path = path
+
+    @property
+    def format(self) -> str:
+        """Name of the input's format: "kineto", "nsys", ..."""
+        return self._profile.format
+
+    @property
+    def events(self) -> int:
+        """How many events the input held."""
+        return self._profile.events
+
+    @property
+    def problems(self) -> List[Problem]:
+        """What was odd about the input. Reports may find more."""
+        return [Problem(*p) for p in self._profile.problems]
+
+    def report(self, name: str, **params: Any) -> Table:
+        """One table: what `opscope report NAME` prints, with its options as keywords.
+
+        group_by, compat, steps ("5..7", 6 or (5, 7)), key_op, device, aggregation, top_level (a bool); and of the table: sort ("-calls"),
+        filter, columns, limit, title, time_unit, max_width. opscope.reports() lists the reports. Error when there is no such report or
+        the trace lacks what it is about.
+        """
+        return Table(self._profile.report(name, options(params)))
+
+    def advise(self, **params: Any) -> Table:
+        """Findings, the worst first: problem, evidence, what to do, the most it can gain. compat="dlprof" or "torch" gives theirs."""
+        return Table(self._profile.advise(options(params)))
+
+    def sql(self, query: str, **params: Any) -> Table:
+        """A SELECT over the events and all reports; see `opscope sql --help`."""
+        return Table(self._profile.sql(query, options(params)))
+
+    def export(self, format: str, path: Path, **params: Any) -> None:
+        """A file for another program, as `opscope export FORMAT`: "chrome", "stacks", "flamegraph", ...; as gzip if path ends in .gz.
+
+        "chrome" copies a Kineto trace event by event only if it was loaded with as_written=True.
+        """
+        self._profile.export(format, path, options(params))
+
+    def close(self) -> None:
+        """Gives its memory back, once the calls of other threads are done. Tables made of it stay."""
+        self._profile.close()
+
+    @property
+    def closed(self) -> bool:
+        return self._profile.closed
+
+    def __enter__(self) -> Trace:
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException], where: Optional[TracebackType]) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<opscope.Trace {self.path!r}{', closed' if self.closed else f', {self.format}, {self.events} events'}>"
+
+
+def load(path: Path, **params: Any) -> Trace:
+    """Reads a trace: a file of any format that opscope knows, told by its content; a directory in which there is one; "-" for standard input.
+
+    input_format, as_written (a bool), gpu ("H100 SXM"), and, where the directory holds several: run, worker, span, rank. OSError when
+    there is no such file, Error when it is no trace.
+    """
+    name = os.fspath(path)
+    if name != "-":
+        os.stat(name)
+    return Trace(_core.open(name, options(params)), name)
+
+
+def advise(trace: Union[Trace, Path], **params: Any) -> Table:
+    """Findings about a trace, or about the file of one: see Trace.advise."""
+    if isinstance(trace, Trace):
+        return trace.advise(**params)
+    with load(trace) as opened:
+        return opened.advise(**params)
+
+
+def reports() -> List[Report]:
+    """The reports there are."""
+    return [Report(name, title, text, tuple(group_by), tuple(compat)) for name, title, text, group_by, compat in _core.reports()]

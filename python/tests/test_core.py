@@ -1,0 +1,311 @@
+"""opscope.load and its tables say what the program says; errors, threads, laziness."""
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+from support import RESNET, csv, oracle
+import opscope
+
+GPU = oracle.synthetic("all_categories")
+
+
+class Load(oracle.Case):
+    def test_facts(self):
+        with opscope.load(RESNET) as trace:
+            self.assertEqual((trace.format, trace.path), ("kineto", RESNET))
+            self.assertEqual([p.text for p in trace.problems if p.severity], [])
+            self.assertIn(f"{trace.events:,}", oracle.run("info", RESNET)[1].decode())
+            self.assertIn(f"{trace.events} events", repr(trace))
+        odd = opscope.load(oracle.synthetic("partial_overlap"))
+        odd.report("operators")
+        self.assertTrue(odd.problems and all(p.text and p.times and p.severity in (0, 1, 2) for p in odd.problems))
+        self.assertTrue(trace.closed)
+        with self.assertRaisesRegex(opscope.Error, "closed"):
+            trace.report("operators")
+        self.assertIn("closed", repr(trace))
+
+    def test_path_like_and_directory(self):
+        import pathlib
+        self.assertEqual(opscope.load(pathlib.Path(RESNET)).format, "kineto")
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("worker0.1.pt.trace.json", "worker1.1.pt.trace.json"):
+                os.symlink(GPU, os.path.join(folder, name))
+            with self.assertRaisesRegex(opscope.Error, "2 traces where one was expected.*worker0"):
+                opscope.load(folder)
+            self.assertEqual(opscope.load(folder, worker="worker1").format, "kineto")
+            self.assertEqual(opscope.load(folder, rank=0).format, "kineto")
+            with self.assertRaisesRegex(opscope.Error, "none of 2 traces"):
+                opscope.load(folder, worker="worker7")
+        with tempfile.TemporaryDirectory() as folder, self.assertRaisesRegex(opscope.Error, "no traces in this directory"):
+            opscope.load(folder)
+
+    def test_errors(self):
+        with self.assertRaises(FileNotFoundError):
+            opscope.load("/no/such/file")
+        with self.assertRaisesRegex(opscope.Error, "test_core.py"):
+            opscope.load(os.path.abspath(__file__))
+        with self.assertRaisesRegex(opscope.Error, "no option 'no-such'.*group-by"):
+            opscope.load(RESNET, no_such=1)
+        with self.assertRaisesRegex(opscope.Error, "no such format|no input|format"):
+            opscope.load(RESNET, input_format="punched-cards")
+        trace = opscope.load(GPU)
+        with self.assertRaisesRegex(opscope.Error, "no report 'no-such'"):
+            trace.report("no-such")
+        with self.assertRaisesRegex(opscope.Error, "no column 'no-such'"):
+            trace.report("operators", sort="no-such")
+        with self.assertRaisesRegex(opscope.Error, "steps"):
+            trace.report("operators", steps="what")
+        with self.assertRaises(TypeError):
+            type(trace._profile)()
+        with self.assertRaises(TypeError):
+            type(trace.report("operators")._table)()
+
+    def test_bytes_that_are_no_text(self):
+        """A file's name may be any bytes, and so may be in a message."""
+        with self.assertRaisesRegex(opscope.Error, "\ufffd|\\\\xff"), tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, os.fsdecode(b"\xff.json"))
+            with open(path, "w") as f:
+                f.write("nothing")
+            opscope.load(path)
+
+    def test_import_is_light(self):
+        code = "import sys, opscope; print(sorted({'torch', 'numpy', 'pandas', 'pyarrow'} & {*sys.modules}))"
+        env = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+        self.assertEqual(subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True).stdout, "[]\n")
+        with self.assertRaisesRegex(AttributeError, "no_such"):
+            opscope.no_such
+        self.assertIn("load", dir(opscope))
+
+
+class Reports(oracle.Case):
+    """Byte for byte what the program prints."""
+
+    def test_every_report(self):
+        compared = 0
+        for path in (RESNET, GPU):
+            with opscope.load(path) as trace:
+                for report in opscope.reports():
+                    code, out, _ = oracle.run("report", report.name, path, "--format=csv")
+                    if code:
+                        with self.assertRaises(opscope.Error, msg=report.name):
+                            trace.report(report.name)
+                        continue
+                    table = trace.report(report.name)
+                    self.assertEqual(table.to_csv(), out.decode(), report.name)
+                    self.assertEqual(table.to_text(), oracle.run("report", report.name, path)[1].decode(), report.name)
+                    self.assertEqual(table.to_json(), oracle.run("report", report.name, path, "--format=json")[1].decode(), report.name)
+                    compared += 1
+        self.assertGreaterEqual(compared, 40)
+
+    def test_options(self):
+        cases = [
+            ("operators", {"group_by": "shape"}, ["--group-by=shape"]),
+            ("key-averages", {"group_by": ["name", "shape"], "top_level": True}, ["--group-by=name,shape", "--top-level"]),
+            ("operators", {"sort": "+calls", "limit": 5}, ["--sort=+calls", "--limit=5"]),
+            ("operators", {"filter": "conv", "columns": "name,calls"}, ["--filter=conv", "--columns=name,calls"]),
+            ("operators", {"columns": ["name", "device_self_ns"]}, ["--columns=name,device_self_ns"]),
+            ("modules", {"columns": "module"}, ["--columns=module"]),
+            ("steps", {"steps": (2, 3)}, ["--steps=2..3"]),
+            ("steps", {"steps": (2, None)}, ["--steps=2.."]),
+            ("key-averages", {"compat": "torch-2.14"}, ["--compat=torch-2.14"]),
+        ]
+        with opscope.load(RESNET) as trace:
+            for name, keywords, words in cases:
+                with self.subTest(name=name, words=words):
+                    table = trace.report(name, **keywords)
+                    self.assertEqual(table.to_csv(), csv("report", name, RESNET, *words))
+                    self.assertEqual(table.to_text(), oracle.run("report", name, RESNET, *words)[1].decode())
+                    self.assertEqual([c.id for c in table.columns], table.to_csv().split("\n", 1)[0].split(","))
+                    self.assertEqual(len(table), table.to_csv().count("\n") - 1)
+
+    def test_text_options(self):
+        with opscope.load(RESNET) as trace:
+            table = trace.report("operators")
+            self.assertEqual(table.to_text(width=90, limit=3), oracle.run("report", "operators", RESNET, "--width=90", "--limit=3")[1].decode())
+            self.assertEqual(trace.report("operators", limit=3).to_text(), oracle.run("report", "operators", RESNET, "--limit=3")[1].decode())
+            self.assertEqual(trace.report("operators", limit=0).to_text(), oracle.run("report", "operators", RESNET, "--limit=0")[1].decode())
+            shown = trace.report("operators", title="Mine", time_unit="ms", max_width="name:9").to_text()
+            self.assertEqual(shown, oracle.run("report", "operators", RESNET, "--title=Mine", "--time-unit=ms", "--max-width=name:9")[1].decode())
+            self.assertEqual(str(table) + "\n", table.to_text())
+
+    def test_findings_and_sql(self):
+        with opscope.load(GPU) as trace:
+            self.assertEqual(trace.advise().to_csv(), csv("advise", GPU))
+            self.assertEqual(opscope.advise(GPU).to_csv(), csv("advise", GPU))
+            self.assertEqual(opscope.advise(trace).to_csv(), csv("advise", GPU))
+            self.assertEqual(opscope.advise(GPU, compat="torch").to_csv(), csv("advise", GPU, "--compat=torch"))
+            with self.assertRaisesRegex(opscope.Error, "expected dlprof or torch"):
+                trace.advise(compat="pyprof")
+            with self.assertRaisesRegex(opscope.Error, "device"):
+                trace.advise(device=0)
+            query = "SELECT name, count(*) AS n, avg(dur_ns) FROM gpu_op GROUP BY name ORDER BY name"
+            self.assertEqual(trace.sql(query).to_csv(), csv("sql", GPU, query))
+            self.assertEqual(trace.sql("SELECT 1 AS one").to_dict(), {"one": [1]})
+            with self.assertRaisesRegex(opscope.Error, "syntax"):
+                trace.sql("SELEC")
+
+    def test_export(self):
+        with tempfile.TemporaryDirectory() as folder, opscope.load(RESNET, as_written=True) as trace:
+            for name, path, keywords, words in (("chrome", "a.json", {}, []), ("stacks", "a.txt", {"metric": "self_cpu_time_total", "by": "op"},
+                                                                               ["--metric=self_cpu_time_total", "--by=op"])):
+                path = os.path.join(folder, path)
+                trace.export(name, path, **keywords)
+                code, out, err = oracle.run("export", name, RESNET, *words)
+                self.assertEqual(code, 0, err)
+                with open(path, "rb") as f:
+                    self.assertEqual(f.read(), out, name)
+            trace.export("chrome", os.path.join(folder, "b.json.gz"))
+            self.assertEqual(oracle.load(os.path.join(folder, "b.json.gz")), oracle.load(os.path.join(folder, "a.json")))
+            with self.assertRaisesRegex(opscope.Error, "no export format 'no-such'"):
+                trace.export("no-such", os.path.join(folder, "c"))
+            with self.assertRaisesRegex(opscope.Error, "no option 'metric'"):
+                trace.export("chrome", os.path.join(folder, "c"), metric="auto")
+            with self.assertRaisesRegex(opscope.Error, "/no/such/folder"):
+                trace.export("chrome", "/no/such/folder/a.json")
+            self.assertEqual(sorted(os.listdir(folder)), ["a.json", "a.txt", "b.json.gz"])
+
+
+class Tables(oracle.Case):
+    def table(self, **params):
+        return opscope.load(RESNET).report("operators", **params)
+
+    def test_rows_and_columns(self):
+        table = self.table()
+        columns = table.to_dict()
+        want = oracle.report("operators", RESNET)
+        self.assertEqual(list(columns), want.ids)
+        self.assertEqual(list(table), want.rows)
+        self.assertEqual(table[0], want.rows[0])
+        self.assertEqual(table[-2:], want.rows[-2:])
+        self.assertEqual(table["calls"], [r["calls"] for r in want.rows])
+        self.assertEqual(list(table.notes), want.notes)
+        self.assertEqual([c._asdict() for c in table.columns], want.doc["columns"])
+        with self.assertRaisesRegex(KeyError, "no column 'no-such'"):
+            table["no-such"]
+        with self.assertRaises(IndexError):
+            table[len(table)]
+        self.assertRegex(repr(table), rf"operators: {len(table)} rows x {len(columns)} columns")
+        self.assertTrue(all(type(v) is bool or v is None for c in table.columns if c.type == "boolean" for v in table[c.id]))
+
+    def test_sections(self):
+        want = oracle.report("overview", RESNET)
+        trace = opscope.load(RESNET)
+        table = trace.report("overview")
+        trace.close()
+        sections = table.sections
+        self.assertEqual(list(sections), [s["name"] for s in want.doc["sections"]])
+        del table, trace  # a section keeps what it lies in
+        for name, section in sections.items():
+            self.assertEqual(list(section), want.section(name).rows)
+            self.assertEqual(section.sections, {})
+            self.assertEqual(section.to_csv(), csv("report", "overview", RESNET, "--section=" + name))
+
+    def test_files(self):
+        table = self.table()
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "t")
+            for put in (table.to_csv, table.to_json, table.to_html):
+                text = put(path)
+                with open(path, "rb") as f:
+                    self.assertEqual(f.read().decode(), text)
+                self.assertEqual(put(), text)
+        self.assertTrue(table.to_html().startswith("<!doctype html>"))
+
+    def test_html_for_notebooks(self):
+        html = self.table()._repr_html_()
+        self.assertTrue(html.startswith("<div class=opscope>"))
+        self.assertNotIn("<script", html)
+        self.assertEqual(html.count("<tr>"), 1 + min(30, len(self.table())))
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as f:
+            f.write('{"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "<script>alert(1)</script>", "ts": 1, "dur": 2, "pid": 1, "tid": 1}]}')
+            f.flush()
+            html = opscope.load(f.name).report("operators")._repr_html_()
+        self.assertIn("&lt;script&gt;alert(1)", html)
+        self.assertNotIn("<script", html)
+
+    def test_text_that_is_not_utf8(self):
+        """As in CSV: each byte that is none becomes U+FFFD, whatever its neighbours."""
+        with tempfile.NamedTemporaryFile("wb", suffix=".json") as f:
+            f.write(b'{"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "a\xe2\x82b\xff\xc3\xa9\xed\xa0\x80", "ts": 1, "dur": 2, "pid": 1, "tid": 1}]}')
+            f.flush()
+            table = opscope.load(f.name).report("operators")
+            self.assertEqual(table["name"], ["a\ufffd\ufffdb\ufffd\u00e9\ufffd\ufffd\ufffd"])
+            self.assertEqual(table.to_csv(), csv("report", "operators", f.name))
+            self.assertIn(table["name"][0], table.to_csv())
+
+    def test_pandas(self):
+        try:
+            import pandas
+        except ImportError:
+            self.skipTest("pandas is not installed")
+        for path, name in ((RESNET, "operators"), (GPU, "kernels"), (GPU, "operators")):
+            table = opscope.load(path).report(name)
+            frame = table.to_pandas()
+            self.assertEqual(list(frame.columns), [c.id for c in table.columns])
+            self.assertEqual(len(frame), len(table))
+            for c in table.columns:
+                got = [None if pandas.isna(v) else v for v in frame[c.id]]
+                self.assertEqual(got, table[c.id], c.id)
+                kinds = {"string": "O", "integer": "i", "number": "f", "boolean": "b"}
+                self.assertEqual(frame[c.id].dtype.kind, kinds[c.type], c.id)
+
+
+class Threads(oracle.Case):
+    def test_reports_of_one_trace(self):
+        want = csv("report", "operators", GPU)
+        trace, got = opscope.load(GPU), []
+
+        def ask():
+            for _ in range(20):
+                got.append(trace.report("operators").to_csv())
+                trace.problems
+
+        threads = [threading.Thread(target=ask) for _ in range(4)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.assertEqual(set(got), {want})
+        self.assertEqual(len(got), 80)
+
+    def test_the_interpreter_is_let_go(self):
+        """A thread that reads from a pipe waits for what this one is to write."""
+        with tempfile.TemporaryDirectory() as folder:
+            pipe, loaded = os.path.join(folder, "trace.json"), []
+            os.mkfifo(pipe)
+            thread = threading.Thread(target=lambda: loaded.append(opscope.load(pipe)))
+            thread.start()
+            with open(GPU, "rb") as f, open(pipe, "wb") as out:
+                out.write(f.read())
+            thread.join()
+        self.assertEqual(loaded[0].report("operators").to_csv(), csv("report", "operators", GPU))
+
+    def test_closed_while_asked(self):
+        """close() never pulls the trace away from under a report."""
+        for _ in range(20):
+            trace, got = opscope.load(GPU), []
+
+            def ask():
+                try:
+                    while True:
+                        got.append(len(trace.report("operators")))
+                except opscope.Error as e:
+                    got.append(str(e))
+
+            threads = [threading.Thread(target=ask) for _ in range(3)]
+            for t in threads:
+                t.start()
+            while not got:
+                pass
+            trace.close()
+            self.assertTrue(trace.closed)
+            for t in threads:
+                t.join()
+            self.assertEqual({g for g in got if isinstance(g, str)}, {"the trace is closed"})
+
+
+if __name__ == "__main__":
+    oracle.main()

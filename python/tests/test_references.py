@@ -1,0 +1,154 @@
+"""Nothing grows: neither references nor memory, over thousands of traces, tables, rows and failures.
+
+With a debug build of Python (python3-dbg), every reference is counted; with any other, those of the objects that are handed in and out, what
+Python has allocated, and the memory of the process.
+"""
+import gc
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import tracemalloc
+import unittest
+
+from support import ROOT, oracle
+import opscope
+
+BUILD = os.environ.get("OPSCOPE_BUILD", os.path.join(ROOT, "build"))
+TRACE = oracle.synthetic("operator_relation_start")
+ROUNDS = int(os.environ.get("OPSCOPE_ROUNDS", 10000))
+
+
+def loads():
+    opscope.load(TRACE).close()
+
+
+def loads_not_closed():
+    opscope.load(TRACE)
+
+
+def failures(trace=opscope.load(TRACE)):
+    for ask in (lambda: opscope.load(TRACE, no_such=1), lambda: opscope.load(TRACE, input_format=5.5), lambda: trace.report("no-such"),
+                lambda: trace.report("operators", sort="no-such"), lambda: trace.report("operators")["no-such"],
+                lambda: trace._profile.report("operators", {1: 2}), lambda: trace._profile.report("operators", []),
+                lambda: trace.export("chrome", "/no/such/folder/x"), lambda: trace.export("no-such", "x"), lambda: trace.report("operators")._table.column(99)):
+        try:
+            ask()
+        except (opscope.Error, KeyError, IndexError, TypeError):
+            continue
+        raise AssertionError("no error")
+
+
+def tables(trace=opscope.load(TRACE)):
+    table = trace.report("operators")
+    table.columns, table.notes, table.title, table.sections
+    trace.problems, trace.events, trace.format
+
+
+def rows(table=opscope.load(TRACE).report("operators")):
+    for row in table:
+        row["name"]
+    table.to_dict()
+    table._table.numbers(1)
+
+
+def forms(table=opscope.load(TRACE).report("operators")):
+    table.to_csv()
+    table._repr_html_()
+    table.__arrow_c_array__()
+    table.__arrow_c_stream__()
+    table.__arrow_c_schema__()
+
+
+def lists():
+    opscope.reports()
+
+
+#: What is repeated -> how often one round is, as part of ROUNDS.
+WORK = {loads: 1, loads_not_closed: 1, failures: 0.1, tables: 1, rows: 1, forms: 1, lists: 0.1}
+
+
+def resident():
+    with open("/proc/self/statm") as f:
+        return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def repeat(work, n):
+    for _ in range(n):
+        work()
+    gc.collect()
+
+
+class References(oracle.Case):
+    def test_memory(self):
+        sanitized = "asan" in os.environ.get("LD_PRELOAD", "")  # which keeps what is freed, for a while
+        for work, part in WORK.items():
+            with self.subTest(work.__name__):
+                n = max(int(ROUNDS * part) // (10 if sanitized else 1), 20)
+                repeat(work, max(n // 10, 10))
+                tracemalloc.start()
+                before, memory = tracemalloc.get_traced_memory()[0], resident()
+                repeat(work, n)
+                grown, held = tracemalloc.get_traced_memory()[0] - before, resident() - memory
+                tracemalloc.stop()
+                # One object lost in each round would be 16 bytes a round at least.
+                self.assertLess(grown, 4096 + 4 * n)
+                if not sanitized:
+                    self.assertLess(held, (4 << 20) + 32 * n)
+
+    def test_objects_handed_in(self):
+        options, name, key = {"sort": "name"}, "operators-" + "x" * 20, "group-" + "x" * 20
+        profile = opscope.load(TRACE)._profile
+        before = [sys.getrefcount(x) for x in (options, name, key, None, profile)]
+        for _ in range(1000):
+            profile.report("operators", options)
+            for bad in ((name, options), ("operators", {key: name})):
+                try:
+                    profile.report(*bad)
+                except opscope.Error:
+                    pass
+        after = [sys.getrefcount(x) for x in (options, name, key, None, profile)]
+        for a, b in zip(before, after):
+            self.assertAlmostEqual(a, b, delta=50)
+
+    def test_types(self):
+        """An instance of a type that is made at run time holds it."""
+        core = sys.modules["opscope._core"]
+        before = sys.getrefcount(core.Table), sys.getrefcount(core.Profile)
+        repeat(tables, 100)
+        repeat(loads, 100)
+        self.assertEqual((sys.getrefcount(core.Table), sys.getrefcount(core.Profile)), before)
+
+    def test_debug_python(self):
+        """Every reference there is, under a debug build of Python, with the extension built for it: only then are its own counted."""
+        debug, compiler = shutil.which("python3-dbg"), shutil.which("cc")
+        if not debug or not compiler or hasattr(sys, "gettotalrefcount"):
+            self.skipTest("no python3-dbg and compiler for it" if not debug or not compiler else "this is the debug build")
+        include = subprocess.run([debug, "-c", "import sysconfig; print(sysconfig.get_path('include'))"], capture_output=True, text=True, check=True).stdout.strip()
+        if not os.path.exists(os.path.join(include, "Python.h")):
+            self.skipTest(f"no {include}/Python.h")
+        library = oracle.built(os.path.join(BUILD, "src", "api", "libopscope.so"), "OPSCOPE_BUILD")
+        with tempfile.TemporaryDirectory() as folder:
+            package = os.path.join(folder, "opscope")
+            shutil.copytree(os.path.dirname(opscope.__file__), package, ignore=shutil.ignore_patterns("*.so*", "__pycache__", "bin"))
+            subprocess.run([compiler, "-shared", "-fPIC", "-g", "-o", os.path.join(package, "_core.so"), os.path.join(ROOT, "python", "opscope", "_core.c"),
+                            "-I" + include, "-I" + os.path.join(ROOT, "include"), library, "-Wl,-rpath," + os.path.dirname(library)], check=True)
+            env = {**os.environ, "PYTHONPATH": folder, "OPSCOPE_ROUNDS": "1000"}
+            p = subprocess.run([debug, os.path.abspath(__file__), "References.test_total"], env=env, capture_output=True, text=True)
+        self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
+        self.assertNotIn("SKIP", p.stdout)
+
+    def test_total(self):
+        if not hasattr(sys, "gettotalrefcount"):
+            self.skipTest("not a debug build of Python")
+        for work, part in WORK.items():
+            n = max(int(ROUNDS * part), 100)
+            repeat(work, 20)
+            before = sys.gettotalrefcount()
+            repeat(work, n)
+            self.assertLess(sys.gettotalrefcount() - before, n // 4, work.__name__)
+
+
+if __name__ == "__main__":
+    oracle.main()

@@ -1,0 +1,104 @@
+"""The wheel and the sdist: what is in them; the wheel, installed into a clean virtual environment without any network, passes the tests."""
+import base64
+import csv
+import hashlib
+import os
+import subprocess
+import sys
+import tarfile
+import tempfile
+import unittest
+import zipfile
+
+from support import RESNET, ROOT, oracle
+
+BUILD = os.environ.get("OPSCOPE_BUILD", os.path.join(ROOT, "build"))
+CALL = "import sys; sys.path.insert(0, sys.argv[1]); import backend; print(getattr(backend, sys.argv[2])(sys.argv[3], {'build-dir': sys.argv[4]}))"
+TESTS = ["test_core.py", "test_arrow.py"]
+
+
+def build(hook, folder):
+    """The file that a hook of PEP 517 makes, called as pip calls it: in a process of its own."""
+    p = subprocess.run([sys.executable, "-c", CALL, os.path.join(ROOT, "python"), hook, folder, BUILD], cwd=ROOT, capture_output=True, text=True, check=True)
+    return os.path.join(folder, p.stdout.strip())
+
+
+def digest(data):
+    return base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode().rstrip("=")
+
+
+class Wheel(oracle.Case):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.path = build("build_wheel", cls.folder.name)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def test_what_is_in_it(self):
+        with zipfile.ZipFile(self.path) as z:
+            names = z.namelist()
+            for name in ("__init__.py", "table.py", "trace.py", "_core.pyi", "py.typed", "_core.abi3.so", "bin/opscope", "bin/libopscope-inject.so"):
+                self.assertIn("opscope/" + name, names)
+            info = os.path.basename(self.path).split("-")
+            info = f"{info[0]}-{info[1]}.dist-info"
+            self.assertEqual({n.split("/")[0] for n in names}, {"opscope", info})
+            self.assertEqual(names[-1], info + "/RECORD")
+            record = {r[0]: r[1:] for r in csv.reader(z.read(names[-1]).decode().splitlines())}
+            self.assertEqual(sorted(record), sorted(names))
+            for name in names[:-1]:
+                data = z.read(name)
+                self.assertEqual(record[name], ["sha256=" + digest(data), str(len(data))], name)
+            self.assertIn("Name: opscope\n", z.read(info + "/METADATA").decode())
+            self.assertIn("Tag: " + "-".join(os.path.basename(self.path)[:-4].split("-")[2:]), z.read(info + "/WHEEL").decode())
+            self.assertTrue(z.getinfo("opscope/bin/opscope").external_attr >> 16 & 0o111)
+
+    def test_the_same_again(self):
+        with tempfile.TemporaryDirectory() as other, open(self.path, "rb") as a, open(build("build_wheel", other), "rb") as b:
+            self.assertEqual(digest(a.read()), digest(b.read()))
+
+    def test_in_a_clean_environment(self):
+        with tempfile.TemporaryDirectory() as folder:
+            made = subprocess.run([sys.executable, "-m", "venv", folder], capture_output=True, text=True)
+            if made.returncode:
+                self.skipTest("no virtual environment can be made here: " + made.stdout.strip())
+            python = os.path.join(folder, "bin", "python")
+            env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+            subprocess.run([python, "-m", "pip", "install", "-q", "--no-index", "--disable-pip-version-check", self.path], env=env, cwd=folder, check=True,
+                           capture_output=True)
+            for test in TESTS:
+                p = subprocess.run([python, os.path.join(ROOT, "python", "tests", test)], env=env, cwd=folder, capture_output=True, text=True)
+                self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
+            where = subprocess.run([python, "-c", "import opscope; print(opscope.__file__)"], env=env, cwd=folder, capture_output=True, text=True, check=True)
+            self.assertTrue(where.stdout.startswith(os.path.realpath(folder)) or where.stdout.startswith(folder), where.stdout)
+            want = oracle.run("report", "overview", RESNET)[1].decode()
+            for command in ([os.path.join(folder, "bin", "opscope")], [python, "-m", "opscope"]):
+                p = subprocess.run([*command, "report", "overview", RESNET], env=env, cwd=folder, capture_output=True, text=True)
+                self.assertEqual((p.stdout, p.stderr), (want, ""))
+            p = subprocess.run([os.path.join(folder, "bin", "pyprof-parse"), "--help"], env=env, cwd=folder, capture_output=True, text=True)
+            self.assertIn("pyprof-parse", p.stdout)
+            p = subprocess.run([os.path.join(folder, "bin", "opscope"), "record", "-o", "run", "--", "true"], env=env, cwd=folder, capture_output=True, text=True)
+            self.assertEqual(p.returncode, 0, p.stderr)
+
+
+class Sdist(oracle.Case):
+    def test_what_is_in_it(self):
+        if not os.path.isdir(os.path.join(ROOT, ".git")):
+            self.skipTest("not a clone")
+        tracked = subprocess.run(["git", "-C", ROOT, "ls-files", "-z"], capture_output=True, text=True, check=True).stdout.split("\0")
+        tracked = {f for f in tracked if f and os.path.isfile(os.path.join(ROOT, f))}
+        with tempfile.TemporaryDirectory() as folder:
+            path = build("build_sdist", folder)
+            self.assertRegex(os.path.basename(path), r"^opscope-[0-9.]+\.tar\.gz$")
+            stem = os.path.basename(path)[:-len(".tar.gz")]
+            with tarfile.open(path) as tar:
+                names = {m.name.split("/", 1)[1] for m in tar if m.name.startswith(stem + "/")}
+                self.assertEqual(names, tracked | {"PKG-INFO", "SOURCES.txt"})
+                self.assertEqual(len(names), len(tar.getmembers()))
+                self.assertIn("Name: opscope\n", tar.extractfile(stem + "/PKG-INFO").read().decode())
+
+
+if __name__ == "__main__":
+    oracle.main()

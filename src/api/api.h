@@ -1,0 +1,55 @@
+/* What stands behind the opaque structs of opscope.h. */
+#ifndef OPSCOPE_API_API_H
+#define OPSCOPE_API_API_H
+
+#include "opscope/opscope.h"
+
+#include "base/intern.h"
+#include "input/input.h"
+#include "report/arrange.h"
+#include "report/report.h"
+
+#include <pthread.h>
+
+struct api_option {
+	const char *name, *value;
+	struct api_option *next;
+};
+
+struct opscope_options {
+	struct input_options input;
+	struct report_args report;
+	struct arrangement arrange;
+	const char *run, *worker, *span, *gpu, *rank; /* which trace; what it is to be taken for */
+	const char *input_name;         /* instead of the table's own; NULL = that */
+	const char *limit, *width;
+	bool fragment;
+	struct api_option *own;         /* of export formats, the newest first */
+	struct arena arena;             /* owns all strings */
+};
+
+struct opscope_profile {
+	struct profile *p;
+	pthread_mutex_t lock;   /* reports may run analysis passes, which add to *p */
+};
+
+/* The sections are opscope_tables in a row behind the first. */
+struct opscope_table {
+	struct table *t;
+	struct opscope_table *next;
+	struct intern *text;    /* owns all text of the cells, NUL-terminated; the first table's */
+	unsigned *column;       /* those that can be asked for: a COLUMN_INDENT is for renderers alone */
+	unsigned n_columns;
+	const char *input;      /* name of what it was made from; in `text` */
+	bool limited;           /* by the caller: it is shown as it is */
+};
+
+int api_error(const struct err *e, char *error, size_t size);
+
+/* A number >= 0 of an option; -1 = not given. The value was checked when it was set. */
+int64_t api_number(const char *value);
+
+/* The trace that the path and the options choose. NULL and *e. */
+struct profile *api_open(const char *path, const struct opscope_options *o, struct err *e);
+
+#endif

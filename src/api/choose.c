@@ -1,0 +1,54 @@
+/* The one trace that a path and the options stand for, as the command line chooses it (cli/open.c). */
+#include "api/api.h"
+
+#include "base/buf.h"
+#include "gpu/gpu_state.h"
+#include "input/discover.h"
+
+static int fail_none(const char *path, unsigned before, struct err *e)
+{
+	if (before)
+		return err_set(e, ERR_USAGE, "%s: none of %u traces has this run, worker, span and rank", path, before);
+	return err_set(e, ERR_DATA, "%s: no traces in this directory; *.pt.trace.json, other trace *.json (.gz) or *.opscope were expected", path);
+}
+
+static int fail_ambiguous(const char *path, const struct trace_list *l, struct err *e)
+{
+	enum { SHOWN = 4 };
+	struct buf list = {0};
+	for (unsigned i = 0; i < l->n && i < SHOWN; i++)
+		buf_printf(&list, "%s" STR_FMT, i ? ", " : "", STR_ARG(l->v[i].path));
+	err_set(e, ERR_USAGE, "%s: %u traces where one was expected; choose with run, worker, span or rank, or give one's path: " STR_FMT "%s", path, l->n,
+	        STR_ARG(buf_view(&list)), l->n > SHOWN ? ", ..." : "");
+	buf_release(&list);
+	return -1;
+}
+
+static int choose(const char *path, const struct opscope_options *o, struct trace_list *l, struct err *e)
+{
+	if (discover_add(l, path, e) < 0)
+		return -1;
+	discover_finish(l);
+	unsigned before = l->n;
+	if (o)
+		discover_select(l, o->run, o->worker, o->span);
+	if (o && o->rank)
+		discover_select_rank(l, api_number(o->rank));
+	if (!l->n)
+		return fail_none(path, before, e);
+	return l->n == 1 ? 0 : fail_ambiguous(path, l, e);
+}
+
+struct profile *api_open(const char *path, const struct opscope_options *o, struct err *e)
+{
+	struct trace_list l = {0};
+	struct profile *p = NULL;
+	if (choose(path, o, &l, e) == 0)
+		p = input_open(l.v[0].path.p, o ? &o->input : NULL, e);
+	discover_release(&l);
+	if (p && o && o->gpu && gpu_state(p, str_from(o->gpu), e) < 0) {
+		profile_free(p);
+		p = NULL;
+	}
+	return p;
+}

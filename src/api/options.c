@@ -1,0 +1,147 @@
+#include "api/api.h"
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "export/export.h"
+
+#include <stddef.h>
+#include <stdio.h>
+
+int api_error(const struct err *e, char *error, size_t size)
+{
+	if (error && size)
+		snprintf(error, size, "%s", e->msg);
+	return -1;
+}
+
+int64_t api_number(const char *value)
+{
+	int64_t n;
+	return value && str_to_i64(str_from(value), &n) ? n : -1;
+}
+
+typedef int setter(struct opscope_options *o, void *field, const char *name, const char *value, struct err *e);
+
+static int set_text(struct opscope_options *o, void *field, const char *name, const char *value, struct err *e)
+{
+	*(const char **)field = value;
+	return 0;
+}
+
+static int set_flag(struct opscope_options *o, void *field, const char *name, const char *value, struct err *e)
+{
+	if (strcmp(value, "0") != 0 && strcmp(value, "1") != 0)
+		return err_set(e, ERR_USAGE, "%s=%s: 0 or 1 was expected", name, value);
+	*(bool *)field = *value == '1';
+	return 0;
+}
+
+static int set_number(struct opscope_options *o, void *field, const char *name, const char *value, struct err *e)
+{
+	if (api_number(value) < 0)
+		return err_set(e, ERR_USAGE, "%s=%s: a number from 0 on was expected", name, value);
+	return set_text(o, field, name, value, e);
+}
+
+static int set_aggregation(struct opscope_options *o, void *field, const char *name, const char *value, struct err *e)
+{
+	if (api_number(value) < 1)
+		return err_set(e, ERR_USAGE, "aggregation=%s: a number from 1 on was expected", value);
+	*(int64_t *)field = api_number(value);
+	return 0;
+}
+
+static int set_steps(struct opscope_options *o, void *field, const char *name, const char *value, struct err *e)
+{
+	return report_args_steps(field, str_from(value), e);
+}
+
+#define FIELD(member) offsetof(struct opscope_options, member)
+static const struct {
+	const char *name;
+	setter *set;
+	size_t field;
+} known[] = {
+	{"input-format", set_text, FIELD(input.format)},
+	{"as-written", set_flag, FIELD(input.as_written)},
+	{"run", set_text, FIELD(run)},
+	{"worker", set_text, FIELD(worker)},
+	{"span", set_text, FIELD(span)},
+	{"rank", set_number, FIELD(rank)},
+	{"gpu", set_text, FIELD(gpu)},
+	{"group-by", set_text, FIELD(report.group_by)},
+	{"compat", set_text, FIELD(report.compat)},
+	{"top-level", set_flag, FIELD(report.top_level)},
+	{"steps", set_steps, FIELD(report)},
+	{"key-op", set_text, FIELD(report.key_op)},
+	{"aggregation", set_aggregation, FIELD(report.aggregation)},
+	{"device", set_text, FIELD(report.device)},
+	{"sort", set_text, FIELD(arrange.sort)},
+	{"filter", set_text, FIELD(arrange.filter)},
+	{"columns", set_text, FIELD(arrange.columns)},
+	{"limit", set_number, FIELD(limit)},
+	{"title", set_text, FIELD(arrange.title)},
+	{"time-unit", set_text, FIELD(arrange.time_unit)},
+	{"max-width", set_text, FIELD(arrange.max_width)},
+	{"width", set_number, FIELD(width)},
+	{"input", set_text, FIELD(input_name)},
+	{"fragment", set_flag, FIELD(fragment)},
+};
+enum { N_KNOWN = sizeof known / sizeof *known };
+
+/* Whether some export format has it: which one is asked for is not known yet. */
+static bool of_export(const char *name)
+{
+	for (const struct export_format *const *f = export_registry; *f; f++)
+		for (const struct export_option *x = (*f)->options; x && x->name; x++)
+			if (strcmp(x->name, name) == 0)
+				return true;
+	return false;
+}
+
+static int unknown_option(const char *name, struct err *e)
+{
+	struct buf list = {0};
+	for (unsigned i = 0; i < N_KNOWN; i++)
+		buf_printf(&list, "%s%s", i ? ", " : "", known[i].name);
+	err_set(e, ERR_USAGE, "no option '%s'; there are: " STR_FMT ", and those of export formats", name, STR_ARG(buf_view(&list)));
+	buf_release(&list);
+	return -1;
+}
+
+static int set_option(struct opscope_options *o, const char *name, const char *value, struct err *e)
+{
+	const char *copy = arena_str(&o->arena, str_from(value)).p;
+	if (of_export(name)) {
+		struct api_option *own = ARENA_ARRAY(&o->arena, 1, struct api_option);
+		*own = (struct api_option){arena_str(&o->arena, str_from(name)).p, copy, o->own};
+		o->own = own;
+	}
+	for (unsigned i = 0; i < N_KNOWN; i++)
+		if (strcmp(name, known[i].name) == 0)
+			return known[i].set(o, (char *)o + known[i].field, name, copy, e);
+	return of_export(name) ? 0 : unknown_option(name, e);
+}
+
+struct opscope_options *opscope_options_new(void)
+{
+	return NEW(struct opscope_options);
+}
+
+int opscope_options_set(struct opscope_options *o, const char *name, const char *value, char *error, size_t error_size)
+{
+	struct err e = {0};
+	if (!o || !name || !value) {
+		err_set(&e, ERR_USAGE, "opscope_options_set: options, a name and a value were expected, not NULL");
+		return api_error(&e, error, error_size);
+	}
+	return set_option(o, name, value, &e) < 0 ? api_error(&e, error, error_size) : 0;
+}
+
+void opscope_options_free(struct opscope_options *o)
+{
+	if (!o)
+		return;
+	arena_release(&o->arena);
+	mem_free(o);
+}

@@ -1,0 +1,168 @@
+/* Tables as text of some form, and profiles as files of other programs. */
+#include "api/api.h"
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "export/export.h"
+#include "io/atomic.h"
+#include "render/render.h"
+#include "render/view.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const struct renderer *find_renderer(const char *format, struct err *e)
+{
+	struct buf list = {0};
+	const struct renderer *r = format ? renderer_find(str_from(format)) : NULL;
+	if (r)
+		return r;
+	for (const struct renderer *const *i = renderer_registry; *i; i++)
+		buf_printf(&list, "%s%s", list.n ? ", " : "", (*i)->name);
+	err_set(e, ERR_USAGE, "no format '%s'; there are: " STR_FMT, format ? format : "NULL", STR_ARG(buf_view(&list)));
+	buf_release(&list);
+	return NULL;
+}
+
+/* What the command line shows of such tables in this form. */
+static void cut(struct table *view, bool limited, const struct renderer *r, int64_t limit)
+{
+	for (struct table *s = view; s; s = s->next)
+		if (limit >= 0 || !limited)
+			table_limit(s, limit >= 0 ? (size_t)limit : render_rows(r, s));
+}
+
+char *opscope_table_render(const struct opscope_table *t, const char *format, const struct opscope_options *o, size_t *size, char *error,
+                           size_t error_size)
+{
+	struct err e = {0};
+	struct buf out = {0};
+	const struct renderer *r = find_renderer(format, &e);
+	if (!r || !t) {
+		if (r)
+			err_set(&e, ERR_USAGE, "opscope_table_render: a table was expected, not NULL");
+		api_error(&e, error, error_size);
+		return NULL;
+	}
+	const struct render_options options = {
+		.width = o && o->width ? (unsigned)api_number(o->width) : 0,
+		.input = o && o->input_name ? o->input_name : t->input,
+		.fragment = o && o->fragment,
+	};
+	struct table *view = table_view(t->t, true), *folded = NULL, **end = &view;
+	cut(view, t->limited, r, o ? api_number(o->limit) : -1);
+	if (strcmp(r->name, "text") == 0)
+		table_fold(view, &folded);
+	int rc = r->render(view, &options, &out, &e);
+	while (*end)
+		end = &(*end)->next;
+	*end = folded;
+	table_view_free(view);
+	buf_char(&out, 0);
+	if (rc < 0) {
+		buf_release(&out);
+		api_error(&e, error, error_size);
+		return NULL;
+	}
+	if (size)
+		*size = out.n - 1;
+	return out.p;
+}
+
+void opscope_text_free(char *text)
+{
+	mem_free(text);
+}
+
+/* The format's options among those given; the newest value of each counts. ERR_USAGE for one that only other formats have. */
+static int own_values(const struct export_format *f, const struct opscope_options *o, const char **value, struct err *e)
+{
+	for (const struct api_option *own = o ? o->own : NULL; own; own = own->next) {
+		unsigned i = 0;
+		while (f->options && f->options[i].name && strcmp(f->options[i].name, own->name) != 0)
+			i++;
+		if (!f->options || !f->options[i].name)
+			return err_set(e, ERR_USAGE, "export %s has no option '%s'", f->name, own->name);
+		if (!value[i])
+			value[i] = own->value;
+	}
+	return 0;
+}
+
+static const struct export_format *find_format(const char *name, struct err *e)
+{
+	struct buf list = {0};
+	const struct export_format *f = export_find(str_from(name));
+	if (f)
+		return f;
+	for (const struct export_format *const *i = export_registry; *i; i++)
+		buf_printf(&list, "%s%s", list.n ? ", " : "", (*i)->name);
+	err_set(e, ERR_USAGE, "no export format '%s'; there are: " STR_FMT, name, STR_ARG(buf_view(&list)));
+	buf_release(&list);
+	return NULL;
+}
+
+struct export_job {
+	const struct export_format *format;
+	struct profile *p;
+	const struct report_args *args;
+	const char *const *value;
+	const char *path;
+};
+
+static int write_to(const struct export_job *j, int fd, struct err *e)
+{
+	struct sink s;
+	struct diags notes = {0};
+	sink_init(&s, fd, str_ends(str_from(j->path), STR(".gz")));
+	int rc = export_run(j->format, j->p, j->args, j->value, &s, &notes, e);
+	if (sink_finish(&s) < 0 && rc == 0)
+		rc = err_set(e, ERR_IO, "%s: cannot write: %s", j->path, strerror(s.error));
+	diags_release(&notes);
+	return rc;
+}
+
+/* To a device or pipe. */
+static int write_directly(const struct export_job *j, struct err *e)
+{
+	int fd = open(j->path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return err_set(e, ERR_IO, "%s: %s", j->path, strerror(errno));
+	int rc = write_to(j, fd, e);
+	close(fd);
+	return rc;
+}
+
+static int write_file(const struct export_job *j, struct err *e)
+{
+	struct stat st;
+	struct atomic_file f;
+	if (stat(j->path, &st) == 0 && !S_ISREG(st.st_mode))
+		return write_directly(j, e);
+	if (atomic_begin(&f, j->path, e))
+		return -1;
+	return write_to(j, f.fd, e) < 0 ? atomic_abort(&f) : atomic_commit(&f, e);
+}
+
+int opscope_export(struct opscope_profile *p, const char *format, const char *path, const struct opscope_options *o, char *error,
+                   size_t error_size)
+{
+	struct err e = {0};
+	const char *value[EXPORT_OPTIONS_MAX] = {NULL};
+	struct report_args args = o ? o->report : (struct report_args){0};
+	args.compat = NULL; /* of formats it is an option of their own */
+	if (!p || !format || !path) {
+		err_set(&e, ERR_USAGE, "opscope_export: a profile, a format and a path were expected, not NULL");
+		return api_error(&e, error, error_size);
+	}
+	const struct export_format *f = find_format(format, &e);
+	if (!f || own_values(f, o, value, &e) < 0)
+		return api_error(&e, error, error_size);
+	pthread_mutex_lock(&p->lock);
+	int rc = write_file(&(struct export_job){f, p->p, &args, value, path}, &e);
+	pthread_mutex_unlock(&p->lock);
+	return rc < 0 ? api_error(&e, error, error_size) : 0;
+}

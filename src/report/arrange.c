@@ -1,0 +1,54 @@
+#include "report/arrange.h"
+
+#include "base/buf.h"
+#include "report/columns.h"
+#include "report/report.h"
+
+/* Numbers are looked at from the largest, text from A. */
+static int sort_by(struct table *t, const char *column, struct err *e)
+{
+	char direction = *column == '+' || *column == '-' ? *column++ : 0;
+	int col = table_find_column(t, str_from(column));
+	bool text = col >= 0 && t->data[col].col.type == CELL_STR;
+	if (col >= 0)
+		t->data[col].col.flags |= COLUMN_ASKED;
+	return table_sort(t, str_from(column), direction ? direction == '-' : !text, e);
+}
+
+/* A script that names its columns must not break where an input lacks one: such a column is empty, and a note says so. */
+static void add_absent_columns(struct table *t, const struct table *first, const struct arrangement *a)
+{
+	struct str rest = str_from(a->columns), id;
+	struct buf note = {0};
+	while (a->report && str_split(&rest, ',', &id)) {
+		const struct report_column *c = report_column_find(a->report->name, t == first ? NULL : t->name, id);
+		if (!c || table_find_column(t, id) >= 0)
+			continue;
+		table_column(t, &c->c);
+		buf_printf(&note, "%s%s%s%s%s", note.n ? ", " : "", c->c.id, *c->when ? " (" : "", c->when, *c->when ? ")" : "");
+	}
+	if (note.n)
+		table_note(t, "not in this table, and so empty: " STR_FMT, STR_ARG(buf_view(&note)));
+	buf_release(&note);
+}
+
+int arrange_tables(struct table *first, struct table *chosen, const struct arrangement *a, struct err *e)
+{
+	if (a->columns)
+		add_absent_columns(chosen, first, a);
+	if (a->sort && sort_by(chosen, a->sort, e) < 0)
+		return err_prefix(e, "--sort");
+	for (struct table *s = first; s; s = s->next) {
+		if (a->filter)
+			table_filter(s, str_from(a->filter));
+		if (a->time_unit && table_show_in(s, a->time_unit, e) < 0)
+			return err_prefix(e, "--time-unit");
+	}
+	if (a->max_width && table_max_width(chosen, str_from(a->max_width), e) < 0)
+		return err_prefix(e, "--max-width");
+	if (a->title)
+		chosen->heading = a->title;
+	if (a->columns && table_select(chosen, str_from(a->columns), e) < 0)
+		return err_prefix(e, "--columns");
+	return 0;
+}
