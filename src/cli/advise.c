@@ -2,23 +2,26 @@
 
 #include "base/mem.h"
 #include "detect/detect.h"
+#include "render/render.h"
 #include "report/advice.h"
 
-enum { KEY_COMPAT = 0x200 };
+enum { KEY_COMPAT = 0x200, KEY_ALL };
 
 static const struct argp_option options[] = {
 	{NULL, 0, NULL, 0, "What to look for:", 0},
 	{"compat", KEY_COMPAT, "TOOL", 0, "the findings of a predecessor's expert system, in its words: dlprof, torch", 0},
+	{"all", KEY_ALL, NULL, 0, "as text, too: all detectors that could not look by name, not only how many", 0},
 	{0},
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct table_command *c = state->input;
-	if (key != KEY_COMPAT)
-		return cli_table_option(key, arg, state);
-	c->trace.report.compat = arg;
-	return 0;
+	switch (key) {
+	case KEY_COMPAT: c->trace.report.compat = arg; return 0;
+	case KEY_ALL: c->trace.report.brief = false; return 0;
+	default: return cli_table_option(key, arg, state);
+	}
 }
 
 static const struct argp argp = {
@@ -43,7 +46,7 @@ static int print_findings(struct profile *p, const struct report_args *asked, co
 
 static int run(int argc, char **argv)
 {
-	struct table_command c = {0};
+	struct table_command c = {.trace.report.brief = true};
 	cli_parse(&argp, argc, argv, &c);
 	cli_refuse_overwrite(c.output.path, &c.args);
 	if (!c.args.n)
@@ -52,6 +55,7 @@ static int run(int argc, char **argv)
 		cli_usage("advise: --device is for reports: this is always of all devices");
 	if (c.trace.report.compat && !detect_has(c.trace.report.compat))
 		cli_usage("advise: --compat=%s: expected dlprof or torch", c.trace.report.compat);
+	c.trace.report.brief &= cli_renderer(&c.output) == renderer_find(STR("text"));
 	int status = EXIT_DONE;
 	struct profile *p = cli_open_one(&c.args, &c.trace, &status);
 	if (p)

@@ -64,7 +64,7 @@ static void print_overview(struct profile *p, const struct output_options *out)
 
 static void print_findings(struct profile *p, const struct output_options *out)
 {
-	const struct report_args args = {0};
+	const struct report_args args = {.brief = true};
 	struct table t;
 	struct err e;
 	if (advice_table(p, &args, &t, &e) < 0) {

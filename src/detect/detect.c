@@ -230,12 +230,14 @@ static void compat_table(const struct findings *f, struct table *t)
 	}
 }
 
-/* One note for each reason, with all who give it. */
+/* One note for each reason, with all who give it; of more than a few, where it is to be brief, how many there are. */
 static void missing_notes(const struct findings *f, struct table *t)
 {
+	enum { FEW = 3 };
 	struct buf names = {0};
 	for (unsigned i = 0; i < f->n_missing; i++) {
 		bool told = false;
+		unsigned n = 0;
 		for (unsigned k = 0; k < i; k++)
 			told |= str_eq(f->missing[k].why, f->missing[i].why);
 		if (told)
@@ -243,8 +245,11 @@ static void missing_notes(const struct findings *f, struct table *t)
 		buf_clear(&names);
 		for (unsigned k = i; k < f->n_missing; k++)
 			if (str_eq(f->missing[k].why, f->missing[i].why))
-				buf_printf(&names, "%s%s", names.n ? ", " : "", f->missing[k].detector);
-		table_note(t, STR_FMT " could not look: " STR_FMT ".", STR_ARG(buf_view(&names)), STR_ARG(f->missing[i].why));
+				buf_printf(&names, "%s%s", n++ ? ", " : "", f->missing[k].detector);
+		if (f->args.brief && n > FEW)
+			table_note(t, "%u detectors could not look: " STR_FMT " (opscope advise --all names them).", n, STR_ARG(f->missing[i].why));
+		else
+			table_note(t, STR_FMT " could not look: " STR_FMT ".", STR_ARG(buf_view(&names)), STR_ARG(f->missing[i].why));
 	}
 	buf_release(&names);
 }

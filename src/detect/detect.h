@@ -38,6 +38,7 @@ struct detect_args {
 	/* For predecessors, which count iterations their own way: the profile given is a part of *whole, its iterations first..last. */
 	const struct profile *whole;
 	int64_t first, last;
+	bool brief;           /* in the table, of many detectors that could not look: how many */
 };
 
 struct findings {

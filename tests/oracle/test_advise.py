@@ -102,6 +102,21 @@ class Advise(Case):
         table = self.advise([span("aten::add", 0, 10)])
         self.assertTrue(self.not_looked(table, "low-gpu-utilization"))
 
+    def test_many_that_could_not_look(self):
+        """As text their number, and how to see their names; everywhere else, and when asked, the names."""
+        trace = json.dumps({"schemaVersion": 1, "traceEvents": [span("aten::add", 0, 10)]}).encode()
+        said = lambda *args: oracle.run("advise", "-", "--width=100000", *args, stdin=trace)[1].decode()  # noqa: E731
+        names, = [n.split(" could not look")[0].split(", ") for n in self.advise([span("aten::add", 0, 10)], devices=[]).notes
+                  if n.endswith("could not look: the input has no device work.")]
+        self.assertGreater(len(names), 10)
+        brief, full = said(), said("--all")
+        self.assertIn(f"{len(names)} detectors could not look: the input has no device work (opscope advise --all names them).", brief)
+        self.assertIn(", ".join(names) + " could not look: the input has no device work.", full)
+        self.assertNotIn(names[0], brief)
+        self.assertLess(max(map(len, brief.splitlines())), 200)
+        self.assertEqual(len(brief.splitlines()), len(full.splitlines()))
+        self.assertIn(", ".join(names), said("--format=html"))
+
     SLOW = step(run_of("volta_sgemm_128x64_nn", "aten::mm", 60000), run_of("elementwise_kernel", "aten::add", 20000, corr=2, start=70000))
 
     def gpu(self, name, cc, warp=32):
