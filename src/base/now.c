@@ -3,6 +3,13 @@
 #include <stdlib.h>
 #include <time.h>
 
+int64_t now_realtime_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_REALTIME, &t);
+	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
 struct str now_text(char text[NOW_BYTES])
 {
 	const char *fixed = getenv("SOURCE_DATE_EPOCH");

@@ -8,4 +8,7 @@
 enum { NOW_BYTES = 40 };
 struct str now_text(char text[NOW_BYTES]);
 
+/* CLOCK_REALTIME. */
+int64_t now_realtime_ns(void);
+
 #endif

@@ -2,7 +2,9 @@
 
 #include "base/folder.h"
 #include "base/json_text.h"
+#include "base/machine.h"
 #include "base/mem.h"
+#include "base/now.h"
 #include "io/atomic.h"
 #include "io/source.h"
 
@@ -15,8 +17,6 @@
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/utsname.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { MAX_RUN_FILE = 1 << 20, MAX_NUMBER = 100000 };
@@ -114,36 +114,20 @@ static void put_text_line(struct buf *b, const char *key, const char *value)
 	buf_cstr(b, ",\n");
 }
 
-static const char *host_name(struct utsname *u)
-{
-	if (uname(u) < 0 || !*u->nodename)
-		return "host";
-	for (char *p = u->nodename; *p; p++)
-		if (*p == '/')
-			*p = '_';
-	return u->nodename;
-}
-
-static int64_t realtime_ns(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_REALTIME, &t);
-	return t.tv_sec * LAUNCH_S + t.tv_nsec;
-}
-
 /* wait_status NULL: it runs. Each key has a line of its own, which is how other processes look for it. */
 static int write_run_file(const struct run_dir *d, const struct record_options *o, const char *backend, const struct record_job *job,
                           const int *wait_status, struct err *e)
 {
 	struct buf b = {0};
-	struct utsname u;
+	char host[MACHINE_NAME_BYTES];
 	struct atomic_file f;
 	char *cwd = getcwd(NULL, 0);
+	machine_name(host, sizeof host);
 	buf_cstr(&b, RUN_FILE_START);
 	put_text_line(&b, "version", OPSCOPE_VERSION);
 	put_text_line(&b, "job", job->id);
 	put_text_line(&b, "member", job->member);
-	put_text_line(&b, "host", host_name(&u));
+	put_text_line(&b, "host", host);
 	buf_printf(&b, " \"pid\": %d,\n", (int)getpid());
 	put_text_line(&b, "backend", backend);
 	buf_cstr(&b, " \"command\": [");
@@ -155,7 +139,7 @@ static int write_run_file(const struct run_dir *d, const struct record_options *
 	put_text_line(&b, "cwd", cwd ? cwd : "");
 	buf_printf(&b, " \"start_ns\": %lld,\n", (long long)d->start_ns);
 	if (wait_status)
-		buf_printf(&b, " \"end_ns\": %lld,\n \"status\": %d}\n", (long long)realtime_ns(), launch_status(*wait_status));
+		buf_printf(&b, " \"end_ns\": %lld,\n \"status\": %d}\n", (long long)now_realtime_ns(), launch_status(*wait_status));
 	else
 		buf_cstr(&b, " \"end_ns\": null,\n \"status\": null}\n");
 	free(cwd);
@@ -179,11 +163,12 @@ static bool has_line(const struct buf *file, const char *key, const char *value)
 /* The process that wrote it may have been killed: then it has no end, and is not there. */
 static bool is_live(const struct buf *file)
 {
-	struct utsname u;
+	char host[MACHINE_NAME_BYTES];
 	ptrdiff_t at = str_find(buf_view(file), STR("\n \"pid\": "));
 	if (!str_has(buf_view(file), STR("\n \"end_ns\": null")) || at < 0)
 		return false;
-	if (!has_line(file, "host", host_name(&u)))
+	machine_name(host, sizeof host);
+	if (!has_line(file, "host", host))
 		return true; /* that of another machine is not known */
 	pid_t pid = atoi(file->p + at + 9);
 	return pid > 0 && (kill(pid, 0) == 0 || errno == EPERM);
@@ -365,12 +350,13 @@ static int lock(const struct run_dir *d, const struct record_job *job)
 
 int run_dir_open(struct run_dir *d, const struct record_options *o, const char *backend, const struct record_job *job, struct err *e)
 {
-	struct utsname u;
-	*d = (struct run_dir){.start_ns = realtime_ns()};
+	char host[MACHINE_NAME_BYTES];
+	*d = (struct run_dir){.start_ns = now_realtime_ns()};
 	if ((o->output ? make_asked(d, o, job, e) : make_default(d, job, e)) < 0)
 		return -1;
 	make_absolute(d);
-	buf_printf(&d->run_file, "%s/%s-%d" RUN_FILE_SUFFIX, d->path.p, host_name(&u), (int)getpid());
+	machine_name(host, sizeof host);
+	buf_printf(&d->run_file, "%s/%s-%d" RUN_FILE_SUFFIX, d->path.p, host, (int)getpid());
 	end_text(&d->run_file);
 	int fd = lock(d, job);
 	d->made &= !*job->id; /* other ranks may be about to use it */

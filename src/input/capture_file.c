@@ -1,5 +1,7 @@
 #include "input/capture.h"
 
+#include "base/machine.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -150,13 +152,8 @@ uint32_t capture_file_load(struct capture_file *f, const struct capture_chunk *c
 bool capture_file_lives(const struct wire_header *h)
 {
 	struct utsname u;
-	char boot[sizeof h->boot_id] = "";
-	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-	if (fd >= 0) {
-		long n = read(fd, boot, sizeof boot - 1);
-		boot[n > 0 && boot[n - 1] == '\n' ? n - 1 : 0] = 0;
-		close(fd);
-	}
+	char boot[sizeof h->boot_id];
+	machine_boot_id(boot, sizeof boot);
 	return h->state == WIRE_RUNNING && boot[0] && strcmp(boot, h->boot_id) == 0 && uname(&u) == 0 && strncmp(u.nodename, h->host, sizeof h->host - 1) == 0 &&
 	       h->pid > 0 && (kill(h->pid, 0) == 0 || errno == EPERM);
 }

@@ -1,12 +1,13 @@
 #include "record/sample_segment.h"
 
 #include "base/hash.h"
+#include "base/machine.h"
 #include "base/mem.h"
+#include "base/now.h"
 
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -37,25 +38,13 @@ static int open_file(struct sample_segment *s, int how)
 
 static struct wire_anchor anchor(void)
 {
-	struct timespec wall, raw;
-	clock_gettime(CLOCK_REALTIME, &wall);
+	struct timespec raw;
 	clock_gettime(CLOCK_MONOTONIC_RAW, &raw);
-	return (struct wire_anchor){wall.tv_sec * INT64_C(1000000000) + wall.tv_nsec, raw.tv_sec * INT64_C(1000000000) + raw.tv_nsec};
-}
-
-static void read_word(const char *path, char *to, size_t n)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t got = fd >= 0 ? read(fd, to, n - 1) : 0;
-	if (fd >= 0)
-		close(fd);
-	to[got > 0 ? got : 0] = 0;
-	to[strcspn(to, "\n")] = 0;
+	return (struct wire_anchor){now_realtime_ns(), raw.tv_sec * INT64_C(1000000000) + raw.tv_nsec};
 }
 
 static void begin(struct sample_segment *s, const char *dir, pid_t pid, int64_t time_ns)
 {
-	struct utsname u;
 	struct wire_header *h = &s->h;
 	memcpy(h->magic, WIRE_MAGIC, sizeof h->magic);
 	h->version = WIRE_VERSION;
@@ -68,12 +57,9 @@ static void begin(struct sample_segment *s, const char *dir, pid_t pid, int64_t 
 	h->state = WIRE_RUNNING;
 	h->first = h->last = anchor();
 	h->used_bytes = WIRE_BLOCK;
-	read_word("/proc/sys/kernel/random/boot_id", h->boot_id, sizeof h->boot_id);
-	snprintf(h->host, sizeof h->host, "%s", uname(&u) == 0 && *u.nodename ? u.nodename : "host");
+	machine_boot_id(h->boot_id, sizeof h->boot_id);
+	machine_name(h->host, sizeof h->host);
 	snprintf(h->library, sizeof h->library, "%s", OPSCOPE_VERSION);
-	for (char *p = h->host; *p; p++)
-		if (*p == '/')
-			*p = '_';
 	buf_printf(&s->path, "%s/%s-%d-%lld.seg", dir, h->host, (int)pid, (long long)time_ns);
 	buf_char(&s->path, 0);
 	int fd = open_file(s, O_WRONLY | O_CREAT | O_EXCL);
@@ -146,6 +132,8 @@ static uint32_t keep_text(struct sample_segment *s, uint32_t *texts, struct str 
 {
 	bool cut = text.n > WIRE_MAX_STRING;
 	uint32_t n = cut ? WIRE_MAX_STRING : (uint32_t)text.n;
+	while (cut && n && (text.p[n] & 0xc0) == 0x80) /* not in the middle of a character */
+		n--;
 	struct wire_string r = {head(WIRE_STRING, cut ? WIRE_CUT : 0, sizeof r + n, ++*texts), n, 0};
 	put(s, &s->keep, WIRE_KEEP, &r, sizeof r, text.p, n);
 	return *texts;
