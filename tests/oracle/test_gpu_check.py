@@ -24,11 +24,11 @@ class GpuCheck(oracle.Case):
         self.addCleanup(self.folder.cleanup)
         shutil.copy(os.path.join(MOCK, "libmock_cupti_13.0.so"), os.path.join(self.folder.name, "libcupti.so.13"))
 
-    def run_checks(self, *args, mode="", libraries=True):
+    def run_checks(self, *args, mode="", libraries=True, **more):
         env = {k: v for k, v in os.environ.items() if not k.startswith(("OPSCOPE_DIR", "OPSCOPE_CUPTI", "MOCK", "CUDA", "NVTX"))}
         where = ["--libraries", self.folder.name + ":" + MOCK] if libraries else []
         p = subprocess.run([sys.executable, os.path.join(oracle.ROOT, "tools", "gpu-check"), "--build", BUILD, *where, *args],
-                           env={**env, "MOCK_CUPTI": mode}, capture_output=True, timeout=oracle.TIMEOUT)
+                           env={**env, "MOCK_CUPTI": mode, **more}, capture_output=True, timeout=oracle.TIMEOUT)
         self.assertEqual(p.stderr, b"", p.stderr)
         return p.returncode, dict(re.findall(r"^(\S+) +(passed|skipped|FAILED) ", p.stdout.decode(), re.M)), p.stdout.decode()
 
@@ -43,6 +43,17 @@ class GpuCheck(oracle.Case):
             with self.subTest(mode):
                 code, results, text = self.run_checks(*sorted(checks), mode=mode)
                 self.assertEqual((code, results), (1, {name: "FAILED" for name in checks}), text)
+
+    def test_torch_profiler(self):
+        """With something in the place of a Python with torch, which loses kernels beside torch.profiler, or does not: only what is lost unsaid fails."""
+        python = os.path.join(self.folder.name, "python")
+        for beside, result in (("threads=2", "passed"), ("threads=1", "FAILED")):
+            with open(python, "w") as f:
+                f.write('#!/bin/sh\n[ "$1" = -c ] && exit 0\n'
+                        f'grep -q "with torch.profiler.profile" "$1" && exec "{BUILD}/tools/gpu_guest" {beside}\nexec "{BUILD}/tools/gpu_guest" threads=2\n')
+            os.chmod(python, 0o755)
+            code, results, text = self.run_checks("torch-profiler", OPSCOPE_TORCH_PYTHON=python)
+            self.assertEqual((code, results), (int(result != "passed"), {"torch-profiler": result}), text)
 
     def test_no_gpu(self):
         code, results, text = self.run_checks(libraries=False)
