@@ -179,6 +179,7 @@ static bool set_up(void)
 		cupti.call.Unsubscribe(cupti.subscriber);
 		return false;
 	}
+	*(void **)&cupti.stream_context = cuda_function("cuStreamGetCtx");
 	cupti_enable_callbacks(!is_option("GRAPH", "graph"));
 	leave_out_calls();
 	if (cupti.call.ActivityFlushPeriod)

@@ -33,7 +33,9 @@
 	OPTIONAL(GetResultString, (int result, const char **text))                                    \
 	OPTIONAL(GetCallbackName, (uint32_t domain, uint32_t cbid, const char **name))                \
 	OPTIONAL(GetGraphNodeId, (void *node, uint64_t *id))                                          \
-	OPTIONAL(GetGraphId, (void *graph, uint32_t *id))
+	OPTIONAL(GetGraphId, (void *graph, uint32_t *id))                                             \
+	OPTIONAL(GetStreamIdEx, (void *context, void *stream, uint8_t per_thread, uint32_t *id))      \
+	OPTIONAL(GetDeviceId, (void *context, uint32_t *device))
 
 struct cupti_calls {
 #define CUPTI_CALL_(name, arguments) int (*name) arguments;
@@ -44,6 +46,7 @@ struct cupti_calls {
 struct cupti {
 	struct cupti_calls call;
 	void *subscriber;
+	int (*stream_context)(void *stream, void **context); /* of the driver; NULL = it has none */
 	uint32_t version;
 	int64_t start_ns;
 	_Atomic uint32_t thread;     /* the library's own: its calls are not the program's */
@@ -69,6 +72,11 @@ void cupti_buffer_give(uint8_t *buffer);
 
 /* cupti_records.c: a buffer's records into the segment. Never calls CUPTI but for ActivityGetNextRecord. */
 void cupti_take_records(uint8_t *buffer, size_t valid);
+
+/* cupti_streams.c: the name of a stream, by its handle. */
+void cupti_name_stream(void *stream, uint32_t text);
+/* Whether a call of the driver was made by the above, and not by the program. */
+bool cupti_is_own_call(uint32_t cbid, uint32_t thread, uint64_t start_ns, uint64_t end_ns);
 
 /* cupti_callbacks.c: what the subscriber is called back for. */
 extern cupti_callback *const cupti_on_callback;

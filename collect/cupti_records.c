@@ -86,6 +86,8 @@ static void on_api(struct taking *t, const struct cupti_api *r, bool driver)
 		atomic_store_explicit(&cupti.beat_ns, (int64_t)r->start, memory_order_relaxed);
 		return;
 	}
+	if (driver && cupti_is_own_call(r->cbid, r->threadId, r->start, r->end))
+		return;
 	if (wanted(t, r->start, r->end))
 		WRITE(t, WIRE_API, driver ? WIRE_API_DRIVER : WIRE_API_RUNTIME, r->cbid, wire_api_call, TIMES(r), .correlation = r->correlationId,
 		      .thread = r->threadId, .result = r->returnValue, .name = function_name(driver, r->cbid));

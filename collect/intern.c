@@ -50,7 +50,7 @@ static uint64_t hash_of(const char *p, size_t n)
 }
 
 /* 0 = not there. */
-static uint32_t find(const struct slots *t, uint64_t hash, const char *p, size_t n)
+static uint32_t find(const struct slots *t, uint64_t hash, const char *p, size_t n, bool cut)
 {
 	if (!t)
 		return 0;
@@ -59,7 +59,7 @@ static uint32_t find(const struct slots *t, uint64_t hash, const char *p, size_t
 		if (!s)
 			return 0;
 		const struct entry *e = &entry[(uint32_t)s];
-		if (s >> 32 == hash >> 32 && e->bytes == n && memcmp(e->p, p, n) == 0)
+		if (s >> 32 == hash >> 32 && e->bytes == n && e->cut == cut && memcmp(e->p, p, n) == 0)
 			return (uint32_t)s;
 	}
 }
@@ -150,8 +150,7 @@ bool intern_again(uint32_t id)
 	return ok;
 }
 
-/* Not in the middle of a character. */
-static size_t cut_length(const char *p)
+size_t intern_cut(const char *p)
 {
 	size_t n = LONGEST;
 	while (n > LONGEST - 4 && (p[n] & 0xc0) == 0x80)
@@ -165,13 +164,13 @@ static uint32_t intern_in(const char *p, size_t n, bool surely)
 	if (!n || !start_inside())
 		return 0;
 	if (cut)
-		n = cut_length(p);
+		n = intern_cut(p);
 	uint64_t hash = hash_of(p, n);
-	uint32_t id = find(atomic_load_explicit(&table, memory_order_acquire), hash, p, n);
+	uint32_t id = find(atomic_load_explicit(&table, memory_order_acquire), hash, p, n, cut);
 	if (LIKELY(id))
 		return intern_again(id) ? id : 0;
 	if (slow_lock(surely)) {
-		id = find(atomic_load_explicit(&table, memory_order_acquire), hash, p, n);
+		id = find(atomic_load_explicit(&table, memory_order_acquire), hash, p, n, cut);
 		if (!id)
 			id = add(hash, p, n, cut);
 		slow_unlock();

@@ -8,6 +8,9 @@ bool intern_again(uint32_t id);
 /* With the slow lock held; used by keep. */
 bool intern_write_locked(uint32_t id);
 
+/* How much is kept of a text that is longer than WIRE_MAX_STRING: no part of a character. */
+size_t intern_cut(const char *p);
+
 /* Where the domain of that name and interface is remembered; 0 there = none yet. */
 _Atomic uint16_t *intern_domain(uint32_t id, enum wire_api api);
 

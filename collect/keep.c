@@ -18,8 +18,8 @@ static struct {
 	char *again;               /* records for forked children; each stands here once */
 	uint32_t *again_at;        /* by hash: where in `again`, + 1 */
 	uint32_t again_bytes;
-	uint32_t noted[NOTES_MOST];
-	uint32_t n_noted;
+	_Atomic uint32_t noted[NOTES_MOST]; /* kinds, looked at without the lock */
+	_Atomic uint32_t n_noted;
 } k;
 
 static bool take_chunk(void)
@@ -130,7 +130,7 @@ void keep_again(void)
 		write_one(h, h->words * 8u);
 		at += h->words * 8u;
 	}
-	k.n_noted = 0;
+	atomic_store_explicit(&k.n_noted, 0, memory_order_release);
 	slow_unlock();
 }
 
@@ -143,42 +143,63 @@ void keep_meta(const char *key, const char *value, size_t n)
 
 void keep_meta_u64(const char *key, uint64_t value)
 {
-	char digits[24], *d = digits + sizeof digits;
-	do {
-		*--d = (char)('0' + value % 10);
-	} while (value /= 10);
-	keep_meta(key, d, (size_t)(digits + sizeof digits - d));
+	char room[SYS_DIGITS], *digits = sys_digits(room, value);
+	keep_meta(key, digits, strlen(digits));
 }
 
-/* Whether a kind is told for the first time. */
+static bool is_noted(uint32_t kind)
+{
+	uint32_t n = atomic_load_explicit(&k.n_noted, memory_order_acquire);
+	for (uint32_t i = 0; i < n; i++)
+		if (atomic_load_explicit(&k.noted[i], memory_order_relaxed) == kind)
+			return true;
+	return false;
+}
+
+/* Whether a kind is told for the first time. Some are said with each of a million calls: only the first waits for anything. */
 static bool first_of_kind(uint32_t kind)
 {
-	bool first = kind && slow_lock(true);
-	if (!first)
+	if (!kind || is_noted(kind) || !slow_lock(true))
 		return false;
-	for (uint32_t i = 0; i < k.n_noted; i++)
-		first = first && k.noted[i] != kind;
-	if (first && k.n_noted < NOTES_MOST)
-		k.noted[k.n_noted++] = kind;
+	bool first = !is_noted(kind);
+	uint32_t n = atomic_load_explicit(&k.n_noted, memory_order_relaxed);
+	if (first && n < NOTES_MOST) {
+		atomic_store_explicit(&k.noted[n], kind, memory_order_relaxed);
+		atomic_store_explicit(&k.n_noted, n + 1, memory_order_release);
+	}
 	slow_unlock();
 	return first;
+}
+
+/* The pieces, one behind the other; the length. What does not fit is three points. */
+static size_t put_together(char text[NOTE_BYTES], va_list pieces)
+{
+	static const char more[] = "...";
+	size_t n = 0, room = NOTE_BYTES - (sizeof more - 1);
+	for (const char *p; (p = va_arg(pieces, const char *));)
+		for (; *p; p++) {
+			if (n < room) {
+				text[n++] = *p;
+				continue;
+			}
+			while (n && (*p & 0xc0) == 0x80) /* not in the middle of a character */
+				p = &text[--n];
+			memcpy(text + n, more, sizeof more - 1);
+			return n + sizeof more - 1;
+		}
+	return n;
 }
 
 void note(const char *kind, int loss, ...)
 {
 	char text[NOTE_BYTES];
-	size_t n = 0;
 	va_list pieces;
-	if (!start_inside())
+	uint32_t id = start_inside() && segment_header() ? intern_surely(kind, strlen(kind)) : 0;
+	if (!first_of_kind(id))
 		return;
+	struct wire_note r = {writer_head(WIRE_NOTE, 0, id, sizeof r), now_ns(), .loss = loss};
 	va_start(pieces, loss);
-	for (const char *p; (p = va_arg(pieces, const char *));)
-		while (*p && n < sizeof text)
-			text[n++] = *p++;
+	r.text = intern_surely(text, put_together(text, pieces));
 	va_end(pieces);
-	struct wire_note r = {writer_head(WIRE_NOTE, 0, intern_surely(kind, strlen(kind)), sizeof r), now_ns(), .loss = loss};
-	if (!segment_header() || !first_of_kind(r.head.id))
-		return;
-	r.text = intern_surely(text, n);
 	keep(&r, sizeof r, false);
 }

@@ -1,8 +1,10 @@
 /* NVTX 2 and 3: each copy of it in the process asks for its tables of functions to be filled. Layouts are NVTX's binary interface, written down
  * here by offset, so that no header of it is needed. */
+#include "cupti.h"
 #include "intern.h"
 #include "ranges.h"
 #include "start.h"
+#include "sys.h"
 #include "trace.h"
 
 #include <string.h>
@@ -44,13 +46,38 @@ enum { PAYLOAD_U64 = 1, PAYLOAD_I64, PAYLOAD_F64, PAYLOAD_U32, PAYLOAD_I32, PAYL
 static void *handle_of(uint32_t id) { return (void *)(uintptr_t)((uint64_t)id << 1 | 1); }
 static uint32_t id_of(const void *handle) { return handle ? (uint32_t)((uintptr_t)handle >> 1) : 0; }
 
-/* Wide texts are seldom: their UTF-8 lives on the stack of the call. */
-enum { WIDE_BYTES = 4096 };
+/* Wide texts are seldom. The UTF-8 of one lives as long as the call: on its stack, which may be small, or in memory of its own. */
+enum { WIDE_BYTES = 512, WIDE_MOST = WIRE_MAX_STRING + 4 /* so that what is longer is seen to be, and is cut as other texts are */ };
 
-static void set_wide(struct event *e, const wchar_t *text, char *room)
+struct wide {
+	char room[WIDE_BYTES];
+	char *more;
+	size_t bytes;
+};
+
+static void wide_release(struct wide *w)
 {
-	e->text = room;
-	e->n = text ? utf8_of(text, room, WIDE_BYTES, &e->cut) : 0;
+	if (UNLIKELY(w->more))
+		munmap(w->more, w->bytes);
+}
+#define WIDE(name)                                              \
+	__attribute__((cleanup(wide_release))) struct wide name; \
+	name.more = NULL
+
+static void set_wide(struct event *e, const wchar_t *text, struct wide *w)
+{
+	size_t n = text ? utf8_of(text, NULL, WIDE_MOST) : 0;
+	char *to = w->room;
+	if (UNLIKELY(n > sizeof w->room)) {
+		w->bytes = n;
+		to = w->more = sys_memory(n);
+		if (!to) {
+			lose(WIRE_LOST_STRINGS, 1);
+			return;
+		}
+	}
+	e->text = to;
+	e->n = n ? utf8_of(text, to, n) : 0;
 }
 
 static void set_payload(struct event *e, const struct attributes *a)
@@ -68,19 +95,19 @@ static void set_payload(struct event *e, const struct attributes *a)
 	}
 }
 
-static void set_message(struct event *e, int32_t type, const void *message, char *room)
+static void set_message(struct event *e, int32_t type, const void *message, struct wide *w)
 {
 	if (type == MESSAGE_ASCII && message) {
 		e->text = message;
 		e->n = strlen(e->text);
 	} else if (type == MESSAGE_WIDE) {
-		set_wide(e, message, room);
+		set_wide(e, message, w);
 	} else if (type == MESSAGE_REGISTERED) {
 		e->id = id_of(message);
 	}
 }
 
-static struct event event_of(const void *domain, const struct attributes *a, char *room)
+static struct event event_of(const void *domain, const struct attributes *a, struct wide *w)
 {
 	struct event e = {.domain = id_of(domain)};
 	if (!a || a->size < sizeof *a)
@@ -89,7 +116,7 @@ static struct event event_of(const void *domain, const struct attributes *a, cha
 	e.colour = a->colour_type == COLOUR_ARGB ? a->colour : 0;
 	if (UNLIKELY(a->payload_type))
 		set_payload(&e, a);
-	set_message(&e, a->message_type, a->message, room);
+	set_message(&e, a->message_type, a->message, w);
 	return e;
 }
 
@@ -108,16 +135,16 @@ static int push_a(const char *text)
 
 static int push_w(const wchar_t *text)
 {
-	char room[WIDE_BYTES];
+	WIDE(w);
 	struct event e = {0};
-	set_wide(&e, text, room);
+	set_wide(&e, text, &w);
 	return range_push(&e);
 }
 
 static int push_ex(const struct attributes *a)
 {
-	char room[WIDE_BYTES];
-	struct event e = event_of(NULL, a, room);
+	WIDE(w);
+	struct event e = event_of(NULL, a, &w);
 	return range_push(&e);
 }
 
@@ -131,16 +158,16 @@ static uint64_t start_a(const char *text)
 
 static uint64_t start_w(const wchar_t *text)
 {
-	char room[WIDE_BYTES];
+	WIDE(w);
 	struct event e = {0};
-	set_wide(&e, text, room);
+	set_wide(&e, text, &w);
 	return range_start(&e);
 }
 
 static uint64_t start_ex(const struct attributes *a)
 {
-	char room[WIDE_BYTES];
-	struct event e = event_of(NULL, a, room);
+	WIDE(w);
+	struct event e = event_of(NULL, a, &w);
 	return range_start(&e);
 }
 
@@ -154,24 +181,29 @@ static void mark_a(const char *text)
 
 static void mark_w(const wchar_t *text)
 {
-	char room[WIDE_BYTES];
+	WIDE(w);
 	struct event e = {0};
-	set_wide(&e, text, room);
+	set_wide(&e, text, &w);
 	range_mark(&e);
 }
 
 static void mark_ex(const struct attributes *a)
 {
-	char room[WIDE_BYTES];
-	struct event e = event_of(NULL, a, room);
+	WIDE(w);
+	struct event e = event_of(NULL, a, &w);
 	range_mark(&e);
 }
 
 /* Calls that name something do so through a text in either width. */
 struct named {
 	struct event e;
-	char room[WIDE_BYTES];
+	struct wide w;
 };
+
+static void named_release(struct named *n) { wide_release(&n->w); }
+#define NAMED(name)                                               \
+	__attribute__((cleanup(named_release))) struct named name; \
+	name.w.more = NULL
 
 static const struct event *narrow(struct named *n, const char *text)
 {
@@ -182,7 +214,7 @@ static const struct event *narrow(struct named *n, const char *text)
 static const struct event *wide(struct named *n, const wchar_t *text)
 {
 	n->e = (struct event){0};
-	set_wide(&n->e, text, n->room);
+	set_wide(&n->e, text, &n->w);
 	return &n->e;
 }
 
@@ -194,26 +226,26 @@ static void name_category(const void *domain, uint32_t category, const struct ev
 
 static void category_a(uint32_t category, const char *text)
 {
-	struct named n;
+	NAMED(n);
 	name_category(NULL, category, narrow(&n, text));
 }
 
 static void category_w(uint32_t category, const wchar_t *text)
 {
-	struct named n;
+	NAMED(n);
 	name_category(NULL, category, wide(&n, text));
 }
 
 static void thread_a(uint32_t thread, const char *text)
 {
-	struct named n;
+	NAMED(n);
 	narrow(&n, text);
 	name_thread(thread, n.e.text, n.e.n);
 }
 
 static void thread_w(uint32_t thread, const wchar_t *text)
 {
-	struct named n;
+	NAMED(n);
 	wide(&n, text);
 	name_thread(thread, n.e.text, n.e.n);
 }
@@ -222,8 +254,8 @@ static void thread_w(uint32_t thread, const wchar_t *text)
 
 static int domain_push(void *domain, const struct attributes *a)
 {
-	char room[WIDE_BYTES];
-	struct event e = event_of(domain, a, room);
+	WIDE(w);
+	struct event e = event_of(domain, a, &w);
 	return range_push(&e);
 }
 
@@ -231,8 +263,8 @@ static int domain_pop(void *domain) { return range_pop(id_of(domain)); }
 
 static uint64_t domain_start(void *domain, const struct attributes *a)
 {
-	char room[WIDE_BYTES];
-	struct event e = event_of(domain, a, room);
+	WIDE(w);
+	struct event e = event_of(domain, a, &w);
 	return range_start(&e);
 }
 
@@ -240,28 +272,30 @@ static void domain_end(void *domain, uint64_t range) { range_end(range, id_of(do
 
 static void domain_mark(void *domain, const struct attributes *a)
 {
-	char room[WIDE_BYTES];
-	struct event e = event_of(domain, a, room);
+	WIDE(w);
+	struct event e = event_of(domain, a, &w);
 	range_mark(&e);
 }
 
-static void keep_resource(uint32_t domain, uint32_t kind, uint64_t handle, const struct event *e)
+/* The text; 0 = there is none, or no room for it. */
+static uint32_t keep_resource(uint32_t domain, uint32_t kind, uint64_t handle, const struct event *e)
 {
 	struct wire_resource r = {.domain = domain, .kind = kind, .handle = handle};
 	uint32_t text = e->id ? e->id : intern_surely(e->text, e->n);
 	if (!text || !intern_again(text))
-		return;
+		return 0;
 	r.head = writer_head(WIRE_RESOURCE, 0, text, sizeof r);
 	keep(&r, sizeof r, true);
+	return text;
 }
 
 static void *resource_create(void *domain, const struct resource *a)
 {
-	char room[WIDE_BYTES];
+	WIDE(w);
 	struct event e = {0};
 	if (!a || a->size < sizeof *a)
 		return NULL;
-	set_message(&e, a->message_type, a->message, room);
+	set_message(&e, a->message_type, a->message, &w);
 	keep_resource(id_of(domain), (uint32_t)a->identifier_type, a->identifier, &e);
 	return handle_of(0); /* there is nothing to find again */
 }
@@ -270,13 +304,13 @@ static void resource_destroy(void *resource) { (void)resource; }
 
 static void domain_category_a(void *domain, uint32_t category, const char *text)
 {
-	struct named n;
+	NAMED(n);
 	name_category(domain, category, narrow(&n, text));
 }
 
 static void domain_category_w(void *domain, uint32_t category, const wchar_t *text)
 {
-	struct named n;
+	NAMED(n);
 	name_category(domain, category, wide(&n, text));
 }
 
@@ -288,14 +322,14 @@ static void *register_text(const struct event *e)
 
 static void *register_a(void *domain, const char *text)
 {
-	struct named n;
+	NAMED(n);
 	(void)domain;
 	return register_text(narrow(&n, text));
 }
 
 static void *register_w(void *domain, const wchar_t *text)
 {
-	struct named n;
+	NAMED(n);
 	(void)domain;
 	return register_text(wide(&n, text));
 }
@@ -308,13 +342,13 @@ static void *create_domain(const struct event *e)
 
 static void *create_a(const char *text)
 {
-	struct named n;
+	NAMED(n);
 	return create_domain(narrow(&n, text));
 }
 
 static void *create_w(const wchar_t *text)
 {
-	struct named n;
+	NAMED(n);
 	return create_domain(wide(&n, text));
 }
 
@@ -326,18 +360,36 @@ static void initialize(const void *reserved) { (void)reserved; }
 #define NAME(function, type, kind)                                                         \
 	static void function##_a(type thing, const char *text)                             \
 	{                                                                                  \
-		struct named n;                                                            \
+		NAMED(n);                                                                  \
 		keep_resource(0, kind, (uint64_t)(uintptr_t)thing, narrow(&n, text)); \
 	}                                                                                  \
 	static void function##_w(type thing, const wchar_t *text)                          \
 	{                                                                                  \
-		struct named n;                                                            \
+		NAMED(n);                                                                  \
 		keep_resource(0, kind, (uint64_t)(uintptr_t)thing, wide(&n, text));   \
 	}
 NAME(name_device, int, WIRE_RESOURCE_CUDA_DEVICE)
 NAME(name_context, void *, WIRE_RESOURCE_CUDA_CONTEXT)
-NAME(name_stream, void *, WIRE_RESOURCE_CUDA_STREAM)
 NAME(name_event, void *, WIRE_RESOURCE_CUDA_EVENT)
+
+static void stream_is(void *stream, const struct event *e)
+{
+	uint32_t text = keep_resource(0, WIRE_RESOURCE_CUDA_STREAM, (uint64_t)(uintptr_t)stream, e);
+	if (text)
+		cupti_name_stream(stream, text);
+}
+
+static void name_stream_a(void *stream, const char *text)
+{
+	NAMED(n);
+	stream_is(stream, narrow(&n, text));
+}
+
+static void name_stream_w(void *stream, const wchar_t *text)
+{
+	NAMED(n);
+	stream_is(stream, wide(&n, text));
+}
 
 /* ---- being loaded ---- */
 

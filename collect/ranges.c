@@ -164,7 +164,7 @@ static bool append_full(struct writer *w, uint8_t type, const struct event *e, u
 	size_t n_rest = 0;
 	const char *rest = NULL;
 	uint32_t sizes = 0;
-	uint8_t flags = e->cut ? WIRE_CUT : 0;
+	uint8_t flags = 0;
 	if (!id && (e->n || e->id)) { /* no place in the table: inside, whole */
 		rest = text_of(e, &n_rest);
 		p = NULL;
@@ -182,7 +182,7 @@ static bool append_full(struct writer *w, uint8_t type, const struct event *e, u
 		}
 	}
 	if (n_rest > WIRE_MAX_STRING) {
-		n_rest = WIRE_MAX_STRING;
+		n_rest = intern_cut(rest);
 		flags |= WIRE_CUT;
 	}
 	flags |= (uint8_t)((p ? WIRE_HAS_OP : 0) | (sizes ? WIRE_HAS_SIZES : 0) | (e->category || e->colour ? WIRE_HAS_ATTR : 0) |
@@ -244,7 +244,7 @@ static bool append(struct writer *w, uint8_t type, const struct event *e, uint64
 		whole.id = 0;
 		return append_full(w, type, &whole, 0, NULL, range);
 	}
-	if (p || e->domain || e->category || e->colour || e->payload_kind || e->cut || type == WIRE_START || !id)
+	if (p || e->domain || e->category || e->colour || e->payload_kind || type == WIRE_START || !id)
 		return append_full(w, type, e, id, p, range);
 	uint32_t kept = type == WIRE_PUSH ? POP_BYTES : 0;
 	w->kept += kept;
@@ -405,21 +405,20 @@ void ranges_category(uint32_t domain_, uint32_t category, const char *name, size
 		keep(&r, sizeof r, true);
 }
 
-size_t utf8_of(const wchar_t *from, char *to, size_t room, bool *cut)
+size_t utf8_of(const wchar_t *from, char *to, size_t room)
 {
 	size_t n = 0;
 	for (; *from; from++) {
 		uint32_t u = (uint32_t)*from;
 		u = u > 0x10ffff || (u >= 0xd800 && u < 0xe000) ? 0xfffd : u;
 		size_t need = u < 0x80 ? 1 : u < 0x800 ? 2 : u < 0x10000 ? 3 : 4;
-		if (n + need > room) {
-			*cut = true;
+		if (n + need > room)
 			break;
-		}
 		static const uint8_t lead[] = {0, 0, 0xc0, 0xe0, 0xf0};
-		for (size_t i = need; i-- > 1; u >>= 6)
+		for (size_t i = need; to && i-- > 1; u >>= 6)
 			to[n + i] = (char)(0x80 | (u & 0x3f));
-		to[n] = (char)(lead[need] | u);
+		if (to)
+			to[n] = (char)(lead[need] | u);
 		n += need;
 	}
 	return n;

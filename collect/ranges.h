@@ -15,7 +15,6 @@ struct event {
 	uint32_t category, colour;
 	enum wire_payload payload_kind;
 	uint64_t payload;
-	bool cut;                 /* the text is not all */
 	bool is_op;               /* an op, though the text does not say so */
 	uint32_t sequence;        /* of such; UINT32_MAX = none */
 };
@@ -36,8 +35,8 @@ uint32_t ranges_domain(const char *name, size_t n, enum wire_api api);
 struct text ranges_domain_name(uint32_t domain); /* {NULL, 0} for the default one */
 void ranges_category(uint32_t domain, uint32_t category, const char *name, size_t n);
 
-/* UTF-32 as wchar_t to UTF-8; what is no character becomes U+FFFD. At most WIRE_MAX_STRING bytes; the count. */
-size_t utf8_of(const wchar_t *from, char *to, size_t room, bool *cut);
+/* UTF-32 as wchar_t to UTF-8, as many characters as there is room for; what is no character becomes U+FFFD. The bytes; `to` NULL = only counted. */
+size_t utf8_of(const wchar_t *from, char *to, size_t room);
 
 /* Whether a text ends as those of emit_nvtx and emit_itt do, with a number that makes it another one each time. */
 bool range_text_is_numbered(const char *text, size_t n);

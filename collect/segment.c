@@ -180,26 +180,12 @@ static char *put(char *p, const char *end, const char *s)
 	return p;
 }
 
-static char *put_number(char *p, const char *end, int64_t v)
-{
-	char digits[24], *d = digits + sizeof digits;
-	uint64_t u = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
-	*--d = 0;
-	do {
-		*--d = (char)('0' + u % 10);
-	} while (u /= 10);
-	if (v < 0)
-		*--d = '-';
-	return put(p, end, d);
-}
-
 static void tell_full(int refused)
 {
 	_Atomic bool *told = may_pass(refused) ? &seg.told_passing : &seg.told;
-	char number[24];
+	char room[SYS_DIGITS], *number = sys_digits(room, (uint64_t)refused);
 	if (atomic_exchange_explicit(told, true, memory_order_relaxed))
 		return;
-	put_number(number, number + sizeof number - 1, refused);
 	if (may_pass(refused))
 		note("no-descriptor", true, "the capture's file could not be opened for more room (errno ", number, "): what came meanwhile is missing", NULL);
 	else if (refused)
@@ -316,10 +302,16 @@ void segment_prepare(void)
 	atomic_store_explicit(&seg.touched, upto, memory_order_relaxed);
 }
 
+static struct wire_anchor clocks_now(void)
+{
+	struct timespec raw;
+	clock_gettime(CLOCK_MONOTONIC_RAW, &raw);
+	return (struct wire_anchor){now_ns(), (int64_t)raw.tv_sec * 1000000000 + raw.tv_nsec};
+}
+
 void segment_anchor(void)
 {
 	struct wire_header *h = segment_header();
-	struct timespec raw;
 	if (!h)
 		return;
 	_Atomic uint32_t *lock = (_Atomic uint32_t *)&h->anchor_lock;
@@ -327,8 +319,7 @@ void segment_anchor(void)
 	if (even & 1 || !atomic_compare_exchange_strong_explicit(lock, &even, even + 1, memory_order_acquire, memory_order_relaxed))
 		return;
 	atomic_thread_fence(memory_order_release);
-	clock_gettime(CLOCK_MONOTONIC_RAW, &raw);
-	struct wire_anchor a = {now_ns(), (int64_t)raw.tv_sec * 1000000000 + raw.tv_nsec};
+	struct wire_anchor a = clocks_now();
 	atomic_store_explicit((_Atomic int64_t *)&h->last.realtime_ns, a.realtime_ns, memory_order_relaxed);
 	atomic_store_explicit((_Atomic int64_t *)&h->last.monotonic_raw_ns, a.monotonic_raw_ns, memory_order_relaxed);
 	atomic_store_explicit(lock, even + 2, memory_order_release);
@@ -347,7 +338,6 @@ void segment_anchor(void)
 
 static void fill_header(struct wire_header *h, const struct segment_options *o, const struct utsname *u, int64_t start, bool forked)
 {
-	struct timespec raw;
 	memset(h, 0, sizeof *h);
 	h->version = WIRE_VERSION;
 	h->header_bytes = sizeof *h;
@@ -366,8 +356,7 @@ static void fill_header(struct wire_header *h, const struct segment_options *o, 
 		h->boot_id[--n] = 0;
 	put(h->host, h->host + sizeof h->host - 1, u->nodename);
 	put(h->library, h->library + sizeof h->library - 1, OPSCOPE_VERSION);
-	clock_gettime(CLOCK_MONOTONIC_RAW, &raw);
-	h->first = h->last = (struct wire_anchor){now_ns(), (int64_t)raw.tv_sec * 1000000000 + raw.tv_nsec};
+	h->first = h->last = clocks_now();
 	h->state = WIRE_RUNNING;
 	h->used_bytes = WIRE_BLOCK;
 	uint64_t magic;
@@ -395,6 +384,7 @@ static char *map_file(int fd, int64_t *bytes)
 
 static int create(const struct segment_options *o, const struct utsname *u, int64_t *start)
 {
+	char room[SYS_DIGITS];
 	for (int tries = 0; tries < 100; tries++) {
 		char *p = seg.path;
 		const char *end = seg.path + sizeof seg.path - 1;
@@ -404,9 +394,9 @@ static int create(const struct segment_options *o, const struct utsname *u, int6
 		for (const char *h = u->nodename; *h && p < end; h++)
 			*p++ = *h == '/' ? '_' : *h;
 		p = put(p, end, "-");
-		p = put_number(p, end, getpid());
+		p = put(p, end, sys_digits(room, (uint64_t)getpid()));
 		p = put(p, end, "-");
-		p = put_number(p, end, *start);
+		p = put(p, end, sys_digits(room, (uint64_t)*start));
 		p = put(p, end, ".seg");
 		int fd = sys_open(seg.path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0644);
 		if (fd >= 0 || errno != EEXIST)

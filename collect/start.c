@@ -85,20 +85,22 @@ static bool set_directory(void)
 
 /* ---- facts ---- */
 
+/* Of the one thread that opens a segment: the stack of whoever is the first to say something may be small. A little more than fits, so that
+ * what is longer is flagged as cut. */
+static char fact[WIRE_MAX_STRING + 8];
+
 static void keep_file(const char *key, const char *path)
 {
-	char text[WIRE_MAX_STRING + 8]; /* one more than fits, so that what is longer is flagged as cut */
-	size_t n = sys_read_file(path, text, sizeof text);
+	size_t n = sys_read_file(path, fact, sizeof fact);
 	if (n)
-		keep_meta(key, text, n);
+		keep_meta(key, fact, n);
 }
 
 static void keep_link(const char *key, const char *path)
 {
-	char text[4096];
-	long n = syscall(SYS_readlinkat, AT_FDCWD, path, text, sizeof text);
+	long n = syscall(SYS_readlinkat, AT_FDCWD, path, fact, sizeof fact);
 	if (n > 0)
-		keep_meta(key, text, (size_t)n);
+		keep_meta(key, fact, (size_t)n);
 }
 
 static int64_t env_number(const char *name)

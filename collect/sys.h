@@ -57,6 +57,18 @@ static inline int64_t sys_number(const char *s, const char **end)
 	return v;
 }
 
+/* In decimal, NUL-terminated, in `room`; where it begins. */
+enum { SYS_DIGITS = 24 };
+static inline char *sys_digits(char room[SYS_DIGITS], uint64_t v)
+{
+	char *d = room + SYS_DIGITS - 1;
+	*d = 0;
+	do {
+		*--d = (char)('0' + v % 10);
+	} while (v /= 10);
+	return d;
+}
+
 /* Memory of our own, zeros, not counted against what the program may promise; NULL = none. */
 static inline void *sys_memory(size_t bytes)
 {

@@ -33,21 +33,26 @@ enum {
 	WIRE_LOSSES = 32,                  /* places in the header, most of them free */
 };
 
-/* Why something is not in the file. Each is counted in wire_header.lost. */
+/* Why something is not in the file. X(name, what problems are called in reports, what is missing); each is counted in wire_header.lost, in this order.
+ * A text for which there was no room stands in its record, or is missing there. */
+#define WIRE_LOST_REASONS(X)                                                                                              \
+	X(FULL, "lost-size", "events that came after the capture had reached its greatest size (--max-size)")             \
+	X(DISK, "lost-disk", "events for which the disk had no room")                                                     \
+	X(RING, "lost-ring", "bytes of older events that made room for newer ones (--max-size=SIZE,ring)")                \
+	X(STRINGS, "lost-texts", "texts for which there was no room")                                                     \
+	X(DOMAINS, "lost-domains", "domains, categories or resources for which there was no room")                        \
+	X(DEPTH, "lost-depth", "ranges that were nested too deeply")                                                      \
+	X(THREADS, "lost-threads", "events of threads for which there was no room")                                       \
+	X(NESTED, "lost-nested", "events of signal handlers that interrupted the capture library")                        \
+	X(BUSY, "lost-busy", "events that would have made the program wait")                                              \
+	X(DEVICE, "lost-device", "records of devices that CUPTI dropped")                                                 \
+	X(CLOCK, "lost-clock", "records of devices with times of another clock, which another profiler had set")          \
+	X(BUFFERS, "lost-buffers", "records of devices in buffers that could not be had")                                 \
+	X(SAMPLES, "lost-samples", "samples of stacks that the kernel dropped")
 enum wire_loss {
-	WIRE_LOST_FULL,        /* the size that the user allowed is reached (stop) */
-	WIRE_LOST_DISK,        /* the disk gave no more room */
-	WIRE_LOST_RING,        /* written, and overwritten later (ring): bytes of records */
-	WIRE_LOST_STRINGS,     /* texts for which there was no place: their events stand without, or with their text inside */
-	WIRE_LOST_DOMAINS,     /* more domains, categories or resources than there are places */
-	WIRE_LOST_DEPTH,       /* ranges nested too deeply */
-	WIRE_LOST_THREADS,     /* events of threads for which there was no place */
-	WIRE_LOST_NESTED,      /* events of a signal handler that interrupted the library itself */
-	WIRE_LOST_BUSY,        /* events given up rather than let the program wait */
-	WIRE_LOST_DEVICE,      /* records that CUPTI says it dropped */
-	WIRE_LOST_CLOCK,       /* device records whose times lie outside the recording: another tool changed CUPTI's clock */
-	WIRE_LOST_BUFFERS,     /* device records in buffers that could not be had */
-	WIRE_LOST_SAMPLES,     /* samples of stacks that the kernel says it dropped */
+#define WIRE_LOST_(name, kind, what) WIRE_LOST_##name,
+	WIRE_LOST_REASONS(WIRE_LOST_)
+#undef WIRE_LOST_
 	WIRE_LOST_N
 };
 
@@ -214,6 +219,7 @@ enum {
 	WIRE_RESOURCE_CUDA_CONTEXT,
 	WIRE_RESOURCE_CUDA_STREAM,
 	WIRE_RESOURCE_CUDA_EVENT,
+	WIRE_RESOURCE_CUDA_STREAM_NUMBER, /* a stream as records of its work name it: device ordinal << 32 | number */
 };
 
 struct wire_anchor_record {
@@ -330,7 +336,7 @@ struct wire_stream {
 
 /* Times 0 in a record of a device: not known. */
 struct wire_kernel {
-	struct wire_head head;             /* flags: WIRE_LAUNCHED_BY_DEVICE; id: text, mangled name */
+	struct wire_head head;             /* flags: WIRE_LAUNCHED_BY_DEVICE, and not by a call; id: text, mangled name */
 	int64_t start_ns, end_ns;
 	uint32_t correlation;
 	uint32_t device, context, stream;
@@ -451,7 +457,7 @@ struct wire_gpu_sample {
 /* A stack, innermost frame first. A frame is an address, or a text where bit 63 is set: WIRE_FRAME_TEXT | id. */
 #define WIRE_FRAME_TEXT (UINT64_C(1) << 63)
 struct wire_cpu_sample {
-	struct wire_head head;             /* flags: WIRE_CUT; id: the thread's gettid() */
+	struct wire_head head;             /* flags: WIRE_CUT, outer callers are missing; id: the thread's gettid() */
 	int64_t time_ns;
 	uint32_t frames;                   /* u64 each, behind this struct; at most WIRE_MAX_FRAMES */
 	uint32_t period_us;                /* time that it stands for */

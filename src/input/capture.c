@@ -20,6 +20,11 @@ uint32_t capture_string(struct capture *c, uint32_t id)
 	return t->id - 1;
 }
 
+void capture_text_cut(struct capture *c)
+{
+	diag_add(&c->p->diags, "text-cut", DIAG_NOTE, c->offset, "%s: a text was longer than %d bytes: the rest of it was not recorded", c->name, WIRE_MAX_STRING);
+}
+
 bool capture_time(struct capture *c, int64_t time_ns, int64_t *relative)
 {
 	enum { TOO_FAR = 61 };
@@ -105,13 +110,13 @@ static int by_start(const void *x, const void *y)
 static void begin_segment(struct capture *c)
 {
 	const struct wire_header *h = &c->file->h;
-	c->n_texts = c->n_off = c->n_args = c->n_mappings = 0;
+	c->n_texts = c->n_cut = c->n_off = c->n_args = c->n_mappings = 0;
 	c->process_name = 0;
 	c->last_ns = h->last.realtime_ns > h->start_ns ? h->last.realtime_ns : h->start_ns;
 	idmap_init(&c->text_at, 1, 0, 1024);
 	idmap_init(&c->thread_name, 1, 0, 64);
 	idmap_init(&c->context_device, 1, 0, 64);
-	c->n_allocations = c->n_events = c->n_waits = 0;
+	c->n_allocations = c->n_events = c->n_waits = c->n_streams = 0;
 	c->first_span = c->p->span.rows.n;
 	c->first_gpu = c->p->gpu_op.rows.n;
 	intern_init(&c->categories);
@@ -166,6 +171,7 @@ static void read_segment(struct capture *c, const char *path)
 		each_record(c, &f.chunk[events], capture_kept);
 	if (c->n_mappings)
 		qsort(c->mapping, c->n_mappings, sizeof *c->mapping, by_start);
+	capture_streams_known(c);
 	read_events(c, events);
 	end_segment(c);
 	c->p->input_bytes += f.bytes;
@@ -194,7 +200,7 @@ static void release(struct capture *c)
 	arena_release(&c->bytes);
 	buf_release(&c->scratch);
 	void *const blocks[] = {c->text, c->domain, c->category_name, c->off_ns, c->thread.open, c->thread.top, c->started, c->ended, c->arg,
-	                        c->stream_track, c->device, c->node_range, c->allocation, c->event, c->wait, c->mapping, c->seen};
+	                        c->stream_track, c->device, c->node_range, c->allocation, c->event, c->wait, c->mapping, c->seen, c->stream};
 	for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
 		mem_free(blocks[i]);
 }

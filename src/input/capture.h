@@ -96,6 +96,15 @@ struct capture_thread {
 	uint32_t step_name;           /* 0 = none */
 };
 
+/* What was told of a stream. Sorted (capture_streams_known), with the device as in the profile. */
+struct capture_stream {
+	uint32_t context, device;     /* device: its ordinal; UINT32_MAX = that of the context */
+	uint32_t stream, name;        /* name: in p->strings; 0 = not known */
+	uint32_t order;               /* of being told */
+	int32_t priority;             /* 0 = the usual one, or not known */
+	bool is_default;
+};
+
 struct capture {
 	struct profile *p;
 	struct build b;
@@ -106,7 +115,7 @@ struct capture {
 	const char *name;             /* of the file, for messages */
 	struct arena bytes;           /* texts */
 	struct capture_text *text;
-	uint32_t n_texts, cap_texts;
+	uint32_t n_texts, cap_texts, n_cut; /* n_cut: of them, those that were longer */
 	struct idmap text_at;         /* wire id -> place in text */
 	struct capture_domain *domain;
 	struct intern categories;     /* (domain, number) -> place in category_name */
@@ -139,6 +148,8 @@ struct capture {
 	struct capture_wait *wait;    /* of the segment: for such an event */
 	uint32_t n_waits, cap_waits;
 	struct idmap context_device;  /* context -> ordinal; of the segment */
+	struct capture_stream *stream; /* of the segment */
+	uint32_t n_streams, cap_streams_told;
 	bool has_memory;              /* the program told of its allocator */
 	bool has_devices;
 	bool leader;                  /* the first segment of the run, or the only one */
@@ -193,6 +204,8 @@ static inline struct str capture_text(const struct capture *c, uint32_t id)
 }
 /* As a string of the profile. A text that is not there is "?" and counted. */
 uint32_t capture_string(struct capture *c, uint32_t id);
+/* A text was longer than what stands here of it: counted. */
+void capture_text_cut(struct capture *c);
 /* Relative to the run; false and counted: no time that this recording can have. */
 bool capture_time(struct capture *c, int64_t time_ns, int64_t *relative);
 uint32_t capture_track(struct capture *c, uint32_t tid, bool ranges);
@@ -220,12 +233,25 @@ capture_handler capture_device, capture_kernel, capture_copy, capture_set, captu
 	capture_graph_node, capture_device_memory, capture_gpu_sample, capture_context,
 	capture_cuda_event;
 
+/* As the profile calls the device with this ordinal of the segment's process. */
+int32_t capture_device_id(const struct capture *c, uint32_t ordinal);
+
+/* ---- capture_streams.c ---- */
+capture_handler capture_stream;
+void capture_stream_add(struct capture *c, const struct capture_stream *s);
+/* When all that is kept was read: from now on streams are asked for. */
+void capture_streams_known(struct capture *c);
+/* device: as in the profile, -1 = none; stream -1 = none. */
+uint32_t capture_stream_track(struct capture *c, int32_t device, int64_t stream);
+
 /* ---- capture_match.c ---- */
 /* When all of the segment was read: what its work, waits and allocations say of calls and nodes that may have come later. */
 void capture_match_gpu(struct capture *c);
 
 /* ---- capture_facts.c ---- */
 capture_handler capture_meta, capture_note, capture_resource;
+/* A number that is known of a device; 0 = not known. */
+void capture_device_fact(struct capture *c, int32_t device, const char *what, uint64_t value);
 void capture_facts_tell(struct capture *c);   /* of the segment that was read: losses, how it ended */
 void capture_facts_finish(struct capture *c); /* of all of them */
 

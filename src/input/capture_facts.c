@@ -14,6 +14,18 @@ static void put_meta(struct capture *c, const char *prefix, struct str key, stru
 	buf_release(&b);
 }
 
+void capture_device_fact(struct capture *c, int32_t device, const char *what, uint64_t value)
+{
+	struct buf key = {0}, text = {0};
+	if (!value)
+		return;
+	buf_printf(&key, "device.%d.%s", device, what);
+	buf_printf(&text, "%" PRIu64, value);
+	put_meta(c, "capture:", buf_view(&key), buf_view(&text), false);
+	buf_release(&key);
+	buf_release(&text);
+}
+
 /* The words of a command line, each closed by a NUL, as one would type them. */
 static void put_words(struct buf *b, struct str words)
 {
@@ -73,6 +85,10 @@ void capture_resource(struct capture *c, const struct wire_head *h, uint32_t byt
 	uint32_t which = r->kind - WIRE_RESOURCE_CUDA_DEVICE;
 	struct buf b = {0};
 	build_count(&c->b, capture_cat(c, "resource"), 'M', 1);
+	if (r->kind == WIRE_RESOURCE_CUDA_STREAM_NUMBER) { /* that it has a name is told by the stream's handle, too */
+		capture_stream_add(c, &(struct capture_stream){.device = (uint32_t)(r->handle >> 32), .stream = (uint32_t)r->handle, .name = capture_string(c, h->id)});
+		return;
+	}
 	buf_printf(&b, which < 4 ? "process %d: %s 0x%" PRIx64 : "process %d: %s0x%" PRIx64, c->file->h.pid, which < 4 ? kind[which] : "", r->handle);
 	put_meta(c, "resource:", buf_view(&b), capture_text(c, h->id), true);
 	buf_release(&b);
@@ -81,27 +97,11 @@ void capture_resource(struct capture *c, const struct wire_head *h, uint32_t byt
 /* ---- what is told of every segment ---- */
 
 /* By enum wire_loss. */
-static const char *const losses[WIRE_LOST_N] = {
-	[WIRE_LOST_FULL] = "events that came after the capture had reached its greatest size (--max-size)",
-	[WIRE_LOST_DISK] = "events for which the disk had no room",
-	[WIRE_LOST_RING] = "bytes of older events that made room for newer ones (--max-size=SIZE,ring)",
-	[WIRE_LOST_STRINGS] = "texts for which there was no room",
-	[WIRE_LOST_DOMAINS] = "domains, categories or resources for which there was no room",
-	[WIRE_LOST_DEPTH] = "ranges that were nested too deeply",
-	[WIRE_LOST_THREADS] = "events of threads for which there was no room",
-	[WIRE_LOST_NESTED] = "events of signal handlers that interrupted the capture library",
-	[WIRE_LOST_BUSY] = "events that would have made the program wait",
-	[WIRE_LOST_DEVICE] = "records of devices that CUPTI dropped",
-	[WIRE_LOST_CLOCK] = "records of devices with times of another clock, which another profiler had set",
-	[WIRE_LOST_BUFFERS] = "records of devices in buffers that could not be had",
-	[WIRE_LOST_SAMPLES] = "samples of stacks that the kernel dropped",
-};
-
-static const char *const loss_kind[WIRE_LOST_N] = {
-	[WIRE_LOST_FULL] = "lost-size", [WIRE_LOST_DISK] = "lost-disk", [WIRE_LOST_RING] = "lost-ring", [WIRE_LOST_STRINGS] = "lost-texts",
-	[WIRE_LOST_DOMAINS] = "lost-domains", [WIRE_LOST_DEPTH] = "lost-depth", [WIRE_LOST_THREADS] = "lost-threads", [WIRE_LOST_NESTED] = "lost-nested",
-	[WIRE_LOST_BUSY] = "lost-busy", [WIRE_LOST_DEVICE] = "lost-device", [WIRE_LOST_CLOCK] = "lost-clock", [WIRE_LOST_BUFFERS] = "lost-buffers",
-	[WIRE_LOST_SAMPLES] = "lost-samples",
+static const struct {
+	const char *kind, *what;
+} losses[] = {
+#define LOSS_(name, kind, what) {kind, what},
+	WIRE_LOST_REASONS(LOSS_)
 };
 
 static void tell_losses(struct capture *c)
@@ -109,7 +109,7 @@ static void tell_losses(struct capture *c)
 	const struct wire_header *h = &c->file->h;
 	for (int i = 0; i < WIRE_LOST_N; i++)
 		if (h->lost[i]) {
-			diag_add_n(&c->p->diags, loss_kind[i], DIAG_LOSS, h->lost[i], -1, "lost while recording: %s", losses[i]);
+			diag_add_n(&c->p->diags, losses[i].kind, DIAG_LOSS, h->lost[i], -1, "lost while recording: %s", losses[i].what);
 			c->total.lost[i] += h->lost[i];
 		}
 	for (int i = WIRE_LOST_N; i < WIRE_LOSSES; i++)
@@ -165,7 +165,7 @@ void capture_facts_finish(struct capture *c)
 	bool lost = false;
 	for (int i = 0; i < WIRE_LOST_N; i++)
 		if (c->total.lost[i]) {
-			buf_printf(&b, "%s%" PRIu64 " %s", lost ? "; " : "; lost: ", c->total.lost[i], losses[i]);
+			buf_printf(&b, "%s%" PRIu64 " %s", lost ? "; " : "; lost: ", c->total.lost[i], losses[i].what);
 			lost = true;
 		}
 	buf_cstr(&b, lost ? "" : "; no event was lost");

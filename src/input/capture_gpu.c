@@ -39,6 +39,8 @@ static void describe(struct capture *c, uint32_t row, const struct wire_device *
 	d->cc_minor[row] = w->cc_major ? small(w->cc_minor) : -1;
 	d->sm_count[row] = small(w->sm_count) > 0 ? small(w->sm_count) : 0;
 	d->warp_size[row] = small(w->threads_per_warp) > 0 ? small(w->threads_per_warp) : 0;
+	capture_device_fact(c, d->id[row], "memory_bandwidth_bytes_per_s", w->memory_bandwidth);
+	capture_device_fact(c, d->id[row], "clock_khz", w->clock_khz);
 	uint64_t threads = (uint64_t)w->max_warps_per_sm * w->threads_per_warp;
 	d->max_threads_per_sm[row] = threads <= INT32_MAX ? (int32_t)threads : 0;
 }
@@ -88,45 +90,10 @@ static const struct capture_device *find_device(const struct capture *c, uint32_
 	return NULL;
 }
 
-static int32_t device_id(const struct capture *c, uint32_t ordinal)
+int32_t capture_device_id(const struct capture *c, uint32_t ordinal)
 {
 	const struct capture_device *d = find_device(c, ordinal);
 	return d ? d->id : small(ordinal);
-}
-
-/* ---- streams ---- */
-
-/* Streams are named as Kineto names them; that of a second process with the same number on one device by its process, too. */
-static uint32_t new_stream_track(struct capture *c, int32_t device, int64_t stream)
-{
-	char dev[16], name[64], label[32];
-	int64_t key[3] = {device, stream, INT64_MIN};
-	uint32_t before = c->streams.n;
-	intern_put(&c->streams, (const char *)key, sizeof key); /* of no process: whether any has had this number */
-	MEM_GROW(c->stream_track, c->cap_streams, c->streams.n);
-	bool first = c->streams.n > before;
-	int nd = snprintf(dev, sizeof dev, "%d", device);
-	int nn = snprintf(name, sizeof name, first ? "%lld" : "%lld of process %d", (long long)stream, c->file->h.pid);
-	uint32_t track = build_track(&c->b, (struct str){dev, (size_t)nd}, (struct str){name, (size_t)nn});
-	struct tracks *t = &c->p->track;
-	t->tid[track] = stream;
-	int nl = snprintf(label, sizeof label, "GPU %d", device);
-	t->process_labels[track] = intern_put(&c->p->strings, label, (size_t)nl);
-	int ns = snprintf(label, sizeof label, stream < 0 ? "no stream" : "stream %lld", (long long)stream);
-	t->thread_name[track] = intern_put(&c->p->strings, label, (size_t)ns);
-	return track;
-}
-
-static uint32_t stream_track(struct capture *c, int32_t device, int64_t stream)
-{
-	int64_t key[3] = {device, stream, c->file->h.pid};
-	uint32_t at = intern_find(&c->streams, (struct str){(const char *)key, sizeof key});
-	if (at != INTERN_NONE)
-		return c->stream_track[at];
-	uint32_t track = new_stream_track(c, device, stream);
-	at = intern_put(&c->streams, (const char *)key, sizeof key);
-	MEM_GROW(c->stream_track, c->cap_streams, at + 1);
-	return c->stream_track[at] = track;
 }
 
 /* ---- work ---- */
@@ -141,7 +108,7 @@ static struct launch_row launch_of(struct capture *c, const struct work *w)
 {
 	struct launch_row l = launch_none();
 	l.pid = c->file->h.pid;
-	l.device = device_id(c, w->device);
+	l.device = capture_device_id(c, w->device);
 	l.context = w->context;
 	l.stream = w->stream == UINT32_MAX ? ID_NONE : w->stream;
 	l.graph_id = unless_zero(w->graph);
@@ -164,7 +131,7 @@ static void add(struct capture *c, struct gpu_row *r, const struct launch_row *l
 		diag_add(&c->p->diags, "negative-duration", DIAG_REPAIR, c->offset, "%s: device work ends %lld ns before it begins: taken as 0", c->name,
 		         (long long)(r->start_ns - end));
 	r->dur_ns = end > r->start_ns ? end - r->start_ns : 0;
-	r->track = stream_track(c, l->device == INT32_MIN ? -1 : l->device, l->stream == ID_NONE ? -1 : l->stream);
+	r->track = capture_stream_track(c, l->device == INT32_MIN ? -1 : l->device, l->stream == ID_NONE ? -1 : l->stream);
 	r->launch = build_launch(&c->b, l);
 	r->ext_id = ID_NONE;
 	r->corr_id = w->correlation ? w->correlation : ID_NONE;
@@ -186,11 +153,30 @@ static uint32_t symbol(struct capture *c, uint32_t id)
 	return name;
 }
 
+/* What no column has. */
+static uint32_t kernel_args(struct capture *c, const struct wire_kernel *k)
+{
+	struct arg_pair pair[3];
+	unsigned n = 0;
+	char text[48];
+	if ((uint64_t)k->cluster[0] * k->cluster[1] > 1 || k->cluster[2] > 1) {
+		snprintf(text, sizeof text, "[%u, %u, %u]", k->cluster[0], k->cluster[1], k->cluster[2]);
+		pair[n++] = (struct arg_pair){intern_str(&c->p->strings, STR("cluster")), intern_str(&c->p->strings, str_from(text)), 0};
+	}
+	if (k->local_per_thread) {
+		snprintf(text, sizeof text, "%u", k->local_per_thread);
+		pair[n++] = (struct arg_pair){intern_str(&c->p->strings, STR("local memory per thread")), intern_str(&c->p->strings, str_from(text)), 0};
+	}
+	if (k->head.flags & WIRE_LAUNCHED_BY_DEVICE)
+		pair[n++] = (struct arg_pair){intern_str(&c->p->strings, STR("Launched by")), intern_str(&c->p->strings, STR("device")), 1};
+	return build_args(&c->b, pair, n);
+}
+
 void capture_kernel(struct capture *c, const struct wire_head *h, uint32_t bytes)
 {
 	const struct wire_kernel *k = (const struct wire_kernel *)h;
 	struct work w = {k->start_ns, k->end_ns, k->correlation, k->device, k->context, k->stream, k->graph, k->graph_node};
-	struct gpu_row r = {.kind = GPU_KERNEL, .name = symbol(c, h->id)};
+	struct gpu_row r = {.kind = GPU_KERNEL, .name = symbol(c, h->id), .args = kernel_args(c, k)};
 	struct launch_row l = launch_of(c, &w);
 	const struct capture_device *d = find_device(c, k->device);
 	l.grid_x = small(k->grid[0]), l.grid_y = small(k->grid[1]), l.grid_z = small(k->grid[2]);
@@ -221,7 +207,7 @@ void capture_copy(struct capture *c, const struct wire_head *h, uint32_t bytes)
 		struct arg_pair pair[2] = {{.key = intern_str(&c->p->strings, STR("fromDevice"))}, {.key = intern_str(&c->p->strings, STR("toDevice"))}};
 		for (int i = 0; i < 2; i++) {
 			buf_clear(&c->scratch);
-			buf_i64(&c->scratch, device_id(c, i ? k->to_device : k->from_device));
+			buf_i64(&c->scratch, capture_device_id(c, i ? k->to_device : k->from_device));
 			pair[i].value = named(c, &c->scratch);
 		}
 		r.args = build_args(&c->b, pair, 2);
@@ -330,8 +316,10 @@ void capture_context(struct capture *c, const struct wire_head *h, uint32_t byte
 {
 	const struct wire_context *k = (const struct wire_context *)h;
 	build_count(&c->b, capture_cat(c, "context"), 'M', 1);
-	if (k->device != IDMAP_NONE)
+	if (k->device != IDMAP_NONE) {
 		idmap_put(&c->context_device, h->id, k->device);
+		capture_stream_add(c, &(struct capture_stream){.context = h->id, .device = k->device, .stream = k->null_stream, .is_default = true});
+	}
 }
 
 void capture_sync(struct capture *c, const struct wire_head *h, uint32_t bytes)
@@ -341,10 +329,10 @@ void capture_sync(struct capture *c, const struct wire_head *h, uint32_t bytes)
 	if (!span_times(c, s->start_ns, s->end_ns, &r))
 		return;
 	uint32_t told = s->device == UINT32_MAX ? idmap_get(&c->context_device, s->context) : s->device;
-	int32_t device = told == IDMAP_NONE ? INT32_MIN : device_id(c, told);
+	int32_t device = told == IDMAP_NONE ? INT32_MIN : capture_device_id(c, told);
 	r.name = intern_str(&c->p->strings, str_from(cupti_sync_name(h->flags)));
 	r.link_id = s->correlation ? s->correlation : ID_NONE;
-	r.track = stream_track(c, device == INT32_MIN ? -1 : device, s->stream == UINT32_MAX ? -1 : (int64_t)s->stream);
+	r.track = capture_stream_track(c, device == INT32_MIN ? -1 : device, s->stream == UINT32_MAX ? -1 : (int64_t)s->stream);
 	uint32_t row = build_span(&c->b, &r);
 	if (row == ROW_NONE || h->id == UINT32_MAX)
 		return;
@@ -376,7 +364,7 @@ void capture_overhead(struct capture *c, const struct wire_head *h, uint32_t byt
 void capture_device_memory(struct capture *c, const struct wire_head *h, uint32_t bytes)
 {
 	const struct wire_device_memory *m = (const struct wire_device_memory *)h;
-	int32_t device = device_id(c, m->device);
+	int32_t device = capture_device_id(c, m->device);
 	int64_t at;
 	if (!capture_time(c, m->time_ns, &at))
 		return;

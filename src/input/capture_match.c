@@ -5,6 +5,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* The pair, then those of the set. */
+static uint32_t with_arg(struct capture *c, struct arg_pair first, uint32_t set)
+{
+	enum { MOST = 8 };
+	const struct profile *p = c->p;
+	struct arg_pair pair[MOST] = {first};
+	unsigned n = 1;
+	uint32_t end = set + 1 < p->arg_set.rows.n ? p->arg_set.first[set + 1] : p->arg.rows.n;
+	for (uint32_t i = set ? p->arg_set.first[set] : end; i < end && n < MOST; i++)
+		pair[n++] = (struct arg_pair){p->arg.key[i], p->arg.value[i], p->arg.is_string[i]};
+	return build_args(&c->b, pair, n);
+}
+
 /* A replay is launched by another range than the one that captured the work. */
 static void match_nodes(struct capture *c)
 {
@@ -14,10 +27,8 @@ static void match_nodes(struct capture *c)
 		int64_t node = g->launch[i] == ROW_NONE ? ID_NONE : c->p->launch.graph_node_id[g->launch[i]];
 		uint64_t key[2] = {(uint32_t)c->file->h.pid, (uint64_t)node};
 		uint32_t at = node == ID_NONE ? INTERN_NONE : intern_find(&c->graph_nodes, (struct str){(const char *)key, sizeof key});
-		if (at == INTERN_NONE || !c->node_range[at] || g->args[i])
-			continue;
-		struct arg_pair pair = {key_name, c->node_range[at], 1};
-		g->args[i] = build_args(&c->b, &pair, 1);
+		if (at != INTERN_NONE && c->node_range[at])
+			g->args[i] = with_arg(c, (struct arg_pair){key_name, c->node_range[at], 1}, g->args[i]);
 	}
 }
 

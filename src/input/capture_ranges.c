@@ -153,10 +153,18 @@ static uint32_t category_name(struct capture *c, uint32_t domain, uint32_t categ
 	return at == INTERN_NONE ? 0 : c->category_name[at];
 }
 
+static bool is_cut(const struct capture *c, uint32_t text)
+{
+	uint32_t at = text ? idmap_get(&c->text_at, text) : IDMAP_NONE;
+	return at != IDMAP_NONE && c->text[at].cut;
+}
+
 static void add_attributes(struct capture *c, uint32_t *list, const struct wire_head *h, const struct parts *p, uint32_t domain)
 {
 	char text[16];
 	if (h->flags & WIRE_CUT)
+		capture_text_cut(c);
+	if (h->flags & WIRE_CUT || (c->n_cut && (is_cut(c, h->id) || is_cut(c, p->sizes))))
 		add_arg(c, list, key_of(c, "Text"), STR("cut"), true);
 	if (p->payload_kind && h->flags & WIRE_HAS_PAYLOAD)
 		add_number(c, list, key_of(c, "Payload"), p->payload_kind, p->payload);

@@ -22,8 +22,10 @@ static void string(struct capture *c, const struct wire_head *h, uint32_t bytes)
 	MEM_GROW(c->text, c->cap_texts, c->n_texts + 1);
 	c->text[c->n_texts] = (struct capture_text){.s = text, .cut = h->flags & WIRE_CUT};
 	idmap_put(&c->text_at, h->id, c->n_texts++);
-	if (h->flags & WIRE_CUT)
-		diag_add(&c->p->diags, "text-cut", DIAG_NOTE, c->offset, "%s: a text was longer than %d bytes: the rest of it was not recorded", c->name, WIRE_MAX_STRING);
+	if (h->flags & WIRE_CUT) {
+		c->n_cut++;
+		capture_text_cut(c);
+	}
 }
 
 static void thread_name(struct capture *c, const struct wire_head *h, uint32_t bytes)
@@ -176,6 +178,9 @@ static void cpu_sample(struct capture *c, const struct wire_head *h, uint32_t by
 	}
 	if (!capture_time(c, s->time_ns, &at))
 		return;
+	if (h->flags & WIRE_CUT)
+		diag_add(&c->p->diags, "stack-cut", DIAG_NOTE, c->offset,
+		         "%s: the outermost callers of a stack are missing: there were more than %d, or the next one lay outside of all code", c->name, WIRE_MAX_FRAMES);
 	struct buf *b = &c->scratch;
 	size_t innermost = 0;
 	buf_clear(b);
@@ -196,12 +201,6 @@ static void cpu_sample(struct capture *c, const struct wire_head *h, uint32_t by
 	build_mark(&c->b, at, name, capture_track(c, h->id, false), build_args(&c->b, pair, 2), cat, 'P');
 }
 
-/* Of no use to reports so far: the ids of streams stand in the records of their work. */
-static void stream(struct capture *c, const struct wire_head *h, uint32_t bytes)
-{
-	build_count(&c->b, capture_cat(c, "stream"), 'M', 1);
-}
-
 /* By type: the least length, and what to do with it. */
 #define ROW(type, structure, does) [type] = {sizeof(struct structure), does}
 static const struct handler {
@@ -219,7 +218,7 @@ static const struct handler {
 	ROW(WIRE_SWITCH, wire_switch, process_switch),
 	ROW(WIRE_DEVICE, wire_device, capture_device),
 	ROW(WIRE_CONTEXT, wire_context, capture_context),
-	ROW(WIRE_STREAM, wire_stream, stream),
+	ROW(WIRE_STREAM, wire_stream, capture_stream),
 	ROW(WIRE_MAPPING, wire_mapping, mapping),
 }, events[WIRE_TYPES] = {
 	ROW(WIRE_SWITCH, wire_switch, thread_switch),

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -319,6 +320,38 @@ static int allocates(char **argv)
 	return status;
 }
 
+/* ---- a thread with little stack, which is the first of its process to say something ---- */
+
+enum { LITTLE_STACK = 24 << 10, NO_STACK = 1 << 20 };
+
+static void *fork_and_say(void *unused)
+{
+	pid_t child = fork();
+	if (!child) {
+		pairs("said with little stack", 1);
+		_exit(0);
+	}
+	int status = 1;
+	waitpid(child, &status, 0);
+	return status ? NULL : unused;
+}
+
+/* What is below the stack cannot be touched, so that more than there is of it is a signal. */
+static int little_stack(char **argv)
+{
+	pthread_t t;
+	pthread_attr_t attr;
+	void *result = NULL;
+	char *stack = mmap(NULL, NO_STACK + LITTLE_STACK, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+	if (stack == MAP_FAILED || mprotect(stack + NO_STACK, LITTLE_STACK, PROT_READ | PROT_WRITE))
+		return 1;
+	pthread_attr_init(&attr);
+	if (pthread_attr_setstack(&attr, stack + NO_STACK, LITTLE_STACK) || pthread_create(&t, &attr, fork_and_say, argv))
+		return 77; /* the system wants more */
+	pthread_join(t, &result);
+	return !result;
+}
+
 /* ---- signals ---- */
 
 static _Atomic long handled;
@@ -466,6 +499,43 @@ static int full_after_the_end(char **argv)
 	return st.st_size <= 1 << 20;
 }
 
+/* Says things again and again, until its input ends; "ready" when each thread has said more than a number of bytes that the test knows. */
+static pthread_barrier_t much_was_said;
+
+static void *talker(void *name)
+{
+	enum { AT_ONCE = 500, BYTES = 32 };
+	bool told = false;
+	for (long said = 0; !stop; said += AT_ONCE * BYTES) {
+		pairs(name, AT_ONCE);
+		usleep(1000); /* a reader has to have a chance */
+		if (!told && said > pairs_each)
+			pthread_barrier_wait(&much_was_said);
+		told |= said > pairs_each;
+	}
+	return NULL;
+}
+
+static int talks(char **argv)
+{
+	pthread_t t[2];
+	char c;
+	pairs_each = number(argv, 2);
+	pthread_barrier_init(&much_was_said, NULL, 3);
+	for (int i = 0; i < 2; i++)
+		if (pthread_create(&t[i], NULL, talker, i ? "odd" : "even"))
+			return 1;
+	pthread_barrier_wait(&much_was_said);
+	printf("ready\n");
+	fflush(stdout);
+	while (read(0, &c, 1) > 0)
+		;
+	stop = true;
+	for (int i = 0; i < 2; i++)
+		pthread_join(t[i], NULL);
+	return 0;
+}
+
 /* "+name" pushes, "-" pops, "s name" starts and ends a range, "@ms" waits, each word an argument. */
 static int script(char **argv)
 {
@@ -511,7 +581,7 @@ int main(int argc, char **argv)
 		{"first_calls_of_children", first_calls_of_children},
 		{"busy_forks", busy_forks}, {"unloads", unloads}, {"closes", closes}, {"allocates", allocates},
 		{"signals", signals}, {"deep", deep}, {"deep_and_long", deep_and_long}, {"domains", domains}, {"texts", texts},
-		{"file_limit", file_limit}, {"no_descriptors", no_descriptors}, {"script", script}, {"full_after_the_end", full_after_the_end},
+		{"file_limit", file_limit}, {"no_descriptors", no_descriptors}, {"script", script}, {"little_stack", little_stack}, {"talks", talks}, {"full_after_the_end", full_after_the_end},
 		{"waits", waits}};
 	for (size_t i = 0; argc > 1 && i < sizeof what / sizeof what[0]; i++)
 		if (!strcmp(argv[1], what[i].name)) {

@@ -67,11 +67,44 @@ static void domains(void)
 	nvtx_stream((void *)0x77, "copies");
 }
 
-int main(void)
+/* Texts that are longer than most, wide and narrow, in all places where there are some. */
+static int long_texts(void)
+{
+	enum { LONG = 5000, TOO_LONG = 20000, TABLE = 270000 };
+	static wchar_t text[TOO_LONG + 1], named[LONG + 1];
+	static char narrow[1 + 2 * TOO_LONG + 1] = "x";
+	wmemset(named, L'\u00e4', LONG);
+	nvtx_thread_w((uint32_t)syscall(SYS_gettid), named);
+	nvtx_category_w(6, named);
+	LEVEL(nvtx_push_w(named), 0);
+	LEVEL(nvtx_pop(), 0);
+	struct said s = {.category = 6, .message_type = MESSAGE_W, .message = named};
+	nvtx_mark_ex(&s);
+	struct said registered = {.message_type = MESSAGE_REGISTERED, .message = (void *)nvtx_register_w((void *)nvtx_domain_w(named), named)};
+	LEVEL(nvtx_domain_push((void *)nvtx_domain_w(named), &registered), 0);
+	LEVEL(nvtx_domain_pop((void *)nvtx_domain_w(named)), 0);
+	wmemset(text, L'\u4e2d', TOO_LONG); /* 3 bytes each: too many of them */
+	LEVEL(nvtx_push_w(text), 0);
+	LEVEL(nvtx_pop(), 0);
+	for (int i = 0; i < TABLE; i++) { /* until texts stand in their records */
+		char one[32];
+		snprintf(one, sizeof one, "text number %d of many", i);
+		nvtx_mark(one);
+	}
+	for (int i = 0; i < TOO_LONG; i++)
+		memcpy(narrow + 1 + 2 * i, "\u00e4", 2);
+	LEVEL(nvtx_push(narrow), 0);
+	LEVEL(nvtx_pop(), 0);
+	return failures != 0;
+}
+
+int main(int argc, char **argv)
 {
 	static char longest[40001];
 	pthread_t thread;
 	nvtx_load();
+	if (argc > 1 && !strcmp(argv[1], "long"))
+		return long_texts();
 	nvtx_thread_w((uint32_t)syscall(SYS_gettid), L"\u00e4rste");
 	nvtx_category(3, "three");
 	nvtx_category_w(4, L"vier \U0001f600");

@@ -2,6 +2,8 @@
  * collecting on and off, and fork. The segments are walked record by record by the rules of wire.h. */
 #include "opscope/trace_table.h"
 #include "opscope/wire.h"
+#include "nvtx_layout.h"
+#include "segment.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -15,11 +17,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <wchar.h>
 
 opscope_trace_get_fn opscope_trace_get;
+int InitializeInjectionNvtx2(const void *(*exported)(uint32_t));
 
 enum { THREADS = 4, ROUNDS = 3000, CHILD_ROUNDS = 50 };
 static const struct opscope_trace_table *t;
@@ -70,7 +75,7 @@ static void run(void *(*a)(void *), int n_a, void *(*b)(void *), int n_b)
 
 /* How many records of each type there are; every one is whole. */
 struct counts {
-	uint64_t of[256], segments, lost, ended;
+	uint64_t of[256], segments, lost, ended, cut;
 };
 
 static void count_chunk(struct counts *c, const struct wire_chunk *w)
@@ -80,6 +85,7 @@ static void count_chunk(struct counts *c, const struct wire_chunk *w)
 		assert_true(h->words > 0 && at + h->words * 8u <= w->committed);
 		assert_true(h->type < WIRE_TYPES);
 		c->of[h->type]++;
+		c->cut += h->type == WIRE_STRING && h->flags & WIRE_CUT;
 		at += h->words * 8u;
 	}
 }
@@ -152,6 +158,63 @@ static void switches(void **state)
 	assert_int_equal(after.lost, 0);
 }
 
+/* A kind that was noted is known without a lock, so that whoever says it with each call never waits. */
+static void notes(void **state)
+{
+	enum { SAID = 20, FEW_PAUSES = 1000 }; /* a wait for the lock is a thousand pauses and more */
+	struct rusage before, after;
+	struct counts had = count();
+	note("of-a-test", false, "once", NULL);
+	assert_true(slow_lock(true));
+	getrusage(RUSAGE_THREAD, &before);
+	for (int i = 0; i < SAID; i++)
+		note("of-a-test", false, "again", NULL);
+	getrusage(RUSAGE_THREAD, &after);
+	slow_unlock();
+	assert_true(after.ru_nvcsw - before.ru_nvcsw < FEW_PAUSES);
+	assert_int_equal(count().of[WIRE_NOTE] - had.of[WIRE_NOTE], 1);
+}
+
+/* NVTX's table of functions, of which the library fills what there is. */
+static void *core[CORE_SIZE];
+
+static int table_of(int module, void ****table, unsigned *size)
+{
+	static void **at[CORE_SIZE];
+	for (int i = 1; i < CORE_SIZE; i++)
+		at[i] = &core[i];
+	*table = at;
+	*size = CORE_SIZE;
+	return module == MODULE_CORE;
+}
+
+static const void *exported(uint32_t id)
+{
+	static const struct { size_t size; int (*table)(int, void ****, unsigned *); } callbacks = {sizeof callbacks, table_of};
+	return id == TABLE_CALLBACKS ? &callbacks : NULL;
+}
+
+/* Wide texts of lengths around those at which they are converted in another place, or cut. */
+static void wide_texts(void **state)
+{
+	static const size_t length[] = {0, 1, 255, 256, 257, 2000, WIRE_MAX_STRING / 2, WIRE_MAX_STRING / 2 + 1, 3 * WIRE_MAX_STRING};
+	enum { N = sizeof length / sizeof length[0] };
+	static wchar_t text[3 * WIRE_MAX_STRING + 1];
+	struct counts before = count();
+	assert_true(InitializeInjectionNvtx2(exported));
+	for (int i = 0; i < N; i++) {
+		wmemset(text, L'\u00e4', length[i]); /* two bytes each */
+		text[length[i]] = 0;
+		assert_int_equal(((int (*)(const wchar_t *))(uintptr_t)core[CORE_PUSH_W])(text), 0);
+		assert_int_equal(((int (*)(void))(uintptr_t)core[CORE_POP])(), 0);
+	}
+	struct counts after = count();
+	assert_int_equal(after.of[WIRE_PUSH] - before.of[WIRE_PUSH], N);
+	assert_int_equal(after.of[WIRE_STRING] - before.of[WIRE_STRING], N - 2); /* none of no length, one for the two longest */
+	assert_int_equal(after.cut - before.cut, 1);
+	assert_int_equal(after.lost, 0);
+}
+
 static void *fork_one(void *unused)
 {
 	pthread_barrier_wait(&barrier);
@@ -202,6 +265,6 @@ static int finish(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(threads), cmocka_unit_test(switches), cmocka_unit_test(forks)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(threads), cmocka_unit_test(switches), cmocka_unit_test(notes), cmocka_unit_test(wide_texts), cmocka_unit_test(forks)};
 	return cmocka_run_group_tests(tests, start, finish);
 }

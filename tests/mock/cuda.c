@@ -20,6 +20,7 @@ enum { KIND_MEMCPY = 1, KIND_MEMSET = 2, KIND_DRIVER = 4, KIND_RUNTIME = 5, KIND
        KIND_PEER = 22, KIND_EVENT = 36, KIND_STREAM = 37, KIND_SYNC = 38, KIND_MEMORY = 49, KIND_GRAPH = 51, KIND_JIT = 52 };
 enum { CBID_MALLOC = 20, CBID_FREE = 22, CBID_MEMCPY_ASYNC = 41, CBID_MEMSET_ASYNC = 51, CBID_STREAM_SYNC = 131, CBID_EVENT_RECORD = 135,
        CBID_EVENT_SYNC = 137, CBID_STREAM_WAIT = 147, CBID_DEVICE_SYNC = 165, CBID_PROFILER_START = 171, CBID_PROFILER_STOP = 172, CBID_LAUNCH = 211, CBID_PEER_ASYNC = 161, CBID_GRAPH_LAUNCH = 311 };
+enum { CBID_DRIVER_GET_VERSION = 2, CBID_DRIVER_STREAM_GET_CONTEXT = 483 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const struct mock_cupti *cupti;
@@ -70,16 +71,29 @@ EXPORT int cuInit(unsigned flags)
 	return getenv("MOCK_CUDA_RETURN") ? atoi(getenv("MOCK_CUDA_RETURN")) : 0;
 }
 
-/* What the collector itself calls of CUDA. This one is traced like any other, but the truth does not tell of it. */
-EXPORT int cuDriverGetVersion(int *version)
+/* What the collector itself calls of CUDA. These are traced like any other, but the truth does not tell of them. */
+static void driver_call(uint32_t cbid)
 {
-	*version = 13000;
 	pthread_mutex_lock(&lock);
-	struct mock_event e = {.kind = KIND_DRIVER, .cbid = 2, .correlation = ++correlation, .thread = (uint32_t)syscall(SYS_gettid), .start = now_ns()};
-	e.end = e.start + 100;
+	struct mock_event e = {.kind = KIND_DRIVER, .cbid = cbid, .correlation = ++correlation, .thread = (uint32_t)syscall(SYS_gettid), .start = now_ns()};
+	while ((e.end = now_ns()) < e.start + 100)
+		;
 	if (cupti)
 		cupti->event(&e);
 	pthread_mutex_unlock(&lock);
+}
+
+EXPORT int cuDriverGetVersion(int *version)
+{
+	*version = 13000;
+	driver_call(CBID_DRIVER_GET_VERSION);
+	return 0;
+}
+
+EXPORT int cuStreamGetCtx(void *stream, void **context)
+{
+	*context = (void *)(MOCK_CONTEXT + ((uintptr_t)stream >> 8));
+	driver_call(CBID_DRIVER_STREAM_GET_CONTEXT);
 	return 0;
 }
 

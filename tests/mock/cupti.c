@@ -550,6 +550,21 @@ EXPORT int cuptiGetGraphId(void *graph, uint32_t *id)
 	return OK;
 }
 
+EXPORT int cuptiGetStreamIdEx(void *context, void *stream, uint8_t per_thread, uint32_t *id)
+{
+	(void)per_thread;
+	in_owner_only();
+	*id = (uintptr_t)stream & 0xff;
+	return (uintptr_t)context == MOCK_CONTEXT + ((uintptr_t)stream >> 8) ? OK : 4; /* CUPTI_ERROR_INVALID_STREAM */
+}
+
+EXPORT int cuptiGetDeviceId(void *context, uint32_t *device)
+{
+	in_owner_only();
+	*device = (uint32_t)((uintptr_t)context - MOCK_CONTEXT);
+	return OK;
+}
+
 EXPORT int cuptiGetCallbackName(uint32_t domain, uint32_t cbid, const char **name)
 {
 	*name = domain == 2 && cbid == 1023 ? "cudaOfTheFuture_v99000" : NULL;

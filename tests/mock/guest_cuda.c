@@ -11,6 +11,7 @@
  *   work=N     N kernels outside any range
  *   record=S   an event is recorded on that stream;  wait=S: the stream waits for it;  host=0: the host does
  *   call=N     the call with this number
+ *   name=H     names the stream with the handle H (mock.h): "copies of H";  context=H: asks for its context
  *   profiler=N cudaProfilerStart (1) or Stop (0)
  *   raise=N    ends by this signal */
 #include "mock.h"
@@ -132,11 +133,19 @@ static void work(int n)
 		mock_launch("work_kernel", 7, 1000);
 }
 
+static void name_stream(int handle)
+{
+	char text[32];
+	snprintf(text, sizeof text, "copies of %d", handle);
+	nvtx_name_stream(nvtx, (void *)(intptr_t)handle, text);
+}
+
 static void child(void)
 {
 	pid_t pid = fork();
 	if (pid == 0) {
 		begin_range("in_the_child");
+		name_stream(8);
 		work(10);
 		end_range(NULL);
 		_exit(0);
@@ -179,6 +188,10 @@ static void word(const char *w)
 		mock_sync(w[0] == 'w' ? 2 : 1, (uint32_t)n);
 	else if (strncmp(w, "call=", 5) == 0)
 		mock_call((uint32_t)n);
+	else if (strncmp(w, "name=", 5) == 0)
+		name_stream(n);
+	else if (strncmp(w, "context=", 8) == 0)
+		cuStreamGetCtx((void *)(intptr_t)n, &(void *){NULL});
 	else if (strncmp(w, "profiler=", 9) == 0)
 		mock_profiler(n);
 	else if (strncmp(w, "raise=", 6) == 0)

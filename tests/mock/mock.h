@@ -33,6 +33,9 @@ struct mock_cupti {
 void mock_cuda_attach(const struct mock_cupti *cupti);
 
 int cuInit(unsigned flags);
+/* Handles of streams are numbers here: device << 8 | number of the stream. Their contexts are MOCK_CONTEXT + device. */
+enum { MOCK_CONTEXT = 0x1000 };
+int cuStreamGetCtx(void *stream, void **context);
 
 /* The innermost range of the calling thread, which the truth then names. The guest opens it itself. NULL = none. */
 void mock_range_is(const char *name);

@@ -8,10 +8,12 @@
 #include <stdlib.h>
 
 enum { NVTX_MODULE_CORE = 1, NVTX_CORE_PUSH_A = 9, NVTX_CORE_POP = 11, NVTX_CORE_SIZE = 16, NVTX_EXPORT_CALLBACKS = 1 };
+enum { NVTX_MODULE_CUDART = 4, NVTX_CUDART_STREAM_A = 3, NVTX_CUDART_SIZE = 7 };
 
 struct nvtx {
 	int (*push)(const char *message);
 	int (*pop)(void);
+	void (*name_stream)(void *stream, const char *name);
 };
 
 static struct nvtx nvtx_functions;
@@ -20,14 +22,15 @@ static int nvtx_table(int module, void ****table, unsigned *size)
 {
 	static void **entry[NVTX_CORE_SIZE + 1] = {
 		[NVTX_CORE_PUSH_A] = (void **)&nvtx_functions.push, [NVTX_CORE_POP] = (void **)&nvtx_functions.pop};
+	static void **of_cudart[NVTX_CUDART_SIZE + 1] = {[NVTX_CUDART_STREAM_A] = (void **)&nvtx_functions.name_stream};
 	static void *unused[NVTX_CORE_SIZE];
-	if (module != NVTX_MODULE_CORE)
+	if (module != NVTX_MODULE_CORE && module != NVTX_MODULE_CUDART)
 		return 0;
-	for (int i = 1; i < NVTX_CORE_SIZE; i++)
-		if (!entry[i])
-			entry[i] = &unused[i];
-	*table = entry;
-	*size = NVTX_CORE_SIZE;
+	*table = module == NVTX_MODULE_CORE ? entry : of_cudart;
+	*size = module == NVTX_MODULE_CORE ? NVTX_CORE_SIZE : NVTX_CUDART_SIZE;
+	for (unsigned i = 1; i < *size; i++)
+		if (!(*table)[i])
+			(*table)[i] = &unused[i];
 	return 1;
 }
 
@@ -62,6 +65,12 @@ static inline void nvtx_pop(const struct nvtx *n)
 {
 	if (n->pop)
 		n->pop();
+}
+
+static inline void nvtx_name_stream(const struct nvtx *n, void *stream, const char *name)
+{
+	if (n->name_stream)
+		n->name_stream(stream, name);
 }
 
 #endif

@@ -111,6 +111,15 @@ class Nvtx(CaptureCase):
             said, = [n for n in note if n.startswith("recorded by opscope")]
             self.assertIn("no event was lost", said)
 
+    def test_long_texts(self):
+        """Wide ones have as many bytes as narrow ones; what is cut is cut between characters and told, of the table's texts and of those in records."""
+        run = self.guest(self.guest_name, "long")
+        long, cut, inside = "ä" * 5000, "中" * (32768 // 3), "x" + "ä" * 16383
+        rows = sql(run, "SELECT s.name, cat, arg(args, 'Text'), t.thread_name FROM span s JOIN track t ON t.rowid = s.track ORDER BY start_ns")
+        self.assertEqual(rows, [(long, "nvtx", None, long), (long, long, None, long), (cut, "nvtx", "cut", long), (inside, "nvtx", "cut", long)])
+        self.assertEqual(sql(run, "SELECT name = arg(args, 'Category'), length(name) FROM mark WHERE args"), [(1, 5000)])
+        self.assertEqual({k: v[:2] for k, v in problems(run).items()}, {"text-cut": ("note", 2)})
+
     def test_nesting(self):
         rows = dict(sql(self.run_dir, "SELECT s.name, p.name FROM span s LEFT JOIN span p ON p.rowid = s.parent WHERE s.kind = 'op'"))
         self.assertEqual((rows["aten::conv2d"], rows["aten::_convolution"], rows["ConvolutionBackward0"]), ("outer", "aten::conv2d", "outer"))
@@ -156,6 +165,24 @@ class Planted(CaptureCase):
         strings = dict(sql(path, "SELECT key, is_string FROM arg"))
         self.assertEqual([strings[k] for k in ("count", "Input Dims", "broken", "nothing")], [0, 0, 1, 1])
         self.assertEqual(problems(path)["range-without-start"][:2], ("note", 1))
+
+    def test_cut(self):
+        """What was cut says so: a text of the table, shapes, a text in its record, a stack."""
+        s = Segment()
+        whole = s.text("whole")
+        for name in ("cut name", "[[1]]"):
+            s.texts[name.encode()] = len(s.texts) + 1
+            s.kept.append(segment.record(segment.STRING, segment.CUT, s.texts[name.encode()], struct.pack("<II", len(name), 0) + name.encode()))
+        s.push(7, "whole", BASE + 10)
+        s.push(7, "cut name", BASE + 20)
+        s.push(7, "whole", BASE + 30, seq=1, sizes="[[1]]")
+        s.threads[7].append(segment.record(segment.PUSH, segment.HAS_TEXT | segment.CUT, 0, struct.pack("<qI", BASE + 40, 6) + b"inside"))
+        for at in range(4):
+            s.pop(7, BASE + 50 + at)
+        s.event(7, segment.CPU_SAMPLE, segment.CUT, 7, "qIIQ", BASE + 60, 1, 1000, segment.FRAME_TEXT | whole)
+        path = s.write(self.dir)
+        self.assertEqual(sql(path, "SELECT name, arg(args, 'Text') FROM span ORDER BY start_ns"), [("whole", None), ("cut name", "cut"), ("whole", "cut"), ("inside", "cut")])
+        self.assertEqual({k: v[:2] for k, v in problems(path).items()}, {"text-cut": ("note", 3), "stack-cut": ("note", 1)})
 
     def test_numbers_that_come_again(self):
         """Starts and ends of one number are paired by time; the innermost ends first; threads do not matter."""
@@ -291,6 +318,35 @@ class Planted(CaptureCase):
         kernels = oracle.report("kernels", path).rows
         self.assertEqual([(k["name"], k["total_ns"]) for k in kernels], [("void add<float>(float*)", 20)])
         self.assertEqual(sql(path, "SELECT s.name FROM gpu_op g JOIN span s ON s.rowid = g.op WHERE g.kind = 'kernel'"), [("aten::mm",)])
+
+    def test_streams(self):
+        """What is known of a stream is in its name: of the device, by whatever record, the last name of several."""
+        s = Segment(pid=55)
+        self.device(s)
+        self.device(s, 1, uuid=b"v" * 16, nvml=1)
+        for context in (1, 2):
+            s.keep(segment.CONTEXT, 0, context, "II", context - 1, 7)
+        for stream, context, flags, priority in ((20, 1, 2, -5), (21, 2, 3, 0), (22, 9, 1, -1)):
+            s.keep(segment.STREAM, 0, stream, "IIiI", context, flags, priority, 0)
+        for name, device, stream in (("first", 0, 20), ("second", 0, 20), ("of the other", 1, 20), ("ünd", 1, 21)):
+            s.keep(segment.RESOURCE, 0, s.text(name), "IIQ", 0, 0x40000005, device << 32 | stream)
+        for i, (device, stream) in enumerate(((0, 7), (0, 20), (0, 22), (1, 7), (1, 20), (1, 21))):
+            self.kernel(s, 56, "k", BASE + 100 + i, BASE + 101 + i, device=device, stream=stream)
+        path = s.write(self.dir)
+        self.assertEqual(sql(path, "SELECT process_labels, thread_name FROM track WHERE process_labels LIKE 'GPU%' ORDER BY pid, tid"), [
+            ("GPU 0", "stream 7 (default)"), ("GPU 0", "stream 20: second, priority -5"), ("GPU 0", "stream 22"), ("GPU 1", "stream 7 (default)"),
+            ("GPU 1", "stream 20: of the other"), ("GPU 1", "stream 21 (default): ünd")])
+
+    def test_kernel_launched_by_a_kernel(self):
+        s = Segment(pid=5)
+        self.device(s)
+        s.push(5, "aten::captured", BASE + 10, seq=1)
+        s.event(5, segment.GRAPH_NODE, 0, 1, "qQQ", BASE + 20, 900, 0)
+        s.pop(5, BASE + 30)
+        self.kernel(s, 6, "k", BASE + 100, BASE + 110, corr=3, graph=2, node=900)
+        s.threads[6][-1] = s.threads[6][-1][:1] + b"\1" + s.threads[6][-1][2:]
+        path = s.write(self.dir)
+        self.assertEqual(sql(path, "SELECT arg(args, 'Captured in'), arg(args, 'Launched by') FROM gpu_op"), [("aten::captured", "device")])
 
     def test_events_that_are_waited_for(self):
         """The last recording before the wait, of that context and event, by the time of its call, wherever that stands in the segment."""

@@ -195,6 +195,24 @@ class Exactly(Cuda):
         self.device_work(r)
         self.attribution(r)
 
+    def test_names_of_streams(self):
+        """By their handles, of the device that they belong to; what the library asks the driver for it is no call of the program."""
+        r = self.run_guest("other", "name=7", "name=264", "name=9", "context=9", "name=9", "record=7", "record=8", "record=9", "work=1", "threads=3")
+        names = dict(r.sql("SELECT tid, thread_name FROM track WHERE process_labels = 'GPU 0'"))
+        self.assertEqual({k: v for k, v in names.items() if k > 0}, {7: "stream 7 (default): copies of 7", 8: "stream 8", 9: "stream 9: copies of 9"})
+        self.assertEqual(r.sql("SELECT count(*) FROM span WHERE name = 'cuStreamGetCtx'"), [(1,)])
+        facts = {v for v, in r.sql("SELECT value FROM meta WHERE key LIKE 'resource:%'")}
+        self.assertEqual(facts, {"copies of 7", "copies of 264", "copies of 9"})
+        r = self.run_guest("fork", "name=7", "work=1", mode="hang")
+        self.assertEqual(r.sql("SELECT thread_name FROM track WHERE process_labels = 'GPU 0'"), [("stream 7: copies of 7",)])
+
+    def test_what_no_column_has(self):
+        r = self.run_guest("work=1")
+        self.assertEqual(r.sql("SELECT arg(args, 'cluster'), arg(args, 'local memory per thread'), arg(args, 'Launched by') FROM gpu_op"), [("[2, 1, 1]", "48", None)])
+        r = self.run_guest("other")
+        self.assertEqual(sorted(r.sql("SELECT key, value FROM meta WHERE key LIKE 'capture:device.%'")),
+                         [(f"capture:device.{d}.{k}", v) for d in (0, 1) for k, v in (("clock_khz", "1980000"), ("memory_bandwidth_bytes_per_s", "4916000"))])
+
     def test_calls_of_the_future(self):
         """A number that is in no table has the name that CUPTI gives it, without its version."""
         r = self.run_guest("call=1023", "call=1022", "call=211", cupti="future")
