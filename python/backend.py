@@ -65,7 +65,7 @@ def _date():
 
 
 def _setup(build, settings):
-    """Sets up and builds, optimised, with everything that is not in a wheel left out."""
+    """Optimised, with what is not in a wheel left out, as far as Meson knows it."""
     native = build + ".ini"
     with open(native, "w", encoding="utf-8") as f:
         f.write(f"[binaries]\npython = {sys.executable!r}\n")
@@ -75,7 +75,6 @@ def _setup(build, settings):
     words = words if isinstance(words, list) else shlex.split(words)
     subprocess.run(["meson", "setup", build, ROOT, "--native-file", native, "--buildtype=release", "-Dwerror=false", "-Dpython=enabled",
                     "-Dtests=disabled", f"-Dviewer={'auto' if fetched else 'disabled'}", *words], check=True)
-    subprocess.run(["ninja", "-C", build], check=True)
 
 
 def _installed(build):
@@ -118,9 +117,8 @@ class _Wheel:
         self.zip.close()
 
 
-def _put_info(add, info, project, tag):
+def _put_info(add, info, project):
     add(f"{info}/METADATA", _metadata(project).encode())
-    add(f"{info}/WHEEL", f"Wheel-Version: 1.0\nGenerator: opscope\nRoot-Is-Purelib: false\nTag: {tag}\n".encode())
     scripts = "".join(f"{name} = {target}\n" for name, target in project["scripts"].items())
     add(f"{info}/entry_points.txt", f"[console_scripts]\n{scripts}".encode())
 
@@ -134,6 +132,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
         else:
             build = os.path.join(work, "build")
             _setup(build, settings)
+            subprocess.run(["ninja", "-C", build], check=True)
         files = sorted(_installed(build), key=lambda f: f[1])
         tag, info = _tag([place for _, place in files]), f"{_stem(project)}.dist-info"
         name = f"{_stem(project)}-{tag}.whl"
@@ -142,19 +141,36 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
         for path, place in files:
             with open(path, "rb") as f:
                 wheel.add(place, f.read(), 0o755 if os.access(path, os.X_OK) else 0o644)
-        _put_info(wheel.add, info, project, tag)
+        _put_info(wheel.add, info, project)
+        wheel.add(f"{info}/WHEEL", f"Wheel-Version: 1.0\nGenerator: opscope\nRoot-Is-Purelib: false\nTag: {tag}\n".encode())
         wheel.finish(info)
         shutil.move(part, os.path.join(wheel_directory, name))
     return name
+
+
+def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
+    project = _project()
+    info = f"{_stem(project)}.dist-info"
+    os.mkdir(os.path.join(metadata_directory, info))
+
+    def add(place, data):
+        with open(os.path.join(metadata_directory, place), "wb") as f:
+            f.write(data)
+
+    _put_info(add, info, project)
+    return info
 
 
 def _missing_tools():
     return [f"{package}{version}" for package, version in (("meson", ">=1.0"), ("ninja", "")) if not shutil.which(package)]
 
 
+def _toml():
+    return [] if sys.version_info >= (3, 11) else ["tomli"]
+
+
 def get_requires_for_build_wheel(config_settings=None):
-    tools = [] if (config_settings or {}).get("build-dir") else _missing_tools()
-    return tools + ([] if sys.version_info >= (3, 11) else ["tomli"])
+    return _toml() + ([] if (config_settings or {}).get("build-dir") else _missing_tools())
 
 
 # --- sdist ------------------------------------------------------------------------------------------------------
@@ -193,4 +209,4 @@ def build_sdist(sdist_directory, config_settings=None):
 
 
 def get_requires_for_build_sdist(config_settings=None):
-    return [] if sys.version_info >= (3, 11) else ["tomli"]
+    return _toml()

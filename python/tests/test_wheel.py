@@ -2,6 +2,7 @@
 import base64
 import csv
 import hashlib
+import json
 import os
 import subprocess
 import sys
@@ -81,6 +82,35 @@ class Wheel(oracle.Case):
             self.assertIn("pyprof-parse", p.stdout)
             p = subprocess.run([os.path.join(folder, "bin", "opscope"), "record", "-o", "run", "--", "true"], env=env, cwd=folder, capture_output=True, text=True)
             self.assertEqual(p.returncode, 0, p.stderr)
+
+
+class Setup(oracle.Case):
+    """What a wheel is built of where no build folder is given; building it is what ./test does all the time."""
+
+    def test_setup(self):
+        with tempfile.TemporaryDirectory() as folder:
+            code = "import sys; sys.path.insert(0, sys.argv[1]); import backend; backend._setup(sys.argv[2], {'setup-args': '-Dserve=disabled'})"
+            env = {k: v for k, v in os.environ.items() if not k.startswith("MESON")}
+            where = os.path.join(folder, "build")
+            p = subprocess.run([sys.executable, "-c", code, os.path.join(ROOT, "python"), where], env=env, capture_output=True, text=True)
+            if p.returncode and "Python.h" in p.stdout + p.stderr:
+                self.skipTest("this Python has no headers")
+            self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
+            with open(os.path.join(where, "meson-info", "intro-buildoptions.json")) as f:
+                options = {o["name"]: o["value"] for o in json.load(f)}
+            self.assertEqual([options[o] for o in ("python", "tests", "serve", "buildtype")], ["enabled", "disabled", "disabled", "release"])
+            sys.path.insert(0, os.path.join(ROOT, "python"))
+            import backend
+            places = {place for _, place in backend._installed(where)}  # the program is not built: only then it has a file
+            self.assertLessEqual({"opscope/_core.abi3.so", "opscope/table.py", "opscope/py.typed"}, places)
+
+    def test_metadata_alone(self):
+        with tempfile.TemporaryDirectory() as folder:
+            info = build("prepare_metadata_for_build_wheel", folder)
+            with open(os.path.join(info, "METADATA")) as f:
+                self.assertRegex(f.read(), r"(?s)^Metadata-Version: 2\.1\nName: opscope\nVersion: [0-9.]+\n.*\n\n# opscope\n")
+            with open(os.path.join(info, "entry_points.txt")) as f:
+                self.assertIn("opscope = opscope.__main__:main\n", f.read())
 
 
 class Sdist(oracle.Case):
