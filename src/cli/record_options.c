@@ -18,7 +18,7 @@ static const struct argp_option option_list[] = {
 	{"delay", KEY_DELAY, "SECONDS", 0, "start collecting so much later", 0},
 	{"duration", KEY_DURATION, "SECONDS", 0, "stop collecting after that; the program goes on", 0},
 	{"kill", KEY_KILL, NULL, 0, "with --duration: end the program then", 0},
-	{"range", KEY_RANGE, "NAME", 0, "collect inside the NVTX ranges of this name; cudaProfilerApi: between cudaProfilerStart and cudaProfilerStop", 0},
+	{"range", KEY_RANGE, "NAME[@DOMAIN]", 0, "collect inside the ranges of this name; cudaProfilerApi: between cudaProfilerStart and cudaProfilerStop", 0},
 	{"steps", KEY_STEPS, "A..B", 0, "collect steps A to B", 0},
 	{"key-range", KEY_KEY_RANGE, "NAME", 0, "what a step is, for --steps: the ranges of this name, counted from 0", 0},
 	{NULL, 0, NULL, 0, "What:", 3},

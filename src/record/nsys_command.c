@@ -28,29 +28,51 @@ static void put_seconds(struct words *c, const char *option, int64_t ns)
 		words_printf(c, "%lld", (long long)(ns / LAUNCH_S));
 }
 
-/* The range's text as nsys wants it: '@' begins the domain. */
-static void put_range_name(const struct nsys *n, struct words *c, const char *name)
+/* A text of --range as nsys wants it, where '@' begins the domain, too. True: it ends in a '*' that stands for more. */
+static bool put_text(struct buf *b, const char *s, const char *end)
 {
-	struct buf b = {0};
-	for (; *name; name++) {
-		if (*name == '@' || *name == '\\')
-			buf_char(&b, '\\');
-		buf_char(&b, *name);
+	bool star = false;
+	for (; s < end; s++) {
+		star = *s == '*' && s + 1 == end;
+		s += *s == '\\' && s + 1 < end;
+		if (*s == '@' || *s == '\\')
+			buf_char(b, '\\');
+		buf_char(b, *s);
 	}
-	if (str_has(buf_view(&n->help), STR("@*")))
-		buf_cstr(&b, "@*");
-	words_add(c, "-p");
-	words_printf(c, STR_FMT, STR_ARG(buf_view(&b)));
-	buf_release(&b);
+	return star;
 }
+
+/* NAME, NAME@DOMAIN, NAME@ (docs/record.md). False: what only our own library knows, a text that begins so. */
+static bool put_range_name(struct buf *b, const char *range, bool any_domain)
+{
+	const char *end = range + strlen(range), *at = NULL;
+	for (const char *p = range; p < end; p++) {
+		at = *p == '@' ? p : at;
+		p += *p == '\\' && p + 1 < end;
+	}
+	bool star = put_text(b, range, at ? at : end), any = at && strcmp(at, "@*") == 0;
+	if (!at || any)
+		buf_cstr(b, any_domain ? "@*" : "");
+	else if (at[1])
+		buf_char(b, '@');
+	return !(at && !any && put_text(b, at + 1, end)) && !star;
+}
+
+static bool is_api_range(const struct record_spec *s) { return s->range && strcmp(s->range, RECORD_API_RANGE) == 0; }
 
 static void put_range(const struct nsys *n, const struct record_spec *s, struct words *c, struct words *env, struct words *notes)
 {
-	bool api = strcmp(s->range, RECORD_API_RANGE) == 0;
+	bool api = is_api_range(s), any_domain = str_has(buf_view(&n->help), STR("@*"));
 	words_add(c, "-c");
 	words_add(c, api ? "cudaProfilerApi" : "nvtx");
 	if (!api) {
-		put_range_name(n, c, s->range);
+		struct buf b = {0};
+		put_range_name(&b, s->range, any_domain);
+		words_add(c, "-p");
+		words_printf(c, STR_FMT, STR_ARG(buf_view(&b)));
+		buf_release(&b);
+		if (!any_domain)
+			words_add(notes, "this nsys looks for --range in the default domain, or in the one behind '@', alone");
 		words_add(env, "NSYS_NVTX_PROFILER_REGISTER_ONLY=0"); /* else a text that is not registered never matches */
 	}
 	/* The default ends the program with the range. */
@@ -93,7 +115,11 @@ static void put_choices(const struct nsys *n, const struct record_spec *s, struc
 static int check(const struct record_spec *s, struct err *e)
 {
 	struct words w = {0};
-	bool output = false;
+	struct buf b = {0};
+	bool output = false, whole = !s->range || is_api_range(s) || put_range_name(&b, s->range, true);
+	buf_release(&b);
+	if (!whole)
+		return err_set(e, ERR_USAGE, "--range=%s: nsys knows whole texts, not how they begin (but NAME@* for any domain); the whole text can be had, or --backend=own", s->range);
 	if (s->steps)
 		return err_set(e, ERR_USAGE, "--steps: nsys cannot choose steps; --range=NAME, --delay and --duration can be had, or --backend=own");
 	if (s->max_bytes)

@@ -169,7 +169,7 @@ struct own_work {
 static void start_sampling(void *context, pid_t pid)
 {
 	struct own_work *w = context;
-	w->sampler = sampler_start(pid, w->spec->dir, w->spec->sample_hz, w->spec->max_bytes, &w->why);
+	w->sampler = sampler_start(pid, w->spec->dir, w->spec->sample_hz, w->spec->max_bytes, w->spec->ring, &w->why);
 }
 
 static void end_sampling(struct own_work *w, struct record_result *r)

@@ -32,6 +32,7 @@ struct sampler {
 	struct sample_rings rings;
 	const char *dir;
 	int64_t max_bytes;
+	bool ring;
 	pthread_t thread;
 	bool threaded;
 	int stop;                     /* eventfd */
@@ -73,6 +74,7 @@ static struct process *add(struct sampler *s, pid_t pid, pid_t parent, uint64_t 
 	struct process *p = NEW(struct process);
 	*p = (struct process){.pid = pid, .parent = parent, .since_ns = since_ns, .rank = -1, .world = -1};
 	p->segment.max_bytes = (uint64_t)s->max_bytes;
+	p->segment.ring = s->ring;
 	MEM_GROW(s->process, s->cap_processes, s->n_processes + 1);
 	idmap_put(&s->current, pid, s->n_processes);
 	s->process[s->n_processes++] = p;
@@ -85,20 +87,35 @@ static struct process *get(struct sampler *s, pid_t pid)
 	return p ? p : add(s, pid, 0, 0);
 }
 
-static bool read_variable(const char *environment, size_t n, const char *name, int64_t *v)
+/* -1 = not there, or no such number. */
+static int64_t number_in(const char *environment, size_t n, const char *name)
 {
-	size_t length = strlen(name);
-	for (const char *p = environment; p < environment + n; p += strlen(p) + 1)
+	size_t length = name ? strlen(name) : 0;
+	int64_t v;
+	for (const char *p = environment; name && p < environment + n; p += strlen(p) + 1)
 		if (strncmp(p, name, length) == 0 && p[length] == '=')
-			return str_to_i64(str_from(p + length + 1), v) && *v >= 0;
-	return false;
+			return str_to_i64(str_from(p + length + 1), &v) && v >= 0 ? v : -1;
+	return -1;
 }
 
-/* As the capture library does: which rank of a job it is, from its environment. */
+/* As the capture library does (find_rank in collect/start.c): what both write of one process must be of one rank. */
+static void find_rank(const char *environment, size_t n, int64_t *rank, int64_t *world)
+{
+	static const char *const names[][2] = {{"RANK", "WORLD_SIZE"}, {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, {"PMI_RANK", "PMI_SIZE"}, {"PMIX_RANK", NULL},
+	                                       {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"}, {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}};
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+		*rank = number_in(environment, n, names[i][0]);
+		*world = number_in(environment, n, names[i][1]);
+		if (*world >= 0 && *world <= *rank)
+			*world = -1;
+		if (*rank >= 0 && (strncmp(names[i][0], "SLURM", 5) != 0 || *world > 1))
+			return;
+	}
+	*rank = *world = -1;
+}
+
 static void ask_rank(struct process *p)
 {
-	static const char *const names[][2] = {{"RANK", "WORLD_SIZE"}, {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, {"PMI_RANK", "PMI_SIZE"},
-	                                       {"SLURM_PROCID", "SLURM_NTASKS"}};
 	char path[64];
 	if (p->asked)
 		return;
@@ -108,11 +125,8 @@ static void ask_rank(struct process *p)
 	char *text = mem_alloc(ENVIRONMENT_MOST + 1, 1);
 	size_t n = f ? fread(text, 1, ENVIRONMENT_MOST, f) : 0;
 	text[n] = 0;
-	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-		if (read_variable(text, n, names[i][0], &p->rank)) {
-			read_variable(text, n, names[i][1], &p->world);
-			break;
-		}
+	if (n) /* else it is gone already: as its parent */
+		find_rank(text, n, &p->rank, &p->world);
 	mem_free(text);
 	if (f)
 		fclose(f);
@@ -263,11 +277,12 @@ static void *run(void *context)
 
 /* --- from beginning to end -------------------------------------------------------------------------------------- */
 
-struct sampler *sampler_start(pid_t pid, const char *dir, int64_t hz, int64_t max_bytes, struct err *e)
+struct sampler *sampler_start(pid_t pid, const char *dir, int64_t hz, int64_t max_bytes, bool ring, struct err *e)
 {
 	struct sampler *s = NEW(struct sampler);
 	s->dir = dir;
 	s->max_bytes = max_bytes;
+	s->ring = ring && max_bytes;
 	s->stop = eventfd(0, EFD_CLOEXEC);
 	idmap_init(&s->current, 0, INT32_MAX, 64);
 	intern_init(&s->paths);

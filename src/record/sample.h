@@ -10,8 +10,9 @@
 
 struct sampler;
 
-/* For a process that waits for its exec. NULL and the reason when the system does not allow it. `max_bytes` is of each process; 0 = no bound. */
-struct sampler *sampler_start(pid_t pid, const char *dir, int64_t hz, int64_t max_bytes, struct err *e);
+/* For a process that waits for its exec. NULL and the reason when the system does not allow it. `max_bytes` is of each process, 0 = no bound; beyond it the
+ * oldest samples go (`ring`), or no more come. */
+struct sampler *sampler_start(pid_t pid, const char *dir, int64_t hz, int64_t max_bytes, bool ring, struct err *e);
 
 struct sampled {
 	uint64_t samples, lost;   /* lost: the kernel had no room */

@@ -54,6 +54,7 @@ static void begin(struct sample_segment *s, const char *dir, pid_t pid, int64_t 
 	h->start_ns = time_ns;
 	h->pid = pid;
 	h->max_bytes = (int64_t)s->max_bytes;
+	h->full = s->ring ? WIRE_FULL_RING : WIRE_FULL_STOP;
 	h->state = WIRE_RUNNING;
 	h->first = h->last = anchor();
 	h->used_bytes = WIRE_BLOCK;
@@ -69,20 +70,45 @@ static void begin(struct sample_segment *s, const char *dir, pid_t pid, int64_t 
 	}
 }
 
+/* A chunk that is used again has no number while that is done, as wire.h wants it. */
+static void forget_chunk(struct sample_segment *s, int fd, uint64_t at)
+{
+	struct wire_chunk old;
+	if (pread(fd, &old, sizeof old, (off_t)at) != sizeof old)
+		return;
+	s->h.lost[WIRE_LOST_RING] += old.committed;
+	old.sequence = 0;
+	write_at(s, fd, &old, sizeof old, at);
+}
+
+/* All chunks of samples of a ring are of one size. */
+static uint64_t place_of(const struct sample_segment *s, enum wire_chunk_kind kind)
+{
+	enum { SLOTS_LEAST = 2 };
+	uint64_t slots = s->max_bytes / WIRE_BLOCK > SLOTS_LEAST + 1 ? s->max_bytes / WIRE_BLOCK - 1 : SLOTS_LEAST;
+	return s->ring && kind == WIRE_EVENTS && s->chunks >= slots ? (1 + s->chunks % slots) * WIRE_BLOCK : s->h.used_bytes;
+}
+
 /* The header says how far a reader may go: it follows the chunk. */
 static void write_chunk(struct sample_segment *s, struct buf *records, enum wire_chunk_kind kind)
 {
-	struct wire_chunk c = {.magic = WIRE_CHUNK_MAGIC, .kind = (uint16_t)kind, .thread_number = kind == WIRE_EVENTS, .offset = s->h.used_bytes,
-	                       .sequence = ++s->h.sequence, .committed = (uint32_t)records->n, .ordinal = s->chunks};
-	size_t bytes = sizeof c + records->n;
+	struct wire_chunk c = {.magic = WIRE_CHUNK_MAGIC, .kind = (uint16_t)kind, .thread_number = kind == WIRE_EVENTS, .offset = place_of(s, kind),
+	                       .committed = (uint32_t)records->n, .ordinal = s->chunks};
+	size_t bytes = s->ring && kind == WIRE_EVENTS ? WIRE_BLOCK : sizeof c + records->n;
+	bool again = c.offset < s->h.used_bytes;
 	c.grains = (uint16_t)((bytes + WIRE_GRAIN - 1) / WIRE_GRAIN);
 	s->chunks += kind == WIRE_EVENTS;
-	int fd = open_file(s, O_WRONLY);
+	int fd = open_file(s, again ? O_RDWR : O_WRONLY);
 	if (fd >= 0) {
-		write_at(s, fd, &c, sizeof c, c.offset);
+		if (again)
+			forget_chunk(s, fd, c.offset);
 		write_at(s, fd, records->p, records->n, c.offset + sizeof c);
-		s->h.used_bytes += (uint64_t)c.grains * WIRE_GRAIN;
-		s->broken |= ftruncate(fd, (off_t)s->h.used_bytes) < 0;
+		c.sequence = ++s->h.sequence;
+		write_at(s, fd, &c, sizeof c, c.offset);
+		if (!again) {
+			s->h.used_bytes += (uint64_t)c.grains * WIRE_GRAIN;
+			s->broken |= ftruncate(fd, (off_t)s->h.used_bytes) < 0;
+		}
 		write_at(s, fd, &s->h, sizeof s->h, 0);
 		close(fd);
 	}
@@ -119,7 +145,7 @@ void sample_segment_add(struct sample_segment *s, const char *dir, pid_t pid, pi
 		}
 	if (!s->path.n)
 		begin(s, dir, pid, time_ns);
-	if (s->broken || (s->max_bytes && s->h.used_bytes + s->chunk.n > s->max_bytes)) {
+	if (s->broken || (s->max_bytes && !s->ring && s->h.used_bytes + s->chunk.n > s->max_bytes)) {
 		s->h.lost[s->broken ? WIRE_LOST_DISK : WIRE_LOST_FULL]++;
 		return;
 	}
@@ -240,7 +266,7 @@ static void name_threads(struct naming *n)
 		pid_t tid;
 		memcpy(&tid, s->threads.p + at, sizeof tid);
 		struct str name = str_from(s->threads.p + at + sizeof tid);
-		struct wire_thread_name r = {head(WIRE_THREAD_NAME, 0, sizeof r, keep_text(s, &n->texts, name)), (uint32_t)tid, 0};
+		struct wire_thread_name r = {head(WIRE_THREAD_NAME, WIRE_BY_SYSTEM, sizeof r, keep_text(s, &n->texts, name)), (uint32_t)tid, 0};
 		put(s, &s->keep, WIRE_KEEP, &r, sizeof r, NULL, 0);
 		at += sizeof tid + name.n + 1;
 	}

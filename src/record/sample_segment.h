@@ -24,6 +24,7 @@ struct sample_segment {
 	struct buf threads;        /* names: tid, text, NUL */
 	uint32_t chunks;
 	uint64_t max_bytes;        /* 0 = no bound */
+	bool ring;                 /* at the bound the oldest chunk is used again; else samples are left out, and counted */
 	bool broken;               /* the file cannot be written to */
 };
 

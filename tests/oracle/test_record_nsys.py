@@ -101,12 +101,17 @@ class Nsys(RecordCase):
                 at = args.index("-c")
                 self.assertEqual(args[at:at + 4], ["-c", "cudaProfilerApi", end, "--kill=none"])
                 os.unlink(self.log)
-        # texts that are not registered match, too; '@' is no domain
-        _, err = self.run_nsys("--range=a@b", "--force")
-        args = self.profile_args()
-        at = args.index("-c")
-        self.assertEqual(args[at:at + 4], ["-c", "nvtx", "-p", "a\\@b@*"])
-        self.assertIn("nsys.sqlite", self.out_files())
+        # texts that are not registered match, too; a range means what it does for our own capture
+        for asked, told in (("a", "a@*"), ("a@b", "a@b"), ("a@", "a"), ("a@*", "a@*"), ("a\\@b", "a\\@b@*"), ("a\\@b@c\\@d", "a\\@b@c\\@d"), ("a\\*", "a*@*")):
+            self.run_nsys("--range=" + asked, "--force")
+            args = self.profile_args()
+            at = args.index("-c")
+            self.assertEqual(args[at:at + 4], ["-c", "nvtx", "-p", told])
+            self.assertIn("nsys.sqlite", self.out_files())
+            os.unlink(self.log)
+        for asked in ("a*", "a*@b", "a@b*"):
+            _, err = self.run_nsys("--range=" + asked, "--force", status=2)
+            self.assertIn("nsys knows whole texts", err)
 
     def test_times(self):
         self.run_nsys("--delay=2", "--duration=1.5")

@@ -84,6 +84,15 @@ class Sample(RecordCase):
         self.record("-o", "x", "--sample=cpu", "--", "sh", "-c", "kill -TERM $$", status=-15)
         self.record("-o", "y", "--sample=cpu", "--", "no-such-program", status=127)
 
+    def test_slurm(self):
+        """The only task of a step is no rank: what the samples and the library say of it is one run."""
+        library = os.path.join(os.environ.get("OPSCOPE_BUILD", os.path.join(oracle.ROOT, "build")), "collect", "libopscope-inject.so")
+        guest = os.path.join(os.path.dirname(SPIN), "collect", "guest")
+        self.env.update(OPSCOPE_INJECT=oracle.built(library, "OPSCOPE_BUILD"), SLURM_PROCID="0", SLURM_NTASKS="1", SLURM_STEP_NUM_TASKS="1", SLURM_JOB_ID="7")
+        self.sampled("sh", "-c", f"'{self.spin}' 100; exec '{oracle.built(guest, 'OPSCOPE_BUILD')}' threads 2 200000")
+        self.assertEqual({r["range"] for r in oracle.report("nvtx", self.path("out")).rows}, {"even", "odd"})
+        self.assertIn("spin_inner (guest_spin)", self.functions().by("function"))
+
     def test_damaged_programs(self):
         """Files that look like programs and are none must not disturb: names are missing, no more."""
         with open(self.spin, "rb") as f:
