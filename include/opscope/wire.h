@@ -48,7 +48,8 @@ enum {
 	X(DEVICE, "lost-device", "records of devices that CUPTI dropped")                                                 \
 	X(CLOCK, "lost-clock", "records of devices with times of another clock, which another profiler had set")          \
 	X(BUFFERS, "lost-buffers", "records of devices in buffers that could not be had")                                 \
-	X(SAMPLES, "lost-samples", "samples of stacks that the kernel dropped")
+	X(SAMPLES, "lost-samples", "samples of stacks that the kernel dropped")                                           \
+	X(WINDOW, "lost-window", "records of devices so late that it was not known any more whether they were wanted (--range, --steps)")
 enum wire_loss {
 #define WIRE_LOST_(name, kind, what) WIRE_LOST_##name,
 	WIRE_LOST_REASONS(WIRE_LOST_)
@@ -64,11 +65,13 @@ enum wire_state {
 
 enum wire_full { WIRE_FULL_STOP = 0, WIRE_FULL_RING = 1 };
 
-/* Two clocks at one moment: a step of the wall clock shows as a change of their difference. */
+/* Two clocks at one moment: a step of the wall clock shows as a change of their difference. What is less than 1/2000 of the time between two of
+ * them and WIRE_CLOCK_STEP is none: that is how the clock is made to follow others. */
 struct wire_anchor {
 	int64_t realtime_ns;
 	int64_t monotonic_raw_ns;
 };
+enum { WIRE_CLOCK_STEP = 200000 };         /* ns */
 
 /* Written once before `magic`, which comes last, but for the fields marked *: those change, each atomically. */
 struct wire_header {
@@ -222,6 +225,7 @@ enum {
 	WIRE_RESOURCE_CUDA_STREAM_NUMBER, /* a stream as records of its work name it: device ordinal << 32 | number */
 };
 
+/* When the clock was set: the last anchor before it, unless it stands in the header or in the record before, and the first one behind it. */
 struct wire_anchor_record {
 	struct wire_head head;
 	struct wire_anchor anchor;
@@ -231,7 +235,7 @@ struct wire_anchor_record {
  * them say nothing. */
 struct wire_switch {
 	struct wire_head head;             /* flags: 1 on, 0 off; id: enum wire_why */
-	int64_t time_ns;                   /* of the switch */
+	int64_t time_ns;                   /* of the switch; 0 = not known in this chunk: that of the process has it */
 };
 enum wire_why { WIRE_WHY_RANGE = 1, WIRE_WHY_STEPS, WIRE_WHY_CUDA_PROFILER, WIRE_WHY_DELAY, WIRE_WHY_DURATION, WIRE_WHY_CALL };
 

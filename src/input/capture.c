@@ -25,6 +25,38 @@ void capture_text_cut(struct capture *c)
 	diag_add(&c->p->diags, "text-cut", DIAG_NOTE, c->offset, "%s: a text was longer than %d bytes: the rest of it was not recorded", c->name, WIRE_MAX_STRING);
 }
 
+enum { ROOM_FIRST = 64 << 20, ROOM_A_BYTE = 32, MADE_SHORT = 256 };
+
+struct str capture_bounded(struct capture *c, struct str text)
+{
+	if (c->room || text.n <= MADE_SHORT)
+		return text;
+	for (text.n = MADE_SHORT; text.n && (text.p[text.n] & 0xc0) == 0x80; text.n--)
+		;
+	diag_add(&c->p->diags, "text-out-of-proportion", DIAG_LOSS, c->offset,
+	         "%s: texts made of others come to %d times the size of the capture and more: of the rest of them only %d bytes are kept", c->name, ROOM_A_BYTE,
+	         MADE_SHORT);
+	return text;
+}
+
+void capture_pay(struct capture *c, uint32_t strings)
+{
+	for (; strings < c->p->strings.n; strings++) {
+		uint64_t n = intern_get(&c->p->strings, strings).n;
+		c->room -= n < c->room ? n : c->room;
+	}
+}
+
+uint32_t capture_made(struct capture *c, struct str text)
+{
+	uint32_t before = c->p->strings.n, known = intern_find(&c->p->strings, text);
+	if (known != INTERN_NONE)
+		return known;
+	known = intern_str(&c->p->strings, capture_bounded(c, text));
+	capture_pay(c, before);
+	return known;
+}
+
 bool capture_time(struct capture *c, int64_t time_ns, int64_t *relative)
 {
 	enum { TOO_FAR = 61 };
@@ -44,6 +76,11 @@ static uint32_t new_track(struct capture *c, uint32_t tid, const char *more)
 	uint32_t track = build_track(&c->b, (struct str){pid_text, (size_t)np}, (struct str){tid_text, (size_t)nt});
 	struct tracks *t = &c->p->track;
 	uint32_t name = idmap_get(&c->thread_name, tid);
+	bool given = name != IDMAP_NONE;
+	if (!given && idmap_get(&c->named, track) == IDMAP_NONE)
+		name = idmap_get(&c->system_name, tid);
+	if (given)
+		idmap_put(&c->named, track, 1);
 	t->tid[track] = tid;
 	t->process_labels[track] = intern_str(&c->p->strings, STR("CPU"));
 	if (c->process_name)
@@ -87,6 +124,7 @@ void capture_count(struct capture *c, uint16_t cat)
 static void each_record(struct capture *c, const struct capture_chunk *chunk, void (*f)(struct capture *, const struct wire_head *, uint32_t))
 {
 	uint32_t n = capture_file_load(c->file, chunk);
+	c->room += (uint64_t)n * ROOM_A_BYTE;
 	for (uint32_t at = 0; at + sizeof(struct wire_head) <= n;) {
 		const struct wire_head *h = (const struct wire_head *)(c->file->records + at);
 		uint32_t bytes = h->words * 8u;
@@ -112,9 +150,12 @@ static void begin_segment(struct capture *c)
 	const struct wire_header *h = &c->file->h;
 	c->n_texts = c->n_cut = c->n_off = c->n_args = c->n_mappings = 0;
 	c->process_name = 0;
+	c->has_facts = false;
+	c->anchor = h->first;
 	c->last_ns = h->last.realtime_ns > h->start_ns ? h->last.realtime_ns : h->start_ns;
 	idmap_init(&c->text_at, 1, 0, 1024);
 	idmap_init(&c->thread_name, 1, 0, 64);
+	idmap_init(&c->system_name, 1, 0, 64);
 	idmap_init(&c->context_device, 1, 0, 64);
 	c->n_allocations = c->n_events = c->n_waits = c->n_streams = 0;
 	c->first_span = c->p->span.rows.n;
@@ -131,6 +172,7 @@ static void end_segment(struct capture *c)
 	capture_facts_tell(c);
 	idmap_release(&c->text_at);
 	idmap_release(&c->thread_name);
+	idmap_release(&c->system_name);
 	idmap_release(&c->context_device);
 	intern_release(&c->categories);
 	intern_release(&c->graph_nodes);
@@ -142,14 +184,14 @@ static void read_events(struct capture *c, unsigned first)
 	for (unsigned i = first; i < f->n; i++) {
 		const struct capture_chunk *k = &f->chunk[i], *before = i > first ? k - 1 : NULL;
 		if (!before || before->number != k->number || before->thread != k->thread) {
-			capture_thread_end(c);
+			capture_close_later(c);
 			capture_thread_begin(c, k->thread, k->number);
 		} else if (k->ordinal != before->ordinal + 1) {
 			capture_drop_open(c);
 		}
 		each_record(c, k, capture_event);
 	}
-	capture_thread_end(c);
+	capture_close_later(c);
 	capture_match_ranges(c);
 	capture_match_gpu(c);
 }
@@ -175,7 +217,7 @@ static void read_segment(struct capture *c, const char *path)
 	read_events(c, events);
 	end_segment(c);
 	c->p->input_bytes += f.bytes;
-	c->leader = false;
+	c->leader &= !c->has_facts;
 	capture_file_close(&f);
 }
 
@@ -183,11 +225,12 @@ static void read_segment(struct capture *c, const char *path)
 
 static void begin(struct capture *c, struct profile *p, const struct capture_run *r)
 {
-	*c = (struct capture){.p = p, .base_ns = r->base_ns, .rank = r->rank, .world = r->world, .leader = true};
+	*c = (struct capture){.p = p, .base_ns = r->base_ns, .rank = r->rank, .world = r->world, .leader = true, .room = ROOM_FIRST};
 	build_init(&c->b, p);
 	c->markers = markers_new(&c->b);
 	c->domain = NEW_ARRAY(CAPTURE_DOMAINS, struct capture_domain);
 	intern_init(&c->streams);
+	idmap_init(&c->named, 1, 0, 64);
 	char text[24];
 	int n = snprintf(text, sizeof text, "%lld", (long long)r->base_ns);
 	build_meta(&c->b, intern_str(&p->strings, STR("baseTimeNanoseconds")), intern_put(&p->strings, text, (size_t)n), false);
@@ -197,6 +240,7 @@ static void release(struct capture *c)
 {
 	markers_free(c->markers);
 	intern_release(&c->streams);
+	idmap_release(&c->named);
 	arena_release(&c->bytes);
 	buf_release(&c->scratch);
 	void *const blocks[] = {c->text, c->domain, c->category_name, c->off_ns, c->thread.open, c->thread.top, c->started, c->ended, c->arg,

@@ -123,12 +123,14 @@ struct capture {
 	int64_t *off_ns;              /* when collecting was switched off, in order */
 	uint32_t n_off, cap_off;
 	int64_t last_ns;              /* the latest time that this process wrote, absolute */
+	struct wire_anchor anchor;    /* the latest */
 	struct capture_thread thread;
 	struct capture_range *started, *ended;
 	uint32_t n_started, cap_started, n_ended, cap_ended;
 	struct capture_arg *arg;
 	uint32_t n_args, cap_args;
 	struct buf scratch;
+	uint64_t room;                /* bytes that texts made of several others may still come to: capture_made */
 	uint64_t before;              /* pops of ranges that began before the recording */
 	uint64_t open_at_end;
 	uint64_t dropped;             /* ranges of which the end was in chunks that are gone */
@@ -152,7 +154,8 @@ struct capture {
 	uint32_t n_streams, cap_streams_told;
 	bool has_memory;              /* the program told of its allocator */
 	bool has_devices;
-	bool leader;                  /* the first segment of the run, or the only one */
+	bool leader;                  /* no segment before had facts: those of the run are its first process's */
+	bool has_facts;               /* the segment has */
 	int64_t rank, world;          /* -1 = not known */
 	struct wire_mapping *mapping; /* of the segment, by start */
 	uint32_t n_mappings, cap_mappings;
@@ -160,7 +163,8 @@ struct capture {
 		uint64_t calls, cost_ns, helper_ns, processes, lost[WIRE_LOST_N];
 		unsigned told;
 	} total;
-	struct idmap thread_name;     /* tid -> string; of the segment */
+	struct idmap thread_name, system_name; /* tid -> string, as the program and as the system call it; of the segment */
+	struct idmap named;           /* tracks that have a name by the program, from whatever segment */
 	uint32_t process_name;        /* 0 = not known */
 	struct capture_cat {
 		const char *name;
@@ -168,6 +172,7 @@ struct capture {
 	} cat[64];                    /* of names that live as long as the reader, by their addresses */
 	uint64_t *seen;               /* ranges by category */
 	uint32_t n_seen;
+	uint32_t n_notes;             /* kinds of notes */
 };
 
 /* The CUDA ordinal of a process, and which GPU that is. */
@@ -206,6 +211,12 @@ static inline struct str capture_text(const struct capture *c, uint32_t id)
 uint32_t capture_string(struct capture *c, uint32_t id);
 /* A text was longer than what stands here of it: counted. */
 void capture_text_cut(struct capture *c);
+/* A text that was put together, as a string of the profile. A few bytes of a segment can name long texts in ever new ways: beyond what is in proportion to
+ * its size only the beginning of such a text is kept, and that is counted. */
+uint32_t capture_made(struct capture *c, struct str text);
+/* The same for what others make strings of: before, and behind it, with how many strings there were. */
+struct str capture_bounded(struct capture *c, struct str text);
+void capture_pay(struct capture *c, uint32_t strings);
 /* Relative to the run; false and counted: no time that this recording can have. */
 bool capture_time(struct capture *c, int64_t time_ns, int64_t *relative);
 uint32_t capture_track(struct capture *c, uint32_t tid, bool ranges);
@@ -221,11 +232,11 @@ void capture_event(struct capture *c, const struct wire_head *h, uint32_t bytes)
 
 /* ---- capture_ranges.c ---- */
 capture_handler capture_range, capture_pop, capture_end, capture_arg_record, capture_step;
-/* Ends what is open on the thread at that absolute time. */
+/* Ends what is open on the thread at that absolute time; when collecting was switched off next, or the process ended. */
 void capture_close_all(struct capture *c, int64_t time_ns);
+void capture_close_later(struct capture *c);
 void capture_drop_open(struct capture *c);
 void capture_thread_begin(struct capture *c, uint32_t tid, uint32_t number);
-void capture_thread_end(struct capture *c);
 void capture_match_ranges(struct capture *c); /* when all threads of the segment were read */
 
 /* ---- capture_gpu.c ---- */

@@ -2,6 +2,7 @@
 #include "input/capture.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 enum { TOLD_MOST = 16 };
 
@@ -52,26 +53,32 @@ void capture_meta(struct capture *c, const struct wire_head *h, uint32_t bytes)
 		c->has_memory = true;
 	if (str_eqc(key, "argv"))
 		name_process(c, value);
+	c->has_facts = true;
 	if (!c->leader)
-		return; /* the facts of the run are those of its first process */
+		return;
 	buf_clear(&c->scratch);
 	put_words(&c->scratch, value);
 	put_meta(c, "capture:", key, buf_view(&c->scratch), true);
 }
 
-/* Diagnostics keep the address of their kind. */
-static const char *kind_of(struct capture *c, struct str kind)
+/* The library knows some thirty kinds; of a damaged capture's there may be any number, and each would be looked for among all of them. */
+static const char *kind_of(struct capture *c, struct str kind, char *to, size_t room)
 {
-	enum { KIND_MOST = 64 };
-	struct str k = {kind.p, kind.n < KIND_MOST ? kind.n : KIND_MOST};
-	return arena_str(&c->p->arena, k.n ? k : STR("capture")).p;
+	enum { KINDS_MOST = 128 };
+	snprintf(to, room, STR_FMT, STR_ARG(kind));
+	if (!*to)
+		return "capture";
+	if (diag_count(&c->p->diags, to))
+		return to;
+	return ++c->n_notes <= KINDS_MOST ? to : "more-notes";
 }
 
 void capture_note(struct capture *c, const struct wire_head *h, uint32_t bytes)
 {
 	const struct wire_note *n = (const struct wire_note *)h;
 	struct str text = capture_text(c, n->text);
-	diag_add(&c->p->diags, kind_of(c, capture_text(c, h->id)), n->loss ? DIAG_LOSS : DIAG_NOTE, -1, "process %d: " STR_FMT, c->file->h.pid, STR_ARG(text));
+	char kind[64];
+	diag_add(&c->p->diags, kind_of(c, capture_text(c, h->id), kind, sizeof kind), n->loss ? DIAG_LOSS : DIAG_NOTE, -1, "process %d: " STR_FMT, c->file->h.pid, STR_ARG(text));
 	if (n->loss && c->total.told < TOLD_MOST) {
 		c->total.told++;
 		put_meta(c, "", STR("recording:note"), text, true);

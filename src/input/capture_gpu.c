@@ -148,7 +148,7 @@ static uint32_t symbol(struct capture *c, uint32_t id)
 	if (t->symbol)
 		return t->symbol - 1;
 	buf_clear(&c->scratch);
-	uint32_t name = demangle(t->s, &c->scratch) == DEMANGLE_DONE ? intern_put(&c->p->strings, c->scratch.p, c->scratch.n) : capture_string(c, id);
+	uint32_t name = c->room && demangle(t->s, &c->scratch) == DEMANGLE_DONE ? capture_made(c, buf_view(&c->scratch)) : capture_string(c, id);
 	t->symbol = name + 1;
 	return name;
 }

@@ -27,7 +27,6 @@ void capture_thread_begin(struct capture *c, uint32_t tid, uint32_t number)
 	t->step_name = 0;
 	if (!t->top)
 		t->top = NEW_ARRAY(CAPTURE_DOMAINS, uint32_t);
-	memset(t->top, 0, CAPTURE_DOMAINS * sizeof *t->top);
 }
 
 /* ---- the record ---- */
@@ -110,7 +109,9 @@ static struct marker marker_of(struct capture *c, const struct wire_head *h, con
 	if (h->id && idmap_get(&c->text_at, h->id) == IDMAP_NONE)
 		capture_string(c, h->id); /* says so */
 	if (at == IDMAP_NONE) {
-		struct marker m = marker_read(c->markers, whole_text(c, h, p), domain_name(c, domain), c->offset);
+		uint32_t strings = c->p->strings.n;
+		struct marker m = marker_read(c->markers, capture_bounded(c, whole_text(c, h, p)), domain_name(c, domain), c->offset);
+		capture_pay(c, strings);
 		m.kind = p->has_op && m.kind == SPAN_USER ? SPAN_OP : m.kind; /* the program said so */
 		return m;
 	}
@@ -225,8 +226,7 @@ static void mark(struct capture *c, const struct wire_head *h, const struct part
 {
 	uint32_t domain = domain_place(c, p->domain), list = 0, had = c->n_args;
 	uint16_t cat = c->domain[domain].cat;
-	struct str text = whole_text(c, h, p);
-	uint32_t name = intern_str(&c->p->strings, text);
+	uint32_t name = capture_made(c, whole_text(c, h, p));
 	add_attributes(c, &list, h, p, domain);
 	build_count(&c->b, cat, 'i', 1);
 	build_mark(&c->b, at, name, capture_track(c, c->thread.tid, false), all_args(c, 0, list), cat, 'i');
@@ -345,8 +345,8 @@ static void later(struct capture *c, const struct capture_range *r)
 	c->started[c->n_started++].range = 0;
 }
 
-/* What is still open ends when the process ends, which is known when all threads were read. */
-void capture_thread_end(struct capture *c)
+/* When that was is known when all threads were read. */
+void capture_close_later(struct capture *c)
 {
 	struct capture_thread *t = &c->thread;
 	for (uint32_t i = 0; i < t->n_open; i++)
@@ -356,6 +356,7 @@ void capture_thread_end(struct capture *c)
 		later(c, &(struct capture_range){.row = step_row(c), .is_step = true});
 	t->n_open = 0;
 	t->step_name = 0;
+	memset(t->top, 0, CAPTURE_DOMAINS * sizeof *t->top);
 }
 
 /* ---- start and end ---- */
@@ -496,6 +497,6 @@ void capture_step(struct capture *c, const struct wire_head *h, uint32_t bytes)
 	buf_clear(&c->scratch);
 	buf_str(&c->scratch, name.n ? name : STR("ProfilerStep"));
 	buf_printf(&c->scratch, "#%lld", (long long)s->number);
-	c->thread.step_name = intern_put(&c->p->strings, c->scratch.p, c->scratch.n);
+	c->thread.step_name = capture_made(c, buf_view(&c->scratch));
 	c->thread.step_ns = at;
 }

@@ -30,9 +30,7 @@ static void string(struct capture *c, const struct wire_head *h, uint32_t bytes)
 
 static void thread_name(struct capture *c, const struct wire_head *h, uint32_t bytes)
 {
-	uint32_t thread = ((const struct wire_thread_name *)h)->thread;
-	if (!(h->flags & WIRE_BY_SYSTEM) || idmap_get(&c->thread_name, thread) == IDMAP_NONE)
-		idmap_put(&c->thread_name, thread, capture_string(c, h->id));
+	idmap_put(h->flags & WIRE_BY_SYSTEM ? &c->system_name : &c->thread_name, ((const struct wire_thread_name *)h)->thread, capture_string(c, h->id));
 }
 
 static void domain(struct capture *c, const struct wire_head *h, uint32_t bytes)
@@ -58,17 +56,20 @@ static void category(struct capture *c, const struct wire_head *h, uint32_t byte
 	c->category_name[at] = capture_string(c, k->name);
 }
 
+/* How the clocks moved against each other since the record before, or since the beginning. */
 static void anchor(struct capture *c, const struct wire_head *h, uint32_t bytes)
 {
-	const struct wire_anchor *a = &((const struct wire_anchor_record *)h)->anchor;
-	const struct wire_anchor *first = &c->file->h.first;
-	int64_t wall, raw, apart;
-	if (__builtin_sub_overflow(a->realtime_ns, first->realtime_ns, &wall) || __builtin_sub_overflow(a->monotonic_raw_ns, first->monotonic_raw_ns, &raw) ||
-	    __builtin_sub_overflow(wall, raw, &apart))
+	const struct wire_anchor now = ((const struct wire_anchor_record *)h)->anchor, before = c->anchor, *first = &c->file->h.first;
+	int64_t wall, ran, moved, after;
+	if (__builtin_sub_overflow(now.realtime_ns, before.realtime_ns, &wall) || __builtin_sub_overflow(now.monotonic_raw_ns, before.monotonic_raw_ns, &ran) ||
+	    __builtin_sub_overflow(wall, ran, &moved) || __builtin_sub_overflow(now.monotonic_raw_ns, first->monotonic_raw_ns, &after) || moved == INT64_MIN ||
+	    ran < 0)
 		return;
-	diag_add(&c->p->diags, "clock-moved", DIAG_REPAIR, c->offset,
-	         "%s: the machine's clock was set while it recorded: %" PRId64 " ns away from a steady one after %" PRId64 " ns; times across that moment are wrong by it",
-	         c->name, apart, raw);
+	c->anchor = now;
+	if ((moved < 0 ? -moved : moved) > ran / 2000 + WIRE_CLOCK_STEP)
+		diag_add(&c->p->diags, "clock-moved", DIAG_REPAIR, c->offset,
+		         "%s: the machine's clock was set while it recorded: %" PRId64 " ns away from a steady one after %" PRId64 " ns; times across that moment are wrong by it",
+		         c->name, moved, after);
 }
 
 static void process_switch(struct capture *c, const struct wire_head *h, uint32_t bytes)
@@ -97,8 +98,13 @@ static void mapping(struct capture *c, const struct wire_head *h, uint32_t bytes
 
 static void thread_switch(struct capture *c, const struct wire_head *h, uint32_t bytes)
 {
-	if (!(h->flags & 1))
-		capture_close_all(c, ((const struct wire_switch *)h)->time_ns);
+	int64_t at = ((const struct wire_switch *)h)->time_ns;
+	if (h->flags & 1)
+		return;
+	if (at)
+		capture_close_all(c, at);
+	else
+		capture_close_later(c);
 }
 
 static void counter(struct capture *c, const struct wire_head *h, uint32_t bytes)
@@ -181,10 +187,15 @@ static void cpu_sample(struct capture *c, const struct wire_head *h, uint32_t by
 	if (h->flags & WIRE_CUT)
 		diag_add(&c->p->diags, "stack-cut", DIAG_NOTE, c->offset,
 		         "%s: the outermost callers of a stack are missing: there were more than %d, or the next one lay outside of all code", c->name, WIRE_MAX_FRAMES);
+	enum { STACK_MOST = 1 << 20, STACK_SHORT = 4096 };
 	struct buf *b = &c->scratch;
-	size_t innermost = 0;
+	size_t innermost = 0, most = c->room ? STACK_MOST : STACK_SHORT;
 	buf_clear(b);
 	for (uint32_t i = 0; i < n; i++) {
+		if (b->n > most) {
+			diag_add(&c->p->diags, "stack-out-of-proportion", DIAG_LOSS, c->offset, "%s: a stack whose frames have very long texts: its outer ones are left out", c->name);
+			break;
+		}
 		if (i)
 			buf_char(b, ';');
 		memcpy(&f, (const char *)(s + 1) + 8 * (size_t)i, 8);
@@ -193,8 +204,8 @@ static void cpu_sample(struct capture *c, const struct wire_head *h, uint32_t by
 	}
 	char period[16];
 	snprintf(period, sizeof period, "%u", s->period_us);
-	uint32_t name = intern_put(&c->p->strings, n ? b->p : "", innermost);
-	struct arg_pair pair[2] = {{intern_str(&c->p->strings, STR("Call stack")), intern_put(&c->p->strings, n ? b->p : "", b->n), 1},
+	uint32_t name = capture_made(c, (struct str){n ? b->p : "", innermost});
+	struct arg_pair pair[2] = {{intern_str(&c->p->strings, STR("Call stack")), capture_made(c, (struct str){n ? b->p : "", b->n}), 1},
 	                           {intern_str(&c->p->strings, STR("period_us")), intern_str(&c->p->strings, str_from(period)), 0}};
 	uint16_t cat = capture_cat(c, "cpu_sample");
 	build_count(&c->b, cat, 'P', 1);
