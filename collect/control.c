@@ -7,22 +7,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HISTORY = 256 };
+/* Of two switches in each step of 5 ms, those of two minutes: longer than CUPTI keeps what it recorded. Pages of it count when they are used. */
+enum { HISTORY = 1 << 16 };
 
 static struct {
 	/* What was asked for. */
-	char range[512], domain[256];   /* "" = any domain; the name may end in '*' */
-	bool by_domain, prefix, by_range, by_steps, by_cuda;
+	char range[512], domain[256];
+	bool by_domain, prefix, domain_prefix, by_range, by_steps, by_cuda; /* prefix: the text is how it begins */
 	int64_t first_step, last_step;
 	int64_t from_ns, to_ns;
 	/* How it stands. */
 	_Atomic int64_t open;           /* ranges of the name */
 	_Atomic int64_t begun;          /* steps */
 	_Atomic bool steps_over, in_steps, cuda, paused;
-	_Atomic int64_t when[HISTORY];
-	_Atomic uint8_t why[HISTORY];
-	uint32_t generation;
 } c;
+
+/* The latest switches. `stamp` says which one the slot holds (STAMP), why, and whether it was on; 0 while that is being written. */
+static struct {
+	_Atomic uint64_t stamp;
+	_Atomic int64_t time_ns;
+} history[HISTORY];
+enum { STAMP_ON = 0x80, STAMP_WHY = 0x7f, STAMP_BITS = 8 };
+#define STAMP(generation, number) ((uint64_t)(generation) << 39 | (uint64_t)(number) << STAMP_BITS)
 
 _Atomic int64_t control_next_ns = INT64_MAX;
 bool control_names;
@@ -39,11 +45,36 @@ static void next_time(int64_t now)
 	                      memory_order_relaxed);
 }
 
-static void keep_switch(uint32_t number)
+static void keep_switch(bool on, enum wire_why why, int64_t now)
 {
-	struct wire_switch r;
-	control_switch(number, &r);
+	struct wire_switch r = {writer_head(WIRE_SWITCH, on, why, sizeof r), now};
 	keep(&r, sizeof r, false);
+}
+
+/* Only by who made the switch. */
+static void remember(uint32_t generation, uint32_t number, bool on, enum wire_why why, int64_t now)
+{
+	uint32_t at = number % HISTORY;
+	atomic_store_explicit(&history[at].stamp, 0, memory_order_relaxed);
+	atomic_thread_fence(memory_order_release);
+	atomic_store_explicit(&history[at].time_ns, now, memory_order_relaxed);
+	atomic_store_explicit(&history[at].stamp, STAMP(generation, number) | (on ? STAMP_ON : 0) | (unsigned)why, memory_order_release);
+}
+
+enum recall { FORGOTTEN, RECALLED, NOT_YET };
+
+static enum recall recall(uint32_t generation, uint32_t number, struct wire_switch *to)
+{
+	uint32_t at = number % HISTORY;
+	uint64_t stamp = atomic_load_explicit(&history[at].stamp, memory_order_acquire), asked = STAMP(generation, number);
+	int64_t time_ns = atomic_load_explicit(&history[at].time_ns, memory_order_relaxed);
+	atomic_thread_fence(memory_order_acquire);
+	if (stamp >> STAMP_BITS > asked >> STAMP_BITS)
+		return FORGOTTEN;
+	if (stamp >> STAMP_BITS != asked >> STAMP_BITS || atomic_load_explicit(&history[at].stamp, memory_order_relaxed) != stamp)
+		return NOT_YET;
+	*to = (struct wire_switch){writer_head(WIRE_SWITCH, (stamp & STAMP_ON) != 0, stamp & STAMP_WHY, sizeof *to), time_ns};
+	return RECALLED;
 }
 
 /* Two threads may have changed what `wanted` looks at. Each looks again after its own switch, so the last one leaves what holds. */
@@ -52,31 +83,31 @@ static void decide(enum wire_why why, int64_t now)
 	uint64_t epoch = atomic_load(&live->epoch);
 	while (epoch && (epoch & 1) != wanted(now)) {
 		uint32_t number = ((uint32_t)epoch >> 1) + 1;
-		c.when[number % HISTORY] = now;
-		c.why[number % HISTORY] = (uint8_t)(why | (epoch & 1 ? 0 : 0x80));
-		if (atomic_compare_exchange_strong(&live->epoch, &epoch, (epoch & ~(uint64_t)UINT32_MAX) | (uint64_t)number << 1 | !(epoch & 1))) {
-			keep_switch(number);
+		bool on = !(epoch & 1);
+		if (atomic_compare_exchange_strong(&live->epoch, &epoch, (epoch & ~(uint64_t)UINT32_MAX) | (uint64_t)number << 1 | on)) {
+			remember((uint32_t)(epoch >> 32), number, on, why, now);
+			keep_switch(on, why, now);
 			epoch = atomic_load(&live->epoch);
 		}
 	}
 }
 
-void control_switch(uint32_t number, struct wire_switch *to)
+void control_switch(uint32_t generation, uint32_t number, struct wire_switch *to)
 {
-	uint8_t why = c.why[number % HISTORY];
-	*to = (struct wire_switch){writer_head(WIRE_SWITCH, why >> 7, why & 0x7f, sizeof *to), c.when[number % HISTORY]};
+	if (recall(generation, number, to) != RECALLED)
+		*to = (struct wire_switch){writer_head(WIRE_SWITCH, 0, 0, sizeof *to), 0};
 }
+
+void control_forked(uint32_t open) { c.open = open; }
 
 void control_publish(uint32_t generation)
 {
 	int64_t now = now_ns();
 	bool on = wanted(now);
 	next_time(now);
-	c.generation = generation;
-	c.when[0] = now;
-	c.why[0] = on ? 0x80 : 0;
+	remember(generation, 0, on, 0, now);
 	if (!on) /* how a segment begins that has nothing to say yet */
-		keep_switch(0);
+		keep_switch(on, 0, now);
 	atomic_store(&live->epoch, (uint64_t)generation << 32 | on);
 }
 
@@ -88,17 +119,18 @@ void control_time(int64_t now)
 	decide(now >= c.to_ns ? WIRE_WHY_DURATION : WIRE_WHY_DELAY, now);
 }
 
+static bool is_text(const char *text, size_t n, const char *asked, bool prefix)
+{
+	size_t want = strlen(asked);
+	return (prefix ? n >= want : n == want) && (!want || memcmp(text, asked, want) == 0);
+}
+
 static bool is_range(const char *text, size_t n, uint32_t domain)
 {
-	size_t want = strlen(c.range);
-	if (c.prefix ? n < want : n != want)
+	if (!is_text(text, n, c.range, c.prefix))
 		return false;
-	if (memcmp(text, c.range, want) != 0)
-		return false;
-	if (!c.by_domain)
-		return true;
-	struct text d = ranges_domain_name(domain);
-	return d.n == strlen(c.domain) && (!d.n || memcmp(d.p, c.domain, d.n) == 0);
+	struct text d = c.by_domain ? ranges_domain_name(domain) : (struct text){NULL, 0};
+	return !c.by_domain || is_text(d.p, d.n, c.domain, c.domain_prefix);
 }
 
 bool control_begin(const char *text, size_t n, uint32_t domain)
@@ -155,10 +187,23 @@ bool control_wanted(int64_t time_ns)
 	uint64_t epoch = atomic_load(&live->epoch);
 	if (!epoch)
 		return false;
-	uint32_t number = (uint32_t)epoch >> 1, oldest = number < HISTORY - 8 ? 0 : number - (HISTORY - 8);
-	for (uint32_t i = number; i > oldest && time_ns < c.when[i % HISTORY]; i--)
-		number = i - 1;
-	return c.why[number % HISTORY] & 0x80;
+	uint32_t generation = (uint32_t)(epoch >> 32), newest = (uint32_t)epoch >> 1, oldest = newest < HISTORY ? 0 : newest - HISTORY + 1, low = oldest;
+	struct wire_switch s;
+	if (!newest)
+		return epoch & 1;
+	for (uint32_t high = newest + 1; low < high;) { /* the first one that came later */
+		uint32_t middle = low + (high - low) / 2;
+		enum recall r = recall(generation, middle, &s);
+		if (r == FORGOTTEN || (r == RECALLED && s.time_ns <= time_ns))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	bool known = low > oldest || !oldest; /* before the beginning it was as at the beginning */
+	if (known && recall(generation, low ? low - 1 : 0, &s) == RECALLED)
+		return s.head.flags;
+	lose(WIRE_LOST_WINDOW, 1);
+	return false;
 }
 
 /* ---- options ---- */
@@ -169,20 +214,32 @@ static int64_t later(int64_t a, int64_t b)
 	return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
-/* "NAME" or "NAME@DOMAIN", as nsys has it; "@" alone after the name is the default domain. */
+/* Without the backslashes; where it ends in '*' without one that is left out. */
+static bool take_text(const char *s, const char *end, char *to, size_t room)
+{
+	size_t n = 0;
+	bool star = false;
+	for (; s < end && n < room - 1; s++) {
+		star = *s == '*' && s + 1 == end;
+		s += *s == '\\' && s + 1 < end;
+		to[n++] = *s;
+	}
+	to[n -= star] = 0;
+	return star;
+}
+
+/* "NAME", of any domain; "NAME@DOMAIN"; "NAME@": of the default one. Either may end in '*': how the text begins. The last '@' counts; a backslash takes
+ * the meaning from '@', '*' and itself. */
 static void set_range(const char *s)
 {
-	const char *at = strrchr(s, '@');
-	size_t n = at ? (size_t)(at - s) : strlen(s);
-	n = n < sizeof c.range ? n : sizeof c.range - 1;
-	memcpy(c.range, s, n);
-	c.range[n] = 0;
-	c.prefix = n && c.range[n - 1] == '*';
-	if (c.prefix)
-		c.range[n - 1] = 0;
+	const char *end = s + strlen(s), *at = NULL;
+	for (const char *p = s; p < end; p++) {
+		at = *p == '@' ? p : at;
+		p += *p == '\\' && p + 1 < end;
+	}
+	c.prefix = take_text(s, at ? at : end, c.range, sizeof c.range);
 	c.by_domain = at;
-	if (at)
-		strncpy(c.domain, at + 1, sizeof c.domain - 1);
+	c.domain_prefix = at && take_text(at + 1, end, c.domain, sizeof c.domain);
 	control_names = true;
 }
 

@@ -1,5 +1,5 @@
 /* When events are wanted: always, or only from a delay on, for a duration, inside ranges of a name, during some steps, between cudaProfilerStart
- * and Stop. All that was asked for must hold. */
+ * and Stop. All that was asked for must hold. Each change is a switch; they are counted from 0, the state in which a segment begins. */
 #ifndef OPSCOPE_COLLECT_CONTROL_H
 #define OPSCOPE_COLLECT_CONTROL_H
 
@@ -9,8 +9,10 @@
 void control_init(int64_t start_ns);
 /* Says in live->epoch whether events are wanted now, for a segment that was just made. */
 void control_publish(uint32_t generation);
-/* What the `number`-th switch of this segment was. */
-void control_switch(uint32_t number, struct wire_switch *to);
+/* What the `number`-th switch of the segment was; without a time and a reason where that is not known any more. */
+void control_switch(uint32_t generation, uint32_t number, struct wire_switch *to);
+/* In a forked child: of the ranges that it was told of, so many are those of the thread that forked. The others nobody will end here. */
+void control_forked(uint32_t open);
 
 /* What it has to be now; each event asks, while control_next_ns is not INT64_MAX. */
 void control_time(int64_t now_ns);

@@ -248,7 +248,7 @@ static void at_exit(void)
 		cupti.call.ActivityFlushAll(CUPTI_FLUSH_FORCED);
 }
 
-/* Called by the driver in cuInit, once a process; a library that it cannot be content with it would unload. */
+/* Called by the driver in cuInit, once a process; it unloads a library that does not return 1. */
 __attribute__((visibility("default"))) int InitializeInjection(void);
 int InitializeInjection(void)
 {

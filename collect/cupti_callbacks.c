@@ -1,6 +1,6 @@
-/* What CUPTI calls back for: cudaProfilerStart and Stop, and nodes of CUDA graphs. A graph's kernels run long after they were captured, for a call (cudaGraphLaunch) that says nothing of where they
- * come from. So each
- * node that is made or cloned leaves a record in the chunk of the thread that does it, whose open ranges say where. */
+/* What CUPTI calls back for: cudaProfilerStart and Stop, and nodes of CUDA graphs. A graph's kernels run long after they were captured, for a call
+ * (cudaGraphLaunch) that says nothing of where they come from. So each node that is made or cloned leaves a record in the chunk of the thread that
+ * does it, whose open ranges say where. */
 #include "cupti.h"
 #include "writer.h"
 

@@ -276,31 +276,32 @@ void cupti_take_records(uint8_t *buffer, size_t valid)
 {
 	struct taking t = {.w = writer_any(), .earliest_ns = cupti.start_ns - CLOCK_SLACK_NS, .latest_ns = now_ns() + CLOCK_SLACK_NS};
 	uint8_t *r = NULL;
-	uint64_t n = 0;
-	int status = CUPTI_OK;
-	while (t.w && (status = cupti.call.ActivityGetNextRecord(buffer, valid, &r)) == CUPTI_OK) {
-		uint32_t kind;
+	uint64_t n = 0, unwritten = 0;
+	int status;
+	while ((status = cupti.call.ActivityGetNextRecord(buffer, valid, &r)) == CUPTI_OK) {
+		uint32_t kind = 0;
 		size_t left = (size_t)(buffer + valid - r);
-		if (r < buffer || left < sizeof kind || left > valid)
-			break;
-		memcpy(&kind, r, sizeof kind);
+		bool inside = r >= buffer && left >= sizeof kind && left <= valid;
+		if (inside)
+			memcpy(&kind, r, sizeof kind);
 		size_t need = bytes_read(kind);
-		if (need > left) {
+		if (!inside || need > left) {
 			status = CUPTI_INVALID_KIND;
 			break;
 		}
-		if (need)
+		if (need && t.w)
 			take(&t, r, kind);
+		unwritten += need && !t.w;
 		if (++n % AT_ONCE == 0) {
-			writer_leave(t.w);
+			if (t.w)
+				writer_leave(t.w);
 			t.w = writer_any();
 		}
 	}
 	if (t.w)
 		writer_leave(t.w);
-	else
-		lose(WIRE_LOST_THREADS, 1);
-	if (status == CUPTI_INVALID_KIND)
+	lose(WIRE_LOST_THREADS, unwritten);
+	if (status != CUPTI_OK && status != CUPTI_LIMIT_REACHED)
 		note("cupti-broken-buffer", true, "a buffer of CUPTI broke off in a record: what stood behind it is not here", NULL);
 	if (t.strange)
 		lose(WIRE_LOST_CLOCK, t.strange);

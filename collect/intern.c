@@ -31,7 +31,7 @@ struct slots {
 
 static struct entry *entry;
 static char *bytes;
-static size_t n_bytes;
+static size_t n_bytes, ready_entries, ready_bytes;
 static uint32_t n_texts;                /* under the lock */
 static _Atomic(struct slots *) table;
 
@@ -108,16 +108,19 @@ bool intern_write_locked(uint32_t id)
 	return true;
 }
 
+static bool has_place(size_t n)
+{
+	if (!bytes && !(bytes = sys_reserve(BYTES_MOST)))
+		return false;
+	if (!entry && !(entry = sys_reserve((TEXTS_MOST + 1) * sizeof *entry)))
+		return false;
+	return n_texts < TEXTS_MOST && n_bytes + n + 1 <= BYTES_MOST && sys_ready(entry, &ready_entries, (n_texts + 2) * sizeof *entry, true) &&
+	       sys_ready(bytes, &ready_bytes, n_bytes + n + 1, true);
+}
+
 static uint32_t add(uint64_t hash, const char *p, size_t n, bool cut)
 {
-	if (!entry) {
-		struct entry *some = sys_memory((TEXTS_MOST + 1) * sizeof *some);
-		bytes = some ? sys_memory(BYTES_MOST) : NULL;
-		if (!bytes)
-			return 0;
-		entry = some;
-	}
-	struct slots *t = n_texts < TEXTS_MOST && n_bytes + n + 1 <= BYTES_MOST ? grown(atomic_load_explicit(&table, memory_order_relaxed)) : NULL;
+	struct slots *t = has_place(n) ? grown(atomic_load_explicit(&table, memory_order_relaxed)) : NULL;
 	if (!t)
 		return 0;
 	uint32_t id = ++n_texts;
@@ -183,6 +186,21 @@ static uint32_t intern_in(const char *p, size_t n, bool surely)
 uint32_t intern(const char *p, size_t n) { return intern_in(p, n, false); }
 uint32_t intern_surely(const char *p, size_t n) { return intern_in(p, n, true); }
 uint32_t intern_cstr(const char *text) { return text ? intern_in(text, strlen(text), false) : 0; }
+
+/* The slot is not 0 only where there is an entry. A text that lives elsewhere by now is another one at that address: it is compared. */
+uint32_t intern_near(struct near_text *near, const char *text, size_t n)
+{
+	uintptr_t at = (uintptr_t)text;
+	struct near_text *slot = &near[(at ^ at >> 6 ^ at >> 12) % NEAR_TEXTS];
+	const struct entry *e = &entry[slot->id];
+	if (LIKELY(slot->at == at && slot->id && e->bytes == n && memcmp(e->p, text, n) == 0 &&
+	           atomic_load_explicit(&e->generation, memory_order_acquire) == segment_generation()))
+		return slot->id;
+	uint32_t id = intern_in(text, n, false);
+	if (id)
+		*slot = (struct near_text){at, id};
+	return id;
+}
 
 struct text intern_text(uint32_t id)
 {

@@ -3,6 +3,9 @@
 
 #include "writer.h"
 
+/* intern() for a thread that says few texts again and again, from the same places: it looks there first. */
+uint32_t intern_near(struct near_text *near, const char *text, size_t n);
+
 /* Makes the text stand in the present segment, also in that of a forked child: call it for an id from before. false = no room there. */
 bool intern_again(uint32_t id);
 /* With the slow lock held; used by keep. */

@@ -58,6 +58,7 @@ enum { COUNTERS_MOST = 4096, EVENTS_MOST = 4096, STRINGS_MOST = 1 << 18, PASSING
 static struct {
 	struct itt_domain *domain;
 	struct itt_string *string;
+	_Atomic size_t ready_strings;   /* bytes; set under the slow lock */
 } table;
 
 /* Texts of emit_itt are another one each time: kept only for a while, by thread, since they are used at once. */
@@ -129,6 +130,20 @@ static struct itt_string *passing_string(const char *text, size_t n)
 	return s;
 }
 
+static bool has_string(uint32_t id)
+{
+	size_t have = atomic_load_explicit(&table.ready_strings, memory_order_acquire), need = (id + 1) * sizeof *table.string;
+	if (LIKELY(need <= have))
+		return true;
+	if (!slow_lock(true))
+		return false;
+	have = atomic_load_explicit(&table.ready_strings, memory_order_relaxed);
+	bool ready = sys_ready(table.string, &have, need, true);
+	atomic_store_explicit(&table.ready_strings, have, memory_order_release);
+	slow_unlock();
+	return ready;
+}
+
 static struct itt_string *string_create(const char *text)
 {
 	size_t n = text ? strlen(text) : 0;
@@ -138,7 +153,7 @@ static struct itt_string *string_create(const char *text)
 	if (s)
 		return s;
 	uint32_t id = table.string ? intern_surely(text, n) : 0;
-	if (!id)
+	if (!id || !has_string(id))
 		return &full_handle;
 	s = &table.string[id];
 	__atomic_store_n(&s->text, intern_text(id).p, __ATOMIC_RELAXED);
@@ -307,9 +322,7 @@ static struct itt_counter *counter_create_v3(const struct itt_domain *d, const c
 
 static void set(struct itt_counter *c, enum wire_payload kind, uint64_t value)
 {
-	uint32_t name = atomic_load_explicit(&c->name, memory_order_acquire);
-	intern_again(name);
-	counter(c->domain, name, 0, kind, value);
+	counter(c->domain, atomic_load_explicit(&c->name, memory_order_acquire), kind, value);
 }
 
 /* What `p` points to; false where ITT's number of the type is none. */
@@ -423,7 +436,7 @@ void __itt_api_init(struct itt_global *g, int groups)
 		if (!table.domain)
 			table.domain = sys_memory(DOMAINS_MOST * sizeof *table.domain);
 		if (!table.string)
-			table.string = sys_memory((STRINGS_MOST + 1) * sizeof *table.string);
+			table.string = sys_reserve((STRINGS_MOST + 1) * sizeof *table.string);
 		slow_unlock();
 	}
 	for (struct itt_function *f = g ? g->functions : NULL; f && f->name; f++) {

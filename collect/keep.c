@@ -54,14 +54,14 @@ void keep_commit(uint32_t bytes)
 }
 
 /* The texts that a record names. */
-static void write_texts(const struct wire_head *h)
+static bool write_texts(const struct wire_head *h)
 {
-	if (h->type == WIRE_DOMAIN)
-		intern_write_locked(((const struct wire_domain *)h)->name);
-	else if (h->type == WIRE_CATEGORY)
-		intern_write_locked(((const struct wire_category *)h)->name);
-	else if (h->type == WIRE_RESOURCE)
-		intern_write_locked(h->id);
+	switch (h->type) {
+	case WIRE_DOMAIN: return intern_write_locked(((const struct wire_domain *)h)->name);
+	case WIRE_CATEGORY: return intern_write_locked(((const struct wire_category *)h)->name);
+	case WIRE_RESOURCE: return intern_write_locked(h->id);
+	default: return true;
+	}
 }
 
 static bool write_one(const void *record, uint32_t bytes)
@@ -122,12 +122,14 @@ bool keep(const void *record, uint32_t bytes, bool again)
 
 void keep_again(void)
 {
-	if (!slow_lock(true))
+	if (!slow_lock(true)) {
+		lose(WIRE_LOST_BUSY, 1);
 		return;
+	}
 	for (uint32_t at = 0; at < k.again_bytes;) {
 		const struct wire_head *h = (const void *)(k.again + at);
-		write_texts(h);
-		write_one(h, h->words * 8u);
+		if (!write_texts(h) || !write_one(h, h->words * 8u))
+			lose(segment_why_full(), 1);
 		at += h->words * 8u;
 	}
 	atomic_store_explicit(&k.n_noted, 0, memory_order_release);

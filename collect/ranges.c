@@ -35,12 +35,15 @@ static void set_bit(uint8_t *bits, uint32_t i, bool on)
 
 static struct depth *depth_of(struct writer *w, uint32_t d)
 {
-	if (UNLIKELY(!w->depth) && !(w->depth = sys_memory(DOMAINS_MOST * sizeof *w->depth)))
-		return NULL;
 	if (d >= DOMAINS_MOST)
 		d = DOMAINS_MOST - 1;
-	if (d >= w->n_depths)
+	if (UNLIKELY(d >= w->n_depths)) {
+		if (!w->depth && !(w->depth = sys_reserve(DOMAINS_MOST * sizeof *w->depth)))
+			return NULL;
+		if (!sys_ready(w->depth, &w->ready_depths, (d + 1) * sizeof *w->depth, false))
+			return NULL;
 		w->n_depths = d + 1;
+	}
 	return &w->depth[d];
 }
 
@@ -55,9 +58,10 @@ void ranges_unrecord(struct writer *w)
 void ranges_forget(struct writer *w)
 {
 	if (w->depth)
-		munmap(w->depth, DOMAINS_MOST * sizeof *w->depth);
+		sys_release(w->depth, DOMAINS_MOST * sizeof *w->depth);
 	w->depth = NULL;
 	w->n_depths = 0;
+	w->ready_depths = 0;
 	w->kept = 0;
 }
 
@@ -235,7 +239,7 @@ static bool append(struct writer *w, uint8_t type, const struct event *e, uint64
 			p = &parts;
 			n = p->name;
 		}
-		id = intern(text, n);
+		id = intern_near(w->near, text, n);
 		if (p && !n)
 			p = NULL; /* a nameless one stays as it is */
 	} else if (id && UNLIKELY(!intern_again(id))) {
@@ -274,7 +278,7 @@ int range_push(const struct event *e)
 	if (!w)
 		return -1;
 	struct depth *d = depth_of(w, e->domain);
-	bool told = UNLIKELY(control_names) && tell_begin(w, e), written = false;
+	bool told = UNLIKELY(control_names) && d && d->n < DEPTH_MOST && tell_begin(w, e), written = false;
 	int level = -1;
 	if (LIKELY(d)) {
 		if (w->on && (d->n >= DEPTH_MOST || w->kept >= KEPT_MOST))
@@ -284,7 +288,10 @@ int range_push(const struct event *e)
 		level = (int)(d->n & INT32_MAX);
 		set_bit(d->written, d->n, written);
 		set_bit(d->told, d->n, told);
+		w->told_pushes += told;
 		d->n++;
+	} else if (w->on) {
+		lose(WIRE_LOST_THREADS, 1);
 	}
 	writer_leave(w);
 	return level;
@@ -306,8 +313,10 @@ int range_pop(uint32_t domain_)
 			*r = (struct wire_pop){writer_head(WIRE_POP, 0, domain_, sizeof *r), now_ns()};
 			writer_commit(w, sizeof *r);
 		}
-		if (UNLIKELY(bit(d->told, at)))
+		if (UNLIKELY(bit(d->told, at))) {
+			w->told_pushes--;
 			control_end();
+		}
 	}
 	writer_leave(w);
 	return level;
@@ -321,6 +330,8 @@ uint64_t range_start_as(const struct event *e, uint64_t number)
 		return 0;
 	bool told = UNLIKELY(control_names) && !number && tell_begin(w, e);
 	uint64_t range = number ? number : (uint64_t)w->number << 33 | (++w->ranges & UINT32_MAX) << 1 | (told ? TOLD_RANGE : 0);
+	if (UNLIKELY(told))
+		atomic_fetch_add_explicit(&w->told_starts, 1, memory_order_relaxed);
 	if (w->on)
 		append(w, WIRE_START, e, range);
 	writer_leave(w);
@@ -337,7 +348,7 @@ void range_end(uint64_t range, uint32_t domain_)
 	struct wire_end r = {writer_head(WIRE_END, 0, domain_, sizeof r), w->on ? now_ns() : 0, range};
 	if (w->on)
 		writer_append(w, &r, sizeof r);
-	if (range & TOLD_RANGE)
+	if (range & TOLD_RANGE && threads_ended((uint32_t)(range >> 33)))
 		control_end();
 	writer_leave(w);
 }

@@ -27,6 +27,8 @@ static struct {
 	_Atomic bool no_more;           /* the disk said so */
 	_Atomic int refused;            /* errno of the last time that there was no more room, 0 = there was some since */
 	_Atomic bool told, told_passing;
+	struct wire_anchor anchor;      /* the latest, and whether the file has it; by who holds the header's anchor_lock */
+	bool anchor_stands;
 	char path[4096];
 	uint64_t dev, ino;
 	/* Ring: chunks that may be used again, oldest first; under the slow lock. */
@@ -50,7 +52,7 @@ static bool lock_wait(_Atomic uint32_t *lock, int tries)
 		if (atomic_compare_exchange_weak_explicit(lock, &unlocked, 1, memory_order_acquire, memory_order_relaxed))
 			return true;
 		if (i > MOMENT)
-			nanosleep(&(struct timespec){0, 50000}, NULL); /* who holds it may be waiting for this processor */
+			sys_sleep(50000); /* who holds it may be waiting for this processor */
 		else if (i > 50)
 			sched_yield();
 	}
@@ -102,7 +104,7 @@ static int allocate(int fd, int64_t from, int64_t end)
 	struct stat st;
 	int64_t at = syscall(SYS_fstat, fd, &st) == 0 && st.st_size > from ? st.st_size : from;
 	for (long n; at < end; at += n) {
-		n = pwrite(fd, zeros, (size_t)(end - at < (int64_t)sizeof zeros ? end - at : (int64_t)sizeof zeros), at);
+		n = sys_write_at(fd, zeros, (size_t)(end - at < (int64_t)sizeof zeros ? end - at : (int64_t)sizeof zeros), at);
 		if (n < 0 && errno == EINTR) {
 			n = 0;
 			continue;
@@ -148,7 +150,7 @@ static bool extend_alone(int64_t end, bool needed)
 		rc = mprotect(atomic_load_explicit(&seg.base, memory_order_acquire) + have, (size_t)(upto - have), PROT_READ | PROT_WRITE);
 	why = ours && rc < 0 ? errno : why;
 	if (fd >= 0)
-		close(fd);
+		sys_close(fd);
 	if (rc < 0) {
 		if (needed)
 			atomic_store_explicit(&seg.refused, why, memory_order_relaxed);
@@ -302,16 +304,46 @@ void segment_prepare(void)
 	atomic_store_explicit(&seg.touched, upto, memory_order_relaxed);
 }
 
-static struct wire_anchor clocks_now(void)
+static int64_t steady_ns(void)
 {
-	struct timespec raw;
-	clock_gettime(CLOCK_MONOTONIC_RAW, &raw);
-	return (struct wire_anchor){now_ns(), (int64_t)raw.tv_sec * 1000000000 + raw.tv_nsec};
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC_RAW, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Two readings of the steady clock around one of the other, as close together as can be had; how far apart they are. */
+static int64_t read_anchor(struct wire_anchor *a)
+{
+	enum { TRIES = 8, CLOSE_NS = 2000 };
+	int64_t least = INT64_MAX;
+	for (int i = 0; i < TRIES && least > CLOSE_NS; i++) {
+		int64_t before = steady_ns(), now = now_ns(), apart = steady_ns() - before;
+		if (apart < least) {
+			*a = (struct wire_anchor){now, before + apart / 2};
+			least = apart;
+		}
+	}
+	return least;
+}
+
+static void keep_anchor(const struct wire_anchor *a)
+{
+	struct wire_anchor_record r = {writer_head(WIRE_ANCHOR, 0, 0, sizeof r), *a};
+	keep(&r, sizeof r, false);
+}
+
+/* Whether the clock was set since then. The network may make it run faster or slower by 500 in a million. */
+static bool was_set(const struct wire_anchor *then, const struct wire_anchor *now, int64_t uncertain)
+{
+	int64_t ran = now->monotonic_raw_ns - then->monotonic_raw_ns, moved = now->realtime_ns - then->realtime_ns - ran;
+	int64_t may = ran / 2000 + WIRE_CLOCK_STEP + uncertain;
+	return moved > may || moved < -may;
 }
 
 void segment_anchor(void)
 {
 	struct wire_header *h = segment_header();
+	struct wire_anchor a, before;
 	if (!h)
 		return;
 	_Atomic uint32_t *lock = (_Atomic uint32_t *)&h->anchor_lock;
@@ -319,19 +351,19 @@ void segment_anchor(void)
 	if (even & 1 || !atomic_compare_exchange_strong_explicit(lock, &even, even + 1, memory_order_acquire, memory_order_relaxed))
 		return;
 	atomic_thread_fence(memory_order_release);
-	struct wire_anchor a = clocks_now();
+	int64_t uncertain = read_anchor(&a);
 	atomic_store_explicit((_Atomic int64_t *)&h->last.realtime_ns, a.realtime_ns, memory_order_relaxed);
 	atomic_store_explicit((_Atomic int64_t *)&h->last.monotonic_raw_ns, a.monotonic_raw_ns, memory_order_relaxed);
+	before = seg.anchor;
+	bool set = was_set(&before, &a, uncertain), stood = seg.anchor_stands;
+	seg.anchor = a;
+	seg.anchor_stands = set;
 	atomic_store_explicit(lock, even + 2, memory_order_release);
-	/* Each step of the clock is worth a record, and where it ran away slowly one now and then. */
-	static _Atomic int64_t told;
-	int64_t apart = (a.realtime_ns - h->first.realtime_ns) - (a.monotonic_raw_ns - h->first.monotonic_raw_ns);
-	int64_t moved = apart - atomic_load_explicit(&told, memory_order_relaxed);
-	if (moved < -1000000 || moved > 1000000) {
-		struct wire_anchor_record r = {writer_head(WIRE_ANCHOR, 0, 0, sizeof r), a};
-		atomic_store_explicit(&told, apart, memory_order_relaxed);
-		keep(&r, sizeof r, false);
-	}
+	/* A step is between two records. */
+	if (set && !stood)
+		keep_anchor(&before);
+	if (set)
+		keep_anchor(&a);
 }
 
 /* ---- opening ---- */
@@ -356,7 +388,9 @@ static void fill_header(struct wire_header *h, const struct segment_options *o, 
 		h->boot_id[--n] = 0;
 	put(h->host, h->host + sizeof h->host - 1, u->nodename);
 	put(h->library, h->library + sizeof h->library - 1, OPSCOPE_VERSION);
-	h->first = h->last = clocks_now();
+	read_anchor(&h->first);
+	h->last = seg.anchor = h->first;
+	seg.anchor_stands = true;
 	h->state = WIRE_RUNNING;
 	h->used_bytes = WIRE_BLOCK;
 	uint64_t magic;
@@ -433,7 +467,7 @@ int segment_open(const struct segment_options *o, bool forked)
 	if (allocate(fd, 0, PIECE_FIRST) < 0 || syscall(SYS_fstat, fd, &st) < 0 || !(base = map_file(fd, &limit)) ||
 	    mprotect(base, PIECE_FIRST, PROT_READ | PROT_WRITE) < 0)
 		goto undo;
-	close(fd);
+	sys_close(fd);
 	seg.dev = st.st_dev;
 	seg.ino = st.st_ino;
 	seg.limit = limit;
@@ -454,7 +488,7 @@ int segment_open(const struct segment_options *o, bool forked)
 	return 0;
 undo:;
 	int why = errno;
-	close(fd);
+	sys_close(fd);
 	unlink(seg.path);
 	errno = why;
 	return -1;
@@ -476,7 +510,7 @@ static void give_back(struct wire_header *h)
 			sys_allocate(fd, 0x02 | 0x01, used, have - used); /* FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE */
 	}
 	if (fd >= 0)
-		close(fd);
+		sys_close(fd);
 }
 
 void segment_end(void)

@@ -24,6 +24,7 @@ static struct {
 	int n_options;
 	char text[OPTION_BYTES];
 	size_t n_text;
+	char left_out[64];              /* the first one that had no place */
 	_Atomic int32_t helper_pid;     /* whose the helper is: a fork leaves it behind */
 	_Atomic uint32_t helper_tid;
 	_Atomic(void *) each_second[HOOKS], at_exit[HOOKS];
@@ -36,13 +37,17 @@ extern char **environ;
 
 static void read_options(void)
 {
-	for (char **e = environ; e && *e && s.n_options < OPTIONS; e++) {
+	for (char **e = environ; e && *e; e++) {
 		const char *eq = strncmp(*e, "OPSCOPE_", 8) == 0 ? strchr(*e, '=') : NULL;
 		if (!eq || !eq[1])
 			continue;
 		size_t n = strlen(*e + 8) + 1;
-		if (s.n_text + n > sizeof s.text)
-			break;
+		if (s.n_options == OPTIONS || s.n_text + n > sizeof s.text) {
+			size_t name = (size_t)(eq - *e);
+			if (!s.left_out[0])
+				memcpy(s.left_out, *e, name < sizeof s.left_out ? name : sizeof s.left_out - 1);
+			continue;
+		}
 		char *copy = memcpy(s.text + s.n_text, *e + 8, n);
 		s.n_text += n;
 		copy[eq - *e - 8] = 0;
@@ -112,12 +117,13 @@ static int64_t env_number(const char *name)
 	return *end ? -1 : n;
 }
 
-/* torch's own variables say more than those of what started it. Slurm sets its own also where a job is one process. */
+/* torch's own variables say more than those of what started it. Slurm says also to a batch script, and to the only process of a step, that it is number 0;
+ * how many a step has it says only in steps. */
 static void find_rank(int64_t *rank, int64_t *world)
 {
 	static const struct { const char *rank, *world; } names[] = {
 		{"RANK", "WORLD_SIZE"}, {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, {"PMI_RANK", "PMI_SIZE"}, {"PMIX_RANK", NULL},
-		{"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"}, {"SLURM_PROCID", "SLURM_NTASKS"}};
+		{"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"}, {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}};
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
 		*rank = env_number(names[i].rank);
 		*world = env_number(names[i].world);
@@ -133,7 +139,7 @@ static void find_rank(int64_t *rank, int64_t *world)
 static const char *const ranks[] = {
 	"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "ROLE_NAME", "ROLE_RANK", "TORCHELASTIC_RUN_ID",
 	"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "PMI_RANK", "PMI_SIZE", "PMIX_RANK", "MPI_LOCALRANKID",
-	"MV2_COMM_WORLD_RANK", "SLURM_JOB_ID", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS", "SLURM_NODEID", "CUDA_VISIBLE_DEVICES",
+	"MV2_COMM_WORLD_RANK", "SLURM_JOB_ID", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_STEP_ID", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "SLURM_NODEID", "CUDA_VISIBLE_DEVICES",
 };
 
 static void keep_facts(void)
@@ -153,6 +159,8 @@ static void keep_facts(void)
 		if (strlen(s.name[i]) < sizeof key - 8)
 			keep_meta(strcat(key, s.name[i]), s.value[i], strlen(s.value[i]));
 	}
+	if (s.left_out[0])
+		note("option-left-out", true, s.left_out, " was not looked at: variables OPSCOPE_* that are too long, or too many", NULL);
 }
 
 /* ---- the helper: touches pages in time, looks at the clocks, runs what others want done now and then ---- */
@@ -265,9 +273,10 @@ static void at_end(void)
 	segment_end();
 }
 
-/* The kernel wipes the page in a child before 4.14 did not: then this does, for all children that fork() makes. */
+/* Kernels before 4.14 do not wipe the page in a child: then this does, for all children that fork() makes. */
 static void in_child(void)
 {
+	threads_forked();
 	atomic_store_explicit(&live->epoch, 0, memory_order_relaxed);
 	atomic_store_explicit(&live->lock, 0, memory_order_relaxed);
 	atomic_store_explicit(&live->extending, 0, memory_order_relaxed);

@@ -1,9 +1,11 @@
-/* The system, where glibc 2.17 has no function or a newer version of one would tie the library to a newer glibc: as system calls. */
+/* The system, as system calls: where glibc 2.17 has no function, where a newer version of one would tie the library to a newer glibc, and where the
+ * function is a point at which a thread may be cancelled (pthread_cancel), which would leave a lock locked. */
 #ifndef OPSCOPE_COLLECT_SYS_H
 #define OPSCOPE_COLLECT_SYS_H
 
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -20,7 +22,10 @@
 
 static inline uint32_t sys_tid(void) { return (uint32_t)syscall(SYS_gettid); }
 static inline int sys_open(const char *path, int flags, int mode) { return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, mode); }
+static inline void sys_close(int fd) { syscall(SYS_close, fd); }
 static inline int sys_allocate(int fd, int mode, int64_t from, int64_t n) { return (int)syscall(SYS_fallocate, fd, mode, from, n); }
+static inline long sys_write_at(int fd, const void *p, size_t n, int64_t at) { return syscall(SYS_pwrite64, fd, p, n, at); }
+static inline void sys_sleep(long ns) { syscall(SYS_nanosleep, &(struct timespec){0, ns}, NULL); }
 
 /* Until *at is no longer `was`, or the time is over. */
 static inline void sys_wait(_Atomic uint32_t *at, uint32_t was, int64_t ns)
@@ -41,9 +46,9 @@ static inline size_t sys_read_file(const char *path, char *to, size_t room)
 	if (fd < 0)
 		return 0;
 	size_t n = 0;
-	for (long got; n < room && (got = read(fd, to + n, room - n)) > 0;)
+	for (long got; n < room && (got = syscall(SYS_read, fd, to + n, room - n)) > 0;)
 		n += (size_t)got;
-	close(fd);
+	sys_close(fd);
 	return n;
 }
 
@@ -69,11 +74,32 @@ static inline char *sys_digits(char room[SYS_DIGITS], uint64_t v)
 	return d;
 }
 
-/* Memory of our own, zeros, not counted against what the program may promise; NULL = none. */
-static inline void *sys_memory(size_t bytes)
+static inline void *sys_map(size_t bytes, int how)
 {
-	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *p = mmap(NULL, bytes, how, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	return p == MAP_FAILED ? NULL : p;
+}
+
+/* Memory of our own, zeros; NULL = none. All of it counts against what the program may have (RLIMIT_DATA, vm.overcommit_memory=2), used or not. */
+static inline void *sys_memory(size_t bytes) { return sys_map(bytes, PROT_READ | PROT_WRITE); }
+
+/* Addresses for what may become large: memory, zeros, as far as sys_ready says, and only that counts. */
+enum { SYS_PIECE = 1 << 16 };
+static inline size_t sys_whole(size_t bytes) { return (bytes + SYS_PIECE - 1) / SYS_PIECE * SYS_PIECE; }
+static inline void *sys_reserve(size_t bytes) { return sys_map(sys_whole(bytes), PROT_NONE); }
+static inline void sys_release(void *base, size_t bytes) { munmap(base, sys_whole(bytes)); }
+
+/* The first `need` bytes of what was reserved can be used; *have is how many can be, 0 at first. More comes by the page, or SYS_PIECE where `much`. False:
+ * there is no memory. */
+static inline bool sys_ready(void *base, size_t *have, size_t need, bool much)
+{
+	if (need <= *have)
+		return true;
+	size_t unit = much ? SYS_PIECE : (size_t)sysconf(_SC_PAGESIZE), upto = (need + unit - 1) / unit * unit; /* no page is larger than SYS_PIECE */
+	if (mprotect((char *)base + *have, upto - *have, PROT_READ | PROT_WRITE) < 0)
+		return false;
+	*have = upto;
+	return true;
 }
 
 #endif

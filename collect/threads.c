@@ -15,6 +15,8 @@ enum { SLAB = 64, SLABS = 1024, BEING_GIVEN_BACK = UINT32_MAX, SWEEP_EVERY = 32 
 
 static _Atomic(struct writer *) slab[SLABS];
 static _Atomic uint32_t numbers, claims;
+static _Atomic uint32_t orphans;         /* ranges that control.c waits for, of threads that are gone */
+static struct writer *forked;            /* of the thread that made this process by fork() */
 __thread struct writer *writer_self __attribute__((tls_model("initial-exec")));
 
 static void add(uint64_t *field, uint64_t n)
@@ -46,7 +48,18 @@ static void forget(struct writer *w)
 	if (w->passing)
 		munmap(w->passing, w->passing_bytes);
 	w->passing = NULL;
+	w->number = 0;
+	w->told_pushes = 0;
+	atomic_store_explicit(&w->told_starts, 0, memory_order_relaxed);
 	ranges_forget(w);
+}
+
+/* What a thread had pushed when it came to its end is open no more; what it had started any other one may still end. */
+static void end_told(struct writer *w)
+{
+	atomic_fetch_add_explicit(&orphans, atomic_exchange_explicit(&w->told_starts, 0, memory_order_relaxed), memory_order_relaxed);
+	for (; w->told_pushes; w->told_pushes--)
+		control_end();
 }
 
 static void give_back(struct writer *w)
@@ -58,6 +71,7 @@ static void give_back(struct writer *w)
 	w->chunk = NULL;
 	w->epoch = 0;
 	add_up(w);
+	end_told(w);
 	forget(w);
 	atomic_store_explicit(&w->owner, 0, memory_order_release);
 }
@@ -114,29 +128,61 @@ static struct writer *claim(void)
 	return NULL;
 }
 
-void threads_forget(void)
+/* At most one of a number; at the end of seldom ranges. */
+static bool ended_by(struct writer *w, uint32_t number)
+{
+	uint32_t open = atomic_load_explicit(&w->told_starts, memory_order_relaxed);
+	while (open && w->number == number)
+		if (atomic_compare_exchange_weak_explicit(&w->told_starts, &open, open - 1, memory_order_relaxed, memory_order_relaxed))
+			return true;
+	return false;
+}
+
+bool threads_ended(uint32_t number)
 {
 	for (int s = 0; s < SLABS; s++) {
-		struct writer *v = atomic_load_explicit(&slab[s], memory_order_relaxed);
+		struct writer *v = atomic_load_explicit(&slab[s], memory_order_acquire);
 		for (int i = 0; v && i < SLAB; i++)
-			if (&v[i] != writer_self) {
-				v[i].chunk = NULL;
-				v[i].calls = 0;
+			if (ended_by(&v[i], number))
+				return true;
+	}
+	uint32_t left = atomic_load_explicit(&orphans, memory_order_relaxed);
+	while (left)
+		if (atomic_compare_exchange_weak_explicit(&orphans, &left, left - 1, memory_order_relaxed, memory_order_relaxed))
+			return true;
+	return false;
+}
+
+void threads_forked(void) { forked = writer_self; }
+
+void threads_forget(void)
+{
+	/* A thread that has a writer already has it from the parent: no other one does. */
+	struct writer *self = writer_self ? writer_self : forked;
+	atomic_store_explicit(&orphans, 0, memory_order_relaxed);
+	control_forked(self ? self->told_pushes + atomic_load_explicit(&self->told_starts, memory_order_relaxed) : 0);
+	for (int s = 0; s < SLABS; s++) {
+		struct writer *v = atomic_load_explicit(&slab[s], memory_order_relaxed);
+		for (int i = 0; v && i < SLAB; i++) {
+			v[i].chunk = NULL; /* of the parent's segment */
+			v[i].calls = 0;
+			v[i].epoch = 0;
+			if (&v[i] != self) {
 				atomic_store_explicit(&v[i].busy, false, memory_order_relaxed);
-				v[i].epoch = 0;
 				forget(&v[i]);
-				atomic_store_explicit(&v[i].owner, 0, memory_order_relaxed);
 			}
+			atomic_store_explicit(&v[i].owner, &v[i] == self ? (uint32_t)getpid() : 0, memory_order_relaxed);
+		}
 	}
 }
 
 void threads_add_up(void)
 {
-	if (writer_self) /* others may be counting just now; what they have not added yet is less than WRITER_MEASURE_EVERY each */
+	if (writer_self) /* others may be counting just now; what they have not added yet is at most WRITER_GAP_MOST calls each */
 		add_up(writer_self);
 }
 
-/* What the system calls the thread, unless that is only what all threads inherit. */
+/* What the system calls the thread. */
 static void keep_thread_name(struct writer *w)
 {
 	char name[17] = "";
@@ -145,6 +191,8 @@ static void keep_thread_name(struct writer *w)
 	struct wire_thread_name r = {writer_head(WIRE_THREAD_NAME, WIRE_BY_SYSTEM, intern_cstr(name), sizeof r), .thread = w->tid};
 	if (r.head.id)
 		keep(&r, sizeof r, false);
+	else
+		lose(WIRE_LOST_STRINGS, 1);
 }
 
 static void bind_to_segment(struct writer *w)
@@ -155,19 +203,19 @@ static void bind_to_segment(struct writer *w)
 	w->calls = w->gap = w->chunks = 0;
 	w->counted = w->cost_ns = 0;
 	w->tid = sys_tid();
-	w->number = atomic_fetch_add_explicit(&numbers, 1, memory_order_relaxed) + 1;
+	w->number = w->number ? w->number : atomic_fetch_add_explicit(&numbers, 1, memory_order_relaxed) + 1;
 	w->on = false;
 	atomic_store_explicit(&w->owner, w->tid, memory_order_relaxed);
 	ranges_unrecord(w);
 	keep_thread_name(w);
 }
 
-static void append_switch(struct writer *w, bool on, uint32_t number)
+static void append_switch(struct writer *w, bool on, uint32_t generation, uint32_t number)
 {
 	struct wire_switch r;
 	if (!w->chunk)
 		return; /* nothing of this thread stands in the file yet */
-	control_switch(number, &r);
+	control_switch(generation, number, &r);
 	r.head.flags = on;
 	writer_append(w, &r, sizeof r);
 }
@@ -181,10 +229,10 @@ void writer_refresh(struct writer *w)
 	} else if (before != now) {
 		if (w->on) {
 			ranges_unrecord(w);
-			append_switch(w, false, before + 1);
+			append_switch(w, false, (uint32_t)(epoch >> 32), before + 1);
 		}
 		if (epoch & 1)
-			append_switch(w, true, now);
+			append_switch(w, true, (uint32_t)(epoch >> 32), now);
 	}
 	w->on = epoch & 1;
 	w->epoch = epoch;

@@ -7,8 +7,12 @@
 void writer_refresh(struct writer *w);
 /* Gives back the writers of threads that are gone, and adds up what was counted by them. */
 void threads_sweep(void);
-/* In a forked child: the threads of the parent are not here. */
+/* In a forked child, by the thread that forked: it goes on, and its writer with it. */
+void threads_forked(void);
+/* In a forked child: the other threads of the parent are not here. */
 void threads_forget(void);
+/* A range that control.c waits for was ended, that the thread of this number had started. False: nothing is known of such a range. */
+bool threads_ended(uint32_t number);
 /* What so many calls of the library took. */
 void threads_cost(uint64_t calls, uint64_t ns);
 /* Before the process ends: adds up what threads have counted. */

@@ -57,26 +57,54 @@ static void mark(uint32_t domain, uint32_t id, const char *text)
 
 /* ---- counters, steps, memory, arguments ---- */
 
-void counter(uint32_t domain, uint32_t name, uint32_t unit, enum wire_payload kind, uint64_t value)
+/* Between enter and leave. */
+static uint32_t said(const char *text)
 {
-	struct writer *w = name ? writer_enter() : NULL;
-	if (!w)
-		return;
+	uint32_t id = intern_cstr(text);
+	if (!id && text && *text)
+		lose(WIRE_LOST_STRINGS, 1);
+	return id;
+}
+
+static void put_counter(struct writer *w, uint32_t domain, uint32_t name, uint32_t unit, enum wire_payload kind, uint64_t value)
+{
 	struct wire_counter r = {writer_head(WIRE_COUNTER, (uint8_t)kind, name, sizeof r), now_ns(), value, domain, unit};
 	writer_append(w, &r, sizeof r);
+}
+
+void counter(uint32_t domain, uint32_t name, enum wire_payload kind, uint64_t value)
+{
+	struct writer *w = writer_enter();
+	if (!w)
+		return;
+	if (intern_again(name))
+		put_counter(w, domain, name, 0, kind, value);
+	else
+		lose(WIRE_LOST_STRINGS, 1);
+	writer_leave(w);
+}
+
+static void counter_of(uint32_t domain, const char *name, const char *unit, enum wire_payload kind, uint64_t value)
+{
+	struct writer *w = writer_enter();
+	if (!w)
+		return;
+	uint32_t id = said(name && *name ? name : "(no name)");
+	if (id)
+		put_counter(w, domain, id, said(unit), kind, value);
 	writer_leave(w);
 }
 
 static void counter_i64(uint32_t domain, const char *name, const char *unit, int64_t value)
 {
-	counter(domain, intern_cstr(name), intern_cstr(unit), WIRE_I64, (uint64_t)value);
+	counter_of(domain, name, unit, WIRE_I64, (uint64_t)value);
 }
 
 static void counter_f64(uint32_t domain, const char *name, const char *unit, double value)
 {
 	uint64_t bits;
 	memcpy(&bits, &value, sizeof bits);
-	counter(domain, intern_cstr(name), intern_cstr(unit), WIRE_F64, bits);
+	counter_of(domain, name, unit, WIRE_F64, bits);
 }
 
 static void step(const char *what, int64_t number)
@@ -85,7 +113,7 @@ static void step(const char *what, int64_t number)
 	struct writer *w = writer_enter();
 	if (!w)
 		return;
-	struct wire_step r = {writer_head(WIRE_STEP, 0, intern_cstr(what), sizeof r), now_ns(), number};
+	struct wire_step r = {writer_head(WIRE_STEP, 0, said(what), sizeof r), now_ns(), number};
 	writer_append(w, &r, sizeof r);
 	writer_leave(w);
 }

@@ -1,6 +1,7 @@
-/* How the files of collect/ put something into the segment. Nothing here calls malloc, prints, exits, or waits for longer than a few
- * milliseconds; everything may be called from any thread, also in callbacks. What cannot be written is counted (enum wire_loss), never an error
- * of the program that is being recorded.
+/* How the files of collect/ put something into the segment. Nothing here calls malloc, prints, exits, or is a point at which a thread is cancelled;
+ * everything may be called from any thread, also in callbacks. An event waits for a lock for some 40 ms at most, and for room in the file, or as what
+ * happens once (a name, a fact, a new text that must not be missing), for a second: then it is given up. What cannot be written is counted
+ * (enum wire_loss), never an error of the program that is being recorded.
  *
  *   struct writer *w = writer_enter();               // NULL: nothing is to be recorded now
  *   if (w) {
@@ -27,6 +28,13 @@
 
 struct depth;
 
+/* Where a text was said last, and which one that was. */
+struct near_text {
+	uintptr_t at;
+	uint32_t id;                   /* 0 = nothing yet */
+};
+enum { NEAR_TEXTS = 64 };
+
 /* A thread's end of the segment; it alone uses it. */
 struct writer {
 	uint64_t epoch;                /* of `live` when this thread last looked */
@@ -37,16 +45,20 @@ struct writer {
 	char *records;
 	struct wire_chunk *chunk;      /* NULL = none yet */
 	uint32_t chunks;               /* so far */
-	uint32_t tid, number;
+	uint32_t tid, number;          /* number: 0 = not given yet; a forked child's thread keeps that of the parent's */
 	uint32_t calls, gap;           /* since one was measured; the next one that is */
 	uint64_t counted, cost_ns;     /* calls before that, and what they took */
 	int64_t entered_ns;            /* when a measured call began, 0 = this one is not measured */
 	uint64_t ranges;               /* started so far, for their numbers */
 	struct depth *depth;           /* ranges.h: one a domain */
 	uint32_t n_depths;
+	uint32_t told_pushes;          /* of its open ranges, those that control.c waits for the end of */
+	_Atomic uint32_t told_starts;  /* the same of ranges that any thread may end */
+	size_t ready_depths;           /* bytes */
 	void *passing;                 /* itt.c's, given back with munmap */
 	size_t passing_bytes;
 	_Atomic uint32_t owner;        /* tid, 0 = free */
+	struct near_text near[NEAR_TEXTS]; /* intern_near */
 };
 
 /* Time has an influence on what is wanted that is not over (control.h); INT64_MAX = none. */
@@ -163,7 +175,8 @@ void note(const char *kind, int loss, ...) __attribute__((sentinel));
 
 void lose(enum wire_loss reason, uint64_t n);
 
-/* Whether records were wanted at that time, for events that come later than they happened. */
+/* Whether records were wanted at that time, for events that come later than they happened. Where too much has happened since for that to be known: false, and
+ * counted. */
 bool control_wanted(int64_t time_ns);
 /* cudaProfilerStart and Stop, cuProfilerStart and Stop. */
 void control_cuda_profiler(bool start);

@@ -209,6 +209,114 @@ static int silent_child(char **argv)
 	return child < 0 || waitpid(child, NULL, 0) != child;
 }
 
+/* With a range open on another thread, which nobody ends in the child; `what` says what the child does first. */
+static void *opens(void *name)
+{
+	nvtx_push(name);
+	pthread_barrier_wait(&all_there);
+	pthread_barrier_wait(&all_there);
+	nvtx_pop();
+	return NULL;
+}
+
+static void *says(void *text)
+{
+	pairs(text, 1);
+	return NULL;
+}
+
+static int forks_beside(char **argv)
+{
+	bool own = !strcmp(argv[2], "own");
+	pthread_t t;
+	pthread_barrier_init(&all_there, NULL, 2);
+	if (pthread_create(&t, NULL, opens, own ? "something" : "train"))
+		return 1;
+	pthread_barrier_wait(&all_there);
+	uint64_t started = own ? nvtx_start("train") : 0;
+	if (own)
+		nvtx_push("train");
+	pid_t child = fork();
+	if (!child) {
+		pthread_t other;
+		if (pthread_create(&other, NULL, says, "by another thread") || pthread_join(other, NULL))
+			_exit(1);
+		pairs("first", 1);
+		if (own)
+			nvtx_pop();
+		pairs("second", 1);
+		if (own)
+			nvtx_end(started);
+		pairs("third", 1);
+		nvtx_push("train");
+		pairs("inside", 1);
+		nvtx_pop();
+		pairs("last", 1);
+		_exit(0);
+	}
+	int status = 1;
+	waitpid(child, &status, 0);
+	pthread_barrier_wait(&all_there);
+	pthread_join(t, NULL);
+	return status;
+}
+
+/* Threads that come to their end with a range open. */
+static void *leaves(void *name)
+{
+	nvtx_push(name);
+	pairs("inside", 1);
+	return NULL;
+}
+
+static int leaves_open(char **argv)
+{
+	pthread_t t;
+	if (pthread_create(&t, NULL, leaves, "train") || pthread_join(t, NULL))
+		return 1;
+	pairs_each = 1;
+	pthread_barrier_init(&all_there, NULL, 1);
+	for (int i = 0; i < 64; i++) /* until the library has seen that the first one is gone */
+		if (pthread_create(&t, NULL, worker, "after") || pthread_join(t, NULL))
+			return 1;
+	pairs(argv[2], 1);
+	return 0;
+}
+
+/* ---- being cancelled ---- */
+
+/* Asked to end before it says anything, it does so at the first point where a thread can be cancelled: after all that. */
+static void *cancelled(void *n)
+{
+	char text[64];
+	pthread_cancel(pthread_self());
+	for (long i = 0; i < *(long *)n; i++) {
+		snprintf(text, sizeof text, "text %ld, said only once", i);
+		pairs(text, 1);
+	}
+	pthread_testcancel();
+	return NULL;
+}
+
+/* In a child, which has no thread of the library's that asks for room on disk in good time. */
+static int cancels(char **argv)
+{
+	long n = number(argv, 2);
+	pairs("parent", 1);
+	pid_t child = fork();
+	if (!child) {
+		pthread_t t;
+		void *result = NULL;
+		if (pthread_create(&t, NULL, cancelled, &n) || pthread_join(t, &result) || result != PTHREAD_CANCELED)
+			_exit(1);
+		pairs("after", n);
+		_exit(0);
+	}
+	int status = 1;
+	waitpid(child, &status, 0);
+	return status;
+}
+
 /* Forking while other threads are in the library. */
 static _Atomic bool stop;
 
@@ -467,6 +575,56 @@ static int no_descriptors(char **argv)
 	return 0;
 }
 
+/* No memory is to be had for a while, in which a thread is in a domain for the first time. */
+static int no_memory(char **argv)
+{
+	struct rlimit none, before;
+	void *domain = NULL;
+	char name[32];
+	for (int i = 0; i < 100; i++) {
+		snprintf(name, sizeof name, "domain %d", i);
+		domain = nvtx_domain(name);
+	}
+	void *text = nvtx_register(domain, "in it");
+	pairs("before", 1);
+	getrlimit(RLIMIT_DATA, &before);
+	none = (struct rlimit){4096, before.rlim_max}; /* 0 does not count */
+	setrlimit(RLIMIT_DATA, &none);
+	domain_pairs(domain, text, number(argv, 2));
+	setrlimit(RLIMIT_DATA, &before);
+	domain_pairs(domain, text, number(argv, 2));
+	return 0;
+}
+
+/* A thread that has a range open says nothing while collecting is switched off and on, more often than anything remembers. */
+static void *quiet(void *unused)
+{
+	nvtx_push("open");
+	pthread_barrier_wait(&all_there);
+	pthread_barrier_wait(&all_there);
+	pairs("late", 1);
+	nvtx_pop();
+	return unused;
+}
+
+static int many_switches(char **argv)
+{
+	pthread_t t;
+	pthread_barrier_init(&all_there, NULL, 2);
+	if (pthread_create(&t, NULL, quiet, NULL))
+		return 1;
+	pthread_barrier_wait(&all_there);
+	for (long i = 0; i < number(argv, 2); i++) {
+		opscope_collect(0);
+		opscope_collect(1);
+		if (!i)
+			pairs("after the first", 1);
+	}
+	pthread_barrier_wait(&all_there);
+	pthread_join(t, NULL);
+	return 0;
+}
+
 /* What runs after the library's own end finds the disk full, and still says things. */
 static const char *filler;
 
@@ -578,7 +736,8 @@ int main(int argc, char **argv)
 	static const struct { const char *name; int (*run)(char **); } what[] = {
 		{"threads", threads}, {"many_threads", many_threads}, {"late_threads", late_threads},
 		{"ends", ends}, {"forks", forks}, {"silent_child", silent_child},
-		{"first_calls_of_children", first_calls_of_children},
+		{"first_calls_of_children", first_calls_of_children}, {"forks_beside", forks_beside}, {"leaves_open", leaves_open},
+		{"cancels", cancels}, {"no_memory", no_memory}, {"many_switches", many_switches},
 		{"busy_forks", busy_forks}, {"unloads", unloads}, {"closes", closes}, {"allocates", allocates},
 		{"signals", signals}, {"deep", deep}, {"deep_and_long", deep_and_long}, {"domains", domains}, {"texts", texts},
 		{"file_limit", file_limit}, {"no_descriptors", no_descriptors}, {"script", script}, {"little_stack", little_stack}, {"talks", talks}, {"full_after_the_end", full_after_the_end},

@@ -1,9 +1,9 @@
 /* The collector as a part of this program, so that the sanitizers see into it: several threads that say the same and other things, switch
- * collecting on and off, and fork. The segments are walked record by record by the rules of wire.h. */
-#include "opscope/trace_table.h"
-#include "opscope/wire.h"
-#include "nvtx_layout.h"
+ * collecting on and off, and fork. The segments are walked record by record by the rules of wire.h. The clocks are the test's, where it sets them. */
+#include "cupti.h"
 #include "segment.h"
+#include "opscope/trace_table.h"
+#include "nvtx_layout.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -240,6 +240,163 @@ static void forks(void **state)
 	assert_int_equal(after.lost, 0);
 }
 
+static uint64_t lost(enum wire_loss why) { return segment_header()->lost[why]; }
+
+/* The clock's next reading is another one. */
+static int64_t tick_over(void)
+{
+	int64_t was = now_ns(), now;
+	while ((now = now_ns()) == was)
+		;
+	return now;
+}
+
+/* Work of a GPU is told long after it happened: whether it was wanted is known however often collecting was switched since, or it is counted. */
+static void wanted_in_the_past(void **state)
+{
+	enum { SWITCHES = 4000, MORE = 1 << 16 };
+	static int64_t on_ns[SWITCHES], off_ns[SWITCHES];
+	int64_t begin_ns = tick_over();
+	for (int i = 0; i < SWITCHES; i++) {
+		on_ns[i] = tick_over();
+		tick_over();
+		t->collect(0);
+		off_ns[i] = tick_over();
+		tick_over();
+		t->collect(1);
+	}
+	for (int i = 0; i < SWITCHES; i++) {
+		assert_true(control_wanted(on_ns[i]));
+		assert_false(control_wanted(off_ns[i]));
+	}
+	assert_true(control_wanted(now_ns()));
+	assert_int_equal(lost(WIRE_LOST_WINDOW), 0);
+	for (int i = 0; i < MORE; i++)
+		t->collect(i % 2);
+	assert_true(control_wanted(now_ns()));
+	assert_false(control_wanted(begin_ns));
+	assert_false(control_wanted(off_ns[10]));
+	assert_int_equal(lost(WIRE_LOST_WINDOW), 2);
+	segment_header()->lost[WIRE_LOST_WINDOW] = 0;
+}
+
+/* ---- CUPTI's buffers ---- */
+
+static int records_left;
+static bool breaks;
+
+static int next_record(uint8_t *buffer, size_t valid, uint8_t **record)
+{
+	struct cupti_api call = {.threadId = 77};
+	call.kind = CUPTI_RUNTIME; /* a part of a union with it */
+	if (!records_left--)
+		return CUPTI_LIMIT_REACHED;
+	memcpy(buffer, &call, sizeof call);
+	*record = breaks ? buffer + valid : buffer;
+	return CUPTI_OK;
+}
+
+static void buffers(void **state)
+{
+	static uint8_t buffer[256];
+	cupti.call.ActivityGetNextRecord = next_record;
+	struct counts before = count();
+	records_left = 5;
+	cupti_take_records(buffer, sizeof buffer);
+	assert_int_equal(count().of[WIRE_API] - before.of[WIRE_API], 5);
+	struct writer *w = writer_enter(); /* of a thread that is being interrupted */
+	records_left = 5;
+	cupti_take_records(buffer, sizeof buffer);
+	writer_leave(w);
+	assert_int_equal(lost(WIRE_LOST_THREADS), 5);
+	assert_int_equal(count().of[WIRE_NOTE], before.of[WIRE_NOTE]);
+	records_left = 5;
+	breaks = true;
+	cupti_take_records(buffer, sizeof buffer);
+	assert_int_equal(count().of[WIRE_NOTE], before.of[WIRE_NOTE] + 1);
+	segment_header()->lost[WIRE_LOST_THREADS] = segment_header()->lost[WIRE_LOST_NESTED] = 0;
+}
+
+/* ---- clocks ---- */
+
+/* What is added to the clocks, moment by moment. */
+static struct { int64_t wall_s, wall_ns, steady_s; } shift[64];
+static _Atomic int moment;
+
+int __real_clock_gettime(clockid_t clock, struct timespec *to);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *to);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *to)
+{
+	int rc = __real_clock_gettime(clock, to), now = moment;
+	if (clock == CLOCK_REALTIME) {
+		int64_t ns = to->tv_nsec + shift[now].wall_ns;
+		to->tv_sec += shift[now].wall_s + ns / 1000000000;
+		to->tv_nsec = ns % 1000000000;
+	} else if (clock == CLOCK_MONOTONIC_RAW) {
+		to->tv_sec += shift[now].steady_s;
+	}
+	return rc;
+}
+
+static void pass(int64_t seconds, int64_t away_ns)
+{
+	shift[moment + 1] = shift[moment];
+	shift[moment + 1].wall_s += seconds;
+	shift[moment + 1].wall_ns += away_ns;
+	shift[moment + 1].steady_s += seconds;
+	moment++;
+	segment_anchor();
+}
+
+/* A clock that is made to follow another one drifts from the steady one by more and more; that is not that it was set. */
+static void clocks(void **state)
+{
+	struct counts before = count();
+	for (int i = 0; i < 20; i++)
+		pass(60, 10000000); /* 166 in a million */
+	assert_int_equal(count().of[WIRE_ANCHOR], before.of[WIRE_ANCHOR]);
+	pass(3600, 0);
+	pass(10, -3000000000);
+	assert_int_equal(count().of[WIRE_ANCHOR] - before.of[WIRE_ANCHOR], 2);
+	pass(10, 5000000000);
+	assert_int_equal(count().of[WIRE_ANCHOR] - before.of[WIRE_ANCHOR], 3);
+	pid_t child = fork();
+	if (!child) { /* begins anew */
+		say(0, 1);
+		pass(60, 10000000);
+		_exit(0);
+	}
+	int status = 1;
+	assert_true(child > 0 && waitpid(child, &status, 0) == child);
+	assert_int_equal(status, 0);
+	assert_int_equal(count().of[WIRE_ANCHOR] - before.of[WIRE_ANCHOR], 3);
+}
+
+/* ---- no room for texts ---- */
+
+static void no_room(void **state)
+{
+	enum { MORE_THAN_FIT = 1 << 18 };
+	char text[32];
+	struct counts before = count();
+	t->counter_i64(0, NULL, NULL, 1);
+	t->counter_i64(0, "", NULL, 1);
+	assert_int_equal(count().of[WIRE_COUNTER] - before.of[WIRE_COUNTER], 2);
+	assert_int_equal(count().lost, before.lost);
+	for (int i = 0; i < MORE_THAN_FIT; i++) {
+		snprintf(text, sizeof text, "one of many: %d", i);
+		t->name(text);
+	}
+	before = count();
+	t->counter_i64(0, "a new one", NULL, 1);
+	t->counter_f64(0, "counter", "a new unit", 1);
+	t->step("a new step", 1);
+	struct counts after = count();
+	assert_int_equal(after.of[WIRE_COUNTER] - before.of[WIRE_COUNTER], 1);
+	assert_int_equal(after.of[WIRE_STEP] - before.of[WIRE_STEP], 1);
+	assert_int_equal(after.lost - before.lost, 3);
+}
+
 static int start(void **state)
 {
 	strcpy(dir, "/tmp/opscope-collector-XXXXXX");
@@ -265,6 +422,7 @@ static int finish(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(threads), cmocka_unit_test(switches), cmocka_unit_test(notes), cmocka_unit_test(wide_texts), cmocka_unit_test(forks)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(threads), cmocka_unit_test(switches), cmocka_unit_test(notes), cmocka_unit_test(wide_texts), cmocka_unit_test(forks),
+	                                   cmocka_unit_test(wanted_in_the_past), cmocka_unit_test(buffers), cmocka_unit_test(clocks), cmocka_unit_test(no_room)};
 	return cmocka_run_group_tests(tests, start, finish);
 }

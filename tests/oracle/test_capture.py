@@ -433,6 +433,32 @@ class Planted(CaptureCase):
         s.pop(1, BASE + 2)
         self.assertIn("1000000000 ns away from a steady one after 1000000000 ns", problems(s.write(self.dir))["clock-moved"][2])
 
+    def test_clock_that_follows_another_one(self):
+        """20 ms away after 100 s is no more than what the network may do; a step is between two anchors."""
+        s = Segment()
+        for wall, steady in ((100_020_000_000, 100_000_000_000), (500_100_000_000, 500_000_000_000)):
+            s.keep(segment.ANCHOR, 0, 0, "qq", BASE + wall, 5_000_000 + steady)
+        s.push(1, "r", BASE + 1)
+        s.pop(1, BASE + 2)
+        self.assertEqual(problems(s.write(self.dir)), {})
+        s.keep(segment.ANCHOR, 0, 0, "qq", BASE + 501_090_000_000, 5_000_000 + 501_000_000_000)
+        self.assertIn("-10000000 ns away from a steady one after 501000000000 ns", problems(s.write(self.dir))["clock-moved"][2])
+
+    def test_switch_without_a_time(self):
+        """What was open ends when the process switched collecting off next."""
+        s = Segment(last=BASE + 900)
+        for at, on in ((20, 0), (30, 1), (60, 0), (70, 1)):
+            s.keep(segment.SWITCH, on, 1, "q", BASE + at)
+        s.push(1, "first", BASE + 10)
+        s.event(1, segment.SWITCH, 0, 0, "q", 0)
+        s.event(1, segment.SWITCH, 1, 1, "q", BASE + 30)
+        s.push(1, "second", BASE + 40)
+        s.event(1, segment.SWITCH, 0, 0, "q", 0)
+        s.event(1, segment.SWITCH, 1, 1, "q", BASE + 70)
+        s.push(1, "third", BASE + 80)
+        s.pop(1, BASE + 90)
+        self.assertEqual(sql(s.write(self.dir), "SELECT name, start_ns, dur_ns FROM span ORDER BY start_ns"), [("first", 10, 10), ("second", 40, 20), ("third", 80, 10)])
+
 
 class Ring(CaptureCase):
     def test_gap_in_a_step(self):
@@ -498,6 +524,37 @@ class Runs(CaptureCase):
             f.write(Segment().bytes()[:300])
         open(os.path.join(self.dir, f"node-32-{BASE + 32}.seg"), "wb").close()
         self.assertEqual(sql(self.dir, "SELECT name FROM span"), [("range of 30",)])
+
+    def sampler(self, pid, start, name, tid=None):
+        """What samples of stacks leave of a process: no facts, and names of threads as the system has them."""
+        s = Segment(pid=pid, start=start, host="samples")
+        s.keep(segment.THREAD_NAME, 1, s.text(name), "II", tid or pid, 0)
+        s.event(pid, segment.CPU_SAMPLE, 0, tid or pid, "qIIQ", start + 10, 1, 1000, segment.FRAME_TEXT | s.text("f"))
+        return s.write(self.dir)
+
+    def test_samples_beside(self):
+        """The facts of a run are those of the first process that tells any; a thread's name is the program's, whoever else knows one."""
+        self.sampler(30, BASE, "comm")
+        s = Segment(pid=30, start=BASE + 5)
+        s.meta("argv", b"/usr/bin/python3\0train.py\0")
+        s.keep(segment.THREAD_NAME, 0, s.text("trainer"), "II", 30, 0)
+        s.keep(segment.THREAD_NAME, 1, s.text("python3"), "II", 30, 0)
+        s.keep(segment.THREAD_NAME, 1, s.text("python3"), "II", 31, 0)
+        for tid in (30, 31):
+            s.push(tid, f"r{tid}", BASE + 20)
+            s.pop(tid, BASE + 30)
+        s.write(self.dir)
+        self.sampler(30, BASE + 7, "later comm")
+        self.sampler(30, BASE + 8, "reader", tid=31)
+        self.assertEqual(dict(sql(self.dir, "SELECT key, value FROM meta WHERE key LIKE 'capture:a%'")), {"capture:argv": "/usr/bin/python3 train.py"})
+        self.assertEqual(sql(self.dir, "SELECT tid, thread_name FROM track WHERE pid = 30 ORDER BY tid"), [(30, "trainer"), (31, "reader")])
+
+    def test_slurm(self):
+        """A batch script, and the only task of a step, are no ranks; the tasks of a step are."""
+        for env, info in (({"SLURM_NTASKS": "4"}, None), ({"SLURM_NTASKS": "1", "SLURM_STEP_NUM_TASKS": "1"}, None),
+                          ({"SLURM_NTASKS": "4", "SLURM_STEP_NUM_TASKS": "4"}, '{"rank": 0, "world_size": 4}')):
+            folder = self.guest("guest", "ends", "exit", "1", status=7, SLURM_PROCID="0", **env)
+            self.assertEqual(dict(sql(folder, "SELECT key, value FROM meta")).get("distributedInfo"), info)
 
     def test_saved(self):
         self.plant(30)

@@ -136,6 +136,12 @@ class Library(GuestCase):
         folder = self.run_guest("unloads", 50)
         self.assertEqual(self.names(folder), {("before", "nvtx"): 50, ("after", "nvtx"): 50})
 
+    def test_cancelled_threads(self):
+        """A thread that is cancelled while it is in the library ends outside of it: nobody waits for a lock of its."""
+        folder = self.run_guest("cancels", 40000)
+        self.assertEqual(sql(folder, "SELECT count(*), count(DISTINCT name), sum(name = 'after') FROM span"), [(80001, 40002, 40000)])
+        self.assertEqual(set(problems(folder)), {"no-exit"})
+
     def test_closed_descriptors(self):
         """No descriptor of the library is left for a program to close, or to get for a file of its own."""
         mine = os.path.join(self.dir, "mine")
@@ -276,6 +282,21 @@ class NoPlace(GuestCase):
         self.assertEqual(sum(self.names(folder).values()), 4000)
 
 
+    def test_little_memory(self):
+        """ulimit -d, which counts as vm.overcommit_memory=2 does: memory is asked for when it is needed."""
+        folder = os.path.join(self.dir, "run")
+        os.mkdir(folder)
+        p = subprocess.run([GUEST, "threads", "100", "100"], env=planted_environment(folder), capture_output=True, timeout=PATIENCE,
+                           preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (48 << 20, 48 << 20)))
+        self.assertEqual((p.returncode, p.stderr), (0, b""))
+        self.assertEqual((sum(self.names(folder).values()), problems(folder)), (10000, {}))
+
+    def test_no_memory(self):
+        folder = self.run_guest("no_memory", 7)
+        self.assertEqual(self.names(folder), {("before", "nvtx"): 1, ("in it", "domain 99"): 7})
+        self.assertEqual({k: v[1] for k, v in problems(folder).items()}, {"lost-threads": 7})
+
+
 class Bounds(GuestCase):
     def test_deep(self):
         folder = self.run_guest("deep", 5000)
@@ -359,6 +380,12 @@ class Windows(GuestCase):
         self.assertEqual(self.window(*self.WORK, OPSCOPE_RANGE="t*"), ["train", "one", "train", "two", "range"])
         self.assertEqual(self.window(*self.WORK, OPSCOPE_RANGE="train@"), ["train", "one", "train", "two", "range"])
         self.assertEqual(self.window(*self.WORK, OPSCOPE_RANGE="train@other"), [])
+        for same in ("train@*", "t*@*", "trai*@", "\\train"):
+            self.assertEqual(self.window(*self.WORK, OPSCOPE_RANGE=same), ["train", "one", "train", "two", "range"], same)
+        for text, ranges in (("a@b", ("a\\@b", "a\\@b@", "a*")), ("a*", ("a\\*", "a\\*@*")), ("a\\", ("a\\\\", "a\\"))):
+            for asked in ranges:
+                self.assertEqual(self.window("+no", "-", "+" + text, "-", OPSCOPE_RANGE=asked), [text], asked)
+        self.assertEqual(self.window("+ab", "-", "+a@b", "-", OPSCOPE_RANGE="a\\*"), [])
         self.assertEqual(self.window(*self.WORK, OPSCOPE_RANGE="never"), [])
         self.assertIn("nothing-recorded", problems(self.path))
 
@@ -386,6 +413,34 @@ class Windows(GuestCase):
     def test_fork_in_a_window(self):
         folder = self.run_guest("forks", "fork", 10, OPSCOPE_RANGE="outer of the child")
         self.assertEqual(self.names(folder), {("outer of the child", "nvtx"): 2})
+
+    def in_child(self, folder):
+        return sorted(n for n, in sql(folder, "SELECT s.name FROM span s JOIN track t ON t.rowid = s.track WHERE t.pid != (SELECT pid FROM track ORDER BY rowid LIMIT 1)"))
+
+    def test_fork_beside_a_window(self):
+        """The range that another thread of the parent has open is none of the child's; those of the thread that forks are, pushed or started."""
+        folder = self.run_guest("forks_beside", "others", OPSCOPE_RANGE="train")
+        self.assertEqual(self.in_child(folder), ["inside", "train"])
+        folder = self.run_guest("forks_beside", "own", OPSCOPE_RANGE="train", folder=os.path.join(self.dir, "own"))
+        self.assertEqual(self.in_child(folder), ["by another thread", "first", "inside", "second", "train"])
+
+    def test_thread_that_leaves_its_window_open(self):
+        folder = self.run_guest("leaves_open", "last", OPSCOPE_RANGE="train")
+        found = self.names(folder)
+        self.assertEqual((found[("train", "nvtx")], found[("inside", "nvtx")]), (1, 1))
+        self.assertNotIn(("last", "nvtx"), found)
+
+    def test_many_switches(self):
+        """A range that was open when collecting was switched off ends there, however often it was switched since."""
+        folder = self.run_guest("many_switches", 40000)
+        self.assertEqual(self.names(folder), {("open", "nvtx"): 1, ("after the first", "nvtx"): 1, ("late", "nvtx"): 1})
+        self.assertEqual(sql(folder, "SELECT (SELECT start_ns + dur_ns FROM span WHERE name = 'open') <= (SELECT start_ns FROM span WHERE name = 'after the first')"), [(1,)])
+        self.assertEqual(set(problems(folder)), {"recorded-in-part"})
+
+    def test_long_options(self):
+        """One that is too long is told, and hides none behind it."""
+        self.assertEqual(self.window(*self.WORK, OPSCOPE_A="x" * 20000, OPSCOPE_RANGE="train"), ["train", "one", "train", "two", "range"])
+        self.assertIn("OPSCOPE_A was not looked at", problems(self.path)["option-left-out"][2])
 
 
 class Living(GuestCase):
