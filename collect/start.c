@@ -108,31 +108,14 @@ static void keep_link(const char *key, const char *path)
 		keep_meta(key, fact, (size_t)n);
 }
 
-static int64_t env_number(const char *name)
+static int64_t env_number(const void *unused, const char *name)
 {
-	const char *v = name ? getenv(name) : NULL, *end;
+	const char *v = *name ? getenv(name) : NULL, *end;
+	(void)unused;
 	if (!v || !*v)
 		return -1;
 	int64_t n = sys_number(v, &end);
 	return *end ? -1 : n;
-}
-
-/* torch's own variables say more than those of what started it. Slurm says also to a batch script, and to the only process of a step, that it is number 0;
- * how many a step has it says only in steps. */
-static void find_rank(int64_t *rank, int64_t *world)
-{
-	static const struct { const char *rank, *world; } names[] = {
-		{"RANK", "WORLD_SIZE"}, {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, {"PMI_RANK", "PMI_SIZE"}, {"PMIX_RANK", NULL},
-		{"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"}, {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}};
-	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-		*rank = env_number(names[i].rank);
-		*world = env_number(names[i].world);
-		if (*world >= 0 && *world <= *rank)
-			*world = -1;
-		if (*rank >= 0 && (strncmp(names[i].rank, "SLURM", 5) != 0 || *world > 1))
-			return;
-	}
-	*rank = *world = -1;
 }
 
 /* What says which part of a job a process is. */
@@ -344,7 +327,7 @@ static bool prepare(void)
 	madvise(page, 4096, MADV_WIPEONFORK);
 	s.segment = (struct segment_options){.dir = s.dir, .max_bytes = option_bytes("MAX_SIZE"),
 	                                     .full = full && strcmp(full, "ring") == 0 ? WIRE_FULL_RING : WIRE_FULL_STOP};
-	find_rank(&s.segment.rank, &s.segment.world);
+	wire_rank_of(env_number, NULL, &s.segment.rank, &s.segment.world);
 	control_init(now_ns());
 	live = page;
 	return true;

@@ -100,6 +100,25 @@ struct wire_header {
 	uint64_t lost[WIRE_LOSSES];        /* * by enum wire_loss */
 };
 
+/* Rank and world as the environment of a process says: whoever writes a segment of it has to find the same. `number` is the value of a variable, -1 =
+ * it is not there, or no number that a rank can be. torch's own variables say more than those of what started it. Slurm says also to a batch
+ * script, and to the only process of a step, that it is number 0; how many a step has it says only in steps. */
+static inline void wire_rank_of(int64_t (*number)(const void *environment, const char *variable), const void *environment, int64_t *rank, int64_t *world)
+{
+	static const struct { const char *rank, *world; int64_t least; } job[] = {
+		{"RANK", "WORLD_SIZE", -1}, {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", -1}, {"PMI_RANK", "PMI_SIZE", -1}, {"PMIX_RANK", "", -1},
+		{"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", -1}, {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", 2}};
+	for (unsigned i = 0; i < sizeof job / sizeof job[0]; i++) {
+		*rank = number(environment, job[i].rank);
+		*world = number(environment, job[i].world);
+		if (*world >= 0 && *world <= *rank)
+			*world = -1;
+		if (*rank >= 0 && *world >= job[i].least)
+			return;
+	}
+	*rank = *world = -1;
+}
+
 enum wire_chunk_kind {
 	WIRE_EVENTS = 1,
 	WIRE_KEEP = 2,

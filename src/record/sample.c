@@ -26,6 +26,7 @@ struct process {
 	struct sample_segment segment;
 	struct sample_mapping *mapping;
 	unsigned n, cap;
+	unsigned written;             /* of them, in the segment */
 };
 
 struct sampler {
@@ -87,31 +88,16 @@ static struct process *get(struct sampler *s, pid_t pid)
 	return p ? p : add(s, pid, 0, 0);
 }
 
-/* -1 = not there, or no such number. */
-static int64_t number_in(const char *environment, size_t n, const char *name)
+/* One behind the other, each closed by a NUL. */
+static int64_t number_in(const void *environment, const char *name)
 {
-	size_t length = name ? strlen(name) : 0;
+	const struct str *e = environment;
+	size_t length = strlen(name);
 	int64_t v;
-	for (const char *p = environment; name && p < environment + n; p += strlen(p) + 1)
+	for (const char *p = e->p; p < e->p + e->n; p += strlen(p) + 1)
 		if (strncmp(p, name, length) == 0 && p[length] == '=')
 			return str_to_i64(str_from(p + length + 1), &v) && v >= 0 ? v : -1;
 	return -1;
-}
-
-/* As the capture library does (find_rank in collect/start.c): what both write of one process must be of one rank. */
-static void find_rank(const char *environment, size_t n, int64_t *rank, int64_t *world)
-{
-	static const char *const names[][2] = {{"RANK", "WORLD_SIZE"}, {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, {"PMI_RANK", "PMI_SIZE"}, {"PMIX_RANK", NULL},
-	                                       {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"}, {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}};
-	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-		*rank = number_in(environment, n, names[i][0]);
-		*world = number_in(environment, n, names[i][1]);
-		if (*world >= 0 && *world <= *rank)
-			*world = -1;
-		if (*rank >= 0 && (strncmp(names[i][0], "SLURM", 5) != 0 || *world > 1))
-			return;
-	}
-	*rank = *world = -1;
 }
 
 static void ask_rank(struct process *p)
@@ -126,7 +112,7 @@ static void ask_rank(struct process *p)
 	size_t n = f ? fread(text, 1, ENVIRONMENT_MOST, f) : 0;
 	text[n] = 0;
 	if (n) /* else it is gone already: as its parent */
-		find_rank(text, n, &p->rank, &p->world);
+		wire_rank_of(number_in, &(const struct str){text, n}, &p->rank, &p->world);
 	mem_free(text);
 	if (f)
 		fclose(f);
@@ -208,6 +194,8 @@ static void on_sample(struct sampler *s, const struct perf_event_header *h, uint
 	ask_rank(p);
 	s->result.samples++;
 	sample_segment_add(&p->segment, s->dir, (pid_t)x.pid, (pid_t)x.tid, (int64_t)time_ns, (int64_t)x.period_ns, x.frame, x.n);
+	for (; p->written < p->n; p->written++)
+		sample_segment_map(&p->segment, &p->mapping[p->written], intern_get(&s->paths, p->mapping[p->written].path));
 }
 
 static void on_lost(struct sampler *s, const struct perf_event_header *h)

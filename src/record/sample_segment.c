@@ -118,8 +118,11 @@ static void write_chunk(struct sample_segment *s, struct buf *records, enum wire
 static void put(struct sample_segment *s, struct buf *to, enum wire_chunk_kind kind, const void *p, size_t n, const void *more, size_t m)
 {
 	size_t pad = -(n + m) & 7;
-	if (to->n + n + m + pad > CHUNK_ROOM)
+	if (to->n + n + m + pad > CHUNK_ROOM) {
+		if (kind == WIRE_EVENTS && s->keep.n) /* what the events refer to stands in front of them */
+			write_chunk(s, &s->keep, WIRE_KEEP);
 		write_chunk(s, to, kind);
+	}
 	buf_put(to, p, n);
 	buf_put(to, more, m);
 	buf_put(to, "\0\0\0\0\0\0\0", pad);
@@ -154,15 +157,23 @@ void sample_segment_add(struct sample_segment *s, const char *dir, pid_t pid, pi
 	put(s, &s->chunk, WIRE_EVENTS, &r, sizeof r, kept, 8 * (size_t)k);
 }
 
-static uint32_t keep_text(struct sample_segment *s, uint32_t *texts, struct str text)
+static uint32_t keep_text(struct sample_segment *s, struct str text)
 {
 	bool cut = text.n > WIRE_MAX_STRING;
 	uint32_t n = cut ? WIRE_MAX_STRING : (uint32_t)text.n;
 	while (cut && n && (text.p[n] & 0xc0) == 0x80) /* not in the middle of a character */
 		n--;
-	struct wire_string r = {head(WIRE_STRING, cut ? WIRE_CUT : 0, sizeof r + n, ++*texts), n, 0};
+	struct wire_string r = {head(WIRE_STRING, cut ? WIRE_CUT : 0, sizeof r + n, ++s->texts), n, 0};
 	put(s, &s->keep, WIRE_KEEP, &r, sizeof r, text.p, n);
-	return *texts;
+	return s->texts;
+}
+
+void sample_segment_map(struct sample_segment *s, const struct sample_mapping *m, struct str path)
+{
+	if (s->ring) /* whose chunks lie side by side until the end */
+		return;
+	struct wire_mapping r = {head(WIRE_MAPPING, 0, sizeof r, keep_text(s, path)), m->start, m->end, m->offset};
+	put(s, &s->keep, WIRE_KEEP, &r, sizeof r, NULL, 0);
 }
 
 /* --- the end: addresses become texts ---------------------------------------------------------------------------- */
@@ -175,8 +186,8 @@ struct naming {
 	unsigned n_mappings;
 	struct perf_map made;
 	struct idmap known;        /* address -> text */
-	struct intern names;       /* text -> its number - 1 */
-	uint32_t texts;
+	struct intern names;       /* text -> its number, less `before` */
+	uint32_t before;           /* texts that are no names */
 	struct buf scratch;
 };
 
@@ -201,9 +212,9 @@ static uint64_t text_of(struct naming *n, uint64_t address, bool innermost)
 		buf_clear(&n->scratch);
 		symbols_name(n->symbols, &n->made, m ? intern_get(n->paths, m->path) : (struct str){0}, m ? m->offset + (at - m->start) : 0, at, &n->scratch);
 		uint32_t before = n->names.n, id = intern_str(&n->names, buf_view(&n->scratch));
-		text = id;
+		text = id ? n->before + id : 0;
 		if (id >= before)
-			keep_text(n->s, &n->texts, buf_view(&n->scratch));
+			keep_text(n->s, buf_view(&n->scratch));
 		idmap_put(&n->known, (int64_t)at, text);
 	}
 	return WIRE_FRAME_TEXT | text;
@@ -243,8 +254,10 @@ static void name_written(struct naming *n)
 		          pread(fd, records, c.committed, (off_t)(at + sizeof c)) == (ssize_t)c.committed;
 		if (!ok)
 			break;
-		name_frames(n, records, c.committed);
-		write_at(s, fd, records, c.committed, at + sizeof c);
+		if (c.kind == WIRE_EVENTS) {
+			name_frames(n, records, c.committed);
+			write_at(s, fd, records, c.committed, at + sizeof c);
+		}
 		at += (uint64_t)c.grains * WIRE_GRAIN;
 	}
 	if (fd >= 0)
@@ -266,7 +279,7 @@ static void name_threads(struct naming *n)
 		pid_t tid;
 		memcpy(&tid, s->threads.p + at, sizeof tid);
 		struct str name = str_from(s->threads.p + at + sizeof tid);
-		struct wire_thread_name r = {head(WIRE_THREAD_NAME, WIRE_BY_SYSTEM, sizeof r, keep_text(s, &n->texts, name)), (uint32_t)tid, 0};
+		struct wire_thread_name r = {head(WIRE_THREAD_NAME, WIRE_BY_SYSTEM, sizeof r, keep_text(s, name)), (uint32_t)tid, 0};
 		put(s, &s->keep, WIRE_KEEP, &r, sizeof r, NULL, 0);
 		at += sizeof tid + name.n + 1;
 	}
@@ -274,7 +287,7 @@ static void name_threads(struct naming *n)
 
 bool sample_segment_finish(struct sample_segment *s, struct symbols *symbols, const struct intern *paths, const struct sample_mapping *mapping, unsigned n)
 {
-	struct naming name = {.s = s, .symbols = symbols, .paths = paths, .mapping = mapping, .n_mappings = n};
+	struct naming name = {.s = s, .symbols = symbols, .paths = paths, .mapping = mapping, .n_mappings = n, .before = s->texts};
 	char path[64];
 	if (!s->path.n)
 		return true;

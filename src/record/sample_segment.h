@@ -20,7 +20,8 @@ struct sample_segment {
 	struct wire_header h;
 	struct buf path;           /* of the file; empty until there is a sample */
 	struct buf chunk;          /* records not yet written */
-	struct buf keep;           /* records that others refer to, written at the end */
+	struct buf keep;           /* records that others refer to, not yet written */
+	uint32_t texts;            /* numbers given to texts so far */
 	struct buf threads;        /* names: tid, text, NUL */
 	uint32_t chunks;
 	uint64_t max_bytes;        /* 0 = no bound */
@@ -30,6 +31,8 @@ struct sample_segment {
 
 /* Adds a sample; the first makes the file, in `dir`. */
 void sample_segment_add(struct sample_segment *s, const char *dir, pid_t pid, pid_t tid, int64_t time_ns, int64_t period_ns, const uint64_t *frame, uint32_t n);
+/* Where code was mapped from, for those who read the segment before its frames are texts. When there was a sample. */
+void sample_segment_map(struct sample_segment *s, const struct sample_mapping *m, struct str path);
 void sample_segment_thread(struct sample_segment *s, pid_t tid, struct str name);
 /* Frames become texts, by what was mapped, in that order. False when the file could not be written. */
 bool sample_segment_finish(struct sample_segment *s, struct symbols *symbols, const struct intern *paths, const struct sample_mapping *mapping, unsigned n);

@@ -1,14 +1,16 @@
 """`opscope record --sample=cpu` and the report `samples`: what a program spends its CPU time on, with time counted by the program's own CPU clock, so that
 a busy machine changes nothing. Where the system does not allow sampling, one line must say so."""
 import ctypes
+import json
 import os
 import shutil
+import signal
 import struct
 import subprocess
 import unittest
 
 import oracle
-from recording import RecordCase, python
+from recording import RecordCase, python, wait_until
 
 SPIN = os.path.join(os.environ.get("OPSCOPE_BUILD", os.path.join(oracle.ROOT, "build")), "tests", "guest_spin")
 
@@ -126,6 +128,28 @@ class Sample(RecordCase):
             self.skipTest("seccomp is not to be had")
         self.assertEqual(err.count("--sample=cpu"), 1)
         self.assertIn("no stacks were recorded: the system does not allow it (perf_event_open: Operation not permitted", err)
+
+    def test_not_ended(self):
+        """While the program runs, and when what took the samples was killed, the files of the code are known; names of functions are not yet."""
+        with self.start("-o", "out", "--sample=cpu:2000", "--", self.spin, "600000", start_new_session=True) as p:
+            try:
+                def functions():
+                    if p.poll() is not None:
+                        raise AssertionError(p.communicate())
+                    if not os.path.isdir(self.path("out")) or not any(n.endswith(".seg") for n in self.files("out")):
+                        return None
+                    code, out, _ = oracle.run("report", "samples", self.path("out"), "--format=json")
+                    return {r["function"] for r in oracle.Table(json.loads(out)).rows} if code == 0 else None
+                _, allowed = self.record("-o", "try", "--sample=cpu", "--no-report", "--", "true")
+                if "no stacks were recorded: the system" in allowed:
+                    raise unittest.SkipTest(allowed)
+                living = wait_until(functions, "samples of a program that runs")
+                self.assertTrue(any(f.startswith("guest_spin+0x") for f in living), living)
+                p.kill()
+                p.wait()
+                self.assertTrue(any(r["function"].startswith("guest_spin+0x") for r in self.functions().rows))
+            finally:
+                os.killpg(p.pid, signal.SIGKILL)
 
     def test_no_samples(self):
         code, _, err = oracle.run("report", "samples", oracle.synthetic("two_steps"))
