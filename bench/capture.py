@@ -53,13 +53,13 @@ def main():
         write_section("Ranges of a recorded program", f"""{machine()}, by
 
 ```
-bench/capture.py --build {os.path.basename(build)} --pairs {a.pairs} --write
+bench/capture.py --build {os.path.basename(build)} --pairs {a.pairs} --repeat {a.repeat} --write
 ```
 
 {chr(10).join(lines)}
 
 CPU time is that of the whole process, with the thread of the library that has pages ready before they are written to. Two readings of the clock are most of
-it; that a text is looked up, and a record written, takes about 10 ns each.
+it. A text that a thread says again from the same place is compared with what it was there the last time; only another one is looked up among all of them.
 """)
 
 
