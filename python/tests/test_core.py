@@ -134,6 +134,7 @@ class Reports(oracle.Case):
     def test_findings_and_sql(self):
         with opscope.load(GPU) as trace:
             self.assertEqual(trace.advise().to_csv(), csv("advise", GPU))
+            self.assertEqual(trace.advise().to_text(), oracle.run("advise", GPU, "--all")[1].decode())
             self.assertEqual(opscope.advise(GPU).to_csv(), csv("advise", GPU))
             self.assertEqual(opscope.advise(trace).to_csv(), csv("advise", GPU))
             self.assertEqual(opscope.advise(GPU, compat="torch").to_csv(), csv("advise", GPU, "--compat=torch"))
