@@ -30,12 +30,26 @@ unsigned utf8_next(struct str s, size_t at, uint32_t *code)
 	return n;
 }
 
+/* Where the ASCII from `at` on ends, or less: eight bytes at a time. */
+static size_t skip_ascii(struct str s, size_t at)
+{
+	uint64_t eight;
+	for (; s.n - at >= sizeof eight; at += sizeof eight) {
+		memcpy(&eight, s.p + at, sizeof eight);
+		if (eight & 0x8080808080808080)
+			break;
+	}
+	return at;
+}
+
 bool utf8_valid(struct str s)
 {
 	uint32_t code;
-	for (size_t at = 0; at < s.n; at += utf8_next(s, at, &code))
-		if ((unsigned char)s.p[at] >= 0x80 && (utf8_next(s, at, &code), code == UTF8_BAD))
+	for (size_t at = skip_ascii(s, 0); at < s.n; at = skip_ascii(s, at)) {
+		at += utf8_next(s, at, &code);
+		if (code == UTF8_BAD)
 			return false;
+	}
 	return true;
 }
 

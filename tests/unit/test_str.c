@@ -1,4 +1,5 @@
 #include "base/str.h"
+#include "base/utf8.h"
 
 #include "test.h"
 
@@ -79,9 +80,28 @@ static void test_to_i64(void **state)
 	}
 }
 
+/* Whether a text is UTF-8 does not depend on where in it something other than ASCII stands. */
+static void valid_utf8_anywhere(void **state)
+{
+	static const struct { const char *bytes; bool valid; } parts[] = {
+		{"", true}, {"\xc3\xa9", true}, {"\xe2\x82\xac", true}, {"\xf0\x9f\x94\xa5", true}, {"\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9", true},
+		{"\xff", false}, {"\x80", false}, {"\xc3", false}, {"\xe2\x82", false}, {"\xc0\x80", false}, {"\xed\xa0\x80", false}, {"\xf4\x90\x80\x80", false},
+	};
+	char text[64];
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+		for (size_t before = 0; before < 20; before++)
+			for (size_t after = 0; after < 20; after++) {
+				size_t n = strlen(parts[i].bytes);
+				memset(text, 'a', sizeof text);
+				memcpy(text + before, parts[i].bytes, n);
+				assert_int_equal(utf8_valid((struct str){text, before + n + after}), parts[i].valid);
+			}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(valid_utf8_anywhere),
 		cmocka_unit_test(test_compare),
 		cmocka_unit_test(test_natural_order),
 		cmocka_unit_test(test_find),
