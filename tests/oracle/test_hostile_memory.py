@@ -80,7 +80,7 @@ class HostileMemory(oracle.Case):
         """Names that stand for much longer ones."""
         s = self.wide()
         # f(P<int, int>, P<P<int, int>, P<int, int>>, ...): each argument is twice as long as the one before
-        pairs = "1PIiiE" + "".join(f"S_IS{k}_S{k}_E" for k in "0123456789ABC")
+        pairs = "1PIiiE" + "".join(f"S_IS{k}_S{k}_E" for k in "0123456789AB")
         for i in range(4000):
             name = f"_Z6f{i:05}{pairs}"
             s.event(1, segment.KERNEL, 0, s.text(name), "qq4I3I3I4I3IIQ", BASE + 2 * i, BASE + 2 * i + 1, i, 0, 1, 7, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0)
