@@ -36,7 +36,7 @@ def main(out, folder):
             f.write(f"static const unsigned char data_{i}[] = {{\n{bytes_of(packed)}\n}};\n")
             kind = TYPES[os.path.splitext(name)[1]]
             sha256 = hashlib.sha256(data)
-            rows.append(f'\t{{"{name}", "{kind}", "\\"{sha256.hexdigest()[:16]}\\"", "{base64.b64encode(sha256.digest()).decode()}", data_{i}, sizeof data_{i}, {len(data)}}},\n')
+            rows.append(f'\t{{"{name}", "{kind}", "{sha256.hexdigest()[:16]}", "{base64.b64encode(sha256.digest()).decode()}", data_{i}, sizeof data_{i}, {len(data)}}},\n')
         f.write("\nconst struct asset asset_registry[] = {\n" + "".join(rows) + "\t{0},\n};\n")
     os.replace(out + ".part", out)
 

@@ -31,3 +31,22 @@ void json_put_string(struct buf *out, struct str s)
 	}
 	buf_char(out, '"');
 }
+
+static void put_name(struct buf *out, const char *name)
+{
+	buf_char(out, '"');
+	buf_cstr(out, name);
+	buf_cstr(out, "\":");
+}
+
+void json_put_text(struct buf *out, const char *name, struct str v)
+{
+	put_name(out, name);
+	json_put_string(out, v);
+}
+
+void json_put_number(struct buf *out, const char *name, int64_t v)
+{
+	put_name(out, name);
+	buf_i64(out, v);
+}

@@ -1,4 +1,4 @@
-/* Strings as JSON. */
+/* Strings and members of objects as JSON. */
 #ifndef OPSCOPE_BASE_JSON_TEXT_H
 #define OPSCOPE_BASE_JSON_TEXT_H
 
@@ -6,5 +6,9 @@
 
 /* Appends s in quotes: always valid UTF-8, control characters and line separators escaped. */
 void json_put_string(struct buf *out, struct str s);
+
+/* Append `"name":"v"` and `"name":v`. The name is a word that needs no escaping. */
+void json_put_text(struct buf *out, const char *name, struct str v);
+void json_put_number(struct buf *out, const char *name, int64_t v);
 
 #endif

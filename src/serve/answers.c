@@ -30,7 +30,7 @@ struct answer *answer_new(unsigned status, const char *type, struct buf *body, b
 		a->packed = gzip_pack(a->body);
 	a->owned_packed = (char *)(uintptr_t)a->packed.p;
 	if (status == 200)
-		snprintf(a->etag, sizeof a->etag, "\"%016llx\"", (unsigned long long)hash_bytes(a->body.p, a->body.n));
+		snprintf(a->etag, sizeof a->etag, "%016llx", (unsigned long long)hash_bytes(a->body.p, a->body.n));
 	return a;
 }
 
@@ -40,6 +40,11 @@ struct answer *answer_of_packed(unsigned status, const char *type, struct buf *b
 	*a = (struct answer){.status = status, .type = type, .users = 1, .packed = buf_view(body), .owned_packed = body->p};
 	*body = (struct buf){0};
 	return a;
+}
+
+void answer_etag(const struct answer *a, bool packed, char out[ETAG_MAX])
+{
+	snprintf(out, ETAG_MAX, "\"%s%s\"", a->etag, packed ? "-gzip" : "");
 }
 
 void answer_free(struct answer *a)

@@ -13,7 +13,7 @@ struct answer {
 	char *file_name;          /* for Content-Disposition; NULL = shown */
 	struct str body;          /* as it is; n = 0 when only the packed form was made */
 	struct str packed;        /* gzip; n = 0 where that would not be shorter */
-	char etag[24];            /* with its quotes; "" = none */
+	char etag[24];            /* without quotes; "" = none. What is sent: answer_etag */
 	bool keep;                /* may be kept here and by clients, who ask again with the etag */
 	char *owned, *owned_packed; /* body, packed: what is to be freed; NULL = lives for ever */
 	/* Of answers.c. */
@@ -37,6 +37,10 @@ void answers_release(struct answers *k, struct answer *a);
 
 /* Of a body that is packed by gzip already. */
 struct answer *answer_of_packed(unsigned status, const char *type, struct buf *body);
+
+/* The ETag of one of its two forms, which differ: "hash", "hash-gzip", with their quotes. */
+enum { ETAG_MAX = 32 };
+void answer_etag(const struct answer *a, bool packed, char out[ETAG_MAX]);
 
 /* Of an answer that nobody else uses and that was never kept. */
 void answer_free(struct answer *a);

@@ -8,7 +8,7 @@
 struct asset {
 	const char *path;          /* "/index.html" */
 	const char *type;
-	const char *etag;          /* with its quotes */
+	const char *etag;          /* as of struct answer */
 	const char *sha256;        /* base64, for a Content-Security-Policy */
 	const unsigned char *packed; /* gzip */
 	size_t packed_bytes, bytes;

@@ -16,8 +16,8 @@ struct answer *answer_error(unsigned status, const char *fmt, ...)
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
 	struct buf b = {0};
-	buf_cstr(&b, "{\"error\":");
-	json_put_string(&b, str_from(text));
+	buf_char(&b, '{');
+	json_put_text(&b, "error", str_from(text));
 	buf_cstr(&b, "}\n");
 	return answer_new(status, "application/json; charset=utf-8", &b, false);
 }

@@ -1,47 +1,20 @@
 /* The protocol: connections, headers and bodies, by libmicrohttpd; who may ask; how answers go out. */
-#include "serve/clients.h"
-#include "serve/exchange.h"
-#include "serve/serve.h"
+#include "serve/server_own.h"
 
 #include "base/mem.h"
 #include "base/utf8.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <microhttpd.h>
-#include <netdb.h>
 #include <stdio.h>
 #include <strings.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 enum {
 	BODY_MAX = 1 << 20,       /* of a POST */
 	HEAD_MAX = 32 << 10,      /* request line and headers; more is 431 */
 	CONNECTIONS_MAX = 1300,   /* nobody more is let in */
-	CLIENTS_MAX = 1200,       /* whoever comes takes the place of one who has not asked yet */
 	IDLE_SECONDS = 30,
-	ASK_SECONDS = 30,
-	TAKE_SECONDS = 600,
-	WAITING_MAX = 400,        /* requests for the threads that answer, in each queue */
-	QUERY_THREADS = 2,
-	QUERY_SECONDS = 30,
-	END_SECONDS = 1,
 	ARGUMENTS_MAX = 40,
-	KEPT_BYTES = 128 << 20,   /* of answers */
-};
-
-struct server {
-	struct dispatcher to;
-	struct MHD_Daemon *daemon;
-	struct clients *clients;
-	struct arena arena;              /* owns the texts */
-	const char *prefix;              /* "" or "/x" */
-	const char *bind;
-	const char *url;
-	const char **hosts;              /* that a request may have come to; NULL-terminated */
-	bool any_host;                   /* bound to more than this machine */
-	uint16_t port;
 };
 
 /* One request and what http.c needs of it. */
@@ -134,7 +107,8 @@ static void add_header(struct MHD_Response *r, const char *name, const char *val
 	MHD_add_response_header(r, name, value);
 }
 
-static void add_headers(struct MHD_Response *r, const struct answer *a, bool packed)
+/* `same`: without the body, which the client has. */
+static void add_headers(struct MHD_Response *r, const struct answer *a, bool packed, bool same)
 {
 	add_header(r, "Content-Type", a->type);
 	add_header(r, "X-Content-Type-Options", "nosniff");
@@ -145,10 +119,13 @@ static void add_headers(struct MHD_Response *r, const struct answer *a, bool pac
 	           "connect-src 'self'; font-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
 	add_header(r, "Vary", "Accept-Encoding");
 	add_header(r, "Cache-Control", a->etag[0] ? "no-cache" : "no-store");
-	if (packed)
+	if (packed && !same)
 		add_header(r, "Content-Encoding", "gzip");
-	if (a->etag[0])
-		add_header(r, "ETag", a->etag);
+	if (a->etag[0]) {
+		char etag[ETAG_MAX];
+		answer_etag(a, packed, etag);
+		add_header(r, "ETag", etag);
+	}
 	if (a->status == 503)
 		add_header(r, "Retry-After", "1");
 	if (a->file_name) {
@@ -184,13 +161,15 @@ static enum MHD_Result send_answer(struct visit *v)
 {
 	const struct answer *a = v->x.answer;
 	bool packed = a->packed.n && (!a->body.p || header_has(header(v->connection, "Accept-Encoding"), STR("gzip")));
-	bool same = a->etag[0] && header_has(header(v->connection, "If-None-Match"), str_from(a->etag));
+	char etag[ETAG_MAX];
+	answer_etag(a, packed, etag);
+	bool same = a->etag[0] && header_has(header(v->connection, "If-None-Match"), str_from(etag));
 	struct str body = same ? (struct str){"", 0} : packed ? a->packed : a->body;
 	/* The bytes live until the request is completed. */
 	struct MHD_Response *r = MHD_create_response_from_buffer(body.n, (void *)(uintptr_t)body.p, MHD_RESPMEM_PERSISTENT);
 	if (!r)
 		return MHD_NO;
-	add_headers(r, a, packed && !same);
+	add_headers(r, a, packed, same);
 	enum MHD_Result rc = MHD_queue_response(v->connection, same ? 304 : a->status, r);
 	MHD_destroy_response(r);
 	clients_set(v->server->clients, v->client, CLIENT_TAKES);
@@ -330,161 +309,11 @@ static size_t unescape(void *context, struct MHD_Connection *c, char *s)
 	return n;
 }
 
-static int set_prefix(struct server *s, const char *prefix, struct err *e)
-{
-	struct str p = str_from(prefix ? prefix : "");
-	while (p.n && p.p[p.n - 1] == '/')
-		p.n--;
-	bool plain = !p.n || p.p[0] == '/';
-	for (size_t i = 0; i < p.n; i++)
-		plain &= (p.p[i] > ' ' && p.p[i] < 127 && !strchr("%?#\"\\<>", p.p[i]));
-	if (!plain || p.n > 200)
-		return err_set(e, ERR_USAGE, "--path-prefix=%s: a path like /x was expected", prefix);
-	s->prefix = arena_str(&s->arena, p).p;
-	return 0;
-}
-
-static bool is_loopback(const struct sockaddr *a)
-{
-	if (a->sa_family == AF_INET)
-		return ntohl(((const struct sockaddr_in *)(const void *)a)->sin_addr.s_addr) >> 24 == 127;
-	return a->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)a)->sin6_addr);
-}
-
-static void set_hosts(struct server *s, const char *const *more)
-{
-	static const char *const ours[] = {"localhost", "127.0.0.1", "[::1]"};
-	unsigned n = 0, k = sizeof ours / sizeof ours[0];
-	while (more && more[n])
-		n++;
-	s->hosts = NEW_ARRAY(n + k + 2, const char *);
-	memcpy(s->hosts, ours, sizeof ours);
-	s->hosts[k++] = s->bind;
-	for (unsigned i = 0; i < n; i++)
-		s->hosts[k++] = arena_str(&s->arena, str_from(more[i])).p;
-}
-
-static struct MHD_Daemon *listen_at(struct server *s, const struct addrinfo *a)
+struct MHD_Daemon *http_listen(struct server *s, const struct addrinfo *a)
 {
 	unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | (a->ai_family == AF_INET6 ? MHD_USE_IPv6 : 0);
 	return MHD_start_daemon(flags, 0, NULL, NULL, on_request, s, MHD_OPTION_SOCK_ADDR, a->ai_addr, MHD_OPTION_NOTIFY_COMPLETED, on_completed, s,
 	                        MHD_OPTION_NOTIFY_CONNECTION, on_connection, s, MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL,
 	                        MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS,
 	                        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEAD_MAX, MHD_OPTION_END);
-}
-
-static int start_listening(struct server *s, uint16_t port, struct err *e)
-{
-	struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV}, *found = NULL;
-	char service[8];
-	snprintf(service, sizeof service, "%u", port);
-	int rc = getaddrinfo(strcmp(s->bind, "localhost") == 0 ? "127.0.0.1" : s->bind, service, &hints, &found);
-	if (rc)
-		return err_set(e, ERR_IO, "--bind=%s: %s", s->bind, gai_strerror(rc));
-	s->any_host = !is_loopback(found->ai_addr);
-	errno = 0;
-	s->daemon = listen_at(s, found);
-	int why = errno;
-	freeaddrinfo(found);
-	if (!s->daemon)
-		return err_set(e, ERR_IO, "cannot listen at %s:%u: %s%s", s->bind, port, why ? strerror(why) : "the address is in use or not this machine's",
-		               port ? "; --port=0 takes any port that is free" : "");
-	s->port = MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_BIND_PORT)->port;
-	bool v6 = strchr(s->bind, ':') != NULL;
-	s->url = arena_printf(&s->arena, "http://%s%s%s:%u%s/", v6 ? "[" : "", s->bind, v6 ? "]" : "", s->port, s->prefix).p;
-	return 0;
-}
-
-static unsigned threads_of(const struct serve_options *o)
-{
-	long cores = sysconf(_SC_NPROCESSORS_ONLN);
-	return o->threads ? o->threads : cores > 2 ? (unsigned)cores : 2;
-}
-
-static void raise_file_limit(void)
-{
-	struct rlimit r;
-	if (getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur < r.rlim_max) {
-		r.rlim_cur = r.rlim_max < 8192 ? r.rlim_max : 8192;
-		setrlimit(RLIMIT_NOFILE, &r);
-	}
-}
-
-static int start_threads(struct server *s, const struct serve_options *o, struct err *e)
-{
-	const unsigned threads[QUEUES] = {[QUEUE_TABLES] = threads_of(o), [QUEUE_QUICK] = threads_of(o), [QUEUE_QUERIES] = QUERY_THREADS,
-	                                  [QUEUE_WRITES] = 1};
-	bool ok = true;
-	for (int i = 0; i < QUEUES; i++)
-		ok &= (s->to.jobs[i] = jobs_start(threads[i], WAITING_MAX)) != NULL;
-	s->clients = clients_new(&(struct client_limits){CLIENTS_MAX, ASK_SECONDS, TAKE_SECONDS});
-	return ok && s->clients ? 0 : err_set(e, ERR_LIMIT, "no thread could be started");
-}
-
-struct server *server_start(const struct serve_options *o, struct err *e)
-{
-	struct server *s = NEW(struct server);
-	s->bind = arena_str(&s->arena, str_from(o->bind && *o->bind ? o->bind : "localhost")).p;
-	set_hosts(s, o->hosts);
-	raise_file_limit();
-	s->to.read_only = o->read_only;
-	s->to.query_seconds = o->query_seconds ? o->query_seconds : QUERY_SECONDS;
-	s->to.answers = answers_new(KEPT_BYTES);
-	int rc = set_prefix(s, o->prefix, e);
-	if (rc == 0) {
-		s->to.library = library_open(&(struct library_options){o->paths, o->n_paths, o->memory_bytes}, e);
-		rc = s->to.library ? 0 : -1;
-	}
-	if (rc == 0)
-		rc = start_threads(s, o, e);
-	if (rc == 0)
-		rc = start_listening(s, o->port, e);
-	if (rc == 0)
-		return s;
-	server_stop(s);
-	return NULL;
-}
-
-uint16_t server_port(const struct server *s)
-{
-	return s->port;
-}
-
-const char *server_url(const struct server *s)
-{
-	return s->url;
-}
-
-bool server_stop(struct server *s)
-{
-	struct timespec until;
-	bool idle = true;
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += END_SECONDS;
-	MHD_socket listening = MHD_INVALID_SOCKET;
-	/* Nobody may be suspended when the daemon stops: first no one new, then everyone who waits gets an answer. The daemon's thread may still take the
-	 * socket out of its poll set: closed now, its number could be somebody else's by then. */
-	if (s->daemon && (listening = MHD_quiesce_daemon(s->daemon)) != MHD_INVALID_SOCKET)
-		shutdown(listening, SHUT_RDWR);
-	if (s->to.library)
-		library_refuse(s->to.library);
-	for (int i = 0; i < QUEUES; i++)
-		idle &= jobs_stop(s->to.jobs[i], i == QUEUE_WRITES ? NULL : &until);
-	if (!idle)
-		return false;
-	if (s->daemon)
-		MHD_stop_daemon(s->daemon);
-	if (listening != MHD_INVALID_SOCKET)
-		close(listening);
-	clients_free(s->clients);
-	s->clients = NULL;
-	if (!library_close(s->to.library, &until))
-		return false;
-	for (int i = 0; i < QUEUES; i++)
-		jobs_free(s->to.jobs[i]);
-	answers_free(s->to.answers);
-	arena_release(&s->arena);
-	mem_free(s->hosts);
-	mem_free(s);
-	return true;
 }

@@ -41,7 +41,7 @@ struct library_waiter {
 struct library_options {
 	const char *const *paths;
 	unsigned n_paths;
-	uint64_t memory_bytes;        /* 0 = half of the machine's */
+	uint64_t memory_bytes;        /* 0 = half of memory_limit() */
 };
 
 /* Looks at the paths once; then a thread looks for changes every few seconds. ERR_IO when a path cannot be read. */

@@ -54,11 +54,11 @@ void plugin_put_member(struct buf *b, const char *name, const struct table *t, s
 
 void plugin_put_column(struct buf *b, const struct column *c, bool help)
 {
-	buf_printf(b, "{\"type\":\"%s\",\"name\":", c->type == CELL_STR ? "string" : "number");
-	json_put_string(b, str_from(c->title));
+	buf_printf(b, "{\"type\":\"%s\",", c->type == CELL_STR ? "string" : "number");
+	json_put_text(b, "name", str_from(c->title));
 	if (help && c->help) {
-		buf_cstr(b, ",\"tooltip\":");
-		json_put_string(b, str_from(c->help));
+		buf_char(b, ',');
+		json_put_text(b, "tooltip", str_from(c->help));
 	}
 	buf_char(b, '}');
 }
@@ -71,8 +71,7 @@ int plugin_put_pie(struct buf *b, const char *title, struct table *t, const char
 		return -1;
 	buf_char(b, '{');
 	if (title) {
-		buf_cstr(b, "\"title\":");
-		json_put_string(b, str_from(title));
+		json_put_text(b, "title", str_from(title));
 		buf_char(b, ',');
 	}
 	buf_cstr(b, "\"columns\":[{\"type\":\"string\",\"name\":\"name\"},{\"type\":\"number\",\"name\":\"value\"}],\"rows\":[");

@@ -90,8 +90,8 @@ static int put_recommendations(struct buf *b, const struct request *r, struct er
 		buf_cstr(&text, "</li>");
 	}
 	buf_cstr(&text, t.n_rows ? "</ul>" : "<li>N/A</li></ul>");
-	buf_cstr(b, ",\n\"recommendations\":");
-	json_put_string(b, buf_view(&text));
+	buf_cstr(b, ",\n");
+	json_put_text(b, "recommendations", buf_view(&text));
 	buf_release(&text);
 	table_release(&t);
 	return 0;
@@ -139,8 +139,8 @@ static void put_metric(struct buf *b, const struct table *t, size_t row, const c
 		buf_str(&text, table_str(t, row, (unsigned)c));
 	}
 	buf_cstr(&text, unit);
-	buf_printf(b, ",{\"title\":\"%s\",\"value\":", title);
-	json_put_string(b, buf_view(&text));
+	buf_printf(b, ",{\"title\":\"%s\",", title);
+	json_put_text(b, "value", buf_view(&text));
 	buf_char(b, '}');
 	buf_release(&text);
 }

@@ -18,7 +18,7 @@ struct serve_options {
 	const char *const *paths;    /* inputs: files and directories */
 	unsigned n_paths;
 	unsigned threads;            /* 0 = one a core, two at least */
-	uint64_t memory_bytes;       /* profiles beyond this are let go, the least used first; 0 = half of the machine's */
+	uint64_t memory_bytes;       /* profiles beyond this are let go, the least used first; 0 = half of memory_limit() */
 	unsigned query_seconds;      /* that an SQL query may take; 0 = 30 */
 	bool read_only;              /* no aggregation is written either */
 };

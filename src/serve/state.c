@@ -7,8 +7,7 @@
 
 static void put(struct buf *b, const char *name, struct str value)
 {
-	buf_printf(b, "\"%s\":", name);
-	json_put_string(b, value);
+	json_put_text(b, name, value);
 	buf_char(b, ',');
 }
 
@@ -24,8 +23,7 @@ static void put_profile(struct buf *b, const struct library_entry *x)
 		buf_printf(b, "%s{\"id\":%lld,", i ? "," : "", (long long)a->id);
 		put(b, "name", a->name);
 		put(b, "key_op", a->key_op);
-		buf_cstr(b, "\"steps\":");
-		json_put_string(b, a->steps);
+		json_put_text(b, "steps", a->steps);
 		buf_char(b, '}');
 	}
 	buf_char(b, ']');
@@ -43,8 +41,8 @@ void state_put_entry(struct buf *b, const struct library_entry *x)
 	if (x->state == ENTRY_LOADING)
 		buf_printf(b, ",\"done_bytes\":%llu,\"total_bytes\":%llu", (unsigned long long)x->done_bytes, (unsigned long long)x->total_bytes);
 	if (x->state == ENTRY_FAILED) {
-		buf_cstr(b, ",\"error\":");
-		json_put_string(b, str_from(x->error));
+		buf_char(b, ',');
+		json_put_text(b, "error", str_from(x->error));
 	}
 	if (x->state == ENTRY_READY)
 		put_profile(b, x);

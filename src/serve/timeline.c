@@ -8,19 +8,19 @@ static void put_track(struct buf *b, const struct timeline *t, uint32_t i)
 	const struct profile *p = t->p;
 	const struct timeline_track *k = &t->tracks[i];
 	buf_printf(b, "%s{\"track\":%u,\"device\":%s,", i ? ",\n" : "\n", i, k->device ? "true" : "false");
-	put_string(b, "pid", profile_str(p, p->track.pid_text[k->track]));
+	json_put_text(b, "pid", profile_str(p, p->track.pid_text[k->track]));
 	buf_char(b, ',');
-	put_string(b, "tid", profile_str(p, p->track.tid_text[k->track]));
+	json_put_text(b, "tid", profile_str(p, p->track.tid_text[k->track]));
 	buf_char(b, ',');
-	put_string(b, "process", profile_str(p, p->track.process_name[k->track]));
+	json_put_text(b, "process", profile_str(p, p->track.process_name[k->track]));
 	buf_char(b, ',');
-	put_string(b, "labels", profile_str(p, p->track.process_labels[k->track]));
+	json_put_text(b, "labels", profile_str(p, p->track.process_labels[k->track]));
 	buf_char(b, ',');
-	put_string(b, "thread", profile_str(p, p->track.thread_name[k->track]));
+	json_put_text(b, "thread", profile_str(p, p->track.thread_name[k->track]));
 	buf_printf(b, ",\"lanes\":%u,\"nested\":%u,\"slices\":%u,", k->n_lanes, k->n_nested, k->slices);
-	put_number(b, "first", k->first_ns - t->first_ns);
+	json_put_number(b, "first", k->first_ns - t->first_ns);
 	buf_char(b, ',');
-	put_number(b, "last", k->last_ns - t->first_ns);
+	json_put_number(b, "last", k->last_ns - t->first_ns);
 	buf_char(b, '}');
 }
 
@@ -29,13 +29,13 @@ static void put_steps(struct buf *b, const struct timeline *t)
 	const struct steps *s = t->p->steps;
 	for (unsigned i = 0; !s->whole_trace && i < s->total; i++) {
 		buf_cstr(b, i ? ",\n{" : "\n{");
-		put_string(b, "name", s->v[i].name);
+		json_put_text(b, "name", s->v[i].name);
 		buf_char(b, ',');
-		put_number(b, "number", s->v[i].number);
+		json_put_number(b, "number", s->v[i].number);
 		buf_char(b, ',');
-		put_number(b, "start", s->v[i].start_ns - t->first_ns);
+		json_put_number(b, "start", s->v[i].start_ns - t->first_ns);
 		buf_char(b, ',');
-		put_number(b, "end", s->v[i].end_ns - t->first_ns);
+		json_put_number(b, "end", s->v[i].end_ns - t->first_ns);
 		buf_printf(b, ",\"counts\":%s}", i < s->n ? "true" : "false");
 	}
 }
@@ -52,9 +52,9 @@ static int run(const struct request *r, struct response *out, struct err *e)
 	if (rc == 0) {
 		/* The begin as text: beyond 2^53 a browser would round it. */
 		buf_printf(b, "{\"first_ns\":\"%lld\",", (long long)t->first_ns);
-		put_number(b, "length", t->last_ns - t->first_ns);
+		json_put_number(b, "length", t->last_ns - t->first_ns);
 		buf_printf(b, ",\"times\":%s", t->p->durations_only ? "false" : "true"); /* false: starts are made up from order and durations */
-		buf_printf(b, ",\"tile_pixels\":%d,\"slices\":%llu,\"too_deep\":%llu,\"tracks\":[", TIMELINE_TILE_PIXELS,
+		buf_printf(b, ",\"tile_pixels\":%d,\"zoom_max\":%d,\"slices\":%llu,\"too_deep\":%llu,\"tracks\":[", TIMELINE_TILE_PIXELS, TIMELINE_TILE_ZOOM_MAX,
 		           (unsigned long long)t->p->span.rows.n + t->p->gpu_op.rows.n, (unsigned long long)t->too_deep);
 		for (uint32_t i = 0; i < t->n_tracks; i++)
 			put_track(b, t, i);

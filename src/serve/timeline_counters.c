@@ -120,7 +120,7 @@ static void put_curve(struct buf *b, const struct window *w, int device, const s
 	for (uint32_t i = 0; i < c->n; i++)
 		most = c->allocated[i] > most ? c->allocated[i] : most;
 	buf_printf(b, "%s\n{\"device\":%d,", first ? "" : ",", device);
-	put_number(b, "most", most);
+	json_put_number(b, "most", most);
 	put_values(b, "time", c->time_ns, chosen, n, w->t->first_ns);
 	put_values(b, "allocated", c->allocated, chosen, n, 0);
 	put_values(b, "reserved", c->reserved, chosen, n, 0);
@@ -159,11 +159,11 @@ static int run(const struct request *r, struct response *out, struct err *e)
 		return -1;
 	w.points = (uint32_t)points;
 	buf_char(b, '{');
-	put_number(b, "from", w.from_ns - w.t->first_ns);
+	json_put_number(b, "from", w.from_ns - w.t->first_ns);
 	buf_char(b, ',');
-	put_number(b, "to", w.to_ns - w.t->first_ns);
+	json_put_number(b, "to", w.to_ns - w.t->first_ns);
 	buf_char(b, ',');
-	put_number(b, "points", points);
+	json_put_number(b, "points", points);
 	buf_cstr(b, ",\"devices\":[");
 	if (w.to_ns > w.from_ns)
 		put_use(b, &w);

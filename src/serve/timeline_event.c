@@ -72,9 +72,9 @@ static void put_launched(struct about *x, uint32_t span)
 		timeline_put_row(x->b, x->t, true, i);
 	}
 	buf_cstr(x->b, "],");
-	put_number(x->b, "launched_count", (int64_t)n);
+	json_put_number(x->b, "launched_count", (int64_t)n);
 	buf_char(x->b, ',');
-	put_number(x->b, "launched_ns", total_ns);
+	json_put_number(x->b, "launched_ns", total_ns);
 }
 
 static void put_stack(struct about *x, uint32_t span)
@@ -83,8 +83,8 @@ static void put_stack(struct about *x, uint32_t span)
 	struct buf text = {0};
 	stacks_text(s, stacks_of(s, span), &text);
 	if (text.n) {
-		buf_cstr(x->b, ",\n\"stack\":");
-		json_put_string(x->b, buf_view(&text));
+		buf_cstr(x->b, ",\n");
+		json_put_text(x->b, "stack", buf_view(&text));
 	}
 	buf_release(&text);
 	stacks_free(s);

@@ -68,9 +68,9 @@ static void put_hits(struct buf *b, struct hits *h)
 		timeline_put_row(b, h->t, h->v[i].device, h->v[i].row);
 	}
 	buf_cstr(b, "],");
-	put_number(b, "found", (int64_t)h->found);
+	json_put_number(b, "found", (int64_t)h->found);
 	buf_char(b, ',');
-	put_number(b, "total_ns", (int64_t)h->total_ns);
+	json_put_number(b, "total_ns", (int64_t)h->total_ns);
 	buf_cstr(b, "}\n");
 }
 

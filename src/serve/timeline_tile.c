@@ -105,7 +105,8 @@ static int run(const struct request *r, struct response *out, struct err *e)
 {
 	const struct timeline *t = library_timeline(r->library, r->entry, e);
 	int64_t zoom, index;
-	if (!t || request_number(r, "zoom", 0, 42, 0, &zoom, e) < 0 || request_number(r, "index", 0, TIMELINE_NS_MAX >> 10 >> zoom, 0, &index, e) < 0)
+	if (!t || request_number(r, "zoom", 0, TIMELINE_TILE_ZOOM_MAX, 0, &zoom, e) < 0 ||
+	    request_number(r, "index", 0, TIMELINE_NS_MAX >> TIMELINE_TILE_BITS >> zoom, 0, &index, e) < 0)
 		return -1;
 	uint8_t *take = arena_alloc(r->arena, t->n_tracks + 1);
 	if (timeline_take(r, "tracks", t->n_tracks, take, e) < 0)
@@ -118,7 +119,7 @@ static int run(const struct request *r, struct response *out, struct err *e)
 
 static const struct endpoint_param params[] = {
 	{"zoom", "a pixel is 2^zoom ns", NULL, true},
-	{"index", "the tile's number from the begin, each being 1024 pixels", NULL, true},
+	{"index", "the tile's number from the begin, each being `tile_pixels` of /api/timeline wide", NULL, true},
 	{"tracks", "which tracks: numbers and ranges with commas", NULL, false},
 	{0},
 };

@@ -30,19 +30,19 @@ void timeline_put_row(struct buf *b, const struct timeline *t, bool device, uint
 	const struct profile *p = t->p;
 	uint32_t lane = device ? t->gpu_lane[row] : t->span_lane[row];
 	buf_printf(b, "{\"kind\":\"%s\",", device ? "gpu" : "span");
-	put_number(b, "row", row);
+	json_put_number(b, "row", row);
 	buf_char(b, ',');
-	put_number(b, "lane", lane);
+	json_put_number(b, "lane", lane);
 	buf_char(b, ',');
-	put_number(b, "track", t->lanes[lane].track);
+	json_put_number(b, "track", t->lanes[lane].track);
 	buf_char(b, ',');
-	put_number(b, "start", (device ? p->gpu_op.start_ns[row] : p->span.start_ns[row]) - t->first_ns);
+	json_put_number(b, "start", (device ? p->gpu_op.start_ns[row] : p->span.start_ns[row]) - t->first_ns);
 	buf_char(b, ',');
-	put_number(b, "dur", device ? p->gpu_op.dur_ns[row] : p->span.dur_ns[row]);
+	json_put_number(b, "dur", device ? p->gpu_op.dur_ns[row] : p->span.dur_ns[row]);
 	buf_char(b, ',');
-	put_string(b, "name", profile_str(p, device ? p->gpu_op.name[row] : p->span.name[row]));
+	json_put_text(b, "name", profile_str(p, device ? p->gpu_op.name[row] : p->span.name[row]));
 	buf_char(b, ',');
-	put_string(b, "category", profile_cat(p, device ? p->gpu_op.cat[row] : p->span.cat[row]));
+	json_put_text(b, "category", profile_cat(p, device ? p->gpu_op.cat[row] : p->span.cat[row]));
 	buf_char(b, '}');
 }
 
@@ -75,7 +75,7 @@ void timeline_put_launch(struct buf *b, const struct profile *p, uint32_t i)
 		if (facts[k].v == facts[k].none)
 			continue;
 		buf_cstr(b, any ? "," : "");
-		put_number(b, facts[k].name, facts[k].v);
+		json_put_number(b, facts[k].name, facts[k].v);
 		any = true;
 	}
 	buf_char(b, '}');

@@ -5,21 +5,12 @@
 #include "base/json_text.h"
 #include "serve/endpoint.h"
 
-enum { TIMELINE_TILE_PIXELS = 1024 };
+enum {
+	TIMELINE_TILE_BITS = 10,
+	TIMELINE_TILE_PIXELS = 1 << TIMELINE_TILE_BITS,
+	TIMELINE_TILE_ZOOM_MAX = 42, /* pixels of more than an hour */
+};
 #define TIMELINE_NS_MAX (INT64_C(1) << 53)
-
-/* A number behind `"name":` */
-static inline void put_number(struct buf *b, const char *name, int64_t v)
-{
-	buf_printf(b, "\"%s\":", name);
-	buf_i64(b, v);
-}
-
-static inline void put_string(struct buf *b, const char *name, struct str v)
-{
-	buf_printf(b, "\"%s\":", name);
-	json_put_string(b, v);
-}
 
 /* "3,7-9": numbers below `n` into marks[0..n-1]; no value: all. ERR_USAGE. */
 int timeline_take(const struct request *r, const char *name, uint32_t n, uint8_t *marks, struct err *e);

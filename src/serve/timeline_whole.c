@@ -2,7 +2,7 @@
 #include "serve/series.h"
 #include "serve/timeline_times.h"
 
-enum { ITEMS_MAX = 200000, ZOOM_MAX = 42 };
+enum { ITEMS_MAX = 200000 };
 
 struct whole {
 	const struct timeline *t;
@@ -21,7 +21,7 @@ static void items_of(struct whole *x, uint32_t lane)
 /* The finest zoom that has no more items than that. */
 static unsigned finest(struct whole *x, uint64_t most)
 {
-	for (x->zoom = 0; x->zoom < ZOOM_MAX; x->zoom++) {
+	for (x->zoom = 0; x->zoom < TIMELINE_TILE_ZOOM_MAX; x->zoom++) {
 		uint64_t n = 0;
 		for (uint32_t l = 0; l < x->t->n_lanes && n <= most; l++) {
 			items_of(x, l);

@@ -173,8 +173,15 @@ class Protocol(ServeCase):
         self.assertEqual(packed.headers["content-encoding"], "gzip")
         self.assertLess(len(packed.raw), len(plain.raw) / 2)
         self.assertEqual((packed.body, refused.raw), (plain.raw, plain.raw))
-        for a in (plain, packed):
-            self.assertEqual((a.headers["etag"], a.headers["vary"], a.headers["cache-control"]), (plain.headers["etag"], "Accept-Encoding", "no-cache"))
+        for a in (plain, packed, refused):
+            self.assertEqual((a.headers["vary"], a.headers["cache-control"]), ("Accept-Encoding", "no-cache"))
+        # Other bytes, another strong validator: each is for its own form alone.
+        self.assertEqual(refused.headers["etag"], plain.headers["etag"])
+        self.assertNotEqual(packed.headers["etag"], plain.headers["etag"])
+        for known, asked, status in ((packed, "gzip", 304), (packed, "identity", 200), (plain, "gzip", 200)):
+            a = s.ask("/api/report/operators", headers={"If-None-Match": known.headers["etag"], "Accept-Encoding": asked})
+            self.assertEqual(a.status, status)
+            self.assertEqual(a.headers["etag"], (packed if asked == "gzip" else plain).headers["etag"])
         head = s.ask("/api/report/operators", method="HEAD")
         self.assertEqual((head.status, head.raw, head.headers["content-length"]), (200, b"", str(len(plain.raw))))
         for tag, status in ((plain.headers["etag"], 304), (f'"x", {plain.headers["etag"]}', 304), ("*", 304), ('"x"', 200)):

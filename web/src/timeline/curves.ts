@@ -3,8 +3,7 @@ import { get } from "../api";
 import { bytes } from "../format";
 import type { Context } from "../view";
 import type { Layout } from "./layout";
-import type { Counters, Info } from "./model";
-import { Tiles } from "./tiles";
+import { zoomOf, type Counters, type Info } from "./model";
 
 const POINTS_MAX = 4096;
 
@@ -21,7 +20,7 @@ export class Curves {
 
   /** Asks for what is in view, once it rests for a moment. */
   want(from: number, to: number, scale: number): void {
-    const point = 2 * 2 ** Tiles.zoomOf(scale), piece = 256 * point, first = Math.max(0, Math.floor(from / piece)), last = Math.max(first + 1, Math.ceil(Math.min(to, this.info.length) / piece));
+    const point = 2 * 2 ** zoomOf(this.info, scale), piece = 256 * point, first = Math.max(0, Math.floor(from / piece)), last = Math.max(first + 1, Math.ceil(Math.min(to, this.info.length) / piece));
     const key = `${first * piece} ${last * piece} ${Math.min(POINTS_MAX, (last - first) * 256)}`;
     if (key === this.wanted) return;
     this.wanted = key;

@@ -4,9 +4,9 @@ import { bytes } from "../format";
 import type { Theme } from "./colors";
 import { hueOf } from "./colors";
 import { GUTTER, LANE, TOP_RULER, TOP_STEPS, type Band, type Layout } from "./layout";
-import type { Camera, Counters, Details, Info, MemoryCurve, Slice, Use, Window } from "./model";
+import { zoomOf, type Camera, type Counters, type Details, type Info, type MemoryCurve, type Slice, type Use, type Window } from "./model";
 import { Raster, pixelOf } from "./raster";
-import { BUSY, CATEGORY, COUNT, DUR, ITEM, NAME, START, firstBehind, Tiles, type Piece } from "./tiles";
+import { BUSY, CATEGORY, COUNT, DUR, ITEM, NAME, START, firstBehind, type Piece, type Tiles } from "./tiles";
 
 export interface Scene {
   info: Info;
@@ -199,7 +199,7 @@ export class Painter {
 
   private track(s: Scene, b: Band): void {
     const to = s.camera.from + (s.width - GUTTER) * s.camera.scale, y0 = s.scroll - LANE, y1 = s.scroll + s.height;
-    const pieces = s.tiles.pieces(Tiles.zoomOf(s.camera.scale), s.camera.from, to, b.track!.track);
+    const pieces = s.tiles.pieces(zoomOf(s.info, s.camera.scale), s.camera.from, to, b.track!.track);
     for (let lane = 0; lane < b.lanes; lane++) {
       const y = s.layout.laneY(b, lane);
       if (y >= y0 && y <= y1) this.lane(s, pieces, lane, Math.round(y - s.scroll));

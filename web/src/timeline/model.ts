@@ -28,6 +28,7 @@ export interface Info {
   length: number;
   times: boolean;
   tile_pixels: number;
+  zoom_max: number;
   slices: number;
   too_deep: number;
   tracks: Track[];
@@ -91,6 +92,11 @@ export interface Counters {
   points: number;
   devices: Use[];
   memory: MemoryCurve[];
+}
+
+/** The zoom whose pixels (2^zoom ns) are at most those of the screen. */
+export function zoomOf(info: Info, scale: number): number {
+  return Math.max(0, Math.min(info.zoom_max, Math.floor(Math.log2(scale))));
 }
 
 /** What is in view: the time at the left border, ns a pixel. */

@@ -29,7 +29,6 @@ interface Answer {
 
 const NUMBERS_MAX = 5e6; // 40 MB
 const UNDER_WAY_MAX = 4;
-const ZOOM_MAX = 42;
 const COARSER = 18, FINER = 3;
 const NOTHING: Lanes = [];
 
@@ -46,11 +45,6 @@ export class Tiles {
   private wishes: { zoom: number; index: number; tracks: number[] }[] = [];
 
   constructor(private readonly input: string, private readonly info: Info, private readonly signal: AbortSignal, private readonly changed: () => void) {}
-
-  /** The zoom whose pixels are at most those of the screen. */
-  static zoomOf(scale: number): number {
-    return Math.max(0, Math.min(ZOOM_MAX, Math.floor(Math.log2(scale))));
-  }
 
   width(zoom: number): number {
     return this.info.tile_pixels * 2 ** zoom;
@@ -151,7 +145,7 @@ export class Tiles {
 
   private coarser(zoom: number, index: number, track: number, out: Piece[]): boolean {
     const width = this.width(zoom);
-    for (let up = 1; up <= COARSER && zoom + up <= ZOOM_MAX; up++) {
+    for (let up = 1; up <= COARSER && zoom + up <= this.info.zoom_max; up++) {
       const lanes = this.lanesAt(zoom + up, Math.floor(index / 2 ** up), track), last = out[out.length - 1];
       if (!lanes) continue;
       if (last && last.lanes === lanes) last.to = (index + 1) * width;

@@ -1,9 +1,10 @@
 // The timeline: what is in view and chosen, and how that changes. The address has all of it:
 //   from, to   what is in view        ev   "gpu:12" or "span:7"       win, tracks   the chosen window
 //   q, hit     the search             shut what is folded             by            colours
+//   look       "A..B" on the clock of the recording, as tables have times: chosen as a window, with what is around it
 import { file, get, source, type Args, type Report } from "../api";
 import { add, button, clear, h, save, select } from "../dom";
-import { time } from "../format";
+import { time, timePoint } from "../format";
 import * as place from "../place";
 import { stepRange } from "../steps";
 import type { Context } from "../view";
@@ -13,7 +14,7 @@ import { EXPORT_TITLE, showDetails, showTotals, type Panel } from "./details";
 import { Painter, tickText, topOf, type Scene } from "./draw";
 import { Input, type Target } from "./input";
 import { GUTTER, Layout, type Band } from "./layout";
-import { fromRanges, rangesOf, type Camera, type Details, type Info, type Slice, type Window } from "./model";
+import { fromRanges, rangesOf, zoomOf, type Camera, type Details, type Info, type Slice, type Window } from "./model";
 import { keyList } from "./keys";
 import { Search } from "./search";
 import { BUSY, COUNT, DUR, ITEM, NAME, ROW, START, Tiles, firstBehind } from "./tiles";
@@ -71,11 +72,13 @@ export class Timeline implements Target {
     const perfetto = button("Perfetto", () => this.exportWindow(), { title: source.off ?? EXPORT_TITLE, disabled: !!source.off });
     const made = this.info.times ? null : h("p", { class: "note" }, "This input holds durations and an order, but no times: starts and gaps are made up.");
     const deep = this.info.too_deep ? h("p", { class: "note" }, `${this.info.too_deep} events are nested too deep to have rows of their own: they share the last.`) : null;
+    const zero = this.info.times && this.info.first_ns !== "0"
+      ? h("p", { class: "note" }, `Times here count from the first event; on the clock of the recording, which tables show, that is ${timePoint(BigInt(this.info.first_ns))}.`) : null;
     return h("div", { class: "tl" },
       h("div", { class: "tools" }, ...this.search.parts, h("span", { class: "space" }), this.where,
         select("Colours", [["name", "by name"], ["category", "by category"]], this.c.args.by ?? "name", (v) => this.colourBy(v)),
         button("All", () => this.fitAll(), { title: "Show all of it (0)" }), this.deviceButton(), perfetto, keyList()),
-      made, deep, this.trouble, h("div", { class: "view-frame", style: "display:contents" }, this.view), this.panelPlace);
+      made, deep, this.trouble, h("div", { class: "view-frame", style: "display:contents" }, this.view), this.panelPlace, zero);
   }
 
   async start(): Promise<void> {
@@ -84,11 +87,11 @@ export class Timeline implements Target {
     this.layout.build();
     add(this.view, this.tip);
     this.resize();
-    this.startCamera();
-    if (a.win) {
-      const [from, to] = a.win.split("..").map(Number);
-      if (to > from) this.choose({ from, to, tracks: a.tracks ? fromRanges(a.tracks) : undefined });
-    }
+    const look = a.look ? this.within(a.look) : undefined;
+    if (look) this.show(look.from - (look.to - look.from), look.to + (look.to - look.from));
+    else this.startCamera();
+    const [from, to] = look ? [look.from, look.to] : (a.win ?? "").split("..").map(Number);
+    if (to > from) this.choose({ from, to, tracks: a.tracks ? fromRanges(a.tracks) : undefined });
     if (a.q) await this.search.restore(a.q, Number(a.hit ?? 0), !a.from);
     if (a.ev) {
       const [kind, row] = a.ev.split(":");
@@ -110,6 +113,14 @@ export class Timeline implements Target {
     if (from !== undefined && to !== undefined && Number(to) > Number(from)) this.show(Number(from), Number(to));
     else if (chosen) this.show(chosen.from - (chosen.to - chosen.from) * 0.02, chosen.to + (chosen.to - chosen.from) * 0.02);
     else this.show(-length * 0.01, length * 1.01);
+  }
+
+  /** "A..B" on the recording's clock; undefined: no part of the timeline. Such times may be more than a number can hold. */
+  private within(text: string): Window | undefined {
+    const m = /^(-?\d+)\.\.(-?\d+)$/.exec(text);
+    if (!m) return undefined;
+    const [from, to] = [m[1], m[2]].map((t) => Number(BigInt(t) - BigInt(this.info.first_ns)));
+    return to > from && to > 0 && from < this.info.length ? { from, to } : undefined;
   }
 
   /** "3..5" as times of the steps with these numbers. */
@@ -144,7 +155,7 @@ export class Timeline implements Target {
   private note(): void {
     const { camera, window: w, selected } = this.scene, to = camera.from + camera.scale * this.room;
     place.note({
-      from: camera.from.toFixed(camera.scale < 10 ? 1 : 0), to: to.toFixed(camera.scale < 10 ? 1 : 0),
+      look: undefined, from: camera.from.toFixed(camera.scale < 10 ? 1 : 0), to: to.toFixed(camera.scale < 10 ? 1 : 0),
       ev: selected && `${selected.event.kind}:${selected.event.row}`, win: w && `${Math.round(w.from)}..${Math.round(w.to)}`,
       tracks: w?.tracks && rangesOf(w.tracks), shut: [...this.layout.shut].join(" "), by: this.scene.byCategory ? "category" : "", ...this.search.place,
     });
@@ -217,7 +228,7 @@ export class Timeline implements Target {
     const s = this.scene, c = s.camera, to = c.from + this.room * c.scale;
     s.scroll = this.view.scrollTop;
     const shown = this.layout.between(s.scroll, s.scroll + s.height).flatMap((b) => (b.track ? [b.track.track] : []));
-    this.tiles.want(Tiles.zoomOf(c.scale), c.from, to, shown);
+    this.tiles.want(zoomOf(this.info, c.scale), c.from, to, shown);
     this.curves.want(c.from, to, c.scale);
     s.counters = this.curves.values;
     this.painter.draw(s);
@@ -264,7 +275,7 @@ export class Timeline implements Target {
     const lane = this.layout.laneAt(band, at), { scale } = this.scene.camera, from = this.timeAt(x - 1.5), to = this.timeAt(x + 1.5), ns = this.timeAt(x);
     let best: Float64Array | undefined, far = Infinity;
     if (lane < 0) return undefined;
-    for (const p of this.tiles.pieces(Tiles.zoomOf(scale), from, to, band.track.track)) {
+    for (const p of this.tiles.pieces(zoomOf(this.info, scale), from, to, band.track.track)) {
       const items = p.lanes[lane];
       if (!items) continue;
       for (let i = firstBehind(items, from); i < items.length && items[i + START] < to; i += ITEM) {

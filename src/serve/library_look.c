@@ -1,0 +1,243 @@
+/* Inputs of the server: what there is at its paths, and whether it has changed. */
+#include "serve/library_own.h"
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "base/utf8.h"
+#include "input/discover.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <time.h>
+
+enum { LOOK_SECONDS = 3 };
+
+struct stamp stamp_of(const char *path)
+{
+	struct stat st;
+	if (stat(path, &st) < 0)
+		return (struct stamp){.absent = true};
+	return (struct stamp){st.st_dev, st.st_ino, (uint64_t)st.st_size, st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec,
+	                      .is_file = S_ISREG(st.st_mode)};
+}
+
+static struct library_entry *entry_of_path(const struct library *l, struct str path)
+{
+	for (unsigned i = 0; i < l->n; i++)
+		if (str_eq(l->entry[i]->path, path))
+			return l->entry[i];
+	return NULL;
+}
+
+static struct library_entry *entry_of_key(const struct library *l, struct str key)
+{
+	for (unsigned i = 0; i < l->n; i++)
+		if (str_eq(l->entry[i]->key, key))
+			return l->entry[i];
+	return NULL;
+}
+
+/* Names of files may be any bytes; what is shown, and asked by, is UTF-8. */
+static struct str valid_text(struct library *l, struct str s)
+{
+	struct buf b = {0};
+	utf8_put_valid(&b, s);
+	struct str text = arena_str(&l->arena, buf_view(&b));
+	buf_release(&b);
+	return text;
+}
+
+/* "run/worker/span"; where another file has it, with "~2", ... */
+static struct str new_key(struct library *l, const struct library_entry *f)
+{
+	struct buf b = {0};
+	for (unsigned k = 1; k == 1 || entry_of_key(l, buf_view(&b)); k++) {
+		buf_clear(&b);
+		buf_printf(&b, STR_FMT "/" STR_FMT "/" STR_FMT, STR_ARG(f->run), STR_ARG(f->worker), STR_ARG(f->span));
+		if (k > 1)
+			buf_printf(&b, "~%u", k);
+	}
+	struct str key = arena_str(&l->arena, buf_view(&b));
+	buf_release(&b);
+	return key;
+}
+
+static int by_place(const struct library_entry *a, const struct library_entry *b)
+{
+	int c = str_cmp_natural(a->run, b->run);
+	c = c ? c : str_cmp_natural(a->worker, b->worker);
+	c = c ? c : str_cmp_natural(a->span, b->span);
+	return c ? c : str_cmp(a->key, b->key);
+}
+
+static struct library_entry *add_entry(struct library *l, const struct trace_file *f)
+{
+	struct library_entry *x = NEW(struct library_entry);
+	x->own = NEW(struct library_private);
+	x->own->library = l;
+	x->run = valid_text(l, f->run);
+	x->worker = valid_text(l, f->worker);
+	x->span = valid_text(l, f->span);
+	x->key = new_key(l, x);
+	x->path = arena_str(&l->arena, f->path);
+	pthread_mutex_init(&x->ask, NULL);
+	pthread_mutex_init(&x->own->make, NULL);
+	MEM_GROW(l->entry, l->cap, l->n + 1);
+	unsigned i = l->n++;
+	for (; i > 0 && by_place(l->entry[i - 1], x) > 0; i--)
+		l->entry[i] = l->entry[i - 1];
+	l->entry[i] = x;
+	l->version++;
+	return x;
+}
+
+void library_note_content(struct library *l, struct library_entry *x, struct stamp now)
+{
+	x->own->was_file |= now.is_file;
+	if (stamp_eq(x->own->last, now))
+		return;
+	x->own->last = now;
+	x->content++;
+	l->version++;
+}
+
+/* The file of *x has been seen as `now`. Locked. */
+static void note_stamp(struct library *l, struct library_entry *x, struct stamp now)
+{
+	bool read = stamp_eq(x->own->read, now);
+	library_note_content(l, x, now);
+	if (x->state == ENTRY_GONE || (x->state == ENTRY_FAILED && !read)) {
+		x->state = ENTRY_FOUND;
+		l->version++;
+	}
+	if (x->state != ENTRY_READY || read)
+		return;
+	if (x->own->holds)
+		x->own->stale = true;
+	else
+		library_let_go(l, x);
+}
+
+static void note_absence(struct library *l)
+{
+	for (unsigned i = 0; i < l->n; i++) {
+		struct library_entry *x = l->entry[i];
+		bool seen = x->own->seen;
+		x->own->seen = false;
+		/* What is in memory can still be shown. */
+		if (seen || x->state == ENTRY_GONE || x->state == ENTRY_READY || x->state == ENTRY_LOADING || x->state == ENTRY_QUEUED)
+			continue;
+		x->state = ENTRY_GONE;
+		l->version++;
+	}
+}
+
+int library_look_again(struct library *l, struct err *e)
+{
+	struct trace_list found = {0};
+	int rc = 0;
+	for (unsigned i = 0; i < l->n_paths; i++)
+		if (discover_add(&found, l->path[i], e) < 0)
+			rc = -1;
+	discover_finish(&found);
+	pthread_mutex_lock(&l->lock);
+	for (unsigned i = 0; i < found.n; i++) {
+		struct library_entry *x = entry_of_path(l, found.v[i].path);
+		if (!x)
+			x = add_entry(l, &found.v[i]);
+		x->own->seen = true;
+		note_stamp(l, x, stamp_of(x->path.p));
+	}
+	note_absence(l);
+	library_unlock(l);
+	discover_release(&found);
+	return rc;
+}
+
+void library_renew(struct library *l, struct library_entry *x)
+{
+	struct stamp now = stamp_of(x->path.p);
+	pthread_mutex_lock(&l->lock);
+	note_stamp(l, x, now);
+	if (x->state == ENTRY_LOADING && !stamp_eq(x->own->loading, now))
+		x->own->again = true;
+	library_unlock(l);
+}
+
+/* Waits for `seconds`, or until the library is being closed. Locked. */
+static bool wait_seconds(struct library *l, int seconds)
+{
+	struct timespec until;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += seconds;
+	while (!l->closing && pthread_cond_timedwait(&l->work, &l->lock, &until) != ETIMEDOUT)
+		;
+	return !l->closing;
+}
+
+void *library_watch(void *context)
+{
+	struct library *l = context;
+	pthread_mutex_lock(&l->lock);
+	while (wait_seconds(l, LOOK_SECONDS)) {
+		struct err e;
+		pthread_mutex_unlock(&l->lock);
+		library_look_again(l, &e);
+		pthread_mutex_lock(&l->lock);
+	}
+	pthread_mutex_unlock(&l->lock);
+	return NULL;
+}
+
+void library_look(struct library *l, void (*see)(void *context, const struct library_entry *x), void *context)
+{
+	pthread_mutex_lock(&l->lock);
+	for (unsigned i = 0; i < l->n; i++)
+		see(context, l->entry[i]);
+	pthread_mutex_unlock(&l->lock);
+}
+
+struct library_entry *library_find(struct library *l, struct str key)
+{
+	pthread_mutex_lock(&l->lock);
+	struct library_entry *x = !key.n && l->n == 1 ? l->entry[0] : entry_of_key(l, key);
+	pthread_mutex_unlock(&l->lock);
+	return x;
+}
+
+struct library_entry *library_find_span(struct library *l, struct str run, struct str worker, struct str span)
+{
+	struct library_entry *found = NULL;
+	pthread_mutex_lock(&l->lock);
+	for (unsigned i = 0; i < l->n && !found; i++) {
+		struct library_entry *x = l->entry[i];
+		if (x->state != ENTRY_GONE && str_eq(x->run, run) && str_eq(x->worker, worker) && str_eq(x->span, span))
+			found = x;
+	}
+	pthread_mutex_unlock(&l->lock);
+	return found;
+}
+
+/* Of the run, and there; only such as may be read and was not, if `unread`. */
+static struct library_entry *find_in_run(struct library *l, struct str run, bool unread)
+{
+	struct library_entry *found = NULL;
+	pthread_mutex_lock(&l->lock);
+	for (unsigned i = 0; i < l->n && !found; i++) {
+		struct library_entry *x = l->entry[i];
+		if (x->state != ENTRY_GONE && str_eq(x->run, run) && !(unread && (x->generation || x->state == ENTRY_FAILED)))
+			found = x;
+	}
+	pthread_mutex_unlock(&l->lock);
+	return found;
+}
+
+bool library_has_run(struct library *l, struct str run)
+{
+	return find_in_run(l, run, false) != NULL;
+}
+
+struct library_entry *library_unread(struct library *l, struct str run)
+{
+	return find_in_run(l, run, true);
+}

@@ -1,0 +1,68 @@
+/* What the parts of the library share: library.c, which reads inputs and lets them go, and library_look.c, which finds and watches them. */
+#ifndef OPSCOPE_SERVE_LIBRARY_OWN_H
+#define OPSCOPE_SERVE_LIBRARY_OWN_H
+
+#include "base/arena.h"
+#include "serve/library.h"
+
+/* What a file was when it was looked at: other values mean other content. */
+struct stamp {
+	uint64_t device, inode, size;
+	int64_t changed_ns;
+	bool absent, is_file;
+};
+
+struct library_private {
+	struct library *library;
+	struct stamp loading, read;   /* of the file: when the reading in progress began, and the last that was finished */
+	struct stamp last;            /* as it was seen last */
+	struct timeline *timeline;
+	pthread_mutex_t make;         /* held while the timeline is made */
+	unsigned holds;
+	uint64_t used;                /* library.clock at the last hold */
+	uint64_t bytes;               /* of profile and timeline */
+	bool stale;                   /* to be let go as soon as nobody holds it; nobody new gets it */
+	bool was_file;                /* a regular one: what else is there later may keep a reader waiting for ever */
+	unsigned rereads;             /* one after the other, since the file changed meanwhile */
+	bool again;                   /* and then, or after the reading in progress, to be read at once */
+	bool seen;                    /* by the look in progress */
+	struct library_waiter *waiters;
+};
+
+struct waste;
+
+struct library {
+	pthread_mutex_t lock;         /* everything below, and the entries but `ask` and what it guards */
+	pthread_cond_t work;
+	pthread_t loader, watcher;
+	struct library_entry **entry; /* in order */
+	unsigned n, cap;
+	char **path;
+	unsigned n_paths, n_waiters;
+	struct waste *waste;
+	uint64_t version, clock, generation, memory_bytes;
+	bool closing;
+	struct arena arena;           /* owns the strings */
+};
+
+struct stamp stamp_of(const char *path);
+
+static inline bool stamp_eq(struct stamp a, struct stamp b)
+{
+	return a.absent == b.absent && a.device == b.device && a.inode == b.inode && a.size == b.size && a.changed_ns == b.changed_ns;
+}
+
+/* The file of *x was seen as `now`: counts it where that is other content. Locked. */
+void library_note_content(struct library *l, struct library_entry *x, struct stamp now);
+
+/* Lets go of what is in memory; whoever waits for other content gets it. Locked. */
+void library_let_go(struct library *l, struct library_entry *x);
+/* Unlocks, and frees what was let go. */
+void library_unlock(struct library *l);
+
+/* Looks what stands at the paths now. ERR_IO for one that cannot be read; the others are looked at all the same. */
+int library_look_again(struct library *l, struct err *e);
+/* Does so every few seconds until the library is being closed: a thread's function, of a struct library. */
+void *library_watch(void *context);
+
+#endif
