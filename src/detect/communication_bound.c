@@ -39,14 +39,16 @@ static struct str collective_name(const struct profile *p, uint32_t g, uint32_t 
 	return args ? (struct str){s.p, (size_t)(args - s.p)} : s;
 }
 
-/* Appends the collectives with most exposed time; nothing where the trace has no kernels of them. */
-static void put_collectives(const struct profile *p, const struct step_time *w, struct buf *out)
+/* Appends the collectives with most exposed time, and says where *x is to be looked at; nothing where the trace has no kernels of them. */
+static void put_collectives(const struct profile *p, const struct step_time *w, struct finding *x, struct buf *out)
 {
 	struct intervals exposed = {0};
 	struct places places;
 	uint8_t *comm = find_comm(p, w, &exposed);
 	uint32_t key = intern_find(&p->strings, STR("Collective name"));
 	places_init(&places);
+	for (size_t i = 0; i < exposed.n; i++)
+		finding_looks_at(x, exposed.v[i].start, exposed.v[i].end);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
 		int64_t ns = comm[g] ? intervals_length_within(&exposed, p->gpu_op.start_ns[g], gpu_end(p, g)) : 0;
 		if (ns)
@@ -68,7 +70,7 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	x->problem = arena_printf(&f->arena, "%.1f %% of the step time is communication that no other device work hides", pct);
 	buf_printf(&evidence, "Communication %.3f ms of a mean step of %.3f ms, over %u steps", roles_mean_ns(r, ROLE_COMM) / 1e6,
 	           roles_mean_step_ns(r) / 1e6, r->n);
-	put_collectives(p, w, &evidence);
+	put_collectives(p, w, x, &evidence);
 	x->evidence = finding_text(f, &evidence);
 	finding_rests_on(x, w, r->n, r->sum.ns[ROLE_COMM]);
 	x->share_pct = pct;

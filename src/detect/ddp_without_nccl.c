@@ -1,4 +1,4 @@
-#include "detect/detect.h"
+#include "detect/shared.h"
 
 extern const struct detector detector_ddp_without_nccl;
 
@@ -33,7 +33,8 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 {
 	(void)e;
 	const struct detector *d = &detector_ddp_without_nccl;
-	if (intern_find(&p->strings, STR("DistributedDataParallel.forward")) == INTERN_NONE || uses_nccl(p))
+	uint32_t forward = intern_find(&p->strings, STR("DistributedDataParallel.forward"));
+	if (forward == INTERN_NONE || uses_nccl(p))
 		return 0;
 	int can = can_nccl(p);
 	if (can < 0)
@@ -43,6 +44,9 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	struct finding *x = findings_add(f, d, FINDING_MEDIUM);
 	x->problem = STR("DistributedDataParallel is used without the NCCL backend, though the GPUs support it");
 	x->evidence = STR("DistributedDataParallel.forward is called, and neither a collective, nor a kernel, nor distributedInfo names NCCL");
+	for (uint32_t i = 0; i < p->span.rows.n; i++)
+		if (p->span.name[i] == forward)
+			finding_looks_at(x, p->span.start_ns[i], span_end(p, i));
 	return 0;
 }
 

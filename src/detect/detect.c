@@ -166,7 +166,7 @@ int detect_all(struct profile *p, struct findings *f, struct err *e)
 	return detect_run(p, &(struct detect_args){0}, f, e);
 }
 
-enum { SEVERITY, DETECTOR, PROBLEM, EVIDENCE, ADVICE, DISPROVE, GAIN, BOUND, EVENTS, TIME, SHARE, REPORT };
+enum { SEVERITY, DETECTOR, PROBLEM, EVIDENCE, ADVICE, DISPROVE, GAIN, BOUND, EVENTS, TIME, SHARE, REPORT, FROM, TO };
 
 static void own_row(struct table *t, const struct finding *x)
 {
@@ -189,6 +189,10 @@ static void own_row(struct table *t, const struct finding *x)
 		table_set_f64(t, SHARE, x->share_pct);
 	if (x->report)
 		table_set_str(t, REPORT, str_from(x->report));
+	if (x->has_window) {
+		table_set_i64(t, FROM, x->from_ns);
+		table_set_i64(t, TO, x->to_ns);
+	}
 }
 
 static void own_table(const struct findings *f, struct table *t)
@@ -208,6 +212,8 @@ static void own_table(const struct findings *f, struct table *t)
 		{"time_ns", "Time", "their time in all steps looked at", CELL_I64, UNIT_NS, COLUMN_DETAIL},
 		{"share_pct", "Share", "share of the time that the problem speaks of", CELL_F64, UNIT_PERCENT, COLUMN_DETAIL},
 		{"report", "Report", "the report that shows what it rests on; empty: the timeline does", CELL_STR, UNIT_NONE, COLUMN_DETAIL},
+		{"from_ns", "From", "where to look first in a timeline: the begin of the longest piece of what the finding is about, or of the step with most of it", CELL_I64, UNIT_TIME_NS, COLUMN_DETAIL},
+		{"to_ns", "To", "its end", CELL_I64, UNIT_TIME_NS, COLUMN_DETAIL},
 	};
 	table_columns(t, columns, sizeof columns / sizeof *columns);
 	for (unsigned i = 0; i < f->n; i++)

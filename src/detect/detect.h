@@ -22,12 +22,13 @@ struct finding {
 	struct str evidence;           /* what it was measured on */
 	struct str advice;             /* what to do */
 	struct str disprove;           /* what would prove it wrong */
-	bool has_events, has_time, has_share, has_gain;
+	bool has_events, has_time, has_share, has_gain, has_window;
 	uint64_t events;               /* how many events it rests on */
 	int64_t time_ns;               /* their time, in all steps looked at */
 	double share_pct;              /* of the time of these steps, or of what the problem says */
 	int64_t gain_ns_per_step;      /* an upper bound; only if has_gain */
 	struct str bound;              /* how that is computed */
+	int64_t from_ns, to_ns;        /* where to look first, on the profile's clock: the longest piece of what it is about, or the step with most */
 };
 
 struct shared;
@@ -87,7 +88,7 @@ int detect_run(struct profile *p, const struct detect_args *args, struct finding
 bool detect_has(const char *compat);
 /* opscope's own. */
 int detect_all(struct profile *p, struct findings *f, struct err *e);
-/* The findings as a table: severity, detector, problem, evidence, advice, disprove, gain_ns_per_step, bound, events, time_ns, share_pct, report;
+/* The findings as a table: severity, detector, problem, evidence, advice, disprove, gain_ns_per_step, bound, events, time_ns, share_pct, report, from_ns, to_ns;
  * of a predecessor: problem, recommendation. Detectors that could not look become notes. Initialises *out. */
 void findings_table(const struct findings *f, struct table *out);
 

@@ -257,10 +257,7 @@ static void make_pieces(struct work *w)
 	const struct spans *s = &w->p->span;
 	for (uint32_t i = 0; i < w->out->n; i++) {
 		const struct gap *x = &w->out->v[i];
-		int64_t until = x->end_ns;
-		if (x->call != ROW_NONE)
-			until = s->start_ns[x->call] < until ? s->start_ns[x->call] : until;
-		until = until > x->start_ns ? until : x->start_ns;
+		int64_t until = gap_host_until(x, w->p);
 		w->out->ns[GAP_LATENCY] += x->end_ns - until;
 		uint32_t track = x->call != ROW_NONE ? s->track[x->call] : w->main_track;
 		if (track == ROW_NONE)

@@ -47,4 +47,12 @@ static inline bool gap_waits_for_host(const struct gap *g, const struct profile 
 	return g->call != ROW_NONE && p->span.start_ns[g->call] > g->start_ns;
 }
 
+/* Until when in the gap the host had not yet called; its start where it had called before, its end where the call is not known. */
+static inline int64_t gap_host_until(const struct gap *g, const struct profile *p)
+{
+	if (g->call == ROW_NONE || p->span.start_ns[g->call] > g->end_ns)
+		return g->end_ns;
+	return gap_waits_for_host(g, p) ? p->span.start_ns[g->call] : g->start_ns;
+}
+
 #endif

@@ -25,6 +25,31 @@ static const char *const advice[GAP_N_CAUSES] = {
 	[GAP_UNKNOWN] = "Record what the host does then: with_stack=True, or record_function around the parts of the step.",
 };
 
+/* Where another recorder than torch.profiler, which the texts above are about, has other switches. */
+static const struct {
+	const char *format;
+	enum gap_cause cause;
+	const char *advice;
+} by_recorder[] = {
+	{"nsys", GAP_UNKNOWN, "Record what the host does then: NVTX ranges around the parts of the step (torch.cuda.nvtx.range, emit_nvtx), system calls and "
+	 "samples of the CPU (nsys profile -t cuda,nvtx,osrt --sample=process-tree)."},
+	{"nsys", GAP_PROFILER, "Record less (nsys profile -t cuda,nvtx, no backtraces, no --cuda-memory-usage) and look again: the profiler itself keeps the GPU "
+	 "waiting."},
+	{"nvprof", GAP_UNKNOWN, "Record what the host does then: NVTX ranges around the parts of the step (torch.cuda.nvtx.range, emit_nvtx)."},
+	{"nvprof", GAP_PROFILER, "Record less (no metrics, no CPU samples) and look again: the profiler itself keeps the GPU waiting."},
+	{"capture", GAP_UNKNOWN, "Record what the host does then: NVTX ranges around the parts of the step (torch.cuda.nvtx.range, emit_nvtx), and "
+	 "opscope record --sample=cpu."},
+	{"capture", GAP_PROFILER, "Record fewer steps and look again: the recorder itself keeps the GPU waiting."},
+};
+
+static const char *advice_of(const struct profile *p, enum gap_cause c)
+{
+	for (size_t i = 0; i < sizeof by_recorder / sizeof *by_recorder; i++)
+		if (by_recorder[i].cause == c && str_eqc(p->format, by_recorder[i].format))
+			return by_recorder[i].advice;
+	return advice[c];
+}
+
 /* Causes by time, the longest first; *n of them took any. */
 static void rank(const struct gaps *g, enum gap_cause order[GAP_N_CAUSES], unsigned *n)
 {
@@ -44,7 +69,7 @@ static bool is_told(const struct gaps *g, enum gap_cause c, int64_t starved)
 	return 100.0 * (double)g->ns[c] >= LEAST_TOLD * (double)starved;
 }
 
-static void report(struct findings *f, const struct step_time *w, const struct gaps *g, int64_t starved)
+static void report(const struct profile *p, struct findings *f, const struct step_time *w, const struct gaps *g, int64_t starved)
 {
 	enum gap_cause order[GAP_N_CAUSES];
 	unsigned n;
@@ -71,7 +96,9 @@ static void report(struct findings *f, const struct step_time *w, const struct g
 	}
 	x->problem = finding_text(f, &problem);
 	x->evidence = finding_text(f, &evidence);
-	x->advice = str_from(advice[order[0]]);
+	x->advice = str_from(advice_of(p, order[0]));
+	for (uint32_t i = 0; i < g->n; i++)
+		finding_looks_at(x, g->v[i].start_ns, gap_host_until(&g->v[i], p));
 	finding_rests_on(x, w, g->n, starved);
 	finding_gain(x, w, starved, "all time without device work before the next launch was called");
 }
@@ -84,7 +111,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	const struct gaps *g = shared_gaps(f);
 	int64_t starved = w->idle_ns - g->ns[GAP_LATENCY];
 	if (step_time_pct(w, starved) >= TOO_MUCH)
-		report(f, w, g, starved);
+		report(p, f, w, g, starved);
 	return 0;
 }
 

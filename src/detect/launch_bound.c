@@ -12,11 +12,32 @@ extern const struct detector detector_launch_bound;
 struct pace {
 	uint64_t gaps, works;
 	int64_t gap_ns, work_ns;
+	int64_t most_from_ns, most_to_ns; /* the step with most time in the gaps */
 };
+
+/* Sums up the gaps of each step, one after the other in order of time. */
+struct step_sum {
+	const struct steps *steps;
+	unsigned at;
+	int64_t ns, most_ns;
+};
+
+static void step_sum_add(struct step_sum *s, struct pace *m, const struct gap *x)
+{
+	for (; s->at + 1 < s->steps->n && s->steps->v[s->at + 1].start_ns <= x->start_ns; s->at++)
+		s->ns = 0;
+	s->ns += x->end_ns - x->start_ns;
+	if (s->ns <= s->most_ns)
+		return;
+	s->most_ns = s->ns;
+	m->most_from_ns = s->steps->v[s->at].start_ns;
+	m->most_to_ns = s->steps->v[s->at].end_ns;
+}
 
 static struct pace measure(const struct profile *p, const struct step_time *w, const struct gaps *g)
 {
 	struct pace m = {0};
+	struct step_sum sum = {.steps = p->steps};
 	for (uint32_t i = 0; i < g->n; i++) {
 		const struct gap *x = &g->v[i];
 		int64_t ns = x->end_ns - x->start_ns;
@@ -24,6 +45,7 @@ static struct pace measure(const struct profile *p, const struct step_time *w, c
 			continue;
 		m.gaps++;
 		m.gap_ns += ns;
+		step_sum_add(&sum, &m, x);
 	}
 	for (uint32_t i = 0; i < p->gpu_op.rows.n; i++) {
 		if (p->gpu_op.kind[i] != GPU_KERNEL || !step_time_has(w, p->gpu_op.start_ns[i]))
@@ -50,6 +72,7 @@ static void report(struct findings *f, const struct step_time *w, const struct p
 	put_ns(&evidence, (double)m->gap_ns / (double)m->gaps);
 	buf_cstr(&evidence, " on average");
 	x->evidence = finding_text(f, &evidence);
+	finding_looks_at(x, m->most_from_ns, m->most_to_ns);
 	finding_rests_on(x, w, m->gaps, m->gap_ns);
 	finding_gain(x, w, m->gap_ns, "all these gaps");
 }

@@ -9,7 +9,7 @@ static const double FRAMES_TOO_MUCH = 10;
 
 extern const struct detector detector_profiler_overhead;
 
-static void report_overhead(struct findings *f, const struct step_time *w, const struct gaps *g)
+static void report_overhead(const struct profile *p, struct findings *f, const struct step_time *w, const struct gaps *g)
 {
 	double pct = step_time_pct(w, g->ns[GAP_PROFILER]);
 	struct buf evidence = {0};
@@ -18,6 +18,8 @@ static void report_overhead(struct findings *f, const struct step_time *w, const
 	buf_cstr(&evidence, "Per step: ");
 	places_text(&g->place[GAP_PROFILER], 3, w->n, false, &evidence);
 	x->evidence = finding_text(f, &evidence);
+	if (!str_eqc(p->format, "kineto"))
+		x->advice = STR("Believe times on the GPU, not the gaps between them; record again with fewer kinds of events, without backtraces, and few steps at a time.");
 	finding_rests_on(x, w, g->place[GAP_PROFILER].events, g->ns[GAP_PROFILER]);
 	finding_gain(x, w, g->ns[GAP_PROFILER], "idle time in the profiler's own ranges; it is gained by not recording");
 }
@@ -50,7 +52,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	const struct gaps *g = shared_gaps(f);
 	int64_t starved = w->idle_ns - g->ns[GAP_LATENCY];
 	if (step_time_pct(w, g->ns[GAP_PROFILER]) >= TOO_MUCH)
-		report_overhead(f, w, g);
+		report_overhead(p, f, w, g);
 	uint64_t frames = count_frames(p, w);
 	if (step_time_pct(w, starved) >= FRAMES_TOO_MUCH && 100.0 * (double)frames * (double)FRAME_NS >= FRAMES_TOO_MUCH * (double)starved)
 		report_frames(f, w, frames, starved);

@@ -230,6 +230,15 @@ void finding_gain(struct finding *x, const struct step_time *w, int64_t ns, cons
 	x->bound = str_from(how);
 }
 
+void finding_looks_at(struct finding *x, int64_t from_ns, int64_t to_ns)
+{
+	if (to_ns <= from_ns || (x->has_window && to_ns - from_ns <= x->to_ns - x->from_ns))
+		return;
+	x->has_window = true;
+	x->from_ns = from_ns;
+	x->to_ns = to_ns;
+}
+
 struct str finding_text(struct findings *f, struct buf *b)
 {
 	struct str s = arena_str(&f->arena, buf_view(b));

@@ -58,6 +58,8 @@ double step_time_pct(const struct step_time *w, int64_t ns);
 void finding_rests_on(struct finding *x, const struct step_time *w, uint64_t events, int64_t ns);
 /* At most `ns` over all steps, but no more than these last; `how` says what it is. */
 void finding_gain(struct finding *x, const struct step_time *w, int64_t ns, const char *how);
+/* Says where to look: at [from, to), if that is longer than where it said before. */
+void finding_looks_at(struct finding *x, int64_t from_ns, int64_t to_ns);
 /* Takes the text of *b, and releases it. */
 struct str finding_text(struct findings *f, struct buf *b);
 

@@ -41,6 +41,7 @@ struct waits {
 	struct places places;
 	uint64_t calls;
 	int64_t wait_ns;       /* how long the host waited in those that emptied the device */
+	int64_t most_ns, most_from_ns, most_to_ns; /* that with most idle time behind it: from the call to where the device works again */
 };
 
 /* What call i costs: the device stands idle from its end to the next launch, which without the wait would have been called as much earlier
@@ -59,6 +60,15 @@ static int64_t cost_of_call(const struct profile *p, const struct gaps *g, uint3
 	return ns;
 }
 
+static void note_most(struct waits *m, const struct profile *p, const struct gaps *g, uint32_t i, int64_t ns)
+{
+	if (ns <= m->most_ns)
+		return;
+	m->most_ns = ns;
+	m->most_from_ns = p->span.start_ns[i];
+	m->most_to_ns = g->v[gap_at(g, span_end(p, i))].end_ns;
+}
+
 static void measure(const struct profile *p, struct findings *f, const struct gaps *g, struct waits *m)
 {
 	uint8_t *waits = find_calls(p);
@@ -69,6 +79,7 @@ static void measure(const struct profile *p, struct findings *f, const struct ga
 			continue;
 		uint32_t op = p->span.op[i] != ROW_NONE ? p->span.op[i] : i;
 		places_add(&m->places, shared_stacks(f), profile_str(p, p->span.name[op]), op, 1, ns);
+		note_most(m, p, g, i, ns);
 		m->calls++;
 		m->wait_ns += p->span.dur_ns[i];
 	}
@@ -88,6 +99,7 @@ static void report(struct findings *f, const struct step_time *w, const struct w
 	buf_cstr(&evidence, " a step in these calls. Idle after them, per step: ");
 	places_text(&m->places, PLACES_TOLD, w->n, true, &evidence);
 	x->evidence = finding_text(f, &evidence);
+	finding_looks_at(x, m->most_from_ns, m->most_to_ns);
 	finding_rests_on(x, w, m->calls, m->places.ns);
 	finding_gain(x, w, m->places.ns, "the time without device work after each of these calls, but no more than the call waited");
 }

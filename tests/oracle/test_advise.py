@@ -95,6 +95,18 @@ class Advise(Case):
         self.assertGreaterEqual(r["gain_ns_per_step"], 40000000)
         self.assertNotIn("communication-bound", self.found(step(BUSY, comm)))
 
+    def test_where_to_look(self):
+        """The longest piece, on the trace's clock: for who looks at it in a timeline."""
+        starved = step(run_of("k", "aten::add", 10000), run_of("k2", "aten::mul", 5000, corr=2, start=60000))
+        comm = run_of("ncclDevKernel_AllReduce_Sum_f32_RING_LL", "nccl:all_reduce", 40000, corr=2, start=40000)
+        ddp = [span("DistributedDataParallel.forward", 500, 3000), span("DistributedDataParallel.forward", 5000, 9000)]
+        for detector, events, want in (("gpu-starvation", starved, (11100, 60005)),  # from the end of the first kernel to the call of the next
+                                       ("communication-bound", step(run_of("k", "aten::add", 20000), comm), (40100, 80100)),
+                                       ("ddp-without-nccl", step(ddp, BUSY), (5000, 14000)), ("low-gpu-utilization", starved, None)):
+            r = self.found(events)[detector]
+            got = (r["from_ns"], r["to_ns"])
+            self.assertEqual(got, (None, None) if want is None else tuple(1000 * t for t in want), detector)
+
     def test_low_utilization(self):
         r = self.found(step(run_of("k", "aten::add", 40000)))["low-gpu-utilization"]
         self.assertIn("GPU 0 40.0 %", r["problem"])

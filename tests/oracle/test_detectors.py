@@ -213,6 +213,15 @@ class Amounts(Case):
         """A kernel of 8 us every 20 + 5 us."""
         self.assertAlmostEqual(self.gain("small_kernels", "launch-bound"), 300 * (20 - 8), delta=60)
 
+    def test_where_to_look(self):
+        """The call with most idle time behind it, until the device works again; the step with most of the gaps."""
+        r = self.finding("item_each_layer", "synchronising-calls")
+        self.assertAlmostEqual((r["to_ns"] - r["from_ns"]) / 1000, 2000 + 410, delta=20)
+        path = os.path.join(self.folder.name, "small_kernels.pt.trace.json.gz")
+        r = self.finding("small_kernels", "launch-bound")
+        steps = oracle.Table(json.loads(oracle.run("report", "steps", path, "--format=json")[1])).rows
+        self.assertIn(r["from_ns"], [s["start_ns"] for s in steps])
+
     def test_work(self):
         for case, detector, want in (
                 ("uneven", "uneven-gpus", 30000 - (30000 + 18000) / 2), ("pageable_input", "pageable-copies", 3000 + 10),

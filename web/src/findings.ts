@@ -1,18 +1,26 @@
 // Findings as cards that open: what is wrong, on what that rests, what to do, and where to look.
 import type { Cell, Table } from "./api";
-import { numberAt, textAt } from "./api";
+import { columnOf, numberAt, textAt } from "./api";
 import { add, h } from "./dom";
 import { note, time } from "./format";
 import * as place from "./place";
 import type { Context } from "./view";
 
+/** To the report that shows the evidence, and to the moment where it is to be seen best. */
+function where(c: Context, table: Table, row: Cell[]): (Node | string)[] {
+  const report = textAt(table, row, "report"), seen = c.seen(report), [from, to] = ["from_ns", "to_ns"].map((id) => row[columnOf(table, id)]);
+  if (from === null || from === undefined || to === null || to === undefined) return [h("a", { href: seen.href }, seen.title)];
+  const moment = h("a", { href: place.linkTo("timeline", { look: `${from}..${to}` }) }, `Timeline, where it is longest: ${time(Number(BigInt(to as bigint) - BigInt(from as bigint)))}`);
+  return report ? [h("a", { href: seen.href }, seen.title), ", ", moment] : [moment];
+}
+
 function card(c: Context, table: Table, row: Cell[], open: boolean): HTMLElement {
-  const gain = numberAt(table, row, "gain_ns_per_step"), severity = textAt(table, row, "severity"), detector = textAt(table, row, "detector"), seen = c.seen(textAt(table, row, "report"));
+  const gain = numberAt(table, row, "gain_ns_per_step"), severity = textAt(table, row, "severity"), detector = textAt(table, row, "detector");
   const line = (name: string, id: string) => (textAt(table, row, id) ? h("p", {}, h("b", {}, name + ": "), textAt(table, row, id)) : null);
   return h("details", { class: `finding ${severity}`, open, "data-detector": detector },
     h("summary", {}, h("b", {}, severity), " ", textAt(table, row, "problem"), gain ? h("i", {}, ` up to ${time(gain)} a step`) : null),
     line("What to do", "advice"), line("Evidence", "evidence"), line("Wrong if", "disprove"), gain ? line("The gain is at most", "bound") : null,
-    h("p", {}, h("b", {}, "Where to look: "), h("a", { href: seen.href }, seen.title)), h("p", { class: "note" }, "Detector: " + detector));
+    h("p", {}, h("b", {}, "Where to look: "), ...where(c, table, row)), h("p", { class: "note" }, "Detector: " + detector));
 }
 
 export function showFindings(page: HTMLElement, c: Context, table: Table, o: { title: string; open?: boolean; most?: number }): void {
