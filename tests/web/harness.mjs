@@ -118,24 +118,12 @@ export class Harness {
       const { ready, place } = document.querySelector("main")?.dataset ?? {};
       return ready !== undefined && (!v || ready === v) && place === location.hash;
     }, view);
-    // Tables fit their rows anew when their place has its width: a click on a row that is replaced meanwhile is lost.
-    await this.page.evaluate(([calm, most]) => new Promise((done) => {
-      let timer;
-      const end = () => (seen.disconnect(), done()), wait = () => (clearTimeout(timer), (timer = setTimeout(end, calm))), seen = new MutationObserver(wait);
-      seen.observe(document.body, { childList: true, subtree: true });
-      wait();
-      setTimeout(end, most);
-    }), [150, 5000]);
   }
 
-  /** Chooses a row of a table, the first one if none is given, which makes `selector` appear; again where a click was lost because the row moved. */
+  /** Chooses a row of a table, the first one if none is given, which makes `selector` appear. */
   async choose(key, selector, row = this.page.locator(`[data-table="${key}"] .tabulator-row`).first()) {
-    const end = performance.now() + PATIENCE_MS;
-    for (;;) {
-      await row.click();
-      if (await this.page.waitForSelector(selector, { timeout: 5000 }).then(() => true, () => false)) return;
-      if (performance.now() > end) throw new Error(`no ${selector} after clicks on a row of ${key}`);
-    }
+    await row.click();
+    await this.page.waitForSelector(selector);
   }
 
   async shot(name) {

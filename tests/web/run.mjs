@@ -2,8 +2,7 @@
 //
 // Starts `opscope serve` on a free port and one Chromium, and runs every test of the test_*.mjs beside it, each of which exports
 // `tests`, a list of [name, async (t) => ...] (t: harness.mjs). A test fails when it throws, when the page logs an error, and when
-// a request leaves the server; it is tried once more then, since a browser on a busy machine has hiccups of its own, and says so when
-// that was needed. OPSCOPE_SCREENSHOTS=DIR: pictures of the pages are written there. Where there is no browser all is
+// a request leaves the server. OPSCOPE_SCREENSHOTS=DIR: pictures of the pages are written there. Where there is no browser all is
 // skipped, or with OPSCOPE_BROWSER=required fails; a test is skipped whose trace is not there.
 import { existsSync, mkdirSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -53,12 +52,11 @@ try {
   await t.start();
   console.log(`TAP version 13\n1..${chosen.length}`);
   for (const [i, [name, run]] of chosen.entries()) {
-    const begin = performance.now(), first = await attempt(run), last = first.why ? await attempt(run) : first;
-    console.log(`${last.why ? "not ok" : "ok"} ${i + 1} - ${name}${last.skip ? ` # SKIP ${last.skip}` : ""}`);
+    const begin = performance.now(), { skip, why } = await attempt(run);
+    console.log(`${why ? "not ok" : "ok"} ${i + 1} - ${name}${skip ? ` # SKIP ${skip}` : ""}`);
     said(`${((performance.now() - begin) / 1000).toFixed(1)} s`);
-    if (first.why) said(`${last.why ? "Failed twice, first" : "Passed at the second attempt; the first"}: ${first.why}`);
-    if (last.why) said(`then: ${last.why}`);
-    failed += last.why ? 1 : 0;
+    if (why) said(why);
+    failed += why ? 1 : 0;
   }
 } finally {
   await browser.close();

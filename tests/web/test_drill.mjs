@@ -130,6 +130,25 @@ async function evidence(t) {
   await t.ready("iterations");
 }
 
+/** From a finding to the moment where it is seen best. */
+async function moment(t) {
+  const found = t.program(["advise"], "plugin"), at_ = (id) => at(found, id), row = found.rows.find((r) => r[at_("from_ns")] !== null);
+  await t.open("overview", "plugin");
+  const card = t.page.locator(`.finding[data-detector="${row[at_("detector")]}"]`);
+  await card.locator("summary").click();
+  await card.locator("a", { hasText: "Timeline" }).click();
+  await t.page.waitForSelector('[data-table="selection"] .tabulator-row');
+  const s = await t.page.evaluate(() => { const { scene, info, room } = document.querySelector(".tl canvas").timeline; return { window: scene.window, camera: scene.camera, first: info.first_ns, room }; });
+  // The test's numbers are rounded: times of this trace need 61 bits.
+  for (const [name, want] of [["from", row[at_("from_ns")]], ["to", row[at_("to_ns")]]]) {
+    const got = Number(BigInt(s.first) + BigInt(s.window[name]));
+    assert(Math.abs(got - want) <= 512, `${name}: the window is at ${got}, expected ${want}`);
+  }
+  assert(s.camera.from < s.window.from && s.camera.from + s.camera.scale * s.room > s.window.to, "the window is in view, with what is around it");
+  assert(s.camera.scale * s.room < 4 * (s.window.to - s.window.from), "and large");
+  await t.page.waitForFunction(() => /win=\d/.test(location.hash) && !/look=/.test(location.hash));
+}
+
 async function modules(t) {
   const m = t.report("modules", "h100"), depth = at(m, "depth"), name = at(m, "module");
   await t.open("modules", "h100");
@@ -196,8 +215,51 @@ async function roofline(t) {
   for (const s of roofs) near(`${s.data.at(-1)[1].toFixed(1)}`, Number(/([\d.]+) TFLOP\/s/.exec(s.name)[1]), s.name);
 }
 
+const frames = (page, n) => page.evaluate((k) => new Promise((done) => (function next(left) { left ? requestAnimationFrame(() => next(left - 1)) : done(); })(k)), n);
+
+/** How often a table has made its rows anew from now on. */
+async function countRenders(t, key) {
+  const grid = t.page.locator(`[data-table="${key}"]`);
+  await grid.evaluate((e) => ((e.renders = 0), e.tabulator.on("renderStarted", () => e.renders++)));
+  return () => grid.evaluate((e) => e.renders);
+}
+
+/** The table's place gets another width between press and release: the click counts, and the rows are fitted after it. */
+async function pressedRow(t) {
+  await t.open("operators", "own");
+  const row = t.page.locator('[data-table="operators"] .tabulator-row').nth(1), grid = t.page.locator('[data-table="operators"]');
+  await row.scrollIntoViewIfNeeded();
+  const renders = await countRenders(t, "operators"), b = await row.boundingBox(), { width, height } = t.page.viewportSize(), before = await grid.evaluate((e) => e.clientWidth);
+  await t.page.mouse.move(b.x + 100, b.y + b.height / 2);
+  await t.page.mouse.down();
+  await t.page.setViewportSize({ width: width - 60, height });
+  await t.page.waitForFunction(([e, w]) => e.clientWidth < w, [await grid.elementHandle(), before]);
+  await frames(t.page, 3);
+  same(JSON.stringify((await row.boundingBox()).y), JSON.stringify(b.y), "the row's place");
+  same(await renders(), 0, "rows made anew under a button that is held down");
+  await t.page.mouse.up();
+  await t.page.waitForSelector('[data-table="stacks"] .tabulator-row');
+  assert(await row.evaluate((e) => e.classList.contains("chosen")), "the row is marked");
+  await t.until("rows that fit the new width", async () => (await renders()) > 0);
+}
+
+/** Rows stay what they are when a table comes into sight: who scrolls to it and clicks at once means the row that is there. */
+async function intoSight(t) {
+  await t.open("overview", "own");
+  const grid = t.page.locator('[data-table="ops"]'), renders = await countRenders(t, "ops"), out = await grid.evaluate((e) => e.getBoundingClientRect().top - innerHeight);
+  assert(out > 0, `the table is in sight: ${out}`);
+  for (const at of ["center", "end"]) {
+    await grid.evaluate((e, block) => e.scrollIntoView({ block }), at);
+    await frames(t.page, 3);
+    await t.page.evaluate(() => scrollTo(0, 0));
+    await frames(t.page, 3);
+  }
+  same(await renders(), 0, "rows made anew");
+}
+
 export const tests = [
   ["call stacks of an operator", callStacks], ["groupings of operators", groupings], ["what launched a kernel", kernelLaunches], ["kernels of an op", opsKernels],
   ["ops that could use Tensor Cores", unused], ["kernels of an iteration", byIteration], ["kernels of an op of an iteration", byOp("plugin", 6)], ["kernels of an op without iterations", byOp("dlprof", null)],
-  ["from the top ops to kernels", topOps], ["from a finding to its evidence", evidence], ["modules", modules], ["groups", groups], ["a range of memory", memoryRange], ["roofline", roofline],
+  ["from the top ops to kernels", topOps], ["from a finding to its evidence", evidence], ["from a finding to its moment", moment], ["a row that is pressed while the table changes its width", pressedRow],
+  ["a table that comes into sight", intoSight], ["modules", modules], ["groups", groups], ["a range of memory", memoryRange], ["roofline", roofline],
 ];

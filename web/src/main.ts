@@ -6,6 +6,7 @@ import { add, button, clear, h, select } from "./dom";
 import { helpIsOpen, showHelp } from "./help";
 import { choose } from "./parts";
 import * as place from "./place";
+import { tablesStand } from "./table";
 import type { View } from "./view";
 import { VIEWS } from "./views";
 import "./style.css"; // behind those of the libraries
@@ -146,8 +147,9 @@ async function show(): Promise<void> {
   } catch (e) {
     if (!mine.signal.aborted) sayError(e);
   }
+  if (!mine.signal.aborted) wait.remove();
+  await tablesStand();
   if (!mine.signal.aborted) {
-    wait.remove();
     page.dataset.ready = view.id; // for those who wait for the page
   }
 }

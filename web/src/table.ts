@@ -4,6 +4,7 @@ import "tabulator-tables/dist/css/tabulator_simple.min.css";
 import type { Args, Cell, Table } from "./api";
 import { file } from "./api";
 import { add, button, h, save } from "./dom";
+import { keepFitted } from "./fitted";
 import { cell as format, note } from "./format";
 import * as place from "./place";
 
@@ -106,7 +107,7 @@ function orderAt(table: Table, o: TableOptions): { column: string; dir: "asc" | 
   return at < 0 ? [] : [{ column: `cells.${at}`, dir: text.startsWith("-") ? "desc" : "asc" }];
 }
 
-function options(table: Table, o: TableOptions): object {
+function options(table: Table, o: TableOptions, rows: Chooser | undefined): object {
   const size = o.pageSize ?? 20, tree = table.columns.findIndex((c) => c.id === o.tree);
   const page = o.key ? Number(place.read().args[o.key + ".page"]) || 1 : 1;
   return {
@@ -128,7 +129,45 @@ function options(table: Table, o: TableOptions): object {
     columnDefaults: { resizable: true },
     selectableRows: false,
     keybindings: false,
+    autoResize: false, // fitted.ts
+    rowFormatter: rows && ((row: RowComponent) => rows.prepare(row)),
   };
+}
+
+const building = new Set<Promise<void>>();
+
+/** Until the tables that were shown stand there. */
+export async function tablesStand(): Promise<void> {
+  while (building.size) await Promise.all(building);
+}
+
+/** Rows that can be chosen, by mouse and by keyboard. */
+class Chooser {
+  private now?: number; // which was, here
+  private marked?: HTMLElement;
+
+  constructor(private readonly o: TableOptions) {}
+
+  /** Of each row when it is made: those of other pages, or further down, are when they come into sight. */
+  prepare(row: RowComponent): void {
+    const e = row.getElement(), r = row.getData() as Row;
+    e.tabIndex = 0;
+    e.onkeydown = (k) => k.key === "Enter" && this.choose(row);
+    if (this.now === undefined ? this.o.chosen?.(r.cells, r.id) : this.now === r.id) this.mark(e);
+  }
+
+  choose(row: RowComponent): void {
+    const r = row.getData() as Row;
+    this.now = r.id;
+    this.mark(row.getElement());
+    this.o.choose?.(r.cells, r.id);
+  }
+
+  private mark(e: HTMLElement): void {
+    this.marked?.classList.remove("chosen");
+    this.marked = e;
+    e.classList.add("chosen");
+  }
 }
 
 /** Shows a table in `parent`, with its tools and notes. */
@@ -138,10 +177,19 @@ export function showTable(parent: HTMLElement, table: Table, o: TableOptions = {
   const list = h("div", {}), columns = h("details", { class: "columns" }, h("summary", {}, "Columns"), list);
   const tools = h("div", { class: "tools" }, o.title ? h("h3", {}, o.title) : null, h("span", { class: "space" }), found, search, columns);
   add(parent, h("section", { class: "table" }, tools, grid, ...table.notes.map((n) => h("p", { class: "note" }, note(n)))));
-  const t = new Tabulator(grid, options(table, o) as any);
+  const rows = o.choose && new Chooser(o), t = new Tabulator(grid, options(table, o, rows) as any);
+  if (rows) {
+    grid.classList.add("choosable");
+    t.on("rowClick", (_e, row) => rows.choose(row));
+  }
   Object.assign(grid, { tabulator: t }); // as with charts
   add(tools, button("CSV", () => saveCsv(t, table, o, found), { title: o.whole ? "Save all rows" : "Save the rows found, in this order" }));
   wire(t, table, o, search, found);
+  const built = new Promise<void>((done) => t.on("tableBuilt", done)).then(() => {
+    building.delete(built);
+    keepFitted(t);
+  });
+  building.add(built);
   for (const [i, c] of table.columns.entries()) {
     const box = h("input", { type: "checkbox", checked: !o.hide?.includes(c.id), onchange: () => t.toggleColumn(`cells.${i}`) });
     add(list, h("label", { title: c.help }, box, c.title));
@@ -179,7 +227,6 @@ function wire(t: Tabulator, table: Table, o: TableOptions, search: HTMLInputElem
     if (search.value) filter();
     if (o.key) keep(t, table, o.key);
   });
-  if (o.choose) wireRows(t, o);
 }
 
 /** Order and page, in the address. */
@@ -189,26 +236,4 @@ function keep(t: Tabulator, table: Table, key: string): void {
     place.note({ [key + ".sort"]: id && (s.dir === "desc" ? "-" : "") + id });
   });
   t.on("pageLoaded", (n: number) => place.note({ [key + ".page"]: n > 1 ? String(n) : undefined }));
-}
-
-/** Rows that can be chosen, by mouse and by keyboard. */
-function wireRows(t: Tabulator, o: TableOptions): void {
-  let now = -1;
-  const of = (row: RowComponent) => row.getData() as Row;
-  const paint = () => {
-    for (const row of t.getRows("visible")) {
-      const e = row.getElement(), r = of(row), is = now < 0 ? !!o.chosen?.(r.cells, r.id) : r.id === now;
-      e.classList.toggle("chosen", is);
-      e.tabIndex = 0;
-      e.onkeydown = (k) => k.key === "Enter" && choose(row);
-    }
-  };
-  const choose = (row: RowComponent) => {
-    now = of(row).id;
-    paint();
-    o.choose?.(of(row).cells, now);
-  };
-  t.element.classList.add("choosable");
-  t.on("rowClick", (_e, row) => choose(row));
-  t.on("renderComplete", paint);
 }
