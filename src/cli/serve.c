@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "cli/progress.h"
+#include "report/report.h"
 #include "serve/export.h"
 
 #include <pthread.h>
@@ -11,7 +12,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { KEY_PREFIX = 0x200, KEY_HOST, KEY_READ_ONLY, KEY_MEMORY, KEY_QUERY_TIME, KEY_EXPORT, KEY_FORCE, PORT = 8000, HOSTS_MAX = 16 };
+enum { KEY_PREFIX = 0x200, KEY_HOST, KEY_READ_ONLY, KEY_MEMORY, KEY_QUERY_TIME, KEY_EXPORT, KEY_FORCE, KEY_STEPS, PORT = 8000, HOSTS_MAX = 16 };
 
 struct serve_command {
 	struct serve_options o;
@@ -26,11 +27,12 @@ static const struct argp_option options[] = {
 	{"port", 'p', "PORT", 0, "listen at this port (default: 8000; 0: any that is free)", 0},
 	{"path-prefix", KEY_PREFIX, "/X", 0, "what stands before every path, behind a proxy", 0},
 	{"allow-host", KEY_HOST, "NAME", 0, "another name by which this server may be asked; may be given several times", 0},
-	{"memory", KEY_MEMORY, "SIZE", 0, "keep no more than so much of the inputs in memory: 8G, 500M (default: half of the machine's)", 0},
+	{"memory", KEY_MEMORY, "SIZE", 0, "keep no more than so much of the inputs in memory: 8G, 500M (default: half of what there is)", 0},
 	{"query-time", KEY_QUERY_TIME, "SECONDS", 0, "end SQL queries that take longer (default: 30)", 0},
 	{"read-only", KEY_READ_ONLY, NULL, 0, "write no aggregations into .opscope files either", 0},
 	{"export", KEY_EXPORT, "OUT", 0, "start no server: write the pages with their data into the file OUT, if it ends in .html, or into the directory OUT", 0},
 	{"force", KEY_FORCE, NULL, 0, "with --export: also into a directory that holds something", 0},
+	{"steps", KEY_STEPS, "A..B", 0, "with --export: pages about steps A to B alone", 0},
 	{0},
 };
 
@@ -45,6 +47,14 @@ static int64_t number(const char *option, const char *arg, int64_t min, int64_t 
 uint16_t cli_port(const char *arg)
 {
 	return (uint16_t)number("port", arg, 0, 65535);
+}
+
+static void check_steps(const char *arg)
+{
+	struct report_args a = {0};
+	struct err e;
+	if (report_args_steps(&a, str_from(arg), &e) < 0)
+		cli_usage("--%s", e.msg);
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -79,6 +89,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_FORCE:
 		c->export.force = true;
+		return 0;
+	case KEY_STEPS:
+		check_steps(arg);
+		c->export.steps = arg;
 		return 0;
 	case ARGP_KEY_ARG:
 		cli_args_add(&c->args, arg);
@@ -178,6 +192,8 @@ static int run(int argc, char **argv)
 	cli_parse(&argp, argc, argv, &c);
 	if (c.export.force && !c.export.out)
 		cli_usage("--force: only together with --export=OUT");
+	if (c.export.steps && !c.export.out)
+		cli_usage("--steps: only together with --export=OUT; pages of the server have a field for them");
 	if (!c.args.n)
 		cli_usage("serve: an INPUT was expected: a trace or a directory");
 	c.o.paths = (const char *const *)c.args.v;

@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 enum {
-	ASK_AGGREGATES = 1,  /* again for each aggregation of the input */
+	ASK_CHOSEN = 1,      /* of the chosen steps; where none are, again for each aggregation of the input */
 	ASK_ELSE = 2,        /* only where there is no answer to the one before */
 };
 
@@ -18,13 +18,13 @@ static const struct {
 	struct { const char *name, *value; } arg[2]; /* in order of their names */
 	unsigned flags;
 } asks[] = {
-	{"/api/advise", {{0}}, ASK_AGGREGATES},
-	{"/api/instances", {{"by", "all"}}, ASK_AGGREGATES},
-	{"/api/instances", {{"by", "kernel"}}, ASK_AGGREGATES},
-	{"/api/instances", {{"by", "op"}}, ASK_AGGREGATES},
-	{"/api/instances", {{"by", "step"}}, ASK_AGGREGATES},
-	{"/api/report/ops", {{"limit", "10"}, {"sort", "-total_cpu_ns"}}, ASK_AGGREGATES},
-	{"/api/report/ops", {{"limit", "10"}, {"sort", "-total_gpu_ns"}}, ASK_AGGREGATES},
+	{"/api/advise", {{0}}, ASK_CHOSEN},
+	{"/api/instances", {{"by", "all"}}, ASK_CHOSEN},
+	{"/api/instances", {{"by", "kernel"}}, ASK_CHOSEN},
+	{"/api/instances", {{"by", "op"}}, ASK_CHOSEN},
+	{"/api/instances", {{"by", "step"}}, ASK_CHOSEN},
+	{"/api/report/ops", {{"limit", "10"}, {"sort", "-total_cpu_ns"}}, ASK_CHOSEN},
+	{"/api/report/ops", {{"limit", "10"}, {"sort", "-total_gpu_ns"}}, ASK_CHOSEN},
 	{"/api/timeline", {{0}}, 0},
 	{"/api/timeline/counters", {{"points", "4096"}}, 0},
 	{"/api/timeline/select", {{"limit", "1"}}, 0}, /* for its columns */
@@ -36,6 +36,7 @@ struct asking {
 	const struct profile *p;
 	bool (*see)(void *context, const struct export_ask *a);
 	void *context;
+	const char *steps;       /* NULL = all */
 	char aggregation[24];    /* "" = the whole recording */
 	bool stopped;
 };
@@ -49,8 +50,10 @@ static void add_arg(struct export_ask *a, const char *name, const char *value)
 	a->arg[i] = (struct request_arg){str_from(name), str_from(value)};
 }
 
-static void ask(struct asking *x, struct export_ask a)
+static void ask(struct asking *x, struct export_ask a, bool chosen)
 {
+	if (chosen && x->steps)
+		add_arg(&a, "steps", x->steps);
 	if (x->aggregation[0])
 		add_arg(&a, "aggregation", x->aggregation);
 	if (!x->stopped)
@@ -61,11 +64,11 @@ static void ask_report(struct asking *x, const struct report *k)
 {
 	char path[80];
 	snprintf(path, sizeof path, "/api/report/%s", k->name);
-	ask(x, (struct export_ask){.path = path});
+	ask(x, (struct export_ask){.path = path}, true);
 	for (unsigned i = 0; k->group_by && k->group_by[i]; i++) {
 		struct export_ask a = {.path = path};
 		add_arg(&a, "group_by", k->group_by[i]);
-		ask(x, a);
+		ask(x, a, true);
 	}
 }
 
@@ -81,7 +84,7 @@ static void ask_memory(struct asking *x, const char *path)
 			continue;
 		snprintf(device, sizeof device, "%d", (int)d + MEMORY_CPU);
 		add_arg(&a, "device", d ? device : "cpu");
-		ask(x, a);
+		ask(x, a, true);
 	}
 	mem_free(peak);
 }
@@ -90,11 +93,11 @@ static void ask_all(struct asking *x)
 {
 	for (unsigned i = 0; i < sizeof asks / sizeof asks[0]; i++) {
 		struct export_ask a = {.path = asks[i].path, .otherwise = (asks[i].flags & ASK_ELSE) != 0};
-		if (x->aggregation[0] && !(asks[i].flags & ASK_AGGREGATES))
+		if (x->aggregation[0] && !(asks[i].flags & ASK_CHOSEN))
 			continue;
 		for (unsigned k = 0; k < 2 && asks[i].arg[k].name; k++)
 			add_arg(&a, asks[i].arg[k].name, asks[i].arg[k].value);
-		ask(x, a);
+		ask(x, a, asks[i].flags & ASK_CHOSEN);
 	}
 	for (const struct report *const *k = report_registry; *k; k++)
 		ask_report(x, *k);
@@ -102,11 +105,11 @@ static void ask_all(struct asking *x)
 	ask_memory(x, "/api/report/memory-categories");
 }
 
-void export_asks(const struct profile *p, bool (*see)(void *context, const struct export_ask *a), void *context)
+void export_asks(const struct profile *p, const char *steps, bool (*see)(void *context, const struct export_ask *a), void *context)
 {
-	struct asking x = {.p = p, .see = see, .context = context};
+	struct asking x = {.p = p, .steps = steps, .see = see, .context = context};
 	ask_all(&x);
-	for (unsigned i = 0; i < p->n_aggregations; i++) {
+	for (unsigned i = 0; i < p->n_aggregations && !steps; i++) {
 		snprintf(x.aggregation, sizeof x.aggregation, "%lld", (long long)p->aggregation[i].id);
 		ask_all(&x);
 	}

@@ -14,8 +14,9 @@ struct export_ask {
 	bool otherwise;                       /* only to be asked when there was no answer to the one before */
 };
 
-/* Calls see(context, ask) for each; stops when it returns false. `p` is the input's profile. */
-void export_asks(const struct profile *p, bool (*see)(void *context, const struct export_ask *a), void *context);
+/* Calls see(context, ask) for each; stops when it returns false. `p` is the input's profile. `steps`: reports are of these alone; NULL = of all, and
+ * of each aggregation. */
+void export_asks(const struct profile *p, const char *steps, bool (*see)(void *context, const struct export_ask *a), void *context);
 /* Those that are about no input. */
 void export_asks_general(bool (*see)(void *context, const struct export_ask *a), void *context);
 

@@ -179,7 +179,7 @@ static void add_input(struct maker *m, struct library_entry *x)
 	library_look(m->library, put_state, m);
 	if (held) {
 		begin_input(m, x->key);
-		export_asks(x->profile, ask, m);
+		export_asks(x->profile, m->o->steps, ask, m);
 		end_input(m);
 		library_release(m->library, x);
 	} else {
@@ -192,7 +192,12 @@ static void add_input(struct maker *m, struct library_entry *x)
 static void put_index(struct maker *m, bool directory, struct buf *out)
 {
 	struct buf b = {0};
-	buf_printf(&b, "{\"version\":1,\"state\":{\"opscope\":\"%s\",\"version\":1,\"read_only\":true,\"inputs\":[\n", OPSCOPE_VERSION);
+	buf_printf(&b, "{\"version\":1,\"state\":{\"opscope\":\"%s\",\"version\":1,\"read_only\":true,", OPSCOPE_VERSION);
+	if (m->o->steps) {
+		json_put_text(&b, "steps", str_from(m->o->steps));
+		buf_char(&b, ',');
+	}
+	buf_cstr(&b, "\"inputs\":[\n");
 	buf_str(&b, buf_view(&m->states));
 	buf_cstr(&b, "]},\n\"blocks\":[");
 	for (unsigned i = 0; i < m->pack.n; i++) {

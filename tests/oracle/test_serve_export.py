@@ -134,6 +134,18 @@ class Answers(ExportCase):
         self.assertEqual((got[0], got[1]["rows"]), (200, oracle.report("operators", path, "--aggregation=2").doc["rows"]))
         self.assertNotEqual(got[1]["rows"], answers[("/api/report/operators", "{}")][1]["rows"])
 
+    def test_of_some_steps(self):
+        """Reports are of these alone, the timeline is whole; the page knows which."""
+        r = self.export("a.html", "--steps=3..4", RESNET)
+        self.assertEqual(r.index["state"]["steps"], "3..4")
+        self.assertGreater(self.equal_answers(r, RESNET), 40)
+        addresses = list(next(a for key, a in r.index["answers"].items() if key))
+        self.assertFalse([a for a in addresses if not a.startswith("timeline") and "steps=3..4" not in a])
+        self.assertFalse([a for a in addresses if a.startswith("timeline") and "steps" in a])
+        self.assertNotIn("steps", self.export("b.html", RESNET).index["state"])
+        self.export("c.html", "--steps=nine", RESNET, status=2, said="steps")
+        self.assertEqual(oracle.run("serve", "--steps=3", RESNET)[0], 2)
+
     def test_same_input_same_bytes(self):
         for name in ("a.html", "b.html"):
             self.export(name, TRAINING)

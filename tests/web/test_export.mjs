@@ -92,6 +92,20 @@ async function bundled(t) {
   await t.sameTable("operators", t.report("operators", BUNDLED));
 }
 
+/** Of some steps: every page is about them, and says so. */
+async function someSteps(t) {
+  const out = join(t.folder, "steps.html"), base = pathToFileURL(out).href;
+  execFileSync(process.env.OPSCOPE, ["serve", `--export=${out}`, "--steps=3..4", BUNDLED], { stdio: "ignore" });
+  await t.open("operators", CPU, {}, base);
+  await t.sameTable("operators", t.report("operators", BUNDLED, "--steps=3..4"));
+  same(await t.page.getByLabel("Steps", { exact: true }).first().inputValue(), "3..4", "the bar's steps");
+  await t.page.locator("nav a", { hasText: "Overview" }).click();
+  await t.ready("overview");
+  await t.sameTable("overview", t.report("overview", BUNDLED, "--steps=3..4"));
+  await t.open("system", CPU, {}, base);
+  assert(/for steps 3\.\.4 alone/.test(await t.page.locator("main").innerText()), "the page does not say which steps it holds");
+}
+
 async function expectedNumbers(t) {
   const base = exported(t), steps = t.expected("overview").performance;
   await t.open("overview", "plugin", {}, base);
@@ -281,6 +295,7 @@ export const tests = [
   ["drill-downs as the server shows them", deeper],
   ["the bundled trace", bundled],
   ["the plugin's numbers", expectedNumbers],
+  ["some steps", someSteps],
   ["what needs a server is off", off],
   ["CSV", saves],
   ["a directory", directory],

@@ -56,6 +56,8 @@ export interface State {
   opscope: string;
   version: number;
   read_only: boolean;
+  /** The only ones that an exported report is about. */
+  steps?: string;
   inputs: Input[];
 }
 

@@ -132,6 +132,11 @@ async function show(): Promise<void> {
   try {
     await refresh();
     if (mine.signal.aborted) return;
+    if (state.steps && at.args.steps !== state.steps) {
+      place.note({ steps: state.steps });
+      at.args.steps = state.steps;
+      drawNav(view);
+    }
     const input = chosenInput();
     shown = input ?? "none";
     drawBar();

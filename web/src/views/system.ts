@@ -19,7 +19,8 @@ export const system: View = {
   group: "More",
   async show(page, c) {
     if (source.off) {
-      const lacks = await source.lacks(c.input), off = "It holds every page of the viewer for all steps. Other steps or key ops, new aggregations, SQL and parts of the timeline as a trace need `opscope serve` with the recording.";
+      const lacks = await source.lacks(c.input), { steps } = await get<State>("/api/state", {}, c.signal);
+      const off = `It holds every page of the viewer for ${steps ? `steps ${steps} alone, with the timeline of the whole recording` : "all steps"}. Other steps or key ops, new aggregations, SQL and parts of the timeline as a trace need \`opscope serve\` with the recording.`;
       add(page, h("section", {}, h("h3", {}, "This exported report"), h("p", {}, off), lacks.length ? h("p", {}, "Left out of it:") : null, h("ul", {}, ...lacks.map((t) => h("li", {}, t)))));
     }
     await part(page, "System", async (box) => {
