@@ -51,10 +51,10 @@ static const char html_fragment_style[] =
 	".opscope .scroll{overflow-x:auto}.opscope table{border-collapse:collapse;font-variant-numeric:tabular-nums}\n"
 	".opscope th,.opscope td{padding:.2rem .7rem;text-align:left;vertical-align:top}\n"
 	".opscope .n{text-align:right;white-space:nowrap}.opscope .d{display:none}\n"
-	".opscope td.s{max-width:52ch;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}.opscope td.s.open{white-space:normal;overflow-wrap:anywhere}\n"
+	".opscope td.s{max-width:52ch;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}.opscope td.s.open,.opscope td.s:hover{white-space:normal;overflow-wrap:anywhere}\n"
 	".opscope .prose,.opscope .prose tbody,.opscope .prose tr{display:block}.opscope .prose thead{display:none}.opscope .prose tr{padding:.4rem 0}\n"
 	".opscope .prose td{display:inline-block;padding:0 1.2rem .2rem 0;max-width:none;white-space:normal;text-align:left;font-weight:600}\n"
-	".opscope .prose td.open{display:block;font-weight:400}.opscope .prose td::before{content:attr(data-t) ': ';font-weight:400;opacity:.7}\n"
+	".opscope .prose td.open{display:block;font-weight:400}.opscope .prose td[data-t]::before{content:attr(data-t) ': ';font-weight:400;opacity:.7}\n"
 	".opscope .prose td.z{display:none}.opscope .count,.opscope .notes{opacity:.8;margin:.3rem 0}\n";
 
 static const char html_script[] =
