@@ -163,6 +163,39 @@ static void arg_f64(uint32_t domain, const char *key, double value)
 	arg(domain, key, WIRE_ARG_F64, bits);
 }
 
+static int wanted(void)
+{
+	struct writer *w = writer_enter();
+	if (!w)
+		return 0;
+	writer_leave(w);
+	return 1;
+}
+
+static void arg_name(uint32_t domain, uint32_t key, int kind, uint64_t value)
+{
+	bool is_text = kind == WIRE_ARG_TEXT || kind == WIRE_ARG_JSON;
+	if (!is_text || intern_again((uint32_t)value))
+		trace_arg(domain, key, (enum wire_arg_kind)kind, value);
+}
+
+static void arg_i64s(uint32_t domain, uint32_t key, const int64_t *values, uint32_t n)
+{
+	struct { struct wire_arg arg; int64_t v[WIRE_MAX_NUMBERS]; } r;
+	struct writer *w = key ? writer_enter() : NULL;
+	if (!w)
+		return;
+	n = n < WIRE_MAX_NUMBERS ? n : WIRE_MAX_NUMBERS;
+	uint32_t bytes = (uint32_t)(sizeof r.arg + n * sizeof r.v[0]);
+	r.arg = (struct wire_arg){writer_head(WIRE_ARG, WIRE_ARG_I64S, key, bytes), n, domain, 0};
+	memcpy(r.v, values, n * sizeof r.v[0]);
+	if (!intern_again(key))
+		lose(WIRE_LOST_STRINGS, 1);
+	else if (range_is_written(w, domain))
+		writer_append(w, &r, bytes);
+	writer_leave(w);
+}
+
 void name_thread(uint32_t thread, const char *name, size_t n)
 {
 	struct wire_thread_name r = {writer_head(WIRE_THREAD_NAME, 0, start_again() ? intern_surely(name, n) : 0, sizeof r), .thread = thread};
@@ -187,6 +220,7 @@ const struct opscope_trace_table *opscope_trace_get(uint32_t version)
 		.version = OPSCOPE_TRACE_VERSION, .bytes = sizeof table, .name = text_id, .domain = domain_of, .push = push, .push_op = push_op, .pop = pop,
 		.start = start_range, .end = end, .mark = mark, .counter_i64 = counter_i64, .counter_f64 = counter_f64, .step = step, .memory = memory,
 		.arg_text = arg_text, .arg_json = arg_json, .arg_i64 = arg_i64, .arg_f64 = arg_f64, .thread_name = thread_name, .collect = collect,
+		.wanted = wanted, .arg_name = arg_name, .arg_i64s = arg_i64s,
 	};
 	return version && version <= OPSCOPE_TRACE_VERSION && start() ? &table : NULL;
 }

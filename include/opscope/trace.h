@@ -70,6 +70,14 @@ OPSCOPE_UNUSED_ static inline const struct opscope_trace_table *opscope_trace(vo
 
 OPSCOPE_UNUSED_ static inline int opscope_is_recording(void) { return opscope_trace() != NULL; }
 
+/* Whether what happens now is wanted: 0 also outside of the times, ranges or steps that `opscope record` was told. For whoever would have to work
+ * out what to say; ranges may be pushed and popped at any time. */
+OPSCOPE_UNUSED_ static inline int opscope_is_wanted(void)
+{
+	const struct opscope_trace_table *t = opscope_trace();
+	return t ? t->wanted() : 0;
+}
+
 /* ---- ranges ---- */
 
 /* A number for a text that is used often; 0 = nobody listens. It costs the library less than the text does each time. */
@@ -104,6 +112,10 @@ OPSCOPE_UNUSED_ static inline void opscope_arg_text(const char *key, const char 
 OPSCOPE_UNUSED_ static inline void opscope_arg_json(const char *key, const char *json) { OPSCOPE_CALL_(arg_json(0, key, json)); }
 OPSCOPE_UNUSED_ static inline void opscope_arg_i64(const char *key, int64_t value) { OPSCOPE_CALL_(arg_i64(0, key, value)); }
 OPSCOPE_UNUSED_ static inline void opscope_arg_f64(const char *key, double value) { OPSCOPE_CALL_(arg_f64(0, key, value)); }
+/* The key is a number of opscope_name; 0: nothing is recorded. */
+OPSCOPE_UNUSED_ static inline void opscope_arg_i64s(uint32_t key, const int64_t *values, uint32_t n) { OPSCOPE_CALL_(arg_i64s(0, key, values, n)); }
+/* Key and value are numbers of opscope_name: for texts that are said often. */
+OPSCOPE_UNUSED_ static inline void opscope_arg_name(uint32_t key, uint32_t value) { OPSCOPE_CALL_(arg_name(0, key, 0, value)); }
 
 /* ---- domains: ranges of a library, apart from those of the program ---- */
 

@@ -320,10 +320,11 @@ struct wire_memory {
 };
 
 /* An argument of the innermost open range of this thread in that domain. */
-enum wire_arg_kind { WIRE_ARG_TEXT = 0, WIRE_ARG_JSON = 1, WIRE_ARG_I64 = 2, WIRE_ARG_F64 = 3 };
+enum wire_arg_kind { WIRE_ARG_TEXT = 0, WIRE_ARG_JSON = 1, WIRE_ARG_I64 = 2, WIRE_ARG_F64 = 3, WIRE_ARG_I64S = 4 };
+enum { WIRE_MAX_NUMBERS = 256 };
 struct wire_arg {
 	struct wire_head head;             /* flags: enum wire_arg_kind; id: text, the argument's name */
-	uint64_t value;                    /* text, or the number */
+	uint64_t value;                    /* text, or the number; WIRE_ARG_I64S: how many follow this struct, at most WIRE_MAX_NUMBERS */
 	uint32_t domain;
 	uint32_t reserved;
 };

@@ -19,7 +19,7 @@ from .trace import Problem, Report, Trace, advise, load, reports
 version = __version__
 
 # Name -> the module of this package that has it, imported when the name is first asked for. A module stands for itself.
-_LAZY: Dict[str, str] = {}
+_LAZY: Dict[str, str] = {"torch": "torch"}
 
 __all__ = ["Column", "Error", "Problem", "Report", "Table", "Trace", "advise", "load", "reports", "version", *_LAZY]
 

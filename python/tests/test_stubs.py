@@ -70,7 +70,7 @@ class Stubs(oracle.Case):
             use = os.path.join(folder, "use.py")
             with open(use, "w") as f:
                 f.write(USE)
-            p = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--ignore-missing-imports", "--python-version=3.9", "--cache-dir", folder,
+            p = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--ignore-missing-imports", "--no-site-packages", "--python-version=3.9", "--cache-dir", folder,
                                 PACKAGE, use], env={**os.environ, "MYPYPATH": os.path.join(ROOT, "python")}, cwd=folder, capture_output=True, text=True)
         self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
 

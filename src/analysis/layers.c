@@ -211,7 +211,7 @@ static void take_modules(struct work *w, struct modules *m)
 {
 	struct layers *l = w->l;
 	const struct module_tree *t = &m->tree;
-	char joint = m->source == MODULES_LIGHTNING ? '.' : '/';
+	char joint = modules_are_dotted(m->source) ? '.' : '/';
 	uint32_t *of_node = filled(t->n, LAYER_NONE);
 	for (uint32_t k = 0; k < t->n_order; k++) {
 		const struct module_node *n = &t->v[t->order[k]];

@@ -7,7 +7,7 @@
 #include "op/kernels.h"
 
 /* What a name says; found once per string. */
-enum name_kind { NAME_UNSEEN, NAME_PLAIN, NAME_MODULE, NAME_LIGHTNING, NAME_ENGINE, NAME_ACCUMULATE, NAME_OPTIMIZER };
+enum name_kind { NAME_UNSEEN, NAME_PLAIN, NAME_MODULE, NAME_ANNOTATED, NAME_LIGHTNING, NAME_ENGINE, NAME_ACCUMULATE, NAME_OPTIMIZER };
 
 /* Values of work.mod while it is being made. */
 enum { NODE_UNSET = MODULE_NONE - 1, NODE_PENDING = MODULE_NONE - 2 };
@@ -33,6 +33,8 @@ static enum name_kind classify(struct str name)
 {
 	if (str_starts(name, STR("nn.Module: ")))
 		return NAME_MODULE;
+	if (str_starts(name, STR("[module]")))
+		return NAME_ANNOTATED;
 	if (str_starts(name, STR("[pl][module]")))
 		return NAME_LIGHTNING;
 	if (str_ends(name, STR("torch::autograd::AccumulateGrad")))
@@ -63,9 +65,12 @@ static enum module_source find_source(const struct work *w)
 	enum module_source found = MODULES_NONE;
 	for (uint32_t i = 0; i < s->rows.n; i++) {
 		enum name_kind kind = kind_of_name(w, i);
-		if (kind == NAME_LIGHTNING && (s->kind[i] == SPAN_OP || s->kind[i] == SPAN_USER))
-			return MODULES_LIGHTNING;
-		if (kind == NAME_MODULE && s->kind[i] == SPAN_PYTHON)
+		bool range = s->kind[i] == SPAN_OP || s->kind[i] == SPAN_USER;
+		if (kind == NAME_ANNOTATED && range)
+			return MODULES_ANNOTATED;
+		if (kind == NAME_LIGHTNING && range)
+			found = MODULES_LIGHTNING;
+		else if (kind == NAME_MODULE && s->kind[i] == SPAN_PYTHON && found != MODULES_LIGHTNING)
 			found = MODULES_PYTHON;
 		else if (found == MODULES_NONE && s->kind[i] == SPAN_OP && w->key_hierarchy != INTERN_NONE &&
 		         profile_arg_id(w->p, s->args[i], w->key_hierarchy))
@@ -79,8 +84,9 @@ static void mark_modules(struct work *w)
 	const struct spans *s = &w->p->span;
 	for (uint32_t i = 0; i < s->rows.n; i++) {
 		enum name_kind kind = kind_of_name(w, i);
-		if (w->m->source == MODULES_LIGHTNING)
-			w->is_module[i] = kind == NAME_LIGHTNING && (s->kind[i] == SPAN_OP || s->kind[i] == SPAN_USER);
+		if (modules_are_dotted(w->m->source))
+			w->is_module[i] = kind == (w->m->source == MODULES_ANNOTATED ? NAME_ANNOTATED : NAME_LIGHTNING) &&
+			                  (s->kind[i] == SPAN_OP || s->kind[i] == SPAN_USER);
 		else if (w->m->source == MODULES_PYTHON)
 			w->is_module[i] = kind == NAME_MODULE && s->kind[i] == SPAN_PYTHON;
 	}
@@ -168,15 +174,16 @@ static void resolve_python(struct work *w)
 	mem_free(chain);
 }
 
-/* --- Lightning and TorchScript ---------------------------------------------------------------------------------- */
+/* --- ranges and TorchScript ------------------------------------------------------------------------------------- */
 
 /* "[pl][module]Type: a.b.c": nodes a, b, c. */
-static uint32_t lightning_node(struct work *w, uint32_t i)
+static uint32_t dotted_node(struct work *w, uint32_t i)
 {
 	struct module_tree *t = &w->m->tree;
 	struct str name = profile_str(w->p, w->p->span.name[i]), piece;
-	name.p += sizeof "[pl][module]" - 1;
-	name.n -= sizeof "[pl][module]" - 1;
+	size_t skip = w->m->source == MODULES_ANNOTATED ? sizeof "[module]" - 1 : sizeof "[pl][module]" - 1;
+	name.p += skip;
+	name.n -= skip;
 	struct str type = name;
 	ptrdiff_t colon = str_find(name, STR(": "));
 	if (colon >= 0) {
@@ -290,8 +297,8 @@ static void resolve_rest(struct work *w)
 			node = w->mod[w->frame[i]];
 		else if (w->mod[i] != NODE_UNSET)
 			continue;
-		else if (w->m->source == MODULES_LIGHTNING && w->is_module[i])
-			node = lightning_node(w, i);
+		else if (modules_are_dotted(w->m->source) && w->is_module[i])
+			node = dotted_node(w, i);
 		else if (w->m->source == MODULES_TORCHSCRIPT && s->kind[i] == SPAN_OP)
 			node = hierarchy_node(w, i);
 		if (node == NODE_UNSET)

@@ -1,6 +1,7 @@
 /* Time per nn.Module, forward and backward (the plugin's module_op.py, the plugin's op_tree.py).
  *
  * Where modules come from, first that is there:
+ *   annotated  ranges `[module]Type: Model.dotted.name` (opscope.torch, python/annotate/layer.c); the dots are the hierarchy
  *   Lightning  ranges `[pl][module]Type: dotted.name`; the dots are the hierarchy
  *   Python     frames `nn.Module: X` (with_stack=True); the hierarchy is nesting in time, and that of the Python parent ids
  *              where a frame was called from another thread
@@ -20,7 +21,10 @@
 #include "analysis/module_tree.h"
 #include "store/profile.h"
 
-enum module_source { MODULES_NONE, MODULES_LIGHTNING, MODULES_PYTHON, MODULES_TORCHSCRIPT };
+enum module_source { MODULES_NONE, MODULES_ANNOTATED, MODULES_LIGHTNING, MODULES_PYTHON, MODULES_TORCHSCRIPT };
+
+/* Modules are called by their place in the model ("layer1.0.conv1") and have a type beside it. */
+static inline bool modules_are_dotted(enum module_source source) { return source == MODULES_ANNOTATED || source == MODULES_LIGHTNING; }
 
 enum module_rules {
 	MODULES_DEFAULT,

@@ -154,6 +154,10 @@ static struct parts parts_of(struct ops_work *w, uint32_t span)
 	if (w->context[span])
 		memcpy(&c, intern_get(&w->contexts, w->context[span]).p, sizeof c);
 	uint32_t layer = w->layers ? w->layers->of_span[span] : LAYER_NONE;
+	if (arg_of(w, span, w->key_marker)) { /* opscope.torch says it at the op itself */
+		c.func_stack = c.func_stack ? c.func_stack : arg_of(w, span, w->key_func);
+		c.call_stack = c.call_stack ? c.call_stack : arg_of(w, span, w->key_stack);
+	}
 	if (c.func_stack)
 		return (struct parts){.func_stack = c.func_stack};
 	return (struct parts){.path = layer == LAYER_NONE ? c.path : path_of_layer(w, layer), .call_stack = c.call_stack};

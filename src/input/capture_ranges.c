@@ -102,12 +102,33 @@ static struct str domain_name(const struct capture *c, uint32_t domain)
 	return c->domain[domain].name ? intern_get(&c->p->strings, c->domain[domain].name) : (struct str){0};
 }
 
+static struct marker known_marker(struct capture *c, uint32_t at, uint32_t domain)
+{
+	if (c->text[at].domain != domain + 1) {
+		c->text[at].marker = marker_read(c->markers, c->text[at].s, domain_name(c, domain), c->offset);
+		c->text[at].domain = domain + 1;
+	}
+	return c->text[at].marker;
+}
+
+/* Place of the text of an op that has a number, where the text is a marker of its own ({'mod': ...}): the number stands beside it, not in it. */
+static uint32_t numbered_marker(const struct capture *c, const struct wire_head *h, const struct parts *p)
+{
+	struct str text = h->id && p->has_op && !p->sizes && !p->text_bytes ? capture_text(c, h->id) : (struct str){0};
+	return text.n && text.p[0] == '{' ? idmap_get(&c->text_at, h->id) : IDMAP_NONE;
+}
+
 /* What the text says; of a text that stands in the table it is found out once. */
 static struct marker marker_of(struct capture *c, const struct wire_head *h, const struct parts *p, uint32_t domain)
 {
 	uint32_t at = h->id && !p->has_op && !p->text_bytes && !p->sizes ? idmap_get(&c->text_at, h->id) : IDMAP_NONE;
 	if (h->id && idmap_get(&c->text_at, h->id) == IDMAP_NONE)
 		capture_string(c, h->id); /* says so */
+	if (at == IDMAP_NONE && (at = numbered_marker(c, h, p)) != IDMAP_NONE) {
+		struct marker m = known_marker(c, at, domain);
+		m.link_id = p->seq == UINT32_MAX ? ID_NONE : p->seq;
+		return m;
+	}
 	if (at == IDMAP_NONE) {
 		uint32_t strings = c->p->strings.n;
 		struct marker m = marker_read(c->markers, capture_bounded(c, whole_text(c, h, p)), domain_name(c, domain), c->offset);
@@ -115,11 +136,7 @@ static struct marker marker_of(struct capture *c, const struct wire_head *h, con
 		m.kind = p->has_op && m.kind == SPAN_USER ? SPAN_OP : m.kind; /* the program said so */
 		return m;
 	}
-	if (c->text[at].domain != domain + 1) {
-		c->text[at].marker = marker_read(c->markers, c->text[at].s, domain_name(c, domain), c->offset);
-		c->text[at].domain = domain + 1;
-	}
-	return c->text[at].marker;
+	return known_marker(c, at, domain);
 }
 
 /* ---- arguments ---- */
@@ -470,6 +487,25 @@ static bool is_json(struct capture *c, uint32_t text)
 	return end && v.type != JSON_STRING && !j.repairs && end == j.end;
 }
 
+/* "[1, -1]" */
+static void add_numbers(struct capture *c, uint32_t *list, uint32_t key, const struct wire_arg *a, uint32_t bytes)
+{
+	const char *at = (const char *)(a + 1);
+	int64_t v;
+	if (a->value > WIRE_MAX_NUMBERS || a->value > (bytes - sizeof *a) / sizeof v) {
+		diag_add(&c->p->diags, "damaged-record", DIAG_LOSS, c->offset, "%s: an argument with more numbers than its record holds", c->name);
+		return;
+	}
+	buf_clear(&c->scratch);
+	buf_char(&c->scratch, '[');
+	for (uint64_t i = 0; i < a->value; i++) {
+		memcpy(&v, at + 8 * i, sizeof v);
+		buf_printf(&c->scratch, "%s%" PRId64, i ? ", " : "", v);
+	}
+	buf_char(&c->scratch, ']');
+	add_arg(c, list, key, buf_view(&c->scratch), false);
+}
+
 void capture_arg_record(struct capture *c, const struct wire_head *h, uint32_t bytes)
 {
 	const struct wire_arg *a = (const struct wire_arg *)h;
@@ -477,7 +513,9 @@ void capture_arg_record(struct capture *c, const struct wire_head *h, uint32_t b
 	struct capture_range *r = at ? &c->thread.open[at - 1] : NULL;
 	if (!r)
 		return; /* its range began before the recording */
-	if (h->flags == WIRE_ARG_I64 || h->flags == WIRE_ARG_F64)
+	if (h->flags == WIRE_ARG_I64S)
+		add_numbers(c, &r->args, capture_string(c, h->id), a, bytes);
+	else if (h->flags == WIRE_ARG_I64 || h->flags == WIRE_ARG_F64)
 		add_number(c, &r->args, capture_string(c, h->id), h->flags == WIRE_ARG_I64 ? WIRE_I64 : WIRE_F64, a->value);
 	else
 		add_arg(c, &r->args, capture_string(c, h->id), capture_text(c, (uint32_t)a->value), h->flags != WIRE_ARG_JSON || !is_json(c, (uint32_t)a->value));

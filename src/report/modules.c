@@ -48,6 +48,7 @@ static const struct column columns[N_COLUMNS] = {
 };
 
 static const char *const source_text[] = {
+	[MODULES_ANNOTATED] = "modules by the ranges of opscope.torch",
 	[MODULES_LIGHTNING] = "modules by PyTorch Lightning's ranges ([pl][module])",
 	[MODULES_PYTHON] = "modules by Python frames (with_stack)",
 	[MODULES_TORCHSCRIPT] = "modules by the ops' TorchScript hierarchy (with_modules): calls and their own time are not recorded",
@@ -74,7 +75,7 @@ static bool is_shown(const struct modules *m, const struct shown *s, unsigned c)
 	case C_HOST_PCT:
 		return !s->device;
 	case C_TYPE:
-		return m->source == MODULES_LIGHTNING;
+		return modules_are_dotted(m->source);
 	case C_ID:
 		return m->source == MODULES_PYTHON;
 	case C_RECOMPUTED:
@@ -101,7 +102,7 @@ static bool is_detail(const struct modules *m, const struct shown *s, unsigned c
 {
 	switch (c) {
 	case C_PATH:
-		return m->source == MODULES_LIGHTNING;
+		return modules_are_dotted(m->source);
 	case C_DEV_EXCLUSIVE:
 		return !s->flat;
 	case C_HOST_EXCLUSIVE:
@@ -171,7 +172,7 @@ static struct str node_path(const struct modules *m, uint32_t node, struct buf *
 	while (n-- > 0) {
 		buf_str(path, intern_get(&m->tree.names, up[n]));
 		if (n)
-			buf_char(path, m->source == MODULES_LIGHTNING ? '.' : '/');
+			buf_char(path, modules_are_dotted(m->source) ? '.' : '/');
 	}
 	return buf_view(path);
 }
@@ -184,12 +185,12 @@ static void put_node(struct table *t, const struct modules *m, const struct show
 	if (s->flat) {
 		struct str whole = node_path(m, node, path);
 		table_set_str_copy(t, s->at[C_PATH], whole);
-		if (m->source == MODULES_LIGHTNING) /* the name alone is "0" */
+		if (modules_are_dotted(m->source)) /* the name alone is "0" */
 			name = whole;
 	}
 	table_set_str_copy(t, s->at[C_MODULE], name);
 	put_time(t, s, C_DEPTH, n->depth);
-	if (m->source == MODULES_LIGHTNING && n->type)
+	if (modules_are_dotted(m->source) && n->type)
 		table_set_str_copy(t, s->at[C_TYPE], intern_get(&m->tree.names, n->type));
 	if (m->source == MODULES_PYTHON && n->module_id >= 0)
 		table_set_i64(t, s->at[C_ID], n->module_id);

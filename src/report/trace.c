@@ -218,7 +218,7 @@ static void count_spans(const struct profile *p, uint64_t has[N_ITEMS])
 		struct str name = profile_str(p, s->name[i]);
 		if (!*kind)
 			*kind = str_starts(name, STR("ProfilerStep#")) ? 2
-			        : str_starts(name, STR("nn.Module: ")) || str_starts(name, STR("[pl][module]")) ? 3 : 1;
+			        : str_starts(name, STR("nn.Module: ")) || str_starts(name, STR("[module]")) || str_starts(name, STR("[pl][module]")) ? 3 : 1;
 		bool op = s->kind[i] == SPAN_OP;
 		has[HAS_OPS] += op;
 		has[HAS_STEPS] += *kind == 2 && (op || s->kind[i] == SPAN_USER);

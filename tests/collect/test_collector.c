@@ -39,6 +39,8 @@ static void say(int round, int who)
 	t->push(0, 0, text);
 	t->push(domain, t->name("named"), NULL);
 	t->arg_i64(domain, "who", who);
+	t->arg_name(domain, t->name("what"), WIRE_ARG_TEXT, t->name("a text"));
+	t->arg_i64s(domain, t->name("numbers"), (const int64_t[]){who, -1}, 2);
 	t->counter_f64(0, "counter", NULL, round);
 	t->pop(domain);
 	t->pop(0);
@@ -137,7 +139,7 @@ static void threads(void **state)
 	struct counts after = count();
 	assert_int_equal(after.of[WIRE_PUSH] - before.of[WIRE_PUSH], 2 * THREADS * ROUNDS);
 	assert_int_equal(after.of[WIRE_POP] - before.of[WIRE_POP], 2 * THREADS * ROUNDS);
-	assert_int_equal(after.of[WIRE_ARG] - before.of[WIRE_ARG], THREADS * ROUNDS);
+	assert_int_equal(after.of[WIRE_ARG] - before.of[WIRE_ARG], 3 * THREADS * ROUNDS);
 	assert_int_equal(after.of[WIRE_COUNTER] - before.of[WIRE_COUNTER], THREADS * ROUNDS);
 	assert_int_equal(after.of[WIRE_START] - before.of[WIRE_START], THREADS * ROUNDS);
 	assert_int_equal(after.of[WIRE_END] - before.of[WIRE_END], THREADS * ROUNDS);

@@ -184,6 +184,40 @@ class Planted(CaptureCase):
         self.assertEqual(sql(path, "SELECT name, arg(args, 'Text') FROM span ORDER BY start_ns"), [("whole", None), ("cut name", "cut"), ("whole", "cut"), ("inside", "cut")])
         self.assertEqual({k: v[:2] for k, v in problems(path).items()}, {"text-cut": ("note", 3), "stack-cut": ("note", 1)})
 
+    def test_lists_of_numbers(self):
+        s = Segment()
+        s.push(7, "call", BASE + 10)
+        s.event(7, segment.ARG, 4, s.text("input_callids"), "QIIqq", 2, 0, 0, 7, -1)
+        s.event(7, segment.ARG, 4, s.text("none"), "QII", 0, 0, 0)
+        s.event(7, segment.ARG, 4, s.text("more than there are"), "QIIq", 2, 0, 0, 7)
+        s.event(7, segment.ARG, 4, s.text("more than there can be"), "QIIq", 1 << 61, 0, 0, 7)
+        s.pop(7, BASE + 20)
+        path = s.write(self.dir)
+        self.assertEqual(sql(path, "SELECT key, value, is_string FROM arg"), [("input_callids", "[7, -1]", 0), ("none", "[]", 0)])
+        self.assertEqual(problems(path)["damaged-record"][:2], ("lost", 2))
+
+    def test_marker_with_a_number(self):
+        """What opscope.torch writes: the text of the call, its number beside it, and the node of the backward pass with the same number."""
+        marker = "{'mod': 'torch', 'op': 'mm', 'args': [{'name': '', 'type': 'tensor', 'shape': (2, 3), 'dtype': 'float32'}]}"
+        s = Segment()
+        s.push(7, "[module]Linear: Net.fc", BASE + 10)
+        for at, number in ((20, 4), (40, 5)):
+            s.push(7, marker, BASE + at, seq=number)
+            s.event(7, segment.ARG, 0, s.text("Call stack"), "QII", s.text(f"train.py({at}): main"), 0, 0)
+            s.pop(7, BASE + at + 10)
+        s.pop(7, BASE + 60)
+        for at, number in ((70, 5), (80, 4)):
+            s.push(7, "MmBackward0", BASE + at, seq=number)
+            s.pop(7, BASE + at + 5)
+        path = s.write(self.dir)
+        self.assertEqual(sql(path, "SELECT name, kind, link_id, arg(args, 'Input Dims'), arg(args, 'Call stack') FROM span WHERE kind = 'op' ORDER BY start_ns"),
+                         [("torch.mm", "op", 4, "[[2, 3]]", "train.py(20): main"), ("torch.mm", "op", 5, "[[2, 3]]", "train.py(40): main"),
+                          ("MmBackward0", "op", 5, None, None), ("MmBackward0", "op", 4, None, None)])
+        self.assertEqual([(r["name"], r["direction"], r["calls"]) for r in oracle.report("ops", path, "--sort=name").rows],
+                         [("/Net/fc/mm", "forward", 1), ("/Net/fc/mm", "backward", 1), ("/Net/fc/mm(2)", "forward", 1), ("/Net/fc/mm(2)", "backward", 1)])
+        layer, = [r for r in oracle.report("layers", path).rows if r["layer"] == "Net.fc"]
+        self.assertEqual((layer["type"], layer["backward_host_ns"]), ("Linear", 10))
+
     def test_numbers_that_come_again(self):
         """Starts and ends of one number are paired by time; the innermost ends first; threads do not matter."""
         s = Segment(last=BASE + 900)

@@ -1,0 +1,228 @@
+/* What the backward pass of each call takes, where torch does not say so itself (its emit_nvtx needs CUDA). The node of autograd that a call's
+ * result comes from gets a hook that runs before it. The engine runs nodes in the reverse order of their making, so that what runs from that
+ * hook to the next one are the nodes that this call made, and the gradients that were accumulated for it.
+ *
+ * The hook returns None, so that gradients are what they are without it, and the tensor itself is left as it was. */
+#include "annotate.h"
+
+#include <structmember.h>
+
+enum { RESULTS_MOST = 8 };
+
+struct call {
+	struct wrapper *w;
+	PyObject *const *args;   /* positional ones, then those with names */
+	Py_ssize_t n;
+	int64_t number;
+};
+
+struct mark {
+	PyObject_HEAD
+	vectorcallfunc call;
+	int64_t number;
+	const struct text *node;
+};
+
+static PyTypeObject *mark_type;
+static PyObject *ordered_dict;
+static struct table node_names;
+static const struct text backward_text = {(char *)"torch.autograd.backward", 23, 0};
+
+/* ---- the hook ---- */
+
+static PyObject *mark_call(PyObject *self, PyObject *const *args, size_t nargs, PyObject *kwnames)
+{
+	const struct mark *m = (const struct mark *)self;
+	struct thread *t = &thread_self;
+	/* On a thread on which no call of backward() ends, the range would have no end either. */
+	if (t->backward && settings.on && sink_wanted()) {
+		if (t->in_node)
+			sink_pop();
+		sink_push_op(m->node, m->number);
+		t->in_node = true;
+	}
+	Py_RETURN_NONE;
+}
+
+bool backward_begin(void)
+{
+	struct thread *t = &thread_self;
+	bool was = t->in_node;
+	t->in_node = false;
+	t->backward++;
+	sink_push(&backward_text);
+	return was;
+}
+
+void backward_end(bool was_in_node)
+{
+	PyObject *type, *value, *trace;
+	struct thread *t = &thread_self;
+	PyErr_Fetch(&type, &value, &trace);
+	if (t->in_node)
+		sink_pop();
+	sink_pop();
+	t->backward--;
+	t->in_node = was_in_node;
+	PyErr_Restore(type, value, trace);
+}
+
+/* ---- giving it to nodes ---- */
+
+static bool is_node_name(const char *name)
+{
+	size_t n = strlen(name);
+	while (n && name[n - 1] >= '0' && name[n - 1] <= '9')
+		n--;
+	return n > 8 && memcmp(name + n - 8, "Backward", 8) == 0;
+}
+
+/* "AddmmBackward0", as torch calls the node; where its type has no such name, that of the op. */
+static const struct text *node_text(PyTypeObject *type, const char *op)
+{
+	const char *dot = strrchr(type->tp_name, '.'), *name = dot ? dot + 1 : type->tp_name;
+	bool good = is_node_name(name);
+	uint64_t key[2] = {(uintptr_t)type, good ? 0 : (uintptr_t)op}, hash = hash_words(key, 2);
+	struct text *t = table_find(&node_names, key, 2, hash);
+	struct line l = {NULL, 0, 0};
+	if (t)
+		return t;
+	line_put(&l, good ? name : op);
+	line_put(&l, good ? "" : "Backward");
+	t = line_text(&l);
+	if (t && !table_add(&node_names, key, 2, hash, t)) {
+		text_free(t);
+		return NULL;
+	}
+	Py_INCREF(type); /* known by its address from now on */
+	return t;
+}
+
+/* {mark: mark} */
+static PyObject *hooks_of(int64_t number, const struct text *node)
+{
+	PyObject *hooks = PyObject_CallNoArgs(ordered_dict);
+	struct mark *m = hooks ? PyObject_New(struct mark, mark_type) : NULL;
+	if (m) {
+		m->call = mark_call;
+		m->number = number;
+		m->node = node;
+		if (PyObject_SetItem(hooks, (PyObject *)m, (PyObject *)m) < 0)
+			Py_CLEAR(hooks);
+		Py_DECREF(m);
+	} else {
+		Py_CLEAR(hooks);
+	}
+	return hooks;
+}
+
+/* torch takes hooks from the tensor's own list: ours stands there only for that moment. */
+static void register_hooks(PyObject *tensor, PyObject *node, PyObject *hooks)
+{
+	static PyObject *list, *method;
+	if (!list) {
+		list = PyUnicode_InternFromString("_backward_hooks");
+		method = PyUnicode_InternFromString("_register_hook_dict");
+	}
+	PyObject *had = list && method ? PyObject_GetAttr(tensor, list) : NULL;
+	if (had && PyObject_SetAttr(tensor, list, hooks) == 0) {
+		PyObject *args[2] = {node, tensor};
+		PyObject *done = PyObject_VectorcallMethod(method, args, 2, NULL);
+		PyErr_Clear();
+		Py_XDECREF(done);
+		if (PyObject_SetAttr(tensor, list, had) < 0)
+			PyErr_Clear();
+	}
+	Py_XDECREF(had);
+}
+
+static bool is_given(PyObject *tensor, PyObject *const *args, Py_ssize_t n)
+{
+	for (Py_ssize_t i = 0; i < n; i++) {
+		if (args[i] == tensor)
+			return true;
+		bool list = PyTuple_Check(args[i]) || PyList_Check(args[i]);
+		for (Py_ssize_t k = 0; list && k < PySequence_Fast_GET_SIZE(args[i]); k++)
+			if (PySequence_Fast_GET_ITEM(args[i], k) == tensor)
+				return true;
+	}
+	return false;
+}
+
+/* F.elu(x, inplace=True) */
+static bool is_told_in_place(PyObject *const *args, Py_ssize_t n)
+{
+	for (Py_ssize_t i = 0; i < n; i++)
+		if (args[i] == Py_True)
+			return true;
+	return false;
+}
+
+static void link_one(struct call *c, PyObject *tensor)
+{
+	static PyObject *grad_fn;
+	/* What only hands on its argument made no node: dropout while evaluating, contiguous(). */
+	if (is_given(tensor, c->args, c->n) && !c->w->in_place && !is_told_in_place(c->args, c->n))
+		return;
+	if (!grad_fn)
+		grad_fn = PyUnicode_InternFromString("grad_fn");
+	PyObject *node = grad_fn ? PyObject_GetAttr(tensor, grad_fn) : NULL;
+	int64_t number = c->number;
+	const char *op = c->w->op;
+	const struct text *text = node && node != Py_None ? node_text(Py_TYPE(node), op) : NULL;
+	PyObject *hooks = text ? hooks_of(number, text) : NULL;
+	if (hooks)
+		register_hooks(tensor, node, hooks);
+	Py_XDECREF(hooks);
+	Py_XDECREF(node);
+	PyErr_Clear();
+}
+
+void backward_link(struct wrapper *w, PyObject *const *args, Py_ssize_t n, PyObject *result, int64_t number)
+{
+	struct call c = {w, args, n, number};
+	/* What a wrapped function got from another one has a hook already. */
+	if (result == thread_self.hooked)
+		return;
+	if (is_tensor(result)) {
+		link_one(&c, result);
+		thread_self.hooked = result;
+	} else if (PyTuple_Check(result) || PyList_Check(result)) {
+		for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(result) && i < RESULTS_MOST; i++) {
+			PyObject *one = PySequence_Fast_GET_ITEM(result, i);
+			if (is_tensor(one))
+				link_one(&c, one);
+			else if (PyTuple_Check(one) && PyTuple_GET_SIZE(one) && is_tensor(PyTuple_GET_ITEM(one, 0)))
+				link_one(&c, PyTuple_GET_ITEM(one, 0));
+		}
+	}
+}
+
+/* ---- the type ---- */
+
+static void mark_dealloc(PyObject *self)
+{
+	PyTypeObject *type = Py_TYPE(self);
+	PyObject_Free(self);
+	Py_DECREF(type);
+}
+
+static PyMemberDef mark_members[] = {
+	{"__vectorcalloffset__", T_PYSSIZET, offsetof(struct mark, call), READONLY, NULL},
+	{NULL, 0, 0, 0, NULL},
+};
+static PyType_Slot mark_slots[] = {
+	{Py_tp_dealloc, mark_dealloc}, {Py_tp_call, PyVectorcall_Call}, {Py_tp_members, mark_members}, {0, NULL},
+};
+static PyType_Spec mark_spec = {
+	"opscope._annotate.mark", sizeof(struct mark), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION, mark_slots,
+};
+
+int backward_ready(PyObject *module)
+{
+	PyObject *collections = PyImport_ImportModule("collections");
+	ordered_dict = collections ? PyObject_GetAttrString(collections, "OrderedDict") : NULL;
+	Py_XDECREF(collections);
+	mark_type = ordered_dict ? (PyTypeObject *)PyType_FromSpec(&mark_spec) : NULL;
+	return mark_type ? 0 : -1;
+}

@@ -1,0 +1,211 @@
+/* nn.Module.__call__. A module has the name that the model has for it ("Net.layer1.0.conv1"), asked for once, when the outermost module is called
+ * that it belongs to. */
+#include "annotate.h"
+
+enum { NAMES_MOST = 1 << 16, ROOTS_MOST = 1 << 12 };
+
+/* By the module's address; `reference` is weak and says whether it is still the same. */
+struct named {
+	PyObject *reference;
+	char *path;
+	struct text *text;
+};
+
+static struct table names;
+
+static bool is_object(PyObject *reference, PyObject *object)
+{
+#if PY_VERSION_HEX >= 0x030d0000
+	PyObject *now = NULL;
+	bool same = PyWeakref_GetRef(reference, &now) > 0 && now == object;
+	Py_XDECREF(now);
+	return same;
+#else
+	return PyWeakref_GetObject(reference) == object;
+#endif
+}
+
+static struct named *named_at(PyObject *module)
+{
+	uint64_t key = (uintptr_t)module;
+	return table_find(&names, &key, 1, hash_words(&key, 1));
+}
+
+static struct named *find(PyObject *module)
+{
+	struct named *n = named_at(module);
+	return n && n->reference && is_object(n->reference, module) ? n : NULL;
+}
+
+static void forget(struct named *n)
+{
+	Py_CLEAR(n->reference);
+	PyMem_Free(n->path);
+	text_free(n->text);
+	*n = (struct named){NULL, NULL, NULL};
+}
+
+void layer_forget(void)
+{
+	for (uint32_t i = 0; i < names.cap; i++)
+		if (names.slot[i].hash)
+			forget(names.slot[i].value);
+}
+
+static const char *class_of(PyObject *module)
+{
+	const char *name = Py_TYPE(module)->tp_name, *dot = strrchr(name, '.');
+	return dot ? dot + 1 : name;
+}
+
+/* Names the module; `path` is copied. */
+static struct named *name_it(PyObject *module, const char *path)
+{
+	uint64_t key = (uintptr_t)module;
+	struct named *n = named_at(module);
+	struct line l = {NULL, 0, 0}, copy = {NULL, 0, 0};
+	if (!n) {
+		n = names.n < NAMES_MOST ? PyMem_Calloc(1, sizeof *n) : NULL;
+		if (!n || !table_add(&names, &key, 1, hash_words(&key, 1), n)) {
+			PyMem_Free(n);
+			return NULL;
+		}
+	}
+	line_put(&copy, path);
+	line_put(&l, "[module]");
+	line_put(&l, class_of(module));
+	line_put(&l, ": ");
+	line_put(&l, path);
+	forget(n);
+	*n = (struct named){PyWeakref_NewRef(module, NULL), copy.p, line_text(&l)};
+	if (!n->reference || !n->path || !n->text)
+		forget(n);
+	PyErr_Clear();
+	return n->text ? n : NULL;
+}
+
+/* ---- models ---- */
+
+/* Of several models of one class that live at the same time the second is "Net(2)". */
+static void name_root(PyObject *module, struct line *path)
+{
+	static struct { PyObject *reference, *class; } root[ROOTS_MOST];
+	static uint32_t n;
+	uint32_t number = 1, at = n;
+	for (uint32_t i = 0; i < n; i++) {
+		if (root[i].class != (PyObject *)Py_TYPE(module))
+			continue;
+		if (PyWeakref_Check(root[i].reference) && !is_object(root[i].reference, Py_None)) {
+			number++;
+			continue;
+		}
+		at = i; /* its model is gone: the number is free */
+		break;
+	}
+	PyObject *reference = at < ROOTS_MOST ? PyWeakref_NewRef(module, NULL) : NULL;
+	if (reference) {
+		Py_XSETREF(root[at].reference, reference);
+		Py_INCREF(Py_TYPE(module));
+		Py_XSETREF(root[at].class, (PyObject *)Py_TYPE(module));
+		n += at == n;
+	}
+	PyErr_Clear();
+	line_put(path, class_of(module));
+	if (number > 1)
+		line_format(path, "(%u)", number);
+}
+
+/* The modules inside that have no name yet. */
+static void name_inner(PyObject *root, const char *path)
+{
+	PyObject *pairs = PyObject_CallMethod(root, "named_modules", NULL), *it = pairs ? PyObject_GetIter(pairs) : NULL, *pair;
+	struct line l = {NULL, 0, 0};
+	while (it && (pair = PyIter_Next(it))) {
+		const char *name = PyTuple_Check(pair) && PyTuple_GET_SIZE(pair) == 2 ? PyUnicode_AsUTF8(PyTuple_GET_ITEM(pair, 0)) : NULL;
+		PyObject *inner = name ? PyTuple_GET_ITEM(pair, 1) : NULL;
+		if (name && *name && inner != root && inner != Py_None && !find(inner)) {
+			l.n = 0;
+			line_put(&l, path);
+			line_put(&l, ".");
+			line_put(&l, name);
+			if (l.p)
+				name_it(inner, l.p);
+		}
+		Py_DECREF(pair);
+	}
+	PyErr_Clear();
+	PyMem_Free(l.p);
+	Py_XDECREF(it);
+	Py_XDECREF(pairs);
+}
+
+static bool is_replica(PyObject *module)
+{
+	PyObject *flag = PyObject_GetAttrString(module, "_is_replica");
+	bool yes = flag == Py_True;
+	PyErr_Clear();
+	Py_XDECREF(flag);
+	return yes;
+}
+
+/* The key under which `around` holds the module, or its class. */
+static void put_key(struct line *l, PyObject *around, PyObject *module)
+{
+	PyObject *held = PyObject_GetAttrString(around, "_modules"), *key, *value;
+	const char *found = NULL;
+	Py_ssize_t at = 0;
+	while (held && PyDict_Check(held) && !found && PyDict_Next(held, &at, &key, &value))
+		if (value == module)
+			found = PyUnicode_AsUTF8(key);
+	PyErr_Clear();
+	line_put(l, found ? found : class_of(module));
+	Py_XDECREF(held);
+}
+
+static struct named *name_new(PyObject *module)
+{
+	const struct open_layer *around = thread_self.layer;
+	struct named *outer = around ? find(around->module) : NULL, *n;
+	struct line path = {NULL, 0, 0};
+	bool root = !outer && !is_replica(module);
+	if (outer) {
+		line_put(&path, outer->path);
+		line_put(&path, ".");
+		put_key(&path, around->module, module);
+	} else if (root) {
+		name_root(module, &path);
+	} else {
+		line_put(&path, class_of(module));
+	}
+	n = path.p ? name_it(module, path.p) : NULL;
+	if (n)
+		name_inner(module, path.p);
+	PyMem_Free(path.p);
+	return n;
+}
+
+bool layer_begin(struct open_layer *l, PyObject *module)
+{
+	struct thread *t = &thread_self;
+	if (!settings.on || !settings.layers || t->busy)
+		return false;
+	t->busy = true;
+	struct named *n = find(module);
+	n = n ? n : name_new(module);
+	t->busy = false;
+	if (!n)
+		return false;
+	*l = (struct open_layer){module, n->text, t->layer};
+	t->layer = l;
+	sink_push(n->text);
+	return true;
+}
+
+void layer_end(struct open_layer *l)
+{
+	PyObject *type, *value, *trace;
+	PyErr_Fetch(&type, &value, &trace);
+	thread_self.layer = l->around;
+	sink_pop();
+	PyErr_Restore(type, value, trace);
+}

@@ -1,0 +1,154 @@
+/* What opscope/torch.py calls. */
+#include "annotate.h"
+
+static PyObject *listener(PyObject *self, PyObject *unused)
+{
+	static const char *const name[] = {[LISTENER_NONE] = "none", [LISTENER_NVTX] = "nvtx", [LISTENER_OPSCOPE] = "opscope"};
+	return PyUnicode_FromString(name[sink_listener()]);
+}
+
+static PyObject *configure(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = {"tensor", "format", "stacks", "function_stacks", "call_ids", "layers", "links", "leave_out", NULL};
+	struct settings s = {.on = settings.on};
+	const char *format;
+	PyObject *tensor, *file = NULL;
+	int stacks, functions, ids, layers, links;
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!sppppp|U", names, &PyType_Type, &tensor, &format, &stacks, &functions, &ids, &layers, &links,
+	                                 &file))
+		return NULL;
+	stack_leave_out(file);
+	s.format = strcmp(format, "pyprof") == 0 ? FORMAT_PYPROF : strcmp(format, "dlprof") == 0 ? FORMAT_DLPROF : FORMAT_OWN;
+	s.stacks = stacks;
+	s.function_stacks = functions;
+	s.call_ids = ids;
+	s.layers = layers;
+	s.links = links;
+	Py_INCREF(tensor);
+	Py_XDECREF(tensor_type);
+	tensor_type = (PyTypeObject *)tensor;
+	settings = s;
+	Py_RETURN_NONE;
+}
+
+/* enable(on) -> what it was */
+static PyObject *enable(PyObject *self, PyObject *on)
+{
+	bool was = settings.on;
+	int yes = PyObject_IsTrue(on);
+	if (yes < 0)
+		return NULL;
+	settings.on = yes;
+	return PyBool_FromLong(was);
+}
+
+/* quiet(on) -> what it was, of this thread */
+static PyObject *quiet(PyObject *self, PyObject *on)
+{
+	bool was = thread_self.busy;
+	int yes = PyObject_IsTrue(on);
+	if (yes < 0)
+		return NULL;
+	thread_self.busy = yes;
+	return PyBool_FromLong(was);
+}
+
+static PyObject *layer_method(PyObject *self, PyObject *args)
+{
+	PyObject *made = PyObject_Call((PyObject *)wrapper_method_type, args, NULL);
+	if (made)
+		wrapper_is_layer((struct wrapper *)made);
+	return made;
+}
+
+static PyObject *push(PyObject *self, PyObject *text)
+{
+	Py_ssize_t n;
+	const char *p = PyUnicode_AsUTF8AndSize(text, &n);
+	if (!p)
+		return NULL;
+	sink_push(&(struct text){(char *)p, (uint32_t)strlen(p), 0});
+	Py_RETURN_NONE;
+}
+
+static PyObject *pop(PyObject *self, PyObject *unused)
+{
+	sink_pop();
+	Py_RETURN_NONE;
+}
+
+static PyObject *begin_backward(PyObject *self, PyObject *unused) { return PyBool_FromLong(backward_begin()); }
+
+static PyObject *end_backward(PyObject *self, PyObject *was_in_node)
+{
+	backward_end(was_in_node == Py_True);
+	Py_RETURN_NONE;
+}
+
+static PyObject *text_or_none(const struct text *t)
+{
+	if (t)
+		return PyUnicode_FromStringAndSize(t->p, t->n);
+	Py_RETURN_NONE;
+}
+
+static PyObject *stack(PyObject *self, PyObject *unused)
+{
+	struct stack *s = stack_now();
+	return text_or_none(s ? stack_lines(s) : NULL);
+}
+
+static PyObject *trace_marker(PyObject *self, PyObject *op)
+{
+	PyObject *name = PyUnicode_Check(op) ? op : NULL;
+	struct stack *s = name ? stack_now() : NULL;
+	const char *p = s ? PyUnicode_AsUTF8(name) : NULL;
+	return text_or_none(p ? stack_marker(s, p) : NULL);
+}
+
+static PyObject *copy_to(PyObject *self, PyObject *list)
+{
+	if (list != Py_None && !PyList_Check(list)) {
+		PyErr_SetString(PyExc_TypeError, "a list, or None");
+		return NULL;
+	}
+	sink_copy(list == Py_None ? NULL : list);
+	Py_RETURN_NONE;
+}
+
+static PyObject *forget(PyObject *self, PyObject *unused)
+{
+	layer_forget();
+	Py_RETURN_NONE;
+}
+
+static PyMethodDef methods[] = {
+	{"listener", listener, METH_NOARGS, "Who listens: 'opscope' (opscope record), 'nvtx' (another tool), 'none'."},
+	{"configure", (PyCFunction)(void (*)(void))configure, METH_VARARGS | METH_KEYWORDS, "What is written, and how."},
+	{"enable", enable, METH_O, "Whether calls are written; returns what it was."},
+	{"quiet", quiet, METH_O, "Whether calls on this thread are left out; returns what it was."},
+	{"layer_method", layer_method, METH_VARARGS, "layer_method(function, owner, name): the wrapper of nn.Module.__call__."},
+	{"push", push, METH_O, "Begins a range of this text."},
+	{"pop", pop, METH_NOARGS, "Ends the range that was begun last on this thread."},
+	{"begin_backward", begin_backward, METH_NOARGS, "Before a call of backward(); what it returns is for end_backward."},
+	{"end_backward", end_backward, METH_O, "After it."},
+	{"stack", stack, METH_NOARGS, "Where the caller stands: frames, innermost first."},
+	{"trace_marker", trace_marker, METH_O, "The trace marker that a call of this op would have here."},
+	{"copy_to", copy_to, METH_O, "Appends all that is written to this list too; None: no more."},
+	{"forget", forget, METH_NOARGS, "Forgets the names of modules."},
+	{NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {
+	PyModuleDef_HEAD_INIT, "opscope._annotate", "What the calls of a PyTorch program are told to whoever records it; opscope.torch uses it.", -1, methods,
+	NULL, NULL, NULL, NULL,
+};
+
+PyMODINIT_FUNC PyInit__annotate(void); /* the import calls it by its name */
+PyMODINIT_FUNC PyInit__annotate(void)
+{
+	PyObject *module = PyModule_Create(&definition);
+	if (module && (wrapper_ready(module) < 0 || backward_ready(module) < 0))
+		Py_CLEAR(module);
+	return module;
+}

@@ -1,0 +1,73 @@
+"""Which functions PyProf and DLProf's module for PyTorch wrapped, for init(compat=...) and as what init() begins with."""
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import types
+from typing import Any, List, Tuple
+
+# Names that no mode wraps: how Python itself handles the object, what would call itself, and what is cheap and does no work on a device.
+PROTOCOL = frozenset("""
+__all__ __array__ __array_priority__ __array_wrap__ __bool__ __builtins__ __cached__ __class__ __deepcopy__ __delattr__ __delitem__ __dict__ __dir__
+__doc__ __file__ __format__ __getattribute__ __getitem__ __hash__ __index__ __init__ __init_subclass__ __iter__ __len__ __loader__ __module__ __name__
+__new__ __nonzero__ __package__ __path__ __reduce__ __reduce_ex__ __repr__ __reversed__ __setattr__ __setitem__ __setstate__ __sizeof__ __spec__ __str__
+__subclasshook__ __version__ __weakref__ __torch_function__ __torch_dispatch__ __getattr__
+""".split())
+RECURSIVE = frozenset("size tolist dim is_storage item data_ptr".split())
+CHEAP = frozenset("""
+autocast_decrement_nesting autocast_increment_nesting contiguous detach empty from_numpy handle_torch_function has_torch_function
+has_torch_function_unary has_torch_function_variadic is_autocast_enabled is_available is_complex
+is_floating_point is_grad_enabled is_initialized is_tensor numel requires_grad_ set_autocast_enabled to type
+""".split())
+NEVER = PROTOCOL | RECURSIVE | CHEAP
+
+# By their type alone: objects that are asked for more may answer with warnings.
+_FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.MethodDescriptorType, types.WrapperDescriptorType)
+
+RNN = ("RNN", "RNNCell", "LSTM", "LSTMCell", "GRU", "GRUCell")
+
+APEX_EXTENSIONS = ("amp_C", "fused_adam_cuda", "fused_lamb_cuda", "fused_layer_norm_cuda", "distributed_lamb_cuda", "xentropy_cuda", "mlp_cuda")
+APEX_PACKAGES = ("apex.amp", "apex.contrib.groupbn", "apex.contrib.multihead_attn", "apex.contrib.optimizers", "apex.contrib.sparsity",
+                 "apex.contrib.xentropy", "apex.fp16_utils", "apex.mlp", "apex.multi_tensor_apply", "apex.optimizers", "apex.parallel")
+APEX_METHODS = ("forward", "backward", "step")
+
+
+def is_function(owner: Any, name: str) -> bool:
+    """Whether PyProf would have wrapped the attribute. What a class has from `object` is left alone."""
+    if len(name) >= 2 and name[0] == "_" and name[1] != "_" or name in NEVER:
+        return False
+    attribute = getattr(owner, name, None)
+    if inspect.isclass(owner):
+        if isinstance(inspect.getattr_static(owner, name), (staticmethod, classmethod, property)) or hasattr(object, name) and not any(
+                name in vars(c) for c in owner.__mro__[:-1]):
+            return False
+    return issubclass(type(attribute), _FUNCTIONS)
+
+
+def functions(owner: Any) -> List[str]:
+    """Names in `owner`, a module or class, that PyProf wrapped."""
+    return [name for name in dir(owner) if is_function(owner, name)]
+
+
+def _module(name: str) -> Any:
+    try:
+        return importlib.import_module(name) if importlib.util.find_spec(name) else None
+    except Exception:  # a broken package is one that is not there
+        return None
+
+
+def apex() -> List[Tuple[Any, str]]:
+    """(owner, name) of all of APEX that is wrapped; empty where there is none."""
+    if not importlib.util.find_spec("apex") and not importlib.util.find_spec("amp_C"):
+        return []
+    found: List[Tuple[Any, str]] = []
+    for name in APEX_EXTENSIONS:
+        module = _module(name)
+        found += [(module, f) for f in functions(module)] if module else []
+    for name in APEX_PACKAGES:
+        module = _module(name)
+        for _, one in inspect.getmembers(module, inspect.isclass) if module else []:
+            if (one.__module__ + ".").startswith(name + "."):
+                found += [(one, m) for m in APEX_METHODS if inspect.isfunction(vars(one).get(m))]
+    return found

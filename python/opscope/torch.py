@@ -1,0 +1,520 @@
+"""Tells whoever records this process what PyTorch does: which layer of the model runs, from which line, with which shapes, forward or backward.
+
+    import opscope.torch
+    opscope.torch.init()
+
+before the training loop, and the run under `opscope record -- python3 train.py`. Where nobody records, init() does nothing at all.
+"""
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+import sys
+import threading
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple
+
+import torch
+import torch.autograd.profiler
+import torch.utils.data
+from opscope import _annotate, _compat
+
+__all__ = ["init", "close", "wrap", "start_graph", "stop_graph"]
+
+# Beside what _compat.NEVER has: functions that set or ask for the state of the library, or say something about a tensor without working on it.
+_STATE = ("get_", "set_", "is_", "are_", "has_", "init_", "autocast_", "parse_", "import_", "can_", "use_", "manual_", "cudnn_is", "new_group")
+_NO_WORK = frozenset("""
+__contains__ __dlpack__ __dlpack_device__ __cuda_array_interface__ align_as align_to as_subclass backward batch_isend_irecv broadcast_shapes
+clear_autocast_cache compile compiled_with_cxx11_abi data destroy_process_group detach_ device element_size fork initial_seed ipc_collect layout load
+merge_type_from_type_comment names ndimension nelement obj promote_types reinforce refine_names register_hook register_post_accumulate_grad_hook rename
+rename_ result_type retain_grad save seed share_memory_ storage storage_offset storage_type stride typename unify_type_list untyped_storage vitals_enabled
+wait cond vmap while_loop sym_float sym_int sym_ite sym_max sym_min sym_not
+""".split())
+_CONVOLUTIONS = ("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
+
+_MISSING = object()
+
+
+class _Patch:
+    """An attribute that can be put in the place of another one, and taken out again."""
+
+    def __init__(self, owner: Any, name: str, new: Any) -> None:
+        self.owner, self.name, self.new = owner, name, new
+        self.old = vars(owner).get(name, _MISSING)
+        self.there = False
+
+    def put(self) -> None:
+        if not self.there:
+            setattr(self.owner, self.name, self.new)
+            self.there = True
+
+    def take(self) -> None:
+        if vars(self.owner).get(self.name) is not self.new:
+            return  # somebody has put his own there since: our wrapper only passes on
+        self.there = False
+        if self.old is _MISSING:
+            delattr(self.owner, self.name)
+        else:
+            setattr(self.owner, self.name, self.old)
+
+
+_Options = Dict[str, Any]
+
+
+class _State:
+    """What there is between init() and close()."""
+
+    def __init__(self) -> None:
+        self.options: Optional[_Options] = None
+        self.patches: List[_Patch] = []  # what is taken out while a compiler looks
+        self.guards: List[_Patch] = []   # what stays
+        self.emitter: Optional[_Emitter] = None
+        self.facts: Set[str] = set()     # that were told
+        self.out = 0                     # how many compilers look
+
+
+_state = _State()
+_lock = threading.RLock()
+_wrapped: List[Tuple[Any, str]] = []  # by wrap()
+_dynamo_is_prepared = False
+
+
+def init(*, stacks: bool = True, layers: bool = True, links: str = "auto", enable_function_stack: bool = False, capture_input_ops: bool = False,
+         delay_graph_capture: bool = False, debug_graph: bool = False, compat: Optional[str] = None, force: bool = False) -> bool:
+    """Begins to annotate; True when somebody listens.
+
+    stacks: the line that each function was called from, and the lines before it. layers: the modules of the model.
+    links: how backward work is linked to forward calls: "nvtx" (torch's own numbers, by emit_nvtx), "hooks" (hooks of ours), "none";
+    "auto" is "nvtx" where there is CUDA.
+    enable_function_stack: names of functions as DLProf has them. capture_input_ops: which call made the inputs of a call, by numbers;
+    with delay_graph_capture between start_graph() and stop_graph() only. debug_graph is there for programs written for DLProf, and does nothing.
+    compat: "pyprof" or "dlprof" writes NVTX ranges with the texts of those tools, which read them still.
+    force: also where nobody listens.
+
+    A second call changes the options. Call it in the process that trains, after `import torch`, at any time.
+    """
+    options = dict(stacks=stacks, layers=layers, links=links, enable_function_stack=enable_function_stack or capture_input_ops and compat == "dlprof",
+                   capture_input_ops=capture_input_ops, delay_graph_capture=delay_graph_capture, compat=compat, force=force)
+    if compat not in (None, "pyprof", "dlprof"):
+        raise ValueError(f"compat={compat!r}: None, 'pyprof' or 'dlprof'")
+    if links not in ("auto", "nvtx", "hooks", "none"):
+        raise ValueError(f"links={links!r}: 'auto', 'nvtx', 'hooks' or 'none'")
+    if links == "nvtx" and not torch.cuda.is_available():
+        raise ValueError("links='nvtx' needs CUDA, which is not available")
+    with _lock:
+        if options == _state.options:
+            return _listens()
+        close()
+        _state.options = options
+        if not _listens() and not force:
+            return False
+        _begin(options)
+        return _listens()
+
+
+def close() -> None:
+    """Ends it, and puts everything back as it was. Does nothing when init() was not called."""
+    global _state
+    with _lock:
+        _annotate.enable(False)
+        if _state.emitter:
+            _state.emitter.close()
+        for patch in reversed(_state.patches + _state.guards):
+            patch.take()
+        _annotate.forget()
+        _state = _State()
+
+
+def wrap(owner: Any, name: str) -> None:
+    """Annotates `owner.name` too, from init() on: a function of a module, a method of a class, the forward or backward of an autograd.Function."""
+    if not callable(getattr(owner, name)):
+        raise TypeError(f"{name!r} is not a function")
+    with _lock:
+        if any(o is owner and n == name for o, n in _wrapped):
+            return
+        _wrapped.append((owner, name))
+        if _state.patches:
+            _add(_wrapper_patch(owner, name))
+
+
+def start_graph() -> None:
+    """From here on it is written which call made the inputs of which: init(capture_input_ops=True, delay_graph_capture=True)."""
+    _configure(call_ids=True)
+
+
+def stop_graph() -> None:
+    """Until here."""
+    _configure(call_ids=False)
+
+
+def _listens() -> bool:
+    return _annotate.listener() != "none"
+
+
+def _format(options: _Options) -> str:
+    """Only the capture library takes arguments of ranges: for other tools all is said in texts."""
+    compat: Optional[str] = options["compat"]
+    return compat or ("dlprof" if _annotate.listener() == "nvtx" else "own")
+
+
+def _links(options: _Options) -> str:
+    if options["compat"]:
+        return "none"  # programs for those tools call emit_nvtx themselves
+    if options["links"] == "auto":
+        return "nvtx" if torch.cuda.is_available() else "hooks"
+    return str(options["links"])
+
+
+def _configure(call_ids: bool) -> None:
+    options = _state.options
+    if not options or not _state.patches:
+        return
+    _annotate.configure(tensor=torch._C._TensorBase if hasattr(torch._C, "_TensorBase") else torch._C.TensorBase, format=_format(options),
+                        stacks=bool(options["stacks"]), function_stacks=bool(options["enable_function_stack"]), call_ids=call_ids,
+                        layers=bool(options["layers"]) and not options["compat"], links=_links(options) == "hooks", leave_out=__file__)
+
+
+def _begin(options: _Options) -> None:
+    for patch in _wrappers(options) + _ranges(options):
+        _add(patch)
+    _state.guards = [*_compiler_guards(), *_facts(options)]
+    for guard in _state.guards:
+        guard.put()
+    _configure(call_ids=bool(options["capture_input_ops"]) and not options["delay_graph_capture"])
+    _annotate.enable(True)
+    if _links(options) == "nvtx":
+        _state.emitter = _Emitter()
+        _state.emitter.begin()
+        for guard in _state.emitter.guards():
+            _state.guards.append(guard)
+            guard.put()
+
+
+def _add(patch: _Patch) -> None:
+    _state.patches.append(patch)
+    if not _state.out:
+        patch.put()
+
+
+class _unpatched:
+    """Whoever reads the program rather than run it must find torch's own functions."""
+
+    def __enter__(self) -> None:
+        with _lock:
+            _state.out += 1
+            if _state.out == 1:
+                for patch in reversed(_state.patches):
+                    patch.take()
+
+    def __exit__(self, *unused: Any) -> None:
+        with _lock:
+            _state.out = max(_state.out - 1, 0)
+            if not _state.out:
+                for patch in _state.patches:
+                    patch.put()
+
+
+# ---- functions -----------------------------------------------------------------------------------------------------------------------
+
+
+def _wrapper_patch(owner: Any, name: str, before: Optional[Callable[[], None]] = None) -> _Patch:
+    raw = inspect.getattr_static(owner, name)
+    static = isinstance(raw, (staticmethod, classmethod))
+    original = getattr(owner, name)
+    binds = not static and (inspect.isclass(owner) or inspect.isfunction(original))
+    return _Patch(owner, name, (_annotate.method if binds else _annotate.function)(original, owner, name, before))
+
+
+def _does_work(name: str) -> bool:
+    return name not in _NO_WORK and not name.startswith(_STATE)
+
+
+def _wrappers(options: _Options) -> List[_Patch]:
+    own = not options["compat"]
+    owners = [torch, torch.Tensor, torch.nn.functional]
+    if options["compat"] != "dlprof" and torch.distributed.is_available():
+        owners.append(torch.distributed)
+    found = [(o, n) for o in owners for n in _compat.functions(o) if not own or _does_work(n)]
+    found += [(getattr(torch.nn, c), "forward") for c in _compat.RNN] + _compat.apex()
+    found += [(o, n) for o, n in _wrapped if not any(o is p and n == m for p, m in found)]
+    # DLProf asked whether convolutions are tuned; without CUDA there is nothing to tune.
+    asks = options["compat"] == "dlprof" or own and torch.cuda.is_available()
+    return [_wrapper_patch(o, n, _tell_benchmark if asks and o is torch.nn.functional and n in _CONVOLUTIONS else None) for o, n in found]
+
+
+def _tell_benchmark() -> None:
+    if not torch.backends.cudnn.benchmark:
+        _fact(cudnn_benchmark_disabled=True)
+
+
+# ---- ranges --------------------------------------------------------------------------------------------------------------------------
+
+
+def _ranges(options: _Options) -> List[_Patch]:
+    if options["compat"]:
+        return _dlprof_dataloader() if options["compat"] == "dlprof" else []
+    patches = [_Patch(torch.nn.Module, "__call__", _annotate.layer_method(torch.nn.Module.__call__, torch.nn.Module, "__call__"))]
+    record = torch.autograd.profiler.record_function
+    patches += [_Patch(record, "__enter__", _enter(record.__enter__)), _Patch(record, "__exit__", _exit(record.__exit__))]
+    scaler = torch.cuda.amp.GradScaler
+    patches += [_Patch(scaler, n, _ranged(vars(scaler)[n], "GradScaler." + n)) for n in ("scale", "unscale_", "step", "update") if n in vars(scaler)]
+    if _links(options) == "hooks":
+        patches += [_Patch(torch.autograd, n, _backward(getattr(torch.autograd, n))) for n in ("backward", "grad")]
+    return patches
+
+
+def _enter(original: Any) -> Any:
+    """torch names its optimizers' steps and data loaders' batches by record_function, as programs name what they do."""
+    @functools.wraps(original)
+    def __enter__(self: Any) -> Any:
+        if not (_state.emitter and _state.emitter.active()):
+            self._opscope_range = True
+            _annotate.push(str(self.name))
+        return original(self)
+    return __enter__
+
+
+def _exit(original: Any) -> Any:
+    @functools.wraps(original)
+    def __exit__(self: Any, *what: Any) -> Any:
+        try:
+            return original(self, *what)
+        finally:
+            if self.__dict__.pop("_opscope_range", False):
+                _annotate.pop()
+    return __exit__
+
+
+def _ranged(original: Any, text: str) -> Any:
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        _annotate.push(text)
+        try:
+            return original(*args, **kwargs)
+        finally:
+            _annotate.pop()
+    return call
+
+
+def _backward(original: Any) -> Any:
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        was = _annotate.begin_backward()
+        try:
+            return original(*args, **kwargs)
+        finally:
+            _annotate.end_backward(was)
+    return call
+
+
+def _dlprof_dataloader() -> List[_Patch]:
+    iterator = torch.utils.data.dataloader._BaseDataLoaderIter
+    original = iterator.__next__
+
+    @functools.wraps(original)
+    def __next__(self: Any) -> Any:
+        _annotate.push(_annotate.trace_marker("DataLoader") or "{'traceMarker': []}")
+        _annotate.push("{'mod': 'torch.utils.data.dataloader', 'op': 'DataLoader', 'args': []}")
+        try:
+            return original(self)
+        finally:
+            _annotate.pop()
+            _annotate.pop()
+    return [_Patch(iterator, "__next__", __next__), *([_Patch(iterator, "next", __next__)] if "next" in vars(iterator) else [])]
+
+
+# ---- facts about the program ---------------------------------------------------------------------------------------------------------
+
+
+def _fact_if(true: Any, **config: Any) -> None:
+    if true:
+        _fact(**config)
+
+
+def _fact(**config: Any) -> None:
+    """Once each: a range that detectors read."""
+    text = json.dumps({"model_config": config})
+    if text in _state.facts or not _state.options:
+        return
+    _state.facts.add(text)
+    _annotate.push(text)
+    _annotate.pop()
+
+
+def _after(owner: Any, name: str, tell: Callable[[Any], Any]) -> _Patch:
+    """Calls tell(self or first argument) when the function has returned."""
+    original = getattr(owner, name)
+
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        result = original(*args, **kwargs)
+        tell(args[0] if args else None)
+        return result
+    return _Patch(owner, name, call)
+
+
+def _record_function(original: Any) -> Any:
+    """torch itself uses it for its optimizers and data loaders: that says nothing about the program. Old ones make a tensor in it."""
+    @functools.wraps(original)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        if (sys._getframe(1).f_globals.get("__name__") or "").split(".")[0] != "torch":
+            _fact(record_function=True)
+        was = _annotate.quiet(True)
+        try:
+            original(self, *args, **kwargs)
+        finally:
+            _annotate.quiet(was)
+    return __init__
+
+
+def _facts(options: _Options) -> List[_Patch]:
+    if options["compat"] == "pyprof":
+        return []
+    profiler = torch.autograd.profiler
+    anomaly = torch.autograd.anomaly_mode
+
+    patches = [
+        _after(torch.utils.data.DataLoader, "__init__",
+               lambda loader: _fact(num_workers=getattr(loader, "num_workers", 0), pin_memory=bool(getattr(loader, "pin_memory", False)))),
+        _after(torch.autocast, "__init__", lambda a: _fact_if(getattr(a, "_enabled", True), amp_enabled=True)),
+        _after(anomaly.detect_anomaly, "__init__", lambda _: _fact(detect_anomaly=True)),
+        _after(anomaly.set_detect_anomaly, "__init__", lambda _: _fact_if(torch.is_anomaly_enabled(), detect_anomaly=True)),
+        _Patch(profiler.record_function, "__init__", _record_function(profiler.record_function.__init__)),
+        _after(profiler.profile, "__init__", lambda p: _fact_if(getattr(p, "enabled", True), profile=True)),
+        _after(profiler.emit_nvtx, "__init__", lambda e: _fact_if(getattr(e, "enabled", True), emit_nvtx=True)),
+    ]
+    patches += [_after(torch.autograd, "gradcheck", lambda _: _fact(gradcheck=True)), _after(torch.autograd, "gradgradcheck", lambda _: _fact(gradgradcheck=True))]
+    apex_amp = sys.modules.get("apex.amp")
+    if hasattr(apex_amp, "initialize"):
+        patches.append(_after(apex_amp, "initialize", lambda _: _fact(amp_enabled=True)))
+    return patches
+
+
+# ---- compilers -----------------------------------------------------------------------------------------------------------------------
+
+
+def _compiler_guards() -> List[_Patch]:
+    guards = []
+    for owner, name in ((torch.jit, "script"), (torch.jit._script, "script"), (torch.jit, "trace"), (torch.jit, "trace_module"),
+                        (torch.jit._trace, "trace"), (torch.jit._trace, "trace_module")):
+        if callable(vars(owner).get(name)):
+            guards.append(_Patch(owner, name, _around_compiler(vars(owner)[name])))
+    for owner, name in ((torch, "compile"), (sys.modules.get("torch._dynamo"), "optimize")):
+        if owner and callable(vars(owner).get(name)):
+            guards.append(_Patch(owner, name, _before_dynamo(vars(owner)[name])))
+    return guards
+
+
+def _around_compiler(original: Any) -> Any:
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with _unpatched():
+            return original(*args, **kwargs)
+    return call
+
+
+def _before_dynamo(original: Any) -> Any:
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        _prepare_dynamo()
+        return original(*args, **kwargs)
+    return call
+
+
+def _prepare_dynamo() -> None:
+    """Dynamo makes a table of torch's functions when it first asks, and must not find ours in it; nor while it compiles."""
+    global _dynamo_is_prepared
+    with _lock:
+        if _dynamo_is_prepared:
+            return
+        _dynamo_is_prepared = True
+        with _unpatched():
+            import torch._dynamo
+            from torch._dynamo import trace_rules
+            trace_rules.lookup(torch.add)
+            from torch._dynamo.callback import callback_handler
+        gate = _unpatched()
+        callback_handler.register_start_callback(lambda *_: gate.__enter__())
+        callback_handler.register_end_callback(lambda *_: gate.__exit__())
+
+
+# ---- emit_nvtx -----------------------------------------------------------------------------------------------------------------------
+
+
+class _Emitter:
+    """torch's own ranges for all operators, with the numbers that link backward to forward, on each thread on which Python runs. Only one profiler
+    can be on on a thread: ours goes while the program's own runs."""
+
+    def __init__(self, make: Optional[Callable[[], Any]] = None) -> None:
+        self.make = make or (lambda: torch.autograd.profiler.emit_nvtx(record_shapes=False))
+        self.here = threading.local()
+        self.closed = False
+
+    def begin(self) -> None:
+        if self.active() or self.closed:
+            return
+        one = self.make()
+        self.here.own = True
+        try:
+            one.__enter__()
+            self.here.one = one
+        finally:
+            self.here.own = False
+
+    def end(self) -> None:
+        one, self.here.one = getattr(self.here, "one", None), None
+        if one:
+            self.here.own = True
+            try:
+                one.__exit__(None, None, None)
+            finally:
+                self.here.own = False
+
+    def active(self) -> bool:
+        return getattr(self.here, "one", None) is not None
+
+    def close(self) -> None:
+        """Other threads keep theirs until they end."""
+        self.closed = True
+        self.end()
+
+    def guards(self) -> List[_Patch]:
+        profiler = torch.autograd.profiler
+        guards = [_Patch(threading.Thread, "_bootstrap_inner", self._thread(vars(threading.Thread)["_bootstrap_inner"]))]
+        for owner in (profiler.profile, profiler.emit_nvtx, getattr(profiler, "emit_itt", None)):
+            for name in ("__enter__", "_prepare_trace", "_start_trace"):
+                if owner and name in vars(owner):
+                    guards.append(_Patch(owner, name, self._leaving(vars(owner)[name])))
+            if owner:
+                guards.append(_Patch(owner, "__exit__", self._returning(vars(owner)["__exit__"])))
+        return guards
+
+    def _thread(self, original: Any) -> Any:
+        @functools.wraps(original)
+        def _bootstrap_inner(thread: Any) -> Any:
+            self.begin()
+            try:
+                return original(thread)
+            finally:
+                self.end()
+        return _bootstrap_inner
+
+    def _leaving(self, original: Any) -> Any:
+        @functools.wraps(original)
+        def call(profile: Any, *args: Any, **kwargs: Any) -> Any:
+            if not getattr(self.here, "own", False) and self.active() and getattr(profile, "enabled", True):
+                self.end()
+                self.here.left = profile
+            return original(profile, *args, **kwargs)
+        return call
+
+    def _returning(self, original: Any) -> Any:
+        @functools.wraps(original)
+        def call(profile: Any, *args: Any, **kwargs: Any) -> Any:
+            try:
+                return original(profile, *args, **kwargs)
+            finally:
+                if getattr(self.here, "left", None) is profile:
+                    self.here.left = None
+                    self.begin()
+        return call

@@ -1,0 +1,429 @@
+"""The wrappers of opscope._annotate, with things that look like tensors: what they look like, what they write, and that nothing grows."""
+import copy
+import gc
+import inspect
+import os
+import pickle
+import sys
+import types
+import weakref
+
+from support import oracle
+from opscope import _annotate
+
+ROUNDS = int(os.environ.get("OPSCOPE_ROUNDS", 10000))
+
+
+class Dtype:
+    def __repr__(self):
+        return "library.float32"
+
+
+FLOAT = Dtype()
+
+
+class Tensor:
+    """Shape and type, and nothing that gives a value."""
+
+    def __init__(self, *shape):
+        self.shape, self.dtype, self.grad_fn = shape, FLOAT, None
+
+    def item(self):
+        raise AssertionError("the value was asked for")
+
+    __float__ = __bool__ = __len__ = __iter__ = __repr__ = item
+
+
+library = types.ModuleType("library")
+sys.modules["library"] = library
+
+
+def add(a, b=None, *more, alpha=1):
+    """Adds."""
+    return a
+
+
+def outer(a):
+    return library.inner(a)
+
+
+def fails(a):
+    raise KeyError(a)
+
+
+add.__module__ = outer.__module__ = "library"
+
+
+class Base(oracle.Case):
+    def setUp(self):
+        library.add, library.outer, library.inner, library.fails = add, outer, add, fails
+        self.configure()
+        self.written = []
+        _annotate.copy_to(self.written)
+        _annotate.enable(True)
+        self.addCleanup(_annotate.copy_to, None)
+        self.addCleanup(_annotate.enable, False)
+
+    def configure(self, **changes):
+        _annotate.configure(**{**dict(tensor=Tensor, format="own", stacks=False, function_stacks=False, call_ids=False, layers=True, links=False), **changes})
+
+    def wrap(self, name, owner=library):
+        setattr(owner, name, _annotate.function(getattr(owner, name), owner, name))
+        return getattr(owner, name)
+
+    def texts(self):
+        return [w[1] for w in self.written if w[0] == "push"]
+
+
+class Texts(Base):
+    def args(self, *args, **kwargs):
+        del self.written[:]
+        self.wrap("add")(*args, **kwargs)
+        text, = self.texts()
+        head = "{'mod': 'library', 'op': 'add', 'args': "
+        self.assertTrue(text.startswith(head), text)
+        library.add = add
+        return text[len(head):-1]
+
+    def test_tensors(self):
+        self.assertEqual(self.args(Tensor(2, 3), Tensor()), "[{'name': '', 'type': 'tensor', 'shape': (2, 3), 'dtype': 'float32'}, "
+                                                            "{'name': '', 'type': 'tensor', 'shape': (), 'dtype': 'float32'}]")
+        self.assertEqual(self.args(Tensor(7), b=Tensor(0)), "[{'name': '', 'type': 'tensor', 'shape': (7,), 'dtype': 'float32'}, "
+                                                            "{'name': 'b', 'type': 'tensor', 'shape': (0,), 'dtype': 'float32'}]")
+
+    def test_scalars(self):
+        for value, text in ((3, "'type': 'int', 'value': 3"), (-2.5, "'type': 'float', 'value': -2.5"), (1e22, "'type': 'float', 'value': 1e+22"),
+                            (float("inf"), "'type': 'float', 'value': 'inf'"), (float("-inf"), "'type': 'float', 'value': '-inf'"),
+                            (float("nan"), "'type': 'float', 'value': 'nan'"), (True, "'type': 'bool', 'value': True"),
+                            (None, "'type': 'NoneType', 'value': None"), ("it's", "'type': 'str', 'value': \"it's\""), (1 << 80, f"'type': 'int', 'value': {1 << 80}")):
+            self.assertEqual(self.args(value, alpha=value), f"[{{'name': '', {text}}}, {{'name': 'alpha', {text}}}]")
+
+    def test_lists(self):
+        self.assertEqual(self.args([1, 2], (3,)), "[{'name': '', 'type': 'list', 'value': [1, 2]}, {'name': '', 'type': 'tuple', 'value': (3,)}]")
+        self.assertEqual(self.args([], ()), "[{'name': '', 'type': 'list', 'value': []}, {'name': '', 'type': 'tuple', 'value': ()}]")
+        tensor = "{'name': '%s', 'type': 'tensor', 'shape': (2,), 'dtype': 'float32'}"
+        self.assertEqual(self.args([Tensor(2), Tensor(2)], b=(Tensor(2),)), f"[{tensor % ''}, {tensor % ''}, {tensor % 'b'}]")
+        # Of a list that begins with a number but has tensors in it, too, the values would be printed.
+        self.assertEqual(self.args([1, Tensor(2)]), "[{'name': '', 'type': 'list'}]")
+
+    def test_what_is_left_out(self):
+        self.assertEqual(self.args(object(), {"a": 1}), "[]")
+
+    def test_arrays(self):
+        try:
+            import numpy
+        except ImportError:
+            self.skipTest("no numpy")
+        self.assertEqual(self.args(numpy.zeros((2, 3), "int8")), "[{'name': '', 'type': 'ndarray', 'shape': (2, 3), 'dtype': 'int8'}]")
+
+    def test_numbers_that_change_with_each_call(self):
+        f = self.wrap("add")
+        for i in range(1000):
+            f(Tensor(2), i / 7)
+        self.assertLess(len(set(self.texts())), 300)
+        self.assertEqual(self.texts()[-1], "{'mod': 'library', 'op': 'add', 'args': [{'name': '', 'type': 'tensor', 'shape': (2,), 'dtype': 'float32'}, "
+                                           "{'name': '', 'type': 'float'}]}")
+
+    def test_shapes_that_change_with_each_call(self):
+        f = self.wrap("add")
+        for i in range(20000):
+            f(Tensor(i), 1)
+        self.assertEqual(self.texts()[100].count("shape"), 1)
+        self.assertEqual(self.texts()[-1], "{'mod': 'library', 'op': 'add', 'args': []}")
+
+    def test_shapes_that_are_no_numbers(self):
+        self.assertIn("'shape': (-1, 3)", self.args(Tensor("n", 3)))
+
+    def test_attributes_that_fail(self):
+        class Odd(Tensor):
+            shape = property(lambda self: 1 / 0, lambda self, v: None)
+        self.assertEqual(self.args(Odd(), 1), "[{'name': '', 'type': 'int', 'value': 1}]")
+
+
+class Ranges(Base):
+    def test_one_op_that_calls_itself_by_another_name(self):
+        self.wrap("outer"), self.wrap("inner")
+        library.outer(Tensor(2))
+        self.assertEqual([t.split("'")[7] for t in self.texts()], ["outer", "inner"])
+        del self.written[:]
+        library.outer = _annotate.function(lambda a: library.inner(a), library, "inner")
+        library.outer(Tensor(2))
+        self.assertEqual([t.split("'")[7] for t in self.texts()], ["inner"])
+
+    def test_failure(self):
+        with self.assertRaises(KeyError):
+            self.wrap("fails")(1)
+        self.assertEqual([w[0] for w in self.written], ["push", "pop"])
+
+    def test_quiet(self):
+        f = self.wrap("add")
+        was = _annotate.quiet(True)
+        f(1, 2)
+        _annotate.quiet(was)
+        _annotate.enable(False)
+        f(1, 2)
+        self.assertEqual(self.written, [])
+
+    def test_stack(self):
+        self.configure(stacks=True)
+        f = self.wrap("add")
+        f(1, 2); line = inspect.currentframe().f_lineno  # noqa: E702
+        arg = next(w for w in self.written if w[0] == "arg")
+        self.assertEqual(arg[1], "Call stack")
+        self.assertEqual(arg[2].split(";")[0], f"{inspect.currentframe().f_code.co_filename}({line}): test_stack")
+
+    def test_call_ids(self):
+        self.configure(call_ids=True)
+        f = self.wrap("add")
+        x = Tensor(2)
+        y = f(x, 1)          # the result is x itself
+        f([y, Tensor(3)], 1)
+        ids = [w[2] for w in self.written if w[0] == "arg"]
+        self.assertEqual(ids[1:], [[-1], ids[0] + 1, [ids[0], -1]])
+        del x, y
+        f(Tensor(2), 1)
+        self.assertEqual([w[2] for w in self.written if w[0] == "arg"][-1], [-1])  # another tensor, though it may stand at the same address
+
+
+class Module:
+    def __init__(self, **inner):
+        self._modules = inner
+
+    def named_modules(self, path=""):
+        yield path, self
+        for name, m in self._modules.items():
+            yield from m.named_modules(path + "." + name if path else name)
+
+    def __call__(self):
+        for m in self._modules.values():
+            m()
+
+
+class Layers(Base):
+    def setUp(self):
+        super().setUp()
+        original = Module.__call__
+        Module.__call__ = _annotate.layer_method(original, Module, "__call__")
+        self.addCleanup(setattr, Module, "__call__", original)
+        self.addCleanup(_annotate.forget)
+
+    def test_names(self):
+        a = Module(conv=Module(), block=Module(**{"0": Module(), "1": Module()}))
+        a()
+        self.assertEqual(self.texts(), ["[module]Module: " + p for p in ("Module", "Module.conv", "Module.block", "Module.block.0", "Module.block.1")])
+
+    def test_two_models(self):
+        a, b = Module(x=Module()), Module(x=Module())
+        a(), b(), a()
+        self.assertEqual(self.texts()[2:], ["[module]Module: Module(2)", "[module]Module: Module(2).x", "[module]Module: Module", "[module]Module: Module.x"])
+        del a, b
+        Module()()
+        self.assertEqual(self.texts()[-1], "[module]Module: Module")
+
+    def test_module_that_came_later(self):
+        a = Module()
+        a()
+        a._modules["late"] = Module()
+        a()
+        self.assertEqual(self.texts()[-1], "[module]Module: Module.late")
+
+    def test_address_that_is_used_again(self):
+        a = Module(x=Module())
+        a()
+        for _ in range(20):
+            del a
+            a = Module(y=Module())
+            a()
+            self.assertEqual(self.texts()[-2:], ["[module]Module: Module", "[module]Module: Module.y"])
+
+
+class Looks(Base):
+    """A wrapper is taken for what it wraps."""
+
+    def test_names(self):
+        f = self.wrap("add")
+        self.assertEqual((f.__name__, f.__doc__, f.__module__, f.__qualname__, f.__defaults__), ("add", "Adds.", "library", "add", (None,)))
+        self.assertEqual(inspect.signature(f), inspect.signature(add))
+        self.assertEqual(repr(f), repr(add))
+        f.mark = 1
+        self.assertEqual(add.mark, 1)
+        del f.mark
+        with self.assertRaises(AttributeError):
+            f.no_such_name
+
+    def test_equality(self):
+        f = self.wrap("add")
+        self.assertTrue(f == add and add == f and not f != add and f == f and f != outer)
+        self.assertEqual({add: 1}[f], 1)
+        self.assertEqual({f: 1}[add], 1)
+        n = self.wrap("inner")
+        self.assertEqual(n, f)
+
+    def test_copies(self):
+        f = self.wrap("add")
+        self.assertIs(copy.deepcopy(f), f)
+        self.assertIs(pickle.loads(pickle.dumps(f)), f)
+        library.add = add
+        self.assertIs(pickle.loads(pickle.dumps(f)), add)  # taken out of its place meanwhile
+
+    def test_methods(self):
+        class C:
+            bound = _annotate.method(add, library, "add")
+            free = _annotate.function(max, library, "max")
+        self.assertEqual(C().free(1, 2), 2)
+        c = C()
+        self.assertIs(c.bound(2), c)
+        self.assertIsInstance(c.bound, types.MethodType)
+        self.assertIs(C.bound(1, 2), 1)
+
+    def test_weak_references(self):
+        f = _annotate.function(add, library, "add")
+        r = weakref.ref(f)
+        del f
+        gc.collect()
+        self.assertIsNone(r())
+
+    def test_wrong_use(self):
+        for wrong in ((), (add,), (add, library), (add, library, 5), (add, object(), "add")):
+            with self.assertRaises((TypeError, AttributeError)):
+                _annotate.function(*wrong)
+        with self.assertRaises(TypeError):
+            _annotate.copy_to(1)
+        with self.assertRaises(TypeError):
+            _annotate.configure(tensor=1, format="own", stacks=1, function_stacks=1, call_ids=1, layers=1, links=1)
+
+
+class Functions(Base):
+    """DLProf's names of functions (its documentation, and what its own tests expect)."""
+
+    def names(self, format="own"):
+        self.configure(format=format, function_stacks=True)
+        self.wrap("add")
+        return lambda: [w[2].split("Functions::")[-1].split("/", 1)[1] for w in self.written if w[0] == "arg" and w[1] == "funcStack"]
+
+    def test_example_of_the_guide(self):
+        names = self.names()
+
+        def b():
+            library.add(1, 2)
+            library.add(1, 2)
+
+        def a():
+            b()
+            b()
+
+        a()
+        self.assertEqual(names(), ["a/b/add", "a/b/add(2)", "a/b(2)/add", "a/b(2)/add(2)"])
+        del self.written[:]
+        a()
+        self.assertEqual(names(), ["a(2)/b/add", "a(2)/b/add(2)", "a(2)/b(2)/add", "a(2)/b(2)/add(2)"])
+
+    def test_recursion_and_lambda(self):
+        names = self.names()
+
+        def down(n):
+            return down(n - 1) if n else (lambda: library.add(1, 2))()
+
+        down(3)
+        self.assertEqual(names(), ["down/<lambda>/add"])
+
+    def test_wrappers_vanish_but_count(self):
+        names = self.names()
+
+        def wrapper_func():
+            library.add(1, 2)
+
+        def f():
+            wrapper_func()
+            wrapper_func()
+
+        f()
+        self.assertEqual(names(), ["f/add", "f/add(2)"])
+
+    def test_methods(self):
+        names = self.names()
+
+        class Net:
+            def forward(self):
+                library.add(1, 2)
+                (lambda: (self, library.add(1, 2)))()
+
+        Net().forward()
+        self.assertEqual(names(), ["Net::forward/add", "Net::forward/Net::<lambda>/add"])
+
+    def test_marker(self):
+        self.configure(format="dlprof", function_stacks=True)
+
+        def f():
+            return _annotate.trace_marker("relu")
+
+        marker = eval(f())
+        self.assertEqual(sorted(marker), ["funcStack", "traceMarker"])
+        self.assertTrue(marker["funcStack"].endswith("Functions::test_marker/f/relu"), marker)
+        self.assertEqual([os.path.basename(x.rsplit(":", 1)[0]) for x in marker["traceMarker"][-2:]], ["test_annotate.py"] * 2)
+
+
+class Growth(Base):
+    """Over 10 000 calls."""
+
+    WORK = dict(own={}, everything=dict(stacks=True, function_stacks=True, call_ids=True), pyprof=dict(format="pyprof"),
+                dlprof=dict(format="dlprof", function_stacks=True, call_ids=True))
+
+    def rounds(self, n, args=(Tensor(2, 3), [Tensor(4), 1], (1, 2.5, None, True, "text"))):
+        _annotate.copy_to(None)
+        call, broken = library.add, library.fails
+        for _ in range(n):
+            call(*args, alpha=2)
+            try:
+                broken(1)
+            except KeyError:
+                pass
+            _annotate.push("text"), _annotate.pop(), _annotate.stack()
+            _annotate.end_backward(_annotate.begin_backward())
+
+    def test_memory(self):
+        import tracemalloc
+        for name, changes in self.WORK.items():
+            with self.subTest(name):
+                self.setUp()
+                self.configure(**changes)
+                self.wrap("add"), self.wrap("fails")
+                self.rounds(200)
+                tracemalloc.start()
+                before = tracemalloc.get_traced_memory()[0]
+                self.rounds(ROUNDS)
+                gc.collect()
+                grown = tracemalloc.get_traced_memory()[0] - before
+                tracemalloc.stop()
+                # Each call by itself may leave nothing; ids of calls keep their names, those of the last 8192.
+                self.assertLess(grown, 4096 + ROUNDS)
+
+    def test_references(self):
+        for name, changes in self.WORK.items():
+            with self.subTest(name):
+                self.setUp()
+                self.configure(**changes)
+                self.wrap("add"), self.wrap("fails")
+                things = [Tensor(2), [1, 2], (3, 4), FLOAT, None, True, add, library, Tensor, _annotate.function]
+                self.rounds(100, tuple(things[:3]))
+                before = [sys.getrefcount(x) for x in things]
+                self.rounds(ROUNDS, tuple(things[:3]))
+                for a, b in zip(before, [sys.getrefcount(x) for x in things]):
+                    self.assertAlmostEqual(a, b, delta=50)
+
+    def test_total(self):
+        if not hasattr(sys, "gettotalrefcount"):
+            self.skipTest("not a debug build of Python")
+        for name, changes in self.WORK.items():
+            with self.subTest(name):
+                self.setUp()
+                self.configure(**changes)
+                self.wrap("add"), self.wrap("fails")
+                self.rounds(500)
+                before = sys.gettotalrefcount()
+                self.rounds(ROUNDS)
+                self.assertLess(sys.gettotalrefcount() - before, ROUNDS // 10)
+
+
+if __name__ == "__main__":
+    oracle.main()
