@@ -338,8 +338,11 @@ static void free_stream(PyObject *capsule)
 /* The capsule around `size` zeroed bytes, which are in *out; to be filled in at once. */
 static PyObject *new_capsule(const char *name, size_t size, PyCapsule_Destructor when_freed, void **out)
 {
-	*out = PyMem_Calloc(1, size);
-	PyObject *capsule = *out ? PyCapsule_New(*out, name, when_freed) : PyErr_NoMemory();
+	*out = PyMem_Malloc(size);
+	if (!*out)
+		return PyErr_NoMemory();
+	memset(*out, 0, size);
+	PyObject *capsule = PyCapsule_New(*out, name, when_freed);
 	if (!capsule)
 		PyMem_Free(*out);
 	return capsule;

@@ -63,6 +63,23 @@ class Load(oracle.Case):
         with self.assertRaises(TypeError):
             type(trace.report("operators")._table)()
 
+    def test_arguments_of_any_kind(self):
+        """What _core is given is checked there, whatever table.py and trace.py let through."""
+        profile = opscope.load(GPU)._profile
+        table = profile.report("operators", {})
+        for ask, error in ((lambda: profile.report("operators", None), TypeError), (lambda: profile.report("operators", {"limit": 5}), TypeError),
+                           (lambda: profile.report("operators", {"limit": "-1"}), opscope.Error), (lambda: profile.report("operators", {"a\0b": "1"}), ValueError),
+                           (lambda: profile.report("oper\0ators", {}), ValueError), (lambda: profile.report("operators\ud800", {}), UnicodeError),
+                           (lambda: profile.report("operators", {"filter": "\ud800"}), UnicodeError), (lambda: profile.report("operators", {}, {}), TypeError),
+                           (lambda: opscope._core.open("a\0b", {}), ValueError), (lambda: opscope._core.open(3.5, {}), TypeError),
+                           (lambda: table.column("name"), TypeError), (lambda: table.column(-1), IndexError), (lambda: table.column(1 << 70), OverflowError),
+                           (lambda: table.numbers(len(table.columns)), IndexError), (lambda: table.render("punched-cards", {}), opscope.Error),
+                           (lambda: table.render("csv", {"width": "x"}), opscope.Error), (lambda: profile.export("chrome", "a\0b", {}), ValueError),
+                           (lambda: profile.export("chrome", None, {}), TypeError), (lambda: setattr(table, "rows", 1), AttributeError)):
+            with self.assertRaises(error):
+                ask()
+        self.assertEqual(table.numbers(0), (bytes(8 * table.rows), b"\1" * table.rows))  # a column of text has no numbers
+
     def test_bytes_that_are_no_text(self):
         """A file's name may be any bytes, and so may be in a message."""
         with self.assertRaisesRegex(opscope.Error, "\ufffd|\\\\xff"), tempfile.TemporaryDirectory() as folder:

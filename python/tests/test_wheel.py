@@ -1,9 +1,11 @@
 """The wheel and the sdist: what is in them; the wheel, installed into a clean virtual environment without any network, passes the tests."""
 import base64
 import csv
+import glob
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -82,6 +84,25 @@ class Wheel(oracle.Case):
             self.assertIn("pyprof-parse", p.stdout)
             p = subprocess.run([os.path.join(folder, "bin", "opscope"), "record", "-o", "run", "--", "true"], env=env, cwd=folder, capture_output=True, text=True)
             self.assertEqual(p.returncode, 0, p.stderr)
+
+
+    def test_other_versions(self):
+        """One binary for all: what the wheel holds works with every other Python from 3.9 on that is here."""
+        here, seen = "%d.%d" % sys.version_info[:2], {}
+        for python in [shutil.which(f"python3.{minor}") for minor in range(9, 30)] + sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python3"))):
+            p = subprocess.run([python, "-c", "import sys; print('%d.%d' % sys.version_info[:2], sys.version_info >= (3, 9))"], capture_output=True,
+                               text=True) if python else None
+            if p and p.returncode == 0 and p.stdout.split()[1] == "True" and p.stdout.split()[0] != here:
+                seen.setdefault(p.stdout.split()[0], python)
+        if not seen:
+            self.skipTest(f"no other Python than {here}")
+        with tempfile.TemporaryDirectory() as folder:
+            with zipfile.ZipFile(self.path) as z:
+                z.extractall(folder)
+            for version, python in seen.items():
+                p = subprocess.run([python, os.path.join(ROOT, "python", "tests", "test_arrow.py")], env={**os.environ, "PYTHONPATH": folder}, cwd=folder,
+                                   capture_output=True, text=True)
+                self.assertEqual(p.returncode, 0, version + p.stdout + p.stderr)
 
 
 class Setup(oracle.Case):
