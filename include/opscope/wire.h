@@ -309,14 +309,14 @@ struct wire_step {
 
 /* As the framework's allocator sees it. */
 struct wire_memory {
-	struct wire_head head;             /* id: text, name of the allocator or 0 */
+	struct wire_head head;
 	int64_t time_ns;
 	int64_t address;
 	int64_t bytes;                     /* negative: freed */
 	int64_t allocated, reserved;       /* after it, on that device; INT64_MIN = unknown */
 	int16_t device_type;               /* c10: 0 CPU, 1 CUDA, ... */
 	int16_t device_id;                 /* -1 = none */
-	uint32_t domain;
+	uint32_t unused;
 };
 
 /* An argument of the innermost open range of this thread in that domain. */

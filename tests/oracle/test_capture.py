@@ -1,7 +1,9 @@
 """The input `capture`: segments with planted records, and those that the library writes of programs that say all that NVTX, ITT and trace.h can say.
 Every value that was planted is compared."""
+import glob
 import json
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -522,6 +524,20 @@ class Ring(CaptureCase):
         self.assertEqual(sql(path, "SELECT name, start_ns, dur_ns FROM span ORDER BY start_ns"), [("after", 20, 20), ("inner", 25, 5)])
         found = problems(path)
         self.assertEqual((found["range-cut-by-ring"][:2], found["range-without-start"][:2]), (("lost", 1), ("note", 2)))
+
+
+class Format(oracle.Case):
+    def test_types(self):
+        """Each type of record in the description is written by somebody, and read."""
+        def text(*folders):
+            return "".join(open(f, encoding="utf-8").read() for d in folders for f in sorted(glob.glob(os.path.join(oracle.ROOT, d, "*.c"))))
+        with open(os.path.join(oracle.ROOT, "include", "opscope", "wire.h"), encoding="utf-8") as f:
+            types = re.findall(r"^\t(WIRE_[A-Z_]+)(?: = \d+)?,", re.search(r"enum wire_type {(.*?)^};", f.read(), re.S | re.M).group(1), re.M)
+        self.assertGreater(len(types), 30)
+        written, read = text("collect", "src/record"), text("src/input")
+        for name in types:
+            self.assertRegex(written, rf"\b{name}\b")
+            self.assertRegex(read, rf"ROW\({name},")
 
 
 class Runs(CaptureCase):
