@@ -85,11 +85,23 @@ static void finish_stdout(void)
 	_exit(cli_fail(&e, EXIT_INPUT));
 }
 
+static void nothing(int signal)
+{
+}
+
+/* What it stands for is an error of the write. Caught, not ignored: a program that is started has then what was there before us. */
+static void only_an_error(int signal)
+{
+	struct sigaction now, quiet = {.sa_handler = nothing, .sa_flags = SA_RESTART};
+	if (sigaction(signal, NULL, &now) == 0 && now.sa_handler == SIG_DFL)
+		sigaction(signal, &quiet, NULL);
+}
+
 int main(int argc, char **argv)
 {
 	atexit(finish_stdout);
-	signal(SIGPIPE, SIG_IGN); /* a closed pipe is seen as EPIPE, and is quiet */
-	signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error like a full disk */
+	only_an_error(SIGPIPE); /* a closed pipe is seen as EPIPE, and is quiet */
+	only_an_error(SIGXFSZ); /* a file size limit is an error like a full disk */
 	const struct command *self = called_as(argc ? argv[0] : NULL);
 	if (self) {
 		argv[0] = (char *)(uintptr_t)self->name;

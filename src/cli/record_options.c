@@ -7,6 +7,7 @@ enum {
 	KEY_BACKEND = 0x200, KEY_DELAY, KEY_DURATION, KEY_KILL, KEY_RANGE, KEY_STEPS, KEY_KEY_RANGE, KEY_SAMPLE, KEY_MEMORY, KEY_SYNC, KEY_GRAPH,
 	KEY_MAX_SIZE, KEY_ENV, KEY_NO_REPORT, KEY_NSYS_OPTIONS,
 };
+enum { MAX_SIZE_LEAST = 2 << 20 };
 enum { SAMPLE_HZ = 997, SAMPLE_HZ_MAX = 20000 }; /* a prime: in step with nothing */
 
 static const struct argp_option option_list[] = {
@@ -53,6 +54,8 @@ static void take_max_size(struct record_spec *s, const char *arg)
 	if (rest.p && !str_eqc(rest, "ring") && !str_eqc(rest, "stop"))
 		cli_usage("record: --max-size=%s: expected ring or stop behind the comma", arg);
 	s->max_bytes = (int64_t)cli_size("record: --max-size", size);
+	if (s->max_bytes < MAX_SIZE_LEAST)
+		cli_usage("record: --max-size=%s: at least %dM was expected: less has no room for events beside texts", arg, MAX_SIZE_LEAST >> 20);
 	s->ring = rest.p && str_eqc(rest, "ring");
 }
 
@@ -83,22 +86,27 @@ static void take_steps(struct record_options *o, const char *arg)
 	o->spec.steps = o->steps;
 }
 
+/* A NAME[@DOMAIN]: no range without a text begins or ends anything. */
+static const char *range_name(const char *option, const char *arg, const char *other)
+{
+	const char *at = NULL;
+	for (const char *p = arg; *p; p++) {
+		at = *p == '@' ? p : at;
+		p += *p == '\\' && p[1];
+	}
+	if (!*arg || at == arg)
+		cli_usage("record: --%s%s%s: the name of a range was expected%s%s", option, *arg ? "=" : "", arg, at ? " in front of '@'" : "", other);
+	return arg;
+}
+
 static error_t parse_when(int key, char *arg, struct record_spec *s)
 {
 	switch (key) {
 	case KEY_DELAY: s->delay_ns = cli_seconds_ns("record: --delay", arg, true); return 0;
 	case KEY_DURATION: s->duration_ns = cli_seconds_ns("record: --duration", arg, false); return 0;
 	case KEY_KILL: s->kill = true; return 0;
-	case KEY_RANGE:
-		if (!*arg)
-			cli_usage("record: --range: the name of a range was expected, or " RECORD_API_RANGE);
-		s->range = arg;
-		return 0;
-	case KEY_KEY_RANGE:
-		if (!*arg)
-			cli_usage("record: --key-range: the name of a range was expected");
-		s->key_range = arg;
-		return 0;
+	case KEY_RANGE: s->range = range_name("range", arg, ", or " RECORD_API_RANGE); return 0;
+	case KEY_KEY_RANGE: s->key_range = range_name("key-range", arg, ""); return 0;
 	default: return ARGP_ERR_UNKNOWN;
 	}
 }

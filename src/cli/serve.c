@@ -127,7 +127,6 @@ int cli_serve(const struct serve_options *o)
 	sigaddset(&ends, SIGTERM);
 	sigaddset(&ends, SIGHUP);
 	pthread_sigmask(SIG_BLOCK, &ends, NULL);
-	signal(SIGPIPE, SIG_IGN);
 	struct server *s = server_start(o, &e);
 	if (!s)
 		return cli_fail(&e, e.code == ERR_USAGE ? EXIT_USAGE : EXIT_INPUT);

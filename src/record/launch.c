@@ -46,11 +46,9 @@ void launch_end_like(int s)
 
 /* --- the child's side, between fork and exec -------------------------------------------------------------------- */
 
-/* What we changed about signals before, in main and here, is undone. */
+/* What we changed about signals here is undone. Those that are caught are as usual after exec. */
 static void restore_signals(const sigset_t *mask, const struct sigaction *child)
 {
-	signal(SIGPIPE, SIG_DFL);
-	signal(SIGXFSZ, SIG_DFL);
 	sigaction(SIGCHLD, child, NULL);
 	sigprocmask(SIG_SETMASK, mask, NULL);
 }

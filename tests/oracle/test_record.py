@@ -66,6 +66,19 @@ class Manners(Launched):
         direct = subprocess.run(["sh", "-c", "exec \"$@\"", "sh", *python(code)], capture_output=True, text=True, env=self.env).stdout
         self.assertEqual(self.record("--", "sh", "-c", "exec \"$@\"", "sh", *python(code))[0], direct)
 
+    def test_errors_of_writing(self):
+        """SIGPIPE and SIGXFSZ are in the program what they were when opscope was started: ignored, or not."""
+        for ignored in ((), (signal.SIGPIPE,), (signal.SIGXFSZ,)):
+            def set_signals():
+                for sig in (signal.SIGPIPE, signal.SIGXFSZ):
+                    signal.signal(sig, signal.SIG_IGN if sig in ignored else signal.SIG_DFL)
+            shell = ["sh", "-c", "exec grep SigIgn /proc/self/status"]
+            out, _ = self.record("--", *shell, preexec_fn=set_signals)
+            direct = subprocess.run(shell, capture_output=True, text=True, env=self.env, preexec_fn=set_signals, restore_signals=False).stdout
+            self.assertEqual(out, direct)
+            mask = int(out.split()[1], 16)
+            self.assertEqual([bool(mask >> (sig - 1) & 1) for sig in (signal.SIGPIPE, signal.SIGXFSZ)], [sig in ignored for sig in (signal.SIGPIPE, signal.SIGXFSZ)])
+
     def send(self, sig, handler, env=(), preexec=None):
         """Sends opscope alone a signal when the program has its handlers, and gives its status and what the program wrote."""
         ready = self.path("ready")
