@@ -64,6 +64,16 @@ void capture_streams_known(struct capture *c)
 	}
 }
 
+/* As much of it as a lane has room for: streams without end may have one long name. The whole one is a fact of the capture. */
+static void put_name(struct buf *b, struct str name)
+{
+	enum { MOST = 200 };
+	struct str shown = name;
+	for (shown.n = name.n < MOST ? name.n : MOST; shown.n < name.n && shown.n && (name.p[shown.n] & 0xc0) == 0x80; shown.n--)
+		;
+	buf_printf(b, ": " STR_FMT "%s", STR_ARG(shown), shown.n < name.n ? "…" : "");
+}
+
 /* "stream 7 (default)", "stream 20: copies, priority -1". */
 static uint32_t stream_name(struct capture *c, int32_t device, int64_t stream)
 {
@@ -76,7 +86,7 @@ static uint32_t stream_name(struct capture *c, int32_t device, int64_t stream)
 	if (s && s->is_default)
 		buf_cstr(b, " (default)");
 	if (s && s->name)
-		buf_printf(b, ": " STR_FMT, STR_ARG(intern_get(&c->p->strings, s->name)));
+		put_name(b, intern_get(&c->p->strings, s->name));
 	if (s && s->priority)
 		buf_printf(b, ", priority %d", s->priority);
 	return intern_put(&c->p->strings, b->p, b->n);

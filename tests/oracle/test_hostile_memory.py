@@ -56,6 +56,16 @@ class HostileMemory(oracle.Case):
             s.event(1, segment.STEP, 0, name, "qq", BASE + i, i)
         self.assertGreater(self.problems(s)["text-out-of-proportion"], 7000)
 
+    def test_streams(self):
+        """Streams without end that have one long name: each lane is called by the beginning of it."""
+        s = self.wide()
+        name = s.text("x" * 32768)
+        for i in range(11000):
+            s.keep(segment.RESOURCE, 0, name, "IIQ", 0, 0x40000005, i)
+            s.event(1, segment.KERNEL, 0, name, "qq4I3I3I4I3IIQ", BASE + 2 * i, BASE + 2 * i + 1, i, 0, 1, i, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+        named = [r["thread_name"] for r in self.read(s, ["info"]).section("tracks").rows]
+        self.assertEqual(len([n for n in named if n and n.endswith(": " + 200 * "x" + "…")]), 11000)
+
     def test_samples(self):
         """Stacks of 256 frames, each a text of 32 KB: 8 MB a stack."""
         s = self.wide()
