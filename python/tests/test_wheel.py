@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import shutil
+import site
 import subprocess
 import sys
 import tarfile
@@ -120,6 +121,10 @@ class Setup(oracle.Case):
             with open(os.path.join(where, "meson-info", "intro-buildoptions.json")) as f:
                 options = {o["name"]: o["value"] for o in json.load(f)}
             self.assertEqual([options[o] for o in ("python", "tests", "serve", "buildtype")], ["enabled", "disabled", "disabled", "release"])
+            with open(os.path.join(where, "meson-info", "intro-installed.json")) as f:
+                folders = {os.path.dirname(os.path.dirname(d)) for d in json.load(f).values() if "/opscope/_core." in d}
+            known = {p for p in site.getsitepackages() if p.startswith(options["prefix"] + "/")}
+            self.assertTrue(len(folders) == 1 and (folders <= known or not known), f"{folders} is not where Python looks: {known}")
             sys.path.insert(0, os.path.join(ROOT, "python"))
             import backend
             places = {place for _, place in backend._installed(where)}  # the program is not built: only then it has a file
