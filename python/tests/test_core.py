@@ -147,6 +147,12 @@ class Reports(oracle.Case):
             shown = trace.report("operators", title="Mine", time_unit="ms", max_width="name:9").to_text()
             self.assertEqual(shown, oracle.run("report", "operators", RESNET, "--title=Mine", "--time-unit=ms", "--max-width=name:9")[1].decode())
             self.assertEqual(str(table) + "\n", table.to_text())
+            words = {"sort": "-calls", "filter": "conv", "title": "Mine", "max-width": "name:30", "columns": "name,calls"}
+            shown = table._table.render("text", words).decode()
+            self.assertEqual(shown, oracle.run("report", "operators", RESNET, *(f"--{k}={v}" for k, v in words.items()))[1].decode())
+            with self.assertRaisesRegex(opscope.Error, "nonsense"):
+                table._table.render("text", {"sort": "nonsense"})
+            self.assertEqual(str(table) + "\n", table.to_text())
 
     def test_findings_and_sql(self):
         with opscope.load(GPU) as trace:

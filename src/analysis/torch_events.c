@@ -95,11 +95,13 @@ static uint32_t node_run(struct torch_work *w, uint32_t name)
 	return *slot - 1;
 }
 
-/* A node of the backward pass: what the engine runs in a range with its name; without such ranges (torch before 1.9), what knows
- * its forward thread. */
+/* A node of the backward pass, where the trace says so; else what the engine runs in a range with its name; without such ranges (torch
+ * before 1.9), what knows its forward thread. */
 static bool is_node(struct torch_work *w, uint32_t span)
 {
 	const struct spans *s = &w->p->span;
+	if (w->key_scope)
+		return profile_arg_id(w->p, s->args[span], w->key_scope) != 0;
 	uint32_t up = s->op[span];
 	if (up != ROW_NONE && s->track[up] == s->track[span] && node_run(w, s->name[up]) == s->name[span])
 		return s->name[span] != 0;
@@ -284,6 +286,7 @@ struct torch_events *torch_events_new(const struct profile *p, const struct torc
 	t->key_overload = string_id(p, "Overload Name");
 	if (!t->key_overload)
 		t->key_overload = string_id(p, "overload_name");
+	w.key_scope = string_id(p, "Backward node");
 	t->shapes_known = t->key_dims != 0;
 	t->memory_known = p->memory.rows.n > 0;
 	intern_init(&t->keys);

@@ -27,12 +27,47 @@ static const struct renderer *find_renderer(const char *format, struct err *e)
 	return NULL;
 }
 
+static bool is_asked(const struct arrangement *a)
+{
+	return a->sort || a->filter || a->columns || a->title || a->time_unit || a->max_width;
+}
+
+/* The table as asked for, made in *copy, which is to be released; without such options *t itself. NULL and *e. */
+static const struct table *arranged(const struct table *t, const struct opscope_options *o, struct table *copy, struct err *e)
+{
+	table_init(copy, t->name, t->title);
+	if (!o || !is_asked(&o->arrange))
+		return t;
+	table_copy(copy, t);
+	return arrange_tables(copy, copy, &o->arrange, e) < 0 ? NULL : copy;
+}
+
 /* What the command line shows of such tables in this form. */
 static void cut(struct table *view, bool limited, const struct renderer *r, int64_t limit)
 {
 	for (struct table *s = view; s; s = s->next)
 		if (limit >= 0 || !limited)
 			table_limit(s, limit >= 0 ? (size_t)limit : render_rows(r, s));
+}
+
+static int render_view(const struct table *shown, const struct opscope_table *t, const struct renderer *r, const struct opscope_options *o,
+                       struct buf *out, struct err *e)
+{
+	const struct render_options options = {
+		.width = o && o->width ? (unsigned)api_number(o->width) : 0,
+		.input = o && o->input_name ? o->input_name : t->input,
+		.fragment = o && o->fragment,
+	};
+	struct table *view = table_view(shown, true), *folded = NULL, **end = &view;
+	cut(view, t->limited, r, o ? api_number(o->limit) : -1);
+	if (strcmp(r->name, "text") == 0)
+		table_fold(view, &folded);
+	int rc = r->render(view, &options, out, e);
+	while (*end)
+		end = &(*end)->next;
+	*end = folded;
+	table_view_free(view);
+	return rc;
 }
 
 char *opscope_table_render(const struct opscope_table *t, const char *format, const struct opscope_options *o, size_t *size, char *error,
@@ -47,20 +82,10 @@ char *opscope_table_render(const struct opscope_table *t, const char *format, co
 		api_error(&e, error, error_size);
 		return NULL;
 	}
-	const struct render_options options = {
-		.width = o && o->width ? (unsigned)api_number(o->width) : 0,
-		.input = o && o->input_name ? o->input_name : t->input,
-		.fragment = o && o->fragment,
-	};
-	struct table *view = table_view(t->t, true), *folded = NULL, **end = &view;
-	cut(view, t->limited, r, o ? api_number(o->limit) : -1);
-	if (strcmp(r->name, "text") == 0)
-		table_fold(view, &folded);
-	int rc = r->render(view, &options, &out, &e);
-	while (*end)
-		end = &(*end)->next;
-	*end = folded;
-	table_view_free(view);
+	struct table copy;
+	const struct table *shown = arranged(t->t, o, &copy, &e);
+	int rc = shown ? render_view(shown, t, r, o, &out, &e) : -1;
+	table_release(&copy);
 	buf_char(&out, 0);
 	if (rc < 0) {
 		buf_release(&out);

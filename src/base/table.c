@@ -64,6 +64,39 @@ void table_release(struct table *t)
 	*t = (struct table){0};
 }
 
+static void copy_one(struct table *out, const struct table *t)
+{
+	size_t rows = t->held_rows > t->n_rows ? t->held_rows : t->n_rows;
+	*out = *t;
+	out->next = NULL;
+	out->arena = (struct arena){0};
+	out->cap_columns = t->n_columns;
+	out->cap_rows = rows;
+	out->data = NEW_ARRAY_RAW(t->n_columns, struct column_data);
+	for (unsigned c = 0; c < t->n_columns; c++) {
+		struct column_data *d = &out->data[c];
+		*d = (struct column_data){t->data[c].col, NEW_ARRAY_RAW(rows, union cell), NEW_ARRAY_RAW(rows, uint8_t)};
+		for (size_t r = 0; r < rows; r++) {
+			d->cell[r] = t->data[c].cell[r];
+			d->set[r] = t->data[c].set[r];
+		}
+	}
+	out->cap_notes = t->n_notes;
+	out->notes = NEW_ARRAY_RAW(t->n_notes, struct str);
+	for (unsigned i = 0; i < t->n_notes; i++)
+		out->notes[i] = t->notes[i];
+}
+
+void table_copy(struct table *out, const struct table *t)
+{
+	copy_one(out, t);
+	while ((t = t->next)) {
+		out->next = NEW(struct table);
+		out = out->next;
+		copy_one(out, t);
+	}
+}
+
 struct table *table_section(struct table *t, const char *name, const char *title)
 {
 	while (t->next)

@@ -95,6 +95,9 @@ struct table {
 void table_init(struct table *t, const char *name, const char *title);
 void table_release(struct table *t); /* and its sections */
 
+/* Makes *out the same table with the same sections, to be sorted and cut; texts are those of *t, which must outlive it. */
+void table_copy(struct table *out, const struct table *t);
+
 /* Appends a section: a new, initialised table that *t owns. */
 struct table *table_section(struct table *t, const char *name, const char *title);
 

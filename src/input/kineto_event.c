@@ -10,6 +10,7 @@ static const struct category {
 } categories[] = {
 	{"cpu_op", ON_OP, SPAN_OP},
 	{"operator", ON_OP, SPAN_OP},
+	{"async_op", ON_OP, SPAN_RANGE}, /* as opscope.profile calls ops that end on another thread */
 	{"user_annotation", ON_USER, SPAN_USER},
 	{"gpu_user_annotation", ON_USER, SPAN_GPU_USER},
 	{"python_function", ON_PYTHON, SPAN_PYTHON},

@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-enum { C_NAME, C_OVERLOAD, C_SHAPES, C_STACK, C_MODULE, C_THREAD, C_CYCLE, C_NODE, C_CALLS, C_HOST_SELF, C_HOST_SELF_PCT,
+enum { C_NAME, C_OVERLOAD, C_SHAPES, C_STACK, C_MODULE, C_THREAD, C_CYCLE, C_EVENT, C_NODE, C_CALLS, C_HOST_SELF, C_HOST_SELF_PCT,
        C_HOST_TOTAL, C_HOST_TOTAL_PCT, C_HOST_MEAN, C_DEV_SELF, C_DEV_SELF_PCT, C_DEV_TOTAL, C_DEV_MEAN, C_CPU_MEM, C_CPU_MEM_SELF, C_DEV_MEM, C_DEV_MEM_SELF, C_FLOPS, C_MIN, C_P50, C_P95,
        C_P99, C_MAX, N_COLUMNS };
 
@@ -21,6 +21,7 @@ static const struct column columns[N_COLUMNS] = {
 	[C_MODULE] = {"module", "Module", "innermost nn.Module around it; of the forward op for ops of the backward pass", CELL_STR},
 	[C_THREAD] = {"thread", "Thread", "thread id as recorded; of an API call that of the op that made it", CELL_STR},
 	[C_CYCLE] = {"cycle", "Cycle", "which span of a repeated schedule, from 1: a run of steps whose numbers follow on each other", CELL_I64},
+	[C_EVENT] = {"event", "Event", "its number in `function-events`, from 0", CELL_I64},
 	[C_NODE] = {"node_id", "Node", "the process that it ran in, called by RPC; empty = this one", CELL_I64},
 	[C_CALLS] = {"calls", "Calls", "how often it ran", CELL_I64, UNIT_COUNT, COLUMN_KEY,
 	         .also = "count"},
@@ -78,6 +79,7 @@ static const struct {
 } parts[] = {
 	{"overload", KEY_OVERLOAD, C_OVERLOAD, "overload"}, {"shape", KEY_SHAPE, C_SHAPES, "input shape"}, {"stack", KEY_STACK, C_STACK, "stack"},
 	{"module", KEY_MODULE, C_MODULE, "module"},         {"thread", KEY_THREAD, C_THREAD, "thread"},    {"cycle", KEY_CYCLE, C_CYCLE, "cycle"},
+	{"event", KEY_EVENT, C_EVENT, "event"},
 };
 enum { N_PARTS = sizeof parts / sizeof parts[0] };
 
@@ -187,6 +189,8 @@ static void put_key(struct view *v, uint32_t group)
 	}
 	if (id->cycle)
 		put_i64(v, C_CYCLE, id->cycle);
+	if (id->event)
+		put_i64(v, C_EVENT, (int64_t)id->event - 1);
 	if (id->node_id >= 0)
 		put_i64(v, C_NODE, id->node_id);
 }
@@ -302,7 +306,7 @@ static bool any(const int64_t *v, uint32_t n)
 	return false;
 }
 
-static const char *const groupings[] = {"name", "shape", "stack:N", "overload", "module", "thread", "cycle", NULL};
+static const char *const groupings[] = {"name", "shape", "stack:N", "overload", "module", "thread", "cycle", "event", NULL};
 
 static struct key_choice choice_of(const struct report_args *args)
 {
@@ -361,6 +365,7 @@ const struct report report_key_averages = {
 	.compat = torch_compats,
 	.group_combines = true,
 	.needs = PASS_NEST | PASS_CORRELATE,
-	.takes = REPORT_TOP_LEVEL,
+	.takes = REPORT_TOP_LEVEL | REPORT_LIMIT, /* of single events all are made: the order is not theirs */
+	.per_event = "event",
 	.run = key_averages_run,
 };

@@ -161,6 +161,8 @@ static struct key_id key_of(struct looked *l, uint32_t i)
 		k.thread = t->track[i] + 1;
 	if (parts & KEY_CYCLE)
 		k.cycle = l->g->cycles.n ? cycle_at(&l->g->cycles, t->p, t->track[i], t->start_ns[i]) + 1 : 0;
+	if (parts & KEY_EVENT)
+		k.event = i + 1;
 	return k;
 }
 

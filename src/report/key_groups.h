@@ -15,6 +15,7 @@ enum key_part {
 	KEY_MODULE = 8,    /* innermost nn.Module around it */
 	KEY_THREAD = 16,
 	KEY_CYCLE = 32,    /* which of several recorded spans (analysis/cycles.h) */
+	KEY_EVENT = 64,    /* each by itself */
 };
 
 enum { KEY_FRAMES_MAX = 64 };
@@ -29,8 +30,8 @@ struct key_id {
 	uint32_t name;                     /* torch_events.keys */
 	int32_t node_id;
 	uint32_t device_type, annotation;
-	uint32_t shapes, overload, stack, module, thread, cycle; /* texts; stack: see
-	                                    * key_stack_text; thread: track + 1; cycle: from 1 */
+	uint32_t shapes, overload, stack, module, thread, cycle, event; /* texts; stack: see
+	                                    * key_stack_text; thread: track + 1; cycle, event: from 1 */
 };
 
 struct key_group {

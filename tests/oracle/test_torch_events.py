@@ -542,6 +542,32 @@ class Rules(Case):
         self.assertEqual([r["flops"] for r in t.averages("--compat=torch-2.6").rows], [240, 0])
         self.assertEqual({r["name"]: r["flops"] for r in t.averages().rows}, {"aten::mm": 240, "aten::nothing_known": None})
 
+    def test_each_event_by_itself(self):
+        """A row for each, in the order of function-events; torch's table then is that of prof.events()."""
+        t = Trace()
+        t.op("aten::x", 0, 100)
+        t.op("aten::y", 10, 20, Input_Dims=[[2, 3]])
+        t.op("aten::y", 40, 30, Input_Dims=[[2, 3]])
+        rows = t.averages("--group-by=event,shape", "--sort=+event").rows
+        self.assertEqual([(r["event"], r["name"], r["calls"], r["host_self_ns"]) for r in rows],
+                         [(0, "aten::x", 1, 50000), (1, "aten::y", 1, 20000), (2, "aten::y", 1, 30000)])
+        rows = t.report("key-averages", "--compat=torch-1.13", "--group-by=event,shape").rows
+        self.assertEqual([(r["key"], r["count"], r["input_shapes"]) for r in rows], [("aten::x", 1, "[]"), ("aten::y", 1, "[[2, 3]]"), ("aten::y", 1, "[[2, 3]]")])
+
+    def test_what_recordings_of_opscope_profile_say(self):
+        """The scope, the FLOPs and the threads that torch itself had: nothing has to be told from names, shapes and times then."""
+        t = Trace()
+        t.op("torch::autograd::AccumulateGrad", 0, 10, Backward_node=1, Input_Dims=[])
+        t.op("MyBackward", 20, 10, Sequence_number=1, Fwd_thread_id=1, Input_Dims=[])
+        t.op("aten::conv2d", 40, 10, Counted_FLOPs=123, Input_Dims=[[1, 2, 8, 8], [4, 2, 3, 3], [], [], [], [], []])
+        t.op("aten::mm", 60, 20, cat="async_op", Input_Dims=[[2, 3], [3, 4]])
+        t.op("aten::inside", 65, 5)
+        rows = {r["name"]: r for r in t.events("--compat=torch-1.13")}
+        self.assertEqual([n for n in rows if rows[n]["backward_node"]], ["torch::autograd::AccumulateGrad"])
+        self.assertEqual(rows["aten::conv2d"]["flops"], 123)
+        self.assertEqual([n for n in rows if rows[n]["async"]], ["aten::mm"])
+        self.assertEqual((rows["aten::mm"]["host_self_ns"], rows["aten::inside"]["parent"]), (0, None))
+
     def test_total(self):
         t = Trace()
         t.op("aten::linear", 0, 100, Input_Dims=[[2, 3], [4, 3], []], Input_type=["float", "float", ""])

@@ -179,6 +179,36 @@ static void test_filter_limit_select(void **state)
 	table_release(&t);
 }
 
+static void test_copy(void **state)
+{
+	(void)state;
+	struct table t, copy;
+	struct err e;
+	make(&t);
+	add(&t, "b", 1);
+	add(&t, "a", -1);
+	add(&t, "c", 2);
+	table_note(&t, "a note");
+	table_limit(&t, 2);
+	make(table_section(&t, "more", "More"));
+	add(t.next, "d", 4);
+	table_copy(&copy, &t);
+	assert_int_equal(table_sort(&copy, STR("name"), false, &e), 0);
+	assert_int_equal(table_select(&copy, STR("name"), &e), 0);
+	table_note(&copy, "another");
+	table_filter(copy.next, STR("nothing"));
+	assert_names(&copy, "a b");
+	assert_int_equal(copy.held_rows, 3);
+	assert_int_equal(copy.next->n_rows, 0);
+	table_release(&copy);
+	assert_names(&t, "b a");
+	assert_true(table_is_null(&t, 1, COUNT));
+	assert_int_equal(t.n_columns, 4);
+	assert_int_equal(t.n_notes, 1);
+	assert_int_equal(table_i64(t.next, 0, COUNT), 4);
+	table_release(&t);
+}
+
 static void test_select_keeps_the_tree(void **state)
 {
 	struct table t;
@@ -259,6 +289,7 @@ int main(void)
 		cmocka_unit_test(test_sort_large),
 		cmocka_unit_test(test_tree_stays_a_tree),
 		cmocka_unit_test(test_filter_limit_select),
+		cmocka_unit_test(test_copy),
 		cmocka_unit_test(test_select_keeps_the_tree),
 		cmocka_unit_test(test_diagnostics),
 		cmocka_unit_test(test_utf8),
