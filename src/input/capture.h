@@ -134,6 +134,7 @@ struct capture {
 	uint64_t before;              /* pops of ranges that began before the recording */
 	uint64_t open_at_end;
 	uint64_t dropped;             /* ranges of which the end was in chunks that are gone */
+	uint64_t end_lost;            /* ranges and steps of which the end may be among the events that were lost */
 	int64_t offset;               /* of the record being read */
 	/* Of all segments. */
 	struct intern streams;        /* (device, stream, pid) -> place in stream_track */

@@ -126,6 +126,9 @@ static void tell_losses(struct capture *c)
 		diag_add_n(&c->p->diags, "range-without-start", DIAG_NOTE, c->before, -1, "a range had begun before what was recorded: left out");
 	if (c->dropped)
 		diag_add_n(&c->p->diags, "range-cut-by-ring", DIAG_LOSS, c->dropped, -1, "the end of a range was overwritten (--max-size=SIZE,ring): left out");
+	if (c->end_lost)
+		diag_add_n(&c->p->diags, "range-end-unknown", DIAG_LOSS, c->end_lost, -1,
+		           "a range or step has no end, which may be among the events that were lost while recording: left out");
 }
 
 static void tell_end(struct capture *c)
@@ -134,7 +137,7 @@ static void tell_end(struct capture *c)
 	bool lives = capture_file_lives(h);
 	if (c->open_at_end)
 		diag_add_n(&c->p->diags, "range-without-end", DIAG_REPAIR, c->open_at_end, -1, "a range was still open when the %s: it ends there",
-		           lives ? "capture was read, from a process that still runs," : "recording of its process ended");
+		           lives ? "capture of a process that still runs was read" : "recording of its process ended");
 	if (h->state == WIRE_ENDED)
 		return;
 	if (lives)
@@ -159,7 +162,7 @@ void capture_facts_tell(struct capture *c)
 	c->total.cost_ns = plus(c->total.cost_ns, h->cost_ns);
 	c->total.helper_ns = plus(c->total.helper_ns, h->helper_ns);
 	c->total.processes++;
-	c->before = c->open_at_end = c->dropped = 0;
+	c->before = c->open_at_end = c->dropped = c->end_lost = 0;
 }
 
 /* One sentence for every report of this capture, then one for each kind of loss. */

@@ -451,13 +451,29 @@ static uint32_t *ends_of_started(const struct capture *c)
 	return end;
 }
 
+/* Whether events of this process were lost with which the ends of ranges may have gone. A pop has its room in the chunk of its push. */
+static bool may_have_lost_ends(const struct capture *c, bool steps)
+{
+	static const enum wire_loss of_events[] = {WIRE_LOST_FULL, WIRE_LOST_DISK, WIRE_LOST_THREADS, WIRE_LOST_NESTED, WIRE_LOST_BUSY, WIRE_LOST_RING};
+	const uint64_t *lost = c->file->h.lost;
+	for (size_t i = 0; i < sizeof of_events / sizeof of_events[0]; i++)
+		if (lost[of_events[i]] && !(steps && of_events[i] == WIRE_LOST_RING)) /* of a thread the newest is there: capture_drop_open */
+			return true;
+	return false;
+}
+
 void capture_match_ranges(struct capture *c)
 {
 	uint32_t *end_of = ends_of_started(c);
+	bool no_ends = may_have_lost_ends(c, false), no_steps = may_have_lost_ends(c, true);
 	for (uint32_t i = 0; i < c->n_started; i++) {
 		struct capture_range *r = &c->started[i];
 		uint32_t e = end_of[i];
 		bool by_switch = false;
+		if (e == ROW_NONE && (r->is_step ? no_steps : r->range && no_ends)) {
+			c->end_lost++;
+			continue;
+		}
 		int64_t end = e == ROW_NONE ? end_of_open(c, r->row.start_ns + c->base_ns, &by_switch) - c->base_ns : c->ended[e].row.start_ns;
 		if (e == ROW_NONE) {
 			c->open_at_end += !by_switch && !r->is_step; /* steps have no end of their own */

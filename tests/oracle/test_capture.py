@@ -462,6 +462,26 @@ class Planted(CaptureCase):
             self.assertIn("recorded by opscope: its library took about 0.150 ms of the program's time in 1000 calls and its start, and 7.000 ms in a thread of its own; lost: "
                           "5 events that came after the capture had reached its greatest size (--max-size); 2 texts for which there was no room", notes)
 
+    def test_ends_that_were_lost(self):
+        """Where events are missing a start without its end is no range until the end of the process; what was pushed is: a pop is never lost."""
+        def planted(**lost):
+            s = Segment(last=BASE + 1000, **lost)
+            s.push(1, "pushed", BASE + 10)
+            for number, name in ((4, "whole"), (6, "no end")):
+                s.push(1, None, BASE + 10 * number, kind=segment.START, number=number, rest=name)
+            s.event(1, segment.END, 0, 0, "qQ", BASE + 70, 4)
+            for number in (1, 2):
+                s.event(1, segment.STEP, 0, s.text("s"), "qq", BASE + 100 * number, number)
+            path = s.write(self.dir)
+            return sql(path, "SELECT name, start_ns, dur_ns FROM span ORDER BY start_ns"), {k: v[1] for k, v in problems(path).items() if k.startswith("range-")}
+        sure = [("pushed", 10, 990), ("whole", 40, 30), ("s#1", 100, 100)]
+        no_end, last_step = ("no end", 60, 940), ("s#2", 200, 800)
+        for reason in (3, 4, 5, 9, 11, 12, 13):  # texts, domains, depth, those of devices, samples: no range's end
+            self.assertEqual(planted(lost={reason: 1}), (sorted([*sure, no_end, last_step], key=lambda r: r[1]), {"range-without-end": 2}), reason)
+        for reason in (0, 1, 6, 7, 8):
+            self.assertEqual(planted(lost={reason: 1}), (sure, {"range-without-end": 1, "range-end-unknown": 2}), reason)
+        self.assertEqual(planted(lost={2: 4096}), ([*sure, last_step], {"range-without-end": 1, "range-end-unknown": 1}))
+
     def test_clock(self):
         s = Segment()
         s.keep(segment.ANCHOR, 0, 0, "qq", BASE + 2_000_000_000, 5_000_000 + 1_000_000_000)
