@@ -193,6 +193,13 @@ static uint32_t named(struct capture *c, struct buf *b)
 	return intern_put(&c->p->strings, b->p, b->n);
 }
 
+static struct arg_pair number_arg(struct capture *c, const char *key, int64_t v)
+{
+	buf_clear(&c->scratch);
+	buf_i64(&c->scratch, v);
+	return (struct arg_pair){intern_str(&c->p->strings, str_from(key)), named(c, &c->scratch), 0};
+}
+
 void capture_copy(struct capture *c, const struct wire_head *h, uint32_t bytes)
 {
 	const struct wire_copy *k = (const struct wire_copy *)h;
@@ -203,15 +210,15 @@ void capture_copy(struct capture *c, const struct wire_head *h, uint32_t bytes)
 	buf_printf(&c->scratch, "Memcpy %s (%s -> %s)", cupti_copy_kind(h->flags), cupti_memory_kind(k->from), cupti_memory_kind(k->to));
 	r.name = named(c, &c->scratch);
 	l.bytes = k->bytes <= INT64_MAX ? (int64_t)k->bytes : ID_NONE;
+	struct arg_pair pair[3];
+	unsigned n = 0;
 	if (k->peer) {
-		struct arg_pair pair[2] = {{.key = intern_str(&c->p->strings, STR("fromDevice"))}, {.key = intern_str(&c->p->strings, STR("toDevice"))}};
-		for (int i = 0; i < 2; i++) {
-			buf_clear(&c->scratch);
-			buf_i64(&c->scratch, capture_device_id(c, i ? k->to_device : k->from_device));
-			pair[i].value = named(c, &c->scratch);
-		}
-		r.args = build_args(&c->b, pair, 2);
+		pair[n++] = number_arg(c, "fromDevice", capture_device_id(c, k->from_device));
+		pair[n++] = number_arg(c, "toDevice", capture_device_id(c, k->to_device));
 	}
+	if (!k->async) /* the host waited for it */
+		pair[n++] = number_arg(c, "async", 0);
+	r.args = build_args(&c->b, pair, n);
 	add(c, &r, &l, &w, "gpu_memcpy");
 }
 
@@ -350,11 +357,16 @@ void capture_cuda_event(struct capture *c, const struct wire_head *h, uint32_t b
 
 void capture_overhead(struct capture *c, const struct wire_head *h, uint32_t bytes)
 {
+	enum { OBJECT_DEVICE = 3 }; /* CUpti_ActivityObjectKind */
 	const struct wire_overhead *o = (const struct wire_overhead *)h;
 	struct span_row r = {.ext_id = ID_NONE, .link_id = ID_NONE, .aux_id = -1, .kind = SPAN_OVERHEAD, .cat = capture_cat(c, "overhead")};
 	if (!span_times(c, o->start_ns, o->end_ns, &r))
 		return;
 	r.name = capture_string(c, h->id);
+	if (h->flags == OBJECT_DEVICE) {
+		struct arg_pair pair = number_arg(c, "device", capture_device_id(c, o->object));
+		r.args = build_args(&c->b, &pair, 1);
+	}
 	r.track = capture_track(c, o->thread ? o->thread : (uint32_t)c->file->h.pid, true); /* it need not nest with the thread's ranges */
 	build_span(&c->b, &r);
 }
