@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """How long torch itself takes from recorded events to prof.key_averages().table(), against `opscope report key-averages` of the exported
-trace of the same events: one training loop, profiled here and now, where a Python with torch is installed (Debian: python3-torch).
+trace of the same events: one training loop, profiled here and now, where a Python with torch is installed (Debian: python3-torch). And the same in one
+process: opscope.profile against torch.profiler, both answering for one recording.
 
 usage: bench/torch_post.py [--build=build] [--steps=N] [--python=/usr/bin/python3] [--write]
 
@@ -70,6 +71,89 @@ print(json.dumps({"torch": torch.__version__, "events": len(p.function_events), 
 """
 
 
+# The same recording, answered for by both. Of what torch's C++ does to stop, which both need, nothing is counted. Profilers and tables are made
+# anew each time, the fastest of three counts.
+BOTH = r"""
+import gc, json, sys, time
+import opscope, torch, torch.autograd.profiler as ap
+from torch.autograd.profiler_util import EventList
+
+steps, options = int(sys.argv[1]), json.loads(sys.argv[2])
+torch.manual_seed(0)
+torch.set_num_threads(1)
+nn = torch.nn
+model = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(),
+                      nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 10))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+data = torch.randn(4, 3, 8, 8), torch.randint(0, 10, (4,))
+kept = []
+plain = ap._disable_profiler
+
+def keep():
+    kept.append(plain())
+    return kept[-1]
+
+def timed(f):
+    gc.collect()
+    start = time.process_time()
+    value = f()
+    return time.process_time() - start, value
+
+ap._disable_profiler = keep
+with opscope.profile(**options) as prof:
+    for _ in range(steps):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(data[0]), data[1]).backward()
+        optimizer.step()
+inner = ap.profile(**options)
+
+def parse():
+    events = EventList(inner._parse_kineto_results(kept[0]), use_cuda=False, profile_memory=options.get("profile_memory", False), with_flops=False)
+    events._build_tree()
+    return events
+
+theirs = [timed(parse)]
+events = theirs[0][1]
+average, averages = timed(events.key_averages)
+theirs = {"parse": theirs[0][0], "average": average, "table": timed(lambda: averages.table(row_limit=-1))[0]}
+ours = {}
+for _ in range(3):
+    take, _ = timed(lambda: prof._take(kept[0], None))
+    first, _ = timed(prof.key_averages)
+    again, mine = timed(prof.key_averages)
+    table, text = timed(lambda: mine.table(row_limit=-1))
+    made = {"take": take, "first": first, "again": again, "table": table}
+    ours = made if not ours or take + first < ours["take"] + ours["first"] else ours
+print(json.dumps({"events": len(events), "torch": theirs, "opscope": ours, "same": text == averages.table(row_limit=-1), "version": torch.__version__}))
+"""
+
+
+def both(python, build, steps):
+    """Text about opscope.profile, and the smallest ratio of whole answers without shapes; None where the package is not built."""
+    path = os.path.join(build, "python")
+    if not os.path.exists(os.path.join(path, "opscope", "profiler.py")):
+        return None
+    rows, worst, version = [], None, ""
+    for name, options in (("times alone", {}), ("record_shapes", {"record_shapes": True}),
+                          ("record_shapes, profile_memory, with_stack", {"record_shapes": True, "profile_memory": True, "with_stack": True})):
+        p = subprocess.run([python, "-W", "ignore", "-c", BOTH, str(steps), json.dumps(options)], capture_output=True, text=True,
+                           env={**os.environ, "PYTHONPATH": path})
+        if p.returncode:
+            sys.exit(f"opscope.profile failed: {p.stderr[-2000:]}")
+        d = json.loads(p.stdout)
+        t, o, version = d["torch"], d["opscope"], d["version"]
+        theirs, ours = t["parse"] + t["average"] + t["table"], o["take"] + o["first"] + o["table"]
+        worst = theirs / ours if worst is None else worst
+        rows.append(f"| {name} | {d['events']:,} | {theirs:.2f} | {ours:.3f} | **{theirs / ours:.0f}** | {t['average']:.2f} | {o['again']:.3f} | "
+                    f"**{t['average'] / o['again']:.0f}** | {'yes' if d['same'] else 'NO'} |")
+    text = [f"{common.machine()}: torch {version}, a training loop of {steps} steps on the CPU in `opscope.profile(...)`; torch's own functions then answer for the same "
+            "recording in the same process. From recorded events to the text of `key_averages().table()`: torch makes Python objects of all events, adds them up "
+            "and writes the table; opscope reads the events, writes its file, opens it, adds up and writes the table. `key_averages()` alone is what each further question "
+            "costs. CPU seconds.", "",
+            "| recorded | events | torch | opscope | ratio | `key_averages()` of torch | of opscope | ratio | same text |", "|---|---|---|---|---|---|---|---|---|", *rows]
+    return "\n".join(text), worst
+
+
 def find_python(asked):
     """The first Python that has torch, or None."""
     for python in filter(None, (asked, os.environ.get("TORCH_PYTHON"), sys.executable, "/usr/bin/python3")):
@@ -94,6 +178,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", default=os.path.join(common.ROOT, "build"))
     parser.add_argument("--steps", type=int, default=400)
+    parser.add_argument("--profile-steps", type=int, default=600, help="of the loop in opscope.profile")
     parser.add_argument("--python")
     parser.add_argument("--write", action="store_true")
     args = parser.parse_args()
@@ -124,8 +209,13 @@ def main():
     print("\n".join(text))
     worst = min(theirs / ours.cpu for _, theirs, ours in rows)
     print(f"\nexpected above {EXPECTED}: {'yes' if worst > EXPECTED else 'NO'}")
+    profile = both(python, args.build, args.profile_steps)
+    if profile:
+        print("\n" + profile[0] + f"\n\nexpected above {EXPECTED} for times alone: {'yes' if profile[1] > EXPECTED else 'NO'}")
     if args.write:
         common.write_section("Against torch's own post-processing (`bench/torch_post.py`)", "\n".join(text))
+        if profile:
+            common.write_section("`opscope.profile` against torch.profiler (`bench/torch_post.py`)", profile[0])
 
 
 if __name__ == "__main__":

@@ -19,7 +19,13 @@ from .trace import Problem, Report, Trace, advise, load, reports
 version = __version__
 
 # Name -> the module of this package that has it, imported when the name is first asked for. A module stands for itself.
-_LAZY: Dict[str, str] = {"torch": "torch"}
+_LAZY: Dict[str, str] = {
+    "torch": "torch",
+    **dict.fromkeys(
+        ["EventList", "FunctionEvent", "FunctionEventAvg", "KinetoStepTracker", "ProfilerAction", "Recording", "emit_itt", "emit_nvtx", "load_nvprof",
+         "parse_nvprof_trace", "profile", "profiler", "record_function", "schedule", "supported_activities", "tensorboard_trace_handler", "trace_handler"],
+        "profiler"),
+}
 
 __all__ = ["Column", "Error", "Problem", "Report", "Table", "Trace", "advise", "load", "reports", "version", *_LAZY]
 

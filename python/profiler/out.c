@@ -1,0 +1,93 @@
+#include "profiler.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { BLOCK = 256 << 10 };
+
+int out_init(struct out *o, int fd)
+{
+	*o = (struct out){.p = malloc(BLOCK), .cap = BLOCK, .fd = fd};
+	return o->p ? 0 : -1;
+}
+
+static void flush(struct out *o)
+{
+	for (size_t at = 0; at < o->n && !o->error;) {
+		ssize_t n = write(o->fd, o->p + at, o->n - at);
+		if (n >= 0)
+			at += (size_t)n;
+		else if (errno != EINTR)
+			o->error = errno;
+	}
+	o->flushed += (int64_t)o->n;
+	o->n = 0;
+}
+
+int out_finish(struct out *o)
+{
+	flush(o);
+	free(o->p);
+	return o->error;
+}
+
+void out_room(struct out *o, size_t n)
+{
+	if (n > o->cap - o->n)
+		flush(o);
+}
+
+void out_long(struct out *o, const char *p, size_t n)
+{
+	while (n > o->cap - o->n) {
+		size_t part = o->cap - o->n;
+		memcpy(o->p + o->n, p, part);
+		o->n += part;
+		p += part;
+		n -= part;
+		flush(o);
+	}
+	memcpy(o->p + o->n, p, n);
+	o->n += n;
+}
+
+void out_large(struct out *o, int64_t v)
+{
+	char digits[24];
+	size_t at = sizeof digits;
+	uint64_t u = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
+	do
+		digits[--at] = (char)('0' + u % 10);
+	while (u /= 10);
+	if (v < 0)
+		digits[--at] = '-';
+	out_put(o, digits + at, sizeof digits - at);
+}
+
+/* 0 = may stand in a JSON string as it is. */
+static const uint8_t special[256] = {[0 ... 31] = 1, ['"'] = 1, ['\\'] = 1};
+
+void out_inside(struct out *o, const char *p, size_t n)
+{
+	static const char hex[] = "0123456789abcdef";
+	for (size_t i = 0, from; i < n; i++) {
+		for (from = i; i < n && !special[(unsigned char)p[i]]; i++)
+			;
+		out_put(o, p + from, i - from);
+		if (i == n)
+			return;
+		unsigned char c = (unsigned char)p[i];
+		char escaped[] = {'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]};
+		char simple[] = {'\\', (char)c};
+		out_put(o, c < ' ' ? escaped : simple, c < ' ' ? sizeof escaped : sizeof simple);
+	}
+}
+
+void out_string(struct out *o, const char *p, size_t n)
+{
+	out_char(o, '"');
+	out_inside(o, p, n);
+	out_char(o, '"');
+}

@@ -1,0 +1,444 @@
+"""opscope.profile against torch.profiler itself: both answer for one and the same recording, byte for byte. And what torch has no answer to: every
+repeat of a schedule, what is kept, errors.
+
+Skipped under a Python without torch (Debian: python3-torch).
+"""
+import gzip
+import importlib.util
+import json
+import os
+import tempfile
+import unittest
+import warnings
+
+from support import RESNET, oracle
+import opscope
+
+try:
+    import torch
+    import torch.autograd.profiler as ap
+    from torch.autograd.profiler_util import EventList
+except ImportError:
+    torch = None
+
+FULL = {"record_shapes": True, "profile_memory": True, "with_stack": True, "with_flops": True}
+PLAIN = {}
+
+
+def loop(steps=2, prof=None):
+    """A training loop with convolutions, a linear layer, a branch of its own per step, ranges, an in-place op and a view."""
+    torch.manual_seed(1)
+    nn = torch.nn
+    model = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1, stride=2), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(64, 6))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    for i in range(steps):
+        with opscope.record_function("## forward ##"):
+            x = torch.randn(2 + i, 3, 8, 8)
+            loss = nn.functional.cross_entropy(model(x), torch.zeros(2 + i, dtype=torch.int64))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        torch.bmm(torch.ones(2, 3, 4), torch.ones(2, 4, 5)).add_(1).transpose(0, 1)
+        if prof:
+            prof.step()
+
+
+class Both:
+    """One recording, as opscope and as torch have it."""
+
+    def __init__(self, options, steps=2, **more):
+        kept = []
+        plain = ap._disable_profiler
+
+        def keep():
+            kept.append(plain())
+            return kept[-1]
+
+        ap._disable_profiler = keep
+        try:
+            with opscope.profile(**options, **more) as self.prof:
+                loop(steps)
+        finally:
+            ap._disable_profiler = plain
+        inner = ap.profile(**{k: v for k, v in options.items() if k in FULL})
+        self.torch = EventList(inner._parse_kineto_results(kept[-1]), use_cuda=False, profile_memory=options.get("profile_memory", False),
+                               with_flops=options.get("with_flops", False))
+        self.torch._build_tree()
+
+
+def written(write):
+    """What `write` puts into the file that it is given."""
+    with tempfile.TemporaryDirectory() as d:
+        path = os.path.join(d, "out")
+        write(path)
+        with open(path, "rb") as f:
+            return f.read()
+
+
+@unittest.skipUnless(torch, "no Python with torch (Debian: python3-torch)")
+class Case(oracle.Case):
+    pass
+
+
+@unittest.skipUnless(torch and torch.__version__.startswith("1.13"), "compared with torch 1.13, which makes its answers in Python")
+class SameAsTorch(Case):
+    GROUPS = ((False, 0), (True, 0), (False, 1), (False, 5), (True, 3))
+    TABLES = ({}, {"sort_by": "self_cpu_time_total", "row_limit": 7}, {"sort_by": "cpu_time_total", "row_limit": -1}, {"sort_by": "cpu_memory_usage"},
+              {"sort_by": "self_cpu_memory_usage", "row_limit": 20}, {"sort_by": "count", "header": "A title"}, {"sort_by": "cpu_time"},
+              {"sort_by": "key", "row_limit": 5}, {"sort_by": "flops"},
+              {"top_level_events_only": True, "row_limit": 12}, {"max_name_column_width": 20, "max_shapes_column_width": 30, "max_src_column_width": 25},
+              {"max_name_column_width": None, "max_shapes_column_width": None, "max_src_column_width": None, "sort_by": "cuda_time_total"})
+
+    @classmethod
+    def setUpClass(cls):
+        cls.full, cls.plain = Both(FULL), Both(PLAIN)
+
+    def both(self):
+        return ("full", self.full), ("plain", self.plain)
+
+    def test_recordings_are_read_directly(self):
+        """On x86-64 the fast way is taken, for which the small recording was read both ways and compared."""
+        if os.uname().machine == "x86_64":
+            self.assertGreater(opscope.profiler._Direct.find(), 0)
+
+    def test_tables_of_averages(self):
+        n = 0
+        for name, b in self.both():
+            for shapes, frames in self.GROUPS:
+                ours, theirs = b.prof.key_averages(shapes, frames), b.torch.key_averages(shapes, frames)
+                for options in self.TABLES:
+                    with self.subTest(recording=name, shapes=shapes, frames=frames, **options):
+                        self.assertEqual(ours.table(**options), theirs.table(**options))
+                    n += 1
+        self.assertEqual(n, 2 * 5 * 12)
+
+    def test_fields_of_averages(self):
+        fields = ("key", "count", "node_id", "is_async", "is_remote", "is_legacy", "cpu_time_total", "self_cpu_time_total", "cuda_time_total",
+                  "self_cuda_time_total", "cpu_memory_usage", "self_cpu_memory_usage", "cuda_memory_usage", "self_cuda_memory_usage", "flops", "cpu_time",
+                  "cuda_time", "input_shapes", "stack", "device_type", "cpu_time_str", "self_cpu_time_total_str")
+        for name, b in self.both():
+            for shapes, frames in self.GROUPS:
+                ours, theirs = b.prof.key_averages(shapes, frames), b.torch.key_averages(shapes, frames)
+                self.assertEqual(len(ours), len(theirs))
+                for a, t in zip(ours, theirs):
+                    self.assertEqual([getattr(a, f) for f in fields], [getattr(t, f) for f in fields], (name, shapes, frames, t.key))
+                self.assertEqual(repr(ours), repr(list(theirs)))
+
+    def test_events(self):
+        fields = ("name", "trace_name", "count", "thread", "fwd_thread", "node_id", "input_shapes", "stack", "scope", "cpu_memory_usage", "cuda_memory_usage",
+                  "self_cpu_memory_usage", "is_async", "is_remote", "is_legacy", "sequence_nr", "cpu_time_total", "self_cpu_time_total", "cuda_time_total",
+                  "self_cuda_time_total", "cpu_time", "device_type", "flops")
+        for name, b in self.both():
+            ours, theirs = b.prof.events(), b.torch
+            self.assertEqual(len(ours), len(theirs))
+            number = {id(t): i for i, t in enumerate(theirs)}
+            for i, (a, t) in enumerate(zip(ours, theirs)):
+                got = {f: getattr(a, f) for f in fields}
+                wanted = {f: getattr(t, f) for f in fields}
+                if t.name == "[memory]":  # torch leaves these without FLOPs, or with their own thread as the forward one
+                    wanted.update(flops=0, fwd_thread=0)
+                self.assertEqual(got, wanted, (name, i))
+                self.assertEqual((a.time_range.start, a.time_range.end), (t.time_range.start, t.time_range.end), (name, i))
+                self.assertEqual(a.cpu_parent and a.cpu_parent.id, t.cpu_parent and number[id(t.cpu_parent)], (name, i))
+                self.assertEqual([c.id for c in a.cpu_children], [number[id(c)] for c in t.cpu_children], (name, i))
+            self.assertEqual(ours.self_cpu_time_total, theirs.self_cpu_time_total)
+
+    def test_tables_of_events(self):
+        for name, b in self.both():
+            for event in b.torch:
+                event.flops = event.flops or 0  # of "[memory]" torch 1.13 has None, at which its own table stops
+            for options in ({}, {"sort_by": "self_cpu_time_total", "row_limit": 9}, {"top_level_events_only": True, "row_limit": -1}):
+                with self.subTest(recording=name, **options):
+                    self.assertEqual(b.prof.events().table(**options), b.torch.table(**options))
+
+    def test_total(self):
+        for _, b in self.both():
+            self.assertEqual(repr(b.prof.total_average()), repr(b.torch.total_average()))
+            self.assertEqual(b.prof.self_cpu_time_total, b.torch.self_cpu_time_total)
+            self.assertEqual(b.prof.total_average().flops, b.torch.total_average().flops)
+
+    def test_chrome_trace(self):
+        for _, b in self.both():
+            theirs = written(b.torch.export_chrome_trace)
+            self.assertEqual(written(b.prof.export_chrome_trace), theirs)
+            with tempfile.TemporaryDirectory() as d:
+                path = os.path.join(d, "trace.json.gz")
+                b.prof.export_chrome_trace(path)
+                with gzip.open(path) as f:
+                    self.assertEqual(f.read(), theirs)
+
+    def test_stacks(self):
+        theirs = written(lambda path: self.full.torch.export_stacks(path, "self_cpu_time_total"))
+        self.assertGreater(len(theirs), 100)
+        self.assertEqual(written(self.full.prof.export_stacks), theirs)
+        self.assertEqual(written(lambda path: self.full.prof.events().export_stacks(path, "self_cuda_time_total")), b"")
+        with self.assertRaisesRegex(AssertionError, "requires with_stack=True"):
+            self.plain.prof.export_stacks("/no/where")
+        with self.assertRaisesRegex(ValueError, "metric should be one of"):
+            self.full.prof.export_stacks("/no/where", "count")
+
+    def test_both_ways_of_reading_agree(self):
+        """Event by event in Python, as on other machines, and directly: the same file."""
+        kept = opscope.profiler._Direct.stride
+        with opscope.profile(**FULL) as prof:
+            loop(1)
+        again = self.result_of(prof)
+        try:
+            texts = []
+            warnings.simplefilter("error")
+            for stride in (kept, 0):
+                opscope.profiler._Direct.stride = stride
+                prof._take(again, None)
+                with open(prof.recordings[-1].path, "rb") as f:
+                    texts.append(f.read())
+        finally:
+            warnings.resetwarnings()
+            opscope.profiler._Direct.stride = kept
+        self.assertEqual(texts[0], texts[1])
+        self.assertGreater(len(texts[0]), 10000)
+
+    def result_of(self, prof):
+        inner = ap.profile(**FULL)
+        inner._prepare_trace()
+        inner._start_trace()
+        loop(1)
+        return ap._disable_profiler()
+
+    def test_nothing_recorded(self):
+        with opscope.profile() as prof:
+            pass
+        self.assertEqual((len(prof.events()), prof.key_averages().table(), list(prof.key_averages())), (0, "", []))
+        self.assertEqual(written(prof.export_chrome_trace), b"[]")
+
+
+class Profile(Case):
+    def test_every_repeat_is_kept(self):
+        ready = []
+        plan = opscope.schedule(wait=1, warmup=1, active=2, repeat=3)
+        with opscope.profile(schedule=plan, on_trace_ready=lambda p: ready.append(len(p.recordings))) as prof:
+            loop(14, prof)
+        self.assertEqual(ready, [1, 2, 3])
+        self.assertEqual(len(prof.recordings), 3)
+        for i, r in enumerate(prof.recordings):
+            names = [e.trace_name for e in r.events() if e.name == "ProfilerStep*"]
+            self.assertEqual(names, [f"ProfilerStep#{4 * i + 2}", f"ProfilerStep#{4 * i + 3}"])
+            self.assertEqual([a.count for a in r.key_averages() if a.key == "ProfilerStep*"], [2])
+        self.assertEqual(prof.key_averages().table(), prof.recordings[-1].key_averages().table())
+
+    def test_all_repeats_together(self):
+        plan = opscope.schedule(wait=0, warmup=1, active=1, repeat=3)
+        with opscope.profile(schedule=plan, acc_events=True) as prof:
+            loop(6, prof)
+        counts = [{a.key: a.count for a in r.key_averages()} for r in prof.recordings]
+        together = {a.key: a.count for a in prof.key_averages()}
+        self.assertEqual(together, {k: sum(c.get(k, 0) for c in counts) for k in together})
+        self.assertEqual(together["ProfilerStep*"], 3)
+        self.assertEqual(sum(r.self_cpu_time_total for r in prof.recordings), prof.self_cpu_time_total)
+        starts = [e.time_range.start for e in prof.events() if e.name == "ProfilerStep*"]
+        self.assertEqual(starts, sorted(starts))
+
+    def test_keep(self):
+        with opscope.profile(schedule=opscope.schedule(wait=0, warmup=1, active=1), keep=2) as prof:
+            loop(8, prof)
+        self.assertEqual(len(prof.recordings), 2)
+        self.assertEqual(len(os.listdir(os.path.dirname(prof.recordings[0].path))), 2)
+
+    def test_folder_goes_with_the_profile(self):
+        with opscope.profile() as prof:
+            torch.ones(2)
+        folder = os.path.dirname(prof.recordings[0].path)
+        self.assertTrue(os.path.isdir(folder))
+        del prof
+        self.assertFalse(os.path.exists(folder))
+
+    def test_what_a_recording_holds(self):
+        """Beyond torch's answers: a trace that opscope reads, with shapes, stacks, memory and facts."""
+        with opscope.profile(**FULL) as prof:
+            prof.add_metadata("who", 'a "test"')
+            prof.add_metadata_json("numbers", "[1, 2]")
+            loop(1)
+        with tempfile.TemporaryDirectory() as d:
+            path = os.path.join(d, "run.pt.trace.json.gz")
+            prof.save(path)
+            with gzip.open(path) as f:
+                doc = json.load(f)
+            self.assertEqual((doc["who"], doc["numbers"], doc["with_stack"]), ('a "test"', [1, 2], 1))
+            code, out, err = oracle.run("report", "operators", path, "--format=json")
+            self.assertEqual(code, 0, err)
+        self.assertEqual(prof.trace.problems, [])
+        self.assertIn("aten::conv2d", prof.report("operators")["name"])
+        self.assertGreater(len(prof.report("memory")), 0)
+        self.assertTrue(any(prof.report("function-events")["call_stack"]))
+        frame = prof.key_averages(True).data.to_pandas() if importlib.util.find_spec("pandas") else None
+        self.assertTrue(frame is None or len(frame) == len(prof.key_averages(True)))
+
+    def test_handlers(self):
+        with tempfile.TemporaryDirectory() as d:
+            where = os.path.join(d, "logs")
+            for handler in (opscope.tensorboard_trace_handler(where, "w"), opscope.trace_handler(where, "all", use_gzip=True)):
+                with opscope.profile(schedule=opscope.schedule(wait=0, warmup=1, active=1, repeat=2), on_trace_ready=handler) as prof:
+                    loop(4, prof)
+            names = sorted(os.listdir(where))
+            self.assertEqual(len(names), 4)
+            self.assertTrue(all(n.endswith(".pt.trace.json.gz") for n in names[:2]) and all(n.endswith(".pt.trace.json") for n in names[2:]))
+            for n in names:
+                self.assertGreater(opscope.load(os.path.join(where, n)).events, 50)
+
+    def test_errors(self):
+        prof = opscope.profile()
+        for ask in (prof.key_averages, prof.events, prof.total_average, lambda: prof.self_cpu_time_total, lambda: prof.export_chrome_trace("x")):
+            with self.assertRaisesRegex(RuntimeError, "didn't finish running"):
+                ask()
+        with prof, self.assertRaisesRegex(RuntimeError, "not reentrant"):
+            torch.ones(2)
+            prof.start()
+        with self.assertRaises(RuntimeError):
+            prof.stop()
+        with self.assertRaisesRegex(AttributeError, "nonsense"):
+            prof.key_averages().table(sort_by="nonsense")
+        with self.assertRaises(ValueError):
+            prof.export_memory_timeline("x.json")
+
+    def test_disabled(self):
+        with opscope.profile(enabled=False) as prof:
+            prof.step()
+        self.assertEqual(prof.recordings, [])
+
+    def test_an_error_inside_passes_and_what_ran_is_kept(self):
+        with self.assertRaises(ZeroDivisionError):
+            with opscope.profile() as prof:
+                torch.ones(3).add(1)
+                1 / 0
+        self.assertIn("aten::add", [a.key for a in prof.key_averages()])
+
+    def test_deprecated_argument(self):
+        with self.assertWarnsRegex(FutureWarning, "use_cuda is deprecated"):
+            opscope.profile(use_cuda=False)
+
+    def test_torchs_own_schedule(self):
+        import torch.profiler
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            plan = torch.profiler.schedule(wait=1, warmup=0, active=1, repeat=1)
+        with opscope.profile(schedule=plan) as prof:
+            loop(3, prof)
+        self.assertEqual(len(prof.recordings), 1)
+
+
+class Others(Case):
+    def test_schedule_as_torch_has_it(self):
+        import torch.profiler
+        for arguments in ({"wait": 1, "warmup": 1, "active": 2}, {"wait": 0, "warmup": 2, "active": 1, "repeat": 2, "skip_first": 3}):
+            ours, theirs = opscope.schedule(**arguments), torch.profiler.schedule(**arguments)
+            self.assertEqual([ours(s).name for s in range(20)], [theirs(s).name for s in range(20)])
+        with self.assertWarns(UserWarning):
+            opscope.schedule(wait=1, warmup=0, active=1)
+        with self.assertRaises(AssertionError):
+            opscope.schedule(wait=1, warmup=1, active=0)
+
+    def test_record_function(self):
+        @opscope.record_function("decorated")
+        def f(n):
+            if n:
+                f(n - 1)
+
+        with opscope.profile() as prof:
+            f(2)
+            with opscope.record_function("outer", "some text"), opscope.record_function("inner"):
+                torch.ones(2)
+        counts = {a.key: a.count for a in prof.key_averages()}
+        self.assertEqual((counts["decorated"], counts["outer"], counts["inner"]), (3, 1, 1))
+        inner = next(e for e in prof.events() if e.name == "inner")
+        self.assertEqual(inner.cpu_parent.name, "outer")
+
+    def test_range_until_a_future(self):
+        with opscope.profile() as prof:
+            future = torch.futures.Future()
+            with opscope.record_function("asynchronous") as range_:
+                done = range_._call_end_callbacks_on_future(future)
+                with self.assertRaisesRegex(RuntimeError, "can only be called once"):
+                    range_._call_end_callbacks_on_future(future)
+            torch.ones(2)
+            future.set_result(1)
+            done.wait()
+        e = next(e for e in prof.events() if e.name == "asynchronous")
+        self.assertLessEqual(next(e.time_range.end for e in prof.events() if e.name == "aten::ones"), e.time_range.end)
+
+    def test_step_tracker(self):
+        tracker = opscope.KinetoStepTracker
+        start = tracker.current_step()
+        tracker.init_step_count("a")
+        tracker.init_step_count("b")
+        self.assertEqual([tracker.increment_step(n) - start for n in ("a", "b", "b", "a")], [1, 1, 2, 2])
+        self.assertTrue(tracker.erase_step_count("a") and tracker.erase_step_count("b"))
+        self.assertFalse(tracker.erase_step_count("a"))
+
+    def test_emit_without_nvtx(self):
+        """A torch without CUDA or ITT says so; afterwards one can profile as before."""
+        for emit in (opscope.emit_nvtx, opscope.emit_itt):
+            with emit(enabled=False):
+                torch.ones(2)
+        if not torch.cuda.is_available():
+            with self.assertRaises(RuntimeError):
+                with opscope.emit_nvtx():
+                    torch.ones(2)
+        with opscope.profile() as prof:
+            torch.ones(2)
+        self.assertIn("aten::ones", [a.key for a in prof.key_averages()])
+
+    def test_load_nvprof(self):
+        path = oracle.data("pyprof", "lm_nvprof", "net.sql")
+        events = opscope.load_nvprof(path)
+        table = oracle.report("load-nvprof", path, "--limit=0")
+        self.assertEqual([e.name for e in events], [r["name"] for r in table.rows])
+        self.assertEqual([e.cuda_time_total for e in events], [r["cuda_time_ns"] / 1000 for r in table.rows])
+
+
+class Kineto(Case):
+    """A torch with Kineto writes the file itself; here a recorded one stands in for what it writes."""
+
+    def test_the_saved_file_is_the_recording(self):
+        class Result:
+            def save(self, path):
+                with gzip.open(RESNET) as f, open(path, "wb") as out:
+                    out.write(f.read())
+
+        with opscope.profile(compat="torch-2.14") as prof:
+            torch.ones(2)
+        prof._kineto = lambda: True
+        prof._take(Result(), None)
+        code, out, err = oracle.run("report", "key-averages", RESNET, "--compat=torch-2.14", "--sort=self_cpu_time_total", "--limit=5")
+        self.assertEqual(code, 0, err)
+        self.assertEqual(prof.key_averages().table(sort_by="self_cpu_time_total", row_limit=5), out.decode())
+        with gzip.open(RESNET) as f:
+            self.assertEqual(written(prof.export_chrome_trace), f.read())
+        self.assertEqual(len(prof.events()), prof.events()[-1].id + 1)
+        doc = oracle.load(RESNET)
+        began = next(e["ts"] for e in doc["traceEvents"] if e.get("cat") == "Trace")
+        first = min(e["ts"] for e in doc["traceEvents"] if e.get("cat") in ("cpu_op", "user_annotation", "python_function"))
+        self.assertAlmostEqual(prof.events()[0].time_range.start, first - began, delta=0.002)
+
+
+    def test_files_of_all_recordings_together(self):
+        """By Kineto's files: of the same one twice, all sums are double."""
+        class Result:
+            def save(self, path):
+                doc = oracle.load(RESNET)
+                doc["baseTimeNanoseconds"] = str(int(doc.get("baseTimeNanoseconds", 0)) + 10 ** 12 * len(prof.recordings))
+                with open(path, "w") as out:
+                    json.dump(doc, out)
+
+        prof = opscope.profile(compat="torch-2.6", acc_events=True)
+        prof._kineto = lambda: True
+        prof._take(Result(), None)
+        once = {a.key: (a.count, a.cpu_time_total) for a in prof.key_averages()}
+        prof._take(Result(), None)
+        twice = {a.key: (a.count, a.cpu_time_total) for a in prof.key_averages()}
+        self.assertEqual(once.keys(), twice.keys())
+        for key, (count, total) in once.items():
+            self.assertEqual(twice[key][0], 2 * count)
+            self.assertAlmostEqual(twice[key][1], 2 * total, delta=0.01 * count)
+
+
+if __name__ == "__main__":
+    oracle.main()
