@@ -12,6 +12,7 @@
 enum {
 	TEXTS_MOST = 1 << 18,
 	BYTES_MOST = 96 << 20,
+	BYTES_LEAST = 1 << 20,
 	SLOTS_FIRST = 1 << 12,
 	LONGEST = WIRE_MAX_STRING,
 };
@@ -31,8 +32,8 @@ struct slots {
 
 static struct entry *entry;
 static char *bytes;
-static size_t n_bytes, ready_entries, ready_bytes;
-static uint32_t n_texts;                /* under the lock */
+static size_t bytes_most, n_bytes, ready_entries, ready_bytes;
+static _Atomic uint32_t n_texts;        /* changed under the lock, when the text is there */
 static _Atomic(struct slots *) table;
 
 static uint64_t hash_of(const char *p, size_t n)
@@ -108,13 +109,26 @@ bool intern_write_locked(uint32_t id)
 	return true;
 }
 
+/* Both or none: what is not used is the program's. Where it may not have so many addresses, fewer. */
+static bool has_tables(void)
+{
+	if (entry)
+		return true;
+	struct entry *e = sys_reserve((TEXTS_MOST + 1) * sizeof *e);
+	if (!e)
+		return false;
+	for (bytes_most = sys_fair(BYTES_MOST); bytes_most >= BYTES_LEAST && !(bytes = sys_reserve(bytes_most)); bytes_most /= 2)
+		;
+	if (bytes)
+		entry = e;
+	else
+		sys_release(e, (TEXTS_MOST + 1) * sizeof *e);
+	return bytes;
+}
+
 static bool has_place(size_t n)
 {
-	if (!bytes && !(bytes = sys_reserve(BYTES_MOST)))
-		return false;
-	if (!entry && !(entry = sys_reserve((TEXTS_MOST + 1) * sizeof *entry)))
-		return false;
-	return n_texts < TEXTS_MOST && n_bytes + n + 1 <= BYTES_MOST && sys_ready(entry, &ready_entries, (n_texts + 2) * sizeof *entry, true) &&
+	return has_tables() && n_texts < TEXTS_MOST && n_bytes + n + 1 <= bytes_most && sys_ready(entry, &ready_entries, (n_texts + 2) * sizeof *entry, true) &&
 	       sys_ready(bytes, &ready_bytes, n_bytes + n + 1, true);
 }
 
@@ -123,26 +137,35 @@ static uint32_t add(uint64_t hash, const char *p, size_t n, bool cut)
 	struct slots *t = has_place(n) ? grown(atomic_load_explicit(&table, memory_order_relaxed)) : NULL;
 	if (!t)
 		return 0;
-	uint32_t id = ++n_texts;
+	uint32_t id = n_texts + 1;
 	char *to = bytes + n_bytes;
 	memcpy(to, p, n);
 	to[n] = 0;
-	n_bytes += n + 1;
 	entry[id] = (struct entry){.p = to, .bytes = (uint32_t)n, .cut = cut};
-	if (!intern_write_locked(id)) {
-		n_texts--;
-		n_bytes -= n + 1;
+	if (!intern_write_locked(id))
 		return 0;
-	}
+	n_bytes += n + 1;
+	atomic_store_explicit(&n_texts, id, memory_order_release);
 	enter(t, hash, id);
 	return id;
+}
+
+/* Ids come back from programs: not each is one. */
+static bool is_text(uint32_t id) { return id && id <= atomic_load_explicit(&n_texts, memory_order_acquire); }
+
+uint32_t intern_given(uint64_t id)
+{
+	if (LIKELY(!id || (id <= UINT32_MAX && is_text((uint32_t)id))))
+		return (uint32_t)id;
+	note("unknown-text", true, "texts were called by handles or numbers that no text has: those ranges have no name", NULL);
+	return 0;
 }
 
 bool intern_again(uint32_t id)
 {
 	if (!id)
 		return true;
-	if (!start_inside())
+	if (!is_text(id) || !start_inside())
 		return false;
 	if (LIKELY(atomic_load_explicit(&entry[id].generation, memory_order_acquire) == segment_generation()))
 		return true;
@@ -172,14 +195,17 @@ static uint32_t intern_in(const char *p, size_t n, bool surely)
 	uint32_t id = find(atomic_load_explicit(&table, memory_order_acquire), hash, p, n, cut);
 	if (LIKELY(id))
 		return intern_again(id) ? id : 0;
+	enum wire_loss why = WIRE_LOST_STRINGS;
 	if (slow_lock(surely)) {
 		id = find(atomic_load_explicit(&table, memory_order_acquire), hash, p, n, cut);
 		if (!id)
 			id = add(hash, p, n, cut);
 		slow_unlock();
+	} else {
+		why = slow_why_not();
 	}
 	if (!id && surely)
-		lose(WIRE_LOST_STRINGS, 1);
+		lose(why, 1);
 	return id;
 }
 
@@ -204,7 +230,7 @@ uint32_t intern_near(struct near_text *near, const char *text, size_t n)
 
 struct text intern_text(uint32_t id)
 {
-	if (!id)
+	if (!is_text(id))
 		return (struct text){NULL, 0};
 	return (struct text){entry[id].p, entry[id].bytes};
 }

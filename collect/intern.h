@@ -8,6 +8,8 @@ uint32_t intern_near(struct near_text *near, const char *text, size_t n);
 
 /* Makes the text stand in the present segment, also in that of a forked child: call it for an id from before. false = no room there. */
 bool intern_again(uint32_t id);
+/* An id as the program gave it back: 0, and noted, where no text has it. */
+uint32_t intern_given(uint64_t id);
 /* With the slow lock held; used by keep. */
 bool intern_write_locked(uint32_t id);
 

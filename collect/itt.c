@@ -293,7 +293,7 @@ static struct itt_counter *counter_create_typed(const char *name, const char *do
 	if (domain && *domain)
 		d = ranges_domain(domain, strlen(domain), WIRE_API_ITT);
 	if (!slow_lock(true)) {
-		lose(WIRE_LOST_DOMAINS, 1);
+		lose(slow_why_not(), 1);
 		return NULL;
 	}
 	for (uint32_t i = 0, at = id * 31 + d; i < 64 && !found; i++, at++) {

@@ -80,7 +80,10 @@ static enum remembered remember(const void *record, uint32_t bytes)
 {
 	if (!k.again_at) {
 		char *again = sys_memory(AGAIN_MOST);
-		if (!again || !(k.again_at = sys_memory(AGAIN_SLOTS * sizeof *k.again_at)))
+		k.again_at = again ? sys_memory(AGAIN_SLOTS * sizeof *k.again_at) : NULL;
+		if (again && !k.again_at)
+			munmap(again, AGAIN_MOST);
+		if (!k.again_at)
 			return NO_PLACE;
 		k.again = again;
 	}
@@ -109,7 +112,7 @@ bool keep(const void *record, uint32_t bytes, bool again)
 	if (!start_inside() || !segment_header())
 		return false;
 	if (!slow_lock(true)) {
-		lose(WIRE_LOST_BUSY, 1);
+		lose(slow_why_not(), 1);
 		return false;
 	}
 	enum remembered r = again ? remember(record, bytes) : REMEMBERED;
@@ -123,7 +126,7 @@ bool keep(const void *record, uint32_t bytes, bool again)
 void keep_again(void)
 {
 	if (!slow_lock(true)) {
-		lose(WIRE_LOST_BUSY, 1);
+		lose(slow_why_not(), 1);
 		return;
 	}
 	for (uint32_t at = 0; at < k.again_bytes;) {

@@ -45,6 +45,8 @@ enum { PAYLOAD_U64 = 1, PAYLOAD_I64, PAYLOAD_F64, PAYLOAD_U32, PAYLOAD_I32, PAYL
 /* Handles of domains and registered strings are their numbers, odd, so that none is NULL or the address of anything. */
 static void *handle_of(uint32_t id) { return (void *)(uintptr_t)((uint64_t)id << 1 | 1); }
 static uint32_t id_of(const void *handle) { return handle ? (uint32_t)((uintptr_t)handle >> 1) : 0; }
+/* What may be anything: an address is no number of a text. */
+static uint64_t text_of(const void *handle) { return handle && !((uintptr_t)handle & 1) ? UINT64_MAX : (uint64_t)(uintptr_t)handle >> 1; }
 
 /* Wide texts are seldom. The UTF-8 of one lives as long as the call: on its stack, which may be small, or in memory of its own. */
 enum { WIDE_BYTES = 512, WIDE_MOST = WIRE_MAX_STRING + 4 /* so that what is longer is seen to be, and is cut as other texts are */ };
@@ -103,7 +105,7 @@ static void set_message(struct event *e, int32_t type, const void *message, stru
 	} else if (type == MESSAGE_WIDE) {
 		set_wide(e, message, w);
 	} else if (type == MESSAGE_REGISTERED) {
-		e->id = id_of(message);
+		e->id = intern_given(text_of(message));
 	}
 }
 

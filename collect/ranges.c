@@ -378,7 +378,7 @@ uint32_t ranges_domain(const char *name, size_t n, enum wire_api api)
 	if (id || !text)
 		return id;
 	if (!slow_lock(true)) {
-		lose(WIRE_LOST_DOMAINS, 1);
+		lose(slow_why_not(), 1);
 		return 0;
 	}
 	uint32_t now = atomic_load_explicit(&n_domains, memory_order_relaxed);

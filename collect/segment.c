@@ -45,12 +45,16 @@ struct live *live = &nothing;
 enum { EINTR_MOST = 1000 };
 enum { MOMENT = 300, SHORT_WAIT = 700, LONG_WAIT = 10300 }; /* tries: after a moment of them some 40 ms, and a second */
 
+/* A lock holds the thread that has it: a signal handler that interrupted this one there would wait for itself. */
 static bool lock_wait(_Atomic uint32_t *lock, int tries)
 {
+	uint32_t self = sys_tid();
 	for (int i = 0; i < tries; i++) {
-		uint32_t unlocked = 0;
-		if (atomic_compare_exchange_weak_explicit(lock, &unlocked, 1, memory_order_acquire, memory_order_relaxed))
+		uint32_t holder = 0;
+		if (atomic_compare_exchange_weak_explicit(lock, &holder, self, memory_order_acquire, memory_order_relaxed))
 			return true;
+		if (holder == self)
+			return false;
 		if (i > MOMENT)
 			sys_sleep(50000); /* who holds it may be waiting for this processor */
 		else if (i > 50)
@@ -67,6 +71,10 @@ static void lock_release(_Atomic uint32_t *lock)
 bool slow_lock(bool long_wait) { return lock_wait(&live->lock, long_wait ? LONG_WAIT : SHORT_WAIT); }
 void slow_unlock(void) { lock_release(&live->lock); }
 
+static bool is_mine(_Atomic uint32_t *lock) { return atomic_load_explicit(lock, memory_order_relaxed) == sys_tid(); }
+
+enum wire_loss slow_why_not(void) { return is_mine(&live->lock) ? WIRE_LOST_NESTED : WIRE_LOST_BUSY; }
+
 struct wire_header *segment_header(void)
 {
 	return (struct wire_header *)atomic_load_explicit(&seg.base, memory_order_acquire);
@@ -77,9 +85,20 @@ uint32_t segment_generation(void)
 	return atomic_load_explicit(&seg.generation, memory_order_acquire);
 }
 
+/* There is no place for another block of events. */
+static bool is_at_limit(void)
+{
+	struct wire_header *h = segment_header();
+	return h && (int64_t)atomic_load_explicit((_Atomic uint64_t *)&h->used_bytes, memory_order_relaxed) + WIRE_BLOCK > seg.limit - KEEP_RESERVE;
+}
+
 enum wire_loss segment_why_full(void)
 {
-	return atomic_load_explicit(&seg.refused, memory_order_relaxed) ? WIRE_LOST_DISK : seg.full == WIRE_FULL_RING ? WIRE_LOST_BUSY : WIRE_LOST_FULL;
+	if (atomic_load_explicit(&seg.refused, memory_order_relaxed))
+		return WIRE_LOST_DISK;
+	if (is_mine(&live->extending) || is_mine(&live->lock))
+		return WIRE_LOST_NESTED;
+	return seg.full == WIRE_FULL_RING || !is_at_limit() ? WIRE_LOST_BUSY : WIRE_LOST_FULL;
 }
 
 void lose(enum wire_loss reason, uint64_t n)
@@ -186,6 +205,8 @@ static void tell_full(int refused)
 {
 	_Atomic bool *told = may_pass(refused) ? &seg.told_passing : &seg.told;
 	char room[SYS_DIGITS], *number = sys_digits(room, (uint64_t)refused);
+	if (is_mine(&live->lock) || (!refused && !is_at_limit()))
+		return; /* a signal handler cannot say it now; or a lock was not had, which is counted */
 	if (atomic_exchange_explicit(told, true, memory_order_relaxed))
 		return;
 	if (may_pass(refused))
@@ -402,9 +423,7 @@ static void fill_header(struct wire_header *h, const struct segment_options *o, 
  * walks through the memory of the process (a search for leaks) has to walk through that. */
 static char *map_file(int fd, int64_t *bytes)
 {
-	struct rlimit r;
-	if (getrlimit(RLIMIT_AS, &r) == 0 && r.rlim_cur != RLIM_INFINITY && *bytes > (int64_t)(r.rlim_cur / 16))
-		*bytes = (int64_t)(r.rlim_cur / 16) & ~((int64_t)WIRE_BLOCK - 1);
+	*bytes = (int64_t)sys_fair((size_t)*bytes) & ~((int64_t)WIRE_BLOCK - 1);
 	for (; *bytes >= 2 * PIECE_FIRST; *bytes = *bytes / 2 & ~((int64_t)WIRE_BLOCK - 1)) {
 		char *p = mmap(NULL, (size_t)*bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, 0);
 		if (p != MAP_FAILED) {

@@ -36,8 +36,10 @@ void segment_anchor(void);
 void segment_end(void);
 
 /* The lock of everything that happens seldom: strings, kept records, chunks of a ring. false = given up after some milliseconds of waiting,
- * or a second where `long_wait`. */
+ * or a second where `long_wait`; at once in a signal handler that interrupted the thread which has it. */
 bool slow_lock(bool long_wait);
+/* After that: what is lost by it. */
+enum wire_loss slow_why_not(void);
 void slow_unlock(void);
 
 #endif

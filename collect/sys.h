@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -78,6 +79,14 @@ static inline void *sys_map(size_t bytes, int how)
 {
 	void *p = mmap(NULL, bytes, how, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	return p == MAP_FAILED ? NULL : p;
+}
+
+/* So many of the addresses that the program may have (RLIMIT_AS) are left to it. */
+static inline size_t sys_fair(size_t bytes)
+{
+	struct rlimit r;
+	bool few = getrlimit(RLIMIT_AS, &r) == 0 && r.rlim_cur != RLIM_INFINITY && bytes > r.rlim_cur / 16;
+	return few ? (size_t)(r.rlim_cur / 16) : bytes;
 }
 
 /* Memory of our own, zeros; NULL = none. All of it counts against what the program may have (RLIMIT_DATA, vm.overcommit_memory=2), used or not. */

@@ -17,7 +17,7 @@ static uint32_t text_id(const char *text)
 
 static struct event event_of(uint32_t domain, uint32_t id, const char *text)
 {
-	return (struct event){.text = text, .n = text ? strlen(text) : 0, .id = text ? 0 : id, .domain = domain};
+	return (struct event){.text = text, .n = text ? strlen(text) : 0, .id = text ? 0 : intern_given(id), .domain = domain};
 }
 
 static uint32_t domain_of(const char *name)
@@ -182,7 +182,7 @@ static void arg_name(uint32_t domain, uint32_t key, int kind, uint64_t value)
 static void arg_i64s(uint32_t domain, uint32_t key, const int64_t *values, uint32_t n)
 {
 	struct { struct wire_arg arg; int64_t v[WIRE_MAX_NUMBERS]; } r;
-	struct writer *w = key ? writer_enter() : NULL;
+	struct writer *w = intern_given(key) ? writer_enter() : NULL;
 	if (!w)
 		return;
 	n = n < WIRE_MAX_NUMBERS ? n : WIRE_MAX_NUMBERS;

@@ -49,6 +49,22 @@ static void domain_pairs(void *domain, void *registered, long n)
 	}
 }
 
+/* Handles and numbers that no text has: an address, one that is too large, one of which only the upper half is. */
+static int unknown_texts(char **argv)
+{
+	void *text = nvtx_register(NULL, "known");
+	const uintptr_t upper = (uintptr_t)1 << 40;
+	domain_pairs(NULL, text, 1);
+	domain_pairs(NULL, argv[0], 1);
+	domain_pairs(NULL, (void *)(uintptr_t)0xffffffff, 1);
+	domain_pairs(NULL, (void *)((uintptr_t)text | upper), 1);
+	opscope_push_name(opscope_name("known"));
+	opscope_pop();
+	opscope_push_name(0x7fffffff);
+	opscope_pop();
+	return 0;
+}
+
 /* ---- threads ---- */
 
 static pthread_barrier_t all_there;
@@ -737,7 +753,7 @@ int main(int argc, char **argv)
 		{"threads", threads}, {"many_threads", many_threads}, {"late_threads", late_threads},
 		{"ends", ends}, {"forks", forks}, {"silent_child", silent_child},
 		{"first_calls_of_children", first_calls_of_children}, {"forks_beside", forks_beside}, {"leaves_open", leaves_open},
-		{"cancels", cancels}, {"no_memory", no_memory}, {"many_switches", many_switches},
+		{"unknown_texts", unknown_texts}, {"cancels", cancels}, {"no_memory", no_memory}, {"many_switches", many_switches},
 		{"busy_forks", busy_forks}, {"unloads", unloads}, {"closes", closes}, {"allocates", allocates},
 		{"signals", signals}, {"deep", deep}, {"deep_and_long", deep_and_long}, {"domains", domains}, {"texts", texts},
 		{"file_limit", file_limit}, {"no_descriptors", no_descriptors}, {"script", script}, {"little_stack", little_stack}, {"talks", talks}, {"full_after_the_end", full_after_the_end},

@@ -132,6 +132,8 @@ static struct counts count(void)
 	return c;
 }
 
+static uint64_t lost(enum wire_loss why) { return segment_header()->lost[why]; }
+
 static void threads(void **state)
 {
 	struct counts before = count();
@@ -175,6 +177,33 @@ static void notes(void **state)
 	slow_unlock();
 	assert_true(after.ru_nvcsw - before.ru_nvcsw < FEW_PAUSES);
 	assert_int_equal(count().of[WIRE_NOTE] - had.of[WIRE_NOTE], 1);
+}
+
+/* A signal handler that names things while its own thread has the lock cannot get it: it does not wait, and what it said is counted. */
+static void handlers(void **state)
+{
+	enum { FEW_PAUSES = 1000 };
+	struct rusage before, after;
+	struct wire_meta m = {.head = writer_head(WIRE_META, 0, t->name("named"), sizeof m), .value = t->name("named")};
+	struct counts had = count();
+	assert_true(slow_lock(true));
+	getrusage(RUSAGE_THREAD, &before);
+	assert_int_equal(t->name("only in a handler"), 0);
+	assert_int_equal(t->domain("only in a handler"), 0);
+	assert_false(keep(&m, sizeof m, false));
+	note("only-in-a-handler", false, "said", NULL);
+	t->push(0, 0, "pushed in a handler"); /* its text stands in it */
+	t->pop(0);
+	getrusage(RUSAGE_THREAD, &after);
+	slow_unlock();
+	assert_true(after.ru_nvcsw - before.ru_nvcsw < FEW_PAUSES);
+	struct counts now = count();
+	assert_int_equal(now.of[WIRE_PUSH] - had.of[WIRE_PUSH], 1);
+	assert_int_equal(lost(WIRE_LOST_NESTED), 4);
+	assert_int_equal(now.lost - had.lost, 4);
+	segment_header()->lost[WIRE_LOST_NESTED] = 0;
+	assert_true(t->name("only in a handler") > 0);
+	assert_true(t->domain("only in a handler") > 0);
 }
 
 /* NVTX's table of functions, of which the library fills what there is. */
@@ -241,8 +270,6 @@ static void forks(void **state)
 	assert_int_equal(after.of[WIRE_PUSH] - before.of[WIRE_PUSH], 2 * (2 * ROUNDS + CHILD_ROUNDS));
 	assert_int_equal(after.lost, 0);
 }
-
-static uint64_t lost(enum wire_loss why) { return segment_header()->lost[why]; }
 
 /* The clock's next reading is another one. */
 static int64_t tick_over(void)
@@ -434,7 +461,7 @@ static int finish(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(threads), cmocka_unit_test(switches), cmocka_unit_test(notes), cmocka_unit_test(wide_texts), cmocka_unit_test(forks),
+	const struct CMUnitTest tests[] = {cmocka_unit_test(threads), cmocka_unit_test(switches), cmocka_unit_test(notes), cmocka_unit_test(handlers), cmocka_unit_test(wide_texts), cmocka_unit_test(forks),
 	                                   cmocka_unit_test(wanted_in_the_past), cmocka_unit_test(buffers), cmocka_unit_test(clocks), cmocka_unit_test(no_room)};
 	return cmocka_run_group_tests(tests, start, finish);
 }

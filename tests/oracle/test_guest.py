@@ -187,6 +187,12 @@ class Library(GuestCase):
         self.assertEqual(subprocess.run(["env", f"LD_PRELOAD={LIBRARY}", "true"], capture_output=True).stderr, b"")
 
 
+    def test_unknown_texts(self):
+        """What is no handle of a text is not looked at: the range has no name, and that is told."""
+        folder = self.run_guest("unknown_texts")
+        self.assertEqual(self.names(folder), {("known", "nvtx"): 2, ("", "nvtx"): 4})
+        self.assertEqual({k: v[1] for k, v in problems(folder).items()}, {"unknown-text": 1})
+
     def test_valgrind(self):
         """Nothing that valgrind minds, and no mapping so large that its search for leaks does not end."""
         if not shutil.which("valgrind"):
@@ -281,6 +287,14 @@ class NoPlace(GuestCase):
         self.assertEqual((p.returncode, p.stderr), (0, b""))
         self.assertEqual(sum(self.names(folder).values()), 4000)
 
+    def test_very_few_addresses(self):
+        """Tables of texts are smaller then, and are there."""
+        folder = os.path.join(self.dir, "run")
+        os.mkdir(folder)
+        p = subprocess.run([GUEST, "domains", "10"], env=planted_environment(folder), capture_output=True, timeout=PATIENCE,
+                           preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (90 << 20, 90 << 20)))
+        self.assertEqual((p.returncode, p.stderr), (0, b""))
+        self.assertEqual((self.names(folder), problems(folder)), ({("in it", f"domain {i}"): 1 for i in range(10)}, {}))
 
     def test_little_memory(self):
         """ulimit -d, which counts as vm.overcommit_memory=2 does: memory is asked for when it is needed."""
