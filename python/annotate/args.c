@@ -1,7 +1,9 @@
 /* A call's arguments. First they are told in words (shapes, types, values), by which a text that was made before is found again; only for a
  * combination that was never seen is the text made. The text is PyProf's argument marker:
  *   {'mod': 'torch', 'op': 'add', 'args': [{'name': '', 'type': 'tensor', 'shape': (2, 3), 'dtype': 'float32'}, ...]}
- * A tensor without dimensions stays one: its value would have to be fetched from the device. */
+ * A tensor without dimensions stays one: its value would have to be fetched from the device. A list of tensors is one argument in our own form,
+ *   {'name': '', 'type': 'tensors', 'shapes': [(2,), (3,)], 'dtypes': ['float32', 'float32']}
+ * and, as PyProf has it, as many arguments in its form. */
 #include "annotate.h"
 
 #include <math.h>
@@ -195,24 +197,70 @@ static void begin_arg(struct marker *m, PyObject *name, PyObject *maker_of, cons
 	line_format(&m->line, ", 'type': '%s'", type);
 }
 
+/* "float32", of the object's dtype; NULL when it has none. The text lives as long as *keep. */
+static const char *type_name(PyObject *o, PyObject **keep)
+{
+	PyObject *dtype = dtype_of(o);
+	*keep = dtype ? PyObject_Str(dtype) : NULL;
+	Py_XDECREF(dtype);
+	const char *type = *keep ? PyUnicode_AsUTF8(*keep) : NULL, *dot = type ? strrchr(type, '.') : NULL;
+	PyErr_Clear();
+	return dot ? dot + 1 : type;
+}
+
+static void put_shape(struct marker *m, PyObject *shape)
+{
+	Py_ssize_t n = PyTuple_GET_SIZE(shape);
+	line_put(&m->line, "(");
+	for (Py_ssize_t i = 0; i < n; i++)
+		line_format(&m->line, "%s%lld", i ? ", " : "", (long long)size_at(shape, i));
+	line_put(&m->line, n == 1 ? ",)" : ")");
+}
+
 static void put_sized(struct marker *m, PyObject *name, PyObject *o, enum kind k)
 {
-	PyObject *shape = shape_of(o), *dtype = shape ? dtype_of(o) : NULL, *text = dtype ? PyObject_Str(dtype) : NULL;
-	const char *type = text ? PyUnicode_AsUTF8(text) : NULL, *dot = type ? strrchr(type, '.') : NULL;
+	PyObject *shape = shape_of(o), *keep = NULL;
+	const char *type = shape ? type_name(o, &keep) : NULL;
 	if (type) {
-		Py_ssize_t n = PyTuple_GET_SIZE(shape);
 		begin_arg(m, name, k == KIND_TENSOR ? o : NULL, k == KIND_TENSOR ? "tensor" : "ndarray");
-		line_put(&m->line, ", 'shape': (");
-		for (Py_ssize_t i = 0; i < n; i++)
-			line_format(&m->line, "%s%lld", i ? ", " : "", (long long)size_at(shape, i));
-		line_put(&m->line, n == 1 ? ",)" : ")");
-		line_format(&m->line, ", 'dtype': '%s'}", dot ? dot + 1 : type);
+		line_put(&m->line, ", 'shape': ");
+		put_shape(m, shape);
+		line_format(&m->line, ", 'dtype': '%s'}", type);
 	}
-	if (PyErr_Occurred())
-		PyErr_Clear();
-	Py_XDECREF(text);
+	Py_XDECREF(keep);
 	Py_XDECREF(shape);
-	Py_XDECREF(dtype);
+}
+
+static bool are_tensors(PyObject *list)
+{
+	Py_ssize_t n = PySequence_Fast_GET_SIZE(list), i = 0;
+	while (i < n && is_tensor(PySequence_Fast_GET_ITEM(list, i)))
+		i++;
+	return n && i == n;
+}
+
+static void put_tensors(struct marker *m, PyObject *name, PyObject *list)
+{
+	begin_arg(m, name, NULL, "tensors");
+	for (int types = 0; types < 2; types++) {
+		line_put(&m->line, types ? "], 'dtypes': [" : ", 'shapes': [");
+		for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list); i++) {
+			PyObject *one = PySequence_Fast_GET_ITEM(list, i), *keep = NULL;
+			PyObject *shape = types ? NULL : shape_of(one);
+			line_put(&m->line, i ? ", " : "");
+			if (types) {
+				const char *type = type_name(one, &keep);
+				line_format(&m->line, "'%s'", type ? type : "");
+			} else if (shape) {
+				put_shape(m, shape);
+			} else {
+				line_put(&m->line, "()");
+			}
+			Py_XDECREF(keep);
+			Py_XDECREF(shape);
+		}
+	}
+	line_put(&m->line, "]}");
 }
 
 static void put_scalar(struct marker *m, PyObject *name, PyObject *o, enum kind k)
@@ -272,6 +320,10 @@ static void put(struct marker *m, PyObject *name, PyObject *o, unsigned depth)
 		put_values(m, name, o);
 		break;
 	case KIND_LIST:
+		if (settings.format == FORMAT_OWN && are_tensors(o)) {
+			put_tensors(m, name, o);
+			break;
+		}
 		for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o) && depth < DEPTH_MOST; i++)
 			put(m, name, PySequence_Fast_GET_ITEM(o, i), depth + 1);
 		break;

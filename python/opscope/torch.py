@@ -32,6 +32,9 @@ wait cond vmap while_loop sym_float sym_int sym_ite sym_max sym_min sym_not
 """.split())
 _CONVOLUTIONS = ("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
 
+# What the recurrent modules call; their forward() is a layer.
+_RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu", "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell")
+
 _MISSING = object()
 
 
@@ -235,11 +238,15 @@ def _wrappers(options: _Options) -> List[_Patch]:
     if options["compat"] != "dlprof" and torch.distributed.is_available():
         owners.append(torch.distributed)
     found = [(o, n) for o in owners for n in _compat.functions(o) if not own or _does_work(n)]
-    found += [(getattr(torch.nn, c), "forward") for c in _compat.RNN] + _compat.apex()
+    if not own:
+        found += [(getattr(torch.nn, c), "forward") for c in _compat.RNN]
+    found += _compat.apex()
     found += [(o, n) for o, n in _wrapped if not any(o is p and n == m for p, m in found)]
     # DLProf asked whether convolutions are tuned; without CUDA there is nothing to tune.
     asks = options["compat"] == "dlprof" or own and torch.cuda.is_available()
-    return [_wrapper_patch(o, n, _tell_benchmark if asks and o is torch.nn.functional and n in _CONVOLUTIONS else None) for o, n in found]
+    recurrent = [n for n in _RECURRENT if own and hasattr(torch._VF, n)]
+    return [_Patch(torch._VF, n, _annotate.function(getattr(torch._VF, n), torch, n)) for n in recurrent] + [
+        _wrapper_patch(o, n, _tell_benchmark if asks and o is torch.nn.functional and n in _CONVOLUTIONS else None) for o, n in found]
 
 
 def _tell_benchmark() -> None:

@@ -105,7 +105,16 @@ class Texts(Base):
         self.assertEqual(self.args([1, 2], (3,)), "[{'name': '', 'type': 'list', 'value': [1, 2]}, {'name': '', 'type': 'tuple', 'value': (3,)}]")
         self.assertEqual(self.args([], ()), "[{'name': '', 'type': 'list', 'value': []}, {'name': '', 'type': 'tuple', 'value': ()}]")
         tensor = "{'name': '%s', 'type': 'tensor', 'shape': (2,), 'dtype': 'float32'}"
-        self.assertEqual(self.args([Tensor(2), Tensor(2)], b=(Tensor(2),)), f"[{tensor % ''}, {tensor % ''}, {tensor % 'b'}]")
+        tensors = "{'name': '%s', 'type': 'tensors', 'shapes': [%s], 'dtypes': [%s]}"
+        self.assertEqual(self.args([Tensor(2), Tensor()], b=(Tensor(2, 3),)), "[" + tensors % ("", "(2,), ()", "'float32', 'float32'") + ", " +
+                         tensors % ("b", "(2, 3)", "'float32'") + "]")
+        self.assertEqual(self.args([Tensor(2), None]), "[" + tensor % "" + ", {'name': '', 'type': 'NoneType', 'value': None}]")
+        self.configure(format="pyprof")
+        del self.written[:]
+        self.wrap("add")([Tensor(2), Tensor(2)], b=(Tensor(2),))
+        self.assertTrue(self.texts()[-1].endswith(f"[{tensor % ''}, {tensor % ''}, {tensor % 'b'}]}}"), self.texts())
+        library.add = add
+        self.configure()
         # Of a list that begins with a number but has tensors in it, too, the values would be printed.
         self.assertEqual(self.args([1, Tensor(2)]), "[{'name': '', 'type': 'list'}]")
 

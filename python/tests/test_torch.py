@@ -389,7 +389,7 @@ class Wrapped(Base):
 
 
 class Closing(Base):
-    OWNERS = [] if not torch else [torch, torch.Tensor, F, torch.nn.Module, torch.nn.LSTM, torch.nn.RNN, torch.autograd, torch.jit, torch.jit._script,
+    OWNERS = [] if not torch else [torch, torch._VF, torch.Tensor, F, torch.nn.Module, torch.nn.LSTM, torch.nn.RNN, torch.autograd, torch.jit, torch.jit._script,
                                    torch.autograd.profiler.record_function, torch.autograd.profiler.profile, torch.autograd.profiler.emit_nvtx,
                                    torch.utils.data.DataLoader, torch.utils.data.dataloader._BaseDataLoaderIter, torch.cuda.amp.GradScaler, torch.autocast,
                                    torch.distributed, threading.Thread, torch.autograd.anomaly_mode.detect_anomaly]
@@ -759,7 +759,7 @@ class Recorded(oracle.Case):
             second = rows["/ResNet/layer1/0/relu(2)", direction]
             self.assertEqual(self.line_of(second["stack"].split("\n")[-1]), "return F.relu(y + self.short(x))")
         self.assertTrue(any(r["direction"] == "optimizer" and r["type"] == "add_" for r in rows.values()))
-        self.assertIn(("/Tagger/lstm/forward", "backward"), {(r["name"], r["direction"]) for r in self.ops("lstm")})
+        self.assertIn(("/Tagger/lstm/lstm", "backward"), {(r["name"], r["direction"]) for r in self.ops("lstm")})
         self.assertIn(("/Translator/encoder/layers/1/linear2/linear", "backward"), {(r["name"], r["direction"]) for r in self.ops("transformer")})
 
     def line_of(self, frame):
@@ -773,6 +773,10 @@ class Recorded(oracle.Case):
         self.assertEqual(model["unknown_ops"], 0)
         flops = 3 * 2 * 4 * 8 * 16 * 16 * 3 * 9
         self.assertEqual((conv["forward_flops"], conv["backward_flops"]), (flops, 2 * flops))
+        rows = oracle.report("module-flops", self.run_of("lstm")[0], "--limit=0").rows
+        lstm = next(r for r in rows if r["module"].strip() == "lstm")
+        flops = 3 * 2 * 4 * 7 * 4 * 24 * (16 + 24 + 24 + 24)  # calls, steps of the batch, gates of the layers by what they take
+        self.assertEqual((lstm["forward_flops"], lstm["backward_flops"], lstm["unknown_ops"]), (flops, 2 * flops, 0))
 
     def test_ids_and_functions(self):
         out, _ = self.run_of("lstm", "capture_input_ops=True", "enable_function_stack=True")

@@ -8,7 +8,8 @@
  *                                                 -> SPAN_OP, name = "M.O", args as Kineto's: "Input Dims", "Input type"
  *                                                    (Kineto's dtype names), "Concrete Inputs", and "Input names" (keyword, or
  *                                                    "" for positional); further "Module" = M, "Op" = O, "marker" = the raw
- *                                                    text, "callid", "input_callids" where present (DLProf); the op
+ *                                                    text, "callid", "input_callids" where present (DLProf); a list of
+ *                                                    tensors, 'shapes' and 'dtypes' (opscope.torch), as Kineto's; the op
  *                                                    "__getattr__" is a SPAN_MARKER
  *   trace marker {'traceMarker': [...]}           -> SPAN_MARKER, name = raw text; "Call stack" = frames innermost first
  *                                                    joined by ';', "funcStack" where present

@@ -82,13 +82,40 @@ static struct str text_of(const struct py *d, const char *key)
 	return v && v->type == PY_STR ? v->s : (struct str){"", 0};
 }
 
+/* A list of tensors: {'shapes': [(2,), (3,)], 'dtypes': ['float32', 'float32']}. */
+static bool put_tensors(struct lists *l, const struct py *shapes, const struct py *dtypes)
+{
+	buf_char(&l->dims, '[');
+	for (const struct py *s = shapes->first; s; s = s->next) {
+		buf_cstr(&l->dims, s == shapes->first ? "" : ", ");
+		if ((s->type != PY_TUPLE && s->type != PY_LIST) || !put_shape(&l->dims, s))
+			return false;
+	}
+	buf_char(&l->dims, ']');
+	buf_char(&l->types, '[');
+	for (const struct py *t = dtypes ? dtypes->first : NULL; t; t = t->next) {
+		buf_cstr(&l->types, t == dtypes->first ? "" : ", ");
+		put_json(&l->types, t->type == PY_STR ? marker_kineto_type(t->s) : STR(""));
+	}
+	buf_char(&l->types, ']');
+	return true;
+}
+
 /* One of the marker's arguments, as Kineto lists it; false when it is not in the form of A-05. */
 static bool put_arg(struct lists *l, const struct py *arg)
 {
 	const struct py *shape = py_get(arg, "shape"), *value = py_get(arg, "value");
 	struct str type = text_of(arg, "type"), kineto = {"", 0}, concrete = {"", 0};
+	const struct py *shapes = py_get(arg, "shapes"), *dtypes = py_get(arg, "dtypes");
 	if (arg->type != PY_DICT || !type.n)
 		return false;
+	if (shapes && shapes->type == PY_LIST) {
+		if ((dtypes && dtypes->type != PY_LIST) || !put_tensors(l, shapes, dtypes))
+			return false;
+		put_json(&l->concrete, concrete);
+		put_json(&l->names, text_of(arg, "name"));
+		return true;
+	}
 	bool tensor = shape && (shape->type == PY_TUPLE || shape->type == PY_LIST);
 	bool list = !tensor && value && (value->type == PY_LIST || value->type == PY_TUPLE);
 	if (tensor) {

@@ -100,6 +100,19 @@ static void test_argument_marker(void **state)
 	assert_int_equal(again.args, k.args);
 }
 
+/* opscope.torch keeps lists of tensors together. */
+static void test_lists(void **state)
+{
+	struct marker k = read_in("{'mod': 'torch', 'op': 'cat', 'args': [{'name': '', 'type': 'tensors', 'shapes': [(2,), (), (3, 4)], "
+	                          "'dtypes': ['float32', 'float16', 'odd']}, {'name': 'dim', 'type': 'int', 'value': 1}]}", "");
+	assert_int_equal(k.kind, SPAN_OP);
+	assert_str(arg(k, "Input Dims"), "[[[2], [], [3, 4]], []]");
+	assert_str(arg(k, "Input type"), "[[\"float\", \"c10::Half\", \"odd\"], \"Scalar\"]");
+	assert_str(arg(k, "Concrete Inputs"), "[\"\", \"1\"]");
+	assert_str(arg(k, "Input names"), "[\"\", \"dim\"]");
+	assert_int_equal(read_in("{'mod': 'torch', 'op': 'cat', 'args': [{'name': '', 'type': 'tensors', 'shapes': [(2,)], 'dtypes': [5]}]}", "").kind, SPAN_OP);
+}
+
 static void test_dlprof(void **state)
 {
 	struct marker k = read_in("{'mod': 'torch', 'op': 'add', 'args': [], 'callid': 3, 'input_callids': [1, -1]}", "");
@@ -132,6 +145,9 @@ static void test_damaged(void **state)
 	static const char *const texts[] = {
 		"{'mod': 'torch', 'op': 'add', 'args': [{'name': ''", "{'traceMarker': 'x'}", "{'traceMarker': __import__('os')}",
 		"{'mod': 'torch', 'op': 'add', 'args': [{'type': 'tensor', 'shape': (-1,)}]}", "{'mod': 'torch', 'op': 'add', 'args': 3}",
+		"{'mod': 'torch', 'op': 'cat', 'args': [{'name': '', 'type': 'tensors', 'shapes': [2], 'dtypes': []}]}",
+		"{'mod': 'torch', 'op': 'cat', 'args': [{'name': '', 'type': 'tensors', 'shapes': [(-2,)], 'dtypes': []}]}",
+		"{'mod': 'torch', 'op': 'cat', 'args': [{'name': '', 'type': 'tensors', 'shapes': [(2,)], 'dtypes': 5}]}",
 	};
 	unsigned before = p->diags.n;
 	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
@@ -141,9 +157,9 @@ static void test_damaged(void **state)
 		assert_int_equal(k.args, 0);
 	}
 	assert_int_equal(p->diags.n, before + 1);
-	assert_int_equal(p->diags.entry[before].count, 5);
+	assert_int_equal(p->diags.entry[before].count, 8);
 	read_in("{somebody's own}", "");
-	assert_int_equal(p->diags.entry[before].count, 5);
+	assert_int_equal(p->diags.entry[before].count, 8);
 }
 
 static void test_domains(void **state)
@@ -247,7 +263,7 @@ static void test_long_texts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_emit_nvtx), cmocka_unit_test(test_argument_marker), cmocka_unit_test(test_dlprof),
+		cmocka_unit_test(test_emit_nvtx), cmocka_unit_test(test_argument_marker), cmocka_unit_test(test_lists), cmocka_unit_test(test_dlprof),
 		cmocka_unit_test(test_descriptions), cmocka_unit_test(test_damaged), cmocka_unit_test(test_domains),
 		cmocka_unit_test(test_real_strings), cmocka_unit_test(test_many_false_beginnings), cmocka_unit_test(test_long_texts),
 	};
