@@ -1,7 +1,10 @@
 """The detectors, each on a run that has its problem, one that has not, and one that does not say."""
 import json
+import os
 import re
+import tempfile
 
+import nsys_db
 import oracle
 from oracle import Case
 
@@ -106,6 +109,36 @@ class Advise(Case):
             r = self.found(events)[detector]
             got = (r["from_ns"], r["to_ns"])
             self.assertEqual(got, (None, None) if want is None else tuple(1000 * t for t in want), detector)
+
+    def recorded_by_nsys(self, overhead):
+        """Three steps with 80 ms between their two kernels, in which the host does nothing that was recorded, or the recorder itself runs."""
+        ms, rows = 1000000, {"StringIds": [{"id": 1, "value": "k"}, {"id": 2, "value": "cudaLaunchKernel"}, {"id": 3, "value": "Buffer flush"}],
+                             "CUPTI_ACTIVITY_KIND_KERNEL": [], "CUPTI_ACTIVITY_KIND_RUNTIME": [], "NVTX_EVENTS": [], "PROFILER_OVERHEAD": []}
+        for i in range(3):
+            begin = (1 + 100 * i) * ms
+            rows["NVTX_EVENTS"].append(nsys_db.nvtx(begin, begin + 99 * ms, f"train_step {i}", 10, 11))
+            for k, at in enumerate((begin + ms, begin + 90 * ms)):
+                rows["CUPTI_ACTIVITY_KIND_RUNTIME"].append(nsys_db.call(at, at + 5000, 2 * i + k + 1, 10, 11))
+                rows["CUPTI_ACTIVITY_KIND_KERNEL"].append(nsys_db.kernel(at + 10000, at + 8 * ms, 2 * i + k + 1, 10))
+            if overhead:
+                rows["PROFILER_OVERHEAD"].append({"start": begin + 10 * ms, "end": begin + 89 * ms, "globalTid": nsys_db.tid(10, 11), "nameId": 3})
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "a.sqlite")
+            nsys_db.make(path, rows)
+            code, out, err = oracle.run("advise", path, "--format=json")
+        self.assertEqual(code, 0, err)
+        return {r["detector"]: r for r in oracle.Table(json.loads(out)).rows}
+
+    def test_advice_names_the_recorders_own_switches(self):
+        torch = self.found(step(run_of("k", "aten::add", 10000), run_of("k2", "aten::mul", 5000, corr=2, start=60000)))
+        self.assertIn("with_stack=True", torch["gpu-starvation"]["advice"])
+        nothing, itself = (self.recorded_by_nsys(overhead) for overhead in (False, True))
+        self.assertRegex(nothing["gpu-starvation"]["advice"], r"NVTX ranges .*\(nsys profile -t cuda,nvtx,osrt")
+        self.assertIn("nothing recorded", nothing["gpu-starvation"]["problem"])
+        self.assertIn("nsys profile -t cuda,nvtx,", itself["gpu-starvation"]["advice"])
+        self.assertIn("the profiler itself", itself["gpu-starvation"]["problem"])
+        for r in (*nothing.values(), *itself.values()):
+            self.assertNotRegex(r["advice"], "with_stack|record_shapes|profile_memory", r["detector"])
 
     def test_low_utilization(self):
         r = self.found(step(run_of("k", "aten::add", 40000)))["low-gpu-utilization"]
