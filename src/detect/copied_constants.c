@@ -91,6 +91,7 @@ static void report(struct work *x, int64_t ns)
 	buf_cstr(&evidence, "aten::to copies what the op before it filled. Per step: ");
 	places_text(&x->places, 3, w->n, true, &evidence);
 	d->evidence = finding_text(x->f, &evidence);
+	finding_looks_at_most(d, x->p, &x->places);
 	finding_rests_on(d, w, x->places.events, ns);
 	finding_gain(d, w, ns, "these copies, and the time without device work while the host fills and copies");
 }

@@ -77,7 +77,7 @@ static void report_off(struct findings *f, const struct step_time *w, const stru
 	finding_gain(x, w, m->conv_ns, "all kernel time of convolutions");
 }
 
-static void report_search(struct findings *f, const struct step_time *w, const struct measured *m)
+static void report_search(const struct profile *p, struct findings *f, const struct step_time *w, const struct measured *m)
 {
 	struct buf evidence = {0};
 	struct finding *x = findings_add(f, &detector_cudnn_benchmark, FINDING_MEDIUM);
@@ -88,6 +88,7 @@ static void report_search(struct findings *f, const struct step_time *w, const s
 	x->evidence = finding_text(f, &evidence);
 	x->advice = STR("Keep the shapes of the inputs fixed (pad them to a few sizes), so that each is searched for once, before the steps that matter; "
 	                "or set torch.backends.cudnn.benchmark = False.");
+	finding_looks_at_most(x, p, &m->searches);
 	finding_rests_on(x, w, m->searches.events, m->searches.ns);
 	finding_gain(x, w, m->searches.ns, "device time of these calls");
 }
@@ -104,7 +105,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	places_init(&m.searches);
 	measure(p, f, w, &m);
 	if (w->n && step_time_pct(w, m.searches.ns) >= TOO_MUCH)
-		report_search(f, w, &m);
+		report_search(p, f, w, &m);
 	else if (off && m.convs && 100.0 * (double)m.conv_ns >= WORTH * (double)m.kernel_ns)
 		report_off(f, w, &m);
 	else if (!off && m.convs && !model_config_any(p))

@@ -1,10 +1,21 @@
 #include "analysis/roles.h"
+#include "detect/host_names.h"
 #include "detect/shared.h"
 
 /* The plugin's threshold (the plugin's data.py), percent of the mean step. */
 static const double TOO_MUCH = 5, SEVERE = 20;
 
 extern const struct detector detector_dataloader_bound;
+
+/* The longest range of the loader in the steps. */
+static void look_at_longest(const struct profile *p, const struct step_time *w, struct finding *x)
+{
+	uint8_t *known = NEW_ARRAY(p->strings.n, uint8_t);
+	for (uint32_t i = 0; i < p->span.rows.n; i++)
+		if (host_kind_cached(p, p->span.name[i], known) == HOST_DATA && step_time_has(w, p->span.start_ns[i]))
+			finding_looks_at(x, p->span.start_ns[i], span_end(p, i));
+	mem_free(known);
+}
 
 static int run(const struct profile *p, struct findings *f, struct err *e)
 {
@@ -22,6 +33,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 		                          "DataLoader, with the GPU idle", pct);
 		x->evidence = arena_printf(&f->arena, "DataLoader %.3f ms of a mean step of %.3f ms, over %u steps",
 		                           roles_mean_ns(r, ROLE_DATALOADER) / 1e6, roles_mean_step_ns(r) / 1e6, r->n);
+		look_at_longest(p, w, x);
 		finding_rests_on(x, w, r->n, r->sum.ns[ROLE_DATALOADER]);
 		x->share_pct = pct;
 		finding_gain(x, w, r->sum.ns[ROLE_DATALOADER], "the time in DataLoader without device work");

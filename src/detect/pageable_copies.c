@@ -24,7 +24,7 @@ static uint64_t count_unknown(const struct profile *p, const struct step_time *w
 	return n;
 }
 
-static void report(struct findings *f, const struct step_time *w, const struct copies *c)
+static void report(const struct profile *p, struct findings *f, const struct step_time *w, const struct copies *c)
 {
 	int64_t ns = c->exposed_ns + c->idle_ns;
 	double pct = step_time_pct(w, ns);
@@ -38,6 +38,7 @@ static void report(struct findings *f, const struct step_time *w, const struct c
 	buf_cstr(&evidence, " without device work while the host is in their calls: ");
 	places_text(&c->places, PLACES_TOLD, w->n, true, &evidence);
 	x->evidence = finding_text(f, &evidence);
+	finding_looks_at_most(x, p, &c->places);
 	finding_rests_on(x, w, c->n, ns);
 	finding_gain(x, w, ns, "these copies where nothing hides them, and the idle time in their calls");
 }
@@ -50,7 +51,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 		return 0;
 	copies_measure(p, f, w, is_pageable, &c);
 	if (step_time_pct(w, c.exposed_ns + c.idle_ns) >= TOO_MUCH)
-		report(f, w, &c);
+		report(p, f, w, &c);
 	else if (!c.n && count_unknown(p, w))
 		findings_missing(f, &detector_pageable_copies, "the input does not tell pageable from pinned memory");
 	places_release(&c.places);

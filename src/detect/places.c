@@ -4,7 +4,7 @@
 
 void places_init(struct places *t)
 {
-	*t = (struct places){0};
+	*t = (struct places){.most_span = ROW_NONE};
 	intern_init(&t->keys);
 	intern_init(&t->texts);
 }
@@ -29,6 +29,10 @@ void places_add(struct places *t, const struct stacks *s, struct str name, uint3
 	t->v[id - 1].ns += ns;
 	t->events += events;
 	t->ns += ns;
+	if (span != ROW_NONE && ns > t->most_ns) {
+		t->most_span = span;
+		t->most_ns = ns;
+	}
 }
 
 void put_ns(struct buf *out, double ns)

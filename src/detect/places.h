@@ -17,6 +17,8 @@ struct places {
 	struct intern keys, texts;
 	uint64_t events;
 	int64_t ns;
+	uint32_t most_span;  /* that of the one with most time; ROW_NONE: none has a range and time */
+	int64_t most_ns;
 };
 
 void places_init(struct places *t);

@@ -239,6 +239,12 @@ void finding_looks_at(struct finding *x, int64_t from_ns, int64_t to_ns)
 	x->to_ns = to_ns;
 }
 
+void finding_looks_at_most(struct finding *x, const struct profile *p, const struct places *t)
+{
+	if (t->most_span != ROW_NONE)
+		finding_looks_at(x, p->span.start_ns[t->most_span], span_end(p, t->most_span));
+}
+
 struct str finding_text(struct findings *f, struct buf *b)
 {
 	struct str s = arena_str(&f->arena, buf_view(b));

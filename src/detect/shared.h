@@ -60,6 +60,8 @@ void finding_rests_on(struct finding *x, const struct step_time *w, uint64_t eve
 void finding_gain(struct finding *x, const struct step_time *w, int64_t ns, const char *how);
 /* Says where to look: at [from, to), if that is longer than where it said before. */
 void finding_looks_at(struct finding *x, int64_t from_ns, int64_t to_ns);
+/* The same of the range of *t with most time. */
+void finding_looks_at_most(struct finding *x, const struct profile *p, const struct places *t);
 /* Takes the text of *b, and releases it. */
 struct str finding_text(struct findings *f, struct buf *b);
 

@@ -29,6 +29,7 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	buf_cstr(&evidence, "Per step: ");
 	places_text(&t, 2, w->n, true, &evidence);
 	x->evidence = finding_text(f, &evidence);
+	finding_looks_at_most(x, p, &t);
 	finding_rests_on(x, w, t.events, idle);
 	finding_gain(x, w, idle, "time without device work while the host is in the loader");
 	places_release(&t);

@@ -102,6 +102,7 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	if (save > 0)
 		buf_printf(&evidence, ". By published peaks TF32 can take at most %.0f %% of this time away", 100 * save);
 	x->evidence = finding_text(f, &evidence);
+	finding_looks_at_most(x, p, &m->places);
 	finding_rests_on(x, NULL, m->places.events, m->places.ns);
 	x->has_share = true;
 	x->share_pct = pct;

@@ -15,7 +15,7 @@ static bool is_tiny(const struct profile *p, uint32_t g)
 	return bytes > 0 && bytes <= TINY_BYTES && copy_way(profile_str(p, p->gpu_op.name[g])) != COPY_NEITHER;
 }
 
-static void report(struct findings *f, const struct step_time *w, const struct copies *c)
+static void report(const struct profile *p, struct findings *f, const struct step_time *w, const struct copies *c)
 {
 	int64_t ns = c->exposed_ns + c->idle_ns;
 	double pct = step_time_pct(w, ns);
@@ -26,6 +26,7 @@ static void report(struct findings *f, const struct step_time *w, const struct c
 	buf_printf(&evidence, "They move %.1f KiB each on average. Per step: ", (double)c->bytes / (double)c->n / 1024);
 	places_text(&c->places, PLACES_TOLD, w->n, true, &evidence);
 	x->evidence = finding_text(f, &evidence);
+	finding_looks_at_most(x, p, &c->places);
 	finding_rests_on(x, w, c->n, ns);
 	finding_gain(x, w, ns, "these copies where nothing hides them, and the idle time in their calls");
 }
@@ -38,7 +39,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 		return 0;
 	copies_measure(p, f, w, is_tiny, &c);
 	if (c.n >= (uint64_t)TOO_MANY * w->n && step_time_pct(w, c.exposed_ns + c.idle_ns) >= TOO_MUCH)
-		report(f, w, &c);
+		report(p, f, w, &c);
 	places_release(&c.places);
 	return 0;
 }

@@ -157,7 +157,7 @@ static void measure(const struct profile *p, struct findings *f, const struct st
 	mem_free(pads.v);
 }
 
-static void report(struct findings *f, const struct step_time *w, const struct measured *m, bool shown)
+static void report(const struct profile *p, struct findings *f, const struct step_time *w, const struct measured *m, bool shown)
 {
 	const struct places *t = shown ? &m->shown : &m->by_shape;
 	double pct = 100.0 * (double)t->ns / (double)m->kernel_ns;
@@ -169,6 +169,7 @@ static void report(struct findings *f, const struct step_time *w, const struct m
 	buf_cstr(&evidence, w->n ? "Per step: " : "In the recording: ");
 	places_text(t, SHAPES_TOLD, w->n, true, &evidence);
 	x->evidence = finding_text(f, &evidence);
+	finding_looks_at_most(x, p, t);
 	finding_rests_on(x, NULL, t->events, t->ns);
 	x->has_share = true;
 	x->share_pct = pct;
@@ -188,9 +189,9 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	places_init(&m.by_shape);
 	measure(p, f, w, &m);
 	if (100.0 * (double)m.shown.ns > TOO_MUCH * (double)m.kernel_ns)
-		report(f, w, &m, true);
+		report(p, f, w, &m, true);
 	else if (100.0 * (double)m.by_shape.ns > TOO_MUCH_BY_SHAPE * (double)m.kernel_ns)
-		report(f, w, &m, false);
+		report(p, f, w, &m, false);
 	places_release(&m.shown);
 	places_release(&m.by_shape);
 	return 0;

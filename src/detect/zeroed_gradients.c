@@ -48,6 +48,7 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	put_ns(&evidence, (double)c.idle_ns / w->n);
 	buf_cstr(&evidence, " without device work meanwhile");
 	x->evidence = finding_text(f, &evidence);
+	finding_looks_at_most(x, p, &t);
 	finding_rests_on(x, w, t.events, ns);
 	finding_gain(x, w, ns, "device time of writing zeros, and the time without device work while the host orders it");
 	places_release(&t);

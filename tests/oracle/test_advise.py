@@ -105,7 +105,9 @@ class Advise(Case):
         ddp = [span("DistributedDataParallel.forward", 500, 3000), span("DistributedDataParallel.forward", 5000, 9000)]
         for detector, events, want in (("gpu-starvation", starved, (11100, 60005)),  # from the end of the first kernel to the call of the next
                                        ("communication-bound", step(run_of("k", "aten::add", 20000), comm), (40100, 80100)),
-                                       ("ddp-without-nccl", step(ddp, BUSY), (5000, 14000)), ("low-gpu-utilization", starved, None)):
+                                       ("ddp-without-nccl", step(ddp, BUSY), (5000, 14000)),
+                                       ("dataloader-bound", step([span("enumerate(DataLoader)#x.__next__", 20, 900), span("enumerate(DataLoader)#x.__next__", 70000, 29000)],
+                                                                 run_of("k", "aten::add", 60000)), (70000, 99000)), ("low-gpu-utilization", starved, None)):
             r = self.found(events)[detector]
             got = (r["from_ns"], r["to_ns"])
             self.assertEqual(got, (None, None) if want is None else tuple(1000 * t for t in want), detector)

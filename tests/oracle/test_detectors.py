@@ -221,6 +221,13 @@ class Amounts(Case):
         r = self.finding("small_kernels", "launch-bound")
         steps = oracle.Table(json.loads(oracle.run("report", "steps", path, "--format=json")[1])).rows
         self.assertIn(r["from_ns"], [s["start_ns"] for s in steps])
+        # Others: the op with most of it, which began in a step.
+        for case, detector in (("pageable_input", "pageable-copies"), ("zeroed_gradients", "zeroed-gradients"), ("float32_on_ampere", "tf32-off"),
+                               ("zeros_to_device", "copied-constants"), ("vocabulary_not_padded", "unaligned-gemm"), ("search_in_the_steps", "cudnn-benchmark"),
+                               ("slow_loader", "single-process-dataloader")):
+            r = self.finding(case, detector)
+            steps = oracle.Table(json.loads(oracle.run("report", "steps", os.path.join(self.folder.name, case + ".pt.trace.json.gz"), "--format=json")[1])).rows
+            self.assertTrue(any(s["start_ns"] <= r["from_ns"] < r["to_ns"] <= s["start_ns"] + s["total_ns"] for s in steps), (case, r["from_ns"], r["to_ns"]))
 
     def test_work(self):
         for case, detector, want in (

@@ -126,7 +126,7 @@ async function evidence(t) {
   same(await cards.count(), want.rows.length, "findings");
   await cards.first().locator("summary").click();
   assert((await cards.first().innerText()).includes(want.rows[0][at(want, "evidence")]), "the evidence is shown");
-  await cards.first().locator("a").click();
+  await cards.first().locator("a").first().click();
   await t.ready("iterations");
 }
 
@@ -255,6 +255,13 @@ async function intoSight(t) {
     await frames(t.page, 3);
   }
   same(await renders(), 0, "rows made anew");
+  // Those of the pages that were left are let go.
+  for (const view of ["operators", "overview"]) {
+    await t.page.locator("nav a", { hasText: new RegExp(`^${view}$`, "i") }).click();
+    await t.ready(view);
+  }
+  await t.until("no tables but the page's", () => grid.evaluate((e) => e.tabulator.constructor.registry.tables.every((x) => x.element.isConnected)));
+  assert(await grid.evaluate((e) => e.tabulator.constructor.registry.tables.length > 0), "a list of tables");
 }
 
 export const tests = [
