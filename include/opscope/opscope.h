@@ -133,8 +133,9 @@ OPSCOPE_API char *opscope_table_render(const struct opscope_table *t, const char
 OPSCOPE_API void opscope_text_free(char *text);
 
 /* Writes the profile as a file of another program, `opscope export FORMAT`: "chrome", "stacks", "flamegraph" ...; as gzip when the path
- * ends in .gz. The file appears whole or not at all. `o` may be NULL. */
-OPSCOPE_API int opscope_export(struct opscope_profile *p, const char *format, const char *path, const struct opscope_options *o,
+ * ends in .gz. The file appears whole or not at all. *notes (may be NULL) is what the file lacks, a line each, or NULL when there is nothing to
+ * say; the caller frees it with opscope_text_free. `o` may be NULL. */
+OPSCOPE_API int opscope_export(struct opscope_profile *p, const char *format, const char *path, const struct opscope_options *o, char **notes,
                                char *error, size_t error_size);
 
 /* Columns. The id is what CSV has as its header; the unit is "", "count", "ns", "time_ns" (a point in time), "us", "bytes",

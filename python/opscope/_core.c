@@ -577,7 +577,7 @@ static PyObject *profile_export(PyObject *object, PyObject *args)
 	Profile *self = (Profile *)object;
 	const char *format;
 	PyObject *path, *dict;
-	char message[ERROR_SIZE];
+	char message[ERROR_SIZE], *notes;
 	int rc;
 	if (!PyArg_ParseTuple(args, "sO&O", &format, PyUnicode_FSConverter, &path, &dict))
 		return NULL;
@@ -589,14 +589,16 @@ static PyObject *profile_export(PyObject *object, PyObject *args)
 	}
 	const char *where = PyBytes_AsString(path);
 	Py_BEGIN_ALLOW_THREADS
-	rc = opscope_export(self->p, format, where, o, message, sizeof message);
+	rc = opscope_export(self->p, format, where, o, &notes, message, sizeof message);
 	Py_END_ALLOW_THREADS
 	leave(self);
 	opscope_options_free(o);
 	Py_DECREF(path);
 	if (rc < 0)
 		return fail(message);
-	Py_RETURN_NONE;
+	PyObject *text = notes ? text_of(notes, strlen(notes)) : PyUnicode_FromString("");
+	opscope_text_free(notes);
+	return text;
 }
 
 static PyGetSetDef profile_attributes[] = {
@@ -612,7 +614,7 @@ static PyMethodDef profile_methods[] = {
 	{"report", profile_report, METH_VARARGS, "report(name, options): Table."},
 	{"sql", profile_sql, METH_VARARGS, "sql(query, options): Table."},
 	{"advise", profile_advise, METH_O, "advise(options): Table."},
-	{"export", profile_export, METH_VARARGS, "export(format, path, options)."},
+	{"export", profile_export, METH_VARARGS, "export(format, path, options): what the file lacks, a line each."},
 	{0},
 };
 

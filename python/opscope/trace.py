@@ -91,12 +91,13 @@ class Trace:
         """A SELECT over the events and all reports; see `opscope sql --help`."""
         return Table(self._profile.sql(query, options(params)))
 
-    def export(self, format: str, path: Path, **params: Any) -> None:
+    def export(self, format: str, path: Path, **params: Any) -> List[str]:
         """A file for another program, as `opscope export FORMAT`: "chrome", "stacks", "flamegraph", ...; as gzip if path ends in .gz.
 
-        "chrome" copies a Kineto trace event by event only if it was loaded with as_written=True.
+        Returns what the file lacks, and why. "chrome" copies a Kineto trace event by event only if it was loaded with as_written=True.
         """
-        self._profile.export(format, path, options(params))
+        notes = self._profile.export(format, path, options(params))
+        return notes.split("\n") if notes else []
 
     def close(self) -> None:
         """Gives its memory back, once the calls of other threads are done. Tables made of it stay."""

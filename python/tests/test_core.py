@@ -176,9 +176,9 @@ class Reports(oracle.Case):
             for name, path, keywords, words in (("chrome", "a.json", {}, []), ("stacks", "a.txt", {"metric": "self_cpu_time_total", "by": "op"},
                                                                                ["--metric=self_cpu_time_total", "--by=op"])):
                 path = os.path.join(folder, path)
-                trace.export(name, path, **keywords)
+                notes = trace.export(name, path, **keywords)
                 code, out, err = oracle.run("export", name, RESNET, *words)
-                self.assertEqual(code, 0, err)
+                self.assertEqual((code, ["opscope: " + n for n in notes]), (0, err.decode().splitlines()))
                 with open(path, "rb") as f:
                     self.assertEqual(f.read(), out, name)
             trace.export("chrome", os.path.join(folder, "b.json.gz"))

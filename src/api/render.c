@@ -136,22 +136,21 @@ struct export_job {
 	const struct report_args *args;
 	const char *const *value;
 	const char *path;
+	struct diags notes;
 };
 
-static int write_to(const struct export_job *j, int fd, struct err *e)
+static int write_to(struct export_job *j, int fd, struct err *e)
 {
 	struct sink s;
-	struct diags notes = {0};
 	sink_init(&s, fd, str_ends(str_from(j->path), STR(".gz")));
-	int rc = export_run(j->format, j->p, j->args, j->value, &s, &notes, e);
+	int rc = export_run(j->format, j->p, j->args, j->value, &s, &j->notes, e);
 	if (sink_finish(&s) < 0 && rc == 0)
 		rc = err_set(e, ERR_IO, "%s: cannot write: %s", j->path, strerror(s.error));
-	diags_release(&notes);
 	return rc;
 }
 
 /* To a device or pipe. */
-static int write_directly(const struct export_job *j, struct err *e)
+static int write_directly(struct export_job *j, struct err *e)
 {
 	int fd = open(j->path, O_WRONLY | O_CLOEXEC);
 	if (fd < 0)
@@ -161,7 +160,7 @@ static int write_directly(const struct export_job *j, struct err *e)
 	return rc;
 }
 
-static int write_file(const struct export_job *j, struct err *e)
+static int write_file(struct export_job *j, struct err *e)
 {
 	struct stat st;
 	struct atomic_file f;
@@ -172,13 +171,26 @@ static int write_file(const struct export_job *j, struct err *e)
 	return write_to(j, f.fd, e) < 0 ? atomic_abort(&f) : atomic_commit(&f, e);
 }
 
-int opscope_export(struct opscope_profile *p, const char *format, const char *path, const struct opscope_options *o, char *error,
+/* A line each; NULL = there is none. */
+static char *list_notes(const struct diags *notes)
+{
+	struct buf b = {0};
+	for (unsigned i = 0; i < notes->n; i++)
+		buf_printf(&b, "%s" STR_FMT, i ? "\n" : "", STR_ARG(notes->entry[i].message));
+	if (notes->n)
+		buf_char(&b, 0);
+	return b.p;
+}
+
+int opscope_export(struct opscope_profile *p, const char *format, const char *path, const struct opscope_options *o, char **notes, char *error,
                    size_t error_size)
 {
 	struct err e = {0};
 	const char *value[EXPORT_OPTIONS_MAX] = {NULL};
 	struct report_args args = o ? o->report : (struct report_args){0};
 	args.compat = NULL; /* of formats it is an option of their own */
+	if (notes)
+		*notes = NULL;
 	if (!p || !format || !path) {
 		err_set(&e, ERR_USAGE, "opscope_export: a profile, a format and a path were expected, not NULL");
 		return api_error(&e, error, error_size);
@@ -186,8 +198,12 @@ int opscope_export(struct opscope_profile *p, const char *format, const char *pa
 	const struct export_format *f = find_format(format, &e);
 	if (!f || own_values(f, o, value, &e) < 0)
 		return api_error(&e, error, error_size);
+	struct export_job job = {f, p->p, &args, value, path, {0}};
 	pthread_mutex_lock(&p->lock);
-	int rc = write_file(&(struct export_job){f, p->p, &args, value, path}, &e);
+	int rc = write_file(&job, &e);
 	pthread_mutex_unlock(&p->lock);
+	if (notes && rc == 0)
+		*notes = list_notes(&job.notes);
+	diags_release(&job.notes);
 	return rc < 0 ? api_error(&e, error, error_size) : 0;
 }
