@@ -12,7 +12,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
@@ -170,8 +169,7 @@ static bool is_live(const struct buf *file)
 	machine_name(host, sizeof host);
 	if (!has_line(file, "host", host))
 		return true; /* that of another machine is not known */
-	pid_t pid = atoi(file->p + at + 9);
-	return pid > 0 && (kill(pid, 0) == 0 || errno == EPERM);
+	return machine_process_lives(atoi(file->p + at + 9), 0);
 }
 
 static bool any_run(const char *path, bool live)

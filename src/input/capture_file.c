@@ -4,10 +4,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { CHUNK_MOST = 1 << 20, GRAIN_LEAST = 64, OPEN_TRIES = 20 };
@@ -149,11 +149,22 @@ uint32_t capture_file_load(struct capture_file *f, const struct capture_chunk *c
 	return n & ~7u;
 }
 
+/* 0 where the header tells a time that is still to come. */
+static int64_t age_of(const struct wire_header *h)
+{
+	struct timespec now;
+	int64_t age;
+	if (clock_gettime(CLOCK_MONOTONIC_RAW, &now) < 0 ||
+	    __builtin_sub_overflow((int64_t)now.tv_sec * 1000000000 + now.tv_nsec, h->first.monotonic_raw_ns, &age) || age < 0)
+		return 0;
+	return age;
+}
+
 bool capture_file_lives(const struct wire_header *h)
 {
 	struct utsname u;
 	char boot[sizeof h->boot_id];
 	machine_boot_id(boot, sizeof boot);
 	return h->state == WIRE_RUNNING && boot[0] && strcmp(boot, h->boot_id) == 0 && uname(&u) == 0 && strncmp(u.nodename, h->host, sizeof h->host - 1) == 0 &&
-	       h->pid > 0 && (kill(h->pid, 0) == 0 || errno == EPERM);
+	       machine_process_lives(h->pid, age_of(h));
 }

@@ -21,11 +21,11 @@ def record(kind, flags=0, ident=0, body=b""):
 
 class Segment:
     def __init__(self, pid=100, start=BASE, rank=-1, world=-1, state=2, host="node", calls=0, cost=0, helper=0, lost=None, ppid=1, last=None,
-                 block=BLOCK, grain=GRAIN):
+                 block=BLOCK, grain=GRAIN, boot="", steady=5_000_000):
         self.pid, self.start, self.rank, self.world, self.state, self.host = pid, start, rank, world, state, host
         self.calls, self.cost, self.helper, self.lost, self.ppid = calls, cost, helper, lost or {}, ppid
         self.last = start + 1_000_000 if last is None else last
-        self.block, self.grain = block, grain
+        self.block, self.grain, self.boot, self.steady = block, grain, boot, steady
         self.kept, self.threads, self.texts = [], {}, {}
         self.chunks = None  # ready-made ones instead
 
@@ -78,8 +78,8 @@ class Segment:
 
     def header(self, used):
         h = struct.pack("<8sIIIIqiiiiqqq40s72s32sqqIIqqQQQQQ", b"OPSCSEG1", 1, 0, self.block, self.grain, self.start, self.pid, self.ppid, 0, 0, 0,
-                        self.rank, self.world, b"", self.host.encode(), b"test", self.start, 5_000_000, self.state, 2, self.last,
-                        5_000_000 + self.last - self.start, used, 0, self.calls, self.cost, self.helper)
+                        self.rank, self.world, self.boot.encode(), self.host.encode(), b"test", self.start, self.steady, self.state, 2, self.last,
+                        self.steady + self.last - self.start, used, 0, self.calls, self.cost, self.helper)
         h += struct.pack("<32Q", *(self.lost.get(i, 0) for i in range(32)))
         assert len(h) == 552, len(h)
         return h[:12] + struct.pack("<I", len(h)) + h[16:]

@@ -8,6 +8,7 @@ import shutil
 import struct
 import subprocess
 import tempfile
+import time
 
 import oracle
 import segment
@@ -295,6 +296,27 @@ class Planted(CaptureCase):
         self.assertEqual(sql(path, "SELECT name, start_ns + dur_ns FROM span ORDER BY start_ns"), [("open", 950), ("started", 950), ("short", 950)])
         found = problems(path)
         self.assertEqual({k: v[:2] for k, v in found.items()}, {"range-without-end": ("repaired", 2), "no-exit": ("note", 1)})
+
+    def test_processes_that_live(self):
+        """A segment without an end is still written to when its process is there: not one that has ended and was not waited for, nor another one of that number."""
+        with open("/proc/sys/kernel/random/boot_id") as f:
+            boot = f.read().strip()
+
+        def planted(pid, steady):
+            s = Segment(pid=pid, state=1, boot=boot, steady=steady, host=os.uname().nodename)
+            s.push(1, "open", BASE + 10)
+            path = s.write(tempfile.mkdtemp(dir=self.dir))
+            return {k: v[2] for k, v in problems(path).items()}
+        lives, gone = {"range-without-end", "still-recording"}, {"range-without-end", "no-exit"}
+        child = subprocess.Popen(["true"])
+        self.addCleanup(child.wait)
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        now = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
+        self.assertEqual(set(planted(child.pid, now)), gone)
+        said = planted(os.getpid(), now)
+        self.assertEqual(set(said), lives)
+        self.assertEqual(said["range-without-end"], "a range was still open when the capture of a process that still runs was read: it ends there")
+        self.assertEqual(set(planted(os.getpid(), now - 10 ** 16)), gone)  # began when this process was not there
 
     def test_numbers(self):
         s = Segment()
