@@ -8,10 +8,11 @@
 
 #include <string.h>
 
-/* The open ranges of a thread in a domain: how many, and for the innermost DEPTH_MOST levels whether each was written, and whether control.c
- * wants to know its end. */
+/* The open ranges of a thread in a domain: how many, and for the outermost DEPTH_MOST levels whether each was written, and whether control.c
+ * wants to know its end. Of deeper ones it is told of one alone: those inside of that change nothing. */
 struct depth {
 	uint32_t n;
+	uint32_t told_deep;             /* its level + 1; 0 = none */
 	uint8_t written[DEPTH_MOST / 8], told[DEPTH_MOST / 8];
 };
 
@@ -31,6 +32,13 @@ static void set_bit(uint8_t *bits, uint32_t i, bool on)
 {
 	if (i < DEPTH_MOST)
 		bits[i / 8] = (uint8_t)((bits[i / 8] & ~(1u << (i % 8))) | (unsigned)on << (i % 8));
+}
+
+static void set_told(struct depth *d, uint32_t level, bool told)
+{
+	set_bit(d->told, level, told);
+	if (UNLIKELY(told && level >= DEPTH_MOST))
+		d->told_deep = level + 1;
 }
 
 static struct depth *depth_of(struct writer *w, uint32_t d)
@@ -278,7 +286,7 @@ int range_push(const struct event *e)
 	if (!w)
 		return -1;
 	struct depth *d = depth_of(w, e->domain);
-	bool told = UNLIKELY(control_names) && d && d->n < DEPTH_MOST && tell_begin(w, e), written = false;
+	bool told = UNLIKELY(control_names) && d && (d->n < DEPTH_MOST || !d->told_deep) && tell_begin(w, e), written = false;
 	int level = -1;
 	if (LIKELY(d)) {
 		if (w->on && (d->n >= DEPTH_MOST || w->kept >= KEPT_MOST))
@@ -287,7 +295,7 @@ int range_push(const struct event *e)
 			written = w->on && append(w, WIRE_PUSH, e, 0);
 		level = (int)(d->n & INT32_MAX);
 		set_bit(d->written, d->n, written);
-		set_bit(d->told, d->n, told);
+		set_told(d, d->n, told);
 		w->told_pushes += told;
 		d->n++;
 	} else if (w->on) {
@@ -313,7 +321,8 @@ int range_pop(uint32_t domain_)
 			*r = (struct wire_pop){writer_head(WIRE_POP, 0, domain_, sizeof *r), now_ns()};
 			writer_commit(w, sizeof *r);
 		}
-		if (UNLIKELY(bit(d->told, at))) {
+		if (UNLIKELY(bit(d->told, at) || d->told_deep == at + 1)) {
+			d->told_deep = at < DEPTH_MOST ? d->told_deep : 0;
 			w->told_pushes--;
 			control_end();
 		}

@@ -201,18 +201,40 @@ static char *put(char *p, const char *end, const char *s)
 	return p;
 }
 
+/* What refused more room; the sentence has its errno in it. The last one stands for all that is not in front of it. */
+static const struct reason {
+	int why[4];
+	const char *kind, *begins, *ends;
+} reasons[] = {
+	{{EMFILE, ENFILE, EINTR}, "no-descriptor", "the capture's file could not be opened for more room (errno ", "): what came meanwhile is missing"},
+	{{EACCES, EPERM}, "not-allowed", "the program may no longer open the capture's file for more room, as after setuid (errno ", "): what came later is missing"},
+	{{ENOENT, ENOTDIR, ESTALE, ELOOP}, "file-gone", "the capture's file is not in its place any more, as after chroot or when it was moved (errno ", "): what came later is missing"},
+	{{EFBIG}, "file-limit", "the program may write no longer file (ulimit -f; errno ", "): what came later is missing"},
+	{{ENOMEM}, "no-memory", "there was no memory for more of the capture (errno ", "): what came later is missing"},
+	{{0}, "disk-full", "the disk gave no more room for the capture (errno ", "): what came later is missing"},
+};
+
+static const struct reason *reason_of(int why)
+{
+	const struct reason *r = reasons;
+	for (; r->why[0]; r++)
+		for (size_t i = 0; i < sizeof r->why / sizeof r->why[0]; i++)
+			if (r->why[i] == why)
+				return r;
+	return r;
+}
+
 static void tell_full(int refused)
 {
 	_Atomic bool *told = may_pass(refused) ? &seg.told_passing : &seg.told;
-	char room[SYS_DIGITS], *number = sys_digits(room, (uint64_t)refused);
+	const struct reason *r = reason_of(refused);
+	char room[SYS_DIGITS];
 	if (is_mine(&live->lock) || (!refused && !is_at_limit()))
 		return; /* a signal handler cannot say it now; or a lock was not had, which is counted */
 	if (atomic_exchange_explicit(told, true, memory_order_relaxed))
 		return;
-	if (may_pass(refused))
-		note("no-descriptor", true, "the capture's file could not be opened for more room (errno ", number, "): what came meanwhile is missing", NULL);
-	else if (refused)
-		note("disk-full", true, "the disk gave no more room for the capture (errno ", number, "): what came later is missing", NULL);
+	if (refused)
+		note(r->kind, true, r->begins, sys_digits(room, (uint64_t)refused), r->ends, NULL);
 	else if (seg.full == WIRE_FULL_STOP)
 		note("max-size", true, "the size that the capture may have (--max-size) was reached: what came later is missing", NULL);
 }
@@ -425,8 +447,8 @@ static char *map_file(int fd, int64_t *bytes)
 {
 	*bytes = (int64_t)sys_fair((size_t)*bytes) & ~((int64_t)WIRE_BLOCK - 1);
 	for (; *bytes >= 2 * PIECE_FIRST; *bytes = *bytes / 2 & ~((int64_t)WIRE_BLOCK - 1)) {
-		char *p = mmap(NULL, (size_t)*bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-		if (p != MAP_FAILED) {
+		char *p = sys_addresses((size_t)*bytes, MAP_SHARED, fd);
+		if (p) {
 			madvise(p, (size_t)*bytes, MADV_DONTDUMP);
 			return p;
 		}

@@ -75,12 +75,6 @@ static inline char *sys_digits(char room[SYS_DIGITS], uint64_t v)
 	return d;
 }
 
-static inline void *sys_map(size_t bytes, int how)
-{
-	void *p = mmap(NULL, bytes, how, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	return p == MAP_FAILED ? NULL : p;
-}
-
 /* So many of the addresses that the program may have (RLIMIT_AS) are left to it. */
 static inline size_t sys_fair(size_t bytes)
 {
@@ -90,12 +84,29 @@ static inline size_t sys_fair(size_t bytes)
 }
 
 /* Memory of our own, zeros; NULL = none. All of it counts against what the program may have (RLIMIT_DATA, vm.overcommit_memory=2), used or not. */
-static inline void *sys_memory(size_t bytes) { return sys_map(bytes, PROT_READ | PROT_WRITE); }
+static inline void *sys_memory(size_t bytes)
+{
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	return p == MAP_FAILED ? NULL : p;
+}
 
-/* Addresses for what may become large: memory, zeros, as far as sys_ready says, and only that counts. */
+/* Addresses for what may become large; NULL = none. In a program that keeps all it has in memory (mlockall) they are made of a small mapping that is not
+ * kept: none of them count against what it may keep there. */
 enum { SYS_PIECE = 1 << 16 };
+static inline void *sys_addresses(size_t bytes, int how, int fd)
+{
+	void *p = mmap(NULL, SYS_PIECE, PROT_NONE, how | MAP_NORESERVE, fd, 0), *all = MAP_FAILED;
+	if (p == MAP_FAILED)
+		return NULL;
+	munlock(p, SYS_PIECE);
+	if ((all = mremap(p, SYS_PIECE, bytes, MREMAP_MAYMOVE)) == MAP_FAILED)
+		munmap(p, SYS_PIECE);
+	return all == MAP_FAILED ? NULL : all;
+}
+
+/* For memory, zeros, as far as sys_ready says, and only that counts. */
 static inline size_t sys_whole(size_t bytes) { return (bytes + SYS_PIECE - 1) / SYS_PIECE * SYS_PIECE; }
-static inline void *sys_reserve(size_t bytes) { return sys_map(sys_whole(bytes), PROT_NONE); }
+static inline void *sys_reserve(size_t bytes) { return sys_addresses(sys_whole(bytes), MAP_PRIVATE | MAP_ANONYMOUS, -1); }
 static inline void sys_release(void *base, size_t bytes) { munmap(base, sys_whole(bytes)); }
 
 /* The first `need` bytes of what was reserved can be used; *have is how many can be, 0 at first. More comes by the page, or SYS_PIECE where `much`. False:

@@ -37,7 +37,7 @@ enum {
  * A text for which there was no room stands in its record, or is missing there. */
 #define WIRE_LOST_REASONS(X)                                                                                              \
 	X(FULL, "lost-size", "events that came after the capture had reached its greatest size (--max-size)")             \
-	X(DISK, "lost-disk", "events for which the disk had no room")                                                     \
+	X(DISK, "lost-disk", "events for which the capture's file got no more room")                                      \
 	X(RING, "lost-ring", "bytes of older events that made room for newer ones (--max-size=SIZE,ring)")                \
 	X(STRINGS, "lost-texts", "texts for which there was no room")                                                     \
 	X(DOMAINS, "lost-domains", "domains, categories or resources for which there was no room")                        \

@@ -548,6 +548,31 @@ static int deep_and_long(char **argv)
 	return 0;
 }
 
+/* Ranges of one name, the first of them deeper than is remembered of each; what is said in them stands in another domain. */
+static int deep_window(char **argv)
+{
+	void *domain = nvtx_domain("beside"), *text = nvtx_register(domain, argv[2]);
+	for (int times = 0; times < 2; times++) {
+		for (int i = 0; i < 3000; i++)
+			nvtx_push("deep");
+		for (int i = 0; i < 3; i++) {
+			nvtx_push("train");
+			domain_pairs(domain, text, 1);
+		}
+		for (int i = 0; i < 3; i++) {
+			nvtx_pop();
+			domain_pairs(domain, text, 1);
+		}
+		for (int i = 0; i < 3000; i++)
+			nvtx_pop();
+		pairs("out", 1);
+		nvtx_push("train");
+		pairs("in", 1);
+		nvtx_pop();
+	}
+	return 0;
+}
+
 static int domains(char **argv)
 {
 	char text[32];
@@ -577,6 +602,50 @@ static int file_limit(char **argv)
 	setrlimit(RLIMIT_FSIZE, &r);
 	pairs("limited", number(argv, 3));
 	return 0;
+}
+
+/* The file cannot be opened again: the program has given up its rights, or has moved it. */
+static int lets_go(char **argv)
+{
+	char moved[4096];
+	const char *folder = getenv("OPSCOPE_DIR");
+	bool moves = !strcmp(argv[2], "moves");
+	snprintf(moved, sizeof moved, "%s.moved", folder);
+	pairs("before", 10);
+	if (moves ? rename(folder, moved) : setuid(65534))
+		return moves ? 1 : 77;
+	pairs("after", number(argv, 3));
+	return moves && rename(moved, folder);
+}
+
+/* A process that keeps all its memory from now on: how much more that is when its capture has begun, KB. */
+static long locked_kb(void)
+{
+	char line[256];
+	long kb = -1;
+	FILE *f = fopen("/proc/self/status", "r");
+	while (f && fgets(line, sizeof line, f) && sscanf(line, "VmLck: %ld", &kb) != 1)
+		;
+	if (f)
+		fclose(f);
+	return kb;
+}
+
+static int locks_memory(char **argv)
+{
+	(void)argv;
+	pid_t child = fork();
+	if (!child) {
+		if (mlockall(MCL_FUTURE))
+			_exit(77);
+		long before = locked_kb();
+		pairs("locked", 1000);
+		printf("%ld\n", locked_kb() - before);
+		exit(0);
+	}
+	int status = 1;
+	waitpid(child, &status, 0);
+	return WEXITSTATUS(status);
 }
 
 /* No descriptor is to be had for a while, in which much is said. */
@@ -753,7 +822,8 @@ int main(int argc, char **argv)
 		{"threads", threads}, {"many_threads", many_threads}, {"late_threads", late_threads},
 		{"ends", ends}, {"forks", forks}, {"silent_child", silent_child},
 		{"first_calls_of_children", first_calls_of_children}, {"forks_beside", forks_beside}, {"leaves_open", leaves_open},
-		{"unknown_texts", unknown_texts}, {"cancels", cancels}, {"no_memory", no_memory}, {"many_switches", many_switches},
+		{"unknown_texts", unknown_texts}, {"lets_go", lets_go}, {"locks_memory", locks_memory}, {"deep_window", deep_window},
+		{"cancels", cancels}, {"no_memory", no_memory}, {"many_switches", many_switches},
 		{"busy_forks", busy_forks}, {"unloads", unloads}, {"closes", closes}, {"allocates", allocates},
 		{"signals", signals}, {"deep", deep}, {"deep_and_long", deep_and_long}, {"domains", domains}, {"texts", texts},
 		{"file_limit", file_limit}, {"no_descriptors", no_descriptors}, {"script", script}, {"little_stack", little_stack}, {"talks", talks}, {"full_after_the_end", full_after_the_end},

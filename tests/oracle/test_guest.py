@@ -267,6 +267,7 @@ class NoPlace(GuestCase):
         found, trouble = self.names(folder), problems(folder)
         self.assertEqual(found[("limited", "nvtx")] + trouble["lost-disk"][1], 200000)
         self.assertGreater(found[("limited", "nvtx")], 50000)
+        self.assertEqual(set(trouble), {"lost-disk", "file-limit"})
 
     def test_no_descriptors(self):
         """A program that has all its descriptors in use: what finds no room meanwhile is counted, and what comes later is there again."""
@@ -277,6 +278,34 @@ class NoPlace(GuestCase):
         self.assertGreater(trouble["lost-disk"][1], 1000)
         self.assertIn("no-descriptor", trouble)
         self.assertNotIn("disk-full", trouble)
+
+    def check_let_go(self, how, kind):
+        folder = os.path.join(self.dir, "run")
+        os.mkdir(folder)
+        p = subprocess.run([GUEST, "lets_go", how, "500000"], env=planted_environment(folder), capture_output=True, timeout=PATIENCE)
+        if p.returncode == 77:
+            self.skipTest("only root can give up its rights")
+        self.assertEqual((p.returncode, p.stdout, p.stderr), (0, b"", b""))
+        found, trouble = self.names(folder), problems(folder)
+        self.assertEqual((found[("before", "nvtx")], found[("after", "nvtx")] + trouble["lost-disk"][1]), (10, 500000))
+        self.assertEqual(set(trouble), {"lost-disk", kind})
+
+    def test_setuid(self):
+        self.check_let_go("rights", "not-allowed")
+
+    def test_moved(self):
+        self.check_let_go("moves", "file-gone")
+
+    def test_locked_memory(self):
+        """mlockall: what a capture may come to need is not kept in memory, and does not count against what the program may keep there."""
+        folder = os.path.join(self.dir, "run")
+        os.mkdir(folder)
+        p = subprocess.run([GUEST, "locks_memory"], env=planted_environment(folder), capture_output=True, timeout=PATIENCE)
+        if p.returncode == 77:
+            self.skipTest("memory cannot be locked here")
+        self.assertEqual((p.returncode, p.stderr), (0, b""))
+        self.assertLess(int(p.stdout), 32 << 10)
+        self.assertEqual(self.names(folder), {("locked", "nvtx"): 1000})
 
     def test_few_addresses(self):
         """ulimit -v: the file is mapped at a length that leaves the program what it may have."""
@@ -450,6 +479,12 @@ class Windows(GuestCase):
         self.assertEqual(self.names(folder), {("open", "nvtx"): 1, ("after the first", "nvtx"): 1, ("late", "nvtx"): 1})
         self.assertEqual(sql(folder, "SELECT (SELECT start_ns + dur_ns FROM span WHERE name = 'open') <= (SELECT start_ns FROM span WHERE name = 'after the first')"), [(1,)])
         self.assertEqual(set(problems(folder)), {"recorded-in-part"})
+
+    def test_deep_window(self):
+        """A range so deep that it is not recorded is a window all the same, and ends where it ends."""
+        folder = self.run_guest("deep_window", "inside", OPSCOPE_RANGE="train")
+        self.assertEqual(self.names(folder), {("inside", "beside"): 10, ("train", "nvtx"): 2, ("in", "nvtx"): 2})
+        self.assertEqual({k: v[1] for k, v in problems(folder).items()}, {"recorded-in-part": 8, "lost-depth": 6})
 
     def test_long_options(self):
         """One that is too long is told, and hides none behind it."""
