@@ -7,6 +7,7 @@
 
 enum grouping { BY_NAME, BY_PATH, BY_THREAD };
 enum { PATH_NAMES = 64 };
+enum { ANY_STEP = UINT32_MAX }; /* instead of a name: ProfilerStep#7 and all others */
 
 /* Parts that a grouping does not ask for are 0. */
 struct key {
@@ -54,10 +55,25 @@ static void find_op_cats(struct ranges *r)
 			r->cat_is_op[c] |= str_eqc(profile_cat(r->p, (uint16_t)c), ops[i]);
 }
 
+/* Steps are one row, and one part of a path, or none would be summed up. NVTX ranges of such a text keep it where rows are texts: there the
+ * figures are those of nsys' nvtx_sum. */
+static uint32_t name_of(const struct ranges *r, uint32_t i)
+{
+	uint32_t name = r->p->span.name[i];
+	if (!str_starts(profile_str(r->p, name), STR("ProfilerStep#")))
+		return name;
+	return r->by != BY_PATH && str_eqc(profile_cat(r->p, r->p->span.cat[i]), "nvtx") ? name : ANY_STEP;
+}
+
+static struct str text_of(const struct ranges *r, uint32_t name)
+{
+	return name == ANY_STEP ? STR("ProfilerStep*") : profile_str(r->p, name);
+}
+
 static struct key key_of(const struct ranges *r, uint32_t i)
 {
 	const struct spans *s = &r->p->span;
-	struct key k = {.name = s->name[i], .cat = s->cat[i], .startend = s->kind[i] == SPAN_RANGE};
+	struct key k = {.name = name_of(r, i), .cat = s->cat[i], .startend = s->kind[i] == SPAN_RANGE};
 	if (r->by == BY_THREAD)
 		k.track = s->track[i] + 1;
 	if (r->by == BY_PATH && r->around[i] != ROW_NONE && r->group[r->around[i]] != ROW_NONE)
@@ -149,7 +165,7 @@ static bool stack_text(struct str s, struct buf *out)
 static void put_name(struct table *out, unsigned col, const struct ranges *r, uint32_t name)
 {
 	struct buf text = {0};
-	struct str s = profile_str(r->p, name);
+	struct str s = text_of(r, name);
 	table_set_str_copy(out, col, stack_text(s, &text) ? buf_view(&text) : s);
 	buf_release(&text);
 }
@@ -168,7 +184,7 @@ static void put_path(struct table *out, unsigned col, const struct ranges *r, ui
 	if (up)
 		buf_cstr(&text, "... > ");
 	while (n--) {
-		buf_str(&text, profile_str(r->p, path[n]));
+		buf_str(&text, text_of(r, path[n]));
 		if (n)
 			buf_cstr(&text, " > ");
 	}
@@ -179,7 +195,8 @@ static void put_path(struct table *out, unsigned col, const struct ranges *r, ui
 static void put(struct ranges *r, struct table *out)
 {
 	const struct profile *p = r->p;
-	unsigned name = TABLE_COLUMN(out, "range", "Range", "text of the range; of emit_nvtx and argument markers the op; of PyProf's call stacks the frames, innermost last", CELL_STR, UNIT_NONE, COLUMN_WIDE);
+	unsigned name = TABLE_COLUMN(out, "range", "Range", "text of the range; of emit_nvtx and argument markers the op; of PyProf's call stacks the frames, innermost last; ProfilerStep* are all steps",
+	                             CELL_STR, UNIT_NONE, COLUMN_WIDE);
 	unsigned domain = TABLE_COLUMN(out, "domain", "Domain", "NVTX domain or category; empty = NVTX's default domain", CELL_STR);
 	unsigned style = TABLE_COLUMN(out, "style", "Style", "PushPop: nests on its thread; StartEnd: may overlap others", CELL_STR, UNIT_NONE, COLUMN_DETAIL);
 	unsigned pid = UINT32_MAX, tid = UINT32_MAX;
@@ -245,7 +262,8 @@ static int nvtx_run(const struct profile *p, const struct report_args *args, str
 		uint64_t lost = 0;
 		for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
 			lost += p->gpu_op.call[g] == ROW_NONE;
-		table_note(out, "ranges nest: their totals add up to more than the time of the run, their self times do not");
+		table_note(out, "ranges nest: their totals add up to more than the time of the run, their self times do not; "
+		           "Total %% is of the sum of all totals, as nsys' nvtx_sum has it, and so the less, the deeper ranges nest");
 		if (r.recursive)
 			table_note(out, "%llu ranges lie inside others of their own row: the work in them counts once there, their host times each",
 			           (unsigned long long)r.recursive);
@@ -269,7 +287,7 @@ const struct report report_nvtx = {
 	.title = "Marked ranges",
 	.help = "Ranges that the program or its libraries marked (NVTX, record_function): how often, how long on the host, and the device work "
 	        "that was launched inside, summed and projected: from the start of the first to the end of the last. By name and domain; "
-	        "--group-by=path tells apart what they are nested in, --group-by=thread the threads.",
+	        "--group-by=path tells apart what they are nested in, --group-by=thread the threads. Steps are one row, ProfilerStep*.",
 	.group_by = groupings,
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_STEPS,

@@ -338,6 +338,25 @@ class Planted(CaptureCase):
                          [(110, 4096, 512, 2048, 4096, 1, 2), (120, 4096, -512, None, None, 0, -1)])
         self.assertEqual([r["step"] for r in oracle.report("overview", path).section("steps").rows], ["3", "4"])
 
+    def test_ranges_of_steps(self):
+        """Steps are one row, and one part of a path; NVTX ranges of such a text are what nsys has, but in paths."""
+        s = Segment()
+        for step in range(3):
+            s.event(9, segment.STEP, 0, 0, "qq", BASE + 1000 * step, step)
+            s.push(9, "forward", BASE + 1000 * step + 100)
+            s.pop(9, BASE + 1000 * step + 200 + step)
+            s.push(10, f"ProfilerStep#{step}", BASE + 1000 * step + 300)
+            s.push(10, "inside", BASE + 1000 * step + 310)
+            s.pop(10, BASE + 1000 * step + 350)
+            s.pop(10, BASE + 1000 * step + 400)
+        path = s.write(self.dir)
+        rows = lambda *args: sorted((r["range"], r["domain"], r["calls"]) for r in oracle.report("nvtx", path, *args).rows)
+        self.assertEqual(rows(), [*((f"ProfilerStep#{i}", "", 1) for i in range(3)), ("ProfilerStep*", "step", 3), ("forward", "", 3), ("inside", "", 3)])
+        self.assertEqual(rows("--group-by=path"), [("ProfilerStep*", "", 3), ("ProfilerStep*", "step", 3), ("ProfilerStep* > forward", "", 3),
+                                                   ("ProfilerStep* > inside", "", 3)])
+        self.assertEqual([r["total_ns"] for r in oracle.report("nvtx", path, "--group-by=path").rows if r["range"] == "ProfilerStep* > forward"], [303])
+        self.assertTrue(any("Total % is of the sum of all totals" in n for n in oracle.report("nvtx", path).notes))
+
     def device(self, s, device=0, name="NVIDIA H100", uuid=b"u" * 16, nvml=0):
         s.keep(segment.DEVICE, 0, s.text(name), "IIQQIIIIII16s", device, nvml, 80 << 30, 3_000_000_000_000, 9, 0, 132, 1_980_000, 64, 32, uuid)
 
