@@ -74,6 +74,9 @@ struct thread {
 };
 extern __thread struct thread thread_self;
 
+/* Whether what the weak reference was made for is this object, still; with NULL: whether it is gone. */
+bool is_referent(PyObject *reference, const PyObject *object);
+
 /* ---- a table from words to a pointer ---- */
 
 /* Keys are copied; equal if they are equal word by word. */

@@ -215,7 +215,7 @@ static PyType_Slot mark_slots[] = {
 	{Py_tp_dealloc, mark_dealloc}, {Py_tp_call, PyVectorcall_Call}, {Py_tp_members, mark_members}, {0, NULL},
 };
 static PyType_Spec mark_spec = {
-	"opscope._annotate.mark", sizeof(struct mark), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION, mark_slots,
+	"opscope._annotate.mark", sizeof(struct mark), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL, mark_slots,
 };
 
 int backward_ready(PyObject *module)
@@ -224,5 +224,8 @@ int backward_ready(PyObject *module)
 	ordered_dict = collections ? PyObject_GetAttrString(collections, "OrderedDict") : NULL;
 	Py_XDECREF(collections);
 	mark_type = ordered_dict ? (PyTypeObject *)PyType_FromSpec(&mark_spec) : NULL;
-	return mark_type ? 0 : -1;
+	if (!mark_type)
+		return -1;
+	mark_type->tp_new = NULL; /* only hooks_of makes them */
+	return 0;
 }

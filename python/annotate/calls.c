@@ -19,28 +19,16 @@ static struct made *place_of(PyObject *tensor)
 	return &made[((uintptr_t)tensor >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 32 & (PLACES - 1)];
 }
 
-static bool lives(PyObject *reference, PyObject *object)
-{
-#if PY_VERSION_HEX >= 0x030d0000
-	PyObject *now = NULL;
-	bool same = PyWeakref_GetRef(reference, &now) > 0 && now == object;
-	Py_XDECREF(now);
-	return same;
-#else
-	return PyWeakref_GetObject(reference) == object;
-#endif
-}
-
 int64_t calls_maker(PyObject *tensor)
 {
 	const struct made *m = place_of(tensor);
-	return m->tensor == tensor && m->reference && lives(m->reference, tensor) ? m->call : -1;
+	return m->tensor == tensor && m->reference && is_referent(m->reference, tensor) ? m->call : -1;
 }
 
 static void made_one(PyObject *tensor, int64_t number)
 {
 	struct made *m = place_of(tensor);
-	if (m->tensor != tensor || !m->reference || !lives(m->reference, tensor)) {
+	if (m->tensor != tensor || !m->reference || !is_referent(m->reference, tensor)) {
 		PyObject *reference = PyWeakref_NewRef(tensor, NULL), *before = m->reference;
 		if (!reference) {
 			PyErr_Clear();

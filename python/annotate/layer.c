@@ -13,18 +13,6 @@ struct named {
 
 static struct table names;
 
-static bool is_object(PyObject *reference, PyObject *object)
-{
-#if PY_VERSION_HEX >= 0x030d0000
-	PyObject *now = NULL;
-	bool same = PyWeakref_GetRef(reference, &now) > 0 && now == object;
-	Py_XDECREF(now);
-	return same;
-#else
-	return PyWeakref_GetObject(reference) == object;
-#endif
-}
-
 static struct named *named_at(PyObject *module)
 {
 	uint64_t key = (uintptr_t)module;
@@ -34,7 +22,7 @@ static struct named *named_at(PyObject *module)
 static struct named *find(PyObject *module)
 {
 	struct named *n = named_at(module);
-	return n && n->reference && is_object(n->reference, module) ? n : NULL;
+	return n && n->reference && is_referent(n->reference, module) ? n : NULL;
 }
 
 static void forget(struct named *n)
@@ -95,7 +83,7 @@ static void name_root(PyObject *module, struct line *path)
 	for (uint32_t i = 0; i < n; i++) {
 		if (root[i].class != (PyObject *)Py_TYPE(module))
 			continue;
-		if (PyWeakref_Check(root[i].reference) && !is_object(root[i].reference, Py_None)) {
+		if (!is_referent(root[i].reference, NULL)) {
 			number++;
 			continue;
 		}

@@ -4,6 +4,20 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+bool is_referent(PyObject *reference, const PyObject *object)
+{
+#if PY_VERSION_HEX >= 0x030d0000
+	PyObject *now = NULL;
+	if (PyWeakref_GetRef(reference, &now) < 0)
+		PyErr_Clear();
+	Py_XDECREF(now); /* compared only */
+#else
+	PyObject *now = PyWeakref_GetObject(reference);
+	now = now == Py_None ? NULL : now;
+#endif
+	return now == object;
+}
+
 /* ---- lines ---- */
 
 static bool line_room(struct line *l, size_t more)

@@ -24,7 +24,7 @@ __all__ = ["init", "close", "wrap", "start_graph", "stop_graph"]
 # Beside what _compat.NEVER has: functions that set or ask for the state of the library, or say something about a tensor without working on it.
 _STATE = ("get_", "set_", "is_", "are_", "has_", "init_", "autocast_", "parse_", "import_", "can_", "use_", "manual_", "cudnn_is", "new_group")
 _NO_WORK = frozenset("""
-__contains__ __dlpack__ __dlpack_device__ __cuda_array_interface__ align_as align_to as_subclass backward batch_isend_irecv broadcast_shapes
+__contains__ __dlpack__ __dlpack_device__ __cuda_array_interface__ align_as align_to as_subclass backward batch_isend_irecv boolean_dispatch broadcast_shapes
 clear_autocast_cache compile compiled_with_cxx11_abi data destroy_process_group detach_ device element_size fork initial_seed ipc_collect layout load
 merge_type_from_type_comment names ndimension nelement obj promote_types reinforce refine_names register_hook register_post_accumulate_grad_hook rename
 rename_ result_type retain_grad save seed share_memory_ storage storage_offset storage_type stride typename unify_type_list untyped_storage vitals_enabled
@@ -263,7 +263,7 @@ def _ranges(options: _Options) -> List[_Patch]:
     patches = [_Patch(torch.nn.Module, "__call__", _annotate.layer_method(torch.nn.Module.__call__, torch.nn.Module, "__call__"))]
     record = torch.autograd.profiler.record_function
     patches += [_Patch(record, "__enter__", _enter(record.__enter__)), _Patch(record, "__exit__", _exit(record.__exit__))]
-    scaler = torch.cuda.amp.GradScaler
+    scaler = getattr(torch.amp, "GradScaler", torch.cuda.amp.GradScaler)
     patches += [_Patch(scaler, n, _ranged(vars(scaler)[n], "GradScaler." + n)) for n in ("scale", "unscale_", "step", "update") if n in vars(scaler)]
     if _links(options) == "hooks":
         patches += [_Patch(torch.autograd, n, _backward(getattr(torch.autograd, n))) for n in ("backward", "grad")]
