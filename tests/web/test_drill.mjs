@@ -243,6 +243,19 @@ async function pressedRow(t) {
   await t.until("rows that fit the new width", async () => (await renders()) > 0);
 }
 
+/** What a page that is being left still has to note does not get into the address of the next one. */
+async function leaving(t) {
+  await t.open("overview", "own");
+  await t.page.evaluate(() => {
+    location.hash = location.hash.replace("overview", "operators");
+    const search = document.querySelector('main input[type="search"]');
+    search.value = "conv";
+    search.dispatchEvent(new Event("input"));
+  });
+  await t.ready("operators");
+  assert(!t.page.url().includes("conv"), `the address has what was typed on the page before: ${t.page.url()}`);
+}
+
 /** Rows stay what they are when a table comes into sight: who scrolls to it and clicks at once means the row that is there. */
 async function intoSight(t) {
   await t.open("overview", "own");
@@ -268,5 +281,5 @@ export const tests = [
   ["call stacks of an operator", callStacks], ["groupings of operators", groupings], ["what launched a kernel", kernelLaunches], ["kernels of an op", opsKernels],
   ["ops that could use Tensor Cores", unused], ["kernels of an iteration", byIteration], ["kernels of an op of an iteration", byOp("plugin", 6)], ["kernels of an op without iterations", byOp("dlprof", null)],
   ["from the top ops to kernels", topOps], ["from a finding to its evidence", evidence], ["from a finding to its moment", moment], ["a row that is pressed while the table changes its width", pressedRow],
-  ["a table that comes into sight", intoSight], ["modules", modules], ["groups", groups], ["a range of memory", memoryRange], ["roofline", roofline],
+  ["a table that comes into sight", intoSight], ["a page that is left", leaving], ["modules", modules], ["groups", groups], ["a range of memory", memoryRange], ["roofline", roofline],
 ];

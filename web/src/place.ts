@@ -26,15 +26,15 @@ export function go(p: Place): void {
   location.hash = hashOf(p);
 }
 
-/** Changes what is chosen in the view that is shown, without showing it anew. */
+/** Changes what is chosen in the view that is shown, without showing it anew. Not when the address is already that of another one. */
 export function note(changes: Record<string, string | undefined>): void {
-  const p = read();
+  const page = document.querySelector("main"), p = read();
+  if (page?.dataset.place !== undefined && page.dataset.place !== location.hash) return;
   for (const [k, v] of Object.entries(changes)) {
     if (v === undefined || v === "") delete p.args[k];
     else p.args[k] = v;
   }
   history.replaceState(null, "", hashOf(p));
-  const page = document.querySelector("main");
   if (page?.dataset.place !== undefined) page.dataset.place = location.hash;
 }
 
