@@ -104,6 +104,8 @@ async function dlprofTables(t) {
     for (const [column, name] of [["ops", "# Ops"], ["calls", "# Calls"], ["total_gpu_ns", "Total GPU Time (ns)"], ["total_cpu_ns", "Total CPU Time (ns)"], ["total_overhead_ns", "Total CPU Overhead (ns)"]])
       near(r.get(id.get(column)), Number(w[name]), `${name} of ${w["Op Type"]}`);
   }
+  await t.open("overview", "dlprof");
+  assert(/one step\. The field Key op of the page Iterations says/.test(await t.page.locator("main").innerText()), "the note does not name the page's own field");
   const groups = csv(join(folder, "dlprof_group_op.csv"), 1), at = ids(t, "groups", "dlprof");
   await t.open("groups", "dlprof");
   const root = new Map((await t.rows("groups"))[0]), w = groups.find((g) => g.Name === "/");

@@ -64,6 +64,7 @@ const ON_PAGES: [RegExp, string][] = [
   [/--key-op=NAME/g, "the field Key op of the page Iterations"],
   [/`?--steps=(\d+\.\.\d+)`?/g, "Steps (above) $1"],
   [/--device(?![\w=-])/g, "the field Device"],
+  [/(?<=^|\. )the field/g, "The field"],
 ];
 
 /** A report's note for a page: long numbers in groups, times and sizes in larger units beside them. */
