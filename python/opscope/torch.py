@@ -448,6 +448,23 @@ def _prepare_dynamo() -> None:
 # ---- emit_nvtx -----------------------------------------------------------------------------------------------------------------------
 
 
+class _no_synchronize:
+    """emit_nvtx waits for the device when it is entered and left. Nobody's program may wait for us, or get a context on a device that it does not use:
+    not on this thread, that is."""
+
+    def __enter__(self) -> None:
+        _lock.acquire()
+        self.original, mine = torch.cuda.synchronize, threading.get_ident()
+
+        def synchronize(*args: Any, **kwargs: Any) -> Any:
+            return None if threading.get_ident() == mine else self.original(*args, **kwargs)
+        torch.cuda.synchronize = synchronize
+
+    def __exit__(self, *unused: Any) -> None:
+        torch.cuda.synchronize = self.original
+        _lock.release()
+
+
 class _Emitter:
     """torch's own ranges for all operators, with the numbers that link backward to forward, on each thread on which Python runs. Only one profiler
     can be on on a thread: ours goes while the program's own runs."""
@@ -463,7 +480,8 @@ class _Emitter:
         one = self.make()
         self.here.own = True
         try:
-            one.__enter__()
+            with _no_synchronize():
+                one.__enter__()
             self.here.one = one
         finally:
             self.here.own = False
@@ -473,7 +491,8 @@ class _Emitter:
         if one:
             self.here.own = True
             try:
-                one.__exit__(None, None, None)
+                with _no_synchronize():
+                    one.__exit__(None, None, None)
             finally:
                 self.here.own = False
 

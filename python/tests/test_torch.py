@@ -625,6 +625,25 @@ class Emitter(Base):
         with torch.autograd.profiler.profile(enabled=False):
             self.assertTrue(self.emitter.active())
 
+    def test_nobody_waits_for_the_device(self):
+        real = torch.cuda.synchronize
+        self.emitter.end()
+
+        class Waits:
+            waited = []
+
+            def __enter__(self):
+                self.waited.append(torch.cuda.synchronize())
+
+            def __exit__(self, *unused):
+                self.waited.append(torch.cuda.synchronize())
+
+        emitter = opscope.torch._Emitter(Waits)
+        emitter.begin()
+        emitter.end()
+        self.assertEqual(Waits.waited, [None, None])
+        self.assertIs(torch.cuda.synchronize, real)
+
     def test_threads(self):
         seen = []
         t = threading.Thread(target=lambda: seen.append(self.emitter.active()))
