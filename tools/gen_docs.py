@@ -184,7 +184,8 @@ def detectors_page(program):
     out = ["# Detectors\n\n", GENERATED,
            "`opscope advise INPUT` asks each of these. One that lacks what it needs to look says so, with the reason. A finding says what "
            "it was measured on (with the op and the line of Python where that was recorded), at most how much of a step can be gained and what "
-           "that bound is, and what would prove it wrong. Gains of several findings overlap, and the bound says with which: they do not add up.\n"]
+           "that bound is, and what would prove it wrong. Gains of several findings overlap, and the bound says with which: they do not add up. The columns `from_ns` "
+           "and `to_ns` of CSV and JSON say when, on the clock of the recording, it is seen best, where one moment shows it; the viewer's link to the timeline goes there.\n"]
     detectors = program.registry("detectors")
     reports = {r["name"] for r in program.registry("reports")}
     for d in detectors:
