@@ -64,6 +64,15 @@ def _date():
 # --- the build --------------------------------------------------------------------------------------------------
 
 
+def _environment():
+    """In which meson runs: pip hides the system's packages from what it runs by PYTHONPATH, and so from a meson of the system its own."""
+    plain = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    for env in (dict(os.environ), plain):
+        if subprocess.run(["meson", "--version"], env=env, capture_output=True).returncode == 0:
+            return env
+    return plain
+
+
 def _setup(build, settings):
     """Optimised, with what is not in a wheel left out, as far as Meson knows it."""
     native = build + ".ini"
@@ -74,7 +83,7 @@ def _setup(build, settings):
     words = settings.get("setup-args") or ""
     words = words if isinstance(words, list) else shlex.split(words)
     subprocess.run(["meson", "setup", build, ROOT, "--native-file", native, "--buildtype=release", "-Dwerror=false", "-Dpython=enabled",
-                    "-Dtests=disabled", f"-Dviewer={'auto' if fetched else 'disabled'}", *words], check=True)
+                    "-Dtests=disabled", f"-Dviewer={'auto' if fetched else 'disabled'}", *words], check=True, env=_environment())
 
 
 def _installed(build):
@@ -132,7 +141,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
         else:
             build = os.path.join(work, "build")
             _setup(build, settings)
-            subprocess.run(["ninja", "-C", build], check=True)
+            subprocess.run(["ninja", "-C", build], check=True, env=_environment())
         files = sorted(_installed(build), key=lambda f: f[1])
         tag, info = _tag([place for _, place in files]), f"{_stem(project)}.dist-info"
         name = f"{_stem(project)}-{tag}.whl"

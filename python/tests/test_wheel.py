@@ -18,6 +18,8 @@ from support import RESNET, ROOT, oracle
 
 BUILD = os.environ.get("OPSCOPE_BUILD", os.path.join(ROOT, "build"))
 CALL = "import sys; sys.path.insert(0, sys.argv[1]); import backend; print(getattr(backend, sys.argv[2])(sys.argv[3], {'build-dir': sys.argv[4]}))"
+# What pip does to a build in an environment that has the system's packages: a meson of the system is to run all the same.
+HIDE = "import sys; sys.path[:] = [p for p in sys.path if not p.endswith(('dist-packages', 'site-packages'))]"
 TESTS = ["test_core.py", "test_arrow.py"]
 
 
@@ -112,7 +114,9 @@ class Setup(oracle.Case):
     def test_setup(self):
         with tempfile.TemporaryDirectory() as folder:
             code = "import sys; sys.path.insert(0, sys.argv[1]); import backend; backend._setup(sys.argv[2], {'setup-args': '-Dserve=disabled'})"
-            env = {k: v for k, v in os.environ.items() if not k.startswith("MESON")}
+            env = {**{k: v for k, v in os.environ.items() if not k.startswith("MESON")}, "PYTHONPATH": folder}
+            with open(os.path.join(folder, "sitecustomize.py"), "w") as f:
+                f.write(HIDE)
             where = os.path.join(folder, "build")
             p = subprocess.run([sys.executable, "-c", code, os.path.join(ROOT, "python"), where], env=env, capture_output=True, text=True)
             if p.returncode and "Python.h" in p.stdout + p.stderr:
