@@ -10,13 +10,15 @@
 
 enum run_state { RUN_STARTS, RUN_GOES_ON, RUN_ENDED };
 
-/* Of run directories what their run files say; any other input may change for ever. */
+/* Of run directories what their run files and segments say. What is not there has ended; any other input may change for ever. */
 static enum run_state state_of(char *const *paths, int n)
 {
 	enum run_state s = RUN_ENDED;
 	for (int i = 0; i < n; i++) {
 		struct stat st;
-		bool directory = stat(paths[i], &st) == 0 && S_ISDIR(st.st_mode);
+		if (stat(paths[i], &st) < 0)
+			continue;
+		bool directory = S_ISDIR(st.st_mode);
 		if (directory && run_dir_is_live(paths[i]))
 			s = run_dir_segments(paths[i]) ? RUN_GOES_ON : s == RUN_ENDED ? RUN_STARTS : s;
 		else if (!directory || !run_dir_has_run(paths[i]))

@@ -47,7 +47,7 @@ void run_dir_release(struct run_dir *d);
 unsigned run_dir_segments(const char *path);
 /* Whether an `opscope record` wrote a run file there. */
 bool run_dir_has_run(const char *path);
-/* Whether the directory's run goes on: an `opscope record` that wrote a run file there has not ended. */
+/* Whether the directory's run goes on: an `opscope record` that wrote a run file there has not ended, or a process that it recorded. */
 bool run_dir_is_live(const char *path);
 
 /* Reads what was recorded and prints it, on standard error: standard output is the program's. EXIT_INPUT when a file that was

@@ -5,6 +5,7 @@
 #include "base/machine.h"
 #include "base/mem.h"
 #include "base/now.h"
+#include "input/input.h"
 #include "io/atomic.h"
 #include "io/source.h"
 
@@ -195,9 +196,31 @@ bool run_dir_has_run(const char *path)
 	return any_run(path, false);
 }
 
+/* Whether a process that was recorded is still there: who recorded it may have been killed. */
+static bool any_process(const char *path)
+{
+	struct buf file = {0};
+	DIR *d = opendir(path);
+	struct dirent *entry;
+	bool any = false;
+	while (d && !any && (entry = readdir(d))) {
+		if (!is_segment(entry->d_name))
+			continue;
+		buf_clear(&file);
+		buf_printf(&file, "%s/%s", path, entry->d_name);
+		end_text(&file);
+		const struct input *i = input_recognise(file.p);
+		any = i && i->lives && i->lives(file.p);
+	}
+	if (d)
+		closedir(d);
+	buf_release(&file);
+	return any;
+}
+
 bool run_dir_is_live(const char *path)
 {
-	return any_run(path, true);
+	return any_run(path, true) || any_process(path);
 }
 
 /* --- captures that are there already ---------------------------------------------------------------------------- */

@@ -25,18 +25,24 @@ void capture_text_cut(struct capture *c)
 	diag_add(&c->p->diags, "text-cut", DIAG_NOTE, c->offset, "%s: a text was longer than %d bytes: the rest of it was not recorded", c->name, WIRE_MAX_STRING);
 }
 
-enum { ROOM_FIRST = 64 << 20, ROOM_A_BYTE = 32, MADE_SHORT = 256 };
+enum { ROOM_FIRST = 64 << 20, ROOM_A_BYTE = 32 };
+
+struct str capture_short(struct str text)
+{
+	if (text.n > CAPTURE_SHORT)
+		for (text.n = CAPTURE_SHORT; text.n && (text.p[text.n] & 0xc0) == 0x80; text.n--)
+			;
+	return text;
+}
 
 struct str capture_bounded(struct capture *c, struct str text)
 {
-	if (c->room || text.n <= MADE_SHORT)
+	if (c->room || text.n <= CAPTURE_SHORT)
 		return text;
-	for (text.n = MADE_SHORT; text.n && (text.p[text.n] & 0xc0) == 0x80; text.n--)
-		;
 	diag_add(&c->p->diags, "text-out-of-proportion", DIAG_LOSS, c->offset,
 	         "%s: texts made of others come to %d times the size of the capture and more: of the rest of them only %d bytes are kept", c->name, ROOM_A_BYTE,
-	         MADE_SHORT);
-	return text;
+	         CAPTURE_SHORT);
+	return capture_short(text);
 }
 
 void capture_pay(struct capture *c, uint32_t strings)
@@ -149,7 +155,7 @@ static void begin_segment(struct capture *c)
 {
 	const struct wire_header *h = &c->file->h;
 	c->n_texts = c->n_cut = c->n_off = c->n_args = c->n_mappings = 0;
-	c->process_name = 0;
+	c->argv = c->process_name = 0;
 	c->has_facts = false;
 	c->anchor = h->first;
 	c->last_ns = h->last.realtime_ns > h->start_ns ? h->last.realtime_ns : h->start_ns;
@@ -214,6 +220,7 @@ static void read_segment(struct capture *c, const char *path)
 	if (c->n_mappings)
 		qsort(c->mapping, c->n_mappings, sizeof *c->mapping, by_start);
 	capture_streams_known(c);
+	capture_facts_known(c);
 	read_events(c, events);
 	end_segment(c);
 	c->p->input_bytes += f.bytes;
@@ -298,6 +305,8 @@ const struct input input_capture = {
 	.sniff = sniff,
 	.read = read_file,
 	.is_whole = capture_run_leads,
+	.forget = capture_run_forget,
+	.lives = capture_run_lives,
 	.rank = capture_run_rank,
 	.grows = true,
 };

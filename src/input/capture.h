@@ -49,8 +49,11 @@ struct capture_run {
 /* The segment at `path`, and all others of its rank in its directory where it is the first of them. -1 and *e: it is no segment. */
 int capture_run_find(struct capture_run *r, const char *path, struct err *e);
 void capture_run_release(struct capture_run *r);
-/* Whether the file is the first segment of its rank in its directory, which stands for them all. */
-bool capture_run_leads(const char *path);
+/* Whether the file is the first segment of its rank in its directory, which stands for them all. *known: NULL, or what was found out of this directory before;
+ * capture_run_forget takes it. */
+bool capture_run_leads(const char *path, void **known);
+void capture_run_forget(void *known);
+bool capture_run_lives(const char *path);
 /* False: it is no rank of a job. */
 bool capture_run_rank(const char *path, int64_t *rank);
 
@@ -60,6 +63,7 @@ bool capture_run_rank(const char *path, int64_t *rank);
 struct capture_text {
 	struct str s;
 	uint32_t id, symbol;          /* in p->strings, + 1; 0 = not there yet. The symbol is demangled */
+	uint32_t fact, words;         /* likewise: as the key of a fact, and as its value */
 	uint32_t domain;              /* + 1: that `marker` is for; 0 = for none */
 	struct marker marker;
 	bool cut;
@@ -166,6 +170,7 @@ struct capture {
 	} total;
 	struct idmap thread_name, system_name; /* tid -> string, as the program and as the system call it; of the segment */
 	struct idmap named;           /* tracks that have a name by the program, from whatever segment */
+	uint32_t argv;                /* text: the words of its command */
 	uint32_t process_name;        /* 0 = not known */
 	struct capture_cat {
 		const char *name;
@@ -215,6 +220,9 @@ void capture_text_cut(struct capture *c);
 /* A text that was put together, as a string of the profile. A few bytes of a segment can name long texts in ever new ways: beyond what is in proportion to
  * its size only the beginning of such a text is kept, and that is counted. */
 uint32_t capture_made(struct capture *c, struct str text);
+/* No more than its first CAPTURE_SHORT bytes, cut between characters. */
+enum { CAPTURE_SHORT = 256 };
+struct str capture_short(struct str text);
 /* The same for what others make strings of: before, and behind it, with how many strings there were. */
 struct str capture_bounded(struct capture *c, struct str text);
 void capture_pay(struct capture *c, uint32_t strings);
@@ -264,6 +272,7 @@ void capture_match_gpu(struct capture *c);
 capture_handler capture_meta, capture_note, capture_resource;
 /* A number that is known of a device; 0 = not known. */
 void capture_device_fact(struct capture *c, int32_t device, const char *what, uint64_t value);
+void capture_facts_known(struct capture *c);  /* when all that is kept was read */
 void capture_facts_tell(struct capture *c);   /* of the segment that was read: losses, how it ended */
 void capture_facts_finish(struct capture *c); /* of all of them */
 

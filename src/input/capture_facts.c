@@ -6,13 +6,19 @@
 
 enum { TOLD_MOST = 16 };
 
-static void put_meta(struct capture *c, const char *prefix, struct str key, struct str value, bool is_string)
+static uint32_t prefixed(struct capture *c, const char *prefix, struct str key)
 {
 	struct buf b = {0};
 	buf_cstr(&b, prefix);
 	buf_str(&b, key);
-	build_meta(&c->b, intern_put(&c->p->strings, b.p, b.n), intern_str(&c->p->strings, value), is_string);
+	uint32_t id = intern_put(&c->p->strings, b.p, b.n);
 	buf_release(&b);
+	return id;
+}
+
+static void put_meta(struct capture *c, const char *prefix, struct str key, struct str value, bool is_string)
+{
+	build_meta(&c->b, prefixed(c, prefix, key), intern_str(&c->p->strings, value), is_string);
 }
 
 void capture_device_fact(struct capture *c, int32_t device, const char *what, uint64_t value)
@@ -36,35 +42,62 @@ static void put_words(struct buf *b, struct str words)
 		buf_char(b, words.p[i] ? words.p[i] : ' ');
 }
 
-/* The first word of the command, without its directory. */
-static void name_process(struct capture *c, struct str words)
+/* By the first word of the command, without its directory. */
+void capture_facts_known(struct capture *c)
 {
+	struct str words = capture_text(c, c->argv);
 	size_t end = 0, from = 0;
+	if (!c->argv)
+		return;
 	while (end < words.n && words.p[end])
 		from = words.p[end++] == '/' ? end : from;
 	c->process_name = intern_put(&c->p->strings, words.p + from, end - from);
 }
 
+/* Each text once, however many facts it is of. */
+static uint32_t fact_of(struct capture *c, uint32_t id)
+{
+	uint32_t at = id ? idmap_get(&c->text_at, id) : IDMAP_NONE;
+	if (at == IDMAP_NONE)
+		return prefixed(c, "capture:", STR(""));
+	struct capture_text *t = &c->text[at];
+	if (!t->fact)
+		t->fact = prefixed(c, "capture:", t->s) + 1;
+	return t->fact - 1;
+}
+
+static uint32_t words_of(struct capture *c, uint32_t id)
+{
+	uint32_t at = id ? idmap_get(&c->text_at, id) : IDMAP_NONE;
+	if (at == IDMAP_NONE)
+		return intern_str(&c->p->strings, STR(""));
+	struct capture_text *t = &c->text[at];
+	if (!t->words) {
+		buf_clear(&c->scratch);
+		put_words(&c->scratch, t->s);
+		t->words = intern_str(&c->p->strings, buf_view(&c->scratch)) + 1;
+	}
+	return t->words - 1;
+}
+
 void capture_meta(struct capture *c, const struct wire_head *h, uint32_t bytes)
 {
 	const struct wire_meta *m = (const struct wire_meta *)h;
-	struct str key = capture_text(c, h->id), value = capture_text(c, m->value);
+	struct str key = capture_text(c, h->id);
 	if (str_eqc(key, "memory.source"))
 		c->has_memory = true;
 	if (str_eqc(key, "argv"))
-		name_process(c, value);
+		c->argv = m->value;
 	c->has_facts = true;
-	if (!c->leader)
-		return;
-	buf_clear(&c->scratch);
-	put_words(&c->scratch, value);
-	put_meta(c, "capture:", key, buf_view(&c->scratch), true);
+	if (c->leader)
+		build_meta(&c->b, fact_of(c, h->id), words_of(c, m->value), true);
 }
 
 /* The library knows some thirty kinds; of a damaged capture's there may be any number, and each would be looked for among all of them. */
 static const char *kind_of(struct capture *c, struct str kind, char *to, size_t room)
 {
 	enum { KINDS_MOST = 128 };
+	kind.n = kind.n < room ? kind.n : room; /* looks no further */
 	snprintf(to, room, STR_FMT, STR_ARG(kind));
 	if (!*to)
 		return "capture";

@@ -64,6 +64,16 @@ static bool chunk_of(const struct capture_file *f, const struct wire_chunk *w, u
 	return true;
 }
 
+/* Where to read on: a hole of the file as large as no writer leaves one is passed over. A smaller one may be none: some file systems do not know of what is
+ * being written through a mapping. */
+static uint64_t after_hole(const struct capture_file *f, uint64_t at, uint64_t end)
+{
+	enum { HOLE_LEAST = 256 << 20 };
+	off_t data = lseek(f->fd, (off_t)at, SEEK_DATA);
+	uint64_t to = data >= 0 ? (uint64_t)data : errno == ENXIO ? end : at;
+	return to < at + HOLE_LEAST ? at : to - (to - f->block) % f->grain;
+}
+
 /* A grain that is the beginning of no chunk is skipped: it was handed out and never used, or is damaged. */
 static void list_chunks(struct capture_file *f)
 {
@@ -74,6 +84,9 @@ static void list_chunks(struct capture_file *f)
 		struct wire_chunk w;
 		struct capture_chunk c;
 		if (at < from || at + sizeof w > upto) {
+			at = after_hole(f, at, end);
+			if (at + sizeof w > end)
+				break;
 			from = at;
 			upto = at + read_at(f, at, window, end - at < WINDOW ? (size_t)(end - at) : WINDOW);
 			if (at + sizeof w > upto)

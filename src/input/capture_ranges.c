@@ -548,8 +548,10 @@ void capture_step(struct capture *c, const struct wire_head *h, uint32_t bytes)
 		struct capture_range r = {.row = step_row(c)};
 		add_span(c, &r, at);
 	}
+	if (name.n > CAPTURE_SHORT) /* each step is another text */
+		diag_add(&c->p->diags, "step-name-cut", DIAG_NOTE, c->offset, "%s: a step whose name is longer than %d bytes: cut", c->name, CAPTURE_SHORT);
 	buf_clear(&c->scratch);
-	buf_str(&c->scratch, name.n ? name : STR("ProfilerStep"));
+	buf_str(&c->scratch, name.n ? capture_short(name) : STR("ProfilerStep"));
 	buf_printf(&c->scratch, "#%lld", (long long)s->number);
 	c->thread.step_name = capture_made(c, buf_view(&c->scratch));
 	c->thread.step_ns = at;

@@ -5,9 +5,12 @@
 #include <dirent.h>
 #include <stdlib.h>
 
+enum { NO_SEGMENT = -2 }; /* instead of a rank */
+
 struct segment {
 	char *path;
 	int64_t start_ns;
+	bool leads;
 };
 
 struct list {
@@ -60,7 +63,7 @@ static void list_directory(struct list *l, const char *path)
 		if (!start_in_name(str_from(e->d_name), &start))
 			continue;
 		MEM_GROW(l->v, l->cap, l->n + 1);
-		l->v[l->n++] = (struct segment){join(path, n, e->d_name), start};
+		l->v[l->n++] = (struct segment){join(path, n, e->d_name), start, false};
 	}
 	if (d)
 		closedir(d);
@@ -91,17 +94,6 @@ static bool is_of_rank(const char *path, int64_t rank)
 	return header_of(path, &h, NULL) && (h.rank < 0 ? -1 : h.rank) == rank;
 }
 
-/* The first of its rank; `path` itself where it is not in the list (by another name, or a link). */
-static bool leads(const struct list *l, const char *path, int64_t rank)
-{
-	for (unsigned i = 0; i < l->n; i++)
-		if (strcmp(l->v[i].path, path) == 0)
-			return true;
-		else if (is_of_rank(l->v[i].path, rank))
-			return false;
-	return false;
-}
-
 static void add(struct capture_run *r, const char *path)
 {
 	MEM_GROW(r->path, r->cap, r->n + 1);
@@ -124,11 +116,16 @@ int capture_run_find(struct capture_run *r, const char *path, struct err *e)
 			r->base_ns = first.start_ns < r->base_ns ? first.start_ns : r->base_ns;
 			break;
 		}
-	if (leads(&l, path, r->rank)) {
-		for (unsigned i = 0; i < l.n; i++)
-			if (strcmp(l.v[i].path, path) == 0 || is_of_rank(l.v[i].path, r->rank))
-				add(r, l.v[i].path);
-	} else {
+	for (unsigned i = 0; i < l.n; i++)
+		if (strcmp(l.v[i].path, path) == 0 || is_of_rank(l.v[i].path, r->rank)) {
+			add(r, l.v[i].path);
+			if (strcmp(r->path[0], path) != 0)
+				break; /* another one leads */
+		}
+	if (!r->n || strcmp(r->path[0], path) != 0) { /* it stands alone, also by another name or a link */
+		capture_run_release(r);
+		r->path = NULL;
+		r->n = r->cap = 0;
 		add(r, path);
 	}
 	release_list(&l);
@@ -142,17 +139,48 @@ void capture_run_release(struct capture_run *r)
 	mem_free(r->path);
 }
 
-bool capture_run_leads(const char *path)
+/* The segments of a directory, those first that begin first. */
+static struct list *look(const char *path)
 {
-	struct list l = {0};
+	struct list *l = mem_alloc(1, sizeof *l);
+	struct idmap seen;
 	struct wire_header h;
-	bool yes = true;
-	list_directory(&l, path);
-	for (unsigned i = 0; i < l.n; i++)
-		if (strcmp(l.v[i].path, path) == 0) /* others stand alone */
-			yes = header_of(path, &h, NULL) && leads(&l, path, h.rank < 0 ? -1 : h.rank);
-	release_list(&l);
-	return yes;
+	*l = (struct list){0};
+	list_directory(l, path);
+	idmap_init(&seen, 1, 0, 64);
+	for (unsigned i = 0; i < l->n; i++) {
+		int64_t rank = header_of(l->v[i].path, &h, NULL) ? h.rank < 0 ? -1 : h.rank : NO_SEGMENT;
+		l->v[i].leads = rank != NO_SEGMENT && idmap_get(&seen, rank) == IDMAP_NONE;
+		if (l->v[i].leads)
+			idmap_put(&seen, rank, 1);
+	}
+	idmap_release(&seen);
+	return l;
+}
+
+bool capture_run_leads(const char *path, void **known)
+{
+	struct segment key = {(char *)(uintptr_t)path, 0, false};
+	if (!start_in_name(str_from(path), &key.start_ns))
+		return true; /* stands alone */
+	if (!*known)
+		*known = look(path);
+	const struct list *l = *known;
+	const struct segment *s = l->n ? bsearch(&key, l->v, l->n, sizeof *l->v, by_start) : NULL;
+	return s && s->leads;
+}
+
+void capture_run_forget(void *known)
+{
+	if (known)
+		release_list(known);
+	mem_free(known);
+}
+
+bool capture_run_lives(const char *path)
+{
+	struct wire_header h;
+	return header_of(path, &h, NULL) && capture_file_lives(&h);
 }
 
 bool capture_run_rank(const char *path, int64_t *rank)

@@ -19,6 +19,8 @@ struct walk {
 		ino_t ino;
 	} *seen; /* directories entered: a link back to one ends there */
 	unsigned n_seen, cap_seen;
+	const struct input *knows; /* whose is `known`, of the directory that is being walked */
+	void *known;
 };
 
 static bool cut_suffix(struct str *s, struct str suffix)
@@ -79,8 +81,24 @@ static void add_file(struct trace_list *l, struct str run, struct str name, stru
 	};
 }
 
+static void forget(struct walk *w)
+{
+	if (w->knows && w->knows->forget)
+		w->knows->forget(w->known);
+	w->knows = NULL;
+	w->known = NULL;
+}
+
+static bool is_whole(struct walk *w, const struct input *i, const char *path)
+{
+	if (i != w->knows)
+		forget(w);
+	w->knows = i;
+	return i->is_whole(path, &w->known);
+}
+
 /* Other JSON lies beside traces, so a name that says nothing is not enough. */
-static bool is_trace(struct str name, const char *path)
+static bool is_trace(struct walk *w, struct str name, const char *path)
 {
 	struct str worker, stamp;
 	if (discover_parse_name(name, &worker, &stamp))
@@ -89,7 +107,7 @@ static bool is_trace(struct str name, const char *path)
 	for (int i = 0; i < CANDIDATES && !candidate; i++)
 		candidate = str_ends(name, str_from(candidates[i]));
 	const struct input *i = candidate ? input_recognise(path) : NULL;
-	return i && (!i->is_whole || i->is_whole(path));
+	return i && (!i->is_whole || is_whole(w, i, path));
 }
 
 static bool enter_once(struct walk *w, const struct stat *st)
@@ -122,7 +140,7 @@ static void walk_entry(struct walk *w, struct str dir, struct str relative, stru
 	struct stat st;
 	if (stat(path.p, &st) < 0)
 		return; /* a link to nothing */
-	if (S_ISREG(st.st_mode) && is_trace(str_from(name), path.p)) {
+	if (S_ISREG(st.st_mode) && is_trace(w, str_from(name), path.p)) {
 		add_file(w->list, run, str_from(name), path);
 	} else if (S_ISDIR(st.st_mode) && enter_once(w, &st)) {
 		struct str below = arena_printf(a, STR_FMT "%s%s", STR_ARG(relative), relative.n ? "/" : "", name);
@@ -134,14 +152,20 @@ static void walk_entry(struct walk *w, struct str dir, struct str relative, stru
 static int walk_directory(struct walk *w, struct str path, struct str relative, struct str run, unsigned depth)
 {
 	struct dirent **entry;
+	struct walk outer = *w;
 	int n = scandir(path.p, &entry, visible, by_name);
 	if (n < 0)
 		return -1;
+	w->knows = NULL;
+	w->known = NULL;
 	for (int i = 0; i < n; i++) {
 		walk_entry(w, path, relative, run, entry[i]->d_name, depth);
 		free(entry[i]);
 	}
 	free(entry);
+	forget(w);
+	w->knows = outer.knows;
+	w->known = outer.known;
 	return 0;
 }
 

@@ -18,9 +18,11 @@ struct input {
 	int (*read)(struct source *s, struct profile *p, struct err *e);
 	/* For formats of which a trace may be several files; NULL = each file is one. Whether this one stands for its trace: a directory then
 	 * lists it, and reading it reads the others. */
-	bool (*is_whole)(const char *path);
+	bool (*is_whole)(const char *path, void **known);
+	void (*forget)(void *known); /* what is_whole keeps of a directory, so that it does not look at all of it for each file: *known is NULL at first */
 	/* The rank of the job that the file is of, where it says so; NULL = the name tells, or distributedInfo in its first bytes. */
 	bool (*rank)(const char *path, int64_t *rank);
+	bool (*lives)(const char *path); /* whether who writes the file is still there; NULL = not known of this format */
 	bool grows;        /* files are sound while they are written: that one has grown since it was opened is nothing odd */
 };
 

@@ -4,6 +4,7 @@ import glob
 import json
 import os
 import re
+import resource
 import shutil
 import struct
 import subprocess
@@ -29,6 +30,15 @@ def sql(path, query):
 def problems(path):
     """{kind: (level, count, message)}"""
     return {r["kind"]: (r["level"], r["count"], r["message"]) for r in oracle.info(path).section("problems").rows}
+
+
+def cpu_s(*args):
+    """The processor's time that a command takes."""
+    used = lambda u: u.ru_utime + u.ru_stime  # noqa: E731
+    before = used(resource.getrusage(resource.RUSAGE_CHILDREN))
+    code, _, err = oracle.run(*args)
+    assert code == 0, err.decode()
+    return used(resource.getrusage(resource.RUSAGE_CHILDREN)) - before
 
 
 def planted_environment(folder, **more):
@@ -674,6 +684,17 @@ class Runs(CaptureCase):
         self.assertEqual(dict(sql(self.dir, "SELECT key, value FROM meta WHERE key LIKE 'capture:a%'")), {"capture:argv": "/usr/bin/python3 train.py"})
         self.assertEqual(sql(self.dir, "SELECT tid, thread_name FROM track WHERE pid = 30 ORDER BY tid"), [(30, "trainer"), (31, "reader")])
 
+    def test_thousands(self):
+        """Four times as many processes take some four times as long to find."""
+        times = []
+        for n in (500, 2000):
+            folder = os.path.join(self.dir, str(n))
+            os.mkdir(folder)
+            for pid in range(1, n + 1):
+                Segment(pid=pid, start=BASE + pid).write(folder)
+            times.append(min(cpu_s("info", folder) for _ in range(3)))
+        self.assertLess(times[1], 8 * times[0] + 0.2)
+
     def test_slurm(self):
         """A batch script, and the only task of a step, are no ranks; the tasks of a step are."""
         for env, info in (({"SLURM_NTASKS": "4"}, None), ({"SLURM_NTASKS": "1", "SLURM_STEP_NUM_TASKS": "1"}, None),
@@ -756,6 +777,44 @@ class Hostile(CaptureCase):
         huge = bytearray(self.good().bytes())
         struct.pack_into("<Q", huge, 552 - 256 - 40, 1 << 60)
         self.assertEqual(len(self.read(bytes(huge), 0)["rows"]), 20)
+
+    def test_hole(self):
+        """A file that says it is a terabyte long, and is not."""
+        path = os.path.join(self.dir, f"h-1-{BASE}.seg")
+        data = bytearray(self.good().bytes())
+        struct.pack_into("<Q", data, 552 - 256 - 40, 1 << 40)
+        with open(path, "wb") as f:
+            f.write(data)
+            try:
+                f.truncate(1 << 40)
+            except OSError as e:
+                self.skipTest(f"no file of a terabyte here: {e}")
+        self.assertEqual(len(oracle.report("nvtx", path).rows), 20)
+        far = (1 << 40) - (1 << 20)  # a chunk behind the hole is found; text 1 is "d"
+        records = segment.record(segment.PUSH, 0, 1, struct.pack("<q", BASE + 5000)) + segment.record(segment.POP, 0, 0, struct.pack("<q", BASE + 5010))
+        last = Segment().chunk(segment.EVENTS, records, far, 99, 2, 2, 0)
+        with open(path, "r+b") as f:
+            f.seek(far)
+            f.write(last)
+        self.assertEqual(sum(r["calls"] for r in oracle.report("nvtx", path).rows), 21)
+
+    def test_long_texts_of_many(self):
+        """A few bytes name a long text: facts take as long as those with a short one, and steps have short names that differ."""
+        times = []
+        for text in ("short", "B" * 32768):
+            s = self.good()
+            key, value = s.text("key"), s.text(text)
+            s.kept.extend([segment.record(segment.META, 0, key, struct.pack("<II", value, 0))] * 100000)
+            path = s.write(tempfile.mkdtemp(dir=self.dir))
+            times.append(cpu_s("info", path))
+            self.assertEqual(sql(path, "SELECT DISTINCT value FROM meta WHERE key = 'capture:key'"), [(text,)])
+        self.assertLess(times[1], 4 * times[0] + 0.5)
+        s = Segment()
+        for number in range(4):
+            s.event(1, segment.STEP, 0, s.text("ä" * 16384), "qq", BASE + 10 * number, number)
+        path = s.write(tempfile.mkdtemp(dir=self.dir))
+        self.assertEqual(sql(path, "SELECT name FROM span ORDER BY start_ns"), [("ä" * 128 + f"#{number}",) for number in range(4)])
+        self.assertEqual({k: v[:2] for k, v in problems(path).items()}, {"step-name-cut": ("note", 4)})
 
     def test_deep_and_crossed(self):
         s = Segment()

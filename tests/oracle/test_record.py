@@ -333,6 +333,18 @@ class Follow(RecordCase):
         self.assertEqual(p.wait(timeout=PATIENCE), 0)
         p.stderr.close()
 
+    def test_nothing_there(self):
+        """What is not there, or was removed, is not waited for."""
+        _, err = self.record("nvtx", "nothing", "--follow=0.01", command="report", status=1)
+        self.assertEqual(err.count("\n"), 1, err)
+        os.mkdir(self.path("traces"))
+        shutil.copy(oracle.synthetic("two_steps"), self.path("traces"))
+        p = self.start("overview", "traces", "--follow=0.01", "--format=csv", command="report")
+        self.assertTrue(p.stdout.read(1))
+        shutil.rmtree(self.path("traces"))
+        _, err = p.communicate(timeout=PATIENCE)
+        self.assertEqual(p.returncode, 1, err)
+
     def test_run_that_ended(self):
         self.env["OPSCOPE_INJECT"] = self.write("lib/libopscope-inject.so", "")
         self.record("-o", "out", "--no-report", "--", "sh", "-c", 'cp "$0" $OPSCOPE_DIR/t.pt.trace.json; : >$OPSCOPE_DIR/keep-1-1.seg',

@@ -178,6 +178,23 @@ class Follow(Own):
         self.assertEqual(f.returncode, 0, err)
         self.assertIn("step,60\n", seen().replace("\r", ""))
 
+    def test_follow_without_record(self):
+        """Who recorded was killed: the report is shown for as long as the program runs."""
+        p = self.start("-o", "out", "--no-report", "--", self.guest, "threads=1", "say=waiting", "threads=2", stdin=subprocess.PIPE)
+        self.assertEqual(p.stdout.readline(), b"waiting\n")
+        p.send_signal(signal.SIGKILL)
+        p.wait(timeout=PATIENCE)
+        f = self.start("nvtx", "out", "--follow=0.05", "--format=csv", "--columns=range,calls", "-o", "table.csv", command="report")
+        for _ in range(2):
+            wait_until(lambda: os.path.exists(self.path("table.csv")) or f.poll() is not None, "a report")
+            self.assertIsNone(f.poll())
+            os.unlink(self.path("table.csv"))
+        p.communicate(b"go on\n", timeout=PATIENCE)
+        _, err = f.communicate(timeout=PATIENCE)
+        self.assertEqual(f.returncode, 0, err)
+        with open(self.path("table.csv")) as table:
+            self.assertIn("step,60\n", table.read().replace("\r", ""))
+
     def test_killed_record(self):
         """The program goes on without opscope, and so does its capture."""
         p = self.start("-o", "out", "--", self.guest, "say=waiting", "work=6", stdin=subprocess.PIPE)
