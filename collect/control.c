@@ -141,7 +141,7 @@ bool control_begin(const char *text, size_t n, uint32_t domain)
 		int64_t number = atomic_fetch_add(&c.begun, 1); /* from 0, as reports count them */
 		if (number == c.first_step) {
 			c.in_steps = true;
-			decide(WIRE_WHY_STEPS, now_ns());
+			decide(WIRE_WHY_KEY_RANGE, now_ns());
 		}
 		return number == c.last_step;
 	}
@@ -154,7 +154,7 @@ void control_end(void)
 {
 	if (c.by_steps) {
 		c.steps_over = true;
-		decide(WIRE_WHY_STEPS, now_ns());
+		decide(WIRE_WHY_KEY_RANGE, now_ns());
 	} else if (atomic_fetch_sub(&c.open, 1) == 1) {
 		decide(WIRE_WHY_RANGE, now_ns());
 	}

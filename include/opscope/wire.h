@@ -256,7 +256,8 @@ struct wire_switch {
 	struct wire_head head;             /* flags: 1 on, 0 off; id: enum wire_why */
 	int64_t time_ns;                   /* of the switch; 0 = not known in this chunk: that of the process has it */
 };
-enum wire_why { WIRE_WHY_RANGE = 1, WIRE_WHY_STEPS, WIRE_WHY_CUDA_PROFILER, WIRE_WHY_DELAY, WIRE_WHY_DURATION, WIRE_WHY_CALL };
+enum wire_why { WIRE_WHY_RANGE = 1, WIRE_WHY_STEPS, WIRE_WHY_CUDA_PROFILER, WIRE_WHY_DELAY, WIRE_WHY_DURATION, WIRE_WHY_CALL,
+	WIRE_WHY_KEY_RANGE /* steps that are ranges of a name: those of opscope_step may be cut by it */ };
 
 /* ---- ranges ---- */
 

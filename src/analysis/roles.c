@@ -239,6 +239,7 @@ struct roles *roles_new(const struct profile *p, enum roles_rules rules, const i
 			add_step(r, &w, s);
 	}
 	r->edges = rules == ROLES_DEFAULT && !first && !last ? steps->edges : 0;
+	r->edge = NEW_ARRAY((size_t)r->edges + 1, struct role_costs);
 	for (unsigned i = 0; i < r->edges; i++)
 		r->edge[i] = costs_of(&w, &steps->edge[i]);
 	for (int i = 0; i < ROLES; i++)
@@ -252,6 +253,7 @@ void roles_free(struct roles *r)
 		return;
 	mem_free(r->step);
 	mem_free(r->cost);
+	mem_free(r->edge);
 	mem_free(r);
 }
 

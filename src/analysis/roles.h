@@ -35,7 +35,7 @@ struct roles {
 	struct role_costs *cost;  /* of each */
 	unsigned n;
 	struct role_costs sum;    /* over the steps chosen */
-	struct role_costs edge[2]; /* of steps->edge, which are in no sum */
+	struct role_costs *edge;  /* of steps->edge, which are in no sum */
 	unsigned edges;           /* 0 when a range of steps was chosen, and by the plugin's rules */
 	bool shown[ROLES];        /* device roles only with a device, communication only where there is some */
 	bool has_device;

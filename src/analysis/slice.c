@@ -214,11 +214,12 @@ static void cut_steps(struct cutter *c, int64_t first, int64_t last)
 	struct steps *s = ARENA_ARRAY(&c->part->arena, 1, struct steps);
 	*s = *all;
 	s->v = ARENA_ARRAY(&c->part->arena, all->n, struct step);
-	s->n = s->edges = 0;
+	s->n = s->edges = s->cut = 0;
 	for (unsigned i = 0; i < all->n; i++)
 		if (all->v[i].number >= first && all->v[i].number <= last) {
 			struct step *x = &s->v[s->n++];
 			*x = all->v[i];
+			s->cut += x->cut;
 			x->span = x->span == ROW_NONE ? ROW_NONE : c->span.of[x->span];
 		}
 	s->n_plugin = s->total = s->n;

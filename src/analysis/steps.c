@@ -259,6 +259,32 @@ static unsigned count_kept_by_plugin(const struct drafts *d)
 	return last;
 }
 
+static void find_cut(const struct profile *p, struct drafts *d, struct steps *s)
+{
+	uint32_t key = intern_find(&p->strings, STR(SPAN_CUT_KEY));
+	for (unsigned i = 0; key != INTERN_NONE && i < d->n; i++) {
+		struct step *x = &d->v[i].step;
+		x->cut = x->span != ROW_NONE && profile_arg_id(p, p->span.args[x->span], key);
+		s->cut += x->cut;
+	}
+}
+
+/* Takes those that are no whole step aside; cut ones stay where there are no others. */
+static void set_aside(struct profile *p, struct drafts *d, struct steps *s)
+{
+	unsigned n = 0, partial = 0;
+	for (unsigned i = 0; i < d->n; i++)
+		partial += d->v[i].partial;
+	bool some_whole = s->cut + partial < d->n;
+	s->edge = ARENA_ARRAY(&p->arena, partial + (some_whole ? s->cut : 0), struct step);
+	for (unsigned i = 0; i < d->n; i++)
+		if (d->v[i].partial || (d->v[i].step.cut && some_whole))
+			s->edge[s->edges++] = d->v[i].step;
+		else
+			d->v[n++] = d->v[i];
+	d->n = n;
+}
+
 /* Places the drafts, and takes those that are no whole step aside. The whole recording is not moved: it holds all device work. */
 static void finish_steps(struct profile *p, struct drafts *d, struct steps *s)
 {
@@ -269,14 +295,9 @@ static void finish_steps(struct profile *p, struct drafts *d, struct steps *s)
 			stretch_to_device(p, d);
 		count_launches(p, d);
 	}
-	unsigned n = 0;
-	for (unsigned i = 0; i < d->n; i++) {
-		if (d->v[i].partial && s->edges < 2)
-			s->edge[s->edges++] = d->v[i].step;
-		else
-			d->v[n++] = d->v[i];
-	}
-	d->n = n;
+	find_cut(p, d, s);
+	set_aside(p, d, s);
+	unsigned n = d->n;
 	s->n = s->n_plugin = s->total = n;
 	if (work && n) {
 		s->n = count_kept(d);

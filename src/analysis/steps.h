@@ -6,7 +6,8 @@
  *   period     a pattern of device work (or host ops) that repeats: iterations_period.c; only when that is nearly certain
  *   none       one step "0", the whole recording (recording_extent); for the plugin, from the first to the last host op
  * Ranges that hold an iteration are the steps. Calls of an op that is only a part of one are borders: a step goes from call to
- * call, and what is before the first and after the last is kept apart (`edge`): it is no whole step and counts in no mean.
+ * call, and what is before the first and after the last is kept apart (`edge`): it is no whole step and counts in no mean. The same holds for
+ * a range that was not recorded to its end (SPAN_CUT_KEY), unless there is no whole one.
  *
  * Each step but the whole recording is moved and stretched to cover the device work that it launched (the rules of the plugin's event_parser.py).
  *
@@ -36,6 +37,7 @@ struct step {
 	uint32_t launches;       /* launching calls in it */
 	uint32_t launches_lost;  /* of these, without device work */
 	uint32_t span;           /* the annotation; ROW_NONE: there is none */
+	bool cut;                /* not recorded to its end */
 };
 
 struct steps {
@@ -45,8 +47,9 @@ struct steps {
 	unsigned total;
 	unsigned seen;           /* ProfilerStep annotations in the input */
 	bool whole_trace;        /* none found: v[0] is the recording */
-	struct step edge[2];     /* what is before the first and after the last border; v[i].number lie between theirs */
+	struct step *edge;       /* what is no whole step, in order of time: before the first and after the last border; cut ones */
 	unsigned edges;
+	unsigned cut;            /* how many were not recorded to their ends: of edge; of v when there is no whole one */
 	enum step_source source;
 	struct str key;          /* the op or range that makes them: "ProfilerStep#", "Optimizer.step#SGD.step"; "" = none */
 	uint32_t calls;          /* of the key op */

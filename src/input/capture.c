@@ -250,7 +250,7 @@ static void release(struct capture *c)
 	idmap_release(&c->named);
 	arena_release(&c->bytes);
 	buf_release(&c->scratch);
-	void *const blocks[] = {c->text, c->domain, c->category_name, c->off_ns, c->thread.open, c->thread.top, c->started, c->ended, c->arg,
+	void *const blocks[] = {c->text, c->domain, c->category_name, c->off, c->thread.open, c->thread.top, c->started, c->ended, c->arg,
 	                        c->stream_track, c->device, c->node_range, c->allocation, c->event, c->wait, c->mapping, c->seen, c->stream};
 	for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
 		mem_free(blocks[i]);

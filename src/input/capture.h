@@ -124,7 +124,10 @@ struct capture {
 	struct capture_domain *domain;
 	struct intern categories;     /* (domain, number) -> place in category_name */
 	uint32_t *category_name, cap_categories;
-	int64_t *off_ns;              /* when collecting was switched off, in order */
+	struct capture_off {
+		int64_t time_ns;
+		uint32_t why;         /* enum wire_why, or a number that is not known */
+	} *off;                       /* when collecting was switched off, in order */
 	uint32_t n_off, cap_off;
 	int64_t last_ns;              /* the latest time that this process wrote, absolute */
 	struct wire_anchor anchor;    /* the latest */
@@ -135,6 +138,7 @@ struct capture {
 	uint32_t n_args, cap_args;
 	struct buf scratch;
 	uint64_t room;                /* bytes that texts made of several others may still come to: capture_made */
+	uint64_t samples;             /* of stacks, in the segment */
 	uint64_t before;              /* pops of ranges that began before the recording */
 	uint64_t open_at_end;
 	uint64_t dropped;             /* ranges of which the end was in chunks that are gone */
@@ -241,8 +245,9 @@ void capture_event(struct capture *c, const struct wire_head *h, uint32_t bytes)
 
 /* ---- capture_ranges.c ---- */
 capture_handler capture_range, capture_pop, capture_end, capture_arg_record, capture_step;
-/* Ends what is open on the thread at that absolute time; when collecting was switched off next, or the process ended. */
-void capture_close_all(struct capture *c, int64_t time_ns);
+/* Ends what is open on the thread at that absolute time, for that reason (enum wire_why); when collecting was switched off next, or the process
+ * ended. */
+void capture_close_all(struct capture *c, int64_t time_ns, uint32_t why);
 void capture_close_later(struct capture *c);
 void capture_drop_open(struct capture *c);
 void capture_thread_begin(struct capture *c, uint32_t tid, uint32_t number);

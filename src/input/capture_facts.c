@@ -175,6 +175,10 @@ static void tell_end(struct capture *c)
 		return;
 	if (lives)
 		diag_add(&c->p->diags, "still-recording", DIAG_NOTE, -1, "process %d is still running: this is what it had recorded by now", h->pid);
+	else if (c->samples) /* which are written from outside */
+		diag_add(&c->p->diags, "samples-not-ended", DIAG_LOSS, -1,
+		         "the samples of stacks of process %d were not ended, since `opscope record` was killed: those of its last second, and the names of functions, are not there",
+		         h->pid);
 	else
 		diag_add(&c->p->diags, "no-exit", DIAG_NOTE, -1,
 		         "process %d did not leave by exit(): killed, aborted, replaced by exec, or left by _exit(); its ranges are whole up to that moment%s", h->pid,
@@ -195,7 +199,7 @@ void capture_facts_tell(struct capture *c)
 	c->total.cost_ns = plus(c->total.cost_ns, h->cost_ns);
 	c->total.helper_ns = plus(c->total.helper_ns, h->helper_ns);
 	c->total.processes++;
-	c->before = c->open_at_end = c->dropped = c->end_lost = 0;
+	c->samples = c->before = c->open_at_end = c->dropped = c->end_lost = 0;
 }
 
 /* One sentence for every report of this capture, then one for each kind of loss. */

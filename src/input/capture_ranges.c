@@ -300,6 +300,13 @@ void capture_pop(struct capture *c, const struct wire_head *h, uint32_t bytes)
 		c->n_args = 0;
 }
 
+/* What has no end of its own ends where the recording does: its length says little, and a step of that kind counts in no mean. */
+static void add_cut(struct capture *c, struct capture_range *r, int64_t end_ns)
+{
+	add_arg(c, &r->args, key_of(c, SPAN_CUT_KEY), STR(SPAN_CUT_VALUE), true);
+	add_span(c, r, end_ns);
+}
+
 static struct span_row step_row(struct capture *c)
 {
 	const struct capture_thread *t = &c->thread;
@@ -320,7 +327,7 @@ void capture_drop_open(struct capture *c)
 }
 
 /* Absolute time; the end of what is open. */
-void capture_close_all(struct capture *c, int64_t time_ns)
+void capture_close_all(struct capture *c, int64_t time_ns, uint32_t why)
 {
 	struct capture_thread *t = &c->thread;
 	int64_t end;
@@ -328,31 +335,30 @@ void capture_close_all(struct capture *c, int64_t time_ns)
 		end = 0;
 	if (t->step_name) {
 		struct capture_range step = {.row = step_row(c)};
-		add_span(c, &step, end > t->step_ns ? end : t->step_ns);
+		(why == WIRE_WHY_STEPS ? add_span : add_cut)(c, &step, end > t->step_ns ? end : t->step_ns); /* --steps ends where a step does */
 		t->step_name = 0;
 	}
 	for (uint32_t i = t->n_open; i-- > 0;) {
 		struct capture_range *r = &t->open[i];
 		if (!r->closed)
-			add_span(c, r, end > r->row.start_ns ? end : r->row.start_ns);
+			add_cut(c, r, end > r->row.start_ns ? end : r->row.start_ns);
 	}
 	t->n_open = 0;
 	memset(t->top, 0, CAPTURE_DOMAINS * sizeof *t->top);
 }
 
-/* Until when something is known to have been open that began at that (absolute) time: collecting was switched off, or the process ended. */
-static int64_t end_of_open(const struct capture *c, int64_t start_ns, bool *by_switch)
+/* Until when something is known to have been open that began at that (absolute) time: collecting was switched off, or the process ended (NULL). */
+static const struct capture_off *end_of_open(const struct capture *c, int64_t start_ns)
 {
 	uint32_t from = 0, to = c->n_off;
 	while (from < to) {
 		uint32_t middle = from + (to - from) / 2;
-		if (c->off_ns[middle] < start_ns)
+		if (c->off[middle].time_ns < start_ns)
 			from = middle + 1;
 		else
 			to = middle;
 	}
-	*by_switch = from < c->n_off;
-	return *by_switch ? c->off_ns[from] : c->last_ns;
+	return from < c->n_off ? &c->off[from] : NULL;
 }
 
 static void later(struct capture *c, const struct capture_range *r)
@@ -462,6 +468,20 @@ static bool may_have_lost_ends(const struct capture *c, bool steps)
 	return false;
 }
 
+/* A step has no end of its own: it ends where --steps does, or with a process that left by exit(). */
+static bool is_cut_off(const struct capture *c, const struct capture_range *r, const struct capture_off *off)
+{
+	return !r->is_step || (off ? off->why != WIRE_WHY_STEPS : c->file->h.state != WIRE_ENDED);
+}
+
+static void end_open(struct capture *c, struct capture_range *r)
+{
+	const struct capture_off *off = end_of_open(c, r->row.start_ns + c->base_ns);
+	int64_t end = (off ? off->time_ns : c->last_ns) - c->base_ns;
+	c->open_at_end += !off && !r->is_step;
+	(is_cut_off(c, r, off) ? add_cut : add_span)(c, r, end < r->row.start_ns ? r->row.start_ns : end);
+}
+
 void capture_match_ranges(struct capture *c)
 {
 	uint32_t *end_of = ends_of_started(c);
@@ -469,19 +489,16 @@ void capture_match_ranges(struct capture *c)
 	for (uint32_t i = 0; i < c->n_started; i++) {
 		struct capture_range *r = &c->started[i];
 		uint32_t e = end_of[i];
-		bool by_switch = false;
 		if (e == ROW_NONE && (r->is_step ? no_steps : r->range && no_ends)) {
 			c->end_lost++;
 			continue;
 		}
-		int64_t end = e == ROW_NONE ? end_of_open(c, r->row.start_ns + c->base_ns, &by_switch) - c->base_ns : c->ended[e].row.start_ns;
 		if (e == ROW_NONE) {
-			c->open_at_end += !by_switch && !r->is_step; /* steps have no end of their own */
-			end = end < r->row.start_ns ? r->row.start_ns : end;
+			end_open(c, r);
 		} else {
 			c->ended[e].closed = true;
+			add_span(c, r, c->ended[e].row.start_ns);
 		}
-		add_span(c, r, end);
 	}
 	for (uint32_t i = 0; i < c->n_ended; i++)
 		c->before += !c->ended[i].closed;

@@ -74,17 +74,17 @@ static void anchor(struct capture *c, const struct wire_head *h, uint32_t bytes)
 
 static void process_switch(struct capture *c, const struct wire_head *h, uint32_t bytes)
 {
-	static const char *const why[] = {"", "--range", "--steps", "cudaProfilerStart/Stop", "--delay", "--duration", "a pause"};
+	static const char *const why[] = {"", "--range", "--steps", "cudaProfilerStart/Stop", "--delay", "--duration", "a pause", "--steps"};
 	if (h->id && h->id < sizeof why / sizeof why[0])
 		diag_add(&c->p->diags, "recorded-in-part", DIAG_NOTE, -1, "only a part of the run was wanted and recorded, by %s", why[h->id]);
 	if (h->flags & 1)
 		return;
-	MEM_GROW(c->off_ns, c->cap_off, c->n_off + 1);
+	MEM_GROW(c->off, c->cap_off, c->n_off + 1);
 	int64_t at = ((const struct wire_switch *)h)->time_ns;
 	uint32_t i = c->n_off++;
-	for (; i && c->off_ns[i - 1] > at && i + 8 > c->n_off; i--) /* two threads may have written theirs in the other order */
-		c->off_ns[i] = c->off_ns[i - 1];
-	c->off_ns[i] = at;
+	for (; i && c->off[i - 1].time_ns > at && i + 8 > c->n_off; i--) /* two threads may have written theirs in the other order */
+		c->off[i] = c->off[i - 1];
+	c->off[i] = (struct capture_off){at, h->id};
 }
 
 static void mapping(struct capture *c, const struct wire_head *h, uint32_t bytes)
@@ -102,7 +102,7 @@ static void thread_switch(struct capture *c, const struct wire_head *h, uint32_t
 	if (h->flags & 1)
 		return;
 	if (at)
-		capture_close_all(c, at);
+		capture_close_all(c, at, h->id);
 	else
 		capture_close_later(c);
 }
@@ -184,6 +184,7 @@ static void cpu_sample(struct capture *c, const struct wire_head *h, uint32_t by
 	}
 	if (!capture_time(c, s->time_ns, &at))
 		return;
+	c->samples++;
 	if (h->flags & WIRE_CUT)
 		diag_add(&c->p->diags, "stack-cut", DIAG_NOTE, c->offset,
 		         "%s: the outermost callers of a stack are missing: there were more than %d, or the next one lay outside of all code", c->name, WIRE_MAX_FRAMES);

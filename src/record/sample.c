@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { ROUND_MS = 40, PROCESSES_MOST = 1 << 16, ENVIRONMENT_MOST = 1 << 20 };
+enum { ROUND_MS = 40, FLUSH_MS = 1000, PROCESSES_MOST = 1 << 16, ENVIRONMENT_MOST = 1 << 20 };
 
 /* One program in one process: exec makes another one of it. */
 struct process {
@@ -258,8 +258,12 @@ static void *run(void *context)
 {
 	struct sampler *s = context;
 	struct pollfd p = {.fd = s->stop, .events = POLLIN};
-	while (poll(&p, 1, ROUND_MS) <= 0)
+	for (unsigned round = 1; poll(&p, 1, ROUND_MS) <= 0; round++) {
 		round_of(s, false);
+		if (round % (FLUSH_MS / ROUND_MS) == 0)
+			for (unsigned i = 0; i < s->n_processes; i++)
+				sample_segment_flush(&s->process[i]->segment);
+	}
 	return NULL;
 }
 

@@ -89,21 +89,44 @@ static uint64_t place_of(const struct sample_segment *s, enum wire_chunk_kind ki
 	return s->ring && kind == WIRE_EVENTS && s->chunks >= slots ? (1 + s->chunks % slots) * WIRE_BLOCK : s->h.used_bytes;
 }
 
-/* The header says how far a reader may go: it follows the chunk. */
-static void write_chunk(struct sample_segment *s, struct buf *records, enum wire_chunk_kind kind)
+static void begin_chunk(struct sample_segment *s, int fd, struct wire_chunk *c, bool again)
 {
-	struct wire_chunk c = {.magic = WIRE_CHUNK_MAGIC, .kind = (uint16_t)kind, .thread_number = kind == WIRE_EVENTS, .offset = place_of(s, kind),
-	                       .committed = (uint32_t)records->n, .ordinal = s->chunks};
+	if (again)
+		forget_chunk(s, fd, c->offset);
+	c->sequence = ++s->h.sequence;
+	c->ordinal = s->chunks;
+	s->chunks += c->kind == WIRE_EVENTS;
+}
+
+/* Whether the records of a ring's chunk will be written again, with those that are still to come, in the same place: its chunks are few, and of one size. */
+static bool comes_again(const struct sample_segment *s, enum wire_chunk_kind kind, bool full) { return s->ring && kind == WIRE_EVENTS && !full; }
+
+static void take_written(struct sample_segment *s, struct buf *records, const struct wire_chunk *c, bool full)
+{
+	bool again = comes_again(s, c->kind, full);
+	if (c->kind == WIRE_EVENTS) {
+		s->begun = again ? c->offset : 0;
+		s->begun_sequence = again ? c->sequence : 0;
+		s->flushed = again ? records->n : 0;
+	}
+	if (!again)
+		buf_clear(records);
+}
+
+/* The header says how far a reader may go: it follows the chunk. */
+static void write_chunk(struct sample_segment *s, struct buf *records, enum wire_chunk_kind kind, bool full)
+{
+	bool begun = s->begun && kind == WIRE_EVENTS;
+	struct wire_chunk c = {.magic = WIRE_CHUNK_MAGIC, .kind = (uint16_t)kind, .thread_number = kind == WIRE_EVENTS, .offset = begun ? s->begun : place_of(s, kind),
+	                       .sequence = s->begun_sequence, .committed = (uint32_t)records->n, .ordinal = s->chunks - begun};
 	size_t bytes = s->ring && kind == WIRE_EVENTS ? WIRE_BLOCK : sizeof c + records->n;
 	bool again = c.offset < s->h.used_bytes;
 	c.grains = (uint16_t)((bytes + WIRE_GRAIN - 1) / WIRE_GRAIN);
-	s->chunks += kind == WIRE_EVENTS;
 	int fd = open_file(s, again ? O_RDWR : O_WRONLY);
 	if (fd >= 0) {
-		if (again)
-			forget_chunk(s, fd, c.offset);
+		if (!begun)
+			begin_chunk(s, fd, &c, again);
 		write_at(s, fd, records->p, records->n, c.offset + sizeof c);
-		c.sequence = ++s->h.sequence;
 		write_at(s, fd, &c, sizeof c, c.offset);
 		if (!again) {
 			s->h.used_bytes += (uint64_t)c.grains * WIRE_GRAIN;
@@ -112,7 +135,7 @@ static void write_chunk(struct sample_segment *s, struct buf *records, enum wire
 		write_at(s, fd, &s->h, sizeof s->h, 0);
 		close(fd);
 	}
-	buf_clear(records);
+	take_written(s, records, &c, full);
 }
 
 static void put(struct sample_segment *s, struct buf *to, enum wire_chunk_kind kind, const void *p, size_t n, const void *more, size_t m)
@@ -120,8 +143,8 @@ static void put(struct sample_segment *s, struct buf *to, enum wire_chunk_kind k
 	size_t pad = -(n + m) & 7;
 	if (to->n + n + m + pad > CHUNK_ROOM) {
 		if (kind == WIRE_EVENTS && s->keep.n) /* what the events refer to stands in front of them */
-			write_chunk(s, &s->keep, WIRE_KEEP);
-		write_chunk(s, to, kind);
+			write_chunk(s, &s->keep, WIRE_KEEP, true);
+		write_chunk(s, to, kind, true);
 	}
 	buf_put(to, p, n);
 	buf_put(to, more, m);
@@ -155,6 +178,16 @@ void sample_segment_add(struct sample_segment *s, const char *dir, pid_t pid, pi
 	struct wire_cpu_sample r = {head(WIRE_CPU_SAMPLE, cut ? WIRE_CUT : 0, sizeof r + 8 * (size_t)k, (uint32_t)tid), time_ns, k,
 	                            (uint32_t)((period_ns + 500) / 1000)};
 	put(s, &s->chunk, WIRE_EVENTS, &r, sizeof r, kept, 8 * (size_t)k);
+}
+
+void sample_segment_flush(struct sample_segment *s)
+{
+	if (s->chunk.n == s->flushed)
+		return;
+	if (s->keep.n)
+		write_chunk(s, &s->keep, WIRE_KEEP, true);
+	s->h.last = anchor();
+	write_chunk(s, &s->chunk, WIRE_EVENTS, false);
 }
 
 static uint32_t keep_text(struct sample_segment *s, struct str text)
@@ -296,12 +329,12 @@ bool sample_segment_finish(struct sample_segment *s, struct symbols *symbols, co
 	idmap_init(&name.known, INT64_MIN, INT64_MAX, 1024);
 	intern_init(&name.names);
 	if (s->chunk.n)
-		write_chunk(s, &s->chunk, WIRE_EVENTS);
+		write_chunk(s, &s->chunk, WIRE_EVENTS, true);
 	name_written(&name);
 	name_threads(&name);
 	s->h.state = WIRE_ENDED;
 	s->h.last = anchor();
-	write_chunk(s, &s->keep, WIRE_KEEP);
+	write_chunk(s, &s->keep, WIRE_KEEP, true);
 	idmap_release(&name.known);
 	intern_release(&name.names);
 	perf_map_release(&name.made);

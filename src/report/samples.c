@@ -146,6 +146,7 @@ static void put_others(const struct groups *g, const struct profile *p, enum gro
 static int run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
 	struct groups g = {0};
+	bool lives = diag_count(&p->diags, "still-recording") > 0;
 	enum grouping by = !args->group_by ? BY_FUNCTION : strcmp(args->group_by, "stack") == 0 ? BY_STACK : strcmp(args->group_by, "thread") == 0 ? BY_THREAD : BY_FUNCTION;
 	intern_init(&g.names);
 	idmap_init(&g.at, 0, INT64_MAX, 64);
@@ -153,7 +154,8 @@ static int run(const struct profile *p, const struct report_args *args, struct t
 	if (g.n)
 		qsort(g.v, g.n, sizeof *g.v, compare);
 	if (!g.samples)
-		err_set(e, ERR_DATA, "the input holds no samples of stacks; `opscope record --sample=cpu` takes them");
+		err_set(e, ERR_DATA, "the input holds no samples of stacks%s; `opscope record --sample=cpu` takes them%s", lives ? " yet" : "",
+		        lives ? ", and writes them once a second" : "");
 	else if (by == BY_FUNCTION)
 		put_functions(&g, out);
 	else

@@ -114,7 +114,7 @@ static void own_table(const struct roles *r, const struct steps *s, const struct
 	TABLE_COLUMN(t, "step", "Step", "number of the step: of its ProfilerStep or range, else from border to border; 0 for a whole trace",
 	             CELL_STR);
 	if (o->whole)
-		TABLE_COLUMN(t, "whole", "Whole", "no: before the first or after the last border; such a row counts in no sum or mean", CELL_BOOL);
+		TABLE_COLUMN(t, "whole", "Whole", "no: before the first or after the last border, or not recorded to its end; such a row counts in no sum or mean", CELL_BOOL);
 	if (o->source)
 		TABLE_COLUMN(t, "source", "Source", "where steps come from: given, profiler, named, optimizer, period, none", CELL_STR, UNIT_NONE,
 		             COLUMN_DETAIL);
@@ -128,13 +128,14 @@ static void own_table(const struct roles *r, const struct steps *s, const struct
 	for (int i = 0; i < ROLES; i++)
 		if (r->shown[i])
 			table_column(t, &pct_column[i]);
-	bool before = o->whole && s->edge[0].host_start_ns < r->step[0]->host_start_ns;
-	if (before)
-		own_row(r, o, &s->edge[0], &r->edge[0], false, t);
-	for (unsigned i = 0; i < r->n; i++)
-		own_row(r, o, r->step[i], &r->cost[i], true, t);
-	for (unsigned i = before; o->whole && i < r->edges; i++)
-		own_row(r, o, &s->edge[i], &r->edge[i], false, t);
+	unsigned edge = 0, edges = o->whole ? r->edges : 0;
+	for (unsigned i = 0; i < r->n; i++) {
+		for (; edge < edges && s->edge[edge].host_start_ns < r->step[i]->host_start_ns; edge++)
+			own_row(r, o, &s->edge[edge], &r->edge[edge], false, t);
+		own_row(r, o, r->step[i], &r->cost[i], !r->step[i]->cut, t);
+	}
+	for (; edge < edges; edge++)
+		own_row(r, o, &s->edge[edge], &r->edge[edge], false, t);
 }
 
 static void reconcile(const struct roles *r, struct table *t)
@@ -170,18 +171,38 @@ static void note_left_out(const struct steps *s, bool plugin, struct table *t)
 		table_note(t, "%u of %u steps at the end left out: they launched no device work, earlier ones did.", out, s->total);
 }
 
+/* Also where their rows are not shown. */
+static void note_cut(const struct steps *s, struct table *t)
+{
+	bool aside = s->edges > 0;
+	const struct step *of = aside ? s->edge : s->v, *first = of, *last = of;
+	for (unsigned i = 0, n = aside ? s->edges : s->n, seen = 0; i < n; i++)
+		if (of[i].cut) {
+			first = seen++ ? first : &of[i];
+			last = &of[i];
+		}
+	const char *what = aside ? "in no sum, mean or count" : "as no step is whole, the figures are of such parts";
+	if (s->cut == 1)
+		table_note(t, "Step " STR_FMT " was not recorded to its end: %s.", STR_ARG(first->name), what);
+	else
+		table_note(t, "%u steps, the first " STR_FMT " and the last " STR_FMT ", were not recorded to their ends: %s.", s->cut, STR_ARG(first->name),
+		           STR_ARG(last->name), what);
+}
+
 void step_table(const struct roles *r, const struct profile *p, bool plugin, bool all, struct table *t)
 {
 	const struct steps *s = steps_by(p->steps, plugin);
 	if (plugin)
 		plugin_table(r, t);
 	else
-		own_table(r, s, &(struct own_columns){all && r->edges, all, s}, t);
+		own_table(r, s, &(struct own_columns){all && (r->edges || (s->cut && !s->edges)), all, s}, t);
 	reconcile(r, t);
 	if (plugin && s->whole_trace)
 		table_note(t, "The trace has no ProfilerStep: all of it is one step.");
 	else if (!plugin && s->source != STEPS_PROFILER && s->how.n)
 		table_note(t, STR_FMT, STR_ARG(s->how));
+	if (s->cut)
+		note_cut(s, t);
 	if (steps_kept(s, plugin) < s->total)
 		note_left_out(s, plugin, t);
 }

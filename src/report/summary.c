@@ -154,8 +154,8 @@ static void steps_table(const struct profile *p, const struct span_of_time *x, s
 	static const struct column columns[S_COLUMNS] = {
 		[S_FOUND] = {"found", "Found", "steps of the recording", CELL_I64, UNIT_COUNT, 0, 0},
 		[S_COUNTED] = {"counted", "Counted", "that these tables cover", CELL_I64, UNIT_COUNT, 0, 0},
-		[S_PARTIAL] = {"partial", "Left out", "not whole: before the first and after the last border, or without all their device work", CELL_I64,
-		               UNIT_COUNT, 0, 0},
+		[S_PARTIAL] = {"partial", "Left out", "not whole: before the first and after the last border, not recorded to their ends, or without all their device work",
+		               CELL_I64, UNIT_COUNT, 0, 0},
 		[S_FIRST] = {"first", "First", "number of the first that counts", CELL_I64, UNIT_NONE, 0, 0},
 		[S_LAST] = {"last", "Last", "number of the last", CELL_I64, UNIT_NONE, 0, 0},
 		[S_MEAN] = {"mean_ns", "Mean", "mean length, its device work included, as in `steps` and `overview`", CELL_F64, UNIT_NS, COLUMN_PROSE, 0},

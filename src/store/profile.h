@@ -124,6 +124,9 @@ static inline struct str profile_cat(const struct profile *p, uint16_t cat)
 bool profile_arg(const struct profile *p, uint32_t set, uint32_t key, struct str *value);
 /* The interned id of the value, 0 = not there. */
 uint32_t profile_arg_id(const struct profile *p, uint32_t set, uint32_t key);
+/* The argument that an input gives to a range of which the end was not recorded: it ends with the recording of its thread. */
+#define SPAN_CUT_KEY "Recorded"
+#define SPAN_CUT_VALUE "not to its end"
 /* The value of a fact about the run. */
 bool profile_meta(const struct profile *p, const char *key, struct str *value);
 

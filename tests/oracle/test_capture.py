@@ -296,6 +296,68 @@ class Planted(CaptureCase):
         path = s.write(self.dir)
         self.assertEqual(sql(path, "SELECT name, start_ns, start_ns + dur_ns FROM span ORDER BY start_ns"), [("s#1", 100, 150), ("s#4", 310, 330), ("s#5", 330, 1000)])
 
+    def cut_steps(self, s):
+        """{step: whole} of `steps`, the notes about what was cut, and how many `summary` counts."""
+        s.push(2, "aten::mm", BASE + 1, seq=1)
+        s.pop(2, BASE + 2)
+        path = s.write(tempfile.mkdtemp(dir=self.dir))
+        imported = path + ".opscope"
+        self.assertEqual(oracle.run("import", path, "-o", imported)[0], 0)
+        found = oracle.report("steps", path)
+        whole = [r.get("whole") for r in found.rows]
+        self.assertEqual([r.get("whole") for r in oracle.report("steps", imported).rows], whole)
+        counted = oracle.report("summary", path).section("steps").rows[0]
+        return dict(zip([r["step"] for r in found.rows], whole)), [n for n in found.doc["notes"] if "to its end" in n or "to their ends" in n], \
+            (counted["counted"], counted["partial"], counted["max_ns"])
+
+    def steps_until(self, why=None, state=2, last=330, key=False):
+        """Steps of 100 ns, of which the third has had 30: then its recording ends."""
+        s = Segment(last=BASE + last, state=state)
+        for i, at in enumerate((0, 100, 200)):
+            if key:
+                s.push(1, f"ProfilerStep#{i}", BASE + at)
+                if i < 2:
+                    s.pop(1, BASE + at + 100)
+            else:
+                s.event(1, segment.STEP, 0, s.text("ProfilerStep"), "qq", BASE + at, i)
+        if why:
+            s.keep(segment.SWITCH, 0, why, "q", BASE + 230)
+            s.event(1, segment.SWITCH, 0, why, "q", BASE + 230)
+        return s
+
+    def test_steps_cut_by_the_end_of_the_recording(self):
+        """A step of which only the beginning was recorded counts in no sum, mean or count, and says so."""
+        cut = {"0": True, "1": True, "2": False}, ["Step 2 was not recorded to its end: in no sum, mean or count."], (2, 1, 100)
+        for what in (dict(why=5), dict(why=6), dict(why=7), dict(why=1), dict(why=5, key=True), dict(state=1, last=230), dict(state=1, last=230, key=True), dict(key=True)):
+            with self.subTest(**what):
+                self.assertEqual(self.cut_steps(self.steps_until(**what)), cut)
+
+    def test_steps_that_end_with_the_recording(self):
+        """--steps ends where a step does; the last step of a process that left by exit() ends with it."""
+        for what, last in ((dict(why=2), 30 + 70), (dict(), 130)):
+            with self.subTest(**what):
+                self.assertEqual(self.cut_steps(self.steps_until(**what)), ({"0": None, "1": None, "2": None}, [], (3, 0, last)))
+
+    def test_only_step_is_cut(self):
+        s = Segment(last=BASE + 30, state=1)
+        s.event(1, segment.STEP, 0, s.text("ProfilerStep"), "qq", BASE, 7)
+        self.assertEqual(self.cut_steps(s), ({"7": False}, ["Step 7 was not recorded to its end: as no step is whole, the figures are of such parts."], (1, 0, 30)))
+
+    def test_many_cut_steps(self):
+        """Of each of several processes the last one."""
+        folder = tempfile.mkdtemp(dir=self.dir)
+        for pid in (100, 101, 102):
+            s = Segment(pid=pid, state=1, last=BASE + 1000 * pid)
+            for at in (0, 10):
+                s.push(1, f"ProfilerStep#{pid + at}", BASE + 1000 * pid + at)
+                if not at:
+                    s.pop(1, BASE + 1000 * pid + 10)
+            s.write(folder)
+        found = oracle.report("steps", folder)
+        self.assertEqual([(r["step"], r["whole"]) for r in found.rows],
+                         [("100", True), ("110", False), ("101", True), ("111", False), ("102", True), ("112", False)])
+        self.assertIn("3 steps, the first 110 and the last 112, were not recorded to their ends: in no sum, mean or count.", found.doc["notes"])
+
     def test_open_at_the_end(self):
         s = Segment(last=BASE + 900, state=1)
         s.push(1, "open", BASE + 10)
@@ -666,6 +728,27 @@ class Runs(CaptureCase):
         s.keep(segment.THREAD_NAME, 1, s.text(name), "II", tid or pid, 0)
         s.event(pid, segment.CPU_SAMPLE, 0, tid or pid, "qIIQ", start + 10, 1, 1000, segment.FRAME_TEXT | s.text("f"))
         return s.write(self.dir)
+
+    def test_samples_without_an_end(self):
+        """Who took the samples was killed: they are there, as addresses in files, and that something is missing is told."""
+        s = Segment(pid=9, state=1)
+        s.keep(segment.MAPPING, 0, s.text("/usr/lib/libm.so.6"), "QQQ", 0x1000, 0x2000, 0x500)
+        s.event(9, segment.CPU_SAMPLE, 0, 9, "qIIQ", BASE + 5, 1, 1000, 0x1010)
+        path = s.write(self.dir)
+        self.assertEqual(oracle.report("samples", path).rows[0]["function"], "libm.so.6+0x510")
+        found = problems(path)
+        self.assertEqual((found["samples-not-ended"][:2], "no-exit" in found), (("lost", 1), False))
+        self.assertIn("`opscope record` was killed", found["samples-not-ended"][2])
+
+    def test_no_samples_yet(self):
+        """Of a process that still runs they may be there a second later."""
+        with open("/proc/sys/kernel/random/boot_id") as f:
+            boot = f.read().strip()
+        s = Segment(pid=os.getpid(), state=1, host=os.uname().nodename, boot=boot, steady=time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW))
+        s.push(1, "a", BASE + 1)
+        code, out, err = oracle.run("report", "samples", s.write(self.dir))
+        self.assertEqual((code, out), (1, b""))
+        self.assertIn(b"holds no samples of stacks yet; ", err)
 
     def test_samples_beside(self):
         """The facts of a run are those of the first process that tells any; a thread's name is the program's, whoever else knows one."""

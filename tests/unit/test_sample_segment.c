@@ -57,7 +57,19 @@ static struct found look(const char *path)
 	return f;
 }
 
-static struct found write_and_look(bool ring, uint64_t most)
+/* What came by now is there for a reader, without the end of the recording. */
+static void look_at_flushed(struct sample_segment *s, int64_t latest)
+{
+	sample_segment_flush(s);
+	sample_segment_flush(s); /* nothing is written twice */
+	struct found f = look(s->path.p);
+	if (!s->max_bytes || s->ring)
+		assert_int_equal(f.last, latest);
+	assert_true(f.n > 0 && f.h.state == WIRE_RUNNING);
+	assert_int_equal(f.keep_chunks, 0);
+}
+
+static struct found write_and_look(bool ring, uint64_t most, int flush)
 {
 	char dir[] = "/tmp/opscope-samples-XXXXXX";
 	struct sample_segment s = {.max_bytes = most, .ring = ring};
@@ -67,8 +79,11 @@ static struct found write_and_look(bool ring, uint64_t most)
 	assert_non_null(mkdtemp(dir));
 	symbols_init(&symbols);
 	intern_init(&paths);
-	for (int i = 0; i < SAMPLES; i++)
+	for (int i = 0; i < SAMPLES; i++) {
 		sample_segment_add(&s, dir, 1, 1, 1000 + i, 1000000, frame, FRAMES);
+		if (i % flush == flush - 1)
+			look_at_flushed(&s, 1000 + i);
+	}
 	const struct sample_mapping mapping = {0x0, 0x10000, 0, intern_str(&paths, STR("/no/such/file"))};
 	assert_true(sample_segment_finish(&s, &symbols, &paths, &mapping, 1));
 	struct found f = look(s.path.p);
@@ -82,22 +97,21 @@ static struct found write_and_look(bool ring, uint64_t most)
 
 static void no_bound(void **state)
 {
-	struct found f = write_and_look(false, 0);
+	struct found f = write_and_look(false, 0, SAMPLES + 1);
 	assert_int_equal(f.n, SAMPLES);
 	assert_int_equal(f.h.lost[WIRE_LOST_FULL] + f.h.lost[WIRE_LOST_RING], 0);
 }
 
 static void stop(void **state)
 {
-	struct found f = write_and_look(false, MOST);
+	struct found f = write_and_look(false, MOST, SAMPLES + 1);
 	assert_int_equal(f.n + f.h.lost[WIRE_LOST_FULL], SAMPLES);
 	assert_int_equal(f.first, 1000);
 	assert_in_range(f.n, 1000, SAMPLES / 2);
 }
 
-static void ring(void **state)
+static void look_at_ring(struct found f)
 {
-	struct found f = write_and_look(true, MOST);
 	assert_int_equal(f.h.full, WIRE_FULL_RING);
 	assert_int_equal(f.last, 1000 + SAMPLES - 1);
 	assert_int_equal(f.last - f.first + 1, f.n); /* none is missing between */
@@ -105,11 +119,25 @@ static void ring(void **state)
 	assert_in_range(f.n * RECORD, MOST / 2, MOST);
 	assert_true(f.bytes <= MOST + WIRE_BLOCK); /* the texts come behind it */
 	assert_int_equal(f.keep_chunks, 1);
-	assert_true(write_and_look(true, 1).n > 0);
+}
+
+static void ring(void **state)
+{
+	look_at_ring(write_and_look(true, MOST, SAMPLES + 1));
+	assert_true(write_and_look(true, 1, SAMPLES + 1).n > 0);
+}
+
+/* A flush costs a ring no room, and none of its samples. */
+static void flushed(void **state)
+{
+	look_at_ring(write_and_look(true, MOST, 777));
+	assert_int_equal(write_and_look(false, 0, 777).n, SAMPLES);
+	struct found f = write_and_look(false, MOST, 777);
+	assert_int_equal(f.n + f.h.lost[WIRE_LOST_FULL], SAMPLES);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(no_bound), cmocka_unit_test(stop), cmocka_unit_test(ring)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(no_bound), cmocka_unit_test(stop), cmocka_unit_test(ring), cmocka_unit_test(flushed)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
