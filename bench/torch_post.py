@@ -105,10 +105,11 @@ with opscope.profile(**options) as prof:
         optimizer.zero_grad()
         nn.functional.cross_entropy(model(data[0]), data[1]).backward()
         optimizer.step()
+result = kept[-1]
 inner = ap.profile(**options)
 
 def parse():
-    events = EventList(inner._parse_kineto_results(kept[0]), use_cuda=False, profile_memory=options.get("profile_memory", False), with_flops=False)
+    events = EventList(inner._parse_kineto_results(result), use_cuda=False, profile_memory=options.get("profile_memory", False), with_flops=False)
     events._build_tree()
     return events
 
@@ -118,7 +119,7 @@ average, averages = timed(events.key_averages)
 theirs = {"parse": theirs[0][0], "average": average, "table": timed(lambda: averages.table(row_limit=-1))[0]}
 ours = {}
 for _ in range(3):
-    take, _ = timed(lambda: prof._take(kept[0], None))
+    take, _ = timed(lambda: prof._take(result))
     first, _ = timed(prof.key_averages)
     again, mine = timed(prof.key_averages)
     table, text = timed(lambda: mine.table(row_limit=-1))

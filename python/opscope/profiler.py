@@ -72,6 +72,13 @@ def _torch_profiler() -> Any:
     return import_module("torch.autograd.profiler")
 
 
+def _end(inner: Any) -> Any:
+    """Ends torch's profiler as its user would, so that whoever watches that sees it, but without its Python work; what C++ recorded."""
+    inner._parse_kineto_results = lambda result: []
+    inner.__exit__(None, None, None)
+    return inner.kineto_results
+
+
 def supported_activities() -> Any:
     """The activities that this torch can record."""
     return _torch().autograd._supported_activities()
@@ -169,7 +176,7 @@ class _Direct:
             p._start_trace()
             with profiler.record_function("a range whose name does not fit into a short string"):
                 torch.mm(a, b).sum().backward()
-            return profiler._disable_profiler()
+            return _end(p)
 
 
 def _temporary() -> Any:
@@ -306,6 +313,14 @@ class Recording:
         return f"<opscope.Recording {self.path!r}, {self.trace.events} events>"
 
 
+def _remove(folder: str, pid: int) -> None:
+    """The folder of a profile that is gone; a forked child leaves it to its parent."""
+    if os.getpid() == pid:
+        import shutil
+
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def _copy(source: str, path: str) -> None:
     import gzip
     import shutil
@@ -390,6 +405,8 @@ class profile:
         return None
 
     def _prepare(self) -> None:
+        if not self._kineto():
+            _Direct.find()  # before anything is recorded: it records something itself
         inner = _torch_profiler().profile
         arguments = {
             "record_shapes": self.record_shapes, "with_flops": self.with_flops, "profile_memory": self.profile_memory, "with_stack": self.with_stack,
@@ -426,30 +443,23 @@ class profile:
         return {"distributedInfo": json.dumps(facts)}
 
     def _stop(self) -> None:
-        profiler = _torch_profiler()
         inner, self._inner = self._inner, None
-        if self._device() == "cuda" and _torch().cuda.is_available():
-            _torch().cuda.synchronize()
-        result = profiler._disable_profiler()
-        stopped = getattr(profiler, "_run_on_profiler_stop", None)
-        if stopped:
-            stopped()
+        result = _end(inner)
         if self.execution_trace_observer:
             self.execution_trace_observer.stop()
-        self._take(result, inner)
+        self._take(result)
 
     def _new_path(self) -> str:
         if self._folder is None:
-            import shutil
             import tempfile
             import weakref
 
             self._folder = tempfile.mkdtemp(prefix="opscope-profile-")
-            weakref.finalize(self, shutil.rmtree, self._folder, True)
+            weakref.finalize(self, _remove, self._folder, os.getpid())
         self._number += 1
         return os.path.join(self._folder, f"{self._number}.pt.trace.json")
 
-    def _take(self, result: Any, inner: Any) -> None:
+    def _take(self, result: Any) -> None:
         """Makes a recording of what torch has recorded."""
         rules = self._compat or _rules(_torch().__version__)
         missing = tuple(n for n in ("record_shapes", "profile_memory", "with_stack") if not getattr(self, n))

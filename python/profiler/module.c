@@ -38,20 +38,39 @@ static void put_head(struct writing *w, const struct result_event *e, const char
 	w->any = true;
 }
 
-/* A list as a member, if it has an element. */
-static int put_list(struct writing *w, size_t i, const char *name, const char *end, int (*put)(const struct result_source *, size_t, struct out *))
+/* The name of an argument; whatever it is, it can be taken back. */
+static void put_key(struct out *o, bool any, const char *key)
+{
+	out_room(o, strlen(key) + 1);
+	if (any)
+		out_char(o, ',');
+	out_text(o, key);
+}
+
+static void put_arg(struct out *o, bool *any, const char *key, int64_t v)
+{
+	put_key(o, *any, key);
+	out_i64(o, v);
+	*any = true;
+}
+
+/* A list as an argument, if it has an element. */
+static int put_list(struct writing *w, size_t i, bool *any, const char *key, const char *end,
+                    int (*put)(const struct result_source *, size_t, struct out *))
 {
 	struct out *o = &w->o;
-	out_room(o, strlen(name));
+	out_room(o, strlen(key) + 1);
 	struct out before = *o;
-	out_text(o, name);
+	put_key(o, *any, key);
 	int64_t bytes = out_bytes(o);
 	if (put(w->s, i, o) < 0)
 		return -1;
-	if (out_bytes(o) > bytes)
-		out_text(o, end);
-	else
+	if (out_bytes(o) == bytes) {
 		*o = before;
+		return 0;
+	}
+	out_text(o, end);
+	*any = true;
 	return 0;
 }
 
@@ -65,19 +84,21 @@ static const char *category_of(const struct result_event *e)
 static int put_op(struct writing *w, size_t i, const struct result_event *e)
 {
 	struct out *o = &w->o;
+	bool any = false;
 	put_head(w, e, "X", category_of(e));
 	put_member(o, ",\"dur\":", e->duration_us);
-	out_text(o, ",\"args\":{\"Fwd thread id\":");
-	out_i64(o, (int64_t)e->fwd_thread);
+	out_text(o, ",\"args\":{");
 	if (e->sequence >= 0)
-		put_member(o, ",\"Sequence number\":", e->sequence);
+		put_arg(o, &any, "\"Sequence number\":", e->sequence);
+	if (e->fwd_thread)
+		put_arg(o, &any, "\"Fwd thread id\":", (int64_t)e->fwd_thread);
 	if (e->scope == SCOPE_BACKWARD)
-		out_text(o, ",\"Backward node\":1");
-	if (w->shapes && (put_list(w, i, ",\"Input Dims\":[", "]", w->s->shapes) < 0 || put_list(w, i, ",\"Input type\":[", "]", w->s->types) < 0))
+		put_arg(o, &any, "\"Backward node\":", 1);
+	if (w->shapes && (put_list(w, i, &any, "\"Input Dims\":[", "]", w->s->shapes) < 0 || put_list(w, i, &any, "\"Input type\":[", "]", w->s->types) < 0))
 		return -1;
 	if (w->flops)
-		put_member(o, ",\"Counted FLOPs\":", (int64_t)e->flops);
-	if (w->stacks && put_list(w, i, ",\"Call stack\":\"", "\"", w->s->stack) < 0)
+		put_arg(o, &any, "\"Counted FLOPs\":", (int64_t)e->flops);
+	if (w->stacks && put_list(w, i, &any, "\"Call stack\":\"", "\"", w->s->stack) < 0)
 		return -1;
 	out_text(o, "}}");
 	w->lost_times += e->device_us > 0;

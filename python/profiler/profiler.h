@@ -81,6 +81,12 @@ static inline bool is_allocation(const struct result_event *e)
 	return (e->name_n == 8 && memcmp(e->name, "[memory]", 8) == 0) || (e->name_n == 13 && memcmp(e->name, "[OutOfMemory]", 13) == 0);
 }
 
+/* What torch calls the type of an argument that is a number or a text; of those alone the types are not written. */
+static inline bool is_scalar(const char *type, size_t n)
+{
+	return n == 6 && memcmp(type, "Scalar", 6) == 0;
+}
+
 /* Where events come from. Both ways give the same; a name is valid until the next event is read. Lists are written as the inside of a JSON
  * array, without the brackets; nothing for an empty one. */
 struct result_source {

@@ -221,7 +221,10 @@ static int put_types(const struct result_source *s, size_t i, struct out *o)
 {
 	struct cxx_list list = ((const struct place *)s->context)->d->types(event_at(s, i));
 	const struct cxx_string *v = (const struct cxx_string *)(const void *)list.p;
-	for (size_t k = 0; k < list.n; k++) {
+	size_t tensors = 0;
+	for (size_t k = 0; k < list.n; k++)
+		tensors += v[k].n && !is_scalar(v[k].p, v[k].n);
+	for (size_t k = 0; tensors && k < list.n; k++) {
 		if (k)
 			out_char(o, ',');
 		if (v[k].n)

@@ -155,9 +155,27 @@ static int put_shapes(const struct result_source *s, size_t i, struct out *o)
 	return put_list(s, i, "shapes", ",", put_shape, o);
 }
 
+/* Whether one of the event's arguments is a tensor; -1 with a Python error. */
+static int has_tensor(PyObject *event)
+{
+	PyObject *answer = ask(event, "dtypes"), *types = answer ? PySequence_List(answer) : NULL;
+	int any = types ? 0 : -1;
+	for (Py_ssize_t k = 0; any == 0 && k < PyList_Size(types); k++) {
+		PyObject *bytes = PyUnicode_AsUTF8String(PyList_GetItem(types, k));
+		size_t n = bytes ? (size_t)PyBytes_Size(bytes) : 0;
+		any = bytes ? n && !is_scalar(PyBytes_AsString(bytes), n) : -1;
+		Py_XDECREF(bytes);
+	}
+	Py_XDECREF(answer);
+	Py_XDECREF(types);
+	return any;
+}
+
 static int put_types(const struct result_source *s, size_t i, struct out *o)
 {
-	return put_list(s, i, "dtypes", ",", put_type, o);
+	PyObject *event = event_at(s, i);
+	int any = event ? has_tensor(event) : -1;
+	return any > 0 ? put_list(s, i, "dtypes", ",", put_type, o) : any;
 }
 
 static int put_stack(const struct result_source *s, size_t i, struct out *o)

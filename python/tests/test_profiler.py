@@ -188,7 +188,7 @@ class SameAsTorch(Case):
             warnings.simplefilter("error")
             for stride in (kept, 0):
                 opscope.profiler._Direct.stride = stride
-                prof._take(again, None)
+                prof._take(again)
                 with open(prof.recordings[-1].path, "rb") as f:
                     texts.append(f.read())
         finally:
@@ -250,6 +250,40 @@ class Profile(Case):
         self.assertTrue(os.path.isdir(folder))
         del prof
         self.assertFalse(os.path.exists(folder))
+
+    def test_a_forked_child_leaves_the_folder(self):
+        with opscope.profile() as prof:
+            torch.ones(2)
+        if os.fork() == 0:
+            try:
+                del prof
+            finally:
+                os._exit(0)
+        self.assertEqual(os.wait()[1], 0)
+        self.assertGreater(prof.recordings[0].trace.events, 0)
+
+    def test_torchs_profiler_is_left_as_its_user_would(self):
+        """Whoever watches it by __exit__, as opscope.torch does, sees each start and end; and no Python objects are made of the events."""
+        seen = []
+        plain = ap.profile.__exit__, ap.EventList
+
+        def leave(p, *what):
+            seen.append(p)
+            return plain[0](p, *what)
+
+        def make(events, **options):
+            seen.append(len(events))
+            return plain[1](events, **options)
+
+        ap.profile.__exit__, ap.EventList = leave, make
+        try:
+            with opscope.profile() as prof:
+                torch.ones(2)
+        finally:
+            ap.profile.__exit__, ap.EventList = plain
+        self.assertGreater(len(prof.events()), 0)
+        self.assertEqual(seen[-1], 0)
+        self.assertIsInstance(seen[-2], ap.profile)
 
     def test_what_a_recording_holds(self):
         """Beyond torch's answers: a trace that opscope reads, with shapes, stacks, memory and facts."""
@@ -406,7 +440,7 @@ class Kineto(Case):
         with opscope.profile(compat="torch-2.14") as prof:
             torch.ones(2)
         prof._kineto = lambda: True
-        prof._take(Result(), None)
+        prof._take(Result())
         code, out, err = oracle.run("report", "key-averages", RESNET, "--compat=torch-2.14", "--sort=self_cpu_time_total", "--limit=5")
         self.assertEqual(code, 0, err)
         self.assertEqual(prof.key_averages().table(sort_by="self_cpu_time_total", row_limit=5), out.decode())
@@ -430,9 +464,9 @@ class Kineto(Case):
 
         prof = opscope.profile(compat="torch-2.6", acc_events=True)
         prof._kineto = lambda: True
-        prof._take(Result(), None)
+        prof._take(Result())
         once = {a.key: (a.count, a.cpu_time_total) for a in prof.key_averages()}
-        prof._take(Result(), None)
+        prof._take(Result())
         twice = {a.key: (a.count, a.cpu_time_total) for a in prof.key_averages()}
         self.assertEqual(once.keys(), twice.keys())
         for key, (count, total) in once.items():
