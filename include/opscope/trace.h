@@ -176,9 +176,9 @@ OPSCOPE_UNUSED_ static inline void opscope_scope_end(const int *scope)
 }
 
 #define OPSCOPE_RANGE(text) \
-	OPSCOPE_UNUSED_ __attribute__((cleanup(opscope_scope_end))) const int OPSCOPE_JOIN_(opscope_range_, __LINE__) = opscope_scope_begin(text)
+	OPSCOPE_UNUSED_ __attribute__((cleanup(opscope_scope_end))) const int OPSCOPE_JOIN_(opscope_range_, __COUNTER__) = opscope_scope_begin(text)
 #define OPSCOPE_OP(op, sequence) \
-	OPSCOPE_UNUSED_ __attribute__((cleanup(opscope_scope_end))) const int OPSCOPE_JOIN_(opscope_range_, __LINE__) = opscope_scope_begin_op(op, sequence)
+	OPSCOPE_UNUSED_ __attribute__((cleanup(opscope_scope_end))) const int OPSCOPE_JOIN_(opscope_range_, __COUNTER__) = opscope_scope_begin_op(op, sequence)
 
 #ifdef __cplusplus
 }

@@ -17,6 +17,9 @@ int main()
 {
 	const opscope_domain_t domain = opscope_domain("c++");
 	{
+		OPSCOPE_RANGE("one"); OPSCOPE_RANGE("of the same line"); OPSCOPE_OP("aten::neg", -1);
+	}
+	{
 		opscope::range outer(domain, "outer");
 		try {
 			inner(2);

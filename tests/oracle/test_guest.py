@@ -608,7 +608,8 @@ class Trace(CaptureCase):
             self.skipTest("no C++ compiler")
         folder = self.guest("trace_scopes")
         rows = sql(folder, "SELECT s.name, s.cat, s.kind, p.name, arg(s.args, 'count') FROM span s LEFT JOIN span p ON p.rowid = s.parent ORDER BY s.start_ns")
-        self.assertEqual(rows, [("outer", "c++", "user", None, None), ("inner", "nvtx", "user", "outer", None)] +
+        self.assertEqual(rows, [("one", "nvtx", "user", None, None), ("of the same line", "nvtx", "user", "one", None), ("aten::neg", "nvtx", "op", "of the same line", None),
+                                ("outer", "c++", "user", None, None), ("inner", "nvtx", "user", "outer", None)] +
                          [row for parent in ("inner", "inner") for row in (("class", "nvtx", "user", parent, None), ("inner", "nvtx", "user", "class", None))] +
                          [("class", "nvtx", "user", "inner", None), ("aten::relu", "nvtx", "op", "outer", "3")])
 
