@@ -84,6 +84,7 @@ struct table {
 	struct arena arena;   /* owns copied strings and notes */
 	struct table *next;   /* further sections, owned; NULL = none */
 	bool folded;          /* a section that text shows on request alone */
+	bool whole;           /* its rows are the parts of a sum: table_limit leaves all of them */
 	size_t hidden_rows;   /* rows cut by table_limit, so that a renderer can say "... and N more" */
 	size_t held_rows;     /* rows n_rows .. held_rows - 1 were cut by table_limit, table_filter or table_keep and are still there, for
 	                       * layouts that measure all rows; below n_rows when none was */
@@ -134,7 +135,7 @@ struct str table_str(const struct table *t, size_t row, unsigned col);
 /* What the common options do; each keeps equal rows in order. Unknown columns: ERR_USAGE with the list of ids. */
 int table_sort(struct table *t, struct str column, bool descending, struct err *e) __attribute__((warn_unused_result)); /* nulls last */
 void table_filter(struct table *t, struct str text);                         /* rows with text in any string cell */
-void table_limit(struct table *t, size_t n);                                 /* 0 = all */
+void table_limit(struct table *t, size_t n);                                 /* 0 = all; nothing where t->whole */
 void table_keep(struct table *t, const uint8_t *keep);                       /* rows i with keep[i]; n_rows of them */
 /* Keeps these columns, in this order. A tree stays indented: with the text column that a COLUMN_TREE indents, that one is kept
  * in front of it, marked COLUMN_INDENT unless it is in the list itself. */

@@ -211,7 +211,7 @@ void table_keep(struct table *t, const uint8_t *keep)
 
 void table_limit(struct table *t, size_t n)
 {
-	if (!n || t->n_rows <= n)
+	if (!n || t->whole || t->n_rows <= n)
 		return;
 	hold_rows(t);
 	t->hidden_rows += t->n_rows - n;

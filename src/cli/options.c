@@ -140,7 +140,7 @@ static const struct argp_option output_list[] = {
 	{"format", KEY_FORMAT, "FORMAT", 0, "text (the default), csv, json or html", 0},
 	{NULL, 'o', "FILE", 0, "write to FILE; its suffix .txt, .csv, .json or .html chooses the format", 0},
 	{"sort", KEY_SORT, "COLUMN", 0, "numbers descending, text ascending; +COLUMN ascending, -COLUMN descending", 0},
-	{"limit", KEY_LIMIT, "N", 0, "at most N rows of each table; 0 or -1 = all (default: 30 as text, else all)", 0},
+	{"limit", KEY_LIMIT, "N", 0, "at most N rows of each table whose rows are no parts of a sum; 0 or -1 = all (default: 30 as text, else all)", 0},
 	{"columns", KEY_COLUMNS, "A,B,...", 0, "these columns, in this order, by id", 0},
 	{"filter", KEY_FILTER, "TEXT", 0, "only rows that have TEXT in some text column, any case", 0},
 	{"section", KEY_SECTION, "NAME", 0, "only this table of the report; all: those too that text leaves out unless asked for", 0},

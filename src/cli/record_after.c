@@ -32,10 +32,10 @@ static void say_all(const struct record_job *job, const struct words *list)
 
 /* --- the tables ------------------------------------------------------------------------------------------------- */
 
-/* One report; *there (may be NULL): whether the capture has what it is about. That it has not is no failure: the notes say what was recorded. */
-static void print_report(const char *name, struct profile *p, const struct output_options *out, bool *there)
+/* One report (group_by may be NULL); *there (may be NULL): whether the capture has what it is about. That it has not is no failure: the notes say what was recorded. */
+static void print_report(const char *name, const char *group_by, struct profile *p, const struct output_options *out, bool *there)
 {
-	const struct report_args args = {0};
+	const struct report_args args = {.group_by = group_by};
 	struct table t;
 	struct err e;
 	bool ok = report_run(report_find(str_from(name)), p, &args, &t, &e) == 0;
@@ -52,14 +52,39 @@ static void print_report(const char *name, struct profile *p, const struct outpu
 	fflush(stdout);
 }
 
-/* Where the time went: of a capture without ops and device work, by its ranges. */
-static void print_overview(struct profile *p, const struct output_options *out)
+/* Ranges of the program's own, steps apart: they name the parts of what the overview calls CPU Exec. */
+static bool has_ranges(const struct profile *p)
 {
-	bool there;
-	print_report("overview", p, out, &there);
-	if (!there)
-		print_report("nvtx", p, out, NULL);
-	print_report("samples", p, out, NULL);
+	for (uint32_t i = 0; i < p->span.rows.n; i++)
+		if ((p->span.kind[i] == SPAN_USER || p->span.kind[i] == SPAN_RANGE || p->span.kind[i] == SPAN_MARKER) &&
+		    !str_starts(profile_str(p, p->span.name[i]), STR("ProfilerStep#")))
+			return true;
+	return false;
+}
+
+static bool has_ops(const struct profile *p)
+{
+	for (uint32_t i = 0; i < p->span.rows.n; i++)
+		if (p->span.kind[i] == SPAN_OP)
+			return true;
+	return false;
+}
+
+/* Where the time went: by role, then by range; then what was on the CPU. What there is more to ask is added to *more. */
+static void print_overview(struct profile *p, const struct output_options *out, struct buf *more)
+{
+	bool there, sampled, ranges = has_ranges(p);
+	print_report("overview", NULL, p, out, &there);
+	if (!there || ranges)
+		print_report("nvtx", there ? "path" : NULL, p, out, NULL);
+	print_report("samples", NULL, p, out, &sampled);
+	const struct { bool there; const char *text; } reports[] = {
+		{ranges, "nvtx (ranges; --group-by=path: in what)"}, {has_ops(p), "operators, key-averages (ops)"}, {p->gpu_op.rows.n > 0, "kernels"},
+		{p->memory.rows.n > 0, "memory"}, {sampled, "samples"},
+	};
+	for (size_t i = 0; i < sizeof reports / sizeof reports[0]; i++)
+		if (reports[i].there)
+			buf_printf(more, "%s%s", more->n ? ", " : "", reports[i].text);
 }
 
 static void print_findings(struct profile *p, const struct output_options *out)
@@ -128,18 +153,19 @@ static struct profile *open_first(const char *capture, unsigned *others, int *st
 	return p;
 }
 
-static void print_all(struct profile *p, const struct record_job *job)
+static void print_all(struct profile *p, const struct record_job *job, struct buf *more)
 {
 	enum { ROWS = 12 };
 	const struct output_options out = {.limit = -1}, few = {.limit = ROWS};
-	print_overview(p, &few);
+	print_overview(p, &few, more);
 	print_findings(p, &out);
 	fputc('\n', stdout);
 	fflush(stdout);
 	print_notes(p, job);
 }
 
-static int read_and_print(const struct record_options *o, const struct run_dir *d, const struct record_job *job, const struct record_result *r)
+/* *more: the reports that have something to say of what was recorded, as a list. */
+static int read_and_print(const struct record_options *o, const struct run_dir *d, const struct record_job *job, const struct record_result *r, struct buf *more)
 {
 	int status = EXIT_DONE;
 	unsigned others;
@@ -149,7 +175,7 @@ static int read_and_print(const struct record_options *o, const struct run_dir *
 	if (!p) /* that has been said; the program's status is not changed by it, unless a file was asked for */
 		return d->into.n ? status : EXIT_DONE;
 	if (!o->no_report)
-		print_all(p, job);
+		print_all(p, job, more);
 	if (others && !o->no_report)
 		say(job, "there are %u traces, a rank of the job each; this was " STR_FMT ", `opscope info %s` lists them", others + 1, STR_ARG(p->input_path), d->path.p);
 	if (d->into.n && others) {
@@ -180,6 +206,7 @@ static void say_nothing(const struct record_options *o, const struct run_dir *d,
 
 int record_after(const struct record_options *o, const struct run_dir *d, const struct record_job *job, const struct record_result *r)
 {
+	struct buf more = {0};
 	bool own = r->capture.n && str_eq(buf_view(&r->capture), buf_view(&d->path));
 	bool any = r->capture.n && (!own || run_dir_segments(d->path.p));
 	int status = EXIT_DONE;
@@ -190,9 +217,12 @@ int record_after(const struct record_options *o, const struct run_dir *d, const 
 	if (!any && !r->warnings.n)
 		say_nothing(o, d, job);
 	if (any && !job->has_rank) /* one of many sees its own part only, and must not wait for the others */
-		status = read_and_print(o, d, job, r);
+		status = read_and_print(o, d, job, r, &more);
 	say_all(job, &r->notes);
 	if (any && (!job->has_rank || job->rank == 0))
 		say_where(d, job, status);
+	if (more.n)
+		say(job, "its reports NAME: %s; `opscope report` lists all", more.p);
+	buf_release(&more);
 	return status;
 }

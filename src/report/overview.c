@@ -35,6 +35,7 @@ static void main_table(const struct roles *r, bool plugin, struct table *t)
 			table_set_i64(t, 3, r->sum.ns[i]);
 		}
 	}
+	t->whole = true;
 	table_note(t, "Mean over %u step%s. `opscope advise` says what to do about it.", r->n, r->n == 1 ? "" : "s");
 }
 
@@ -61,6 +62,9 @@ static int run(const struct profile *p, const struct report_args *args, struct t
 	step_table(r, p, plugin, false, table_section(t, "steps", "Steps"));
 	if (p->gpu_op.rows.n)
 		device_table(p, args, true, table_section(t, "devices", "GPU summary"));
+	if (!plugin && str_eqc(p->format, "capture") && r->sum.ns[ROLE_CPU] && !r->sum.ns[ROLE_DATALOADER])
+		table_note(t, "DataLoader is the time of ranges that begin with `enumerate(DataLoader)#`, as PyTorch calls its own; other ranges are CPU Exec: "
+		           "`opscope report nvtx --group-by=path` has them by name");
 	environment_table(r, p, plugin, table_section(t, "environment", "Environment"));
 	roles_free(r);
 	return 0;

@@ -40,6 +40,12 @@ class Overview(Case):
     def test_steps_report(self):
         self.check_steps(report("steps", self.trace, "--compat=tb-plugin"))
 
+    def test_limit(self):
+        """The parts of a sum stay together."""
+        few = report("overview", self.trace, "--limit=3")
+        self.assertEqual(few.rows, report("overview", self.trace).rows)
+        self.assertEqual(len(few.section("steps").rows), 3)
+
     def test_mean(self):
         top = self.want["performance"][0]
         want = [[x["name"], x["value"], x["extra"]] for x in [top] + top["children"]]

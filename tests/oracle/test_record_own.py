@@ -47,6 +47,26 @@ class Program(Own):
         self.assertEqual(self.kernels(), self.truth("kernel"))
         self.assertEqual(self.ranges(), {"step": 40, **{name: 40 for name in STEP}})
 
+    def test_what_the_time_went_to(self):
+        """The summary names the ranges of the steps, and the reports that have more."""
+        _, err = self.own("threads=1")
+        self.assertIn("Marked ranges", err)
+        self.assertRegex(err, r"step > conv +20 ")
+        self.assertIn("its reports NAME: nvtx (ranges; --group-by=path: in what), kernels; `opscope report` lists all\n", err)
+        self.assertIn("DataLoader is the time of ranges that begin with `enumerate(DataLoader)#`", err)
+        _, err = self.own("work=3")
+        self.assertNotIn("Marked ranges", err)
+        self.assertIn("its reports NAME: kernels;", err)
+
+    def test_advice_for_captures(self):
+        """What a capture lacks is to be had by opscope's own means, not by those of other recorders."""
+        self.own("work=3")
+        for report, how in (("memory", "opscope record --memory"), ("nvtx", "opscope_push() of opscope/trace.h"), ("modules", "opscope.torch.init()")):
+            code, _, err = oracle.run("report", report, self.path("out"))
+            self.assertEqual(code, 1, err)
+            self.assertIn(how, err.decode())
+            self.assertNotIn("nsys", err.decode())
+
     def test_no_report(self):
         _, err = self.own("work=3", options=["--no-report"])
         self.assertEqual(err.count("\n"), 1)
