@@ -33,10 +33,12 @@ int64_t recording_start(const struct profile *p)
 
 const char *recording_how(const struct profile *p, enum record what)
 {
-	static const struct { const char *torch, *nvtx; } how[RECORDS] = {
-#define RECORD(id, torch, nvtx) [RECORD_##id] = {torch, nvtx},
+	static const struct { const char *torch, *nvtx, *own; } how[RECORDS] = {
+#define RECORD(id, torch, nvtx, own) [RECORD_##id] = {torch, nvtx, own},
 #include "analysis/recording.def"
 #undef RECORD
 	};
+	if (str_eqc(p->format, "capture"))
+		return how[what].own;
 	return p->recorder == RECORDER_TORCH ? how[what].torch : how[what].nvtx;
 }

@@ -30,7 +30,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	if (pct > TOO_MUCH) {
 		struct finding *x = findings_add(f, d, pct > SEVERE ? FINDING_HIGH : FINDING_MEDIUM);
 		x->problem = arena_printf(&f->arena, "This run has high time cost on input data loading: %.1f %% of the step time is in "
-		                          "DataLoader, with the GPU idle", pct);
+		                          "DataLoader%s", pct, r->has_device ? ", with the GPU idle" : "");
 		x->evidence = arena_printf(&f->arena, "DataLoader %.3f ms of a mean step of %.3f ms, over %u steps",
 		                           roles_mean_ns(r, ROLE_DATALOADER) / 1e6, roles_mean_step_ns(r) / 1e6, r->n);
 		look_at_longest(p, w, x);

@@ -253,8 +253,9 @@ static int nvtx_run(const struct profile *p, const struct report_args *args, str
 	collect(&r, &w, projection);
 	int rc = 0;
 	if (!r.s.n) {
-		rc = w.all ? err_set(e, ERR_DATA, "the input holds no marked ranges: mark them with torch.profiler.record_function or "
-		                     "torch.cuda.nvtx.range (nsys profile --trace=cuda,nvtx)")
+		rc = w.all ? err_set(e, ERR_DATA, "the input holds no marked ranges: mark them with %s", str_eqc(p->format, "capture")
+		                     ? "NVTX (torch.cuda.nvtx.range), ITT, or opscope_push() of opscope/trace.h"
+		                     : "torch.profiler.record_function or torch.cuda.nvtx.range (nsys profile --trace=cuda,nvtx)")
 		           : err_set(e, ERR_DATA, "no marked range began in those steps");
 	} else {
 		stats_finish(&r.s);

@@ -203,7 +203,7 @@ static void put_row(const struct rows_of *r, struct table *t, uint32_t row)
 		table_set_str(t, C_STACK, op->stack);
 }
 
-static void put_origin(struct table *t, const struct ops *o)
+static void put_origin(struct table *t, const struct ops *o, bool own)
 {
 	static const char *const origin[] = {
 		[OPS_NONE] = "the input holds no ops: rows are API calls and what they launched",
@@ -213,7 +213,7 @@ static void put_origin(struct table *t, const struct ops *o)
 		[OPS_LIBRARY] = "ops are the nodes or layers that a framework or library marked",
 		[OPS_STATED] = "ops are those that the input states",
 	};
-	table_note(t, "%s", origin[o->origin]);
+	table_note(t, "%s", own && o->origin == OPS_AUTOGRAD ? "ops are the outermost ones that emit_nvtx, emit_itt, opscope.torch or opscope/trace.h marked" : origin[o->origin]);
 }
 
 /* Do shapes alone tell some rows apart? */
@@ -254,7 +254,7 @@ static int own_table(struct rows_of *r, struct table *t, struct err *e)
 		for (size_t row = 0; row < t->n_rows && is_host_time(c); row++)
 			t->data[c].set[row] = 0;
 	op_note_parts(t, r->p, r->w);
-	put_origin(t, r->o);
+	put_origin(t, r->o, str_eqc(r->p->format, "capture"));
 	if (r->p->durations_only)
 		table_note(t, "the input states durations of device work only: host times and idle times are unknown");
 	return table_sort(t, str_from(r->p->gpu_op.rows.n ? "total_gpu_ns" : "total_cpu_ns"), true, e);

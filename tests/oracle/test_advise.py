@@ -66,7 +66,9 @@ class Advise(Case):
         for dur, severity in ((6000, "medium"), (60000, "high")):
             r = self.found(step([span(loader, 10, dur)], run_of("k", "aten::add", 20000, start=70000)))["dataloader-bound"]
             self.assertEqual((r["severity"], r["gain_ns_per_step"]), (severity, dur * 1000))
-            self.assertIn(f"{100 * dur / STEP:.1f} % of the step time is in DataLoader", r["problem"])
+            self.assertIn(f"{100 * dur / STEP:.1f} % of the step time is in DataLoader, with the GPU idle", r["problem"])
+        r = self.found(step([span(loader, 10, 60000)]), devices=())["dataloader-bound"]
+        self.assertTrue(r["problem"].endswith("is in DataLoader"), r["problem"])
 
     def test_dataloader_hidden_by_the_gpu(self):
         self.assertEqual(self.found(step([span("enumerate(DataLoader)#x.__next__", 10000, 60000)], BUSY)), {})
