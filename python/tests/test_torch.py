@@ -7,6 +7,7 @@ import json
 import multiprocessing
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -734,7 +735,7 @@ class Recorded(oracle.Case):
         cls.folder.cleanup()
 
     def run_of(self, kind, *options):
-        key = "-".join((kind, *options)).replace('"', "")
+        key = "-".join((kind, *options)).replace('"', "").replace("/", "_")
         if key not in self.runs:
             out = os.path.join(self.folder.name, key)
             env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1", "OPSCOPE_MAX_SIZE": "64000000"}
@@ -796,6 +797,25 @@ class Recorded(oracle.Case):
         lstm = next(r for r in rows if r["module"].strip() == "lstm")
         flops = 3 * 2 * 4 * 7 * 4 * 24 * (16 + 24 + 24 + 24)  # calls, steps of the batch, gates of the layers by what they take
         self.assertEqual((lstm["forward_flops"], lstm["backward_flops"], lstm["unknown_ops"]), (flops, 2 * flops, 0))
+
+    def test_emit_nvtx(self):
+        """torch's own ranges inside ours: where they are, they link, and nothing is linked twice."""
+        header, compiler = "/usr/include/torch/csrc/profiler/api.h", shutil.which("c++")
+        if not os.path.exists(header) or not compiler or not torch.__version__.startswith("1.13"):
+            self.skipTest("no headers of torch 1.13 and compiler for them")
+        stub = os.path.join(self.folder.name, "stub.so")
+        subprocess.run([compiler, "-std=c++17", "-shared", "-fPIC", os.path.join(os.path.dirname(train.__file__), "cuda_stub.cpp"), "-o", stub, "-ltorch_cpu", "-lc10"],
+                       check=True)
+        # A linear layer has two nodes: the product, and its weights turned around.
+        for kind, forward, nodes in (("resnet", "/ResNet/layer1/0/conv2/conv2d", 1), ("transformer", "/Translator/out/linear", 2)):
+            with self.subTest(kind):
+                out, loss = self.run_of(kind, f'stub="{stub}"')
+                self.assertEqual(loss, self.run_of(kind)[1])
+                rows = {(r["name"], r["direction"]): r["calls"] for r in oracle.report("ops", out, "--limit=0").rows}
+                self.assertEqual((rows[forward, "forward"], rows[forward, "backward"]), (3, 3 * nodes))
+                layers = oracle.report("layers", out, "--limit=0")
+                linked = next(n for n in layers.notes if n.startswith("backward ops linked"))
+                self.assertRegex(linked, r": [1-9]\d+ by sequence number, 0 by a flow alone; not linked 0 ")
 
     def test_ids_and_functions(self):
         out, _ = self.run_of("lstm", "capture_input_ops=True", "enable_function_stack=True")

@@ -1,5 +1,7 @@
-"""Trains a small model for some steps: python3 train.py resnet|lstm|transformer [KEYWORD=VALUE ...], the keywords being those of opscope.torch.init."""
+"""Trains a small model for some steps: python3 train.py resnet|lstm|transformer [KEYWORD=VALUE ...], the keywords being those of opscope.torch.init;
+stub="FILE" loads cuda_stub.cpp first, so that torch's own ranges (emit_nvtx) are there without CUDA."""
 import ast
+import ctypes
 import sys
 
 import torch
@@ -82,5 +84,9 @@ def train(kind):
 
 
 if __name__ == "__main__":
-    opscope.torch.init(**{k: ast.literal_eval(v) for k, v in (a.split("=", 1) for a in sys.argv[2:])})
+    options = {k: ast.literal_eval(v) for k, v in (a.split("=", 1) for a in sys.argv[2:])}
+    if "stub" in options:
+        assert ctypes.CDLL(options.pop("stub")).install_cuda_stub()
+        torch.cuda.is_available = lambda: True
+    opscope.torch.init(**options)
     print(train(sys.argv[1]))
