@@ -248,6 +248,17 @@ static void at_exit(void)
 		cupti.call.ActivityFlushAll(CUPTI_FLUSH_FORCED);
 }
 
+/* What is said of devices needs a segment. */
+static _Atomic bool begins_later;
+
+static void begin(void)
+{
+	if (start_waits() || !atomic_exchange(&begins_later, false))
+		return;
+	cupti_start();
+	nvml_start();
+}
+
 /* Called by the driver in cuInit, once a process; it unloads a library that does not return 1. */
 __attribute__((visibility("default"))) int InitializeInjection(void);
 int InitializeInjection(void)
@@ -256,9 +267,10 @@ int InitializeInjection(void)
 	if (!start())
 		return 1;
 	helper_start();
-	cupti_start();
-	nvml_start();
+	atomic_store(&begins_later, true);
+	begin();
 	if (atomic_exchange(&hooked, 1) == 0) {
+		helper_each_second(begin);
 		helper_each_second(tick);
 		helper_each_second(nvml_tick);
 		helper_at_exit(at_exit);

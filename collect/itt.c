@@ -101,7 +101,7 @@ static struct event event_of(const struct itt_domain *d, const struct itt_string
 
 static struct itt_domain *domain_create(const char *name)
 {
-	uint32_t id = name && start_again() ? ranges_domain(name, strlen(name), WIRE_API_ITT) : 0;
+	uint32_t id = name && start_names() ? ranges_domain(name, strlen(name), WIRE_API_ITT) : 0;
 	struct itt_domain *d = id && table.domain ? &table.domain[id] : NULL;
 	if (d && !d->flags) {
 		d->name = ranges_domain_name(id).p;
@@ -147,7 +147,7 @@ static bool has_string(uint32_t id)
 static struct itt_string *string_create(const char *text)
 {
 	size_t n = text ? strlen(text) : 0;
-	if (!n || !start_again())
+	if (!n || !start_names())
 		return NULL;
 	struct itt_string *s = n < PASSING_BYTES && range_text_is_numbered(text, n) ? passing_string(text, n) : NULL;
 	if (s)
@@ -241,7 +241,7 @@ static _Atomic uint32_t n_events;
 
 static int event_create(const char *name, int n)
 {
-	uint32_t id = name && n > 0 && start_again() ? intern_surely(name, strnlen(name, (size_t)n)) : 0, have = atomic_load(&n_events);
+	uint32_t id = name && n > 0 && start_names() ? intern_surely(name, strnlen(name, (size_t)n)) : 0, have = atomic_load(&n_events);
 	if (!id)
 		return 0;
 	for (uint32_t i = 0; i < have && i < EVENTS_MOST; i++)
@@ -286,7 +286,7 @@ static struct itt_counter counters[COUNTERS_MOST];
 /* By name and domain: the same one again, and no search over all of them. */
 static struct itt_counter *counter_create_typed(const char *name, const char *domain, int type)
 {
-	uint32_t id = name && start_again() ? intern_surely(name, strlen(name)) : 0, d = 0;
+	uint32_t id = name && start_names() ? intern_surely(name, strlen(name)) : 0, d = 0;
 	struct itt_counter *found = NULL;
 	if (!id)
 		return NULL;

@@ -109,14 +109,15 @@ static enum remembered remember(const void *record, uint32_t bytes)
 
 bool keep(const void *record, uint32_t bytes, bool again)
 {
-	if (!start_inside() || !segment_header())
+	bool waits = again && start_waits();
+	if (!waits && (!start_inside() || !segment_header()))
 		return false;
 	if (!slow_lock(true)) {
 		lose(slow_why_not(), 1);
 		return false;
 	}
 	enum remembered r = again ? remember(record, bytes) : REMEMBERED;
-	bool ok = r == KNOWN || (r == REMEMBERED && write_one(record, bytes));
+	bool ok = r == KNOWN || (r == REMEMBERED && (waits || write_one(record, bytes)));
 	slow_unlock();
 	if (!ok)
 		lose(r == NO_PLACE ? WIRE_LOST_DOMAINS : segment_why_full(), 1);

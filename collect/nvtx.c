@@ -222,7 +222,7 @@ static const struct event *wide(struct named *n, const wchar_t *text)
 
 static void name_category(const void *domain, uint32_t category, const struct event *e)
 {
-	if (start_again() && e->n)
+	if (start_names() && e->n)
 		ranges_category(id_of(domain), category, e->text, e->n);
 }
 
@@ -318,7 +318,7 @@ static void domain_category_w(void *domain, uint32_t category, const wchar_t *te
 
 static void *register_text(const struct event *e)
 {
-	uint32_t id = start_again() ? intern_surely(e->text, e->n) : 0;
+	uint32_t id = start_names() ? intern_surely(e->text, e->n) : 0;
 	return id ? handle_of(id) : NULL;
 }
 
@@ -338,7 +338,7 @@ static void *register_w(void *domain, const wchar_t *text)
 
 static void *create_domain(const struct event *e)
 {
-	uint32_t id = start_again() && e->n ? ranges_domain(e->text, e->n, WIRE_API_NVTX) : 0;
+	uint32_t id = start_names() && e->n ? ranges_domain(e->text, e->n, WIRE_API_NVTX) : 0;
 	return id ? handle_of(id) : NULL;
 }
 

@@ -12,6 +12,7 @@
 enum {
 	PIECE_FIRST = 1 << 20,          /* of the disk */
 	PIECE_MOST = 16 << 20,
+	ROOM_LEAST = 2 * WIRE_BLOCK,    /* of a segment */
 	AHEAD = 4 << 20,                /* touched in front of those who write */
 	KEEP_RESERVE = 4 * WIRE_BLOCK,  /* room for texts when events may take no more */
 };
@@ -29,7 +30,11 @@ static struct {
 	_Atomic bool told, told_passing;
 	struct wire_anchor anchor;      /* the latest, and whether the file has it; by who holds the header's anchor_lock */
 	bool anchor_stands;
-	char path[4096];
+	char path[4096], absent[4096];  /* absent: of the file that says that there is none, "" = there is no such file */
+	int32_t absent_pid;             /* whose that is */
+	_Atomic(char *) parents;        /* what was mapped before the fork, while there is no segment of our own */
+	size_t parents_bytes;
+	_Atomic int in_parents;         /* who is counting there just now */
 	uint64_t dev, ino;
 	/* Ring: chunks that may be used again, oldest first; under the slow lock. */
 	uint32_t *retired;              /* offset / WIRE_GRAIN */
@@ -457,22 +462,26 @@ static char *map_file(int fd, int64_t *bytes)
 	return NULL;
 }
 
+static void put_path(char path[sizeof seg.path], const struct segment_options *o, const struct utsname *u, int64_t start, const char *suffix)
+{
+	char room[SYS_DIGITS], *p = path;
+	const char *end = path + sizeof seg.path - 1;
+	p = put(p, end, o->dir);
+	p = put(p, end, "/");
+	for (const char *h = u->nodename; *h && p < end; h++)
+		*p++ = *h == '/' ? '_' : *h;
+	p = put(p, end, "-");
+	p = put(p, end, sys_digits(room, (uint64_t)getpid()));
+	p = put(p, end, "-");
+	p = put(p, end, sys_digits(room, (uint64_t)start));
+	put(p, end, suffix);
+}
+
 static int create(const struct segment_options *o, const struct utsname *u, int64_t *start)
 {
-	char room[SYS_DIGITS];
 	for (int tries = 0; tries < 100; tries++) {
-		char *p = seg.path;
-		const char *end = seg.path + sizeof seg.path - 1;
 		*start = now_ns();
-		p = put(p, end, o->dir);
-		p = put(p, end, "/");
-		for (const char *h = u->nodename; *h && p < end; h++)
-			*p++ = *h == '/' ? '_' : *h;
-		p = put(p, end, "-");
-		p = put(p, end, sys_digits(room, (uint64_t)getpid()));
-		p = put(p, end, "-");
-		p = put(p, end, sys_digits(room, (uint64_t)*start));
-		p = put(p, end, ".seg");
+		put_path(seg.path, o, u, *start, ".seg");
 		int fd = sys_open(seg.path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0644);
 		if (fd >= 0 || errno != EEXIST)
 			return fd;
@@ -488,33 +497,80 @@ static void start_ring(int64_t limit)
 		seg.full = WIRE_FULL_STOP;
 }
 
+/* Less where the disk has little, or the program may write little. 0 = not even that, errno says why. */
+static int64_t first_room(int fd)
+{
+	for (int64_t room = PIECE_FIRST; room >= ROOM_LEAST; room /= 2) {
+		errno = EFBIG;
+		if (within_file_limit(room) && allocate(fd, 0, room) == 0)
+			return room;
+		if (errno != EFBIG && errno != ENOSPC && errno != EDQUOT)
+			break;
+	}
+	return 0;
+}
+
+/* No descriptor is needed for that. */
+void segment_absent(const struct segment_options *o)
+{
+	struct utsname u = {0};
+	if (seg.parents || (seg.absent[0] && seg.absent_pid == (int32_t)getpid()))
+		return;
+	uname(&u);
+	put_path(seg.absent, o, &u, now_ns(), ".none");
+	seg.absent_pid = (int32_t)getpid();
+	if (syscall(SYS_mknodat, AT_FDCWD, seg.absent, S_IFREG | 0644, 0) < 0)
+		seg.absent[0] = 0;
+}
+
+bool segment_lose_in_parents(uint64_t n)
+{
+	atomic_fetch_add(&seg.in_parents, 1);
+	struct wire_header *h = (struct wire_header *)atomic_load(&seg.parents);
+	if (h)
+		atomic_fetch_add_explicit((_Atomic uint64_t *)&h->lost[WIRE_LOST_PROCESSES], n, memory_order_relaxed);
+	atomic_fetch_sub(&seg.in_parents, 1);
+	return h;
+}
+
+/* What there was instead of a segment. Where somebody is still counting, as one that a signal handler has interrupted, it stays mapped. */
+static void forget_before(void)
+{
+	char *parents = atomic_exchange(&seg.parents, NULL);
+	for (int i = 0; i < MOMENT && parents && atomic_load(&seg.in_parents); i++)
+		sched_yield();
+	if (parents && !atomic_load(&seg.in_parents))
+		munmap(parents, seg.parents_bytes);
+	if (seg.absent[0] && seg.absent_pid == (int32_t)getpid())
+		unlink(seg.absent);
+	seg.absent[0] = 0;
+}
+
 int segment_open(const struct segment_options *o, bool forked)
 {
 	struct utsname u = {0};
 	struct stat st;
-	int64_t start, limit = o->max_bytes ? o->max_bytes & ~((int64_t)WIRE_BLOCK - 1) : UNBOUNDED;
+	int64_t start, room, limit = o->max_bytes ? o->max_bytes & ~((int64_t)WIRE_BLOCK - 1) : UNBOUNDED;
 	uname(&u);
-	char *parents = atomic_exchange_explicit(&seg.base, NULL, memory_order_relaxed);
-	if (parents)
-		munmap(parents, (size_t)seg.limit);
+	char *parents = atomic_exchange_explicit(&seg.base, NULL, memory_order_relaxed), *base = NULL;
+	if (parents) {
+		seg.parents_bytes = (size_t)seg.limit;
+		atomic_store(&seg.parents, parents);
+	}
 	int fd = create(o, &u, &start);
 	if (fd < 0)
 		return -1;
-	if (!within_file_limit(PIECE_FIRST)) {
-		errno = EFBIG;
-		goto undo;
-	}
-	char *base;
-	if (allocate(fd, 0, PIECE_FIRST) < 0 || syscall(SYS_fstat, fd, &st) < 0 || !(base = map_file(fd, &limit)) ||
-	    mprotect(base, PIECE_FIRST, PROT_READ | PROT_WRITE) < 0)
+	if (!(room = first_room(fd)) || syscall(SYS_fstat, fd, &st) < 0 || !(base = map_file(fd, &limit)) ||
+	    mprotect(base, (size_t)room, PROT_READ | PROT_WRITE) < 0)
 		goto undo;
 	sys_close(fd);
+	forget_before();
 	seg.dev = st.st_dev;
 	seg.ino = st.st_ino;
 	seg.limit = limit;
 	seg.full = o->full;
 	seg.kept = 0;
-	atomic_store_explicit(&seg.allocated, PIECE_FIRST, memory_order_relaxed);
+	atomic_store_explicit(&seg.allocated, room, memory_order_relaxed);
 	atomic_store_explicit(&seg.touched, 0, memory_order_relaxed);
 	atomic_store_explicit(&seg.no_more, false, memory_order_relaxed);
 	atomic_store_explicit(&seg.told, false, memory_order_relaxed);
@@ -522,13 +578,15 @@ int segment_open(const struct segment_options *o, bool forked)
 	atomic_store_explicit(&seg.refused, 0, memory_order_relaxed);
 	if (o->full == WIRE_FULL_RING)
 		start_ring(limit);
-	madvise(base, PIECE_FIRST, MADV_POPULATE_WRITE);
+	madvise(base, (size_t)room, MADV_POPULATE_WRITE);
 	fill_header((struct wire_header *)base, o, &u, start, forked);
 	atomic_fetch_add_explicit(&seg.generation, 1, memory_order_release);
 	atomic_store_explicit(&seg.base, base, memory_order_release);
 	return 0;
 undo:;
 	int why = errno;
+	if (base)
+		munmap(base, (size_t)limit);
 	sys_close(fd);
 	unlink(seg.path);
 	errno = why;

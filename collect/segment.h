@@ -14,6 +14,9 @@ struct segment_options {
 
 /* A new file for this process, header and first room; -1 = not possible, errno says why. `forked`: see wire_header. */
 int segment_open(const struct segment_options *o, bool forked);
+/* After that: the process has a file that says so, until it has a segment; or counts in that of its parent, where false = there is none. */
+void segment_absent(const struct segment_options *o);
+bool segment_lose_in_parents(uint64_t n);
 /* NULL = there is none. */
 struct wire_header *segment_header(void);
 /* Counted from 1; another one in a forked child. */

@@ -146,6 +146,15 @@ static void keep_facts(void)
 		note("option-left-out", true, s.left_out, " was not looked at: variables OPSCOPE_* that are too long, or too many", NULL);
 }
 
+static void try_again(bool now);
+
+static int64_t clock_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * SECOND + t.tv_nsec;
+}
+
 /* ---- the helper: touches pages in time, looks at the clocks, runs what others want done now and then ---- */
 
 static void run(_Atomic(void *) *hooks, _Atomic int *n)
@@ -211,6 +220,7 @@ static void *helper(void *unused)
 		int64_t now = now_ns();
 		if (now >= next || next - now > SECOND) {
 			next = now + SECOND;
+			try_again(false);
 			segment_anchor();
 			threads_sweep();
 			control_time(now);
@@ -246,6 +256,8 @@ void helper_start(void)
 
 static void at_end(void)
 {
+	if (atomic_load_explicit(&live->missed, memory_order_relaxed))
+		try_again(true); /* so that they are counted in a file */
 	if (atomic_load_explicit(&live->phase, memory_order_acquire) != PHASE_RUNNING)
 		return; /* a forked child that had nothing to say */
 	if (helper_is_here()) {
@@ -264,33 +276,48 @@ static void in_child(void)
 	atomic_store_explicit(&live->lock, 0, memory_order_relaxed);
 	atomic_store_explicit(&live->extending, 0, memory_order_relaxed);
 	atomic_store_explicit(&live->opener, 0, memory_order_relaxed);
+	atomic_store_explicit(&live->missed, 0, memory_order_relaxed);
 	atomic_store_explicit(&live->phase, PHASE_FRESH, memory_order_release);
 }
 
-static bool open_segment(bool forked)
+/* Waits for what may pass: descriptors that are given back, room on the disk. */
+static int32_t without_segment(int why)
 {
-	if (segment_open(&s.segment, forked) < 0)
-		return false;
-	control_publish(segment_generation());
-	if (forked)
-		keep_again();
-	keep_facts();
-	return true;
+	enum { SOON = SECOND / 100 };
+	bool soon = why == EMFILE || why == ENFILE || why == EINTR, passes = soon || why == ENOSPC || why == EDQUOT || why == ENOMEM || why == EAGAIN;
+	atomic_store_explicit(&live->retry_ns, clock_ns() + (soon ? SOON : SECOND), memory_order_relaxed);
+	segment_absent(&s.segment);
+	return passes ? PHASE_WAITING : PHASE_OFF;
 }
 
-/* One thread opens; the others wait for it, but not for ever. */
-static bool open_once(bool forked)
+static int32_t open_segment(bool waited)
 {
-	int32_t phase = PHASE_FRESH;
+	if (segment_open(&s.segment, live->forked) < 0)
+		return without_segment(errno);
+	control_publish(segment_generation());
+	if (live->forked || waited)
+		keep_again();
+	keep_facts();
+	lose(WIRE_LOST_PROCESSES, atomic_exchange_explicit(&live->missed, 0, memory_order_relaxed));
+	return PHASE_RUNNING;
+}
+
+static bool is_opener(void) { return atomic_load_explicit(&live->opener, memory_order_relaxed) == sys_tid(); }
+
+/* One thread opens; the others wait for it, but not for ever. */
+static bool open_once(int32_t before, bool forked)
+{
+	int32_t phase = before;
 	int saved = errno;
 	if (atomic_compare_exchange_strong_explicit(&live->phase, &phase, PHASE_STARTING, memory_order_acq_rel, memory_order_acquire)) {
 		atomic_store_explicit(&live->opener, sys_tid(), memory_order_relaxed);
-		if (forked)
+		live->forked |= forked;
+		if (live->forked)
 			threads_forget();
-		phase = open_segment(forked) ? PHASE_RUNNING : PHASE_OFF;
+		phase = open_segment(before == PHASE_WAITING);
 		atomic_store_explicit(&live->phase, phase, memory_order_release);
 	}
-	for (int i = 0; phase == PHASE_STARTING && i < 100000; i++) {
+	for (int i = 0; phase == PHASE_STARTING && i < 100000 && !is_opener(); i++) {
 		sched_yield();
 		phase = atomic_load_explicit(&live->phase, memory_order_acquire);
 	}
@@ -298,14 +325,40 @@ static bool open_once(bool forked)
 	return phase == PHASE_RUNNING;
 }
 
-bool start_again(void)
+static bool is_due(void) { return clock_ns() >= atomic_load_explicit(&live->retry_ns, memory_order_relaxed); }
+
+/* Without counting a call. */
+static bool is_started(void)
 {
 	int32_t phase = atomic_load_explicit(&live->phase, memory_order_acquire);
 	if (LIKELY(phase == PHASE_RUNNING))
 		return true;
-	if (phase == PHASE_OFF || atomic_load_explicit(&s.once, memory_order_acquire) != 2)
+	if (atomic_load_explicit(&s.once, memory_order_acquire) != 2)
 		return false;
-	return open_once(true);
+	return phase != PHASE_OFF && (phase != PHASE_WAITING || is_due()) && open_once(phase, phase == PHASE_FRESH);
+}
+
+bool start_again(void)
+{
+	if (is_started())
+		return true;
+	if (!segment_lose_in_parents(1))
+		atomic_fetch_add_explicit(&live->missed, 1, memory_order_relaxed);
+	return false;
+}
+
+bool start_waits(void) { return atomic_load_explicit(&live->phase, memory_order_acquire) == PHASE_WAITING; }
+
+static void try_again(bool now)
+{
+	if (start_waits() && (now || is_due()))
+		open_once(PHASE_WAITING, false);
+}
+
+bool start_names(void)
+{
+	try_again(false);
+	return start_waits() || is_started() || start_waits();
 }
 
 bool start_inside(void)
@@ -313,7 +366,7 @@ bool start_inside(void)
 	int32_t phase = atomic_load_explicit(&live->phase, memory_order_acquire);
 	if (LIKELY(phase == PHASE_RUNNING))
 		return true;
-	return (phase == PHASE_STARTING && atomic_load_explicit(&live->opener, memory_order_relaxed) == sys_tid()) || start_again();
+	return (phase == PHASE_STARTING && is_opener()) || is_started();
 }
 
 static bool prepare(void)
@@ -338,7 +391,7 @@ bool start(void)
 	int once = 0;
 	if (atomic_compare_exchange_strong_explicit(&s.once, &once, 1, memory_order_acq_rel, memory_order_acquire)) {
 		int64_t began = now_ns();
-		bool ok = prepare() && open_once(false);
+		bool ok = prepare() && (open_once(PHASE_FRESH, false) || start_waits());
 		if (ok) {
 			int64_t took = now_ns() - began;
 			threads_cost(0, took > 0 ? (uint64_t)took : 0);
@@ -355,5 +408,5 @@ bool start(void)
 		sched_yield();
 		once = atomic_load_explicit(&s.once, memory_order_acquire);
 	}
-	return once == 2 && start_again();
+	return once == 2 && start_names();
 }

@@ -4,12 +4,16 @@
 
 #include "writer.h"
 
-/* live->phase. A forked child finds 0 there, whatever its parent had. */
-enum { PHASE_FRESH = 0, PHASE_STARTING, PHASE_RUNNING, PHASE_OFF };
+/* live->phase. A forked child finds 0 there, whatever its parent had. Waiting: there was no segment to be had for a reason that may pass (no free
+ * descriptor, a full disk); it is tried again now and then, and calls are counted. */
+enum { PHASE_FRESH = 0, PHASE_STARTING, PHASE_RUNNING, PHASE_OFF, PHASE_WAITING };
 
-/* From every entry point: true when there is a segment to write to. The first call makes it, if OPSCOPE_DIR says where. */
+/* From every entry point: true when there is a segment to write to, or may be one. The first call makes it, if OPSCOPE_DIR says where. */
 bool start(void);
-/* The same for a thread that finds the process fresh: a forked child goes on in a segment of its own if its parent had one. */
+bool start_waits(void);
+/* For who gives names that later calls use: true also while start_waits, when texts and domains are kept for the segment that is to come. */
+bool start_names(void);
+/* The same for a thread that finds the process fresh: a forked child goes on in a segment of its own if its parent had one. False: the call was counted. */
 bool start_again(void);
 /* The same for what opening a segment itself needs: whoever writes a text or a record outside of writer_enter and writer_leave. */
 bool start_inside(void);

@@ -166,7 +166,7 @@ void threads_forget(void)
 		for (int i = 0; v && i < SLAB; i++) {
 			v[i].chunk = NULL; /* of the parent's segment */
 			v[i].calls = 0;
-			v[i].epoch = 0;
+			v[i].epoch = UINT64_MAX; /* as long as there is no segment `live` has 0 */
 			if (&v[i] != self) {
 				atomic_store_explicit(&v[i].busy, false, memory_order_relaxed);
 				forget(&v[i]);

@@ -12,7 +12,7 @@
 
 static uint32_t text_id(const char *text)
 {
-	return text && start_again() ? intern_surely(text, strlen(text)) : 0;
+	return text && start_names() ? intern_surely(text, strlen(text)) : 0;
 }
 
 static struct event event_of(uint32_t domain, uint32_t id, const char *text)
@@ -22,7 +22,7 @@ static struct event event_of(uint32_t domain, uint32_t id, const char *text)
 
 static uint32_t domain_of(const char *name)
 {
-	return name && start_again() ? ranges_domain(name, strlen(name), WIRE_API_TRACE) : 0;
+	return name && start_names() ? ranges_domain(name, strlen(name), WIRE_API_TRACE) : 0;
 }
 
 static void push(uint32_t domain, uint32_t id, const char *text)
@@ -198,7 +198,7 @@ static void arg_i64s(uint32_t domain, uint32_t key, const int64_t *values, uint3
 
 void name_thread(uint32_t thread, const char *name, size_t n)
 {
-	struct wire_thread_name r = {writer_head(WIRE_THREAD_NAME, 0, start_again() ? intern_surely(name, n) : 0, sizeof r), .thread = thread};
+	struct wire_thread_name r = {writer_head(WIRE_THREAD_NAME, 0, start_names() ? intern_surely(name, n) : 0, sizeof r), .thread = thread};
 	if (r.head.id)
 		keep(&r, sizeof r, false);
 }

@@ -70,6 +70,9 @@ struct live {
 	_Atomic uint32_t lock, extending;
 	_Atomic int32_t phase;         /* start.h */
 	_Atomic uint32_t opener;       /* thread that opens the segment */
+	_Atomic int64_t retry_ns;      /* of CLOCK_MONOTONIC: when to try again, where that was not possible */
+	_Atomic uint64_t missed;       /* calls until then that no segment has counted */
+	bool forked;                   /* the segment is that of a forked child */
 };
 extern struct live *live;
 

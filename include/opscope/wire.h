@@ -6,6 +6,8 @@
  *   WIRE_BLOCK ..             chunks, one behind the other, each a multiple of WIRE_GRAIN bytes long and at a multiple of WIRE_GRAIN:
  *                             struct wire_chunk, then `committed` bytes of records
  *
+ * DIR/<host>-<pid>-<ns>.none, empty: a process that could not begin its segment, and whose parent has none in which its calls could be counted.
+ *
  * A chunk of events belongs to one thread, which alone appends to it: it writes a record, then stores `committed` with release order. So what
  * lies before `committed` is whole, whenever the process dies. A grain without WIRE_CHUNK_MAGIC was never used: a reader goes on at the next one.
  * Chunks of WIRE_KEEP hold what all others refer to (texts, names, facts) and are never used twice. With a bounded size and WIRE_FULL_RING a chunk
@@ -49,7 +51,8 @@ enum {
 	X(CLOCK, "lost-clock", "records of devices with times of another clock, which another profiler had set")          \
 	X(BUFFERS, "lost-buffers", "records of devices in buffers that could not be had")                                 \
 	X(SAMPLES, "lost-samples", "samples of stacks that the kernel dropped")                                           \
-	X(WINDOW, "lost-window", "records of devices so late that it was not known any more whether they were wanted (--range, --steps)")
+	X(WINDOW, "lost-window", "records of devices so late that it was not known any more whether they were wanted (--range, --steps)") \
+	X(PROCESSES, "lost-processes", "calls of processes that could not begin a file of their own, as without room on the disk or a free descriptor")
 enum wire_loss {
 #define WIRE_LOST_(name, kind, what) WIRE_LOST_##name,
 	WIRE_LOST_REASONS(WIRE_LOST_)

@@ -45,6 +45,8 @@ void run_dir_remove(const struct run_dir *d);
 void run_dir_release(struct run_dir *d);
 /* How many segments there are. */
 unsigned run_dir_segments(const char *path);
+/* How many processes could not begin a segment, and have no parent whose segment says so. */
+unsigned run_dir_absent(const char *path);
 /* Whether an `opscope record` wrote a run file there. */
 bool run_dir_has_run(const char *path);
 /* Whether the directory's run goes on: an `opscope record` that wrote a run file there has not ended, or a process that it recorded. */

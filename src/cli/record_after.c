@@ -214,7 +214,10 @@ int record_after(const struct record_options *o, const struct run_dir *d, const 
 	fflush(stdout);
 	dup2(STDERR_FILENO, STDOUT_FILENO);
 	say_all(job, &r->warnings);
-	if (!any && !r->warnings.n)
+	unsigned absent = run_dir_absent(d->path.p);
+	if (absent)
+		say(job, "%u %s could not begin a capture: no free descriptor, or no room in %s", absent, absent == 1 ? "process" : "processes", d->path.p);
+	else if (!any && !r->warnings.n)
 		say_nothing(o, d, job);
 	if (any && !job->has_rank) /* one of many sees its own part only, and must not wait for the others */
 		status = read_and_print(o, d, job, r, &more);

@@ -43,14 +43,17 @@ static bool cut_number(struct str *s)
 	return true;
 }
 
-static bool is_segment(const char *name)
+static bool is_of_process(const char *name, struct str suffix)
 {
 	struct str s = str_from(name);
-	if (!str_ends(s, STR(".seg")))
+	if (!str_ends(s, suffix))
 		return false;
-	s.n -= 4;
+	s.n -= suffix.n;
 	return cut_number(&s) && cut_number(&s);
 }
+
+static bool is_segment(const char *name) { return is_of_process(name, STR(".seg")); }
+static bool is_absent(const char *name) { return is_of_process(name, STR(".none")); }
 
 static bool is_run_file(const char *name)
 {
@@ -72,20 +75,23 @@ static bool is_of_nsys(const char *name)
 
 static int is_capture(const struct dirent *d)
 {
-	return is_segment(d->d_name) || is_run_file(d->d_name) || is_of_nsys(d->d_name);
+	return is_segment(d->d_name) || is_absent(d->d_name) || is_run_file(d->d_name) || is_of_nsys(d->d_name);
 }
 
-unsigned run_dir_segments(const char *path)
+static unsigned count(const char *path, bool (*is)(const char *name))
 {
 	DIR *d = opendir(path);
 	struct dirent *entry;
 	unsigned n = 0;
 	while (d && (entry = readdir(d)))
-		n += is_segment(entry->d_name);
+		n += is(entry->d_name);
 	if (d)
 		closedir(d);
 	return n;
 }
+
+unsigned run_dir_segments(const char *path) { return count(path, is_segment); }
+unsigned run_dir_absent(const char *path) { return count(path, is_absent); }
 
 /* Of a run file, up to MAX_RUN_FILE bytes; empty when it is none. */
 static void read_run_file(const char *dir, const char *name, struct buf *out)

@@ -256,6 +256,12 @@ static void release(struct capture *c)
 		mem_free(blocks[i]);
 }
 
+static void note_absent(struct capture *c, const struct capture_run *r)
+{
+	if (r->absent)
+		diag_add_n(&c->p->diags, "process-missing", DIAG_LOSS, r->absent, -1, "a process could not begin its capture, for lack of a free descriptor or of room on the disk");
+}
+
 /* An empty capture is told what it lacks and how to record it. */
 static void note_missing(struct capture *c)
 {
@@ -286,6 +292,7 @@ static int read_file(struct source *s, struct profile *p, struct err *e)
 		if (c->seen[k])
 			build_count(&c->b, (uint16_t)k, 'X', c->seen[k]);
 	capture_facts_finish(c);
+	note_absent(c, &r);
 	note_missing(c);
 	int rc = build_finish(&c->b, e);
 	release(c);

@@ -43,6 +43,7 @@ bool capture_file_lives(const struct wire_header *h);
 struct capture_run {
 	char **path;                  /* the segments to be read, in order of their beginnings */
 	unsigned n, cap;
+	unsigned absent;              /* processes that could not begin one, of whatever rank */
 	int64_t base_ns;              /* when the first segment of the directory began */
 	int64_t rank, world;
 };

@@ -15,16 +15,16 @@ struct segment {
 
 struct list {
 	struct segment *v;
-	unsigned n, cap;
+	unsigned n, cap, absent;
 };
 
 /* "<host>-<pid>-<start ns>.seg": the last number. */
-static bool start_in_name(struct str name, int64_t *start)
+static bool start_in_name(struct str name, struct str suffix, int64_t *start)
 {
 	size_t end = name.n, first;
-	if (!str_ends(name, STR(".seg")))
+	if (!str_ends(name, suffix))
 		return false;
-	end -= 4;
+	end -= suffix.n;
 	for (first = end; first && name.p[first - 1] >= '0' && name.p[first - 1] <= '9'; first--)
 		;
 	return first && name.p[first - 1] == '-' && str_to_i64((struct str){name.p + first, end - first}, start);
@@ -60,7 +60,8 @@ static void list_directory(struct list *l, const char *path)
 	mem_free(dir);
 	for (struct dirent *e; d && (e = readdir(d));) {
 		int64_t start;
-		if (!start_in_name(str_from(e->d_name), &start))
+		l->absent += start_in_name(str_from(e->d_name), STR(".none"), &start);
+		if (!start_in_name(str_from(e->d_name), STR(".seg"), &start))
 			continue;
 		MEM_GROW(l->v, l->cap, l->n + 1);
 		l->v[l->n++] = (struct segment){join(path, n, e->d_name), start, false};
@@ -127,6 +128,8 @@ int capture_run_find(struct capture_run *r, const char *path, struct err *e)
 		r->path = NULL;
 		r->n = r->cap = 0;
 		add(r, path);
+	} else {
+		r->absent = l.absent;
 	}
 	release_list(&l);
 	return 0;
@@ -161,7 +164,7 @@ static struct list *look(const char *path)
 bool capture_run_leads(const char *path, void **known)
 {
 	struct segment key = {(char *)(uintptr_t)path, 0, false};
-	if (!start_in_name(str_from(path), &key.start_ns))
+	if (!start_in_name(str_from(path), STR(".seg"), &key.start_ns))
 		return true; /* stands alone */
 	if (!*known)
 		*known = look(path);

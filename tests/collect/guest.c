@@ -648,6 +648,33 @@ static int locks_memory(char **argv)
 	return WEXITSTATUS(status);
 }
 
+/* A child that has no descriptor free when it begins to say something, and perhaps has some again later. */
+static int poor_children(char **argv)
+{
+	bool later = !strcmp(argv[2], "later");
+	nvtx_push("parent");
+	pid_t child = fork();
+	if (!child) {
+		struct rlimit none = {0, 64}, some = {64, 64};
+		if (strcmp(argv[2], "disk")) /* which is full, then */
+			setrlimit(RLIMIT_NOFILE, &none);
+		pairs("without", number(argv, 3));
+		void *domain = nvtx_domain("named without"), *text = nvtx_register(domain, "text named without");
+		if (later) {
+			setrlimit(RLIMIT_NOFILE, &some);
+			usleep(50000); /* it is tried again after 10 ms */
+			domain_pairs(domain, text, 5);
+			nvtx_push("last");
+			nvtx_pop();
+		}
+		_exit(0);
+	}
+	int status = 1;
+	waitpid(child, &status, 0);
+	nvtx_pop();
+	return status;
+}
+
 /* No descriptor is to be had for a while, in which much is said. */
 static int no_descriptors(char **argv)
 {
@@ -812,8 +839,26 @@ static int waits(char **argv)
 	return 0;
 }
 
+/* The first process of a run has no descriptor free when it begins, and perhaps has some again later. */
+static int poor_from_the_start(char **argv)
+{
+	struct rlimit some = {64, 64};
+	pairs("without", number(argv, 3));
+	if (!strcmp(argv[2], "later")) {
+		setrlimit(RLIMIT_NOFILE, &some);
+		usleep(50000);
+		pairs("with", number(argv, 3));
+	}
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
+	if (argc > 1 && !strcmp(argv[1], "poor_from_the_start")) {
+		struct rlimit none = {0, 64};
+		dlopen(getenv("NVTX_INJECTION64_PATH"), RTLD_LAZY);
+		setrlimit(RLIMIT_NOFILE, &none);
+	}
 	if (argc > 2 && !strcmp(argv[1], "full_after_the_end")) { /* handlers run in the opposite order of their registration */
 		filler = argv[2];
 		atexit(say_late);
@@ -822,7 +867,7 @@ int main(int argc, char **argv)
 		{"threads", threads}, {"many_threads", many_threads}, {"late_threads", late_threads},
 		{"ends", ends}, {"forks", forks}, {"silent_child", silent_child},
 		{"first_calls_of_children", first_calls_of_children}, {"forks_beside", forks_beside}, {"leaves_open", leaves_open},
-		{"unknown_texts", unknown_texts}, {"lets_go", lets_go}, {"locks_memory", locks_memory}, {"deep_window", deep_window},
+		{"unknown_texts", unknown_texts}, {"poor_children", poor_children}, {"poor_from_the_start", poor_from_the_start}, {"lets_go", lets_go}, {"locks_memory", locks_memory}, {"deep_window", deep_window},
 		{"cancels", cancels}, {"no_memory", no_memory}, {"many_switches", many_switches},
 		{"busy_forks", busy_forks}, {"unloads", unloads}, {"closes", closes}, {"allocates", allocates},
 		{"signals", signals}, {"deep", deep}, {"deep_and_long", deep_and_long}, {"domains", domains}, {"texts", texts},

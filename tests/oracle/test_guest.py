@@ -279,6 +279,37 @@ class NoPlace(GuestCase):
         self.assertIn("no-descriptor", trouble)
         self.assertNotIn("disk-full", trouble)
 
+    def test_poor_children(self):
+        """A child that cannot begin a file of its own: its parent's says so. What it named meanwhile it has when it can."""
+        folder = self.run_guest("poor_children", "later", 100)
+        self.assertEqual(self.names(folder), {("parent", "nvtx"): 1, ("text named without", "named without"): 5, ("last", "nvtx"): 1})
+        self.assertEqual({k: v[1] for k, v in problems(folder).items()}, {"lost-processes": 200, "no-exit": 1})
+        folder = self.run_guest("poor_children", "never", 100, folder=os.path.join(self.dir, "never"))
+        self.assertEqual((self.names(folder), os.listdir(folder)), ({("parent", "nvtx"): 1}, self.segments(folder)))
+        self.assertEqual({k: v[1] for k, v in problems(folder).items()}, {"lost-processes": 200})
+
+    def test_children_on_a_full_disk(self):
+        folder = os.path.join(self.dir, "full")
+        os.mkdir(folder)
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1100k", "none", folder], capture_output=True).returncode:
+            self.skipTest("file systems cannot be mounted here")
+        try:
+            self.run_guest("poor_children", "disk", 100, folder=folder)
+            self.assertEqual((self.names(folder), os.listdir(folder)), ({("parent", "nvtx"): 1}, self.segments(folder)))
+            self.assertEqual({k: v[1] for k, v in problems(folder).items()}, {"lost-processes": 200})
+        finally:
+            subprocess.run(["umount", "-l", folder], check=True)
+
+    def test_poor_from_the_start(self):
+        """The same of the first process: it begins when it can, and a file says so where it never can."""
+        folder = self.run_guest("poor_from_the_start", "later", 100)
+        self.assertEqual((self.names(folder), os.listdir(folder)), ({("with", "nvtx"): 100}, self.segments(folder)))
+        self.assertEqual({k: v[1] for k, v in problems(folder).items()}, {"lost-processes": 200})
+        folder = self.run_guest("poor_from_the_start", "never", 100, folder=os.path.join(self.dir, "never"))
+        left, = os.listdir(folder)
+        self.assertRegex(left, r"-\d+-\d+\.none$")
+        self.assertEqual(os.path.getsize(os.path.join(folder, left)), 0)
+
     def check_let_go(self, how, kind):
         folder = os.path.join(self.dir, "run")
         os.mkdir(folder)

@@ -93,6 +93,18 @@ class Program(Own):
         self.record("-o", "out", "--force", "--no-report", "--", "sh", "-c", f"'{self.guest}' work=1; '{self.guest}' work=1; exit 3", status=3)
         self.assertEqual(self.kernels(), {"work_kernel": 2})
 
+    def test_processes_that_could_not_begin(self):
+        """They are told of, by the recorder and by what reads the others."""
+        poor = os.path.join(BUILD, "tests", "collect", "guest")
+        _, err = self.record("-o", "out", "--force", "--", poor, "poor_from_the_start", "never", "5")
+        self.assertIn("1 process could not begin a capture: no free descriptor, or no room in ", err)
+        self.assertNotIn("nothing was recorded", err)
+        _, err = self.record("-o", "out", "--force", "--", "sh", "-c", f"'{self.guest}' work=1; for i in 1 2; do '{poor}' poor_from_the_start never 5; done")
+        self.assertIn("2 processes could not begin a capture", err)
+        self.assertEqual(self.kernels(), {"work_kernel": 1})
+        found = {r["kind"]: (r["level"], r["count"]) for r in oracle.info(self.path("out")).section("problems").rows}
+        self.assertEqual(found, {"process-missing": ("lost", 2)})
+
     def test_options_reach_the_library(self):
         self.own("threads=1", options=["--range=linear"])
         self.assertEqual(self.ranges(), {"linear": 20})
