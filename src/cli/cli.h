@@ -123,8 +123,9 @@ size_t cli_row_limit(const struct output_options *o);
 int cli_output(struct table *t, const struct output_options *o, const char *input_name);
 
 /* Calls `print` now and again every `every_ns` while what is written to the n paths goes on (cli/record.h), of any other input until it is interrupted; the
- * last call's status. With `screen`, what a terminal showed is replaced. */
-int cli_follow(char *const *paths, int n, int64_t every_ns, bool screen, int (*print)(void *context), void *context);
+ * last call's status. With `screen`, what a terminal showed is replaced; with `text`, a line says of which
+ * moment each table is, and whether the run goes on. */
+int cli_follow(char *const *paths, int n, int64_t every_ns, bool screen, bool text, int (*print)(void *context), void *context);
 
 /* "opscope: <message>" on stderr; returns `status`. */
 int cli_fail(const struct err *e, int status);

@@ -1,4 +1,5 @@
 /* --follow: a report of a run that goes on. */
+#include "base/now.h"
 #include "cli/record.h"
 
 #include <errno.h>
@@ -41,9 +42,26 @@ static bool reader_is_gone(void)
 	return poll(&p, 1, 0) == 1 && (p.revents & POLLERR);
 }
 
-int cli_follow(char *const *paths, int n, int64_t every_ns, bool screen, int (*print)(void *context), void *context)
+/* Of which moment the table below is, and whether more will come. */
+static void print_moment(char *const *paths, int n, enum run_state s, bool first)
 {
-	bool clear = screen && isatty(STDOUT_FILENO);
+	char now[NOW_BYTES];
+	int64_t start = 0;
+	for (int i = 0; i < n; i++) {
+		int64_t at = run_dir_start(paths[i]);
+		start = at && (!start || at < start) ? at : start;
+	}
+	printf("%s" STR_FMT, first ? "" : "\n", STR_ARG(now_text(now)));
+	if (s == RUN_ENDED)
+		fputs(": the run has ended", stdout);
+	else if (start)
+		printf(": the run goes on, %.0f s after its start", (double)(now_realtime_ns() - start) / LAUNCH_S);
+	fputs("\n\n", stdout);
+}
+
+int cli_follow(char *const *paths, int n, int64_t every_ns, bool screen, bool text, int (*print)(void *context), void *context)
+{
+	bool clear = screen && isatty(STDOUT_FILENO), first = true;
 	for (;;) {
 		/* Asked before reading: what ends while it is read is read once more. */
 		enum run_state s = state_of(paths, n);
@@ -51,8 +69,11 @@ int cli_follow(char *const *paths, int n, int64_t every_ns, bool screen, int (*p
 		if (s != RUN_STARTS) {
 			if (clear)
 				fputs("\033[H\033[J", stdout);
+			if (text)
+				print_moment(paths, n, s, first || clear);
 			fflush(stdout);
 			status = print(context);
+			first = false;
 		}
 		if (s == RUN_ENDED || status == EXIT_USAGE || reader_is_gone())
 			return status;

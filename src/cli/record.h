@@ -49,6 +49,8 @@ unsigned run_dir_segments(const char *path);
 unsigned run_dir_absent(const char *path);
 /* Whether an `opscope record` wrote a run file there. */
 bool run_dir_has_run(const char *path);
+/* When the first `opscope record` that wrote a run file there began, CLOCK_REALTIME; 0 = none did. */
+int64_t run_dir_start(const char *path);
 /* Whether the directory's run goes on: an `opscope record` that wrote a run file there has not ended, or a process that it recorded. */
 bool run_dir_is_live(const char *path);
 

@@ -202,6 +202,27 @@ bool run_dir_has_run(const char *path)
 	return any_run(path, false);
 }
 
+int64_t run_dir_start(const char *path)
+{
+	const struct str key = STR("\n \"start_ns\": ");
+	struct buf file = {0};
+	DIR *d = opendir(path);
+	struct dirent *entry;
+	int64_t first = 0;
+	while (d && (entry = readdir(d))) {
+		if (!is_run_file(entry->d_name))
+			continue;
+		read_run_file(path, entry->d_name, &file);
+		ptrdiff_t at = str_find(buf_view(&file), key);
+		int64_t start = at < 0 ? 0 : strtoll(file.p + at + key.n, NULL, 10);
+		first = start > 0 && (!first || start < first) ? start : first;
+	}
+	if (d)
+		closedir(d);
+	buf_release(&file);
+	return first;
+}
+
 /* Whether a process that was recorded is still there: who recorded it may have been killed. */
 static bool any_process(const char *path)
 {

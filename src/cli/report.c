@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "render/render.h"
 #include "render/text_layout.h"
 #include "report/columns.h"
 
@@ -241,7 +242,8 @@ static int run(int argc, char **argv)
 			cli_usage("%s", e.msg);
 		if (c->args.n < 2)
 			cli_usage("report %s: an INPUT was expected: a trace, a directory, or - for standard input", r->name);
-		status = rc.follow_ns ? cli_follow(c->args.v + 1, c->args.n - 1, rc.follow_ns, !c->output.path, print_again, &(struct follow_work){r, c}) : print_report(r, c);
+		bool screen = !c->output.path, text = screen && strcmp(cli_renderer(&c->output)->name, "text") == 0;
+		status = rc.follow_ns ? cli_follow(c->args.v + 1, c->args.n - 1, rc.follow_ns, screen, text, print_again, &(struct follow_work){r, c}) : print_report(r, c);
 	}
 	mem_free(c->args.v);
 	return status;

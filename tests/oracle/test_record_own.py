@@ -227,6 +227,18 @@ class Follow(Own):
         with open(self.path("table.csv")) as table:
             self.assertIn("step,60\n", table.read().replace("\r", ""))
 
+    def test_moments(self):
+        """As text each table says of which moment it is, and the last one that the run has ended."""
+        p = self.start("-o", "out", "--no-report", "--", self.guest, "threads=1", "say=waiting", stdin=subprocess.PIPE)
+        self.assertEqual(p.stdout.readline(), b"waiting\n")
+        f = self.start("nvtx", "out", "--follow=0.05", command="report")
+        self.assertRegex(f.stdout.readline().decode(), r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ: the run goes on, \d+ s after its start\n$")
+        self.assertEqual(f.stdout.readline(), b"\n")
+        p.communicate(b"go on\n", timeout=PATIENCE)
+        out, err = f.communicate(timeout=PATIENCE)  # of the first table less or more has been read
+        self.assertEqual(f.returncode, 0, err)
+        self.assertRegex(out.decode(), r"\n\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ: the run has ended\n\nMarked ranges\n")
+
     def test_killed_record(self):
         """The program goes on without opscope, and so does its capture."""
         p = self.start("-o", "out", "--", self.guest, "say=waiting", "work=6", stdin=subprocess.PIPE)
