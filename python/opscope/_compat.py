@@ -33,16 +33,20 @@ APEX_PACKAGES = ("apex.amp", "apex.contrib.groupbn", "apex.contrib.multihead_att
 APEX_METHODS = ("forward", "backward", "step")
 
 
+def defining(owner: Any, name: str) -> Any:
+    """The module, or the class among a class and its bases, that has the attribute itself; None where none has it."""
+    return next((c for c in (owner.__mro__ if inspect.isclass(owner) else (owner,)) if name in vars(c)), None)
+
+
 def is_function(owner: Any, name: str) -> bool:
     """Whether PyProf would have wrapped the attribute. What a class has from `object` is left alone."""
     if len(name) >= 2 and name[0] == "_" and name[1] != "_" or name in NEVER:
         return False
-    attribute = getattr(owner, name, None)
     if inspect.isclass(owner):
-        if isinstance(inspect.getattr_static(owner, name), (staticmethod, classmethod, property)) or hasattr(object, name) and not any(
-                name in vars(c) for c in owner.__mro__[:-1]):
+        place = defining(owner, name)
+        if place in (None, object) or isinstance(vars(place)[name], (staticmethod, classmethod, property)):
             return False
-    return issubclass(type(attribute), _FUNCTIONS)
+    return issubclass(type(getattr(owner, name, None)), _FUNCTIONS)
 
 
 def functions(owner: Any) -> List[str]:

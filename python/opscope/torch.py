@@ -221,8 +221,8 @@ class _unpatched:
 
 
 def _wrapper_patch(owner: Any, name: str, before: Optional[Callable[[], None]] = None) -> _Patch:
-    raw = inspect.getattr_static(owner, name)
-    static = isinstance(raw, (staticmethod, classmethod))
+    place = _compat.defining(owner, name)
+    static = place is not None and isinstance(vars(place)[name], (staticmethod, classmethod))
     original = getattr(owner, name)
     binds = not static and (inspect.isclass(owner) or inspect.isfunction(original))
     return _Patch(owner, name, (_annotate.method if binds else _annotate.function)(original, owner, name, before))
