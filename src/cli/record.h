@@ -47,6 +47,8 @@ void run_dir_release(struct run_dir *d);
 unsigned run_dir_segments(const char *path);
 /* How many processes could not begin a segment, and have no parent whose segment says so. */
 unsigned run_dir_absent(const char *path);
+/* How many bytes on disk they take. */
+uint64_t run_dir_bytes(const char *path);
 /* Whether an `opscope record` wrote a run file there. */
 bool run_dir_has_run(const char *path);
 /* When the first `opscope record` that wrote a run file there began, CLOCK_REALTIME; 0 = none did. */

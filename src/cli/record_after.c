@@ -4,6 +4,7 @@
 #include "base/program.h"
 #include "report/advice.h"
 #include "base/now.h"
+#include "input/input.h"
 #include "report/aggregate.h"
 
 #include <stdarg.h>
@@ -164,18 +165,58 @@ static void print_all(struct profile *p, const struct record_job *job, struct bu
 	print_notes(p, job);
 }
 
+/* Why what was asked for did not come, and how to find out what would have. */
+static void say_empty(const struct record_options *o, const struct record_job *job)
+{
+	static const char *const how = "record a moment without it, and `opscope report nvtx` lists the ranges that there are";
+	const struct record_spec *s = &o->spec;
+	if (s->range && strcmp(s->range, RECORD_API_RANGE) == 0)
+		say(job, "nothing was recorded: the program never called cudaProfilerStart()");
+	else if (s->steps && s->key_range)
+		say(job, "nothing was recorded: no range `%s` (--key-range) came, or, counted from 0, not the first of --steps; %s", s->key_range, how);
+	else if (s->steps)
+		say(job, "nothing was recorded: --steps without --key-range=NAME is about the numbers of opscope_step(), and none of those came");
+	else if (s->range)
+		say(job, "nothing was recorded: the program never entered the range `%s`; %s", s->range, how);
+	else if (s->delay_ns)
+		say(job, "nothing was recorded: the program ended before --delay, or did nothing of that kind after it");
+}
+
+static bool is_empty(const struct profile *p) { return diag_count(&p->diags, "nothing-recorded") > 0; }
+
+/* Where no report was asked for, one does not wait until all of a large capture was read: it is not empty. */
+static bool capture_is_empty(const struct run_dir *d)
+{
+	enum { BYTES_MOST = 64 << 20 };
+	struct trace_list all = {0};
+	struct err e;
+	bool empty = run_dir_bytes(d->path.p) <= BYTES_MOST && discover_add(&all, d->path.p, &e) == 0 && all.n;
+	for (unsigned i = 0; i < all.n && empty; i++) {
+		struct profile *p = input_open(all.v[i].path.p, NULL, &e);
+		empty = p && is_empty(p);
+		profile_free(p);
+	}
+	discover_release(&all);
+	return empty;
+}
+
 /* *more: the reports that have something to say of what was recorded, as a list. */
 static int read_and_print(const struct record_options *o, const struct run_dir *d, const struct record_job *job, const struct record_result *r, struct buf *more)
 {
 	int status = EXIT_DONE;
 	unsigned others;
-	if (o->no_report && !d->into.n)
+	if (o->no_report && !d->into.n) {
+		if (capture_is_empty(d))
+			say_empty(o, job);
 		return EXIT_DONE;
+	}
 	struct profile *p = open_first(r->capture.p, &others, &status);
 	if (!p) /* that has been said; the program's status is not changed by it, unless a file was asked for */
 		return d->into.n ? status : EXIT_DONE;
 	if (!o->no_report)
 		print_all(p, job, more);
+	if (is_empty(p))
+		say_empty(o, job);
 	if (others && !o->no_report)
 		say(job, "there are %u traces, a rank of the job each; this was " STR_FMT ", `opscope info %s` lists them", others + 1, STR_ARG(p->input_path), d->path.p);
 	if (d->into.n && others) {

@@ -93,6 +93,20 @@ static unsigned count(const char *path, bool (*is)(const char *name))
 unsigned run_dir_segments(const char *path) { return count(path, is_segment); }
 unsigned run_dir_absent(const char *path) { return count(path, is_absent); }
 
+uint64_t run_dir_bytes(const char *path)
+{
+	DIR *d = opendir(path);
+	struct dirent *entry;
+	struct stat st;
+	uint64_t bytes = 0;
+	while (d && (entry = readdir(d)))
+		if (is_segment(entry->d_name) && fstatat(dirfd(d), entry->d_name, &st, 0) == 0)
+			bytes += (uint64_t)st.st_blocks * 512;
+	if (d)
+		closedir(d);
+	return bytes;
+}
+
 /* Of a run file, up to MAX_RUN_FILE bytes; empty when it is none. */
 static void read_run_file(const char *dir, const char *name, struct buf *out)
 {

@@ -20,7 +20,7 @@ static const struct argp_option option_list[] = {
 	{"duration", KEY_DURATION, "SECONDS", 0, "stop collecting after that; the program goes on", 0},
 	{"kill", KEY_KILL, NULL, 0, "with --duration: end the program then", 0},
 	{"range", KEY_RANGE, "NAME[@DOMAIN]", 0, "collect inside the ranges of this name; cudaProfilerApi: between cudaProfilerStart and cudaProfilerStop", 0},
-	{"steps", KEY_STEPS, "A..B", 0, "collect steps A to B", 0},
+	{"steps", KEY_STEPS, "A..B", 0, "collect steps A to B: by the numbers of opscope_step(), or those of --key-range", 0},
 	{"key-range", KEY_KEY_RANGE, "NAME", 0, "what a step is, for --steps: the ranges of this name, counted from 0", 0},
 	{NULL, 0, NULL, 0, "What:", 3},
 	{"sample", KEY_SAMPLE, "cpu[:HZ]", 0, "stacks of the threads that run, HZ times a second (997) where the system allows it", 0},

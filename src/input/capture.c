@@ -314,6 +314,7 @@ const struct input input_capture = {
 	.is_whole = capture_run_leads,
 	.forget = capture_run_forget,
 	.lives = capture_run_lives,
+	.progress = capture_run_progress,
 	.rank = capture_run_rank,
 	.grows = true,
 };

@@ -55,6 +55,8 @@ void capture_run_release(struct capture_run *r);
 bool capture_run_leads(const char *path, void **known);
 void capture_run_forget(void *known);
 bool capture_run_lives(const char *path);
+/* A number that another state of the segments that are read with this one makes another one; 0 = it is no segment. */
+uint64_t capture_run_progress(const char *path);
 /* False: it is no rank of a job. */
 bool capture_run_rank(const char *path, int64_t *rank);
 
@@ -170,7 +172,7 @@ struct capture {
 	struct wire_mapping *mapping; /* of the segment, by start */
 	uint32_t n_mappings, cap_mappings;
 	struct {
-		uint64_t calls, cost_ns, helper_ns, processes, lost[WIRE_LOST_N];
+		uint64_t calls, cost_ns, helper_ns, processes, living, unended, lost[WIRE_LOST_N]; /* living: they still run; unended: neither that nor left by exit() */
 		unsigned told;
 	} total;
 	struct idmap thread_name, system_name; /* tid -> string, as the program and as the system call it; of the segment */

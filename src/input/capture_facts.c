@@ -173,6 +173,7 @@ static void tell_end(struct capture *c)
 		           lives ? "capture of a process that still runs was read" : "recording of its process ended");
 	if (h->state == WIRE_ENDED)
 		return;
+	*(lives ? &c->total.living : &c->total.unended) += 1;
 	if (lives)
 		diag_add(&c->p->diags, "still-recording", DIAG_NOTE, -1, "process %d is still running: this is what it had recorded by now", h->pid);
 	else if (c->samples) /* which are written from outside */
@@ -207,8 +208,10 @@ void capture_facts_finish(struct capture *c)
 {
 	struct buf b = {0};
 	int64_t rank = c->rank, world = c->world;
-	buf_printf(&b, "recorded by opscope: its library took about %.3f ms of the program's time in %" PRIu64 " calls and its start, and %.3f ms in %s of its own",
-	           (double)c->total.cost_ns / 1e6, c->total.calls, (double)c->total.helper_ns / 1e6, c->total.processes == 1 ? "a thread" : "threads");
+	bool behind = c->total.living || c->total.unended; /* threads tell what they did now and then */
+	buf_printf(&b, "recorded by opscope%s: its library took %s %.3f ms of the program's time in %s%" PRIu64 " calls and its start, and %.3f ms in %s of its own",
+	           c->total.living ? " from a program that still ran when this was read" : "", behind ? "at least" : "about", (double)c->total.cost_ns / 1e6,
+	           behind ? "at least " : "", c->total.calls, (double)c->total.helper_ns / 1e6, c->total.processes == 1 ? "a thread" : "threads");
 	bool lost = false;
 	for (int i = 0; i < WIRE_LOST_N; i++)
 		if (c->total.lost[i]) {

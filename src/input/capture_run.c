@@ -2,6 +2,8 @@
  * of the whole machine would have seen of them; each rank is a trace of its own, as it is with other profilers. */
 #include "input/capture.h"
 
+#include "base/hash.h"
+
 #include <dirent.h>
 #include <stdlib.h>
 
@@ -184,6 +186,23 @@ bool capture_run_lives(const char *path)
 {
 	struct wire_header h;
 	return header_of(path, &h, NULL) && capture_file_lives(&h);
+}
+
+uint64_t capture_run_progress(const char *path)
+{
+	struct capture_run r;
+	struct wire_header h;
+	uint64_t sum = 0;
+	if (capture_run_find(&r, path, NULL) < 0)
+		return 0;
+	for (unsigned i = 0; i < r.n; i++)
+		if (header_of(r.path[i], &h, NULL)) {
+			const uint64_t state[] = {h.state, h.used_bytes, h.sequence, h.calls, (uint64_t)h.last.realtime_ns};
+			for (size_t k = 0; k < sizeof state / sizeof state[0]; k++)
+				sum = hash_u64(sum ^ state[k]);
+		}
+	capture_run_release(&r);
+	return sum ? sum : 1;
 }
 
 bool capture_run_rank(const char *path, int64_t *rank)

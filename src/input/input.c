@@ -107,3 +107,11 @@ struct profile *input_open(const char *path, const struct input_options *o, stru
 	source_close(s);
 	return p;
 }
+
+uint64_t input_progress(const char *path)
+{
+	uint64_t now = 0;
+	for (const struct input *const *i = input_registry; *i && !now; i++)
+		now = (*i)->progress ? (*i)->progress(path) : 0;
+	return now;
+}

@@ -23,6 +23,9 @@ struct input {
 	/* The rank of the job that the file is of, where it says so; NULL = the name tells, or distributedInfo in its first bytes. */
 	bool (*rank)(const char *path, int64_t *rank);
 	bool (*lives)(const char *path); /* whether who writes the file is still there; NULL = not known of this format */
+	/* Another number when there is more in the files, though their sizes and times need not have changed, since they are written through memory; 0 = none
+	 * of this format. NULL = of this format they have. */
+	uint64_t (*progress)(const char *path);
 	bool grows;        /* files are sound while they are written: that one has grown since it was opened is nothing odd */
 };
 
@@ -37,6 +40,9 @@ struct input_options {
 
 /* Opens `path` ("-" = stdin), recognises it and reads it. The result is the caller's (profile_free). NULL on error. */
 struct profile *input_open(const char *path, const struct input_options *o, struct err *e);
+
+/* What an input says of how far the file has come (struct input, `progress`); 0 = its size and time tell. Of a regular file. */
+uint64_t input_progress(const char *path);
 
 /* The input that the first bytes of the file speak for, not only its being JSON; NULL = none, or it cannot be read. */
 const struct input *input_recognise(const char *path);

@@ -125,7 +125,7 @@ static void load(struct library *l, struct library_entry *x)
 	pthread_mutex_lock(&l->lock);
 	/* What was read while it was written may be half of one file and half of another. One that never rests is shown all the same; its
 	 * problems say so (input_open). */
-	if (!after.absent && !stamp_eq(stamp, after) && !l->closing && x->own->rereads < REREADS_MAX) {
+	if (!after.absent && !stamp_same_file(stamp, after) && !l->closing && x->own->rereads < REREADS_MAX) {
 		x->own->rereads++;
 		x->own->again = true;
 	}

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "input/discover.h"
+#include "input/input.h"
 
 #include <errno.h>
 #include <sys/stat.h>
@@ -18,7 +19,7 @@ struct stamp stamp_of(const char *path)
 	if (stat(path, &st) < 0)
 		return (struct stamp){.absent = true};
 	return (struct stamp){st.st_dev, st.st_ino, (uint64_t)st.st_size, st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec,
-	                      .is_file = S_ISREG(st.st_mode)};
+	                      .progress = S_ISREG(st.st_mode) ? input_progress(path) : 0, .is_file = S_ISREG(st.st_mode)};
 }
 
 static struct library_entry *entry_of_path(const struct library *l, struct str path)
@@ -159,7 +160,7 @@ void library_renew(struct library *l, struct library_entry *x)
 	struct stamp now = stamp_of(x->path.p);
 	pthread_mutex_lock(&l->lock);
 	note_stamp(l, x, now);
-	if (x->state == ENTRY_LOADING && !stamp_eq(x->own->loading, now))
+	if (x->state == ENTRY_LOADING && !stamp_same_file(x->own->loading, now))
 		x->own->again = true;
 	library_unlock(l);
 }

@@ -9,6 +9,7 @@
 struct stamp {
 	uint64_t device, inode, size;
 	int64_t changed_ns;
+	uint64_t progress;            /* of a file that is written through memory */
 	bool absent, is_file;
 };
 
@@ -47,10 +48,13 @@ struct library {
 
 struct stamp stamp_of(const char *path);
 
-static inline bool stamp_eq(struct stamp a, struct stamp b)
+/* But for progress: what is read of a file that tells that is sound all the same. */
+static inline bool stamp_same_file(struct stamp a, struct stamp b)
 {
 	return a.absent == b.absent && a.device == b.device && a.inode == b.inode && a.size == b.size && a.changed_ns == b.changed_ns;
 }
+
+static inline bool stamp_eq(struct stamp a, struct stamp b) { return stamp_same_file(a, b) && a.progress == b.progress; }
 
 /* The file of *x was seen as `now`: counts it where that is other content. Locked. */
 void library_note_content(struct library *l, struct library_entry *x, struct stamp now);

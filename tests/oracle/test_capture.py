@@ -589,6 +589,20 @@ class Planted(CaptureCase):
             self.assertIn("recorded by opscope: its library took about 0.150 ms of the program's time in 1000 calls and its start, and 7.000 ms in a thread of its own; lost: "
                           "5 events that came after the capture had reached its greatest size (--max-size); 2 texts for which there was no room", notes)
 
+    def test_cost_of_what_goes_on(self):
+        """Threads tell now and then what they did: less than all of it stands there before the end."""
+        def note(**more):
+            s = Segment(calls=10, cost=1_000_000, helper=2_000_000, **more)
+            s.push(1, "r", BASE + 1)
+            s.pop(1, BASE + 2)
+            return [n for n in oracle.report("nvtx", s.write(tempfile.mkdtemp(dir=self.dir))).notes if n.startswith("recorded by")]
+        with open("/proc/sys/kernel/random/boot_id") as f:
+            boot = f.read().strip()
+        rest = "its library took at least 1.000 ms of the program's time in at least 10 calls and its start, and 2.000 ms in a thread of its own; no event was lost"
+        self.assertEqual(note(state=1), ["recorded by opscope: " + rest])
+        self.assertEqual(note(state=1, pid=os.getpid(), boot=boot, host=os.uname().nodename, steady=time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)),
+                         ["recorded by opscope from a program that still ran when this was read: " + rest])
+
     def test_ends_that_were_lost(self):
         """Where events are missing a start without its end is no range until the end of the process; what was pushed is: a pop is never lost."""
         def planted(**lost):

@@ -73,6 +73,19 @@ class Program(Own):
         self.assertIn("recorded in", err)
         self.assertEqual(self.kernels(), {"work_kernel": 3})
 
+    def test_nothing_of_what_was_asked_for(self):
+        """That the capture is empty is told, and what it waited for, whether a report was asked for or not."""
+        for options, reason in ((["--range=nosuch"], "never entered the range `nosuch`; record a moment without it"),
+                                (["--range=cudaProfilerApi"], "never called cudaProfilerStart()"),
+                                (["--steps=1..3"], "--steps without --key-range=NAME is about the numbers of opscope_step()"),
+                                (["--steps=1..3", "--key-range=nope"], "no range `nope` (--key-range) came"),
+                                (["--delay=3600"], "ended before --delay")):
+            for more in ([], ["--no-report"]):
+                _, err = self.own("threads=1", options=[*options, *more])
+                said = [line for line in err.splitlines() if line.startswith("opscope: record: nothing was recorded: ")]
+                self.assertEqual(len(said), 1, err)
+                self.assertIn(reason, said[0])
+
     def test_one_file(self):
         _, err = self.own("work=5", out="x.opscope")
         self.assertEqual(self.files(), ["x.opscope"])

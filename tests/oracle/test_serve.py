@@ -10,6 +10,7 @@ import tempfile
 import time
 
 import oracle
+import segment
 from served import Server
 
 SMALL = oracle.synthetic("two_steps_overlap")
@@ -331,6 +332,27 @@ class Library(ServeCase):
         os.unlink(other)
         self.until(s, f"{run}/b/default", "gone")
         self.assertIn("b.pt.trace.json", s.get("/api/report/operators", 422, input=f"{run}/b/default")["error"])
+
+    def test_capture_that_grows(self):
+        """It is written through memory: neither size nor time of the file tell."""
+        def planted(ranges):
+            c = segment.Segment(last=segment.BASE + 100 * ranges)
+            for i in range(ranges):
+                c.push(1, f"step {i}", segment.BASE + 100 * i)
+                c.pop(1, segment.BASE + 100 * i + 50)
+            return c.bytes().ljust(1 << 16, b"\0")
+        path = os.path.join(self.tmp, f"node-100-{segment.BASE}.seg")
+        with open(path, "wb") as f:
+            f.write(planted(1))
+        at = os.stat(path).st_mtime_ns
+        s = Server(self, self.tmp)
+        (key, _), = s.inputs().items()
+        self.assertEqual([r[0] for r in s.get("/api/report/steps", input=key)["rows"]], ["0"])
+        with open(path, "r+b") as f:
+            f.write(planted(3))
+        os.utime(path, ns=(at, at))
+        self.until(s, key, "found")
+        self.assertEqual([r[0] for r in s.get("/api/report/steps", input=key)["rows"]], ["0", "1", "2"])
 
     def test_runs_workers_and_spans(self):
         for name in ("r1/w0.1.pt.trace.json", "r1/w0.2.pt.trace.json", "r1/w1.1.pt.trace.json", "r2/x/w0.pt.trace.json", "top.json"):
