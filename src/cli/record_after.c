@@ -240,9 +240,10 @@ static void say_where(const struct run_dir *d, const struct record_job *job, int
 static void say_nothing(const struct record_options *o, const struct run_dir *d, const struct record_job *job)
 {
 	if (o->spec.range || o->spec.steps || o->spec.delay_ns)
-		say(job, "nothing was recorded: what --range, --steps or --delay wait for did not come, or no process called CUDA, NVTX or ITT");
+		say(job, "nothing was recorded: what --range, --steps or --delay wait for did not come, or no process called CUDA, NVTX, ITT or opscope/trace.h");
 	else
-		say(job, "nothing was recorded: no process of the command called CUDA, NVTX or ITT, or its environment or %s did not reach it", d->path.p);
+		say(job, "nothing was recorded: no process of the command called CUDA, NVTX, ITT or opscope/trace.h, or its environment or %s did not reach it%s", d->path.p,
+		    o->spec.sample_cpu ? "" : "; --sample=cpu shows what a program does that marks nothing");
 }
 
 int record_after(const struct record_options *o, const struct run_dir *d, const struct record_job *job, const struct record_result *r)

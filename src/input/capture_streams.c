@@ -106,7 +106,7 @@ static uint32_t new_track(struct capture *c, int32_t device, int64_t stream)
 	uint32_t track = build_track(&c->b, (struct str){dev, (size_t)nd}, (struct str){name, (size_t)nn});
 	struct tracks *t = &c->p->track;
 	t->tid[track] = stream;
-	int nl = snprintf(label, sizeof label, "GPU %d", device);
+	int nl = device < 0 ? snprintf(label, sizeof label, "unknown GPU") : snprintf(label, sizeof label, "GPU %d", device);
 	t->process_labels[track] = intern_put(&c->p->strings, label, (size_t)nl);
 	t->thread_name[track] = stream_name(c, device, stream);
 	return track;

@@ -35,7 +35,8 @@ class Manners(Launched):
             self.record("--", "sh", "-c", f"exit {status}", status=status)
         for sig in (signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT):
             _, err = self.record("--", "sh", "-c", f"kill -{int(sig)} $$", status=-int(sig))
-            self.assertIn("nothing was recorded", err)
+            self.assertIn("nothing was recorded: no process of the command called CUDA, NVTX, ITT or opscope/trace.h", err)
+            self.assertIn("; --sample=cpu shows what a program does that marks nothing\n", err)
         self.assertEqual(self.files(), [])  # nothing recorded leaves nothing
 
     def test_programs_that_cannot_run(self):

@@ -46,6 +46,9 @@ class Program(Own):
             self.assertIn(text, err)
         self.assertEqual(self.kernels(), self.truth("kernel"))
         self.assertEqual(self.ranges(), {"step": 40, **{name: 40 for name in STEP}})
+        code, out, err = oracle.run("sql", self.path("out"), "SELECT DISTINCT pid_text, process_labels FROM track WHERE pid < 16 ORDER BY 1", "--format=json")
+        self.assertEqual(code, 0, err)
+        self.assertEqual([tuple(r.values()) for r in oracle.Table(json.loads(out)).rows], [("-1", "unknown GPU"), ("0", "GPU 0")])
 
     def test_what_the_time_went_to(self):
         """The summary names the ranges of the steps, and the reports that have more."""
