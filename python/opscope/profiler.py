@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional,
 from . import _core, _profiler
 from ._events import Averages, EventList, Events, FunctionEvent, FunctionEventAvg, NvprofEvents, averages_of
 from .table import Table
-from .trace import Path, Trace, load
+from .trace import Path, Trace, load, reports
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -88,6 +88,12 @@ def _rules(version: str) -> str:
     """The version of torch, among those whose rules the library has, that has made events as `version` does."""
     numbers = tuple(int(n) if n.isdigit() else 0 for n in version.split("+")[0].split(".")[:2])
     return "torch-1.13" if numbers < (2,) else "torch-2.6" if numbers < (2, 7) else "torch-2.14"
+
+
+def _check_compat(compat: Optional[str]) -> None:
+    known = next(r.compat for r in reports() if r.name == "key-averages")
+    if compat is not None and compat not in known:
+        raise ValueError(f"compat={compat!r}: there are {', '.join(known)}")
 
 
 class KinetoStepTracker:
@@ -351,6 +357,7 @@ class profile:
                  with_stack: bool = False, with_flops: bool = False, with_modules: bool = False, experimental_config: Any = None,
                  execution_trace_observer: Any = None, acc_events: bool = False, use_cuda: Optional[bool] = None, use_device: Optional[str] = None,
                  use_cpu: bool = True, use_kineto: bool = True, compat: Optional[str] = None, keep: Optional[int] = None):
+        _check_compat(compat)
         self.enabled = enabled
         self.record_shapes = record_shapes or with_flops
         self.profile_memory, self.with_stack, self.with_flops, self.with_modules = profile_memory, with_stack, with_flops, with_modules
@@ -426,13 +433,17 @@ class profile:
             self.execution_trace_observer.start()
         self._inner._start_trace()
         if self._kineto():
-            facts = {**self._distributed(), **self._metadata}
-            for key, value in facts.items():
+            for key, value in self._facts().items():
                 _torch().autograd._add_metadata_json(key, value)
 
     @staticmethod
     def _kineto() -> bool:
         return bool(_torch_profiler().kineto_available())
+
+    def _facts(self) -> Dict[str, str]:
+        """What torch.profiler.profile says of itself in a trace, and what the program adds: names with JSON."""
+        flags = {name: "1" for name in ("record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules") if getattr(self, name)}
+        return {**flags, **self._distributed(), **self._metadata}
 
     @staticmethod
     def _distributed() -> Dict[str, str]:
@@ -474,8 +485,7 @@ class profile:
 
     def _head(self, base_us: int) -> str:
         facts = {"schemaVersion": "1", "displayTimeUnit": '"ms"', "baseTimeNanoseconds": str(base_us * 1000), "torch": json.dumps(_torch().__version__),
-                 **{name: "1" for name in ("record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules") if getattr(self, name)},
-                 **self._distributed(), **self._metadata}
+                 **self._facts()}
         return "{" + ",\n".join(_text_member(k, v) for k, v in facts.items()) + ',\n"traceEvents": ['
 
     def _write(self, result: Any, recording: Recording) -> None:
@@ -503,8 +513,17 @@ class profile:
         todo, warning = _profiler.transition(before, after)
         if warning:
             warnings.warn(warning, stacklevel=4)
-        for operation in todo:
-            {"prepare": self._prepare, "start": self._start, "stop": self._stop, "ready": self._ready}[operation]()
+        self._do(todo)
+
+    def _do(self, todo: Iterable[str]) -> None:
+        """What comes after on_trace_ready is done also when that fails: torch's profiler is then as the step's action has it."""
+        rest = iter(todo)
+        for operation in rest:
+            try:
+                {"prepare": self._prepare, "start": self._start, "stop": self._stop, "ready": self._ready}[operation]()
+            finally:
+                if operation == "ready":
+                    self._do(rest)
 
     def _open_step(self) -> None:
         if self.record_steps:
@@ -538,9 +557,11 @@ class profile:
         before = self.current_action
         self.step_num += 1
         self.current_action = self._action(self.step_num)
-        self._go(before.value, self.current_action.value)
-        KinetoStepTracker.increment_step("Profiler")
-        self._open_step()
+        try:
+            self._go(before.value, self.current_action.value)
+        finally:
+            KinetoStepTracker.increment_step("Profiler")
+            self._open_step()
 
     def stop(self) -> None:
         """Ends. What was being recorded becomes a recording."""
@@ -550,9 +571,11 @@ class profile:
             raise RuntimeError("stop() before start()")
         self._running = False
         self._close_step()
-        self._go(self.current_action.value, _EXIT)
-        if self.record_steps:
-            KinetoStepTracker.erase_step_count("Profiler")
+        try:
+            self._go(self.current_action.value, _EXIT)
+        finally:
+            if self.record_steps:
+                KinetoStepTracker.erase_step_count("Profiler")
 
     def __enter__(self) -> profile:
         self.start()

@@ -9,6 +9,7 @@ import json
 import os
 import tempfile
 import unittest
+import unittest.mock
 import warnings
 
 from support import RESNET, oracle
@@ -333,6 +334,40 @@ class Profile(Case):
         with self.assertRaises(ValueError):
             prof.export_memory_timeline("x.json")
 
+    def test_wrong_compat(self):
+        for enabled in (True, False):
+            with self.assertRaisesRegex(ValueError, "'nonsense': there are .*torch-2.6"):
+                opscope.profile(enabled, compat="nonsense")
+
+    def test_a_handler_that_fails(self):
+        """Its error passes as it is, and the profiler goes on: in step(), from warm-up to warm-up, and in stop()."""
+        class Failure(Exception):
+            pass
+
+        def fail(prof):
+            raise Failure(len(prof.recordings))
+
+        plan = opscope.schedule(wait=0, warmup=1, active=1)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with self.assertRaises(Failure) as first:
+                with opscope.profile(schedule=plan, on_trace_ready=fail) as prof:
+                    loop(2, prof)
+            self.assertIsNone(prof._inner)
+            self.assertEqual(first.exception.args, (1,))
+            prof = opscope.profile(schedule=plan, on_trace_ready=fail)
+            prof.start()
+            for n in range(1, 3):
+                prof.step()
+                torch.ones(2)
+                with self.assertRaisesRegex(Failure, str(n)):
+                    prof.step()
+            prof.step()
+            with self.assertRaisesRegex(Failure, "3"):
+                prof.stop()
+        self.assertEqual([n for n in ("Profiler",) if opscope.KinetoStepTracker.erase_step_count(n)], [])
+        self.assertEqual([[e.name for e in r.events() if e.name.startswith("ProfilerStep")] for r in prof.recordings], [["ProfilerStep*"]] * 3)
+
     def test_disabled(self):
         with opscope.profile(enabled=False) as prof:
             prof.step()
@@ -452,6 +487,25 @@ class Kineto(Case):
         first = min(e["ts"] for e in doc["traceEvents"] if e.get("cat") in ("cpu_op", "user_annotation", "python_function"))
         self.assertAlmostEqual(prof.events()[0].time_range.start, first - began, delta=0.002)
 
+    def test_facts_are_told(self):
+        """What torch.profiler.profile itself adds to the file: with_flops decides on a column of the table."""
+        flags = ("record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules")
+        told = {}
+
+        class Result:
+            def save(self, path):
+                doc = {k: v for k, v in oracle.load(RESNET).items() if k not in flags}
+                with open(path, "w") as out:
+                    json.dump({**doc, **{k: json.loads(v) for k, v in told.items()}}, out)
+
+        prof = opscope.profile(compat="torch-2.6", with_flops=True, with_modules=True)
+        take = prof._take
+        prof._kineto, prof._take = lambda: True, lambda result: take(Result())
+        with unittest.mock.patch.object(torch.autograd, "_add_metadata_json", told.__setitem__), prof:
+            prof.add_metadata("who", "me")
+            torch.ones(2)
+        self.assertEqual(told, {"record_shapes": "1", "with_flops": "1", "with_modules": "1", "who": '"me"'})
+        self.assertRegex(prof.key_averages().table(row_limit=3), "FLOPs")
 
     def test_files_of_all_recordings_together(self):
         """By Kineto's files: of the same one twice, all sums are double."""
