@@ -81,7 +81,10 @@ class Trace:
         filter, columns, limit, title, time_unit, max_width. opscope.reports() lists the reports. Error when there is no such report or
         the trace lacks what it is about.
         """
-        return Table(self._profile.report(name, options(params)))
+        known = name.replace("_", "-")
+        if known not in (names := [r[0] for r in _core.reports()]):
+            raise _core.Error(f"no report '{name}'{_nearest(known, names)}")
+        return Table(self._profile.report(known, options(params)))
 
     def advise(self, **params: Any) -> Table:
         """Findings, the worst first: problem, evidence, what to do, the most it can gain. compat="dlprof" or "torch" gives theirs."""
@@ -115,6 +118,13 @@ class Trace:
 
     def __repr__(self) -> str:
         return f"<opscope.Trace {self.path!r}{', closed' if self.closed else f', {self.format}, {self.events} events'}>"
+
+
+def _nearest(name: str, names: List[str]) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, names, 1)
+    return f", did you mean '{near[0]}'?" if near else "; opscope.reports() lists them"
 
 
 def load(path: Path, **params: Any) -> Trace:

@@ -54,6 +54,9 @@ class Load(oracle.Case):
         trace = opscope.load(GPU)
         with self.assertRaisesRegex(opscope.Error, "no report 'no-such'"):
             trace.report("no-such")
+        with self.assertRaisesRegex(opscope.Error, "^no report 'operator', did you mean 'operators'\\?$"):
+            trace.report("operator")
+        self.assertEqual(str(trace.report("key_averages")), str(trace.report("key-averages")))
         with self.assertRaisesRegex(opscope.Error, "no column 'no-such'"):
             trace.report("operators", sort="no-such")
         with self.assertRaisesRegex(opscope.Error, "steps"):
