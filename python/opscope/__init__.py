@@ -27,10 +27,14 @@ _LAZY: Dict[str, str] = {
         "profiler"),
 }
 
+_TORCHS = ("DeviceType", "ProfilerActivity", "itt", "kineto_available")  # torch's own, as torch.profiler has them
+
 __all__ = ["Column", "Error", "Problem", "Report", "Table", "Trace", "advise", "load", "reports", "version", *_LAZY]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _TORCHS:
+        return getattr(importlib.import_module(".profiler", __name__), name)
     if name not in _LAZY:
         raise AttributeError(f"module 'opscope' has no attribute {name!r}")
     module = importlib.import_module("." + _LAZY[name], __name__)
@@ -40,4 +44,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> List[str]:
-    return sorted({*globals(), *_LAZY})
+    return sorted({*globals(), *_LAZY, *_TORCHS})

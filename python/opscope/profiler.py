@@ -44,6 +44,15 @@ class ProfilerAction(Enum):
 
 _EXIT = 4
 
+# What torch.profiler has beside its own classes: torch's, so that they are imported when they are asked for.
+TORCHS = ("DeviceType", "ProfilerActivity", "itt", "kineto_available")
+
+
+def __getattr__(name: str) -> Any:
+    if name not in TORCHS:
+        raise AttributeError(f"module 'opscope.profiler' has no attribute {name!r}")
+    return getattr(import_module("torch.profiler"), name)
+
 
 def schedule(*, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, skip_first_wait: int = 0) -> Callable[[int], ProfilerAction]:
     """Which steps are recorded: after skip_first steps, cycles of wait + warmup + active; repeat of them, 0 = without end.
@@ -369,7 +378,10 @@ class profile:
         self.recordings: List[Recording] = []
         self._compat, self._keep = compat, keep
         self._metadata: Dict[str, str] = {}
+        if keep is not None and keep < 1:
+            raise ValueError(f"keep: 1 or more recordings, or None for all, were expected, not {keep}")
         self._running = False    # between start() and stop()
+        self._stopped = False    # once at least
         self._inner: Any = None  # torch's profiler, prepared or running
         self._range: Any = None  # the current ProfilerStep
         self._folder: Optional[str] = None
@@ -384,6 +396,9 @@ class profile:
                            use_kineto: bool) -> None:
         kinds = _torch_profiler().ProfilerActivity
         chosen = set(activities) if activities else set(supported_activities())
+        for activity in chosen:
+            if not isinstance(activity, kinds):
+                raise TypeError(f"activities: values of torch.profiler.ProfilerActivity were expected, not {activity!r}")
         if use_cuda is not None:
             warnings.warn("use_cuda is deprecated, use activities argument instead", FutureWarning, stacklevel=3)
             (chosen.add if use_cuda else chosen.discard)(kinds.CUDA)
@@ -402,7 +417,10 @@ class profile:
     # --- recording ---
 
     def _action(self, step: int) -> ProfilerAction:
-        return ProfilerAction[self.schedule(step).name]
+        action = self.schedule(step)
+        if getattr(action, "name", None) not in ProfilerAction.__members__:
+            raise TypeError(f"schedule({step}): a ProfilerAction was expected, not {action!r}")
+        return ProfilerAction[action.name]
 
     def _device(self) -> Optional[str]:
         names = {a.name for a in self.activities} - {"CPU"}
@@ -480,7 +498,7 @@ class profile:
         else:
             self._write(result, recording)
         self.recordings.append(recording)
-        while self._keep is not None and len(self.recordings) > max(self._keep, 1):
+        while self._keep is not None and len(self.recordings) > self._keep:
             os.unlink(self.recordings.pop(0).path)
 
     def _head(self, base_us: int) -> str:
@@ -548,8 +566,8 @@ class profile:
         self._open_step()
 
     def step(self) -> None:
-        """The next step of the schedule begins."""
-        if not self.enabled:
+        """The next step of the schedule begins. After stop() it does nothing, as in torch."""
+        if not self.enabled or (self._stopped and not self._running):
             return
         if not self._running:
             raise RuntimeError("step() before start()")
@@ -569,7 +587,7 @@ class profile:
             return
         if not self._running:
             raise RuntimeError("stop() before start()")
-        self._running = False
+        self._running, self._stopped = False, True
         self._close_step()
         try:
             self._go(self.current_action.value, _EXIT)
@@ -607,8 +625,15 @@ class profile:
 
     def _current(self) -> Recording:
         if not self.recordings:
-            raise RuntimeError("Profiler didn't finish running")
+            raise RuntimeError(self._why_nothing())
         return self._all() if self.acc_events and len(self.recordings) > 1 else self.recordings[-1]
+
+    def _why_nothing(self) -> str:
+        if not self.enabled:
+            return "nothing was recorded: enabled=False"
+        if self._running or not self._stopped or self.current_action is not ProfilerAction.NONE:
+            return "Profiler didn't finish running"
+        return f"nothing was recorded: the schedule was still in wait at step {self.step_num}"
 
     def _all(self) -> Recording:
         """One recording of all."""

@@ -368,10 +368,38 @@ class Profile(Case):
         self.assertEqual([n for n in ("Profiler",) if opscope.KinetoStepTracker.erase_step_count(n)], [])
         self.assertEqual([[e.name for e in r.events() if e.name.startswith("ProfilerStep")] for r in prof.recordings], [["ProfilerStep*"]] * 3)
 
+    def test_arguments_that_make_no_sense(self):
+        for keep in (0, -1):
+            with self.assertRaisesRegex(ValueError, "^keep: 1 or more .* not %d$" % keep):
+                opscope.profile(keep=keep)
+        with self.assertRaisesRegex(TypeError, "^activities: .*ProfilerActivity.* not 'cpu'$"):
+            opscope.profile(activities=["cpu"])
+        with self.assertRaisesRegex(TypeError, r"^schedule\(0\): a ProfilerAction was expected, not 7$"):
+            opscope.profile(schedule=lambda step: 7)
+
+    def test_a_step_after_the_end_does_nothing(self):
+        prof = opscope.profile(schedule=opscope.schedule(wait=0, warmup=1, active=1))
+        with self.assertRaises(RuntimeError):
+            prof.step()
+        prof.start()
+        torch.ones(3).add(1)
+        prof.stop()
+        prof.step()
+        self.assertEqual((prof.step_num, len(prof.recordings)), (0, 1))
+
+    def test_a_schedule_that_never_records(self):
+        with opscope.profile(schedule=opscope.schedule(wait=100, warmup=1, active=1)) as prof:
+            for _ in range(3):
+                prof.step()
+        with self.assertRaisesRegex(RuntimeError, "^nothing was recorded: the schedule was still in wait at step 3$"):
+            prof.key_averages()
+
     def test_disabled(self):
         with opscope.profile(enabled=False) as prof:
             prof.step()
         self.assertEqual(prof.recordings, [])
+        with self.assertRaisesRegex(RuntimeError, "^nothing was recorded: enabled=False$"):
+            prof.events()
 
     def test_an_error_inside_passes_and_what_ran_is_kept(self):
         with self.assertRaises(ZeroDivisionError):
@@ -395,6 +423,17 @@ class Profile(Case):
 
 
 class Others(Case):
+    def test_names_that_are_torchs(self):
+        """`from torch.profiler import ...` may become `from opscope import ...`, whatever it asks for."""
+        import torch.profiler
+
+        for name in ("DeviceType", "ProfilerActivity", "itt", "kineto_available"):
+            for module in (opscope, opscope.profiler):
+                self.assertIs(getattr(module, name), getattr(torch.profiler, name))
+            self.assertIn(name, dir(opscope))
+        with self.assertRaises(AttributeError):
+            opscope.profiler.no_such
+
     def test_schedule_as_torch_has_it(self):
         import torch.profiler
         for arguments in ({"wait": 1, "warmup": 1, "active": 2}, {"wait": 0, "warmup": 2, "active": 1, "repeat": 2, "skip_first": 3}):
