@@ -8,6 +8,7 @@ before the training loop, and the run under `opscope record -- python3 train.py`
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 import json
 import sys
@@ -36,6 +37,9 @@ _CONVOLUTIONS = ("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpo
 _RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu", "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell")
 
 _MISSING = object()
+
+# Of type.__flags__.
+_HEAP_TYPE, _IMMUTABLE_TYPE = 1 << 9, 1 << 8
 
 
 class _Patch:
@@ -78,6 +82,7 @@ class _State:
 
 _state = _State()
 _lock = threading.RLock()
+_synchronize_lock = threading.RLock()  # who changes torch.cuda.synchronize; each thread that starts does, also while _lock is held
 _wrapped: List[Tuple[Any, str]] = []  # by wrap()
 _dynamo_is_prepared = False
 
@@ -111,7 +116,11 @@ def init(*, stacks: bool = True, layers: bool = True, links: str = "auto", enabl
         _state.options = options
         if not _listens() and not force:
             return False
-        _begin(options)
+        try:
+            _begin(options)
+        except BaseException:
+            close()
+            raise
         return _listens()
 
 
@@ -129,15 +138,21 @@ def close() -> None:
 
 
 def wrap(owner: Any, name: str) -> None:
-    """Annotates `owner.name` too, from init() on: a function of a module, a method of a class, the forward or backward of an autograd.Function."""
+    """Annotates `owner.name` too, from init() on: a function of a module of Python, a method or class method of a class, the forward or backward of an
+    autograd.Function. TypeError for another owner, as an object (its class is the owner), or a class whose attributes cannot be set."""
     if not callable(getattr(owner, name)):
         raise TypeError(f"{name!r} is not a function")
+    if not (inspect.isclass(owner) or inspect.ismodule(owner)):
+        raise TypeError(f"the owner of {name!r} is a {type(owner).__name__}: it must be a module of Python, or a class")
+    if inspect.isclass(owner) and (not owner.__flags__ & _HEAP_TYPE or owner.__flags__ & _IMMUTABLE_TYPE):
+        raise TypeError(f"{owner.__name__} is a class whose attributes cannot be set")
     with _lock:
         if any(o is owner and n == name for o, n in _wrapped):
             return
+        patch = _wrapper_patch(owner, name)
         _wrapped.append((owner, name))
         if _state.patches:
-            _add(_wrapper_patch(owner, name))
+            _add(patch)
 
 
 def start_graph() -> None:
@@ -222,7 +237,11 @@ class _unpatched:
 
 def _wrapper_patch(owner: Any, name: str, before: Optional[Callable[[], None]] = None) -> _Patch:
     place = _compat.defining(owner, name)
-    static = place is not None and isinstance(vars(place)[name], (staticmethod, classmethod))
+    there = vars(place)[name] if place is not None else None
+    if isinstance(there, classmethod) and inspect.isfunction(there.__func__):
+        # What is bound to the class that it is called on: also to one below the owner.
+        return _Patch(owner, name, classmethod(_annotate.method(there.__func__, owner, name, before)))
+    static = isinstance(there, (staticmethod, classmethod))
     original = getattr(owner, name)
     binds = not static and (inspect.isclass(owner) or inspect.isfunction(original))
     return _Patch(owner, name, (_annotate.method if binds else _annotate.function)(original, owner, name, before))
@@ -275,7 +294,8 @@ def _enter(original: Any) -> Any:
     @functools.wraps(original)
     def __enter__(self: Any) -> Any:
         if not (_state.emitter and _state.emitter.active()):
-            self._opscope_range = True
+            # As a decorator it is one object for all calls, also for those inside, and on other threads.
+            self.__dict__.setdefault("_opscope_ranges", []).append(threading.get_ident())
             _annotate.push(str(self.name))
         return original(self)
     return __enter__
@@ -287,7 +307,9 @@ def _exit(original: Any) -> Any:
         try:
             return original(self, *what)
         finally:
-            if self.__dict__.pop("_opscope_range", False):
+            ranges, here = self.__dict__.get("_opscope_ranges", ()), threading.get_ident()
+            if here in ranges:
+                ranges.remove(here)
                 _annotate.pop()
     return __exit__
 
@@ -429,20 +451,36 @@ def _before_dynamo(original: Any) -> Any:
 
 
 def _prepare_dynamo() -> None:
-    """Dynamo makes a table of torch's functions when it first asks, and must not find ours in it; nor while it compiles."""
+    """Dynamo makes a table of torch's functions when it first asks, and must not find ours in it; nor while it compiles. No lock of ours is held while
+    modules are imported: what they start, and who imports them at the same time, may want it."""
     global _dynamo_is_prepared
     with _lock:
         if _dynamo_is_prepared:
             return
         _dynamo_is_prepared = True
-        with _unpatched():
-            import torch._dynamo
-            from torch._dynamo import trace_rules
-            trace_rules.lookup(torch.add)
-            from torch._dynamo.callback import callback_handler
+    with _unpatched():
+        handler = _dynamo_parts()
+    if handler is not None:
         gate = _unpatched()
-        callback_handler.register_start_callback(lambda *_: gate.__enter__())
-        callback_handler.register_end_callback(lambda *_: gate.__exit__())
+        handler.register_start_callback(lambda *_: gate.__enter__())
+        handler.register_end_callback(lambda *_: gate.__exit__())
+
+
+def _dynamo_parts() -> Any:
+    """Has Dynamo make its table, which has its name by the version; who tells when it compiles. Old versions (2.0 to 2.2) tell nobody: None."""
+    for name, ask in (("trace_rules", "lookup"), ("allowed_functions", "is_allowed")):
+        rules = _dynamo_part(name)
+        if hasattr(rules, ask):
+            getattr(rules, ask)(torch.add)
+    handler = getattr(_dynamo_part("callback"), "callback_handler", None)
+    return handler if hasattr(handler, "register_start_callback") else None
+
+
+def _dynamo_part(name: str) -> Any:
+    try:
+        return importlib.import_module("torch._dynamo." + name)
+    except ImportError:
+        return None
 
 
 # ---- emit_nvtx -----------------------------------------------------------------------------------------------------------------------
@@ -453,7 +491,7 @@ class _no_synchronize:
     not on this thread, that is."""
 
     def __enter__(self) -> None:
-        _lock.acquire()
+        _synchronize_lock.acquire()
         self.original, mine = torch.cuda.synchronize, threading.get_ident()
 
         def synchronize(*args: Any, **kwargs: Any) -> Any:
@@ -462,7 +500,7 @@ class _no_synchronize:
 
     def __exit__(self, *unused: Any) -> None:
         torch.cuda.synchronize = self.original
-        _lock.release()
+        _synchronize_lock.release()
 
 
 class _Emitter:

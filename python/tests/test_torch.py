@@ -231,6 +231,25 @@ class Layers(Base):
         self.assertEqual((texts.count("Optimizer.step#SGD.step"), texts.count("Optimizer.zero_grad#SGD.zero_grad")), (3, 3))
         self.assertEqual(sum(t.startswith("enumerate(DataLoader)#") for t in texts), 4)
 
+    def test_ranges_that_are_one_object(self):
+        """torch's record_function as a decorator: in itself, and on two threads at a time."""
+        @torch.autograd.profiler.record_function("down")
+        def down(n, meet=lambda: None):
+            meet()
+            return down(n - 1, meet) if n else meet()
+
+        self.init()
+        down(2)
+        self.assertEqual([(d, t) for d, t, _ in self.pushes() if t == "down"], [(0, "down"), (1, "down"), (2, "down")])
+        del self.written[:]
+        barrier = threading.Barrier(2)
+        threads = [threading.Thread(target=down, args=(1, barrier.wait)) for _ in range(2)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.assertEqual(sorted(w[0] for w in self.written if w[:2] == ("push", "down") or w[0] == "pop"), ["pop"] * 4 + ["push"] * 4)
+
     def test_scaler(self):
         scaler, x = getattr(torch.amp, "GradScaler", torch.cuda.amp.GradScaler)(enabled=False), torch.ones(1)
         self.init()
@@ -382,6 +401,38 @@ class Wrapped(Base):
         opscope.torch.close()
         self.assertEqual((vars(Double)["forward"], vars(Custom)["forward"]), before)
 
+    def test_class_methods(self):
+        """Each class gets itself, as without us; also the one below that does not have the method itself."""
+        class Base:
+            @classmethod
+            def make(cls, n):
+                return cls.__name__, n
+
+        class Sub(Base):
+            pass
+
+        self.addCleanup(opscope.torch._wrapped.clear)
+        before = vars(Base)["make"]
+        opscope.torch.wrap(Base, "make")
+        self.init()
+        self.assertEqual((Base.make(1), Sub.make(2), Sub().make(3)), (("Base", 1), ("Sub", 2), ("Sub", 3)))
+        self.assertEqual(self.ops(), ["make"] * 3)
+        opscope.torch.close()
+        self.assertIs(vars(Base)["make"], before)
+
+    def test_what_cannot_be_annotated(self):
+        """It is refused at once, and init() goes on without it."""
+        model = nn.Linear(2, 2)
+        for owner, name in ((model, "forward"), (str, "join")):
+            with self.assertRaises(TypeError):
+                opscope.torch.wrap(owner, name)
+        self.init()
+        with self.assertRaises(TypeError):
+            opscope.torch.wrap(model, "forward")
+        torch.add(torch.ones(1), 1)
+        self.assertEqual(self.ops(), ["ones", "add"])
+        self.assertEqual(opscope.torch._wrapped, [])
+
     def test_what_is_no_function(self):
         with self.assertRaises(TypeError):
             opscope.torch.wrap(torch, "float32")
@@ -416,6 +467,25 @@ class Closing(Base):
         add = torch.add
         opscope.torch.init(force=True)
         self.assertIs(torch.add, add)
+        torch.add(torch.ones(1), 1)
+        self.assertEqual(self.ops(), ["ones", "add"])
+
+    def test_failure(self):
+        """Of init(): nothing is left behind, and the next one begins anew."""
+        class Gone(nn.Module):
+            def step(self):
+                pass
+
+        self.addCleanup(opscope.torch._wrapped.clear)
+        before = dict(vars(torch))
+        opscope.torch.wrap(Gone, "step")
+        del Gone.step
+        for _ in range(2):
+            with self.assertRaises(AttributeError):
+                self.init()
+        self.assertEqual({n for n, v in vars(torch).items() if v is not before.get(n)}, set())
+        opscope.torch._wrapped.clear()
+        self.init()
         torch.add(torch.ones(1), 1)
         self.assertEqual(self.ops(), ["ones", "add"])
 
@@ -662,16 +732,12 @@ class Emitter(Base):
 class Compiler(Base):
     """torch.compile is not in all versions: a stand-in asks what Dynamo asks."""
 
-    def test_compile(self):
-        seen, callbacks = [], {}
+    def stand_in(self, **parts):
+        """torch._dynamo with these modules in it."""
         dynamo = type(sys)("torch._dynamo")
-        rules, callback = type(sys)("torch._dynamo.trace_rules"), type(sys)("torch._dynamo.callback")
-        rules.lookup = lambda f: seen.append(("table", type(f).__name__, type(torch.add).__name__))
-        callback.callback_handler = type(sys)("handler")
-        callback.callback_handler.register_start_callback = lambda f: callbacks.__setitem__("start", f)
-        callback.callback_handler.register_end_callback = lambda f: callbacks.__setitem__("end", f)
-        dynamo.trace_rules, dynamo.callback = rules, callback
-        names = {"torch._dynamo": dynamo, "torch._dynamo.trace_rules": rules, "torch._dynamo.callback": callback}
+        dynamo.__path__ = []
+        names = {"torch._dynamo": dynamo, **{"torch._dynamo." + n: m for n, m in parts.items()}}
+        vars(dynamo).update(parts)
         had = {n: sys.modules.get(n) for n in names}, vars(torch).get("_dynamo"), vars(torch).get("compile")
 
         def restore():
@@ -682,13 +748,62 @@ class Compiler(Base):
             opscope.torch._dynamo_is_prepared = False
         self.addCleanup(restore)
         sys.modules.update(names)
-        torch._dynamo, torch.compile = dynamo, lambda f: (callbacks["start"](), seen.append(("compile", type(torch.add).__name__)), callbacks["end"](), f)[-1]
+        torch._dynamo = dynamo
+
+    def test_compile(self):
+        seen, callbacks = [], {}
+        rules, callback = type(sys)("torch._dynamo.trace_rules"), type(sys)("torch._dynamo.callback")
+        rules.lookup = lambda f: seen.append(("table", type(f).__name__, type(torch.add).__name__))
+        callback.callback_handler = type(sys)("handler")
+        callback.callback_handler.register_start_callback = lambda f: callbacks.__setitem__("start", f)
+        callback.callback_handler.register_end_callback = lambda f: callbacks.__setitem__("end", f)
+        self.stand_in(trace_rules=rules, callback=callback)
+        torch.compile = lambda f: (callbacks["start"](), seen.append(("compile", type(torch.add).__name__)), callbacks["end"](), f)[-1]
         self.init()
         torch.compile(torch.relu)
         torch.compile(torch.relu)
         plain = "builtin_function_or_method"
         self.assertEqual(seen, [("table", plain, plain), ("compile", plain), ("compile", plain)])
         self.assertIsInstance(torch.add, _annotate.function)
+
+    def test_compile_of_old_versions(self):
+        """2.0 and 2.1: the table has another name, and nobody is told when something is compiled."""
+        seen = []
+        allowed = type(sys)("torch._dynamo.allowed_functions")
+        allowed.is_allowed = lambda f: seen.append((type(f).__name__, type(torch.add).__name__))
+        self.stand_in(allowed_functions=allowed)
+        torch.compile = lambda f: f
+        self.init()
+        relu = torch.relu
+        self.assertIs(torch.compile(relu), relu)
+        self.assertIs(torch.compile(relu), relu)
+        self.assertEqual(seen, [("builtin_function_or_method",) * 2])
+        self.assertIsInstance(torch.add, _annotate.function)
+
+    def test_threads_that_start_while_it_prepares(self):
+        """What is imported may start threads, and waits for them; each takes the ranges of torch's operators with it."""
+        started = []
+        rules = type(sys)("torch._dynamo.trace_rules")
+        emitter = opscope.torch._Emitter(lambda: torch.autograd.profiler.profile())
+
+        def work():
+            emitter.begin()
+            started.append(emitter.active())
+            emitter.end()
+            with opscope.torch._lock:
+                started.append("lock")
+
+        def lookup(_):
+            thread = threading.Thread(target=work, daemon=True)
+            thread.start()
+            thread.join(60)
+            self.assertFalse(thread.is_alive())
+        rules.lookup = lookup
+        self.stand_in(trace_rules=rules)
+        torch.compile = lambda f: f
+        self.init()
+        torch.compile(torch.relu)
+        self.assertEqual(started, [True, "lock"])
 
 
 class Facts(Base):
