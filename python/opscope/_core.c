@@ -250,6 +250,26 @@ static long column_number(const struct opscope_table *t, PyObject *argument)
 	return -1;
 }
 
+static PyObject *table_row(PyObject *self, PyObject *argument)
+{
+	const struct opscope_table *t = ((Table *)self)->t;
+	unsigned n = opscope_table_columns(t);
+	size_t row = PyLong_AsSize_t(argument);
+	if (PyErr_Occurred())
+		return NULL;
+	if (row >= opscope_table_rows(t)) {
+		PyErr_SetString(PyExc_IndexError, "no such row");
+		return NULL;
+	}
+	PyObject *values = PyTuple_New(n);
+	for (unsigned c = 0; values && c < n; c++) {
+		PyObject *value = cell_value(t, row, c, opscope_column_type(t, c));
+		if (!value || PyTuple_SetItem(values, c, value) < 0)
+			Py_CLEAR(values);
+	}
+	return values;
+}
+
 static PyObject *table_column(PyObject *self, PyObject *argument)
 {
 	const struct opscope_table *t = ((Table *)self)->t;
@@ -397,6 +417,7 @@ static PyGetSetDef table_attributes[] = {
 };
 
 static PyMethodDef table_methods[] = {
+	{"row", table_row, METH_O, "row(number): its values, one for each column, None where unknown."},
 	{"column", table_column, METH_O, "column(number): its values, None where unknown."},
 	{"numbers", table_numbers, METH_O, "numbers(number): (values, valid) of a column of numbers as bytes, 8 and 1 a row."},
 	{"render", table_render, METH_VARARGS, "render(format, options): bytes."},

@@ -62,6 +62,9 @@ class Table:
         except KeyError:
             raise KeyError(f"no column {column!r} in {self.name}; there are: {', '.join(self._number)}") from None
 
+    def _row(self, number: int) -> Row:
+        return dict(zip(self._number, self._table.row(number)))
+
     def _rows(self) -> Iterator[Row]:
         ids = list(self._number)
         for values in zip(*(self._column(c) for c in ids)):
@@ -80,7 +83,8 @@ class Table:
     def __getitem__(self, key: Union[str, int, slice]) -> Union[List[Cell], Row, List[Row]]:
         if isinstance(key, str):
             return self._column(key)
-        return list(self)[key]
+        at = range(len(self))[key]
+        return self._row(at) if isinstance(at, int) else [self._row(i) for i in at]
 
     def to_dict(self) -> Dict[str, List[Cell]]:
         """Column id -> values."""

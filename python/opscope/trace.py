@@ -139,12 +139,17 @@ def load(path: Path, **params: Any) -> Trace:
     return Trace(_core.open(name, options(params)), name)
 
 
+# What load() takes, beside the path.
+_OF_INPUTS = frozenset({"input_format", "as_written", "gpu", "run", "worker", "span", "rank"})
+
+
 def advise(trace: Union[Trace, Path], **params: Any) -> Table:
-    """Findings about a trace, or about the file of one: see Trace.advise."""
+    """Findings about a trace, or about the file of one: see Trace.advise. A file may have the options of load(), too."""
     if isinstance(trace, Trace):
         return trace.advise(**params)
-    with load(trace) as opened:
-        return opened.advise(**params)
+    of_input = {name: value for name, value in params.items() if name in _OF_INPUTS}
+    with load(trace, **of_input) as opened:
+        return opened.advise(**{name: value for name, value in params.items() if name not in _OF_INPUTS})
 
 
 def reports() -> List[Report]:

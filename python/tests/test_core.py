@@ -5,6 +5,7 @@ import sys
 import tempfile
 import threading
 import unittest
+import unittest.mock
 
 from support import RESNET, csv, oracle
 import opscope
@@ -37,6 +38,7 @@ class Load(oracle.Case):
                 opscope.load(folder)
             self.assertEqual(opscope.load(folder, worker="worker1").format, "kineto")
             self.assertEqual(opscope.load(folder, rank=0).format, "kineto")
+            self.assertEqual(opscope.advise(folder, worker="worker1", compat="torch").to_csv(), csv("advise", folder, "--worker=worker1", "--compat=torch"))
             with self.assertRaisesRegex(opscope.Error, "none of 2 traces"):
                 opscope.load(folder, worker="worker7")
         with tempfile.TemporaryDirectory() as folder, self.assertRaisesRegex(opscope.Error, "no traces in this directory"):
@@ -207,15 +209,26 @@ class Tables(oracle.Case):
         self.assertEqual(list(table), want.rows)
         self.assertEqual(table[0], want.rows[0])
         self.assertEqual(table[-2:], want.rows[-2:])
+        self.assertEqual((table[-1], table[1:9:3], table[5:2]), (want.rows[-1], want.rows[1:9:3], []))
         self.assertEqual(table["calls"], [r["calls"] for r in want.rows])
         self.assertEqual(list(table.notes), want.notes)
         self.assertEqual([c._asdict() for c in table.columns], want.doc["columns"])
         with self.assertRaisesRegex(KeyError, "no column 'no-such'"):
             table["no-such"]
+        for outside in (len(table), -len(table) - 1):
+            with self.assertRaises(IndexError):
+                table[outside]
         with self.assertRaises(IndexError):
-            table[len(table)]
+            table._table.row(len(table))
         self.assertRegex(repr(table), rf"operators: {len(table)} rows x {len(columns)} columns")
         self.assertTrue(all(type(v) is bool or v is None for c in table.columns if c.type == "boolean" for v in table[c.id]))
+
+    def test_a_row_is_made_alone(self):
+        """The others cost nothing: no column is made for it."""
+        table = self.table()
+        want = list(table)[3]
+        with unittest.mock.patch.object(table, "_column", side_effect=AssertionError):
+            self.assertEqual(table[3], want)
 
     def test_sections(self):
         want = oracle.report("overview", RESNET)
