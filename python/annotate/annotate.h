@@ -51,6 +51,7 @@ struct line {
 };
 void line_add(struct line *l, const char *p, size_t n);
 void line_put(struct line *l, const char *text);
+/* For what is short: numbers, names of types. More than 255 bytes are cut off. */
 void line_format(struct line *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* As repr() writes it; false when it cannot be had. */
 bool line_repr(struct line *l, PyObject *value);
@@ -68,7 +69,7 @@ struct thread {
 	bool busy;            /* with annotations: nothing that is called meanwhile is written down */
 	bool in_node;         /* a range of a backward node is open */
 	unsigned backward;    /* calls of backward() that go on */
-	PyObject *hooked;     /* the last result that got a hook; compared only, never used */
+	PyObject *hooked;     /* weak: the result of a call inside of the one that goes on, which has its hook; NULL = none */
 	struct open_call *call;
 	struct open_layer *layer;
 };
@@ -147,7 +148,6 @@ const struct text *stack_functions(const char *op);
 /* `self` is a module that is called: begins its range; layer_end ends it. */
 struct open_layer {
 	PyObject *module;
-	const struct text *text;
 	struct open_layer *around;
 };
 bool layer_begin(struct open_layer *l, PyObject *module);

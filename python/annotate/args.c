@@ -190,11 +190,15 @@ static void begin_arg(struct marker *m, PyObject *name, PyObject *maker_of, cons
 {
 	const struct text *functions = maker_of && m->ids ? calls_name_of(calls_maker(maker_of)) : NULL;
 	line_put(&m->line, m->args++ ? ", {'name': " : "{'name': ");
-	if (maker_of && m->ids)
-		line_format(&m->line, "'%s'", functions ? functions->p : "");
-	else if (!name || !line_repr(&m->line, name))
+	if (maker_of && m->ids) {
+		line_put(&m->line, "'");
+		line_put(&m->line, functions ? functions->p : "");
+		line_put(&m->line, "'");
+	} else if (!name || !line_repr(&m->line, name))
 		line_put(&m->line, "''");
-	line_format(&m->line, ", 'type': '%s'", type);
+	line_put(&m->line, ", 'type': '");
+	line_put(&m->line, type);
+	line_put(&m->line, "'");
 }
 
 /* "float32", of the object's dtype; NULL when it has none. The text lives as long as *keep. */
@@ -225,7 +229,9 @@ static void put_sized(struct marker *m, PyObject *name, PyObject *o, enum kind k
 		begin_arg(m, name, k == KIND_TENSOR ? o : NULL, k == KIND_TENSOR ? "tensor" : "ndarray");
 		line_put(&m->line, ", 'shape': ");
 		put_shape(m, shape);
-		line_format(&m->line, ", 'dtype': '%s'}", type);
+		line_put(&m->line, ", 'dtype': '");
+		line_put(&m->line, type);
+		line_put(&m->line, "'}");
 	}
 	Py_XDECREF(keep);
 	Py_XDECREF(shape);
@@ -250,7 +256,9 @@ static void put_tensors(struct marker *m, PyObject *name, PyObject *list)
 			line_put(&m->line, i ? ", " : "");
 			if (types) {
 				const char *type = type_name(one, &keep);
-				line_format(&m->line, "'%s'", type ? type : "");
+				line_put(&m->line, "'");
+				line_put(&m->line, type ? type : "");
+				line_put(&m->line, "'");
 			} else if (shape) {
 				put_shape(m, shape);
 			} else {
@@ -340,11 +348,21 @@ static void put_ids(struct marker *m, PyObject *const *args, Py_ssize_t n, int64
 	line_put(&m->line, "]");
 }
 
+static void put_module(struct line *l, const struct wrapper *w)
+{
+	line_put(l, "{'mod': '");
+	line_put(l, w->module);
+	line_put(l, "'");
+}
+
 static struct text *marker(struct wrapper *w, PyObject *const *args, Py_ssize_t n, PyObject *kwnames, bool values, int64_t call)
 {
 	struct marker m = {.values = values, .ids = call >= 0};
 	Py_ssize_t named = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
-	line_format(&m.line, "{'mod': '%s', 'op': '%s'", w->module, w->op);
+	put_module(&m.line, w);
+	line_put(&m.line, ", 'op': '");
+	line_put(&m.line, w->op);
+	line_put(&m.line, "'");
 	if (call >= 0)
 		put_ids(&m, args, n, call);
 	line_put(&m.line, ", 'args': [");
@@ -391,7 +409,8 @@ struct text *args_module_text(struct wrapper *w, PyObject *self)
 {
 	PyObject *repr = PyObject_CallMethod(self, "extra_repr", NULL);
 	struct line l = {NULL, 0, 0};
-	line_format(&l, "{'mod': '%s', 'strRepr': ", w->module);
+	put_module(&l, w);
+	line_put(&l, ", 'strRepr': ");
 	if (!repr || !line_repr(&l, repr))
 		line_put(&l, "''");
 	PyErr_Clear();

@@ -181,12 +181,15 @@ static void link_one(struct call *c, PyObject *tensor)
 void backward_link(struct wrapper *w, PyObject *const *args, Py_ssize_t n, PyObject *result, int64_t number)
 {
 	struct call c = {w, args, n, number};
+	struct thread *t = &thread_self;
 	/* What a wrapped function got from another one has a hook already. */
-	if (result == thread_self.hooked)
+	if (t->hooked && is_referent(t->hooked, result))
 		return;
 	if (is_tensor(result)) {
 		link_one(&c, result);
-		thread_self.hooked = result;
+		if (t->call)
+			Py_XSETREF(t->hooked, PyWeakref_NewRef(result, NULL));
+		PyErr_Clear();
 	} else if (PyTuple_Check(result) || PyList_Check(result)) {
 		for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(result) && i < RESULTS_MOST; i++) {
 			PyObject *one = PySequence_Fast_GET_ITEM(result, i);

@@ -74,30 +74,40 @@ static struct named *name_it(PyObject *module, const char *path)
 
 /* ---- models ---- */
 
-/* Of several models of one class that live at the same time the second is "Net(2)". */
+/* The models that were called. They are not forgotten with the names: a model that is named again has the number that it had. */
+static struct { PyObject *reference, *class; } roots[ROOTS_MOST];
+static uint32_t n_roots;
+
+/* Where `object` stands among the models of its class, or, with NULL, the first of them that is gone; n_roots = none. `number` is its place there,
+ * from 1. */
+static uint32_t root_of(PyTypeObject *class, const PyObject *object, uint32_t *number)
+{
+	uint32_t i = 0;
+	for (*number = 1; i < n_roots; i++) {
+		if (roots[i].class != (PyObject *)class)
+			continue;
+		if (is_referent(roots[i].reference, object))
+			break;
+		++*number;
+	}
+	return i;
+}
+
+/* Of several models of one class that live at the same time the second is "Net(2)". The number of one that is gone is free. */
 static void name_root(PyObject *module, struct line *path)
 {
-	static struct { PyObject *reference, *class; } root[ROOTS_MOST];
-	static uint32_t n;
-	uint32_t number = 1, at = n;
-	for (uint32_t i = 0; i < n; i++) {
-		if (root[i].class != (PyObject *)Py_TYPE(module))
-			continue;
-		if (!is_referent(root[i].reference, NULL)) {
-			number++;
-			continue;
+	uint32_t number, at = root_of(Py_TYPE(module), module, &number);
+	if (at == n_roots) {
+		at = root_of(Py_TYPE(module), NULL, &number);
+		PyObject *reference = at < ROOTS_MOST ? PyWeakref_NewRef(module, NULL) : NULL;
+		if (reference) {
+			Py_XSETREF(roots[at].reference, reference);
+			Py_INCREF(Py_TYPE(module));
+			Py_XSETREF(roots[at].class, (PyObject *)Py_TYPE(module));
+			n_roots += at == n_roots;
 		}
-		at = i; /* its model is gone: the number is free */
-		break;
+		PyErr_Clear();
 	}
-	PyObject *reference = at < ROOTS_MOST ? PyWeakref_NewRef(module, NULL) : NULL;
-	if (reference) {
-		Py_XSETREF(root[at].reference, reference);
-		Py_INCREF(Py_TYPE(module));
-		Py_XSETREF(root[at].class, (PyObject *)Py_TYPE(module));
-		n += at == n;
-	}
-	PyErr_Clear();
 	line_put(path, class_of(module));
 	if (number > 1)
 		line_format(path, "(%u)", number);
@@ -183,7 +193,7 @@ bool layer_begin(struct open_layer *l, PyObject *module)
 	t->busy = false;
 	if (!n)
 		return false;
-	*l = (struct open_layer){module, n->text, t->layer};
+	*l = (struct open_layer){module, t->layer};
 	t->layer = l;
 	sink_push(n->text);
 	return true;

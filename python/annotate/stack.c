@@ -138,7 +138,7 @@ static struct text *marker_text(const struct stack *s, const struct text *functi
 	}
 	line_put(&l, "]");
 	if (functions)
-		line_format(&l, ", 'funcStack': '");
+		line_put(&l, ", 'funcStack': '");
 	if (functions)
 		line_add(&l, functions->p, functions->n);
 	line_put(&l, functions ? "'}" : "}");

@@ -92,6 +92,8 @@ static void end_call(struct wrapper *w, PyObject *const *args, Py_ssize_t n, PyO
 	t->busy = false;
 	if (UNLIKELY(!result))
 		PyErr_Fetch(&type, &value, &trace);
+	if (!t->call)
+		Py_CLEAR(t->hooked);
 	while (ranges-- > 0)
 		sink_pop();
 	if (UNLIKELY(!result))
@@ -120,7 +122,7 @@ static PyObject *wrapper_call(PyObject *self, PyObject *const *args, size_t narg
 	t->busy = false;
 	struct open_call call = {w->same_op ? w->op : NULL, t->call};
 	t->call = &call;
-	t->hooked = NULL;
+	Py_CLEAR(t->hooked);
 	PyObject *result = plain_call(w, args, nargs, kwnames);
 	t->call = call.around;
 	Py_ssize_t all = PyVectorcall_NARGS(nargs) + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
@@ -146,9 +148,7 @@ void wrapper_is_layer(struct wrapper *w) { w->call = layer_call; }
 static int wrapper_traverse(PyObject *self, visitproc visit, void *arg)
 {
 	struct wrapper *w = (struct wrapper *)self;
-#if PY_VERSION_HEX >= 0x03090000
 	Py_VISIT(Py_TYPE(self));
-#endif
 	Py_VISIT(w->function);
 	Py_VISIT(w->owner);
 	Py_VISIT(w->before);
