@@ -86,13 +86,27 @@ static bool is_marker(struct work *w, uint32_t i)
 	       profile_arg(w->p, s->args[i], w->key_repr, &repr) && profile_arg(w->p, s->args[i], w->key_module, &module) && module.n;
 }
 
+/* "Linear(in_features=4, bias=False)": what the module prints of itself, or around its arguments alone (extra_repr) its class; the class. */
+static void marker_name(struct buf *out, struct str class, struct str repr)
+{
+	bool whole = str_starts(repr, class) && (repr.n == class.n || repr.p[class.n] == '(');
+	if (whole || !repr.n)
+		buf_str(out, whole ? repr : class);
+	else
+		buf_printf(out, STR_FMT "(" STR_FMT ")", STR_ARG(class), STR_ARG(repr));
+}
+
 static uint32_t marker_layer(struct work *w, uint32_t i, uint32_t parent)
 {
 	struct str module = {"", 0}, repr = {"", 0};
 	profile_arg(w->p, w->p->span.args[i], w->key_module, &module);
 	profile_arg(w->p, w->p->span.args[i], w->key_repr, &repr);
 	struct str class = last_word(module);
-	return layer_at(w, parent, repr.n ? repr : class, intern_str(&w->l->names, class), '/');
+	struct buf name = {0};
+	marker_name(&name, class, repr);
+	uint32_t layer = layer_at(w, parent, buf_view(&name), intern_str(&w->l->names, class), '/');
+	buf_release(&name);
+	return layer;
 }
 
 /* --- DLProf's function stacks ----------------------------------------------------------------------------------- */

@@ -4,7 +4,7 @@
  * Where layers come from, first that is there:
  *   ranges   "layer:NAME" (NVTX, record_function): the text after the colon up to the next one; nested ones are joined by ':'
  *   modules  nn.Module frames, Lightning's ranges, TorchScript's hierarchy (modules.h); joined by '/', Lightning's by '.'
- *   markers  PyProf's module markers: what the module prints of itself, else its class; joined by '/'
+ *   markers  PyProf's module markers: what the module prints of itself, else its class with its arguments, "LSTM(64, 128)"; joined by '/'
  *   stacks   DLProf's function stacks, "/<module>/Net::_call_impl/Net::forward/Linear::_call_impl(2)/...": the calls of modules, as
  *            "Net/Linear(2)"
  *

@@ -422,6 +422,15 @@ class EmitNvtx(Case):
         self.assertEqual(self.rows(db), {"Block/Linear(in_features=4, out_features=6, bias=False)": (7, 8, 0, 0), "Block": (2, 3, 0, 0)})
         self.assertEqual([(r["type"], r["calls"]) for r in self.table.rows], [("Linear", 1), ("Block", 1)])
 
+    def test_module_markers_with_the_arguments_alone(self):
+        """PyProf notes extra_repr(): without the class, '64, 128' would be the layer's name."""
+        db = Nsys()
+        db.range("{'mod': 'LSTM', 'strRepr': '64, 128, num_layers=2'}", 0, 100)
+        db.range("aten::lstm, seq = 5", 20, 50)
+        db.kernel(30, 7)
+        self.assertEqual(list(self.rows(db)), ["LSTM(64, 128, num_layers=2)"])
+        self.assertEqual(self.table.rows[0]["type"], "LSTM")
+
 
 if __name__ == "__main__":
     oracle.main()
