@@ -65,9 +65,26 @@ static struct group *group_of(struct groups *g, uint32_t name, uint32_t detail)
 	return &g->v[at];
 }
 
-static void collect(struct groups *g, const struct window *w)
+/* Own host time of the tree's nodes for a table of ops alone: what an annotation, a step or an optimizer inside an op has of its own is
+ * the op's, as the work it launched is; it has no row, and its time would be in none. */
+static int64_t *own_times(const struct optree *t, bool compat)
+{
+	int64_t *own = NEW_ARRAY(t->n, int64_t);
+	uint32_t *op = NEW_ARRAY_RAW(t->n, uint32_t); /* at or around the node; ROW_NONE = none */
+	for (uint32_t n = 0; n < t->n; n++) {
+		uint32_t up = t->parent[n];
+		op[n] = t->kind[n] == NODE_OP ? n : up != ROW_NONE && !compat ? op[up] : ROW_NONE;
+		if (op[n] != ROW_NONE)
+			own[op[n]] += t->host_self[n];
+	}
+	mem_free(op);
+	return own;
+}
+
+static void collect(struct groups *g, const struct window *w, bool compat)
 {
 	const struct optree *t = g->t;
+	int64_t *own = own_times(t, compat);
 	for (uint32_t n = 0; n < t->n; n++) {
 		uint32_t span = t->span[n];
 		if (t->kind[n] != NODE_OP || !window_has(w, g->p->span.start_ns[span]))
@@ -76,7 +93,7 @@ static void collect(struct groups *g, const struct window *w)
 		x->calls++;
 		x->dev_self += t->dev_self[n];
 		x->dev_total += t->dev_total[n];
-		x->host_self += t->host_self[n];
+		x->host_self += own[n];
 		x->host_total += t->host_total[n];
 		x->tc_self += t->tc_self[n];
 		x->tc_total += t->tc_total[n];
@@ -85,6 +102,7 @@ static void collect(struct groups *g, const struct window *w)
 		x->tc_eligible |= t->tc_eligible[n];
 		x->has_stack |= profile_arg_id(g->p, g->p->span.args[span], g->key_stack) != 0;
 	}
+	mem_free(own);
 }
 
 static void put_stack(struct table *out, unsigned col, const struct groups *g, uint32_t stack)
@@ -308,7 +326,7 @@ static int operators_run(const struct profile *p, const struct report_args *args
 	intern_init(&g.lines);
 	if (g.by == BY_STACK || g.by == BY_LINE)
 		g.stacks = stacks_new(p);
-	collect(&g, &w);
+	collect(&g, &w, args->compat);
 	int rc = 0;
 	if (g.keys.n == 1 && t->unattributed_ops == 0)
 		rc = err_set(e, ERR_DATA, "the trace holds no framework ops: profile with activities=[CPU, CUDA] to record them");

@@ -1,5 +1,6 @@
 """`report operators` against the TensorBoard plugin's own table and pies, cell by cell, and against sums over the trace."""
 import json
+import tempfile
 import unittest
 
 import oracle
@@ -79,6 +80,34 @@ class Reconciliation(Case):
             for column in ("calls", "host_self_ns", "device_self_ns", "device_total_ns"):
                 self.assertEqual(sum(r[column] or 0 for r in by_name.rows), sum(r[column] or 0 for r in other.rows), column)
             self.assertGreater(len(other.rows), len(by_name.rows))
+
+
+def op(name, ts, dur, line, cat="cpu_op"):
+    return {"ph": "X", "cat": cat, "name": name, "pid": 1, "tid": 1, "ts": ts, "dur": dur,
+            "args": {"Call stack": f"net.py({line}): forward"} if line else {}}
+
+
+class RangesInsideOps(Case):
+    """An op has the own time of ranges inside it that have no row; what ops inside such ranges take is theirs."""
+    EVENTS = [op("ProfilerStep#1", 0, 1000, 0, "user_annotation"),
+              op("aten::conv2d", 100, 300, 5),
+              op("reorder", 110, 40, 0, "user_annotation"),
+              op("convolution", 160, 200, 0, "user_annotation"),
+              op("inner", 170, 100, 0, "user_annotation"),
+              op("aten::empty", 180, 30, 5),
+              op("aten::max_pool2d", 500, 100, 7)]
+
+    def check(self, key, want, *options):
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as f:
+            json.dump({"traceEvents": self.EVENTS}, f)
+            f.flush()
+            self.assertEqual({r[key]: r["host_self_ns"] for r in report("operators", f.name, *options).rows}, want)
+
+    def test_by_name(self):
+        self.check("name", {"aten::conv2d": 270000, "aten::empty": 30000, "aten::max_pool2d": 100000})
+
+    def test_by_line(self):
+        self.check("python_line", {"net.py(5): forward": 300000, "net.py(7): forward": 100000}, "--group-by=line")
 
 
 if __name__ == "__main__":
