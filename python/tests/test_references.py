@@ -4,6 +4,7 @@ With a debug build of Python (python3-dbg), every reference is counted; with any
 Python has allocated, and the memory of the process.
 """
 import gc
+import json
 import os
 import shutil
 import subprocess
@@ -14,6 +15,11 @@ import unittest
 
 from support import ROOT, oracle
 import opscope
+
+try:
+    from opscope import _profiler
+except ImportError:  # test_debug_python builds _core alone
+    _profiler = None
 
 BUILD = os.environ.get("OPSCOPE_BUILD", os.path.join(ROOT, "build"))
 TRACE = oracle.synthetic("operator_relation_start")
@@ -65,8 +71,47 @@ def lists():
     opscope.reports()
 
 
+class Event:
+    """As torch has them, as far as its methods go."""
+    VALUES = dict(name='a "name"', start_us=1000, duration_us=20, start_thread_id=1, end_thread_id=1, fwd_thread_id=2, linked_correlation_id=0, flops=6,
+                  sequence_nr=7, nbytes=0, cuda_elapsed_us=3, device_type=0, device_index=-1, scope=0, is_async=False, shapes=[[2, 3], []],
+                  dtypes=["float", "Scalar"], stack=["f.py(1): f", "g.py(2): g"])
+
+    def __init__(self, **changes):
+        for name, value in {**self.VALUES, **changes}.items():
+            setattr(self, name, lambda value=value: value)
+
+
+EVENTS = [Event(), Event(name="[memory]", nbytes=64), Event(device_type=1, linked_correlation_id=5)]
+BROKEN = [Event(shapes=[["x"]]), Event(shapes=3), Event(dtypes=[1]), Event(stack=[None]), Event(name=1), Event(scope="x"), object()]
+
+
+def recording(events=EVENTS):
+    with tempfile.TemporaryFile() as f:
+        made = _profiler.write_events(events, 990, f.fileno(), "[", "]", None, 1, True, True, True, True)
+        f.seek(0)
+        return made, f.read().decode()
+
+
+def recordings():
+    recording()
+    for broken in BROKEN:
+        try:
+            recording([broken])
+        except (TypeError, ValueError, AttributeError):
+            continue
+        raise AssertionError("no error")
+
+
+def schedules():
+    tracker = _profiler.Tracker()
+    tracker.init("a"), tracker.increment("a"), tracker.current(), tracker.erase("a")
+    spec = (1, 1, 2, 0, 0, 0)
+    _profiler.schedule_check(spec, 0), [_profiler.schedule_action(spec, step) for step in range(6)], _profiler.transition(0, 2)
+
+
 #: What is repeated -> how often one round is, as part of ROUNDS.
-WORK = {loads: 1, loads_not_closed: 1, failures: 0.1, tables: 1, rows: 1, forms: 1, lists: 0.1}
+WORK = {loads: 1, loads_not_closed: 1, failures: 0.1, tables: 1, rows: 1, forms: 1, lists: 0.1, **({schedules: 1} if _profiler else {})}
 
 
 def resident():
@@ -96,6 +141,22 @@ class References(oracle.Case):
                 self.assertLess(grown, 4096 + 4 * n)
                 if not sanitized:
                     self.assertLess(held, (4 << 20) + 32 * n)
+
+    def test_recording(self):
+        if not _profiler:
+            self.skipTest("only _core is here")
+        made, text = recording()
+        self.assertEqual((made[0], made[1], made[4]), (3, 990, 1))
+        op, memory, work, _ = json.loads(text)
+        self.assertEqual((op["name"], op["ts"], op["dur"]), ('a "name"', 10, 20))
+        self.assertEqual(op["args"], {"Sequence number": 7, "Fwd thread id": 2, "Input Dims": [[2, 3], []], "Input type": ["float", "Scalar"],
+                                      "Counted FLOPs": 6, "Call stack": "f.py(1): f;g.py(2): g"})
+        self.assertEqual(memory["args"], {"Bytes": 64, "Device Type": 0, "Device Id": -1})
+        self.assertEqual((work["cat"], work["args"]), ("kernel", {"External id": 5, "device": -1}))
+        things = [*EVENTS, *BROKEN, *Event.VALUES["shapes"], Event.VALUES["shapes"], Event.VALUES["dtypes"], Event.VALUES["stack"]]
+        before = [sys.getrefcount(x) for x in things]
+        repeat(recordings, 100)
+        self.assertEqual([sys.getrefcount(x) for x in things], before)
 
     def test_objects_handed_in(self):
         options, name, key = {"sort": "name"}, "operators-" + "x" * 20, "group-" + "x" * 20
