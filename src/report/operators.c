@@ -66,14 +66,17 @@ static struct group *group_of(struct groups *g, uint32_t name, uint32_t detail)
 }
 
 /* Own host time of the tree's nodes for a table of ops alone: what an annotation, a step or an optimizer inside an op has of its own is
- * the op's, as the work it launched is; it has no row, and its time would be in none. */
-static int64_t *own_times(const struct optree *t, bool compat)
+ * the op's, as the work it launched is; it has no row, and its time would be in none. One that outlives what is around it gives
+ * nothing: a part of it lies outside, and was not taken off the op. */
+static int64_t *own_times(const struct optree *t, const struct profile *p, bool compat)
 {
+	const int64_t *start = p->span.start_ns, *dur = p->span.dur_ns;
 	int64_t *own = NEW_ARRAY(t->n, int64_t);
 	uint32_t *op = NEW_ARRAY_RAW(t->n, uint32_t); /* at or around the node; ROW_NONE = none */
 	for (uint32_t n = 0; n < t->n; n++) {
-		uint32_t up = t->parent[n];
-		op[n] = t->kind[n] == NODE_OP ? n : up != ROW_NONE && !compat ? op[up] : ROW_NONE;
+		uint32_t up = t->parent[n], at = t->span[n];
+		bool inside = up != ROW_NONE && start[at] + dur[at] <= start[t->span[up]] + dur[t->span[up]];
+		op[n] = t->kind[n] == NODE_OP ? n : inside && !compat ? op[up] : ROW_NONE;
 		if (op[n] != ROW_NONE)
 			own[op[n]] += t->host_self[n];
 	}
@@ -84,7 +87,7 @@ static int64_t *own_times(const struct optree *t, bool compat)
 static void collect(struct groups *g, const struct window *w, bool compat)
 {
 	const struct optree *t = g->t;
-	int64_t *own = own_times(t, compat);
+	int64_t *own = own_times(t, g->p, compat);
 	for (uint32_t n = 0; n < t->n; n++) {
 		uint32_t span = t->span[n];
 		if (t->kind[n] != NODE_OP || !window_has(w, g->p->span.start_ns[span]))
