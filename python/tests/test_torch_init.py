@@ -1,0 +1,165 @@
+"""opscope.torch on a real PyTorch: wrap(), init() and close(): what is taken and what is refused, and that nothing is left behind."""
+import ast
+import pickle
+import sys
+import threading
+
+from annotated import Base, F, nn, torch
+from support import oracle
+
+if torch:
+    import opscope.torch
+
+
+def scale(x, factor):
+    return x * factor
+
+
+class Wrapped(Base):
+    def test_function_and_module(self):
+        class Double(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x * 2
+
+            @staticmethod
+            def backward(ctx, g):
+                return g * 2
+
+        class Custom(nn.Module):
+            def forward(self, x):
+                return Double.apply(x)
+
+        self.addCleanup(opscope.torch._wrapped.clear)
+        opscope.torch.wrap(Double, "forward")
+        opscope.torch.wrap(Custom, "forward")
+        before = vars(Double)["forward"], vars(Custom)["forward"]
+        self.init()
+        opscope.torch.wrap(Double, "backward")
+        opscope.torch.wrap(Double, "backward")
+        opscope.torch.wrap(sys.modules[__name__], "scale")
+        x = torch.ones(2, requires_grad=True)
+        y = scale(Custom()(x), 3)
+        torch.sum(y).backward()
+        self.assertTrue(torch.equal(x.grad, torch.full((2,), 6.0)))
+        marks = [(m["mod"], m["op"]) for m in map(ast.literal_eval, (t for t in self.texts() if t.startswith("{'mod'")))]
+        for m in (("Custom", "forward"), ("Double", "forward"), ("Double", "backward"), (__name__, "scale")):
+            self.assertIn(m, marks)
+        opscope.torch.close()
+        self.assertEqual((vars(Double)["forward"], vars(Custom)["forward"]), before)
+
+    def test_class_methods(self):
+        """Each class gets itself, as without us; also the one below that does not have the method itself."""
+        class Base:
+            @classmethod
+            def make(cls, n):
+                return cls.__name__, n
+
+        class Sub(Base):
+            pass
+
+        self.addCleanup(opscope.torch._wrapped.clear)
+        before = vars(Base)["make"]
+        opscope.torch.wrap(Base, "make")
+        self.init()
+        self.assertEqual((Base.make(1), Sub.make(2), Sub().make(3)), (("Base", 1), ("Sub", 2), ("Sub", 3)))
+        self.assertEqual(self.ops(), ["make"] * 3)
+        opscope.torch.close()
+        self.assertIs(vars(Base)["make"], before)
+
+    def test_what_cannot_be_annotated(self):
+        """It is refused at once, and init() goes on without it."""
+        model = nn.Linear(2, 2)
+        for owner, name in ((model, "forward"), (str, "join")):
+            with self.assertRaises(TypeError):
+                opscope.torch.wrap(owner, name)
+        self.init()
+        with self.assertRaises(TypeError):
+            opscope.torch.wrap(model, "forward")
+        torch.add(torch.ones(1), 1)
+        self.assertEqual(self.ops(), ["ones", "add"])
+        self.assertEqual(opscope.torch._wrapped, [])
+
+    def test_what_is_no_function(self):
+        with self.assertRaises(TypeError):
+            opscope.torch.wrap(torch, "float32")
+        with self.assertRaises(AttributeError):
+            opscope.torch.wrap(torch, "no_such_name")
+
+
+class Closing(Base):
+    OWNERS = [] if not torch else [torch, torch._VF, torch.Tensor, F, torch.nn.Module, torch.nn.LSTM, torch.nn.RNN, torch.autograd, torch.jit, torch.jit._script,
+                                   torch.autograd.profiler.record_function, torch.autograd.profiler.profile, torch.autograd.profiler.emit_nvtx,
+                                   torch.utils.data.DataLoader, torch.utils.data.dataloader._BaseDataLoaderIter, torch.cuda.amp.GradScaler, torch.autocast,
+                                   torch.distributed, threading.Thread, torch.autograd.anomaly_mode.detect_anomaly]
+
+    def test_everything_is_restored(self):
+        before = [dict(vars(o)) for o in self.OWNERS]
+        for options in ({}, {}, dict(compat="pyprof"), dict(compat="dlprof"), dict(links="none", stacks=False, layers=False)):
+            self.init(**options)
+            self.assertIsNot(torch.add, before[0]["add"])
+        opscope.torch.close()
+        opscope.torch.close()
+        for owner, was in zip(self.OWNERS, before):
+            now = dict(vars(owner))
+            self.assertEqual({n for n in now if now[n] is not was.get(n)} | set(was) - set(now), set(), owner)
+
+    def test_where_nobody_listens(self):
+        add = torch.add
+        self.assertFalse(opscope.torch.init())
+        self.assertIs(torch.add, add)
+
+    def test_twice(self):
+        self.init()
+        add = torch.add
+        opscope.torch.init(force=True)
+        self.assertIs(torch.add, add)
+        torch.add(torch.ones(1), 1)
+        self.assertEqual(self.ops(), ["ones", "add"])
+
+    def test_failure(self):
+        """Of init(): nothing is left behind, and the next one begins anew."""
+        class Gone(nn.Module):
+            def step(self):
+                pass
+
+        self.addCleanup(opscope.torch._wrapped.clear)
+        before = dict(vars(torch))
+        opscope.torch.wrap(Gone, "step")
+        del Gone.step
+        for _ in range(2):
+            with self.assertRaises(AttributeError):
+                self.init()
+        self.assertEqual({n for n, v in vars(torch).items() if v is not before.get(n)}, set())
+        opscope.torch._wrapped.clear()
+        self.init()
+        torch.add(torch.ones(1), 1)
+        self.assertEqual(self.ops(), ["ones", "add"])
+
+    def test_wrong_options(self):
+        for wrong in (dict(compat="nsys"), dict(links="magic"), *([] if torch.cuda.is_available() else [dict(links="nvtx")])):
+            with self.assertRaises(ValueError):
+                opscope.torch.init(**wrong)
+
+    def test_what_others_patched_stays(self):
+        self.init()
+        ours = torch.add
+
+        def theirs(*args):
+            return ours(*args)
+        torch.add = theirs
+        self.addCleanup(setattr, torch, "add", ours.__wrapped__)
+        opscope.torch.close()
+        self.assertIs(torch.add, theirs)
+        self.assertEqual(torch.add(torch.ones(1), 1).item(), 2)
+
+    def test_wrappers_that_are_kept(self):
+        self.init()
+        relu = F.relu
+        opscope.torch.close()
+        self.assertTrue(torch.equal(relu(torch.tensor([-1.0, 1])), torch.tensor([0.0, 1])))
+        self.assertIs(pickle.loads(pickle.dumps(relu)), F.relu)
+
+
+if __name__ == "__main__":
+    oracle.main()

@@ -1,0 +1,134 @@
+"""opscope.torch under `opscope record`, on a real PyTorch: the reports name layer, line, shape and direction."""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from annotated import torch
+from support import oracle
+
+if torch:
+    import train
+
+
+@unittest.skipUnless(torch, "torch is not installed")
+class Recorded(oracle.Case):
+    """Under `opscope record`: reports name layer, line, shape and direction."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.runs = {}
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def run_of(self, kind, *options):
+        key = "-".join((kind, *options)).replace('"', "").replace("/", "_")
+        if key not in self.runs:
+            out = os.path.join(self.folder.name, key)
+            env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1", "OPSCOPE_MAX_SIZE": "64000000"}
+            p = subprocess.run([oracle.OPSCOPE, "record", "--no-report", "-o", out, "--", sys.executable, train.__file__, kind, *options], env=env,
+                               capture_output=True, text=True)
+            self.assertEqual(p.returncode, 0, p.stderr)
+            self.runs[key] = out, float(p.stdout)
+        return self.runs[key]
+
+    def test_result_is_the_same(self):
+        for kind in ("resnet", "lstm", "transformer"):
+            self.assertEqual(train.train(kind), self.run_of(kind)[1])
+
+    def ops(self, kind, *options):
+        return oracle.report("ops", self.run_of(kind, *options)[0], "--limit=0").rows
+
+    def test_layers(self):
+        for kind in ("resnet", "lstm", "transformer"):
+            with self.subTest(kind):
+                model, _ = train.model_of(kind)
+                root = type(model).__name__
+                rows = {r["layer"]: r for r in oracle.report("layers", self.run_of(kind)[0], "--limit=0").rows}
+                # Those that have a forward of their own; a list of modules is never called.
+                names = {root + "." + n if n else root: type(m).__name__ for n, m in model.named_modules() if type(m).__name__ != "ModuleList"}
+                unused = {n for n in names if n.endswith("out_proj")}  # its weights are used, it is not called
+                self.assertEqual({n: r["type"] for n, r in rows.items()}, {n: t for n, t in names.items() if n not in unused})
+                leaves = [r for r in rows.values() if r["type"] in ("Conv2d", "Linear", "BatchNorm2d", "LSTM", "Embedding", "LayerNorm", "MultiheadAttention")]
+                self.assertTrue(leaves)
+                for r in leaves:
+                    self.assertEqual(r["calls"], 3)
+                    self.assertGreater(r["forward_host_ns"], 0)
+                    self.assertGreater(r["backward_host_ns"], 0)
+
+    def test_ops(self):
+        rows = {(r["name"], r["direction"]): r for r in self.ops("resnet")}
+        for direction in ("forward", "backward"):
+            conv = rows["/ResNet/layer1/0/conv2/conv2d", direction]
+            self.assertEqual((conv["calls"], conv["shapes"], conv["data_type"]), (3, "<N:4, C:8, H:16, W:16>; <K:8, C:8, R:3, S:3>", "float32"))
+            frames = [f for f in conv["stack"].split("\n") if f.startswith(train.__file__)]
+            self.assertEqual(self.line_of(frames[-1]), "y = self.bn2(self.conv2(y))")
+            second = rows["/ResNet/layer1/0/relu(2)", direction]
+            self.assertEqual(self.line_of(second["stack"].split("\n")[-1]), "return F.relu(y + self.short(x))")
+        self.assertTrue(any(r["direction"] == "optimizer" and r["type"] == "add_" for r in rows.values()))
+        self.assertIn(("/Tagger/lstm/lstm", "backward"), {(r["name"], r["direction"]) for r in self.ops("lstm")})
+        self.assertIn(("/Translator/encoder/layers/1/linear2/linear", "backward"), {(r["name"], r["direction"]) for r in self.ops("transformer")})
+
+    def line_of(self, frame):
+        with open(train.__file__) as f:
+            return f.read().split("\n")[int(frame.split("(")[1].split(")")[0]) - 1].strip()
+
+    def test_flops(self):
+        """By the shapes: of a convolution 2 N K P Q C R S forward, twice that backward."""
+        rows = oracle.report("module-flops", self.run_of("resnet")[0], "--limit=0").rows
+        model, conv = (next(r for r in rows if r["module"].strip() == name) for name in ("ResNet", "conv1"))
+        self.assertEqual(model["unknown_ops"], 0)
+        flops = 3 * 2 * 4 * 8 * 16 * 16 * 3 * 9
+        self.assertEqual((conv["forward_flops"], conv["backward_flops"]), (flops, 2 * flops))
+        rows = oracle.report("module-flops", self.run_of("lstm")[0], "--limit=0").rows
+        lstm = next(r for r in rows if r["module"].strip() == "lstm")
+        flops = 3 * 2 * 4 * 7 * 4 * 24 * (16 + 24 + 24 + 24)  # calls, steps of the batch, gates of the layers by what they take
+        self.assertEqual((lstm["forward_flops"], lstm["backward_flops"], lstm["unknown_ops"]), (flops, 2 * flops, 0))
+
+    def test_emit_nvtx(self):
+        """torch's own ranges inside ours: where they are, they link, and nothing is linked twice."""
+        header, compiler = "/usr/include/torch/csrc/profiler/api.h", shutil.which("c++")
+        if not os.path.exists(header) or not compiler or not torch.__version__.startswith("1.13"):
+            self.skipTest("no headers of torch 1.13 and compiler for them")
+        stub = os.path.join(self.folder.name, "stub.so")
+        subprocess.run([compiler, "-std=c++17", "-shared", "-fPIC", os.path.join(os.path.dirname(train.__file__), "cuda_stub.cpp"), "-o", stub, "-ltorch_cpu", "-lc10"],
+                       check=True)
+        # A linear layer has two nodes: the product, and its weights turned around.
+        for kind, forward, nodes in (("resnet", "/ResNet/layer1/0/conv2/conv2d", 1), ("transformer", "/Translator/out/linear", 2)):
+            with self.subTest(kind):
+                out, loss = self.run_of(kind, f'stub="{stub}"')
+                self.assertEqual(loss, self.run_of(kind)[1])
+                rows = {(r["name"], r["direction"]): r["calls"] for r in oracle.report("ops", out, "--limit=0").rows}
+                self.assertEqual((rows[forward, "forward"], rows[forward, "backward"]), (3, 3 * nodes))
+                layers = oracle.report("layers", out, "--limit=0")
+                linked = next(n for n in layers.notes if n.startswith("backward ops linked"))
+                self.assertRegex(linked, r": [1-9]\d+ by sequence number, 0 by a flow alone; not linked 0 ")
+
+    def test_ids_and_functions(self):
+        out, _ = self.run_of("lstm", "capture_input_ops=True", "enable_function_stack=True")
+        code, text, err = oracle.run("sql", out, "SELECT arg(args, 'callid') c, arg(args, 'input_callids') i, arg(args, 'funcStack') f FROM span "
+                                     "WHERE arg(args, 'Op') = 'cross_entropy'", "--format=json")
+        self.assertEqual(code, 0, err)
+        for row in json.loads(text)["rows"]:
+            self.assertEqual(len(json.loads(row[1])), 2)
+            self.assertTrue(all(i < int(row[0]) for i in json.loads(row[1])))
+            self.assertTrue(row[2].endswith("/train/cross_entropy"), row)
+        names = {r["name"] for r in self.ops("lstm", "capture_input_ops=True", "enable_function_stack=True")}
+        self.assertTrue(any(n.startswith("/module/train/Tagger::_call_impl/Tagger::forward/") for n in names), names)
+
+    def test_markers_of_the_old_tools(self):
+        for compat in ("pyprof", "dlprof"):
+            with self.subTest(compat):
+                out, _ = self.run_of("resnet", f'compat="{compat}"')
+                ops = {r["type"] for r in oracle.report("ops", out, "--limit=0").rows}
+                self.assertLessEqual({"conv2d", "batch_norm", "relu", "linear", "cross_entropy"}, ops)
+
+
+if __name__ == "__main__":
+    oracle.main()
