@@ -7,6 +7,8 @@
 
 /* Reads the options. */
 void control_init(int64_t start_ns);
+/* Instead of that: always. */
+void control_always(void);
 /* Says in live->epoch whether events are wanted now, for a segment that was just made. */
 void control_publish(uint32_t generation);
 /* What the `number`-th switch of the segment was; without a time and a reason where that is not known any more. */

@@ -248,6 +248,20 @@ static void at_exit(void)
 		cupti.call.ActivityFlushAll(CUPTI_FLUSH_FORCED);
 }
 
+void cupti_end(void)
+{
+	nvml_end();
+	if (!cupti_is_on() || !atomic_load(&cupti.ready))
+		return;
+	cupti.call.ActivityFlushAll(CUPTI_FLUSH_FORCED);
+	for (unsigned i = 0; i < N_KINDS; i++)
+		if (asked_for(&kinds[i]))
+			cupti.call.ActivityDisable(kinds[i].kind);
+	cupti.call.Unsubscribe(cupti.subscriber);
+	atomic_store(&cupti.ready, false);
+	atomic_store(&cupti.owner, 0);
+}
+
 /* What is said of devices needs a segment. */
 static _Atomic bool begins_later;
 
@@ -259,21 +273,38 @@ static void begin(void)
 	nvml_start();
 }
 
+static void add_hooks(void)
+{
+	static _Atomic int hooked;
+	if (atomic_exchange(&hooked, 1) != 0)
+		return;
+	helper_each_second(begin);
+	helper_each_second(tick);
+	helper_each_second(nvml_tick);
+	helper_at_exit(at_exit);
+}
+
+void cupti_begin(void)
+{
+	pid_t nobody = NOBODY;
+	if (!cuda_function("cuDriverGetVersion"))
+		return;
+	atomic_compare_exchange_strong(&cupti.owner, &nobody, 0); /* tried in vain before */
+	atomic_store_explicit(&cupti.beat_ns, 0, memory_order_relaxed);
+	add_hooks();
+	cupti_start();
+	nvml_start();
+}
+
 /* Called by the driver in cuInit, once a process; it unloads a library that does not return 1. */
 __attribute__((visibility("default"))) int InitializeInjection(void);
 int InitializeInjection(void)
 {
-	static _Atomic int hooked;
 	if (!start())
 		return 1;
 	helper_start();
 	atomic_store(&begins_later, true);
 	begin();
-	if (atomic_exchange(&hooked, 1) == 0) {
-		helper_each_second(begin);
-		helper_each_second(tick);
-		helper_each_second(nvml_tick);
-		helper_at_exit(at_exit);
-	}
+	add_hooks();
 	return 1;
 }

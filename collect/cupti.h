@@ -57,6 +57,9 @@ struct cupti {
 };
 extern struct cupti cupti;
 
+/* In a capture that the program makes of itself: with a driver in the process, from now on; and no more, when all that CUPTI holds is written. */
+void cupti_begin(void);
+void cupti_end(void);
 /* Whether records are being taken in this process. */
 bool cupti_is_on(void);
 

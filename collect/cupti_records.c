@@ -1,6 +1,7 @@
 /* A buffer of CUPTI's records into records of the segment. Runs on threads of CUPTI's, or of the program when it is at its end: it only
  * copies. What is read of a record is what every version since CUDA 11.2 has (cupti_abi.h). */
 #include "cupti.h"
+#include "intern.h"
 #include "writer.h"
 
 #include <string.h>
@@ -29,7 +30,7 @@ static uint32_t name_id(const char *name)
 	if (atomic_load_explicit(&names[at].p, memory_order_relaxed) == (uintptr_t)name) {
 		uint32_t id = atomic_load_explicit(&names[at].id, memory_order_relaxed);
 		struct text text = intern_text(id);
-		if (text.p && strcmp(text.p, name) == 0)
+		if (text.p && strcmp(text.p, name) == 0 && intern_again(id))
 			return id;
 	}
 	uint32_t id = intern_cstr(name);
@@ -48,7 +49,7 @@ static uint32_t function_name(bool driver, uint32_t cbid)
 	if (cbid >= FUNCTIONS || !cupti.call.GetCallbackName)
 		return 0;
 	uint32_t have = atomic_load_explicit(&known[driver][cbid], memory_order_relaxed);
-	if (have)
+	if (have && intern_again(have - 1))
 		return have - 1;
 	const char *name = NULL;
 	uint32_t domain = driver ? CUPTI_DOMAIN_DRIVER : CUPTI_DOMAIN_RUNTIME;
@@ -152,14 +153,14 @@ static void on_context(const struct cupti_context *r)
 	atomic_store_explicit(&contexts[r->contextId % CONTEXTS], ((uint64_t)r->contextId + 1) << 32 | r->deviceId, memory_order_relaxed);
 	if (r->deviceId < 64)
 		atomic_fetch_or_explicit(&cupti.devices, UINT64_C(1) << r->deviceId, memory_order_relaxed);
-	keep(&c, sizeof c, false);
+	keep(&c, sizeof c, true);
 }
 
 static void on_stream(const struct cupti_stream *r)
 {
 	struct wire_stream s = {.head = writer_head(WIRE_STREAM, 0, r->streamId, sizeof s), .context = r->contextId, .flags = r->flag,
 	                        .priority = (int32_t)r->priority};
-	keep(&s, sizeof s, false);
+	keep(&s, sizeof s, true);
 }
 
 static void on_device(const struct cupti_device *r)
@@ -171,7 +172,7 @@ static void on_device(const struct cupti_device *r)
 	                        .threads_per_warp = r->numThreadsPerWarp};
 	memcpy(d.uuid, r->uuid, sizeof d.uuid);
 	d.head = writer_head(WIRE_DEVICE, 0, name_id(r->name), sizeof d);
-	keep(&d, sizeof d, false);
+	keep(&d, sizeof d, true);
 }
 
 static void on_sync(struct taking *t, const struct cupti_sync *r)

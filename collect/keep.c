@@ -59,7 +59,8 @@ static bool write_texts(const struct wire_head *h)
 	switch (h->type) {
 	case WIRE_DOMAIN: return intern_write_locked(((const struct wire_domain *)h)->name);
 	case WIRE_CATEGORY: return intern_write_locked(((const struct wire_category *)h)->name);
-	case WIRE_RESOURCE: return intern_write_locked(h->id);
+	case WIRE_RESOURCE:
+	case WIRE_DEVICE: return intern_write_locked(h->id);
 	default: return true;
 	}
 }
@@ -124,7 +125,9 @@ bool keep(const void *record, uint32_t bytes, bool again)
 	return ok;
 }
 
-void keep_again(void)
+static bool is_of_device(const struct wire_head *h) { return h->type == WIRE_DEVICE || h->type == WIRE_CONTEXT || h->type == WIRE_STREAM; }
+
+void keep_again(bool forked)
 {
 	if (!slow_lock(true)) {
 		lose(slow_why_not(), 1);
@@ -132,7 +135,7 @@ void keep_again(void)
 	}
 	for (uint32_t at = 0; at < k.again_bytes;) {
 		const struct wire_head *h = (const void *)(k.again + at);
-		if (!write_texts(h) || !write_one(h, h->words * 8u))
+		if (!(forked && is_of_device(h)) && (!write_texts(h) || !write_one(h, h->words * 8u)))
 			lose(segment_why_full(), 1);
 		at += h->words * 8u;
 	}

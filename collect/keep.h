@@ -7,7 +7,7 @@
 /* With the slow lock held: room for a record, then what was written there counts. NULL = no room. */
 void *keep_room(uint32_t bytes);
 void keep_commit(uint32_t bytes);
-/* In a forked child, with its segment open and no other thread yet: writes again what has to be known there too. */
-void keep_again(void);
+/* With a segment open and no other thread in it yet: writes again what has to be known there too. `forked`: in a forked child, which has no devices. */
+void keep_again(bool forked);
 
 #endif

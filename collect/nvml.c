@@ -50,6 +50,8 @@ void nvml_start(void)
 		atomic_store(&state, (int64_t)getpid() << 2 | WANTED);
 }
 
+void nvml_end(void) { atomic_store(&state, NOT_WANTED); }
+
 static bool load(void)
 {
 	void *library = dlopen("libnvidia-ml.so.1", RTLD_LAZY);
@@ -90,7 +92,7 @@ static void describe(int device)
 		text[0] = 0;
 	text[sizeof text - 1] = 0;
 	d.head = writer_head(WIRE_DEVICE, 0, intern_cstr(text), sizeof d);
-	keep(&d, sizeof d, false);
+	keep(&d, sizeof d, true);
 }
 
 /* The devices that CUDA shows to this process, in its order. False = CUDA is not ready yet. */

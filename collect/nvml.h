@@ -4,6 +4,8 @@
 
 /* When CUDA is being initialised: from then on nvml_tick has something to ask. */
 void nvml_start(void);
+/* From now on it has not. */
+void nvml_end(void);
 /* Once a second in the library's own thread: a sample of each device. */
 void nvml_tick(void);
 

@@ -63,6 +63,13 @@ void ranges_unrecord(struct writer *w)
 	w->kept = 0;
 }
 
+void ranges_restart(struct writer *w)
+{
+	if (w->n_depths)
+		memset(w->depth, 0, w->n_depths * sizeof *w->depth);
+	w->kept = 0;
+}
+
 void ranges_forget(struct writer *w)
 {
 	if (w->depth)

@@ -43,6 +43,8 @@ bool range_text_is_numbered(const char *text, size_t n);
 
 /* For threads.c: nothing that is open counts as recorded any more; the thread is gone. */
 void ranges_unrecord(struct writer *w);
+/* The same where it is not known what was pushed and popped since: nothing is open. */
+void ranges_restart(struct writer *w);
 void ranges_forget(struct writer *w);
 
 #endif

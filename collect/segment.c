@@ -32,6 +32,8 @@ static struct {
 	bool anchor_stands;
 	char path[4096], absent[4096];  /* absent: of the file that says that there is none, "" = there is no such file */
 	int32_t absent_pid;             /* whose that is */
+	char *shut;                     /* by segment_shut, still mapped */
+	size_t shut_bytes;
 	_Atomic(char *) parents;        /* what was mapped before the fork, while there is no segment of our own */
 	size_t parents_bytes;
 	_Atomic int in_parents;         /* who is counting there just now */
@@ -85,6 +87,19 @@ struct wire_header *segment_header(void)
 	return (struct wire_header *)atomic_load_explicit(&seg.base, memory_order_acquire);
 }
 
+struct wire_header *segment_use(void)
+{
+	if (!segment_header())
+		return NULL;
+	atomic_fetch_add(&live->users, 1);
+	struct wire_header *h = (struct wire_header *)atomic_load(&seg.base);
+	if (!h)
+		segment_unuse();
+	return h;
+}
+
+void segment_unuse(void) { atomic_fetch_sub(&live->users, 1); }
+
 uint32_t segment_generation(void)
 {
 	return atomic_load_explicit(&seg.generation, memory_order_acquire);
@@ -93,8 +108,12 @@ uint32_t segment_generation(void)
 /* There is no place for another block of events. */
 static bool is_at_limit(void)
 {
-	struct wire_header *h = segment_header();
-	return h && (int64_t)atomic_load_explicit((_Atomic uint64_t *)&h->used_bytes, memory_order_relaxed) + WIRE_BLOCK > seg.limit - KEEP_RESERVE;
+	struct wire_header *h = segment_use();
+	if (!h)
+		return false;
+	bool full = (int64_t)atomic_load_explicit((_Atomic uint64_t *)&h->used_bytes, memory_order_relaxed) + WIRE_BLOCK > seg.limit - KEEP_RESERVE;
+	segment_unuse();
+	return full;
 }
 
 enum wire_loss segment_why_full(void)
@@ -108,9 +127,11 @@ enum wire_loss segment_why_full(void)
 
 void lose(enum wire_loss reason, uint64_t n)
 {
-	struct wire_header *h = segment_header();
-	if (h && n)
-		atomic_fetch_add_explicit((_Atomic uint64_t *)&h->lost[reason], n, memory_order_relaxed);
+	struct wire_header *h = n ? segment_use() : NULL;
+	if (!h)
+		return;
+	atomic_fetch_add_explicit((_Atomic uint64_t *)&h->lost[reason], n, memory_order_relaxed);
+	segment_unuse();
 }
 
 /* Room on disk up to `end`. */
@@ -329,7 +350,8 @@ void segment_retire(struct wire_chunk *c)
 {
 	if (seg.full != WIRE_FULL_RING || c->grains != WIRE_BLOCK / WIRE_GRAIN || !slow_lock(false))
 		return; /* a chunk that is not retired stays as it is: nothing is lost by that but room */
-	if (seg.retired_end - seg.retired_first < seg.retired_cap)
+	bool of_this = (char *)c - c->offset == atomic_load_explicit(&seg.base, memory_order_relaxed); /* not of one that was shut */
+	if (of_this && seg.retired_end - seg.retired_first < seg.retired_cap)
 		seg.retired[seg.retired_end++ % seg.retired_cap] = (uint32_t)(c->offset / WIRE_GRAIN);
 	slow_unlock();
 }
@@ -491,9 +513,14 @@ static int create(const struct segment_options *o, const struct utsname *u, int6
 
 static void start_ring(int64_t limit)
 {
-	seg.retired_cap = (uint32_t)(limit / WIRE_BLOCK + 1);
+	uint32_t cap = (uint32_t)(limit / WIRE_BLOCK + 1);
+	if (seg.retired && seg.retired_cap != cap) {
+		munmap(seg.retired, seg.retired_cap * sizeof *seg.retired);
+		seg.retired = NULL;
+	}
+	seg.retired_cap = cap;
 	seg.retired_first = seg.retired_end = 0;
-	if (!seg.retired && !(seg.retired = sys_memory(seg.retired_cap * sizeof *seg.retired)))
+	if (!seg.retired && !(seg.retired = sys_memory(cap * sizeof *seg.retired)))
 		seg.full = WIRE_FULL_STOP;
 }
 
@@ -623,4 +650,32 @@ void segment_end(void)
 		return;
 	give_back(h);
 	lock_release(&live->extending);
+}
+
+bool segment_shut(void)
+{
+	struct wire_header *h = segment_header();
+	if (!h)
+		return false;
+	bool alone = slow_lock(true), still = lock_wait(&live->extending, LONG_WAIT);
+	atomic_store_explicit((_Atomic uint32_t *)&h->state, WIRE_ENDED, memory_order_release);
+	if (still)
+		give_back(h);
+	seg.shut = atomic_exchange(&seg.base, NULL);
+	seg.shut_bytes = (size_t)seg.limit;
+	atomic_fetch_add_explicit(&seg.generation, 1, memory_order_release); /* who waits for the slow lock knows of no chunk then */
+	for (int i = 0; i < LONG_WAIT && atomic_load(&live->users) > 0; i++)
+		sys_sleep(50000);
+	bool out = alone && still && atomic_load(&live->users) <= 0;
+	if (still)
+		lock_release(&live->extending);
+	if (alone)
+		slow_unlock();
+	return out;
+}
+
+void segment_unmap(void)
+{
+	munmap(seg.shut, seg.shut_bytes);
+	seg.shut = NULL;
 }

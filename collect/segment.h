@@ -19,7 +19,10 @@ void segment_absent(const struct segment_options *o);
 bool segment_lose_in_parents(uint64_t n);
 /* NULL = there is none. */
 struct wire_header *segment_header(void);
-/* Counted from 1; another one in a forked child. */
+/* The same for who is neither busy with a writer nor holds the slow lock: until segment_unuse the segment stays mapped. After NULL no unuse. */
+struct wire_header *segment_use(void);
+void segment_unuse(void);
+/* Counted from 1; another one in each next segment. */
 uint32_t segment_generation(void);
 
 /* A fresh chunk, its header filled, `committed` 0. NULL = no room; noted the first time, counted by who wanted it. For WIRE_KEEP the slow lock is held. */
@@ -37,6 +40,10 @@ extern _Atomic uint32_t segment_short;
 void segment_anchor(void);
 /* Gives back what was asked for and not used. */
 void segment_end(void);
+/* The same, and the process goes on without a segment: nobody gets another chunk. True: nobody can be touching it any more who is not busy with a
+ * writer. segment_unmap, when those are out of it as well; without that its addresses stay taken. */
+bool segment_shut(void);
+void segment_unmap(void);
 
 /* The lock of everything that happens seldom: strings, kept records, chunks of a ring. false = given up after some milliseconds of waiting,
  * or a second where `long_wait`; at once in a signal handler that interrupted the thread which has it. */

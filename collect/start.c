@@ -17,6 +17,10 @@ enum { OPTIONS = 32, OPTION_BYTES = 16384, HOOKS = 16, SECOND = 1000000000 };
 
 static struct {
 	_Atomic int once;               /* 0, 1 = being done, 2 = done: what only the first process does */
+	_Atomic int32_t own;            /* process that captures itself, 0 = none ever did */
+	_Atomic bool turn;              /* a thread is beginning or ending such a capture */
+	_Atomic bool hold, inside;      /* the helper is to do nothing; it is doing something */
+	bool has_options, has_hooks;
 	struct segment_options segment;
 	char dir[4000];
 	const char *name[OPTIONS];      /* options: name, value */
@@ -37,6 +41,9 @@ extern char **environ;
 
 static void read_options(void)
 {
+	if (s.has_options)
+		return;
+	s.has_options = true;
 	for (char **e = environ; e && *e; e++) {
 		const char *eq = strncmp(*e, "OPSCOPE_", 8) == 0 ? strchr(*e, '=') : NULL;
 		if (!eq || !eq[1])
@@ -71,9 +78,8 @@ static int64_t option_bytes(const char *name)
 	return *end ? 0 : n;
 }
 
-static bool set_directory(void)
+static bool set_directory(const char *dir)
 {
-	const char *dir = option("DIR");
 	if (!dir)
 		return false;
 	if (dir[0] == '/') {
@@ -208,6 +214,27 @@ static bool is_left_over(void)
 	return p && sys_number(p + 1, &p) <= 2;
 }
 
+static void each_second(int64_t now)
+{
+	try_again(false);
+	segment_anchor();
+	threads_sweep();
+	control_time(now);
+	run(s.each_second, &s.n_each_second);
+	count_helper();
+}
+
+static void help(bool is_second, int64_t now)
+{
+	atomic_store(&s.inside, true); /* then the look: who ends a capture does it the other way round */
+	if (!atomic_load(&s.hold) && atomic_load(&live->phase) != PHASE_IDLE) {
+		segment_prepare();
+		if (is_second)
+			each_second(now);
+	}
+	atomic_store(&s.inside, false);
+}
+
 static void *helper(void *unused)
 {
 	int64_t next = now_ns() + SECOND;
@@ -216,19 +243,12 @@ static void *helper(void *unused)
 	prctl(PR_SET_NAME, "opscope");
 	for (;;) {
 		uint32_t seen = atomic_load_explicit(&segment_short, memory_order_relaxed);
-		segment_prepare();
 		int64_t now = now_ns();
-		if (now >= next || next - now > SECOND) {
-			next = now + SECOND;
-			try_again(false);
-			segment_anchor();
-			threads_sweep();
-			control_time(now);
-			run(s.each_second, &s.n_each_second);
-			count_helper();
-			if (is_left_over())
-				return NULL; /* the C library ends the process as it would have */
-		}
+		bool is_second = now >= next || next - now > SECOND;
+		next = is_second ? now + SECOND : next;
+		help(is_second, now);
+		if (is_second && is_left_over())
+			return NULL; /* the C library ends the process as it would have */
 		int64_t wait = next - now, at = atomic_load_explicit(&control_next_ns, memory_order_relaxed);
 		wait = at - now < wait && at != INT64_MAX ? at - now : wait;
 		sys_wait(&segment_short, seen, wait > 0 ? wait : 1);
@@ -254,7 +274,7 @@ void helper_start(void)
 
 /* ---- life ---- */
 
-static void at_end(void)
+static void end_by_exit(void)
 {
 	if (atomic_load_explicit(&live->missed, memory_order_relaxed))
 		try_again(true); /* so that they are counted in a file */
@@ -268,6 +288,25 @@ static void at_end(void)
 	segment_end();
 }
 
+static bool take_turn(int tries)
+{
+	for (int i = 0; atomic_exchange(&s.turn, true); i++) {
+		if (i == tries)
+			return false;
+		sys_sleep(100000);
+	}
+	return true;
+}
+
+static void at_end(void)
+{
+	enum { SOME_SECONDS = 50000 };
+	if (!take_turn(SOME_SECONDS))
+		return; /* who is ending the capture has not come to its end */
+	end_by_exit();
+	atomic_store(&s.turn, false);
+}
+
 /* Kernels before 4.14 do not wipe the page in a child: then this does, for all children that fork() makes. */
 static void in_child(void)
 {
@@ -277,7 +316,11 @@ static void in_child(void)
 	atomic_store_explicit(&live->extending, 0, memory_order_relaxed);
 	atomic_store_explicit(&live->opener, 0, memory_order_relaxed);
 	atomic_store_explicit(&live->missed, 0, memory_order_relaxed);
+	atomic_store_explicit(&live->users, 0, memory_order_relaxed);
 	atomic_store_explicit(&live->phase, PHASE_FRESH, memory_order_release);
+	atomic_store_explicit(&s.turn, false, memory_order_relaxed); /* of a thread that is not here */
+	atomic_store_explicit(&s.hold, false, memory_order_relaxed);
+	atomic_store_explicit(&s.inside, false, memory_order_relaxed);
 }
 
 /* Waits for what may pass: descriptors that are given back, room on the disk. */
@@ -296,7 +339,7 @@ static int32_t open_segment(bool waited)
 		return without_segment(errno);
 	control_publish(segment_generation());
 	if (live->forked || waited)
-		keep_again();
+		keep_again(live->forked);
 	keep_facts();
 	lose(WIRE_LOST_PROCESSES, atomic_exchange_explicit(&live->missed, 0, memory_order_relaxed));
 	return PHASE_RUNNING;
@@ -309,7 +352,8 @@ static bool open_once(int32_t before, bool forked)
 {
 	int32_t phase = before;
 	int saved = errno;
-	if (atomic_compare_exchange_strong_explicit(&live->phase, &phase, PHASE_STARTING, memory_order_acq_rel, memory_order_acquire)) {
+	if (before != PHASE_STARTING &&
+	    atomic_compare_exchange_strong_explicit(&live->phase, &phase, PHASE_STARTING, memory_order_acq_rel, memory_order_acquire)) {
 		atomic_store_explicit(&live->opener, sys_tid(), memory_order_relaxed);
 		live->forked |= forked;
 		if (live->forked)
@@ -325,6 +369,11 @@ static bool open_once(int32_t before, bool forked)
 	return phase == PHASE_RUNNING;
 }
 
+bool start_is_own(void) { return atomic_load_explicit(&s.own, memory_order_relaxed) != 0; }
+
+/* Of captures of its own: fresh is a forked child alone, which has none. */
+static bool is_idle(int32_t phase) { return phase == PHASE_IDLE || (phase == PHASE_FRESH && start_is_own()); }
+
 static bool is_due(void) { return clock_ns() >= atomic_load_explicit(&live->retry_ns, memory_order_relaxed); }
 
 /* Without counting a call. */
@@ -335,14 +384,14 @@ static bool is_started(void)
 		return true;
 	if (atomic_load_explicit(&s.once, memory_order_acquire) != 2)
 		return false;
-	return phase != PHASE_OFF && (phase != PHASE_WAITING || is_due()) && open_once(phase, phase == PHASE_FRESH);
+	return phase != PHASE_OFF && !is_idle(phase) && (phase != PHASE_WAITING || is_due()) && open_once(phase, phase == PHASE_FRESH);
 }
 
 bool start_again(void)
 {
 	if (is_started())
 		return true;
-	if (!segment_lose_in_parents(1))
+	if (!start_is_own() && !segment_lose_in_parents(1))
 		atomic_fetch_add_explicit(&live->missed, 1, memory_order_relaxed);
 	return false;
 }
@@ -369,21 +418,40 @@ bool start_inside(void)
 	return (phase == PHASE_STARTING && is_opener()) || is_started();
 }
 
-static bool prepare(void)
+/* NULL = no memory. */
+static struct live *new_page(void)
 {
 	struct live *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (page == MAP_FAILED)
+		return NULL;
+	madvise(page, 4096, MADV_WIPEONFORK);
+	return page;
+}
+
+static bool prepare(void)
+{
 	const char *full;
 	read_options();
 	full = option("FULL");
-	if (page == MAP_FAILED || !set_directory())
+	struct live *page = set_directory(option("DIR")) ? new_page() : NULL;
+	if (!page)
 		return false;
-	madvise(page, 4096, MADV_WIPEONFORK);
 	s.segment = (struct segment_options){.dir = s.dir, .max_bytes = option_bytes("MAX_SIZE"),
 	                                     .full = full && strcmp(full, "ring") == 0 ? WIRE_FULL_RING : WIRE_FULL_STOP};
 	wire_rank_of(env_number, NULL, &s.segment.rank, &s.segment.world);
 	control_init(now_ns());
 	live = page;
 	return true;
+}
+
+static void add_hooks(void)
+{
+	helper_start();
+	if (s.has_hooks)
+		return;
+	s.has_hooks = true;
+	atexit(at_end);
+	pthread_atfork(NULL, NULL, in_child);
 }
 
 bool start(void)
@@ -395,9 +463,7 @@ bool start(void)
 		if (ok) {
 			int64_t took = now_ns() - began;
 			threads_cost(0, took > 0 ? (uint64_t)took : 0);
-			helper_start();
-			atexit(at_end);
-			pthread_atfork(NULL, NULL, in_child);
+			add_hooks();
 		} else if (live->epoch == 0) {
 			atomic_store(&live->phase, PHASE_OFF);
 		}
@@ -409,4 +475,142 @@ bool start(void)
 		once = atomic_load_explicit(&s.once, memory_order_acquire);
 	}
 	return once == 2 && start_names();
+}
+
+/* ---- captures of its own ---- */
+
+/* Whether this process may begin one: 0, or why not. */
+static int may_begin(void)
+{
+	int32_t own = atomic_load(&s.own), phase = atomic_load_explicit(&live->phase, memory_order_acquire);
+	int once = 0;
+	if (own == (int32_t)getpid())
+		return phase == PHASE_IDLE ? 0 : -EALREADY;
+	if (own)
+		return 0; /* a forked child: its first one */
+	const char *dir = getenv("OPSCOPE_DIR");
+	if (dir && *dir && start())
+		return -EBUSY;
+	if (atomic_compare_exchange_strong(&s.once, &once, 1))
+		return 0;
+	return once == 2 && atomic_load_explicit(&live->phase, memory_order_acquire) == PHASE_OFF ? 0 : -EBUSY;
+}
+
+/* What only the first one of a process does. */
+static int become_own(void)
+{
+	int32_t before = atomic_load(&s.own);
+	if (before == (int32_t)getpid())
+		return 0;
+	read_options();
+	struct live *page = before ? live : new_page();
+	if (!page) {
+		atomic_store(&live->phase, PHASE_OFF);
+		return -ENOMEM;
+	}
+	atomic_store_explicit(&page->phase, PHASE_IDLE, memory_order_relaxed);
+	atomic_store(&s.own, (int32_t)getpid());
+	if (before)
+		threads_forget();
+	else
+		control_always();
+	live = page;
+	syscall(SYS_membarrier, SYS_BARRIER_READY, 0, 0);
+	return 0;
+}
+
+static int open_own(const struct segment_options *o)
+{
+	if (!set_directory(o->dir))
+		return -ENAMETOOLONG;
+	s.segment = *o;
+	s.segment.dir = s.dir;
+	wire_rank_of(env_number, NULL, &s.segment.rank, &s.segment.world);
+	atomic_store_explicit(&live->opener, sys_tid(), memory_order_relaxed);
+	atomic_store(&live->phase, PHASE_STARTING);
+	if (segment_open(&s.segment, false) < 0) {
+		int why = errno;
+		atomic_store(&live->phase, PHASE_IDLE);
+		return why ? -why : -EIO;
+	}
+	control_publish(segment_generation());
+	keep_again(false);
+	keep_facts();
+	atomic_store(&live->phase, PHASE_RUNNING);
+	return 0;
+}
+
+static int begin_own(const struct segment_options *o, void (*begun)(void))
+{
+	int64_t began = now_ns();
+	int error = may_begin();
+	if (error)
+		return error;
+	error = become_own();
+	if (!error)
+		error = open_own(o);
+	atomic_store_explicit(&s.once, 2, memory_order_release);
+	if (error)
+		return error;
+	int64_t took = now_ns() - began;
+	threads_cost(0, took > 0 ? (uint64_t)took : 0);
+	add_hooks();
+	begun();
+	return 0;
+}
+
+int start_own(const struct segment_options *options, void (*begun)(void))
+{
+	int saved = errno;
+	if (!take_turn(0))
+		return -EBUSY;
+	int error = begin_own(options, begun);
+	atomic_store(&s.turn, false);
+	errno = saved;
+	return error;
+}
+
+/* The helper does nothing any more until it may again. False: it has not come to the end of what it was doing. */
+static bool hold_helper(void)
+{
+	enum { SOME_SECONDS = 50000 };
+	int tries = 0;
+	atomic_store(&s.hold, true);
+	for (; helper_is_here() && atomic_load(&s.inside) && tries < SOME_SECONDS; tries++)
+		sys_sleep(100000);
+	return tries < SOME_SECONDS;
+}
+
+static void shut_own(bool alone)
+{
+	count_helper();
+	segment_anchor();
+	atomic_store(&live->phase, PHASE_IDLE);
+	atomic_store(&live->epoch, 0);
+	alone &= threads_quiet();
+	if (alone)
+		threads_add_up_all();
+	alone &= segment_shut();
+	if (!alone)
+		return; /* the addresses stay, for whoever may still write there */
+	threads_unbind();
+	segment_unmap();
+}
+
+int end_own(void (*ends)(void))
+{
+	int saved = errno, error = 0;
+	if (!take_turn(0))
+		return -EBUSY;
+	if (atomic_load(&s.own) != (int32_t)getpid() || atomic_load(&live->phase) != PHASE_RUNNING) {
+		error = -ESRCH;
+	} else {
+		bool alone = hold_helper();
+		ends();
+		shut_own(alone);
+		atomic_store(&s.hold, false);
+	}
+	atomic_store(&s.turn, false);
+	errno = saved;
+	return error;
 }

@@ -28,6 +28,9 @@ static inline int sys_allocate(int fd, int mode, int64_t from, int64_t n) { retu
 static inline long sys_write_at(int fd, const void *p, size_t n, int64_t at) { return syscall(SYS_pwrite64, fd, p, n, at); }
 static inline void sys_sleep(long ns) { syscall(SYS_nanosleep, &(struct timespec){0, ns}, NULL); }
 
+/* Commands of membarrier: a full barrier in all threads of the process, and being ready for that. */
+enum { SYS_BARRIER = 1 << 3, SYS_BARRIER_READY = 1 << 4 };
+
 /* Until *at is no longer `was`, or the time is over. */
 static inline void sys_wait(_Atomic uint32_t *at, uint32_t was, int64_t ns)
 {

@@ -28,10 +28,11 @@ static void add(uint64_t *field, uint64_t n)
 
 void threads_cost(uint64_t calls, uint64_t ns)
 {
-	struct wire_header *h = segment_header();
-	if (h && ns < INT64_MAX / 2) {
+	struct wire_header *h = ns < INT64_MAX / 2 ? segment_use() : NULL;
+	if (h) {
 		add(&h->calls, calls);
 		add(&h->cost_ns, ns);
+		segment_unuse();
 	}
 }
 
@@ -76,7 +77,7 @@ static void give_back(struct writer *w)
 	atomic_store_explicit(&w->owner, 0, memory_order_release);
 }
 
-void threads_sweep(void)
+static void sweep(void)
 {
 	long pid = getpid();
 	for (int s = 0; s < SLABS; s++) {
@@ -87,6 +88,14 @@ void threads_sweep(void)
 			    atomic_compare_exchange_strong_explicit(&v[i].owner, &tid, BEING_GIVEN_BACK, memory_order_acq_rel, memory_order_relaxed))
 				give_back(&v[i]);
 		}
+	}
+}
+
+void threads_sweep(void)
+{
+	if (segment_use()) { /* the chunks of those threads lie in it */
+		sweep();
+		segment_unuse();
 	}
 }
 
@@ -153,6 +162,52 @@ bool threads_ended(uint32_t number)
 	return false;
 }
 
+/* ---- the end of a capture, while the process goes on ---- */
+
+static bool any_busy(void)
+{
+	for (int s = 0; s < SLABS; s++) {
+		struct writer *v = atomic_load_explicit(&slab[s], memory_order_acquire);
+		for (int i = 0; v && i < SLAB; i++)
+			if (atomic_load_explicit(&v[i].busy, memory_order_acquire))
+				return true;
+	}
+	return false;
+}
+
+/* A thread says that it is busy, then looks at the epoch, with no fence between: the barrier here stands for one in each of them. */
+bool threads_quiet(void)
+{
+	enum { TRIES = 20000, PAUSE_NS = 50000 };
+	if (syscall(SYS_membarrier, SYS_BARRIER, 0, 0) < 0)
+		return false;
+	for (int i = 0; i < TRIES; i++) {
+		if (!any_busy())
+			return true;
+		sys_sleep(PAUSE_NS);
+	}
+	return false;
+}
+
+static void each_writer(void (*f)(struct writer *))
+{
+	for (int s = 0; s < SLABS; s++) {
+		struct writer *v = atomic_load_explicit(&slab[s], memory_order_acquire);
+		for (int i = 0; v && i < SLAB; i++)
+			f(&v[i]);
+	}
+}
+
+static void without_chunk(struct writer *w)
+{
+	w->chunk = NULL;
+}
+
+void threads_add_up_all(void) { each_writer(add_up); }
+void threads_unbind(void) { each_writer(without_chunk); }
+
+/* ---- forks ---- */
+
 void threads_forked(void) { forked = writer_self; }
 
 void threads_forget(void)
@@ -206,7 +261,10 @@ static void bind_to_segment(struct writer *w)
 	w->number = w->number ? w->number : atomic_fetch_add_explicit(&numbers, 1, memory_order_relaxed) + 1;
 	w->on = false;
 	atomic_store_explicit(&w->owner, w->tid, memory_order_relaxed);
-	ranges_unrecord(w);
+	if (start_is_own())
+		ranges_restart(w);
+	else
+		ranges_unrecord(w);
 	keep_thread_name(w);
 }
 
@@ -259,6 +317,12 @@ struct writer *writer_look(void)
 		writer_self = w;
 	}
 	atomic_store_explicit(&w->busy, true, memory_order_relaxed); /* a signal handler from here on is nested */
+	atomic_signal_fence(memory_order_seq_cst);
+	epoch = atomic_load_explicit(&live->epoch, memory_order_acquire);
+	if (!epoch) { /* the capture came to its end meanwhile */
+		atomic_store_explicit(&w->busy, false, memory_order_release);
+		return NULL;
+	}
 	if (w->epoch >> 32 != epoch >> 32) { /* what a thread's beginning takes counts as its first call */
 		int64_t now = now_ns();
 		writer_refresh(w);

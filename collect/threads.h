@@ -17,5 +17,10 @@ bool threads_ended(uint32_t number);
 void threads_cost(uint64_t calls, uint64_t ns);
 /* Before the process ends: adds up what threads have counted. */
 void threads_add_up(void);
+/* With live->epoch at 0: waits, a second at most, until no thread is between enter and leave. False: some thread still is, or that is not to be known. */
+bool threads_quiet(void);
+/* After that: what all threads have counted; no writer knows a chunk any more. */
+void threads_add_up_all(void);
+void threads_unbind(void);
 
 #endif

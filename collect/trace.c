@@ -139,10 +139,12 @@ void trace_arg(uint32_t domain, uint32_t key, enum wire_arg_kind kind, uint64_t 
 	if (!w)
 		return;
 	struct wire_arg r = {writer_head(WIRE_ARG, (uint8_t)kind, key, sizeof r), value, domain, 0};
-	if (!key || !intern_again(key) || (!value && (kind == WIRE_ARG_TEXT || kind == WIRE_ARG_JSON)))
-		lose(WIRE_LOST_STRINGS, 1);
-	else if (range_is_written(w, domain))
-		writer_append(w, &r, sizeof r);
+	if (range_is_written(w, domain)) {
+		if (!key || !intern_again(key) || (!value && (kind == WIRE_ARG_TEXT || kind == WIRE_ARG_JSON)))
+			lose(WIRE_LOST_STRINGS, 1);
+		else
+			writer_append(w, &r, sizeof r);
+	}
 	writer_leave(w);
 }
 
@@ -189,10 +191,12 @@ static void arg_i64s(uint32_t domain, uint32_t key, const int64_t *values, uint3
 	uint32_t bytes = (uint32_t)(sizeof r.arg + n * sizeof r.v[0]);
 	r.arg = (struct wire_arg){writer_head(WIRE_ARG, WIRE_ARG_I64S, key, bytes), n, domain, 0};
 	memcpy(r.v, values, n * sizeof r.v[0]);
-	if (!intern_again(key))
-		lose(WIRE_LOST_STRINGS, 1);
-	else if (range_is_written(w, domain))
-		writer_append(w, &r, bytes);
+	if (range_is_written(w, domain)) {
+		if (!intern_again(key))
+			lose(WIRE_LOST_STRINGS, 1);
+		else
+			writer_append(w, &r, bytes);
+	}
 	writer_leave(w);
 }
 

@@ -72,6 +72,7 @@ struct live {
 	_Atomic uint32_t opener;       /* thread that opens the segment */
 	_Atomic int64_t retry_ns;      /* of CLOCK_MONOTONIC: when to try again, where that was not possible */
 	_Atomic uint64_t missed;       /* calls until then that no segment has counted */
+	_Atomic int32_t users;         /* segment_use */
 	bool forked;                   /* the segment is that of a forked child */
 };
 extern struct live *live;
@@ -85,7 +86,7 @@ static inline int64_t now_ns(void)
 
 extern __thread struct writer *writer_self __attribute__((tls_model("initial-exec")));
 
-/* The calling thread's writer, made at its first call; NULL = there is no segment (and none can be had). `on` may be false. */
+/* The calling thread's writer, made at its first call, and busy; NULL = there is no segment (and none can be had). `on` may be false. */
 struct writer *writer_look(void);
 void writer_measured(struct writer *w);
 /* Some calls are measured, and stand for those before them: the first ones, then fewer and fewer, at last each of so many. Odd, so that pushes and
@@ -96,13 +97,18 @@ enum { WRITER_GAP_MOST = 257 };
 static inline struct writer *writer_any(void)
 {
 	struct writer *w = writer_self;
-	if (UNLIKELY(!w || w->epoch != atomic_load_explicit(&live->epoch, memory_order_acquire) || atomic_load_explicit(&w->busy, memory_order_relaxed) ||
-	             atomic_load_explicit(&control_next_ns, memory_order_relaxed) != INT64_MAX)) {
-		w = writer_look();
-		if (!w)
-			return NULL;
+	bool ready = w && !atomic_load_explicit(&w->busy, memory_order_relaxed);
+	if (LIKELY(ready)) {
+		/* First busy, then the look: who ends a capture does it the other way round (threads_quiet). */
+		atomic_store_explicit(&w->busy, true, memory_order_relaxed);
+		atomic_signal_fence(memory_order_seq_cst);
+		ready = w->epoch == atomic_load_explicit(&live->epoch, memory_order_acquire) &&
+		        atomic_load_explicit(&control_next_ns, memory_order_relaxed) == INT64_MAX;
+		if (UNLIKELY(!ready))
+			atomic_store_explicit(&w->busy, false, memory_order_release);
 	}
-	atomic_store_explicit(&w->busy, true, memory_order_relaxed);
+	if (UNLIKELY(!ready) && !(w = writer_look()))
+		return NULL;
 	atomic_signal_fence(memory_order_seq_cst);
 	if (UNLIKELY(++w->calls >= w->gap) && !w->entered_ns)
 		w->entered_ns = now_ns();
@@ -166,7 +172,8 @@ struct text {
 struct text intern_text(uint32_t id);
 
 /* A record that all others may refer to (k in wire.h): kept also when a ring is used again. `again`: once, however often it is said, and written
- * again into the segment of a forked child; for WIRE_DOMAIN, WIRE_CATEGORY, WIRE_RESOURCE. false = no room, counted. */
+ * again into the process's next segment; for WIRE_DOMAIN, WIRE_CATEGORY, WIRE_RESOURCE, which a forked child's has, too, and for WIRE_DEVICE,
+ * WIRE_CONTEXT, WIRE_STREAM, which it has not. false = no room, counted. */
 bool keep(const void *record, uint32_t bytes, bool again);
 
 /* A fact: wire_meta. `value` is interned. */

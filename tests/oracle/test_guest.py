@@ -179,7 +179,8 @@ class Library(GuestCase):
         versions = {tuple(map(int, v.split("."))) for v in re.findall(r"GLIBC_([\d.]+)", out)}
         self.assertLessEqual(max(versions), (2, 17))
         defined = sorted(line.split()[-1] for line in out.splitlines() if " .text" in line and " g " in line)
-        self.assertEqual(defined, ["InitializeInjection", "InitializeInjectionNvtx", "InitializeInjectionNvtx2", "__itt_api_init", "opscope_trace_get"])
+        self.assertEqual(defined, ["InitializeInjection", "InitializeInjectionNvtx", "InitializeInjectionNvtx2", "__itt_api_init", "opscope_capture_start",
+                                   "opscope_capture_stop", "opscope_trace_get"])
         needed = re.findall(r"NEEDED +(\S+)", subprocess.run(["objdump", "-p", LIBRARY], capture_output=True, text=True, check=True).stdout)
         self.assertLessEqual(set(needed), {"libc.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"})
         tls = re.search(r"\.tbss +([0-9a-f]+)", subprocess.run(["objdump", "-h", LIBRARY], capture_output=True, text=True, check=True).stdout)
