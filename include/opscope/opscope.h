@@ -17,6 +17,7 @@
  * error_size bytes with its NUL; NULL, 0 is fine). Nothing is printed, and nothing ends the process, except when the
  * system has no memory left.
  * NULL for an object, a name or a value where none is allowed is such an error; where there is no `error` to write, do not.
+ * What kind of error it was: opscope_error_code.
  * Threads: different objects are independent of each other. One profile may be asked by several threads at once for reports
  * and SQL (they take turns) and for its facts. One table may be read by several threads; options while nobody sets them.
  * Binary compatibility: all structs are opaque, and functions are only ever added. */
@@ -42,6 +43,18 @@ struct opscope_table;
 
 /* "0.1.0" of the library that is running. */
 OPSCOPE_API const char *opscope_version(void);
+
+/* What kind of error it was, for programs: the text is for people, and may change. */
+enum opscope_error {
+	OPSCOPE_NO_ERROR = 0,
+	OPSCOPE_ERROR_IO = 1,     /* the operating system refused: missing file, permission, full disk */
+	OPSCOPE_ERROR_FORMAT = 2, /* the bytes are not what they claim to be */
+	OPSCOPE_ERROR_USAGE = 3,  /* the caller asked for something that does not exist */
+	OPSCOPE_ERROR_LACKS = 4,  /* the input is sound but lacks what was asked for: no ops, no such steps */
+	OPSCOPE_ERROR_LIMIT = 5,  /* a size or depth beyond what is supported */
+};
+/* Of the newest call by this thread that failed; calls that succeed leave it as it is. OPSCOPE_NO_ERROR before the first. */
+OPSCOPE_API enum opscope_error opscope_error_code(void);
 
 /* Options, as on the command line without the dashes. Unknown names and bad values are errors at once, values that a certain
  * report does not have when it is run. Values are copied.

@@ -52,13 +52,26 @@ static PyObject *text_or_none(const char *s)
 }
 
 /* Names of files in a message may be any bytes. */
-static PyObject *fail(const char *message)
+static PyObject *fail_as(enum opscope_error code, const char *message)
 {
-	PyObject *s = text_of(message, strlen(message));
-	if (s)
-		PyErr_SetObject(error_type, s);
+	static const char *const names[] = {
+		[OPSCOPE_NO_ERROR] = "usage", [OPSCOPE_ERROR_IO] = "io", [OPSCOPE_ERROR_FORMAT] = "format", [OPSCOPE_ERROR_USAGE] = "usage",
+		[OPSCOPE_ERROR_LACKS] = "lacks", [OPSCOPE_ERROR_LIMIT] = "limit",
+	};
+	PyObject *s = text_of(message, strlen(message)), *name = PyUnicode_FromString(names[code]);
+	PyObject *error = s && name ? PyObject_CallFunctionObjArgs(error_type, s, NULL) : NULL;
+	if (error && PyObject_SetAttrString(error, "code", name) == 0)
+		PyErr_SetObject(error_type, error);
+	Py_XDECREF(error);
+	Py_XDECREF(name);
 	Py_XDECREF(s);
 	return NULL;
+}
+
+/* What the library's newest call of this thread says. */
+static PyObject *fail(const char *message)
+{
+	return fail_as(opscope_error_code(), message);
 }
 
 /* Both types are made by the library alone: an object without one would be nothing. */
@@ -453,7 +466,7 @@ static void close_profile(Profile *self)
 static int enter(Profile *self)
 {
 	if (!self->p || self->closing) {
-		fail("the trace is closed");
+		fail_as(OPSCOPE_ERROR_USAGE, "the trace is closed");
 		return -1;
 	}
 	self->busy++;
@@ -733,6 +746,18 @@ static int add(PyObject *module, const char *name, PyObject *object)
 	return -1;
 }
 
+/* Its `code` is "usage" unless an error says otherwise. */
+static PyObject *new_error_type(void)
+{
+	PyObject *defaults = Py_BuildValue("{ss}", "code", "usage");
+	PyObject *type = defaults ? PyErr_NewExceptionWithDoc("opscope.Error",
+	                                                      "What went wrong, where, and what was expected, in one line. code: \"io\", \"format\" (the bytes are not "
+	                                                      "what they claim to be), \"usage\" (there is no such thing), \"lacks\" (the input is sound but lacks what "
+	                                                      "was asked for) or \"limit\".", PyExc_ValueError, defaults) : NULL;
+	Py_XDECREF(defaults);
+	return type;
+}
+
 PyMODINIT_FUNC PyInit__core(void);
 
 PyMODINIT_FUNC PyInit__core(void)
@@ -740,7 +765,7 @@ PyMODINIT_FUNC PyInit__core(void)
 	PyObject *module = PyModule_Create(&definition);
 	if (!module)
 		return NULL;
-	error_type = PyErr_NewExceptionWithDoc("opscope.Error", "What went wrong, where, and what was expected, in one line.", PyExc_ValueError, NULL);
+	error_type = new_error_type();
 	bad_bytes = bad_byte_map();
 	profile_type = (PyTypeObject *)PyType_FromSpec(&profile_spec);
 	table_type = (PyTypeObject *)PyType_FromSpec(&table_spec);

@@ -3,7 +3,8 @@ from typing import Dict, List, Optional, Tuple, Union
 
 version: str
 
-class Error(ValueError): ...
+class Error(ValueError):
+    code: str
 
 class Table:
     @property

@@ -68,6 +68,24 @@ class Load(oracle.Case):
         with self.assertRaises(TypeError):
             type(trace.report("operators")._table)()
 
+    def test_codes_of_errors(self):
+        """For programs: the text is for people. Also after copying and pickling."""
+        import copy
+        import pickle
+
+        trace = opscope.load(GPU)
+        asks = {"usage": lambda: trace.report("no-such"), "lacks": lambda: trace.report("attention"), "format": lambda: opscope.load(os.path.abspath(__file__)),
+                "io": lambda: trace.export("chrome", "/no/such/folder/x")}
+        for code, ask in asks.items():
+            with self.assertRaises(opscope.Error) as caught:
+                ask()
+            self.assertEqual([e.code for e in (caught.exception, copy.copy(caught.exception), pickle.loads(pickle.dumps(caught.exception)))], [code] * 3)
+        self.assertEqual(opscope.Error("made here").code, "usage")
+        trace.close()
+        with self.assertRaises(opscope.Error) as caught:
+            trace.report("attention")
+        self.assertEqual(caught.exception.code, "usage")
+
     def test_arguments_of_any_kind(self):
         """What _core is given is checked there, whatever table.py and trace.py let through."""
         profile = opscope.load(GPU)._profile

@@ -7,8 +7,21 @@
 #include <stddef.h>
 #include <stdio.h>
 
+/* Of a thread, as errno is: functions whose arguments are part of the binary interface cannot return it otherwise. */
+static __thread enum opscope_error newest_error;
+
+enum opscope_error opscope_error_code(void)
+{
+	return newest_error;
+}
+
 int api_error(const struct err *e, char *error, size_t size)
 {
+	static const enum opscope_error codes[] = {
+		[ERR_NONE] = OPSCOPE_ERROR_USAGE, [ERR_IO] = OPSCOPE_ERROR_IO, [ERR_FORMAT] = OPSCOPE_ERROR_FORMAT, [ERR_USAGE] = OPSCOPE_ERROR_USAGE,
+		[ERR_DATA] = OPSCOPE_ERROR_LACKS, [ERR_LIMIT] = OPSCOPE_ERROR_LIMIT,
+	};
+	newest_error = codes[e->code];
 	if (error && size)
 		snprintf(error, size, "%s", e->msg);
 	return -1;

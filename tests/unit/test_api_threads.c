@@ -104,12 +104,50 @@ static void null_is_an_error(void **state)
 	opscope_close(p);
 }
 
+static void *code_of_another_thread(void *arg)
+{
+	int *code = arg;
+	code[0] = (int)opscope_error_code();
+	opscope_open("/no/such/file", NULL, NULL, 0);
+	code[1] = (int)opscope_error_code();
+	return NULL;
+}
+
+/* What kind of error it was, of the thread that made it, also where no text was asked for. */
+static void error_codes(void **state)
+{
+	struct opscope_profile *p = open_trace("partial_overlap");
+	struct opscope_options *o = opscope_options_new();
+	pthread_t thread;
+	int code[2];
+	assert_null(opscope_report(p, "gemm", NULL, NULL, 0));
+	assert_int_equal(opscope_error_code(), OPSCOPE_ERROR_LACKS);
+	opscope_table_free(opscope_report(p, "operators", NULL, NULL, 0));
+	assert_int_equal(opscope_error_code(), OPSCOPE_ERROR_LACKS);
+	assert_int_equal(pthread_create(&thread, NULL, code_of_another_thread, code), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(code[0], OPSCOPE_NO_ERROR);
+	assert_int_equal(code[1], OPSCOPE_ERROR_IO);
+	assert_int_equal(opscope_error_code(), OPSCOPE_ERROR_LACKS);
+	assert_null(opscope_report(p, "no-such", NULL, NULL, 0));
+	assert_int_equal(opscope_error_code(), OPSCOPE_ERROR_USAGE);
+	assert_int_equal(opscope_export(p, "chrome", "/no/such/folder/x", NULL, NULL, NULL, 0), -1);
+	assert_int_equal(opscope_error_code(), OPSCOPE_ERROR_IO);
+	assert_int_equal(opscope_options_set(o, "limit", "x", NULL, 0), -1);
+	assert_int_equal(opscope_error_code(), OPSCOPE_ERROR_USAGE);
+	assert_null(opscope_open("/proc/self/exe", NULL, NULL, 0));
+	assert_int_equal(opscope_error_code(), OPSCOPE_ERROR_FORMAT);
+	opscope_options_free(o);
+	opscope_close(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reports_and_facts),
 		cmocka_unit_test(problems_beyond_the_last),
 		cmocka_unit_test(null_is_an_error),
+		cmocka_unit_test(error_codes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
