@@ -357,6 +357,18 @@ static uint32_t arg_of(const struct torch_events *t, uint32_t i, uint32_t key)
 uint32_t torch_event_shapes(const struct torch_events *t, uint32_t i) { return arg_of(t, i, t->key_dims); }
 uint32_t torch_event_overload(const struct torch_events *t, uint32_t i) { return arg_of(t, i, t->key_overload); }
 
+uint32_t torch_event_args(const struct torch_events *t, uint32_t i)
+{
+	uint32_t set = t->kind[i] == TORCH_SPAN ? t->p->span.args[t->row[i]] : t->kind[i] == TORCH_GPU ? t->p->gpu_op.args[t->row[i]] : 0;
+	return set < t->p->arg_set.rows.n ? set : 0;
+}
+
+uint32_t torch_event_launch(const struct torch_events *t, uint32_t i)
+{
+	uint32_t launch = t->kind[i] == TORCH_GPU ? t->p->gpu_op.launch[t->row[i]] : ROW_NONE;
+	return launch < t->p->launch.rows.n ? launch : ROW_NONE;
+}
+
 static bool is_op(const struct torch_events *t, uint32_t i)
 {
 	return t->kind[i] == TORCH_SPAN && (t->p->span.kind[t->row[i]] == SPAN_OP || t->p->span.kind[t->row[i]] == SPAN_USER);

@@ -128,6 +128,10 @@ uint32_t torch_event_overload(const struct torch_events *t, uint32_t i);
 static inline uint32_t torch_event_stack(const struct torch_events *t, uint32_t i) { return t->stack ? t->stack[i] : 0; }
 /* Appends its innermost `frames` frames (0 = all), separated by ';'. */
 void torch_stack_text(const struct torch_events *t, uint32_t stack, unsigned frames, struct buf *out);
+/* The argument set of the event; 0 = it has none. */
+uint32_t torch_event_args(const struct torch_events *t, uint32_t i);
+/* Where device work ran: row of the profile's `launch`; ROW_NONE for what runs on the host, and where nothing says it. */
+uint32_t torch_event_launch(const struct torch_events *t, uint32_t i);
 /* -1 = none. */
 int64_t torch_event_sequence(const struct torch_events *t, uint32_t i);
 /* The profiler's own number of the forward op's thread; 0 = none. */

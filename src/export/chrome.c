@@ -74,16 +74,6 @@ static bool is_copy(const struct profile *p)
 	return p->written && !(p->whole && has_ends(p));
 }
 
-void chrome_put_json(struct buf *b, struct str s)
-{
-	struct buf padded = {0}, scratch = {0};
-	buf_str(&padded, s);
-	buf_fill(&padded, 0, JSON_PADDING);
-	json_put_valid(b, (struct str){padded.p, s.n}, &scratch);
-	buf_release(&padded);
-	buf_release(&scratch);
-}
-
 static void put_known(struct buf *b, const char *key, int64_t v, int64_t unknown)
 {
 	if (v != unknown)
@@ -122,7 +112,7 @@ static void put_facts(struct buf *b, const struct profile *p)
 		if (p->meta.is_string[i])
 			json_put_string(b, value);
 		else
-			chrome_put_json(b, value);
+			json_put_valid_text(b, value);
 		buf_cstr(b, ",\n");
 	}
 	if (str_eqc(p->format, "kineto"))

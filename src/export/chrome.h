@@ -4,9 +4,6 @@
 
 #include "export/export.h"
 
-/* A value that the store keeps as JSON text, made valid where it is not. */
-void chrome_put_json(struct buf *b, struct str s);
-
 /* A process or thread as written: a number where it is one, else text. */
 void chrome_put_id(struct buf *b, struct str s);
 

@@ -178,7 +178,7 @@ static void put_json(struct writer *w, uint32_t id)
 	if (!w->json[id].p) {
 		struct buf b = {0};
 		struct str s = profile_str(w->p, id);
-		chrome_put_json(&b, s);
+		json_put_valid_text(&b, s);
 		w->json[id] = str_eq(buf_view(&b), s) ? s : arena_str(&w->texts, buf_view(&b));
 		buf_release(&b);
 	}

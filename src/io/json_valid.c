@@ -197,3 +197,13 @@ void json_put_valid(struct buf *out, struct str raw, struct buf *scratch)
 	put_line(out, (struct str){line.p, n}, scratch);
 	buf_release(&line);
 }
+
+void json_put_valid_text(struct buf *out, struct str s)
+{
+	struct buf padded = {0}, scratch = {0};
+	buf_str(&padded, s);
+	buf_fill(&padded, 0, JSON_PADDING);
+	json_put_valid(out, (struct str){padded.p, s.n}, &scratch);
+	buf_release(&padded);
+	buf_release(&scratch);
+}

@@ -17,4 +17,7 @@ void json_put_raw(struct buf *out, struct str raw, struct buf *scratch);
  * understood; arrays and objects come on one line as json_one_line makes it. */
 void json_put_valid(struct buf *out, struct str raw, struct buf *scratch);
 
+/* The same of a text with nothing behind it. */
+void json_put_valid_text(struct buf *out, struct str s);
+
 #endif

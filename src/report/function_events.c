@@ -1,11 +1,13 @@
 /* torch's prof.events(): each event by itself (torch/autograd/profiler_util.py, FunctionEvent). */
+#include "base/json_text.h"
 #include "base/mem.h"
+#include "io/json_valid.h"
 #include "report/key_groups.h"
 #include "report/report.h"
 
 enum { C_EVENT, C_NAME, C_TRACE_NAME, C_SINCE, C_START, C_END, C_PARENT, C_THREAD, C_NODE, C_DEVICE, C_ASYNC, C_ANNOTATION, C_BACKWARD, C_SEQUENCE,
        C_FWD_THREAD, C_HOST_SELF, C_DEV_SELF, C_DEV_TOTAL, C_KERNELS, C_CPU_MEM, C_CPU_MEM_SELF, C_DEV_MEM, C_DEV_MEM_SELF, C_FLOPS,
-       C_SHAPES, C_OVERLOAD, C_STACK, N_COLUMNS };
+       C_SHAPES, C_OVERLOAD, C_STACK, C_ON_DEVICE, C_STREAM, C_CONCRETE, C_ARGUMENTS, N_COLUMNS };
 
 static const struct column columns[N_COLUMNS] = {
 	[C_EVENT] = {"event", "Event", "its number, from 0, in order of start", CELL_I64},
@@ -36,6 +38,11 @@ static const struct column columns[N_COLUMNS] = {
 	[C_OVERLOAD] = {"overload_name", "Overload", "which overload of the op", CELL_STR, .flags = COLUMN_DETAIL},
 	[C_STACK] = {"call_stack", "Call stack", "Python frames, innermost first; of the forward op for ops of the backward pass", CELL_STR, UNIT_NONE,
 	             COLUMN_WIDE | COLUMN_STACK},
+	[C_ON_DEVICE] = {"device", "Device", "of device work, the ordinal of the device", CELL_I64, .flags = COLUMN_DETAIL},
+	[C_STREAM] = {"stream", "Stream", "of device work, its stream", CELL_I64, .flags = COLUMN_DETAIL},
+	[C_CONCRETE] = {"concrete_inputs", "Concrete inputs", "values of its inputs that are no tensors, as a JSON list", CELL_STR, UNIT_NONE,
+	                COLUMN_WIDE | COLUMN_DETAIL},
+	[C_ARGUMENTS] = {"arguments", "Arguments", "what else the trace says of it, as a JSON object", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_DETAIL},
 };
 
 struct view {
@@ -43,10 +50,62 @@ struct view {
 	struct torch_events *t;
 	struct table *out;
 	struct buf text;
+	struct str *arguments; /* by argument set, made when first needed */
+	uint32_t key_concrete, key_backward; /* string ids of those arguments; 0 = no event has it */
 	int64_t first_ns;      /* the earliest start */
 	bool has[N_COLUMNS];
 	unsigned at[N_COLUMNS];
 };
+
+static uint32_t string_id(const struct profile *p, const char *s)
+{
+	uint32_t id = intern_find(&p->strings, str_from(s));
+	return id == INTERN_NONE ? 0 : id;
+}
+
+/* Whether a column of its own has the argument. */
+static bool is_shown(const struct view *v, uint32_t key)
+{
+	const struct torch_events *t = v->t;
+	return key == t->key_dims || key == t->key_stack || key == t->key_overload || key == v->key_concrete || key == v->key_backward;
+}
+
+/* Argument set `set` as a JSON object; nothing where all of it has columns. It lies in the table. */
+static struct str arguments_text(struct view *v, uint32_t set)
+{
+	const struct profile *p = v->p;
+	uint32_t end = set + 1 < p->arg_set.rows.n ? p->arg_set.first[set + 1] : p->arg.rows.n;
+	v->text.n = 0;
+	for (uint32_t i = p->arg_set.first[set]; i < end; i++) {
+		if (is_shown(v, p->arg.key[i]))
+			continue;
+		buf_cstr(&v->text, v->text.n ? ", " : "{");
+		json_put_string(&v->text, profile_str(p, p->arg.key[i]));
+		buf_cstr(&v->text, ": ");
+		if (p->arg.is_string[i])
+			json_put_string(&v->text, profile_str(p, p->arg.value[i]));
+		else
+			json_put_valid_text(&v->text, profile_str(p, p->arg.value[i]));
+	}
+	if (!v->text.n)
+		return (struct str){"", 0};
+	buf_char(&v->text, '}');
+	return arena_str(&v->out->arena, buf_view(&v->text));
+}
+
+static void put_arguments(struct view *v, uint32_t i)
+{
+	struct str text;
+	uint32_t set = torch_event_args(v->t, i);
+	if (!set)
+		return;
+	if (v->key_concrete && profile_arg(v->p, set, v->key_concrete, &text))
+		table_set_str(v->out, v->at[C_CONCRETE], text);
+	if (!v->arguments[set].p)
+		v->arguments[set] = arguments_text(v, set);
+	if (v->arguments[set].n)
+		table_set_str(v->out, v->at[C_ARGUMENTS], v->arguments[set]);
+}
 
 static void choose_columns(struct view *v)
 {
@@ -59,6 +118,9 @@ static void choose_columns(struct view *v)
 	v->has[C_SHAPES] = t->shapes_known;
 	v->has[C_OVERLOAD] = t->key_overload;
 	v->has[C_STACK] = stacks_any(t->stacks) && (!t->rules->name || t->key_stack);
+	v->has[C_ON_DEVICE] = v->has[C_STREAM] = v->p->gpu_op.rows.n && t->rules->name;
+	v->has[C_CONCRETE] = v->key_concrete;
+	v->has[C_ARGUMENTS] = v->p->arg.rows.n;
 	for (unsigned c = 0; c < N_COLUMNS; c++)
 		v->at[c] = v->has[c] ? table_column(v->out, &columns[c]) : UINT32_MAX;
 }
@@ -102,6 +164,18 @@ static void put_texts(struct view *v, uint32_t i)
 	}
 }
 
+static void put_place(struct view *v, uint32_t i)
+{
+	const struct launches *l = &v->p->launch;
+	uint32_t row = torch_event_launch(v->t, i);
+	if (row == ROW_NONE)
+		return;
+	if (l->device[row] >= 0)
+		put(v, C_ON_DEVICE, l->device[row]);
+	if (l->stream[row] != ID_NONE)
+		put(v, C_STREAM, l->stream[row]);
+}
+
 static void put_event(struct view *v, uint32_t i)
 {
 	const struct torch_events *t = v->t;
@@ -136,11 +210,14 @@ static void put_event(struct view *v, uint32_t i)
 	if (t->flops && t->flops[i] != TORCH_UNKNOWN)
 		put(v, C_FLOPS, t->flops[i]);
 	put_texts(v, i);
+	put_place(v, i);
+	put_arguments(v, i);
 }
 
 static int function_events_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
-	struct view v = {.p = p, .out = out};
+	struct view v = {.p = p, .out = out, .arguments = NEW_ARRAY(p->arg_set.rows.n + 1, struct str), .key_concrete = string_id(p, "Concrete Inputs"),
+	                 .key_backward = string_id(p, "Backward node")};
 	v.t = torch_events_new(p, torch_rules_of(args->compat), TORCH_STACKS | TORCH_FLOPS);
 	uint32_t n = args->row_limit && args->row_limit < v.t->n ? (uint32_t)args->row_limit : v.t->n;
 	int rc = 0;
@@ -158,6 +235,7 @@ static int function_events_run(const struct profile *p, const struct report_args
 			table_note(out, "%llu events of the profiler's own ops are left out, as torch does", (unsigned long long)v.t->dropped_names);
 	}
 	buf_release(&v.text);
+	mem_free(v.arguments);
 	torch_events_free(v.t);
 	return rc;
 }
