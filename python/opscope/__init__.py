@@ -27,7 +27,7 @@ _LAZY: Dict[str, str] = {
         "profiler"),
 }
 
-_TORCHS = ("DeviceType", "ProfilerActivity", "itt", "kineto_available")  # torch's own, as torch.profiler has them
+_TORCHS = ("DeviceType", "ExecutionTraceObserver", "ProfilerActivity", "itt", "kineto_available")  # torch's own, as torch.profiler has them
 
 __all__ = ["Column", "Error", "Problem", "Report", "Table", "Trace", "advise", "load", "reports", "version", *_LAZY]
 

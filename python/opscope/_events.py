@@ -5,6 +5,7 @@ object is made for a row only when one is asked for. Times are microseconds, as 
 from __future__ import annotations
 
 import ast
+import json
 import sys
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Sequence, TypeVar, Union, overload
 
@@ -152,6 +153,18 @@ class Interval:
         return f"Interval(start={self.start}, end={self.end})"
 
 
+# Arguments of ops that torch itself writes; any other is an argument by name of the op's call (or, of a collective, what torch says of it).
+_OF_TORCH = frozenset(["Input type", "Input Strides", "Module Hierarchy", "Python thread"])
+
+
+def _value(text: str) -> Any:
+    """A value as torch writes it: "", "1", "[2, 3]", "True"; other texts are themselves."""
+    try:
+        return ast.literal_eval(text) if text else None
+    except (ValueError, SyntaxError):
+        return text
+
+
 class FunctionEvent(Times):
     """One event. `id` is its number in the list, `kernel_count` how many pieces of device work it launched itself."""
 
@@ -181,6 +194,27 @@ class FunctionEvent(Times):
     flops: int
     overload_name: str
     kernel_count: int
+    use_device: Optional[str]
+    device_index: int
+    device_resource_id: Any
+    _concrete = ""
+    _arguments = ""
+
+    @property
+    def concrete_inputs(self) -> List[Any]:
+        """Values of the inputs that are no tensors, None for those that are; with record_shapes, since torch 2."""
+        return [_value(v) if isinstance(v, str) else v for v in json.loads(self._concrete)] if self._concrete else []
+
+    @property
+    def kwinputs(self) -> Dict[str, Any]:
+        """Inputs by name, as far as torch records any."""
+        known = json.loads(self._arguments) if self._arguments and not self._on_device else {}
+        return {name: value for name, value in known.items() if name not in _OF_TORCH}
+
+    @property
+    def metadata_json(self) -> Optional[str]:
+        """What else the trace says of the event, as the inside of a JSON object."""
+        return self._arguments[1:-1] or None
 
     @property
     def key(self) -> str:
@@ -379,6 +413,8 @@ class Events(EventList[FunctionEvent]):
         e.is_async, e.is_remote, e.is_user_annotation = get("async", False), e.node_id >= 0, get("user_annotation", False)
         e.sequence_nr, e.flops, e.overload_name, e.kernel_count = get("sequence_number", -1), get("flops", 0), get("overload_name", ""), get("kernels", 0)
         e.device_type = device_type("CUDA" if e._on_device else "CPU")
+        e.use_device, e.device_index, e.device_resource_id = self._recording.use_device, get("device", 0), get("stream", e.thread)
+        e._concrete, e._arguments = get("concrete_inputs", ""), get("arguments", "")
         e.cpu_memory_usage, e.self_cpu_memory_usage = get("host_memory_bytes", 0), get("host_self_memory_bytes", 0)
         e.device_memory_usage, e.self_device_memory_usage = get("device_memory_bytes", 0), get("device_self_memory_bytes", 0)
         e.self_cpu_time_total = self._us(get("host_self_ns", 0))
@@ -440,6 +476,7 @@ class NvprofEvents(EventList[FunctionEvent]):
         e.input_shapes, e.stack, e.sequence_nr, e.overload_name = [], [], -1, ""
         e.is_async = e.is_remote = e.is_user_annotation = False
         e.cpu_memory_usage = e.self_cpu_memory_usage = e.device_memory_usage = e.self_device_memory_usage = 0
+        e.use_device, e.device_index, e.device_resource_id = "cuda", 0, 0
         e.self_cpu_time_total, e.kernel_count = (cpu or 0) / 1000, kernels or 0
         e.device_time_total = e.self_device_time_total = (cuda or 0) / 1000
         e.device_type = device_type("CPU")

@@ -9,6 +9,7 @@
 struct writing {
 	const struct result_source *s;
 	struct out o;
+	const char *head, *tail;  /* text before and behind the events */
 	int64_t base_us;          /* times are written from here on */
 	int64_t last_us;          /* the end of the last event */
 	long pid;
@@ -161,7 +162,7 @@ static int put_events(struct writing *w)
 }
 
 /* (events, start of the recording in us, where the events' text begins and ends in the file, ops with a device time that the trace lacks). */
-static PyObject *write_trace(struct result_source *s, struct writing *w, int fd, const char *head, const char *tail)
+static PyObject *write_trace(struct result_source *s, struct writing *w, int fd)
 {
 	if (out_init(&w->o, fd) < 0) {
 		s->close(s);
@@ -173,12 +174,12 @@ static PyObject *write_trace(struct result_source *s, struct writing *w, int fd,
 	w->last_us = s->start_us;
 	if (w->base_us == INT64_MIN)
 		w->base_us = s->start_us;
-	out_text(&w->o, head);
+	out_text(&w->o, w->head);
 	int64_t begin = out_bytes(&w->o);
 	PyThreadState *released = s->needs_python ? NULL : PyEval_SaveThread();
 	int rc = put_events(w);
 	int64_t end = out_bytes(&w->o);
-	out_text(&w->o, tail);
+	out_text(&w->o, w->tail);
 	int error = out_finish(&w->o);
 	if (released)
 		PyEval_RestoreThread(released);
@@ -216,9 +217,16 @@ static PyObject *py_stride(PyObject *module, PyObject *args)
 	return PyLong_FromSize_t(n > 0 ? direct_stride(result, (size_t)n) : 0);
 }
 
-/* The base of times: a number, or None = when the recording began. */
-static int read_base(PyObject *base, struct writing *w)
+/* How the file is to be: keywords, all of which must be there. base_us: None = when the recording began. */
+static int read_form(PyObject *keywords, struct writing *w)
 {
+	static char *names[] = {"head", "tail", "base_us", "pid", "shapes", "stacks", "flops", "device_times", NULL};
+	PyObject *positional = PyTuple_New(0), *base = Py_None;
+	int ok = positional && PyArg_ParseTupleAndKeywords(positional, keywords, "ssOlpppp", names, &w->head, &w->tail, &base, &w->pid, &w->shapes,
+	                                                   &w->stacks, &w->flops, &w->device_times);
+	Py_XDECREF(positional);
+	if (!ok)
+		return -1;
 	w->base_us = INT64_MIN;
 	if (base == Py_None)
 		return 0;
@@ -226,47 +234,44 @@ static int read_base(PyObject *base, struct writing *w)
 	return w->base_us == -1 && PyErr_Occurred() ? -1 : 0;
 }
 
-static PyObject *py_write_direct(PyObject *module, PyObject *args)
+static PyObject *py_write_direct(PyObject *module, PyObject *args, PyObject *keywords)
 {
-	PyObject *result, *base;
+	PyObject *result;
 	Py_ssize_t stride;
-	const char *head, *tail;
 	int fd;
 	struct result_source s;
 	struct writing w = {0};
 	(void)module;
-	if (!PyArg_ParseTuple(args, "OnissOlpppp", &result, &stride, &fd, &head, &tail, &base, &w.pid, &w.shapes, &w.stacks, &w.flops,
-	                      &w.device_times) ||
-	    read_base(base, &w) < 0)
+	if (!PyArg_ParseTuple(args, "Oni", &result, &stride, &fd) || read_form(keywords, &w) < 0)
 		return NULL;
 	if (!direct || !direct_source(direct, result, (size_t)stride, &s)) {
 		PyErr_SetString(PyExc_RuntimeError, "this recording does not lie in memory as was expected");
 		return NULL;
 	}
-	return write_trace(&s, &w, fd, head, tail);
+	return write_trace(&s, &w, fd);
 }
 
-static PyObject *py_write_events(PyObject *module, PyObject *args)
+static PyObject *py_write_events(PyObject *module, PyObject *args, PyObject *keywords)
 {
-	PyObject *events, *base;
+	PyObject *events;
 	long long start_us;
-	const char *head, *tail;
 	int fd;
 	struct result_source s;
 	struct writing w = {0};
 	(void)module;
-	if (!PyArg_ParseTuple(args, "OLissOlpppp", &events, &start_us, &fd, &head, &tail, &base, &w.pid, &w.shapes, &w.stacks, &w.flops,
-	                      &w.device_times) ||
-	    read_base(base, &w) < 0 || getters_source(events, start_us, &s) < 0)
+	if (!PyArg_ParseTuple(args, "OLi", &events, &start_us, &fd) || read_form(keywords, &w) < 0 || getters_source(events, start_us, &s) < 0)
 		return NULL;
-	return write_trace(&s, &w, fd, head, tail);
+	return write_trace(&s, &w, fd);
 }
+
+#define FORM "*, head, tail, base_us, pid, shapes, stacks, flops, device_times"
+#define WRITTEN "): (events, start_us, where the events begin and end in the file, ops with a device time that it lacks)"
 
 static PyMethodDef methods[] = {
 	{"open_direct", py_open_direct, METH_VARARGS, "open_direct(path of libtorch_cpu): whether recordings can be read as they lie in memory"},
 	{"stride", py_stride, METH_VARARGS, "stride(result, n): bytes of an event of a result that has n; 0 = not known"},
-	{"write_direct", py_write_direct, METH_VARARGS, "write_direct(result, stride, fd, head, tail, base_us, pid, shapes, stacks, flops, device_times)"},
-	{"write_events", py_write_events, METH_VARARGS, "write_events(events, start_us, fd, head, tail, base_us, pid, shapes, stacks, flops, device_times)"},
+	{"write_direct", (PyCFunction)(void (*)(void))py_write_direct, METH_VARARGS | METH_KEYWORDS, "write_direct(result, stride, fd, " FORM WRITTEN},
+	{"write_events", (PyCFunction)(void (*)(void))py_write_events, METH_VARARGS | METH_KEYWORDS, "write_events(events, start_us, fd, " FORM WRITTEN},
 	{NULL, NULL, 0, NULL},
 };
 

@@ -14,6 +14,7 @@ import warnings
 
 from support import RESNET, oracle
 import opscope
+from opscope import _direct, _recorder
 
 try:
     import torch
@@ -100,7 +101,7 @@ class SameAsTorch(Case):
     def test_recordings_are_read_directly(self):
         """On x86-64 the fast way is taken, for which the small recording was read both ways and compared."""
         if os.uname().machine == "x86_64":
-            self.assertGreater(opscope.profiler._Direct.find(), 0)
+            self.assertGreater(_direct.Direct.find(), 0)
 
     def test_tables_of_averages(self):
         n = 0
@@ -128,7 +129,7 @@ class SameAsTorch(Case):
     def test_events(self):
         fields = ("name", "trace_name", "count", "thread", "fwd_thread", "node_id", "input_shapes", "stack", "scope", "cpu_memory_usage", "cuda_memory_usage",
                   "self_cpu_memory_usage", "is_async", "is_remote", "is_legacy", "sequence_nr", "cpu_time_total", "self_cpu_time_total", "cuda_time_total",
-                  "self_cuda_time_total", "cpu_time", "device_type", "flops")
+                  "self_cuda_time_total", "cpu_time", "device_type", "flops", "device_index")
         for name, b in self.both():
             ours, theirs = b.prof.events(), b.torch
             self.assertEqual(len(ours), len(theirs))
@@ -180,7 +181,7 @@ class SameAsTorch(Case):
 
     def test_both_ways_of_reading_agree(self):
         """Event by event in Python, as on other machines, and directly: the same file."""
-        kept = opscope.profiler._Direct.stride
+        kept = _direct.Direct.stride
         with opscope.profile(**FULL) as prof:
             loop(1)
         again = self.result_of(prof)
@@ -188,13 +189,12 @@ class SameAsTorch(Case):
             texts = []
             warnings.simplefilter("error")
             for stride in (kept, 0):
-                opscope.profiler._Direct.stride = stride
-                prof._take(again)
-                with open(prof.recordings[-1].path, "rb") as f:
+                _direct.Direct.stride = stride
+                with open(prof._recorder.take(again).path, "rb") as f:
                     texts.append(f.read())
         finally:
             warnings.resetwarnings()
-            opscope.profiler._Direct.stride = kept
+            _direct.Direct.stride = kept
         self.assertEqual(texts[0], texts[1])
         self.assertGreater(len(texts[0]), 10000)
 
@@ -353,7 +353,7 @@ class Profile(Case):
             with self.assertRaises(Failure) as first:
                 with opscope.profile(schedule=plan, on_trace_ready=fail) as prof:
                     loop(2, prof)
-            self.assertIsNone(prof._inner)
+            self.assertFalse(prof._recorder.ready)
             self.assertEqual(first.exception.args, (1,))
             prof = opscope.profile(schedule=plan, on_trace_ready=fail)
             prof.start()
@@ -367,6 +367,104 @@ class Profile(Case):
                 prof.stop()
         self.assertEqual([n for n in ("Profiler",) if opscope.KinetoStepTracker.erase_step_count(n)], [])
         self.assertEqual([[e.name for e in r.events() if e.name.startswith("ProfilerStep")] for r in prof.recordings], [["ProfilerStep*"]] * 3)
+
+    def test_a_recording_that_cannot_begin(self):
+        """The error that torch's profiler gives passes as it is, wherever the next recording is prepared or started; what was there before stays."""
+        class Failure(Exception):
+            pass
+
+        for method in ("_prepare_trace", "_start_trace"):
+            for first in (1, 2):
+                calls = []
+
+                def fail(inner, plain=getattr(ap.profile, method), calls=calls, first=first):
+                    calls.append(inner)
+                    if len(calls) == first:
+                        raise Failure(method)
+                    return plain(inner)
+
+                ready = []
+                with self.subTest(method=method, recording=first), warnings.catch_warnings():
+                    warnings.simplefilter("error")
+                    with unittest.mock.patch.object(ap.profile, method, fail), self.assertRaisesRegex(Failure, method):
+                        with opscope.profile(schedule=lambda step: opscope.ProfilerAction.RECORD_AND_SAVE, on_trace_ready=ready.append) as prof:
+                            torch.ones(2)
+                            prof.step()
+                            torch.ones(3)
+                    if first == 2:
+                        self.assertEqual((len(ready), len(prof.recordings)), (1, 1))
+                        self.assertIn("aten::ones", [a.key for a in prof.key_averages()])
+                with opscope.profile() as after:  # torch's profiler is free again
+                    torch.ones(2)
+                self.assertIn("aten::ones", [a.key for a in after.key_averages()])
+
+    def test_what_could_not_begin_is_told_again(self):
+        with unittest.mock.patch.object(ap.profile, "_start_trace", side_effect=OSError("no room")):
+            prof = opscope.profile()
+            with self.assertRaisesRegex(OSError, "no room"):
+                prof.start()
+        with self.assertRaisesRegex(RuntimeError, "^nothing was recorded: torch's profiler could not begin: OSError: no room$"):
+            prof.key_averages()
+
+    def test_the_programs_error_is_not_replaced(self):
+        def fail(prof):
+            raise OSError("the handler's")
+
+        with self.assertRaises(ZeroDivisionError), self.assertWarnsRegex(UserWarning, "could not end as it should: OSError: the handler's"):
+            with opscope.profile(on_trace_ready=fail):
+                1 / 0
+
+    def test_names_of_recordings(self):
+        names = iter(["first", "second", "third"])
+        with opscope.profile(schedule=opscope.schedule(wait=0, warmup=1, active=1), custom_trace_id_callback=lambda: next(names)) as prof:
+            loop(2, prof)
+            prof.set_custom_trace_id_callback(lambda: 'the "last"')
+            loop(2, prof)
+        ids = [json.loads(written(r.save))["trace_id"] for r in prof.recordings]
+        self.assertEqual(ids, ["first", "second", 'the "last"'])
+        with opscope.profile() as prof:
+            torch.ones(2)
+        self.assertRegex(prof.get_trace_id(), "^[0-9A-F]{32}$")
+        self.assertEqual(json.loads(written(prof.save))["trace_id"], prof.get_trace_id())
+
+    def test_arguments_of_other_versions(self):
+        """Those of torch 2 are taken; what has no effect with this torch is said. A torch that knows them is given them."""
+        activity = torch.profiler.ProfilerActivity
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with opscope.profile(post_processing_timeout_s=0.5, use_mtia=False, use_xpu=False) as prof:
+                torch.ones(2)
+            self.assertIn("aten::ones", [a.key for a in prof.key_averages()])
+        with self.assertRaisesRegex(ValueError, "post_processing_timeout_s: seconds .* not -1"):
+            opscope.profile(post_processing_timeout_s=-1)
+        for device in ("xpu", "mtia"):
+            if not hasattr(activity, device.upper()):
+                with self.assertWarnsRegex(UserWarning, f"^use_{device}=True: this torch cannot record that device$"):
+                    opscope.profile(**{f"use_{device}": True})
+        with self.assertRaisesRegex(TypeError, "ProfilerActivity were expected, not 'cpu'"):
+            opscope.profile(activities=[{"cpu": ["kernel"]}])
+        given = {}
+
+        class Newer(ap.profile):
+            trace_id = "torch's own"
+
+            def __init__(self, *, use_cpu, use_device, custom_trace_id_callback, activity_filters, **more):
+                given.update(use_device=use_device, custom_trace_id_callback=custom_trace_id_callback, activity_filters=activity_filters, more=sorted(more))
+                super().__init__(use_cpu=use_cpu, use_kineto=True)
+
+        with unittest.mock.patch.object(ap, "profile", Newer):
+            with opscope.profile(activities=[{activity.CPU: ["cpu_op"]}], custom_trace_id_callback=str) as prof:
+                torch.ones(2)
+        self.assertEqual(given, {"use_device": None, "custom_trace_id_callback": str, "activity_filters": {activity.CPU: {"cpu_op"}}, "more": []})
+        self.assertEqual(prof.get_trace_id(), "torch's own")
+        self.assertIn("aten::ones", [a.key for a in prof.key_averages()])
+
+    def test_filters_without_effect(self):
+        if "activity_filters" in ap.profile.__init__.__code__.co_varnames:
+            self.skipTest("this torch has them")
+        with self.assertWarnsRegex(UserWarning, "records all kinds of events .* no effect"):
+            prof = opscope.profile(activities=[{torch.profiler.ProfilerActivity.CPU: ["cpu_op"]}])
+        self.assertEqual(prof.activities, {torch.profiler.ProfilerActivity.CPU})
 
     def test_arguments_that_make_no_sense(self):
         for keep in (0, -1):
@@ -427,9 +525,11 @@ class Others(Case):
         """`from torch.profiler import ...` may become `from opscope import ...`, whatever it asks for."""
         import torch.profiler
 
-        for name in ("DeviceType", "ProfilerActivity", "itt", "kineto_available"):
+        older = {"ExecutionTraceObserver": "ExecutionGraphObserver"}
+        for name in ("DeviceType", "ExecutionTraceObserver", "ProfilerActivity", "itt", "kineto_available"):
+            theirs = name if hasattr(torch.profiler, name) else older[name]
             for module in (opscope, opscope.profiler):
-                self.assertIs(getattr(module, name), getattr(torch.profiler, name))
+                self.assertIs(getattr(module, name), getattr(torch.profiler, theirs))
             self.assertIn(name, dir(opscope))
         with self.assertRaises(AttributeError):
             opscope.profiler.no_such
@@ -505,6 +605,11 @@ class Others(Case):
 class Kineto(Case):
     """A torch with Kineto writes the file itself; here a recorded one stands in for what it writes."""
 
+    @staticmethod
+    def taken(prof, result):
+        with unittest.mock.patch.object(_recorder, "kineto", lambda: True):
+            return prof._recorder.take(result)
+
     def test_the_saved_file_is_the_recording(self):
         class Result:
             def save(self, path):
@@ -513,18 +618,57 @@ class Kineto(Case):
 
         with opscope.profile(compat="torch-2.14") as prof:
             torch.ones(2)
-        prof._kineto = lambda: True
-        prof._take(Result())
+        prof.recordings.append(self.taken(prof, Result()))
         code, out, err = oracle.run("report", "key-averages", RESNET, "--compat=torch-2.14", "--sort=self_cpu_time_total", "--limit=5")
         self.assertEqual(code, 0, err)
         self.assertEqual(prof.key_averages().table(sort_by="self_cpu_time_total", row_limit=5), out.decode())
         with gzip.open(RESNET) as f:
             self.assertEqual(written(prof.export_chrome_trace), f.read())
         self.assertEqual(len(prof.events()), prof.events()[-1].id + 1)
+        self.arguments_are_those_of_the_file(prof, oracle.load(RESNET))
         doc = oracle.load(RESNET)
         began = next(e["ts"] for e in doc["traceEvents"] if e.get("cat") == "Trace")
         first = min(e["ts"] for e in doc["traceEvents"] if e.get("cat") in ("cpu_op", "user_annotation", "python_function"))
         self.assertAlmostEqual(prof.events()[0].time_range.start, first - began, delta=0.002)
+
+    def arguments_are_those_of_the_file(self, prof, doc):
+        """concrete_inputs, metadata_json and the like, of each op."""
+        ops = {(e["name"], e["ts"]): e for e in doc["traceEvents"] if e.get("cat") == "cpu_op"}
+        began = next(e["ts"] for e in doc["traceEvents"] if e.get("cat") == "Trace")
+        by_name = {}
+        for (name, ts), e in ops.items():
+            by_name.setdefault(name, []).append((ts - began, e))
+        some = 0
+        for e in prof.events():
+            near = [x for ts, x in by_name.get(e.name, ()) if abs(ts - e.time_range.start) < 0.002]
+            if len(near) != 1:
+                continue
+            args = near[0]["args"]
+            wanted = [None if v == "" else json.loads(v.lower()) if v in ("True", "False") else v for v in args.get("Concrete Inputs", [])]
+            self.assertEqual(len(e.concrete_inputs), len(wanted), e.name)
+            for got, text in zip(e.concrete_inputs, wanted):
+                self.assertTrue(got == text or str(got) == text or got == float(text), (e.name, got, text))
+            metadata = json.loads("{%s}" % (e.metadata_json or ""))
+            self.assertEqual(metadata.get("Input type"), args.get("Input type"))
+            self.assertEqual(metadata.get("Input Strides"), args.get("Input Strides"))
+            self.assertEqual((e.kwinputs, e.use_device, e.device_index, e.device_resource_id), ({}, None, 0, near[0]["tid"]))
+            some += 1
+        self.assertGreater(some, 1000)
+
+    def test_events_on_a_device(self):
+        prof = opscope.profile(compat="torch-2.14")
+        path = oracle.synthetic("all_categories")
+
+        class Result:
+            def save(self, to):
+                os.symlink(path, to)
+
+        prof.recordings.append(self.taken(prof, Result()))
+        doc = oracle.load(path)
+        work = {(e["name"], e["args"].get("device"), e["args"].get("stream")) for e in doc["traceEvents"]
+                if e.get("cat") in ("Kernel", "Memcpy", "Memset") and e.get("ph") == "X"}
+        got = {(e.trace_name, e.device_index, e.device_resource_id) for e in prof.events() if e._on_device and not e.is_user_annotation}
+        self.assertTrue(work and work <= got, (work, got))
 
     def test_facts_are_told(self):
         """What torch.profiler.profile itself adds to the file: with_flops decides on a column of the table."""
@@ -538,9 +682,8 @@ class Kineto(Case):
                     json.dump({**doc, **{k: json.loads(v) for k, v in told.items()}}, out)
 
         prof = opscope.profile(compat="torch-2.6", with_flops=True, with_modules=True)
-        take = prof._take
-        prof._kineto, prof._take = lambda: True, lambda result: take(Result())
-        with unittest.mock.patch.object(torch.autograd, "_add_metadata_json", told.__setitem__), prof:
+        with unittest.mock.patch.object(torch.autograd, "_add_metadata_json", told.__setitem__), unittest.mock.patch.object(_recorder, "kineto", lambda: True), \
+                unittest.mock.patch.object(_recorder, "end", lambda inner: inner.__exit__(None, None, None) or Result()), prof:
             prof.add_metadata("who", "me")
             torch.ones(2)
         self.assertEqual(told, {"record_shapes": "1", "with_flops": "1", "with_modules": "1", "who": '"me"'})
@@ -556,10 +699,9 @@ class Kineto(Case):
                     json.dump(doc, out)
 
         prof = opscope.profile(compat="torch-2.6", acc_events=True)
-        prof._kineto = lambda: True
-        prof._take(Result())
+        prof.recordings.append(self.taken(prof, Result()))
         once = {a.key: (a.count, a.cpu_time_total) for a in prof.key_averages()}
-        prof._take(Result())
+        prof.recordings.append(self.taken(prof, Result()))
         twice = {a.key: (a.count, a.cpu_time_total) for a in prof.key_averages()}
         self.assertEqual(once.keys(), twice.keys())
         for key, (count, total) in once.items():

@@ -86,9 +86,12 @@ EVENTS = [Event(), Event(name="[memory]", nbytes=64), Event(device_type=1, linke
 BROKEN = [Event(shapes=[["x"]]), Event(shapes=3), Event(dtypes=[1]), Event(stack=[None]), Event(name=1), Event(scope="x"), object()]
 
 
+FORM = {"head": "[", "tail": "]", "base_us": None, "pid": 1, "shapes": True, "stacks": True, "flops": True, "device_times": True}
+
+
 def recording(events=EVENTS):
     with tempfile.TemporaryFile() as f:
-        made = _profiler.write_events(events, 990, f.fileno(), "[", "]", None, 1, True, True, True, True)
+        made = _profiler.write_events(events, 990, f.fileno(), **FORM)
         f.seek(0)
         return made, f.read().decode()
 
@@ -153,6 +156,9 @@ class References(oracle.Case):
                                       "Counted FLOPs": 6, "Call stack": "f.py(1): f;g.py(2): g"})
         self.assertEqual(memory["args"], {"Bytes": 64, "Device Type": 0, "Device Id": -1})
         self.assertEqual((work["cat"], work["args"]), ("kernel", {"External id": 5, "device": -1}))
+        for form, error in (({}, TypeError), ({**FORM, "shape": True}, TypeError), ({**FORM, "head": 3}, TypeError), ({**FORM, "base_us": "x"}, TypeError)):
+            with self.assertRaises(error):
+                _profiler.write_events(EVENTS, 990, 1, **form)
         things = [*EVENTS, *BROKEN, *Event.VALUES["shapes"], Event.VALUES["shapes"], Event.VALUES["dtypes"], Event.VALUES["stack"]]
         before = [sys.getrefcount(x) for x in things]
         repeat(recordings, 100)

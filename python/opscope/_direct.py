@@ -1,0 +1,86 @@
+"""What a torch without Kineto has recorded, as a file: by its own methods, or as it lies in memory."""
+from __future__ import annotations
+
+import os
+from typing import Any, Dict, NamedTuple, Optional
+
+from . import _profiler
+from ._torch_modules import end, torch, torch_profiler
+
+
+class Written(NamedTuple):
+    """What came of it. Times are us; begin and end are bytes of the file."""
+
+    events: int
+    start_us: int
+    #: Where the text of the events stands.
+    begin: int
+    end: int
+    #: Ops with a device time that events of CUDA measured: the file lacks those.
+    lost_times: int
+
+
+def write(result: Any, fd: int, **form: Any) -> Written:
+    """form: the keywords of _profiler.write_direct and write_events."""
+    stride = Direct.find()
+    if stride:
+        return Written(*_profiler.write_direct(result, stride, fd, **form))
+    return Written(*_profiler.write_events(result.events(), result.trace_start_us(), fd, **form))
+
+
+class Direct:
+    """Whether this process may read recordings as they lie in memory, found out once: a small recording is read both ways and compared."""
+
+    VERSIONS = ("1.13",)
+    stride: Optional[int] = None
+
+    @classmethod
+    def find(cls) -> int:
+        """Bytes of an event; 0 = not possible."""
+        if cls.stride is None:
+            cls.stride = 0
+            cls.stride = cls._try()
+        return cls.stride
+
+    @classmethod
+    def _try(cls) -> int:
+        module = torch()
+        library = os.path.join(os.path.dirname(module.__file__), "lib", "libtorch_cpu.so")
+        if not module.__version__.startswith(cls.VERSIONS) or not _profiler.open_direct(library):
+            return 0
+        result = cls._sample(module)
+        events = result.events()
+        stride = _profiler.stride(result, len(events))
+        if not stride:
+            return 0
+        form: Dict[str, Any] = {"head": "", "tail": "", "base_us": 0, "pid": 1, "shapes": True, "stacks": True, "flops": True, "device_times": True}
+        with _temporary() as plain, _temporary() as direct:
+            _profiler.write_events(events, result.trace_start_us(), plain.fileno(), **form)
+            _profiler.write_direct(result, stride, direct.fileno(), **form)
+            same = _content(plain) == _content(direct)
+        return stride if same else 0
+
+    @staticmethod
+    def _sample(module: Any) -> Any:
+        """A recording with shapes, types, stacks, FLOPs, allocations, a backward pass and long and short names."""
+        profiler = torch_profiler()
+        p = profiler.profile(record_shapes=True, profile_memory=True, with_stack=True, with_flops=True)
+        with module.enable_grad():
+            a = module.ones(3, 4, requires_grad=True)
+            b = module.ones(4, 5)
+            p._prepare_trace()
+            p._start_trace()
+            with profiler.record_function("a range whose name does not fit into a short string"):
+                module.mm(a, b).sum().backward()
+            return end(p)
+
+
+def _temporary() -> Any:
+    import tempfile
+
+    return tempfile.TemporaryFile()
+
+
+def _content(file: Any) -> bytes:
+    file.seek(0)
+    return bytes(file.read())

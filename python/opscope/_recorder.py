@@ -1,0 +1,233 @@
+"""torch's profiler, driven: it records, and what it recorded becomes a file. opscope.profile says when."""
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from importlib import import_module
+from typing import Any, Callable, Dict, FrozenSet, Iterable, NamedTuple, Optional, Set, Tuple
+
+from ._direct import Direct, write
+from ._recording import Recording
+from ._torch_modules import accepts, end, supported_activities, torch, torch_profiler
+
+#: What may be recorded beside times, as torch names it.
+FLAGS = ("record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules")
+
+# torch's name for a device -> the activity that records it; others are PrivateUse1. The first that was chosen is the one whose times are told.
+_DEVICES = {"cuda": "CUDA", "xpu": "XPU", "mtia": "MTIA", "hpu": "HPU"}
+
+Filters = Dict[Any, Set[str]]
+
+
+def parse_activities(activities: Optional[Iterable[Any]]) -> Tuple[Set[Any], Filters]:
+    """What profile(activities=...) says: activities, and of some only certain kinds of events ({ProfilerActivity.CUDA: ["kernel"]})."""
+    kinds = torch_profiler().ProfilerActivity
+    chosen: Set[Any] = set()
+    filters: Filters = {}
+    for one in activities or ():
+        for activity, only in one.items() if isinstance(one, dict) else ((one, None),):
+            if not isinstance(activity, kinds):
+                raise TypeError(f"activities: values of torch.profiler.ProfilerActivity were expected, not {activity!r}")
+            chosen.add(activity)
+            if only is not None:
+                filters[activity] = set(only)
+    return chosen or set(supported_activities()), filters
+
+
+def choose_devices(chosen: Set[Any], switches: Dict[str, Optional[bool]], use_device: Optional[str], use_cpu: bool, use_kineto: bool) -> Set[Any]:
+    """The same with what torch's older arguments add and take away. switches: "cuda" -> use_cuda, and so on; None = not given."""
+    kinds = torch_profiler().ProfilerActivity
+    for device, on in switches.items():
+        if on is None:
+            continue
+        if device == "cuda":
+            warnings.warn("use_cuda is deprecated, use activities argument instead", FutureWarning, stacklevel=3)
+        kind = getattr(kinds, _DEVICES[device], None)
+        if kind is None and on:
+            warnings.warn(f"use_{device}=True: this torch cannot record that device", stacklevel=3)
+        elif kind is not None:
+            (chosen.add if on else chosen.discard)(kind)
+    if use_device is not None:
+        kind = getattr(kinds, _DEVICES.get(use_device, "PrivateUse1"), None)
+        if kind is None:
+            warnings.warn(f"The {use_device} is not a valid device option.", stacklevel=3)
+        else:
+            chosen.add(kind)
+    if not use_cpu:
+        assert use_kineto, "Device-only events supported only with Kineto (use_kineto=True)"
+        chosen.discard(kinds.CPU)
+    assert chosen, "No valid profiler activities found"
+    return chosen
+
+
+class Asked(NamedTuple):
+    """What is to be recorded, and how."""
+
+    flags: FrozenSet[str]            # of FLAGS
+    activities: Set[Any]
+    filters: Filters
+    config: Any                      # torch's _ExperimentalConfig, or None
+    observer: Any                    # torch's ExecutionTraceObserver, or None
+    compat: Optional[str]            # whose answers; None = those of the running torch
+
+
+def kineto() -> bool:
+    return bool(torch_profiler().kineto_available())
+
+
+def _rules(version: str) -> str:
+    """The version of torch, among those whose rules the library has, that has made events as `version` does."""
+    numbers = tuple(int(n) if n.isdigit() else 0 for n in version.split("+")[0].split(".")[:2])
+    return "torch-1.13" if numbers < (2,) else "torch-2.6" if numbers < (2, 7) else "torch-2.14"
+
+
+def _new_id() -> str:
+    import uuid
+
+    return uuid.uuid4().hex.upper()
+
+
+def _distributed() -> Dict[str, str]:
+    dist = import_module("torch.distributed")
+    if not dist.is_available() or not dist.is_initialized():
+        return {}
+    facts = {"backend": dist.get_backend(), "rank": dist.get_rank(), "world_size": dist.get_world_size()}
+    return {"distributedInfo": json.dumps(facts)}
+
+
+class TorchRecorder:
+    """prepare(), start(), stop(): one recording; again for the next. What cannot be prepared or started is not there to be stopped."""
+
+    def __init__(self, asked: Asked):
+        self.asked = asked
+        #: Facts for the recording: names with JSON.
+        self.metadata: Dict[str, str] = {}
+        #: Gives each recording its name; None = a random one.
+        self.trace_id_callback: Optional[Callable[[], str]] = None
+        self.trace_id: Optional[str] = None
+        self._inner: Any = None  # torch's profiler, prepared or running
+        self._folder: Optional[str] = None
+        self._number = 0
+        self._base_us: Optional[int] = None
+
+    @property
+    def ready(self) -> bool:
+        """Whether there is something to be stopped."""
+        return self._inner is not None
+
+    def device(self) -> Optional[str]:
+        """torch's name for the device that is recorded beside the CPU."""
+        names = {a.name for a in self.asked.activities} - {"CPU"}
+        own = getattr(torch()._C, "_get_privateuse1_backend_name", lambda: "privateuseone")
+        return next((device for device, name in _DEVICES.items() if name in names), own() if "PrivateUse1" in names else None)
+
+    def prepare(self) -> None:
+        if not kineto():
+            Direct.find()  # before anything is recorded: it records something itself
+        made = torch_profiler().profile(**self._arguments())
+        name = None if hasattr(made, "trace_id") else self.trace_id_callback() if self.trace_id_callback else _new_id()
+        made._prepare_trace()
+        self.trace_id = name or made.trace_id
+        self._inner = made
+
+    def _arguments(self) -> Dict[str, Any]:
+        """Those of torch.autograd.profiler.profile; it has not had all of them in each version."""
+        device = self.device()
+        known = torch_profiler().profile.__init__
+        arguments: Dict[str, Any] = {flag: flag in self.asked.flags for flag in FLAGS}
+        arguments.update(use_kineto=True, use_cpu=any(a.name == "CPU" for a in self.asked.activities), use_mtia=device == "mtia",
+                         experimental_config=self.asked.config, activity_filters=self.asked.filters or None,
+                         custom_trace_id_callback=self.trace_id_callback)
+        if accepts(known, "use_device"):
+            arguments["use_device"] = device
+        else:
+            arguments["use_cuda"] = device == "cuda"
+        return {name: value for name, value in arguments.items() if accepts(known, name)}
+
+    def start(self) -> None:
+        try:
+            if self.asked.observer:
+                self.asked.observer.start()
+            self._inner._start_trace()
+        except BaseException:
+            self._inner = None
+            if self.asked.observer:
+                self.asked.observer.stop()
+            raise
+        if kineto():
+            for key, value in self._facts().items():
+                torch().autograd._add_metadata_json(key, value)
+
+    def stop(self) -> Optional[Recording]:
+        """What was recorded; None where nothing was being recorded, since it could not begin."""
+        inner, self._inner = self._inner, None
+        if inner is None:
+            return None
+        try:
+            result = end(inner)
+        finally:
+            if self.asked.observer:
+                self.asked.observer.stop()
+        return self.take(result)
+
+    def toggle(self, enable: bool, activities: Iterable[Any]) -> None:
+        if not hasattr(self._inner, "toggle_collection_dynamic"):
+            raise RuntimeError("this torch cannot, or nothing is being recorded")
+        self._inner.toggle_collection_dynamic(enable, activities)
+
+    def add_metadata_json(self, key: str, value: str) -> None:
+        self.metadata[key] = value
+        if self.ready and kineto():
+            torch().autograd._add_metadata_json(key, value)
+
+    def _facts(self) -> Dict[str, str]:
+        """What torch.profiler.profile says of itself in a trace, and what the program adds: names with JSON."""
+        return {**{flag: "1" for flag in FLAGS if flag in self.asked.flags}, **_distributed(), **self.metadata}
+
+    def folder(self) -> str:
+        """Where the files are. It goes with this object."""
+        if self._folder is None:
+            import tempfile
+            import weakref
+
+            self._folder = tempfile.mkdtemp(prefix="opscope-profile-")
+            weakref.finalize(self, _remove, self._folder, os.getpid())
+        return self._folder
+
+    def take(self, result: Any) -> Recording:
+        """Makes a recording of what torch has recorded."""
+        self._number += 1
+        path = os.path.join(self.folder(), f"{self._number}.pt.trace.json")
+        bare = not kineto()
+        recording = Recording(path, self.asked.compat or _rules(torch().__version__), self.asked.flags, self.device(), bare)
+        if bare:
+            self._write(result, recording)
+        else:
+            result.save(path)
+        return recording
+
+    def _head(self, base_us: int) -> str:
+        facts = {"schemaVersion": "1", "displayTimeUnit": '"ms"', "baseTimeNanoseconds": str(base_us * 1000), "torch": json.dumps(torch().__version__),
+                 **({"trace_id": json.dumps(self.trace_id)} if self.trace_id else {}), **self._facts()}
+        return "{" + ",\n".join(f"{json.dumps(k)}: {v}" for k, v in facts.items()) + ',\n"traceEvents": ['
+
+    def _write(self, result: Any, recording: Recording) -> None:
+        if self._base_us is None:
+            self._base_us = result.trace_start_us()  # one clock for all recordings
+        flags = self.asked.flags
+        with open(recording.path, "wb", buffering=0) as f:
+            made = write(result, f.fileno(), head=self._head(self._base_us), tail="\n]}\n", base_us=self._base_us, pid=os.getpid(),
+                         shapes="record_shapes" in flags, stacks="with_stack" in flags, flops="with_flops" in flags,
+                         device_times=recording.use_device is not None)
+        recording.written = made
+        if made.lost_times:
+            warnings.warn(f"{made.lost_times} ops have a device time that CUDA events measured; it is left out: that takes a torch with Kineto", stacklevel=4)
+
+
+def _remove(folder: str, pid: int) -> None:
+    """The folder of a profile that is gone; a forked child leaves it to its parent."""
+    if os.getpid() == pid:
+        import shutil
+
+        shutil.rmtree(folder, ignore_errors=True)
