@@ -1,14 +1,13 @@
 """opscope.torch under `opscope record`, on a real PyTorch: the reports name layer, line, shape and direction."""
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
 import unittest
 
 from annotated import torch
-from support import oracle
+from support import cuda_stub, oracle
 
 if torch:
     import train
@@ -93,12 +92,7 @@ class Recorded(oracle.Case):
 
     def test_emit_nvtx(self):
         """torch's own ranges inside ours: where they are, they link, and nothing is linked twice."""
-        header, compiler = "/usr/include/torch/csrc/profiler/api.h", shutil.which("c++")
-        if not os.path.exists(header) or not compiler or not torch.__version__.startswith("1.13"):
-            self.skipTest("no headers of torch 1.13 and compiler for them")
-        stub = os.path.join(self.folder.name, "stub.so")
-        subprocess.run([compiler, "-std=c++17", "-shared", "-fPIC", os.path.join(os.path.dirname(train.__file__), "cuda_stub.cpp"), "-o", stub, "-ltorch_cpu", "-lc10"],
-                       check=True)
+        stub = cuda_stub()
         # A linear layer has two nodes: the product, and its weights turned around.
         for kind, forward, nodes in (("resnet", "/ResNet/layer1/0/conv2/conv2d", 1), ("transformer", "/Translator/out/linear", 2)):
             with self.subTest(kind):

@@ -17,7 +17,7 @@ WRONG = {"busy": {"loaded", "kernels"}, "refuse=38": {"loaded", "waits"}, "pthre
          "refuse=49": {"memory"}, "refuse=51": {"whole-graphs"}}
 
 
-class GpuCheck(oracle.Case):
+class Base(oracle.Case):
     def setUp(self):
         super().setUp()
         self.folder = tempfile.TemporaryDirectory()
@@ -32,6 +32,8 @@ class GpuCheck(oracle.Case):
         self.assertEqual(p.stderr, b"", p.stderr)
         return p.returncode, dict(re.findall(r"^(\S+) +(passed|skipped|FAILED) ", p.stdout.decode(), re.M)), p.stdout.decode()
 
+
+class GpuCheck(Base):
     def test_passes(self):
         kept = os.path.join(self.folder.name, "kept")
         code, results, text = self.run_checks("--keep", kept, *CHECKS)
