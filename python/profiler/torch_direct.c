@@ -84,9 +84,10 @@ const struct direct *direct_open(const char *library)
 	if (!handle)
 		return NULL;
 	for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
-		void *symbol = dlsym(handle, symbols[i].symbol);
+		/* As the linker does for libtorch itself: what another allocator made must not be freed by libstdc++'s. */
+		void *symbol = dlsym(RTLD_DEFAULT, symbols[i].symbol);
 		if (!symbol)
-			symbol = dlsym(RTLD_DEFAULT, symbols[i].symbol);
+			symbol = dlsym(handle, symbols[i].symbol);
 		if (!symbol)
 			return NULL;
 		memcpy((char *)&found + symbols[i].at, &symbol, sizeof symbol);

@@ -4,14 +4,11 @@ import gc
 import inspect
 import os
 import pickle
-import shutil
-import subprocess
 import sys
-import tempfile
 import types
 import weakref
 
-from support import ROOT, oracle
+from support import oracle, under_debug_python
 from opscope import _annotate
 
 ROUNDS = int(os.environ.get("OPSCOPE_ROUNDS", 1000 if "asan" in os.environ.get("LD_PRELOAD", "") else 10000))
@@ -545,22 +542,7 @@ class Growth(Base):
 
     def test_debug_python(self):
         """Every reference there is, under a debug build of Python, with the extension built for it."""
-        debug, compiler = shutil.which("python3-dbg"), shutil.which("cc")
-        if not debug or not compiler or hasattr(sys, "gettotalrefcount"):
-            self.skipTest("no python3-dbg and compiler for it" if not debug or not compiler else "this is the debug build")
-        include = subprocess.run([debug, "-c", "import sysconfig; print(sysconfig.get_path('include'))"], capture_output=True, text=True, check=True).stdout.strip()
-        if not os.path.exists(os.path.join(include, "Python.h")):
-            self.skipTest(f"no {include}/Python.h")
-        annotate = os.path.join(ROOT, "python", "annotate")
-        sources = [os.path.join(annotate, name) for name in sorted(os.listdir(annotate)) if name.endswith(".c")]
-        with tempfile.TemporaryDirectory() as folder:
-            os.mkdir(os.path.join(folder, "opscope"))
-            subprocess.run([compiler, "-shared", "-fPIC", "-g", "-D_GNU_SOURCE", "-o", os.path.join(folder, "opscope", "_annotate.so"), *sources, "-I" + include,
-                            "-I" + os.path.join(ROOT, "include")], check=True)
-            env = {**os.environ, "PYTHONPATH": folder, "OPSCOPE_ROUNDS": "3000"}
-            p = subprocess.run([debug, os.path.abspath(__file__), "Growth.test_total"], env=env, capture_output=True, text=True)
-        self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
-        self.assertNotIn("SKIP", p.stdout)
+        under_debug_python(self, "Growth.test_total", 3000, "_annotate")
 
     def test_total(self):
         if not hasattr(sys, "gettotalrefcount"):

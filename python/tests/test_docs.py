@@ -11,12 +11,37 @@ import unittest
 from support import RESNET, ROOT, oracle
 
 with open(os.path.join(ROOT, "docs", "python.md"), encoding="utf-8") as _f:
-    BLOCKS = re.findall(r"^```python\n(.*?)^```$", _f.read(), re.M | re.S)
+    PAGE = _f.read()
+BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.M | re.S)
+
+TRAINING, TABLES, LAYERS, PROFILING = "import torch, opscope\n", "import opscope\ntrace", "import torch\nimport opscope.torch\n", "import opscope\n\nwith opscope.profile"
+# How a block begins -> the test that runs it, or why none does.
+RUN = {TRAINING: "test_training", TABLES: "test_tables", LAYERS: "test_layers", PROFILING: "test_profiling"}
+NOT_RUN = {"polars.DataFrame": "needs polars, pyarrow and duckdb, which Debian does not have; test_arrow.py takes the same tables by a consumer of its own"}
+
+
+def block_of(start):
+    return next(b for b in BLOCKS if b.startswith(start))
+
+
+def sample_of(command):
+    """What the page shows as printed by a command: the titles of the columns, and rows of cells. The last title may be "...": there are more."""
+    lines = re.search(rf"^```\n\$ {re.escape(command)}\n(.*?)^```$", PAGE, re.M | re.S).group(1).splitlines()
+    titles, *rows = (re.split(r" {2,}", line.strip()) for line in lines)
+    return titles, rows
 
 
 class Docs(oracle.Case):
+    def test_every_block_is_run(self):
+        for block in BLOCKS:
+            known = [start for start in (*RUN, *NOT_RUN) if block.startswith(start)]
+            self.assertEqual(len(known), 1, block)
+        self.assertEqual(len(BLOCKS), len(RUN) + len(NOT_RUN))
+        for name in RUN.values():
+            self.assertTrue(hasattr(self, name))
+
     def run_block(self, start, folder, before=""):
-        block = next(b for b in BLOCKS if b.startswith(start))
+        block = block_of(start)
         env = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
         p = subprocess.run([sys.executable, "-W", "ignore", "-c", before + block], cwd=folder, env=env, capture_output=True, text=True)
         self.assertEqual(p.returncode, 0, p.stderr)
@@ -26,7 +51,7 @@ class Docs(oracle.Case):
         if not importlib.util.find_spec("torch"):
             self.skipTest("torch is not installed")
         with tempfile.TemporaryDirectory() as folder:
-            shown = self.run_block("import torch, opscope", folder)
+            shown = self.run_block(TRAINING, folder)
             self.assertTrue(shown.startswith("Findings\n"), shown)
             self.assertIn("Where the step time went\n", shown)
             self.assertEqual(len(oracle.report("steps", os.path.join(folder, "run.json.gz")).rows), 3)
@@ -36,17 +61,41 @@ class Docs(oracle.Case):
             self.skipTest("torch is not installed")
         with tempfile.TemporaryDirectory() as folder:
             before = "import torch\nloader = range(10)\ndef train(batch): torch.mm(torch.ones(20, 30), torch.ones(30, 40)).sum()\n"
-            shown = self.run_block("import opscope\n\nwith opscope.profile", folder, before)
+            shown = self.run_block(PROFILING, folder, before)
             self.assertEqual(shown.count("Self CPU time total"), 3)
             self.assertEqual(sorted(os.listdir(folder)), ["logs", "stacks.txt", "trace.json.gz"])
             self.assertEqual(len(os.listdir(os.path.join(folder, "logs"))), 2)
+
+    def test_layers(self):
+        """Under `opscope record`, the block before a training loop: then the report has what the page shows of it."""
+        if not importlib.util.find_spec("torch"):
+            self.skipTest("torch is not installed")
+        with tempfile.TemporaryDirectory() as folder:
+            script, run = os.path.join(folder, "train_it.py"), os.path.join(folder, "run")
+            with open(script, "w", encoding="utf-8") as f:
+                f.write(block_of(LAYERS) + 'import train\ntrain.train("resnet")\n')
+            env = {**os.environ, "PYTHONPATH": os.pathsep.join([os.path.dirname(os.path.abspath(__file__)), *filter(None, sys.path)])}
+            p = subprocess.run([oracle.OPSCOPE, "record", "--no-report", "-o", run, "--", sys.executable, "-W", "ignore", script], cwd=folder, env=env,
+                               capture_output=True, text=True)
+            self.assertEqual(p.returncode, 0, p.stderr)
+            titles, rows = sample_of("opscope report ops run")
+            table = oracle.report("ops", run, "--limit=0")
+            code, text, err = oracle.run("report", "ops", run)
+            self.assertEqual(code, 0, err)
+        self.assertEqual(titles[-1], "...")
+        named = {c["title"]: c["id"] for c in table.doc["columns"]}
+        shown = re.split(r" {2,}", text.decode().splitlines()[1].strip())
+        self.assertEqual([t for t in shown if t in titles], titles[:-1])
+        for cells in rows:
+            found = [r for r in table.rows if [str(r[named[t]]) for t in titles[:-1]] == cells]
+            self.assertEqual(len(found), 1, cells)
 
     def test_tables(self):
         if not importlib.util.find_spec("pandas"):
             self.skipTest("pandas is not installed")
         with tempfile.TemporaryDirectory() as folder:
             shutil.copy(RESNET, os.path.join(folder, "run.json.gz"))
-            shown = self.run_block("import opscope\n", folder)
+            shown = self.run_block(TABLES, folder)
             self.assertTrue(shown.startswith("Time by operator and input shape\n"), shown)
             self.assertEqual(sorted(os.listdir(folder)), ["cut.json.gz", "operators.csv", "run.json.gz"])
 

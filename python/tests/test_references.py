@@ -6,22 +6,14 @@ Python has allocated, and the memory of the process.
 import gc
 import json
 import os
-import shutil
-import subprocess
 import sys
 import tempfile
 import tracemalloc
-import unittest
 
-from support import ROOT, oracle
+from support import oracle, under_debug_python
 import opscope
+from opscope import _profiler
 
-try:
-    from opscope import _profiler
-except ImportError:  # test_debug_python builds _core alone
-    _profiler = None
-
-BUILD = os.environ.get("OPSCOPE_BUILD", os.path.join(ROOT, "build"))
 TRACE = oracle.synthetic("operator_relation_start")
 ROUNDS = int(os.environ.get("OPSCOPE_ROUNDS", 10000))
 
@@ -114,7 +106,7 @@ def schedules():
 
 
 #: What is repeated -> how often one round is, as part of ROUNDS.
-WORK = {loads: 1, loads_not_closed: 1, failures: 0.1, tables: 1, rows: 1, forms: 1, lists: 0.1, **({schedules: 1} if _profiler else {})}
+WORK = {loads: 1, loads_not_closed: 1, failures: 0.1, tables: 1, rows: 1, forms: 1, lists: 0.1, recordings: 0.1, schedules: 1}
 
 
 def resident():
@@ -134,7 +126,7 @@ class References(oracle.Case):
         for work, part in WORK.items():
             with self.subTest(work.__name__):
                 n = max(int(ROUNDS * part) // (10 if sanitized else 1), 20)
-                repeat(work, max(n // 10, 10))
+                repeat(work, max(n // 10, 100))  # until what Python keeps to use again is full
                 tracemalloc.start()
                 before, memory = tracemalloc.get_traced_memory()[0], resident()
                 repeat(work, n)
@@ -146,8 +138,6 @@ class References(oracle.Case):
                     self.assertLess(held, (4 << 20) + 32 * n)
 
     def test_recording(self):
-        if not _profiler:
-            self.skipTest("only _core is here")
         made, text = recording()
         self.assertEqual((made[0], made[1], made[4]), (3, 990, 1))
         op, memory, work, _ = json.loads(text)
@@ -188,23 +178,8 @@ class References(oracle.Case):
         self.assertEqual((sys.getrefcount(core.Table), sys.getrefcount(core.Profile)), before)
 
     def test_debug_python(self):
-        """Every reference there is, under a debug build of Python, with the extension built for it: only then are its own counted."""
-        debug, compiler = shutil.which("python3-dbg"), shutil.which("cc")
-        if not debug or not compiler or hasattr(sys, "gettotalrefcount"):
-            self.skipTest("no python3-dbg and compiler for it" if not debug or not compiler else "this is the debug build")
-        include = subprocess.run([debug, "-c", "import sysconfig; print(sysconfig.get_path('include'))"], capture_output=True, text=True, check=True).stdout.strip()
-        if not os.path.exists(os.path.join(include, "Python.h")):
-            self.skipTest(f"no {include}/Python.h")
-        library = oracle.built(os.path.join(BUILD, "src", "api", "libopscope.so"), "OPSCOPE_BUILD")
-        with tempfile.TemporaryDirectory() as folder:
-            package = os.path.join(folder, "opscope")
-            shutil.copytree(os.path.dirname(opscope.__file__), package, ignore=shutil.ignore_patterns("*.so*", "__pycache__", "bin"))
-            subprocess.run([compiler, "-shared", "-fPIC", "-g", "-o", os.path.join(package, "_core.so"), os.path.join(ROOT, "python", "opscope", "_core.c"),
-                            "-I" + include, "-I" + os.path.join(ROOT, "include"), library, "-Wl,-rpath," + os.path.dirname(library)], check=True)
-            env = {**os.environ, "PYTHONPATH": folder, "OPSCOPE_ROUNDS": "1000"}
-            p = subprocess.run([debug, os.path.abspath(__file__), "References.test_total"], env=env, capture_output=True, text=True)
-        self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
-        self.assertNotIn("SKIP", p.stdout)
+        """Every reference there is, under a debug build of Python."""
+        under_debug_python(self, "References.test_total", 1000, "_core", "_profiler")
 
     def test_total(self):
         if not hasattr(sys, "gettotalrefcount"):

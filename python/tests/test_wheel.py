@@ -20,7 +20,11 @@ BUILD = os.environ.get("OPSCOPE_BUILD", os.path.join(ROOT, "build"))
 CALL = "import sys; sys.path.insert(0, sys.argv[1]); import backend; print(getattr(backend, sys.argv[2])(sys.argv[3], {'build-dir': sys.argv[4]}))"
 # What pip does to a build in an environment that has the system's packages: a meson of the system is to run all the same.
 HIDE = "import sys; sys.path[:] = [p for p in sys.path if not p.endswith(('dist-packages', 'site-packages'))]"
-TESTS = ["test_core.py", "test_arrow.py", "test_annotate.py", "test_profiler.py"]
+TESTS = [["test_core.py"], ["test_arrow.py"], ["test_annotate.py"]]
+# What needs torch, a small part of each file.
+TORCH = [["test_torch.py", "Markers.test_lenet", "Layers.test_layers", "Links.test_numbers"], ["test_torch_hazards.py", "Hazards.test_script"],
+         ["test_torch_recorded.py", "Recorded.test_ids_and_functions"],
+         ["test_profiler.py", "Profile.test_every_repeat_is_kept", "Profile.test_what_a_recording_holds", "Others.test_record_function"]]
 
 
 def build(hook, folder):
@@ -75,8 +79,7 @@ class Wheel(oracle.Case):
             subprocess.run([python, "-m", "pip", "install", "-q", "--no-index", "--disable-pip-version-check", self.path], env=env, cwd=folder, check=True,
                            capture_output=True)
             for test in TESTS:
-                p = subprocess.run([python, os.path.join(ROOT, "python", "tests", test)], env=env, cwd=folder, capture_output=True, text=True)
-                self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
+                self.passes(python, test, env, folder)
             where = subprocess.run([python, "-c", "import opscope; print(opscope.__file__)"], env=env, cwd=folder, capture_output=True, text=True, check=True)
             self.assertTrue(where.stdout.startswith(os.path.realpath(folder)) or where.stdout.startswith(folder), where.stdout)
             want = oracle.run("report", "overview", RESNET)[1].decode()
@@ -87,7 +90,28 @@ class Wheel(oracle.Case):
             self.assertIn("pyprof-parse", p.stdout)
             p = subprocess.run([os.path.join(folder, "bin", "opscope"), "record", "-o", "run", "--", "true"], env=env, cwd=folder, capture_output=True, text=True)
             self.assertEqual(p.returncode, 0, p.stderr)
+            self.with_torch(python, env, folder)
 
+    def passes(self, python, test, env, folder):
+        """What the tests of a file print, all of which pass."""
+        p = subprocess.run([python, os.path.join(ROOT, "python", "tests", test[0]), *test[1:]], env=env, cwd=folder, capture_output=True, text=True)
+        self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
+        return p.stdout
+
+    def with_torch(self, python, env, folder):
+        """The same environment, now as one that has the system's packages: torch, where it is installed, and the program of the wheel."""
+        settings = os.path.join(folder, "pyvenv.cfg")
+        with open(settings) as f:
+            text = f.read()
+        with open(settings, "w") as f:
+            f.write(text.replace("include-system-site-packages = false", "include-system-site-packages = true"))
+        if subprocess.run([python, "-c", "import torch"], env=env, cwd=folder, capture_output=True).returncode:
+            print("# torch is not installed: what needs it is not asked of the wheel")
+            return
+        env = {**env, "OPSCOPE": os.path.join(folder, "bin", "opscope")}
+        for test in TORCH:
+            out = self.passes(python, test, env, folder)
+            self.assertEqual((out.count("\nok ") + out.startswith("ok "), "SKIP" in out), (len(test) - 1, False), out)
 
     def test_other_versions(self):
         """One binary for all: what the wheel holds works with every other Python from 3.9 on that is here."""
