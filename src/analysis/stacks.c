@@ -19,13 +19,31 @@ struct stacks {
 	uint64_t from_forward;
 };
 
+/* Files of our own package: opscope.profile and opscope.torch stand between the program and torch. Not all that is in a folder of that name, which
+ * may be a program's. */
+static bool is_own_code(struct str frame)
+{
+	static const char *const files[] = {"_", "profiler.py(", "table.py(", "torch.py(", "trace.py("};
+	const struct str folder = STR("opscope/");
+	const char *paren = memchr(frame.p, '(', frame.n);
+	struct str path = {frame.p, paren ? (size_t)(paren - frame.p) : frame.n};
+	const char *slash = memrchr(path.p, '/', path.n);
+	size_t n = slash ? (size_t)(slash + 1 - path.p) : 0;
+	if (n < folder.n || memcmp(path.p + n - folder.n, folder.p, folder.n) != 0 || (n > folder.n && path.p[n - folder.n - 1] != '/'))
+		return false;
+	for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
+		if (str_starts((struct str){frame.p + n, frame.n - n}, str_from(files[i])))
+			return true;
+	return false;
+}
+
 /* Frames that are not the user's: how they begin, or what their path holds. */
 static bool is_user_code(struct str frame)
 {
 	static const char *const begins[] = {"<", "nn.Module: ", "torch/", "threading.py(", "contextlib.py(", "runpy.py(",
 	                                     "multiprocessing/", "concurrent/", "importlib/", "/usr/lib/python"};
 	static const char *const holds[] = {"site-packages/", "dist-packages/", "/lib/python3", "<built-in", "<frozen"};
-	if (!frame.n)
+	if (!frame.n || is_own_code(frame))
 		return false;
 	for (size_t i = 0; i < sizeof begins / sizeof begins[0]; i++)
 		if (str_starts(frame, str_from(begins[i])))

@@ -110,5 +110,24 @@ class RangesInsideOps(Case):
         self.check("python_line", {"net.py(5): forward": 300000, "net.py(7): forward": 100000}, "--group-by=line")
 
 
+class OwnFrames(Case):
+    def test_lines(self):
+        """Frames of opscope's own package are not the program's; those of a program in a folder of that name are, and of another package."""
+        stacks = {"opscope/profiler.py(509): _open_step;train.py(12): <module>": "train.py(12): <module>",
+                  "/build/python/opscope/_own.py(5): begin;loop.py(4): main": "loop.py(4): main",
+                  "/env/opscope/torch.py(300): call": "(no line known)",
+                  "/home/u/opscope/train.py(3): main": "/home/u/opscope/train.py(3): main",
+                  "myopscope/profiler.py(1): opscope/_f": "myopscope/profiler.py(1): opscope/_f"}
+        events = [op("aten::add", 100 * i, 10 + i, 0) for i in range(len(stacks))]
+        for event, stack in zip(events, stacks):
+            event["args"] = {"Call stack": stack}
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as f:
+            json.dump({"traceEvents": events}, f)
+            f.flush()
+            found = {r["host_self_ns"]: r["python_line"] for r in report("operators", f.name, "--group-by=line").rows}
+        self.assertEqual(found, {1000 * (10 + i): line for i, line in enumerate(stacks.values())})
+
+
+
 if __name__ == "__main__":
     oracle.main()
