@@ -88,7 +88,8 @@ static const struct column own_columns[N_COLUMNS] = {
 	              COLUMN_WIDE | COLUMN_DETAIL, 0},
 	[C_DTYPE] = {"data_type", "Data Type", "Types of its input tensors.", CELL_STR, UNIT_NONE, COLUMN_DETAIL, 0},
 	[C_OPS] = {"ops", "Ops", "How many ops this row adds up.", CELL_I64, UNIT_COUNT, COLUMN_DETAIL, 0},
-	[C_CALLS] = {"calls", "Calls", "How often it ran.", CELL_I64, UNIT_COUNT, 0, 0},
+	[C_CALLS] = {"calls", "Calls", "How often it ran; of a backward op, how many nodes of autograd's graph did, of which a forward call can have several.",
+	             CELL_I64, UNIT_COUNT, 0, 0},
 	[C_GPU] = {"total_gpu_ns", "GPU Total", "Sum over its calls of the union of the device work that each launched.",
 	           CELL_I64, UNIT_NS, COLUMN_KEY, 0},
 	[C_SHARE] = {"gpu_pct", "GPU %", "Share of the GPU time of all ops.", CELL_F64, UNIT_PERCENT, 0, 0},
@@ -237,6 +238,32 @@ static bool rows_look_alike(const struct rows_of *r)
 	return alike;
 }
 
+/* How many rows have another number of backward nodes than there are forward calls. */
+static void note_nodes(const struct rows_of *r, struct table *t)
+{
+	uint64_t *forward = NEW_ARRAY(r->o->n_ops, uint64_t); /* by row of backward ops: calls of all their forward ops */
+	uint32_t *counted = NEW_ARRAY(r->o->n_ops, uint32_t); /* by forward row: the backward row that it was added to, + 1 */
+	uint32_t differ = 0, linked = 0;
+	for (uint32_t i = 0; i < r->o->n_ops; i++) {
+		const struct op *op = &r->o->op[i];
+		uint32_t row = op->forward == ROW_NONE ? ROW_NONE : r->row[op->forward];
+		if (row != ROW_NONE && counted[row] != r->row[i] + 1) {
+			counted[row] = r->row[i] + 1;
+			forward[r->row[i]] += r->sum[row].calls;
+		}
+	}
+	for (uint32_t i = 0; i < r->n; i++)
+		if (r->sum[i].calls && r->o->op[r->op[i]].forward != ROW_NONE) {
+			linked++;
+			differ += r->sum[i].calls != forward[i];
+		}
+	if (differ)
+		table_note(t, "Calls of backward ops are nodes of autograd's graph, of which a forward call can have several, or none: in %u of %u rows they are not as many as "
+		           "forward calls", differ, linked);
+	mem_free(forward);
+	mem_free(counted);
+}
+
 static int own_table(struct rows_of *r, struct table *t, struct err *e)
 {
 	for (unsigned c = 0; c < N_COLUMNS; c++) {
@@ -255,6 +282,7 @@ static int own_table(struct rows_of *r, struct table *t, struct err *e)
 			t->data[c].set[row] = 0;
 	op_note_parts(t, r->p, r->w);
 	put_origin(t, r->o, str_eqc(r->p->format, "capture"));
+	note_nodes(r, t);
 	if (r->p->durations_only)
 		table_note(t, "the input states durations of device work only: host times and idle times are unknown");
 	return table_sort(t, str_from(r->p->gpu_op.rows.n ? "total_gpu_ns" : "total_cpu_ns"), true, e);
@@ -297,7 +325,8 @@ const struct report report_ops = {
 	.help = "Each op of the model with all that its calls took: on the GPU the union of what each call launched, on the host the length of its "
 	        "range, the part of that outside API calls (overhead), and how long the GPU had none of its work between its first and its last "
 	        "(idle). An op is the outermost range of its thread at one place of the model, in one direction, with one set of shapes; what it "
-	        "calls is part of it. Where several lines of the program call one op at one place, the second has '(2)' behind its name, the third "
+	        "calls is part of it. Calls of a backward op are nodes of autograd's graph: of a linear layer with three dimensions the product, and its "
+	        "weights turned around. Where several lines of the program call one op at one place, the second has '(2)' behind its name, the third "
 	        "'(3)'. API calls outside all ops have rows 'unassociated_...'. --group-by=name adds up shapes, --group-by=shape "
 	        "places.",
 	.group_by = groupings,
