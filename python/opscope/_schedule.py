@@ -28,7 +28,7 @@ def schedule(*, wait: int, warmup: int, active: int, repeat: int = 0, skip_first
     skip_first_wait: anything but 0 = the first cycle has no wait. Works as the schedule of opscope.profile.
     """
     spec = (wait, warmup, active, repeat, skip_first, skip_first_wait)
-    verdict, message = _profiler.schedule_check(spec, 0)
+    verdict, message = _profiler.schedule_check(spec)
     if verdict < 0:
         raise AssertionError(message)
     if verdict > 0:

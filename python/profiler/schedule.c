@@ -3,10 +3,11 @@
 
 #include <opscope/schedule.h>
 
+/* `step` NULL: there is none among the arguments. */
 static int read_spec(PyObject *args, struct opscope_schedule_spec *s, long long *step)
 {
 	long long v[6];
-	if (!PyArg_ParseTuple(args, "(LLLLLL)L", &v[0], &v[1], &v[2], &v[3], &v[4], &v[5], step))
+	if (!PyArg_ParseTuple(args, step ? "(LLLLLL)L" : "(LLLLLL)", &v[0], &v[1], &v[2], &v[3], &v[4], &v[5], step))
 		return -1;
 	*s = (struct opscope_schedule_spec){.wait = v[0], .warmup = v[1], .active = v[2], .repeat = v[3], .skip_first = v[4], .skip_first_wait = v[5]};
 	return 0;
@@ -15,10 +16,9 @@ static int read_spec(PyObject *args, struct opscope_schedule_spec *s, long long 
 static PyObject *py_check(PyObject *module, PyObject *args)
 {
 	struct opscope_schedule_spec s;
-	long long step;
 	char message[256] = "";
 	(void)module;
-	if (read_spec(args, &s, &step) < 0)
+	if (read_spec(args, &s, NULL) < 0)
 		return NULL;
 	int rc = opscope_schedule_check(&s, message, sizeof message);
 	return Py_BuildValue("is", rc, message);
@@ -64,7 +64,7 @@ static PyObject *py_transition(PyObject *module, PyObject *args)
 }
 
 PyMethodDef schedule_methods[] = {
-	{"schedule_check", py_check, METH_VARARGS, "schedule_check((wait, warmup, active, repeat, skip_first, skip_first_wait), 0): (0, 1 or -1, message)"},
+	{"schedule_check", py_check, METH_VARARGS, "schedule_check((wait, warmup, active, repeat, skip_first, skip_first_wait)): (0, 1 or -1, message)"},
 	{"schedule_action", py_action, METH_VARARGS, "schedule_action(spec, step): number of the action"},
 	{"transition", py_transition, METH_VARARGS, "transition(from, to): (names of what is to be done, warning or None)"},
 	{NULL, NULL, 0, NULL},

@@ -102,7 +102,7 @@ def schedules():
     tracker = _profiler.Tracker()
     tracker.init("a"), tracker.increment("a"), tracker.current(), tracker.erase("a")
     spec = (1, 1, 2, 0, 0, 0)
-    _profiler.schedule_check(spec, 0), [_profiler.schedule_action(spec, step) for step in range(6)], _profiler.transition(0, 2)
+    _profiler.schedule_check(spec), [_profiler.schedule_action(spec, step) for step in range(6)], _profiler.transition(0, 2)
 
 
 #: What is repeated -> how often one round is, as part of ROUNDS.
