@@ -11,22 +11,26 @@ static const struct marker_row {
 #undef MARKER
 };
 
-static const char *const modules[] = {
-	"torch.nn.functional.", "torch.functional.", "torch.nn.init.", "torch._C._nn.", "torch.Tensor.", "Tensor.", "torch.special.",
-	"torch.linalg.", "torch.", "amp_C.",
+/* How the ops of a module begin, where torch has none of the same name: torch.fft.fft is aten::fft_fft, torch.linalg.matmul is aten::matmul. */
+static const struct module {
+	const char *name, *ops;
+} modules[] = {
+	{"torch.nn.functional.", ""}, {"torch.functional.", ""}, {"torch.nn.init.", ""}, {"torch._C._nn.", ""}, {"torch.Tensor.", ""}, {"Tensor.", ""},
+	{"torch.special.", "special_"}, {"torch.linalg.", "linalg_"}, {"torch.fft.", "fft_"}, {"torch.", ""}, {"amp_C.", ""},
 };
 
-static bool cut_module(struct str *name)
+/* NULL = of none of them. */
+static const struct module *cut_module(struct str *name)
 {
 	for (size_t i = 0; i < sizeof modules / sizeof modules[0]; i++) {
-		struct str m = str_from(modules[i]);
+		struct str m = str_from(modules[i].name);
 		if (str_starts(*name, m) && name->n > m.n) {
 			name->p += m.n;
 			name->n -= m.n;
-			return memchr(name->p, '.', name->n) == NULL;
+			return memchr(name->p, '.', name->n) ? NULL : &modules[i];
 		}
 	}
-	return false;
+	return NULL;
 }
 
 static const struct marker_row *row_of(struct str name)
@@ -83,11 +87,21 @@ static void place(struct op_args *a, struct str function)
 				a->arg[i].name = str_from(known[k].order[i]);
 }
 
+/* How the op that a function calls begins; "" also where torch has the op without that. */
+static const char *beginning(const struct cost_call *c, const struct module *module, struct str name)
+{
+	if (!*module->ops || row_of(name) || rule_find(arena_printf(c->arena, "aten::" STR_FMT, STR_ARG(name)), c->rules, COST_FORWARD))
+		return "";
+	return module->ops;
+}
+
 bool marker_to_op(struct cost_call *c)
 {
 	struct str name = c->name;
-	if (!cut_module(&name))
+	const struct module *module = cut_module(&name);
+	if (!module)
 		return false;
+	name = arena_printf(c->arena, "%s" STR_FMT, beginning(c, module, name), STR_ARG(name));
 	const struct marker_row *row = row_of(name);
 	if (row) {
 		place(&c->args, c->name);

@@ -395,6 +395,13 @@ F("torch.Tensor.__iadd__", "[[4,8],[8]]", "ff", "-", 32, 160, 128)
 F("Tensor.half", "[[4]]", "f", "-", 0, 16, 8)
 F("torch.nn.functional.embedding", "[[2,3],[10,4]]", "lf", "-", 0, 48 + 96, 96)
 F("torch.nn.functional.mse_loss", "[[4,8],[4,8],[],[],[]]", "ffsss", "-", 96, 256, 4)
+F("torch.linalg.vector_norm", "[[4,8]]", "f", "-", 64, 128, 4)
+G("torch.linalg.norm", "[[4,8]]", "f", "-", 96, 128 + 8, 128)
+F("torch.linalg.matmul", "[[4,8],[8,2]]", "ff", "-", 2 * 4 * 8 * 2, 4 * (32 + 16), 4 * 8)
+F("torch.special.softmax", "[[4,8]]", "f", "-", 160, 128, 128)
+F("torch.special.erfcx", "[[4,8]]", "f", "-", 32, 128, 128)
+F("torch.fft.fft", "[[4,8]]", "c", "-", 5 * 32 * 3, 256, 256)
+F("torch.sparse.mm", "[[4,8],[8,2]]", "ff", "-", U, U, U)
 F("torch.no_such_function", "[[4]]", "f", "-", U, U, U)
 
 /* Malformed operands: never 0, never a guess. */
