@@ -274,7 +274,7 @@ void helper_start(void)
 
 /* ---- life ---- */
 
-static void end_by_exit(void)
+static void end_in_order(void)
 {
 	if (atomic_load_explicit(&live->missed, memory_order_relaxed))
 		try_again(true); /* so that they are counted in a file */
@@ -298,12 +298,12 @@ static bool take_turn(int tries)
 	return true;
 }
 
-static void at_end(void)
+void start_end(void)
 {
 	enum { SOME_SECONDS = 50000 };
 	if (!take_turn(SOME_SECONDS))
 		return; /* who is ending the capture has not come to its end */
-	end_by_exit();
+	end_in_order();
 	atomic_store(&s.turn, false);
 }
 
@@ -450,7 +450,7 @@ static void add_hooks(void)
 	if (s.has_hooks)
 		return;
 	s.has_hooks = true;
-	atexit(at_end);
+	atexit(start_end);
 	pthread_atfork(NULL, NULL, in_child);
 }
 

@@ -25,5 +25,7 @@ int end_own(void (*ends)(void));
 bool start_is_own(void);
 /* The same for what opening a segment itself needs: whoever writes a text or a record outside of writer_enter and writer_leave. */
 bool start_inside(void);
+/* The process leaves in order, by exit() or because it said so: its segment is complete. May be called more than once. */
+void start_end(void);
 
 #endif

@@ -214,6 +214,7 @@ static void thread_name(const char *name)
 }
 
 static void collect(int on) { control_pause(!on); }
+static void leaving(void) { start_end(); }
 
 /* ---- being asked for ---- */
 
@@ -224,7 +225,7 @@ const struct opscope_trace_table *opscope_trace_get(uint32_t version)
 		.version = OPSCOPE_TRACE_VERSION, .bytes = sizeof table, .name = text_id, .domain = domain_of, .push = push, .push_op = push_op, .pop = pop,
 		.start = start_range, .end = end, .mark = mark, .counter_i64 = counter_i64, .counter_f64 = counter_f64, .step = step, .memory = memory,
 		.arg_text = arg_text, .arg_json = arg_json, .arg_i64 = arg_i64, .arg_f64 = arg_f64, .thread_name = thread_name, .collect = collect,
-		.wanted = wanted, .arg_name = arg_name, .arg_i64s = arg_i64s,
+		.wanted = wanted, .arg_name = arg_name, .arg_i64s = arg_i64s, .leaving = leaving,
 	};
 	return version && version <= OPSCOPE_TRACE_VERSION && start() ? &table : NULL;
 }

@@ -153,6 +153,10 @@ OPSCOPE_UNUSED_ static inline void opscope_thread_name(const char *name) { OPSCO
 /* 0: nothing is recorded until it is called with 1, whatever the options of `opscope record` are. */
 OPSCOPE_UNUSED_ static inline void opscope_collect(int on) { OPSCOPE_CALL_(collect(on)); }
 
+/* The process is about to end by _exit(), which tells nobody: what was recorded is whole, and no report asks whether it was killed. For forked workers;
+ * who ends by exit() need not say it. What is recorded after it is still kept. */
+OPSCOPE_UNUSED_ static inline void opscope_leaving(void) { OPSCOPE_CALL_(leaving()); }
+
 /* ---- until the end of the block ---- */
 
 #define OPSCOPE_JOIN2_(a, b) a##b

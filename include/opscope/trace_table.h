@@ -10,7 +10,7 @@ extern "C" {
 
 /* Members are only ever added at the end, and `bytes` says how many there are: a program asks for the version that it was built with, and finds
  * all that this version had. */
-enum { OPSCOPE_TRACE_VERSION = 2 };
+enum { OPSCOPE_TRACE_VERSION = 3 };
 
 /* A text: either `name`, a number that the library gave for it (opscope_name), or NUL-terminated UTF-8. */
 struct opscope_trace_table {
@@ -38,6 +38,8 @@ struct opscope_trace_table {
 	int (*wanted)(void);
 	void (*arg_name)(uint32_t domain, uint32_t key, int kind, uint64_t value);
 	void (*arg_i64s)(uint32_t domain, uint32_t key, const int64_t *values, uint32_t n);
+	/* version 3 */
+	void (*leaving)(void);
 };
 
 /* The capture library's own symbol, "opscope_trace_get": NULL = it does not listen, or is older than `version`. */

@@ -63,7 +63,7 @@ enum wire_loss {
 /* Where the recording stands; wire_header.state. */
 enum wire_state {
 	WIRE_RUNNING = 1,      /* or killed: ask whether `pid` of `boot_id` lives */
-	WIRE_ENDED = 2,        /* the process left by exit() */
+	WIRE_ENDED = 2,        /* the process left by exit(), or said that it was about to leave (opscope_leaving) */
 };
 
 enum wire_full { WIRE_FULL_STOP = 0, WIRE_FULL_RING = 1 };

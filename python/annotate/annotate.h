@@ -132,8 +132,8 @@ static inline bool is_tensor(PyObject *o) { return tensor_type && PyObject_TypeC
 /* ---- stack.c ---- */
 
 struct stack;
-/* Frames of this file are left out: those of opscope/torch.py. NULL = none. */
-void stack_leave_out(PyObject *file);
+/* Frames of files whose paths begin so are left out: those of this package. NULL = none. */
+void stack_leave_out(PyObject *folder);
 /* Where the program stands; NULL = not known. The same pointer for the same place. */
 struct stack *stack_now(void);
 /* "file(line): function" of each frame, innermost first, ';' between them. */
@@ -185,6 +185,8 @@ bool sink_wanted(void);
 void sink_push(const struct text *t);
 void sink_push_op(const struct text *t, int64_t number); /* -1 = none */
 void sink_pop(void);
+/* The process is about to leave in order, but not by exit(). */
+void sink_leaving(void);
 /* Of the range that was pushed last. */
 void sink_arg_text(const char *key, const struct text *value);
 void sink_arg_number(const char *key, int64_t value);

@@ -12,12 +12,12 @@ static PyObject *configure(PyObject *self, PyObject *args, PyObject *kwargs)
 	static char *names[] = {"tensor", "format", "stacks", "function_stacks", "call_ids", "layers", "links", "leave_out", NULL};
 	struct settings s = {.on = settings.on};
 	const char *format;
-	PyObject *tensor, *file = NULL;
+	PyObject *tensor, *folder = NULL;
 	int stacks, functions, ids, layers, links;
 	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!sppppp|U", names, &PyType_Type, &tensor, &format, &stacks, &functions, &ids, &layers, &links,
-	                                 &file))
+	                                 &folder))
 		return NULL;
-	stack_leave_out(file);
+	stack_leave_out(folder);
 	s.format = strcmp(format, "pyprof") == 0 ? FORMAT_PYPROF : strcmp(format, "dlprof") == 0 ? FORMAT_DLPROF : FORMAT_OWN;
 	s.stacks = stacks;
 	s.function_stacks = functions;
@@ -77,6 +77,12 @@ static PyObject *pop(PyObject *self, PyObject *unused)
 	Py_RETURN_NONE;
 }
 
+static PyObject *leaving(PyObject *self, PyObject *unused)
+{
+	sink_leaving();
+	Py_RETURN_NONE;
+}
+
 static PyObject *begin_backward(PyObject *self, PyObject *unused) { return PyBool_FromLong(backward_begin()); }
 
 static PyObject *end_backward(PyObject *self, PyObject *was_in_node)
@@ -130,6 +136,7 @@ static PyMethodDef methods[] = {
 	{"layer_method", layer_method, METH_VARARGS, "layer_method(function, owner, name): the wrapper of nn.Module.__call__."},
 	{"push", push, METH_O, "Begins a range of this text."},
 	{"pop", pop, METH_NOARGS, "Ends the range that was begun last on this thread."},
+	{"leaving", leaving, METH_NOARGS, "The process is about to leave by os._exit(), and was not killed."},
 	{"begin_backward", begin_backward, METH_NOARGS, "Before a call of backward(); what it returns is for end_backward."},
 	{"end_backward", end_backward, METH_O, "After it."},
 	{"stack", stack, METH_NOARGS, "Where the caller stands: frames, innermost first."},

@@ -95,6 +95,13 @@ void sink_pop(void)
 		nvtx.pop();
 }
 
+void sink_leaving(void)
+{
+	if (UNLIKELY(copied != NULL))
+		copy(Py_BuildValue("(s)", "leaving"));
+	opscope_leaving();
+}
+
 /* ---- arguments ---- */
 
 /* Keys are few and are always the same pointers. */

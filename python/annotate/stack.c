@@ -19,17 +19,17 @@ struct stack {
 };
 
 static struct table stacks;
-static PyObject *own_file;   /* str, or NULL */
+static PyObject *own_folder;   /* str, or NULL */
 
-void stack_leave_out(PyObject *file)
+void stack_leave_out(PyObject *folder)
 {
-	Py_XINCREF(file);
-	Py_XSETREF(own_file, file);
+	Py_XINCREF(folder);
+	Py_XSETREF(own_folder, folder);
 }
 
 static bool is_own(PyCodeObject *code)
 {
-	bool own = own_file && PyUnicode_Compare(code->co_filename, own_file) == 0;
+	bool own = own_folder && PyUnicode_Tailmatch(code->co_filename, own_folder, 0, PY_SSIZE_T_MAX, -1) == 1;
 	PyErr_Clear();
 	return own;
 }

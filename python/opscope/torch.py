@@ -11,6 +11,8 @@ import functools
 import importlib
 import inspect
 import json
+import multiprocessing.util
+import os
 import sys
 import threading
 from typing import Any, Callable, Dict, List, Optional, Set, Tuple
@@ -85,6 +87,7 @@ _lock = threading.RLock()
 _synchronize_lock = threading.RLock()  # who changes torch.cuda.synchronize; each thread that starts does, also while _lock is held
 _wrapped: List[Tuple[Any, str]] = []  # by wrap()
 _dynamo_is_prepared = False
+_workers_tell = False  # in what is called after each fork, for good
 
 
 def init(*, stacks: bool = True, layers: bool = True, links: str = "auto", enable_function_stack: bool = False, capture_input_ops: bool = False,
@@ -165,6 +168,18 @@ def stop_graph() -> None:
     _configure(call_ids=False)
 
 
+def _worker_begins(_: Any) -> None:
+    """Workers of multiprocessing, as those of data loaders, leave by os._exit() when all is well: what runs last in them says so."""
+    multiprocessing.util.Finalize(None, _annotate.leaving, exitpriority=-1000)
+
+
+def _tell_end_of_workers() -> None:
+    global _workers_tell
+    if not _workers_tell:
+        _workers_tell = True
+        multiprocessing.util.register_after_fork(_worker_begins, _worker_begins)
+
+
 def _listens() -> bool:
     return _annotate.listener() != "none"
 
@@ -189,7 +204,8 @@ def _configure(call_ids: bool) -> None:
         return
     _annotate.configure(tensor=torch._C._TensorBase if hasattr(torch._C, "_TensorBase") else torch._C.TensorBase, format=_format(options),
                         stacks=bool(options["stacks"]), function_stacks=bool(options["enable_function_stack"]), call_ids=call_ids,
-                        layers=bool(options["layers"]) and not options["compat"], links=_links(options) == "hooks", leave_out=__file__)
+                        layers=bool(options["layers"]) and not options["compat"], links=_links(options) == "hooks",
+                        leave_out=os.path.join(os.path.dirname(__file__), ""))
 
 
 def _begin(options: _Options) -> None:
@@ -200,6 +216,7 @@ def _begin(options: _Options) -> None:
         guard.put()
     _configure(call_ids=bool(options["capture_input_ops"]) and not options["delay_graph_capture"])
     _annotate.enable(True)
+    _tell_end_of_workers()
     if _links(options) == "nvtx":
         _state.emitter = _Emitter()
         _state.emitter.begin()

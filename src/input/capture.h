@@ -172,7 +172,7 @@ struct capture {
 	struct wire_mapping *mapping; /* of the segment, by start */
 	uint32_t n_mappings, cap_mappings;
 	struct {
-		uint64_t calls, cost_ns, helper_ns, processes, living, unended, lost[WIRE_LOST_N]; /* living: they still run; unended: neither that nor left by exit() */
+		uint64_t calls, cost_ns, helper_ns, processes, living, unended, lost[WIRE_LOST_N]; /* living: they still run; unended: neither that nor left in order */
 		unsigned told;
 	} total;
 	struct idmap thread_name, system_name; /* tid -> string, as the program and as the system call it; of the segment */

@@ -164,6 +164,19 @@ static void tell_losses(struct capture *c)
 		           "a range or step has no end, which may be among the events that were lost while recording: left out");
 }
 
+/* Forked workers leave by _exit() when all is well: of those that do not say so (opscope_leaving) nobody knows. */
+static void tell_no_exit(struct capture *c, const struct wire_header *h)
+{
+	const char *lost = c->has_devices ? ", what CUPTI still held of its device work is lost" : "";
+	if (h->forked)
+		diag_add(&c->p->diags, "child-no-exit", DIAG_NOTE, -1,
+		         "how process %d ended is unknown, because it was forked (by process %d) and did not leave by exit(): workers leave by _exit() when all is well, or it was "
+		         "killed or aborted; its ranges are whole up to that moment%s", h->pid, h->ppid, lost);
+	else
+		diag_add(&c->p->diags, "no-exit", DIAG_NOTE, -1,
+		         "process %d did not leave by exit(): killed, aborted, replaced by exec, or left by _exit(); its ranges are whole up to that moment%s", h->pid, lost);
+}
+
 static void tell_end(struct capture *c)
 {
 	const struct wire_header *h = &c->file->h;
@@ -181,9 +194,7 @@ static void tell_end(struct capture *c)
 		         "the samples of stacks of process %d were not ended, since `opscope record` was killed: those of its last second, and the names of functions, are not there",
 		         h->pid);
 	else
-		diag_add(&c->p->diags, "no-exit", DIAG_NOTE, -1,
-		         "process %d did not leave by exit(): killed, aborted, replaced by exec, or left by _exit(); its ranges are whole up to that moment%s", h->pid,
-		         c->has_devices ? ", what CUPTI still held of its device work is lost" : "");
+		tell_no_exit(c, h);
 }
 
 static uint64_t plus(uint64_t a, uint64_t b)

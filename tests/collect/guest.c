@@ -126,6 +126,12 @@ static int ends(char **argv)
 		exit(7);
 	if (!strcmp(how, "_exit"))
 		_exit(7);
+	if (!strcmp(how, "leaving")) {
+		nvtx_pop();
+		opscope_leaving();
+		pairs("work", 1);
+		_exit(7);
+	}
 	if (!strcmp(how, "quick_exit"))
 		quick_exit(7);
 	struct rlimit none = {0, 0};
@@ -211,6 +217,27 @@ static int first_calls_of_children(char **argv)
 			return 1;
 	}
 	opscope_pop();
+	return 0;
+}
+
+/* Three children: one says that it leaves and does, one says nothing, one is killed. */
+static int workers(char **argv)
+{
+	pairs("parent", 1);
+	for (int i = 0; i < 3; i++) {
+		pid_t child = fork();
+		if (!child) {
+			pairs("child", number(argv, 2));
+			if (i == 0)
+				opscope_leaving();
+			if (i == 2)
+				raise(SIGKILL);
+			_exit(0);
+		}
+		int status;
+		if (child < 0 || waitpid(child, &status, 0) != child || status != (i == 2 ? SIGKILL : 0))
+			return 1;
+	}
 	return 0;
 }
 
@@ -868,7 +895,7 @@ int main(int argc, char **argv)
 		{"ends", ends}, {"forks", forks}, {"silent_child", silent_child},
 		{"first_calls_of_children", first_calls_of_children}, {"forks_beside", forks_beside}, {"leaves_open", leaves_open},
 		{"unknown_texts", unknown_texts}, {"poor_children", poor_children}, {"poor_from_the_start", poor_from_the_start}, {"lets_go", lets_go}, {"locks_memory", locks_memory}, {"deep_window", deep_window},
-		{"cancels", cancels}, {"no_memory", no_memory}, {"many_switches", many_switches},
+		{"cancels", cancels}, {"workers", workers}, {"no_memory", no_memory}, {"many_switches", many_switches},
 		{"busy_forks", busy_forks}, {"unloads", unloads}, {"closes", closes}, {"allocates", allocates},
 		{"signals", signals}, {"deep", deep}, {"deep_and_long", deep_and_long}, {"domains", domains}, {"texts", texts},
 		{"file_limit", file_limit}, {"no_descriptors", no_descriptors}, {"script", script}, {"little_stack", little_stack}, {"talks", talks}, {"full_after_the_end", full_after_the_end},

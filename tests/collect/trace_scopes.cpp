@@ -33,5 +33,6 @@ int main()
 	opscope_push("not wanted");
 	opscope_pop();
 	opscope_collect(1);
+	opscope_leaving();
 	return opscope_is_recording() ? 0 : 3;
 }

@@ -54,6 +54,12 @@ class Ends(GuestCase):
     def test_underscore_exit(self):
         self.check("_exit", 7, {"range-without-end": 1, "no-exit": 1})
 
+    def test_leaving(self):
+        """By _exit(), and says so before; what comes between is there as well."""
+        folder = self.run_guest("ends", "leaving", 5000, status=7)
+        self.assertEqual(self.names(folder), {("outer", "nvtx"): 1, ("work", "nvtx"): 5001})
+        self.assertEqual(problems(folder), {})
+
     def test_abort(self):
         self.check("abort", -signal.SIGABRT, {"range-without-end": 1, "no-exit": 1})
 
@@ -100,7 +106,7 @@ class Children(GuestCase):
                                               ("registered by the parent", "of the parent"): 900})
         by_process = sql(folder, "SELECT t.pid, sum(s.name = 'child'), sum(s.name = 'parent'), sum(cat = 'of the parent') FROM span s JOIN track t ON t.rowid = s.track GROUP BY t.pid")
         self.assertEqual(sorted(r[1:] for r in by_process), [(0, 600, 300), (300, 0, 300), (300, 0, 300)])
-        self.assertEqual({k: v[1] for k, v in problems(folder).items()}, {"no-exit": 1, "range-without-end": 1})
+        self.assertEqual({k: v[1] for k, v in problems(folder).items()}, {"child-no-exit": 1, "range-without-end": 1})
 
     def test_fork(self):
         self.check("fork")
@@ -118,7 +124,15 @@ class Children(GuestCase):
         self.assertEqual(sql(folder, "SELECT name, arg(args, 'known'), arg(args, 'fresh') FROM span ORDER BY start_ns"),
                          [("of the parent", "1", None)] + [("of a child", *((None, str(i)) if i % 2 else (str(i), None))) for i in range(6)])
         self.assertEqual({v for v, in sql(folder, "SELECT value FROM meta WHERE key LIKE 'resource:%'")}, {"known", "fresh"})
-        self.assertEqual(set(problems(folder)), {"no-exit"})
+        self.assertEqual(set(problems(folder)), {"child-no-exit"})
+
+    def test_workers(self):
+        """Of one that says that it leaves nothing is told; what became of the others, one of which was killed, is unknown."""
+        folder = self.run_guest("workers", 300)
+        self.assertEqual(self.names(folder), {("parent", "nvtx"): 1, ("child", "nvtx"): 900})
+        found = problems(folder)
+        self.assertEqual({k: v[:2] for k, v in found.items()}, {"child-no-exit": ("note", 2)})
+        self.assertRegex(found["child-no-exit"][2], r"^how process \d+ ended is unknown, because it was forked \(by process \d+\) ")
 
     def test_silent_child(self):
         self.assertEqual(len(self.segments(self.run_guest("silent_child"))), 1)
@@ -128,7 +142,7 @@ class Children(GuestCase):
         found = self.names(folder)
         self.assertEqual(found[("child", "nvtx")], 120)
         self.assertEqual(len(self.segments(folder)), 13)
-        self.assertEqual(set(problems(folder)) - {"no-exit"}, set())
+        self.assertEqual(set(problems(folder)) - {"child-no-exit"}, set())
 
 
 class Library(GuestCase):
@@ -140,7 +154,7 @@ class Library(GuestCase):
         """A thread that is cancelled while it is in the library ends outside of it: nobody waits for a lock of its."""
         folder = self.run_guest("cancels", 40000)
         self.assertEqual(sql(folder, "SELECT count(*), count(DISTINCT name), sum(name = 'after') FROM span"), [(80001, 40002, 40000)])
-        self.assertEqual(set(problems(folder)), {"no-exit"})
+        self.assertEqual(set(problems(folder)), {"child-no-exit"})
 
     def test_closed_descriptors(self):
         """No descriptor of the library is left for a program to close, or to get for a file of its own."""
@@ -284,7 +298,7 @@ class NoPlace(GuestCase):
         """A child that cannot begin a file of its own: its parent's says so. What it named meanwhile it has when it can."""
         folder = self.run_guest("poor_children", "later", 100)
         self.assertEqual(self.names(folder), {("parent", "nvtx"): 1, ("text named without", "named without"): 5, ("last", "nvtx"): 1})
-        self.assertEqual({k: v[1] for k, v in problems(folder).items()}, {"lost-processes": 200, "no-exit": 1})
+        self.assertEqual({k: v[1] for k, v in problems(folder).items()}, {"lost-processes": 200, "child-no-exit": 1})
         folder = self.run_guest("poor_children", "never", 100, folder=os.path.join(self.dir, "never"))
         self.assertEqual((self.names(folder), os.listdir(folder)), ({("parent", "nvtx"): 1}, self.segments(folder)))
         self.assertEqual({k: v[1] for k, v in problems(folder).items()}, {"lost-processes": 200})
