@@ -1,4 +1,17 @@
-"""Which functions PyProf and DLProf's module for PyTorch wrapped, for init(compat=...) and as what init() begins with."""
+"""Which functions are wrapped, and which are not. All lists of names are here.
+
+PyProf and DLProf's module for PyTorch wrapped functions by rules (is_function) less some names; init(compat=...) does the same. Without compat
+init() wraps what those rules give, less what does no work, and the owners of OWN_OWNERS.
+
+To leave a name out, add it to one of these, in alphabetical order of its list:
+  PROTOCOL    how Python itself handles objects; in all modes
+  RECURSIVE   what a wrapper needs itself, and would call without end; in all modes
+  NO_WORK     functions that start no work on any device: in our own mode alone, since PyProf's and DLProf's lists are what they are. With the name
+              of its owner in front ("torch.cond") it is left out there alone, where another owner has a function of that name that works
+  STATE       how the names of whole families of such functions begin
+CHEAP is PyProf's own list and does not grow. To wrap the functions of another module of torch, add its name to OWN_OWNERS; where its functions
+are aten ops with a beginning of their own ("fft_"), add that to src/op/marker_ops.c, which finds their FLOPs.
+"""
 from __future__ import annotations
 
 import importlib
@@ -10,17 +23,29 @@ from typing import Any, List, Tuple
 # Names that no mode wraps: how Python itself handles the object, what would call itself, and what is cheap and does no work on a device.
 PROTOCOL = frozenset("""
 __all__ __array__ __array_priority__ __array_wrap__ __bool__ __builtins__ __cached__ __class__ __deepcopy__ __delattr__ __delitem__ __dict__ __dir__
-__doc__ __file__ __format__ __getattribute__ __getitem__ __hash__ __index__ __init__ __init_subclass__ __iter__ __len__ __loader__ __module__ __name__
-__new__ __nonzero__ __package__ __path__ __reduce__ __reduce_ex__ __repr__ __reversed__ __setattr__ __setitem__ __setstate__ __sizeof__ __spec__ __str__
-__subclasshook__ __version__ __weakref__ __torch_function__ __torch_dispatch__ __getattr__
+__doc__ __file__ __format__ __getattr__ __getattribute__ __getitem__ __hash__ __index__ __init__ __init_subclass__ __iter__ __len__ __loader__
+__module__ __name__ __new__ __nonzero__ __package__ __path__ __reduce__ __reduce_ex__ __repr__ __reversed__ __setattr__ __setitem__ __setstate__
+__sizeof__ __spec__ __str__ __subclasshook__ __torch_dispatch__ __torch_function__ __version__ __weakref__
 """.split())
 RECURSIVE = frozenset("size tolist dim is_storage item data_ptr".split())
 CHEAP = frozenset("""
 autocast_decrement_nesting autocast_increment_nesting contiguous detach empty from_numpy handle_torch_function has_torch_function
-has_torch_function_unary has_torch_function_variadic is_autocast_enabled is_available is_complex
-is_floating_point is_grad_enabled is_initialized is_tensor numel requires_grad_ set_autocast_enabled to type
+has_torch_function_unary has_torch_function_variadic is_autocast_enabled is_available is_complex is_floating_point is_grad_enabled is_initialized
+is_tensor numel requires_grad_ set_autocast_enabled to type
 """.split())
 NEVER = PROTOCOL | RECURSIVE | CHEAP
+
+STATE = ("get_", "set_", "is_", "are_", "has_", "init_", "autocast_", "parse_", "import_", "can_", "use_", "manual_", "cudnn_is", "new_group")
+NO_WORK = frozenset("""
+__contains__ __cuda_array_interface__ __dlpack__ __dlpack_device__ align_as align_to as_sparse_gradcheck as_subclass backward batch_isend_irecv
+boolean_dispatch broadcast_shapes clear_autocast_cache compile compiled_with_cxx11_abi data destroy_process_group detach_ device element_size fork
+initial_seed ipc_collect layout load merge_type_from_type_comment names ndimension nelement obj promote_types refine_names register_hook
+register_post_accumulate_grad_hook reinforce rename rename_ result_type retain_grad save seed share_memory_ storage storage_offset storage_type stride
+sym_float sym_int sym_ite sym_max sym_min sym_not torch.cond typename unify_type_list untyped_storage vitals_enabled vmap wait while_loop
+""".split())
+
+# Modules of torch whose functions init() wraps beside those of PyProf's owners; what a version has not is left out.
+OWN_OWNERS = ("fft", "linalg", "sparse", "special")
 
 # By their type alone: objects that are asked for more may answer with warnings.
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.MethodDescriptorType, types.WrapperDescriptorType)
@@ -54,6 +79,11 @@ def functions(owner: Any) -> List[str]:
     return [name for name in dir(owner) if is_function(owner, name)]
 
 
+def does_work(owner: Any, name: str) -> bool:
+    """Whether init() without compat wraps such a function: not what sets or asks for the state of the library, or says something about a tensor alone."""
+    return name not in NO_WORK and f"{getattr(owner, '__name__', '')}.{name}" not in NO_WORK and not name.startswith(STATE)
+
+
 def _module(name: str) -> Any:
     try:
         return importlib.import_module(name) if importlib.util.find_spec(name) else None
@@ -73,5 +103,5 @@ def apex() -> List[Tuple[Any, str]]:
         module = _module(name)
         for _, one in inspect.getmembers(module, inspect.isclass) if module else []:
             if (one.__module__ + ".").startswith(name + "."):
-                found += [(one, m) for m in APEX_METHODS if inspect.isfunction(vars(one).get(m))]
+                found += [(one, m) for m in APEX_METHODS if isinstance(vars(one).get(m), (types.FunctionType, staticmethod))]
     return found

@@ -24,15 +24,6 @@ from opscope import _annotate, _compat
 
 __all__ = ["init", "close", "wrap", "start_graph", "stop_graph"]
 
-# Beside what _compat.NEVER has: functions that set or ask for the state of the library, or say something about a tensor without working on it.
-_STATE = ("get_", "set_", "is_", "are_", "has_", "init_", "autocast_", "parse_", "import_", "can_", "use_", "manual_", "cudnn_is", "new_group")
-_NO_WORK = frozenset("""
-__contains__ __dlpack__ __dlpack_device__ __cuda_array_interface__ align_as align_to as_subclass backward batch_isend_irecv boolean_dispatch broadcast_shapes
-clear_autocast_cache compile compiled_with_cxx11_abi data destroy_process_group detach_ device element_size fork initial_seed ipc_collect layout load
-merge_type_from_type_comment names ndimension nelement obj promote_types reinforce refine_names register_hook register_post_accumulate_grad_hook rename
-rename_ result_type retain_grad save seed share_memory_ storage storage_offset storage_type stride typename unify_type_list untyped_storage vitals_enabled
-wait cond vmap while_loop sym_float sym_int sym_ite sym_max sym_min sym_not
-""".split())
 _CONVOLUTIONS = ("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
 
 # What the recurrent modules call; their forward() is a layer.
@@ -264,16 +255,14 @@ def _wrapper_patch(owner: Any, name: str, before: Optional[Callable[[], None]] =
     return _Patch(owner, name, (_annotate.method if binds else _annotate.function)(original, owner, name, before))
 
 
-def _does_work(name: str) -> bool:
-    return name not in _NO_WORK and not name.startswith(_STATE)
-
-
 def _wrappers(options: _Options) -> List[_Patch]:
     own = not options["compat"]
     owners = [torch, torch.Tensor, torch.nn.functional]
+    if own:
+        owners += [getattr(torch, n) for n in _compat.OWN_OWNERS if inspect.ismodule(getattr(torch, n, None))]
     if options["compat"] != "dlprof" and torch.distributed.is_available():
         owners.append(torch.distributed)
-    found = [(o, n) for o in owners for n in _compat.functions(o) if not own or _does_work(n)]
+    found = [(o, n) for o in owners for n in _compat.functions(o) if not own or _compat.does_work(o, n)]
     if not own:
         found += [(getattr(torch.nn, c), "forward") for c in _compat.RNN]
     found += _compat.apex()

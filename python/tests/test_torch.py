@@ -6,7 +6,7 @@ import json
 import pickle
 import threading
 
-from annotated import LENET_FORWARD, Base, F, Squares, lenet_step, nn, torch
+from annotated import LENET_FORWARD, Base, F, Squares, _annotate, lenet_step, nn, torch
 from support import oracle
 
 if torch:
@@ -104,6 +104,19 @@ class Markers(Base):
         self.assertFalse([n for n in names if n[0] == "_" and n[1] != "_"])
         self.assertLessEqual({"add", "conv2d", "matmul", "__add__", "backward", "relu_"}, names)
         self.assertNotIn("__getstate__", names)
+
+    def test_lists(self):
+        """Each name is in one of them; what they leave out is left out, by its owner where that is said."""
+        lists = [_compat.PROTOCOL, _compat.RECURSIVE, _compat.CHEAP, _compat.NO_WORK]
+        self.assertEqual(len(frozenset().union(*lists)), sum(map(len, lists)))
+        self.assertEqual([n for n in _compat.NO_WORK if n.startswith(_compat.STATE)], [])
+        self.assertEqual([_compat.does_work(*a) for a in ((torch, "cond"), (torch.linalg, "cond"), (torch, "seed"), (torch, "is_tensor"), (torch, "add"))],
+                         [False, True, False, False, True])
+        for compat, wrapped in ((None, True), ("pyprof", False), ("dlprof", False)):
+            self.init(compat=compat)
+            for owner, name in ((torch.linalg, "cond"), (torch.fft, "fft"), (torch.special, "expit"), (torch.sparse, "mm")):
+                self.assertEqual(isinstance(vars(owner)[name], _annotate.function), wrapped)
+            self.assertIsInstance(torch.add, _annotate.function)
 
 
 class Layers(Base):

@@ -91,7 +91,7 @@ class Closing(Base):
     OWNERS = [] if not torch else [torch, torch._VF, torch.Tensor, F, torch.nn.Module, torch.nn.LSTM, torch.nn.RNN, torch.autograd, torch.jit, torch.jit._script,
                                    torch.autograd.profiler.record_function, torch.autograd.profiler.profile, torch.autograd.profiler.emit_nvtx,
                                    torch.utils.data.DataLoader, torch.utils.data.dataloader._BaseDataLoaderIter, torch.cuda.amp.GradScaler, torch.autocast,
-                                   torch.distributed, threading.Thread, torch.autograd.anomaly_mode.detect_anomaly]
+                                   torch.distributed, torch.fft, torch.linalg, torch.sparse, torch.special, threading.Thread, torch.autograd.anomaly_mode.detect_anomaly]
 
     def test_everything_is_restored(self):
         before = [dict(vars(o)) for o in self.OWNERS]
