@@ -7,6 +7,7 @@
  *   backward.c  forward calls and what the engine of autograd does for them, where torch itself does not say so
  *   calls.c     which call made a tensor
  *   sink.c      where all this goes: opscope's capture library, or whatever tool listens to NVTX
+ *   capture.c   a capture that this process makes of itself
  *
  * All functions want the GIL. None sets a Python exception unless it says so: what cannot be told is left out, and the program goes on.
  * Tensors are asked for shape, dtype and grad_fn, never for their values. */
@@ -191,7 +192,14 @@ void sink_leaving(void);
 void sink_arg_text(const char *key, const struct text *value);
 void sink_arg_number(const char *key, int64_t value);
 void sink_arg_numbers(const char *key, const int64_t *values, int n);
+/* From now on opscope's library listens, which records this process because it asked for that (true, after opscope_capture_begin), or who listened before. */
+void sink_capture(bool on);
 /* For tests: copies all that is written into this list, as ("push", text), ("pop",), ...; NULL = no more. */
 void sink_copy(PyObject *list);
+
+/* ---- capture.c: functions of the module ---- */
+
+PyObject *capture_begin(PyObject *self, PyObject *args);
+PyObject *capture_end(PyObject *self, PyObject *unused);
 
 #endif

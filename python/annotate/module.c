@@ -128,6 +128,10 @@ static PyObject *forget(PyObject *self, PyObject *unused)
 	Py_RETURN_NONE;
 }
 
+#ifndef OPSCOPE_LIBDIR
+#define OPSCOPE_LIBDIR "" /* it is not known where the library will be */
+#endif
+
 static PyMethodDef methods[] = {
 	{"listener", listener, METH_NOARGS, "Who listens: 'opscope' (opscope record), 'nvtx' (another tool), 'none'."},
 	{"configure", (PyCFunction)(void (*)(void))configure, METH_VARARGS | METH_KEYWORDS, "What is written, and how."},
@@ -143,6 +147,8 @@ static PyMethodDef methods[] = {
 	{"trace_marker", trace_marker, METH_O, "The trace marker that a call of this op would have here."},
 	{"copy_to", copy_to, METH_O, "Appends all that is written to this list too; None: no more."},
 	{"forget", forget, METH_NOARGS, "Forgets the names of modules."},
+	{"capture_begin", capture_begin, METH_VARARGS, "capture_begin(library, folder, max_bytes, ring): this process records itself, into a segment in the folder."},
+	{"capture_end", capture_end, METH_NOARGS, "Ends that."},
 	{NULL, NULL, 0, NULL},
 };
 
@@ -155,7 +161,7 @@ PyMODINIT_FUNC PyInit__annotate(void); /* the import calls it by its name */
 PyMODINIT_FUNC PyInit__annotate(void)
 {
 	PyObject *module = PyModule_Create(&definition);
-	if (module && (wrapper_ready(module) < 0 || backward_ready(module) < 0))
+	if (module && (wrapper_ready(module) < 0 || backward_ready(module) < 0 || PyModule_AddStringConstant(module, "library_folder", OPSCOPE_LIBDIR) < 0))
 		Py_CLEAR(module);
 	return module;
 }

@@ -18,6 +18,20 @@ enum listener sink_listener(void)
 	return listener;
 }
 
+void sink_capture(bool on)
+{
+	static enum listener before;
+	static bool is_on;
+	if (on == is_on)
+		return;
+	if (on)
+		before = sink_listener();
+	else
+		__atomic_store_n(&opscope_trace_found, &opscope_trace_nobody, __ATOMIC_RELEASE);
+	is_on = on;
+	listener = on ? LISTENER_OPSCOPE : before;
+}
+
 /* PyProf's markers are ranges of NVTX whoever listens. */
 static const struct opscope_trace_table *own(void)
 {

@@ -5,10 +5,10 @@ import json
 import os
 import warnings
 from importlib import import_module
-from typing import Any, Callable, Dict, FrozenSet, Iterable, NamedTuple, Optional, Set, Tuple
+from typing import Any, Callable, Dict, FrozenSet, Iterable, List, NamedTuple, Optional, Set, Tuple
 
 from ._direct import Direct, write
-from ._recording import Recording
+from ._recording import Recording, join
 from ._torch_modules import accepts, end, supported_activities, torch, torch_profiler
 
 #: What may be recorded beside times, as torch names it.
@@ -99,6 +99,8 @@ def _distributed() -> Dict[str, str]:
 class TorchRecorder:
     """prepare(), start(), stop(): one recording; again for the next. What cannot be prepared or started is not there to be stopped."""
 
+    name = "torch's profiler"
+
     def __init__(self, asked: Asked):
         self.asked = asked
         #: Facts for the recording: names with JSON.
@@ -121,6 +123,24 @@ class TorchRecorder:
         names = {a.name for a in self.asked.activities} - {"CPU"}
         own = getattr(torch()._C, "_get_privateuse1_backend_name", lambda: "privateuseone")
         return next((device for device, name in _DEVICES.items() if name in names), own() if "PrivateUse1" in names else None)
+
+    def open(self) -> None:
+        """The profile begins."""
+
+    def close(self) -> None:
+        """It ends."""
+
+    def why_nothing(self) -> Optional[str]:
+        """Why there never is a recording; None = there may be."""
+        return None
+
+    def step(self, number: int) -> Any:
+        """The range of a step."""
+        return torch_profiler().record_function(f"ProfilerStep#{number}")
+
+    def join(self, recordings: List[Recording]) -> Recording:
+        """All as one."""
+        return join(recordings, os.path.join(self.folder(), "all.pt.trace.json"))
 
     def prepare(self) -> None:
         if not kineto():

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 class Recording:
     """What was recorded from one start to one stop: one repeat of a schedule. All answers of torch's profiler, and prof.trace for the rest."""
 
+    #: What it has not, and why, in a sentence each.
+    unknown: Dict[str, str] = {}
+
     def __init__(self, path: str, rules: str, asked: FrozenSet[str], device: Optional[str] = None, bare: bool = False):
         #: The file that has it: a Kineto trace. It is deleted with the profile that made it.
         self.path = path

@@ -17,13 +17,13 @@ import json
 import os
 import warnings
 from importlib import import_module
-from typing import Any, Callable, Iterable, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
 from . import _profiler
 from ._events import Averages, EventList, Events, FunctionEvent, FunctionEventAvg, NvprofEvents
 from ._ranges import emit_itt, emit_nvtx, record_function
-from ._recorder import FLAGS, Asked, TorchRecorder, choose_devices, parse_activities
-from ._recording import Recording, join, tensorboard_trace_handler, trace_handler
+from ._recorder import FLAGS, Asked, choose_devices, parse_activities
+from ._recording import Recording, tensorboard_trace_handler, trace_handler
 from ._schedule import EXIT, KinetoStepTracker, ProfilerAction, action_of, always, schedule
 from ._torch_modules import accepts, supported_activities, torch, torch_profiler
 from .table import Table
@@ -48,6 +48,17 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"torch {torch().__version__} has no torch.profiler.{name}")
 
 
+# Who records, by profile(backend=...): the module of this package, and the class in it.
+BACKENDS = {"torch": ("._recorder", "TorchRecorder"), "opscope": ("._own", "OwnRecorder")}
+
+
+def _recorder_of(backend: str) -> Any:
+    if backend not in BACKENDS:
+        raise ValueError(f"backend={backend!r}: there are {', '.join(BACKENDS)}")
+    module, name = BACKENDS[backend]
+    return getattr(import_module(module, __package__), name)
+
+
 def _check_compat(compat: Optional[str]) -> None:
     known = next(r.compat for r in reports() if r.name == "key-averages")
     if compat is not None and compat not in known:
@@ -64,6 +75,8 @@ class profile:
     compat: the version of torch whose answers are wanted ("torch-1.13", "torch-2.6", "torch-2.14"), by default the running one's or the nearest.
     keep: how many recordings are kept, the newest; None = all.
 
+    backend="opscope": opscope's own library records, not torch's profiler: docs/python.md says what that has, and what it leaves unknown.
+
     post_processing_timeout_s is taken, and has no effect: it bounds what torch does in Python after a recording, which is not done here.
     """
 
@@ -73,8 +86,9 @@ class profile:
                  execution_trace_observer: Any = None, acc_events: bool = False, use_cuda: Optional[bool] = None, use_xpu: Optional[bool] = None,
                  use_mtia: Optional[bool] = None, use_device: Optional[str] = None, use_cpu: bool = True, use_kineto: bool = True,
                  custom_trace_id_callback: Optional[Callable[[], str]] = None, post_processing_timeout_s: Optional[float] = None,
-                 compat: Optional[str] = None, keep: Optional[int] = None):
+                 compat: Optional[str] = None, keep: Optional[int] = None, backend: str = "torch"):
         _check_compat(compat)
+        recorder = _recorder_of(backend)
         self.enabled = enabled
         self.record_shapes = record_shapes or with_flops
         self.profile_memory, self.with_stack, self.with_flops, self.with_modules = profile_memory, with_stack, with_flops, with_modules
@@ -102,7 +116,7 @@ class profile:
             if filters and not accepts(torch_profiler().profile.__init__, "activity_filters"):
                 warnings.warn(f"activities: torch {torch().__version__} records all kinds of events of an activity: {{activity: kinds}} has no effect", stacklevel=2)
             flags = frozenset(flag for flag in FLAGS if getattr(self, flag))
-            self._recorder = TorchRecorder(Asked(flags, self.activities, filters, experimental_config, execution_trace_observer, compat))
+            self._recorder = recorder(Asked(flags, self.activities, filters, experimental_config, execution_trace_observer, compat))
             self._recorder.trace_id_callback = custom_trace_id_callback
             self.current_action = action_of(self.schedule, 0)
 
@@ -161,7 +175,7 @@ class profile:
 
     def _open_step(self) -> None:
         if self.record_steps:
-            self._range = torch_profiler().record_function(f"ProfilerStep#{self.step_num}")
+            self._range = self._recorder.step(self.step_num)
             self._range.__enter__()
 
     def _close_step(self) -> None:
@@ -175,7 +189,12 @@ class profile:
             return
         if self._running:
             raise RuntimeError("Profiler context manager is not reentrant")
-        self._go(ProfilerAction.NONE.value, self.current_action.value)
+        self._recorder.open()
+        try:
+            self._go(ProfilerAction.NONE.value, self.current_action.value)
+        except BaseException:
+            self._recorder.close()
+            raise
         self._running = True
         if self.record_steps:
             KinetoStepTracker.init_step_count("Profiler")
@@ -208,6 +227,7 @@ class profile:
         try:
             self._go(self.current_action.value, EXIT)
         finally:
+            self._recorder.close()
             if self.record_steps:
                 KinetoStepTracker.erase_step_count("Profiler")
 
@@ -261,8 +281,10 @@ class profile:
     def _why_nothing(self) -> str:
         if not self.enabled:
             return "nothing was recorded: enabled=False"
+        if self._recorder.why_nothing():
+            return str(self._recorder.why_nothing())
         if self._failure:
-            return f"nothing was recorded: torch's profiler could not begin: {self._failure}"
+            return f"nothing was recorded: {self._recorder.name} could not begin: {self._failure}"
         if self._running or not self._stopped or self.current_action is not ProfilerAction.NONE:
             return "Profiler didn't finish running"
         return f"nothing was recorded: the schedule was still in wait at step {self.step_num}"
@@ -271,8 +293,13 @@ class profile:
         """One recording of all."""
         newest = self.recordings[-1]
         if self._together is None or self._together[0] is not newest:
-            self._together = newest, join(self.recordings, os.path.join(self._recorder.folder(), "all.pt.trace.json"))
+            self._together = newest, self._recorder.join(self.recordings)
         return self._together[1]
+
+    @property
+    def unknown(self) -> Dict[str, str]:
+        """What answers leave unknown (None), and why."""
+        return self._current().unknown
 
     @property
     def trace(self) -> Trace:

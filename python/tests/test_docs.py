@@ -15,8 +15,9 @@ with open(os.path.join(ROOT, "docs", "python.md"), encoding="utf-8") as _f:
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.M | re.S)
 
 TRAINING, TABLES, LAYERS, PROFILING = "import torch, opscope\n", "import opscope\ntrace", "import torch\nimport opscope.torch\n", "import opscope\n\nwith opscope.profile"
+OWN = "import opscope, torch\n"
 # How a block begins -> the test that runs it, or why none does.
-RUN = {TRAINING: "test_training", TABLES: "test_tables", LAYERS: "test_layers", PROFILING: "test_profiling"}
+RUN = {TRAINING: "test_training", TABLES: "test_tables", LAYERS: "test_layers", PROFILING: "test_profiling", OWN: "test_own_library"}
 NOT_RUN = {"polars.DataFrame": "needs polars, pyarrow and duckdb, which Debian does not have; test_arrow.py takes the same tables by a consumer of its own"}
 
 
@@ -65,6 +66,16 @@ class Docs(oracle.Case):
             self.assertEqual(shown.count("Self CPU time total"), 3)
             self.assertEqual(sorted(os.listdir(folder)), ["logs", "stacks.txt", "trace.json.gz"])
             self.assertEqual(len(os.listdir(os.path.join(folder, "logs"))), 2)
+
+    def test_own_library(self):
+        if not importlib.util.find_spec("torch"):
+            self.skipTest("torch is not installed")
+        with tempfile.TemporaryDirectory() as folder:
+            before = "import torch\nloader, net = range(10), torch.nn.Linear(3, 4)\ndef train(batch): net(torch.ones(2, 3)).sum().backward()\n"
+            shown = self.run_block(OWN, folder, before)
+            self.assertEqual(shown.count("Self CPU time total"), 1)
+            self.assertIn("GPU time by layer", shown)
+            self.assertEqual(len(oracle.report("steps", os.path.join(folder, "run.seg")).rows), 3)
 
     def test_layers(self):
         """Under `opscope record`, the block before a training loop: then the report has what the page shows of it."""
