@@ -251,37 +251,93 @@ static void join_neighbours(struct key_calls *k)
 	mem_free(last);
 }
 
-/* Which of the names that fit a row makes the steps: the one called least often (of a GAN's or a nested optimizer's steps that which is
- * once in each), but more than once; of several, the last to begin when it ends steps, else the first. */
-static uint32_t choose_name(const struct profile *p, const uint8_t *fit, enum key_role role)
+/* By name, how many outermost calls of the names that fit begin outside [from, to), and when the first of them does. */
+struct name_calls {
+	uint32_t *n;
+	int64_t *first;
+};
+
+static struct name_calls count_calls(const struct profile *p, const uint8_t *fit, int64_t from, int64_t to)
 {
-	uint32_t *calls = NEW_ARRAY(p->strings.n, uint32_t), best = 0;
-	int64_t *first = NEW_ARRAY(p->strings.n, int64_t), open_until = INT64_MIN;
+	struct name_calls c = {NEW_ARRAY(p->strings.n, uint32_t), NEW_ARRAY(p->strings.n, int64_t)};
+	int64_t open_until = INT64_MIN;
 	uint32_t track = ROW_NONE;
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
 		uint32_t name = p->span.name[i];
+		int64_t start = p->span.start_ns[i];
 		if (!fit[name] || !key_kind(p->span.kind[i]))
 			continue;
 		if (track != p->span.track[i])
 			open_until = INT64_MIN;
 		track = p->span.track[i];
-		if (p->span.start_ns[i] < open_until)
+		if (start < open_until)
 			continue;
 		open_until = span_end(p, i);
-		first[name] = !calls[name] || p->span.start_ns[i] < first[name] ? p->span.start_ns[i] : first[name];
-		calls[name]++;
-	}
-	for (uint32_t s = 0; s < p->strings.n; s++) {
-		if (calls[s] < 2)
+		if (start >= from && start < to)
 			continue;
-		bool fewer = !best || calls[s] < calls[best];
-		bool later = best && calls[s] == calls[best] && (role == KEY_ENDS ? first[s] > first[best] : first[s] < first[best]);
+		c.first[name] = !c.n[name] || start < c.first[name] ? start : c.first[name];
+		c.n[name]++;
+	}
+	return c;
+}
+
+static void name_calls_release(struct name_calls *c)
+{
+	mem_free(c->n);
+	mem_free(c->first);
+}
+
+/* Which of the names that fit a row makes the steps: the one called least often (of a GAN's or a nested optimizer's steps that which is
+ * once in each), but more than once; of several, the last to begin when it ends steps, else the first. */
+static uint32_t choose_name(const struct profile *p, const uint8_t *fit, enum key_role role)
+{
+	struct name_calls c = count_calls(p, fit, 0, 0);
+	uint32_t best = 0;
+	for (uint32_t s = 0; s < p->strings.n; s++) {
+		if (c.n[s] < 2)
+			continue;
+		bool fewer = !best || c.n[s] < c.n[best];
+		bool later = best && c.n[s] == c.n[best] && (role == KEY_ENDS ? c.first[s] > c.first[best] : c.first[s] < c.first[best]);
 		if (fewer || later)
 			best = s;
 	}
-	mem_free(calls);
-	mem_free(first);
+	name_calls_release(&c);
 	return best;
+}
+
+/* Of the names that fit, but were not chosen, the one most of whose calls, and most calls of all, lie outside the steps: it makes steps
+ * in another part of the run, as an optimizer of an earlier phase does. 0 = none. */
+static uint32_t find_rival(const struct profile *p, const uint8_t *fit, uint32_t chosen, int64_t from, int64_t to, uint32_t *calls)
+{
+	struct name_calls all = count_calls(p, fit, 0, 0), outside = count_calls(p, fit, from, to);
+	uint32_t best = 0;
+	for (uint32_t s = 0; s < p->strings.n; s++)
+		if (s != chosen && outside.n[s] >= 2 && outside.n[s] > all.n[s] / 2 && (!best || outside.n[s] > outside.n[best]))
+			best = s;
+	*calls = outside.n[best];
+	name_calls_release(&all);
+	name_calls_release(&outside);
+	return best;
+}
+
+/* Says which part of the run the steps are, where another name of the row makes steps in the rest. */
+static void describe_rival(const struct profile *p, const uint8_t *fit, uint32_t chosen, struct arena *a, struct iterations *it)
+{
+	int64_t from = INT64_MAX, to = INT64_MIN, sum = 0, first, last;
+	for (uint32_t i = 0; i < it->n; i++) {
+		if (it->v[i].partial)
+			continue;
+		from = it->v[i].start_ns < from ? it->v[i].start_ns : from;
+		to = it->v[i].end_ns > to ? it->v[i].end_ns : to;
+		sum += it->v[i].end_ns - it->v[i].start_ns;
+	}
+	uint32_t calls, rival = find_rival(p, fit, chosen, from, to, &calls);
+	if (!rival || !recording_extent(p, &first, &last) || last == first)
+		return;
+	struct str name = profile_str(p, rival);
+	it->how = arena_printf(a, STR_FMT " They cover %.1f %% of the recording: `" STR_FMT "` is called %u times outside them; --key-op='" STR_FMT
+	                       "' shows the steps that it makes.", STR_ARG(it->how), 100 * (double)sum / ((double)last - (double)first), STR_ARG(name),
+	                       calls, STR_ARG(name));
 }
 
 /* What ranges are called. */
@@ -297,33 +353,31 @@ static uint8_t *names_of_ranges(const struct profile *p)
 static bool try_row(const struct profile *p, unsigned row, const uint8_t *row_of, struct arena *a, struct iterations *it)
 {
 	const struct step_key *key = &step_keys[row];
-	uint8_t *fit = NEW_ARRAY(p->strings.n, uint8_t);
-	uint32_t any = 0;
+	uint8_t *fit = NEW_ARRAY(p->strings.n, uint8_t), *one = NULL;
+	uint32_t any = 0, chosen = 0;
 	for (uint32_t s = 0; s < p->strings.n; s++)
 		if (row_of[s] == row + 1) {
 			fit[s] = 1;
 			any = s;
 		}
-	struct str name = profile_str(p, any);
 	if (any && key->role != KEY_HOLDS) { /* numbers tell ranges that hold steps apart, other names do not belong together */
-		uint32_t chosen = choose_name(p, fit, key->role);
-		memset(fit, 0, p->strings.n);
-		if (chosen)
-			fit[chosen] = 1;
-		name = profile_str(p, chosen);
+		chosen = choose_name(p, fit, key->role);
+		one = NEW_ARRAY(p->strings.n, uint8_t);
+		one[chosen] = chosen != 0;
 	}
 	struct key_calls k = {0};
-	bool found = false;
-	if (any) {
-		key_calls_of_names(p, fit, name, &k);
-		if (key->several)
-			join_neighbours(&k);
-		found = k.n && make_iterations(p, &k, key->role, a, it);
-		if (!found)
-			iterations_release(it);
-	}
+	if (any)
+		key_calls_of_names(p, one ? one : fit, profile_str(p, one ? chosen : any), &k);
+	if (key->several)
+		join_neighbours(&k);
+	bool found = k.n && make_iterations(p, &k, key->role, a, it);
+	if (!found)
+		iterations_release(it);
+	else if (one)
+		describe_rival(p, fit, chosen, a, it);
 	key_calls_release(&k);
 	mem_free(fit);
+	mem_free(one);
 	return found;
 }
 

@@ -2,6 +2,8 @@
 
 #include "base/round.h"
 
+#include <stdio.h>
+
 static const struct column ns_column[ROLES] = {
 	[ROLE_KERNEL] = {"kernel_ns", "Kernel", "a kernel was running", CELL_I64, UNIT_NS, COLUMN_KEY},
 	[ROLE_MEMCPY] = {"memcpy_ns", "Memcpy", "a copy was running, and no kernel", CELL_I64, UNIT_NS},
@@ -81,6 +83,32 @@ static void plugin_table(const struct roles *r, struct table *t)
 	}
 }
 
+static bool is_number(const struct step *s)
+{
+	char text[24];
+	int n = snprintf(text, sizeof text, "%lld", (long long)s->number);
+	return str_eq(s->name, (struct str){text, (size_t)n});
+}
+
+/* Integers, unless the name of any step of the input is none ("ProfilerStep#last"). */
+static enum cell_type type_of_names(const struct steps *s)
+{
+	bool all = true;
+	for (unsigned i = 0; i < s->total; i++)
+		all &= is_number(&s->v[i]);
+	for (unsigned i = 0; i < s->edges; i++)
+		all &= is_number(&s->edge[i]);
+	return all ? CELL_I64 : CELL_STR;
+}
+
+static void put_name(struct table *t, unsigned col, const struct step *s)
+{
+	if (t->data[col].col.type == CELL_I64)
+		table_set_i64(t, col, s->number);
+	else
+		table_set_str(t, col, s->name);
+}
+
 /* Columns that only `steps` has. */
 struct own_columns {
 	bool whole, source;
@@ -92,7 +120,7 @@ static void own_row(const struct roles *r, const struct own_columns *o, const st
 {
 	unsigned col = 0;
 	table_row(t);
-	table_set_str(t, col++, step->name);
+	put_name(t, col++, step);
 	if (o->whole)
 		table_set_bool(t, col++, whole);
 	if (o->source)
@@ -112,7 +140,7 @@ static void own_row(const struct roles *r, const struct own_columns *o, const st
 static void own_table(const struct roles *r, const struct steps *s, const struct own_columns *o, struct table *t)
 {
 	TABLE_COLUMN(t, "step", "Step", "number of the step: of its ProfilerStep or range, else from border to border; 0 for a whole trace",
-	             CELL_STR);
+	             type_of_names(s), .flags = COLUMN_GROUP);
 	if (o->whole)
 		TABLE_COLUMN(t, "whole", "Whole", "no: before the first or after the last border, or not recorded to its end; such a row counts in no sum or mean", CELL_BOOL);
 	if (o->source)

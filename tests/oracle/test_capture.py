@@ -327,7 +327,7 @@ class Planted(CaptureCase):
 
     def test_steps_cut_by_the_end_of_the_recording(self):
         """A step of which only the beginning was recorded counts in no sum, mean or count, and says so."""
-        cut = {"0": True, "1": True, "2": False}, ["Step 2 was not recorded to its end: in no sum, mean or count."], (2, 1, 100)
+        cut = {0: True, 1: True, 2: False}, ["Step 2 was not recorded to its end: in no sum, mean or count."], (2, 1, 100)
         for what in (dict(why=5), dict(why=6), dict(why=7), dict(why=1), dict(why=5, key=True), dict(state=1, last=230), dict(state=1, last=230, key=True), dict(key=True)):
             with self.subTest(**what):
                 self.assertEqual(self.cut_steps(self.steps_until(**what)), cut)
@@ -336,12 +336,12 @@ class Planted(CaptureCase):
         """--steps ends where a step does; the last step of a process that left by exit() ends with it."""
         for what, last in ((dict(why=2), 30 + 70), (dict(), 130)):
             with self.subTest(**what):
-                self.assertEqual(self.cut_steps(self.steps_until(**what)), ({"0": None, "1": None, "2": None}, [], (3, 0, last)))
+                self.assertEqual(self.cut_steps(self.steps_until(**what)), ({0: None, 1: None, 2: None}, [], (3, 0, last)))
 
     def test_only_step_is_cut(self):
         s = Segment(last=BASE + 30, state=1)
         s.event(1, segment.STEP, 0, s.text("ProfilerStep"), "qq", BASE, 7)
-        self.assertEqual(self.cut_steps(s), ({"7": False}, ["Step 7 was not recorded to its end: as no step is whole, the figures are of such parts."], (1, 0, 30)))
+        self.assertEqual(self.cut_steps(s), ({7: False}, ["Step 7 was not recorded to its end: as no step is whole, the figures are of such parts."], (1, 0, 30)))
 
     def test_many_cut_steps(self):
         """Of each of several processes the last one."""
@@ -355,7 +355,7 @@ class Planted(CaptureCase):
             s.write(folder)
         found = oracle.report("steps", folder)
         self.assertEqual([(r["step"], r["whole"]) for r in found.rows],
-                         [("100", True), ("110", False), ("101", True), ("111", False), ("102", True), ("112", False)])
+                         [(100, True), (110, False), (101, True), (111, False), (102, True), (112, False)])
         self.assertIn("3 steps, the first 110 and the last 112, were not recorded to their ends: in no sum, mean or count.", found.doc["notes"])
 
     def test_open_at_the_end(self):
@@ -408,7 +408,7 @@ class Planted(CaptureCase):
                          [("ProfilerStep#3", 100, 100), ("ProfilerStep#4", 200, 1_000_000 - 200)])
         self.assertEqual(sql(path, "SELECT time_ns, addr, bytes, total_allocated, total_reserved, device_type, device_id FROM memory ORDER BY time_ns"),
                          [(110, 4096, 512, 2048, 4096, 1, 2), (120, 4096, -512, None, None, 0, -1)])
-        self.assertEqual([r["step"] for r in oracle.report("overview", path).section("steps").rows], ["3", "4"])
+        self.assertEqual([r["step"] for r in oracle.report("overview", path).section("steps").rows], [3, 4])
 
     def test_ranges_of_steps(self):
         """Steps are one row, and one part of a path; NVTX ranges of such a text are what nsys has, but in paths."""

@@ -27,7 +27,7 @@ class Profiler(Case):
             if not names:
                 continue
             with self.subTest(os.path.basename(path)):
-                want = [n for _, n in sorted(names)]
+                want = [int(n) for _, n in sorted(names)]
                 t = info(path)
                 self.assertEqual(fact(t, "steps")["number"], len(want))
                 self.assertTrue(fact(t, "steps from")["value"].startswith("profiler"))
@@ -44,7 +44,7 @@ class Profiler(Case):
         self.assertEqual(len(ranks), 8)
         for path in ranks:
             with self.subTest(os.path.basename(path)):
-                self.assertEqual([r["step"] for r in rows(path)], ["3"])
+                self.assertEqual([r["step"] for r in rows(path)], [3])
 
 
 class Found(Case):
@@ -60,7 +60,7 @@ class Found(Case):
         """44 ranges "Step 0 to 10", "Step 10 to 20", ..."""
         self.found("named", 44, "nsys", "2025.3_nsightful_t4", "power_iteration__baseline.sqlite")
         got = rows(data("nsys", "2025.3_nsightful_t4", "power_iteration__baseline.sqlite"))
-        self.assertEqual([r["step"] for r in got], [str(n) for n in range(0, 440, 10)])
+        self.assertEqual([r["step"] for r in got], list(range(0, 440, 10)))
 
     def test_tensorrt(self):
         """188 executions; host ranges alone."""
@@ -231,13 +231,50 @@ class Synthetic(Case):
     def test_optimizer(self):
         path = self.write(trace(5))
         t = report("steps", path)
-        self.assertEqual([r["step"] for r in t.rows if r["whole"]], ["1", "2", "3", "4"])
-        self.assertEqual([r["step"] for r in t.rows if not r["whole"]], ["0", "5"])
+        self.assertEqual([r["step"] for r in t.rows if r["whole"]], [1, 2, 3, 4])
+        self.assertEqual([r["step"] for r in t.rows if not r["whole"]], [0, 5])
         self.assertTrue(all(r["host_ns"] == 100000 for r in t.rows if r["whole"]))
         self.assertTrue(any("from end to end of `Optimizer.step#SGD.step` (5 calls)" in n for n in t.notes))
         mean = report("overview", path).by("role")["Average Step Time"]
         self.assertEqual(mean["mean_ns"], 100000)
         self.assertEqual(mean["total_ns"], 400000)
+
+    def test_type_of_the_numbers(self):
+        """Integers where all steps have numbers; as recorded where one has none, or one that is written in another way."""
+        for last, kind, want in (("12", "integer", [11, 12]), ("last", "string", ["11", "last"]), ("012", "string", ["11", "012"])):
+            path = self.write({"traceEvents": [{"ph": "X", "cat": c, "name": name, "pid": 1, "tid": 1, "ts": ts, "dur": dur} for c, name, ts, dur in (
+                ("user_annotation", "ProfilerStep#11", 0, 100), ("cpu_op", "aten::mm", 10, 50), ("user_annotation", "ProfilerStep#" + last, 100, 100))]})
+            for t in (report("steps", path), report("overview", path).section("steps"), report("steps", path, "--steps=11..11")):
+                self.assertEqual(t.doc["columns"][0]["type"], kind)
+                self.assertEqual([r["step"] for r in t.rows], want[:len(t.rows)])
+            self.assertEqual([r["step"] for r in report("steps", path, "--compat=tb-plugin").rows], ["11", last])
+
+    def phases(self, *phases):
+        """(optimizer, steps) one after the other; a step is 100 us, of which the optimizer takes the last 10."""
+        events, at = [], 0
+        for name, steps in phases:
+            for _ in range(steps):
+                events += [{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": at, "dur": 40},
+                           {"ph": "X", "cat": "user_annotation", "name": f"Optimizer.step#{name}.step", "pid": 1, "tid": 1, "ts": at + 90, "dur": 10}]
+                at += 100
+        return self.write({"traceEvents": events})
+
+    def test_two_optimizers_in_turn(self):
+        """Those of one phase of the run are the steps: which part that is, and how to see the other, is said."""
+        for phases, chosen, other, calls, share in ((("SGD", 10), ("Adam", 10)), "Adam", "SGD", 10, "45.0"), ((("SGD", 5), ("Adam", 15)), "SGD", "Adam", 15, "20.0"):
+            path = self.phases(*phases)
+            for t in (report("steps", path), report("overview", path).section("steps")):
+                note = next(n for n in t.notes if n.startswith("Steps go from"))
+                self.assertIn(f"`Optimizer.step#{chosen}.step`", note)
+                self.assertIn(f"They cover {share} % of the recording: `Optimizer.step#{other}.step` is called {calls} times outside them; "
+                              f"--key-op='Optimizer.step#{other}.step' shows the steps that it makes.", note)
+            t = report("steps", path, f"--key-op=Optimizer.step#{other}.step")
+            self.assertEqual([r["host_ns"] for r in t.rows if r["whole"]], [100000] * (calls - 1))
+
+    def test_two_optimizers_in_each_step(self):
+        """Both mark the same steps: there is nothing to choose."""
+        for phases in ([("D", 1), ("G", 1)] * 6, [("D", 3), ("G", 1)] * 6, [("SGD", 8)], [("SGD", 8), ("Adam", 1)]):
+            self.assertFalse([n for n in report("steps", self.phases(*phases)).notes if "outside them" in n])
 
     def test_key_op(self):
         path = self.write(trace(5))
@@ -276,7 +313,7 @@ class Synthetic(Case):
         self.assertEqual(code, 1)
         self.assertIn(b"--key-op=NAME", err)
         t = report("steps", path)
-        self.assertEqual([r["step"] for r in t.rows], ["0"])
+        self.assertEqual([r["step"] for r in t.rows], [0])
         self.assertTrue(any("all of it is one step" in n for n in t.notes))
 
 

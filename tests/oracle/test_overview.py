@@ -129,8 +129,8 @@ class Sums(Case):
         path = oracle.data(*TRACE)
         every = report("steps", path).rows
         some = report("steps", path, "--steps=6..8").rows
-        self.assertEqual([r["step"] for r in some], ["6", "7", "8"])
-        self.assertEqual(some, [r for r in every if r["step"] in "678"])
+        self.assertEqual([r["step"] for r in some], [6, 7, 8])
+        self.assertEqual(some, [r for r in every if r["step"] in (6, 7, 8)])
         mean = report("overview", path, "--steps=6..8").by("role")["Kernel"]
         self.assertEqual(mean["total_ns"], sum(r["kernel_ns"] for r in some))
         code, _, err = oracle.run("report", "overview", path, "--steps=90..99")

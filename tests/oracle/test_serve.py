@@ -347,12 +347,12 @@ class Library(ServeCase):
         at = os.stat(path).st_mtime_ns
         s = Server(self, self.tmp)
         (key, _), = s.inputs().items()
-        self.assertEqual([r[0] for r in s.get("/api/report/steps", input=key)["rows"]], ["0"])
+        self.assertEqual([r[0] for r in s.get("/api/report/steps", input=key)["rows"]], [0])
         with open(path, "r+b") as f:
             f.write(planted(3))
         os.utime(path, ns=(at, at))
         self.until(s, key, "found")
-        self.assertEqual([r[0] for r in s.get("/api/report/steps", input=key)["rows"]], ["0", "1", "2"])
+        self.assertEqual([r[0] for r in s.get("/api/report/steps", input=key)["rows"]], [0, 1, 2])
 
     def test_runs_workers_and_spans(self):
         for name in ("r1/w0.1.pt.trace.json", "r1/w0.2.pt.trace.json", "r1/w1.1.pt.trace.json", "r2/x/w0.pt.trace.json", "top.json"):

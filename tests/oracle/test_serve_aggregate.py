@@ -102,7 +102,7 @@ class Aggregate(oracle.Case):
         self.assertEqual(code, 0, err)
         self.assertEqual(s.post("/api/aggregate", {"name": "x"}), {"aggregation": 1, "added": False})
         steps = oracle.report("steps", oracle.synthetic("training_gpu")).rows[-1]["step"]
-        self.assertEqual(s.post("/api/aggregate", {"steps": steps}), {"aggregation": 2, "added": True})
+        self.assertEqual(s.post("/api/aggregate", {"steps": str(steps)}), {"aggregation": 2, "added": True})
         self.assertEqual(oracle.report("operators", self.path, "--aggregation=2").rows,
                          oracle.report("operators", oracle.synthetic("training_gpu"), f"--steps={steps}").rows)
 

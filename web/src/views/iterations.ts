@@ -1,6 +1,6 @@
 // Steps as stacked bars; which of them, and by which key op, is chosen here and can be kept in the file.
 import type { Cell, Input, State } from "../api";
-import { get, numberAt, post, source, textAt } from "../api";
+import { columnOf, get, numberAt, post, source, textAt } from "../api";
 import { add, button, h } from "../dom";
 import { known, percent, time } from "../format";
 import { figure, part, sectionOf, showReport } from "../parts";
@@ -64,7 +64,7 @@ export const iterations: View = {
     const list = aggregations(c, input);
     if (list) add(page, list);
     const [from, to] = c.args.steps ? stepRange(c.args.steps) : [-Infinity, Infinity], use = (step: Cell) => Number(step) >= from && Number(step) <= to;
-    const rows = t.rows.filter((r) => use(textAt(t, r, "step"))), lengths = rows.map((r) => numberAt(t, r, "total_ns")).filter((v) => v !== undefined);
+    const at = columnOf(t, "step"), rows = t.rows.filter((r) => use(r[at])), lengths = rows.map((r) => numberAt(t, r, "total_ns")).filter((v) => v !== undefined);
     const meanOf = (list: number[]) => (list.length ? list.reduce((sum, v) => sum + v, 0) / list.length : undefined), mean = meanOf(lengths);
     const deviation = mean === undefined ? undefined : Math.sqrt(meanOf(lengths.map((v) => (v - mean) ** 2)) ?? 0);
     add(page, h("div", { class: "figures" }, figure("Steps found", String(t.rows.length)), figure("Steps chosen", String(rows.length)), figure("Mean", known(mean, time)),
