@@ -5,7 +5,7 @@
 static const struct cost_spec spec = {
 	.classes = 1u << OP_CONV,
 	.set = COST_SET_OPS,
-	.missing = "no kernel belongs to a convolution with recorded shapes (record_shapes=True; emit_nvtx(record_shapes=True))",
+	.missing = "no kernel belongs to a convolution with recorded shapes",
 	.sort = "total_gpu_ns",
 };
 

@@ -1,6 +1,7 @@
 #include "report/cost_table.h"
 
 #include "analysis/direction.h"
+#include "analysis/recording.h"
 #include "base/buf.h"
 #include "base/round.h"
 
@@ -447,10 +448,11 @@ int cost_report(const struct cost_spec *spec, const struct profile *p, const str
 	struct cost_rows *x = cost_rows_new(p, &w, spec->classes, s.by, report_compat_is(args, "tracelens") ? COST_TRACELENS : COST_DEFAULT);
 	int rc = 0;
 	if (!x->all_ns && !x->n) {
-		rc = err_set(e, ERR_DATA, w.all ? "the input holds no device work" : "no device work is of those steps");
+		rc = w.all ? err_set(e, ERR_DATA, "the input holds no device work; to record it: %s", recording_how(p, RECORD_DEVICE_WORK))
+		           : err_set(e, ERR_DATA, "no device work is of those steps");
 	} else if (!x->n) {
-		rc = err_set(e, ERR_DATA, "%s; of %lld ns of device work %lld are of ops with another model, %lld of ops without, %lld of no op", spec->missing,
-		             (long long)x->all_ns, (long long)x->other_ns, (long long)x->unmodelled_ns, (long long)x->unattributed_ns);
+		rc = err_set(e, ERR_DATA, "%s; to record them: %s; of %lld ns of device work %lld are of ops with another model, %lld of ops without, %lld of no op",
+		             spec->missing, recording_how(p, RECORD_SHAPES), (long long)x->all_ns, (long long)x->other_ns, (long long)x->unmodelled_ns, (long long)x->unattributed_ns);
 	} else {
 		look(&s, x);
 		add_columns(out, &s, spec);

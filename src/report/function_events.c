@@ -1,4 +1,5 @@
 /* torch's prof.events(): each event by itself (torch/autograd/profiler_util.py, FunctionEvent). */
+#include "analysis/recording.h"
 #include "base/json_text.h"
 #include "base/mem.h"
 #include "io/json_valid.h"
@@ -222,7 +223,7 @@ static int function_events_run(const struct profile *p, const struct report_args
 	uint32_t n = args->row_limit && args->row_limit < v.t->n ? (uint32_t)args->row_limit : v.t->n;
 	int rc = 0;
 	if (!v.t->n) {
-		rc = err_set(e, ERR_DATA, "the trace holds no framework ops: profile with activities=[CPU, CUDA] to record them");
+		rc = err_set(e, ERR_DATA, "the trace holds no framework ops; to record them: %s", recording_how(p, RECORD_OPS));
 	} else {
 		choose_columns(&v);
 		v.first_ns = v.t->start_ns[0];

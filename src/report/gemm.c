@@ -20,7 +20,7 @@ static void put(struct table *t, unsigned at, const struct cost_row *x)
 static const struct cost_spec spec = {
 	.classes = 1u << OP_GEMM,
 	.set = COST_SET_OPS,
-	.missing = "no kernel belongs to a matrix product with recorded shapes (record_shapes=True; emit_nvtx(record_shapes=True))",
+	.missing = "no kernel belongs to a matrix product with recorded shapes",
 	.sort = "total_gpu_ns",
 	.columns = add_columns,
 	.put = put,

@@ -333,7 +333,7 @@ static int key_averages_run(const struct profile *p, const struct report_args *a
 	v.device_memory = any(v.t->dev_mem, v.t->n);
 	int rc = 0;
 	if (!v.g->n) {
-		rc = err_set(e, ERR_DATA, "the trace holds no framework ops: profile with activities=[CPU, CUDA] to record them");
+		rc = err_set(e, ERR_DATA, "the trace holds no framework ops; to record them: %s", recording_how(p, RECORD_OPS));
 	} else if (args->compat) {
 		torch_table_averages(v.g, args, out);
 	} else {

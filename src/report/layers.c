@@ -1,4 +1,4 @@
-/* GPU time per layer of the model: forward, backward, optimizer. */
+/* GPU time per layer of the model: forward, backward, optimizer; of a run without a GPU, time on the host. */
 #include "analysis/costs.h"
 #include "analysis/fwdbwd.h"
 #include "analysis/layers.h"
@@ -21,11 +21,11 @@ static const char *const special_name[] = {
 };
 
 struct row {
-	uint32_t layer;     /* one of its layers; LAYER_NONE */
+	uint32_t layer;     /* one of its layers; LAYER_NONE: a row in parentheses */
 	uint64_t calls;
 	int64_t ns[DIRECTIONS], total;
 	int64_t with_inner; /* layers only */
-	int64_t host_forward, host_backward;
+	int64_t host[DIRECTIONS]; /* of layers; of rows of their own only where there is no device work */
 	int64_t flops, flops_ns; /* of work whose model knows the FLOPs */
 };
 
@@ -135,59 +135,116 @@ static void add_gpu(struct rows_of *r, uint32_t gpu)
 
 /* --- host ------------------------------------------------------------------------------------------------------- */
 
-static void add_forward_host(struct rows_of *r, uint32_t i, uint32_t around)
+/* Whose a moment on the host is. */
+struct owner {
+	uint32_t row;            /* ROW_NONE: nobody's; UNSEEN */
+	uint8_t direction;
+};
+enum { UNSEEN = ROW_NONE - 1 }; /* a special row's where device work is shown, whose rows in parentheses have no host time */
+
+struct host {
+	struct rows_of *r;
+	struct owner *owner;     /* by span */
+	int64_t *end;            /* by span: no later than that of the one around it */
+	int64_t *done;           /* by span: the end of the last one in it so far that is someone else's; its start */
+	uint32_t optimizer, outside;
+	bool ranges;             /* layers have ranges: what is in none of them is outside */
+};
+
+static struct owner layer_or_outside(const struct host *h, uint32_t layer, enum direction d)
 {
-	int64_t ns = r->p->span.dur_ns[i];
-	struct row *x = layer_row(r, r->l->of_span[i]);
-	x->calls++;
-	x->host_forward += ns;
-	if (around != ROW_NONE && r->l->of_span[around] != LAYER_NONE)
-		layer_row(r, r->l->of_span[around])->host_forward -= ns;
+	return (struct owner){layer == LAYER_NONE ? h->outside : h->r->of_layer[layer], d};
 }
 
-/* Backward ranges, each moment once: what is inside another counts for its own layer and not for that one's. */
-static void add_backward_host(struct rows_of *r, uint32_t i)
+/* In a layer's own range, in a backward op, in the optimizer; else in an op outside. A range of the user's alone is nobody's. */
+static struct owner owner_of(const struct host *h, uint32_t i, struct owner around)
 {
-	uint32_t up = r->p->span.parent[i], layer = r->l->of_span[i];
-	bool inside = up != ROW_NONE && r->l->dir->span[up] == DIR_BACKWARD;
-	uint32_t outer = inside ? r->l->of_span[up] : LAYER_NONE;
-	if (layer == outer)
+	const struct layers *l = h->r->l;
+	uint32_t up = h->r->p->span.parent[i], layer = l->of_span[i];
+	enum direction d = l->dir->span[i];
+	if (d == DIR_BACKWARD)
+		return layer_or_outside(h, layer, d);
+	if (l->is_call[i] && layer != LAYER_NONE)
+		return layer_or_outside(h, layer, DIR_FORWARD);
+	/* Within the optimizer, a closure runs the layers again. */
+	if (d == DIR_OPTIMIZER && (up == ROW_NONE || l->dir->span[up] != DIR_OPTIMIZER || around.row == ROW_NONE))
+		return (struct owner){h->optimizer, d};
+	if (around.row != ROW_NONE || h->r->p->span.kind[i] != SPAN_OP || (h->ranges && layer != LAYER_NONE))
+		return around;
+	return layer_or_outside(h, layer, DIR_FORWARD);
+}
+
+static void add_host_ns(struct rows_of *r, struct owner o, int64_t ns)
+{
+	if (o.row < UNSEEN)
+		r->v[o.row].host[o.direction] += ns;
+}
+
+/* From its start to its end, as far as no one else has it: a range that ends behind what is around it ends with that, and one that begins
+ * in another beside it begins behind that. */
+static int64_t place_span(struct host *h, uint32_t i)
+{
+	const struct spans *s = &h->r->p->span;
+	uint32_t up = s->parent[i];
+	int64_t start = s->start_ns[i], end = span_end(h->r->p, i);
+	if (up != ROW_NONE) {
+		start = start < h->done[up] ? h->done[up] : start;
+		end = end > h->end[up] ? h->end[up] : end;
+		end = end < start ? start : end;
+	}
+	h->done[i] = start;
+	h->end[i] = end;
+	return end - start;
+}
+
+/* Each moment of a thread once: what is inside something else's range is taken off that. */
+static void add_span_host(struct host *h, uint32_t i)
+{
+	const struct layers *l = h->r->l;
+	uint32_t up = h->r->p->span.parent[i];
+	struct owner none = {ROW_NONE, DIR_OTHER}, around = up == ROW_NONE ? none : h->owner[up];
+	int64_t ns = place_span(h, i);
+	h->owner[i] = none;
+	if (!window_has(h->r->w, h->r->p->span.start_ns[i]))
 		return;
-	if (layer != LAYER_NONE)
-		layer_row(r, layer)->host_backward += r->p->span.dur_ns[i];
-	if (outer != LAYER_NONE)
-		layer_row(r, outer)->host_backward -= r->p->span.dur_ns[i];
+	struct owner o = h->owner[i] = owner_of(h, i, around);
+	if (l->is_call[i] && l->of_span[i] != LAYER_NONE && l->dir->span[i] != DIR_BACKWARD)
+		layer_row(h->r, l->of_span[i])->calls++;
+	if (o.row == around.row && o.direction == around.direction)
+		return;
+	if (up != ROW_NONE)
+		h->done[up] = h->end[i];
+	add_host_ns(h->r, o, ns);
+	add_host_ns(h->r, around, -ns);
 }
 
 static void add_host(struct rows_of *r)
 {
-	const struct spans *s = &r->p->span;
-	uint32_t *around = NEW_ARRAY_RAW(s->rows.n, uint32_t); /* the innermost call of a layer around */
-	for (uint32_t i = 0; i < s->rows.n; i++) {
-		uint32_t up = s->parent[i];
-		bool backward = r->l->dir->span[i] == DIR_BACKWARD;
-		around[i] = up == ROW_NONE ? ROW_NONE : r->l->is_call[up] ? up : around[up];
-		if (!window_has(r->w, s->start_ns[i]))
-			continue;
-		if (backward)
-			add_backward_host(r, i);
-		else if (r->l->is_call[i] && r->l->of_span[i] != LAYER_NONE)
-			add_forward_host(r, i, around[i]);
-	}
-	mem_free(around);
+	uint32_t n = r->p->span.rows.n;
+	bool device = r->p->gpu_op.rows.n > 0;
+	struct host h = {.r = r, .owner = NEW_ARRAY_RAW(n, struct owner), .end = NEW_ARRAY_RAW(n, int64_t), .done = NEW_ARRAY_RAW(n, int64_t)};
+	h.optimizer = device ? UNSEEN : row_at(r, 's', str_from(special_name[OPTIMIZER]), LAYER_NONE);
+	h.outside = device ? UNSEEN : row_at(r, 's', str_from(special_name[OUTSIDE]), LAYER_NONE);
+	for (uint32_t i = 0; i < n; i++)
+		h.ranges |= r->l->is_call[i];
+	for (uint32_t i = 0; i < n; i++)
+		add_span_host(&h, i);
+	mem_free(h.owner);
+	mem_free(h.end);
+	mem_free(h.done);
 }
 
 /* --- table ------------------------------------------------------------------------------------------------------ */
 
 enum { C_LAYER, C_TYPE, C_CALLS, C_HOST, C_HOST_SHARE, C_TOTAL, C_SHARE, C_FORWARD, C_BACKWARD, C_OPTIMIZER, C_OTHER, C_INNER, C_HOST_FORWARD,
-       C_HOST_BACKWARD, C_FLOPS, C_TFLOPS, C_MODELLED, N_COLUMNS };
+       C_HOST_BACKWARD, C_HOST_OPTIMIZER, C_FLOPS, C_TFLOPS, C_MODELLED, N_COLUMNS };
 
 static const struct column columns[N_COLUMNS] = {
 	[C_LAYER] = {"layer", "Layer", "path of the layer; in parentheses what belongs to none", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_PATH},
 	[C_TYPE] = {"type", "Type", "class of the module", CELL_STR, UNIT_NONE, COLUMN_MINOR},
 	[C_CALLS] = {"calls", "Calls", "forward passes", CELL_I64, UNIT_COUNT},
-	[C_HOST] = {"total_host_ns", "Host total", "time on the host, forward and backward; of layers inside it not", CELL_I64, UNIT_NS, COLUMN_KEY},
-	[C_HOST_SHARE] = {"total_host_pct", "Total %", "host total / that of all layers", CELL_F64, UNIT_PERCENT, COLUMN_KEY},
+	[C_HOST] = {"total_host_ns", "Host total", "time on the host, of all directions; of layers inside it not", CELL_I64, UNIT_NS, COLUMN_KEY},
+	[C_HOST_SHARE] = {"total_host_pct", "Total %", "host total / that of all rows", CELL_F64, UNIT_PERCENT, COLUMN_KEY},
 	[C_TOTAL] = {"total_gpu_ns", "GPU total", "device work of all directions; of layers inside it not", CELL_I64, UNIT_NS, COLUMN_KEY},
 	[C_SHARE] = {"total_pct", "Total %", "total / all device work", CELL_F64, UNIT_PERCENT, COLUMN_KEY},
 	[C_FORWARD] = {"forward_gpu_ns", "Forward", "device work launched by its forward pass", CELL_I64, UNIT_NS, COLUMN_KEY},
@@ -195,8 +252,10 @@ static const struct column columns[N_COLUMNS] = {
 	[C_OPTIMIZER] = {"optimizer_gpu_ns", "Optimizer", "device work launched by the optimizer", CELL_I64, UNIT_NS},
 	[C_OTHER] = {"other_gpu_ns", "Other", "device work that no op launched: of no direction", CELL_I64, UNIT_NS, COLUMN_DETAIL},
 	[C_INNER] = {"with_inner_gpu_ns", "With inner", "total with the layers inside it", CELL_I64, UNIT_NS},
-	[C_HOST_FORWARD] = {"forward_host_ns", "Fwd host", "time on the host in the layer's own range, without layers inside it", CELL_I64, UNIT_NS},
+	[C_HOST_FORWARD] = {"forward_host_ns", "Fwd host", "time on the host in the layer's own range, without what is of other rows or directions inside it; outside layers, "
+	                    "in ops", CELL_I64, UNIT_NS},
 	[C_HOST_BACKWARD] = {"backward_host_ns", "Bwd host", "time on the host in the backward of its ops", CELL_I64, UNIT_NS, COLUMN_MINOR},
+	[C_HOST_OPTIMIZER] = {"optimizer_host_ns", "Opt host", "time on the host in ranges of the optimizer, without layers that it runs again", CELL_I64, UNIT_NS, COLUMN_MINOR},
 	[C_FLOPS] = {"flops", "FLOPs", "of the work whose op has a model; empty = of none", CELL_I64, UNIT_FLOPS},
 	[C_TFLOPS] = {"tflops_per_s", "TFLOP/s", "FLOPs / time of the work whose op has a model", CELL_F64, UNIT_NONE, COLUMN_KEY, 3},
 	[C_MODELLED] = {"modelled_pct", "Model %", "share of its device work whose op has a model that knows the FLOPs", CELL_F64, UNIT_PERCENT, COLUMN_DETAIL},
@@ -204,22 +263,19 @@ static const struct column columns[N_COLUMNS] = {
 
 struct shown {
 	unsigned at[N_COLUMNS];
-	bool device, calls, types, host, inner, flops;
+	bool device, calls, types, host[DIRECTIONS], inner, flops;
 	int64_t all_host;
 };
 
-/* Nested ranges of several threads can leave less than nothing. */
-static int64_t host_of(const struct row *x)
-{
-	return (x->host_forward > 0 ? x->host_forward : 0) + (x->host_backward > 0 ? x->host_backward : 0);
-}
+static int64_t host_of(const struct row *x) { return x->host[DIR_FORWARD] + x->host[DIR_BACKWARD] + x->host[DIR_OPTIMIZER]; }
 
 static void look(const struct rows_of *r, struct shown *s)
 {
 	s->device = r->p->gpu_op.rows.n > 0;
 	for (uint32_t i = 0; i < r->n; i++) {
 		s->calls |= r->v[i].calls > 0;
-		s->host |= r->v[i].host_backward > 0;
+		for (int d = 0; d < DIRECTIONS; d++)
+			s->host[d] |= r->v[i].host[d] > 0;
 		s->all_host += host_of(&r->v[i]);
 		s->flops |= r->v[i].flops_ns > 0;
 		s->inner |= r->by == BY_LAYER && r->v[i].with_inner > r->v[i].total;
@@ -228,18 +284,52 @@ static void look(const struct rows_of *r, struct shown *s)
 		s->types |= r->by == BY_LAYER && r->l->v[i].type;
 }
 
+static bool is_shown(const struct shown *s, unsigned c)
+{
+	switch (c) {
+	case C_HOST:
+	case C_HOST_SHARE:
+		return !s->device;
+	case C_TOTAL:
+	case C_SHARE:
+	case C_FORWARD:
+	case C_BACKWARD:
+	case C_OPTIMIZER:
+	case C_OTHER:
+		return s->device;
+	case C_TYPE:
+		return s->types;
+	case C_CALLS:
+		return s->calls;
+	case C_INNER:
+		return s->inner;
+	case C_HOST_FORWARD:
+		return s->calls || s->host[DIR_FORWARD];
+	case C_HOST_BACKWARD:
+		return s->host[DIR_BACKWARD];
+	case C_HOST_OPTIMIZER:
+		return s->host[DIR_OPTIMIZER];
+	case C_FLOPS:
+	case C_TFLOPS:
+	case C_MODELLED:
+		return s->flops;
+	default:
+		return true;
+	}
+}
+
 static void add_columns(struct table *t, const struct rows_of *r, struct shown *s)
 {
 	static const char *const first[][2] = {[BY_LAYER] = {"layer", "Layer"}, [BY_TYPE] = {"type", "Type"}, [BY_LINE] = {"line", "Line"}};
 	for (unsigned c = 0; c < N_COLUMNS; c++) {
 		struct column col = columns[c];
-		bool skip = ((c == C_HOST || c == C_HOST_SHARE) && s->device) || (c == C_TYPE && !s->types) || (c == C_CALLS && !s->calls) ||
-		            (c == C_INNER && !s->inner) || (c == C_HOST_BACKWARD && !s->host) || (c == C_HOST_FORWARD && !s->calls) || (c >= C_FLOPS && !s->flops);
 		if (c == C_LAYER) {
 			col.id = first[r->by][0];
 			col.title = first[r->by][1];
 		}
-		s->at[c] = skip ? UINT32_MAX : table_column(t, &col);
+		if (c >= C_HOST_FORWARD && c <= C_HOST_OPTIMIZER && !s->device)
+			col.flags = COLUMN_KEY;
+		s->at[c] = is_shown(s, c) ? table_column(t, &col) : UINT32_MAX;
 	}
 }
 
@@ -261,6 +351,18 @@ static void put_flops(struct table *t, const struct shown *s, const struct row *
 	table_set_f64(t, s->at[C_TFLOPS], (double)x->flops / (double)x->flops_ns / 1e3);
 }
 
+static void put_host(struct table *t, const struct shown *s, const struct row *x, bool special)
+{
+	if (special && s->device)
+		return;
+	put(t, s, C_HOST, host_of(x));
+	if (!s->device && s->all_host)
+		table_set_f64(t, s->at[C_HOST_SHARE], 100.0 * (double)host_of(x) / (double)s->all_host);
+	put(t, s, C_HOST_FORWARD, x->host[DIR_FORWARD]);
+	put(t, s, C_HOST_BACKWARD, x->host[DIR_BACKWARD]);
+	put(t, s, C_HOST_OPTIMIZER, x->host[DIR_OPTIMIZER]);
+}
+
 static void put_row(struct table *t, const struct rows_of *r, const struct shown *s, uint32_t i)
 {
 	const struct row *x = &r->v[i];
@@ -268,34 +370,25 @@ static void put_row(struct table *t, const struct rows_of *r, const struct shown
 	bool special = key.p[0] == 's';
 	table_row(t);
 	table_set_str_copy(t, s->at[C_LAYER], (struct str){key.p + 1, key.n - 1});
-	if (!s->device && s->all_host && !special) {
-		put(t, s, C_HOST, host_of(x));
-		table_set_f64(t, s->at[C_HOST_SHARE], 100.0 * (double)host_of(x) / (double)s->all_host);
-	}
 	put(t, s, C_TOTAL, x->total);
-	if (r->all)
+	if (s->device && r->all)
 		table_set_f64(t, s->at[C_SHARE], 100.0 * (double)x->total / (double)r->all);
 	put(t, s, C_FORWARD, x->ns[DIR_FORWARD]);
 	put(t, s, C_BACKWARD, x->ns[DIR_BACKWARD]);
 	put(t, s, C_OPTIMIZER, x->ns[DIR_OPTIMIZER]);
 	put(t, s, C_OTHER, x->ns[DIR_OTHER]);
 	put_flops(t, s, x);
+	put_host(t, s, x, special);
 	if (special)
 		return;
 	put(t, s, C_CALLS, (int64_t)x->calls);
 	put(t, s, C_INNER, x->with_inner);
-	put(t, s, C_HOST_FORWARD, x->host_forward > 0 ? x->host_forward : 0);
-	put(t, s, C_HOST_BACKWARD, x->host_backward > 0 ? x->host_backward : 0);
 	if (s->types && r->l->v[x->layer].type)
 		table_set_str_copy(t, s->at[C_TYPE], intern_get(&r->l->names, r->l->v[x->layer].type));
 }
 
-static void put_notes(struct table *t, const struct rows_of *r)
+static void note_device(struct table *t, const struct rows_of *r)
 {
-	static const char *const source[] = {
-		[LAYERS_NONE] = NULL, [LAYERS_RANGES] = "layers are the ranges layer:NAME", [LAYERS_MODULES] = "layers are the nn.Modules",
-		[LAYERS_MARKERS] = "layers are PyProf's module markers", [LAYERS_STACKS] = "layers are the modules in DLProf's function stacks",
-	};
 	table_note(t, "device work %lld ns = forward %lld + backward %lld + optimizer %lld + of no op %lld", (long long)r->all,
 	           (long long)r->part[DIR_FORWARD], (long long)r->part[DIR_BACKWARD], (long long)r->part[DIR_OPTIMIZER],
 	           (long long)r->part[DIR_OTHER]);
@@ -305,8 +398,38 @@ static void put_notes(struct table *t, const struct rows_of *r)
 	           (long long)r->all, r->by == BY_LINE ? "lines" : "layers", (long long)r->special[NOT_SPECIAL],
 	           (long long)r->special[OPTIMIZER], (long long)r->special[COLLECTIVES], (long long)r->special[OUTSIDE],
 	           (long long)r->special[UNATTRIBUTED]);
+}
+
+static void note_host(struct table *t, const struct rows_of *r)
+{
+	int64_t part[DIRECTIONS] = {0}, in_layers = 0, all = 0;
+	for (uint32_t i = 0; i < r->n; i++) {
+		for (int d = 0; d < DIRECTIONS; d++)
+			part[d] += r->v[i].host[d];
+		all += host_of(&r->v[i]);
+		in_layers += r->v[i].layer == LAYER_NONE ? 0 : host_of(&r->v[i]);
+	}
+	table_note(t, "the trace holds no device work: times are of the host");
+	table_note(t, "host time of layers, ops and optimizers %lld ns = forward %lld + backward %lld + optimizer %lld", (long long)all,
+	           (long long)part[DIR_FORWARD], (long long)part[DIR_BACKWARD], (long long)part[DIR_OPTIMIZER]);
+	table_note(t, "host time of layers, ops and optimizers %lld ns = in layers %lld + optimizer %lld + outside %lld", (long long)all,
+	           (long long)in_layers, (long long)part[DIR_OPTIMIZER], (long long)(all - in_layers - part[DIR_OPTIMIZER]));
+	if (part[DIR_BACKWARD] && !part[DIR_OPTIMIZER])
+		table_note(t, "the input marks no optimizer step: what one did, if any ran, counts as forward");
+}
+
+static void put_notes(struct table *t, const struct rows_of *r, bool device)
+{
+	static const char *const source[] = {
+		[LAYERS_NONE] = NULL, [LAYERS_RANGES] = "layers are the ranges layer:NAME", [LAYERS_MODULES] = "layers are the nn.Modules",
+		[LAYERS_MARKERS] = "layers are PyProf's module markers", [LAYERS_STACKS] = "layers are the modules in DLProf's function stacks",
+	};
+	if (device)
+		note_device(t, r);
+	else
+		note_host(t, r);
 	if (r->by != BY_LINE)
-		table_note(t, "%s; each moment of device work counts for the innermost", source[r->l->source]);
+		table_note(t, "%s; each moment of %s counts for the innermost", source[r->l->source], device ? "device work" : "a thread of the host");
 	if (r->all)
 		table_note(t, "FLOPs are known of %.2f %% of the device work", 100.0 * (double)r->flops_ns / (double)r->all);
 	const struct fwdbwd *k = r->l->dir->links;
@@ -314,29 +437,41 @@ static void put_notes(struct table *t, const struct rows_of *r)
 		table_note(t, "backward ops linked to their forward op: %llu by sequence number, %llu by a flow alone; not linked %llu (%llu of them "
 		           "fit several threads)", (unsigned long long)k->by_sequence, (unsigned long long)k->by_flow,
 		           (unsigned long long)k->unlinked, (unsigned long long)k->ambiguous);
-	if (!r->p->gpu_op.rows.n)
-		table_note(t, "the trace holds no device work: times are of the host");
 }
 
 static bool is_idle(const struct row *x)
 {
-	return !x->total && !x->with_inner && !x->calls && x->host_forward <= 0 && x->host_backward <= 0;
+	return !x->total && !x->with_inner && !x->calls && !host_of(x);
+}
+
+/* What the input lacks for this grouping, and how to have it. */
+static int check(const struct rows_of *r, struct err *e)
+{
+	bool device = r->p->gpu_op.rows.n > 0;
+	if (r->by == BY_LINE && !stacks_any(r->stacks))
+		return err_set(e, ERR_DATA, "the input holds no call stacks; to record them: %s", recording_how(r->p, RECORD_STACKS));
+	if (r->by == BY_LINE && !device)
+		return err_set(e, ERR_DATA, "the input holds no device work, which layers --group-by=line divides; the host's time by line, forward and backward: "
+		               "report operators --group-by=line");
+	if (r->by == BY_LINE || r->l->source != LAYERS_NONE)
+		return 0;
+	struct stacks *stacks = stacks_new(r->p);
+	bool lines = stacks_any(stacks);
+	stacks_free(stacks);
+	return err_set(e, ERR_DATA, "the input does not say which layers there are; to record them: %s%s", recording_how(r->p, RECORD_LAYERS),
+	               !lines ? "" : device ? ". This input has call stacks: --group-by=line divides by line of your program"
+	                                    : ". This input has call stacks: report operators --group-by=line divides by line of your program");
 }
 
 static int build(struct rows_of *r, struct table *out, struct err *e)
 {
+	static const char *const titles[][2] = {
+		[BY_LAYER] = {"Host time by layer", "GPU time by layer"}, [BY_TYPE] = {"Host time by type of layer", "GPU time by type of layer"},
+		[BY_LINE] = {"Host time by line of Python", "GPU time by line of Python"},
+	};
 	struct shown s = {0};
-	if (r->by == BY_LINE && !stacks_any(r->stacks))
-		return err_set(e, ERR_DATA, "the input holds no call stacks; to record them: %s", recording_how(r->p, RECORD_STACKS));
-	if (r->by != BY_LINE && r->l->source == LAYERS_NONE) {
-		struct stacks *stacks = stacks_new(r->p);
-		bool lines = stacks_any(stacks);
-		stacks_free(stacks);
-		return err_set(e, ERR_DATA, "the input does not say which layers there are. Mark them: torch.profiler with with_stack=True (nn.Module "
-		               "frames), or record_function(\"layer:NAME\"), or torch.cuda.nvtx.range_push(\"layer:NAME\") inside "
-		               "torch.autograd.profiler.emit_nvtx(), or PyProf's or DLProf's markers%s",
-		               lines ? ". This input has call stacks: --group-by=line divides by line of your program" : "");
-	}
+	if (check(r, e) < 0)
+		return -1;
 	if (r->by != BY_LINE) {
 		make_layer_rows(r);
 		add_host(r);
@@ -345,11 +480,12 @@ static int build(struct rows_of *r, struct table *out, struct err *e)
 		if (window_has_gpu(r->w, r->p, g))
 			add_gpu(r, g);
 	look(r, &s);
+	out->title = titles[r->by][s.device];
 	add_columns(out, r, &s);
 	for (uint32_t i = 0; i < r->n; i++)
 		if (!is_idle(&r->v[i]))
 			put_row(out, r, &s, i);
-	put_notes(out, r);
+	put_notes(out, r, s.device);
 	return table_sort(out, str_from(s.device ? "total_gpu_ns" : "total_host_ns"), true, e);
 }
 
@@ -386,8 +522,10 @@ const struct report report_layers = {
 	.help = "What each layer of the model costs on the device: its forward pass, its backward pass (each backward op counts for the layer "
 	        "of its forward op), and the optimizer, which works on the parameters of all layers at once and has a row of its own. A "
 	        "moment counts for the innermost layer only, so that the rows add up to all device work; what no layer launched is shown in "
-	        "rows in parentheses. Layers are ranges layer:NAME, else nn.Modules, else PyProf's or DLProf's markers. --group-by=type adds "
-	        "up modules of one class, --group-by=line goes by the line of your Python code (needs with_stack=True).",
+	        "rows in parentheses. Of a run without device work, the same of the host's time in layers, ops and the optimizer. "
+	        "Layers are ranges layer:NAME, else nn.Modules, else PyProf's or DLProf's markers. --group-by=type adds "
+	        "up modules of one class, --group-by=line goes by the line of your Python code (needs call stacks and device work; for the host's time, report "
+	        "operators --group-by=line).",
 	.group_by = groupings,
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_STEPS,

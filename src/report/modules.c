@@ -9,7 +9,7 @@
 #include <math.h>
 
 enum { C_DEPTH, C_MODULE, C_DEV_EXCLUSIVE, C_HOST_EXCLUSIVE, C_EXCLUSIVE_PCT, C_DEV_TOTAL, C_DEV_SELF, C_BWD_DEV_TOTAL, C_PCT,
-       C_HOST_TOTAL, C_HOST_PCT, C_PATH, C_CALLS, C_BWD_HOST, C_HOST_SELF, C_BWD_DEV_SELF, C_RECOMPUTE_DEV, C_RECOMPUTED,
+       C_HOST_ALL, C_HOST_PCT, C_HOST_TOTAL, C_BWD_HOST, C_PATH, C_CALLS, C_HOST_SELF, C_BWD_DEV_SELF, C_RECOMPUTE_DEV, C_RECOMPUTED,
        C_OPERATORS, C_TYPE, C_ID, N_COLUMNS };
 
 static const struct column columns[N_COLUMNS] = {
@@ -23,16 +23,17 @@ static const struct column columns[N_COLUMNS] = {
 	                  UNIT_COUNT, COLUMN_DETAIL},
 	[C_OPERATORS] = {"operators", "Operators", "ops called directly by it, all calls together", CELL_I64, UNIT_COUNT,
 	                 COLUMN_DETAIL},
-	[C_HOST_TOTAL] = {"host_total_ns", "Host Total", "host time of its calls", CELL_I64, UNIT_NS},
+	[C_HOST_ALL] = {"forward_backward_host_ns", "Host Total", "forward and backward host time", CELL_I64, UNIT_NS},
 	[C_HOST_PCT] = {"host_pct", "Host %", "forward and backward host time / that of all modules", CELL_F64, UNIT_PERCENT},
-	[C_HOST_SELF] = {"host_self_ns", "Host Self", "host total less the modules, ops and API calls directly inside", CELL_I64,
+	[C_HOST_TOTAL] = {"host_total_ns", "Forward Host", "host time of its calls", CELL_I64, UNIT_NS},
+	[C_HOST_SELF] = {"host_self_ns", "Host Self", "forward host time less the modules, ops and API calls directly inside", CELL_I64,
 	                 UNIT_NS},
 	[C_HOST_EXCLUSIVE] = {"host_exclusive_ns", "Own Host",
 	                      "forward and backward host time less that of the modules inside (never below 0, where these ran on "
 	                      "other threads at the same time)", CELL_I64, UNIT_NS},
-	[C_DEV_TOTAL] = {"device_total_ns", "Device Total", "device time launched by it and the modules inside, forward", CELL_I64,
+	[C_DEV_TOTAL] = {"device_total_ns", "Forward Device", "device time launched by it and the modules inside, forward", CELL_I64,
 	                 UNIT_NS},
-	[C_DEV_SELF] = {"device_self_ns", "Device Self", "device total less that of the modules inside", CELL_I64, UNIT_NS},
+	[C_DEV_SELF] = {"device_self_ns", "Device Self", "forward device time less that of the modules inside", CELL_I64, UNIT_NS},
 	[C_DEV_EXCLUSIVE] = {"device_exclusive_ns", "Own Device", "device self, forward and backward together", CELL_I64, UNIT_NS},
 	[C_EXCLUSIVE_PCT] = {"device_exclusive_pct", "Own Device %", "device self, forward and backward together / all device time", CELL_F64, UNIT_PERCENT},
 	[C_BWD_HOST] = {"backward_host_ns", "Backward Host", "host time of the backward ops of its ops, modules inside included",
@@ -40,7 +41,7 @@ static const struct column columns[N_COLUMNS] = {
 	[C_BWD_DEV_TOTAL] = {"backward_device_total_ns", "Backward Device",
 	                     "device time launched by the backward ops of its ops, and by recomputing it in the backward pass, modules "
 	                     "inside included", CELL_I64, UNIT_NS},
-	[C_BWD_DEV_SELF] = {"backward_device_self_ns", "Backward Device Self", "backward device total less that of the modules inside",
+	[C_BWD_DEV_SELF] = {"backward_device_self_ns", "Backward Device Self", "backward device time less that of the modules inside",
 	                    CELL_I64, UNIT_NS, COLUMN_DETAIL},
 	[C_RECOMPUTE_DEV] = {"recompute_device_ns", "Recompute Device", "the part of backward device time that is recomputation",
 	                     CELL_I64, UNIT_NS},
@@ -72,6 +73,7 @@ static bool is_shown(const struct modules *m, const struct shown *s, unsigned c)
 		return s->flat;
 	case C_EXCLUSIVE_PCT:
 		return s->flat && s->device;
+	case C_HOST_ALL:
 	case C_HOST_PCT:
 		return !s->device;
 	case C_TYPE:
@@ -203,6 +205,7 @@ static void put_node(struct table *t, const struct modules *m, const struct show
 	}
 	put_time(t, s, C_DEV_TOTAL, n->dev_total);
 	put_time(t, s, C_DEV_SELF, n->dev_self);
+	put_time(t, s, C_HOST_ALL, n->host_total + n->bwd_host_total);
 	put_time(t, s, C_BWD_HOST, n->bwd_host_total);
 	put_time(t, s, C_BWD_DEV_TOTAL, n->bwd_dev_total);
 	put_time(t, s, C_BWD_DEV_SELF, n->bwd_dev_self);

@@ -1,5 +1,6 @@
 #include "report/op_sums.h"
 
+#include "analysis/recording.h"
 #include "analysis/slice.h"
 #include "base/mem.h"
 
@@ -173,7 +174,7 @@ int op_check(const struct profile *p, struct err *e)
 {
 	if (p->ops->n_instances)
 		return 0;
-	return err_set(e, ERR_DATA, "the input holds no op, no API call and no device work");
+	return err_set(e, ERR_DATA, "the input holds no op, no API call and no device work; to record ops: %s", recording_how(p, RECORD_OPS));
 }
 
 void op_note_parts(struct table *t, const struct profile *p, const struct window *w)

@@ -1,4 +1,5 @@
 /* Time by operator (the plugin's op_agg.py): on the host and on the device, own and with all that it called. */
+#include "analysis/direction.h"
 #include "analysis/optree.h"
 #include "analysis/recording.h"
 #include "analysis/stacks.h"
@@ -15,6 +16,7 @@ struct group {
 	uint32_t name, detail; /* name: string id, 0 by line; detail: string id of the shapes, a stack, an id of `lines` */
 	uint64_t calls;
 	int64_t dev_self, dev_total, host_self, host_total, tc_self, tc_total, tc_unknown_self, tc_unknown_total;
+	int64_t dev_of[DIRECTIONS], host_of[DIRECTIONS]; /* by line: the parts of dev_self and host_self */
 	bool tc_eligible, has_stack;
 };
 
@@ -26,6 +28,7 @@ struct groups {
 	struct group *v;
 	uint32_t cap;
 	struct stacks *stacks; /* by stack and by line */
+	struct directions *dir; /* by line */
 	struct intern lines;
 	uint32_t key_dims, key_stack;
 };
@@ -35,6 +38,7 @@ static void groups_release(struct groups *g)
 	intern_release(&g->keys);
 	intern_release(&g->lines);
 	stacks_free(g->stacks);
+	directions_free(g->dir);
 	mem_free(g->v);
 }
 
@@ -84,6 +88,15 @@ static int64_t *own_times(const struct optree *t, const struct profile *p, bool 
 	return own;
 }
 
+/* An op of no direction counts as forward. */
+static void add_direction(struct group *x, const struct groups *g, uint32_t node, int64_t host)
+{
+	enum direction d = g->dir->span[g->t->span[node]];
+	d = d == DIR_OTHER ? DIR_FORWARD : d;
+	x->dev_of[d] += g->t->dev_self[node];
+	x->host_of[d] += host;
+}
+
 static void collect(struct groups *g, const struct window *w, bool compat)
 {
 	const struct optree *t = g->t;
@@ -104,6 +117,8 @@ static void collect(struct groups *g, const struct window *w, bool compat)
 		x->tc_unknown_total += t->tc_unknown_total[n];
 		x->tc_eligible |= t->tc_eligible[n];
 		x->has_stack |= profile_arg_id(g->p, g->p->span.args[span], g->key_stack) != 0;
+		if (g->dir)
+			add_direction(x, g, n, own[n]);
 	}
 	mem_free(own);
 }
@@ -117,8 +132,9 @@ static void put_stack(struct table *out, unsigned col, const struct groups *g, u
 	buf_release(&text);
 }
 
-enum { C_NAME, C_DETAIL, C_CALLS, C_DEV_SELF, C_DEV_SELF_PCT, C_DEV_TOTAL, C_HOST_SELF, C_HOST_TOTAL, C_ELIGIBLE,
-       C_TC_SELF, C_TC_TOTAL, N_COLUMNS };
+/* Those of the three directions stand in the order of enum direction. */
+enum { C_NAME, C_DETAIL, C_CALLS, C_DEV_SELF, C_DEV_SELF_PCT, C_DEV_FORWARD, C_DEV_BACKWARD, C_DEV_OPTIMIZER, C_DEV_TOTAL, C_HOST_SELF,
+       C_HOST_FORWARD, C_HOST_BACKWARD, C_HOST_OPTIMIZER, C_HOST_TOTAL, C_ELIGIBLE, C_TC_SELF, C_TC_TOTAL, N_COLUMNS };
 
 static const struct column columns[N_COLUMNS] = {
 	[C_NAME] = {"name", "Operator", "name of the op as the framework recorded it", CELL_STR},
@@ -126,9 +142,15 @@ static const struct column columns[N_COLUMNS] = {
 	[C_DEV_SELF] = {"device_self_ns", "Device self", "device time of what it launched itself; overlapping work counts twice",
 	                CELL_I64, UNIT_NS, COLUMN_KEY},
 	[C_DEV_SELF_PCT] = {"device_self_pct", "Device %", "device self time / device time of all rows", CELL_F64, UNIT_PERCENT},
+	[C_DEV_FORWARD] = {"forward_device_self_ns", "Fwd device", "the part of device self of the forward pass, and of ops of no pass", CELL_I64, UNIT_NS, COLUMN_KEY},
+	[C_DEV_BACKWARD] = {"backward_device_self_ns", "Bwd device", "the part of device self of the backward of what the line called", CELL_I64, UNIT_NS, COLUMN_KEY},
+	[C_DEV_OPTIMIZER] = {"optimizer_device_self_ns", "Opt device", "the part of device self of the optimizer", CELL_I64, UNIT_NS},
 	[C_DEV_TOTAL] = {"device_total_ns", "Device total", "device time of what it and the ops inside it launched", CELL_I64,
 	                 UNIT_NS},
 	[C_HOST_SELF] = {"host_self_ns", "Host self", "host time less the ops and API calls inside it", CELL_I64, UNIT_NS, COLUMN_KEY},
+	[C_HOST_FORWARD] = {"forward_host_self_ns", "Fwd host", "the part of host self of the forward pass, and of ops of no pass", CELL_I64, UNIT_NS, COLUMN_KEY},
+	[C_HOST_BACKWARD] = {"backward_host_self_ns", "Bwd host", "the part of host self of the backward of what the line called", CELL_I64, UNIT_NS, COLUMN_KEY},
+	[C_HOST_OPTIMIZER] = {"optimizer_host_self_ns", "Opt host", "the part of host self of the optimizer", CELL_I64, UNIT_NS},
 	[C_HOST_TOTAL] = {"host_total_ns", "Host total", "host time from its start to its end", CELL_I64, UNIT_NS, COLUMN_KEY},
 	[C_ELIGIBLE] = {"tc_eligible", "TC eligible", "could use Tensor Cores, by its name or by what it launched",
 	                CELL_BOOL, UNIT_NONE, COLUMN_MINOR},
@@ -153,19 +175,40 @@ static const char *const titles[] = {
 	[BY_LINE] = "Time by line of Python",
 };
 
+static bool is_of_device(unsigned c)
+{
+	return (c >= C_DEV_SELF && c <= C_DEV_TOTAL) || c >= C_ELIGIBLE;
+}
+
+static bool is_of_direction(unsigned c)
+{
+	return (c >= C_DEV_FORWARD && c <= C_DEV_OPTIMIZER) || (c >= C_HOST_FORWARD && c <= C_HOST_OPTIMIZER);
+}
+
 /* Adds the columns and gives each its index in the table. */
 static void add_columns(struct table *out, const struct groups *g, bool device, unsigned at[N_COLUMNS])
 {
 	for (unsigned c = 0; c < N_COLUMNS; c++) {
-		bool of_device = c == C_DEV_SELF || c == C_DEV_SELF_PCT || c == C_DEV_TOTAL || c >= C_ELIGIBLE;
 		/* Ops on one line contain each other: their totals would count the same time again and again. */
 		bool of_op = c == C_NAME || c == C_DEV_TOTAL || c == C_HOST_TOTAL || c == C_ELIGIBLE || c == C_TC_TOTAL;
 		at[c] = UINT32_MAX;
-		if ((c == C_DETAIL ? g->by == BY_NAME : of_device && !device) || (g->by == BY_LINE && of_op))
+		if ((c == C_DETAIL ? g->by == BY_NAME : is_of_device(c) && !device) || (g->by == BY_LINE ? of_op : is_of_direction(c)))
 			continue;
 		struct column col = c == C_DETAIL ? detail_columns[g->by] : columns[c];
 		col.flags |= c == C_DETAIL ? COLUMN_GROUP : 0;
+		if (device && c >= C_HOST_FORWARD && c <= C_HOST_OPTIMIZER)
+			col.flags = COLUMN_DETAIL;
 		at[c] = table_column(out, &col);
+	}
+}
+
+/* What a row for a line has, and a row for one op has not. */
+static void put_directions(struct table *out, const unsigned at[], const struct group *x, bool device)
+{
+	for (unsigned d = DIR_FORWARD; d <= DIR_OPTIMIZER; d++) {
+		table_set_i64(out, at[C_HOST_FORWARD + d], x->host_of[d]);
+		if (device)
+			table_set_i64(out, at[C_DEV_FORWARD + d], x->dev_of[d]);
 	}
 }
 
@@ -225,7 +268,9 @@ static int put_default(struct table *out, const struct groups *g, const struct w
 			if (!x->tc_unknown_self)
 				table_set_f64(out, at[C_TC_SELF], percent((double)x->tc_self, (double)x->dev_self));
 		}
-		if (g->by != BY_LINE)
+		if (g->by == BY_LINE)
+			put_directions(out, at, x, device);
+		else
 			put_op(out, at, g, x, device);
 	}
 	if (outside_ops) {
@@ -248,6 +293,8 @@ static int put_default(struct table *out, const struct groups *g, const struct w
 		table_note(out, "the trace holds no device work: times are of the host");
 		rc = table_sort(out, STR("host_self_ns"), true, e);
 	}
+	if (w->all && g->keys.n == 1)
+		table_note(out, "the input holds no framework ops; to record them: %s", recording_how(g->p, RECORD_OPS));
 	if (g->stacks && stacks_from_forward(g->stacks))
 		table_note(out, "%llu ops of the backward pass have the stack of their forward op",
 		           (unsigned long long)stacks_from_forward(g->stacks));
@@ -329,10 +376,12 @@ static int operators_run(const struct profile *p, const struct report_args *args
 	intern_init(&g.lines);
 	if (g.by == BY_STACK || g.by == BY_LINE)
 		g.stacks = stacks_new(p);
+	if (g.by == BY_LINE)
+		g.dir = directions_new(p);
 	collect(&g, &w, args->compat);
 	int rc = 0;
 	if (g.keys.n == 1 && t->unattributed_ops == 0)
-		rc = err_set(e, ERR_DATA, "the trace holds no framework ops: profile with activities=[CPU, CUDA] to record them");
+		rc = err_set(e, ERR_DATA, "the trace holds no framework ops; to record them: %s", recording_how(p, RECORD_OPS));
 	else if (args->compat)
 		rc = put_tb_plugin(out, &g, e);
 	else
@@ -348,7 +397,8 @@ const struct report report_operators = {
 	.name = "operators",
 	.title = "Time by operator",
 	.help = "Which framework ops took the time, on the host and on the device. 'Self' leaves out the ops inside, 'total' has them "
-	        "in. --group-by=line sums own times over the lines of your Python code. Device time is given to the op that launched the work; what no op launched is in the row (unattributed), so that "
+	        "in. --group-by=line sums own times over the lines of your Python code, the forward pass, the backward of what a line "
+	        "called and the optimizer apart. Device time is given to the op that launched the work; what no op launched is in the row (unattributed), so that "
 	        "the column device_self_ns adds up to all device work of the trace.",
 	.group_by = groupings,
 	.compat = compats,

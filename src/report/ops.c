@@ -1,4 +1,5 @@
 /* Time by op: DLProf's detailed report; by default with what it lacks. */
+#include "analysis/recording.h"
 #include "base/buf.h"
 #include "base/mem.h"
 #include "report/op_sums.h"
@@ -204,17 +205,22 @@ static void put_row(const struct rows_of *r, struct table *t, uint32_t row)
 		table_set_str(t, C_STACK, op->stack);
 }
 
-static void put_origin(struct table *t, const struct ops *o, bool own)
+static void put_origin(struct table *t, const struct profile *p)
 {
 	static const char *const origin[] = {
-		[OPS_NONE] = "the input holds no ops: rows are API calls and what they launched",
 		[OPS_MARKERS] = "ops are the outermost argument markers of PyProf or DLProf, else ranges of emit_nvtx",
 		[OPS_AUTOGRAD] = "ops are the outermost ranges of emit_nvtx",
 		[OPS_KINETO] = "ops are the outermost operators of each thread; what they call is theirs",
 		[OPS_LIBRARY] = "ops are the nodes or layers that a framework or library marked",
 		[OPS_STATED] = "ops are those that the input states",
 	};
-	table_note(t, "%s", own && o->origin == OPS_AUTOGRAD ? "ops are the outermost ones that emit_nvtx, emit_itt, opscope.torch or opscope/trace.h marked" : origin[o->origin]);
+	enum op_origin from = p->ops->origin;
+	if (from == OPS_NONE)
+		table_note(t, "the input holds no ops: rows are API calls and what they launched; to record ops: %s", recording_how(p, RECORD_OPS));
+	else if (from == OPS_AUTOGRAD && str_eqc(p->format, "capture"))
+		table_note(t, "ops are the outermost ones that emit_nvtx, emit_itt, opscope.torch or opscope/trace.h marked");
+	else
+		table_note(t, "%s", origin[from]);
 }
 
 /* Do shapes alone tell some rows apart? */
@@ -281,7 +287,7 @@ static int own_table(struct rows_of *r, struct table *t, struct err *e)
 		for (size_t row = 0; row < t->n_rows && is_host_time(c); row++)
 			t->data[c].set[row] = 0;
 	op_note_parts(t, r->p, r->w);
-	put_origin(t, r->o, str_eqc(r->p->format, "capture"));
+	put_origin(t, r->p);
 	note_nodes(r, t);
 	if (r->p->durations_only)
 		table_note(t, "the input states durations of device work only: host times and idle times are unknown");

@@ -1,5 +1,6 @@
 /* Per kernel: op, layer, line, shapes, direction, FLOPs, bytes, Tensor Cores; as PyProf and PyProf2 printed it, or right. */
 #include "analysis/costs.h"
+#include "analysis/recording.h"
 #include "analysis/stacks.h"
 #include "base/hash.h"
 #include "base/mem.h"
@@ -330,6 +331,8 @@ static void note_default(const struct printer *x)
 	}
 	table_note(x->out, "kernels %lld ns = launched by an op %lld + inside a user's range only %lld + unattributed %lld", (long long)total,
 	           (long long)by_op, (long long)by_range, (long long)(total - by_op - by_range));
+	if (total && !by_op && !by_range && !x->p->whole)
+		table_note(x->out, "the input does not say what launched kernels; to record ops: %s", recording_how(x->p, RECORD_OPS));
 	table_note(x->out, "backward kernels %lld ns, of which %lld were given op, layer and line of a forward kernel by sequence number",
 	           (long long)backward, (long long)linked);
 	table_note(x->out, "a model covers %.1f %% of the kernels' time: %lld ns of %lld; ops without a model %lld, no op %lld",
@@ -372,9 +375,9 @@ static int pyprof_run(const struct profile *p, const struct report_args *args, s
 		x.costs = costs_new(p, COST_DEFAULT); /* before the records: making it takes more memory than holding it */
 	x.rows = pyprof_rows_new(p, rules);
 	uint32_t n = pyprof_rows_records(x.rows)->n, shown = n;
-	int rc = n ? 0 : err_set(e, ERR_DATA, "no kernels%s in the input: record the GPU's work (nsys profile --trace=cuda,nvtx; torch.profiler with "
-	                         "ProfilerActivity.CUDA)",
-	                         compat && pyprof_rows_records(x.rows)->left_out ? " whose launch was recorded" : "");
+	int rc = n ? 0 : err_set(e, ERR_DATA, "no kernels%s in the input; to record them: %s, and their ops: %s",
+	                         compat && pyprof_rows_records(x.rows)->left_out ? " whose launch was recorded" : "",
+	                         recording_how(p, RECORD_DEVICE_WORK), recording_how(p, RECORD_OPS));
 	if (rc == 0) {
 		if (compat)
 			table_columns(out, compat_columns, N_COMPAT);

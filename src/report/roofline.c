@@ -10,7 +10,7 @@ static const struct cost_spec spec = {
 	.set = COST_SET_ROOFLINE,
 	.groupings = groupings,
 	.by = by,
-	.missing = "no kernel belongs to an op with a cost model and recorded shapes (record_shapes=True; emit_nvtx(record_shapes=True))",
+	.missing = "no kernel belongs to an op with a cost model and recorded shapes",
 	.sort = "gain_ns",
 };
 

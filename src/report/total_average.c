@@ -1,5 +1,6 @@
 /* All events as one (torch's prof.total_average()). */
 #include "analysis/op_flops.h"
+#include "analysis/recording.h"
 #include "report/key_groups.h"
 #include "report/report.h"
 #include "report/torch_table.h"
@@ -79,7 +80,7 @@ static int total_average_run(const struct profile *p, const struct report_args *
 	else if (g->n)
 		put_total(out, t, &g->all);
 	else
-		rc = err_set(e, ERR_DATA, "the trace holds no framework ops: profile with activities=[CPU, CUDA] to record them");
+		rc = err_set(e, ERR_DATA, "the trace holds no framework ops; to record them: %s", recording_how(p, RECORD_OPS));
 	if (g->n && !args->compat && p->gpu_op.rows.n)
 		table_note(out, "device work %lld ns = attributed %lld + unattributed %lld", (long long)(g->all.dev_self + t->unattributed_ns),
 		           (long long)g->all.dev_self, (long long)t->unattributed_ns);

@@ -48,6 +48,13 @@ class PythonLines(Case):
             "model.py(7): forward": (1, 11000, 25000), "layers.py(12): forward": (3, 23000, 40000 + 40000 + 15000),
             "(no line known)": (1, 0, 7000)})
 
+    def test_directions(self):
+        table = report("operators", synthetic("python_lines"), "--group-by=line")
+        parts = [f"{d}_{where}_self_ns" for where in ("device", "host") for d in ("forward", "backward", "optimizer")]
+        self.assertEqual({r["python_line"]: tuple(r[p] for p in parts) for r in table.rows}, {
+            "model.py(7): forward": (11000, 0, 0, 25000, 0, 0), "layers.py(12): forward": (0, 23000, 0, 40000, 40000 + 15000, 0),
+            "(no line known)": (0, 0, 0, 7000, 0, 0)})
+
     def test_stacks(self):
         rows = report("operators", synthetic("python_lines"), "--group-by=stack").by("name")
         forward = "torch/nn/functional.py(1): linear;layers.py(12): forward;train.py(31): <module>"
@@ -66,8 +73,24 @@ class PythonLines(Case):
         self.adds_up(oracle.data("tb_plugin", "resnet50_num_workers_0", "worker0.1623143089861.pt.trace.json.gz"))
         self.adds_up(oracle.data("tracelens", "mi300", "resnet_act_checkpoint.json.gz"))
 
+    def test_directions_of_layers(self):
+        """Device time of each line, forward and backward, is that of report layers, which adds up kernels."""
+        path = oracle.data("tracelens", "mi300", "resnet_act_checkpoint.json.gz")
+        lines, seen = report("operators", path, "--group-by=line").by("python_line"), 0
+        for r in report("layers", path, "--group-by=line").rows:
+            if not r["line"].startswith("("):
+                self.assertEqual([lines[r["line"]][f"{d}_device_self_ns"] for d in ("forward", "backward")],
+                                 [r["forward_gpu_ns"], r["backward_gpu_ns"]], r["line"])
+                seen += 1
+        self.assertEqual(seen, 3)
+
     def adds_up(self, trace):
         sums = []
+        for r in report("operators", trace, "--group-by=line").rows:
+            for where in ("host", "device"):
+                parts = [r.get(f"{d}_{where}_self_ns") for d in ("forward", "backward", "optimizer")]
+                if None not in parts:
+                    self.assertEqual(sum(parts), r[where + "_self_ns"], r)
         for by in ("name", "line"):
             rows = report("operators", trace, f"--group-by={by}").rows
             sums.append([sum(r.get(c) or 0 for r in rows) for c in ("host_self_ns", "device_self_ns")])

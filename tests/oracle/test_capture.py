@@ -282,6 +282,20 @@ class Planted(CaptureCase):
             ("outer", 10, 50), ("inner", 20, 50), ("other thread", 30, 50), ("range", 60, 500), ("later", 80, 90), ("last", 100, 500)])
         self.assertEqual({k: v[:2] for k, v in problems(path).items()}, {"recorded-in-part": ("note", 3), "range-without-start": ("note", 1)})
 
+    def test_advice_without_ops(self):
+        """Ranges alone: how to record ops is said in the terms of this recorder."""
+        s = Segment(last=BASE + 1000)
+        s.push(1, "work", BASE + 10)
+        s.pop(1, BASE + 20)
+        path = s.write(self.dir)
+        for name in ("ops", "operators", "layers", "modules", "pyprof", "costs"):
+            with self.subTest(name):
+                code, _, err = oracle.run("report", name, path)
+                self.assertEqual(code, 1, err)
+                self.assertIn(b"import opscope.torch; opscope.torch.init()", err)
+                for other in (b"nsys", b"torch.profiler", b"profile(", b"ProfilerActivity"):
+                    self.assertNotIn(other, err)
+
     def test_steps_and_switches(self):
         """A step ends where collecting was switched off, not where the next one that was recorded begins."""
         s = Segment(last=BASE + 1000)

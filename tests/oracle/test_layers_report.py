@@ -12,7 +12,22 @@ import nsys_db
 import oracle
 from oracle import Case, data, report
 
+HOST_PARTS = ("forward_host_ns", "backward_host_ns", "optimizer_host_ns")
 PARTS = ("forward_gpu_ns", "backward_gpu_ns", "optimizer_gpu_ns", "other_gpu_ns")
+
+
+def host_sums(case, t):
+    """Of a run without a GPU: each row is the sum of its directions, and both notes say what all of them are."""
+    parts = [f"{d}_host_ns" for d in ("forward", "backward", "optimizer") if f"{d}_host_ns" in t.ids]
+    for r in t.rows:
+        case.assertEqual(r["total_host_ns"], sum(r[p] for p in parts), r)
+        case.assertAlmostEqual(r["total_host_pct"], 100 * r["total_host_ns"] / sum(x["total_host_ns"] for x in t.rows))
+    by_direction, by_place = (note_numbers(n) for n in t.notes[1:3])
+    whole, special = sum(r["total_host_ns"] for r in t.rows), {r[t.ids[0]]: r["total_host_ns"] for r in t.rows if r[t.ids[0]].startswith("(")}
+    case.assertEqual(by_direction, [whole] + [sum(r.get(f"{d}_host_ns", 0) for r in t.rows) for d in ("forward", "backward", "optimizer")])
+    optimizer, outside = special.pop("(optimizer)", 0), special.pop("(outside layers)", 0)
+    case.assertEqual(special, {})
+    case.assertEqual(by_place, [whole, whole - optimizer - outside, optimizer, outside])
 
 
 def note_numbers(note):
@@ -76,6 +91,13 @@ class Sums(Case):
                 self.assertEqual(r["backward_host_ns"], modules[r["layer"]]["backward_host_ns"] - sum(
                     m["backward_host_ns"] for m in modules.values()
                     if m["path"].rpartition("/")[0] == r["layer"]), r["layer"])
+        self.assertEqual(oracle.run("report", "layers", path)[1].decode().splitlines()[0], "Host time by layer")
+        self.assertFalse([i for i in t.ids if "gpu" in i])
+        host_sums(self, t)
+        # The optimizer's ranges, which hold no others here.
+        events = [e for e in oracle.events(oracle.load(path)) if e["ph"] == "X" and e["name"].startswith("Optimizer.")]
+        self.assertEqual(t.by("layer")["(optimizer)"]["total_host_ns"], sum(round(e["dur"] * 1000) for e in events))
+        self.assertEqual(t.by("layer")["(optimizer)"]["optimizer_host_ns"], sum(r.get("optimizer_host_ns") for r in t.rows))
 
 
 class DLProf(Case):
@@ -153,7 +175,8 @@ class Rules(Case):
             json.dump({"traceEvents": trace.events}, f)
         self.table = report("layers", f.name, *args)
         first = self.table.ids[0]
-        return {r[first]: tuple(r[p] // 1000 for p in PARTS) for r in self.table.rows}
+        parts = PARTS if PARTS[0] in self.table.ids else HOST_PARTS
+        return {r[first]: tuple(r.get(p, 0) // 1000 for p in parts) for r in self.table.rows}
 
     def test_nothing_to_show(self):
         with self.assertRaisesRegex(AssertionError, "layer:NAME"):
@@ -264,8 +287,8 @@ class Rules(Case):
         t.layer("a", 0, 100)
         t.op("aten::mm", 10, 20, 1)
         t.op("MmBackward0", 1000, 50, 1, tid=2, pid=9)
-        self.assertEqual(self.rows(t), {"a": (0, 0, 0, 0)})
-        self.assertNotIn("backward_host_ns", self.table.ids)  # nowhere any
+        self.assertEqual(self.rows(t), {"a": (100, 0, 0), "(outside layers)": (0, 50, 0)})
+        self.assertNotIn("optimizer_host_ns", self.table.ids)  # nowhere any
 
     def test_recomputation(self):
         """Activation checkpointing: the layer's own range within the backward pass goes first."""
@@ -283,6 +306,47 @@ class Rules(Case):
         t.kernel(1201, 9, tid=2)
         self.assertEqual(self.rows(t), {"outer:inner": (5, 7, 0, 0), "outer": (0, 9, 0, 0)})
         self.assertEqual(self.table.by("layer")["outer:inner"]["calls"], 1)
+
+    def test_host(self):
+        """Without a GPU: each moment counts once, for the innermost, and the optimizer and what is outside layers have rows."""
+        t = Trace()
+        t.op("ProfilerStep#1", 0, 3000, cat="user_annotation")  # a range alone is nobody's
+        t.layer("a", 0, 100)
+        t.layer("fc", 10, 60)
+        t.op("aten::mm", 20, 40, 4)
+        t.op("aten::nll_loss", 150, 30)
+        t.op("aten::sum", 160, 10)
+        for ts in (1000, 1200):
+            t.op("MmBackward0", ts, 80, 4 if ts == 1000 else 99, tid=2)
+            t.op("aten::mm", ts + 10, 20, tid=2)
+        t.op("Optimizer.step#LBFGS.step", 2000, 500, cat="user_annotation")
+        t.op("aten::add_", 2010, 30)
+        t.layer("a", 2100, 100)  # a closure
+        t.op("aten::mm", 2110, 20, 7)
+        t.op("MmBackward0", 2300, 70, 7)
+        self.assertEqual(self.rows(t), {"a:fc": (60, 80, 0), "a": (40 + 100, 70, 0), "(outside layers)": (30, 80, 0), "(optimizer)": (0, 0, 500 - 100 - 70)})
+        host_sums(self, self.table)
+        self.assertEqual({r["layer"]: r["calls"] for r in self.table.rows}, {"a:fc": 1, "a": 2, "(outside layers)": None, "(optimizer)": None})
+        self.assertEqual(self.rows(t, "--group-by=type"), self.rows(t))
+
+    def test_host_of_ranges_across_ends(self):
+        """What ends behind the range around it ends with that; of two that overlap beside each other the first has what both hold."""
+        t = Trace()
+        t.layer("a", 0, 100)
+        t.layer("b", 80, 40)
+        t.layer("c", 200, 100)
+        t.events.append(x("nn.py(1): enter", 210, 40, "python_function"))
+        t.layer("d", 230, 50)
+        self.assertEqual(self.rows(t), {"a": (80, 0, 0), "a:b": (20, 0, 0), "c": (50, 0, 0), "c:d": (50, 0, 0)})
+        host_sums(self, self.table)
+
+    def test_lines_without_a_device(self):
+        t = Trace()
+        t.op("aten::mm", 0, 10, Call_stack="net.py(5): forward")
+        with self.assertRaisesRegex(AssertionError, "no device work.*report operators --group-by=line"):
+            self.rows(t, "--group-by=line")
+        with self.assertRaisesRegex(AssertionError, "which layers there are.*report operators --group-by=line"):
+            self.rows(t)
 
     def test_gradient_collectives(self):
         t = Trace()

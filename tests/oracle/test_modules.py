@@ -310,6 +310,10 @@ class Flat(Case):
         roots = sum(r["host_total_ns"] + r["backward_host_ns"] for r in tree.rows if r["depth"] == 0)
         self.assertEqual(sum(r["host_exclusive_ns"] for r in flat.rows), roots)
         self.assertAlmostEqual(sum(r["host_pct"] for r in tree.rows if r["depth"] == 0), 100)
+        for r in tree.rows:
+            self.assertEqual(r["forward_backward_host_ns"], r["host_total_ns"] + r["backward_host_ns"])
+            self.assertAlmostEqual(r["host_pct"], 100 * r["forward_backward_host_ns"] / roots)
+        self.assertEqual(shown_at(path, 100)[:4], ["forward_backward_host_ns", "host_pct", "host_total_ns", "backward_host_ns"])
         by = tree.by("module")
         children = [by["Block_1"][k] - sum(r[k] for p, r in paths(tree).items() if len(p) == 3 and p[1] == "Block_1")
                     for k in ("host_total_ns", "backward_host_ns")]

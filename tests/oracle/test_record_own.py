@@ -13,6 +13,7 @@ from recording import PATIENCE, RecordCase, wait_until
 BUILD = os.environ.get("OPSCOPE_BUILD", os.path.join(oracle.ROOT, "build"))
 MOCK = os.path.join(BUILD, "tests", "mock")
 STEP = ["conv", "norm", "linear"]
+INIT = "import opscope.torch; opscope.torch.init()"
 
 
 class Own(RecordCase):
@@ -64,11 +65,15 @@ class Program(Own):
     def test_advice_for_captures(self):
         """What a capture lacks is to be had by opscope's own means, not by those of other recorders."""
         self.own("work=3")
-        for report, how in (("memory", "opscope record --memory"), ("nvtx", "opscope_push() of opscope/trace.h"), ("modules", "opscope.torch.init()")):
+        for report, how in (("memory", "opscope record --memory"), ("nvtx", "opscope_push() of opscope/trace.h"), ("modules", INIT), ("layers", INIT), ("gemm", INIT)):
             code, _, err = oracle.run("report", report, self.path("out"))
             self.assertEqual(code, 1, err)
             self.assertIn(how, err.decode())
             self.assertNotIn("nsys", err.decode())
+        for report in ("operators", "ops", "pyprof"):  # of device work alone
+            notes = " ".join(oracle.report(report, self.path("out")).notes)
+            self.assertIn(INIT, notes)
+            self.assertNotIn("nsys", notes)
 
     def test_no_report(self):
         _, err = self.own("work=3", options=["--no-report"])

@@ -169,6 +169,12 @@ async function modules(t) {
   const lines = t.report("layers", "plugin", "--group-by=line");
   await t.sameTable("layers", lines);
   near(await t.figure("Backward, device work"), sum(lines.rows, at(lines, "backward_gpu_ns")), "backward");
+  await t.open("modules", "own"); // without a GPU the same of the host
+  const layers = t.report("layers", "own");
+  await t.sameTable("layers", layers);
+  for (const [title, column] of [["Forward", "forward_host_ns"], ["Backward", "backward_host_ns"], ["Optimizer", "optimizer_host_ns"]])
+    near(await t.figure(`${title}, on the host`), sum(layers.rows, at(layers, column)), column);
+  await t.sameTable("modules", t.report("modules", "own"));
 }
 
 async function groups(t) {

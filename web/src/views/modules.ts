@@ -35,9 +35,10 @@ async function tree(box: HTMLElement, c: Context): Promise<void> {
   showReport(box, "modules", t, { title: "Modules", children: byDepth(t), tree: "module", hide: ["depth", "module_id", "device_exclusive_ns", "host_exclusive_ns"] });
 }
 
-const DIRECTIONS: [id: string, title: string][] = [["forward_gpu_ns", "Forward"], ["backward_gpu_ns", "Backward"], ["optimizer_gpu_ns", "Optimizer"]];
+const DIRECTIONS: [id: string, title: string][] = [["forward", "Forward"], ["backward", "Backward"], ["optimizer", "Optimizer"]];
 
-/** Device work by direction, then by layer; by line of Python where the input does not say which layers there are. */
+/** Device work, or without any the host's time, by direction, then by layer; by line of Python where the input does not say which layers
+ * there are. */
 async function layers(box: HTMLElement, c: Context): Promise<void> {
   let by = "layer";
   const t = await report(c, "layers").catch((e) => {
@@ -45,10 +46,10 @@ async function layers(box: HTMLElement, c: Context): Promise<void> {
     by = "line";
     return report(c, "layers", { group_by: "line" }).catch(() => Promise.reject(e));
   });
-  const sum = (id: string) => t.rows.reduce((s, r) => s + (numberAt(t, r, id) ?? 0), 0), device = sum("total_gpu_ns") > 0;
-  if (device) add(box, h("div", { class: "figures" }, ...DIRECTIONS.map(([id, title]) => figure(`${title}, device work`, time(sum(id))))));
-  const idle = device ? [] : t.columns.map((x) => x.id).filter((id) => /_gpu_ns$|^total_pct$/.test(id));
-  showReport(box, "layers", t, { title: by === "line" ? "Lines of Python: what each took by itself" : "Layers: what each took by itself", hide: idle });
+  const device = columnOf(t, "total_gpu_ns") >= 0, of = device ? "gpu" : "host", what = device ? "device work" : "on the host";
+  const sum = (id: string) => t.rows.reduce((s, r) => s + (numberAt(t, r, id) ?? 0), 0);
+  add(box, h("div", { class: "figures" }, ...DIRECTIONS.map(([id, title]) => figure(`${title}, ${what}`, time(sum(`${id}_${of}_ns`))))));
+  showReport(box, "layers", t, { title: by === "line" ? "Lines of Python: what each took by itself" : "Layers: what each took by itself" });
 }
 
 export const modules: View = {
