@@ -54,7 +54,7 @@ static struct {
 	CUDA_CALLS(CALL_)
 } cu;
 
-static const struct nvtx *nvtx;
+static struct nvtx nvtx;
 static handle context, spin;
 static FILE *truth;
 static __thread const char *range = "";
@@ -117,13 +117,13 @@ static void tell(const char *what, int64_t before, int64_t after, uint64_t value
 
 static void begin(const char *name)
 {
-	nvtx_push(nvtx, name);
+	nvtx_push(&nvtx, name);
 	range = name;
 }
 
 static void end(const char *outer)
 {
-	nvtx_pop(nvtx);
+	nvtx_pop(&nvtx);
 	range = outer;
 }
 
@@ -300,7 +300,7 @@ static void word(const char *w)
 
 int main(int argc, char **argv)
 {
-	nvtx = nvtx_load();
+	nvtx = nvtx_find();
 	load();
 	for (int i = 1; i < argc; i++)
 		word(argv[i]);

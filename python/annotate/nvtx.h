@@ -1,9 +1,10 @@
-/* The part of NVTX 3 that annotations need, for whatever tool $NVTX_INJECTION64_PATH names. The tool fills tables of functions; what it leaves
- * NULL it does not want. */
+/* The part of NVTX 3 that a program needs that pushes and pops, for whatever tool $NVTX_INJECTION64_PATH names. The tool fills tables of functions;
+ * what it leaves NULL it does not want. */
 #ifndef OPSCOPE_ANNOTATE_NVTX_H
 #define OPSCOPE_ANNOTATE_NVTX_H
 
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -11,8 +12,9 @@
 
 enum {
 	NVTX_EXPORT_CALLBACKS = 1, NVTX_EXPORT_VERSION = 3,
-	NVTX_MODULE_CORE = 1, NVTX_MODULES = 7,
+	NVTX_MODULE_CORE = 1, NVTX_MODULE_CUDART = 4, NVTX_MODULE_CORE2 = 5, NVTX_MODULES = 7,
 	NVTX_CORE_PUSH_A = 9, NVTX_CORE_POP = 11,
+	NVTX_CUDART_STREAM_A = 3,
 	NVTX_SLOTS = 17,   /* of the largest table, and one: slot 0 is never used */
 };
 
@@ -57,16 +59,22 @@ static const void *nvtx_export(uint32_t id)
 	return id == NVTX_EXPORT_CALLBACKS ? (const void *)&callbacks : id == NVTX_EXPORT_VERSION ? (const void *)&version : NULL;
 }
 
-/* Both NULL when no tool listens. The tool stays loaded. */
-static inline struct nvtx nvtx_load(void)
+/* Asks the tool to fill the tables; false when none listens. The tool stays loaded. `export` is what it may ask us for. */
+static inline bool nvtx_ask(const void *(*export)(uint32_t))
 {
 	const char *path = getenv("NVTX_INJECTION64_PATH");
 	void *library = path && *path ? dlopen(path, RTLD_LAZY) : NULL;
 	void *symbol = library ? dlsym(library, "InitializeInjectionNvtx2") : NULL;
 	int (*start)(const void *(*)(uint32_t)) = NULL;
-	struct nvtx found = {NULL, NULL};
 	memcpy(&start, &symbol, sizeof start);
-	if (!start || !start(nvtx_export))
+	return start && start(export);
+}
+
+/* Both NULL when no tool listens. */
+static inline struct nvtx nvtx_find(void)
+{
+	struct nvtx found = {NULL, NULL};
+	if (!nvtx_ask(nvtx_export))
 		return found;
 	memcpy(&found.push, &nvtx_slots[NVTX_MODULE_CORE][NVTX_CORE_PUSH_A], sizeof found.push);
 	memcpy(&found.pop, &nvtx_slots[NVTX_MODULE_CORE][NVTX_CORE_POP], sizeof found.pop);

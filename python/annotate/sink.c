@@ -12,7 +12,7 @@ enum listener sink_listener(void)
 {
 	if (!asked) {
 		asked = true;
-		nvtx = nvtx_load();
+		nvtx = nvtx_find();
 		listener = opscope_is_recording() ? LISTENER_OPSCOPE : nvtx.push && nvtx.pop ? LISTENER_NVTX : LISTENER_NONE;
 	}
 	return listener;

@@ -78,53 +78,26 @@ static void nvtx_resource(nvtxDomainHandle_t d, int type, uint64_t identifier, c
 }
 
 #else
-#include <dlfcn.h>
-#include <stdlib.h>
-
+#include "../../python/annotate/nvtx.h"
 #include "nvtx_layout.h"
 
-static void *core[CORE_SIZE], *core2[CORE2_SIZE], *cudart[CUDART_SIZE];
-static void **core_at[CORE_SIZE + 1], **core2_at[CORE2_SIZE + 1], **cudart_at[CUDART_SIZE + 1];
+static void **const core = nvtx_slots[MODULE_CORE], **const core2 = nvtx_slots[MODULE_CORE2], **const cudart = nvtx_slots[MODULE_CUDART];
 
 static int nothing(void)
 {
 	return 0;
 }
 
-static void prepare(void **table, void ***at, unsigned n)
-{
-	for (unsigned i = 1; i < n; i++) {
-		table[i] = (void *)(uintptr_t)nothing;
-		at[i] = &table[i];
-	}
-}
-
-static int table_of(int module, void ****table, unsigned *size)
-{
-	*table = module == MODULE_CORE ? core_at : module == MODULE_CORE2 ? core2_at : module == MODULE_CUDART ? cudart_at : NULL;
-	*size = module == MODULE_CORE ? CORE_SIZE : module == MODULE_CORE2 ? CORE2_SIZE : module == MODULE_CUDART ? CUDART_SIZE : 0;
-	return *table != NULL;
-}
-
-/* NVTX 2 has no version to export (NVTX2 is set by the test). */
-static const void *exported(uint32_t id)
-{
-	static const struct { size_t size; int (*table)(int, void ****, unsigned *); } callbacks = {sizeof callbacks, table_of};
-	static const struct { size_t size; uint32_t version, reserved; void (*set)(uint32_t); } version = {sizeof version, 3, 0, NULL};
-	return id == TABLE_CALLBACKS ? (const void *)&callbacks : id == TABLE_VERSION && !getenv("GUEST_NVTX2") ? &version : NULL;
-}
+/* NVTX 2 has no version to export (GUEST_NVTX2 is set by the test). */
+static const void *exported(uint32_t id) { return id == TABLE_VERSION && getenv("GUEST_NVTX2") ? NULL : nvtx_export(id); }
 
 /* 1: a tool listens. */
 static int nvtx_load(void)
 {
-	const char *path = getenv("NVTX_INJECTION64_PATH");
-	prepare(core, core_at, CORE_SIZE);
-	prepare(core2, core2_at, CORE2_SIZE);
-	prepare(cudart, cudart_at, CUDART_SIZE);
-	void *library = path ? dlopen(path, RTLD_LAZY) : NULL, *symbol = library ? dlsym(library, "InitializeInjectionNvtx2") : NULL;
-	int (*start)(const void *(*)(uint32_t)) = NULL;
-	memcpy(&start, &symbol, sizeof start);
-	return start && start(exported);
+	for (int module = 0; module < NVTX_MODULES; module++)
+		for (int slot = 0; slot < NVTX_SLOTS; slot++)
+			nvtx_slots[module][slot] = (void *)(uintptr_t)nothing;
+	return nvtx_ask(exported);
 }
 
 #define CALL(table, slot, result, ...) ((result (*)(__VA_ARGS__))(uintptr_t)(table)[slot])

@@ -26,17 +26,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const struct nvtx *nvtx;
+static struct nvtx nvtx;
 
 static void begin_range(const char *name)
 {
-	nvtx_push(nvtx, name);
+	nvtx_push(&nvtx, name);
 	mock_range_is(name);
 }
 
 static void end_range(const char *outer)
 {
-	nvtx_pop(nvtx);
+	nvtx_pop(&nvtx);
 	mock_range_is(outer);
 }
 
@@ -137,7 +137,7 @@ static void name_stream(int handle)
 {
 	char text[32];
 	snprintf(text, sizeof text, "copies of %d", handle);
-	nvtx_name_stream(nvtx, (void *)(intptr_t)handle, text);
+	nvtx_name_stream((void *)(intptr_t)handle, text);
 }
 
 static void child(void)
@@ -202,7 +202,7 @@ static void word(const char *w)
 
 int main(int argc, char **argv)
 {
-	nvtx = nvtx_load();
+	nvtx = nvtx_find();
 	bool fork_first = argc > 1 && strcmp(argv[1], "fork-first") == 0;
 	if (fork_first) {
 		begin_range("before");
