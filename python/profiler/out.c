@@ -55,15 +55,8 @@ void out_long(struct out *o, const char *p, size_t n)
 
 void out_large(struct out *o, int64_t v)
 {
-	char digits[24];
-	size_t at = sizeof digits;
-	uint64_t u = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
-	do
-		digits[--at] = (char)('0' + u % 10);
-	while (u /= 10);
-	if (v < 0)
-		digits[--at] = '-';
-	out_put(o, digits + at, sizeof digits - at);
+	char digits[DIGITS_MOST], *end = digits + sizeof digits, *first = digits_before(end, v);
+	out_put(o, first, (size_t)(end - first));
 }
 
 /* 0 = may stand in a JSON string as it is. */

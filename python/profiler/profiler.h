@@ -53,6 +53,19 @@ static inline void out_char(struct out *o, char c)
 	o->p[o->n++] = c;
 }
 
+/* Writes the number so that it ends before `end`; where it begins, at most DIGITS_MOST bytes before. */
+enum { DIGITS_MOST = 20 };
+static inline char *digits_before(char *end, int64_t v)
+{
+	uint64_t u = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
+	do
+		*--end = (char)('0' + u % 10);
+	while (u /= 10);
+	if (v < 0)
+		*--end = '-';
+	return end;
+}
+
 static inline void out_i64(struct out *o, int64_t v)
 {
 	if (v >= 0 && v < 10)

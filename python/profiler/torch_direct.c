@@ -171,21 +171,14 @@ static int read_event(const struct result_source *s, size_t i, struct result_eve
 /* Most dimensions are small: they are written where they go. */
 static char *put_dim(char *at, int64_t v)
 {
-	char digits[20];
-	int n = 0;
+	char digits[DIGITS_MOST], *end = digits + sizeof digits;
 	if (v >= 0 && v < 10) {
 		*at = (char)('0' + v);
 		return at + 1;
 	}
-	uint64_t u = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
-	do
-		digits[n++] = (char)('0' + u % 10);
-	while (u /= 10);
-	if (v < 0)
-		*at++ = '-';
-	while (n)
-		*at++ = digits[--n];
-	return at;
+	const char *first = digits_before(end, v);
+	memcpy(at, first, (size_t)(end - first));
+	return at + (end - first);
 }
 
 static void put_shape(const struct cxx_vector *v, bool first, struct out *o)
