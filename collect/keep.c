@@ -165,14 +165,16 @@ static bool is_noted(uint32_t kind)
 	return false;
 }
 
-/* Whether a kind is told for the first time. Some are said with each of a million calls: only the first waits for anything. */
+/* Whether a kind is told for the first time, and may be. Some are said with each of a million calls: only the first waits for anything. */
 static bool first_of_kind(uint32_t kind)
 {
 	if (!kind || is_noted(kind) || !slow_lock(true))
 		return false;
-	bool first = !is_noted(kind);
 	uint32_t n = atomic_load_explicit(&k.n_noted, memory_order_relaxed);
-	if (first && n < NOTES_MOST) {
+	bool first = n < NOTES_MOST && !is_noted(kind);
+	if (n == NOTES_MOST && !is_noted(kind))
+		lose(WIRE_LOST_STRINGS, 1);
+	if (first) {
 		atomic_store_explicit(&k.noted[n], kind, memory_order_relaxed);
 		atomic_store_explicit(&k.n_noted, n + 1, memory_order_release);
 	}

@@ -216,6 +216,12 @@ static void thread_name(const char *name)
 static void collect(int on) { control_pause(!on); }
 static void leaving(void) { start_end(); }
 
+static void note_of_program(const char *kind, const char *text, int loss)
+{
+	if (kind && text)
+		note(kind, loss != 0, text, NULL);
+}
+
 /* ---- being asked for ---- */
 
 __attribute__((visibility("default"))) opscope_trace_get_fn opscope_trace_get;
@@ -225,7 +231,7 @@ const struct opscope_trace_table *opscope_trace_get(uint32_t version)
 		.version = OPSCOPE_TRACE_VERSION, .bytes = sizeof table, .name = text_id, .domain = domain_of, .push = push, .push_op = push_op, .pop = pop,
 		.start = start_range, .end = end, .mark = mark, .counter_i64 = counter_i64, .counter_f64 = counter_f64, .step = step, .memory = memory,
 		.arg_text = arg_text, .arg_json = arg_json, .arg_i64 = arg_i64, .arg_f64 = arg_f64, .thread_name = thread_name, .collect = collect,
-		.wanted = wanted, .arg_name = arg_name, .arg_i64s = arg_i64s, .leaving = leaving,
+		.wanted = wanted, .arg_name = arg_name, .arg_i64s = arg_i64s, .leaving = leaving, .note = note_of_program,
 	};
 	return version && version <= OPSCOPE_TRACE_VERSION && start() ? &table : NULL;
 }

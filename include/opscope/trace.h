@@ -150,6 +150,10 @@ OPSCOPE_UNUSED_ static inline void opscope_memory(const void *address, int64_t b
 
 OPSCOPE_UNUSED_ static inline void opscope_thread_name(const char *name) { OPSCOPE_CALL_(thread_name(name)); }
 
+/* A sentence without a full stop that readers of the capture should know, once for each `kind`, a word in kebab case ("data-on-cpu"), of which a
+ * process may have some hundred. `loss` 1: something was lost by it, which reports say too; 0: `opscope info` alone has it. */
+OPSCOPE_UNUSED_ static inline void opscope_note(const char *kind, const char *text, int loss) { OPSCOPE_CALL_(note(kind, text, loss)); }
+
 /* 0: nothing is recorded until it is called with 1, whatever the options of `opscope record` are. */
 OPSCOPE_UNUSED_ static inline void opscope_collect(int on) { OPSCOPE_CALL_(collect(on)); }
 

@@ -40,6 +40,7 @@ struct opscope_trace_table {
 	void (*arg_i64s)(uint32_t domain, uint32_t key, const int64_t *values, uint32_t n);
 	/* version 3 */
 	void (*leaving)(void);
+	void (*note)(const char *kind, const char *text, int loss);
 };
 
 /* The capture library's own symbol, "opscope_trace_get": NULL = it does not listen, or is older than `version`. */

@@ -177,6 +177,29 @@ static void notes(void **state)
 	slow_unlock();
 	assert_true(after.ru_nvcsw - before.ru_nvcsw < FEW_PAUSES);
 	assert_int_equal(count().of[WIRE_NOTE] - had.of[WIRE_NOTE], 1);
+	t->note("of-the-program", "what the program says", 1);
+	t->note("of-the-program", "what the program says again", 1);
+	t->note(NULL, "of no kind", 0);
+	t->note("of-a-test", "again", 0);
+	assert_int_equal(count().of[WIRE_NOTE] - had.of[WIRE_NOTE], 2);
+}
+
+/* So many kinds that there is no room for: those that were said are said no more, and the others are counted. */
+static void many_notes(void **state)
+{
+	enum { KINDS = 300 };
+	char kind[32];
+	struct counts had = count();
+	uint64_t lost_before = lost(WIRE_LOST_STRINGS);
+	for (int again = 0; again < 2; again++)
+		for (int i = 0; i < KINDS; i++) {
+			snprintf(kind, sizeof kind, "kind-%d", i);
+			t->note(kind, "one of many", 0);
+		}
+	uint64_t written = count().of[WIRE_NOTE] - had.of[WIRE_NOTE];
+	assert_in_range(written, 1, KINDS - 1);
+	assert_int_equal(lost(WIRE_LOST_STRINGS) - lost_before, 2 * (KINDS - written));
+	segment_header()->lost[WIRE_LOST_STRINGS] = lost_before;
 }
 
 /* A signal handler that names things while its own thread has the lock cannot get it: it does not wait, and what it said is counted. */
@@ -462,6 +485,7 @@ static int finish(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(threads), cmocka_unit_test(switches), cmocka_unit_test(notes), cmocka_unit_test(handlers), cmocka_unit_test(wide_texts), cmocka_unit_test(forks),
-	                                   cmocka_unit_test(wanted_in_the_past), cmocka_unit_test(buffers), cmocka_unit_test(clocks), cmocka_unit_test(no_room)};
+	                                   cmocka_unit_test(wanted_in_the_past), cmocka_unit_test(buffers), cmocka_unit_test(clocks), cmocka_unit_test(many_notes),
+	                                   cmocka_unit_test(no_room)};
 	return cmocka_run_group_tests(tests, start, finish);
 }
