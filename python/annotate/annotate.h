@@ -8,6 +8,10 @@
  *   calls.c     which call made a tensor
  *   sink.c      where all this goes: opscope's capture library, or whatever tool listens to NVTX
  *   capture.c   a capture that this process makes of itself
+ *   self.c      the object whose method a frame runs
+ *   format*.c   the forms in which calls are written down (format.h); markers.c is what two of them share
+ *   limits.c    what is left out because there is too much of it
+ *   text.c      texts and tables
  *
  * All functions want the GIL. None sets a Python exception unless it says so: what cannot be told is left out, and the program goes on.
  * Tensors are asked for shape, dtype and grad_fn, never for their values. */
@@ -20,44 +24,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "format.h"
+#include "limits.h"
+#include "text.h"
+
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
-
-/* How calls are written down. */
-enum format {
-	FORMAT_OWN,     /* a range with arguments; needs the capture library */
-	FORMAT_PYPROF,  /* PyProf's markers, ranges in each other */
-	FORMAT_DLPROF,  /* the same as DLProf's module has them */
-};
 
 /* What init() was told. */
 struct settings {
 	bool on;              /* calls are written down */
 	bool stacks, function_stacks, call_ids, layers;
 	bool links;           /* forward and backward are linked by hooks */
-	enum format format;
+	const struct format *format;
 };
 extern struct settings settings;
-
-/* A text that is written more than once. `name` is the capture library's number for it, 0 = none. */
-struct text {
-	char *p;
-	uint32_t n, name;
-};
-
-/* A text that grows. */
-struct line {
-	char *p;
-	size_t n, cap;
-};
-void line_add(struct line *l, const char *p, size_t n);
-void line_put(struct line *l, const char *text);
-/* For what is short: numbers, names of types. More than 255 bytes are cut off. */
-void line_format(struct line *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* As repr() writes it; false when it cannot be had. */
-bool line_repr(struct line *l, PyObject *value);
-/* The line becomes a text, and empty. NULL without memory. */
-struct text *line_text(struct line *l);
 
 /* A wrapped call that goes on. */
 struct open_call {
@@ -79,22 +60,16 @@ extern __thread struct thread thread_self;
 /* Whether what the weak reference was made for is this object, still; with NULL: whether it is gone. */
 bool is_referent(PyObject *reference, const PyObject *object);
 
-/* ---- a table from words to a pointer ---- */
+static inline bool is_list(PyObject *o) { return PyTuple_Check(o) || PyList_Check(o); }
 
-/* Keys are copied; equal if they are equal word by word. */
-struct table {
-	struct slot {
-		uint64_t hash;        /* 0 = free */
-		uint32_t n;
-		uint64_t *key;
-		void *value;
-	} *slot;
-	uint32_t n, cap;
-};
-uint64_t hash_words(const uint64_t *key, uint32_t n);
-void *table_find(const struct table *t, const uint64_t *key, uint32_t n, uint64_t hash);
-/* False without memory. The key must not be there. */
-bool table_add(struct table *t, const uint64_t *key, uint32_t n, uint64_t hash, void *value);
+/* The next item of a tuple or list, borrowed: *at is 0 at first. False at its end, and for what is neither. It may change meanwhile. */
+static inline bool next_item(PyObject *o, Py_ssize_t *at, PyObject **item)
+{
+	if (!is_list(o) || *at >= PySequence_Fast_GET_SIZE(o))
+		return false;
+	*item = PySequence_Fast_GET_ITEM(o, (*at)++);
+	return true;
+}
 
 /* ---- wrapper.c ---- */
 
@@ -112,6 +87,7 @@ struct wrapper {
 	bool in_place;        /* by its name it changes what it is given */
 	bool same_op;         /* what it calls under its own name is the same op: F.relu() calls torch.relu() */
 	struct table texts;   /* arguments -> struct text */
+	struct text *bare;    /* of a call without its arguments; made when it is needed */
 };
 extern PyTypeObject *wrapper_function_type, *wrapper_method_type;
 /* The method is nn.Module.__call__. */
@@ -124,10 +100,14 @@ int wrapper_ready(PyObject *module);
 const struct text *args_text(struct wrapper *w, PyObject *const *args, Py_ssize_t n, PyObject *kwnames);
 /* The same, made anew, with DLProf's call ids. Free with text_free. */
 struct text *args_text_with_ids(struct wrapper *w, PyObject *const *args, Py_ssize_t n, PyObject *kwnames, int64_t call);
-void text_free(struct text *t);
+/* For formats: a list as an argument for each of its items; a list of tensors as one argument, false when there is something else in it. */
+void args_put_items(struct marker *m, PyObject *name, PyObject *list, unsigned depth);
+bool args_put_tensors(struct marker *m, PyObject *name, PyObject *list);
 /* {'mod': M, 'strRepr': R} for the module `self`. */
 struct text *args_module_text(struct wrapper *w, PyObject *self);
 extern PyTypeObject *tensor_type;   /* torch.Tensor's base; NULL before init */
+/* False with an exception. */
+bool args_tensors_are(PyTypeObject *type);
 static inline bool is_tensor(PyObject *o) { return tensor_type && PyObject_TypeCheck(o, tensor_type); }
 
 /* ---- stack.c ---- */
@@ -143,6 +123,12 @@ const struct text *stack_lines(struct stack *s);
 const struct text *stack_marker(struct stack *s, const char *op);
 /* "/main/Net::forward/conv2d(2)"; NULL = cannot be had. */
 const struct text *stack_functions(const char *op);
+
+/* ---- self.c ---- */
+
+/* What the variable "self" of the frame is, or that of a function around it; a new reference. NULL = it has none. The frame is left as it is: what
+ * its variables hold lives no longer than without. */
+PyObject *self_of(PyFrameObject *frame, PyCodeObject *code);
 
 /* ---- layer.c ---- */
 
@@ -170,8 +156,8 @@ void backward_end(bool was_in_node);
 /* The number of the call that made the tensor, -1 = not known. */
 int64_t calls_maker(PyObject *tensor);
 void calls_made(PyObject *result, int64_t number);
-/* Numbers of the calls that made the tensors among the arguments, at most `most`. */
-int calls_inputs(PyObject *const *args, Py_ssize_t n, int64_t *numbers, int most);
+/* Numbers of the calls that made the tensors among the arguments; how many. */
+int calls_inputs(PyObject *const *args, Py_ssize_t n, int64_t numbers[INPUTS_MOST]);
 /* The function stack of a call, for those that its result is given to. */
 void calls_name(int64_t number, const struct text *functions);
 const struct text *calls_name_of(int64_t number);

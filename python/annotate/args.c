@@ -9,11 +9,8 @@
 #include <math.h>
 
 enum {
-	WORDS_MOST = 768,    /* of a call; one that has more is told without its arguments */
-	DEPTH_MOST = 4,      /* lists in lists */
-	ITEMS_MOST = 64,     /* of a list of numbers whose values are told */
-	TEXTS_FULL = 256,    /* of a function: from then on without the values of numbers, which may be others in each step */
-	TEXTS_MOST = 1 << 14,
+	WORDS_FEW = 256,
+	WORDS_MOST = TEXT_BYTES_MOST,   /* of a call: each is more than a byte of the text */
 };
 
 PyTypeObject *tensor_type;
@@ -27,8 +24,6 @@ static enum kind scalar_kind(PyObject *o)
 	       t == &PyUnicode_Type ? KIND_STR : KIND_OTHER;
 }
 
-static bool is_sequence(PyObject *o) { return PyTuple_Check(o) || PyList_Check(o); }
-
 static enum kind kind_of(PyObject *o)
 {
 	enum kind k = scalar_kind(o);
@@ -36,26 +31,50 @@ static enum kind kind_of(PyObject *o)
 		return k;
 	if (is_tensor(o))
 		return KIND_TENSOR;
-	if (is_sequence(o))
+	if (is_list(o))
 		return !PySequence_Fast_GET_SIZE(o) || scalar_kind(PySequence_Fast_GET_ITEM(o, 0)) != KIND_OTHER ? KIND_VALUES : KIND_LIST;
 	return strcmp(Py_TYPE(o)->tp_name, "numpy.ndarray") == 0 ? KIND_ARRAY : KIND_OTHER;
 }
 
 /* ---- shape and dtype ---- */
 
-/* `name` of the tensor, by the descriptor itself where there is one. */
-static PyObject *attribute(PyObject *o, const char *name, PyObject **descriptor)
+/* Its name as Python knows it, and what the type of tensors has for it: NULL = that is no getter in C. The caches of types keep the names that
+ * they are asked for: another str each time would be a leak of some 4096. */
+static struct attribute {
+	const char *text;
+	PyObject *name;
+	PyGetSetDescrObject *descriptor;
+} shape_name = {"shape", NULL, NULL}, dtype_name = {"dtype", NULL, NULL}, extra_repr = {"extra_repr", NULL, NULL};
+
+static bool look_up(struct attribute *a, PyTypeObject *type)
 {
-	if (tensor_type && !*descriptor) {
-		*descriptor = PyObject_GetAttrString((PyObject *)tensor_type, name);
-		if (!*descriptor)
-			PyErr_Clear();
-	}
-	PyObject *d = *descriptor, *value;
-	if (d && Py_TYPE(d) == &PyGetSetDescr_Type && is_tensor(o))
-		value = ((PyGetSetDescrObject *)d)->d_getset->get(o, ((PyGetSetDescrObject *)d)->d_getset->closure);
-	else
-		value = PyObject_GetAttrString(o, name);
+	a->name = a->name ? a->name : PyUnicode_InternFromString(a->text);
+	if (!a->name)
+		return false;
+	PyObject *found = PyObject_GetAttr((PyObject *)type, a->name);
+	if (found && Py_TYPE(found) != &PyGetSetDescr_Type)
+		Py_CLEAR(found);
+	PyErr_Clear();
+	Py_XSETREF(a->descriptor, (PyGetSetDescrObject *)found);
+	return true;
+}
+
+bool args_tensors_are(PyTypeObject *type)
+{
+	if (!look_up(&shape_name, type) || !look_up(&dtype_name, type) || !look_up(&extra_repr, type))
+		return false;
+	Py_INCREF(type);
+	Py_XSETREF(tensor_type, type);
+	return true;
+}
+
+static PyObject *attribute(PyObject *o, const struct attribute *a)
+{
+	PyObject *value = NULL;
+	if (a->descriptor && is_tensor(o))
+		value = a->descriptor->d_getset->get(o, a->descriptor->d_getset->closure);
+	else if (a->name)
+		value = PyObject_GetAttr(o, a->name);
 	if (!value)
 		PyErr_Clear();
 	return value;
@@ -64,18 +83,13 @@ static PyObject *attribute(PyObject *o, const char *name, PyObject **descriptor)
 /* New references, or NULL. A shape is a tuple. */
 static PyObject *shape_of(PyObject *o)
 {
-	static PyObject *descriptor;
-	PyObject *shape = attribute(o, "shape", &descriptor);
+	PyObject *shape = attribute(o, &shape_name);
 	if (shape && !PyTuple_Check(shape))
 		Py_CLEAR(shape);
 	return shape;
 }
 
-static PyObject *dtype_of(PyObject *o)
-{
-	static PyObject *descriptor;
-	return attribute(o, "dtype", &descriptor);
-}
+static PyObject *dtype_of(PyObject *o) { return attribute(o, &dtype_name); }
 
 /* -1: not a plain number, as while a program is being traced. */
 static int64_t size_at(PyObject *shape, Py_ssize_t i)
@@ -92,17 +106,53 @@ static int64_t size_at(PyObject *shape, Py_ssize_t i)
 /* ---- in words ---- */
 
 struct words {
-	uint64_t v[WORDS_MOST];
-	uint32_t n;
-	bool over, values;
+	uint64_t *v;
+	uint32_t n, cap;
+	bool values;           /* of numbers are told */
+	bool over;             /* there would be too many */
+	bool few, deep;        /* values, or what stands deep in lists, are not told */
+	uint64_t some[WORDS_FEW];
 };
+
+static void words_begin(struct words *s, bool values)
+{
+	s->v = s->some;
+	s->n = 0;
+	s->cap = WORDS_FEW;
+	s->values = values;
+	s->over = s->few = s->deep = false;
+}
+
+static void words_end(struct words *s)
+{
+	if (s->v != s->some)
+		PyMem_Free(s->v);
+}
+
+static bool words_grow(struct words *s)
+{
+	uint64_t *more = s->cap < WORDS_MOST ? PyMem_Malloc(2 * s->cap * sizeof *more) : NULL;
+	if (!more) {
+		s->over = true;
+		return false;
+	}
+	memcpy(more, s->v, s->n * sizeof *more);
+	words_end(s);
+	s->v = more;
+	s->cap *= 2;
+	return true;
+}
 
 static void word(struct words *s, uint64_t v)
 {
-	if (s->n < WORDS_MOST)
+	if (LIKELY(s->n < s->cap) || words_grow(s))
 		s->v[s->n++] = v;
-	else
-		s->over = true;
+}
+
+/* Of a list of numbers the values are told, or that it is one. */
+static bool tells_values(PyObject *list, bool values)
+{
+	return values && (!settings.format->few_numbers || PySequence_Fast_GET_SIZE(list) <= LIST_VALUES_MOST);
 }
 
 static void sign_number(struct words *s, PyObject *o, enum kind k)
@@ -116,6 +166,18 @@ static void sign_number(struct words *s, PyObject *o, enum kind k)
 	else
 		v.u = (uint64_t)PyLong_AsLongLongAndOverflow(o, &overflow);
 	word(s, overflow ? (uint64_t)PyObject_Hash(o) : v.u);
+}
+
+/* Anything but a number, a text or None is one word. */
+static void sign_scalar(struct words *s, PyObject *o, enum kind k)
+{
+	word(s, k == KIND_BOOL ? k | (uint64_t)(o == Py_True) << 8 : k);
+	if (k != KIND_INT && k != KIND_FLOAT && k != KIND_STR)
+		return;
+	if (s->values)
+		sign_number(s, o, k);
+	else
+		s->few = true;
 }
 
 static void sign_sized(struct words *s, PyObject *o, enum kind k)
@@ -133,6 +195,29 @@ static void sign_sized(struct words *s, PyObject *o, enum kind k)
 	Py_XDECREF(dtype);
 }
 
+static void sign(struct words *s, PyObject *o, unsigned depth);
+
+static void sign_list(struct words *s, PyObject *list, enum kind k, unsigned depth)
+{
+	PyObject *item;
+	bool numbers = k == KIND_VALUES;
+	word(s, (uint64_t)k | (uint64_t)PyTuple_Check(list) << 8 | (uint64_t)PySequence_Fast_GET_SIZE(list) << 16);
+	if (numbers && !tells_values(list, s->values)) {
+		s->few |= PySequence_Fast_GET_SIZE(list) > 0;
+		return;
+	}
+	if (!numbers && depth >= LIST_DEPTH_MOST) {
+		s->deep = true;
+		return;
+	}
+	for (Py_ssize_t i = 0; !s->over && next_item(list, &i, &item);) {
+		if (numbers)
+			sign_scalar(s, item, scalar_kind(item));
+		else
+			sign(s, item, depth + 1);
+	}
+}
+
 static void sign(struct words *s, PyObject *o, unsigned depth)
 {
 	enum kind k = kind_of(o);
@@ -140,39 +225,29 @@ static void sign(struct words *s, PyObject *o, unsigned depth)
 	case KIND_OTHER:
 		break;
 	case KIND_NONE:
-		word(s, k);
-		break;
 	case KIND_BOOL:
-		word(s, k | (uint64_t)(o == Py_True) << 8);
-		break;
 	case KIND_INT:
 	case KIND_FLOAT:
 	case KIND_STR:
-		word(s, k);
-		if (s->values)
-			sign_number(s, o, k);
+		sign_scalar(s, o, k);
 		break;
 	case KIND_TENSOR:
 	case KIND_ARRAY:
 		sign_sized(s, o, k);
 		break;
 	case KIND_VALUES:
-	case KIND_LIST: {
-		Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
-		word(s, (uint64_t)k | (uint64_t)PyTuple_Check(o) << 8 | (uint64_t)n << 16);
-		for (Py_ssize_t i = 0; i < n && i < PySequence_Fast_GET_SIZE(o) && depth < DEPTH_MOST; i++)
-			sign(s, PySequence_Fast_GET_ITEM(o, i), depth + 1);
+	case KIND_LIST:
+		sign_list(s, o, k, depth);
 		break;
-	}
 	}
 }
 
 static void sign_call(struct words *s, PyObject *const *args, Py_ssize_t n, PyObject *kwnames)
 {
 	Py_ssize_t named = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
-	for (Py_ssize_t i = 0; i < n; i++)
+	for (Py_ssize_t i = 0; i < n && !s->over; i++)
 		sign(s, args[i], 0);
-	for (Py_ssize_t i = 0; i < named; i++) {
+	for (Py_ssize_t i = 0; i < named && !s->over; i++) {
 		word(s, (uint64_t)PyObject_Hash(PyTuple_GET_ITEM(kwnames, i)));
 		sign(s, args[n + i], 0);
 	}
@@ -207,9 +282,9 @@ static const char *type_name(PyObject *o, PyObject **keep)
 	PyObject *dtype = dtype_of(o);
 	*keep = dtype ? PyObject_Str(dtype) : NULL;
 	Py_XDECREF(dtype);
-	const char *type = *keep ? PyUnicode_AsUTF8(*keep) : NULL, *dot = type ? strrchr(type, '.') : NULL;
+	const char *type = *keep ? PyUnicode_AsUTF8(*keep) : NULL;
 	PyErr_Clear();
-	return dot ? dot + 1 : type;
+	return type ? last_name(type) : NULL;
 }
 
 static void put_shape(struct marker *m, PyObject *shape)
@@ -239,36 +314,49 @@ static void put_sized(struct marker *m, PyObject *name, PyObject *o, enum kind k
 
 static bool are_tensors(PyObject *list)
 {
-	Py_ssize_t n = PySequence_Fast_GET_SIZE(list), i = 0;
-	while (i < n && is_tensor(PySequence_Fast_GET_ITEM(list, i)))
-		i++;
-	return n && i == n;
+	PyObject *item;
+	Py_ssize_t i = 0;
+	while (next_item(list, &i, &item))
+		if (!is_tensor(item))
+			return false;
+	return i > 0;
 }
 
-static void put_tensors(struct marker *m, PyObject *name, PyObject *list)
+static void put_shape_of(struct marker *m, PyObject *o)
 {
+	PyObject *shape = shape_of(o);
+	if (shape)
+		put_shape(m, shape);
+	else
+		line_put(&m->line, "()");
+	Py_XDECREF(shape);
+}
+
+static void put_type_of(struct marker *m, PyObject *o)
+{
+	PyObject *keep = NULL;
+	const char *type = type_name(o, &keep);
+	line_put(&m->line, "'");
+	line_put(&m->line, type ? type : "");
+	line_put(&m->line, "'");
+	Py_XDECREF(keep);
+}
+
+bool args_put_tensors(struct marker *m, PyObject *name, PyObject *list)
+{
+	PyObject *item;
+	if (!are_tensors(list))
+		return false;
 	begin_arg(m, name, NULL, "tensors");
 	for (int types = 0; types < 2; types++) {
 		line_put(&m->line, types ? "], 'dtypes': [" : ", 'shapes': [");
-		for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list); i++) {
-			PyObject *one = PySequence_Fast_GET_ITEM(list, i), *keep = NULL;
-			PyObject *shape = types ? NULL : shape_of(one);
-			line_put(&m->line, i ? ", " : "");
-			if (types) {
-				const char *type = type_name(one, &keep);
-				line_put(&m->line, "'");
-				line_put(&m->line, type ? type : "");
-				line_put(&m->line, "'");
-			} else if (shape) {
-				put_shape(m, shape);
-			} else {
-				line_put(&m->line, "()");
-			}
-			Py_XDECREF(keep);
-			Py_XDECREF(shape);
+		for (Py_ssize_t i = 0; next_item(list, &i, &item);) {
+			line_put(&m->line, i > 1 ? ", " : "");
+			(types ? put_type_of : put_shape_of)(m, item);
 		}
 	}
 	line_put(&m->line, "]}");
+	return true;
 }
 
 static void put_scalar(struct marker *m, PyObject *name, PyObject *o, enum kind k)
@@ -288,21 +376,29 @@ static void put_scalar(struct marker *m, PyObject *name, PyObject *o, enum kind 
 	line_put(&m->line, "}");
 }
 
+/* What else may be among them would be printed with its values. */
+static bool are_scalars(PyObject *list)
+{
+	PyObject *item;
+	for (Py_ssize_t i = 0; next_item(list, &i, &item);)
+		if (scalar_kind(item) == KIND_OTHER)
+			return false;
+	return true;
+}
+
 static void put_values(struct marker *m, PyObject *name, PyObject *list)
 {
-	Py_ssize_t n = PySequence_Fast_GET_SIZE(list), plain = 0;
+	PyObject *item;
+	Py_ssize_t i = 0;
 	bool tuple = PyTuple_Check(list);
-	while (plain < n && scalar_kind(PySequence_Fast_GET_ITEM(list, plain)) != KIND_OTHER)
-		plain++;
 	begin_arg(m, name, NULL, tuple ? "tuple" : "list");
-	/* What else may be among them would be printed with its values. */
-	if (plain == n && m->values && (n <= ITEMS_MOST || settings.format != FORMAT_OWN)) {
+	if (tells_values(list, m->values) && are_scalars(list)) {
 		line_put(&m->line, tuple ? ", 'value': (" : ", 'value': [");
-		for (Py_ssize_t i = 0; i < n; i++) {
-			line_put(&m->line, i ? ", " : "");
-			line_repr(&m->line, PySequence_Fast_GET_ITEM(list, i));
+		while (next_item(list, &i, &item)) {
+			line_put(&m->line, i > 1 ? ", " : "");
+			line_repr(&m->line, item);
 		}
-		line_put(&m->line, !tuple ? "]" : n == 1 ? ",)" : ")");
+		line_put(&m->line, !tuple ? "]" : i == 1 ? ",)" : ")");
 	}
 	line_put(&m->line, "}");
 }
@@ -328,20 +424,23 @@ static void put(struct marker *m, PyObject *name, PyObject *o, unsigned depth)
 		put_values(m, name, o);
 		break;
 	case KIND_LIST:
-		if (settings.format == FORMAT_OWN && are_tensors(o)) {
-			put_tensors(m, name, o);
-			break;
-		}
-		for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o) && depth < DEPTH_MOST; i++)
-			put(m, name, PySequence_Fast_GET_ITEM(o, i), depth + 1);
+		if (depth < LIST_DEPTH_MOST)
+			settings.format->put_list(m, name, o, depth);
 		break;
 	}
 }
 
+void args_put_items(struct marker *m, PyObject *name, PyObject *list, unsigned depth)
+{
+	PyObject *item;
+	for (Py_ssize_t i = 0; next_item(list, &i, &item);)
+		put(m, name, item, depth + 1);
+}
+
 static void put_ids(struct marker *m, PyObject *const *args, Py_ssize_t n, int64_t call)
 {
-	int64_t made[64];
-	int some = calls_inputs(args, n, made, 64);
+	int64_t made[INPUTS_MOST];
+	int some = calls_inputs(args, n, made);
 	line_format(&m->line, ", 'callid': %lld, 'input_callids': [", (long long)call);
 	for (int i = 0; i < some; i++)
 		line_format(&m->line, "%s%lld", i ? ", " : "", (long long)made[i]);
@@ -355,6 +454,7 @@ static void put_module(struct line *l, const struct wrapper *w)
 	line_put(l, "'");
 }
 
+/* With `call` >= 0 it has DLProf's call ids. Where the arguments are too long it is bare. */
 static struct text *marker(struct wrapper *w, PyObject *const *args, Py_ssize_t n, PyObject *kwnames, bool values, int64_t call)
 {
 	struct marker m = {.values = values, .ids = call >= 0};
@@ -366,48 +466,76 @@ static struct text *marker(struct wrapper *w, PyObject *const *args, Py_ssize_t 
 	if (call >= 0)
 		put_ids(&m, args, n, call);
 	line_put(&m.line, ", 'args': [");
+	size_t head = m.line.n;
 	for (Py_ssize_t i = 0; i < n; i++)
 		put(&m, NULL, args[i], 0);
 	for (Py_ssize_t i = 0; i < named; i++)
 		put(&m, PyTuple_GET_ITEM(kwnames, i), args[n + i], 0);
+	bool bare = m.line.n > TEXT_BYTES_MOST;
+	m.line.n = bare ? head : m.line.n;
 	line_put(&m.line, "]}");
-	return line_text(&m.line);
+	struct text *t = line_text(&m.line);
+	if (t)
+		t->bare = bare;
+	return t;
+}
+
+static const struct text *bare_text(struct wrapper *w, enum limit why)
+{
+	limit_reached(why);
+	if (!w->bare)
+		w->bare = marker(w, NULL, 0, NULL, true, -1);
+	return w->bare;
+}
+
+/* Looks for the text that was made before, or makes it. */
+static const struct text *text_of(struct wrapper *w, const struct words *s, PyObject *const *args, Py_ssize_t n, PyObject *kwnames)
+{
+	if (UNLIKELY(s->over))
+		return bare_text(w, LIMIT_TEXT);
+	uint64_t hash = hash_words(s->v, s->n);
+	struct text *t = table_find(&w->texts, s->v, s->n, hash);
+	if (UNLIKELY(!t)) {
+		if (w->texts.n >= COMBINATIONS_MOST)
+			return bare_text(w, LIMIT_COMBINATIONS);
+		t = marker(w, args, n, kwnames, s->values, -1);
+		if (t && !table_add(&w->texts, s->v, s->n, hash, t)) {
+			text_free(t);
+			t = NULL;
+		}
+	}
+	if (t && UNLIKELY(t->bare))
+		limit_reached(LIMIT_TEXT);
+	return t;
 }
 
 const struct text *args_text(struct wrapper *w, PyObject *const *args, Py_ssize_t n, PyObject *kwnames)
 {
 	struct words s;
-	s.n = 0;
-	s.over = false;
-	s.values = w->texts.n < TEXTS_FULL || settings.format != FORMAT_OWN;
+	words_begin(&s, w->texts.n < VALUES_MOST || !settings.format->few_numbers);
 	word(&s, s.values);
 	sign_call(&s, args, n, kwnames);
-	bool told = !s.over && !PyErr_Occurred();
-	if (!told || w->texts.n >= TEXTS_MOST) {
-		PyErr_Clear();
-		told = told && table_find(&w->texts, s.v, s.n, hash_words(s.v, s.n));
-		s.n = told ? s.n : 0;
-	}
-	uint64_t hash = hash_words(s.v, s.n);
-	struct text *t = table_find(&w->texts, s.v, s.n, hash);
-	if (LIKELY(t))
-		return t;
-	t = s.n ? marker(w, args, n, kwnames, s.values, -1) : marker(w, NULL, 0, NULL, true, -1);
-	if (t && !table_add(&w->texts, s.v, s.n, hash, t)) {
-		text_free(t);
-		t = NULL;
-	}
+	PyErr_Clear();
+	if (UNLIKELY(s.few))
+		limit_reached(LIMIT_VALUES);
+	if (UNLIKELY(s.deep))
+		limit_reached(LIMIT_DEPTH);
+	const struct text *t = text_of(w, &s, args, n, kwnames);
+	words_end(&s);
 	return t;
 }
 
 struct text *args_text_with_ids(struct wrapper *w, PyObject *const *args, Py_ssize_t n, PyObject *kwnames, int64_t call)
 {
-	return marker(w, args, n, kwnames, true, call);
+	struct text *t = marker(w, args, n, kwnames, true, call);
+	if (t && t->bare)
+		limit_reached(LIMIT_TEXT);
+	return t;
 }
 
 struct text *args_module_text(struct wrapper *w, PyObject *self)
 {
-	PyObject *repr = PyObject_CallMethod(self, "extra_repr", NULL);
+	PyObject *repr = extra_repr.name ? PyObject_CallMethodNoArgs(self, extra_repr.name) : NULL;
 	struct line l = {NULL, 0, 0};
 	put_module(&l, w);
 	line_put(&l, ", 'strRepr': ");

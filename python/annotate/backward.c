@@ -26,7 +26,7 @@ struct mark {
 static PyTypeObject *mark_type;
 static PyObject *ordered_dict;
 static struct table node_names;
-static const struct text backward_text = {(char *)"torch.autograd.backward", 23, 0};
+static const struct text backward_text = {.p = (char *)"torch.autograd.backward", .n = 23};
 
 /* ---- the hook ---- */
 
@@ -80,7 +80,7 @@ static bool is_node_name(const char *name)
 /* "AddmmBackward0", as torch calls the node; where its type has no such name, that of the op. */
 static const struct text *node_text(PyTypeObject *type, const char *op)
 {
-	const char *dot = strrchr(type->tp_name, '.'), *name = dot ? dot + 1 : type->tp_name;
+	const char *name = last_name(type->tp_name);
 	bool good = is_node_name(name);
 	uint64_t key[2] = {(uintptr_t)type, good ? 0 : (uintptr_t)op}, hash = hash_words(key, 2);
 	struct text *t = table_find(&node_names, key, 2, hash);
@@ -138,12 +138,12 @@ static void register_hooks(PyObject *tensor, PyObject *node, PyObject *hooks)
 
 static bool is_given(PyObject *tensor, PyObject *const *args, Py_ssize_t n)
 {
+	PyObject *item;
 	for (Py_ssize_t i = 0; i < n; i++) {
 		if (args[i] == tensor)
 			return true;
-		bool list = PyTuple_Check(args[i]) || PyList_Check(args[i]);
-		for (Py_ssize_t k = 0; list && k < PySequence_Fast_GET_SIZE(args[i]); k++)
-			if (PySequence_Fast_GET_ITEM(args[i], k) == tensor)
+		for (Py_ssize_t k = 0; next_item(args[i], &k, &item);)
+			if (item == tensor)
 				return true;
 	}
 	return false;
@@ -182,6 +182,7 @@ void backward_link(struct wrapper *w, PyObject *const *args, Py_ssize_t n, PyObj
 {
 	struct call c = {w, args, n, number};
 	struct thread *t = &thread_self;
+	PyObject *one;
 	/* What a wrapped function got from another one has a hook already. */
 	if (t->hooked && is_referent(t->hooked, result))
 		return;
@@ -190,14 +191,13 @@ void backward_link(struct wrapper *w, PyObject *const *args, Py_ssize_t n, PyObj
 		if (t->call)
 			Py_XSETREF(t->hooked, PyWeakref_NewRef(result, NULL));
 		PyErr_Clear();
-	} else if (PyTuple_Check(result) || PyList_Check(result)) {
-		for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(result) && i < RESULTS_MOST; i++) {
-			PyObject *one = PySequence_Fast_GET_ITEM(result, i);
-			if (is_tensor(one))
-				link_one(&c, one);
-			else if (PyTuple_Check(one) && PyTuple_GET_SIZE(one) && is_tensor(PyTuple_GET_ITEM(one, 0)))
-				link_one(&c, PyTuple_GET_ITEM(one, 0));
-		}
+		return;
+	}
+	for (Py_ssize_t i = 0; i < RESULTS_MOST && next_item(result, &i, &one);) {
+		if (PyTuple_Check(one) && PyTuple_GET_SIZE(one))
+			one = PyTuple_GET_ITEM(one, 0);
+		if (is_tensor(one))
+			link_one(&c, one);
 	}
 }
 

@@ -1,7 +1,7 @@
 /* Which call made which tensor. A tensor is known by its object, as long as that lives. */
 #include "annotate.h"
 
-enum { PLACES = 1 << 13, NAMES = 1 << 13 };
+enum { PLACES = 1 << 13, NEAR = 8 /* places where a tensor may stand */, NAMES = 1 << 13 };
 
 static struct made {
 	PyObject *tensor;      /* compared only */
@@ -14,65 +14,92 @@ static struct named {
 	const struct text *functions;
 } named[NAMES];
 
-static struct made *place_of(PyObject *tensor)
+/* The i-th place where the tensor may stand. */
+static struct made *place_of(PyObject *tensor, unsigned i)
 {
-	return &made[((uintptr_t)tensor >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 32 & (PLACES - 1)];
+	return &made[((((uintptr_t)tensor >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 32) + i) & (PLACES - 1)];
+}
+
+static struct made *find(PyObject *tensor)
+{
+	for (unsigned i = 0; i < NEAR; i++) {
+		struct made *m = place_of(tensor, i);
+		if (m->tensor == tensor && m->reference && is_referent(m->reference, tensor))
+			return m;
+	}
+	return NULL;
+}
+
+/* A place where none stands that lives; else that of the oldest call. */
+static struct made *room_for(PyObject *tensor)
+{
+	struct made *oldest = place_of(tensor, 0);
+	for (unsigned i = 0; i < NEAR; i++) {
+		struct made *m = place_of(tensor, i);
+		if (!m->reference || is_referent(m->reference, NULL))
+			return m;
+		oldest = m->call < oldest->call ? m : oldest;
+	}
+	limit_reached(LIMIT_MAKERS);
+	return oldest;
 }
 
 int64_t calls_maker(PyObject *tensor)
 {
-	const struct made *m = place_of(tensor);
-	return m->tensor == tensor && m->reference && is_referent(m->reference, tensor) ? m->call : -1;
+	const struct made *m = find(tensor);
+	return m ? m->call : -1;
 }
 
 static void made_one(PyObject *tensor, int64_t number)
 {
-	struct made *m = place_of(tensor);
-	if (m->tensor != tensor || !m->reference || !is_referent(m->reference, tensor)) {
-		PyObject *reference = PyWeakref_NewRef(tensor, NULL), *before = m->reference;
+	struct made *m = find(tensor);
+	if (!m) {
+		PyObject *reference = PyWeakref_NewRef(tensor, NULL);
 		if (!reference) {
 			PyErr_Clear();
 			return;
 		}
-		m->reference = reference;
+		m = room_for(tensor);
 		m->tensor = tensor;
-		Py_XDECREF(before);
+		Py_XSETREF(m->reference, reference);
 	}
 	m->call = number;
 }
 
 void calls_made(PyObject *result, int64_t number)
 {
-	if (is_tensor(result)) {
+	PyObject *item;
+	if (is_tensor(result))
 		made_one(result, number);
-	} else if (PyTuple_Check(result) || PyList_Check(result)) {
-		for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(result); i++)
-			if (is_tensor(PySequence_Fast_GET_ITEM(result, i)))
-				made_one(PySequence_Fast_GET_ITEM(result, i), number);
-	}
+	else
+		for (Py_ssize_t i = 0; next_item(result, &i, &item);)
+			if (is_tensor(item))
+				made_one(item, number);
 }
 
-static int add_maker(PyObject *o, int64_t *numbers, int n, int most)
+static int add_maker(PyObject *o, int64_t *numbers, int n)
 {
 	int64_t maker = calls_maker(o);
 	for (int i = 0; i < n; i++)
 		if (numbers[i] == maker)
 			return n;
-	if (n < most)
+	if (n < INPUTS_MOST)
 		numbers[n++] = maker;
+	else
+		limit_reached(LIMIT_INPUTS);
 	return n;
 }
 
-int calls_inputs(PyObject *const *args, Py_ssize_t n, int64_t *numbers, int most)
+int calls_inputs(PyObject *const *args, Py_ssize_t n, int64_t numbers[INPUTS_MOST])
 {
 	int found = 0;
+	PyObject *item;
 	for (Py_ssize_t i = 0; i < n; i++) {
-		PyObject *o = args[i];
-		if (is_tensor(o))
-			found = add_maker(o, numbers, found, most);
-		for (Py_ssize_t k = 0; (PyTuple_Check(o) || PyList_Check(o)) && k < PySequence_Fast_GET_SIZE(o); k++)
-			if (is_tensor(PySequence_Fast_GET_ITEM(o, k)))
-				found = add_maker(PySequence_Fast_GET_ITEM(o, k), numbers, found, most);
+		if (is_tensor(args[i]))
+			found = add_maker(args[i], numbers, found);
+		for (Py_ssize_t k = 0; next_item(args[i], &k, &item);)
+			if (is_tensor(item))
+				found = add_maker(item, numbers, found);
 	}
 	return found;
 }
@@ -84,6 +111,12 @@ void calls_name(int64_t number, const struct text *functions)
 
 const struct text *calls_name_of(int64_t number)
 {
-	const struct named *n = number < 0 ? NULL : &named[number & (NAMES - 1)];
-	return n && n->call == number ? n->functions : NULL;
+	const struct named *n = &named[number & (NAMES - 1)];
+	if (number < 0)
+		return NULL;
+	if (n->call != number) {
+		limit_reached(LIMIT_MAKERS);
+		return NULL;
+	}
+	return n->functions;
 }

@@ -2,8 +2,6 @@
  * that it belongs to. */
 #include "annotate.h"
 
-enum { NAMES_MOST = 1 << 16, ROOTS_MOST = 1 << 12 };
-
 /* By the module's address; `reference` is weak and says whether it is still the same. */
 struct named {
 	PyObject *reference;
@@ -40,11 +38,7 @@ void layer_forget(void)
 			forget(names.slot[i].value);
 }
 
-static const char *class_of(PyObject *module)
-{
-	const char *name = Py_TYPE(module)->tp_name, *dot = strrchr(name, '.');
-	return dot ? dot + 1 : name;
-}
+static const char *class_of(PyObject *module) { return last_name(Py_TYPE(module)->tp_name); }
 
 /* Names the module; `path` is copied. */
 static struct named *name_it(PyObject *module, const char *path)
@@ -53,7 +47,9 @@ static struct named *name_it(PyObject *module, const char *path)
 	struct named *n = named_at(module);
 	struct line l = {NULL, 0, 0}, copy = {NULL, 0, 0};
 	if (!n) {
-		n = names.n < NAMES_MOST ? PyMem_Calloc(1, sizeof *n) : NULL;
+		if (names.n >= MODULES_MOST)
+			limit_reached(LIMIT_MODULES);
+		n = names.n < MODULES_MOST ? PyMem_Calloc(1, sizeof *n) : NULL;
 		if (!n || !table_add(&names, &key, 1, hash_words(&key, 1), n)) {
 			PyMem_Free(n);
 			return NULL;
@@ -75,7 +71,7 @@ static struct named *name_it(PyObject *module, const char *path)
 /* ---- models ---- */
 
 /* The models that were called. They are not forgotten with the names: a model that is named again has the number that it had. */
-static struct { PyObject *reference, *class; } roots[ROOTS_MOST];
+static struct { PyObject *reference, *class; } roots[MODELS_MOST];
 static uint32_t n_roots;
 
 /* Where `object` stands among the models of its class, or, with NULL, the first of them that is gone; n_roots = none. `number` is its place there,
@@ -99,7 +95,9 @@ static void name_root(PyObject *module, struct line *path)
 	uint32_t number, at = root_of(Py_TYPE(module), module, &number);
 	if (at == n_roots) {
 		at = root_of(Py_TYPE(module), NULL, &number);
-		PyObject *reference = at < ROOTS_MOST ? PyWeakref_NewRef(module, NULL) : NULL;
+		if (at == MODELS_MOST)
+			limit_reached(LIMIT_MODELS);
+		PyObject *reference = at < MODELS_MOST ? PyWeakref_NewRef(module, NULL) : NULL;
 		if (reference) {
 			Py_XSETREF(roots[at].reference, reference);
 			Py_INCREF(Py_TYPE(module));

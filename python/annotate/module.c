@@ -7,6 +7,15 @@ static PyObject *listener(PyObject *self, PyObject *unused)
 	return PyUnicode_FromString(name[sink_listener()]);
 }
 
+static PyObject *no_format(const char *name)
+{
+	PyObject *names = format_names();
+	if (names)
+		PyErr_Format(PyExc_ValueError, "there is no format '%s': %R", name, names);
+	Py_XDECREF(names);
+	return NULL;
+}
+
 static PyObject *configure(PyObject *self, PyObject *args, PyObject *kwargs)
 {
 	static char *names[] = {"tensor", "format", "stacks", "function_stacks", "call_ids", "layers", "links", "leave_out", NULL};
@@ -17,16 +26,17 @@ static PyObject *configure(PyObject *self, PyObject *args, PyObject *kwargs)
 	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!sppppp|U", names, &PyType_Type, &tensor, &format, &stacks, &functions, &ids, &layers, &links,
 	                                 &folder))
 		return NULL;
+	s.format = format_named(format);
+	if (!s.format)
+		return no_format(format);
+	if (!args_tensors_are((PyTypeObject *)tensor))
+		return NULL;
 	stack_leave_out(folder);
-	s.format = strcmp(format, "pyprof") == 0 ? FORMAT_PYPROF : strcmp(format, "dlprof") == 0 ? FORMAT_DLPROF : FORMAT_OWN;
 	s.stacks = stacks;
 	s.function_stacks = functions;
 	s.call_ids = ids;
 	s.layers = layers;
 	s.links = links;
-	Py_INCREF(tensor);
-	Py_XDECREF(tensor_type);
-	tensor_type = (PyTypeObject *)tensor;
 	settings = s;
 	Py_RETURN_NONE;
 }
@@ -67,7 +77,7 @@ static PyObject *push(PyObject *self, PyObject *text)
 	const char *p = PyUnicode_AsUTF8AndSize(text, &n);
 	if (!p)
 		return NULL;
-	sink_push(&(struct text){(char *)p, (uint32_t)strlen(p), 0});
+	sink_push(&(struct text){.p = (char *)p, .n = (uint32_t)strlen(p)});
 	Py_RETURN_NONE;
 }
 
@@ -128,6 +138,9 @@ static PyObject *forget(PyObject *self, PyObject *unused)
 	Py_RETURN_NONE;
 }
 
+static PyObject *formats(PyObject *self, PyObject *unused) { return format_names(); }
+static PyObject *left_out(PyObject *self, PyObject *unused) { return limits_reached(); }
+
 #ifndef OPSCOPE_LIBDIR
 #define OPSCOPE_LIBDIR "" /* it is not known where the library will be */
 #endif
@@ -135,6 +148,8 @@ static PyObject *forget(PyObject *self, PyObject *unused)
 static PyMethodDef methods[] = {
 	{"listener", listener, METH_NOARGS, "Who listens: 'opscope' (opscope record), 'nvtx' (another tool), 'none'."},
 	{"configure", (PyCFunction)(void (*)(void))configure, METH_VARARGS | METH_KEYWORDS, "What is written, and how."},
+	{"formats", formats, METH_NOARGS, "The names of the forms in which calls are written down, our own first."},
+	{"left_out", left_out, METH_NOARGS, "{what was left out, a sentence: how often} since this was asked last."},
 	{"enable", enable, METH_O, "Whether calls are written; returns what it was."},
 	{"quiet", quiet, METH_O, "Whether calls on this thread are left out; returns what it was."},
 	{"layer_method", layer_method, METH_VARARGS, "layer_method(function, owner, name): the wrapper of nn.Module.__call__."},

@@ -35,7 +35,7 @@ void sink_capture(bool on)
 /* PyProf's markers are ranges of NVTX whoever listens. */
 static const struct opscope_trace_table *own(void)
 {
-	return settings.format == FORMAT_OWN ? opscope_trace() : NULL;
+	return settings.format->in_library ? opscope_trace() : NULL;
 }
 
 bool sink_wanted(void)

@@ -6,10 +6,9 @@
 #define PyFrame_GetLasti(frame) ((frame)->f_lasti)
 #endif
 
-enum { FRAMES_MOST = 64, STACKS_MOST = 1 << 17 };
-
 struct stack {
 	uint32_t n;
+	bool cut;               /* its texts would be too long with all places */
 	struct text *lines, *plain_marker;
 	struct table markers;   /* function stack -> struct text */
 	struct place {
@@ -44,6 +43,8 @@ static uint32_t frames_now(PyFrameObject **frame)
 		frame[n++] = f;
 		f = PyFrame_GetBack(f);
 	}
+	if (UNLIKELY(f != NULL))
+		limit_reached(LIMIT_FRAMES);
 	Py_XDECREF(f);
 	return n;
 }
@@ -54,13 +55,27 @@ static void release(PyFrameObject **frame, uint32_t n)
 		Py_DECREF(frame[i]);
 }
 
+static const char *utf8(PyObject *text)
+{
+	const char *p = text ? PyUnicode_AsUTF8(text) : NULL;
+	if (!p)
+		PyErr_Clear();
+	return p ? p : "?";
+}
+
 /* Code objects that are known by their address are never given back. */
 static struct stack *made(PyFrameObject **frame, uint32_t n)
 {
+	enum { BESIDE = 20 /* bytes of a place beside its names: line, quotes, separators */ };
 	struct stack *s = PyMem_Calloc(1, sizeof *s + n * sizeof s->place[0]);
-	for (uint32_t i = 0; s && i < n; i++) {
+	size_t bytes = 0;
+	for (uint32_t i = 0; s && !s->cut && i < n; i++) {
 		PyCodeObject *code = PyFrame_GetCode(frame[i]);
-		if (!is_own(code))
+		if (is_own(code))
+			continue;
+		bytes += strlen(utf8(code->co_filename)) + strlen(utf8(code->co_name)) + BESIDE;
+		s->cut = bytes > STACK_BYTES_MOST;
+		if (!s->cut)
 			s->place[s->n++] = (struct place){code->co_filename, code->co_name, PyFrame_GetLineNumber(frame[i])};
 	}
 	return s;
@@ -79,7 +94,9 @@ struct stack *stack_now(void)
 	}
 	uint64_t hash = hash_words(key, 2 * n);
 	struct stack *s = table_find(&stacks, key, 2 * n, hash);
-	if (UNLIKELY(!s) && n && stacks.n < STACKS_MOST) {
+	if (UNLIKELY(!s) && stacks.n >= STACKS_MOST) {
+		limit_reached(LIMIT_STACKS);
+	} else if (UNLIKELY(!s) && n) {
 		s = made(frame, n);
 		if (s && !table_add(&stacks, key, 2 * n, hash, s)) {
 			PyMem_Free(s);
@@ -87,15 +104,9 @@ struct stack *stack_now(void)
 		}
 	}
 	release(frame, n);
+	if (s && UNLIKELY(s->cut))
+		limit_reached(LIMIT_FRAMES);
 	return s;
-}
-
-static const char *utf8(PyObject *text)
-{
-	const char *p = text ? PyUnicode_AsUTF8(text) : NULL;
-	if (!p)
-		PyErr_Clear();
-	return p ? p : "?";
 }
 
 const struct text *stack_lines(struct stack *s)
@@ -130,13 +141,17 @@ static struct text *marker_text(const struct stack *s, const struct text *functi
 	for (uint32_t i = s->n; i-- > 0;) {
 		const struct place *p = &s->place[i];
 		bool again = before && before->line == p->line && strcmp(utf8(before->file), utf8(p->file)) == 0;
-		if (again && settings.format == FORMAT_DLPROF)
+		if (again && settings.format->lines_not_twice)
 			continue;
 		line_put(&l, before ? ", " : "");
 		put_quoted(&l, utf8(p->file), p->line);
 		before = p;
 	}
 	line_put(&l, "]");
+	if (functions && l.n + functions->n > TEXT_BYTES_MOST) {
+		limit_reached(LIMIT_FRAMES);
+		functions = NULL;
+	}
 	if (functions)
 		line_put(&l, ", 'funcStack': '");
 	if (functions)
@@ -169,53 +184,8 @@ struct node {
 	struct text *text;    /* of a call of an op */
 };
 
-static struct table nodes, counts, has_self;
+static struct table nodes, counts;
 static struct node root = {.shown = "", .name = "", .suffix = ""};
-
-/* Whether the function has a variable "self", own or of a function around it. */
-static bool knows_self(PyCodeObject *code)
-{
-	static const char *const lists[] = {"co_varnames", "co_freevars", "co_cellvars"};
-	static char yes, no;
-	uint64_t key = (uintptr_t)code, hash = hash_words(&key, 1);
-	void *known = table_find(&has_self, &key, 1, hash);
-	for (int i = 0; !known && i < 3; i++) {
-		PyObject *names = PyObject_GetAttrString((PyObject *)code, lists[i]);
-		for (Py_ssize_t k = 0; names && k < PyTuple_GET_SIZE(names); k++)
-			if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, k), "self") == 0)
-				known = &yes;
-		Py_XDECREF(names);
-		if (known || i == 2) {
-			known = known ? known : &no;
-			Py_INCREF(code); /* known by its address from now on */
-			table_add(&has_self, &key, 1, hash, known);
-		}
-	}
-	PyErr_Clear();
-	return known == &yes;
-}
-
-/* A new reference, or NULL. */
-static PyObject *self_of(PyFrameObject *frame, PyCodeObject *code)
-{
-	if (!knows_self(code))
-		return NULL;
-#if PY_VERSION_HEX >= 0x030c0000
-	PyObject *self = PyFrame_GetVarString(frame, "self");
-#else
-	PyObject *locals = PyObject_GetAttrString((PyObject *)frame, "f_locals");
-	PyObject *self = locals ? PyMapping_GetItemString(locals, "self") : NULL;
-	Py_XDECREF(locals);
-#endif
-	PyErr_Clear();
-	return self;
-}
-
-static const char *short_name(PyTypeObject *t)
-{
-	const char *dot = strrchr(t->tp_name, '.');
-	return dot ? dot + 1 : t->tp_name;
-}
 
 static char *joined(const char *a, const char *b, const char *c)
 {
@@ -312,8 +282,8 @@ static struct node *node_of_frame(struct node *around, PyFrameObject *frame, con
 		return around;
 	}
 	PyObject *self = self_of(frame, code);
-	const char *class = self ? same_text(short_name(Py_TYPE(self))) : "";
-	uint64_t what = settings.format == FORMAT_DLPROF ? 0 : (uintptr_t)class;
+	const char *class = self ? same_text(last_name(Py_TYPE(self)->tp_name)) : "";
+	uint64_t what = settings.format->functions_by_name ? 0 : (uintptr_t)class;
 	struct node *n = node_at(around, class, same_text(utf8(code->co_name)), what, *file, *line);
 	*file = same_text(utf8(code->co_filename));
 	*line = PyFrame_GetLineNumber(frame);

@@ -81,7 +81,7 @@ struct text *line_text(struct line *l)
 		return NULL;
 	}
 	/* What NVTX gets ends at the first NUL. */
-	*t = (struct text){p, (uint32_t)strlen(p), 0};
+	*t = (struct text){.p = p, .n = (uint32_t)strlen(p)};
 	t->name = opscope_name(p);
 	*l = (struct line){NULL, 0, 0};
 	return t;
@@ -92,6 +92,12 @@ void text_free(struct text *t)
 	if (t)
 		PyMem_Free(t->p);
 	PyMem_Free(t);
+}
+
+const char *last_name(const char *path)
+{
+	const char *dot = strrchr(path, '.');
+	return dot ? dot + 1 : path;
 }
 
 /* ---- tables ---- */

@@ -5,7 +5,7 @@
 #include <structmember.h>
 
 PyTypeObject *wrapper_function_type, *wrapper_method_type;
-struct settings settings;
+struct settings settings = {.format = &format_own};
 __thread struct thread thread_self;
 
 static int64_t calls;   /* numbers begin at 1: 0 is what torch before 1.8 gave to all nodes of the backward pass */
@@ -26,58 +26,6 @@ static void tell_before(struct wrapper *w)
 		PyErr_Clear();
 	Py_XDECREF(result);
 	Py_DECREF(before);
-}
-
-static void tell_ids(struct wrapper *w, PyObject *const *args, Py_ssize_t n, int64_t number)
-{
-	int64_t made[64];
-	int some = calls_inputs(args, n, made, 64);
-	sink_arg_number("callid", number);
-	sink_arg_numbers("input_callids", made, some);
-}
-
-/* Begins the range of a call in our own form. */
-static bool begin_own(struct wrapper *w, PyObject *const *args, Py_ssize_t n, PyObject *kwnames, int64_t number)
-{
-	const struct text *text = args_text(w, args, n, kwnames);
-	if (!text)
-		return false;
-	struct stack *stack = settings.stacks ? stack_now() : NULL;
-	const struct text *lines = stack ? stack_lines(stack) : NULL;
-	const struct text *functions = settings.function_stacks ? stack_functions(w->op) : NULL;
-	sink_push_op(text, settings.links ? number : -1);
-	if (lines)
-		sink_arg_text("Call stack", lines);
-	if (functions)
-		sink_arg_text("funcStack", functions);
-	if (settings.call_ids)
-		tell_ids(w, args, n, number);
-	return true;
-}
-
-/* The ranges of a call in PyProf's form; how many there are. */
-static int begin_markers(struct wrapper *w, PyObject *const *args, Py_ssize_t n, PyObject *kwnames, int64_t number)
-{
-	int ranges = 0;
-	struct stack *stack = stack_now();
-	const struct text *trace = stack ? stack_marker(stack, w->op) : NULL;
-	struct text *module = w->has_repr && n ? args_module_text(w, args[0]) : NULL, *with_ids = NULL;
-	const struct text *text;
-	if (settings.call_ids)
-		text = with_ids = args_text_with_ids(w, args, n, kwnames, number);
-	else
-		text = args_text(w, args, n, kwnames);
-	const struct text *all[] = {trace, module, text};
-	for (int i = 0; i < 3; i++)
-		if (all[i]) {
-			sink_push(all[i]);
-			ranges++;
-		}
-	if (settings.call_ids)
-		calls_name(number, stack_functions(w->op));
-	text_free(module);
-	text_free(with_ids);
-	return ranges;
 }
 
 static void end_call(struct wrapper *w, PyObject *const *args, Py_ssize_t n, PyObject *result, int64_t number, int ranges)
@@ -106,19 +54,14 @@ static PyObject *wrapper_call(PyObject *self, PyObject *const *args, size_t narg
 	struct thread *t = &thread_self;
 	if (!settings.on || t->busy || !sink_wanted())
 		return plain_call(w, args, nargs, kwnames);
-	/* PyProf wrote both. */
-	if (settings.format == FORMAT_OWN && w->same_op && t->call && t->call->op == w->op)
+	if (settings.format->one_range_an_op && w->same_op && t->call && t->call->op == w->op)
 		return plain_call(w, args, nargs, kwnames);
 	Py_INCREF(self); /* may be taken out of its place, and given back, by what it calls */
 	int64_t number = ++calls;
-	int ranges;
 	t->busy = true;
 	if (UNLIKELY(w->before != NULL))
 		tell_before(w);
-	if (settings.format == FORMAT_OWN)
-		ranges = begin_own(w, args, PyVectorcall_NARGS(nargs), kwnames, number);
-	else
-		ranges = begin_markers(w, args, PyVectorcall_NARGS(nargs), kwnames, number);
+	int ranges = settings.format->begin(w, args, PyVectorcall_NARGS(nargs), kwnames, number);
 	t->busy = false;
 	struct open_call call = {w->same_op ? w->op : NULL, t->call};
 	t->call = &call;
@@ -179,6 +122,7 @@ static void wrapper_dealloc(PyObject *self)
 			PyMem_Free(w->texts.slot[i].key);
 		}
 	PyMem_Free(w->texts.slot);
+	text_free(w->bare);
 	PyMem_Free(w->module);
 	type->tp_free(self);
 	Py_DECREF(type);
