@@ -7,6 +7,7 @@ before the training loop, and the run under `opscope record -- python3 train.py`
 """
 from __future__ import annotations
 
+import atexit
 import functools
 import importlib
 import inspect
@@ -15,6 +16,7 @@ import multiprocessing.util
 import os
 import sys
 import threading
+import warnings
 from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 import torch
@@ -79,6 +81,7 @@ _synchronize_lock = threading.RLock()  # who changes torch.cuda.synchronize; eac
 _wrapped: List[Tuple[Any, str]] = []  # by wrap()
 _dynamo_is_prepared = False
 _workers_tell = False  # in what is called after each fork, for good
+_form: Optional[str] = None  # of what was written in this process last
 
 
 def init(*, stacks: bool = True, layers: bool = True, links: str = "auto", enable_function_stack: bool = False, capture_input_ops: bool = False,
@@ -93,12 +96,14 @@ def init(*, stacks: bool = True, layers: bool = True, links: str = "auto", enabl
     compat: "pyprof" or "dlprof" writes NVTX ranges with the texts of those tools, which read them still.
     force: also where nobody listens.
 
-    A second call changes the options. Call it in the process that trains, after `import torch`, at any time.
+    A second call changes the options. Call it in the process that trains, after `import torch`, at any time. A capture in which the form of the
+    annotations changes (compat) is two halves for the reports: a RuntimeWarning says so.
     """
     options = dict(stacks=stacks, layers=layers, links=links, enable_function_stack=enable_function_stack or capture_input_ops and compat == "dlprof",
                    capture_input_ops=capture_input_ops, delay_graph_capture=delay_graph_capture, compat=compat, force=force)
-    if compat not in (None, "pyprof", "dlprof"):
-        raise ValueError(f"compat={compat!r}: None, 'pyprof' or 'dlprof'")
+    forms = (None, *_annotate.formats()[1:])
+    if compat not in forms:
+        raise ValueError(f"compat={compat!r}: must be one of {', '.join(map(repr, forms))}")
     if links not in ("auto", "nvtx", "hooks", "none"):
         raise ValueError(f"links={links!r}: 'auto', 'nvtx', 'hooks' or 'none'")
     if links == "nvtx" and not torch.cuda.is_available():
@@ -119,7 +124,8 @@ def init(*, stacks: bool = True, layers: bool = True, links: str = "auto", enabl
 
 
 def close() -> None:
-    """Ends it, and puts everything back as it was. Does nothing when init() was not called."""
+    """Ends it, and puts everything back as it was. Does nothing when init() was not called. What was left out meanwhile because there was too much
+    of it is told by a RuntimeWarning; where close() is not called, at the end of the process."""
     global _state
     with _lock:
         _annotate.enable(False)
@@ -129,6 +135,7 @@ def close() -> None:
             patch.take()
         _annotate.forget()
         _state = _State()
+    _tell_left_out()
 
 
 def wrap(owner: Any, name: str) -> None:
@@ -199,7 +206,23 @@ def _configure(call_ids: bool) -> None:
                         leave_out=os.path.join(os.path.dirname(__file__), ""))
 
 
+def _tell_left_out() -> None:
+    for what, times in _annotate.left_out().items():
+        warnings.warn(f"{what} ({times} {'time' if times == 1 else 'times'})", RuntimeWarning, stacklevel=3)
+
+
+def _tell_form(form: str) -> None:
+    global _form
+    before, _form = _form, form
+    if before not in (None, form) and _listens():
+        warnings.warn(f"opscope.torch.init: annotations were in the form {before!r} until now, and are in the form {form!r} from here on: a report of this "
+                      "capture shows the one or the other", RuntimeWarning, stacklevel=4)
+
+
 def _begin(options: _Options) -> None:
+    _tell_form(_format(options))
+    atexit.unregister(_tell_left_out)
+    atexit.register(_tell_left_out)
     for patch in _wrappers(options) + _ranges(options):
         _add(patch)
     _state.guards = [*_compiler_guards(), *_facts(options)]

@@ -1,8 +1,11 @@
 """opscope.torch on a real PyTorch: wrap(), init() and close(): what is taken and what is refused, and that nothing is left behind."""
 import ast
 import pickle
+import subprocess
 import sys
 import threading
+import unittest.mock
+import warnings
 
 from annotated import Base, F, nn, torch
 from support import oracle
@@ -137,8 +140,9 @@ class Closing(Base):
         self.assertEqual(self.ops(), ["ones", "add"])
 
     def test_wrong_options(self):
-        for wrong in (dict(compat="nsys"), dict(links="magic"), *([] if torch.cuda.is_available() else [dict(links="nvtx")])):
-            with self.assertRaises(ValueError):
+        for wrong, words in ((dict(compat="nsys"), "compat='nsys': must be one of None, 'pyprof', 'dlprof'"), (dict(compat="own"), "must be one of"),
+                             (dict(links="magic"), "links"), *([] if torch.cuda.is_available() else [(dict(links="nvtx"), "CUDA")])):
+            with self.assertRaisesRegex(ValueError, words):
                 opscope.torch.init(**wrong)
 
     def test_what_others_patched_stays(self):
@@ -159,6 +163,49 @@ class Closing(Base):
         opscope.torch.close()
         self.assertTrue(torch.equal(relu(torch.tensor([-1.0, 1])), torch.tensor([0.0, 1])))
         self.assertIs(pickle.loads(pickle.dumps(relu)), F.relu)
+
+
+class Told(Base):
+    """What a user should know of what was written."""
+
+    def warned(self, do):
+        with warnings.catch_warnings(record=True) as all:
+            warnings.simplefilter("always")
+            do()
+        for w in all:
+            self.assertEqual((w.category, w.filename), (RuntimeWarning, __file__))
+        return [str(w.message) for w in all]
+
+    def test_form_that_changes(self):
+        with unittest.mock.patch.object(opscope.torch, "_form", None):
+            for listens, options, told in ((True, {}, False), (True, dict(stacks=False), False), (True, dict(compat="pyprof"), True), (True, dict(compat="pyprof"), False),
+                                           (True, dict(compat="dlprof"), True), (False, {}, False), (True, dict(compat="pyprof"), True)):
+                with self.subTest(options), unittest.mock.patch.object(opscope.torch, "_listens", lambda: listens):
+                    said = self.warned(lambda: opscope.torch.init(force=True, **options))
+                    self.assertEqual(len(said), told, said)
+            self.assertIn("in the form 'own' until now, and are in the form 'pyprof' from here on", said[0])
+            opscope.torch.close()
+            with unittest.mock.patch.object(opscope.torch, "_listens", lambda: True):  # it is the same capture
+                self.assertEqual(len(self.warned(lambda: opscope.torch.init(force=True))), 1)
+
+    def test_what_is_left_out(self):
+        self.init(stacks=False)
+        torch.stack([torch.zeros(2, 3)] * 400)
+        self.assertEqual(self.texts()[-1].count("(2, 3)"), 400)
+        self.assertEqual(self.warned(opscope.torch.close), [])
+        self.init(stacks=False)
+        zeros = [torch.zeros(2)] * 3000
+        torch.stack(zeros), torch.cat(zeros)
+        self.assertEqual(self.texts()[-1], "{'mod': 'torch', 'op': 'cat', 'args': []}")
+        self.assertEqual(self.warned(opscope.torch.close),
+                         ["opscope.torch: calls whose arguments would be a text of more than 32000 bytes are told without them (2 times)"])
+        self.assertEqual(self.warned(opscope.torch.close), [])
+
+    def test_without_close(self):
+        p = subprocess.run([sys.executable, "-c", "import torch, opscope.torch\nopscope.torch.init(force=True, compat='pyprof')\nopscope.torch.init(force=True)\n"
+                            "from opscope import _annotate\n_annotate.copy_to([])\ntorch.stack([torch.zeros(2)] * 3000)"], capture_output=True, text=True)
+        self.assertEqual((p.returncode, p.stderr.count("RuntimeWarning")), (0, 1), p.stderr)
+        self.assertIn("without them (1 time)", p.stderr)
 
 
 if __name__ == "__main__":
