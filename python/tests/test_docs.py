@@ -74,7 +74,7 @@ class Docs(oracle.Case):
             before = "import torch\nloader, net = range(10), torch.nn.Linear(3, 4)\ndef train(batch): net(torch.ones(2, 3)).sum().backward()\n"
             shown = self.run_block(OWN, folder, before)
             self.assertEqual(shown.count("Self CPU time total"), 1)
-            self.assertIn("GPU time by layer", shown)
+            self.assertIn("Host time by layer", shown)
             self.assertEqual(len(oracle.report("steps", os.path.join(folder, "run.seg")).rows), 3)
 
     def test_layers(self):

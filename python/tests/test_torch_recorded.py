@@ -50,6 +50,9 @@ class Recorded(oracle.Case):
                 model, _ = train.model_of(kind)
                 root = type(model).__name__
                 rows = {r["layer"]: r for r in oracle.report("layers", self.run_of(kind)[0], "--limit=0").rows}
+                optimizer, outside = rows.pop("(optimizer)"), rows.pop("(outside layers)")
+                self.assertGreater(optimizer["optimizer_host_ns"], 0)
+                self.assertGreater(outside["forward_host_ns"], 0)  # the loss is a function
                 # Those that have a forward of their own; a list of modules is never called.
                 names = {root + "." + n if n else root: type(m).__name__ for n, m in model.named_modules() if type(m).__name__ != "ModuleList"}
                 unused = {n for n in names if n.endswith("out_proj")}  # its weights are used, it is not called

@@ -518,7 +518,7 @@ static int layers_run(const struct profile *p, const struct report_args *args, s
 
 const struct report report_layers = {
 	.name = "layers",
-	.title = "GPU time by layer",
+	.title = "Time by layer",
 	.help = "What each layer of the model costs on the device: its forward pass, its backward pass (each backward op counts for the layer "
 	        "of its forward op), and the optimizer, which works on the parameters of all layers at once and has a row of its own. A "
 	        "moment counts for the innermost layer only, so that the rows add up to all device work; what no layer launched is shown in "
