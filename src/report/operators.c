@@ -138,7 +138,7 @@ enum { C_NAME, C_DETAIL, C_CALLS, C_DEV_SELF, C_DEV_SELF_PCT, C_DEV_FORWARD, C_D
 
 static const struct column columns[N_COLUMNS] = {
 	[C_NAME] = {"name", "Operator", "name of the op as the framework recorded it", CELL_STR},
-	[C_CALLS] = {"calls", "Calls", "how often it ran", CELL_I64, UNIT_COUNT, COLUMN_KEY},
+	[C_CALLS] = {"calls", "Calls", "how often it ran; of the backward pass, nodes of autograd's graph and what these call", CELL_I64, UNIT_COUNT, COLUMN_KEY},
 	[C_DEV_SELF] = {"device_self_ns", "Device self", "device time of what it launched itself; overlapping work counts twice",
 	                CELL_I64, UNIT_NS, COLUMN_KEY},
 	[C_DEV_SELF_PCT] = {"device_self_pct", "Device %", "device self time / device time of all rows", CELL_F64, UNIT_PERCENT},
@@ -296,7 +296,7 @@ static int put_default(struct table *out, const struct groups *g, const struct w
 	if (w->all && g->keys.n == 1)
 		table_note(out, "the input holds no framework ops; to record them: %s", recording_how(g->p, RECORD_OPS));
 	if (g->stacks && stacks_from_forward(g->stacks))
-		table_note(out, "%llu ops of the backward pass have the stack of their forward op",
+		table_note(out, "%llu ops of the backward pass have the stack of their forward op; they are nodes of autograd's graph, of which a call can have several, and count as calls, too",
 		           (unsigned long long)stacks_from_forward(g->stacks));
 	if (g->stacks && !stacks_any(g->stacks))
 		table_note(out, "the input holds no Python stacks; to record them: %s", recording_how(g->p, RECORD_STACKS));
@@ -398,7 +398,8 @@ const struct report report_operators = {
 	.title = "Time by operator",
 	.help = "Which framework ops took the time, on the host and on the device. 'Self' leaves out the ops inside, 'total' has them "
 	        "in. --group-by=line sums own times over the lines of your Python code, the forward pass, the backward of what a line "
-	        "called and the optimizer apart. Device time is given to the op that launched the work; what no op launched is in the row (unattributed), so that "
+	        "called and the optimizer apart. Rows of the backward pass are the nodes of autograd's graph, under the names that it gives them, of which a "
+	        "forward call can have several. Device time is given to the op that launched the work; what no op launched is in the row (unattributed), so that "
 	        "the column device_self_ns adds up to all device work of the trace.",
 	.group_by = groupings,
 	.compat = compats,

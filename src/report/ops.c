@@ -331,8 +331,8 @@ const struct report report_ops = {
 	.help = "Each op of the model with all that its calls took: on the GPU the union of what each call launched, on the host the length of its "
 	        "range, the part of that outside API calls (overhead), and how long the GPU had none of its work between its first and its last "
 	        "(idle). An op is the outermost range of its thread at one place of the model, in one direction, with one set of shapes; what it "
-	        "calls is part of it. Calls of a backward op are nodes of autograd's graph: of a linear layer with three dimensions the product, and its "
-	        "weights turned around. Where several lines of the program call one op at one place, the second has '(2)' behind its name, the third "
+	        "calls is part of it. Calls of a backward op are the nodes of autograd's graph that were recorded for it: of a linear layer the "
+	        "product and its weights turned around, of a function of Python those of all functions that it calls. Where several lines of the program call one op at one place, the second has '(2)' behind its name, the third "
 	        "'(3)'. API calls outside all ops have rows 'unassociated_...'. --group-by=name adds up shapes, --group-by=shape "
 	        "places.",
 	.group_by = groupings,

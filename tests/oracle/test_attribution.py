@@ -47,6 +47,7 @@ class PythonLines(Case):
         self.assertEqual({r["python_line"]: (r["calls"], r["device_self_ns"], r["host_self_ns"]) for r in table.rows}, {
             "model.py(7): forward": (1, 11000, 25000), "layers.py(12): forward": (3, 23000, 40000 + 40000 + 15000),
             "(no line known)": (1, 0, 7000)})
+        self.assertIn("they are nodes of autograd's graph, of which a call can have several, and count as calls, too", "\n".join(table.notes))
 
     def test_directions(self):
         table = report("operators", synthetic("python_lines"), "--group-by=line")
