@@ -45,7 +45,7 @@ static void nvtx_version_of_injection(uint32_t version)
 	(void)version;
 }
 
-static const void *nvtx_export(uint32_t id)
+static inline const void *nvtx_export(uint32_t id)
 {
 	static const struct {
 		size_t size;
@@ -59,15 +59,15 @@ static const void *nvtx_export(uint32_t id)
 	return id == NVTX_EXPORT_CALLBACKS ? (const void *)&callbacks : id == NVTX_EXPORT_VERSION ? (const void *)&version : NULL;
 }
 
-/* Asks the tool to fill the tables; false when none listens. The tool stays loaded. `export` is what it may ask us for. */
-static inline bool nvtx_ask(const void *(*export)(uint32_t))
+/* Asks the tool to fill the tables; false when none listens. The tool stays loaded. `exported` answers what it asks us for. */
+static inline bool nvtx_ask(const void *(*exported)(uint32_t))
 {
 	const char *path = getenv("NVTX_INJECTION64_PATH");
 	void *library = path && *path ? dlopen(path, RTLD_LAZY) : NULL;
 	void *symbol = library ? dlsym(library, "InitializeInjectionNvtx2") : NULL;
 	int (*start)(const void *(*)(uint32_t)) = NULL;
 	memcpy(&start, &symbol, sizeof start);
-	return start && start(export);
+	return start && start(exported);
 }
 
 /* Both NULL when no tool listens. */

@@ -2,35 +2,11 @@
 // the mock of a driver (tests/mock), each range launches a kernel, too. For torch 1.13, whose headers Debian has.
 #include <torch/csrc/profiler/api.h>
 
-#include <dlfcn.h>
-#include <stdint.h>
-#include <stdlib.h>
+#include "../annotate/nvtx.h"
 
 namespace {
 
-enum { CORE = 1, PUSH_A = 9, POP = 11, SLOTS = 16, CALLBACKS = 1 };
-
-void *slot[SLOTS];
-void **entry[SLOTS];
-
-int table(int module, void ****entries, unsigned *size)
-{
-	for (int i = 1; i < SLOTS; i++)
-		entry[i] = &slot[i];
-	*entries = entry;
-	*size = SLOTS;
-	return module == CORE;
-}
-
-const void *exported(unsigned id)
-{
-	static const struct {
-		size_t size;
-		int (*table)(int, void ****, unsigned *);
-	} callbacks = {sizeof callbacks, table};
-	return id == CALLBACKS ? &callbacks : nullptr;
-}
-
+nvtx tool;
 enum { STREAM = 7, KERNEL_NS = 1000 };
 
 uint32_t (*launch)(const char *name, uint32_t stream, int64_t ns);
@@ -44,13 +20,13 @@ struct Stubs : ProfilerStubs {
 	void mark(const char *) const override {}
 	void rangePush(const char *name) const override
 	{
-		reinterpret_cast<int (*)(const char *)>(slot[PUSH_A])(name);
+		tool.push(name);
 		if (!launch)
 			return;
 		launch("work_of_an_op", STREAM, KERNEL_NS);
 		launched_ns += KERNEL_NS;
 	}
-	void rangePop() const override { reinterpret_cast<int (*)()>(slot[POP])(); }
+	void rangePop() const override { tool.pop(); }
 	bool enabled() const override { return true; }
 	void onEachDevice(std::function<void(int)>) const override {}
 	void synchronize() const override {}
@@ -62,9 +38,8 @@ struct Stubs : ProfilerStubs {
 extern "C" int install_cuda_stub()
 {
 	static Stubs stubs;
-	void *tool = dlopen(getenv("NVTX_INJECTION64_PATH"), RTLD_LAZY);
-	auto start = reinterpret_cast<int (*)(const void *(*)(unsigned))>(dlsym(tool, "InitializeInjectionNvtx2"));
-	if (!start || !start(exported))
+	tool = nvtx_find();
+	if (!tool.push || !tool.pop)
 		return 0;
 	registerCUDAMethods(&stubs);
 	return 1;
