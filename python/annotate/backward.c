@@ -7,8 +7,6 @@
 
 #include <structmember.h>
 
-enum { RESULTS_MOST = 8 };
-
 struct call {
 	struct wrapper *w;
 	PyObject *const *args;   /* positional ones, then those with names */
@@ -158,7 +156,8 @@ static bool is_told_in_place(PyObject *const *args, Py_ssize_t n)
 	return false;
 }
 
-static void link_one(struct call *c, PyObject *tensor)
+/* `last` is the node that has got a hook last: parts of one tensor come from one node. */
+static void link_one(struct call *c, PyObject *tensor, PyObject **last)
 {
 	static PyObject *grad_fn;
 	/* What only hands on its argument made no node: dropout while evaluating, contiguous(). */
@@ -167,38 +166,40 @@ static void link_one(struct call *c, PyObject *tensor)
 	if (!grad_fn)
 		grad_fn = PyUnicode_InternFromString("grad_fn");
 	PyObject *node = grad_fn ? PyObject_GetAttr(tensor, grad_fn) : NULL;
-	int64_t number = c->number;
-	const char *op = c->w->op;
-	const struct text *text = node && node != Py_None ? node_text(Py_TYPE(node), op) : NULL;
-	PyObject *hooks = text ? hooks_of(number, text) : NULL;
+	bool links = node && node != Py_None && node != *last;
+	const struct text *text = links ? node_text(Py_TYPE(node), c->w->op) : NULL;
+	PyObject *hooks = text ? hooks_of(c->number, text) : NULL;
 	if (hooks)
 		register_hooks(tensor, node, hooks);
-	Py_XDECREF(hooks);
-	Py_XDECREF(node);
 	PyErr_Clear();
+	Py_XDECREF(hooks);
+	if (links)
+		Py_XSETREF(*last, node);
+	else
+		Py_XDECREF(node);
 }
 
 void backward_link(struct wrapper *w, PyObject *const *args, Py_ssize_t n, PyObject *result, int64_t number)
 {
 	struct call c = {w, args, n, number};
 	struct thread *t = &thread_self;
-	PyObject *one;
+	PyObject *one, *last = NULL;
 	/* What a wrapped function got from another one has a hook already. */
 	if (t->hooked && is_referent(t->hooked, result))
 		return;
 	if (is_tensor(result)) {
-		link_one(&c, result);
+		link_one(&c, result, &last);
 		if (t->call)
 			Py_XSETREF(t->hooked, PyWeakref_NewRef(result, NULL));
 		PyErr_Clear();
-		return;
 	}
-	for (Py_ssize_t i = 0; i < RESULTS_MOST && next_item(result, &i, &one);) {
+	for (Py_ssize_t i = 0; next_item(result, &i, &one);) {
 		if (PyTuple_Check(one) && PyTuple_GET_SIZE(one))
 			one = PyTuple_GET_ITEM(one, 0);
 		if (is_tensor(one))
-			link_one(&c, one);
+			link_one(&c, one, &last);
 	}
+	Py_XDECREF(last);
 }
 
 /* ---- the type ---- */

@@ -674,6 +674,21 @@ class Backward(Base):
         self.assertEqual(self.written, [("push", "torch.autograd.backward"), ("push", "innerBackward", numbers[2]), pop, ("push", "AddBackward0", numbers[1]),
                                         pop, ("push", "AddBackward0", numbers[0]), pop, pop])
 
+    def test_many_results(self):
+        """A node has one hook, however many results come from it, and each of many nodes has its own."""
+        class Counted(AddBackward0):
+            registered = 0
+
+            def _register_hook_dict(self, tensor):
+                super()._register_hook_dict(tensor)
+                self.registered += 1
+
+        whole, parts = Counted(), [Counted() for _ in range(40)]
+        self.call(lambda: tuple(made(whole) for _ in range(40)))
+        self.call(lambda: [made(p) for p in parts])
+        self.assertEqual([whole.registered, {p.registered for p in parts}], [1, {1}])
+        self.assertEqual(sys.getrefcount(whole), sys.getrefcount(parts[0]))
+
     def test_result_that_is_handed_on(self):
         node, inner = AddBackward0(), Odd()
         library.add = lambda a: made(a)
