@@ -62,7 +62,8 @@ bool is_referent(PyObject *reference, const PyObject *object);
 
 static inline bool is_list(PyObject *o) { return PyTuple_Check(o) || PyList_Check(o); }
 
-/* The next item of a tuple or list, borrowed: *at is 0 at first. False at its end, and for what is neither. It may change meanwhile. */
+/* The next item of a tuple or list, borrowed: *at is 0 at first. False at its end, and for what is neither. The list may change
+ * meanwhile: who runs code of the program, by asking a tensor or by making objects, must hold the item. */
 static inline bool next_item(PyObject *o, Py_ssize_t *at, PyObject **item)
 {
 	if (!is_list(o) || *at >= PySequence_Fast_GET_SIZE(o))

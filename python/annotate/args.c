@@ -211,10 +211,12 @@ static void sign_list(struct words *s, PyObject *list, enum kind k, unsigned dep
 		return;
 	}
 	for (Py_ssize_t i = 0; !s->over && next_item(list, &i, &item);) {
+		Py_INCREF(item);
 		if (numbers)
 			sign_scalar(s, item, scalar_kind(item));
 		else
 			sign(s, item, depth + 1);
+		Py_DECREF(item);
 	}
 }
 
@@ -351,8 +353,10 @@ bool args_put_tensors(struct marker *m, PyObject *name, PyObject *list)
 	for (int types = 0; types < 2; types++) {
 		line_put(&m->line, types ? "], 'dtypes': [" : ", 'shapes': [");
 		for (Py_ssize_t i = 0; next_item(list, &i, &item);) {
+			Py_INCREF(item);
 			line_put(&m->line, i > 1 ? ", " : "");
 			(types ? put_type_of : put_shape_of)(m, item);
+			Py_DECREF(item);
 		}
 	}
 	line_put(&m->line, "]}");
@@ -433,8 +437,11 @@ static void put(struct marker *m, PyObject *name, PyObject *o, unsigned depth)
 void args_put_items(struct marker *m, PyObject *name, PyObject *list, unsigned depth)
 {
 	PyObject *item;
-	for (Py_ssize_t i = 0; next_item(list, &i, &item);)
+	for (Py_ssize_t i = 0; next_item(list, &i, &item);) {
+		Py_INCREF(item);
 		put(m, name, item, depth + 1);
+		Py_DECREF(item);
+	}
 }
 
 static void put_ids(struct marker *m, PyObject *const *args, Py_ssize_t n, int64_t call)

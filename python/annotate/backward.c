@@ -196,8 +196,10 @@ void backward_link(struct wrapper *w, PyObject *const *args, Py_ssize_t n, PyObj
 	for (Py_ssize_t i = 0; next_item(result, &i, &one);) {
 		if (PyTuple_Check(one) && PyTuple_GET_SIZE(one))
 			one = PyTuple_GET_ITEM(one, 0);
+		Py_INCREF(one);
 		if (is_tensor(one))
 			link_one(&c, one, &last);
+		Py_DECREF(one);
 	}
 	Py_XDECREF(last);
 }

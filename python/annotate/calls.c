@@ -54,7 +54,9 @@ static void made_one(PyObject *tensor, int64_t number)
 {
 	struct made *m = find(tensor);
 	if (!m) {
+		Py_INCREF(tensor); /* the reference is an object of the garbage collector's, which may run code */
 		PyObject *reference = PyWeakref_NewRef(tensor, NULL);
+		Py_DECREF(tensor);
 		if (!reference) {
 			PyErr_Clear();
 			return;

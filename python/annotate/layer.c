@@ -177,7 +177,8 @@ static struct named *name_new(PyObject *module)
 	if (n)
 		name_inner(module, path.p);
 	PyMem_Free(path.p);
-	return n;
+	/* What was asked may have forgotten all names, or let another thread do so. */
+	return n ? find(module) : NULL;
 }
 
 bool layer_begin(struct open_layer *l, PyObject *module)

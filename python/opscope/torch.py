@@ -158,12 +158,12 @@ def wrap(owner: Any, name: str) -> None:
 
 def start_graph() -> None:
     """From here on it is written which call made the inputs of which: init(capture_input_ops=True, delay_graph_capture=True)."""
-    _configure(call_ids=True)
+    _graph(True)
 
 
 def stop_graph() -> None:
     """Until here."""
-    _configure(call_ids=False)
+    _graph(False)
 
 
 def _worker_begins(_: Any) -> None:
@@ -196,10 +196,12 @@ def _links(options: _Options) -> str:
     return str(options["links"])
 
 
-def _configure(call_ids: bool) -> None:
-    options = _state.options
-    if not options or not _state.patches:
-        return
+def _graph(call_ids: bool) -> None:
+    if _state.options and _state.patches:
+        _configure(_state.options, call_ids)
+
+
+def _configure(options: _Options, call_ids: bool) -> None:
     _annotate.configure(tensor=torch._C._TensorBase if hasattr(torch._C, "_TensorBase") else torch._C.TensorBase, format=_format(options),
                         stacks=bool(options["stacks"]), function_stacks=bool(options["enable_function_stack"]), call_ids=call_ids,
                         layers=bool(options["layers"]) and not options["compat"], links=_links(options) == "hooks",
@@ -223,12 +225,13 @@ def _begin(options: _Options) -> None:
     _tell_form(_format(options))
     atexit.unregister(_tell_left_out)
     atexit.register(_tell_left_out)
+    # Before there are wrappers: what they do depends on which class that of tensors is.
+    _configure(options, call_ids=bool(options["capture_input_ops"]) and not options["delay_graph_capture"])
     for patch in _wrappers(options) + _ranges(options):
         _add(patch)
     _state.guards = [*_compiler_guards(), *_facts(options)]
     for guard in _state.guards:
         guard.put()
-    _configure(call_ids=bool(options["capture_input_ops"]) and not options["delay_graph_capture"])
     _annotate.enable(True)
     _tell_end_of_workers()
     if _links(options) == "nvtx":

@@ -210,6 +210,33 @@ class Texts(Base):
 
 
 class Ranges(Base):
+    def test_list_that_changes_while_it_is_read(self):
+        """What is asked is held until it has answered all."""
+        for format in ("own", "pyprof"):
+            events, items = [], []
+
+            class Clears(Tensor):
+                @property
+                def shape(self):
+                    events.append("shape")
+                    items.clear()
+                    return (2,)
+
+                @property
+                def dtype(self):
+                    events.append("dtype")
+                    return FLOAT
+
+                def __init__(self):
+                    weakref.finalize(self, events.append, "gone")
+
+            self.configure(format=format)
+            f = self.wrap("add")
+            items[:] = [Clears(), Clears()]
+            f(items)  # in words: nothing is left of the list for the text
+            self.assertEqual(events, ["shape", "gone", "dtype", "gone"])
+            library.add = add
+
     def test_one_op_that_calls_itself_by_another_name(self):
         self.wrap("outer"), self.wrap("inner")
         library.outer(Tensor(2))
@@ -366,6 +393,17 @@ class Layers(Base):
             a = Module(y=Module())
             a()
             self.assertEqual(self.texts()[-2:], ["[module]Module: Module", "[module]Module: Module.y"])
+
+    def test_names_that_are_forgotten_while_they_are_asked_for(self):
+        """As close() does, which the program calls there, or another thread."""
+        class Forgets(Module):
+            def named_modules(self):
+                _annotate.forget()
+                return super().named_modules()
+
+        Forgets(x=Module())()
+        self.assertEqual(self.texts(), ["[module]Module: Forgets.x"])
+        self.assertEqual([w[0] for w in self.written], ["push", "pop"])
 
 
 class Limits(Base):
@@ -723,6 +761,29 @@ class Backward(Base):
         if not again[0]:
             self.skipTest("the memory of an object was not used again")
         self.assertEqual(len(node.hooks), 1)
+
+    def test_results_that_change_while_they_are_linked(self):
+        events, results = [], []
+
+        class Clears(Tensor):
+            @property
+            def grad_fn(self):
+                results.clear()
+                return AddBackward0()
+
+            @property
+            def _backward_hooks(self):
+                events.append("asked")
+
+            def __init__(self):
+                weakref.finalize(self, events.append, "gone")
+
+        def two():
+            results[:] = [Clears(), Clears()]
+            return results
+
+        self.call(two)
+        self.assertEqual(events, ["gone", "asked", "gone"])
 
 
 class Growth(Base):

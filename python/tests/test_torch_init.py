@@ -120,6 +120,20 @@ class Closing(Base):
         torch.add(torch.ones(1), 1)
         self.assertEqual(self.ops(), ["ones", "add"])
 
+    def test_first_of_a_process(self):
+        """As in each run: what calls itself by another way is one op, from the start."""
+        code = """
+import opscope.torch, torch
+written = []
+opscope._annotate.copy_to(written)
+x = torch.ones(4, 4)
+opscope.torch.init(force=True, links="none")
+x.norm(), x.unique()
+print([w[1].split("'op': '")[1].split("'")[0] for w in written if w[0] == "push" and "'op'" in w[1]])
+"""
+        p = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        self.assertEqual((p.stdout, p.stderr), ("['norm', 'unique']\n", ""))
+
     def test_failure(self):
         """Of init(): nothing is left behind, and the next one begins anew."""
         class Gone(nn.Module):
