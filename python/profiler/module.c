@@ -40,7 +40,7 @@ static void put_head(struct writing *w, const struct result_event *e, const char
 }
 
 /* The name of an argument; whatever it is, it can be taken back. */
-static void put_key(struct out *o, bool any, const char *key)
+__attribute__((always_inline)) static inline void put_key(struct out *o, bool any, const char *key)
 {
 	out_room(o, strlen(key) + 1);
 	if (any)
@@ -48,15 +48,15 @@ static void put_key(struct out *o, bool any, const char *key)
 	out_text(o, key);
 }
 
-static void put_arg(struct out *o, bool *any, const char *key, int64_t v)
+__attribute__((always_inline)) static inline void put_arg(struct out *o, bool *any, const char *key, int64_t v)
 {
 	put_key(o, *any, key);
 	out_i64(o, v);
 	*any = true;
 }
 
-/* A list as an argument, if it has an element. */
-static int put_list(struct writing *w, size_t i, bool *any, const char *key, const char *end,
+/* A list as an argument, if it has an element. Always inline, as with out_text. */
+__attribute__((always_inline)) static inline int put_list(struct writing *w, size_t i, bool *any, const char *key, const char *end,
                     int (*put)(const struct result_source *, size_t, struct out *))
 {
 	struct out *o = &w->o;
@@ -170,6 +170,8 @@ static PyObject *write_trace(struct result_source *s, struct writing *w, int fd)
 	}
 	s->flops = w->flops;
 	s->device_times = w->device_times;
+	s->asks_shapes = w->shapes;
+	s->asks_stack = w->stacks;
 	w->s = s;
 	w->last_us = s->start_us;
 	if (w->base_us == INT64_MIN)

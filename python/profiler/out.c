@@ -62,12 +62,34 @@ void out_large(struct out *o, int64_t v)
 /* 0 = may stand in a JSON string as it is. */
 static const uint8_t special[256] = {[0 ... 31] = 1, ['"'] = 1, ['\\'] = 1};
 
+/* Whether one of the 8 bytes at p may not: a byte below 0x20, or one that is 0 once it is combined with the byte looked for. */
+static bool any_special(const char *p)
+{
+	const uint64_t ones = 0x0101010101010101;
+	uint64_t v, quote, slash;
+	memcpy(&v, p, sizeof v);
+	quote = v ^ ones * '"';
+	slash = v ^ ones * '\\';
+	return (((v - ones * ' ') & ~v) | ((quote - ones) & ~quote) | ((slash - ones) & ~slash)) & ones << 7;
+}
+
+/* How many bytes from p on stand in a JSON string as they are. */
+static size_t plain_bytes(const char *p, size_t n)
+{
+	size_t i = 0;
+	while (n - i >= sizeof(uint64_t) && !any_special(p + i))
+		i += sizeof(uint64_t);
+	while (i < n && !special[(unsigned char)p[i]])
+		i++;
+	return i;
+}
+
 void out_inside(struct out *o, const char *p, size_t n)
 {
 	static const char hex[] = "0123456789abcdef";
 	for (size_t i = 0, from; i < n; i++) {
-		for (from = i; i < n && !special[(unsigned char)p[i]]; i++)
-			;
+		from = i;
+		i += plain_bytes(p + i, n - i);
 		out_put(o, p + from, i - from);
 		if (i == n)
 			return;

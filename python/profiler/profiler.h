@@ -107,6 +107,7 @@ struct result_source {
 	int64_t start_us;                     /* of the recording */
 	void *context;
 	bool flops, device_times;             /* which of the fields that cost most are to be read; else they are 0 */
+	bool asks_shapes, asks_stack;         /* whether those lists will be asked for, with each event */
 	bool needs_python;                    /* whether it may be read only with the GIL held; Python errors are then left set */
 	int (*read)(const struct result_source *s, size_t i, struct result_event *e);     /* -1: cannot */
 	int (*shapes)(const struct result_source *s, size_t i, struct out *o);

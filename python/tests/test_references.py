@@ -154,6 +154,21 @@ class References(oracle.Case):
         repeat(recordings, 100)
         self.assertEqual([sys.getrefcount(x) for x in things], before)
 
+    def test_texts_and_numbers_of_a_recording(self):
+        """What must be escaped, at each place of a text; numbers of all lengths."""
+        if not _profiler:
+            self.skipTest("only _core is here")
+        names = ["x" * n + c + "y" * (20 - n) for n in range(21) for c in ('"', "\\", "\x1f", "\0", " ", "!", "\x7f", "\u00e9", "\U0001f600", '\\"')]
+        numbers = sorted({s * (10 ** k + d) for k in range(18) for d in (-1, 0, 1, 11 ** k % 10 ** k) for s in (1, -1)} | {2 ** 63 - 1, -2 ** 63})
+        events = [Event(name=n) for n in names] + [Event(sequence_nr=v if v >= 0 else 0, shapes=[[v, 10, v]]) for v in numbers]
+        events += [Event(name="[memory]", nbytes=v) for v in numbers]
+        _, text = recording(events)
+        doc = json.loads(text)
+        self.assertEqual([e["name"] for e in doc[:len(names)]], names)
+        self.assertEqual([e["args"]["Input Dims"] for e in doc[len(names):len(names) + len(numbers)]], [[[v, 10, v]] for v in numbers])
+        self.assertEqual([e["args"]["Sequence number"] for e in doc[len(names):len(names) + len(numbers)]], [max(v, 0) for v in numbers])
+        self.assertEqual([e["args"]["Bytes"] for e in doc[len(names) + len(numbers):-1]], numbers)
+
     def test_objects_handed_in(self):
         options, name, key = {"sort": "name"}, "operators-" + "x" * 20, "group-" + "x" * 20
         profile = opscope.load(TRACE)._profile

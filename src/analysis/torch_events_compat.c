@@ -110,10 +110,18 @@ static void prefix_release(struct prefix *x)
 	mem_free(x->sum[1]);
 }
 
-/* How many of the times are < limit. */
-static uint32_t count_before(const struct prefix *x, int64_t limit)
+/* How many of the times are < limit. `near`: a count that is probably close; one event's is close to that of the one before. */
+static uint32_t count_before(const struct prefix *x, int64_t limit, uint32_t near)
 {
-	uint32_t lo = 0, hi = x->n;
+	uint32_t lo = near, hi = near, step = 1;
+	for (; hi < x->n && x->time[hi] < limit; step *= 2) {
+		lo = hi + 1;
+		hi = step < x->n - hi ? hi + step : x->n;
+	}
+	for (; lo > 0 && x->time[lo - 1] >= limit; step *= 2) {
+		hi = lo - 1;
+		lo = step < lo ? lo - step : 0;
+	}
 	while (lo < hi) {
 		uint32_t mid = lo + (hi - lo) / 2;
 		if (x->time[mid] < limit)
@@ -137,7 +145,7 @@ static void add_memory(struct compat *c, struct prefix *x, uint32_t **range)
 	int64_t base = base_ns(c->p);
 	uint32_t n = c->w->n;
 	*range = NEW_ARRAY(2 * (size_t)n, uint32_t);
-	uint32_t *used = NEW_ARRAY((size_t)x->n + 1, uint32_t);
+	uint32_t *used = NEW_ARRAY((size_t)x->n + 1, uint32_t), first = 0;
 	for (uint32_t i = 0; i < n; i++) {
 		const struct torch_candidate *v = &c->w->v[i];
 		if (v->device_type != TORCH_CPU)
@@ -147,7 +155,8 @@ static void add_memory(struct compat *c, struct prefix *x, uint32_t **range)
 			lo = through_us(lo, base);
 			hi = through_us(hi, base);
 		}
-		uint32_t first = count_before(x, lo), end = count_before(x, hi + 1);
+		first = count_before(x, lo, first);
+		uint32_t end = count_before(x, hi + 1, first);
 		if (first >= end)
 			continue;
 		(*range)[2 * i] = first;
