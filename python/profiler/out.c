@@ -53,6 +53,12 @@ void out_long(struct out *o, const char *p, size_t n)
 	o->n += n;
 }
 
+const char digit_pairs[201] =
+	"00010203040506070809101112131415161718192021222324"
+	"25262728293031323334353637383940414243444546474849"
+	"50515253545556575859606162636465666768697071727374"
+	"75767778798081828384858687888990919293949596979899";
+
 void out_large(struct out *o, int64_t v)
 {
 	char digits[DIGITS_MOST], *end = digits + sizeof digits, *first = digits_before(end, v);

@@ -55,12 +55,16 @@ static inline void out_char(struct out *o, char c)
 
 /* Writes the number so that it ends before `end`; where it begins, at most DIGITS_MOST bytes before. */
 enum { DIGITS_MOST = 20 };
+extern const char digit_pairs[201]; /* "00" to "99" */
 static inline char *digits_before(char *end, int64_t v)
 {
 	uint64_t u = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
-	do
-		*--end = (char)('0' + u % 10);
-	while (u /= 10);
+	for (; u >= 100; u /= 100)
+		memcpy(end -= 2, digit_pairs + u % 100 * 2, 2);
+	if (u >= 10)
+		memcpy(end -= 2, digit_pairs + u * 2, 2);
+	else
+		*--end = (char)('0' + u);
 	if (v < 0)
 		*--end = '-';
 	return end;

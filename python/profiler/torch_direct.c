@@ -1,7 +1,7 @@
 /* Events of torch's profiler as they lie in memory, by the member functions of KinetoEvent that libtorch_cpu exports: some 20 ns each, where
  * Python needs a microsecond. This leans on three things that no header promises: the names of the functions, the order of the first members of
  * ProfilerResult (trace_start_us_, events_), and where pybind11 keeps the object. So it is used for versions it was written for alone (torch
- * 1.13), and after a first recording of each process has been read both ways and found equal (_Direct of profiler.py). */
+ * 1.13), and after a first recording of each process has been read both ways and found equal (Direct of _direct.py). */
 #include "profiler.h"
 
 #include <dlfcn.h>
