@@ -195,6 +195,14 @@ async function compiled(t, file) {
   return import(pathToFileURL(out).href);
 }
 
+/** What a note says of an option is said of what the pages have for it. */
+async function notes(t) {
+  const { note } = await compiled(t, "format.ts");
+  same(note("`a` is called 10 times outside them; --key-op='a#b' shows the steps."), "`a` is called 10 times outside them; `a#b` as Key op of the page Iterations shows the steps.", "a key op");
+  same(note("So it is. --key-op=NAME says which, --steps=2..3 how many."), "So it is. The field Key op of the page Iterations says which, Steps (above) 2..3 how many.", "options");
+  same(note("they sum to 12345678 ns"), "they sum to 12,345,678 ns (12.346 ms)", "a long number");
+}
+
 async function ask(t, path, args) {
   const answer = await fetch(`${t.base}api/${path}?${new URLSearchParams(Object.entries(args).filter(([, v]) => v !== undefined))}`), body = await answer.json();
   if (!answer.ok) throw new Error(`${path}: ${body.error}`);
@@ -304,4 +312,5 @@ export const tests = [
   ["timeline made of events: h100", timelineOf("h100")],
   ["timeline made of pieces", merged],
   ["kernels summed up", sums],
+  ["notes", notes],
 ];

@@ -62,6 +62,7 @@ export function cell(value: Cell, column: Pick<Column, "unit" | "type">): string
 const ON_PAGES: [RegExp, string][] = [
   [/`opscope advise`/g, "The page Advice"],
   [/--key-op=NAME/g, "the field Key op of the page Iterations"],
+  [/--key-op='([^']*)'/g, "`$1` as Key op of the page Iterations"],
   [/`?--steps=(\d+\.\.\d+)`?/g, "Steps (above) $1"],
   [/--device(?![\w=-])/g, "the field Device"],
   [/(?<=^|\. )the field/g, "The field"],
