@@ -50,6 +50,7 @@ struct open_call {
 struct thread {
 	bool busy;            /* with annotations: nothing that is called meanwhile is written down */
 	bool in_node;         /* a range of a backward node is open */
+	uint32_t open;        /* ranges that were pushed and not popped */
 	unsigned backward;    /* calls of backward() that go on */
 	PyObject *hooked;     /* weak: the result of a call inside of the one that goes on, which has its hook; NULL = none */
 	struct open_call *call;
@@ -173,6 +174,9 @@ bool sink_wanted(void);
 void sink_push(const struct text *t);
 void sink_push_op(const struct text *t, int64_t number); /* -1 = none */
 void sink_pop(void);
+/* Ranges that need not nest, and end on any thread. */
+uint64_t sink_start(const struct text *t);
+void sink_end(uint64_t range);
 /* The process is about to leave in order, but not by exit(). */
 void sink_leaving(void);
 /* Of the range that was pushed last. */

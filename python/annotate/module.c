@@ -87,6 +87,23 @@ static PyObject *pop(PyObject *self, PyObject *unused)
 	Py_RETURN_NONE;
 }
 
+static PyObject *start(PyObject *self, PyObject *text)
+{
+	const char *p = PyUnicode_AsUTF8(text);
+	return p ? PyLong_FromUnsignedLongLong(sink_start(&(struct text){(char *)p, (uint32_t)strlen(p), 0})) : NULL;
+}
+
+static PyObject *end(PyObject *self, PyObject *number)
+{
+	unsigned long long range = PyLong_AsUnsignedLongLong(number);
+	if (range == (unsigned long long)-1 && PyErr_Occurred())
+		return NULL;
+	sink_end(range);
+	Py_RETURN_NONE;
+}
+
+static PyObject *count_open(PyObject *self, PyObject *unused) { return PyLong_FromUnsignedLong(thread_self.open); }
+
 static PyObject *leaving(PyObject *self, PyObject *unused)
 {
 	sink_leaving();
@@ -155,6 +172,9 @@ static PyMethodDef methods[] = {
 	{"layer_method", layer_method, METH_VARARGS, "layer_method(function, owner, name): the wrapper of nn.Module.__call__."},
 	{"push", push, METH_O, "Begins a range of this text."},
 	{"pop", pop, METH_NOARGS, "Ends the range that was begun last on this thread."},
+	{"start", start, METH_O, "Begins a range of this text that need not nest; its number."},
+	{"end", end, METH_O, "Ends the range of this number, on any thread."},
+	{"open", count_open, METH_NOARGS, "How many ranges were pushed on this thread and not popped."},
 	{"leaving", leaving, METH_NOARGS, "The process is about to leave by os._exit(), and was not killed."},
 	{"begin_backward", begin_backward, METH_NOARGS, "Before a call of backward(); what it returns is for end_backward."},
 	{"end_backward", end_backward, METH_O, "After it."},

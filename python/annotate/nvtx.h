@@ -13,7 +13,7 @@
 enum {
 	NVTX_EXPORT_CALLBACKS = 1, NVTX_EXPORT_VERSION = 3,
 	NVTX_MODULE_CORE = 1, NVTX_MODULE_CUDART = 4, NVTX_MODULE_CORE2 = 5, NVTX_MODULES = 7,
-	NVTX_CORE_PUSH_A = 9, NVTX_CORE_POP = 11,
+	NVTX_CORE_START_A = 5, NVTX_CORE_END = 7, NVTX_CORE_PUSH_A = 9, NVTX_CORE_POP = 11,
 	NVTX_CUDART_STREAM_A = 3,
 	NVTX_SLOTS = 17,   /* of the largest table, and one: slot 0 is never used */
 };
@@ -21,6 +21,8 @@ enum {
 struct nvtx {
 	int (*push)(const char *message);
 	int (*pop)(void);
+	uint64_t (*start)(const char *message);
+	void (*end)(uint64_t range);
 };
 
 static void *nvtx_slots[NVTX_MODULES][NVTX_SLOTS];
@@ -70,14 +72,16 @@ static inline bool nvtx_ask(const void *(*exported)(uint32_t))
 	return start && start(exported);
 }
 
-/* Both NULL when no tool listens. */
+/* All NULL when no tool listens. */
 static inline struct nvtx nvtx_find(void)
 {
-	struct nvtx found = {NULL, NULL};
+	struct nvtx found = {NULL, NULL, NULL, NULL};
 	if (!nvtx_ask(nvtx_export))
 		return found;
 	memcpy(&found.push, &nvtx_slots[NVTX_MODULE_CORE][NVTX_CORE_PUSH_A], sizeof found.push);
 	memcpy(&found.pop, &nvtx_slots[NVTX_MODULE_CORE][NVTX_CORE_POP], sizeof found.pop);
+	memcpy(&found.start, &nvtx_slots[NVTX_MODULE_CORE][NVTX_CORE_START_A], sizeof found.start);
+	memcpy(&found.end, &nvtx_slots[NVTX_MODULE_CORE][NVTX_CORE_END], sizeof found.end);
 	return found;
 }
 

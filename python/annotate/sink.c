@@ -77,6 +77,7 @@ static void copy_numbers(const char *key, const int64_t *values, int n)
 void sink_push(const struct text *t)
 {
 	const struct opscope_trace_table *o = own();
+	thread_self.open++;
 	if (UNLIKELY(copied != NULL))
 		copy(Py_BuildValue("(ss#)", "push", t->p, (Py_ssize_t)t->n));
 	if (o)
@@ -88,6 +89,7 @@ void sink_push(const struct text *t)
 void sink_push_op(const struct text *t, int64_t number)
 {
 	const struct opscope_trace_table *o = own();
+	thread_self.open++;
 	if (UNLIKELY(copied != NULL))
 		copy(Py_BuildValue("(ss#L)", "push", t->p, (Py_ssize_t)t->n, (long long)number));
 	if (o && number >= 0)
@@ -101,12 +103,40 @@ void sink_push_op(const struct text *t, int64_t number)
 void sink_pop(void)
 {
 	const struct opscope_trace_table *o = own();
+	if (LIKELY(thread_self.open))
+		thread_self.open--;
 	if (UNLIKELY(copied != NULL))
 		copy(Py_BuildValue("(s)", "pop"));
 	if (o)
 		o->pop(0);
 	else if (nvtx.pop)
 		nvtx.pop();
+}
+
+/* The number of a range that nobody else has given one. */
+#define UNHEARD ((uint64_t)1 << 63)
+
+uint64_t sink_start(const struct text *t)
+{
+	static uint64_t unheard = UNHEARD;
+	const struct opscope_trace_table *o = own();
+	uint64_t range = o ? o->start(0, t->name, t->name ? NULL : t->p) : nvtx.start ? nvtx.start(t->p) : ++unheard;
+	if (UNLIKELY(copied != NULL))
+		copy(Py_BuildValue("(ss#K)", "start", t->p, (Py_ssize_t)t->n, (unsigned long long)range));
+	return range;
+}
+
+void sink_end(uint64_t range)
+{
+	const struct opscope_trace_table *o = own();
+	if (UNLIKELY(copied != NULL))
+		copy(Py_BuildValue("(sK)", "end", (unsigned long long)range));
+	if (range & UNHEARD)
+		return;
+	if (o)
+		o->end(0, range);
+	else if (nvtx.end)
+		nvtx.end(range);
 }
 
 void sink_leaving(void)

@@ -22,7 +22,7 @@ from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 import torch
 import torch.autograd.profiler
 import torch.utils.data
-from opscope import _annotate, _compat
+from opscope import _annotate, _compat, _record_function
 
 __all__ = ["init", "close", "wrap", "start_graph", "stop_graph"]
 
@@ -325,11 +325,10 @@ def _enter(original: Any) -> Any:
     """torch names its optimizers' steps and data loaders' batches by record_function, as programs name what they do."""
     @functools.wraps(original)
     def __enter__(self: Any) -> Any:
+        entered = original(self)  # first: one that fails is not left
         if not (_state.emitter and _state.emitter.active()):
-            # As a decorator it is one object for all calls, also for those inside, and on other threads.
-            self.__dict__.setdefault("_opscope_ranges", []).append(threading.get_ident())
-            _annotate.push(str(self.name))
-        return original(self)
+            _record_function.begin(self, sys._getframe(1))
+        return entered
     return __enter__
 
 
@@ -339,10 +338,7 @@ def _exit(original: Any) -> Any:
         try:
             return original(self, *what)
         finally:
-            ranges, here = self.__dict__.get("_opscope_ranges", ()), threading.get_ident()
-            if here in ranges:
-                ranges.remove(here)
-                _annotate.pop()
+            _record_function.end(self, sys._getframe(1))
     return __exit__
 
 
@@ -414,7 +410,7 @@ def _after(owner: Any, name: str, tell: Callable[[Any], Any]) -> _Patch:
     return _Patch(owner, name, call)
 
 
-def _record_function(original: Any) -> Any:
+def _record_function_made(original: Any) -> Any:
     """torch itself uses it for its optimizers and data loaders: that says nothing about the program. Old ones make a tensor in it."""
     @functools.wraps(original)
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -440,7 +436,7 @@ def _facts(options: _Options) -> List[_Patch]:
         _after(torch.autocast, "__init__", lambda a: _fact_if(getattr(a, "_enabled", True), amp_enabled=True)),
         _after(anomaly.detect_anomaly, "__init__", lambda _: _fact(detect_anomaly=True)),
         _after(anomaly.set_detect_anomaly, "__init__", lambda _: _fact_if(torch.is_anomaly_enabled(), detect_anomaly=True)),
-        _Patch(profiler.record_function, "__init__", _record_function(profiler.record_function.__init__)),
+        _Patch(profiler.record_function, "__init__", _record_function_made(profiler.record_function.__init__)),
         _after(profiler.profile, "__init__", lambda p: _fact_if(getattr(p, "enabled", True), profile=True)),
         _after(profiler.emit_nvtx, "__init__", lambda e: _fact_if(getattr(e, "enabled", True), emit_nvtx=True)),
     ]

@@ -1,5 +1,7 @@
 """opscope.torch on a real PyTorch: what is written of functions, layers, training and the backward pass."""
 import ast
+import asyncio
+import contextlib
 import copy
 import inspect
 import json
@@ -166,6 +168,168 @@ class Layers(Base):
         self.init()
         scaler.scale(x)
         self.assertEqual(self.texts(), ["GradScaler.scale"])
+
+
+class Named(Base):
+    """record_function: each range ends where its own `with` does."""
+
+    def setUp(self):
+        super().setUp()
+        self.range = torch.autograd.profiler.record_function
+
+    def events(self):
+        """In their order: the text of what begins, "/" and the text of what ends; those that have numbers in capitals."""
+        out, nested, numbers = [], [], {}
+        fact = [("push", '{"model_config": {"record_function": true}}'), ("pop",)]
+        at = self.written.index(fact[0]) if fact[0] in self.written else len(self.written)
+        self.assertIn(self.written[at:at + 2], (fact, []))
+        for w in self.written[:at] + self.written[at + 2:]:
+            if w[0] == "push":
+                nested.append(w[1])
+                out.append(w[1])
+            elif w[0] == "pop":
+                out.append("/" + nested.pop())
+            elif w[0] == "start":
+                numbers[w[2]] = w[1].upper()
+                out.append(numbers[w[2]])
+            elif w[0] == "end":
+                out.append("/" + numbers.pop(w[1]))
+        self.assertEqual((nested, numbers), ([], {}), "not ended")
+        return out
+
+    def test_that_cannot_be_entered(self):
+        self.init()
+        for wrong in (5, "\ud800"):
+            with self.assertRaises(Exception):
+                with self.range(wrong):
+                    pass
+        with self.range("after"):
+            pass
+        self.assertEqual(self.events(), ["after", "/after"])
+
+    def test_interrupted(self):
+        def interrupted(*args):
+            raise KeyboardInterrupt
+        before = self.range.__enter__
+        self.addCleanup(setattr, self.range, "__enter__", before)
+        self.range.__enter__ = interrupted
+        self.init()
+        with self.assertRaises(KeyboardInterrupt):
+            with self.range("a"):
+                pass
+        opscope.torch.close()
+        self.assertEqual(self.events(), [])
+
+    def test_coroutines(self):
+        """They take turns on one thread, and end in the order in which they began; also in a context manager, one in the other."""
+        @contextlib.contextmanager
+        def named(text):
+            with self.range(text):
+                yield
+
+        async def task(text, began, goes_on):
+            with named(text):
+                with self.range(text + text):
+                    began.set()
+                    await goes_on.wait()
+
+        async def main():
+            began, goes_on = ([asyncio.Event() for _ in "ab"] for _ in "12")
+            tasks = [asyncio.ensure_future(task(*a)) for a in zip("ab", began, goes_on)]
+            for i in (0, 1):
+                await began[i].wait()
+            with self.range("main"):
+                for i in (0, 1):
+                    goes_on[i].set()
+                    await tasks[i]
+
+        self.init()
+        asyncio.run(main())
+        self.assertEqual(self.events(), ["A", "AA", "B", "BB", "MAIN", "/AA", "/A", "/BB", "/B", "/MAIN"])
+
+    def test_one_object_in_two_coroutines(self):
+        """The one that is left is the one of that place."""
+        def turn():
+            with one:
+                yield
+        self.init()
+        one = self.range("one")
+        a, b = turn(), turn()
+        next(a), next(b)
+        first, second = (w[2] for w in self.written if w[0] == "start")
+        a.close()
+        self.assertEqual([w[1] for w in self.written if w[0] == "end"], [first])
+        b.close()
+        self.assertEqual([w[1] for w in self.written if w[0] == "end"], [first, second])
+        self.assertEqual([n for n in vars(one) if "opscope" in n], [])
+
+    def test_generator_that_is_closed_late(self):
+        def batches():
+            for _ in range(3):
+                with self.range("load"):
+                    yield
+        self.init()
+        loaded = batches()
+        with self.range("epoch"):
+            next(loaded)
+        loaded.close()
+        self.assertEqual(self.events(), ["epoch", "LOAD", "/epoch", "/LOAD"])
+
+    def test_what_is_called_by_coroutines_nests(self):
+        @self.range("decorated")
+        def decorated():
+            with self.range("inside"):
+                pass
+
+        async def main():
+            decorated()
+
+        self.init()
+        asyncio.run(main())
+        self.assertEqual(self.events(), ["decorated", "inside", "/inside", "/decorated"])
+
+    def test_steps_that_end_inside_of_others(self):
+        """As those of profilers may, whose step() is called within a range of the program."""
+        step = None
+        self.init()
+        for i in range(3):
+            with self.range("batch"):
+                if step:
+                    step.__exit__(None, None, None)
+                step = self.range(f"step{i}")
+                step.__enter__()
+        step.__exit__(None, None, None)
+        self.assertEqual(self.events(), ["batch", "step0", "/step0", "/batch", "step0",
+                                         "batch", "/batch", "/step0", "batch", "step1", "/step1", "/batch", "step1",
+                                         "batch", "/batch", "/step1", "batch", "step2", "/step2", "/batch", "step2", "/step2"])
+
+    def test_end_below_a_layer(self):
+        """A range cannot be ended while a layer is open in it: it is afterwards."""
+        outer = self.range("outer")
+
+        class Ends(nn.Module):
+            def forward(self, x):
+                outer.__exit__(None, None, None)
+                return x
+
+        layer = Ends()
+        self.init()
+        outer.__enter__()
+        layer(1)
+        with self.range("next"):
+            pass
+        self.assertEqual(self.events(), ["outer", "[module]Ends: Ends", "/[module]Ends: Ends", "/outer", "next", "/next"])
+
+    def test_end_on_another_thread(self):
+        self.init()
+        outer = self.range("outer")
+        outer.__enter__()
+        other = threading.Thread(target=outer.__exit__, args=(None, None, None))
+        other.start()
+        other.join()
+        with self.range("next"):
+            pass
+        self.assertEqual(self.events(), ["outer", "/outer", "next", "/next"])
 
 
 class Links(Base):

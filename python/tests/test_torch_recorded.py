@@ -113,6 +113,33 @@ class Recorded(oracle.Case):
         flops = 3 * 2 * 4 * 7 * 4 * 24 * (16 + 24 + 24 + 24)  # calls, steps of the batch, gates of the layers by what they take
         self.assertEqual((lstm["forward_flops"], lstm["backward_flops"], lstm["unknown_ops"]), (flops, 2 * flops, 0))
 
+    def test_coroutines(self):
+        """Two tasks, the first of which ends while the second goes on."""
+        program = """if 1:
+            import asyncio, opscope.torch
+            from torch.autograd.profiler import record_function
+            opscope.torch.init()
+            async def task(text, begun, goes_on):
+                with record_function(text):
+                    begun.set()
+                    await goes_on.wait()
+            async def main():
+                first, second = asyncio.Event(), asyncio.Event()
+                b = asyncio.Event()
+                tasks = [asyncio.ensure_future(task(*a)) for a in (("first", asyncio.Event(), first), ("second", b, second))]
+                await b.wait()
+                for goes_on, t in zip((first, second), tasks):
+                    goes_on.set()
+                    await t
+            asyncio.run(main())"""
+        out = os.path.join(self.folder.name, "coroutines")
+        env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        subprocess.run([oracle.OPSCOPE, "record", "--no-report", "-o", out, "--", sys.executable, "-c", program], env=env, check=True, capture_output=True)
+        rows = {r["range"]: r for r in oracle.report("nvtx", out).rows}
+        self.assertEqual([(rows[n]["style"], rows[n]["calls"]) for n in ("first", "second")], [("StartEnd", 1)] * 2)
+        code, text, err = oracle.run("sql", out, "SELECT name FROM span WHERE name IN ('first', 'second') ORDER BY start_ns + dur_ns", "--format=csv")
+        self.assertEqual((code, text.decode().split()), (0, ["name", "first", "second"]), err)
+
     def test_emit_nvtx(self):
         """torch's own ranges inside ours: where they are, they link, and nothing is linked twice."""
         stub = cuda_stub()
