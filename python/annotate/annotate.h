@@ -160,9 +160,10 @@ int64_t calls_maker(PyObject *tensor);
 void calls_made(PyObject *result, int64_t number);
 /* Numbers of the calls that made the tensors among the arguments; how many. */
 int calls_inputs(PyObject *const *args, Py_ssize_t n, int64_t numbers[INPUTS_MOST]);
-/* The function stack of a call, for those that its result is given to. */
+/* The function stack of a call that begins, for those that its result is given to. */
 void calls_name(int64_t number, const struct text *functions);
-const struct text *calls_name_of(int64_t number);
+/* That of the call that made the tensor; NULL = not known. */
+const struct text *calls_maker_name(PyObject *tensor);
 
 /* ---- sink.c ---- */
 

@@ -265,7 +265,7 @@ struct marker {
 
 static void begin_arg(struct marker *m, PyObject *name, PyObject *maker_of, const char *type)
 {
-	const struct text *functions = maker_of && m->ids ? calls_name_of(calls_maker(maker_of)) : NULL;
+	const struct text *functions = maker_of && m->ids ? calls_maker_name(maker_of) : NULL;
 	line_put(&m->line, m->args++ ? ", {'name': " : "{'name': ");
 	if (maker_of && m->ids) {
 		line_put(&m->line, "'");

@@ -7,8 +7,10 @@ static struct made {
 	PyObject *tensor;      /* compared only */
 	PyObject *reference;   /* weak: dead when another object stands at that address */
 	int64_t call;
+	const struct text *functions;
 } made[PLACES];
 
+/* Of the last calls, until they have made something. */
 static struct named {
 	int64_t call;
 	const struct text *functions;
@@ -50,6 +52,20 @@ int64_t calls_maker(PyObject *tensor)
 	return m ? m->call : -1;
 }
 
+const struct text *calls_maker_name(PyObject *tensor)
+{
+	const struct made *m = find(tensor);
+	return m ? m->functions : NULL;
+}
+
+static const struct text *name_of(int64_t number)
+{
+	const struct named *n = &named[number & (NAMES - 1)];
+	if (n->call > number) /* so many calls were inside of this one */
+		limit_reached(LIMIT_MAKERS);
+	return n->call == number ? n->functions : NULL;
+}
+
 static void made_one(PyObject *tensor, int64_t number)
 {
 	struct made *m = find(tensor);
@@ -66,6 +82,7 @@ static void made_one(PyObject *tensor, int64_t number)
 		Py_XSETREF(m->reference, reference);
 	}
 	m->call = number;
+	m->functions = name_of(number);
 }
 
 void calls_made(PyObject *result, int64_t number)
@@ -109,16 +126,4 @@ int calls_inputs(PyObject *const *args, Py_ssize_t n, int64_t numbers[INPUTS_MOS
 void calls_name(int64_t number, const struct text *functions)
 {
 	named[number & (NAMES - 1)] = (struct named){number, functions};
-}
-
-const struct text *calls_name_of(int64_t number)
-{
-	const struct named *n = &named[number & (NAMES - 1)];
-	if (number < 0)
-		return NULL;
-	if (n->call != number) {
-		limit_reached(LIMIT_MAKERS);
-		return NULL;
-	}
-	return n->functions;
 }

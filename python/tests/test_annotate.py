@@ -307,6 +307,17 @@ class Ranges(Base):
         tensors = [make(i) for i in range(9000)]
         self.assertGreaterEqual(self.left_out("which call made them"), 9000 - 8192)
 
+    def test_name_of_a_maker_long_ago(self):
+        self.configure(format="dlprof", function_stacks=True, call_ids=True)
+        library.inner = lambda: Tensor(2)
+        weight, use = self.wrap("inner")(), self.wrap("add")
+        for _ in range(10000):
+            use(1)
+            del self.written[:]
+        use(weight)
+        self.assertTrue(eval(self.texts()[-1])["args"][0]["name"].endswith("/Ranges::test_name_of_a_maker_long_ago/inner"), self.texts()[-1])
+        self.assertEqual(_annotate.left_out(), {})
+
     def test_deep_stack(self):
         self.configure(stacks=True)
         f = self.wrap("add")
