@@ -10,10 +10,12 @@
  *   capture.c   a capture that this process makes of itself
  *   self.c      the object whose method a frame runs
  *   format*.c   the forms in which calls are written down (format.h); markers.c is what two of them share
+ *   errors.c    what is raised while the program's objects are asked
  *   limits.c    what is left out because there is too much of it
  *   text.c      texts and tables
  *
  * All functions want the GIL. None sets a Python exception unless it says so: what cannot be told is left out, and the program goes on.
+ * What interrupts the program while it is asked goes to the program.
  * Tensors are asked for shape, dtype and grad_fn, never for their values. */
 #ifndef OPSCOPE_ANNOTATE_H
 #define OPSCOPE_ANNOTATE_H
@@ -46,6 +48,11 @@ struct open_call {
 	struct open_call *around;
 };
 
+/* As PyErr_Fetch gives it. */
+struct error {
+	PyObject *type, *value, *trace;
+};
+
 /* Of the calling thread. */
 struct thread {
 	bool busy;            /* with annotations: nothing that is called meanwhile is written down */
@@ -55,6 +62,7 @@ struct thread {
 	PyObject *hooked;     /* weak: the result of a call inside of the one that goes on, which has its hook; NULL = none */
 	struct open_call *call;
 	struct open_layer *layer;
+	struct error error;   /* type NULL = none: for the program, when what asks it is done */
 };
 extern __thread struct thread thread_self;
 
@@ -72,6 +80,14 @@ static inline bool next_item(PyObject *o, Py_ssize_t *at, PyObject **item)
 	*item = PySequence_Fast_GET_ITEM(o, (*at)++);
 	return true;
 }
+
+/* ---- errors.c ---- */
+
+/* After the program was asked something: the exception, if there is one, is cleared, for what cannot be told is left out. One that is no Exception, as
+ * KeyboardInterrupt, and what the handler of a signal raised are none of the object that was asked: such a one is kept for error_raise. */
+void error_clear(void);
+/* Sets the exception that was kept on this thread; false = none. */
+bool error_raise(void);
 
 /* ---- wrapper.c ---- */
 
@@ -134,12 +150,13 @@ PyObject *self_of(PyFrameObject *frame, PyCodeObject *code);
 
 /* ---- layer.c ---- */
 
-/* `self` is a module that is called: begins its range; layer_end ends it. */
+/* `self` is a module that is called: layer_begin begins its range, which layer_end ends. Where that is not to be done layer_begin returns 0, and -1 with
+ * an exception that the program must see. */
 struct open_layer {
 	PyObject *module;
 	struct open_layer *around;
 };
-bool layer_begin(struct open_layer *l, PyObject *module);
+int layer_begin(struct open_layer *l, PyObject *module);
 void layer_end(struct open_layer *l);
 /* Forgets which module has which name. */
 void layer_forget(void);

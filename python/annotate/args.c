@@ -76,7 +76,7 @@ static PyObject *attribute(PyObject *o, const struct attribute *a)
 	else if (a->name)
 		value = PyObject_GetAttr(o, a->name);
 	if (!value)
-		PyErr_Clear();
+		error_clear();
 	return value;
 }
 
@@ -285,7 +285,7 @@ static const char *type_name(PyObject *o, PyObject **keep)
 	*keep = dtype ? PyObject_Str(dtype) : NULL;
 	Py_XDECREF(dtype);
 	const char *type = *keep ? PyUnicode_AsUTF8(*keep) : NULL;
-	PyErr_Clear();
+	error_clear();
 	return type ? last_name(type) : NULL;
 }
 
@@ -548,7 +548,7 @@ struct text *args_module_text(struct wrapper *w, PyObject *self)
 	line_put(&l, ", 'strRepr': ");
 	if (!repr || !line_repr(&l, repr))
 		line_put(&l, "''");
-	PyErr_Clear();
+	error_clear();
 	Py_XDECREF(repr);
 	line_put(&l, "}");
 	return line_text(&l);

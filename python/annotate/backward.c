@@ -126,10 +126,10 @@ static void register_hooks(PyObject *tensor, PyObject *node, PyObject *hooks)
 	if (had && PyObject_SetAttr(tensor, list, hooks) == 0) {
 		PyObject *args[2] = {node, tensor};
 		PyObject *done = PyObject_VectorcallMethod(method, args, 2, NULL);
-		PyErr_Clear();
+		error_clear();
 		Py_XDECREF(done);
 		if (PyObject_SetAttr(tensor, list, had) < 0)
-			PyErr_Clear();
+			error_clear();
 	}
 	Py_XDECREF(had);
 }
@@ -171,7 +171,7 @@ static void link_one(struct call *c, PyObject *tensor, PyObject **last)
 	PyObject *hooks = text ? hooks_of(c->number, text) : NULL;
 	if (hooks)
 		register_hooks(tensor, node, hooks);
-	PyErr_Clear();
+	error_clear();
 	Py_XDECREF(hooks);
 	if (links)
 		Py_XSETREF(*last, node);

@@ -129,7 +129,7 @@ static void name_inner(PyObject *root, const char *path)
 		}
 		Py_DECREF(pair);
 	}
-	PyErr_Clear();
+	error_clear();
 	PyMem_Free(l.p);
 	Py_XDECREF(it);
 	Py_XDECREF(pairs);
@@ -139,7 +139,7 @@ static bool is_replica(PyObject *module)
 {
 	PyObject *flag = PyObject_GetAttrString(module, "_is_replica");
 	bool yes = flag == Py_True;
-	PyErr_Clear();
+	error_clear();
 	Py_XDECREF(flag);
 	return yes;
 }
@@ -153,7 +153,7 @@ static void put_key(struct line *l, PyObject *around, PyObject *module)
 	while (held && PyDict_Check(held) && !found && PyDict_Next(held, &at, &key, &value))
 		if (value == module)
 			found = PyUnicode_AsUTF8(key);
-	PyErr_Clear();
+	error_clear();
 	line_put(l, found ? found : class_of(module));
 	Py_XDECREF(held);
 }
@@ -181,21 +181,23 @@ static struct named *name_new(PyObject *module)
 	return n ? find(module) : NULL;
 }
 
-bool layer_begin(struct open_layer *l, PyObject *module)
+int layer_begin(struct open_layer *l, PyObject *module)
 {
 	struct thread *t = &thread_self;
 	if (!settings.on || !settings.layers || t->busy)
-		return false;
+		return 0;
 	t->busy = true;
 	struct named *n = find(module);
 	n = n ? n : name_new(module);
 	t->busy = false;
+	if (UNLIKELY(error_raise()))
+		return -1;
 	if (!n)
-		return false;
+		return 0;
 	*l = (struct open_layer){module, t->layer};
 	t->layer = l;
 	sink_push(n->text);
-	return true;
+	return 1;
 }
 
 void layer_end(struct open_layer *l)

@@ -65,7 +65,7 @@ bool line_repr(struct line *l, PyObject *value)
 	if (p)
 		line_add(l, p, (size_t)n);
 	else
-		PyErr_Clear();
+		error_clear();
 	Py_XDECREF(repr);
 	return p != NULL;
 }

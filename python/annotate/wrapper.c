@@ -23,12 +23,13 @@ static void tell_before(struct wrapper *w)
 	w->before = NULL;
 	PyObject *result = PyObject_CallNoArgs(before);
 	if (!result)
-		PyErr_Clear();
+		error_clear();
 	Py_XDECREF(result);
 	Py_DECREF(before);
 }
 
-static void end_call(struct wrapper *w, PyObject *const *args, Py_ssize_t n, PyObject *result, int64_t number, int ranges)
+/* Returns the result, or NULL where there is none. */
+static PyObject *end_call(struct wrapper *w, PyObject *const *args, Py_ssize_t n, PyObject *result, int64_t number, int ranges)
 {
 	struct thread *t = &thread_self;
 	PyObject *type, *value, *trace;
@@ -38,6 +39,10 @@ static void end_call(struct wrapper *w, PyObject *const *args, Py_ssize_t n, PyO
 	if (result && settings.call_ids)
 		calls_made(result, number);
 	t->busy = false;
+	if (UNLIKELY(t->error.type != NULL)) {
+		Py_CLEAR(result);
+		error_raise();
+	}
 	if (UNLIKELY(!result))
 		PyErr_Fetch(&type, &value, &trace);
 	if (!t->call)
@@ -46,6 +51,7 @@ static void end_call(struct wrapper *w, PyObject *const *args, Py_ssize_t n, PyO
 		sink_pop();
 	if (UNLIKELY(!result))
 		PyErr_Restore(type, value, trace);
+	return result;
 }
 
 static PyObject *wrapper_call(PyObject *self, PyObject *const *args, size_t nargs, PyObject *kwnames)
@@ -66,10 +72,10 @@ static PyObject *wrapper_call(PyObject *self, PyObject *const *args, size_t narg
 	struct open_call call = {w->same_op ? w->op : NULL, t->call};
 	t->call = &call;
 	Py_CLEAR(t->hooked);
-	PyObject *result = plain_call(w, args, nargs, kwnames);
+	PyObject *result = UNLIKELY(error_raise()) ? NULL : plain_call(w, args, nargs, kwnames);
 	t->call = call.around;
 	Py_ssize_t all = PyVectorcall_NARGS(nargs) + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
-	end_call(w, args, all, result, number, ranges);
+	result = end_call(w, args, all, result, number, ranges);
 	Py_DECREF(self);
 	return result;
 }
@@ -77,7 +83,10 @@ static PyObject *wrapper_call(PyObject *self, PyObject *const *args, size_t narg
 static PyObject *layer_call(PyObject *self, PyObject *const *args, size_t nargs, PyObject *kwnames)
 {
 	struct open_layer layer;
-	if (!PyVectorcall_NARGS(nargs) || !layer_begin(&layer, args[0]))
+	int begun = PyVectorcall_NARGS(nargs) ? layer_begin(&layer, args[0]) : 0;
+	if (UNLIKELY(begun < 0))
+		return NULL;
+	if (!begun)
 		return plain_call((struct wrapper *)self, args, nargs, kwnames);
 	PyObject *result = plain_call((struct wrapper *)self, args, nargs, kwnames);
 	layer_end(&layer);

@@ -1,9 +1,11 @@
 """The wrappers of opscope._annotate, with things that look like tensors: what they look like, what they write, and that nothing grows."""
 import copy
+import functools
 import gc
 import inspect
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import tempfile
@@ -675,6 +677,117 @@ class Functions(Base):
         marker = eval(self.texts()[-1])
         self.assertTrue(marker["args"][0]["name"].endswith("/".join(names) + "/add"), marker)
         self.assertTrue(eval(self.texts()[-2])["funcStack"].endswith("/".join(names[1:]) + "/add"), self.texts()[-2])
+
+
+class TimeIsUp(Exception):
+    pass
+
+
+class Interruptions(Base):
+    """What interrupts the program while it is asked is the program's; what its objects raise is not."""
+
+    def setUp(self):
+        super().setUp()
+        self.configure(format="pyprof", links=True)
+        original = Module.__call__
+        Module.__call__ = _annotate.layer_method(original, Module, "__call__")
+        self.addCleanup(setattr, Module, "__call__", original)
+        self.addCleanup(_annotate.forget)
+        self.addCleanup(signal.signal, signal.SIGUSR1, signal.getsignal(signal.SIGUSR1))
+
+    def handlers(self):
+        def function(number, frame):
+            raise TimeIsUp(number)
+
+        class Object:
+            def method(self, number, frame):
+                raise TimeIsUp(number)
+            __call__ = method
+
+        return function, Object().method, Object(), functools.partial(Object().method)
+
+    def calls(self, interrupt):
+        """What is asked -> the call that asks it; its result is 1."""
+        class Asked(Module):
+            def named_modules(self):
+                interrupt()
+                return super().named_modules()
+
+            def extra_repr(self):
+                interrupt()
+                return ""
+
+            def __call__(self):
+                Module.__call__(self)
+                return 1
+
+            def forward(self):
+                return 1
+
+        class Shaped(Tensor):
+            @property
+            def shape(self):
+                interrupt()
+                return (1,)
+
+        class Linked(Tensor):
+            @property
+            def grad_fn(self):
+                interrupt()
+
+            def __init__(self):
+                pass
+
+        Asked.forward = _annotate.method(Asked.forward, Asked, "forward")
+        one = _annotate.function(lambda *a: 1, library, "add")
+        linked = _annotate.function(lambda: Linked(), library, "add")
+        shaped = Tensor.__new__(Shaped)
+        shaped.dtype = FLOAT
+        return dict(named_modules=Asked(), extra_repr=Asked().forward, shape=lambda: one(shaped), shapes=lambda: one([shaped]),
+                    before=lambda: _annotate.function(lambda: 1, library, "add", interrupt)(), grad_fn=lambda: bool(type(linked()) is Linked))
+
+    def raised(self, call):
+        """By a call that had begun no range that it did not end."""
+        del self.written[:]
+        try:
+            self.assertEqual(call(), 1)
+        except BaseException as e:
+            return type(e)
+        finally:
+            kinds = [w[0] for w in self.written]
+            self.assertEqual(kinds.count("push"), kinds.count("pop"))
+
+    def interrupted_by(self, interrupt):
+        return {what: self.raised(call) for what, call in self.calls(interrupt).items()}
+
+    def test_keyboard(self):
+        def interrupt():
+            raise KeyboardInterrupt
+        self.assertEqual(set(self.interrupted_by(interrupt).values()), {KeyboardInterrupt})
+
+    def test_handlers_of_signals(self):
+        for handler in self.handlers():
+            with self.subTest(type(handler)):
+                signal.signal(signal.SIGUSR1, handler)
+                self.assertEqual(set(self.interrupted_by(lambda: signal.raise_signal(signal.SIGUSR1)).values()), {TimeIsUp})
+
+    def test_objects_that_fail(self):
+        signal.signal(signal.SIGUSR1, self.handlers()[0])
+
+        def fail():
+            raise TimeIsUp
+        self.assertEqual(set(self.interrupted_by(fail).values()), {None})
+
+    def test_once(self):
+        """The next call does not get it again."""
+        raising = [KeyboardInterrupt]
+
+        def interrupt():
+            if raising:
+                raise raising.pop()
+        model = self.calls(interrupt)["named_modules"]
+        self.assertEqual([self.raised(model), self.raised(model)], [KeyboardInterrupt, None])
+        self.assertEqual(self.texts(), ["[module]Asked: Asked"])
 
 
 class Node:
