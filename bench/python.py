@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What opscope.torch costs a PyTorch program on one core, in nanoseconds of its thread's CPU time above the bare call, while `opscope record` records
 it; beside it what PyProf's way costs: around the same functions as PyProf a wrapper in Python that formats the call stack and the arguments. Tensors are
-tiny: the cost is that of calls.
+tiny: the cost is that of calls. Then, without `opscope record`, the same step under opscope.profile(backend="opscope") and under torch.profiler.
 
 usage: bench/python.py [--build BUILD] [--python PYTHON] [--slack PERCENT] [--write]        (PYTHON has torch; default /usr/bin/python3)
   --slack    how much more than wanted a figure may be, in percent (default 0)
@@ -34,6 +34,16 @@ MODES = {
 }
 #: (what, how) -> at most so many ns.
 WANTED = {("torch.add", "shapes and types"): 700, ("torch.add", "switched off"): 60, ("module", ALL): 250, ("training step", ALL): 25}
+
+
+# Who profiles the step -> module, arguments of its profile(). The last of them are compared.
+PROFILERS = {
+    "`torch.profiler`": ("torch.profiler", {}),
+    '`opscope.profile(backend="opscope")`': ("opscope", dict(backend="opscope")),
+    "`torch.profiler`, shapes and stacks": ("torch.profiler", dict(record_shapes=True, with_stack=True)),
+    '`opscope.profile(backend="opscope")`, shapes and stacks': ("opscope", dict(backend="opscope", with_stack=True)),
+}
+PROFILED = 20  # steps of a recording
 
 
 def cheapest(work, calls=CALLS, rounds=ROUNDS):
@@ -173,6 +183,39 @@ def inside():
     print(json.dumps(dict(figures=figures, pyprof=len(pyprof.patches), torch=torch.__version__, python=sys.version.split()[0])))
 
 
+def table_of(prof, shapes):
+    return prof.key_averages(group_by_input_shape=shapes, group_by_stack_n=5 if shapes else 0).table(sort_by="self_cpu_time_total")
+
+
+def profilers():
+    """Within a process that nobody records, as JSON: each profiler's steps against bare ones just before, since the machine's pace changes; s from the end of the
+    recording to the table."""
+    import importlib
+    import statistics
+    import torch
+
+    torch.set_num_threads(1)
+    step, bare, ratios, answers = training_step(torch), [], {}, {}
+    for _ in range(16):
+        for who, (module, options) in PROFILERS.items():
+            bare.append(cheapest(step, 5, PROFILED // 5))
+            prof = importlib.import_module(module).profile(**options)
+            prof.start()
+            ratios.setdefault(who, []).append(cheapest(step, 5, PROFILED // 5) / bare[-1])
+            start = time.perf_counter()
+            prof.stop()
+            table_of(prof, "with_stack" in options)
+            answers.setdefault(who, []).append(time.perf_counter() - start)
+    print(json.dumps(dict(bare=min(bare), ratios={k: statistics.median(v) for k, v in ratios.items()}, answers={k: min(v) for k, v in answers.items()})))
+
+
+def profilers_lines(found):
+    lines = ["| the step under | CPU time | stop() and the table |", "|---|---|---|", f"| nobody | {found['bare'] / 1e3:.0f} us | |"]
+    for who in PROFILERS:
+        lines.append(f"| {who} | {100 * (found['ratios'][who] - 1):+.0f} % | {1e3 * found['answers'][who]:.0f} ms |")
+    return lines
+
+
 def share(what, how, figures):
     return 100 * figures[how][what] / figures["bare"][what]
 
@@ -213,7 +256,9 @@ def main():
         env = {**os.environ, "PYTHONPATH": os.path.join(build, "python"), "OMP_NUM_THREADS": "1"}
         out = subprocess.run([os.path.join(build, "src", "cli", "opscope"), "record", "--no-report", "--max-size=256M,ring", "-o", os.path.join(folder, "run"), "--",
                               a.python, "-W", "ignore", os.path.abspath(__file__), "--inside"], env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True, text=True).stdout
-    result = json.loads(out)
+        alone = subprocess.run([a.python, "-W", "ignore", os.path.abspath(__file__), "--profilers"], env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                               check=True, text=True).stdout
+    result, beside = json.loads(out), profilers_lines(json.loads(alone))
     figures, columns = result["figures"], ("torch.add", "F.linear", "linalg.vector_norm", "a + a", "module", "training step")
     lines = ["| | " + " | ".join(columns) + " | wanted |", "|---" * (len(columns) + 2) + "|"]
     for how in ("bare", *MODES, "switched off", PYPROF):
@@ -221,7 +266,7 @@ def main():
     ratio = figures[PYPROF]["torch.add"] / figures[ALL]["torch.add"]
     lines.append(f"\nPyProf's way costs **{ratio:.0f} times** as much as `init()` with everything on (`torch.add`); it wraps {result['pyprof']} functions, and a step takes "
                  f"**{1 + share('training step', PYPROF, figures) / 100:.1f} times** as long as without it, with `init()` {1 + share('training step', ALL, figures) / 100:.2f} times.")
-    print("\n".join(lines))
+    print("\n".join([*lines, "", *beside]))
     if a.write:
         write_section("PyTorch annotated (`bench/python.py`)", f"""{machine()}, torch {result['torch']}, Python {result['python']}, one thread, by
 
@@ -232,6 +277,10 @@ bench/python.py --build {os.path.basename(build)} --write
 What a call costs above the bare one, in ns of CPU time, while `opscope record` records: the least of {ROUNDS} runs of {CALLS} calls. The step: a small CNN, forward, backward and SGD; the median of {TURNS} turns, each against the bare step beside it.
 
 {chr(10).join(lines)}
+
+The same step where nobody records, under a profiler (16 recordings of {PROFILED} steps each, the median against the bare steps just before):
+
+{chr(10).join(beside)}
 """)
     bad = missed(figures, a.slack)
     for what in bad:
@@ -240,4 +289,4 @@ What a call costs above the bare one, in ns of CPU time, while `opscope record` 
 
 
 if __name__ == "__main__":
-    sys.exit(inside() if "--inside" in sys.argv else main())
+    sys.exit(inside() if "--inside" in sys.argv else profilers() if "--profilers" in sys.argv else main())
