@@ -191,7 +191,6 @@ def profilers():
     """Within a process that nobody records, as JSON: each profiler's steps against bare ones just before, since the machine's pace changes; s from the end of the
     recording to the table."""
     import importlib
-    import statistics
     import torch
 
     torch.set_num_threads(1)
