@@ -75,24 +75,32 @@ static bool is_node_name(const char *name)
 	return n > 8 && memcmp(name + n - 8, "Backward", 8) == 0;
 }
 
-/* "AddmmBackward0", as torch calls the node; where its type has no such name, that of the op. */
+/* "AddmmBackward0", as torch calls the node; where its type has no such name, that of the op. Texts are known by the name, not by the type: that one may
+ * be the program's, which makes and forgets types as it likes. A longer name than the key holds is cut off. */
 static const struct text *node_text(PyTypeObject *type, const char *op)
 {
+	enum { WORDS = 16, BYTES = WORDS * sizeof(uint64_t) - 1 };
+	static const char end[] = "Backward";
 	const char *name = last_name(type->tp_name);
 	bool good = is_node_name(name);
-	uint64_t key[2] = {(uintptr_t)type, good ? 0 : (uintptr_t)op}, hash = hash_words(key, 2);
-	struct text *t = table_find(&node_names, key, 2, hash);
+	union { uint64_t word[WORDS]; char byte[BYTES + 1]; } key;
+	size_t most = good ? BYTES : BYTES - strlen(end), n = strnlen(good ? name : op, most);
+	uint32_t words = (uint32_t)((n + (good ? 0 : strlen(end))) / sizeof key.word[0] + 1);
+	key.word[words - 1] = 0;
+	memcpy(key.byte, good ? name : op, n);
+	if (!good)
+		memcpy(key.byte + n, end, strlen(end));
+	uint64_t hash = hash_words(key.word, words);
+	struct text *t = table_find(&node_names, key.word, words, hash);
 	struct line l = {NULL, 0, 0};
-	if (t)
+	if (LIKELY(t != NULL))
 		return t;
-	line_put(&l, good ? name : op);
-	line_put(&l, good ? "" : "Backward");
+	line_put(&l, key.byte);
 	t = line_text(&l);
-	if (t && !table_add(&node_names, key, 2, hash, t)) {
+	if (t && !table_add(&node_names, key.word, words, hash, t)) {
 		text_free(t);
-		return NULL;
+		t = NULL;
 	}
-	Py_INCREF(type); /* known by its address from now on */
 	return t;
 }
 
@@ -156,13 +164,13 @@ static bool is_told_in_place(PyObject *const *args, Py_ssize_t n)
 	return false;
 }
 
-/* `last` is the node that has got a hook last: parts of one tensor come from one node. */
-static void link_one(struct call *c, PyObject *tensor, PyObject **last)
+/* `last` is the node that has got a hook last: parts of one tensor come from one node. Whether this one has one. */
+static bool link_one(struct call *c, PyObject *tensor, PyObject **last)
 {
 	static PyObject *grad_fn;
 	/* What only hands on its argument made no node: dropout while evaluating, contiguous(). */
 	if (is_given(tensor, c->args, c->n) && !c->w->in_place && !is_told_in_place(c->args, c->n))
-		return;
+		return false;
 	if (!grad_fn)
 		grad_fn = PyUnicode_InternFromString("grad_fn");
 	PyObject *node = grad_fn ? PyObject_GetAttr(tensor, grad_fn) : NULL;
@@ -171,12 +179,14 @@ static void link_one(struct call *c, PyObject *tensor, PyObject **last)
 	PyObject *hooks = text ? hooks_of(c->number, text) : NULL;
 	if (hooks)
 		register_hooks(tensor, node, hooks);
+	bool hooked = hooks != NULL;
 	error_clear();
-	Py_XDECREF(hooks);
 	if (links)
 		Py_XSETREF(*last, node);
 	else
 		Py_XDECREF(node);
+	Py_XDECREF(hooks);
+	return hooked;
 }
 
 void backward_link(struct wrapper *w, PyObject *const *args, Py_ssize_t n, PyObject *result, int64_t number)
@@ -184,12 +194,12 @@ void backward_link(struct wrapper *w, PyObject *const *args, Py_ssize_t n, PyObj
 	struct call c = {w, args, n, number};
 	struct thread *t = &thread_self;
 	PyObject *one, *last = NULL;
-	/* What a wrapped function got from another one has a hook already. */
+	/* What a wrapped function got from another one has a hook already; where that made no node, as forward() of an autograd.Function, the node
+	 * is made by what goes on. */
 	if (t->hooked && is_referent(t->hooked, result))
 		return;
 	if (is_tensor(result)) {
-		link_one(&c, result, &last);
-		if (t->call)
+		if (link_one(&c, result, &last) && t->call)
 			Py_XSETREF(t->hooked, PyWeakref_NewRef(result, NULL));
 		PyErr_Clear();
 	}

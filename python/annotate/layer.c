@@ -70,42 +70,61 @@ static struct named *name_it(PyObject *module, const char *path)
 
 /* ---- models ---- */
 
-/* The models that were called. They are not forgotten with the names: a model that is named again has the number that it had. */
-static struct { PyObject *reference, *class; } roots[MODELS_MOST];
+/* The models that were called. They are not forgotten with the names: a model that is named again has the number that it had, from 1 among those of
+ * its class. Both references are weak: a class that the program made lives no longer for having been called. */
+static struct root { PyObject *module, *class; uint32_t number; } roots[MODELS_MOST];
 static uint32_t n_roots;
 
-/* Where `object` stands among the models of its class, or, with NULL, the first of them that is gone; n_roots = none. `number` is its place there,
- * from 1. */
-static uint32_t root_of(PyTypeObject *class, const PyObject *object, uint32_t *number)
+/* The root of this module, or with NULL one of its class that is gone, whose number is free; NULL = none. `others` is how many roots of that class
+ * there are before it, `gone` the first root whose class is gone. */
+static struct root *root_of(PyTypeObject *class, const PyObject *module, uint32_t *others, struct root **gone)
 {
-	uint32_t i = 0;
-	for (*number = 1; i < n_roots; i++) {
-		if (roots[i].class != (PyObject *)class)
-			continue;
-		if (is_referent(roots[i].reference, object))
-			break;
-		++*number;
+	*others = 0;
+	*gone = NULL;
+	for (struct root *r = roots; r < roots + n_roots; r++) {
+		if (is_referent(r->class, (PyObject *)class)) {
+			if (is_referent(r->module, module))
+				return r;
+			++*others;
+		} else if (!*gone && is_referent(r->class, NULL)) {
+			*gone = r;
+		}
 	}
-	return i;
+	return NULL;
+}
+
+/* A place for the module, which is no root yet; NULL = there is none. */
+static struct root *new_root(PyObject *module, uint32_t *number)
+{
+	struct root *gone, *r = root_of(Py_TYPE(module), NULL, number, &gone);
+	*number = r ? r->number : *number + 1;
+	if (!r)
+		r = gone ? gone : n_roots < MODELS_MOST ? &roots[n_roots] : NULL;
+	if (!r) {
+		limit_reached(LIMIT_MODELS);
+		return NULL;
+	}
+	n_roots += r == &roots[n_roots];
+	return r;
 }
 
 /* Of several models of one class that live at the same time the second is "Net(2)". The number of one that is gone is free. */
 static void name_root(PyObject *module, struct line *path)
 {
-	uint32_t number, at = root_of(Py_TYPE(module), module, &number);
-	if (at == n_roots) {
-		at = root_of(Py_TYPE(module), NULL, &number);
-		if (at == MODELS_MOST)
-			limit_reached(LIMIT_MODELS);
-		PyObject *reference = at < MODELS_MOST ? PyWeakref_NewRef(module, NULL) : NULL;
-		if (reference) {
-			Py_XSETREF(roots[at].reference, reference);
-			Py_INCREF(Py_TYPE(module));
-			Py_XSETREF(roots[at].class, (PyObject *)Py_TYPE(module));
-			n_roots += at == n_roots;
-		}
-		PyErr_Clear();
+	/* Before it is looked where they are to stand: objects that are made may run code, which calls other models. */
+	PyObject *reference = PyWeakref_NewRef(module, NULL), *class = PyWeakref_NewRef((PyObject *)Py_TYPE(module), NULL);
+	uint32_t number;
+	struct root *gone, *r = root_of(Py_TYPE(module), module, &number, &gone);
+	number = r ? r->number : number + 1;
+	PyErr_Clear();
+	if (!r && reference && class && (r = new_root(module, &number)) != NULL) {
+		struct root before = *r;
+		*r = (struct root){reference, class, number};
+		reference = before.module;
+		class = before.class;
 	}
+	Py_XDECREF(reference);
+	Py_XDECREF(class);
 	line_put(path, class_of(module));
 	if (number > 1)
 		line_format(path, "(%u)", number);

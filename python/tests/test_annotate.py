@@ -407,6 +407,31 @@ class Layers(Base):
             a()
             self.assertEqual(self.texts()[-2:], ["[module]Module: Module", "[module]Module: Module.y"])
 
+    def test_classes_are_given_back(self):
+        """Those that a program makes as it runs; their numbers are free, too, and those of others stay."""
+        def made():
+            class Made(Module):
+                pass
+            return Made
+        kept = [Module(), Module()]
+        for m in kept:
+            m()
+        classes = []
+        for _ in range(5):
+            model = made()()
+            model()
+            classes.append(weakref.ref(type(model)))
+        del model
+        gc.collect()
+        self.assertEqual([c() for c in classes], [None] * 5)
+        again = Module()
+        again()
+        _annotate.forget()
+        for m in (again, *kept):
+            m()
+        self.assertEqual([t[len("[module]"):] for t in self.texts()], ["Module: Module", "Module: Module(2)"] + ["Made: Made"] * 5 + ["Module: Module(3)"] +
+                         ["Module: Module(3)", "Module: Module", "Module: Module(2)"])
+
     def test_names_that_are_forgotten_while_they_are_asked_for(self):
         """As close() does, which the program calls there, or another thread."""
         class Forgets(Module):
@@ -866,6 +891,38 @@ class Backward(Base):
         tensor = made(inner)
         self.call(lambda a: a, tensor)
         self.assertFalse(hasattr(inner, "hooks"))
+
+    def test_result_that_had_no_node_yet(self):
+        """As in forward() of an autograd.Function, after which the same tensor has one."""
+        node = AddBackward0()
+        library.add = lambda: made(None)
+        self.wrap("add")
+
+        def outer():
+            tensor = library.add()
+            tensor.grad_fn = node
+            return tensor
+
+        self.call(outer)
+        self.assertEqual(len(node.hooks), 1)
+
+    def test_names_of_nodes(self):
+        long = "x" * 300
+        names = {"MulBackward0": "MulBackward0", "FnBackward": "FnBackward", "Odd": "innerBackward", long: "innerBackward", long + "Backward": "x" * 127}
+        classes = []
+        for name, said in names.items():
+            node = type(name, (Node,), {})()
+            classes.append(weakref.ref(type(node)))
+            self.call(lambda node: made(node), node)
+            del self.written[:]
+            was = _annotate.begin_backward()
+            for hook in node.hooks.values():
+                hook()
+            _annotate.end_backward(was)
+            self.assertEqual(self.texts(), ["torch.autograd.backward", said])
+        del node, hook
+        gc.collect()
+        self.assertEqual([c() for c in classes], [None] * len(names))
 
     def test_address_that_is_used_again(self):
         """What another one had that is gone is not this result's."""
