@@ -1,4 +1,4 @@
-/* The forms in which calls are written down. A form is one file, format_NAME.c, that ends in its row; format.c lists the rows. */
+/* The forms in which calls are written down. A form is one file, format_NAME.c, that ends in its row, a word in FORMATS and one in meson.build. */
 #ifndef OPSCOPE_ANNOTATE_FORMAT_H
 #define OPSCOPE_ANNOTATE_FORMAT_H
 
@@ -29,7 +29,11 @@ const struct format *format_named(const char *name);
 /* Names of all; a new tuple, or NULL with an exception. */
 PyObject *format_names(void);
 
-extern const struct format format_own, format_pyprof, format_dlprof;
+/* Our own first. */
+#define FORMATS(X) X(own) X(pyprof) X(dlprof)
+#define FORMAT(name) extern const struct format format_##name;
+FORMATS(FORMAT)
+#undef FORMAT
 
 /* ---- markers.c: what PyProf's form and DLProf's share ---- */
 
