@@ -3,9 +3,12 @@ import copy
 import inspect
 import io
 import multiprocessing
+import os
 import pickle
+import subprocess
 import sys
 import threading
+from typing import NamedTuple
 
 from annotated import Base, F, LeNet, Squares, _annotate, nn, torch
 from support import oracle
@@ -43,6 +46,84 @@ class Hazards(Base):
         F.relu(x)
         self.assertIn("relu", self.ops())
 
+    def test_script_of_a_class(self):
+        """What it names is where the class is: in the function around it, or in one that hands it on."""
+        class Inner(NamedTuple):
+            x: int
+
+        class Outer:
+            def __init__(self, x: int):
+                self.p = Inner(x)
+
+        def script(c):
+            return torch.jit.script(c, None, 1)
+
+        class Again:
+            def __init__(self, x: int):
+                self.p = Inner(x)
+
+        self.assertEqual(torch.jit.script(Outer)(3).p.x, 3)
+        self.assertEqual(script(Again)(4).p.x, 4)
+
+    def test_script_of_methods(self):
+        class M(torch.jit.ScriptModule):
+            def __init__(self):
+                super().__init__()
+                self.define("def more(self, x):\n    return torch.add(x, 1)\n")
+
+            @torch.jit.script_method
+            def forward(self, x):
+                return torch.relu(F.elu(x)).add(1)
+
+        m = M()
+        m.define("def less(self, x):\n    return torch.sub(x, 1)\n")
+        self.assertEqual([f(torch.ones(1)).item() for f in (m, m.more, m.less)], [2, 2, 0])
+        self.assertIn("aten::sub", str(m.less.graph))
+        self.assertIsInstance(torch.add, _annotate.function)
+
+    def test_quantization_of_graphs(self):
+        """It looks for torch's functions by identity: the same model with and without, in whatever way its functions were imported."""
+        from torch.ao.quantization import get_default_qconfig_mapping
+        from torch.ao.quantization.quantize_fx import convert_fx, prepare_fx
+
+        class M(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.linear = nn.Linear(4, 4)
+
+            def forward(self, x):
+                return F.relu(self.linear(x)) + torch.add(x, x)
+
+        torch.manual_seed(0)
+        model, x = M().eval(), torch.randn(8, 4)
+
+        def quantized():
+            prepared = prepare_fx(copy.deepcopy(model), get_default_qconfig_mapping("fbgemm"), (x,))
+            prepared(x)
+            return convert_fx(prepared)
+        opscope.torch.close()
+        if torch.backends.quantized.engine == "none":
+            self.skipTest("torch has no engine for quantized numbers")
+        want = quantized()
+        self.init()
+        got = quantized()
+        self.assertIsInstance(torch.add, _annotate.function)
+        self.assertEqual([str(n.target) for n in got.graph.nodes], [str(n.target) for n in want.graph.nodes])
+        self.assertTrue(torch.equal(got(x), want(x)))
+
+    def test_tables_of_quantization(self):
+        """They are of torch's own functions also where the program imports them after init()."""
+        program = """if 1:
+            import sys, torch, opscope.torch
+            opscope.torch.init(force=True)
+            import torch.ao.quantization.quantize_fx
+            def flat(o):
+                return [p for q in (*o, *(o.values() if isinstance(o, dict) else ())) for p in flat(q)] if isinstance(o, (tuple, list, dict, set)) else [o]
+            found = [v for n, m in sys.modules.items() if n.startswith("torch.ao.quantization") for v in flat([v for k, v in vars(m).items() if k[0] != "_"])]
+            print(torch.add in found, [v for v in found if type(v).__module__.startswith("opscope")])"""
+        p = subprocess.run([sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}, capture_output=True, text=True)
+        self.assertEqual((p.returncode, p.stdout.strip()), (0, "True []"), p.stderr)
+
     def test_script_if_tracing(self):
         @torch.jit.script_if_tracing
         def f(x):
@@ -62,6 +143,7 @@ class Hazards(Base):
     def test_fx(self):
         import torch.fx
         graph = torch.fx.symbolic_trace(LeNet())
+        self.assertEqual([n.target for n in graph.graph.nodes if isinstance(n.target, (_annotate.function, _annotate.method))], [])
         x = torch.ones(1, 1, 32, 32)
         self.assertEqual(graph(x).shape, (1, 10))
         self.assertIn("conv2d" if "conv2d" in graph.code else "conv1", graph.code)
