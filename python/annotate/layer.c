@@ -75,37 +75,40 @@ static struct named *name_it(PyObject *module, const char *path)
 static struct root { PyObject *module, *class; uint32_t number; } roots[MODELS_MOST];
 static uint32_t n_roots;
 
-/* The root of this module, or with NULL one of its class that is gone, whose number is free; NULL = none. `others` is how many roots of that class
- * there are before it, `gone` the first root whose class is gone. */
-static struct root *root_of(PyTypeObject *class, const PyObject *module, uint32_t *others, struct root **gone)
+static bool is_of(const struct root *r, PyTypeObject *class) { return is_referent(r->class, (PyObject *)class); }
+
+static struct root *root_of(PyObject *module)
 {
-	*others = 0;
-	*gone = NULL;
-	for (struct root *r = roots; r < roots + n_roots; r++) {
-		if (is_referent(r->class, (PyObject *)class)) {
-			if (is_referent(r->module, module))
-				return r;
-			++*others;
-		} else if (!*gone && is_referent(r->class, NULL)) {
-			*gone = r;
-		}
-	}
+	for (struct root *r = roots; r < roots + n_roots; r++)
+		if (is_referent(r->module, module))
+			return r;
 	return NULL;
 }
 
-/* A place for the module, which is no root yet; NULL = there is none. */
-static struct root *new_root(PyObject *module, uint32_t *number)
+/* A place for another model of the class: that of the first one that is gone, whose number is free, or else one of a class that is gone or one that was never
+ * used. `number` is the model's; NULL = there is no place. */
+static struct root *new_root(PyTypeObject *class, uint32_t *number)
 {
-	struct root *gone, *r = root_of(Py_TYPE(module), NULL, number, &gone);
-	*number = r ? r->number : *number + 1;
-	if (!r)
-		r = gone ? gone : n_roots < MODELS_MOST ? &roots[n_roots] : NULL;
-	if (!r) {
-		limit_reached(LIMIT_MODELS);
-		return NULL;
+	struct root *gone = NULL, *free = NULL;
+	*number = 1;
+	for (struct root *r = roots; r < roots + n_roots; r++) {
+		if (!is_of(r, class))
+			free = free || !is_of(r, NULL) ? free : r;
+		else if (!is_referent(r->module, NULL))
+			++*number;
+		else if (!gone || r->number < gone->number)
+			gone = r;
 	}
-	n_roots += r == &roots[n_roots];
-	return r;
+	if (gone) {
+		*number = gone->number;
+		return gone;
+	}
+	if (free)
+		return free;
+	if (n_roots < MODELS_MOST)
+		return &roots[n_roots++];
+	limit_reached(LIMIT_MODELS);
+	return NULL;
 }
 
 /* Of several models of one class that live at the same time the second is "Net(2)". The number of one that is gone is free. */
@@ -113,11 +116,10 @@ static void name_root(PyObject *module, struct line *path)
 {
 	/* Before it is looked where they are to stand: objects that are made may run code, which calls other models. */
 	PyObject *reference = PyWeakref_NewRef(module, NULL), *class = PyWeakref_NewRef((PyObject *)Py_TYPE(module), NULL);
-	uint32_t number;
-	struct root *gone, *r = root_of(Py_TYPE(module), module, &number, &gone);
-	number = r ? r->number : number + 1;
+	struct root *r = root_of(module);
+	uint32_t number = r ? r->number : 1;
 	PyErr_Clear();
-	if (!r && reference && class && (r = new_root(module, &number)) != NULL) {
+	if (!r && reference && class && (r = new_root(Py_TYPE(module), &number)) != NULL) {
 		struct root before = *r;
 		*r = (struct root){reference, class, number};
 		reference = before.module;

@@ -432,6 +432,22 @@ class Layers(Base):
         self.assertEqual([t[len("[module]"):] for t in self.texts()], ["Module: Module", "Module: Module(2)"] + ["Made: Made"] * 5 + ["Module: Module(3)"] +
                          ["Module: Module(3)", "Module: Module", "Module: Module(2)"])
 
+    def test_places_of_other_classes(self):
+        """Whose place one has does not show in its number."""
+        class First(Module):
+            pass
+        model = First()
+        model()
+        models = [Module(), Module()]
+        models[0](), models[1]()
+        del model, First
+        gc.collect()
+        models.append(Module())
+        models[2]()
+        del models
+        Module()()
+        self.assertEqual([t[len("[module]Module: "):] for t in self.texts()[1:]], ["Module", "Module(2)", "Module(3)", "Module"])
+
     def test_names_that_are_forgotten_while_they_are_asked_for(self):
         """As close() does, which the program calls there, or another thread."""
         class Forgets(Module):
