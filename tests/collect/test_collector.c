@@ -1,7 +1,8 @@
 /* The collector as a part of this program, so that the sanitizers see into it: several threads that say the same and other things, switch
- * collecting on and off, and fork. The segments are walked record by record by the rules of wire.h. The clocks are the test's, where it sets them. */
+ * collecting on and off, and fork; and, in a process of its own, captures that begin and end while they talk. The segments are walked record by record by the rules of wire.h. The clocks are the test's, where it sets them. */
 #include "cupti.h"
 #include "segment.h"
+#include "opscope/capture.h"
 #include "opscope/trace_table.h"
 #include "nvtx_layout.h"
 
@@ -24,6 +25,8 @@
 #include <wchar.h>
 
 opscope_trace_get_fn opscope_trace_get;
+opscope_capture_start_fn opscope_capture_start;
+opscope_capture_stop_fn opscope_capture_stop;
 int InitializeInjectionNvtx2(const void *(*exported)(uint32_t));
 
 enum { THREADS = 4, ROUNDS = 3000, CHILD_ROUNDS = 50 };
@@ -459,8 +462,72 @@ static void no_room(void **state)
 	assert_int_equal(after.lost - before.lost, 3);
 }
 
+/* ---- captures of its own: in a child that was forked before the library began ---- */
+
+static int own_status;
+static _Atomic bool own_over;
+
+static void *talk_on(void *who)
+{
+	for (int i = 0; !own_over; i++)
+		say(i % ROUNDS, (int)(intptr_t)who);
+	return NULL;
+}
+
+/* Each is whole, and has what its own thread said; a ring of another size is the third of each three. */
+static void captures(void)
+{
+	enum { CAPTURES = 24, TALKERS = 2 };
+	pthread_t thread[TALKERS];
+	for (int i = 0; i < CAPTURES; i++) {
+		const struct opscope_capture_options o = {.bytes = sizeof o, .dir = dir, .ring = i % 3 == 2, .max_bytes = i % 3 == 2 ? (2 + i % 2) << 20 : 0};
+		struct counts before = count();
+		assert_int_equal(opscope_capture_start(&o), 0);
+		assert_int_equal(opscope_capture_start(&o), -EALREADY);
+		assert_non_null(opscope_trace_get(OPSCOPE_TRACE_VERSION));
+		if (i == 0)
+			t = opscope_trace_get(OPSCOPE_TRACE_VERSION); /* the same ever after */
+		for (int k = 0; i == 0 && k < TALKERS; k++)
+			assert_int_equal(pthread_create(&thread[k], NULL, talk_on, (void *)(intptr_t)k), 0);
+		t->step("step", i);
+		say(i, -1);
+		assert_int_equal(opscope_capture_stop(), 0);
+		assert_int_equal(opscope_capture_stop(), -ESRCH);
+		assert_int_equal(t->wanted(), 0);
+		struct counts after = count();
+		assert_int_equal(after.segments - before.segments, 1);
+		assert_int_equal(after.ended - before.ended, 1);
+		if (!o.ring)
+			assert_true(after.of[WIRE_STEP] - before.of[WIRE_STEP] == 1 && after.of[WIRE_PUSH] - before.of[WIRE_PUSH] >= 2);
+	}
+	own_over = true;
+	for (int k = 0; k < TALKERS; k++)
+		pthread_join(thread[k], NULL);
+}
+
+static void own_captures(void **state) { assert_int_equal(own_status, 0); }
+
+static int finish(void **state);
+
+/* Its status. */
+static int in_child(void (*f)(void))
+{
+	int status = -1;
+	pid_t child = fork();
+	if (child == 0) {
+		strcpy(dir, "/tmp/opscope-collector-XXXXXX");
+		if (!mkdtemp(dir))
+			_exit(1);
+		f();
+		_exit(finish(NULL) != 0);
+	}
+	waitpid(child, &status, 0);
+	return status;
+}
+
 static int start(void **state)
 {
+	own_status = in_child(captures);
 	strcpy(dir, "/tmp/opscope-collector-XXXXXX");
 	if (!mkdtemp(dir) || setenv("OPSCOPE_DIR", dir, 1))
 		return -1;
@@ -486,6 +553,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(threads), cmocka_unit_test(switches), cmocka_unit_test(notes), cmocka_unit_test(handlers), cmocka_unit_test(wide_texts), cmocka_unit_test(forks),
 	                                   cmocka_unit_test(wanted_in_the_past), cmocka_unit_test(buffers), cmocka_unit_test(clocks), cmocka_unit_test(many_notes),
-	                                   cmocka_unit_test(no_room)};
+	                                   cmocka_unit_test(no_room), cmocka_unit_test(own_captures)};
 	return cmocka_run_group_tests(tests, start, finish);
 }
