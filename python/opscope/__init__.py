@@ -29,7 +29,8 @@ _LAZY: Dict[str, str] = {
 
 _TORCHS = ("DeviceType", "ExecutionTraceObserver", "ProfilerActivity", "itt", "kineto_available")  # torch's own, as torch.profiler has them
 
-__all__ = ["Column", "Error", "Problem", "Report", "Table", "Trace", "advise", "load", "reports", "version", *_LAZY]
+# Not `torch`: `from opscope import *` leaves PyTorch's alone.
+__all__ = ["Column", "Error", "Problem", "Report", "Table", "Trace", "advise", "load", "reports", "version", *(n for n in _LAZY if n != "torch")]
 
 
 def __getattr__(name: str) -> Any:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from typing import Any, Dict, NamedTuple, Optional
 
 from . import _profiler
@@ -36,11 +37,21 @@ class Direct:
 
     @classmethod
     def find(cls) -> int:
-        """Bytes of an event; 0 = not possible."""
+        """Bytes of an event; 0 = not possible, whatever the reason."""
         if cls.stride is None:
             cls.stride = 0
-            cls.stride = cls._try()
+            # In a thread of its own: grad and inference modes, hooks, modes that see each op, and a profiler that is on, are a thread's.
+            thread = threading.Thread(target=cls._find, name="opscope: sample", daemon=True)
+            thread.start()
+            thread.join()
         return cls.stride
+
+    @classmethod
+    def _find(cls) -> None:
+        try:
+            cls.stride = cls._try()
+        except Exception:
+            pass
 
     @classmethod
     def _try(cls) -> int:
@@ -66,13 +77,17 @@ class Direct:
         profiler = torch_profiler()
         p = profiler.profile(record_shapes=True, profile_memory=True, with_stack=True, with_flops=True)
         with module.enable_grad():
-            a = module.ones(3, 4, requires_grad=True)
-            b = module.ones(4, 5)
+            plain = {"dtype": module.float32, "device": "cpu"}  # whatever the program's defaults are
+            a = module.ones(3, 4, requires_grad=True, **plain)
+            b = module.ones(4, 5, **plain)
             p._prepare_trace()
             p._start_trace()
-            with profiler.record_function("a range whose name does not fit into a short string"):
-                module.mm(a, b).sum().backward()
-            return end(p)
+            try:
+                with profiler.record_function("a range whose name does not fit into a short string"):
+                    module.mm(a, b).sum().backward()
+            finally:
+                result = end(p)
+            return result
 
 
 def _temporary() -> Any:

@@ -109,7 +109,7 @@ class TorchRecorder:
         self.trace_id_callback: Optional[Callable[[], str]] = None
         self.trace_id: Optional[str] = None
         self._inner: Any = None  # torch's profiler, prepared or running
-        self._folder: Optional[str] = None
+        self._folder: Optional[Tuple[int, str]] = None  # of which process
         self._number = 0
         self._base_us: Optional[int] = None
 
@@ -206,14 +206,15 @@ class TorchRecorder:
         return {**{flag: "1" for flag in FLAGS if flag in self.asked.flags}, **_distributed(), **self.metadata}
 
     def folder(self) -> str:
-        """Where the files are. It goes with this object."""
-        if self._folder is None:
+        """Where the files are. It goes with this object. A forked child has its own."""
+        pid = os.getpid()
+        if self._folder is None or self._folder[0] != pid:
             import tempfile
             import weakref
 
-            self._folder = tempfile.mkdtemp(prefix="opscope-profile-")
-            weakref.finalize(self, _remove, self._folder, os.getpid())
-        return self._folder
+            self._folder = pid, tempfile.mkdtemp(prefix="opscope-profile-")
+            weakref.finalize(self, _remove, self._folder[1], pid)
+        return self._folder[1]
 
     def take(self, result: Any) -> Recording:
         """Makes a recording of what torch has recorded."""

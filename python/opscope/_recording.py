@@ -1,6 +1,7 @@
 """One recording of opscope.profile: its file, what it answers, and the handlers that keep it."""
 from __future__ import annotations
 
+import errno
 import json
 import os
 from typing import TYPE_CHECKING, Any, Callable, Dict, FrozenSet, List, Optional, Tuple
@@ -35,6 +36,7 @@ class Recording:
         self.bare = bare
         #: Of a file that we wrote: where its events stand.
         self.written: Optional[Written] = None
+        self._pid = os.getpid()
         self._zero_ns: Optional[int] = None
         self._trace: Optional[Trace] = None
         self._events: Optional[Events] = None
@@ -98,9 +100,14 @@ class Recording:
         """What keeps the run from being faster: see Trace.advise."""
         return self.trace.advise(**params)
 
+    def drop(self) -> None:
+        """Its file goes; a forked child leaves that of its parent."""
+        if self._pid == os.getpid():
+            os.unlink(self.path)
+
     def save(self, path: Path) -> None:
         """The whole recording as a file that every opscope command reads; as gzip if path ends in .gz."""
-        _copy(self.path, os.fspath(path))
+        _copy(self.path, os.fsdecode(path))
 
     def export_chrome_trace(self, path: Path) -> None:
         """The file that torch's export_chrome_trace writes: Kineto's own, or without Kineto the bare array; as gzip if path ends in .gz."""
@@ -111,7 +118,16 @@ class Recording:
 
     def export_list(self, path: Path) -> None:
         """The bare array that torch writes without Kineto."""
-        self.trace.export("chrome-list", path, compat=self.compat)
+        self._export("chrome-list", path, compat=self.compat)
+
+    def _export(self, name: str, path: Path, **params: Any) -> None:
+        """Where the file cannot be written, torch's users expect an OSError."""
+        try:
+            self.trace.export(name, path, **params)
+        except _core.Error as e:
+            if e.code != "io":
+                raise
+            raise _os_error(os.fsdecode(path), str(e)) from None
 
     def export_stacks(self, path: Path, metric: str = "self_cpu_time_total") -> None:
         """Folded stacks for a flame graph. metric: self_cpu_time_total, or self_cuda_time_total and the like: the device's."""
@@ -127,26 +143,36 @@ class Recording:
     def write_stacks(self, path: Path, metric: str) -> None:
         if metric not in self.stack_metrics():
             raise ValueError("metric should be one of: " + str(self.stack_metrics()))
-        self.trace.export("stacks", path, compat=self.compat, metric=metric)
+        self._export("stacks", path, compat=self.compat, metric=metric)
 
     def export_memory_timeline(self, path: Path, device: Optional[str] = None) -> None:
         """Memory by what it is used for, over time: .html is a page, .raw.json.gz every change, .json(.gz) sums. device: "cpu", "cuda:0"."""
         missing = [n for n in ("record_shapes", "profile_memory", "with_stack") if n not in self.asked]
         if missing:
             raise ValueError(f"{' '.join(missing)} required for memory profiling: profile({', '.join(m + '=True' for m in missing)})")
-        name = os.fspath(path)
+        name = os.fsdecode(path)
         form = "html" if name.endswith(".html") else "raw" if name.endswith((".raw.json", ".raw.json.gz")) else "json"
         where = None if device is None else device if device == "cpu" else device.rpartition(":")[2] if ":" in device else "0"
-        self.trace.export("memory-timeline", path, form=form, device=where)
+        self._export("memory-timeline", path, form=form, device=where)
 
     def __repr__(self) -> str:
         return f"<opscope.Recording {self.path!r}, {self.trace.events} events>"
+
+
+def _os_error(path: str, text: str) -> OSError:
+    """FileNotFoundError, IsADirectoryError or PermissionError where that is why."""
+    folder = os.path.dirname(os.path.abspath(path))
+    reasons = ((errno.ENOENT, not os.path.isdir(folder)), (errno.EISDIR, os.path.isdir(path)), (errno.EACCES, not os.access(folder, os.W_OK)))
+    number = next((n for n, so in reasons if so), errno.EIO)
+    return OSError(number, text, path)
 
 
 def _copy(source: str, path: str) -> None:
     import gzip
     import shutil
 
+    if os.path.exists(path) and os.path.samefile(source, path):
+        return
     out: Any = gzip.open(path, "wb") if path.endswith(".gz") else open(path, "wb")
     with open(source, "rb") as f, out:
         shutil.copyfileobj(f, out)

@@ -138,7 +138,7 @@ class profile:
         self._complete = True
         self.recordings.append(recording)
         while self._keep is not None and len(self.recordings) > self._keep:
-            os.unlink(self.recordings.pop(0).path)
+            self.recordings.pop(0).drop()
 
     def _ready(self) -> None:
         complete, self._complete = self._complete, False

@@ -142,8 +142,8 @@ enum { AHEAD_EVENT = 48, AHEAD_SHARED = 24, AHEAD_LISTS = 12, AHEAD_ITEMS = 6, L
 
 static void fetch(const char *p, size_t n)
 {
-	for (size_t at = 0; at < n && at < LIST_BYTES; at += LINE)
-		__builtin_prefetch(p + at);
+	for (uintptr_t at = 0; at < n && at < LIST_BYTES; at += LINE) /* not as a pointer: it may be none */
+		__builtin_prefetch((const void *)((uintptr_t)p + at));
 }
 
 static void fetch_lists(const struct result_source *s, const void *event)

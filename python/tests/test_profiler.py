@@ -3,6 +3,7 @@ repeat of a schedule, what is kept, errors.
 
 Skipped under a Python without torch (Debian: python3-torch).
 """
+import contextlib
 import gzip
 import importlib.util
 import json
@@ -102,6 +103,57 @@ class SameAsTorch(Case):
         """On x86-64 the fast way is taken, for which the small recording was read both ways and compared."""
         if os.uname().machine == "x86_64":
             self.assertGreater(_direct.Direct.find(), 0)
+
+    def test_the_sample_is_apart_from_the_program(self):
+        """What is recorded to see whether that works is neither disturbed by the program's modes, hooks, defaults and profilers, nor seen by them."""
+        from torch.overrides import TorchFunctionMode
+        from torch.utils._python_dispatch import TorchDispatchMode
+        seen = []
+
+        class Functions(TorchFunctionMode):
+            def __torch_function__(self, function, types, args=(), kwargs=None):
+                seen.append(function)
+                return function(*args, **(kwargs or {}))
+
+        class Ops(TorchDispatchMode):
+            def __torch_dispatch__(self, op, types, args=(), kwargs=None):
+                seen.append(op)
+                return op(*args, **(kwargs or {}))
+
+        def fail(*tensor):
+            raise AssertionError("the program's hook")
+
+        def half():
+            torch.set_default_dtype(torch.float16)
+            return contextlib.nullcontext()
+
+        outer = ap.profile(use_kineto=True)
+        makes = (torch.inference_mode, torch.no_grad, half, Functions, Ops, lambda: torch.autograd.graph.saved_tensors_hooks(fail, fail), lambda: outer)
+        kept = _direct.Direct.stride
+        try:
+            for make in makes:
+                _direct.Direct.stride = None
+                try:
+                    with make():
+                        self.assertEqual(_direct.Direct.find(), kept)
+                finally:
+                    torch.set_default_dtype(torch.float32)
+        finally:
+            _direct.Direct.stride = kept
+        self.assertEqual((seen, len(outer.function_events)), ([], 0))
+
+    def test_a_sample_that_cannot_be_recorded(self):
+        """It is slower then, and nothing stays on."""
+        kept = _direct.Direct.stride
+        try:
+            _direct.Direct.stride = None
+            with unittest.mock.patch.object(torch, "mm", side_effect=RuntimeError("not here")):
+                self.assertEqual(_direct.Direct.find(), 0)
+            with opscope.profile() as prof:
+                torch.ones(2)
+            self.assertIn("aten::ones", [a.key for a in prof.key_averages()])
+        finally:
+            _direct.Direct.stride = kept
 
     def test_tables_of_averages(self):
         n = 0
@@ -262,6 +314,42 @@ class Profile(Case):
                 os._exit(0)
         self.assertEqual(os.wait()[1], 0)
         self.assertGreater(prof.recordings[0].trace.events, 0)
+
+    def test_a_forked_child_has_recordings_of_its_own(self):
+        plan = opscope.schedule(wait=0, warmup=1, active=1)
+        with opscope.profile(schedule=plan, keep=1) as prof:
+            loop(2, prof)
+            path = prof.recordings[0].path
+            with open(path, "rb") as f:
+                before = f.read()
+            child = os.fork()
+            if child == 0:
+                status = 1
+                try:
+                    loop(2, prof)
+                    status = 0 if prof.recordings[0].path != path and len(prof.events()) else 2
+                finally:
+                    os._exit(status)
+            self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
+            with open(path, "rb") as f:
+                self.assertEqual(f.read(), before)
+
+    def test_files_that_cannot_be_written(self):
+        """An OSError, as from torch; and a recording that is saved onto itself stays."""
+        with opscope.profile(**FULL) as prof:
+            loop(1)
+        for write in (prof.export_chrome_trace, prof.export_stacks, prof.save, lambda path: prof.export_memory_timeline(path, "cpu")):
+            with self.assertRaises(FileNotFoundError):
+                write("/no/such/folder/trace.json")
+            with tempfile.TemporaryDirectory() as d, self.assertRaises(IsADirectoryError):
+                write(d)
+        path = prof.recordings[-1].path
+        size = os.path.getsize(path)
+        prof.save(path)
+        self.assertEqual(os.path.getsize(path), size)
+        with tempfile.TemporaryDirectory() as d:
+            prof.save(os.fsencode(os.path.join(d, "trace.json.gz")))
+            self.assertGreater(opscope.load(os.path.join(d, "trace.json.gz")).events, 50)
 
     def test_torchs_profiler_is_left_as_its_user_would(self):
         """Whoever watches it by __exit__, as opscope.torch does, sees each start and end; and no Python objects are made of the events."""
