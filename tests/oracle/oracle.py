@@ -4,6 +4,7 @@ Environment (set by meson; by hand: OPSCOPE=build/src/cli/opscope python3 tests/
   OPSCOPE       the program
   OPSCOPE_BUILD the build folder, for what else is built
                 (a test skips where these are not set and nothing is built; where they are, a missing file is a failure)
+  OPSCOPE_SANITIZED is set for a program with AddressSanitizer
   OPSCOPE_DATA  folder of real traces with the numbers that other tools printed of them; tests skip where it is absent
 """
 import glob
@@ -13,6 +14,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -20,6 +22,7 @@ OPSCOPE = os.path.abspath(os.environ.get("OPSCOPE", os.path.join(ROOT, "build", 
 DATA = os.path.normpath(os.environ.get("OPSCOPE_DATA", os.path.join(ROOT, "..", "shared", "data")))
 SYNTHETIC = os.path.join(ROOT, "tests", "data", "synthetic")
 TIMEOUT = 120
+SANITIZED = "OPSCOPE_SANITIZED" in os.environ  # the program is ten times slower: what a smaller input shows as well is left to the plain build
 
 # A shell starts what it puts into the background with some signals ignored, nohup with another; programs started here must not inherit that.
 for _number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGCHLD, signal.SIGUSR1, signal.SIGUSR2):
@@ -119,6 +122,16 @@ class TapResult(unittest.TestResult):
     def __init__(self):
         super().__init__()
         self.n = 0
+
+    def startTest(self, test):
+        super().startTest(test)
+        self.began = time.monotonic()
+
+    def stopTest(self, test):
+        super().stopTest(test)
+        took = time.monotonic() - self.began
+        if took >= 1:
+            print(f"# {took:.1f} s", flush=True)
 
     def line(self, ok, test, tail=""):
         self.n += 1

@@ -96,11 +96,12 @@ class Everywhere(Case):
     FILES = ("nsys/*/*.sqlite", "pyprof/*/net.s*", "pyprof/*/*.dict", "tb_plugin/*/*.json.gz", "tracelens/*/*.json.gz", "torch/*/*plain.json.gz",
              "torch/*/*full.json.gz", "hta/*/*.json.gz", "nvprof/*")
 
-    def files(self):
+    def files(self, part=1):
+        """part: under the sanitizers every so many alone, where another test has the same report of all."""
         out = [f for pattern in self.FILES for f in data_glob(pattern)]
         if not out:
             self.skipTest("no real traces")
-        return out
+        return out[::part] if oracle.SANITIZED else out
 
     @staticmethod
     def device_sum(path):
@@ -132,7 +133,7 @@ class Everywhere(Case):
 
     def test_groupings_agree(self):
         """By op, by name, by shape, by type: the same calls, the same times."""
-        for path in self.files():
+        for path in self.files(4):
             code, out, err = oracle.run("report", "ops", path, "--format=json")
             if code:
                 continue
@@ -164,7 +165,7 @@ class Everywhere(Case):
     def test_union_of_all(self):
         """The last row's GPU time is the union of all device work, each GPU by itself, by python's own union."""
         checked = 0
-        for path in self.files():
+        for path in self.files(4):
             code, out, err = oracle.run("report", "groups", path, "--format=json")
             if code or path.endswith(".dict"):
                 continue
@@ -183,7 +184,7 @@ class Everywhere(Case):
             with self.subTest(path=os.path.relpath(path, oracle.DATA)):
                 self.assertEqual(table.rows[-1]["gpu_ns"], busy)
             checked += 1
-        self.assertGreater(checked, 8)
+        self.assertGreater(checked, 1 if oracle.SANITIZED else 8)
 
     def test_reopened(self):
         """A file that was imported gives the same tables."""

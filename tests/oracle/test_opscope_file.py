@@ -67,10 +67,12 @@ class OpscopeFile(oracle.Case):
         self.same_reports(BUNDLED)
 
     def test_reports_gpu(self):
+        if oracle.SANITIZED:
+            self.skipTest("hundreds of questions: test_reports_amd asks the same of a smaller trace")
         self.same_reports(oracle.data(*GPU))
 
     def test_reports_amd(self):
-        self.same_reports(oracle.data(*AMD), ("json",))
+        self.same_reports(oracle.data(*AMD))
 
     def test_reports_b200(self):
         self.same_reports(oracle.data(*B200), ("json",))
@@ -115,7 +117,7 @@ class OpscopeFile(oracle.Case):
         self.rows_are_there(BUNDLED)
 
     def test_rows_gpu(self):
-        self.rows_are_there(oracle.data(*GPU))
+        self.rows_are_there(oracle.data(*(AMD if oracle.SANITIZED else GPU)))  # a question for each table
 
     def sql_counts(self, trace):
         want, total = collections.Counter(), 0

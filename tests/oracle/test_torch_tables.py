@@ -146,7 +146,7 @@ class Live(Case):
             self.skipTest(f"no torch 1.13 for {python}")
         paths = [oracle.synthetic("torch_table")]
         for pattern in self.TRACES:
-            paths += [p for p in data_glob(pattern) if "expected" not in p and os.path.getsize(p) < 4 << 20][:2]
+            paths += [p for p in data_glob(pattern) if "expected" not in p and os.path.getsize(p) < 4 << 20][:1 if oracle.SANITIZED else 2]
         asked, ours = [], []
         for path in paths:
             for mine, args in self.ASKED:
