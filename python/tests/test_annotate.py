@@ -464,7 +464,6 @@ class Limits(Base):
     """Those that fill what the rest of the process needs, too."""
     PROLOGUE = """
 import sys
-import tempfile
 sys.path.insert(0, {folder!r})
 from test_annotate import Module, Tensor, _annotate, add, library
 _annotate.configure(tensor=Tensor, format="own", stacks=True, function_stacks=False, call_ids=False, layers=True, links=False)
