@@ -144,9 +144,13 @@ def close() -> None:
 
 def wrap(owner: Any, name: str) -> None:
     """Annotates `owner.name` too, from init() on: a function of a module of Python, a method or class method of a class, the forward or backward of an
-    autograd.Function. TypeError for another owner, as an object (its class is the owner), or a class whose attributes cannot be set."""
-    if not callable(getattr(owner, name)):
+    autograd.Function. TypeError for another owner, as an object (its class is the owner), or a class whose attributes cannot be set; for what is no
+    function, as a class, and for coroutines and generators, whose calls return before they run."""
+    function = getattr(owner, name)
+    if not callable(function) or inspect.isclass(function):
         raise TypeError(f"{name!r} is not a function")
+    if any(is_one(function) for is_one in (inspect.iscoroutinefunction, inspect.isasyncgenfunction, inspect.isgeneratorfunction)):
+        raise TypeError(f"{name!r} is a coroutine or generator: its call returns before it runs")
     if not (inspect.isclass(owner) or inspect.ismodule(owner)):
         raise TypeError(f"the owner of {name!r} is a {type(owner).__name__}: it must be a module of Python, or a class")
     if inspect.isclass(owner) and (not owner.__flags__ & _HEAP_TYPE or owner.__flags__ & _IMMUTABLE_TYPE):
@@ -155,9 +159,12 @@ def wrap(owner: Any, name: str) -> None:
         if any(o is owner and n == name for o, n in _wrapped):
             return
         patch = _wrapper_patch(owner, name)
-        _wrapped.append((owner, name))
+        patch.put()  # its class may forbid it
+        if not _state.patches or _state.out:
+            patch.take()
         if _state.patches:
-            _add(patch)
+            _state.patches.append(patch)
+        _wrapped.append((owner, name))
 
 
 def start_graph() -> None:
@@ -392,6 +399,18 @@ def _fact_if(true: Any, **config: Any) -> None:
         _fact(**config)
 
 
+def _loader_fact(loader: Any) -> None:
+    """What its program gave it may be of any type: what is no number, or a tensor, is not said."""
+    config = {}
+    for name, kind in (("num_workers", int), ("pin_memory", bool)):
+        value = getattr(loader, name, kind())
+        with contextlib.suppress(Exception):
+            if not isinstance(value, torch.Tensor):
+                config[name] = kind(value)
+    if config:
+        _fact(**config)
+
+
 def _fact(**config: Any) -> None:
     """Once each: a range that detectors read."""
     text = json.dumps({"model_config": config})
@@ -403,13 +422,14 @@ def _fact(**config: Any) -> None:
 
 
 def _after(owner: Any, name: str, tell: Callable[[Any], Any]) -> _Patch:
-    """Calls tell(self or first argument) when the function has returned."""
+    """Calls tell(self or first argument) when the function has returned. What cannot be told is no matter of the program."""
     original = getattr(owner, name)
 
     @functools.wraps(original)
     def call(*args: Any, **kwargs: Any) -> Any:
         result = original(*args, **kwargs)
-        tell(args[0] if args else None)
+        with contextlib.suppress(Exception):
+            tell(args[0] if args else None)
         return result
     return _Patch(owner, name, call)
 
@@ -435,8 +455,7 @@ def _facts(options: _Options) -> List[_Patch]:
     anomaly = torch.autograd.anomaly_mode
 
     patches = [
-        _after(torch.utils.data.DataLoader, "__init__",
-               lambda loader: _fact(num_workers=getattr(loader, "num_workers", 0), pin_memory=bool(getattr(loader, "pin_memory", False)))),
+        _after(torch.utils.data.DataLoader, "__init__", _loader_fact),
         _after(torch.autocast, "__init__", lambda a: _fact_if(getattr(a, "_enabled", True), amp_enabled=True)),
         _after(anomaly.detect_anomaly, "__init__", lambda _: _fact(detect_anomaly=True)),
         _after(anomaly.set_detect_anomaly, "__init__", lambda _: _fact_if(torch.is_anomaly_enabled(), detect_anomaly=True)),

@@ -460,6 +460,38 @@ class Facts(Base):
         self.assertEqual(self.facts(), [{"num_workers": 0, "pin_memory": False}, {"amp_enabled": True}, {"detect_anomaly": True}, {"record_function": True},
                                         {"gradcheck": True}])
 
+    def test_values_of_other_types(self):
+        """Numbers of other libraries are numbers; nothing that a value says when it is asked reaches the program, and a tensor is not asked."""
+        class Number(int):
+            def __int__(self):
+                return 1
+
+        class Odd:
+            def __bool__(self):
+                raise KeyError("odd")
+
+        class Asked(torch.Tensor):
+            def __int__(self):
+                raise AssertionError("asked")
+
+        tensor = torch.tensor(0).as_subclass(Asked)
+        self.init()
+        for workers, pin in ((Number(0), 0), (tensor, False), (0, Odd()), (tensor, Odd())):
+            made = torch.utils.data.DataLoader([1], num_workers=workers, pin_memory=pin)
+            self.assertIs(made.num_workers, workers)
+            self.assertIs(made.pin_memory, pin)
+        self.assertEqual(self.facts(), [{"num_workers": 1, "pin_memory": False}, {"pin_memory": False}, {"num_workers": 0}])
+
+    def test_numbers_of_numpy(self):
+        try:
+            import numpy
+        except ImportError:
+            self.skipTest("numpy is not installed")
+        self.init()
+        for workers in (numpy.int64(0), numpy.int32(0), numpy.bool_(False)):
+            torch.utils.data.DataLoader([1], num_workers=workers, pin_memory=numpy.bool_(False))
+        self.assertEqual(self.facts(), [{"num_workers": 0, "pin_memory": False}])
+
     def test_what_torch_does_itself(self):
         step = lenet_step()
         self.init()

@@ -83,6 +83,57 @@ class Wrapped(Base):
         self.assertEqual(self.ops(), ["ones", "add"])
         self.assertEqual(opscope.torch._wrapped, [])
 
+    def test_classes_that_forbid_it(self):
+        """Whether something is annotated yet or not; init() goes on without it."""
+        class Meta(type):
+            def __setattr__(cls, name, value):
+                raise TypeError("no setting here")
+
+        class Closed(metaclass=Meta):
+            def f(self):
+                return 1
+
+        for _ in range(2):
+            with self.assertRaisesRegex(TypeError, "no setting here"):
+                opscope.torch.wrap(Closed, "f")
+            self.init()
+        opscope.torch.close()
+        self.init(stacks=False)
+        torch.add(torch.ones(1), 1)
+        self.assertEqual(self.ops(), ["ones", "add"])
+        self.assertEqual(opscope.torch._wrapped, [])
+
+    def test_coroutines_and_generators(self):
+        class Calls:
+            async def coroutine(self):
+                return 1
+
+            def generator(self):
+                yield 1
+
+            async def both(self):
+                yield 1
+
+            @classmethod
+            async def of_class(cls):
+                return 1
+
+        for name in ("coroutine", "generator", "both", "of_class"):
+            with self.assertRaisesRegex(TypeError, "its call returns before it runs"):
+                opscope.torch.wrap(Calls, name)
+        self.assertEqual(opscope.torch._wrapped, [])
+
+    def test_classes_are_no_functions(self):
+        class Outer:
+            class Inner:
+                pass
+
+        for owner, name in ((nn, "Linear"), (Outer, "Inner"), (Outer, "__class__")):
+            with self.assertRaisesRegex(TypeError, "is not a function"):
+                opscope.torch.wrap(owner, name)
+        self.init()
+        self.assertIsInstance(nn.Linear(1, 1), nn.Linear)
+
     def test_what_is_no_function(self):
         with self.assertRaises(TypeError):
             opscope.torch.wrap(torch, "float32")
