@@ -84,16 +84,23 @@ def does_work(owner: Any, name: str) -> bool:
     return name not in NO_WORK and f"{getattr(owner, '__name__', '')}.{name}" not in NO_WORK and not name.startswith(STATE)
 
 
+def _is_there(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except Exception:  # a stand-in for it, or a broken one
+        return False
+
+
 def _module(name: str) -> Any:
     try:
-        return importlib.import_module(name) if importlib.util.find_spec(name) else None
+        return importlib.import_module(name) if _is_there(name) else None
     except Exception:  # a broken package is one that is not there
         return None
 
 
 def apex() -> List[Tuple[Any, str]]:
     """(owner, name) of all of APEX that is wrapped; empty where there is none."""
-    if not importlib.util.find_spec("apex") and not importlib.util.find_spec("amp_C"):
+    if not _is_there("apex") and not _is_there("amp_C"):
         return []
     found: List[Tuple[Any, str]] = []
     for name in APEX_EXTENSIONS:

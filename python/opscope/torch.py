@@ -177,6 +177,27 @@ def stop_graph() -> None:
     _graph(False)
 
 
+def _is_free(lock: Any) -> bool:
+    """Or this thread's."""
+    free: bool = lock.acquire(blocking=False)
+    if free:
+        lock.release()
+    return free
+
+
+def _after_fork() -> None:
+    """In the child, where the thread that held a lock is not, nor goes on with what it had begun: init() begins anew."""
+    global _lock, _synchronize_lock
+    if not _is_free(_lock):
+        _lock = threading.RLock()
+        _state.options = None
+    if not _is_free(_synchronize_lock):
+        _synchronize_lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
 def _worker_begins(_: Any) -> None:
     """Workers of multiprocessing, as those of data loaders, leave by os._exit() when all is well: what runs last in them says so."""
     multiprocessing.util.Finalize(None, _annotate.leaving, exitpriority=-1000)
@@ -465,7 +486,7 @@ def _facts(options: _Options) -> List[_Patch]:
     ]
     patches += [_after(torch.autograd, "gradcheck", lambda _: _fact(gradcheck=True)), _after(torch.autograd, "gradgradcheck", lambda _: _fact(gradgradcheck=True))]
     apex_amp = sys.modules.get("apex.amp")
-    if hasattr(apex_amp, "initialize"):
+    if inspect.ismodule(apex_amp) and hasattr(apex_amp, "initialize"):
         patches.append(_after(apex_amp, "initialize", lambda _: _fact(amp_enabled=True)))
     return patches
 

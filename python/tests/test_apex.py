@@ -5,6 +5,7 @@ import os
 import sys
 import tempfile
 import textwrap
+import types
 
 from support import oracle
 
@@ -172,6 +173,17 @@ class Apex(oracle.Case):
                 self.assertEqual(calls, [("DistributedDataParallel", "forward"), ("fused_layer_norm_cuda", "forward_affine"), ("SoftmaxCrossEntropyLoss", "forward"),
                                          ("SoftmaxCrossEntropyLoss", "backward"), ("FusedAdam", "step"), ("amp_C", "multi_tensor_adam")])
                 self.assertEqual([dict(vars(o)) for o in owners], before)
+
+    def test_stand_ins(self):
+        """Of programs that have something else in APEX's place: nothing of it is wrapped."""
+        from unittest import mock
+        for one in (types.ModuleType("apex"), mock.MagicMock(), None):
+            with mock.patch.dict(sys.modules, {"apex": one, "apex.amp": mock.MagicMock(), "amp_C": one}):
+                initialize = sys.modules["apex.amp"].initialize
+                self.assertEqual(_compat.apex(), [])
+                opscope.torch.init(force=True)
+                opscope.torch.close()
+                self.assertIs(sys.modules["apex.amp"].initialize, initialize)
 
     def test_lists_of_tensors(self):
         """What amp_C's functions work on are lists of lists: all their tensors are named, in PyProf's form one by one."""

@@ -1,6 +1,8 @@
 """opscope.torch on a real PyTorch: wrap(), init() and close(): what is taken and what is refused, and that nothing is left behind."""
 import ast
+import os
 import pickle
+import signal
 import subprocess
 import sys
 import threading
@@ -203,6 +205,42 @@ print([w[1].split("'op': '")[1].split("'")[0] for w in written if w[0] == "push"
         self.init()
         torch.add(torch.ones(1), 1)
         self.assertEqual(self.ops(), ["ones", "add"])
+
+    def test_child_of_a_process_that_begins(self):
+        """Another thread is in init() when the process forks: the child does not wait for it."""
+        held, done = threading.Event(), threading.Event()
+
+        def holds():
+            with opscope.torch._lock, opscope.torch._synchronize_lock:
+                held.set()
+                done.wait()
+
+        self.init()
+        other = threading.Thread(target=holds)
+        other.start()
+        held.wait()
+        child = os.fork()
+        if not child:
+            signal.alarm(60)
+            ours = torch.add
+            opscope.torch.init(force=True)
+            anew = torch.add is not ours
+            opscope.torch.close()
+            with opscope.torch._synchronize_lock:
+                os._exit(0 if anew and not hasattr(torch.add, "__wrapped__") else 1)
+        _, status = os.waitpid(child, 0)
+        done.set()
+        other.join()
+        self.assertEqual(status, 0)
+
+    def test_child_of_who_holds_the_lock(self):
+        """The one thread that goes on in the child has what it had."""
+        before = opscope.torch._lock
+        with opscope.torch._lock:
+            child = os.fork()
+            if not child:
+                os._exit(0 if opscope.torch._lock is before else 1)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
 
     def test_wrong_options(self):
         for wrong, words in ((dict(compat="nsys"), "compat='nsys': must be one of None, 'pyprof', 'dlprof'"), (dict(compat="own"), "must be one of"),
