@@ -10,6 +10,7 @@
  *   capture.c   a capture that this process makes of itself
  *   self.c      the object whose method a frame runs
  *   format*.c   the forms in which calls are written down (format.h); markers.c is what two of them share
+ *   overrides.c what tensors are asked is not heard by programs that hear of it
  *   errors.c    what is raised while the program's objects are asked
  *   limits.c    what is left out because there is too much of it
  *   text.c      texts and tables
@@ -62,6 +63,8 @@ struct thread {
 	PyObject *hooked;     /* weak: the result of a call inside of the one that goes on, which has its hook; NULL = none */
 	struct open_call *call;
 	struct open_layer *layer;
+	bool mode;            /* a mode of __torch_function__ hears what tensors are asked */
+	PyObject *guard, *hidden_mode; /* while that is hidden from it; NULL = it is not */
 	struct error error;   /* type NULL = none: for the program, when what asks it is done */
 };
 extern __thread struct thread thread_self;
@@ -80,6 +83,16 @@ static inline bool next_item(PyObject *o, Py_ssize_t *at, PyObject **item)
 	*item = PySequence_Fast_GET_ITEM(o, (*at)++);
 	return true;
 }
+
+/* ---- overrides.c ---- */
+
+/* Programs hear of what tensors are asked, by a method __torch_function__ of a class of tensors or of a mode: of our questions they must not. */
+void overrides_begin(void);
+/* Before a tensor is asked: hides it where somebody would hear, from there to overrides_end, between which nothing of the program is called. */
+void overrides_hide(const PyObject *tensor);
+void overrides_end(void);
+/* A function of the module: overrides(plain, heard, guard, set_mode, get_mode), as opscope/torch.py has them; None = torch has no such thing. */
+PyObject *overrides(PyObject *self, PyObject *args, PyObject *kwargs);
 
 /* ---- errors.c ---- */
 

@@ -71,7 +71,10 @@ bool args_tensors_are(PyTypeObject *type)
 static PyObject *attribute(PyObject *o, const struct attribute *a)
 {
 	PyObject *value = NULL;
-	if (a->descriptor && is_tensor(o))
+	bool tensor = is_tensor(o);
+	if (tensor)
+		overrides_hide(o);
+	if (a->descriptor && tensor)
 		value = a->descriptor->d_getset->get(o, a->descriptor->d_getset->closure);
 	else if (a->name)
 		value = PyObject_GetAttr(o, a->name);

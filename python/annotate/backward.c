@@ -173,6 +173,7 @@ static bool link_one(struct call *c, PyObject *tensor, PyObject **last)
 		return false;
 	if (!grad_fn)
 		grad_fn = PyUnicode_InternFromString("grad_fn");
+	overrides_hide(tensor);
 	PyObject *node = grad_fn ? PyObject_GetAttr(tensor, grad_fn) : NULL;
 	bool links = node && node != Py_None && node != *last;
 	const struct text *text = links ? node_text(Py_TYPE(node), c->w->op) : NULL;

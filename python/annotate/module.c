@@ -90,7 +90,7 @@ static PyObject *pop(PyObject *self, PyObject *unused)
 static PyObject *start(PyObject *self, PyObject *text)
 {
 	const char *p = PyUnicode_AsUTF8(text);
-	return p ? PyLong_FromUnsignedLongLong(sink_start(&(struct text){(char *)p, (uint32_t)strlen(p), 0})) : NULL;
+	return p ? PyLong_FromUnsignedLongLong(sink_start(&(struct text){.p = (char *)p, .n = (uint32_t)strlen(p)})) : NULL;
 }
 
 static PyObject *end(PyObject *self, PyObject *number)
@@ -167,6 +167,7 @@ static PyMethodDef methods[] = {
 	{"configure", (PyCFunction)(void (*)(void))configure, METH_VARARGS | METH_KEYWORDS, "What is written, and how."},
 	{"formats", formats, METH_NOARGS, "The names of the forms in which calls are written down, our own first."},
 	{"left_out", left_out, METH_NOARGS, "{what was left out, a sentence: how often} since this was asked last."},
+	{"overrides", (PyCFunction)(void (*)(void))overrides, METH_VARARGS | METH_KEYWORDS, "How what tensors are asked is hidden from programs that would hear of it."},
 	{"enable", enable, METH_O, "Whether calls are written; returns what it was."},
 	{"quiet", quiet, METH_O, "Whether calls on this thread are left out; returns what it was."},
 	{"layer_method", layer_method, METH_VARARGS, "layer_method(function, owner, name): the wrapper of nn.Module.__call__."},

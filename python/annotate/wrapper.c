@@ -34,8 +34,11 @@ static PyObject *end_call(struct wrapper *w, PyObject *const *args, Py_ssize_t n
 	struct thread *t = &thread_self;
 	PyObject *type, *value, *trace;
 	t->busy = true;
-	if (result && settings.links)
+	if (result && settings.links) {
+		overrides_begin();
 		backward_link(w, args, n, result, number);
+		overrides_end();
+	}
 	if (result && settings.call_ids)
 		calls_made(result, number);
 	t->busy = false;
@@ -67,7 +70,9 @@ static PyObject *wrapper_call(PyObject *self, PyObject *const *args, size_t narg
 	t->busy = true;
 	if (UNLIKELY(w->before != NULL))
 		tell_before(w);
+	overrides_begin();
 	int ranges = settings.format->begin(w, args, PyVectorcall_NARGS(nargs), kwnames, number);
+	overrides_end();
 	t->busy = false;
 	struct open_call call = {w->same_op ? w->op : NULL, t->call};
 	t->call = &call;

@@ -233,7 +233,17 @@ def _graph(call_ids: bool) -> None:
         _configure(_state.options, call_ids)
 
 
+def _overrides() -> _Options:
+    """How a program's __torch_function__ does not hear what we ask tensors. DisableTorchFunction keeps it from classes, and since torch 2.0 from modes, too.
+    In 1.13 these are a stack, and what looks at it is always made so; before, there was one mode."""
+    c = torch._C
+    one_mode, stack = getattr(c, "_get_torch_function_mode", None), getattr(getattr(torch, "overrides", None), "_TorchFunctionStackMode", None)
+    return dict(plain=(torch.Tensor, torch.nn.Parameter), heard=getattr(c, "_has_torch_function_unary", None), guard=getattr(c, "DisableTorchFunction", None),
+                set_mode=getattr(c, "_set_torch_function_mode", None), get_mode=one_mode or stack)
+
+
 def _configure(options: _Options, call_ids: bool) -> None:
+    _annotate.overrides(**_overrides())
     _annotate.configure(tensor=torch._C._TensorBase if hasattr(torch._C, "_TensorBase") else torch._C.TensorBase, format=_format(options),
                         stacks=bool(options["stacks"]), function_stacks=bool(options["enable_function_stack"]), call_ids=call_ids,
                         layers=bool(options["layers"]) and not options["compat"], links=_links(options) == "hooks",

@@ -190,6 +190,47 @@ class Hazards(Base):
         m = torch.ones(2).as_subclass(Mine)
         self.assertIs(type(torch.add(m, m) * 2), Mine)
 
+    def test_who_hears_what_tensors_are_asked(self):
+        """The program's __torch_function__ hears of its own calls alone."""
+        heard = []
+
+        class Logged(torch.Tensor):
+            @classmethod
+            def __torch_function__(cls, function, types, args=(), kwargs=None):
+                heard.append(function.__name__)
+                return super().__torch_function__(function, types, args, kwargs or {})
+
+        class Mode(getattr(torch.overrides, "TorchFunctionMode", object)):
+            def __torch_function__(self, function, types, args=(), kwargs=None):
+                heard.append(function.__name__)
+                return function(*args, **(kwargs or {}))
+
+        def work(x):
+            y = F.relu(x + 1)
+            torch.cat([y, y, x]).sum().backward()
+            torch.relu_(y.detach()).shape
+
+        def all_of_it():
+            del heard[:]
+            work(torch.ones(3).as_subclass(Logged).requires_grad_())
+            if hasattr(torch.overrides, "TorchFunctionMode"):
+                with Mode():
+                    work(torch.ones(3, requires_grad=True))
+                    with Mode():
+                        work(torch.nn.Parameter(torch.ones(3)).as_subclass(Logged))
+                heard.append("after")
+                work(torch.ones(3, requires_grad=True))
+            return list(heard)
+
+        opscope.torch.close()
+        want = all_of_it()
+        self.assertGreaterEqual(want.count("relu"), 1)
+        for options in ({}, dict(enable_function_stack=True, capture_input_ops=True), dict(compat="pyprof"), dict(compat="dlprof", capture_input_ops=True)):
+            with self.subTest(**options):
+                self.init(**options)
+                self.assertEqual(all_of_it(), want)
+                self.assertIn("'shape': (3,)", "".join(self.texts()))
+
     def test_arithmetic(self):
         a = torch.ones(2)
         self.assertTrue(torch.equal((2 - a) / (a + 1) @ a + a ** 2, torch.full((2,), 2.0)))
