@@ -292,6 +292,7 @@ void cupti_begin(void)
 	atomic_compare_exchange_strong(&cupti.owner, &nobody, 0); /* tried in vain before */
 	atomic_store_explicit(&cupti.beat_ns, 0, memory_order_relaxed);
 	add_hooks();
+	cupti_describe_devices(); /* before CUPTI tells of calls of the driver */
 	cupti_start();
 	nvml_start();
 }

@@ -76,6 +76,9 @@ void cupti_buffer_give(uint8_t *buffer);
 /* cupti_records.c: a buffer's records into the segment. Never calls CUPTI but for ActivityGetNextRecord. */
 void cupti_take_records(uint8_t *buffer, size_t valid);
 
+/* cupti_devices.c: all devices of the process, by the driver; for who comes when CUDA is initialised already. */
+void cupti_describe_devices(void);
+
 /* cupti_streams.c: the name of a stream, by its handle. */
 void cupti_name_stream(void *stream, uint32_t text);
 /* Whether a call of the driver was made by the above, and not by the program. */

@@ -94,10 +94,39 @@ static void on_api(struct taking *t, const struct cupti_api *r, bool driver)
 		      .thread = r->threadId, .result = r->returnValue, .name = function_name(driver, r->cbid));
 }
 
+/* Devices of contexts, as far as they have been told: waits name only the context. */
+enum { CONTEXTS = 64 };
+static _Atomic uint64_t contexts[CONTEXTS]; /* (id + 1) << 32 | device */
+
+static uint32_t device_of(uint32_t context)
+{
+	uint64_t have = atomic_load_explicit(&contexts[context % CONTEXTS], memory_order_relaxed);
+	return have >> 32 == (uint64_t)context + 1 ? (uint32_t)have : UINT32_MAX;
+}
+
+static void know_context(uint32_t context, uint32_t device, uint32_t null_stream)
+{
+	struct wire_context c = {.head = writer_head(WIRE_CONTEXT, 0, context, sizeof c), .device = device, .null_stream = null_stream};
+	atomic_store_explicit(&contexts[context % CONTEXTS], ((uint64_t)context + 1) << 32 | device, memory_order_relaxed);
+	if (device < 64)
+		atomic_fetch_or_explicit(&cupti.devices, UINT64_C(1) << device, memory_order_relaxed);
+	keep(&c, sizeof c, true);
+}
+
+static void on_context(const struct cupti_context *r) { know_context(r->contextId, r->deviceId, r->nullStreamId); }
+
+/* Of a context that was there before CUPTI could tell of it, by work in it. */
+static void learn_context(uint32_t context, uint32_t device)
+{
+	if (UNLIKELY(device_of(context) == UINT32_MAX))
+		know_context(context, device, UINT32_MAX);
+}
+
 static void on_kernel(struct taking *t, const struct cupti_kernel *r)
 {
 	if (!wanted(t, r->start, r->end))
 		return;
+	learn_context(r->contextId, r->deviceId);
 	uint32_t cluster[3] = {0};
 	bool by_device = false;
 	if (cupti.version >= CUPTI_VERSION_CLUSTER) {
@@ -135,25 +164,6 @@ static void on_memset(struct taking *t, const struct cupti_memset *r)
 	if (wanted(t, r->start, r->end))
 		WRITE(t, WIRE_SET, r->memoryKind, 0, wire_set, TIMES(r), PLACE(r), .bytes = r->bytes, .value = r->value, .graph = r->graphId,
 		      .graph_node = r->graphNodeId);
-}
-
-/* Devices of contexts, as far as they have been told: waits name only the context. */
-enum { CONTEXTS = 64 };
-static _Atomic uint64_t contexts[CONTEXTS]; /* (id + 1) << 32 | device */
-
-static uint32_t device_of(uint32_t context)
-{
-	uint64_t have = atomic_load_explicit(&contexts[context % CONTEXTS], memory_order_relaxed);
-	return have >> 32 == (uint64_t)context + 1 ? (uint32_t)have : UINT32_MAX;
-}
-
-static void on_context(const struct cupti_context *r)
-{
-	struct wire_context c = {.head = writer_head(WIRE_CONTEXT, 0, r->contextId, sizeof c), .device = r->deviceId, .null_stream = r->nullStreamId};
-	atomic_store_explicit(&contexts[r->contextId % CONTEXTS], ((uint64_t)r->contextId + 1) << 32 | r->deviceId, memory_order_relaxed);
-	if (r->deviceId < 64)
-		atomic_fetch_or_explicit(&cupti.devices, UINT64_C(1) << r->deviceId, memory_order_relaxed);
-	keep(&c, sizeof c, true);
 }
 
 static void on_stream(const struct cupti_stream *r)

@@ -7,11 +7,13 @@
  *   graph=N      a graph of three kernels captured under ranges, launched N times under others
  *   launches=N   prints what one of N launches of an empty kernel costs the host: "launch_ns X"
  *   spin=N       N kernels of 1 ms, waited for: prints "spin_ns X" for all
+ *   own=N        N captures of its own (opscope/capture.h), by the library $GPU_LIBRARY in folders 1, 2, ... of $GPU_OWN, each with threads=1, and threads=1 outside
  *   fork         a child that opens ranges and leaves with _exit, after CUDA was used
  *   sleep=MS     waits
  *   raise=N      ends by that signal;  quit=N ends by _exit with that status;  exit=N by exit
  * Ends with 77 when there is no driver or no device. */
 #include "../tests/mock/nvtx_client.h"
+#include "opscope/capture.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -181,6 +183,23 @@ static void threads(int n)
 		pthread_join(t[i], NULL);
 }
 
+/* What stands between two lines "own" in the truth belongs to that capture; 0: to none. */
+static void own(int captures)
+{
+	const char *library = getenv("GPU_LIBRARY"), *folder = getenv("GPU_OWN");
+	char path[4096];
+	for (int i = 1; library && folder && i <= captures; i++) {
+		const struct opscope_capture_options o = {.bytes = sizeof o, .dir = path};
+		snprintf(path, sizeof path, "%s/%d", folder, i);
+		must(-opscope_capture_begin(library, &o), "opscope_capture_begin");
+		tell("own", 0, 0, (uint64_t)i, 0, 0);
+		threads(1);
+		must(-opscope_capture_end(library), "opscope_capture_end");
+		tell("own", 0, 0, 0, 0, 0);
+		threads(1);
+	}
+}
+
 static void device(void)
 {
 	enum { MULTIPROCESSORS = 16, MAJOR = 75, MINOR = 76 };
@@ -282,6 +301,8 @@ static void word(const char *w)
 		timed("launch_ns", v, 0);
 	else if (IS("spin"))
 		timed("spin_ns", v, 1000000);
+	else if (IS("own"))
+		own(v);
 	else if (IS("fork"))
 		child();
 	else if (IS("sleep"))

@@ -351,7 +351,7 @@ struct wire_device {
 struct wire_context {
 	struct wire_head head;             /* id: the context's id */
 	uint32_t device;
-	uint32_t null_stream;              /* id of its default stream */
+	uint32_t null_stream;              /* id of its default stream; UINT32_MAX = unknown */
 };
 
 struct wire_stream {

@@ -325,7 +325,8 @@ void capture_context(struct capture *c, const struct wire_head *h, uint32_t byte
 	build_count(&c->b, capture_cat(c, "context"), 'M', 1);
 	if (k->device != IDMAP_NONE) {
 		idmap_put(&c->context_device, h->id, k->device);
-		capture_stream_add(c, &(struct capture_stream){.context = h->id, .device = k->device, .stream = k->null_stream, .is_default = true});
+		if (k->null_stream != UINT32_MAX)
+			capture_stream_add(c, &(struct capture_stream){.context = h->id, .device = k->device, .stream = k->null_stream, .is_default = true});
 	}
 }
 

@@ -11,7 +11,7 @@ import oracle
 
 BUILD = os.environ.get("OPSCOPE_BUILD", os.path.join(oracle.ROOT, "build"))
 MOCK = os.path.join(BUILD, "tests", "mock")
-CHECKS = ["loaded", "device", "kernels", "calls", "ranges", "order", "copies", "waits", "memory", "graph-nodes", "whole-graphs", "fork"]
+CHECKS = ["loaded", "device", "kernels", "calls", "ranges", "order", "copies", "waits", "memory", "graph-nodes", "whole-graphs", "own", "fork"]
 # What CUPTI does, and the checks that must notice.
 WRONG = {"busy": {"loaded", "kernels"}, "refuse=38": {"loaded", "waits"}, "pthreads": {"calls", "ranges"}, "lossy": {"kernels"}, "skewed": {"order"},
          "refuse=49": {"memory"}, "refuse=51": {"whole-graphs"}}
