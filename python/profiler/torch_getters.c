@@ -3,10 +3,13 @@
 
 #include <stdlib.h>
 
-/* The GIL is held throughout: needs_python. */
+/* The GIL is held throughout: needs_python. The name is the one that Python has of it: it remembers by their addresses what names it found, and
+ * would keep thousands of new ones. */
 static PyObject *ask(PyObject *event, const char *method)
 {
-	return PyObject_CallMethod(event, method, NULL);
+	PyObject *name = PyUnicode_InternFromString(method), *answer = name ? PyObject_CallMethodObjArgs(event, name, NULL) : NULL;
+	Py_XDECREF(name);
+	return answer;
 }
 
 static int ask_i64(PyObject *event, const char *method, int64_t *v)
