@@ -15,6 +15,7 @@ from opscope import _annotate
 _NAME = "_opscope_ranges"  # of the record_function: those that it has open
 _WAITS = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_GENERATOR
 _ENTERS = ("__enter__", "enter_context")  # who opens a range for its caller
+_STEP = "ProfilerStep#"  # of torch's profilers, which call step() wherever the program does; reports know steps by it
 _MANAGER = contextlib._GeneratorContextManager.__enter__.__code__
 
 
@@ -58,7 +59,10 @@ def begin(function: Any, frame: FrameType) -> None:
         r.number = _annotate.start(r.text)
     else:
         _settle(_here.open)
-        _push(r, _here.open)
+        if r.text.startswith(_STEP):
+            _push_beneath(r, _here.open)
+        else:
+            _push(r, _here.open)
     vars(function).setdefault(_NAME, []).append(r)
 
 
@@ -87,6 +91,20 @@ def _push(r: _Range, thread: List[_Range]) -> None:
     _annotate.push(r.text)
     r.open, r.depth = thread, _annotate.open()
     thread.append(r)
+
+
+def _push_beneath(r: _Range, thread: List[_Range]) -> None:
+    """A step must not be cut: what is open on top, and will end in the midst of it, is."""
+    top, depth = len(thread), _annotate.open()
+    while top and thread[top - 1].depth == depth and not thread[top - 1].text.startswith(_STEP):
+        top, depth = top - 1, depth - 1
+    above = thread[top:]
+    for one in above:
+        thread.remove(one)
+        _annotate.pop()
+    for one in (r, *above):
+        if not one.over:
+            _push(one, thread)
 
 
 def _settle(thread: List[_Range]) -> None:

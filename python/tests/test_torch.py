@@ -288,8 +288,20 @@ class Named(Base):
         asyncio.run(main())
         self.assertEqual(self.events(), ["decorated", "inside", "/inside", "/decorated"])
 
-    def test_steps_that_end_inside_of_others(self):
-        """As those of profilers may, whose step() is called within a range of the program."""
+    def test_steps_of_profilers(self):
+        """step() is called within a range of the program: it is the other one that is cut, since a step is one."""
+        with torch.profiler.profile(schedule=torch.profiler.schedule(wait=9, warmup=1, active=1)) as p:
+            self.init()
+            for _ in range(3):
+                with self.range("batch"):
+                    with self.range("inner"):
+                        p.step()
+        steps = [e for e in self.events() if "ProfilerStep#" in e]
+        numbers = sorted({int(e.split("#")[1]) for e in steps})
+        self.assertEqual(len(numbers), 3)
+        self.assertEqual(steps, [e for n in numbers for e in (f"ProfilerStep#{n}", f"/ProfilerStep#{n}")])
+
+    def test_ranges_that_end_inside_of_others(self):
         step = None
         self.init()
         for i in range(3):
