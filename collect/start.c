@@ -20,6 +20,7 @@ static struct {
 	_Atomic int32_t own;            /* process that captures itself, 0 = none ever did */
 	_Atomic bool turn;              /* a thread is beginning or ending such a capture */
 	_Atomic bool hold, inside;      /* the helper is to do nothing; it is doing something */
+	uint64_t helper_before;         /* its CPU time when the capture began */
 	bool has_options, has_hooks;
 	struct segment_options segment;
 	char dir[4000];
@@ -189,14 +190,23 @@ bool helper_is_here(void)
 }
 
 /* CPU time of the helper, asked for by whatever thread. */
-static void count_helper(void)
+static bool helper_cpu(uint64_t *ns)
 {
 	uint32_t tid = atomic_load_explicit(&s.helper_tid, memory_order_relaxed);
-	struct wire_header *h = segment_header();
 	struct timespec cpu;
 	clockid_t clock = (clockid_t)(~tid << 3 | 6); /* what pthread_getcpuclockid makes of a thread */
-	if (tid && h && clock_gettime(clock, &cpu) == 0)
-		atomic_store_explicit((_Atomic uint64_t *)&h->helper_ns, (uint64_t)cpu.tv_sec * SECOND + (uint64_t)cpu.tv_nsec, memory_order_relaxed);
+	if (!tid || clock_gettime(clock, &cpu) < 0)
+		return false;
+	*ns = (uint64_t)cpu.tv_sec * SECOND + (uint64_t)cpu.tv_nsec;
+	return true;
+}
+
+static void count_helper(void)
+{
+	struct wire_header *h = segment_header();
+	uint64_t ns;
+	if (h && helper_cpu(&ns))
+		atomic_store_explicit((_Atomic uint64_t *)&h->helper_ns, ns - s.helper_before, memory_order_relaxed);
 }
 
 /* The program's main thread left by pthread_exit(), and the last of its others is gone: the process would have ended but for this thread. */
@@ -510,10 +520,12 @@ static int become_own(void)
 	}
 	atomic_store_explicit(&page->phase, PHASE_IDLE, memory_order_relaxed);
 	atomic_store(&s.own, (int32_t)getpid());
-	if (before)
+	if (before) {
 		threads_forget();
-	else
+		atomic_store_explicit(&s.helper_tid, 0, memory_order_relaxed); /* the parent's */
+	} else {
 		control_always();
+	}
 	live = page;
 	syscall(SYS_membarrier, SYS_BARRIER_READY, 0, 0);
 	return 0;
@@ -533,6 +545,8 @@ static int open_own(const struct segment_options *o)
 		atomic_store(&live->phase, PHASE_IDLE);
 		return why ? -why : -EIO;
 	}
+	if (!helper_cpu(&s.helper_before))
+		s.helper_before = 0;
 	control_publish(segment_generation());
 	keep_again(false);
 	keep_facts();

@@ -272,6 +272,10 @@ class OwnRecorder:
     def prepare(self) -> None:
         self._prepared = True
 
+    def forget(self) -> bool:
+        self._prepared = False
+        return True
+
     def start(self) -> None:
         try:
             if self._under is None:

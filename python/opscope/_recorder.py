@@ -165,6 +165,10 @@ class TorchRecorder:
             arguments["use_cuda"] = device == "cuda"
         return {name: value for name, value in arguments.items() if accepts(known, name)}
 
+    def forget(self) -> bool:
+        """What was prepared will not be started. False: it has to be, to be ended."""
+        return False
+
     def start(self) -> None:
         try:
             if self.asked.observer:

@@ -147,6 +147,8 @@ class profile:
 
     def _go(self, before: int, after: int) -> None:
         """From one action to the next."""
+        if (before, after) == (ProfilerAction.WARMUP.value, EXIT) and self._recorder.forget():
+            return
         todo, warning = _profiler.transition(before, after)
         if warning:
             warnings.warn(warning, stacklevel=4)

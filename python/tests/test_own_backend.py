@@ -183,6 +183,10 @@ class Schedules(Case):
     def test_keep(self):
         prof = self.recorded(15, schedule=opscope.schedule(wait=0, warmup=1, active=1), keep=2)
         self.assertEqual([[r["step"] for r in recording.report("steps")] for recording in prof.recordings], [[13], [15]])
+        with self.profile(schedule=opscope.schedule(wait=0, warmup=1, active=1), keep=1) as ended_in_warmup:
+            for _ in range(4):
+                ended_in_warmup.step()
+        self.assertEqual([r["step"] for r in ended_in_warmup.report("steps")], [3])
         folder = prof._recorder._capture.folder
         self.assertEqual(sum(len(f) for _, _, f in os.walk(folder)), 2)
         del prof
@@ -300,6 +304,8 @@ class Beside(Case):
                     with opscope.profile(backend="opscope") as own:
                         torch.nn.functional.relu(torch.ones(2))
                     status = 0 if self.calls(own, "torch.nn.functional.relu") == 1 and not self.calls(own) else 2
+                    del own
+                    gc.collect()
                     os.write(w, b"done")
                 os._exit(status)
             self.assertEqual(os.waitpid(child, 0)[1], 0)

@@ -80,7 +80,7 @@ static void run(void *(*a)(void *), int n_a, void *(*b)(void *), int n_b)
 
 /* How many records of each type there are; every one is whole. */
 struct counts {
-	uint64_t of[256], segments, lost, ended, cut;
+	uint64_t of[256], segments, lost, ended, cut, helper_ns;
 };
 
 static void count_chunk(struct counts *c, const struct wire_chunk *w)
@@ -111,6 +111,7 @@ static void count_segment(struct counts *c, const char *name)
 		c->lost += h->lost[i];
 	c->segments++;
 	c->ended += h->state == WIRE_ENDED;
+	c->helper_ns += h->helper_ns;
 	for (uint64_t at = WIRE_BLOCK; at < h->used_bytes;) {
 		const struct wire_chunk *w = (const struct wire_chunk *)(p + at);
 		assert_int_equal(w->magic, WIRE_CHUNK_MAGIC);
@@ -377,6 +378,7 @@ static void buffers(void **state)
 /* What is added to the clocks, moment by moment. */
 static struct { int64_t wall_s, wall_ns, steady_s; } shift[64];
 static _Atomic int moment;
+static _Atomic int64_t helper_s; /* CPU time that the library's own thread has had; 0 = what the system says */
 
 int __real_clock_gettime(clockid_t clock, struct timespec *to);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *to);
@@ -389,6 +391,8 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *to)
 		to->tv_nsec = ns % 1000000000;
 	} else if (clock == CLOCK_MONOTONIC_RAW) {
 		to->tv_sec += shift[now].steady_s;
+	} else if (clock < 0 && helper_s) { /* of a thread */
+		*to = (struct timespec){.tv_sec = helper_s};
 	}
 	return rc;
 }
@@ -474,14 +478,16 @@ static void *talk_on(void *who)
 	return NULL;
 }
 
-/* Each is whole, and has what its own thread said; a ring of another size is the third of each three. */
+/* Each is whole, and has what its own thread said, and the time that the library's thread took meanwhile; a ring of another size is the third of each three. */
 static void captures(void)
 {
 	enum { CAPTURES = 24, TALKERS = 2 };
 	pthread_t thread[TALKERS];
+	uint64_t helper_ns = 0;
 	for (int i = 0; i < CAPTURES; i++) {
 		const struct opscope_capture_options o = {.bytes = sizeof o, .dir = dir, .ring = i % 3 == 2, .max_bytes = i % 3 == 2 ? (2 + i % 2) << 20 : 0};
 		struct counts before = count();
+		helper_s = 100 * (i + 1);
 		assert_int_equal(opscope_capture_start(&o), 0);
 		assert_int_equal(opscope_capture_start(&o), -EALREADY);
 		assert_non_null(opscope_trace_get(OPSCOPE_TRACE_VERSION));
@@ -491,12 +497,16 @@ static void captures(void)
 			assert_int_equal(pthread_create(&thread[k], NULL, talk_on, (void *)(intptr_t)k), 0);
 		t->step("step", i);
 		say(i, -1);
+		helper_s++;
 		assert_int_equal(opscope_capture_stop(), 0);
 		assert_int_equal(opscope_capture_stop(), -ESRCH);
 		assert_int_equal(t->wanted(), 0);
 		struct counts after = count();
 		assert_int_equal(after.segments - before.segments, 1);
 		assert_int_equal(after.ended - before.ended, 1);
+		if (helper_ns) /* since the thread is there */
+			assert_int_equal(after.helper_ns - before.helper_ns, 1000000000);
+		helper_ns = after.helper_ns - before.helper_ns;
 		if (!o.ring)
 			assert_true(after.of[WIRE_STEP] - before.of[WIRE_STEP] == 1 && after.of[WIRE_PUSH] - before.of[WIRE_PUSH] >= 2);
 	}
