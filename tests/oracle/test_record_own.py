@@ -47,9 +47,18 @@ class Program(Own):
             self.assertIn(text, err)
         self.assertEqual(self.kernels(), self.truth("kernel"))
         self.assertEqual(self.ranges(), {"step": 40, **{name: 40 for name in STEP}})
-        code, out, err = oracle.run("sql", self.path("out"), "SELECT DISTINCT pid_text, process_labels FROM track WHERE pid < 16 ORDER BY 1", "--format=json")
+
+    def gpus(self, folder):
+        code, out, err = oracle.run("sql", self.path(folder), "SELECT DISTINCT pid_text, process_labels FROM track WHERE pid < 16 ORDER BY 1", "--format=json")
         self.assertEqual(code, 0, err)
-        self.assertEqual([tuple(r.values()) for r in oracle.Table(json.loads(out)).rows], [("-1", "unknown GPU"), ("0", "GPU 0")])
+        return [tuple(r.values()) for r in oracle.Table(json.loads(out)).rows]
+
+    def test_gpu_of_a_context(self):
+        """Where CUPTI tells of no context: a wait in one with work is on the GPU of that work; without any, which GPU it is remains unknown."""
+        self.own("threads=2")
+        self.assertEqual(self.gpus("out"), [("0", "GPU 0")])
+        self.own("record=7", "host=0", out="waits")
+        self.assertEqual(self.gpus("waits"), [("-1", "unknown GPU")])
 
     def test_what_the_time_went_to(self):
         """The summary names the ranges of the steps, and the reports that have more."""
