@@ -3,7 +3,8 @@
 /* As opscope/torch.py gives them; NULL = torch has none. */
 static struct {
 	PyObject *plain;      /* tuple of classes whose objects tell nobody what they are asked */
-	PyObject *heard;      /* heard(None): whether a mode hears all */
+	PyObject *heard;      /* heard(None): whether a mode hears all; asked for each call, as directly as can be */
+	PyCFunction heard_c;  /* the same, where it is a function in C of one argument */
 	PyObject *guard;      /* makes a context in which nobody hears */
 	PyObject *set_mode, *get_mode; /* where the guard leaves the mode as it is, as before torch 2.0 */
 } torch;
@@ -25,6 +26,8 @@ PyObject *overrides(PyObject *self, PyObject *args, PyObject *kwargs)
 		Py_XINCREF(o);
 		Py_XSETREF(*kept[i], o);
 	}
+	bool direct = torch.heard && PyCFunction_Check(torch.heard) && PyCFunction_GET_FLAGS(torch.heard) == METH_O;
+	torch.heard_c = direct ? PyCFunction_GET_FUNCTION(torch.heard) : NULL;
 	Py_RETURN_NONE;
 }
 
@@ -37,7 +40,11 @@ static void done(PyObject *result)
 
 void overrides_begin(void)
 {
-	PyObject *heard = torch.heard ? PyObject_CallOneArg(torch.heard, Py_None) : NULL;
+	PyObject *heard = NULL;
+	if (LIKELY(torch.heard_c != NULL))
+		heard = torch.heard_c(PyCFunction_GET_SELF(torch.heard), Py_None);
+	else if (torch.heard)
+		heard = PyObject_CallOneArg(torch.heard, Py_None);
 	thread_self.mode = heard == Py_True;
 	done(heard);
 }

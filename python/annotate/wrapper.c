@@ -154,7 +154,7 @@ static PyObject *wrapper_bind(PyObject *self, PyObject *object, PyObject *type)
 /* Names that are answered by the wrapper itself. */
 static bool is_own_name(PyObject *name)
 {
-	static const char *const own[] = {"__class__", "__wrapped__", "__reduce__", "__reduce_ex__", "__call__", "__get__", "__eq__", "__ne__", "__hash__"};
+	static const char *const own[] = {"__class__", "__wrapped__", "__reduce_ex__", "__copy__", "__deepcopy__", "__call__", "__get__", "__eq__", "__ne__", "__hash__"};
 	for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
 		if (PyUnicode_CompareWithASCIIString(name, own[i]) == 0)
 			return true;
@@ -207,35 +207,49 @@ static PyObject *wrapper_compare(PyObject *self, PyObject *other, int op)
 	return PyObject_RichCompare(unwrapped(self), unwrapped(other), op);
 }
 
-/* "relu" of "torch.nn.functional": as the function itself is pickled, while the wrapper stands in its place; later by its path. */
-static PyObject *wrapper_reduce(PyObject *self, PyObject *unused)
+static PyObject *reduced_to(const char *module, const char *function, PyObject *args)
+{
+	PyObject *m = args ? PyImport_ImportModule(module) : NULL, *f = m ? PyObject_GetAttrString(m, function) : NULL;
+	Py_XDECREF(m);
+	if (!f)
+		Py_CLEAR(args);
+	return f ? Py_BuildValue("(NN)", f, args) : NULL;
+}
+
+/* As the function itself is pickled, so that who reads it needs nothing of ours, and who allows that allows this. A name alone ("relu", of
+ * "torch.nn.functional") says what stands at that place; when that is the wrapper no more, the function is what is written. */
+static PyObject *wrapper_reduce(PyObject *self, PyObject *protocol)
 {
 	struct wrapper *w = (struct wrapper *)self;
-	PyObject *there = PyObject_GetAttr(w->owner, w->name), *path = NULL;
-	bool in_place = there == self && PyModule_Check(w->owner);
+	if (PyFunction_Check(w->function) && PyType_Check(w->owner))
+		return reduced_to("builtins", "getattr", PyTuple_Pack(2, w->owner, w->name));
+	if (!PyFunction_Check(w->function)) {
+		PyObject *as = PyObject_CallMethod(w->function, "__reduce_ex__", "O", protocol);
+		if (!as || !PyUnicode_Check(as))
+			return as;
+		Py_DECREF(as);
+	}
+	PyObject *there = PyObject_GetAttr(w->owner, w->name);
 	PyErr_Clear();
 	Py_XDECREF(there);
-	if (in_place) {
+	if (there == self) {
 		Py_INCREF(w->name);
 		return w->name;
 	}
-	PyObject *module = wrapper_module_name(w), *owner = PyModule_Check(w->owner) ? NULL : PyObject_GetAttrString(w->owner, "__qualname__");
-	PyErr_Clear();
-	if (module)
-		path = owner ? PyUnicode_FromFormat("%U.%U.%U", module, owner, w->name) : PyUnicode_FromFormat("%U.%U", module, w->name);
-	PyObject *pydoc = path ? PyImport_ImportModule("pydoc") : NULL, *locate = pydoc ? PyObject_GetAttrString(pydoc, "locate") : NULL;
-	Py_XDECREF(module);
-	Py_XDECREF(owner);
-	Py_XDECREF(pydoc);
-	if (!locate) {
-		Py_XDECREF(path);
-		return NULL;
-	}
-	return Py_BuildValue("(N(N))", locate, path);
+	return reduced_to("copy", "copy", PyTuple_Pack(1, w->function));
+}
+
+/* Functions are not copied. */
+static PyObject *wrapper_copy(PyObject *self, PyObject *unused)
+{
+	Py_INCREF(self);
+	return self;
 }
 
 static PyMethodDef wrapper_methods[] = {
-	{"__reduce__", wrapper_reduce, METH_NOARGS, NULL},
+	{"__reduce_ex__", wrapper_reduce, METH_O, NULL},
+	{"__copy__", wrapper_copy, METH_NOARGS, NULL},
+	{"__deepcopy__", wrapper_copy, METH_O, NULL},
 	{NULL, NULL, 0, NULL},
 };
 
@@ -263,7 +277,7 @@ static char *module_name(PyObject *owner)
 static PyObject *wrapper_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
 	PyObject *function, *owner, *name, *before = Py_None;
-	if (!PyArg_ParseTuple(args, "OOU|O", &function, &owner, &name, &before))
+	if (!PyArg_ParseTuple(args, "OOU|O", &function, &owner, &name, &before) || !PyUnicode_AsUTF8(name))
 		return NULL;
 	struct wrapper *w = (struct wrapper *)type->tp_alloc(type, 0);
 	if (!w)
@@ -282,15 +296,15 @@ static PyObject *wrapper_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
 		Py_INCREF(before);
 		w->before = before;
 	}
-	w->has_repr = strcmp(w->op ? w->op : "", "forward") == 0 && PyType_Check(owner) && PyObject_HasAttrString(owner, "extra_repr");
-	size_t length = w->op ? strlen(w->op) : 0;
-	bool dunder = length > 4 && w->op[0] == '_' && w->op[1] == '_';
-	w->in_place = dunder ? w->op[2] == 'i' && strcmp(w->op, "__invert__") != 0 : length > 1 && w->op[length - 1] == '_';
-	w->same_op = PyModule_Check(owner) || (tensor_type && PyType_Check(owner) && PyType_IsSubtype((PyTypeObject *)owner, tensor_type));
 	if (!w->op || !w->module) {
 		Py_DECREF(w);
 		return NULL;
 	}
+	w->has_repr = strcmp(w->op, "forward") == 0 && PyType_Check(owner) && PyObject_HasAttrString(owner, "extra_repr");
+	size_t length = strlen(w->op);
+	bool dunder = length > 4 && w->op[0] == '_' && w->op[1] == '_';
+	w->in_place = dunder ? w->op[2] == 'i' && strcmp(w->op, "__invert__") != 0 : length > 1 && w->op[length - 1] == '_';
+	w->same_op = PyModule_Check(owner) || (tensor_type && PyType_Check(owner) && PyType_IsSubtype((PyTypeObject *)owner, tensor_type));
 	return (PyObject *)w;
 }
 

@@ -3,6 +3,7 @@ import copy
 import functools
 import gc
 import inspect
+import math
 import os
 import pickle
 import signal
@@ -554,8 +555,17 @@ class Looks(Base):
         f = self.wrap("add")
         self.assertIs(copy.deepcopy(f), f)
         self.assertIs(pickle.loads(pickle.dumps(f)), f)
+        pickles = [pickle.dumps(f, n) for n in range(pickle.HIGHEST_PROTOCOL + 1)]
         library.add = add
+        self.assertEqual(pickles, [pickle.dumps(add, n) for n in range(pickle.HIGHEST_PROTOCOL + 1)])
         self.assertIs(pickle.loads(pickle.dumps(f)), add)  # taken out of its place meanwhile
+        self.assertIs(copy.copy(f), f)
+        # What is pickled by its place in a class, or by its name.
+        for original, owner, name in ((str.upper, str, "upper"), (math.floor, math, "floor")):
+            wrapper = _annotate.function(original, owner, name)
+            self.assertIs(copy.deepcopy(wrapper), wrapper)
+            for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+                self.assertIs(pickle.loads(pickle.dumps(wrapper, protocol)), original)
 
     def test_methods(self):
         class C:
@@ -578,6 +588,9 @@ class Looks(Base):
         for wrong in ((), (add,), (add, library), (add, library, 5), (add, object(), "add")):
             with self.assertRaises((TypeError, AttributeError)):
                 _annotate.function(*wrong)
+        for make in (_annotate.function, _annotate.method, _annotate.layer_method):
+            with self.assertRaises(UnicodeEncodeError):
+                make(add, library, "\ud800")
         with self.assertRaises(TypeError):
             _annotate.copy_to(1)
         with self.assertRaises(TypeError):

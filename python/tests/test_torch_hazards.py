@@ -1,5 +1,6 @@
 """opscope.torch on a real PyTorch: what must go on working beside it: scripts, traces, copies, processes, profilers, torch.compile."""
 import copy
+import functools
 import inspect
 import io
 import multiprocessing
@@ -160,9 +161,17 @@ class Hazards(Base):
         buffer.seek(0)
         again = torch.load(buffer)
         self.assertEqual(len(list(again.parameters())), 10)
-        for f in (F.relu, torch.add, torch.relu, torch.Tensor.add):
-            self.assertEqual(pickle.loads(pickle.dumps(f)), f)
+        functions = lambda: (F.relu, torch.add, torch.relu, torch.Tensor.add, functools.partial(F.relu, inplace=False))  # noqa: E731
+        for f in functions():
+            again = pickle.loads(pickle.dumps(f))
+            self.assertEqual(getattr(again, "func", again), getattr(f, "func", f))
+        for f in (*functions()[:-1], torch.fft.fft):
             self.assertIs(copy.deepcopy(f), f)
+        self.assertIs(pickle.loads(pickle.dumps(torch.fft.fft)), torch.fft.fft)
+        protocols = range(pickle.HIGHEST_PROTOCOL + 1)
+        pickles = [pickle.dumps(f, n) for f in functions() for n in protocols]
+        opscope.torch.close()
+        self.assertEqual(pickles, [pickle.dumps(f, n) for f in functions() for n in protocols])
 
     def test_looks(self):
         opscope.torch.close()
