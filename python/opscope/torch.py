@@ -488,7 +488,7 @@ def _facts(options: _Options) -> List[_Patch]:
     patches = [
         _after(torch.utils.data.DataLoader, "__init__", _loader_fact),
         _after(torch.autocast, "__init__", lambda a: _fact_if(getattr(a, "_enabled", True), amp_enabled=True)),
-        _after(anomaly.detect_anomaly, "__init__", lambda _: _fact(detect_anomaly=True)),
+        _after(anomaly.detect_anomaly, "__enter__", lambda _: _fact(detect_anomaly=True)),  # its __init__ warns whoever calls it
         _after(anomaly.set_detect_anomaly, "__init__", lambda _: _fact_if(torch.is_anomaly_enabled(), detect_anomaly=True)),
         _Patch(profiler.record_function, "__init__", _record_function_made(profiler.record_function.__init__)),
         _after(profiler.profile, "__init__", lambda p: _fact_if(getattr(p, "enabled", True), profile=True)),

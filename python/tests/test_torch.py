@@ -7,6 +7,7 @@ import inspect
 import json
 import pickle
 import threading
+import warnings
 
 from annotated import LENET_FORWARD, Base, F, Squares, _annotate, lenet_step, nn, torch
 from support import oracle
@@ -509,6 +510,16 @@ class Facts(Base):
         self.init()
         step()
         self.assertEqual(self.facts(), [])
+
+    def test_warning_of_anomaly_detection(self):
+        """It says the line of the program, as without us."""
+        self.init()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            with torch.autograd.detect_anomaly():
+                pass
+        self.assertEqual([w.filename for w in caught], [__file__])
+        self.assertEqual(self.facts(), [{"detect_anomaly": True}])
 
     def test_benchmark(self):
         step = lenet_step()
