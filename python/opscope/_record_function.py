@@ -20,11 +20,13 @@ _MANAGER = contextlib._GeneratorContextManager.__enter__.__code__
 
 
 class _Range:
+    __slots__ = ("text", "place", "number", "open", "depth", "over")
+
     def __init__(self, text: str, frame: FrameType):
         self.text = text
         self.place = id(frame)      # where the `with` is: the same at its end
         self.number: Optional[int] = None
-        self.open: List[_Range] = []  # of its thread, that nest
+        self.open: Optional[List[_Range]] = None  # of its thread, that nest
         self.depth = 0              # of the thread, with this range
         self.over = False
 
@@ -54,7 +56,7 @@ def _waits(frame: Optional[FrameType]) -> bool:
 
 def begin(function: Any, frame: FrameType) -> None:
     """`function`, a record_function, is entered in the frame. As a decorator it is one object for all calls, also for those inside, and on other threads."""
-    r = _Range(str(function.name).encode(errors="replace").decode(), frame)
+    r = _Range(str(function.name), frame)
     if _waits(frame):
         r.number = _annotate.start(r.text)
     else:
@@ -72,7 +74,7 @@ def end(function: Any, frame: FrameType) -> None:
     ranges: List[_Range] = own.get(_NAME, [])
     if not ranges:
         return
-    r = ranges.pop(_which(ranges, frame))
+    r = ranges.pop(_which(ranges, frame) if len(ranges) > 1 else 0)
     if not ranges:
         del own[_NAME]
     if r.number is None:
