@@ -31,7 +31,7 @@ class OwnCapture(CaptureCase):
 
     def test_one_after_the_other(self):
         """Three threads say things all the while: each capture has what was said in it, whole, and no capture takes anything from the process for good."""
-        n = 40
+        n = 24
         more = int(self.run_guest("rounds", n, 3))
         self.assertLess(more, 12, "mappings that each capture left behind")
         for i in range(n):
