@@ -20,6 +20,8 @@
  * What kind of error it was: opscope_error_code.
  * Threads: different objects are independent of each other. One profile may be asked by several threads at once for reports
  * and SQL (they take turns) and for its facts. One table may be read by several threads; options while nobody sets them.
+ * A forked child may go on with all that it has; a profile that another thread was at when the process forked is an error in it
+ * (OPSCOPE_ERROR_USAGE), without problems: to be opened again.
  * Binary compatibility: all structs are opaque, and functions are only ever added. */
 #ifndef OPSCOPE_OPSCOPE_H
 #define OPSCOPE_OPSCOPE_H
@@ -146,8 +148,9 @@ OPSCOPE_API char *opscope_table_render(const struct opscope_table *t, const char
 OPSCOPE_API void opscope_text_free(char *text);
 
 /* Writes the profile as a file of another program, `opscope export FORMAT`: "chrome", "stacks", "flamegraph" ...; as gzip when the path
- * ends in .gz. The file appears whole or not at all. *notes (may be NULL) is what the file lacks, a line each, or NULL when there is nothing to
- * say; the caller frees it with opscope_text_free. `o` may be NULL. */
+ * ends in .gz. The file appears whole or not at all; that which the profile was read from is refused (OPSCOPE_ERROR_USAGE). *notes (may
+ * be NULL) is what the file lacks, a line each, or NULL when there is nothing to say; the caller frees it with opscope_text_free. `o` may be
+ * NULL. */
 OPSCOPE_API int opscope_export(struct opscope_profile *p, const char *format, const char *path, const struct opscope_options *o, char **notes,
                                char *error, size_t error_size);
 

@@ -10,6 +10,7 @@
 #include "report/report.h"
 
 #include <pthread.h>
+#include <sys/types.h>
 
 struct api_option {
 	const char *name, *value;
@@ -31,6 +32,10 @@ struct opscope_options {
 struct opscope_profile {
 	struct profile *p;
 	pthread_mutex_t lock;   /* reports may run analysis passes, which add to *p */
+	bool lost;              /* this is a forked child, and a thread of its parent had the lock */
+	struct opscope_profile *next, **at; /* all of the process */
+	dev_t device;           /* of the file that it was read from; */
+	ino_t inode;            /* 0 = not known */
 };
 
 /* The sections are opscope_tables in a row behind the first. */
@@ -51,5 +56,11 @@ int64_t api_number(const char *value);
 
 /* The trace that the path and the options choose. NULL and *e. */
 struct profile *api_open(const char *path, const struct opscope_options *o, struct err *e);
+
+/* The lock of a profile from api_turns_begin to api_turns_end. api_enter: ERR_USAGE where its profile is lost; it waits else. */
+void api_turns_begin(struct opscope_profile *p);
+void api_turns_end(struct opscope_profile *p);
+int api_enter(struct opscope_profile *p, struct err *e);
+void api_leave(struct opscope_profile *p);
 
 #endif

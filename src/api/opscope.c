@@ -7,10 +7,21 @@
 
 #include <limits.h>
 #include <math.h>
+#include <sys/stat.h>
 
 const char *opscope_version(void)
 {
 	return OPSCOPE_VERSION;
+}
+
+static void note_file(struct opscope_profile *api)
+{
+	struct stat st;
+	const char *path = api->p->input_path.p;
+	if (!path || stat(path, &st) < 0 || !S_ISREG(st.st_mode))
+		return;
+	api->device = st.st_dev;
+	api->inode = st.st_ino;
 }
 
 struct opscope_profile *opscope_open(const char *path, const struct opscope_options *o, char *error, size_t error_size)
@@ -28,7 +39,8 @@ struct opscope_profile *opscope_open(const char *path, const struct opscope_opti
 	}
 	struct opscope_profile *api = NEW(struct opscope_profile);
 	api->p = p;
-	pthread_mutex_init(&api->lock, NULL);
+	note_file(api);
+	api_turns_begin(api);
 	return api;
 }
 
@@ -36,8 +48,9 @@ void opscope_close(struct opscope_profile *p)
 {
 	if (!p)
 		return;
-	profile_free(p->p);
-	pthread_mutex_destroy(&p->lock);
+	api_turns_end(p);
+	if (!p->lost) /* else it is half done */
+		profile_free(p->p);
 	mem_free(p);
 }
 
@@ -54,12 +67,13 @@ uint64_t opscope_events(const struct opscope_profile *p)
 /* Another thread's report may be adding problems. The text of one is never moved. */
 static unsigned read_problem(const struct opscope_profile *p, unsigned i, struct diag_entry *copy)
 {
-	pthread_mutex_t *lock = &((struct opscope_profile *)(uintptr_t)p)->lock;
-	pthread_mutex_lock(lock);
+	struct opscope_profile *mine = (struct opscope_profile *)(uintptr_t)p;
+	if (api_enter(mine, NULL) < 0)
+		return 0;
 	unsigned n = p->p->diags.n;
 	if (i < n)
 		*copy = p->p->diags.entry[i];
-	pthread_mutex_unlock(lock);
+	api_leave(mine);
 	return n;
 }
 
@@ -229,10 +243,12 @@ struct opscope_table *opscope_report(struct opscope_profile *p, const char *name
 	}
 	if (o && api_number(o->limit) > 0 && !o->arrange.sort && !o->arrange.filter)
 		args.row_limit = (size_t)api_number(o->limit);
-	pthread_mutex_lock(&p->lock);
-	int rc = report_run(r, p->p, &args, &t, &e);
-	struct opscope_table *made = rc == 0 ? finish_table(&t, args.compat ? NULL : r, p->p, o, &e) : NULL;
-	pthread_mutex_unlock(&p->lock);
+	struct opscope_table *made = NULL;
+	if (api_enter(p, &e) == 0) {
+		if (report_run(r, p->p, &args, &t, &e) == 0)
+			made = finish_table(&t, args.compat ? NULL : r, p->p, o, &e);
+		api_leave(p);
+	}
 	if (!made)
 		api_error(&e, error, error_size);
 	return made;
@@ -250,11 +266,10 @@ struct opscope_table *opscope_advise(struct opscope_profile *p, const struct ops
 		err_set(&e, ERR_USAGE, "advise: device is for reports: this is always of all devices");
 	else if (args.compat && !detect_has(args.compat))
 		err_set(&e, ERR_USAGE, "advise: compat=%s: expected dlprof or torch", args.compat);
-	if (!e.code) {
-		pthread_mutex_lock(&p->lock);
+	if (!e.code && api_enter(p, &e) == 0) {
 		if (advice_table(p->p, &args, &t, &e) == 0)
 			made = finish_table(&t, NULL, p->p, o, &e);
-		pthread_mutex_unlock(&p->lock);
+		api_leave(p);
 	}
 	if (!made)
 		api_error(&e, error, error_size);
@@ -272,12 +287,15 @@ struct opscope_table *opscope_sql(struct opscope_profile *p, const char *query, 
 		api_error(&e, error, error_size);
 		return NULL;
 	}
-	pthread_mutex_lock(&p->lock);
+	if (api_enter(p, &e) < 0) {
+		api_error(&e, error, error_size);
+		return NULL;
+	}
 	struct sql *s = sql_open(p->p, o ? &o->report : &defaults, &e);
 	int rc = s ? sql_run(s, str_from(query), &t, &e) : -1;
 	struct opscope_table *made = rc == 0 ? finish_table(&t, NULL, p->p, o, &e) : NULL;
 	sql_close(s);
-	pthread_mutex_unlock(&p->lock);
+	api_leave(p);
 	if (!made)
 		api_error(&e, error, error_size);
 	return made;

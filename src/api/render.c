@@ -171,6 +171,12 @@ static int write_file(struct export_job *j, struct err *e)
 	return write_to(j, f.fd, e) < 0 ? atomic_abort(&f) : atomic_commit(&f, e);
 }
 
+static bool is_input(const struct opscope_profile *p, const char *path)
+{
+	struct stat st;
+	return p->inode && stat(path, &st) == 0 && st.st_dev == p->device && st.st_ino == p->inode;
+}
+
 /* A line each; NULL = there is none. */
 static char *list_notes(const struct diags *notes)
 {
@@ -199,9 +205,12 @@ int opscope_export(struct opscope_profile *p, const char *format, const char *pa
 	if (!f || own_values(f, o, value, &e) < 0)
 		return api_error(&e, error, error_size);
 	struct export_job job = {f, p->p, &args, value, path, {0}};
-	pthread_mutex_lock(&p->lock);
+	if (is_input(p, path))
+		err_set(&e, ERR_USAGE, "%s: the trace was read from this file, which the export would replace: export to another", path);
+	if (e.code || api_enter(p, &e) < 0)
+		return api_error(&e, error, error_size);
 	int rc = write_file(&job, &e);
-	pthread_mutex_unlock(&p->lock);
+	api_leave(p);
 	if (notes && rc == 0)
 		*notes = list_notes(&job.notes);
 	diags_release(&job.notes);

@@ -240,11 +240,21 @@ static struct block *take(struct source *s)
 	return b;
 }
 
+/* A pipe with a name waits for its writer, and signals come meanwhile. */
+static int open_file(const char *path)
+{
+	int fd;
+	do
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+	while (fd < 0 && errno == EINTR);
+	return fd;
+}
+
 struct source *source_open(const char *path, struct err *e)
 {
 	struct source *s = NEW(struct source);
 	s->is_stdin = strcmp(path, "-") == 0;
-	s->fd = s->is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+	s->fd = s->is_stdin ? STDIN_FILENO : open_file(path);
 	struct stat st;
 	if (s->fd < 0 || fstat(s->fd, &st) < 0) {
 		err_set(e, ERR_IO, "%s: cannot open: %s", path, strerror(errno));

@@ -1,25 +1,44 @@
-/* The C API from several threads at once, and with NULL where it must not be. ./test also runs it under ThreadSanitizer. */
+/* The C API from several threads at once, in forked children, among signals, and with NULL where it must not be. ./test also runs it under ThreadSanitizer. */
 #include "test.h"
 
 #include <opscope/opscope.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { THREADS = 4, ROUNDS = 3 };
 
 /* Whose analysis finds something odd: annotations that overlap in part, work without a call. */
 static const char *const traces[] = {"partial_overlap", "two_steps_overlap", "all_categories"};
 
-static struct opscope_profile *open_trace(const char *name)
+static const char *path_of(const char *name)
 {
+	static char path[4096];
 	const char *root = getenv("OPSCOPE_ROOT");
-	char path[4096], error[256];
-	snprintf(path, sizeof path, "%s/tests/data/synthetic/%s.json", root ? root : ".", name);
+	snprintf(path, sizeof path, "%s/tests/data/%s", root ? root : ".", name);
+	return path;
+}
+
+static struct opscope_profile *open_file(const char *path)
+{
+	char error[256];
 	struct opscope_profile *p = opscope_open(path, NULL, error, sizeof error);
 	if (!p)
 		fail_msg("%s", error);
 	return p;
+}
+
+static struct opscope_profile *open_trace(const char *name)
+{
+	char file[256];
+	snprintf(file, sizeof file, "synthetic/%s.json", name);
+	return open_file(path_of(file));
 }
 
 static void *read_facts(void *arg)
@@ -141,6 +160,145 @@ static void error_codes(void **state)
 	opscope_close(p);
 }
 
+struct pipe_export {
+	struct opscope_profile *p;
+	const char *path;
+};
+
+static void *export_into_pipe(void *arg)
+{
+	const struct pipe_export *x = arg;
+	return (void *)(intptr_t)opscope_export(x->p, "chrome", x->path, NULL, NULL, NULL, 0);
+}
+
+/* 0 where all is as it should be; a child that waits for ever is ended by the alarm. */
+static int ask_in_child(struct opscope_profile *busy, struct opscope_profile *idle)
+{
+	char error[256] = "";
+	alarm(60);
+	struct opscope_table *t = opscope_report(idle, "operators", NULL, NULL, 0);
+	if (!t)
+		return 1;
+	if (opscope_report(busy, "operators", NULL, error, sizeof error) || !strstr(error, "when the process forked: open it again"))
+		return 2;
+	if (opscope_error_code() != OPSCOPE_ERROR_USAGE || opscope_problems(busy) != 0)
+		return 3;
+	if (opscope_sql(busy, "SELECT 1", NULL, NULL, 0) || opscope_advise(busy, NULL, NULL, 0) ||
+	    opscope_export(busy, "chrome", "/dev/null", NULL, NULL, NULL, 0) == 0)
+		return 4;
+	opscope_table_free(t);
+	opscope_close(busy);
+	opscope_close(idle);
+	return 0;
+}
+
+/* Another thread is at the profile while the process forks: it writes into a pipe that nobody empties. */
+static void forked_child(void **state)
+{
+	struct opscope_profile *p = open_file(path_of("torch214_cpu_resnet.json.gz")), *idle = open_trace("partial_overlap");
+	int ends[2], status;
+	char path[64], bytes[1 << 16];
+	void *result;
+	pthread_t thread;
+	assert_int_equal(pipe(ends), 0);
+	snprintf(path, sizeof path, "/dev/fd/%d", ends[1]);
+	struct pipe_export x = {p, path};
+	assert_int_equal(pthread_create(&thread, NULL, export_into_pipe, &x), 0);
+	assert_int_equal(read(ends[0], bytes, 1), 1);
+	close(ends[1]);
+	pid_t child = fork();
+	if (child == 0)
+		_exit(ask_in_child(p, idle));
+	while (read(ends[0], bytes, sizeof bytes) > 0)
+		;
+	close(ends[0]);
+	assert_int_equal(pthread_join(thread, &result), 0);
+	assert_null(result);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	opscope_table_free(opscope_report(p, "operators", NULL, NULL, 0));
+	opscope_close(idle);
+	opscope_close(p);
+}
+
+/* Under whatever name. */
+static void export_onto_the_input(void **state)
+{
+	char folder[] = "/tmp/opscope-api-XXXXXX", file[64], link[64], text[4096], error[256];
+	assert_non_null(mkdtemp(folder));
+	snprintf(file, sizeof file, "%s/a.json", folder);
+	snprintf(link, sizeof link, "%s/b.json", folder);
+	FILE *in = fopen(path_of("synthetic/partial_overlap.json"), "rb"), *out = fopen(file, "wb");
+	assert_true(in && out);
+	for (size_t n; (n = fread(text, 1, sizeof text, in)) > 0;)
+		assert_int_equal(fwrite(text, 1, n, out), n);
+	fclose(in);
+	fclose(out);
+	assert_int_equal(symlink(file, link), 0);
+	struct stat before, after;
+	assert_int_equal(stat(file, &before), 0);
+	struct opscope_profile *p = open_file(link);
+	assert_int_equal(opscope_export(p, "chrome", file, NULL, NULL, error, sizeof error), -1);
+	assert_non_null(strstr(error, "a.json: the trace was read from this file"));
+	assert_int_equal(opscope_error_code(), OPSCOPE_ERROR_USAGE);
+	assert_int_equal(stat(file, &after), 0);
+	assert_true(before.st_ino == after.st_ino && before.st_size == after.st_size);
+	opscope_close(p);
+	unlink(link);
+	unlink(file);
+	rmdir(folder);
+}
+
+static void on_signal(int number)
+{
+}
+
+static _Atomic int opened;
+
+static void *open_pipe(void *arg)
+{
+	struct opscope_profile *p = opscope_open(arg, NULL, NULL, 0);
+	opened = 1;
+	return p;
+}
+
+/* Signals come while a pipe with a name waits for its writer. */
+static void open_goes_on_after_signals(void **state)
+{
+	char folder[] = "/tmp/opscope-api-XXXXXX", path[64], text[1 << 16];
+	struct sigaction action = {.sa_handler = on_signal}, before; /* without SA_RESTART */
+	pthread_t thread;
+	void *p;
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof path, "%s/fifo", folder);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_int_equal(sigaction(SIGUSR1, &action, &before), 0);
+	assert_int_equal(pthread_create(&thread, NULL, open_pipe, path), 0);
+	for (int i = 0; i < 50; i++) {
+		assert_int_equal(pthread_kill(thread, SIGUSR1), 0);
+		usleep(2000);
+	}
+	int fd = open(path, O_WRONLY | O_NONBLOCK); /* fails where nobody is there to read any more */
+	while (fd < 0 && errno == ENXIO && !opened) {
+		usleep(1000);
+		fd = open(path, O_WRONLY | O_NONBLOCK);
+	}
+	assert_true(fd >= 0);
+	assert_int_equal(fcntl(fd, F_SETFL, 0), 0);
+	FILE *in = fopen(path_of("synthetic/partial_overlap.json"), "rb");
+	assert_non_null(in);
+	for (size_t n; (n = fread(text, 1, sizeof text, in)) > 0;)
+		assert_int_equal(write(fd, text, n), n);
+	fclose(in);
+	close(fd);
+	assert_int_equal(pthread_join(thread, &p), 0);
+	assert_int_equal(sigaction(SIGUSR1, &before, NULL), 0);
+	assert_non_null(p);
+	opscope_close(p);
+	unlink(path);
+	rmdir(folder);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -148,6 +306,9 @@ int main(void)
 		cmocka_unit_test(problems_beyond_the_last),
 		cmocka_unit_test(null_is_an_error),
 		cmocka_unit_test(error_codes),
+		cmocka_unit_test(forked_child),
+		cmocka_unit_test(export_onto_the_input),
+		cmocka_unit_test(open_goes_on_after_signals),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
