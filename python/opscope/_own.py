@@ -114,7 +114,7 @@ class _Annotated:
     """opscope.torch.init() for as long as a profile wants it. Where the program has called it, it stays as the program wants it."""
 
     def __init__(self) -> None:
-        self._ours = False
+        self._ours: Optional[Dict[str, Any]] = None  # options that were set here; when others, or the program's own, are set, these stay
         self._before: Optional[Dict[str, Any]] = None
 
     def open(self, stacks: bool) -> None:
@@ -125,13 +125,15 @@ class _Annotated:
         # Ranges of NVTX are not in the capture: hooks link backward work.
         wanted = {"stacks": stacks} if self._before is None or self._before["compat"] else self._before
         module.init(**{**wanted, "links": "hooks", "force": True})
-        self._ours = True
+        self._ours = module._state.options
 
     def close(self) -> None:
-        if not self._ours:
+        if self._ours is None:
             return
-        module, before = import_module("opscope.torch"), self._before
-        self._ours, self._before = False, None
+        module, ours, before = import_module("opscope.torch"), self._ours, self._before
+        self._ours = self._before = None
+        if module._state.options is not ours:
+            return
         module.close()
         if before is not None:
             module.init(**before)
@@ -249,6 +251,9 @@ class OwnRecorder:
         return self._prepared
 
     def open(self) -> None:
+        if self._is_parents():
+            self._capture = Capture()
+            weakref.finalize(self, self._capture.close)
         listener = _annotate.listener()
         if listener == "nvtx":
             raise RuntimeError("another tool records this process already (NVTX_INJECTION64_PATH): only one can")
@@ -260,7 +265,13 @@ class OwnRecorder:
     def close(self) -> None:
         self._annotated.close()
 
+    def _is_parents(self) -> bool:
+        """This is a forked child, in which the profile was not begun: what goes on is the parent's."""
+        return self._capture.pid != os.getpid()
+
     def why_nothing(self) -> Optional[str]:
+        if self._is_parents():
+            return "this process was forked while the profile went on: it is the parent's, and nothing is recorded here until start() is called here"
         if self._under is None:
             return None
         return ("this process runs under `opscope record`: the profile marks its steps in that capture and makes none of its own; "
@@ -278,7 +289,7 @@ class OwnRecorder:
 
     def start(self) -> None:
         try:
-            if self._under is None:
+            if self._under is None and not self._is_parents():
                 self._initialise_devices()
                 self._begun = self._capture.begin()
                 self._annotated.tell_again()
@@ -300,7 +311,7 @@ class OwnRecorder:
         folder, self._begun, was_ready, self._prepared = self._begun, None, self._prepared, False
         if was_ready and self.asked.observer:
             self.asked.observer.stop()
-        if folder is None:
+        if folder is None or self._is_parents():
             return None
         self._capture.end()
         segments = glob.glob(os.path.join(glob.escape(folder), "*.seg"))

@@ -114,6 +114,7 @@ def init(*, stacks: bool = True, layers: bool = True, links: str = "auto", enabl
         _import_quantization()  # no lock of ours is held while modules are imported
     with _lock:
         if options == _state.options:
+            _state.options = options  # by who called last: a profile that set the same before it leaves them
             return _listens()
         close()
         _state.options = options

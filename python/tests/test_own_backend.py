@@ -247,6 +247,24 @@ class Beside(Case):
         self.assertIs(torch.nn.functional.conv2d, theirs)
         opscope.torch.close()
 
+    def test_init_of_the_program_meanwhile(self):
+        """What the program asks for while a profile goes on stays after it, also where it is what the profile itself had asked for."""
+        self.addCleanup(opscope.torch.close)
+        for options in ({"stacks": True, "force": True}, {"stacks": False, "links": "hooks", "force": True}):
+            with self.subTest(options):
+                with self.profile() as prof:
+                    opscope.torch.init(**options)
+                    step(model())
+                self.assertEqual(self.calls(prof), 1)
+                self.assertIsNot(torch.nn.functional.conv2d, self.original)
+                self.assertEqual({k: opscope.torch._state.options[k] for k in options}, options)
+                opscope.torch.close()
+        opscope.torch.init(stacks=False)
+        with self.profile() as prof:
+            opscope.torch.close()
+        self.assertIs(torch.nn.functional.conv2d, self.original)
+        self.assertIsNone(opscope.torch._state.options)
+
     def test_one_at_a_time(self):
         with self.profile() as outer:
             step(model())
@@ -315,6 +333,39 @@ class Beside(Case):
             self.assertEqual(f.read(), b"done")
         self.assertEqual(self.calls(prof), 2)
         self.assertEqual(self.calls(prof, "torch.nn.functional.relu"), 2)  # of nn.ReLU
+
+    def test_forked_child_that_leaves_the_profile(self):
+        """As a function that forks within a `with` and returns in both: the recordings are the parent's, also that of a window that begins in the child."""
+        net, ready, unused = model(), [], self.profile()
+        prof = self.profile(schedule=opscope.schedule(wait=0, warmup=1, active=1, repeat=2), on_trace_ready=lambda p: ready.append(os.getpid()))
+        child = None
+        try:
+            with prof:
+                prof.step()
+                step(net)
+                child = os.fork()
+                for _ in range(3):
+                    prof.step()
+                    step(net)
+        finally:
+            if child == 0 and sys.exc_info()[0]:
+                os._exit(3)
+        if child == 0:
+            status = 1
+            with contextlib.suppress(BaseException):
+                try:
+                    prof.table()
+                except RuntimeError as e:
+                    alone = "the parent's" in str(e) and not ready and not prof.recordings
+                with opscope.profile(backend="opscope") as own:
+                    step(net)
+                with unused:
+                    step(net)
+                status = 0 if alone and [self.calls(own), self.calls(unused)] == [1, 1] else 2
+            os._exit(status)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        self.assertEqual(ready, [os.getpid()] * 2)
+        self.assertEqual([self.calls(r) for r in prof.recordings], [1, 1])
 
     def test_profile_that_is_dropped(self):
         prof = self.profile()
