@@ -22,7 +22,6 @@ from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 import torch
 import torch.autograd.profiler
-import torch.fx
 import torch.utils.data
 from opscope import _annotate, _compat, _record_function
 
@@ -522,7 +521,7 @@ def _compiler_guards() -> List[_Patch]:
     # Of quantization those that its functions call by their module: programs have these by name.
     for owner, name in ((torch.jit, "script"), (torch.jit._script, "script"), (torch.jit, "trace"), (torch.jit, "trace_module"),
                         (torch.jit._trace, "trace"), (torch.jit._trace, "trace_module"), (torch.jit._recursive, "create_script_module"),
-                        (torch._C.ScriptModule, "_define"), (torch.fx.Tracer, "trace"), (quantization, "_prepare_fx"), (quantization, "_convert_fx"),
+                        (torch._C.ScriptModule, "_define"), (quantization, "_prepare_fx"), (quantization, "_convert_fx"),
                         (quantization, "_fuse_fx"), (quantization, "_prepare_standalone_module_fx"), (quantization, "_convert_standalone_module_fx")):
         if owner is not None and callable(vars(owner).get(name)):
             guards.append(_Patch(owner, name, _around_compiler(vars(owner)[name])))
