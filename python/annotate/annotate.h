@@ -43,10 +43,14 @@ struct settings {
 };
 extern struct settings settings;
 
+enum { LINKED_FEW = 64 };
+
 /* A wrapped call that goes on. */
 struct open_call {
 	const char *op;       /* of struct wrapper: equal names are equal pointers; NULL: same_op is not set */
 	struct open_call *around;
+	Py_ssize_t linked;    /* where what was called inside of it begins in the thread's list of that name */
+	Py_ssize_t tidy_at;   /* how many there may be of those before what is gone is taken out */
 };
 
 /* As PyErr_Fetch gives it. */
@@ -60,7 +64,7 @@ struct thread {
 	bool in_node;         /* a range of a backward node is open */
 	uint32_t open;        /* ranges that were pushed and not popped */
 	unsigned backward;    /* calls of backward() that go on */
-	PyObject *hooked;     /* weak: the result of a call inside of the one that goes on, which has its hook; NULL = none */
+	PyObject *linked;     /* list of weak references: results of calls inside of those that go on, whose nodes have hooks; NULL = none */
 	struct open_call *call;
 	struct open_layer *layer;
 	bool mode;            /* a mode of __torch_function__ hears what tensors are asked */
@@ -177,8 +181,12 @@ void layer_forget(void);
 /* ---- backward.c ---- */
 
 int backward_ready(PyObject *module);
-/* The call with this number has returned `result`. */
-void backward_link(struct wrapper *w, PyObject *const *args, Py_ssize_t n, PyObject *result, int64_t number);
+/* Where the thread's list of results stands when a call begins. */
+Py_ssize_t backward_linked(void);
+/* The call with this number, which is no more the one that goes on, has returned `result`. */
+void backward_link(struct wrapper *w, const struct open_call *call, PyObject *const *args, Py_ssize_t n, PyObject *result, int64_t number);
+/* Instead of that, where there is no result or none is wanted: what was called inside of the call is forgotten. */
+void backward_forget(const struct open_call *call);
 /* Around a call of backward(): begin returns what end wants. */
 bool backward_begin(void);
 void backward_end(bool was_in_node);

@@ -12,6 +12,7 @@ struct call {
 	PyObject *const *args;   /* positional ones, then those with names */
 	Py_ssize_t n;
 	int64_t number;
+	Py_ssize_t from, to;     /* what was called inside of it in the thread's list of results */
 };
 
 struct mark {
@@ -164,7 +165,7 @@ static bool is_told_in_place(PyObject *const *args, Py_ssize_t n)
 	return false;
 }
 
-/* `last` is the node that has got a hook last: parts of one tensor come from one node. Whether this one has one. */
+/* `last` is the node that has got a hook last: parts of one tensor come from one node. Whether that of this one has one. */
 static bool link_one(struct call *c, PyObject *tensor, PyObject **last)
 {
 	static PyObject *grad_fn;
@@ -180,7 +181,7 @@ static bool link_one(struct call *c, PyObject *tensor, PyObject **last)
 	PyObject *hooks = text ? hooks_of(c->number, text) : NULL;
 	if (hooks)
 		register_hooks(tensor, node, hooks);
-	bool hooked = hooks != NULL;
+	bool hooked = hooks || (node && node != Py_None && node == *last);
 	error_clear();
 	if (links)
 		Py_XSETREF(*last, node);
@@ -190,29 +191,102 @@ static bool link_one(struct call *c, PyObject *tensor, PyObject **last)
 	return hooked;
 }
 
-void backward_link(struct wrapper *w, PyObject *const *args, Py_ssize_t n, PyObject *result, int64_t number)
+/* ---- what has a hook ---- */
+
+/* What a wrapped function got from those that it called has their hooks already, and hands it on: alone, in a tuple, or what it got long before. Results
+ * are known by weak references, in a list that has those of each call that goes on behind those of the one around it. */
+
+Py_ssize_t backward_linked(void)
 {
-	struct call c = {w, args, n, number};
+	const PyObject *linked = thread_self.linked;
+	return linked ? PyList_GET_SIZE(linked) : 0;
+}
+
+/* Takes out those from `from` to before `to`. */
+static void cut(Py_ssize_t from, Py_ssize_t to)
+{
+	if (to > from && PyList_SetSlice(thread_self.linked, from, to, NULL) < 0)
+		PyErr_Clear();
+}
+
+void backward_forget(const struct open_call *call)
+{
+	struct thread *t = &thread_self;
+	if (t->call)
+		cut(call->linked, backward_linked());
+	else
+		Py_CLEAR(t->linked);
+}
+
+/* Takes out what is gone of those of a call that goes on: it may go on for as long as a program trains. */
+static void tidy(struct open_call *call)
+{
+	PyObject *linked = thread_self.linked;
+	Py_ssize_t kept = call->linked, n = PyList_GET_SIZE(linked);
+	for (Py_ssize_t i = kept; i < n; i++) {
+		PyObject *one = PyList_GET_ITEM(linked, i);
+		if (is_referent(one, NULL))
+			continue;
+		PyList_SET_ITEM(linked, i, PyList_GET_ITEM(linked, kept));
+		PyList_SET_ITEM(linked, kept++, one);
+	}
+	cut(kept, n);
+	call->tidy_at = 2 * (kept - call->linked) + LINKED_FEW;
+}
+
+/* For the call around, if there is one. */
+static void note_hook(PyObject *tensor)
+{
+	struct thread *t = &thread_self;
+	if (!t->call)
+		return;
+	if (!t->linked)
+		t->linked = PyList_New(0);
+	PyObject *reference = t->linked ? PyWeakref_NewRef(tensor, NULL) : NULL;
+	if (reference && PyList_Append(t->linked, reference) < 0)
+		Py_CLEAR(reference);
+	PyErr_Clear();
+	Py_XDECREF(reference);
+}
+
+/* Whether a call inside of this one has given the tensor's node its hook. */
+static bool has_hook(const struct call *c, const PyObject *tensor)
+{
+	for (Py_ssize_t i = c->from; i < c->to; i++)
+		if (is_referent(PyList_GET_ITEM(thread_self.linked, i), tensor))
+			return true;
+	return false;
+}
+
+static void link_result(struct call *c, PyObject *tensor, PyObject **last)
+{
+	if (has_hook(c, tensor) || link_one(c, tensor, last))
+		note_hook(tensor);
+}
+
+void backward_link(struct wrapper *w, const struct open_call *call, PyObject *const *args, Py_ssize_t n, PyObject *result, int64_t number)
+{
+	struct call c = {w, args, n, number, call->linked, backward_linked()};
 	struct thread *t = &thread_self;
 	PyObject *one, *last = NULL;
-	/* What a wrapped function got from another one has a hook already; where that made no node, as forward() of an autograd.Function, the node
-	 * is made by what goes on. */
-	if (t->hooked && is_referent(t->hooked, result))
-		return;
-	if (is_tensor(result)) {
-		if (link_one(&c, result, &last) && t->call)
-			Py_XSETREF(t->hooked, PyWeakref_NewRef(result, NULL));
-		PyErr_Clear();
-	}
+	if (is_tensor(result))
+		link_result(&c, result, &last);
 	for (Py_ssize_t i = 0; next_item(result, &i, &one);) {
 		if (PyTuple_Check(one) && PyTuple_GET_SIZE(one))
 			one = PyTuple_GET_ITEM(one, 0);
 		Py_INCREF(one);
 		if (is_tensor(one))
-			link_one(&c, one, &last);
+			link_result(&c, one, &last);
 		Py_DECREF(one);
 	}
 	Py_XDECREF(last);
+	if (t->call) {
+		cut(c.from, c.to);
+		if (backward_linked() - t->call->linked > t->call->tidy_at)
+			tidy(t->call);
+	} else {
+		Py_CLEAR(t->linked);
+	}
 }
 
 /* ---- the type ---- */

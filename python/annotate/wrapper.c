@@ -29,14 +29,15 @@ static void tell_before(struct wrapper *w)
 }
 
 /* Returns the result, or NULL where there is none. */
-static PyObject *end_call(struct wrapper *w, PyObject *const *args, Py_ssize_t n, PyObject *result, int64_t number, int ranges)
+static PyObject *end_call(struct wrapper *w, const struct open_call *call, PyObject *const *args, Py_ssize_t n, PyObject *result, int64_t number, int ranges)
 {
 	struct thread *t = &thread_self;
 	PyObject *type, *value, *trace;
 	t->busy = true;
-	if (result && settings.links) {
+	bool links = result && settings.links;
+	if (links) {
 		overrides_begin();
-		backward_link(w, args, n, result, number);
+		backward_link(w, call, args, n, result, number);
 		overrides_end();
 	}
 	if (result && settings.call_ids)
@@ -48,8 +49,8 @@ static PyObject *end_call(struct wrapper *w, PyObject *const *args, Py_ssize_t n
 	}
 	if (UNLIKELY(!result))
 		PyErr_Fetch(&type, &value, &trace);
-	if (!t->call)
-		Py_CLEAR(t->hooked);
+	if (!links)
+		backward_forget(call);
 	while (ranges-- > 0)
 		sink_pop();
 	if (UNLIKELY(!result))
@@ -74,13 +75,12 @@ static PyObject *wrapper_call(PyObject *self, PyObject *const *args, size_t narg
 	int ranges = settings.format->begin(w, args, PyVectorcall_NARGS(nargs), kwnames, number);
 	overrides_end();
 	t->busy = false;
-	struct open_call call = {w->same_op ? w->op : NULL, t->call};
+	struct open_call call = {w->same_op ? w->op : NULL, t->call, backward_linked(), LINKED_FEW};
 	t->call = &call;
-	Py_CLEAR(t->hooked);
 	PyObject *result = UNLIKELY(error_raise()) ? NULL : plain_call(w, args, nargs, kwnames);
 	t->call = call.around;
 	Py_ssize_t all = PyVectorcall_NARGS(nargs) + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
-	result = end_call(w, args, all, result, number, ranges);
+	result = end_call(w, &call, args, all, result, number, ranges);
 	Py_DECREF(self);
 	return result;
 }

@@ -904,6 +904,46 @@ class Backward(Base):
         self.assertEqual([whole.registered, {p.registered for p in parts}], [1, {1}])
         self.assertEqual(sys.getrefcount(whole), sys.getrefcount(parts[0]))
 
+    def test_many_results_of_calls_inside(self):
+        """Handed on in a tuple, a list or late: each node has the hook of the call that made it, and no other one."""
+        class Counted(AddBackward0):
+            def __init__(self):
+                self.all = []
+
+            def _register_hook_dict(self, tensor):
+                self.all += tensor._backward_hooks.values()
+
+        def fails():
+            library.add(nodes[3])
+            raise KeyError
+
+        def calls():
+            first, second = library.add(nodes[0]), library.add(nodes[1])
+            with self.assertRaises(KeyError):
+                library.outer(fails)
+            library.outer(lambda: [library.add(nodes[4]), 1])
+            for _ in range(300):
+                library.add(Counted())
+            return first, [second], second, made(nodes[2])
+
+        library.add, library.outer = lambda a: made(a), lambda f: f()
+        nodes = [Counted() for _ in range(5)]
+        for name in ("add", "outer"):
+            self.wrap(name)
+        for result, of_this in (lambda r: r, 1), (list, 1), (lambda r: r[2], 0):
+            for n in nodes:
+                n.all.clear()
+            del self.written[:]
+            self.call(lambda: result(calls()))
+            self.assertEqual([len(n.all) for n in nodes], [1, 1, of_this, 1, 1])
+            adds = [w[2] for w in self.written if w[0] == "push" and "'add'" in w[1]]
+            del self.written[:]
+            was = _annotate.begin_backward()
+            for i in 0, 1, 3, 4:
+                nodes[i].all[0]()
+            _annotate.end_backward(was)
+            self.assertEqual([w[2] for w in self.written if w[0] == "push" and len(w) > 2], adds[:4])
+
     def test_result_that_is_handed_on(self):
         node, inner = AddBackward0(), Odd()
         library.add = lambda a: made(a)

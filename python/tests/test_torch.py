@@ -397,6 +397,26 @@ class Links(Base):
         torch.sum(y).backward()
         self.assertEqual(self.backward_ops(), ["sum", "relu"])
 
+    def test_functions_that_hand_on_more_than_one(self):
+        """Each node has one range, of the call that made it, and none is empty since the outer call has the same node."""
+        class Program:
+            @staticmethod
+            def both(x):
+                return torch.relu(x), torch.sigmoid(x)
+
+        opscope.torch.wrap(Program, "both")
+        self.addCleanup(opscope.torch._wrapped.remove, (Program, "both"))
+        x, attention = torch.ones(2, 1, 4, requires_grad=True), nn.MultiheadAttention(4, 2)
+        self.init()
+        a, b = Program.both(x)
+        torch.sum(torch.add(a, b)).backward()
+        self.assertEqual(self.backward_ops(), ["sum", "add", "sigmoid", "relu"])
+        del self.written[:]
+        torch.sum(attention(x, x, x)[0]).backward()
+        numbers = [n for _, t, n in self.pushes() if "Backward" in t]
+        self.assertEqual(len(numbers), len(set(numbers)))
+        self.assertNotIn("multi_head_attention_forward", self.backward_ops())
+
     def test_in_place(self):
         x = torch.ones(3, requires_grad=True)
         self.init()
