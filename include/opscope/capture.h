@@ -10,7 +10,8 @@
  *
  * As often as the program wants; each capture is a segment of its own, and folders may differ. What is recorded: what the program or library that includes
  * this header says with opscope/trace.h; with a driver of CUDA in the process (cuInit called) the work of its devices, through CUPTI. Not NVTX and not ITT: copies
- * of them look for a listener when they are called first.
+ * of them look for a listener when they are called first. Work of a device that has not ended when a capture ends is not in it: wait for the device before
+ * (cudaDeviceSynchronize).
  *
  * begin and end may be called on any thread, never in a signal handler. All other threads may go on saying things meanwhile: what they say is in a capture,
  * or in none. A range that is open when a capture ends ends with it. Forked children are not recorded, and may begin captures of their own. A program that

@@ -302,10 +302,25 @@ class OwnRecorder:
                 self._capture.end()
             raise
 
+    def _wants_cuda(self) -> bool:
+        return any(a.name == "CUDA" for a in self.asked.activities)
+
     def _initialise_devices(self) -> None:
         """CUPTI is asked when the capture begins; a process that comes to CUDA later would not be seen."""
-        if any(a.name == "CUDA" for a in self.asked.activities) and torch().cuda.is_available():
+        if self._wants_cuda() and torch().cuda.is_available():
             torch().cuda.init()
+
+    def _wait_for_devices(self) -> None:
+        """Work that was launched in a window belongs to it, also if it ends later; torch's profiler waits, too. A device that the process does not use
+        gets no context for that, and a graph that is being captured would be spoilt."""
+        cuda, has_context = torch().cuda, getattr(torch()._C, "_cuda_hasPrimaryContext", None)
+        if not self._wants_cuda() or not cuda.is_initialized() or getattr(cuda, "is_current_stream_capturing", bool)():
+            return
+        try:
+            for device in filter(has_context, range(cuda.device_count())) if has_context else (None,):
+                cuda.synchronize(device)
+        except RuntimeError as e:
+            warnings.warn(f"the device could not be waited for: work that had not ended is not recorded: {e}", stacklevel=6)
 
     def stop(self) -> Optional[Recording]:
         folder, self._begun, was_ready, self._prepared = self._begun, None, self._prepared, False
@@ -313,7 +328,10 @@ class OwnRecorder:
             self.asked.observer.stop()
         if folder is None or self._is_parents():
             return None
-        self._capture.end()
+        try:
+            self._wait_for_devices()
+        finally:
+            self._capture.end()
         segments = glob.glob(os.path.join(glob.escape(folder), "*.seg"))
         if not segments:
             raise FileNotFoundError(errno.ENOENT, "what was recorded is gone: its folder was removed meanwhile", folder)

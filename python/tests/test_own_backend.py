@@ -483,6 +483,38 @@ class UnderRecord(Case):
 
 
 class Devices(Case):
+    def waited_for(self, capturing=False, error=None, **options):
+        """The devices, of three, that are waited for when a profile ends, and what it warns of."""
+        devices = []
+
+        def synchronize(device):
+            self.assertIsNotNone(_own.Capture.running)
+            devices.append(device)
+            if error:
+                raise error
+        prof = self.profile(**options)
+        with warnings.catch_warnings(record=True) as caught, contextlib.ExitStack() as patches:
+            warnings.simplefilter("always")
+            prof.start()
+            step(model())
+            for name, value in {"is_initialized": True, "is_current_stream_capturing": capturing, "device_count": 3}.items():
+                patches.enter_context(unittest.mock.patch.object(torch.cuda, name, lambda value=value: value))
+            patches.enter_context(unittest.mock.patch.object(torch.cuda, "synchronize", synchronize))
+            patches.enter_context(unittest.mock.patch.object(torch._C, "_cuda_hasPrimaryContext", lambda device: device != 1, create=True))
+            prof.stop()
+        self.assertEqual(self.calls(prof), 1)
+        return devices, [str(w.message) for w in caught]
+
+    def test_work_that_has_not_ended(self):
+        """A window waits for the devices that the process uses."""
+        cuda = [torch.profiler.ProfilerActivity.CUDA]
+        self.assertEqual(self.waited_for(activities=cuda), ([0, 2], []))
+        self.assertEqual(self.waited_for(activities=cuda, capturing=True), ([], []))
+        self.assertEqual(self.waited_for(activities=[torch.profiler.ProfilerActivity.CPU]), ([], []))
+        devices, said = self.waited_for(activities=cuda, error=RuntimeError("CUDA error: an illegal access"))
+        self.assertEqual(devices, [0])
+        self.assertRegex(" ".join(said), "work that had not ended is not recorded: CUDA error: an illegal access")
+
     def test_kernels(self):
         """Through a mock of CUPTI: each window has the kernels that were launched in it, under the ranges that launched them, and no others; the
         devices are those of the driver, since CUPTI tells of none that were initialised before."""
