@@ -1,6 +1,7 @@
 """opscope.torch under `opscope record`, on a real PyTorch: the reports name layer, line, shape and direction."""
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -11,6 +12,27 @@ from support import cuda_stub, oracle
 
 if torch:
     import train
+
+
+# A tool that listens to NVTX alone: it writes down ranges, each with its number or text.
+TOOL = """
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+static int push(const char *text) { return printf("push %s\\n", text) < 0; }
+static int pop(void) { return printf("pop\\n") < 0; }
+static uint64_t start(const char *text) { static uint64_t n = 40; printf("start %s %d\\n", text, (int)++n); return n; }
+static void end(uint64_t n) { printf("end %d\\n", (int)n); fflush(stdout); }
+int InitializeInjectionNvtx2(const void *(*export)(uint32_t))
+{
+	const struct { size_t size; int (*table)(int, void ****, unsigned *); } *callbacks = export(1);
+	void ***core;
+	if (!callbacks->table(1, &core, NULL))
+		return 0;
+	*core[5] = (void *)start; *core[7] = (void *)end; *core[9] = (void *)push; *core[11] = (void *)pop;
+	return 1;
+}
+"""
 
 
 @unittest.skipUnless(torch, "torch is not installed")
@@ -139,6 +161,31 @@ class Recorded(oracle.Case):
         self.assertEqual([(rows[n]["style"], rows[n]["calls"]) for n in ("first", "second")], [("StartEnd", 1)] * 2)
         code, text, err = oracle.run("sql", out, "SELECT name FROM span WHERE name IN ('first', 'second') ORDER BY start_ns + dur_ns", "--format=csv")
         self.assertEqual((code, text.decode().split()), (0, ["name", "first", "second"]), err)
+
+    def test_tools_that_listen_to_nvtx(self):
+        """Ranges of generators are started and ended by number, those of functions are pushed and popped."""
+        compiler = shutil.which("cc")
+        if not compiler:
+            self.skipTest("no compiler")
+        tool = os.path.join(self.folder.name, "tool.so")
+        subprocess.run([compiler, "-shared", "-fPIC", "-x", "c", "-", "-o", tool], input=TOOL, text=True, check=True)
+        program = """if 1:
+            import opscope.torch
+            from torch.autograd.profiler import record_function
+            def turn(text):
+                with record_function(text):
+                    yield
+            assert opscope.torch.init(stacks=False)
+            a, b = turn("a"), turn("b")
+            next(a), next(b)
+            with record_function("c"):
+                a.close()
+            b.close()"""
+        env = {k: v for k, v in os.environ.items() if k != "OPSCOPE_DIR"}
+        env.update(PYTHONPATH=os.pathsep.join(sys.path), NVTX_INJECTION64_PATH=tool)
+        p = subprocess.run([sys.executable, "-c", program], env=env, check=True, capture_output=True, text=True)
+        lines = [line for line in p.stdout.splitlines() if "model_config" not in line]
+        self.assertEqual(lines[lines.index("start a 41"):], ["start a 41", "start b 42", "push c", "end 41", "pop", "end 42"])
 
     def test_emit_nvtx(self):
         """torch's own ranges inside ours: where they are, they link, and nothing is linked twice."""
