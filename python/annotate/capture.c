@@ -54,6 +54,7 @@ PyObject *capture_begin(PyObject *self, PyObject *args)
 	} else if (error) {
 		refuse(error, dir);
 	} else {
+		limits_begin();
 		sink_capture(true);
 		Py_INCREF(Py_None);
 		result = Py_None;

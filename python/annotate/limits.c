@@ -3,6 +3,7 @@
 #include <opscope/trace.h>
 
 #include <stdint.h>
+#include <string.h>
 
 static const struct {
 	const char *kind, *text;
@@ -14,14 +15,18 @@ static const struct {
 };
 
 static uint64_t count[LIMITS_ALL];
+static uint64_t since_begin[LIMITS_ALL]; /* of a capture of this process's own */
 
-/* The capture has one note of a kind. Another one of this process, or of one that was forked, hears of it soon, too. */
+/* The capture has one note of a kind. That of a process that was forked hears of it soon, too. */
 void limit_reached(enum limit which)
 {
-	uint64_t n = ++count[which];
+	uint64_t n = ++since_begin[which];
+	count[which]++;
 	if ((n & (n - 1)) == 0 || n % 64 == 0)
 		opscope_note(limits[which].kind, limits[which].text, limits[which].loss);
 }
+
+void limits_begin(void) { memset(since_begin, 0, sizeof since_begin); }
 
 PyObject *limits_reached(void)
 {

@@ -44,6 +44,8 @@ enum limit {
 	LIMITS_ALL
 };
 
+/* A capture of this process's own has begun: it is told anew what is left out. */
+void limits_begin(void);
 /* Something was left out. */
 void limit_reached(enum limit which);
 /* {sentence: how often} of what is lost, since this was asked last. A new reference, or NULL with an exception. */

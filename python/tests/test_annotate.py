@@ -13,9 +13,10 @@ import tempfile
 import types
 import weakref
 
-from support import oracle, under_debug_python
+from support import ROOT, oracle, under_debug_python
 from opscope import _annotate
 
+INJECT = os.path.join(os.environ.get("OPSCOPE_BUILD", os.path.join(ROOT, "build")), "collect", "libopscope-inject.so")
 ROUNDS = int(os.environ.get("OPSCOPE_ROUNDS", 1000 if "asan" in os.environ.get("LD_PRELOAD", "") else 5000))
 
 
@@ -527,6 +528,26 @@ f([Tensor(2)] * 5000), f([Tensor(2)] * 5000), f(list(range(100)))
                 self.assertEqual(out.decode().count("opscope.torch: "), len(said), out.decode())
                 for what in said:
                     self.assertIn(what, out.decode())
+
+    def test_captures_of_its_own(self):
+        """Each says what it lacks, however often that was before."""
+        if "asan" in os.environ.get("LD_PRELOAD", ""):
+            self.skipTest("captures of its own are tried without the sanitizer")
+        with tempfile.TemporaryDirectory() as folder:
+            self.child(f"""
+import os
+f = _annotate.function(add, library, "add")
+for i in range(4):
+    os.mkdir(os.path.join({folder!r}, str(i)))
+    _annotate.capture_begin({INJECT!r}, os.path.join({folder!r}, str(i)), 0, False)
+    f([Tensor(2)] * 5000)
+    _annotate.capture_end()
+assert list(_annotate.left_out().values()) == [4]
+""")
+            for i in range(4):
+                code, out, err = oracle.run("info", os.path.join(folder, str(i)))
+                self.assertEqual(code, 0, err)
+                self.assertIn("more than 32000 bytes are told without them", out.decode(), i)
 
 
 class Looks(Base):
