@@ -126,7 +126,7 @@ class References(oracle.Case):
         for work, part in WORK.items():
             with self.subTest(work.__name__):
                 n = max(int(ROUNDS * part) // (10 if sanitized else 1), 20)
-                repeat(work, max(n // 10, 100))  # until what Python keeps to use again is full
+                repeat(work, max(n // 10, 10))
                 tracemalloc.start()
                 before, memory = tracemalloc.get_traced_memory()[0], resident()
                 repeat(work, n)

@@ -11,6 +11,7 @@ import glob
 import gzip
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -60,6 +61,12 @@ def run(*args, stdin=None, timeout=TIMEOUT):
     if p.returncode < 0 or p.returncode > 2:
         raise AssertionError(f"opscope {' '.join(map(str, args))} died with {p.returncode}: {p.stderr.decode(errors='replace')[-2000:]}")
     return p.returncode, p.stdout, p.stderr
+
+
+def children_cpu_s():
+    """CPU time of all programs that have ended by now: what other work on the machine does not change, unlike the time by the clock."""
+    u = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return u.ru_utime + u.ru_stime
 
 
 def report(name, *args, **kw):

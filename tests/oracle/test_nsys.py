@@ -318,9 +318,9 @@ class Made(Case):
         with contextlib.closing(sqlite3.connect(self.path)) as db:
             self.assertGreater(db.execute("SELECT count(*) FROM sqlite_master WHERE type = 'table'").fetchone()[0], 20000)
             db.execute("SELECT * FROM t19999")
-        start = time.monotonic()
+        start = oracle.children_cpu_s()
         self.check_sample()
-        self.assertLess(time.monotonic() - start, 20)
+        self.assertLess(oracle.children_cpu_s() - start, 20)
 
     def test_many_fields(self):
         make(self.path, {"StringIds": strings("x"), "NVTX_EVENTS": [nvtx(1, 2, "a", 1, 1)], "NVTX_PAYLOAD_SCHEMA_ENTRIES": [
