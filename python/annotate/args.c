@@ -523,7 +523,8 @@ const struct text *args_text(struct wrapper *w, PyObject *const *args, Py_ssize_
 {
 	struct words s;
 	words_begin(&s, w->texts.n < VALUES_MOST || !settings.format->few_numbers);
-	word(&s, s.values);
+	/* A wrapper that a program has by name lives on when the form is another one. Addresses of forms are even. */
+	word(&s, (uintptr_t)settings.format | s.values);
 	sign_call(&s, args, n, kwnames);
 	PyErr_Clear();
 	if (UNLIKELY(s.few))

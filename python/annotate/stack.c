@@ -10,7 +10,7 @@ struct stack {
 	uint32_t n;
 	bool cut;               /* its texts would be too long with all places */
 	struct text *lines, *plain_marker;
-	struct table markers;   /* function stack -> struct text */
+	struct table markers;   /* function stack, and whether lines stand once (addresses are even) -> struct text */
 	struct place {
 		PyObject *file, *function;
 		int line;
@@ -163,7 +163,7 @@ static struct text *marker_text(const struct stack *s, const struct text *functi
 const struct text *stack_marker(struct stack *s, const char *op)
 {
 	const struct text *functions = settings.function_stacks ? stack_functions(op) : NULL;
-	uint64_t key = (uintptr_t)functions, hash = hash_words(&key, 1);
+	uint64_t key = (uintptr_t)functions | settings.format->lines_not_twice, hash = hash_words(&key, 1);
 	struct text *t = table_find(&s->markers, &key, 1, hash);
 	if (!t && (t = marker_text(s, functions)) != NULL && !table_add(&s->markers, &key, 1, hash, t)) {
 		text_free(t);

@@ -1,4 +1,5 @@
 """The wrappers of opscope._annotate, with things that look like tensors: what they look like, what they write, and that nothing grows."""
+import ast
 import copy
 import functools
 import gc
@@ -249,6 +250,24 @@ class Ranges(Base):
         library.outer = _annotate.function(lambda a: library.inner(a), library, "inner")
         library.outer(Tensor(2))
         self.assertEqual([t.split("'")[7] for t in self.texts()], ["inner"])
+
+    def test_another_form(self):
+        """What a program has by name, called from the same place after init() was given another form."""
+        f, forms = self.wrap("add"), {}
+
+        def again(n):
+            return again(n - 1) if n else f([Tensor(2)] * 2)
+
+        for form in ("own", "pyprof", "dlprof", "own"):
+            self.configure(format=form)
+            del self.written[:]
+            again(3)
+            forms[form] = self.texts()
+        self.assertIn("'tensors'", forms["own"][0])
+        for form in ("pyprof", "dlprof"):
+            self.assertEqual(forms[form][1].count("'type': 'tensor',"), 2, forms[form])
+        pyprof, dlprof = (ast.literal_eval(forms[form][0])["traceMarker"] for form in ("pyprof", "dlprof"))
+        self.assertEqual([pyprof.count(pyprof[-1]), dlprof.count(pyprof[-1])], [4, 1])
 
     def test_format_that_there_is_not(self):
         self.assertEqual(_annotate.formats(), ("own", "pyprof", "dlprof"))
