@@ -344,9 +344,15 @@ static PyObject *table_render(PyObject *self, PyObject *args)
 
 /* --- Arrow: capsules as https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html wants them -------------------- */
 
+/* By whatever name: consumers may have given it one that says that it is used. */
+static void *content(PyObject *capsule)
+{
+	return PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule));
+}
+
 static void free_schema(PyObject *capsule)
 {
-	struct ArrowSchema *s = PyCapsule_GetPointer(capsule, "arrow_schema");
+	struct ArrowSchema *s = content(capsule);
 	if (s->release)
 		s->release(s);
 	PyMem_Free(s);
@@ -354,7 +360,7 @@ static void free_schema(PyObject *capsule)
 
 static void free_array(PyObject *capsule)
 {
-	struct ArrowArray *a = PyCapsule_GetPointer(capsule, "arrow_array");
+	struct ArrowArray *a = content(capsule);
 	if (a->release)
 		a->release(a);
 	PyMem_Free(a);
@@ -362,7 +368,7 @@ static void free_array(PyObject *capsule)
 
 static void free_stream(PyObject *capsule)
 {
-	struct ArrowArrayStream *s = PyCapsule_GetPointer(capsule, "arrow_array_stream");
+	struct ArrowArrayStream *s = content(capsule);
 	if (s->release)
 		s->release(s);
 	PyMem_Free(s);

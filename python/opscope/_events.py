@@ -7,7 +7,7 @@ from __future__ import annotations
 import ast
 import json
 import sys
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Sequence, TypeVar, Union, overload
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, NoReturn, Optional, Sequence, TypeVar, Union, overload
 
 from . import _core
 from .table import Cell, Table
@@ -279,6 +279,21 @@ class EventList(Sequence[Made]):
         """Numbers of the events directly inside event i."""
         return []
 
+    def __deepcopy__(self, memo: Dict[int, Any]) -> EventList[Made]:
+        """Items of its own, made anew when they are asked for, of the same recording, which never changes."""
+        twin = memo[id(self)] = self.__copy__()
+        twin._made = None
+        return twin
+
+    def __copy__(self) -> EventList[Made]:
+        twin = type(self).__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        return twin
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"{type(self).__name__} cannot be pickled, since it answers from its recording: pickle what you need of it (list(prof.key_averages()), "
+                        "prof.events().data.to_dict()), or keep the recording by prof.save(path)")
+
     def table(self, *arguments: Any, **keywords: Any) -> str:
         raise NotImplementedError
 
@@ -289,15 +304,36 @@ class EventList(Sequence[Made]):
         return repr(list(self))
 
 
+# Of columns and rows: more than any table has.
+_WIDEST = 1000000
+_ROWS = (1 << 63) - 1
+
+
+def _limit(rows: Any) -> int:
+    """torch stops where the number of rows equals row_limit: what is no whole number is never reached. 0 = all."""
+    try:
+        whole = int(rows)
+        return whole if whole == rows and 0 < whole <= _ROWS else 0
+    except (TypeError, ValueError, OverflowError):
+        return 0
+
+
+def _width(argument: str, n: Any) -> int:
+    if n is None:
+        return _WIDEST
+    if not isinstance(n, int) or n < 1:
+        raise ValueError(f"table({argument}={n!r}): a number from 1 on, or None for no limit, was expected")
+    return min(n, _WIDEST)
+
+
 def table_options(sort_by: Optional[str], row_limit: Optional[int], max_src_column_width: Optional[int], max_name_column_width: Optional[int],
                   max_shapes_column_width: Optional[int], header: Optional[str], time_unit: Optional[str]) -> Dict[str, str]:
     """The library's options for torch's arguments of table()."""
     if sort_by is not None and sort_by not in SORT_KEYS:
         raise AttributeError(f"table(sort_by={sort_by!r}): there are {', '.join(sorted(SORT_KEYS))}")
-    widest = 1000000
-    widths = {"key": max_name_column_width, "input_shapes": max_shapes_column_width, "stack": max_src_column_width}
-    options = {"limit": str(row_limit if row_limit is not None and row_limit > 0 else 0),
-               "max-width": ",".join(f"{name}:{widest if n is None else n}" for name, n in widths.items())}
+    widths = {"key": _width("max_name_column_width", max_name_column_width), "input_shapes": _width("max_shapes_column_width", max_shapes_column_width),
+              "stack": _width("max_src_column_width", max_src_column_width)}
+    options = {"limit": str(_limit(row_limit)), "max-width": ",".join(f"{name}:{n}" for name, n in widths.items())}
     if sort_by is not None:
         options["sort"] = "-" + sort_by
     if header is not None:

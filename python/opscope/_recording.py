@@ -160,10 +160,11 @@ class Recording:
 
 
 def _os_error(path: str, text: str) -> OSError:
-    """FileNotFoundError, IsADirectoryError or PermissionError where that is why."""
+    """FileNotFoundError, IsADirectoryError or PermissionError where that is why, else with the number of the reason that the text ends with."""
     folder = os.path.dirname(os.path.abspath(path))
     reasons = ((errno.ENOENT, not os.path.isdir(folder)), (errno.EISDIR, os.path.isdir(path)), (errno.EACCES, not os.access(folder, os.W_OK)))
-    number = next((n for n, so in reasons if so), errno.EIO)
+    told = next((n for n in errno.errorcode if text.endswith(": " + os.strerror(n))), errno.EIO)
+    number = next((n for n, so in reasons if so), told)
     return OSError(number, text, path)
 
 

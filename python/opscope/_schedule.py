@@ -22,12 +22,29 @@ class ProfilerAction(Enum):
 EXIT = 4
 
 
+# More steps than a run has; sums of them still fit into 64 bits.
+_ENDLESS = 1 << 60
+
+
+def _steps(name: str, n: Any) -> int:
+    """A number of steps. torch counts in any numbers: whole ones are taken, whatever their type and size."""
+    try:
+        whole = int(n)
+        same = bool(whole == n)
+    except (TypeError, ValueError, OverflowError):
+        same = False
+    if not same:
+        raise TypeError(f"schedule: {name}={n!r}: a whole number was expected")
+    return max(min(whole, _ENDLESS), -_ENDLESS)
+
+
 def schedule(*, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, skip_first_wait: int = 0) -> Callable[[int], ProfilerAction]:
     """Which steps are recorded: after skip_first steps, cycles of wait + warmup + active; repeat of them, 0 = without end.
 
     skip_first_wait: anything but 0 = the first cycle has no wait. Works as the schedule of opscope.profile.
     """
-    spec = (wait, warmup, active, repeat, skip_first, skip_first_wait)
+    spec = (_steps("wait", wait), _steps("warmup", warmup), _steps("active", active), _steps("repeat", repeat), _steps("skip_first", skip_first),
+            _steps("skip_first_wait", skip_first_wait))
     verdict, message = _profiler.schedule_check(spec)
     if verdict < 0:
         raise AssertionError(message)

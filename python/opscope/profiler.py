@@ -203,11 +203,12 @@ class profile:
         self._open_step()
 
     def step(self) -> None:
-        """The next step of the schedule begins. After stop() it does nothing, as in torch."""
+        """The next step of the schedule begins. After stop() it does nothing, as in torch; before start() it says so."""
         if not self.enabled or (self._stopped and not self._running):
             return
         if not self._running:
-            raise RuntimeError("step() before start()")
+            warnings.warn("step() before start() has no effect: nothing is being profiled", stacklevel=2)
+            return
         self._close_step()
         before = self.current_action
         self.step_num += 1
@@ -223,6 +224,9 @@ class profile:
         if not self.enabled:
             return
         if not self._running:
+            if not self._stopped and self.current_action is ProfilerAction.NONE:
+                warnings.warn("stop() before start() has no effect: nothing was being profiled", stacklevel=2)
+                return
             raise RuntimeError("stop() before start()")
         self._running, self._stopped = False, True
         self._close_step()

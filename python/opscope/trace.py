@@ -30,7 +30,7 @@ class Report(NamedTuple):
 
 
 def _value(name: str, value: Any) -> str:
-    if isinstance(value, bool):
+    if isinstance(value, bool) or getattr(value, "dtype", None) == bool:  # also NumPy's
         return "1" if value else "0"
     if name == "steps" and isinstance(value, tuple) and len(value) == 2:
         first, last = ("" if v is None else str(v) for v in value)
@@ -81,6 +81,8 @@ class Trace:
         filter, columns, limit, title, time_unit, max_width. opscope.reports() lists the reports. Error when there is no such report or
         the trace lacks what it is about.
         """
+        if not isinstance(name, str):
+            raise TypeError(f"report: a name was expected, not {name!r}")
         known = name.replace("_", "-")
         if known not in (names := [r[0] for r in _core.reports()]):
             raise _core.Error(f"no report '{name}'{_nearest(known, names)}")
@@ -91,7 +93,10 @@ class Trace:
         return Table(self._profile.advise(options(params)))
 
     def sql(self, query: str, **params: Any) -> Table:
-        """A SELECT over the events and all reports; see `opscope sql --help`."""
+        """A SELECT over the events and all reports; see `opscope sql --help`.
+
+        Of columns with one name the second is "name:1", and so on. Infinite numbers are None.
+        """
         return Table(self._profile.sql(query, options(params)))
 
     def export(self, format: str, path: Path, **params: Any) -> List[str]:

@@ -39,6 +39,10 @@ get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
 get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
 
 
+set_name = ctypes.pythonapi.PyCapsule_SetName
+set_name.restype, set_name.argtypes = ctypes.c_int, [ctypes.py_object, ctypes.c_void_p]
+
+
 def struct_in(capsule, name, kind):
     return kind.from_address(get_pointer(capsule, name))
 
@@ -155,6 +159,15 @@ class Arrow(oracle.Case):
             table.__arrow_c_array__()
             table.__arrow_c_stream__()
             table.__arrow_c_schema__()
+
+    def test_renamed_by_its_consumer(self):
+        """Such as those that mark what they have used: it is freed by whatever name it has."""
+        table = opscope.load(GPU).report("operators")
+        used = ctypes.create_string_buffer(b"used")
+        for capsule in (table.__arrow_c_schema__(), *table.__arrow_c_array__(), table.__arrow_c_stream__()):
+            self.assertEqual(set_name(capsule, ctypes.addressof(used)), 0)
+            del capsule
+        gc.collect()
 
     def test_stream(self):
         for table in self.tables():

@@ -191,6 +191,11 @@ class Reports(oracle.Case):
             query = "SELECT name, count(*) AS n, avg(dur_ns) FROM gpu_op GROUP BY name ORDER BY name"
             self.assertEqual(trace.sql(query).to_csv(), csv("sql", GPU, query))
             self.assertEqual(trace.sql("SELECT 1 AS one").to_dict(), {"one": [1]})
+            twice = trace.sql("SELECT 1 AS a, 2 AS a, 3 AS a, 4 AS \"a:1\", 9e999 AS big")
+            self.assertEqual(twice.to_dict(), {"a": [1], "a:1": [2], "a:2": [3], "a:1:1": [4], "big": [None]})
+            self.assertEqual([c.title for c in twice.columns], ["a", "a", "a", "a:1", "big"])
+            with self.assertRaisesRegex(TypeError, "^report: a name was expected, not 5$"):
+                trace.report(5)
             with self.assertRaisesRegex(opscope.Error, "syntax"):
                 trace.sql("SELEC")
 

@@ -4,10 +4,13 @@ repeat of a schedule, what is kept, errors.
 Skipped under a Python without torch (Debian: python3-torch).
 """
 import contextlib
+import copy
+import errno
 import gzip
 import importlib.util
 import json
 import os
+import pickle
 import tempfile
 import unittest
 import unittest.mock
@@ -565,13 +568,58 @@ class Profile(Case):
 
     def test_a_step_after_the_end_does_nothing(self):
         prof = opscope.profile(schedule=opscope.schedule(wait=0, warmup=1, active=1))
-        with self.assertRaises(RuntimeError):
+        with self.assertWarnsRegex(UserWarning, r"^step\(\) before start\(\) has no effect"):
             prof.step()
         prof.start()
         torch.ones(3).add(1)
         prof.stop()
         prof.step()
         self.assertEqual((prof.step_num, len(prof.recordings)), (0, 1))
+
+    def test_an_end_without_a_beginning(self):
+        """Where nothing would be recorded at once it is said, as torch lets it pass; else it is an error, as in torch."""
+        with self.assertWarnsRegex(UserWarning, r"^stop\(\) before start\(\) has no effect"):
+            opscope.profile(schedule=opscope.schedule(wait=1, warmup=1, active=1)).stop()
+        with self.assertRaisesRegex(RuntimeError, r"^stop\(\) before start\(\)$"):
+            opscope.profile().stop()
+
+    def test_copies(self):
+        """Deep copies have items of their own; what cannot be pickled says what can."""
+        with opscope.profile() as prof:
+            torch.relu(torch.ones(3) + 1)
+        averages, events = prof.key_averages(), prof.events()
+        for made in (averages, events):
+            for twin in (copy.copy(made), copy.deepcopy(made)):
+                self.assertEqual((type(twin), repr(twin), twin.table()), (type(made), repr(made), made.table()))
+            self.assertIsNot(copy.deepcopy(made)[0], made[0])
+            with self.assertRaisesRegex(TypeError, r"cannot be pickled, .*prof.save\(path\)"):
+                pickle.dumps(made)
+        self.assertEqual(repr(pickle.loads(pickle.dumps(list(averages)))), repr(averages))
+        self.assertEqual(copy.deepcopy(events[0]).name, events[0].name)
+
+    def test_arguments_of_tables(self):
+        """Limits as torch takes them: what no number of rows equals is none. Widths in the words of the argument."""
+        with opscope.profile() as prof:
+            torch.relu(torch.ones(3) + 1)
+        averages = prof.key_averages()
+        self.assertEqual(averages.table(row_limit=2.0), averages.table(row_limit=2))
+        self.assertNotEqual(averages.table(row_limit=2), averages.table())
+        for limit in (2.5, "2", 10 ** 30, float("inf"), -1, None):
+            self.assertEqual(averages.table(row_limit=limit), averages.table())
+        self.assertEqual(averages.table(max_name_column_width=10 ** 9), averages.table(max_name_column_width=None))
+        for width in (0, -1, "x", 1.5):
+            with self.assertRaisesRegex(ValueError, r"^table\(max_name_column_width=.*a number from 1 on"):
+                averages.table(max_name_column_width=width)
+
+    def test_reasons_of_exports(self):
+        with opscope.profile() as prof:
+            torch.ones(3)
+        for path, kind, number in (("", FileNotFoundError, errno.ENOENT), ("/dev/full", OSError, errno.ENOSPC)):
+            if path and not os.path.exists(path):
+                continue
+            with self.assertRaises(kind) as e:
+                prof.export_chrome_trace(path)
+            self.assertEqual(e.exception.errno, number)
 
     def test_a_schedule_that_never_records(self):
         with opscope.profile(schedule=opscope.schedule(wait=100, warmup=1, active=1)) as prof:
@@ -631,6 +679,10 @@ class Others(Case):
             opscope.schedule(wait=1, warmup=0, active=1)
         with self.assertRaises(AssertionError):
             opscope.schedule(wait=1, warmup=1, active=0)
+        endless = opscope.schedule(wait=2 ** 70, warmup=1.0, active=1)
+        self.assertEqual(endless(10 ** 9).name, "NONE")
+        with self.assertRaisesRegex(TypeError, r"^schedule: wait=1.5: a whole number was expected$"):
+            opscope.schedule(wait=1.5, warmup=1, active=1)
 
     def test_record_function(self):
         @opscope.record_function("decorated")

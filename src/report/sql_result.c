@@ -79,6 +79,26 @@ static enum unit unit_of(struct str id, enum cell_type type)
 	return str_eq(id, STR("bytes")) ? UNIT_BYTES : UNIT_NONE;
 }
 
+static bool has_id(const struct table *t, const char *id)
+{
+	for (unsigned c = 0; c < t->n_columns; c++)
+		if (strcmp(t->data[c].col.id, id) == 0)
+			return true;
+	return false;
+}
+
+/* Columns are asked for by their ids: of some with one name the second is "name:1", as in a table that SQLite makes of a query. */
+static const char *new_id(struct table *t, const char *name)
+{
+	unsigned n = 0;
+	for (unsigned c = 0; c < t->n_columns; c++)
+		n += strcmp(t->data[c].col.title, name) == 0;
+	const char *id = n ? arena_printf(&t->arena, "%s:%u", name, n).p : name;
+	while (has_id(t, id))
+		id = arena_printf(&t->arena, "%s:%u", name, ++n).p;
+	return id;
+}
+
 static void add_columns(sqlite3_stmt *st, const struct values *all, struct table *out)
 {
 	unsigned n = (unsigned)sqlite3_column_count(st);
@@ -89,7 +109,7 @@ static void add_columns(sqlite3_stmt *st, const struct values *all, struct table
 		struct str id = arena_str(&out->arena, buf_view(&safe));
 		buf_release(&safe);
 		enum cell_type type = column_type(all, c, n);
-		TABLE_COLUMN(out, .id = id.p, .title = id.p, .help = "column of the query", .type = type,
+		TABLE_COLUMN(out, .id = new_id(out, id.p), .title = id.p, .help = "column of the query", .type = type,
 		             .unit = unit_of(id, type));
 	}
 }
