@@ -73,10 +73,11 @@ class _State:
         self.guards: List[_Patch] = []   # what stays
         self.emitter: Optional[_Emitter] = None
         self.facts: Set[str] = set()     # that were told
-        self.out = 0                     # how many compilers look
 
 
 _state = _State()
+_out = 0  # how many compilers look, whatever init() and close() do meanwhile
+_here = threading.local()  # .out: how many of those on this thread
 _lock = threading.RLock()
 _synchronize_lock = threading.RLock()  # who changes torch.cuda.synchronize; each thread that starts does, also while _lock is held
 _wrapped: List[Tuple[Any, str]] = []  # by wrap()
@@ -160,7 +161,7 @@ def wrap(owner: Any, name: str) -> None:
             return
         patch = _wrapper_patch(owner, name)
         patch.put()  # its class may forbid it
-        if not _state.patches or _state.out:
+        if not _state.patches or _out:
             patch.take()
         if _state.patches:
             _state.patches.append(patch)
@@ -186,13 +187,17 @@ def _is_free(lock: Any) -> bool:
 
 
 def _after_fork() -> None:
-    """In the child, where the thread that held a lock is not, nor goes on with what it had begun: init() begins anew."""
-    global _lock, _synchronize_lock
+    """In the child, where the thread that held a lock is not, nor goes on with what it had begun: init() begins anew, and what was taken out for a
+    compiler on another thread is put back."""
+    global _lock, _synchronize_lock, _out
     if not _is_free(_lock):
         _lock = threading.RLock()
         _state.options = None
     if not _is_free(_synchronize_lock):
         _synchronize_lock = threading.RLock()
+    looked, _out = _out, getattr(_here, "out", 0)
+    if looked and not _out:
+        _put_patches()
 
 
 os.register_at_fork(after_in_child=_after_fork)
@@ -286,7 +291,7 @@ def _begin(options: _Options) -> None:
 
 def _add(patch: _Patch) -> None:
     _state.patches.append(patch)
-    if not _state.out:
+    if not _out:
         patch.put()
 
 
@@ -294,18 +299,26 @@ class _unpatched:
     """Whoever reads the program rather than run it must find torch's own functions."""
 
     def __enter__(self) -> None:
+        global _out
         with _lock:
-            _state.out += 1
-            if _state.out == 1:
+            _out += 1
+            _here.out = getattr(_here, "out", 0) + 1
+            if _out == 1:
                 for patch in reversed(_state.patches):
                     patch.take()
 
     def __exit__(self, *unused: Any) -> None:
+        global _out
         with _lock:
-            _state.out = max(_state.out - 1, 0)
-            if not _state.out:
-                for patch in _state.patches:
-                    patch.put()
+            _out = max(_out - 1, 0)
+            _here.out = max(getattr(_here, "out", 0) - 1, 0)
+            if not _out:
+                _put_patches()
+
+
+def _put_patches() -> None:
+    for patch in _state.patches:
+        patch.put()
 
 
 # ---- functions -----------------------------------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """opscope.torch on a real PyTorch: wrap(), init() and close(): what is taken and what is refused, and that nothing is left behind."""
 import ast
+import contextlib
 import os
 import pickle
 import signal
@@ -241,6 +242,49 @@ print([w[1].split("'op': '")[1].split("'")[0] for w in written if w[0] == "push"
             if not child:
                 os._exit(0 if opscope.torch._lock is before else 1)
         self.assertEqual(os.waitpid(child, 0)[1], 0)
+
+    def test_child_of_a_process_that_compiles(self):
+        """What a compiler on another thread was not to see is there in the child, which does not have that thread; its own compiler goes on."""
+        looks, done = threading.Event(), threading.Event()
+
+        def compiles():
+            with opscope.torch._unpatched():
+                looks.set()
+                done.wait()
+
+        def forked(function):
+            child = os.fork()
+            if not child:
+                signal.alarm(60)
+                os._exit(0 if function() else 1)
+            return os.waitpid(child, 0)[1]
+
+        self.init()
+        ours = torch.add
+        other = threading.Thread(target=compiles)
+        other.start()
+        looks.wait()
+        plain = torch.add
+        annotated = forked(lambda: torch.add is ours)
+        with contextlib.ExitStack() as compiler:
+            compiler.enter_context(opscope.torch._unpatched())
+            still_plain = forked(lambda: torch.add is plain and (compiler.close() or torch.add is ours))
+        done.set()
+        other.join()
+        self.assertIs(plain, ours.__wrapped__)
+        self.assertIs(torch.add, ours)
+        self.assertEqual([annotated, still_plain], [0, 0])
+
+    def test_options_that_change_while_a_compiler_looks(self):
+        self.init()
+        with opscope.torch._unpatched():
+            for options in dict(layers=False), dict(stacks=False):
+                opscope.torch.init(force=True, **options)
+                self.assertFalse(hasattr(torch.add, "__wrapped__"), options)
+        self.assertTrue(hasattr(torch.add, "__wrapped__"))
+        with opscope.torch._unpatched():
+            opscope.torch.close()
+        self.assertFalse(hasattr(torch.add, "__wrapped__"))
 
     def test_wrong_options(self):
         for wrong, words in ((dict(compat="nsys"), "compat='nsys': must be one of None, 'pyprof', 'dlprof'"), (dict(compat="own"), "must be one of"),
