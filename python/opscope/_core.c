@@ -58,7 +58,9 @@ static PyObject *fail_as(enum opscope_error code, const char *message)
 		[OPSCOPE_NO_ERROR] = "usage", [OPSCOPE_ERROR_IO] = "io", [OPSCOPE_ERROR_FORMAT] = "format", [OPSCOPE_ERROR_USAGE] = "usage",
 		[OPSCOPE_ERROR_LACKS] = "lacks", [OPSCOPE_ERROR_LIMIT] = "limit",
 	};
-	PyObject *s = text_of(message, strlen(message)), *name = PyUnicode_FromString(names[code]);
+	/* A newer library may know of more. */
+	const char *known = (size_t)code < sizeof names / sizeof *names ? names[code] : "usage";
+	PyObject *s = text_of(message, strlen(message)), *name = PyUnicode_FromString(known);
 	PyObject *error = s && name ? PyObject_CallFunctionObjArgs(error_type, s, NULL) : NULL;
 	if (error && PyObject_SetAttrString(error, "code", name) == 0)
 		PyErr_SetObject(error_type, error);

@@ -179,9 +179,15 @@ class Capture:
         return folder
 
     def end(self) -> None:
-        if Capture.running is self:
-            Capture.running = None
+        if Capture.running is not self:
+            return
+        try:
             _annotate.capture_end()
+        except OSError as e:
+            if e.errno != errno.EBUSY:  # else it goes on
+                Capture.running = None
+            raise
+        Capture.running = None
 
     def close(self) -> None:
         """A forked child leaves all to its parent."""
@@ -340,8 +346,12 @@ class OwnRecorder:
     def join(self, recordings: List[Recording]) -> Recording:
         """All segments in one folder are one run."""
         folder = self._capture.inside(f"all-{self._capture.number}")
-        for r in recordings:
-            os.link(r.path, os.path.join(folder, os.path.basename(r.path)))
+        try:
+            for r in recordings:
+                os.link(r.path, os.path.join(folder, os.path.basename(r.path)))
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
         return OwnRecording(folder, recordings[-1].compat, self._flags)
 
     def toggle(self, enable: bool, activities: Iterable[Any]) -> None:

@@ -6,6 +6,7 @@ Skipped under a Python without torch (Debian: python3-torch).
 import ast
 import contextlib
 import ctypes
+import errno
 import gc
 import json
 import os
@@ -200,6 +201,14 @@ class Schedules(Case):
         with tempfile.TemporaryDirectory() as folder:
             prof.save(os.path.join(folder, "run"))
             self.assertEqual(len(os.listdir(os.path.join(folder, "run"))), 2)
+
+    def test_all_together_that_failed_once(self):
+        prof = self.recorded(6, schedule=opscope.schedule(wait=0, warmup=1, active=2, repeat=2), acc_events=True)
+        for fails in (0, 1):
+            with unittest.mock.patch.object(_own.os, "link", side_effect=[unittest.mock.DEFAULT] * fails + [OSError(errno.EMLINK, "no more links")]):
+                with self.assertRaisesRegex(OSError, "no more links"):
+                    prof.key_averages()
+        self.assertEqual(self.calls(prof), 4)
 
     def test_nothing_was_recorded(self):
         prof = self.recorded(1, schedule=opscope.schedule(wait=5, warmup=1, active=1))
@@ -400,10 +409,72 @@ class Failures(Case):
         with unittest.mock.patch.dict(os.environ, {"OPSCOPE_INJECT": "/nowhere/library.so"}):
             with self.assertRaisesRegex(FileNotFoundError, "looked for /nowhere/library.so"):
                 self.profile().start()
+        self.assertEqual(self.calls(self.recorded()), 1)
+        self.assertRegex(self.script(f"""
+            os.environ["OPSCOPE_INJECT"] = {__file__!r}
+            try:
+                opscope.profile(backend="opscope").start()
+            except OSError as e:
+                print(e)
+            del os.environ["OPSCOPE_INJECT"]
+            with opscope.profile(backend="opscope") as prof:
+                torch.ones(2).add(1)
+        """), "test_own_backend.py.*(invalid ELF|file too short)")
+
+    def test_two_libraries(self):
+        """Texts have the numbers of one."""
+        self.recorded()
         with unittest.mock.patch.dict(os.environ, {"OPSCOPE_INJECT": __file__}):
-            with self.assertRaisesRegex(OSError, "test_own_backend.py.*(invalid ELF|file too short)"):
+            with self.assertRaisesRegex(ValueError, "test_own_backend.py: captures of this process are made by .*libopscope-inject.so, and by no other library"):
                 self.profile().start()
         self.assertEqual(self.calls(self.recorded()), 1)
+
+    def test_end_that_cannot_be(self):
+        """While another thread is at it: the capture goes on, is told of all that happens, and can be ended later."""
+        compiler = shutil.which("cc")
+        if not compiler:
+            self.skipTest("no compiler")
+        with tempfile.TemporaryDirectory() as folder:
+            library = os.path.join(folder, "libstub.so")
+            subprocess.run([compiler, "-shared", "-fPIC", os.path.join(os.path.dirname(__file__), "capture_stub.c"), "-o", library], check=True)
+            out = self.script(f"""
+                import ctypes, errno, threading, time
+                from opscope import _annotate
+                library = {library!r}
+                stub = ctypes.CDLL(library)
+                answer, waits, inside = (ctypes.c_int.in_dll(stub, name) for name in ("answer", "waits", "inside"))
+                def refused(function, *arguments):
+                    try:
+                        function(*arguments)
+                    except OSError as e:
+                        return errno.errorcode[e.errno], _annotate.listener()
+                begin = (_annotate.capture_begin, library, "/", 0, False)
+                begin[0](*begin[1:])
+                answer.value = -errno.EBUSY
+                print(refused(_annotate.capture_end))
+                answer.value, waits.value = 0, 1
+                ends = threading.Thread(target=_annotate.capture_end)
+                ends.start()
+                while not inside.value:
+                    time.sleep(0.001)
+                print(refused(*begin), refused(_annotate.capture_end))
+                waits.value = 0
+                ends.join()
+                print(_annotate.listener())
+                begin[0](*begin[1:])
+                answer.value = -errno.ESRCH
+                print(refused(_annotate.capture_end))
+            """)
+        self.assertEqual(out.splitlines(), ["('EBUSY', 'opscope')", "('EBUSY', 'opscope') ('EBUSY', 'opscope')", "none", "('ESRCH', 'none')"])
+        prof = self.profile()
+        prof.start()
+        with unittest.mock.patch.object(_own._annotate, "capture_end", side_effect=OSError(errno.EBUSY, "busy")):
+            with self.assertRaisesRegex(OSError, "busy"):
+                prof.stop()
+        self.assertIs(_own.Capture.running, prof._recorder._capture)
+        del prof
+        gc.collect()
+        self.assertIsNone(_own.Capture.running)
 
     def test_no_folder(self):
         """Neither a folder that cannot be made nor one that cannot be written leaves anything behind."""
