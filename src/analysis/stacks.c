@@ -20,10 +20,11 @@ struct stacks {
 };
 
 /* Files of our own package: opscope.profile and opscope.torch stand between the program and torch. Not all that is in a folder of that name, which
- * may be a program's. */
+ * may be a program's: __init__.py and __main__.py, which every package may have, call nothing that is recorded. */
 static bool is_own_code(struct str frame)
 {
-	static const char *const files[] = {"_", "profiler.py(", "table.py(", "torch.py(", "trace.py("};
+	static const char *const files[] = {"_compat.py", "_direct.py", "_events.py", "_own.py", "_ranges.py", "_record_function.py", "_recorder.py",
+	                                    "_recording.py", "_schedule.py", "_torch_modules.py", "profiler.py", "table.py", "torch.py", "trace.py"};
 	const struct str folder = STR("opscope/");
 	const char *paren = memchr(frame.p, '(', frame.n);
 	struct str path = {frame.p, paren ? (size_t)(paren - frame.p) : frame.n};
@@ -32,7 +33,7 @@ static bool is_own_code(struct str frame)
 	if (n < folder.n || memcmp(path.p + n - folder.n, folder.p, folder.n) != 0 || (n > folder.n && path.p[n - folder.n - 1] != '/'))
 		return false;
 	for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
-		if (str_starts((struct str){frame.p + n, frame.n - n}, str_from(files[i])))
+		if (str_eqc((struct str){path.p + n, path.n - n}, files[i]))
 			return true;
 	return false;
 }

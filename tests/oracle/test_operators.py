@@ -1,5 +1,7 @@
 """`report operators` against the TensorBoard plugin's own table and pies, cell by cell, and against sums over the trace."""
+import glob
 import json
+import os
 import tempfile
 import unittest
 
@@ -118,7 +120,11 @@ class OwnFrames(Case):
                   "/env/opscope/torch.py(300): call": "(no line known)",
                   "/home/u/opscope/train.py(3): main": "/home/u/opscope/train.py(3): main",
                   "myopscope/profiler.py(1): opscope/_f": "myopscope/profiler.py(1): opscope/_f"}
-        events = [op("aten::add", 100 * i, 10 + i, 0) for i in range(len(stacks))]
+        stacks.update({f"/home/u/opscope/{name}(3): main": f"/home/u/opscope/{name}(3): main" for name in ("__init__.py", "__main__.py", "_mine.py", "torch.pyx")})
+        package = {os.path.basename(path) for path in glob.glob(os.path.join(oracle.ROOT, "python", "opscope", "*.py"))} - {"__init__.py", "__main__.py"}
+        self.assertIn("profiler.py", package)
+        stacks.update({f"/env/opscope/{name}(7): f;main.py({i}): main": f"main.py({i}): main" for i, name in enumerate(package)})
+        events = [op("aten::add", 200 * i, 10 + i, 0) for i in range(len(stacks))]
         for event, stack in zip(events, stacks):
             event["args"] = {"Call stack": stack}
         with tempfile.NamedTemporaryFile("w", suffix=".json") as f:
@@ -126,7 +132,6 @@ class OwnFrames(Case):
             f.flush()
             found = {r["host_self_ns"]: r["python_line"] for r in report("operators", f.name, "--group-by=line").rows}
         self.assertEqual(found, {1000 * (10 + i): line for i, line in enumerate(stacks.values())})
-
 
 
 if __name__ == "__main__":
