@@ -7,8 +7,15 @@
 
 #include <opscope/arrow.h>
 
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 enum { ERROR_SIZE = 1024 };
 
@@ -673,26 +680,115 @@ static PyType_Spec profile_spec = {"opscope._core.Profile", sizeof(Profile), 0, 
 
 /* --- the module ------------------------------------------------------------------------------------------------- */
 
+/* A trace that is being read: of the one who asks, and of the thread that reads it, if another. */
+struct opening {
+	char *path;
+	struct opscope_options *o;
+	struct opscope_profile *p;
+	enum opscope_error code;
+	char message[ERROR_SIZE];
+	sem_t done;
+	atomic_int owners;
+};
+
+static void opening_drop(struct opening *x)
+{
+	if (atomic_fetch_sub(&x->owners, 1) > 1)
+		return;
+	opscope_close(x->p);
+	opscope_options_free(x->o);
+	sem_destroy(&x->done);
+	free(x->path);
+	free(x);
+}
+
+static void *read_trace(void *arg)
+{
+	struct opening *x = arg;
+	x->p = opscope_open(x->path, x->o, x->message, sizeof x->message);
+	x->code = x->p ? OPSCOPE_NO_ERROR : opscope_error_code();
+	sem_post(&x->done);
+	opening_drop(x);
+	return NULL;
+}
+
+/* Python hears of signals in its main thread alone: there, a thread of C reads, and is left to end by itself when a handler raises. */
+static bool read_in_thread(struct opening *x)
+{
+	pthread_t thread;
+	atomic_init(&x->owners, 2);
+	if (syscall(SYS_gettid) == getpid() && pthread_create(&thread, NULL, read_trace, x) == 0) {
+		pthread_detach(thread);
+		return true;
+	}
+	return false;
+}
+
+static int wait_until_read(struct opening *x)
+{
+	for (int rc = -1; rc < 0;) {
+		Py_BEGIN_ALLOW_THREADS
+		struct timespec until;
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_sec++; /* a signal ends the wait at once, unless another thread has got it */
+		rc = sem_timedwait(&x->done, &until);
+		Py_END_ALLOW_THREADS
+		if (rc < 0 && PyErr_CheckSignals() < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* -1: a handler of a signal has raised. */
+static int read_to_end(struct opening *x)
+{
+	if (read_in_thread(x))
+		return wait_until_read(x);
+	Py_BEGIN_ALLOW_THREADS
+	read_trace(x);
+	Py_END_ALLOW_THREADS
+	return 0;
+}
+
+static struct opening *new_opening(PyObject *path, PyObject *dict)
+{
+	struct opscope_options *o = options_of(dict);
+	if (!o)
+		return NULL;
+	struct opening *x = calloc(1, sizeof *x);
+	char *copy = strdup(PyBytes_AsString(path));
+	if (!x || !copy) {
+		free(x);
+		free(copy);
+		opscope_options_free(o);
+		PyErr_NoMemory();
+		return NULL;
+	}
+	x->path = copy;
+	x->o = o;
+	sem_init(&x->done, 0, 0);
+	return x;
+}
+
 static PyObject *core_open(PyObject *module, PyObject *args)
 {
 	PyObject *path, *dict;
-	char message[ERROR_SIZE];
-	struct opscope_profile *p;
 	if (!PyArg_ParseTuple(args, "O&O", PyUnicode_FSConverter, &path, &dict))
 		return NULL;
-	struct opscope_options *o = options_of(dict);
-	if (!o) {
-		Py_DECREF(path);
-		return NULL;
-	}
-	const char *where = PyBytes_AsString(path);
-	Py_BEGIN_ALLOW_THREADS
-	p = opscope_open(where, o, message, sizeof message);
-	Py_END_ALLOW_THREADS
-	opscope_options_free(o);
+	struct opening *x = new_opening(path, dict);
 	Py_DECREF(path);
+	if (!x)
+		return NULL;
+	struct opscope_profile *p = NULL;
+	if (read_to_end(x) == 0) {
+		p = x->p;
+		x->p = NULL;
+		if (!p)
+			fail_as(x->code, x->message);
+	}
+	opening_drop(x);
 	if (!p)
-		return fail(message);
+		return NULL;
 	Profile *self = PyObject_New(Profile, profile_type);
 	if (!self) {
 		opscope_close(p);

@@ -1,5 +1,6 @@
 """opscope.load and its tables say what the program says; errors, threads, laziness."""
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -198,6 +199,38 @@ class Reports(oracle.Case):
                 trace.report(5)
             with self.assertRaisesRegex(opscope.Error, "syntax"):
                 trace.sql("SELEC")
+
+    def test_signals_while_it_loads(self):
+        """A handler runs, and what it raises ends the wait for a pipe that nobody writes into; other handlers do not."""
+        class Enough(Exception):
+            pass
+
+        calls = []
+
+        def handle(number, frame):
+            calls.append(number)
+            if len(calls) == 3:
+                raise Enough
+
+        def knock(stop, main):
+            while not stop.wait(0.01):
+                signal.pthread_kill(main, signal.SIGUSR1)
+
+        before, stop = signal.signal(signal.SIGUSR1, handle), threading.Event()
+        with tempfile.TemporaryDirectory() as folder:
+            pipe = os.path.join(folder, "pipe")
+            os.mkfifo(pipe)
+            thread = threading.Thread(target=knock, args=(stop, threading.get_ident()))
+            try:
+                with self.assertRaises(Enough):
+                    thread.start()
+                    opscope.load(pipe)
+            finally:
+                stop.set()
+                thread.join()
+                signal.signal(signal.SIGUSR1, before)
+            self.assertGreaterEqual(len(calls), 3)
+            os.close(os.open(pipe, os.O_RDWR))  # the reader that was left behind ends
 
     def test_export(self):
         with tempfile.TemporaryDirectory() as folder, opscope.load(RESNET, as_written=True) as trace:
