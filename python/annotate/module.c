@@ -87,6 +87,14 @@ static PyObject *pop(PyObject *self, PyObject *unused)
 	Py_RETURN_NONE;
 }
 
+/* As captures say it themselves of what was open at their end (SPAN_CUT_KEY): a step of that kind counts in no mean. */
+static PyObject *cut(PyObject *self, PyObject *unused)
+{
+	static char value[] = "not to its end";
+	sink_arg_text("Recorded", &(struct text){.p = value, .n = sizeof value - 1});
+	Py_RETURN_NONE;
+}
+
 static PyObject *start(PyObject *self, PyObject *text)
 {
 	const char *p = PyUnicode_AsUTF8(text);
@@ -173,6 +181,7 @@ static PyMethodDef methods[] = {
 	{"layer_method", layer_method, METH_VARARGS, "layer_method(function, owner, name): the wrapper of nn.Module.__call__."},
 	{"push", push, METH_O, "Begins a range of this text."},
 	{"pop", pop, METH_NOARGS, "Ends the range that was begun last on this thread."},
+	{"cut", cut, METH_NOARGS, "Says of the range that was begun last on this thread that it ends with what records it, not of its own."},
 	{"start", start, METH_O, "Begins a range of this text that need not nest; its number."},
 	{"end", end, METH_O, "Ends the range of this number, on any thread."},
 	{"open", count_open, METH_NOARGS, "How many ranges were pushed on this thread and not popped."},

@@ -226,6 +226,12 @@ class _Step:
 
     def __enter__(self) -> None:
         _annotate.push(self._text)
+        self._depth = _annotate.open()
+
+    def cut(self) -> None:
+        """What ends it is the end of the profile. What the program has opened in it is not told so."""
+        if _annotate.open() == self._depth:
+            _annotate.cut()
 
     def __exit__(self, *unused: Any) -> None:
         _annotate.pop()
@@ -285,6 +291,9 @@ class OwnRecorder:
 
     def step(self, number: int) -> _Step:
         return _Step(number)
+
+    def cut(self, step: _Step) -> None:
+        step.cut()
 
     def prepare(self) -> None:
         self._prepared = True

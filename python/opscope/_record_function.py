@@ -20,7 +20,7 @@ _MANAGER = contextlib._GeneratorContextManager.__enter__.__code__
 
 
 class _Range:
-    __slots__ = ("text", "place", "number", "open", "depth", "over")
+    __slots__ = ("text", "place", "number", "open", "depth", "over", "cut")
 
     def __init__(self, text: str, frame: FrameType):
         self.text = text
@@ -29,6 +29,7 @@ class _Range:
         self.open: Optional[List[_Range]] = None  # of its thread, that nest
         self.depth = 0              # of the thread, with this range
         self.over = False
+        self.cut = False            # a step that the end of its profile ends
 
 
 class _Here(threading.local):
@@ -68,6 +69,12 @@ def begin(function: Any, frame: FrameType) -> None:
     vars(function).setdefault(_NAME, []).append(r)
 
 
+def cut(function: Any) -> None:
+    """What `function`, a profiler's step, has open will end with the profile: that step counts in no mean."""
+    for r in vars(function).get(_NAME, []):
+        r.cut = True
+
+
 def end(function: Any, frame: FrameType) -> None:
     """It is left there; nothing, where it was entered while nobody told us."""
     own: Dict[str, Any] = vars(function)
@@ -78,9 +85,15 @@ def end(function: Any, frame: FrameType) -> None:
     if not ranges:
         del own[_NAME]
     if r.number is None:
+        r.cut |= _ends_profile(r.text, frame)
         _close(r)
     else:
         _annotate.end(r.number)
+
+
+def _ends_profile(text: str, frame: FrameType) -> bool:
+    """Whether torch's own profile.stop() ends a step here that its last step() has begun."""
+    return text.startswith(_STEP) and frame.f_code.co_name == "stop" and getattr(frame.f_locals.get("self"), "step_num", 0) > 0
 
 
 def _which(ranges: List[_Range], frame: FrameType) -> int:
@@ -93,6 +106,13 @@ def _push(r: _Range, thread: List[_Range]) -> None:
     _annotate.push(r.text)
     r.open, r.depth = thread, _annotate.open()
     thread.append(r)
+
+
+def _pop(r: _Range) -> None:
+    """It is the one that was pushed last."""
+    if r.cut:
+        _annotate.cut()
+    _annotate.pop()
 
 
 def _push_beneath(r: _Range, thread: List[_Range]) -> None:
@@ -115,8 +135,7 @@ def _settle(thread: List[_Range]) -> None:
     while thread and thread[-1].depth > depth:
         thread.pop()
     while thread and thread[-1].over and thread[-1].depth == depth:
-        thread.pop()
-        _annotate.pop()
+        _pop(thread.pop())
         depth -= 1
 
 
@@ -130,9 +149,9 @@ def _close(r: _Range) -> None:
     _settle(thread)
     inside = thread[thread.index(r) + 1:] if r in thread else []
     if inside and _annotate.open() - r.depth == len(inside):
-        for one in (r, *inside):
+        for one in (*reversed(inside), r):
             thread.remove(one)
-            _annotate.pop()
+            _pop(one)
         for one in inside:
             if not one.over:
                 _push(one, thread)

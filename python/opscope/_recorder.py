@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import warnings
 from importlib import import_module
 from typing import Any, Callable, Dict, FrozenSet, Iterable, List, NamedTuple, Optional, Set, Tuple
@@ -137,6 +138,12 @@ class TorchRecorder:
     def step(self, number: int) -> Any:
         """The range of a step."""
         return torch_profiler().record_function(f"ProfilerStep#{number}")
+
+    def cut(self, step: Any) -> None:
+        """What ends the range of a step is the end of the profile. torch's recordings do not say so; `opscope record` around them does."""
+        ranges = sys.modules.get("opscope._record_function")
+        if ranges:
+            ranges.cut(step)
 
     def join(self, recordings: List[Recording]) -> Recording:
         """All as one."""

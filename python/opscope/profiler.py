@@ -229,6 +229,8 @@ class profile:
                 return
             raise RuntimeError("stop() before start()")
         self._running, self._stopped = False, True
+        if self._range is not None and self.step_num:  # begun by the last step(): nobody says whether it was one
+            self._recorder.cut(self._range)
         self._close_step()
         try:
             self._go(self.current_action.value, EXIT)

@@ -162,6 +162,32 @@ class Recorded(oracle.Case):
         code, text, err = oracle.run("sql", out, "SELECT name FROM span WHERE name IN ('first', 'second') ORDER BY start_ns + dur_ns", "--format=csv")
         self.assertEqual((code, text.decode().split()), (0, ["name", "first", "second"]), err)
 
+    def test_the_end_of_a_profile_is_no_step(self):
+        """The step that a profile's last step() begins and its end ends counts in no mean, whoever profiles; without step() there is one."""
+        program = """if 1:
+            import opscope, opscope.torch, torch
+            opscope.torch.init()
+            plan = opscope.schedule(wait=0, warmup=0, active=5)
+            def run(profile, steps):
+                with profile as p:
+                    for i in range(steps):
+                        torch.ones(2)
+                        p.step()
+                    with opscope.record_function("after"):
+                        pass
+            for steps in (2, 0):
+                run(torch.profiler.profile(schedule=torch.profiler.schedule(wait=0, warmup=0, active=5)), steps)
+                run(opscope.profile(schedule=plan), steps)
+                run(opscope.profile(schedule=plan, backend="opscope"), steps)"""
+        out = os.path.join(self.folder.name, "ends")
+        env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        subprocess.run([oracle.OPSCOPE, "record", "--no-report", "-o", out, "--", sys.executable, "-c", program], env=env, check=True, capture_output=True)
+        code, text, err = oracle.run("sql", out, "SELECT arg(args, 'Recorded') r FROM span WHERE name LIKE 'ProfilerStep#%' ORDER BY start_ns", "--format=json")
+        self.assertEqual(code, 0, err)
+        whole, cut = [None], ["not to its end"]
+        self.assertEqual(json.loads(text)["rows"], [whole, whole, cut] * 3 + [whole] * 3)
+        self.assertEqual(sum(r["whole"] == "yes" for r in oracle.report("steps", out).rows), 9)
+
     def test_tools_that_listen_to_nvtx(self):
         """Ranges of generators are started and ended by number, those of functions are pushed and popped."""
         compiler = shutil.which("cc")
