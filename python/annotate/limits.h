@@ -1,5 +1,8 @@
 /* What is left out because there may not be more of it. It is counted, and said: in the capture at the first time (a note, which reports print
- * where something is lost), and as a warning of Python at the end. */
+ * where something is lost), and as a warning of Python at the end.
+ *
+ * Another limit is a number here, a row of LIMITS whose sentence has it, limit_reached(LIMIT_NAME) where something is left out, and a row of the table in
+ * docs/python.md. */
 #ifndef OPSCOPE_ANNOTATE_LIMITS_H
 #define OPSCOPE_ANNOTATE_LIMITS_H
 

@@ -48,6 +48,16 @@ class Docs(oracle.Case):
         self.assertEqual(p.returncode, 0, p.stderr)
         return p.stdout
 
+    def test_limits(self):
+        """The table has the numbers of all limits of opscope.torch, and each is in the sentence of a note."""
+        with open(os.path.join(ROOT, "python", "annotate", "limits.h"), encoding="utf-8") as f:
+            header = f.read()
+        numbers = {name: int(value) for name, value in re.findall(r"^#define (\w+_MOST) (\d+)", header, re.M)}
+        self.assertEqual(set(re.findall(r"SAY\((\w+)\)", header)) - {"number"}, set(numbers))
+        rows = re.search(r"^\| limit \| beyond it \|\n.*\n((?:\|.*\n)+)", PAGE, re.M).group(1).splitlines()
+        told = [int(n.replace(",", "")) for row in rows for n in re.findall(r"(?<!some )(?<![\d,])\d[\d,]*", row.split("|")[1])]
+        self.assertEqual(sorted(told), sorted(numbers.values()))
+
     def test_training(self):
         if not importlib.util.find_spec("torch"):
             self.skipTest("torch is not installed")
