@@ -1,3 +1,6 @@
+/* Programs hear what tensors are asked, by a method __torch_function__ of a class of tensors or of a mode. Our own questions are hidden from them: the first
+ * one of a call that somebody would hear makes a context in which nobody does, which goes when the call has been written down. Plain tensors, without a
+ * mode, cost a look at their class. */
 #include "annotate.h"
 
 /* As opscope/torch.py gives them; NULL = torch has none. */
