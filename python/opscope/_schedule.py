@@ -10,12 +10,22 @@ from ._torch_modules import torch_profiler
 
 
 class ProfilerAction(Enum):
-    """What a step is for."""
+    """What a step is for. Members equal torch's own, which its profiler compares with what a schedule says."""
 
     NONE = 0
     WARMUP = 1
     RECORD = 2
     RECORD_AND_SAVE = 3
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (_is_torchs(type(other)) and getattr(other, "name", None) == self.name)
+
+    def __hash__(self) -> int:
+        return hash(self.name)  # as torch's: it looks actions up in a dict
+
+
+def _is_torchs(kind: type) -> bool:
+    return kind.__name__ == "ProfilerAction" and kind.__module__.startswith("torch.")
 
 
 #: Where the last transition goes: not of a step.

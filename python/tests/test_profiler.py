@@ -656,6 +656,27 @@ class Profile(Case):
         self.assertEqual(len(prof.recordings), 1)
 
 
+    def test_our_schedule_for_torchs_profiler(self):
+        import torch.profiler
+
+        def counts(plan):
+            seen = []
+            with torch.profiler.profile(schedule=plan, on_trace_ready=lambda p: seen.append({a.key: a.count for a in p.key_averages()}["aten::ones"])) as prof:
+                for step in range(6):
+                    for _ in range(step + 1):
+                        torch.ones(2)
+                    prof.step()
+            return seen
+        self.assertEqual(counts(opscope.schedule(wait=1, warmup=1, active=1, repeat=2)), [3, 6])
+
+        ours, theirs = opscope.ProfilerAction, torch.profiler.ProfilerAction
+        for a in ours:
+            self.assertEqual([b.name for b in theirs if a == b and b == a], [a.name])
+            self.assertEqual([b for b in ours if a == b], [a])
+            self.assertEqual({a: 1}.get(theirs[a.name]), 1)
+            self.assertFalse(a == a.value or a == a.name or a == torch.profiler.ProfilerActivity.CPU)
+
+
 class Others(Case):
     def test_names_that_are_torchs(self):
         """`from torch.profiler import ...` may become `from opscope import ...`, whatever it asks for."""
