@@ -158,6 +158,9 @@ class Recorded(oracle.Case):
         env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
         subprocess.run([oracle.OPSCOPE, "record", "--no-report", "-o", out, "--", sys.executable, "-c", program], env=env, check=True, capture_output=True)
         rows = {r["range"]: r for r in oracle.report("nvtx", out).rows}
+        code, text, err = oracle.run("sql", out, "SELECT count(*) FROM span WHERE name LIKE '%model_config%'", "--format=csv")
+        self.assertEqual((code, text.decode().split()[1:]), (0, ["1"]), err)
+        self.assertFalse([n for n in rows if "model_config" in n], "what opscope.torch tells of the program is no range of it")
         self.assertEqual([(rows[n]["style"], rows[n]["calls"]) for n in ("first", "second")], [("StartEnd", 1)] * 2)
         code, text, err = oracle.run("sql", out, "SELECT name FROM span WHERE name IN ('first', 'second') ORDER BY start_ns + dur_ns", "--format=csv")
         self.assertEqual((code, text.decode().split()), (0, ["name", "first", "second"]), err)

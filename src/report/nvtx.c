@@ -30,6 +30,7 @@ struct ranges {
 	uint32_t *around;   /* span -> innermost marked range around it; ROW_NONE */
 	uint32_t *group;    /* span -> its group; ROW_NONE = no marked range, or not of the steps */
 	uint64_t recursive; /* ranges inside others of their group */
+	uint32_t fact;      /* key of what a fact about the program says: no range of it; INTERN_NONE = such ranges are rows, as in nsys' nvtx_sum */
 	uint8_t *cat_is_op; /* category -> 1: a framework's ops as its own profiler records them, no ranges of the program's */
 };
 
@@ -37,9 +38,10 @@ static bool is_marked(const struct ranges *r, uint32_t i)
 {
 	switch (r->p->span.kind[i]) {
 	case SPAN_USER:
-	case SPAN_MARKER:
 	case SPAN_RANGE:
 		return true;
+	case SPAN_MARKER:
+		return r->fact == INTERN_NONE || !profile_arg_id(r->p, r->p->span.args[i], r->fact);
 	case SPAN_OP:
 		return !r->cat_is_op[r->p->span.cat[i]];
 	}
@@ -245,7 +247,7 @@ static int nvtx_run(const struct profile *p, const struct report_args *args, str
 	struct window w;
 	if (window_of(p, args, &w, e) < 0)
 		return -1;
-	struct ranges r = {.p = p};
+	struct ranges r = {.p = p, .fact = str_eqc(p->format, "capture") ? intern_find(&p->strings, STR("model_config")) : INTERN_NONE};
 	if (args->group_by)
 		r.by = strcmp(args->group_by, "path") == 0 ? BY_PATH : strcmp(args->group_by, "thread") == 0 ? BY_THREAD : BY_NAME;
 	find_op_cats(&r);
