@@ -984,6 +984,30 @@ class Backward(Base):
             _annotate.end_backward(was)
             self.assertEqual([w[2] for w in self.written if w[0] == "push" and len(w) > 2], adds[:4])
 
+    def test_call_that_goes_on(self):
+        """What is known of results inside of it goes with them, and is kept of one that lives."""
+        def references():
+            return sum(type(o) is weakref.ref for o in gc.get_objects())
+
+        def trains():
+            first, before = library.add(node), references()
+            for _ in range(3000):
+                library.add(AddBackward0())
+            grown.append(references() - before)
+            return first
+
+        library.add, node, grown = lambda a: made(a), AddBackward0(), []
+        self.wrap("add")
+        self.call(trains)
+        number = next(w[2] for w in self.written if w[0] == "push" and "'add'" in w[1])
+        del self.written[:]
+        self.assertLess(grown[0], 300)
+        was = _annotate.begin_backward()
+        for hook in node.hooks.values():
+            hook()
+        _annotate.end_backward(was)
+        self.assertEqual(self.written[1], ("push", "AddBackward0", number))
+
     def test_result_that_is_handed_on(self):
         node, inner = AddBackward0(), Odd()
         library.add = lambda a: made(a)
