@@ -55,7 +55,8 @@ enum opscope_error {
 	OPSCOPE_ERROR_LACKS = 4,  /* the input is sound but lacks what was asked for: no ops, no such steps */
 	OPSCOPE_ERROR_LIMIT = 5,  /* a size or depth beyond what is supported */
 };
-/* Of the newest call by this thread that failed; calls that succeed leave it as it is. OPSCOPE_NO_ERROR before the first. */
+/* Of the newest call by this thread that failed, among the functions of this header and of arrow.h that have an `error`; all others, as those that find
+ * nothing and those of schedule.h, and calls that succeed leave it as it is. OPSCOPE_NO_ERROR before the first. */
 OPSCOPE_API enum opscope_error opscope_error_code(void);
 
 /* Options, as on the command line without the dashes. Unknown names and bad values are errors at once, values that a certain

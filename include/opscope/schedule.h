@@ -7,6 +7,7 @@
  *	opscope_stepper_stop(p, &todo);
  *
  * The functions before the stepper are pure: the same arguments give the same answer, nothing is kept, any thread may call them.
+ * What fails here is always what the caller asked for: opscope_error_code is left as it is.
  * Errors as in opscope.h: -1 or NULL, and one line in `error` (NULL, 0 is fine). Nothing is printed, no profiler is touched: what is
  * to be done is returned. The structs here are part of the binary interface: their fields stay as they are. */
 #ifndef OPSCOPE_SCHEDULE_H

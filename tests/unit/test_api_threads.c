@@ -1,7 +1,9 @@
 /* The C API from several threads at once, in forked children, among signals, and with NULL where it must not be. ./test also runs it under ThreadSanitizer. */
 #include "test.h"
 
+#include <opscope/arrow.h>
 #include <opscope/opscope.h>
+#include <opscope/schedule.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -160,6 +162,29 @@ static void error_codes(void **state)
 	opscope_close(p);
 }
 
+/* opscope_error_code says which calls it tells of. */
+static void calls_without_a_code(void **state)
+{
+	const struct opscope_schedule_spec bad = {.wait = -1, .active = 1};
+	struct opscope_profile *p = open_trace("partial_overlap");
+	struct opscope_table *t = opscope_report(p, "operators", NULL, NULL, 0);
+	struct opscope_todo todo;
+	assert_null(opscope_open("/no/such/file", NULL, NULL, 0));
+	assert_int_equal(opscope_column_find(t, "no-such"), -1);
+	assert_int_equal(opscope_schedule(&bad, 0, NULL, 0), -1);
+	assert_int_equal(opscope_schedule_check(&bad, NULL, 0), -1);
+	assert_null(opscope_stepper_new(&bad, NULL, NULL, 0));
+	struct opscope_stepper *stepper = opscope_stepper_new(NULL, NULL, NULL, 0);
+	assert_int_equal(opscope_stepper_stop(stepper, &todo), -1);
+	assert_int_equal(opscope_error_code(), OPSCOPE_ERROR_IO);
+	struct ArrowArrayStream stream;
+	assert_int_equal(opscope_table_arrow_stream(NULL, &stream, NULL, 0), -1);
+	assert_int_equal(opscope_error_code(), OPSCOPE_ERROR_USAGE);
+	opscope_stepper_free(stepper);
+	opscope_table_free(t);
+	opscope_close(p);
+}
+
 struct pipe_export {
 	struct opscope_profile *p;
 	const char *path;
@@ -306,6 +331,7 @@ int main(void)
 		cmocka_unit_test(problems_beyond_the_last),
 		cmocka_unit_test(null_is_an_error),
 		cmocka_unit_test(error_codes),
+		cmocka_unit_test(calls_without_a_code),
 		cmocka_unit_test(forked_child),
 		cmocka_unit_test(export_onto_the_input),
 		cmocka_unit_test(open_goes_on_after_signals),
