@@ -18,7 +18,7 @@ from typing import Any, Callable, Dict, FrozenSet, Iterable, List, Optional, Typ
 
 from . import _annotate
 from ._events import Averages, Events, FunctionEvent, FunctionEventAvg
-from ._recorder import Asked
+from ._recorder import Asked, Recorder
 from ._recording import Recording
 from ._torch_modules import torch
 from .trace import Path
@@ -237,8 +237,8 @@ class _Step:
         _annotate.pop()
 
 
-class OwnRecorder:
-    """As TorchRecorder."""
+class OwnRecorder(Recorder):
+    """opscope's own library, in this process."""
 
     name = "opscope's own library"
     trace_id: Optional[str] = None

@@ -1,12 +1,13 @@
-"""torch's profiler, driven: it records, and what it recorded becomes a file. opscope.profile says when."""
+"""What records for opscope.profile (Recorder), which says when; and torch's profiler as one: what it recorded becomes a file."""
 from __future__ import annotations
 
 import json
 import os
 import sys
 import warnings
+from abc import abstractmethod
 from importlib import import_module
-from typing import Any, Callable, Dict, FrozenSet, Iterable, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Callable, ContextManager, Dict, FrozenSet, Iterable, List, NamedTuple, Optional, Protocol, Set, Tuple
 
 from ._direct import Direct, write
 from ._recording import Recording, join
@@ -73,6 +74,79 @@ class Asked(NamedTuple):
     compat: Optional[str]            # whose answers; None = those of the running torch
 
 
+class Recorder(Protocol):
+    """A backend of opscope.profile: a class that derives from this one and is in profiler.BACKENDS.
+
+    A profile makes one, and calls open() when it begins and close() when it has ended, each of them as often as it is started. Between them come the
+    recordings, one after the other: prepare() and start(), or prepare() and forget(); stop() after all that was prepared and not forgotten. All this is
+    done by the thread that runs the profile, and by a child that was forked meanwhile, too. An exception goes to the program; what had been begun when
+    one is raised is taken back, so that `ready` is False and the next prepare() may be called. The files of recordings go with the recorder."""
+
+    #: As texts call it: "torch's profiler".
+    name: str
+    #: The name of the recording that was prepared last; None = it has none.
+    trace_id: Optional[str]
+    #: Gives each recording its name, when it is prepared; None = the recorder does. Set by the profile.
+    trace_id_callback: Optional[Callable[[], str]]
+
+    @abstractmethod
+    def __init__(self, asked: Asked):
+        """Nothing is begun. What was asked for and has no effect is a warning."""
+
+    @property
+    @abstractmethod
+    def ready(self) -> bool:
+        """Whether there is something to be started or stopped: prepare() was called, and neither failed nor was it ended since."""
+
+    @abstractmethod
+    def open(self) -> None:
+        """The profile begins. Where it raises, close() is not called."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """The profile has ended, or its first prepare() or start() has failed. The recordings stay."""
+
+    @abstractmethod
+    def why_nothing(self) -> Optional[str]:
+        """Why there never is a recording, a sentence without a full stop; None = there may be."""
+
+    @abstractmethod
+    def step(self, number: int) -> ContextManager[Any]:
+        """The range of a step; also outside of recordings."""
+
+    @abstractmethod
+    def cut(self, step: Any) -> None:
+        """Of what step() gave, and is entered still: the end of the profile ends it, not that of the step."""
+
+    @abstractmethod
+    def prepare(self) -> None:
+        """What takes time before a recording, and is not to be in it."""
+
+    @abstractmethod
+    def forget(self) -> bool:
+        """What was prepared will not be started, since the profile ends. False: it has to be started, and stopped, to be ended; that is a recording."""
+
+    @abstractmethod
+    def start(self) -> None:
+        """From here on the program is recorded. Only when `ready`."""
+
+    @abstractmethod
+    def stop(self) -> Optional[Recording]:
+        """Until here: the recording, complete; None where nothing was being recorded, as after a start() that failed."""
+
+    @abstractmethod
+    def join(self, recordings: List[Recording]) -> Recording:
+        """All of these, two or more and the oldest first, as one; they stay as they are."""
+
+    @abstractmethod
+    def toggle(self, enable: bool, activities: Iterable[Any]) -> None:
+        """Stops and resumes what is recorded of some torch.profiler.ProfilerActivity, within a recording. RuntimeError where that cannot be."""
+
+    @abstractmethod
+    def add_metadata_json(self, key: str, value: str) -> None:
+        """A fact, as JSON, for the recording that goes on and those that come. A warning where a recording has no place for it."""
+
+
 def kineto() -> bool:
     return bool(torch_profiler().kineto_available())
 
@@ -97,8 +171,8 @@ def _distributed() -> Dict[str, str]:
     return {"distributedInfo": json.dumps(facts)}
 
 
-class TorchRecorder:
-    """prepare(), start(), stop(): one recording; again for the next. What cannot be prepared or started is not there to be stopped."""
+class TorchRecorder(Recorder):
+    """torch's profiler."""
 
     name = "torch's profiler"
 

@@ -17,12 +17,12 @@ import json
 import os
 import warnings
 from importlib import import_module
-from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple, Type
 
 from . import _profiler
 from ._events import Averages, EventList, Events, FunctionEvent, FunctionEventAvg, NvprofEvents
 from ._ranges import emit_itt, emit_nvtx, record_function
-from ._recorder import FLAGS, Asked, choose_devices, parse_activities
+from ._recorder import FLAGS, Asked, Recorder, choose_devices, parse_activities
 from ._recording import Recording, tensorboard_trace_handler, trace_handler
 from ._schedule import EXIT, KinetoStepTracker, ProfilerAction, action_of, always, schedule
 from ._torch_modules import accepts, supported_activities, torch, torch_profiler
@@ -48,15 +48,16 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"torch {torch().__version__} has no torch.profiler.{name}")
 
 
-# Who records, by profile(backend=...): the module of this package, and the class in it.
+# Who records, by profile(backend=...): the module of this package, and the class in it, which is a _recorder.Recorder.
 BACKENDS = {"torch": ("._recorder", "TorchRecorder"), "opscope": ("._own", "OwnRecorder")}
 
 
-def _recorder_of(backend: str) -> Any:
+def _recorder_of(backend: str) -> Type[Recorder]:
     if backend not in BACKENDS:
         raise ValueError(f"backend={backend!r}: there are {', '.join(BACKENDS)}")
     module, name = BACKENDS[backend]
-    return getattr(import_module(module, __package__), name)
+    recorder: Type[Recorder] = getattr(import_module(module, __package__), name)
+    return recorder
 
 
 def _check_compat(compat: Optional[str]) -> None:

@@ -26,6 +26,7 @@ import opscope
 try:
     import torch
     from opscope import _own
+    from opscope._recorder import Recorder
     import opscope.torch
 except ImportError:
     torch = None
@@ -403,6 +404,8 @@ class Failures(Case):
         with self.assertRaisesRegex(ValueError, "backend='cupti': there are torch, opscope"):
             opscope.profile(backend="cupti")
         self.assertIs(type(opscope.profile(backend="torch")), opscope.profile)
+        for name in opscope.profiler.BACKENDS:
+            self.assertIn(Recorder, opscope.profiler._recorder_of(name).__mro__)
         self.assertIsInstance(self.profile(), opscope.profile)
 
     def test_no_library(self):
