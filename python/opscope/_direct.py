@@ -1,8 +1,9 @@
 """What a torch without Kineto has recorded, as a file: by its own methods, or as it lies in memory."""
 from __future__ import annotations
 
+import _thread
 import os
-import threading
+from contextlib import suppress
 from typing import Any, Dict, NamedTuple, Optional
 
 from . import _profiler
@@ -40,18 +41,22 @@ class Direct:
         """Bytes of an event; 0 = not possible, whatever the reason."""
         if cls.stride is None:
             cls.stride = 0
-            # In a thread of its own: grad and inference modes, hooks, modes that see each op, and a profiler that is on, are a thread's.
-            thread = threading.Thread(target=cls._find, name="opscope: sample", daemon=True)
-            thread.start()
-            thread.join()
+            # In a thread of its own: grad and inference modes, hooks, modes that see each op, and a profiler that is on, are a thread's. Not one of
+            # `threading`, in which the program's hooks run: torch's profiler cannot take stacks beside them.
+            done = _thread.allocate_lock()
+            done.acquire()
+            with suppress(RuntimeError):  # no room for a thread
+                _thread.start_new_thread(cls._find, (done,))
+                done.acquire()
         return cls.stride
 
     @classmethod
-    def _find(cls) -> None:
+    def _find(cls, done: Any) -> None:
         try:
-            cls.stride = cls._try()
-        except Exception:
-            pass
+            with suppress(Exception):
+                cls.stride = cls._try()
+        finally:
+            done.release()
 
     @classmethod
     def _try(cls) -> int:

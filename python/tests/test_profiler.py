@@ -12,6 +12,7 @@ import json
 import os
 import pickle
 import tempfile
+import threading
 import unittest
 import unittest.mock
 import warnings
@@ -144,6 +145,23 @@ class SameAsTorch(Case):
         finally:
             _direct.Direct.stride = kept
         self.assertEqual((seen, len(outer.function_events)), ([], 0))
+
+    def test_the_sample_and_threads(self):
+        """Hooks that the program has for its threads do not see it; where there is no room for a thread, recordings are read event by event."""
+        known, seen = _direct.Direct.find(), []
+        with unittest.mock.patch.object(_direct.Direct, "stride", None):
+            threading.setprofile(lambda *what: seen.append(what))
+            try:
+                self.assertEqual(_direct.Direct.find(), known)
+            finally:
+                threading.setprofile(None)
+        with unittest.mock.patch.object(_direct.Direct, "stride", None), \
+                unittest.mock.patch.object(_direct._thread, "start_new_thread", side_effect=RuntimeError("can't start new thread")):
+            with opscope.profile() as prof:
+                torch.ones(3)
+            self.assertEqual(_direct.Direct.stride, 0)
+        self.assertIn("aten::ones", [e.name for e in prof.events()])
+        self.assertEqual(seen, [])
 
     def test_a_sample_that_cannot_be_recorded(self):
         """It is slower then, and nothing stays on."""
