@@ -1,20 +1,50 @@
 #include "analysis/roles.h"
 #include "detect/host_names.h"
+#include "detect/model_config.h"
 #include "detect/shared.h"
+
+#include <stdio.h>
 
 /* The plugin's threshold (the plugin's data.py), percent of the mean step. */
 static const double TOO_MUCH = 5, SEVERE = 20;
 
 extern const struct detector detector_dataloader_bound;
 
-/* The longest range of the loader in the steps. */
-static void look_at_longest(const struct profile *p, const struct step_time *w, struct finding *x)
+/* The longest range of the loader in the steps; ROW_NONE. */
+static uint32_t look_at_longest(const struct profile *p, const struct step_time *w, struct finding *x)
 {
 	uint8_t *known = NEW_ARRAY(p->strings.n, uint8_t);
+	uint32_t longest = ROW_NONE;
 	for (uint32_t i = 0; i < p->span.rows.n; i++)
-		if (host_kind_cached(p, p->span.name[i], known) == HOST_DATA && step_time_has(w, p->span.start_ns[i]))
+		if (host_kind_cached(p, p->span.name[i], known) == HOST_DATA && step_time_has(w, p->span.start_ns[i])) {
 			finding_looks_at(x, p->span.start_ns[i], span_end(p, i));
+			longest = longest == ROW_NONE || p->span.dur_ns[i] > p->span.dur_ns[longest] ? i : longest;
+		}
 	mem_free(known);
+	return longest;
+}
+
+/* Whether that loader has workers already. PyTorch names its ranges by the class of the iterator; a program may have loaders with and without, so that
+ * this goes before what it said of the one that it made last. *n = how many, 0 = not known. */
+static bool has_workers(const struct profile *p, uint32_t range, int64_t *n)
+{
+	struct str name = range == ROW_NONE ? STR("") : profile_str(p, p->span.name[range]), said;
+	if (!model_config_find(p, "num_workers", &said) || !str_to_i64(said, n) || *n < 0)
+		*n = 0;
+	return !str_has(name, STR("_SingleProcess")) && (*n || str_has(name, STR("_MultiProcessing")));
+}
+
+/* Where there are no workers, or nothing says so, the general remedy is it. */
+static void advise(const struct profile *p, struct findings *f, struct finding *x, uint32_t range)
+{
+	char number[48] = "";
+	int64_t n;
+	if (!has_workers(p, range, &n))
+		return;
+	if (n)
+		snprintf(number, sizeof number, " (num_workers=%lld)", (long long)n);
+	x->advice = arena_printf(&f->arena, "The DataLoader has workers already%s, and they are too slow: more of them, as far as there are CPU cores; cheaper transforms; "
+	                         "pin_memory, a larger prefetch_factor where single batches are late, persistent_workers=True where epochs are short.", number);
 }
 
 static int run(const struct profile *p, struct findings *f, struct err *e)
@@ -33,7 +63,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 		                          "DataLoader%s", pct, r->has_device ? ", with the GPU idle" : "");
 		x->evidence = arena_printf(&f->arena, "DataLoader %.3f ms of a mean step of %.3f ms, over %u steps",
 		                           roles_mean_ns(r, ROLE_DATALOADER) / 1e6, roles_mean_step_ns(r) / 1e6, r->n);
-		look_at_longest(p, w, x);
+		advise(p, f, x, look_at_longest(p, w, x));
 		finding_rests_on(x, w, r->n, r->sum.ns[ROLE_DATALOADER]);
 		x->share_pct = pct;
 		finding_gain(x, w, r->sum.ns[ROLE_DATALOADER], "the time in DataLoader without device work");

@@ -11,7 +11,7 @@ enum { CAUSES_TOLD = 4, PLACES_TOLD = 2 };
 extern const struct detector detector_gpu_starvation;
 
 static const char *const advice[GAP_N_CAUSES] = {
-	[GAP_DATA] = "Load data in other processes (num_workers > 0), so that the batch is there when the step begins.",
+	[GAP_DATA] = "Load data in other processes (num_workers > 0; more of them where there are some), so that the batch is there when the step begins.",
 	[GAP_SYNC] = "Take out calls that wait for the device, or move them to where their result is needed.",
 	[GAP_ALLOC] = "Let the caching allocator reuse memory: allocate once before the loop, avoid empty_cache(), keep shapes fixed or set "
 	              "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.",

@@ -8,6 +8,7 @@ import tempfile
 import labelled
 import nsys_db
 import oracle
+import segment
 from oracle import Case
 
 # Not judged: hta/timeline_analysis/sampled_rank-0.json.gz, from which most events were taken out; its gaps are not those of the run.
@@ -201,6 +202,31 @@ class Amounts(Case):
         for detector in ("dataloader-bound", "single-process-dataloader"):
             self.assertAlmostEqual(self.gain("slow_loader", detector), 20000, delta=20)
             self.assertIn("; some or all of it is also in the gain of ", self.finding("slow_loader", detector)["bound"])
+
+    def test_workers_that_there_are(self):
+        """By the class of the loader that PyTorch names, and how many by what the program says of it."""
+        self.assertIn("has workers already, and", self.finding("slow_workers", "dataloader-bound")["advice"])
+        self.assertIn("Set num_workers > 0", self.finding("slow_loader", "dataloader-bound")["advice"])
+        single, multi = "_SingleProcessDataLoaderIter", "_MultiProcessingDataLoaderIter"
+        for workers, loader, want in ((2, multi, "has workers already (num_workers=2), and"), (3, "Loader", "has workers already (num_workers=3), and"),
+                                      (0, "Loader", "Set num_workers > 0"), (2, single, "Set num_workers > 0"), (-1, "Loader", "Set num_workers > 0")):
+            s = segment.Segment()
+            s.push(100, json.dumps({"model_config": {"num_workers": workers}}), segment.BASE + 100)
+            s.pop(100, segment.BASE + 200)
+            for i in range(2):
+                at = segment.BASE + 1000 + i * 100_000
+                s.push(100, f"ProfilerStep#{i}", at)
+                s.push(100, f"enumerate(DataLoader)#{loader}.__next__", at + 10)
+                s.pop(100, at + 60_000)
+                s.pop(100, at + 90_000)
+            folder = os.path.join(self.folder.name, f"{workers}{loader}")
+            os.mkdir(folder)
+            s.write(folder)
+            code, out, err = oracle.run("advise", folder, "--format=json")
+            self.assertEqual(code, 0, err)
+            found = [r["advice"] for r in oracle.Table(json.loads(out)).rows if r["detector"] == "dataloader-bound"]
+            self.assertEqual(len(found), 1)
+            self.assertIn(want, found[0], (workers, loader))
 
     def test_waiting(self):
         """20 times a step the GPU stands idle until the host is back: 400 us of its own work and a launch. With the op and the line."""
