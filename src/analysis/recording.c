@@ -31,6 +31,14 @@ int64_t recording_start(const struct profile *p)
 	return !all->zero_is_start && recording_extent(all, &first, &last) ? first : 0;
 }
 
+/* What torch.profiler was asked for and has not told: a torch without Kineto has no Python frames, and not every program calls modules. */
+static bool was_asked_in_vain(const struct profile *p, enum record what)
+{
+	struct str value;
+	bool by_stacks = what == RECORD_STACKS || what == RECORD_MODULES || what == RECORD_LAYERS;
+	return by_stacks && profile_meta(p, "with_stack", &value) && (str_eqc(value, "1") || str_eqc(value, "true"));
+}
+
 const char *recording_how(const struct profile *p, enum record what)
 {
 	static const struct { const char *torch, *nvtx, *own; } how[RECORDS] = {
@@ -40,5 +48,7 @@ const char *recording_how(const struct profile *p, enum record what)
 	};
 	if (str_eqc(p->format, "capture"))
 		return how[what].own;
+	if (p->recorder == RECORDER_TORCH && was_asked_in_vain(p, what))
+		return "opscope.profile(backend=\"opscope\"), or opscope.torch.init() in the program under `opscope record`: with_stack=True, which was set, has told of none";
 	return p->recorder == RECORDER_TORCH ? how[what].torch : how[what].nvtx;
 }

@@ -21,7 +21,7 @@ bool recording_extent(const struct profile *p, int64_t *first_ns, int64_t *last_
  * first event. 0: there is none. torch tells times from there on. O(n). */
 int64_t recording_start(const struct profile *p);
 
-/* "profile(record_shapes=True)"; a constant. */
+/* "profile(record_shapes=True)"; a constant. Another way where that is what was done, and the input lacks it nevertheless. */
 const char *recording_how(const struct profile *p, enum record what);
 
 #endif

@@ -355,7 +355,15 @@ class Synthetic(Case):
     def test_nothing_to_show(self):
         code, _, err = oracle.run("report", "modules", self.trace([x("aten::mm", 1, 2)]))
         self.assertEqual(code, 1)
-        self.assertIn(b"with_stack=True", err)
+        self.assertIn(b"to record them: profile(with_stack=True)", err)
+
+    def test_nothing_to_show_of_what_was_asked_for(self):
+        """A torch without Kineto has no Python frames, with_stack=True or not: it is not advised again."""
+        path = self.trace([x("aten::mm", 1, 2)], with_stack=1)
+        for name in ("modules", "layers"):
+            code, _, err = oracle.run("report", name, path)
+            self.assertEqual(code, 1)
+            self.assertIn(b'to record them: opscope.profile(backend="opscope"), or opscope.torch.init() in the program under `opscope record`', err)
 
     def test_lightning(self):
         t = report("modules", self.trace(
