@@ -64,15 +64,18 @@ class Times:
 
     @property
     def device_time(self) -> float:
-        """Mean time on the device."""
-        return self.device_time_total / self.count if self.count else 0.0
+        """Mean time on the device; None where that is unknown."""
+        total: Any = self.device_time_total
+        mean: float = total and total / self.count if self.count else 0.0
+        return mean
 
     def __getattr__(self, name: str) -> Any:
         for device in _DEVICES[:-1]:
             if name.startswith((device + "_", "self_" + device + "_")):
                 return getattr(self, name.replace(device, "device", 1))
         if name.endswith("_str") and "time" in name:
-            return format_time(getattr(self, name[:-len("_str")]))
+            time = getattr(self, name[:-len("_str")])
+            return "unknown" if time is None else format_time(time)
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
 
@@ -381,7 +384,7 @@ class Averages(EventList[FunctionEventAvg]):
     @property
     def self_cpu_time_total(self) -> float:
         """Sum of the own times on the CPU, us."""
-        return sum(a.self_cpu_time_total for a in self)
+        return sum(a.self_cpu_time_total or 0 for a in self)
 
     def total_average(self) -> FunctionEventAvg:
         return self._recording.total_average()

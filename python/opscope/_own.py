@@ -14,7 +14,7 @@ import warnings
 import weakref
 from contextlib import suppress
 from importlib import import_module
-from typing import Any, Callable, Dict, FrozenSet, Iterable, List, Optional, TypeVar
+from typing import Any, Callable, Dict, FrozenSet, Iterable, List, Optional, Tuple, TypeVar
 
 from . import _annotate
 from ._events import Averages, Events, FunctionEvent, FunctionEventAvg
@@ -26,10 +26,13 @@ from .trace import Path
 #: What such a recording has not, and why: the values say it in a sentence.
 UNKNOWN = {
     "memory": "unknown, because opscope's own library is not told of torch's allocations; profile(profile_memory=True) with backend='torch' is",
+    "times of coroutines": "own and device times of a record_function that is open while others run on its thread, in a coroutine or generator, are unknown, because "
+                           "nobody says which ops are its own; how long it took (cpu_time_total) is right",
     "overload names": "unknown, because functions of Python are recorded, not what torch's dispatcher chose for them",
 }
 #: Whose answers are given unless compat= says: the newest, whose times are not cut to whole microseconds.
 RULES = "torch-2.14"
+TIMES_OF_COROUTINES = ("self_cpu_time_total", "device_time_total", "self_device_time_total")
 MEMORY = ("cpu_memory_usage", "self_cpu_memory_usage", "device_memory_usage", "self_device_memory_usage")
 
 
@@ -40,7 +43,7 @@ Answer = TypeVar("Answer", FunctionEvent, FunctionEventAvg)
 
 class OwnEvents(Events):
     def _event(self, i: int) -> FunctionEvent:
-        return _without_memory(super()._event(i))
+        return _without_unknown(super()._event(i))
 
 
 class OwnAverages(Averages):
@@ -51,13 +54,17 @@ class OwnAverages(Averages):
         return super().table(sort_by, *arguments, **keywords)
 
     def _make(self) -> List[FunctionEventAvg]:
-        return [_without_memory(a) for a in super()._make()]
+        return [_without_unknown(a) for a in super()._make()]
 
 
-def _without_memory(event: Answer) -> Answer:
-    for name in MEMORY:
+def _without(event: Answer, names: Tuple[str, ...]) -> Answer:
+    for name in names:
         setattr(event, name, None)
     return event
+
+
+def _without_unknown(event: Answer) -> Answer:
+    return _without(event, MEMORY + TIMES_OF_COROUTINES if event.is_async else MEMORY)
 
 
 class OwnRecording(Recording):
@@ -76,7 +83,7 @@ class OwnRecording(Recording):
         return OwnAverages(self, group_by_input_shape, group_by_stack_n)
 
     def total_average(self) -> FunctionEventAvg:
-        return _without_memory(super().total_average())
+        return _without(super().total_average(), MEMORY)
 
     def save(self, path: Path) -> None:
         """The segment, as every opscope command reads it; a Chrome trace if path ends in .json or .gz. With acc_events a folder of segments."""

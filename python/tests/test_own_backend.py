@@ -4,6 +4,7 @@ happens when there is no library, no folder, no end, another profile, a forked c
 Skipped under a Python without torch (Debian: python3-torch).
 """
 import ast
+import asyncio
 import contextlib
 import ctypes
 import errno
@@ -554,6 +555,37 @@ class UnderRecord(Case):
                 counts = dict(zip(names["name"], names["n"]))
         self.assertEqual(counts.get(CONV), 4)
         self.assertLessEqual({f"ProfilerStep#{i}" for i in range(4)}, set(counts))
+
+
+class Coroutines(Case):
+    def test_times_of_ranges(self):
+        """Ranges of coroutines overlap: what is in them is not known, and not stated as 0; what nests is."""
+        async def job(name):
+            with opscope.record_function(name):
+                await asyncio.sleep(0)
+                torch.ones(2)
+
+        async def jobs():
+            await asyncio.gather(job("a"), job("b"))
+        with self.profile() as prof:
+            asyncio.run(jobs())
+            with opscope.record_function("c"):
+                torch.ones(2)
+        averages = prof.key_averages()
+        for of_name in ({a.key: a for a in averages}, {e.name: e for e in prof.events()}):
+            for name in "ab":
+                x = of_name[name]
+                self.assertEqual((x.self_cpu_time_total, x.device_time_total, x.self_device_time_total, x.device_time), (None,) * 4)
+                self.assertEqual((x.self_cpu_time_total_str, x.cuda_time_str), ("unknown",) * 2)
+                self.assertGreater(x.cpu_time_total, 0)
+                self.assertIn(name, repr(x))
+            c = of_name["c"]
+            self.assertGreater(c.self_cpu_time_total, 0)
+            self.assertEqual(c.device_time_total, 0)
+        self.assertIn("coroutine", prof.unknown["times of coroutines"])
+        own = sum(a.self_cpu_time_total for a in averages if a.key not in "ab")
+        self.assertAlmostEqual(averages.self_cpu_time_total, own, delta=0.01)
+        self.assertAlmostEqual(prof.key_averages().total_average().self_cpu_time_total, own, delta=0.01)
 
 
 class Devices(Case):
