@@ -1,5 +1,7 @@
 #include "export/export.h"
 
+#include "analysis/steps.h"
+
 const struct export_format *export_find(struct str name)
 {
 	for (const struct export_format *const *f = export_registry; *f; f++)
@@ -41,6 +43,19 @@ int export_check_value(const struct export_format *f, const struct export_option
 	return -1;
 }
 
+/* A range may reach beyond the steps that there are; the file then does not have all that was asked for. */
+static void note_absent_steps(const struct profile *p, const struct report_args *args, struct diags *notes)
+{
+	const struct steps *s = args->has_steps ? p->steps : NULL;
+	unsigned n = s ? steps_kept(s, false) : 0;
+	if (!n)
+		return;
+	int64_t from = s->v[0].number, to = s->v[n - 1].number;
+	if ((args->step_first != INT64_MIN && args->step_first < from) || (args->step_last != INT64_MAX && args->step_last > to))
+		diag_add(notes, "absent-steps", DIAG_NOTE, -1, "%s: the trace has steps %lld to %lld: those of them are written", steps_range_text(args->step_first, args->step_last).s,
+		         (long long)from, (long long)to);
+}
+
 int export_run(const struct export_format *f, struct profile *p, const struct report_args *asked, const char *const *value,
                struct sink *out, struct diags *notes, struct err *e)
 {
@@ -61,6 +76,7 @@ int export_run(const struct export_format *f, struct profile *p, const struct re
 	struct profile *part = report_part(p, &args, f->needs, e);
 	if (!part)
 		return -1;
+	note_absent_steps(p, &args, notes);
 	args.has_steps = false;
 	const struct export_run x = {part, &args, values, out, notes};
 	return f->write(&x, e);

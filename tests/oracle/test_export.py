@@ -284,6 +284,14 @@ class ChromeSteps(Folder):
     def test_no_such_step(self):
         self.assertIn("the trace has steps", export("chrome", BUNDLED, "--steps=100..200", status=1))
 
+    def test_steps_of_which_some_are_there(self):
+        """What is there is written, and what is not is said; an open end asks for no more than there is."""
+        for steps, said in (("3..9", "--steps=3..9: the trace has steps 2 to 4: "), ("1..3", "--steps=1..3: the trace has steps 2 to 4: "),
+                            ("3..4", ""), ("3..", ""), ("..3", "")):
+            code, _, err = run("export", "chrome", BUNDLED, "--steps=" + steps, "-o", self.path("some.json"))
+            self.assertEqual(code, 0, err)
+            self.assertEqual((said in err.decode(), bool(err)), (True, bool(said)), (steps, err))
+
 
 # Everything that the reader takes and the standard does not, and what is odd but right.
 ODD = b"""{"schemaVersion": 1, "note": N/A, "path": "C:\\Users\\x", "shape": [1, 2,], "traceEvents": [
