@@ -43,14 +43,12 @@ struct settings {
 };
 extern struct settings settings;
 
-enum { LINKED_FEW = 64 };
 
 /* A wrapped call that goes on. */
 struct open_call {
 	const char *op;       /* of struct wrapper: equal names are equal pointers; NULL: same_op is not set */
 	struct open_call *around;
-	Py_ssize_t linked;    /* where what was called inside of it begins in the thread's list of that name */
-	Py_ssize_t tidy_at;   /* how many there may be of those before what is gone is taken out */
+	int64_t number;
 };
 
 /* As PyErr_Fetch gives it. */
@@ -64,7 +62,6 @@ struct thread {
 	bool in_node;         /* a range of a backward node is open */
 	uint32_t open;        /* ranges that were pushed and not popped */
 	unsigned backward;    /* calls of backward() that go on */
-	PyObject *linked;     /* list of weak references: results of calls inside of those that go on, whose nodes have hooks; NULL = none */
 	struct open_call *call;
 	struct open_layer *layer;
 	bool mode;            /* a mode of __torch_function__ hears what tensors are asked */
@@ -119,7 +116,6 @@ struct wrapper {
 	const char *op;       /* of `name` */
 	char *module;         /* `owner` as it is called in markers */
 	bool has_repr;        /* a forward() whose module is described by extra_repr() */
-	bool in_place;        /* by its name it changes what it is given */
 	bool same_op;         /* what it calls under its own name is the same op: F.relu() calls torch.relu() */
 	struct table texts;   /* arguments -> struct text */
 	struct text *bare;    /* of a call without its arguments; made when it is needed */
@@ -181,12 +177,11 @@ void layer_forget(void);
 /* ---- backward.c ---- */
 
 int backward_ready(PyObject *module);
-/* Where the thread's list of results stands when a call begins. */
-Py_ssize_t backward_linked(void);
-/* The call with this number, which is no more the one that goes on, has returned `result`. */
-void backward_link(struct wrapper *w, const struct open_call *call, PyObject *const *args, Py_ssize_t n, PyObject *result, int64_t number);
-/* Instead of that, where there is no result or none is wanted: what was called inside of the call is forgotten. */
-void backward_forget(const struct open_call *call);
+/* Before a wrapped call with these arguments: what made them and is not wrapped gets a range of its own in the backward pass, which belongs to the call
+ * that goes on around, if there is one, else to none. */
+void backward_inputs(PyObject *const *args, Py_ssize_t n);
+/* The call with this number, before which backward_inputs was called, has returned `result`. */
+void backward_link(const struct wrapper *w, PyObject *result, int64_t number);
 /* Around a call of backward(): begin returns what end wants. */
 bool backward_begin(void);
 void backward_end(bool was_in_node);

@@ -7,14 +7,6 @@
 
 #include <structmember.h>
 
-struct call {
-	struct wrapper *w;
-	PyObject *const *args;   /* positional ones, then those with names */
-	Py_ssize_t n;
-	int64_t number;
-	Py_ssize_t from, to;     /* what was called inside of it in the thread's list of results */
-};
-
 struct mark {
 	PyObject_HEAD
 	vectorcallfunc call;
@@ -105,21 +97,25 @@ static const struct text *node_text(PyTypeObject *type, const char *op)
 	return t;
 }
 
-/* {mark: mark} */
-static PyObject *hooks_of(int64_t number, const struct text *node)
+static PyObject *mark_new(int64_t number, const struct text *node)
 {
-	PyObject *hooks = PyObject_CallNoArgs(ordered_dict);
-	struct mark *m = hooks ? PyObject_New(struct mark, mark_type) : NULL;
+	struct mark *m = PyObject_New(struct mark, mark_type);
 	if (m) {
 		m->call = mark_call;
 		m->number = number;
 		m->node = node;
-		if (PyObject_SetItem(hooks, (PyObject *)m, (PyObject *)m) < 0)
-			Py_CLEAR(hooks);
-		Py_DECREF(m);
-	} else {
-		Py_CLEAR(hooks);
 	}
+	return (PyObject *)m;
+}
+
+/* {mark: mark} */
+static PyObject *hooks_of(int64_t number, const struct text *node)
+{
+	PyObject *hooks = PyObject_CallNoArgs(ordered_dict);
+	PyObject *m = hooks ? mark_new(number, node) : NULL;
+	if (!m || PyObject_SetItem(hooks, m, m) < 0)
+		Py_CLEAR(hooks);
+	Py_XDECREF(m);
 	return hooks;
 }
 
@@ -143,149 +139,145 @@ static void register_hooks(PyObject *tensor, PyObject *node, PyObject *hooks)
 	Py_XDECREF(had);
 }
 
-static bool is_given(PyObject *tensor, PyObject *const *args, Py_ssize_t n)
+/* ---- what has a hook ---- */
+
+/* A node that has its hook says so in its metadata, a dict that torch keeps with each node: its Python object comes and goes. */
+static PyObject *metadata_of(PyObject *node, PyObject **key)
 {
-	PyObject *item;
-	for (Py_ssize_t i = 0; i < n; i++) {
-		if (args[i] == tensor)
-			return true;
-		for (Py_ssize_t k = 0; next_item(args[i], &k, &item);)
-			if (item == tensor)
-				return true;
+	static PyObject *name, *own;
+	if (!name) {
+		name = PyUnicode_InternFromString("metadata");
+		own = PyUnicode_InternFromString("opscope");
 	}
-	return false;
+	PyObject *metadata = name && own ? PyObject_GetAttr(node, name) : NULL;
+	if (metadata && !PyDict_Check(metadata))
+		Py_CLEAR(metadata);
+	error_clear();
+	*key = own;
+	return metadata;
 }
 
-/* F.elu(x, inplace=True) */
-static bool is_told_in_place(PyObject *const *args, Py_ssize_t n)
+/* Whether it had none yet; from now on it has. */
+static bool first_time(PyObject *node)
 {
-	for (Py_ssize_t i = 0; i < n; i++)
-		if (args[i] == Py_True)
-			return true;
-	return false;
+	PyObject *key, *metadata = metadata_of(node, &key);
+	bool first = metadata && !PyDict_Contains(metadata, key) && PyDict_SetItem(metadata, key, Py_True) == 0;
+	error_clear();
+	Py_XDECREF(metadata);
+	return first;
 }
 
-/* `last` is the node that has got a hook last: parts of one tensor come from one node. Whether that of this one has one. */
-static bool link_one(struct call *c, PyObject *tensor, PyObject **last)
+/* New reference, NULL = none: what made the tensor has no backward pass. */
+static PyObject *node_of(PyObject *tensor)
 {
 	static PyObject *grad_fn;
-	/* What only hands on its argument made no node: dropout while evaluating, contiguous(). */
-	if (is_given(tensor, c->args, c->n) && !c->w->in_place && !is_told_in_place(c->args, c->n))
-		return false;
 	if (!grad_fn)
 		grad_fn = PyUnicode_InternFromString("grad_fn");
 	overrides_hide(tensor);
 	PyObject *node = grad_fn ? PyObject_GetAttr(tensor, grad_fn) : NULL;
-	bool links = node && node != Py_None && node != *last;
-	const struct text *text = links ? node_text(Py_TYPE(node), c->w->op) : NULL;
-	PyObject *hooks = text ? hooks_of(c->number, text) : NULL;
+	if (node == Py_None)
+		Py_CLEAR(node);
+	error_clear();
+	return node;
+}
+
+/* ---- of what is wrapped ---- */
+
+/* All that was given to the call has been looked at before it: a node without a hook was made by the call, which may hand on what it was given,
+ * or what it got from a wrapped function that it called. */
+static void link_one(const struct wrapper *w, PyObject *tensor, int64_t number)
+{
+	PyObject *node = node_of(tensor);
+	const struct text *text = node && first_time(node) ? node_text(Py_TYPE(node), w->op) : NULL;
+	PyObject *hooks = text ? hooks_of(number, text) : NULL;
 	if (hooks)
 		register_hooks(tensor, node, hooks);
-	bool hooked = hooks || (node && node != Py_None && node == *last);
 	error_clear();
-	if (links)
-		Py_XSETREF(*last, node);
-	else
-		Py_XDECREF(node);
 	Py_XDECREF(hooks);
-	return hooked;
+	Py_XDECREF(node);
 }
 
-/* ---- what has a hook ---- */
-
-/* What a wrapped function got from those that it called has their hooks already, and hands it on: alone, in a tuple, or what it got long before. Results
- * are known by weak references, in a list that has those of each call that goes on behind those of the one around it. */
-
-Py_ssize_t backward_linked(void)
+void backward_link(const struct wrapper *w, PyObject *result, int64_t number)
 {
-	const PyObject *linked = thread_self.linked;
-	return linked ? PyList_GET_SIZE(linked) : 0;
-}
-
-/* Takes out those from `from` to before `to`. */
-static void cut(Py_ssize_t from, Py_ssize_t to)
-{
-	if (to > from && PyList_SetSlice(thread_self.linked, from, to, NULL) < 0)
-		PyErr_Clear();
-}
-
-void backward_forget(const struct open_call *call)
-{
-	struct thread *t = &thread_self;
-	if (t->call)
-		cut(call->linked, backward_linked());
-	else
-		Py_CLEAR(t->linked);
-}
-
-/* Takes out what is gone of those of a call that goes on: it may go on for as long as a program trains. */
-static void tidy(struct open_call *call)
-{
-	PyObject *linked = thread_self.linked;
-	Py_ssize_t kept = call->linked, n = PyList_GET_SIZE(linked);
-	for (Py_ssize_t i = kept; i < n; i++) {
-		PyObject *one = PyList_GET_ITEM(linked, i);
-		if (is_referent(one, NULL))
-			continue;
-		PyList_SET_ITEM(linked, i, PyList_GET_ITEM(linked, kept));
-		PyList_SET_ITEM(linked, kept++, one);
-	}
-	cut(kept, n);
-	call->tidy_at = 2 * (kept - call->linked) + LINKED_FEW;
-}
-
-/* For the call around, if there is one. */
-static void note_hook(PyObject *tensor)
-{
-	struct thread *t = &thread_self;
-	if (!t->call)
-		return;
-	if (!t->linked)
-		t->linked = PyList_New(0);
-	PyObject *reference = t->linked ? PyWeakref_NewRef(tensor, NULL) : NULL;
-	if (reference && PyList_Append(t->linked, reference) < 0)
-		Py_CLEAR(reference);
-	PyErr_Clear();
-	Py_XDECREF(reference);
-}
-
-/* Whether a call inside of this one has given the tensor's node its hook. */
-static bool has_hook(const struct call *c, const PyObject *tensor)
-{
-	for (Py_ssize_t i = c->from; i < c->to; i++)
-		if (is_referent(PyList_GET_ITEM(thread_self.linked, i), tensor))
-			return true;
-	return false;
-}
-
-static void link_result(struct call *c, PyObject *tensor, PyObject **last)
-{
-	if (has_hook(c, tensor) || link_one(c, tensor, last))
-		note_hook(tensor);
-}
-
-void backward_link(struct wrapper *w, const struct open_call *call, PyObject *const *args, Py_ssize_t n, PyObject *result, int64_t number)
-{
-	struct call c = {w, args, n, number, call->linked, backward_linked()};
-	struct thread *t = &thread_self;
-	PyObject *one, *last = NULL;
+	PyObject *one;
 	if (is_tensor(result))
-		link_result(&c, result, &last);
+		link_one(w, result, number);
 	for (Py_ssize_t i = 0; next_item(result, &i, &one);) {
 		if (PyTuple_Check(one) && PyTuple_GET_SIZE(one))
 			one = PyTuple_GET_ITEM(one, 0);
 		Py_INCREF(one);
 		if (is_tensor(one))
-			link_result(&c, one, &last);
+			link_one(w, one, number);
 		Py_DECREF(one);
 	}
-	Py_XDECREF(last);
-	if (t->call) {
-		cut(c.from, c.to);
-		if (backward_linked() - t->call->linked > t->call->tidy_at)
-			tidy(t->call);
-	} else {
-		Py_CLEAR(t->linked);
+}
+
+/* ---- of what is not ---- */
+
+static bool is_accumulation(PyObject *node) { return strcmp(last_name(Py_TYPE(node)->tp_name), "AccumulateGrad") == 0; }
+
+static void hook_node(PyObject *node, int64_t number)
+{
+	static PyObject *method;
+	if (!method)
+		method = PyUnicode_InternFromString("register_prehook");
+	const struct text *text = node_text(Py_TYPE(node), last_name(Py_TYPE(node)->tp_name));
+	PyObject *mark = text && method ? mark_new(number, text) : NULL;
+	if (mark) {
+		PyObject *args[2] = {node, mark};
+		PyObject *done = PyObject_VectorcallMethod(method, args, 2, NULL);
+		Py_XDECREF(done);
+		Py_DECREF(mark);
+	}
+	error_clear();
+}
+
+/* Appends those nodes before this one that have no hook. */
+static void add_before(PyObject *list, PyObject *node)
+{
+	static PyObject *name;
+	if (!name)
+		name = PyUnicode_InternFromString("next_functions");
+	PyObject *before = name ? PyObject_GetAttr(node, name) : NULL;
+	for (Py_ssize_t i = 0; before && PyTuple_Check(before) && i < PyTuple_GET_SIZE(before); i++) {
+		PyObject *pair = PyTuple_GET_ITEM(before, i);
+		PyObject *one = PyTuple_Check(pair) && PyTuple_GET_SIZE(pair) ? PyTuple_GET_ITEM(pair, 0) : Py_None;
+		if (one != Py_None && !is_accumulation(one) && first_time(one) && PyList_Append(list, one) < 0)
+			break;
+	}
+	error_clear();
+	Py_XDECREF(before);
+}
+
+/* The tensor's node and those before it that nothing wrapped has made: each gets a hook, so that its time is not that of the node before it. */
+static void mark_one(PyObject *tensor, int64_t number)
+{
+	PyObject *node = node_of(tensor);
+	PyObject *list = node && !is_accumulation(node) && first_time(node) ? PyList_New(0) : NULL;
+	if (list && PyList_Append(list, node) == 0)
+		for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++) {
+			hook_node(PyList_GET_ITEM(list, i), number);
+			add_before(list, PyList_GET_ITEM(list, i));
+		}
+	error_clear();
+	Py_XDECREF(list);
+	Py_XDECREF(node);
+}
+
+void backward_inputs(PyObject *const *args, Py_ssize_t n)
+{
+	const struct open_call *around = thread_self.call;
+	int64_t number = around ? around->number : -1;
+	PyObject *item;
+	for (Py_ssize_t i = 0; i < n; i++) {
+		if (is_tensor(args[i]))
+			mark_one(args[i], number);
+		for (Py_ssize_t k = 0; next_item(args[i], &k, &item);)
+			if (is_tensor(item)) {
+				Py_INCREF(item);
+				mark_one(item, number);
+				Py_DECREF(item);
+			}
 	}
 }
 

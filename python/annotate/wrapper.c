@@ -29,15 +29,14 @@ static void tell_before(struct wrapper *w)
 }
 
 /* Returns the result, or NULL where there is none. */
-static PyObject *end_call(struct wrapper *w, const struct open_call *call, PyObject *const *args, Py_ssize_t n, PyObject *result, int64_t number, int ranges)
+static PyObject *end_call(struct wrapper *w, PyObject *result, int64_t number, int ranges)
 {
 	struct thread *t = &thread_self;
 	PyObject *type, *value, *trace;
 	t->busy = true;
-	bool links = result && settings.links;
-	if (links) {
+	if (result && settings.links) {
 		overrides_begin();
-		backward_link(w, call, args, n, result, number);
+		backward_link(w, result, number);
 		overrides_end();
 	}
 	if (result && settings.call_ids)
@@ -49,8 +48,6 @@ static PyObject *end_call(struct wrapper *w, const struct open_call *call, PyObj
 	}
 	if (UNLIKELY(!result))
 		PyErr_Fetch(&type, &value, &trace);
-	if (!links)
-		backward_forget(call);
 	while (ranges-- > 0)
 		sink_pop();
 	if (UNLIKELY(!result))
@@ -72,15 +69,16 @@ static PyObject *wrapper_call(PyObject *self, PyObject *const *args, size_t narg
 	if (UNLIKELY(w->before != NULL))
 		tell_before(w);
 	overrides_begin();
+	if (settings.links)
+		backward_inputs(args, PyVectorcall_NARGS(nargs) + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0));
 	int ranges = settings.format->begin(w, args, PyVectorcall_NARGS(nargs), kwnames, number);
 	overrides_end();
 	t->busy = false;
-	struct open_call call = {w->same_op ? w->op : NULL, t->call, backward_linked(), LINKED_FEW};
+	struct open_call call = {w->same_op ? w->op : NULL, t->call, number};
 	t->call = &call;
 	PyObject *result = UNLIKELY(error_raise()) ? NULL : plain_call(w, args, nargs, kwnames);
 	t->call = call.around;
-	Py_ssize_t all = PyVectorcall_NARGS(nargs) + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
-	result = end_call(w, &call, args, all, result, number, ranges);
+	result = end_call(w, result, number, ranges);
 	Py_DECREF(self);
 	return result;
 }
@@ -301,9 +299,6 @@ static PyObject *wrapper_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
 		return NULL;
 	}
 	w->has_repr = strcmp(w->op, "forward") == 0 && PyType_Check(owner) && PyObject_HasAttrString(owner, "extra_repr");
-	size_t length = strlen(w->op);
-	bool dunder = length > 4 && w->op[0] == '_' && w->op[1] == '_';
-	w->in_place = dunder ? w->op[2] == 'i' && strcmp(w->op, "__invert__") != 0 : length > 1 && w->op[length - 1] == '_';
 	w->same_op = PyModule_Check(owner) || (tensor_type && PyType_Check(owner) && PyType_IsSubtype((PyTypeObject *)owner, tensor_type));
 	return (PyObject *)w;
 }

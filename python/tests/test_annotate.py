@@ -886,8 +886,17 @@ class Interruptions(Base):
 class Node:
     """Of autograd, as far as hooks go."""
 
+    next_functions = ()
+
+    @property
+    def metadata(self):
+        return self.__dict__.setdefault("kept", {})
+
     def _register_hook_dict(self, tensor):
         self.hooks = tensor._backward_hooks
+
+    def register_prehook(self, hook):
+        self.__dict__.setdefault("before", []).append(hook)
 
 
 class AddBackward0(Node):
@@ -973,6 +982,7 @@ class Backward(Base):
         for result, of_this in (lambda r: r, 1), (list, 1), (lambda r: r[2], 0):
             for n in nodes:
                 n.all.clear()
+                n.metadata.clear()
             del self.written[:]
             self.call(lambda: result(calls()))
             self.assertEqual([len(n.all) for n in nodes], [1, 1, of_this, 1, 1])
@@ -1023,6 +1033,48 @@ class Backward(Base):
         tensor = made(inner)
         self.call(lambda a: a, tensor)
         self.assertFalse(hasattr(inner, "hooks"))
+        self.assertEqual(self.ranges_of(inner), [("push", "OddBackward", -1)])
+
+    def ranges_of(self, *nodes):
+        """What those write whose hooks are of what is not wrapped."""
+        del self.written[:]
+        was = _annotate.begin_backward()
+        for node in nodes:
+            hook, = node.before
+            self.assertIsNone(hook(1))
+        _annotate.end_backward(was)
+        return [w for w in self.written if w[0] == "push"][1:]
+
+    def test_nodes_of_what_is_not_wrapped(self):
+        """Their time is not that of the wrapped call whose node runs before them: each has a range, of no call, or of that which goes on around."""
+        class AccumulateGrad(Node):
+            pass
+
+        wrapped, leaf = AddBackward0(), AccumulateGrad()
+        below, above, beside, inside = (type(n, (Node,), {})() for n in ("BelowBackward0", "AboveBackward0", "BesideBackward", "InsideBackward0"))
+        self.call(lambda: made(wrapped))
+        below.next_functions = ((wrapped, 0), (leaf, 0), (None, 0))
+        above.next_functions = ((below, 0), (below, 1))
+        tensor = made(above)
+        self.call(lambda *a: None, tensor, [made(above), made(beside), 1], tensor)
+        self.assertEqual(self.ranges_of(above, below, beside),
+                         [("push", "AboveBackward0", -1), ("push", "BelowBackward0", -1), ("push", "BesideBackward", -1)])
+        self.assertEqual([len(wrapped.hooks), hasattr(wrapped, "before"), vars(leaf)], [1, False, {}])
+        library.add = lambda a: a
+        self.wrap("add")
+        self.call(lambda: library.add(made(inside)))
+        number, = [w[2] for w in self.written if w[0] == "push" and "'inner'" in w[1]]
+        self.assertEqual(self.ranges_of(inside), [("push", "InsideBackward0", number)])
+
+    def test_nodes_without_what_newer_ones_have(self):
+        class Old(AddBackward0):
+            register_prehook = None
+
+        class Bare:
+            pass
+
+        self.call(lambda *a: made(AddBackward0()), made(Old()), made(Bare()), made(7))
+        self.assertEqual([w[0] for w in self.written], ["push", "pop"])
 
     def test_result_that_had_no_node_yet(self):
         """As in forward() of an autograd.Function, after which the same tensor has one."""
