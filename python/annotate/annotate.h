@@ -59,6 +59,7 @@ struct error {
 /* Of the calling thread. */
 struct thread {
 	bool busy;            /* with annotations: nothing that is called meanwhile is written down */
+	bool quiet;           /* and no range of Python's either: what is called is no work of the program */
 	bool in_node;         /* a range of a backward node is open */
 	uint32_t open;        /* ranges that were pushed and not popped */
 	unsigned backward;    /* calls of backward() that go on */

@@ -52,14 +52,14 @@ static PyObject *enable(PyObject *self, PyObject *on)
 	return PyBool_FromLong(was);
 }
 
-/* quiet(on) -> what it was, of this thread */
+/* quiet(on) -> what it was, of this thread. Python's ranges begin and end under the same. */
 static PyObject *quiet(PyObject *self, PyObject *on)
 {
-	bool was = thread_self.busy;
+	bool was = thread_self.quiet;
 	int yes = PyObject_IsTrue(on);
 	if (yes < 0)
 		return NULL;
-	thread_self.busy = yes;
+	thread_self.busy = thread_self.quiet = yes;
 	return PyBool_FromLong(was);
 }
 
@@ -77,13 +77,15 @@ static PyObject *push(PyObject *self, PyObject *text)
 	const char *p = PyUnicode_AsUTF8AndSize(text, &n);
 	if (!p)
 		return NULL;
-	sink_push(&(struct text){.p = (char *)p, .n = (uint32_t)strlen(p)});
+	if (!thread_self.quiet)
+		sink_push(&(struct text){.p = (char *)p, .n = (uint32_t)strlen(p)});
 	Py_RETURN_NONE;
 }
 
 static PyObject *pop(PyObject *self, PyObject *unused)
 {
-	sink_pop();
+	if (!thread_self.quiet)
+		sink_pop();
 	Py_RETURN_NONE;
 }
 
@@ -118,11 +120,12 @@ static PyObject *leaving(PyObject *self, PyObject *unused)
 	Py_RETURN_NONE;
 }
 
-static PyObject *begin_backward(PyObject *self, PyObject *unused) { return PyBool_FromLong(backward_begin()); }
+static PyObject *begin_backward(PyObject *self, PyObject *unused) { return PyBool_FromLong(!thread_self.quiet && backward_begin()); }
 
 static PyObject *end_backward(PyObject *self, PyObject *was_in_node)
 {
-	backward_end(was_in_node == Py_True);
+	if (!thread_self.quiet)
+		backward_end(was_in_node == Py_True);
 	Py_RETURN_NONE;
 }
 
@@ -177,7 +180,7 @@ static PyMethodDef methods[] = {
 	{"left_out", left_out, METH_NOARGS, "{what was left out, a sentence: how often} since this was asked last."},
 	{"overrides", (PyCFunction)(void (*)(void))overrides, METH_VARARGS | METH_KEYWORDS, "How what tensors are asked is hidden from programs that would hear of it."},
 	{"enable", enable, METH_O, "Whether calls are written; returns what it was."},
-	{"quiet", quiet, METH_O, "Whether calls on this thread are left out; returns what it was."},
+	{"quiet", quiet, METH_O, "Whether calls and ranges on this thread are left out; returns what it was. Ranges begin and end under the same."},
 	{"layer_method", layer_method, METH_VARARGS, "layer_method(function, owner, name): the wrapper of nn.Module.__call__."},
 	{"push", push, METH_O, "Begins a range of this text."},
 	{"pop", pop, METH_NOARGS, "Ends the range that was begun last on this thread."},

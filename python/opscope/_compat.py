@@ -1,7 +1,7 @@
 """Which functions are wrapped, and which are not. All lists of names are here.
 
 PyProf and DLProf's module for PyTorch wrapped functions by rules (is_function) less some names; init(compat=...) does the same. Without compat
-init() wraps what those rules give, less what does no work, and the owners of OWN_OWNERS.
+init() wraps what those rules give, less what does no work, and besides the owners of OWN_OWNERS, OWN_METHODS and autograd.Function.apply.
 
 To leave a name out, add it to one of these, in alphabetical order of its list:
   PROTOCOL    how Python itself handles objects; in all modes
@@ -46,6 +46,9 @@ sym_float sym_int sym_ite sym_max sym_min sym_not torch.cond typename unify_type
 
 # Modules of torch whose functions init() wraps beside those of PyProf's owners; what a version has not is left out.
 OWN_OWNERS = ("fft", "linalg", "sparse", "special")
+
+# Methods of torch.Tensor that are protocol for PyProf and start work: init() without compat wraps them.
+OWN_METHODS = ("__getitem__", "__setitem__")
 
 # By their type alone: objects that are asked for more may answer with warnings.
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.MethodDescriptorType, types.WrapperDescriptorType)

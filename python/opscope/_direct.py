@@ -6,7 +6,7 @@ import os
 from contextlib import suppress
 from typing import Any, Dict, NamedTuple, Optional
 
-from . import _profiler
+from . import _annotate, _profiler
 from ._torch_modules import end, torch, torch_profiler
 
 
@@ -52,6 +52,7 @@ class Direct:
 
     @classmethod
     def _find(cls, done: Any) -> None:
+        _annotate.quiet(True)  # it is no work of the program
         try:
             with suppress(Exception):
                 cls.stride = cls._try()

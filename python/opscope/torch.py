@@ -336,6 +336,19 @@ def _wrapper_patch(owner: Any, name: str, before: Optional[Callable[[], None]] =
     return _Patch(owner, name, (_annotate.method if binds else _annotate.function)(original, owner, name, before))
 
 
+def _apply_patch() -> _Patch:
+    """What a program's autograd.Function does is one op, whose node in the backward pass is the program's."""
+    owner = torch.autograd.Function
+    there = vars(_compat.defining(owner, "apply"))["apply"]
+    if isinstance(there, classmethod):  # since torch 2.0
+        return _wrapper_patch(owner, "apply")
+
+    @functools.wraps(owner.apply)
+    def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        return there.__get__(None, cls)(*args, **kwargs)
+    return _Patch(owner, "apply", classmethod(_annotate.method(apply, owner, "apply", None)))
+
+
 def _wrappers(options: _Options) -> List[_Patch]:
     own = not options["compat"]
     owners = [torch, torch.Tensor, torch.nn.functional]
@@ -346,12 +359,14 @@ def _wrappers(options: _Options) -> List[_Patch]:
     found = [(o, n) for o in owners for n in _compat.functions(o) if not own or _compat.does_work(o, n)]
     if not own:
         found += [(getattr(torch.nn, c), "forward") for c in _compat.RNN]
+    else:
+        found += [(torch.Tensor, n) for n in _compat.OWN_METHODS]
     found += _compat.apex()
     found += [(o, n) for o, n in _wrapped if not any(o is p and n == m for p, m in found)]
     # DLProf asked whether convolutions are tuned; without CUDA there is nothing to tune.
     asks = options["compat"] == "dlprof" or own and torch.cuda.is_available()
     recurrent = [n for n in _RECURRENT if own and hasattr(torch._VF, n)]
-    return [_Patch(torch._VF, n, _annotate.function(getattr(torch._VF, n), torch, n)) for n in recurrent] + [
+    return [_Patch(torch._VF, n, _annotate.function(getattr(torch._VF, n), torch, n)) for n in recurrent] + ([_apply_patch()] if own else []) + [
         _wrapper_patch(o, n, _tell_benchmark if asks and o is torch.nn.functional and n in _CONVOLUTIONS else None) for o, n in found]
 
 
