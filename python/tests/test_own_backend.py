@@ -145,7 +145,7 @@ class Answers(Case):
                     lambda: self.prof.key_averages(group_by_overload_name=True)):
             with self.assertRaisesRegex(ValueError, "unknown, because"):
                 ask()
-        self.assertEqual(set(self.prof.unknown), {"memory", "overload names"})
+        self.assertEqual(set(self.prof.unknown), {"memory", "overload names", "times of coroutines"})
         with self.assertWarnsRegex(UserWarning, "memory: unknown, because"):
             self.profile(profile_memory=True)
         with self.assertWarnsRegex(UserWarning, "experimental_config has no effect"):
