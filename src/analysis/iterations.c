@@ -159,6 +159,13 @@ static double unevenness_pct(const struct iterations *it)
 	return n > 1 && mean > 0 ? 100 * sqrt(variance > 0 ? variance : 0) / mean : -1;
 }
 
+/* 1 / (1 + v^2) with v, the standard deviation of the lengths divided by their mean: 1 for equal lengths, a half for what comes by chance. */
+static double certainty_of(double uneven_pct)
+{
+	double v = uneven_pct > 0 ? uneven_pct / 100 : 0;
+	return 1 / (1 + v * v);
+}
+
 static void describe(struct iterations *it, const struct key_calls *k, enum key_role role, bool equal, struct arena *a)
 {
 	struct buf b = {0};
@@ -222,6 +229,8 @@ bool iterations_of_key(const struct profile *p, struct str key, struct arena *a,
 	unsigned row = step_key_of(k.name);
 	enum key_role role = fills(p, &k) ? KEY_HOLDS : row < n_step_keys && step_keys[row].role == KEY_ENDS ? KEY_ENDS : KEY_BEGINS;
 	bool found = make_iterations(p, &k, role, a, it);
+	if (role != KEY_HOLDS)
+		it->certainty = certainty_of(unevenness_pct(it));
 	key_calls_release(&k);
 	return found;
 }

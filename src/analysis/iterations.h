@@ -25,7 +25,7 @@ void key_calls_of_names(const struct profile *p, const uint8_t *wanted, struct s
  * calls' ends (`ends`), or the earliest of their starts; else every call makes one. *n of them; the caller frees. */
 int64_t *key_borders(const struct key_calls *k, bool ends, uint32_t *n);
 
-/* Names that would do as a key op: outermost ranges that are called several times. Those called as often as most others stand first,
+/* Names that would do as a key op: outermost ranges that are called several times, from call to call in about the same time. Those called as often as most others stand first,
  * of these the one that is called first. */
 struct key_candidate {
 	struct str name;
@@ -48,6 +48,10 @@ struct iterations {
 	struct str key, how;     /* in the arena */
 	uint32_t calls;
 	double certainty;
+	/* Of a pattern that repeats, whether or not the repeats are steps: from the begin of the first to the end of the last whole one, on the device;
+	 * host_start_ns: when the host began the first. repeats = 0: no pattern was found. */
+	int64_t repeat_start_ns, repeat_end_ns, repeat_host_ns;
+	uint32_t repeats;
 };
 void iterations_release(struct iterations *it);
 

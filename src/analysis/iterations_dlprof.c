@@ -86,11 +86,31 @@ void iterations_mean(const struct dlprof_iterations *d, uint32_t first, uint32_t
 	*deviation = n ? sqrt(squares / n) : 0;
 }
 
+/* What steps may differ by, as the standard deviation of their lengths divided by the mean, and what share of the time from the first to the last device
+ * work they must fill, for an op to be proposed as what marks them. */
+static const double MOST_SPREAD = 0.3, LEAST_COVERED = 0.5;
+
 /* Calls of a name, by string id, on the thread or stream that called it first: each rank of several counts its own. */
 struct tally {
 	uint32_t *calls, *track;
-	int64_t *first;
+	int64_t *first, *last;
+	double *squares;         /* sum of the squares of the distances from call to call */
 };
+
+static struct tally tally_new(uint32_t names)
+{
+	return (struct tally){NEW_ARRAY(names, uint32_t), NEW_ARRAY(names, uint32_t), NEW_ARRAY(names, int64_t), NEW_ARRAY(names, int64_t),
+	                      NEW_ARRAY(names, double)};
+}
+
+static void tally_release(struct tally *t)
+{
+	mem_free(t->calls);
+	mem_free(t->track);
+	mem_free(t->first);
+	mem_free(t->last);
+	mem_free(t->squares);
+}
 
 static void count_call(struct tally *t, uint32_t name, uint32_t track, int64_t start)
 {
@@ -98,7 +118,29 @@ static void count_call(struct tally *t, uint32_t name, uint32_t track, int64_t s
 		return;
 	if (!t->calls[name]++)
 		t->first[name] = start; /* rows of a track stand in order of start */
+	else
+		t->squares[name] += (double)(start - t->last[name]) * (double)(start - t->last[name]);
+	t->last[name] = start;
 	t->track[name] = track;
+}
+
+static int64_t device_extent_ns(const struct profile *p)
+{
+	int64_t first = INT64_MAX, last = INT64_MIN;
+	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
+		first = p->gpu_op.start_ns[g] < first ? p->gpu_op.start_ns[g] : first;
+		last = gpu_end(p, g) > last ? gpu_end(p, g) : last;
+	}
+	return first < last ? last - first : 0;
+}
+
+/* Steps from call to call of this name would be about equally long, and would fill most of the time of device work. Two calls make 1 step, which has nothing
+ * to be compared with. */
+static bool makes_even_steps(const struct tally *t, uint32_t name, int64_t device_ns)
+{
+	double steps = t->calls[name] - 1, sum = (double)(t->last[name] - t->first[name]), mean = sum / steps;
+	double variance = t->squares[name] / steps - mean * mean;
+	return mean > 0 && sum >= LEAST_COVERED * (double)device_ns && variance <= MOST_SPREAD * MOST_SPREAD * mean * mean;
 }
 
 static bool op_kind(uint8_t kind)
@@ -160,7 +202,7 @@ static uint64_t away(uint32_t calls, uint32_t expected)
 
 unsigned key_candidates(const struct profile *p, uint32_t expected, unsigned max, struct arena *a, struct key_candidate **out)
 {
-	struct tally t = {NEW_ARRAY(p->strings.n, uint32_t), NEW_ARRAY(p->strings.n, uint32_t), NEW_ARRAY(p->strings.n, int64_t)};
+	struct tally t = tally_new(p->strings.n);
 	if (!count_ranges(p, &t))
 		for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
 			count_call(&t, p->gpu_op.name[g], p->gpu_op.track[g], p->gpu_op.start_ns[g]);
@@ -168,8 +210,9 @@ unsigned key_candidates(const struct profile *p, uint32_t expected, unsigned max
 		expected = usual_count(p, &t);
 	struct sort_item *item = NEW_ARRAY(p->strings.n, struct sort_item);
 	uint32_t n = 0;
+	int64_t device_ns = device_extent_ns(p);
 	for (uint32_t s = 0; s < p->strings.n; s++)
-		if (t.calls[s] > 1)
+		if (t.calls[s] > 1 && makes_even_steps(&t, s, device_ns))
 			item[n++] = (struct sort_item){sort_key_i64(t.first[s]), s, 0};
 	sort_items(item, n);
 	for (uint32_t i = 0; i < n; i++)
@@ -181,8 +224,6 @@ unsigned key_candidates(const struct profile *p, uint32_t expected, unsigned max
 	for (uint32_t i = 0; i < n; i++)
 		(*out)[i] = (struct key_candidate){profile_str(p, item[i].row), t.calls[item[i].row], t.first[item[i].row]};
 	mem_free(item);
-	mem_free(t.calls);
-	mem_free(t.track);
-	mem_free(t.first);
+	tally_release(&t);
 	return n;
 }

@@ -26,6 +26,9 @@ static bool has_word(struct str s, const char *const *words)
 	return false;
 }
 
+/* When a pattern is worth to be looked at by itself, whether it is a step or a layer. */
+static const double ENOUGH_EXPLAINED = 0.9, MOST_ALIKE = 0.75;
+
 enum { MARK_WORD = 1, MARK_WAIT = 2, MARK_COPY = 4, MARK_OPTIMIZER = 8, NAME_LOOKED_AT = 16 };
 
 static uint8_t name_marks(const struct profile *p, uint8_t *marks, uint32_t string)
@@ -312,6 +315,21 @@ static void describe(const struct profile *p, const struct sequence *q, const st
 	buf_release(&b);
 }
 
+/* The repeats, where they explain nearly all work of the stream and there are enough of them. */
+static void set_repeats(const struct profile *p, const struct sequence *q, const struct period *f, const uint32_t *border, struct iterations *it)
+{
+	if (!q->device || f->explained < ENOUGH_EXPLAINED || f->equal < MOST_ALIKE)
+		return;
+	uint32_t whole = f->anchors - !f->last_is_whole, from = border[f->anchors - 1];
+	uint32_t end = f->last_is_whole ? from + (from - border[0]) / (f->anchors - 1) : from;
+	it->repeats = whole;
+	it->repeat_start_ns = q->start_ns[border[0]];
+	it->repeat_host_ns = host_begin(p, q, border[0]);
+	it->repeat_end_ns = INT64_MIN;
+	for (uint32_t i = border[0]; i < end && i < q->n; i++)
+		it->repeat_end_ns = q->end_ns[i] > it->repeat_end_ns ? q->end_ns[i] : it->repeat_end_ns;
+}
+
 bool iterations_period(const struct profile *p, struct arena *a, struct iterations *it)
 {
 	struct sequence q;
@@ -323,6 +341,7 @@ bool iterations_period(const struct profile *p, struct arena *a, struct iteratio
 		it->key = arena_str(a, profile_str(p, q.string[f.name]));
 		it->calls = f.anchors;
 		it->certainty = f.explained * f.equal;
+		set_repeats(p, &q, &f, border, it);
 		good = good && cut(p, &q, &f, border, a, it) > 0;
 		describe(p, &q, &f, good, a, it);
 	}

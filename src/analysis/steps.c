@@ -332,16 +332,78 @@ static struct steps *steps_of_profiler(struct profile *p)
 	return s;
 }
 
-/* No step was found: the whole recording is one. */
-static struct steps *steps_of_recording(struct profile *p, const struct steps *plugin, struct str key, uint32_t calls)
+/* The window, and when the host began it. */
+struct window {
+	int64_t start, end, host_start;
+};
+
+/* From the first to the last device work. False when there is none. */
+static bool device_window(const struct profile *p, struct window *w)
+{
+	const struct gpu_ops *g = &p->gpu_op;
+	*w = (struct window){INT64_MAX, INT64_MIN, INT64_MAX};
+	for (uint32_t i = 0; i < g->rows.n; i++) {
+		int64_t begun = g->call[i] == ROW_NONE ? g->start_ns[i] : p->span.start_ns[g->call[i]];
+		w->start = g->start_ns[i] < w->start ? g->start_ns[i] : w->start;
+		w->end = gpu_end(p, i) > w->end ? gpu_end(p, i) : w->end;
+		w->host_start = begun < w->host_start ? begun : w->host_start;
+	}
+	return w->start < w->end;
+}
+
+/* The share of all device time, of every stream, that the repeats must hold to stand for it. */
+static const double REPEATS_HOLD = 0.95;
+
+static bool repeats_hold_most(const struct profile *p, const struct iterations *seen)
+{
+	int64_t all = 0, in = 0;
+	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
+		int64_t start = p->gpu_op.start_ns[g], ns = p->gpu_op.dur_ns[g];
+		all += ns;
+		in += start >= seen->repeat_start_ns && start < seen->repeat_end_ns ? ns : 0;
+	}
+	return (double)in >= REPEATS_HOLD * (double)all;
+}
+
+static enum steps_window_kind choose_window(const struct profile *p, const struct iterations *seen, struct window *w)
+{
+	if (!device_window(p, w))
+		return WINDOW_RECORDING;
+	if (!seen->repeats || seen->repeat_end_ns <= seen->repeat_start_ns || !repeats_hold_most(p, seen))
+		return WINDOW_DEVICE;
+	*w = (struct window){seen->repeat_start_ns, seen->repeat_end_ns, seen->repeat_host_ns};
+	return WINDOW_REPEATS;
+}
+
+static void add_edge(struct steps *s, int64_t start, int64_t end)
+{
+	if (start < end)
+		s->edge[s->edges++] = (struct step){.name = STR("0"), .host_start_ns = start, .host_end_ns = end, .start_ns = start, .end_ns = end, .span = ROW_NONE};
+}
+
+/* No step was found: the window is one, and what the recording holds before and after it stands apart. */
+static struct steps *steps_of_window(struct profile *p, const struct steps *plugin, const struct iterations *seen, struct str key, uint32_t calls)
 {
 	struct drafts d = {0};
+	struct window w = {0};
 	int64_t first, last;
 	struct steps *s = ARENA_ARRAY(&p->arena, 1, struct steps);
 	*s = (struct steps){.key = key, .calls = calls, .seen = plugin->seen, .whole_trace = true, .plugin = plugin};
-	if (recording_extent(p, &first, &last))
-		draft_add(&d, STR("0"), first, last, ROW_NONE);
+	if (!recording_extent(p, &first, &last)) {
+		finish_steps(p, &d, s);
+		s->window = WINDOW_RECORDING;
+		return s;
+	}
+	s->window = choose_window(p, seen, &w);
+	s->repeats = s->window == WINDOW_REPEATS ? seen->repeats : 0;
+	if (s->window == WINDOW_RECORDING)
+		w = (struct window){first, last, first};
+	draft_add(&d, STR("0"), w.start, w.end, ROW_NONE);
 	finish_steps(p, &d, s);
+	s->v[0].host_start_ns = w.host_start < w.start ? w.host_start : w.start;
+	s->edge = ARENA_ARRAY(&p->arena, 2, struct step);
+	add_edge(s, first, w.start);
+	add_edge(s, w.end, last);
 	return s;
 }
 
@@ -379,20 +441,31 @@ static void put_candidates(struct profile *p, uint32_t expected, struct buf *b)
 		           c[i].name.n > NAME_SHOWN ? "..." : "", c[i].calls);
 }
 
-/* Why all of the trace is one step, and what to do about it. */
+static void put_window(const struct steps *s, struct buf *b)
+{
+	double ms = s->n ? (double)(s->v[0].end_ns - s->v[0].start_ns) / 1e6 : 0;
+	if (s->window == WINDOW_REPEATS)
+		buf_printf(b, "The figures are of the %.3f ms in which a pattern of device work repeats. ", ms);
+	else if (s->window == WINDOW_DEVICE)
+		buf_printf(b, "The figures are of the %.3f ms from the first to the last device work. ", ms);
+	else
+		buf_cstr(b, "The figures are of the whole recording. ");
+}
+
+/* What stands in place of steps, why, and what to do about it. */
 static void explain_none(struct profile *p, struct steps *s, const struct iterations *seen)
 {
 	struct buf b = {0}, names = {0};
 	if (s->key.n)
-		buf_printf(&b, "`" STR_FMT "` (%u call%s) makes no whole step: all of the trace is one. ", STR_ARG(s->key), s->calls,
-		           s->calls == 1 ? "" : "s");
+		buf_printf(&b, "`" STR_FMT "` (%u call%s) does not make a whole step. ", STR_ARG(s->key), s->calls, s->calls == 1 ? "" : "s");
 	else
-		buf_printf(&b, "The trace has no ProfilerStep, nothing else that marks steps was found, and all of it is one step. ");
+		buf_cstr(&b, "No steps were found: the trace has neither ProfilerStep nor another mark of steps. ");
+	put_window(s, &b);
 	if (seen->how.n)
 		buf_printf(&b, STR_FMT " ", STR_ARG(seen->how));
 	put_candidates(p, seen->calls, &names);
 	if (names.n)
-		buf_printf(&b, "--key-op=NAME says which op each step calls once, such as " STR_FMT ".", STR_ARG(buf_view(&names)));
+		buf_printf(&b, "--key-op=NAME says which op each step (not each layer) calls once, such as " STR_FMT ".", STR_ARG(buf_view(&names)));
 	else
 		buf_printf(&b, "Call prof.step() after each iteration, or put a range around it.");
 	s->how = arena_str(&p->arena, buf_view(&b));
@@ -416,8 +489,8 @@ static struct steps *search(struct profile *p, struct steps *plugin)
 		if (found)
 			return s;
 	}
-	struct steps *s = steps_of_recording(p, plugin, (struct str){0}, 0);
-	explain_none(p, s, &it); /* of the last, which says what pattern it saw */
+	struct steps *s = steps_of_window(p, plugin, &it, (struct str){0}, 0); /* `it` is of the last, which says what pattern it saw */
+	explain_none(p, s, &it);
 	return s;
 }
 
@@ -429,7 +502,7 @@ static struct steps *steps_of_key(struct profile *p, struct steps *plugin)
 	iterations_release(&it);
 	if (found)
 		return s;
-	s = steps_of_recording(p, plugin, it.key, it.calls);
+	s = steps_of_window(p, plugin, &(struct iterations){0}, it.key, it.calls);
 	explain_none(p, s, &(struct iterations){0});
 	return s;
 }

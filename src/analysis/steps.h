@@ -4,12 +4,12 @@
  *   named      ranges by which frameworks and people mark a step: step_keys.def, "train_step 12", "Iteration 7", "step[DECODE bs=32]"
  *   optimizer  the end of the optimizer's work: Optimizer.step#*, fused optimizers
  *   period     a pattern of device work (or host ops) that repeats: iterations_period.c; only when that is nearly certain
- *   none       one step "0", the whole recording (recording_extent); for the plugin, from the first to the last host op
+ *   none       one step "0", the window (enum steps_window_kind); for the plugin, from the first to the last host op
  * Ranges that hold an iteration are the steps. Calls of an op that is only a part of one are borders: a step goes from call to
  * call, and what is before the first and after the last is kept apart (`edge`): it is no whole step and counts in no mean. The same holds for
  * a range that was not recorded to its end (SPAN_CUT_KEY), unless there is no whole one.
  *
- * Each step but the whole recording is moved and stretched to cover the device work that it launched (the rules of the plugin's event_parser.py).
+ * Each step but the window is moved and stretched to cover the device work that it launched (the rules of the plugin's event_parser.py).
  *
  * Steps at the end do not count when the recording holds no, or not all, device work of them. By the default rules that
  * needs evidence: a step launched no device work while an earlier one did, or more than a fifth of its launching calls
@@ -27,6 +27,14 @@ struct profile;
 
 enum step_source { STEPS_NONE, STEPS_GIVEN, STEPS_PROFILER, STEPS_NAMED, STEPS_OPTIMIZER, STEPS_PERIOD, STEP_SOURCES };
 extern const char *const step_source_name[STEP_SOURCES]; /* "given", "profiler", ... */
+
+/* The time that figures are of. Without steps, start-up is left out as far as the recording tells. */
+enum steps_window_kind {
+	WINDOW_STEPS,      /* steps were found */
+	WINDOW_REPEATS,    /* the repeats of a pattern of device work that may be layers as well as steps: from the first to the last repeat */
+	WINDOW_DEVICE,     /* from the first to the last device work */
+	WINDOW_RECORDING,  /* all of the recording: it holds no device work */
+};
 
 struct step {
 	struct str name;         /* "5" of ProfilerStep#5; owned by the profile */
@@ -46,7 +54,9 @@ struct steps {
 	unsigned n_plugin;       /* how many count by the plugin's rule */
 	unsigned total;
 	unsigned seen;           /* ProfilerStep annotations in the input */
-	bool whole_trace;        /* none found: v[0] is the recording */
+	bool whole_trace;        /* none found: v[0] is the window, `edge` the recording before and after */
+	enum steps_window_kind window;
+	uint32_t repeats;        /* of WINDOW_REPEATS */
 	struct step *edge;       /* what is no whole step, in order of time: before the first and after the last border; cut ones */
 	unsigned edges;
 	unsigned cut;            /* how many were not recorded to their ends: of edge; of v when there is no whole one */

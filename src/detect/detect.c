@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "base/mem.h"
-#include "detect/shared.h"
+#include "detect/merge.h"
 
 static const char *const severity_name[] = {
 	[FINDING_INFO] = "info", [FINDING_LOW] = "low", [FINDING_MEDIUM] = "medium", [FINDING_HIGH] = "high",
@@ -46,31 +46,14 @@ void findings_note(struct findings *f, struct str text)
 
 void findings_release(struct findings *f)
 {
+	for (unsigned i = 0; i < f->n; i++)
+		intervals_release(&f->v[i].covers);
 	mem_free(f->note);
 	mem_free(f->v);
 	mem_free(f->missing);
 	shared_free(f->shared);
 	arena_release(&f->arena);
 	*f = (struct findings){0};
-}
-
-static bool ranks_before(const struct finding *a, const struct finding *b)
-{
-	if (a->severity != b->severity)
-		return a->severity > b->severity;
-	return (a->has_gain ? a->gain_ns_per_step : -1) > (b->has_gain ? b->gain_ns_per_step : -1);
-}
-
-/* Insertion sort: stable, and there are few. */
-static void sort_findings(struct findings *f)
-{
-	for (unsigned i = 1; i < f->n; i++) {
-		struct finding x = f->v[i];
-		unsigned k = i;
-		for (; k > 0 && ranks_before(&x, &f->v[k - 1]); k--)
-			f->v[k] = f->v[k - 1];
-		f->v[k] = x;
-	}
 }
 
 static bool names(const char *shares, const char *id)
@@ -112,6 +95,28 @@ static void name_overlaps(struct findings *f)
 	buf_release(&ids);
 }
 
+/* The last line: how short a step can become. */
+static void tell_outlook(struct findings *f)
+{
+	const struct step_time *w = shared_steps(f);
+	struct buf b = {0};
+	unsigned told = 0;
+	int64_t gain = w->n ? merge_gain_ns(f, w) : 0;
+	if (gain <= 0)
+		return;
+	buf_cstr(&b, w->kind == WINDOW_STEPS ? "Step " : "Time looked at ");
+	put_ns(&b, (double)w->ns / w->n);
+	buf_cstr(&b, " -> at least ");
+	put_ns(&b, (double)(w->ns - gain) / w->n);
+	buf_cstr(&b, " if");
+	for (unsigned i = 0; i < f->n; i++)
+		if (f->v[i].has_gain && f->v[i].gain_ns_per_step > 0 && !f->v[i].part_of)
+			buf_printf(&b, "%s %s", told++ ? "," : "", f->v[i].detector);
+	buf_printf(&b, " %s mended; time that several findings share counts once.", told == 1 ? "is" : "are");
+	findings_note(f, buf_view(&b));
+	buf_release(&b);
+}
+
 static bool is_chosen(const struct detector *d, const struct detect_args *a)
 {
 	return a->compat && d->compat ? strcmp(a->compat, d->compat) == 0 : !a->compat && !d->compat;
@@ -142,14 +147,15 @@ int detect_run(struct profile *p, const struct detect_args *args, struct finding
 		return -1;
 	f->shared = shared_new(p);
 	int rc = run_chosen(p, f, e);
+	if (rc == 0 && !args->compat) {
+		merge_findings(f);
+		name_overlaps(f);
+		tell_outlook(f);
+	}
 	shared_free(f->shared);
 	f->shared = NULL;
-	if (rc < 0) {
+	if (rc < 0)
 		findings_release(f);
-	} else if (!args->compat) {
-		sort_findings(f);
-		name_overlaps(f);
-	}
 	return rc;
 }
 
@@ -166,21 +172,30 @@ int detect_all(struct profile *p, struct findings *f, struct err *e)
 	return detect_run(p, &(struct detect_args){0}, f, e);
 }
 
-enum { SEVERITY, DETECTOR, PROBLEM, EVIDENCE, ADVICE, DISPROVE, GAIN, BOUND, EVENTS, TIME, SHARE, REPORT, FROM, TO };
+enum { SEVERITY, DETECTOR, PART_OF, PROBLEM, EVIDENCE, ADVICE, DISPROVE, GAIN, BOUND, EVENTS, TIME, SHARE, REPORT, FROM, TO };
 
-static void own_row(struct table *t, const struct finding *x)
+static void own_prose(struct table *t, const struct finding *x)
+{
+	table_set_str_copy(t, EVIDENCE, x->evidence);
+	table_set_str_copy(t, ADVICE, x->advice);
+	table_set_str_copy(t, DISPROVE, x->disprove);
+	if (x->has_gain)
+		table_set_str_copy(t, BOUND, x->bound);
+}
+
+/* `brief`: of what is part of another finding the problem alone. */
+static void own_row(struct table *t, const struct finding *x, bool brief)
 {
 	table_row(t);
 	table_set_str(t, SEVERITY, str_from(severity_name[x->severity]));
 	table_set_str(t, DETECTOR, str_from(x->detector));
 	table_set_str_copy(t, PROBLEM, x->problem);
-	table_set_str_copy(t, EVIDENCE, x->evidence);
-	table_set_str_copy(t, ADVICE, x->advice);
-	table_set_str_copy(t, DISPROVE, x->disprove);
-	if (x->has_gain) {
+	if (x->has_gain)
 		table_set_i64(t, GAIN, x->gain_ns_per_step);
-		table_set_str_copy(t, BOUND, x->bound);
-	}
+	if (x->part_of)
+		table_set_str(t, PART_OF, str_from(x->part_of));
+	if (!x->part_of || !brief)
+		own_prose(t, x);
 	if (x->has_events)
 		table_set_i64(t, EVENTS, (int64_t)x->events);
 	if (x->has_time)
@@ -200,6 +215,7 @@ static void own_table(const struct findings *f, struct table *t)
 	static const struct column columns[] = {
 		{"severity", "Severity", "high, medium, low or info", CELL_STR},
 		{"detector", "Finding", "id of the detector", CELL_STR},
+		{"part_of", "Part of", "the finding that tells of the same cause; empty: this one stands by itself", CELL_STR},
 		{"problem", "Problem", "what is wrong, with the numbers", CELL_STR, UNIT_NONE, COLUMN_PROSE},
 		{"evidence", "Evidence", "what it was measured on", CELL_STR, UNIT_NONE, COLUMN_PROSE},
 		{"advice", "Advice", "what to do", CELL_STR, UNIT_NONE, COLUMN_PROSE},
@@ -217,7 +233,7 @@ static void own_table(const struct findings *f, struct table *t)
 	};
 	table_columns(t, columns, sizeof columns / sizeof *columns);
 	for (unsigned i = 0; i < f->n; i++)
-		own_row(t, &f->v[i]);
+		own_row(t, &f->v[i], f->args.brief);
 	if (!f->n)
 		table_note(t, "Nothing found.");
 }

@@ -10,6 +10,7 @@
 #define OPSCOPE_DETECT_DETECT_H
 
 #include "analysis/analysis.h"
+#include "analysis/interval.h"
 #include "base/table.h"
 
 enum finding_severity { FINDING_INFO, FINDING_LOW, FINDING_MEDIUM, FINDING_HIGH };
@@ -28,6 +29,9 @@ struct finding {
 	double share_pct;              /* of the time of these steps, or of what the problem says */
 	int64_t gain_ns_per_step;      /* an upper bound; only if has_gain */
 	struct str bound;              /* how that is computed */
+	struct intervals covers;       /* which time it is about; has_covers */
+	bool has_covers;
+	const char *part_of;           /* the detector whose finding tells of the same cause; NULL = this finding stands by itself */
 	int64_t from_ns, to_ns;        /* where to look first, on the profile's clock: the longest piece of what it is about, or the step with most */
 };
 
@@ -61,6 +65,8 @@ struct detector {
 	const char *why;     /* why it matters */
 	const char *fix;     /* the general remedy */
 	const char *disprove; /* what would prove a finding wrong */
+	int symptom;         /* 0: its findings say why time is lost; 1: what happens meanwhile (the host has not launched); 2: only that it is lost (the GPU
+	                      * is idle). Where findings of a lower number explain most of the time, they go first */
 	const char *shares;  /* ids of detectors, separated by blanks, whose gains may hold some of the time that this one's do; said once of a
 	                      * pair; NULL = none */
 	const char *report;  /* the report that shows what its findings rest on; NULL = the timeline does */
@@ -81,8 +87,8 @@ void findings_missing(struct findings *f, const struct detector *d, const char *
 void findings_note(struct findings *f, struct str text);
 void findings_release(struct findings *f);
 
-/* Runs the detectors chosen (and the passes they need). opscope's own findings are sorted by severity, then gain, then registry
- * order; a predecessor's stay in registry order. ERR_USAGE when no detector is of args->compat. */
+/* Runs the detectors chosen (and the passes they need). opscope's own findings are sorted by gain, those without one by severity, then in registry
+ * order; what is part of another finding stands behind it (detect/merge.h); a predecessor's stay in registry order. ERR_USAGE when no detector is of args->compat. */
 int detect_run(struct profile *p, const struct detect_args *args, struct findings *f, struct err *e);
 /* Whether any detector reproduces this predecessor's. */
 bool detect_has(const char *compat);

@@ -27,6 +27,7 @@ struct work {
 	struct gaps *out;
 	uint8_t *kind_of_name;    /* host_kind_cached */
 	uint8_t *context;         /* span -> enum host_kind that it is in: HOST_DATA or HOST_GC, else HOST_PLAIN */
+	int32_t device;
 	uint32_t main_track;
 	struct pieces now, left;  /* looked up on the launching thread, then what is left on the main one */
 };
@@ -243,6 +244,8 @@ static void find_ends(struct work *w)
 		while (k < n && p->gpu_op.start_ns[order[k].row] < x->end_ns)
 			k++;
 		for (uint32_t j = k; j < n && p->gpu_op.start_ns[order[j].row] == x->end_ns; j++) {
+			if (p->launch.device[p->gpu_op.launch[order[j].row]] != w->device)
+				continue;
 			if (p->gpu_op.dur_ns[order[j].row] == 0 || (x->gpu != ROW_NONE && x->call != ROW_NONE))
 				continue;
 			x->gpu = order[j].row;
@@ -267,10 +270,10 @@ static void make_pieces(struct work *w)
 	}
 }
 
-struct gaps *gaps_new(const struct profile *p, const struct stacks *s, const struct intervals *idle, uint32_t main_track)
+struct gaps *gaps_new(const struct profile *p, const struct stacks *s, const struct intervals *idle, int32_t device, uint32_t main_track)
 {
 	struct gaps *g = NEW(struct gaps);
-	struct work w = {.p = p, .stacks = s, .out = g, .main_track = main_track};
+	struct work w = {.p = p, .stacks = s, .out = g, .device = device, .main_track = main_track};
 	for (int c = 0; c < GAP_N_CAUSES; c++)
 		places_init(&g->place[c]);
 	g->v = NEW_ARRAY(idle->n, struct gap);

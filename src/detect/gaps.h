@@ -1,6 +1,6 @@
-/* When no device has work, and what the host did meanwhile. O(n log n).
+/* When a GPU has no work, and what the host did meanwhile. O(n log n).
  *
- * A gap is a time within the steps in which no device of the profile works. It ends with the device work that begins then. From its start
+ * A gap is a time within the steps in which this GPU does not work. It ends with the work of this GPU that begins then. From its start
  * until that work's API call began, the host kept the device waiting: each moment of that counts for the innermost range of the thread
  * that made the call, and where that thread has none (but annotations), of the thread that runs the steps. From the call on it is latency
  * of the launch, or of the device where the call was made before the gap began. */
@@ -37,8 +37,8 @@ struct gaps {
 	struct places place[GAP_N_CAUSES];   /* ops, calls and frames, with lines; none for LATENCY and UNKNOWN */
 };
 
-/* `idle`: the times, normalised. `main_track`: the thread that runs the steps, ROW_NONE = not known. Needs PASS_NEST and PASS_CORRELATE. */
-struct gaps *gaps_new(const struct profile *p, const struct stacks *s, const struct intervals *idle, uint32_t main_track);
+/* `idle`: the times in which GPU `device` has no work, normalised. `main_track`: the thread that runs the steps, ROW_NONE = not known. Needs PASS_NEST and PASS_CORRELATE. */
+struct gaps *gaps_new(const struct profile *p, const struct stacks *s, const struct intervals *idle, int32_t device, uint32_t main_track);
 void gaps_free(struct gaps *g);
 
 /* Whether the host had not yet called when the device ran out of work. */

@@ -69,6 +69,16 @@ static bool is_told(const struct gaps *g, enum gap_cause c, int64_t starved)
 	return 100.0 * (double)g->ns[c] >= LEAST_TOLD * (double)starved;
 }
 
+static void cover_waits(const struct profile *p, const struct gaps *g, struct finding *x)
+{
+	struct intervals when = {0};
+	for (uint32_t i = 0; i < g->n; i++)
+		intervals_add(&when, g->v[i].start_ns, gap_host_until(&g->v[i], p));
+	intervals_normalise(&when);
+	finding_covers(x, &when);
+	intervals_release(&when);
+}
+
 static void report(const struct profile *p, struct findings *f, const struct step_time *w, const struct gaps *g, int64_t starved)
 {
 	enum gap_cause order[GAP_N_CAUSES];
@@ -77,12 +87,15 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	struct buf problem = {0}, evidence = {0};
 	rank(g, order, &n);
 	struct finding *x = findings_add(f, &detector_gpu_starvation, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
-	buf_printf(&problem, "In %.1f %% of the step time no GPU has work, because the host has not launched any:", pct);
+	put_lead(w, &problem);
+	buf_printf(&problem, " has no work in %.1f %% of the %s, because the host has not launched any:", pct, w->time);
 	for (unsigned i = 0; i < n && i < CAUSES_TOLD && is_told(g, order[i], starved); i++)
 		buf_printf(&problem, "%s %s %.0f %%", i ? "," : "", gap_cause_text[order[i]], 100.0 * (double)g->ns[order[i]] / (double)starved);
-	buf_cstr(&evidence, "Per step: ");
+	buf_printf(&evidence, "%s: ", w->per);
 	put_ns(&evidence, (double)w->idle_ns / w->n);
-	buf_cstr(&evidence, " without device work, of it ");
+	buf_cstr(&evidence, " without device work");
+	put_idle_of_gpus(w, &evidence);
+	buf_cstr(&evidence, ", of it ");
 	put_ns(&evidence, (double)g->ns[GAP_LATENCY] / w->n);
 	buf_cstr(&evidence, " after the launch. The rest:");
 	for (unsigned i = 0; i < n && i < CAUSES_TOLD && is_told(g, order[i], starved); i++) {
@@ -101,6 +114,7 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 		finding_looks_at(x, g->v[i].start_ns, gap_host_until(&g->v[i], p));
 	finding_rests_on(x, w, g->n, starved);
 	finding_gain(x, w, starved, "all time without device work before the next launch was called");
+	cover_waits(p, g, x);
 }
 
 static int run(const struct profile *p, struct findings *f, struct err *e)
@@ -121,6 +135,7 @@ const struct detector detector_gpu_starvation = {
 	.why = "Each moment in which nothing is queued for the GPU makes the step longer.",
 	.fix = "Remove what the host does in the gaps: the finding names it, by cause, op and line.",
 	.disprove = "The gaps vanish in a recording without stacks, shapes and memory, or by Nsight Systems: then the profiler made them.",
+	.symptom = 1,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = run,
 };

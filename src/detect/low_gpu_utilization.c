@@ -1,7 +1,6 @@
 #include <math.h>
 
 #include "analysis/gpu_metrics.h"
-#include "analysis/steps.h"
 #include "detect/shared.h"
 
 /* The plugin's threshold (the plugin's data.py). */
@@ -9,37 +8,32 @@ static const double TOO_LITTLE = 0.5, SEVERE = 0.25;
 
 extern const struct detector detector_low_gpu_utilization;
 
-static void report(const struct profile *p, struct findings *f, const struct gpu_metrics_list *l, struct buf *list, double lowest)
+static void report(struct findings *f, const struct step_time *w, const struct gpu_metrics_list *l, struct buf *list, double lowest)
 {
 	int64_t busiest = 0;
 	for (unsigned i = 0; i < l->n; i++)
 		if (l->v[i].busy_ns > busiest)
 			busiest = l->v[i].busy_ns;
-	bool whole = p->steps->whole_trace;
 	int64_t ns = l->end_ns - l->start_ns;
-	struct finding *x = findings_add(f, &detector_low_gpu_utilization, whole ? FINDING_INFO : lowest < SEVERE ? FINDING_HIGH : FINDING_MEDIUM);
-	x->problem = arena_printf(&f->arena, "Low GPU utilization: " STR_FMT " of the %s time with a kernel running",
-	                          STR_ARG(buf_view(list)), whole ? "recorded" : "step");
-	if (whole)
-		x->evidence = arena_printf(&f->arena, "%.3f ms, in which no steps were found, so that start-up counts too; the busiest device has work "
-		                           "during %.3f ms of them", (double)ns / 1e6, (double)busiest / 1e6);
+	struct finding *x = findings_add(f, &detector_low_gpu_utilization, lowest < SEVERE && w->kind == WINDOW_STEPS ? FINDING_HIGH : FINDING_MEDIUM);
+	x->problem = arena_printf(&f->arena, "Low GPU utilization: " STR_FMT " of the %s with a kernel running", STR_ARG(buf_view(list)), w->time);
+	if (w->kind == WINDOW_STEPS)
+		x->evidence = arena_printf(&f->arena, "%.3f ms in %u step%s; the busiest device has work during %.3f ms of them", (double)ns / 1e6,
+		                           w->n, w->n == 1 ? "" : "s", (double)busiest / 1e6);
 	else
-		x->evidence = arena_printf(&f->arena, "%.3f ms in %u steps; the busiest device has work during %.3f ms of them", (double)ns / 1e6,
-		                           p->steps->n, (double)busiest / 1e6);
+		x->evidence = arena_printf(&f->arena, "%.3f ms, in which no steps were found, so that start-up may count too; the busiest device has work "
+		                           "during %.3f ms of them", (double)ns / 1e6, (double)busiest / 1e6);
 	finding_rests_on(x, NULL, l->n, busiest);
 	x->has_share = ns > 0;
 	x->share_pct = x->has_share ? 100.0 * (double)busiest / (double)ns : 0;
-	if (!whole) { /* no step can get shorter than its device work */
-		x->has_gain = true;
-		x->gain_ns_per_step = (ns - busiest) / p->steps->n;
-		x->bound = STR("the steps' time without work on the busiest device");
-	}
+	finding_gain(x, w, ns - busiest, "the time without work on the busiest device"); /* no step can get shorter than its device work */
+	finding_covers(x, &w->idle);
 }
 
 static int run(const struct profile *p, struct findings *f, struct err *e)
 {
-	bool whole = p->gpu_op.rows.n && p->steps->whole_trace && !p->durations_only;
-	if (!whole && !shared_window(f, &detector_low_gpu_utilization))
+	const struct step_time *w = shared_window(f, &detector_low_gpu_utilization);
+	if (!w)
 		return 0;
 	struct gpu_metrics_list l;
 	struct buf list = {0};
@@ -53,7 +47,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 		lowest = u < lowest ? u : lowest;
 	}
 	if (list.n)
-		report(p, f, &l, &list, lowest);
+		report(f, w, &l, &list, lowest);
 	buf_release(&list);
 	gpu_metrics_release(&l);
 	return 0;
@@ -65,6 +59,7 @@ const struct detector detector_low_gpu_utilization = {
 	.why = "A GPU that runs nothing for more than half of the step costs as much as a busy one.",
 	.fix = "Increase the batch size, so that each launch brings more work; see `overview` for what the GPU waits for.",
 	.disprove = "A recording of more steps, without their start-up, shows the GPU busy; or the GPU works for another process meanwhile.",
+	.symptom = 2,
 	.report = "devices",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = run,

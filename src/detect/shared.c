@@ -1,7 +1,11 @@
 #include "detect/shared.h"
 
 #include "detect/dlprof.h"
+#include "op/kernels.h"
 #include "detect/torch_tidy.h"
+
+/* Steps by a key op that are less certain than this are not taken for steps: the time from the first to the last of them counts as one. */
+static const double LEAST_CERTAIN = 0.8;
 
 struct shared {
 	const struct profile *p;
@@ -14,6 +18,7 @@ struct shared {
 	struct costs *costs;
 	struct directions *directions;
 	struct kernel_info *kernel; /* by name */
+	uint8_t *comm;           /* by name: 0 not asked, 1 not a collective, 2 a collective */
 	uint8_t *tensor_core;    /* by name: 0 not asked, else enum tri + 1; then kernel[] is known, too */
 };
 
@@ -24,19 +29,28 @@ struct shared *shared_new(const struct profile *p)
 	return s;
 }
 
+static void window_release(struct step_time *w)
+{
+	for (unsigned i = 0; i < w->gpus; i++) {
+		intervals_release(&w->gpu[i].busy);
+		intervals_release(&w->gpu[i].idle);
+	}
+	mem_free(w->gpu);
+	intervals_release(&w->all);
+}
+
 void shared_free(struct shared *s)
 {
 	if (!s)
 		return;
-	intervals_release(&s->window.all);
-	intervals_release(&s->window.busy);
-	intervals_release(&s->window.idle);
+	window_release(&s->window);
 	gaps_free(s->gaps);
 	dlprof_run_free(s->dlprof);
 	tidy_free(s->tidy);
 	stacks_free(s->stacks);
 	costs_free(s->costs);
 	directions_free(s->directions);
+	mem_free(s->comm);
 	mem_free(s->kernel);
 	mem_free(s->tensor_core);
 	mem_free(s);
@@ -59,6 +73,15 @@ static uint32_t find_main_track(const struct profile *p)
 	return best;
 }
 
+static bool is_comm(struct shared *s, uint32_t name)
+{
+	if (!s->comm)
+		s->comm = NEW_ARRAY(s->p->strings.n, uint8_t);
+	if (!s->comm[name])
+		s->comm[name] = kernel_is_comm(profile_str(s->p, name)) ? 2 : 1;
+	return s->comm[name] == 2;
+}
+
 /* Whether a graph is captured in the steps. */
 static bool captures(const struct profile *p, const struct step_time *w)
 {
@@ -76,30 +99,97 @@ static bool captures(const struct profile *p, const struct step_time *w)
 	return any;
 }
 
+/* Which time it is; false: there is nothing to look at. */
+static bool choose_time(const struct profile *p, struct step_time *w)
+{
+	const struct steps *s = p->steps;
+	if (!s->n || p->durations_only || s->window == WINDOW_RECORDING)
+		return false;
+	bool uneven = s->source == STEPS_GIVEN && s->certainty < LEAST_CERTAIN;
+	w->kind = uneven ? WINDOW_DEVICE : s->window;
+	if (uneven)
+		intervals_add(&w->all, s->v[0].start_ns, s->v[s->n - 1].end_ns);
+	for (unsigned i = 0; i < s->n && !uneven; i++)
+		intervals_add(&w->all, s->v[i].start_ns, s->v[i].end_ns);
+	intervals_normalise(&w->all);
+	w->n = uneven ? 1 : s->n;
+	w->ns = intervals_length(&w->all);
+	return w->ns > 0;
+}
+
+/* Sets each GPU's times. */
+static void collect_gpus(struct shared *s, struct step_time *w)
+{
+	const struct profile *p = s->p;
+	struct gpus gpus;
+	gpus_find(p, &gpus);
+	struct intervals *compute = NEW_ARRAY(gpus.n, struct intervals);
+	w->gpu = NEW_ARRAY(gpus.n, struct gpu_time);
+	w->gpus = gpus.n;
+	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
+		uint32_t i = gpus_of(&gpus, p, g);
+		intervals_add(&w->gpu[i].busy, p->gpu_op.start_ns[g], gpu_end(p, g));
+		if (p->gpu_op.kind[g] != GPU_KERNEL || !is_comm(s, p->gpu_op.name[g]))
+			intervals_add(&compute[i], p->gpu_op.start_ns[g], gpu_end(p, g));
+	}
+	for (uint32_t i = 0; i < gpus.n; i++) {
+		struct gpu_time *t = &w->gpu[i];
+		t->device = gpus.device[i];
+		intervals_normalise(&t->busy);
+		intervals_intersect(&t->busy, &w->all, &t->busy);
+		intervals_subtract(&w->all, &t->busy, &t->idle);
+		t->idle_ns = intervals_length(&t->idle);
+		intervals_normalise(&compute[i]);
+		intervals_intersect(&compute[i], &w->all, &compute[i]);
+		t->compute_ns = intervals_length(&compute[i]);
+		intervals_release(&compute[i]);
+	}
+	mem_free(compute);
+	gpus_release(&gpus);
+}
+
+/* GPUs that compute less than this share of what the GPU with most computes are idle because they have less work (uneven-gpus says so). */
+static const double LEAD_COMPUTES = 0.8;
+
+static void choose_lead(struct step_time *w)
+{
+	int64_t most = 0;
+	for (unsigned i = 0; i < w->gpus; i++)
+		most = w->gpu[i].compute_ns > most ? w->gpu[i].compute_ns : most;
+	w->lead = w->gpus;
+	for (unsigned i = 0; i < w->gpus; i++)
+		if ((double)w->gpu[i].compute_ns >= LEAD_COMPUTES * (double)most && (w->lead == w->gpus || w->gpu[i].idle_ns > w->gpu[w->lead].idle_ns))
+			w->lead = i;
+	if (w->lead < w->gpus) {
+		w->busy = w->gpu[w->lead].busy;
+		w->idle = w->gpu[w->lead].idle;
+		w->idle_ns = w->gpu[w->lead].idle_ns;
+	} else {
+		w->idle = w->all;
+		w->idle_ns = w->ns;
+	}
+}
+
 const struct step_time *shared_steps(struct findings *f)
 {
+	static const char *const time[] = {
+		[WINDOW_STEPS] = "step time", [WINDOW_REPEATS] = "time in which the pattern of device work repeats",
+		[WINDOW_DEVICE] = "time from the first to the last device work", [WINDOW_RECORDING] = "recorded time",
+	};
 	struct shared *s = f->shared;
-	const struct profile *p = s->p;
 	struct step_time *w = &s->window;
 	if (s->has_window)
 		return w;
 	s->has_window = true;
 	w->main_track = ROW_NONE;
-	if (p->steps->whole_trace || !p->steps->n || p->durations_only)
+	if (!choose_time(s->p, w))
 		return w;
-	w->n = p->steps->n;
-	for (unsigned i = 0; i < w->n; i++)
-		intervals_add(&w->all, p->steps->v[i].start_ns, p->steps->v[i].end_ns);
-	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
-		intervals_add(&w->busy, p->gpu_op.start_ns[g], gpu_end(p, g));
-	intervals_normalise(&w->all);
-	intervals_normalise(&w->busy);
-	intervals_intersect(&w->busy, &w->all, &w->busy);
-	intervals_subtract(&w->all, &w->busy, &w->idle);
-	w->ns = intervals_length(&w->all);
-	w->idle_ns = intervals_length(&w->idle);
-	w->main_track = find_main_track(p);
-	s->captures = captures(p, w);
+	w->time = time[w->kind];
+	w->per = w->kind == WINDOW_STEPS ? "Per step" : "In this time";
+	collect_gpus(s, w);
+	choose_lead(w);
+	w->main_track = find_main_track(s->p);
+	s->captures = captures(s->p, w);
 	return w;
 }
 
@@ -116,7 +206,7 @@ const struct step_time *shared_window(struct findings *f, const struct detector 
 	else if (s->captures)
 		why = "the steps capture a graph: nothing that they launch then runs";
 	else if (!w->n || !w->ns)
-		why = "no steps were found, and without them start-up is not told from steady work (--key-op=NAME says what marks a step)";
+		why = "all device work of the input is of no length";
 	if (why)
 		findings_missing(f, d, "%s", why);
 	return why ? NULL : w;
@@ -126,7 +216,7 @@ const struct gaps *shared_gaps(struct findings *f)
 {
 	struct shared *s = f->shared;
 	if (!s->gaps)
-		s->gaps = gaps_new(s->p, shared_stacks(f), &s->window.idle, s->window.main_track);
+		s->gaps = gaps_new(s->p, shared_stacks(f), &s->window.idle, s->window.gpu[s->window.lead].device, s->window.main_track);
 	return s->gaps;
 }
 
@@ -207,6 +297,33 @@ int64_t step_time_idle_within(const struct step_time *w, int64_t start, int64_t 
 	return start < end ? intervals_length_within(&w->idle, start, end) : 0;
 }
 
+void put_lead(const struct step_time *w, struct buf *b)
+{
+	if (w->gpus > 1 && w->gpu[w->lead].device != INT32_MIN)
+		buf_printf(b, "GPU %d", w->gpu[w->lead].device);
+	else
+		buf_cstr(b, "The GPU");
+}
+
+void put_idle_of_gpus(const struct step_time *w, struct buf *b)
+{
+	enum { TOLD = 8 };
+	int64_t sum = 0;
+	if (w->gpus < 2)
+		return;
+	buf_cstr(b, " (");
+	for (unsigned i = 0; i < w->gpus; i++) {
+		sum += w->gpu[i].idle_ns;
+		if (i >= TOLD)
+			continue;
+		buf_printf(b, "%sGPU %d ", i ? ", " : "", w->gpu[i].device);
+		put_ns(b, (double)w->gpu[i].idle_ns / w->n);
+	}
+	buf_cstr(b, w->gpus > TOLD ? ", ...; mean of all " : "; mean ");
+	put_ns(b, (double)sum / w->gpus / w->n);
+	buf_char(b, ')');
+}
+
 double step_time_pct(const struct step_time *w, int64_t ns)
 {
 	return w->ns ? 100.0 * (double)ns / (double)w->ns : 0;
@@ -228,6 +345,12 @@ void finding_gain(struct finding *x, const struct step_time *w, int64_t ns, cons
 		return;
 	x->gain_ns_per_step = (ns < w->ns ? ns : w->ns) / w->n;
 	x->bound = str_from(how);
+}
+
+void finding_covers(struct finding *x, const struct intervals *when)
+{
+	intervals_union(when, &(struct intervals){0}, &x->covers);
+	x->has_covers = true;
 }
 
 void finding_looks_at(struct finding *x, int64_t from_ns, int64_t to_ns)

@@ -46,7 +46,7 @@ const struct report report_steps = {
 	        "else what lies between two calls of the optimizer, else a pattern that repeats, if that is certain; --key-op=NAME says it "
 	        "instead. It is moved and stretched to cover the device work that it launched; steps at the end that lack device work "
 	        "which they launched are left out. Each nanosecond goes to the first role that was active, from left to right, so the roles "
-	        "sum to the step. A trace in which no step is found is one step, and a section lists what would do as a key op.",
+	        "sum to the step. Where no step is found, the time from the first to the last device work is one step, and a section lists what would do as a key op.",
 	.compat = compat,
 	.timeline = true,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,

@@ -10,9 +10,9 @@
 #include "report/summary_sums.h"
 #include "report/system_facts.h"
 
-/* What the numbers are about: the whole steps that were asked for, or everything. */
+/* What the numbers are about: the whole steps that were asked for, or the window that stands for them. */
 struct span_of_time {
-	const struct step **step;  /* n of them; n = 0: no steps, the window is everything */
+	const struct step **step;  /* n of them; n = 0: no steps, times are of the window alone */
 	int64_t *start_ns, *end_ns; /* disjoint: device work of a step may reach into the next */
 	unsigned n;
 	struct usage use;          /* added up */
@@ -58,8 +58,12 @@ static int measure(const struct profile *p, const struct report_args *args, stru
 	if (window_of(p, &whole_steps, &x->w, e) < 0)
 		return -1;
 	unsigned n = x->n ? x->n : 1;
-	if (!x->n && !recording_extent(p, &x->start_ns[0], &x->end_ns[0]))
+	if (!x->n && !p->steps->n)
 		return err_set(e, ERR_DATA, "the input holds no events with a time");
+	if (!x->n) {
+		x->start_ns[0] = p->steps->v[0].start_ns;
+		x->end_ns[0] = p->steps->v[0].end_ns;
+	}
 	struct usage *u = NEW_ARRAY(n, struct usage);
 	usage_measure_all(p, x->start_ns, x->end_ns, n, USAGE_DEFAULT, u);
 	for (unsigned i = 0; i < n; i++)
@@ -112,13 +116,14 @@ static void usage_table(const struct profile *p, const struct span_of_time *x, s
 		table_set_f64(t, U_SHARE, percent(x->use.ns[k], (double)x->use.window_ns));
 		table_set_str(t, U_WHAT, str_from(row[k].help));
 	}
-	if (x->n && recording_extent(p, &first, &last))
+	int64_t recorded = recording_extent(p, &first, &last) ? last - first : 0;
+	if (x->n)
 		table_note(t, "Uses sum to %lld ns, the length of %u step%s; %lld ns were recorded.", (long long)x->use.window_ns, x->n,
-		           x->n == 1 ? "" : "s", (long long)(last - first));
+		           x->n == 1 ? "" : "s", (long long)recorded);
 	else
-		table_note(t, "Uses sum to %lld ns, all that was recorded.", (long long)x->use.window_ns);
+		table_note(t, "Uses sum to %lld ns; %lld ns were recorded.", (long long)x->use.window_ns, (long long)recorded);
 	if (!x->n)
-		table_note(t, "No steps were found: this is the whole recording. " STR_FMT, STR_ARG(p->steps->how));
+		table_note(t, STR_FMT, STR_ARG(p->steps->how));
 	if (x->use.gpus > 1)
 		table_note(t, "Of %u GPUs: averages.", x->use.gpus);
 }
@@ -127,7 +132,7 @@ static void figures_table(const struct span_of_time *x, const struct summary_sum
 {
 	enum { F_WALL, F_GPUS, F_BUSY, F_KERNELS, F_TC, F_UNKNOWN, F_COLUMNS };
 	static const struct column columns[F_COLUMNS] = {
-		[F_WALL] = {"wall_ns", "Wall clock", "length of the steps, or of the recording", CELL_I64, UNIT_NS, 0, 0},
+		[F_WALL] = {"wall_ns", "Wall clock", "length of the steps, or of the window that stands for them", CELL_I64, UNIT_NS, 0, 0},
 		[F_GPUS] = {"gpus", "GPUs", "that did something", CELL_I64, UNIT_COUNT, 0, 0},
 		[F_BUSY] = {"gpu_busy_pct", "GPU busy", "time with a kernel, copy or set", CELL_F64, UNIT_PERCENT, COLUMN_PROSE, 0},
 		[F_KERNELS] = {"kernel_busy_pct", "with a kernel", "time with a kernel", CELL_F64, UNIT_PERCENT, COLUMN_PROSE, 0},

@@ -55,7 +55,9 @@ class StepTimes(Both):
         self.same(steps, "runtime_called_by_profilerstep", [[300, 8, 0, 0, 0, 20, 0, 0, 272]])
 
     def test_no_profilerstep(self):
-        self.same(steps, "no_profilerstep", [[320, 100, 0, 0, 0, 10, 0, 70, 140]])
+        """Without steps, the plugin takes the time of the ops for the whole, we that from the first to the last device work: here one kernel."""
+        self.assertEqual(steps("no_profilerstep", True), [[320, 100, 0, 0, 0, 10, 0, 70, 140]])
+        self.assertEqual(steps("no_profilerstep", False), [[100, 100, 0, 0, 0, 0, 0, 0, 0]])
 
     def test_two_steps(self):
         self.same(steps, "two_steps", [[220, 0, 40, 0, 0, 5, 0, 55, 120], [260, 200, 0, 0, 0, 5, 0, 45, 10]])
@@ -95,9 +97,9 @@ class StepTimes(Both):
         self.same(steps, "datapipe", [[300, 0, 0, 0, 0, 0, 100, 40, 160]])
 
     def test_communication(self):
-        """Without steps, the plugin takes the time of the ops for the whole, we the recording: the collective goes on for long."""
+        """Without steps, the plugin takes the time of the ops for the whole, we that from the first to the last device work: the collective goes on for long."""
         self.assertEqual(steps("communication", True), [[235, 105, 0, 0, 75, 0, 0, 20, 35]])
-        self.assertEqual(steps("communication", False), [[1718, 161, 0, 0, 75 + 1718 - 291, 0, 0, 20, 35]])
+        self.assertEqual(steps("communication", False), [[1718 - 16, 161, 0, 0, 75 - 16 + 1718 - 291, 0, 0, 20, 35]])
 
     def test_communication_annotation(self):
         self.same(steps, "communication_annotation", [[235, 105, 0, 0, 75, 0, 0, 20, 35]])
@@ -243,10 +245,15 @@ class Gpu(Case):
         return report("devices", synthetic(name), *args).rows[0]
 
     def test_gpu_utilization(self):
+        """The plugin divides by the 120 us of the recording, we by the 90 from the first to the last device work."""
+        blocks = 0.5 * 5 + 1.0 * 5 + 0.6 * 5 + 0.9 * 5 + 0.3 * 20 + 1.0 * 20
         r = self.device("gpu_utilization")
         self.assertEqual(r["device"], 1)
-        self.assertAlmostEqual(r["gpu_utilization_pct"], 50.0)
-        self.assertAlmostEqual(r["sm_efficiency_pct"], (0.5 * 5 + 1.0 * 5 + 0.6 * 5 + 0.9 * 5 + 0.3 * 20 + 1.0 * 20) / 120 * 100)
+        self.assertAlmostEqual(r["gpu_utilization_pct"], 60 / 90 * 100)
+        self.assertAlmostEqual(r["sm_efficiency_pct"], blocks / 90 * 100)
+        plugin = self.device("gpu_utilization", "--compat=tb-plugin")
+        self.assertAlmostEqual(plugin["gpu_utilization_pct"], 50.0)
+        self.assertAlmostEqual(plugin["sm_efficiency_pct"], round(blocks / 120 * 100, 2))
         self.assertAlmostEqual(r["achieved_occupancy_pct"], (0.6 * 10 + 0.1 * 15 + 1.0 * 25 + 0.3 * 20) / 70)
 
     def test_kernel_out_of_step(self):

@@ -1,0 +1,251 @@
+#include "detect/merge.h"
+
+#include "base/hash.h"
+#include "base/sort.h"
+
+enum { MERGE_LEVELS = 3 }; /* of struct detector, symptom */
+
+/* The share of a finding's time that must be of another one, for it to be part of that. */
+static const double SAME_TIME = 0.8;
+
+static const struct detector *merge_detector(const char *id)
+{
+	for (const struct detector *const *d = detector_registry; *d; d++)
+		if (strcmp((*d)->id, id) == 0)
+			return *d;
+	return NULL;
+}
+
+static int merge_symptom_of(const struct finding *x)
+{
+	return merge_detector(x->detector)->symptom;
+}
+
+static int64_t merge_gain(const struct finding *x)
+{
+	return x->has_gain ? x->gain_ns_per_step : -1;
+}
+
+static bool merge_ranks_before(const struct finding *a, const struct finding *b)
+{
+	if (merge_gain(a) != merge_gain(b))
+		return merge_gain(a) > merge_gain(b);
+	return a->severity > b->severity;
+}
+
+/* Insertion sort: stable, and there are few. */
+static void merge_sort(struct findings *f)
+{
+	for (unsigned i = 1; i < f->n; i++) {
+		struct finding x = f->v[i];
+		unsigned k = i;
+		for (; k > 0 && merge_ranks_before(&x, &f->v[k - 1]); k--)
+			f->v[k] = f->v[k - 1];
+		f->v[k] = x;
+	}
+}
+
+/* ns that both are about. */
+static int64_t merge_common_ns(const struct intervals *a, const struct intervals *b)
+{
+	struct intervals both = {0};
+	intervals_intersect(a, b, &both);
+	int64_t ns = intervals_length(&both);
+	intervals_release(&both);
+	return ns;
+}
+
+static bool merge_can_lead(const struct finding *x, const struct finding *part)
+{
+	return x != part && x->has_covers && !x->part_of && strcmp(x->detector, part->detector) != 0;
+}
+
+/* A symptom goes with the finding that has most of its time, if those that say more of why together have nearly all of it. */
+static void merge_symptom(struct findings *f, struct finding *x)
+{
+	struct intervals causes = {0};
+	const struct finding *most = NULL;
+	int64_t most_ns = 0;
+	for (unsigned i = 0; i < f->n; i++) {
+		const struct finding *c = &f->v[i];
+		if (!merge_can_lead(c, x) || merge_symptom_of(c) >= merge_symptom_of(x))
+			continue;
+		int64_t ns = merge_common_ns(&c->covers, &x->covers);
+		intervals_union(&causes, &c->covers, &causes);
+		if (ns > most_ns) {
+			most_ns = ns;
+			most = c;
+		}
+	}
+	if (most && (double)merge_common_ns(&causes, &x->covers) >= SAME_TIME * (double)intervals_length(&x->covers))
+		x->part_of = most->detector;
+	intervals_release(&causes);
+}
+
+/* The others in order of gain, so that a part's whole is settled before it. */
+static void merge_cause(struct findings *f, unsigned at)
+{
+	struct finding *x = &f->v[at];
+	for (unsigned i = 0; i < at && !x->part_of; i++) {
+		const struct finding *c = &f->v[i];
+		if (merge_can_lead(c, x) && merge_symptom_of(c) == merge_symptom_of(x) &&
+		    (double)merge_common_ns(&c->covers, &x->covers) >= SAME_TIME * (double)intervals_length(&x->covers))
+			x->part_of = c->detector;
+	}
+}
+
+/* Parts behind the first finding of the detector that they are part of. */
+static void merge_order(struct findings *f)
+{
+	struct finding *v = NEW_ARRAY(f->n, struct finding);
+	unsigned n = 0;
+	for (unsigned i = 0; i < f->n; i++) {
+		if (f->v[i].part_of)
+			continue;
+		v[n++] = f->v[i];
+		bool first = true;
+		for (unsigned k = 0; k < i; k++)
+			first &= f->v[k].part_of || strcmp(f->v[k].detector, f->v[i].detector) != 0;
+		for (unsigned k = 0; k < f->n && first; k++)
+			if (f->v[k].part_of && strcmp(f->v[k].part_of, f->v[i].detector) == 0)
+				v[n++] = f->v[k];
+	}
+	memcpy(f->v, v, n * sizeof *v);
+	mem_free(v);
+}
+
+/* What is part of a part is part of the whole. */
+static void merge_resolve(struct findings *f)
+{
+	for (unsigned i = 0; i < f->n; i++)
+		for (unsigned k = 0; k < f->n && f->v[i].part_of; k++)
+			if (f->v[k].part_of && strcmp(f->v[i].part_of, f->v[k].detector) == 0) {
+				f->v[i].part_of = f->v[k].part_of;
+				k = 0;
+			}
+}
+
+void merge_findings(struct findings *f)
+{
+	if (!f->n)
+		return;
+	merge_sort(f);
+	for (int level = 0; level < MERGE_LEVELS; level++)
+		for (unsigned i = 0; i < f->n; i++) {
+			if (!f->v[i].has_covers || merge_symptom_of(&f->v[i]) != level)
+				continue;
+			merge_symptom(f, &f->v[i]);
+			merge_cause(f, i);
+		}
+	merge_resolve(f);
+	merge_order(f);
+}
+
+/* A set of findings, and how much of the window is time of exactly these. */
+struct merge_cell {
+	uint64_t set;
+	int64_t left_ns;
+};
+
+struct merge_flow {
+	struct merge_cell *cell;
+	unsigned cells, cap;
+	int64_t *of;             /* of[finding * cells + cell]: ns given */
+	int64_t left[64];        /* of each finding's gain, not yet given */
+	unsigned n;
+};
+
+static void merge_add_cell(struct merge_flow *w, struct idmap *of_set, uint64_t set, int64_t ns)
+{
+	uint32_t at = idmap_get(of_set, (int64_t)set);
+	if (!set || ns <= 0)
+		return;
+	if (at == IDMAP_NONE) {
+		MEM_GROW(w->cell, w->cap, w->cells + 1);
+		w->cell[w->cells] = (struct merge_cell){set, 0};
+		idmap_put(of_set, (int64_t)set, at = w->cells++);
+	}
+	w->cell[at].left_ns += ns;
+}
+
+/* Divides the window at all borders of the findings' times. */
+static void merge_divide(struct merge_flow *w, const struct intervals *const *when)
+{
+	struct sort_item *item = NULL;
+	size_t n = 0, at = 0;
+	struct idmap of_set;
+	for (unsigned i = 0; i < w->n; i++)
+		n += 2 * when[i]->n;
+	item = NEW_ARRAY(n, struct sort_item);
+	for (unsigned i = 0; i < w->n; i++)
+		for (size_t k = 0; k < when[i]->n; k++) {
+			item[at++] = (struct sort_item){sort_key_i64(when[i]->v[k].start), i, 0};
+			item[at++] = (struct sort_item){sort_key_i64(when[i]->v[k].end), i, 0};
+		}
+	sort_items(item, n);
+	idmap_init(&of_set, INT64_MIN, INT64_MAX, n + 1);
+	uint64_t set = 0;
+	for (size_t i = 0; i < n; i++) {
+		if (i)
+			merge_add_cell(w, &of_set, set, (int64_t)(item[i].key - item[i - 1].key));
+		set ^= 1ull << item[i].row;
+	}
+	idmap_release(&of_set);
+	mem_free(item);
+}
+
+/* Gives finding i up to `want` ns, from cells with time left or by moving what others were given; `seen` are findings on the way. Returns how much. */
+static int64_t merge_push(struct merge_flow *w, unsigned i, int64_t want, uint64_t *seen)
+{
+	*seen |= 1ull << i;
+	for (unsigned c = 0; c < w->cells; c++) {
+		struct merge_cell *x = &w->cell[c];
+		if (!(x->set >> i & 1))
+			continue;
+		if (x->left_ns) {
+			int64_t ns = want < x->left_ns ? want : x->left_ns;
+			x->left_ns -= ns;
+			w->of[(size_t)i * w->cells + c] += ns;
+			return ns;
+		}
+		for (unsigned k = 0; k < w->n; k++) {
+			int64_t *given = &w->of[(size_t)k * w->cells + c];
+			if (*seen >> k & 1 || !*given)
+				continue;
+			int64_t ns = merge_push(w, k, want < *given ? want : *given, seen);
+			if (!ns)
+				continue;
+			*given -= ns;
+			w->of[(size_t)i * w->cells + c] += ns;
+			return ns;
+		}
+	}
+	return 0;
+}
+
+int64_t merge_gain_ns(const struct findings *f, const struct step_time *t)
+{
+	struct merge_flow w = {0};
+	const struct intervals *when[64];
+	int64_t sum = 0, moved;
+	for (unsigned i = 0; i < f->n && w.n < 64; i++) {
+		const struct finding *x = &f->v[i];
+		if (!x->has_gain || x->gain_ns_per_step <= 0)
+			continue;
+		w.left[w.n] = x->gain_ns_per_step > t->ns / t->n ? t->ns : x->gain_ns_per_step * t->n;
+		when[w.n++] = x->has_covers ? &x->covers : &t->all;
+	}
+	merge_divide(&w, when);
+	w.of = NEW_ARRAY((size_t)w.n * w.cells, int64_t);
+	for (unsigned i = 0; i < w.n; i++)
+		while (w.left[i] > 0) {
+			uint64_t seen = 0;
+			if (!(moved = merge_push(&w, i, w.left[i], &seen)))
+				break;
+			w.left[i] -= moved;
+			sum += moved;
+		}
+	mem_free(w.of);
+	mem_free(w.cell);
+	return sum;
+}

@@ -1,0 +1,20 @@
+/* One cause, one finding: which findings tell of the same cause, in which order findings stand, and how short a step can become when all is mended.
+ *
+ * Each finding may say which of the window's time it is about (finding_covers). A finding is part of another one when at least four fifths of its
+ * time is time of the other one, and
+ *   - it is a symptom ("the GPU is idle") and the other one, or others together, say more of why (struct detector, symptom): then it is part of the
+ *     one with most of its time;
+ *   - or both say as much of why, and the other one gains at least as much. */
+#ifndef OPSCOPE_DETECT_MERGE_H
+#define OPSCOPE_DETECT_MERGE_H
+
+#include "detect/shared.h"
+
+/* Sets part_of, and puts the findings in order: by gain, those without one behind by severity; parts behind what they are part of. O(n^2 + time covered). */
+void merge_findings(struct findings *f);
+
+/* An upper bound of what all findings gain together, ns over the whole window: each gains no more than its own bound, and each moment of the window is
+ * gained once (a maximum flow from findings to moments). */
+int64_t merge_gain_ns(const struct findings *f, const struct step_time *w);
+
+#endif
