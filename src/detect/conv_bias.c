@@ -105,7 +105,7 @@ static void find(struct work *x)
 }
 
 /* Kernels that add the bias in these convolutions, and that sum up its gradient in their backward. */
-static int64_t cost(struct work *x, uint64_t *kernels)
+static int64_t cost(struct work *x, uint64_t *kernels, struct intervals *when)
 {
 	const struct profile *p = x->p;
 	const struct directions *dir = shared_directions(x->f);
@@ -119,6 +119,8 @@ static int64_t cost(struct work *x, uint64_t *kernels)
 		bool sums = k == KERNEL_REDUCE && forward != ROW_NONE && x->of_conv[forward];
 		ns += adds || sums ? p->gpu_op.dur_ns[g] : 0;
 		*kernels += adds || sums;
+		if (adds || sums)
+			intervals_add(when, p->gpu_op.start_ns[g], gpu_end(p, g));
 	}
 	return ns;
 }
@@ -127,7 +129,8 @@ static void report(struct work *x)
 {
 	const struct step_time *w = x->w;
 	uint64_t kernels = 0;
-	int64_t ns = cost(x, &kernels);
+	struct intervals when = {0};
+	int64_t ns = cost(x, &kernels, &when);
 	struct buf evidence = {0};
 	struct finding *d = findings_add(x->f, &detector_conv_bias, step_time_pct(w, ns) >= WORTH ? FINDING_LOW : FINDING_INFO);
 	d->problem = arena_printf(&x->f->arena, "%.1f convolutions a step add a bias that the batch normalisation after them takes away again: "
@@ -137,6 +140,7 @@ static void report(struct work *x)
 	places_text(&x->places, 3, w->n, true, &evidence);
 	d->evidence = finding_text(x->f, &evidence);
 	finding_rests_on(d, w, x->places.events, ns);
+	finding_covers_work(d, w, &when);
 	finding_gain(d, w, ns, "kernels that add these biases, and reductions in the backward of these convolutions");
 }
 

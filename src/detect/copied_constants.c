@@ -81,6 +81,14 @@ static void look(struct work *x, uint32_t g)
 	           step_time_idle_within(x->w, start, end) + p->gpu_op.dur_ns[g]);
 }
 
+static void cover(const struct work *x, struct finding *d)
+{
+	struct intervals when = {0};
+	intervals_union(&x->host, &x->exposed, &when);
+	finding_covers(d, &when);
+	intervals_release(&when);
+}
+
 static void report(struct work *x, int64_t ns)
 {
 	const struct step_time *w = x->w;
@@ -93,6 +101,7 @@ static void report(struct work *x, int64_t ns)
 	d->evidence = finding_text(x->f, &evidence);
 	finding_looks_at_most(d, x->p, &x->places);
 	finding_rests_on(d, w, x->places.events, ns);
+	cover(x, d);
 	finding_gain(d, w, ns, "these copies, and the time without device work while the host fills and copies");
 }
 

@@ -15,6 +15,7 @@ struct measured {
 	int64_t kernel_ns, conv_ns;
 	uint64_t convs;
 	struct places searches;
+	struct intervals when;   /* of convolutions */
 };
 
 /* Kernels of one call of a convolution, by distinct name. */
@@ -53,6 +54,7 @@ static void measure(const struct profile *p, struct findings *f, const struct st
 			continue;
 		m->convs++;
 		m->conv_ns += p->gpu_op.dur_ns[g];
+		intervals_add(&m->when, p->gpu_op.start_ns[g], gpu_end(p, g));
 		if (op != call.op)
 			end_call(p, f, m, &call);
 		enum kernel_class k = shared_kernel(f, p->gpu_op.name[g]).class;
@@ -64,7 +66,7 @@ static void measure(const struct profile *p, struct findings *f, const struct st
 	end_call(p, f, m, &call);
 }
 
-static void report_off(struct findings *f, const struct step_time *w, const struct measured *m)
+static void report_off(struct findings *f, const struct step_time *w, struct measured *m)
 {
 	double pct = 100.0 * (double)m->conv_ns / (double)m->kernel_ns;
 	struct finding *x = findings_add(f, &detector_cudnn_benchmark, FINDING_LOW);
@@ -74,10 +76,11 @@ static void report_off(struct findings *f, const struct step_time *w, const stru
 	finding_rests_on(x, NULL, m->convs, m->conv_ns);
 	x->has_share = true;
 	x->share_pct = pct;
+	finding_covers_work(x, w, &m->when);
 	finding_gain(x, w, m->conv_ns, "all kernel time of convolutions");
 }
 
-static void report_search(const struct profile *p, struct findings *f, const struct step_time *w, const struct measured *m)
+static void report_search(const struct profile *p, struct findings *f, const struct step_time *w, struct measured *m)
 {
 	struct buf evidence = {0};
 	struct finding *x = findings_add(f, &detector_cudnn_benchmark, FINDING_MEDIUM);
@@ -90,6 +93,7 @@ static void report_search(const struct profile *p, struct findings *f, const str
 	                "or set torch.backends.cudnn.benchmark = False.");
 	finding_looks_at_most(x, p, &m->searches);
 	finding_rests_on(x, w, m->searches.events, m->searches.ns);
+	finding_covers_work(x, w, &m->when);
 	finding_gain(x, w, m->searches.ns, "device time of these calls");
 }
 
@@ -110,6 +114,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 		report_off(f, w, &m);
 	else if (!off && m.convs && !model_config_any(p))
 		findings_missing(f, &detector_cudnn_benchmark, "the input does not tell whether torch.backends.cudnn.benchmark is on (DLProf's markers do)");
+	intervals_release(&m.when);
 	places_release(&m.searches);
 	return 0;
 }

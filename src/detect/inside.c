@@ -36,7 +36,13 @@ struct inside_cost inside_cost_of(const struct profile *p, const struct step_tim
 	intervals_intersect(&host, &w->idle, &host);
 	c.device_ns = intervals_length(&device);
 	c.idle_ns = intervals_length(&host);
+	intervals_union(&device, &host, &c.when);
 	intervals_release(&device);
 	intervals_release(&host);
 	return c;
+}
+
+void inside_cost_release(struct inside_cost *c)
+{
+	intervals_release(&c->when);
 }

@@ -24,7 +24,10 @@ static inline uint8_t inside_of_gpu(const struct profile *p, const uint8_t *mark
 struct inside_cost {
 	int64_t device_ns, idle_ns;
 	uint64_t works;          /* pieces of device work */
+	struct intervals when;   /* both times together, for finding_covers */
 };
+/* Release with inside_cost_release. */
 struct inside_cost inside_cost_of(const struct profile *p, const struct step_time *w, const uint8_t *mark, uint8_t wanted);
+void inside_cost_release(struct inside_cost *c);
 
 #endif

@@ -104,6 +104,7 @@ static void report(struct work *x, int64_t ns)
 	places_text(&x->places, 3, w->n, true, &evidence);
 	d->evidence = finding_text(x->f, &evidence);
 	finding_rests_on(d, w, x->rounds, ns);
+	finding_covers(d, &x->host);
 	finding_gain(d, w, ns, "time without device work while the host is in these loops");
 }
 

@@ -82,6 +82,7 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	x->evidence = finding_text(f, &evidence);
 	finding_rests_on(x, w, c.works, c.device_ns);
 	x->share_pct = compute_pct;
+	finding_covers(x, &c.when);
 	finding_gain(x, w, c.device_ns + c.idle_ns, "device time of this work, and the time without device work while the host runs it");
 }
 
@@ -97,6 +98,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	double pct = b.ns[BUSY_COMPUTE] ? 100.0 * (double)c.device_ns / (double)b.ns[BUSY_COMPUTE] : 0;
 	if (c.works && pct >= TOO_MUCH)
 		report(p, f, w, mark, c, pct < 100 ? pct : 100);
+	inside_cost_release(&c);
 	mem_free(mark);
 	return 0;
 }

@@ -353,6 +353,14 @@ void finding_covers(struct finding *x, const struct intervals *when)
 	x->has_covers = true;
 }
 
+void finding_covers_work(struct finding *x, const struct step_time *w, struct intervals *when)
+{
+	intervals_normalise(when);
+	intervals_intersect(when, &w->all, when);
+	finding_covers(x, when);
+	intervals_release(when);
+}
+
 void finding_looks_at(struct finding *x, int64_t from_ns, int64_t to_ns)
 {
 	if (to_ns <= from_ns || (x->has_window && to_ns - from_ns <= x->to_ns - x->from_ns))

@@ -83,6 +83,8 @@ void finding_gain(struct finding *x, const struct step_time *w, int64_t ns, cons
 /* Says which of the window's time the finding is about: what would be shorter, or not be there, without its cause. Findings about the same time are
  * told as one (detect/merge.h). *when, normalised, is copied. A finding that does not say is taken to be about all of the window. */
 void finding_covers(struct finding *x, const struct intervals *when);
+/* The same of device work that was added to *when as it came: normalises it, cuts it at the window's borders, and releases it. */
+void finding_covers_work(struct finding *x, const struct step_time *w, struct intervals *when);
 /* Says where to look: at [from, to), if that is longer than where it said before. */
 void finding_looks_at(struct finding *x, int64_t from_ns, int64_t to_ns);
 /* The same of the range of *t with most time. */

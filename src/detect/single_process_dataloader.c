@@ -12,11 +12,11 @@ static uint8_t class_of(struct str name)
 	return str_has(name, STR("_SingleProcessDataLoaderIter.__next__")) ? LOADER : OUTSIDE;
 }
 
-static void report(const struct profile *p, struct findings *f, const struct step_time *w, const uint8_t *mark, int64_t idle)
+static void report(const struct profile *p, struct findings *f, const struct step_time *w, const uint8_t *mark, const struct inside_cost *c)
 {
 	struct places t;
 	struct buf evidence = {0};
-	double pct = step_time_pct(w, idle);
+	double pct = step_time_pct(w, c->idle_ns);
 	struct finding *x = findings_add(f, &detector_single_process_dataloader, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
 	places_init(&t);
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
@@ -30,8 +30,9 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	places_text(&t, 2, w->n, true, &evidence);
 	x->evidence = finding_text(f, &evidence);
 	finding_looks_at_most(x, p, &t);
-	finding_rests_on(x, w, t.events, idle);
-	finding_gain(x, w, idle, "time without device work while the host is in the loader");
+	finding_rests_on(x, w, t.events, c->idle_ns);
+	finding_covers(x, &c->when);
+	finding_gain(x, w, c->idle_ns, "time without device work while the host is in the loader");
 	places_release(&t);
 }
 
@@ -43,7 +44,8 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	uint8_t *mark = inside_new(p, class_of, NULL);
 	struct inside_cost c = inside_cost_of(p, w, mark, LOADER);
 	if (step_time_pct(w, c.idle_ns) >= TOO_MUCH)
-		report(p, f, w, mark, c.idle_ns);
+		report(p, f, w, mark, &c);
+	inside_cost_release(&c);
 	mem_free(mark);
 	return 0;
 }

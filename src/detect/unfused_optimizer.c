@@ -84,6 +84,7 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 		buf_printf(&evidence, "; recorded frame: " STR_FMT, STR_ARG(frame));
 	x->evidence = finding_text(f, &evidence);
 	finding_rests_on(x, w, k.all, ns);
+	finding_covers(x, &c.when);
 	finding_gain(x, w, ns, "the optimizer's device work and the idle time in it; reading and writing the parameters once remains");
 }
 
@@ -99,6 +100,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	uint64_t fewest = (uint64_t)(k.foreach ? FEWEST_FOREACH : FEWEST_SINGLE) * w->n;
 	if (!k.fused && k.all >= fewest && pct >= (k.foreach ? TOO_MUCH_FOREACH : TOO_MUCH_SINGLE))
 		report(p, f, w, k, c);
+	inside_cost_release(&c);
 	mem_free(mark);
 	return 0;
 }

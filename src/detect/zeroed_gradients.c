@@ -50,6 +50,7 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	x->evidence = finding_text(f, &evidence);
 	finding_looks_at_most(x, p, &t);
 	finding_rests_on(x, w, t.events, ns);
+	finding_covers(x, &c.when);
 	finding_gain(x, w, ns, "device time of writing zeros, and the time without device work while the host orders it");
 	places_release(&t);
 }
@@ -63,6 +64,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	struct inside_cost c = inside_cost_of(p, w, mark, ZERO);
 	if (step_time_pct(w, c.device_ns + c.idle_ns) >= TOO_MUCH)
 		report(p, f, w, mark, c);
+	inside_cost_release(&c);
 	mem_free(mark);
 	return 0;
 }
