@@ -18,30 +18,36 @@ static int class_of(const struct profile *p, uint32_t g, uint8_t *comm)
 	return comm[name] == 2 ? COMM : COMPUTE;
 }
 
-static void collect(const struct profile *p, const uint8_t *take, uint8_t want, const struct intervals *window,
-                    struct intervals set[CLASSES], struct busy *out)
+/* The kinds of work of one device, while they are collected. */
+struct classes {
+	struct intervals set[CLASSES];
+};
+
+/* Into v[0], or with `gpus` into the entry of each GPU. */
+static void collect(const struct profile *p, const struct gpus *gpus, const uint8_t *take, uint8_t want, const struct intervals *window,
+                    struct classes *v, struct busy *out)
 {
 	uint8_t *comm = NEW_ARRAY(p->strings.n, uint8_t);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
 		int64_t start = p->gpu_op.start_ns[g], end = gpu_end(p, g);
 		if (take && take[g] != want)
 			continue;
-		intervals_add(&set[class_of(p, g, comm)], start, end);
-		out->events += !window || intervals_length_within(window, start, end) > 0;
+		uint32_t i = gpus ? gpus_of(gpus, p, g) : 0;
+		intervals_add(&v[i].set[class_of(p, g, comm)], start, end);
+		out[i].events += !window || intervals_length_within(window, start, end) > 0;
 	}
 	mem_free(comm);
+}
+
+/* Takes the sets, and releases them. */
+static void measure(struct classes *v, const struct intervals *window, struct busy *out)
+{
+	struct intervals *set = v->set, all = {0}, exposed = {0};
 	for (int c = 0; c < CLASSES; c++) {
 		intervals_normalise(&set[c]);
 		if (window)
 			intervals_intersect(&set[c], window, &set[c]);
 	}
-}
-
-void busy_measure(const struct profile *p, const uint8_t *take, uint8_t want, const struct intervals *window, struct busy *out)
-{
-	struct intervals set[CLASSES] = {0}, all = {0}, exposed = {0};
-	*out = (struct busy){0};
-	collect(p, take, want, window, set, out);
 	out->ns[BUSY_COMPUTE] = intervals_length(&set[COMPUTE]);
 	out->ns[BUSY_COMM] = intervals_length(&set[COMM]);
 	out->ns[BUSY_COPY] = intervals_length(&set[COPY]);
@@ -61,4 +67,23 @@ void busy_measure(const struct profile *p, const uint8_t *take, uint8_t want, co
 		intervals_release(&set[c]);
 	intervals_release(&all);
 	intervals_release(&exposed);
+}
+
+void busy_measure(const struct profile *p, const uint8_t *take, uint8_t want, const struct intervals *window, struct busy *out)
+{
+	struct classes v = {0};
+	*out = (struct busy){0};
+	collect(p, NULL, take, want, window, &v, out);
+	measure(&v, window, out);
+}
+
+void busy_measure_each(const struct profile *p, const struct gpus *gpus, const uint8_t *take, uint8_t want, const struct intervals *window,
+                       struct busy *out)
+{
+	struct classes *v = NEW_ARRAY(gpus->n, struct classes);
+	memset(out, 0, gpus->n * sizeof *out);
+	collect(p, gpus, take, want, window, v, out);
+	for (uint32_t i = 0; i < gpus->n; i++)
+		measure(&v[i], window, &out[i]);
+	mem_free(v);
 }

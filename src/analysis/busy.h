@@ -10,6 +10,7 @@
 #ifndef OPSCOPE_ANALYSIS_BUSY_H
 #define OPSCOPE_ANALYSIS_BUSY_H
 
+#include "analysis/gpus.h"
 #include "analysis/interval.h"
 #include "store/profile.h"
 
@@ -25,5 +26,8 @@ struct busy {
 
 /* Over the device work g with take[g] == want (take NULL: all). */
 void busy_measure(const struct profile *p, const uint8_t *take, uint8_t want, const struct intervals *window, struct busy *out);
+/* The same of each GPU by itself, in one pass: out[gpus->n]. `window` is not NULL. */
+void busy_measure_each(const struct profile *p, const struct gpus *gpus, const uint8_t *take, uint8_t want, const struct intervals *window,
+                       struct busy *out);
 
 #endif

@@ -77,7 +77,7 @@ struct work {
 	enum optree_rules rules;
 	const struct optree *tree;
 	struct gpu_metrics *m;
-	int64_t start, end;
+	const struct intervals *in; /* the span, not empty unless there are no steps */
 	struct intervals kernels, all;
 	struct load { int64_t start, end; double blocks; } *load;
 	size_t n_load, cap_load;
@@ -190,12 +190,15 @@ static void add_tensor_core(struct work *w, uint32_t g, int64_t dur, uint8_t *tc
 		w->m->tc_unknown_ns += dur;
 }
 
-/* What of [start, end) lies within the span; -1 when nothing does. Work without duration lies where it starts. */
+/* What of [start, end) lies within the span; -1 when nothing does. Work without duration lies where it starts; the end of the span is in it. */
 static int64_t length_within(const struct work *w, int64_t start, int64_t end)
 {
-	int64_t from = start > w->start ? start : w->start, to = end < w->end ? end : w->end;
-	bool inside = start < end ? from < to : start >= w->start && start <= w->end;
-	return inside ? to - from : -1;
+	if (start < end) {
+		int64_t ns = intervals_length_within(w->in, start, end);
+		return ns ? ns : -1;
+	}
+	bool at_end = w->in->n && start == w->in->v[w->in->n - 1].end;
+	return at_end || intervals_length_within(w->in, start, start + 1) ? 0 : -1;
 }
 
 static void add_gpu_op(struct work *w, uint32_t g, uint8_t *tc)
@@ -233,15 +236,14 @@ static double integrate_load(const struct work *w)
 	}
 	sort_items(edge, (uint32_t)n);
 	double level = 0, sum = 0;
-	int64_t since = w->start;
+	int64_t since = n ? w->load[edge[0].row].start : 0;
 	uint32_t running = 0;
 	for (size_t i = 0; i < n; i++) {
 		const struct load *k = &w->load[edge[i].row];
 		int64_t at = edge[i].tie ? k->start : k->end;
-		int64_t to = at < w->end ? at : w->end;
-		if (running && to > since)
-			sum += (level < 1 ? level : 1) * (double)(to - since);
-		since = at > w->start ? at : w->start;
+		if (running && at > since)
+			sum += (level < 1 ? level : 1) * (double)intervals_length_within(w->in, since, at);
+		since = at;
 		level += edge[i].tie ? k->blocks : -k->blocks;
 		running += edge[i].tie ? 1 : -1u;
 		if (!running)
@@ -279,11 +281,13 @@ static void finish_by_default(struct work *w, int64_t span)
 static void finish_device(struct work *w)
 {
 	struct gpu_metrics *m = w->m;
-	int64_t span = w->end - w->start;
+	int64_t span = intervals_length(w->in);
 	intervals_normalise(&w->kernels);
 	intervals_normalise(&w->all);
-	m->kernel_busy_ns = intervals_length_within(&w->kernels, w->start, w->end);
-	m->busy_ns = intervals_length_within(&w->all, w->start, w->end);
+	intervals_intersect(&w->kernels, w->in, &w->kernels);
+	intervals_intersect(&w->all, w->in, &w->all);
+	m->kernel_busy_ns = intervals_length(&w->kernels);
+	m->busy_ns = intervals_length(&w->all);
 	if (m->trace_kernels && span > 0)
 		m->utilization = (double)m->kernel_busy_ns / (double)span;
 	if (w->rules == OPTREE_TB_PLUGIN)
@@ -295,17 +299,19 @@ static void finish_device(struct work *w)
 	mem_free(w->load);
 }
 
-/* Steps stand in order of time. */
-static void find_span(const struct steps *s, unsigned n, const int64_t *first, const int64_t *last, struct gpu_metrics_list *l)
+/* Steps stand in order of time. The plugin also counts the time between them. */
+static void find_span(const struct steps *s, unsigned n, const int64_t *first, const int64_t *last, bool plugin, struct intervals *in)
 {
+	int64_t start = 0;
 	bool any = false;
 	for (unsigned i = 0; i < n; i++) {
 		if ((first && s->v[i].number < *first) || (last && s->v[i].number > *last))
 			continue;
-		l->start_ns = any ? l->start_ns : s->v[i].start_ns;
-		l->end_ns = s->v[i].end_ns;
+		start = any && plugin ? start : s->v[i].start_ns;
+		intervals_add(in, start, s->v[i].end_ns);
 		any = true;
 	}
+	intervals_normalise(in);
 }
 
 void gpu_metrics_measure(const struct profile *p, enum optree_rules rules, const struct optree *tree, const int64_t *first,
@@ -313,12 +319,14 @@ void gpu_metrics_measure(const struct profile *p, enum optree_rules rules, const
 {
 	*out = (struct gpu_metrics_list){0};
 	const struct steps *steps = steps_by(p->steps, rules == OPTREE_TB_PLUGIN);
-	find_span(steps, steps_kept(steps, rules == OPTREE_TB_PLUGIN), first, last, out);
+	struct intervals in = {0};
+	find_span(steps, steps_kept(steps, rules == OPTREE_TB_PLUGIN), first, last, rules == OPTREE_TB_PLUGIN, &in);
+	out->span_ns = intervals_length(&in);
 	struct idmap at;
 	list_devices(p, out, &at);
 	struct work *w = NEW_ARRAY(out->n, struct work);
 	for (unsigned i = 0; i < out->n; i++)
-		w[i] = (struct work){.p = p, .rules = rules, .tree = tree, .m = &out->v[i], .start = out->start_ns, .end = out->end_ns};
+		w[i] = (struct work){.p = p, .rules = rules, .tree = tree, .m = &out->v[i], .in = &in};
 	uint8_t *tc = NEW_ARRAY_RAW(p->strings.n, uint8_t);
 	memset(tc, UINT8_MAX, p->strings.n);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
@@ -328,6 +336,7 @@ void gpu_metrics_measure(const struct profile *p, enum optree_rules rules, const
 	}
 	for (unsigned i = 0; i < out->n; i++)
 		finish_device(&w[i]);
+	intervals_release(&in);
 	idmap_release(&at);
 	mem_free(tc);
 	mem_free(w);

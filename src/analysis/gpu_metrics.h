@@ -1,5 +1,5 @@
-/* How well each GPU was used between the start of the first step and the end of the last one (the plugin's
- * gpu_metrics_parser.py). Needs PASS_STEPS.
+/* How well each GPU was used during the steps; by the plugin's rules between the start of the first and the end of the last one (its
+ * gpu_metrics_parser.py). Needs PASS_STEPS. "The span" is that time.
  *
  *   utilization   = |union of kernels within the span| / span
  *   sm_efficiency = integral over the span of min(1, sum of blocks / SMs of the kernels running at that time) / span
@@ -8,7 +8,7 @@
  *   tc_ratio      = time of kernels that use Tensor Cores / time of kernels
  * What the input does not state is NaN.
  *
- * Default: all figures are of the span, work is cut at its borders. Blocks per SM and occupancy are those of
+ * Default: all figures are of the span, work is cut at its borders, time between two steps is not in it. Blocks per SM and occupancy are those of
  * launch_blocks_per_sm and launch_occupancy_pct; kernels for which they are unknown count as 0 in the SM efficiency and
  * not at all in the occupancy, and where they are more than half of the kernel time, the figure is NaN. The Tensor Core
  * time is that of all kernels; those of which it is unknown are counted apart. tb-plugin: counts and the Tensor Core
@@ -38,7 +38,7 @@ struct gpu_metrics {
 struct gpu_metrics_list {
 	struct gpu_metrics *v;       /* in order of ordinal: devices with work, then described ones without */
 	unsigned n;
-	int64_t start_ns, end_ns;    /* the span; equal when there are no steps */
+	int64_t span_ns;             /* length of the span; 0 when there are no steps */
 };
 
 /* What the trace says of a launch, by the default rules; NaN = unknown.

@@ -26,8 +26,11 @@ void gpus_find(const struct profile *p, struct gpus *out)
 	*out = (struct gpus){NEW_ARRAY(k, int32_t), 0, NEW_ARRAY(n, uint32_t)};
 	for (uint32_t i = 0; i < k; i++) {
 		int32_t device = p->launch.device[item[i].row];
-		if (!out->n || out->device[out->n - 1] != device)
+		bool other = !out->n || out->device[out->n - 1] != device;
+		if (other && out->n < GPUS_MOST)
 			out->device[out->n++] = device;
+		else if (other)
+			out->device[GPUS_MOST - 1] = INT32_MIN;
 		out->of_launch[item[i].row] = out->n - 1;
 	}
 	mem_free(item);

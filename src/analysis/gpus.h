@@ -5,6 +5,9 @@
 
 #include "store/profile.h"
 
+/* No machine has more; of hostile input, what is beyond counts as one GPU that is not known. */
+enum { GPUS_MOST = 128 };
+
 struct gpus {
 	int32_t *device;         /* ordinals, ascending; INT32_MIN = the input does not tell */
 	uint32_t n;

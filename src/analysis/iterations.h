@@ -25,7 +25,8 @@ void key_calls_of_names(const struct profile *p, const uint8_t *wanted, struct s
  * calls' ends (`ends`), or the earliest of their starts; else every call makes one. *n of them; the caller frees. */
 int64_t *key_borders(const struct key_calls *k, bool ends, uint32_t *n);
 
-/* Names that would do as a key op: outermost ranges that are called several times, from call to call in about the same time. Those called as often as most others stand first,
+/* Names that would do as a key op: outermost ranges that are called several times; with `even`, only those whose calls make steps of about the same
+ * length. Those called as often as most others stand first,
  * of these the one that is called first. */
 struct key_candidate {
 	struct str name;
@@ -33,7 +34,7 @@ struct key_candidate {
 	int64_t first_ns;        /* start of its first call */
 };
 /* At most `max` into *a; the result is their number. `expected`: calls to look for, 0 = as often as most. */
-unsigned key_candidates(const struct profile *p, uint32_t expected, unsigned max, struct arena *a, struct key_candidate **out);
+unsigned key_candidates(const struct profile *p, uint32_t expected, bool even, unsigned max, struct arena *a, struct key_candidate **out);
 
 /* What a finder found. */
 struct iteration {

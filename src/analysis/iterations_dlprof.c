@@ -200,7 +200,7 @@ static uint64_t away(uint32_t calls, uint32_t expected)
 	return calls > expected ? calls - expected : expected - calls;
 }
 
-unsigned key_candidates(const struct profile *p, uint32_t expected, unsigned max, struct arena *a, struct key_candidate **out)
+unsigned key_candidates(const struct profile *p, uint32_t expected, bool even, unsigned max, struct arena *a, struct key_candidate **out)
 {
 	struct tally t = tally_new(p->strings.n);
 	if (!count_ranges(p, &t))
@@ -212,7 +212,7 @@ unsigned key_candidates(const struct profile *p, uint32_t expected, unsigned max
 	uint32_t n = 0;
 	int64_t device_ns = device_extent_ns(p);
 	for (uint32_t s = 0; s < p->strings.n; s++)
-		if (t.calls[s] > 1 && makes_even_steps(&t, s, device_ns))
+		if (t.calls[s] > 1 && (!even || makes_even_steps(&t, s, device_ns)))
 			item[n++] = (struct sort_item){sort_key_i64(t.first[s]), s, 0};
 	sort_items(item, n);
 	for (uint32_t i = 0; i < n; i++)

@@ -259,7 +259,7 @@ struct layers *layers_new(const struct profile *p)
 	w.key_stack = intern_find(&p->strings, STR("funcStack"));
 	l->dir = directions_new(p);
 	find_calls(&w);
-	struct modules *m = l->source == LAYERS_RANGES ? NULL : modules_new(p, MODULES_DEFAULT, INT64_MIN, INT64_MAX);
+	struct modules *m = l->source == LAYERS_RANGES ? NULL : modules_new(p, MODULES_DEFAULT, NULL);
 	if (m && m->source != MODULES_NONE)
 		take_modules(&w, m);
 	else

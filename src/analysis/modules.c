@@ -16,7 +16,7 @@ struct work {
 	const struct profile *p;
 	struct modules *m;
 	enum module_rules rules;
-	int64_t start_ns, end_ns;
+	const struct step_window *in; /* NULL = everything */
 	uint8_t *name_kind;    /* per string: enum name_kind */
 	uint8_t *is_module;    /* per span */
 	uint32_t *frame;       /* per span: the innermost module frame at or around it in time, on its own or a lent thread */
@@ -54,7 +54,7 @@ static enum name_kind kind_of_name(const struct work *w, uint32_t span)
 
 static bool in_window(const struct work *w, int64_t time)
 {
-	return time >= w->start_ns && time < w->end_ns;
+	return !w->in || step_window_has_host(w->in, time);
 }
 
 /* --- where modules come from ------------------------------------------------------------------------------------ */
@@ -475,7 +475,7 @@ static void add_gpu(struct work *w, uint32_t g)
 	uint32_t from = gpu->op[g] != ROW_NONE ? gpu->op[g] : gpu->call[g];
 	int64_t dur = gpu->dur_ns[g];
 	/* What no recorded call launched was launched before the recording: it belongs to no window within it. */
-	if (from == ROW_NONE ? w->start_ns != INT64_MIN : !in_window(w, w->p->span.start_ns[from]))
+	if (from == ROW_NONE ? w->in != NULL : !in_window(w, w->p->span.start_ns[from]))
 		return;
 	struct module_node *n = from == ROW_NONE ? NULL : node_of(w, w->place[from]);
 	if (from == ROW_NONE) {
@@ -560,10 +560,10 @@ static void resolve(struct work *w)
 	resolve_rest(w);
 }
 
-struct modules *modules_new(const struct profile *p, enum module_rules rules, int64_t start_ns, int64_t end_ns)
+struct modules *modules_new(const struct profile *p, enum module_rules rules, const struct step_window *in)
 {
 	struct modules *m = NEW(struct modules);
-	struct work w = {.p = p, .m = m, .rules = rules, .start_ns = start_ns, .end_ns = end_ns};
+	struct work w = {.p = p, .m = m, .rules = rules, .in = in};
 	module_tree_init(&m->tree);
 	w.name_kind = NEW_ARRAY(p->strings.n, uint8_t);
 	w.key_hierarchy = intern_find(&p->strings, STR("Module Hierarchy"));

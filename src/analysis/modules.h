@@ -18,6 +18,7 @@
 #define OPSCOPE_ANALYSIS_MODULES_H
 
 #include "analysis/fwdbwd.h"
+#include "analysis/slice.h"
 #include "analysis/module_tree.h"
 #include "store/profile.h"
 
@@ -50,9 +51,9 @@ struct modules {
 	uint64_t unlent_tracks;  /* threads with modules, without ops, that fit none or several */
 };
 
-/* Only what starts in [start_ns, end_ns) on the host counts. A profile without modules gives source MODULES_NONE and an
+/* Only what starts in *in on the host counts; NULL = everything, also device work whose launch was not recorded. A profile without modules gives source MODULES_NONE and an
  * empty tree. Needs PASS_NEST and PASS_CORRELATE. Free with modules_free. */
-struct modules *modules_new(const struct profile *p, enum module_rules rules, int64_t start_ns, int64_t end_ns);
+struct modules *modules_new(const struct profile *p, enum module_rules rules, const struct step_window *in);
 void modules_free(struct modules *m);
 
 /* For each track the track that lends it its module frames, ROW_NONE = none. `is_module` has one byte a span. Counts in

@@ -1,6 +1,7 @@
 #include "analysis/roles.h"
 
 #include "analysis/analysis.h"
+#include "analysis/gpus.h"
 #include "analysis/host_use.h"
 #include "analysis/interval.h"
 #include "analysis/optree.h"
@@ -17,16 +18,26 @@ const char *const role_id[ROLES] = {
 	[ROLE_RUNTIME] = "runtime", [ROLE_DATALOADER] = "dataloader", [ROLE_CPU] = "cpu_exec", [ROLE_OTHER] = "other",
 };
 
+const enum role roles_order[2][ROLES] = {
+	[ROLES_DEFAULT] = {ROLE_KERNEL, ROLE_MEMSET, ROLE_COMM, ROLE_MEMCPY, ROLE_RUNTIME, ROLE_DATALOADER, ROLE_CPU, ROLE_OTHER},
+	[ROLES_TB_PLUGIN] = {ROLE_KERNEL, ROLE_MEMCPY, ROLE_MEMSET, ROLE_COMM, ROLE_RUNTIME, ROLE_DATALOADER, ROLE_CPU, ROLE_OTHER},
+};
+
 /* What a name says, found once per distinct string. */
-enum { NAME_SEEN = 1, NAME_COMM_OP = 2, NAME_COMM_KERNEL = 4, NAME_STEP = 8, NAME_DATALOADER = 16 };
+enum { NAME_SEEN = 1, NAME_COMM_OP = 2, NAME_COMM_KERNEL = 4, NAME_STEP = 8, NAME_DATALOADER = 16, NAME_HOST_COMM = 32 };
 
 struct work {
 	const struct profile *p;
 	enum roles_rules rules;
-	struct host_uses *host;       /* default rules */
+	struct host_uses *host_uses;  /* default rules */
 	uint8_t *name;                /* flags by string id */
 	struct idmap comm_ext;        /* tb-plugin: external ids of communication ops */
-	struct intervals range[ROLES];
+	bool device_comm;             /* GPUs run collectives */
+	struct gpus gpus;
+	struct intervals (*device)[ROLES]; /* of each GPU; by the plugin's rules of all together */
+	struct intervals host[ROLES];
+	struct intervals range[ROLES]; /* of the GPU that is looked at: what each role owns */
+	uint32_t views;               /* entries of device; at least 1 */
 };
 
 /* The names that the plugin knows (its consts). */
@@ -52,6 +63,8 @@ static uint8_t name_flags(struct work *w, uint32_t id)
 		f |= NAME_COMM_OP;
 	if (kernel_is_comm(s))
 		f |= NAME_COMM_KERNEL;
+	if (str_starts(s, STR("gloo:")) || str_starts(s, STR("mpi:")) || str_starts(s, STR("ucc:")))
+		f |= NAME_HOST_COMM;
 	if (str_starts(s, STR("ProfilerStep#")))
 		f |= NAME_STEP;
 	if (optree_classify(s, SPAN_USER) == NODE_DATALOADER)
@@ -108,7 +121,11 @@ static enum role role_of_span(struct work *w, uint32_t i)
 		[HOST_NONE] = ROLES, [HOST_CALL] = ROLE_RUNTIME, [HOST_DATALOADER] = ROLE_DATALOADER, [HOST_COMM] = ROLE_COMM,
 		[HOST_IO] = ROLES, [HOST_CPU] = ROLE_CPU,
 	};
-	return w->host ? of_use[host_use_of(w->host, i)] : plugin_role_of_span(w, i);
+	if (!w->host_uses)
+		return plugin_role_of_span(w, i);
+	enum role role = of_use[host_use_of(w->host_uses, i)];
+	bool enqueues = role == ROLE_COMM && w->device_comm && !(name_flags(w, w->p->span.name[i]) & NAME_HOST_COMM);
+	return enqueues ? ROLE_CPU : role;
 }
 
 static void collect_spans(struct work *w)
@@ -120,7 +137,7 @@ static void collect_spans(struct work *w)
 		enum role role = role_of_span(w, i);
 		if (role == ROLES)
 			continue;
-		intervals_add(&w->range[role], p->span.start_ns[i], span_end(p, i));
+		intervals_add(&w->host[role], p->span.start_ns[i], span_end(p, i));
 		if (role != ROLE_COMM)
 			continue;
 		int64_t id = ext_or_zero(span_ext_id(&p->span, i));
@@ -145,8 +162,7 @@ static enum role role_of_gpu_op(struct work *w, uint32_t g)
 	if (w->rules == ROLES_TB_PLUGIN)
 		comm = idmap_get(&w->comm_ext, ext_or_zero(gpu_ext_id(v, g))) != IDMAP_NONE;
 	else
-		comm = name_flags(w, v->name[g]) & NAME_COMM_KERNEL ||
-		       (v->op[g] != ROW_NONE && name_flags(w, w->p->span.name[v->op[g]]) & NAME_COMM_OP);
+		comm = name_flags(w, v->name[g]) & NAME_COMM_KERNEL;
 	return comm ? ROLE_COMM : ROLE_KERNEL;
 }
 
@@ -160,27 +176,59 @@ static void mark_step_names(struct work *w)
 			w->name[p->span.name[s->v[i].span]] = NAME_SEEN | NAME_STEP;
 }
 
+static void collect_device(struct work *w)
+{
+	const struct profile *p = w->p;
+	gpus_find(p, &w->gpus);
+	w->views = w->rules == ROLES_DEFAULT && w->gpus.n ? w->gpus.n : 1;
+	w->device = (struct intervals(*)[ROLES])NEW_ARRAY((size_t)w->views * ROLES, struct intervals);
+	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
+		enum role role = role_of_gpu_op(w, g);
+		uint32_t view = w->views > 1 ? gpus_of(&w->gpus, p, g) : 0;
+		intervals_add(&w->device[view][role], p->gpu_op.start_ns[g], gpu_end(p, g));
+		w->device_comm |= role == ROLE_COMM;
+	}
+	for (uint32_t v = 0; v < w->views; v++)
+		for (int r = 0; r < ROLES; r++)
+			intervals_normalise(&w->device[v][r]);
+}
+
+/* By the default rules, what a range of the host means depends on what GPUs do; by the plugin's, the role of device work on the host's ranges. */
 static void collect(struct work *w)
 {
 	const struct profile *p = w->p;
 	w->name = NEW_ARRAY(p->strings.n, uint8_t);
-	if (w->rules == ROLES_DEFAULT)
-		w->host = host_uses_new(p);
-	else
+	if (w->rules == ROLES_DEFAULT) {
+		w->host_uses = host_uses_new(p);
+		collect_device(w);
+		collect_spans(w);
+	} else {
 		mark_step_names(w);
-	collect_spans(w);
-	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
-		intervals_add(&w->range[role_of_gpu_op(w, g)], p->gpu_op.start_ns[g], gpu_end(p, g));
+		collect_spans(w);
+		collect_device(w);
+	}
 	for (int r = 0; r < ROLES; r++)
-		intervals_normalise(&w->range[r]);
+		intervals_normalise(&w->host[r]);
 	idmap_release(&w->comm_ext);
 	mem_free(w->name);
-	if (w->host)
-		host_uses_free(w->host);
+	host_uses_free(w->host_uses);
 }
 
-/* Turns each role's ranges into the part that it owns. */
-static void share_out(struct work *w, const struct steps *steps, unsigned n_steps)
+static void work_release(struct work *w)
+{
+	for (uint32_t v = 0; v < w->views; v++)
+		for (int r = 0; r < ROLES; r++)
+			intervals_release(&w->device[v][r]);
+	for (int r = 0; r < ROLES; r++) {
+		intervals_release(&w->host[r]);
+		intervals_release(&w->range[r]);
+	}
+	mem_free(w->device);
+	gpus_release(&w->gpus);
+}
+
+/* Turns the ranges of a GPU's work and of the host into the part of the steps that each role owns. */
+static void share_out(struct work *w, uint32_t view, const struct steps *steps, unsigned n_steps)
 {
 	struct intervals all = {0}, free_time = {0};
 	for (unsigned i = 0; i < n_steps; i++)
@@ -189,7 +237,9 @@ static void share_out(struct work *w, const struct steps *steps, unsigned n_step
 		intervals_add(&all, steps->edge[i].start_ns, steps->edge[i].end_ns);
 	intervals_normalise(&all);
 	intervals_union(&all, &(struct intervals){0}, &free_time);
-	for (int r = 0; r < ROLE_OTHER; r++) {
+	for (int i = 0; i < ROLE_OTHER; i++) {
+		enum role r = roles_order[w->rules][i];
+		intervals_union(&w->device[view][r], &w->host[r], &w->range[r]);
 		if (w->rules == ROLES_TB_PLUGIN && free_time.n == 0)
 			intervals_subtract(&all, &w->range[r], &free_time);
 		else {
@@ -210,40 +260,98 @@ static struct role_costs costs_of(const struct work *w, const struct step *s)
 	return c;
 }
 
-static void add_step(struct roles *r, const struct work *w, const struct step *s)
+static void add_costs(struct role_costs *sum, const struct role_costs *c)
 {
-	struct role_costs c = costs_of(w, s);
-	r->step[r->n] = s;
-	r->cost[r->n++] = c;
-	r->sum.total_ns += c.total_ns;
+	sum->total_ns += c->total_ns;
 	for (int i = 0; i < ROLES; i++)
-		r->sum.ns[i] += c.ns[i];
+		sum->ns[i] += c->ns[i];
+}
+
+/* Sums over n GPUs become means. What division leaves over goes to the roles that lose most by it, so that the parts still sum to the step. */
+static void take_mean(struct role_costs *c, unsigned n)
+{
+	int64_t rest[ROLES], left;
+	c->total_ns /= n;
+	left = c->total_ns;
+	for (int i = 0; i < ROLES; i++) {
+		rest[i] = c->ns[i] % n;
+		c->ns[i] /= n;
+		left -= c->ns[i];
+	}
+	for (; left > 0 && n > 1; left--) {
+		int most = 0;
+		for (int i = 1; i < ROLES; i++)
+			most = rest[i] > rest[most] ? i : most;
+		c->ns[most]++;
+		rest[most] = -1;
+	}
+}
+
+/* The costs of one GPU, added to those of the others. */
+static void add_view(struct roles *r, const struct work *w, uint32_t view, const struct steps *steps)
+{
+	for (unsigned i = 0; i < r->n; i++) {
+		struct role_costs c = costs_of(w, r->step[i]);
+		add_costs(&r->cost[i], &c);
+		if (view < r->gpus)
+			add_costs(&r->gpu[view].sum, &c);
+	}
+	for (unsigned i = 0; i < r->edges; i++) {
+		struct role_costs c = costs_of(w, &steps->edge[i]);
+		add_costs(&r->edge[i], &c);
+	}
+}
+
+static void choose(struct roles *r, const struct steps *steps, unsigned n, const int64_t *first, const int64_t *last)
+{
+	r->step = NEW_ARRAY(n, const struct step *);
+	r->cost = NEW_ARRAY(n, struct role_costs);
+	for (unsigned i = 0; i < n; i++)
+		if ((!first || steps->v[i].number >= *first) && (!last || steps->v[i].number <= *last))
+			r->step[r->n++] = &steps->v[i];
+}
+
+static void list_gpus(struct roles *r, const struct work *w)
+{
+	r->gpus = w->rules == ROLES_DEFAULT ? w->gpus.n : 0;
+	r->gpu = NEW_ARRAY(r->gpus, struct role_gpu);
+	for (unsigned i = 0; i < r->gpus; i++)
+		r->gpu[i].device = w->gpus.device[i];
+}
+
+static void find_shown(struct roles *r, const struct work *w)
+{
+	bool comm = w->host[ROLE_COMM].n > 0;
+	for (uint32_t v = 0; v < w->views; v++)
+		comm |= w->device[v][ROLE_COMM].n > 0;
+	r->has_device = w->p->gpu_op.rows.n > 0 || w->host[ROLE_RUNTIME].n > 0;
+	for (int i = 0; i < ROLES; i++)
+		r->shown[i] = i >= ROLE_DATALOADER || (i == ROLE_COMM ? comm : r->has_device);
 }
 
 struct roles *roles_new(const struct profile *p, enum roles_rules rules, const int64_t *first, const int64_t *last)
 {
 	struct roles *r = NEW(struct roles);
 	struct work w = {.p = p, .rules = rules};
-	collect(&w);
-	r->has_device = p->gpu_op.rows.n > 0 || w.range[ROLE_RUNTIME].n > 0;
-	for (int i = 0; i < ROLES; i++)
-		r->shown[i] = i >= ROLE_DATALOADER || (i == ROLE_COMM ? w.range[i].n > 0 : r->has_device);
 	const struct steps *steps = steps_by(p->steps, rules == ROLES_TB_PLUGIN);
 	unsigned n = steps_kept(steps, rules == ROLES_TB_PLUGIN);
-	share_out(&w, steps, n);
-	r->step = NEW_ARRAY(n, const struct step *);
-	r->cost = NEW_ARRAY(n, struct role_costs);
-	for (unsigned i = 0; i < n; i++) {
-		const struct step *s = &steps->v[i];
-		if ((!first || s->number >= *first) && (!last || s->number <= *last))
-			add_step(r, &w, s);
-	}
+	collect(&w);
+	find_shown(r, &w);
+	choose(r, steps, n, first, last);
+	list_gpus(r, &w);
 	r->edges = rules == ROLES_DEFAULT && !first && !last ? steps->edges : 0;
 	r->edge = NEW_ARRAY((size_t)r->edges + 1, struct role_costs);
+	for (uint32_t v = 0; v < w.views; v++) {
+		share_out(&w, v, steps, n);
+		add_view(r, &w, v, steps);
+	}
+	for (unsigned i = 0; i < r->n; i++) {
+		take_mean(&r->cost[i], w.views);
+		add_costs(&r->sum, &r->cost[i]);
+	}
 	for (unsigned i = 0; i < r->edges; i++)
-		r->edge[i] = costs_of(&w, &steps->edge[i]);
-	for (int i = 0; i < ROLES; i++)
-		intervals_release(&w.range[i]);
+		take_mean(&r->edge[i], w.views);
+	work_release(&w);
 	return r;
 }
 
@@ -254,6 +362,7 @@ void roles_free(struct roles *r)
 	mem_free(r->step);
 	mem_free(r->cost);
 	mem_free(r->edge);
+	mem_free(r->gpu);
 	mem_free(r);
 }
 

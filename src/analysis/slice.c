@@ -13,7 +13,7 @@ int steps_window(const struct steps *s, bool plugin, int64_t first, int64_t last
 {
 	s = steps_by(s, plugin);
 	unsigned n = steps_kept(s, plugin);
-	*w = (struct step_window){0};
+	*w = (struct step_window){.among = s, .n_among = n, .first = first, .last = last};
 	if ((!n || s->whole_trace) && s->key.n)
 		return err_set(e, ERR_DATA, "--steps: the trace has no steps: " STR_FMT, STR_ARG(s->how));
 	if (!n || s->whole_trace)
@@ -24,7 +24,10 @@ int steps_window(const struct steps *s, bool plugin, int64_t first, int64_t last
 		if (x->number < first || x->number > last)
 			continue;
 		if (!w->steps++) {
-			*w = (struct step_window){x->host_start_ns, x->host_end_ns, x->start_ns, x->end_ns, 1};
+			w->start_ns = x->host_start_ns;
+			w->end_ns = x->host_end_ns;
+			w->device_start_ns = x->start_ns;
+			w->device_end_ns = x->end_ns;
 			continue;
 		}
 		w->start_ns = MIN(w->start_ns, x->host_start_ns);
@@ -45,12 +48,27 @@ int dlprof_window(const struct profile *p, int64_t first, int64_t last, struct s
 	*w = (struct step_window){0};
 	if (from <= to) {
 		int64_t end = d.stop_ns[to] < INT64_MAX ? d.stop_ns[to] + 1 : INT64_MAX;
-		*w = (struct step_window){d.start_ns[from], end, d.start_ns[from], end, (unsigned)(to - from + 1)};
+		*w = (struct step_window){.start_ns = d.start_ns[from], .end_ns = end, .device_start_ns = d.start_ns[from], .device_end_ns = end,
+		                          .steps = (unsigned)(to - from + 1)};
 	}
 	dlprof_iterations_release(&d);
 	if (w->steps)
 		return 0;
 	return err_set(e, ERR_DATA, "%s: DLProf's iterations of this input are 0 to %lld", steps_range_text(first, last).s, (long long)most);
+}
+
+bool step_window_has_host(const struct step_window *w, int64_t time)
+{
+	if (time < w->start_ns || time >= w->end_ns)
+		return false;
+	return !w->among || steps_have_host(w->among, w->n_among, w->first, w->last, time);
+}
+
+bool step_window_has_device(const struct step_window *w, int64_t time)
+{
+	if (time < w->device_start_ns || time >= w->device_end_ns)
+		return false;
+	return !w->among || steps_have_device(w->among, w->n_among, w->first, w->last, time);
 }
 
 /* Rows of one table that are in the part, and where each row of the whole is in it. */
@@ -88,7 +106,7 @@ static void kept_release(struct kept *k)
 
 static bool on_host(const struct cutter *c, int64_t time)
 {
-	return time >= c->w->start_ns && time < c->w->end_ns;
+	return step_window_has_host(c->w, time);
 }
 
 /* Ops around an op stand before it. A call's op may stand behind it where times are coarse: then the call's own start counts. */
@@ -132,7 +150,7 @@ static void cut_device(struct cutter *c)
 	for (uint32_t i = 0; i < g->rows.n; i++) {
 		uint32_t launcher = launcher_of(c, i);
 		bool in = launcher != ROW_NONE ? on_host(c, c->root_ns[launcher])
-		                               : g->start_ns[i] >= c->w->device_start_ns && g->start_ns[i] < c->w->device_end_ns;
+		                               : step_window_has_device(c->w, g->start_ns[i]);
 		if (in)
 			keep(&c->gpu, i);
 	}

@@ -11,8 +11,12 @@
 #include "analysis/steps.h"
 #include "store/profile.h"
 
-/* Half open. */
+/* Half open. With `among`, only what is in one of its first n_among steps with numbers first..last: times between steps are in none, so that parts
+ * add up to the whole. */
 struct step_window {
+	const struct steps *among; /* NULL = all of the times below */
+	unsigned n_among;
+	int64_t first, last;
 	int64_t start_ns, end_ns;               /* on the host */
 	int64_t device_start_ns, device_end_ns; /* moved and stretched to the device work (the plugin's event_parser.py) */
 	unsigned steps;                         /* how many steps it covers */
@@ -30,5 +34,8 @@ struct profile *slice_of(struct profile *p, const struct step_window *w, int64_t
 
 /* All of that: the part with steps first..last (inclusive). NULL and *e. */
 struct profile *slice_of_steps(struct profile *p, int64_t first, int64_t last, struct err *e);
+
+bool step_window_has_host(const struct step_window *w, int64_t time_ns);
+bool step_window_has_device(const struct step_window *w, int64_t time_ns);
 
 #endif

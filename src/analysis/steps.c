@@ -304,8 +304,11 @@ static void finish_steps(struct profile *p, struct drafts *d, struct steps *s)
 		s->n_plugin = count_kept_by_plugin(d);
 	}
 	s->v = ARENA_ARRAY(&p->arena, n, struct step);
-	for (unsigned i = 0; i < n; i++)
+	for (unsigned i = 0; i < n; i++) {
+		int64_t before = i ? s->v[i - 1].host_until_ns : INT64_MIN;
 		s->v[i] = d->v[i].step;
+		s->v[i].host_until_ns = s->v[i].host_end_ns > before ? s->v[i].host_end_ns : before;
+	}
 	mem_free(d->v);
 	s->plugin = s->plugin ? s->plugin : s;
 }
@@ -435,7 +438,7 @@ static void put_candidates(struct profile *p, uint32_t expected, struct buf *b)
 {
 	enum { SHOWN = 3 };
 	struct key_candidate *c;
-	unsigned n = key_candidates(p, expected, SHOWN, &p->arena, &c);
+	unsigned n = key_candidates(p, expected, true, SHOWN, &p->arena, &c);
 	for (unsigned i = 0; i < n; i++)
 		buf_printf(b, "%s`" STR_FMT "%s` (%u calls)", i ? ", " : "", STR_ARG(cut_name(c[i].name)),
 		           c[i].name.n > NAME_SHOWN ? "..." : "", c[i].calls);
@@ -505,6 +508,37 @@ static struct steps *steps_of_key(struct profile *p, struct steps *plugin)
 	s = steps_of_window(p, plugin, &(struct iterations){0}, it.key, it.calls);
 	explain_none(p, s, &(struct iterations){0});
 	return s;
+}
+
+/* The first of n steps that ends behind `time`: no step before it holds that time, and if this one has not begun, none behind it does. */
+static unsigned first_open(const struct steps *s, unsigned n, int64_t time, bool device)
+{
+	unsigned lo = 0, hi = n;
+	while (lo < hi) {
+		unsigned mid = lo + (hi - lo) / 2;
+		if ((device ? s->v[mid].end_ns : s->v[mid].host_until_ns) <= time)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+static bool is_numbered(const struct step *x, int64_t first, int64_t last)
+{
+	return x->number >= first && x->number <= last;
+}
+
+bool steps_have_host(const struct steps *s, unsigned n, int64_t first, int64_t last, int64_t time)
+{
+	unsigned i = first_open(s, n, time, false);
+	return i < n && s->v[i].host_start_ns <= time && is_numbered(&s->v[i], first, last);
+}
+
+bool steps_have_device(const struct steps *s, unsigned n, int64_t first, int64_t last, int64_t time)
+{
+	unsigned i = first_open(s, n, time, true);
+	return i < n && s->v[i].start_ns <= time && is_numbered(&s->v[i], first, last);
 }
 
 struct steps_text steps_range_text(int64_t first, int64_t last)

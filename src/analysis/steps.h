@@ -41,6 +41,7 @@ struct step {
 	int64_t number;          /* 5; running index when the name is no number */
 	int64_t host_start_ns, host_end_ns; /* of the annotation, or from border to border */
 	int64_t start_ns, end_ns;           /* with device work */
+	int64_t host_until_ns;   /* the latest host_end_ns of this step and all before it */
 	uint32_t device_ops;     /* device events that its API calls launched */
 	uint32_t launches;       /* launching calls in it */
 	uint32_t launches_lost;  /* of these, without device work */
@@ -72,6 +73,11 @@ static inline const struct steps *steps_by(const struct steps *s, bool plugin) {
 
 /* How many of s->v count. */
 static inline unsigned steps_kept(const struct steps *s, bool plugin) { return plugin ? s->n_plugin : s->n; }
+
+/* Whether a time of the host, or of a device, is in one of the first n steps whose number is first..last. What lies between two steps is in
+ * none. O(log n). */
+bool steps_have_host(const struct steps *s, unsigned n, int64_t first, int64_t last, int64_t time_ns);
+bool steps_have_device(const struct steps *s, unsigned n, int64_t first, int64_t last, int64_t time_ns);
 
 /* "--steps=7..9", as the user may have written the range: an open end is left out. */
 struct steps_text {

@@ -66,7 +66,7 @@ static int set_aggregation(struct opscope_options *o, void *field, const char *n
 
 static int set_steps(struct opscope_options *o, void *field, const char *name, const char *value, struct err *e)
 {
-	return report_args_steps(field, str_from(value), e);
+	return report_args_population(field, str_from(value), e);
 }
 
 #define FIELD(member) offsetof(struct opscope_options, member)

@@ -111,7 +111,7 @@ static void tell_key_missing(const struct dlprof_options *o, const struct profil
 	struct arena a = {0};
 	struct key_candidate *c;
 	struct buf b = {0};
-	unsigned n = key_candidates(p, 0, CANDIDATES_SHOWN, &a, &c);
+	unsigned n = key_candidates(p, 0, false, CANDIDATES_SHOWN, &a, &c);
 	for (unsigned i = 0; i < n; i++)
 		buf_printf(&b, "%s\"" STR_FMT "\" (%u calls)", i ? ", " : "", STR_ARG(c[i].name), c[i].calls);
 	dlprof_say(o, DLPROF_MINIMAL, "Warning: key_op \"%s\" was not found: all is one iteration%s%.*s", o->key_op,

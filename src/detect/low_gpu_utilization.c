@@ -14,7 +14,7 @@ static void report(struct findings *f, const struct step_time *w, const struct g
 	for (unsigned i = 0; i < l->n; i++)
 		if (l->v[i].busy_ns > busiest)
 			busiest = l->v[i].busy_ns;
-	int64_t ns = l->end_ns - l->start_ns;
+	int64_t ns = l->span_ns;
 	struct finding *x = findings_add(f, &detector_low_gpu_utilization, lowest < SEVERE && w->kind == WINDOW_STEPS ? FINDING_HIGH : FINDING_MEDIUM);
 	x->problem = arena_printf(&f->arena, "Low GPU utilization: " STR_FMT " of the %s with a kernel running", STR_ARG(buf_view(list)), w->time);
 	if (w->kind == WINDOW_STEPS)

@@ -125,6 +125,6 @@ const struct report report_api = {
 	.group_by = groupings,
 	.timeline = true,
 	.needs = PASS_NEST | PASS_CORRELATE,
-	.takes = REPORT_STEPS,
+	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = api_run,
 };

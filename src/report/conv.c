@@ -25,6 +25,6 @@ const struct report report_conv = {
 	        "shapes. --compat=tracelens counts as TraceLens does.",
 	.compat = compats,
 	.needs = PASS_NEST | PASS_CORRELATE,
-	.takes = REPORT_STEPS,
+	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = conv_run,
 };

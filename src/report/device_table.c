@@ -14,7 +14,8 @@ static const struct column own_columns[] = {
 	{"memory_bytes", "Memory", "global memory", CELL_I64, UNIT_BYTES, COLUMN_MINOR},
 	{"compute_capability", "CC", "compute capability (AMD: the gfx version's first two parts)", CELL_STR, UNIT_NONE, COLUMN_MINOR},
 	{"sm_count", "SMs", "streaming multiprocessors or compute units", CELL_I64, UNIT_NONE, COLUMN_DETAIL},
-	{"gpu_utilization_pct", "GPU util", "time with at least one kernel running / time of the steps",
+	{"busy_pct", "GPU busy", "time with any device work, copies and sets included / time of the steps", CELL_F64, UNIT_PERCENT, COLUMN_KEY},
+	{"gpu_utilization_pct", "Kernel busy", "GPU utilization: time with at least one kernel running / time of the steps",
 	 CELL_F64, UNIT_PERCENT, COLUMN_KEY},
 	{"sm_efficiency_pct", "SM eff", "sum of blocks / SMs of the running kernels, at most 1, averaged over the time of the steps",
 	 CELL_F64, UNIT_PERCENT, COLUMN_KEY},
@@ -87,6 +88,7 @@ static void own_row(const struct profile *p, const struct gpu_metrics *m, int64_
 	if (m->row != ROW_NONE)
 		describe(p, m->row, t, col);
 	col += 4;
+	table_set_f64(t, col++, percent((double)m->busy_ns, (double)span));
 	table_set_f64(t, col++, m->utilization * 100);
 	table_set_f64(t, col++, m->sm_efficiency * 100);
 	table_set_f64(t, col++, m->occupancy_pct);
@@ -159,12 +161,14 @@ void device_table(const struct profile *p, const struct report_args *args, bool 
 		if (plugin)
 			plugin_row(p, &l.v[i], t);
 		else
-			own_row(p, &l.v[i], l.end_ns - l.start_ns, t);
+			own_row(p, &l.v[i], l.span_ns, t);
 		if (!plugin)
 			add_notes(&l.v[i], t);
 	}
-	table_note(t, "Measured from the start of the first step to the end of the last: %lld ns; busy and idle sum to it.",
-	           (long long)(l.end_ns - l.start_ns));
+	if (plugin)
+		table_note(t, "Measured from the start of the first step to the end of the last: %lld ns.", (long long)l.span_ns);
+	else
+		table_note(t, "Measured during the steps: %lld ns; busy and idle sum to it.", (long long)l.span_ns);
 	gpu_metrics_release(&l);
 	if (tree)
 		optree_free(tree);

@@ -42,6 +42,6 @@ const struct report report_gemm = {
 	        "--compat=tracelens counts as TraceLens does.",
 	.compat = compats,
 	.needs = PASS_NEST | PASS_CORRELATE,
-	.takes = REPORT_STEPS,
+	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = gemm_run,
 };

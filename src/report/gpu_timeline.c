@@ -1,4 +1,5 @@
 #include "analysis/busy.h"
+#include "analysis/gpus.h"
 #include "analysis/recording.h"
 #include "analysis/steps.h"
 #include "base/buf.h"
@@ -21,7 +22,7 @@ static const struct kind_text {
 };
 
 /* The groups into which device work falls: take[g] is the index of its group, or LEFT_OUT. */
-enum { LEFT_OUT = UINT8_MAX, MAX_GROUPS = LEFT_OUT };
+enum { LEFT_OUT = UINT8_MAX, MAX_GROUPS = 2 };
 struct groups {
 	uint8_t *take;
 	struct str name[MAX_GROUPS];
@@ -30,27 +31,6 @@ struct groups {
 };
 
 static const char *const group_by[] = {"device", "launch", "recompute", NULL};
-
-static void group_by_device(const struct profile *p, struct groups *g, struct arena *a)
-{
-	int32_t device[MAX_GROUPS];
-	for (uint32_t i = 0; i < p->gpu_op.rows.n; i++) {
-		int32_t d = p->launch.device[p->gpu_op.launch[i]];
-		unsigned k = 0;
-		while (k < g->n && device[k] != d)
-			k++;
-		if (k == g->n && (d == INT32_MIN || g->n == MAX_GROUPS)) {
-			g->take[i] = LEFT_OUT;
-			g->left_out++;
-			continue;
-		}
-		if (k == g->n) {
-			g->name[g->n] = arena_printf(a, "%d", d);
-			device[g->n++] = d;
-		}
-		g->take[i] = (uint8_t)k;
-	}
-}
 
 static void group_by_launch(const struct profile *p, struct groups *g)
 {
@@ -131,8 +111,8 @@ static double share(int64_t part, const struct busy *whole)
 }
 
 /* `whole` is what the shares are of: b itself, or, when the group is not a device, everything. Such a group has neither idle
- * nor total time of its own: while it rests, the device does the rest. */
-static void own_rows(struct table *t, struct str group, const struct busy *b, const struct busy *whole)
+ * nor total time of its own: while it rests, the device does the rest. `sums_up`: the kinds are of the same time, and a note says so. */
+static void own_rows(struct table *t, struct str group, const struct busy *b, const struct busy *whole, bool sums_up)
 {
 	const long long events = (long long)b->events;
 	for (int k = 0; k < BUSY_KINDS; k++) {
@@ -144,6 +124,8 @@ static void own_rows(struct table *t, struct str group, const struct busy *b, co
 		table_set_i64(t, 2, b->ns[k]);
 		table_set_f64(t, 3, share(b->ns[k], whole));
 	}
+	if (!sums_up)
+		return;
 	struct buf sum = {0};
 	buf_printf(&sum, STR_FMT ": computation %lld + exposed communication %lld + exposed copy %lld = busy %lld", STR_ARG(group),
 	           (long long)b->ns[BUSY_COMPUTE], (long long)b->ns[BUSY_EXPOSED_COMM], (long long)b->ns[BUSY_EXPOSED_COPY],
@@ -172,94 +154,103 @@ static bool lies_in(const struct intervals *s, int64_t start, int64_t dur)
 	return intervals_length_within(s, start, start + (dur > 0 ? dur : 1)) > 0;
 }
 
-static void all_steps(const struct profile *p, struct intervals *out)
+/* What was launched before the recording began, or by calls that were not recorded. */
+static void note_early(const struct profile *p, const struct intervals *window, struct table *t)
 {
-	for (unsigned i = 0; !p->steps->whole_trace && i < p->steps->n; i++)
-		intervals_add(out, p->steps->v[i].start_ns, p->steps->v[i].end_ns);
-	intervals_normalise(out);
-}
-
-/* What makes these figures differ from those of `overview`, which counts only the steps and in another order. */
-static void note_differences(const struct profile *p, const struct intervals *window, bool by_launch, const struct busy *b,
-                             struct table *t)
-{
-	struct intervals steps = {0};
-	struct tally early = {0}, outside = {0};
-	all_steps(p, &steps);
-	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
-		int64_t start = p->gpu_op.start_ns[g], dur = p->gpu_op.dur_ns[g];
-		if (window && !lies_in(window, start, dur))
-			continue;
-		if (p->gpu_op.call[g] == ROW_NONE)
-			tally_add(&early, dur);
-		if (steps.n && !lies_in(&steps, start, dur))
-			tally_add(&outside, dur);
-	}
-	if (early.events && !by_launch)
+	struct tally early = {0};
+	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
+		if (p->gpu_op.call[g] == ROW_NONE && lies_in(window, p->gpu_op.start_ns[g], p->gpu_op.dur_ns[g]))
+			tally_add(&early, p->gpu_op.dur_ns[g]);
+	if (early.events)
 		table_note(t, "%llu device events (%lld ns) were launched before the recording began, or their launch was not recorded: "
 		           "`--group-by=launch` shows them apart.", (unsigned long long)early.events, (long long)early.ns);
-	if (outside.events)
-		table_note(t, "%llu device events (%lld ns) lie outside the steps, which are all that `overview` counts: `--steps=" STR_FMT
-		           ".." STR_FMT "` leaves them out.", (unsigned long long)outside.events, (long long)outside.ns,
-		           STR_ARG(p->steps->v[0].name), STR_ARG(p->steps->v[p->steps->n - 1].name));
-	if (b->ns[BUSY_EXPOSED_COMM] && b->ns[BUSY_COPY])
-		table_note(t, "While a device communicates and copies, this report says communication; `overview`, which counts copies first, "
-		           "says Memcpy. It also counts the host's part of collectives while no device does anything.");
-	intervals_release(&steps);
 }
 
-/* Total is the recording, in which devices may start late. */
-static void note_outer_idle(const struct profile *p, const struct intervals *window, struct table *t)
+enum figure { MEAN, LEAST, MOST, FIGURES };
+
+/* Mean, least and most of each kind over n GPUs. */
+static void combine(const struct busy *v, uint32_t n, struct busy out[FIGURES])
 {
-	int64_t first = INT64_MAX, last = INT64_MIN;
-	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
-		first = p->gpu_op.start_ns[g] < first ? p->gpu_op.start_ns[g] : first;
-		last = gpu_end(p, g) > last ? gpu_end(p, g) : last;
+	for (int k = 0; k < BUSY_KINDS; k++) {
+		int64_t sum = 0, least = INT64_MAX, most = INT64_MIN;
+		for (uint32_t i = 0; i < n; i++) {
+			sum += v[i].ns[k];
+			least = v[i].ns[k] < least ? v[i].ns[k] : least;
+			most = v[i].ns[k] > most ? v[i].ns[k] : most;
+		}
+		out[MEAN].ns[k] = sum / n;
+		out[LEAST].ns[k] = least;
+		out[MOST].ns[k] = most;
 	}
-	if (window->n && (first > window->v[0].start || last < window->v[0].end))
-		table_note(t, "Of the %lld ns of the recording, %lld passed before the first and %lld after the last device event.",
-		           (long long)intervals_length(window), (long long)(first - window->v[0].start), (long long)(window->v[0].end - last));
+	/* What divisions leave over: the parts of the mean must sum up. */
+	out[MEAN].ns[BUSY_BUSY] = out[MEAN].ns[BUSY_COMPUTE] + out[MEAN].ns[BUSY_EXPOSED_COMM] + out[MEAN].ns[BUSY_EXPOSED_COPY];
+	out[MEAN].ns[BUSY_IDLE] = out[MEAN].ns[BUSY_TOTAL] - out[MEAN].ns[BUSY_BUSY];
+	for (uint32_t i = 0; i < n; i++)
+		for (int f = 0; f < FIGURES; f++)
+			out[f].events += v[i].events;
 }
 
-/* A group that has everything is not shown again under its own name. */
-static void group_rows(const struct profile *p, const struct groups *g, const struct intervals *window, bool devices,
-                       const struct busy *all, struct table *t)
+/* Each GPU by itself; of several first what they have on average, at least and at most. */
+static void device_rows(const struct profile *p, const struct gpus *gpus, const struct busy *v, struct table *t)
 {
-	for (unsigned i = 0; i < g->n; i++) {
-		struct busy b;
-		busy_measure(p, g->take, (uint8_t)i, window, &b);
-		if (b.events && b.events == all->events)
-			table_note(t, devices ? "all: device " STR_FMT ", the only one with work." : "all: " STR_FMT ".", STR_ARG(g->name[i]));
-		else if (b.events)
-			own_rows(t, g->name[i], &b, devices ? &b : all);
+	static const char *const name[FIGURES] = {"mean", "min", "max"};
+	struct busy over[FIGURES] = {0};
+	combine(v, gpus->n, over);
+	for (int f = 0; f < FIGURES && gpus->n > 1; f++)
+		own_rows(t, str_from(name[f]), &over[f], &over[f], f == MEAN);
+	for (uint32_t i = 0; i < gpus->n; i++) {
+		struct str device = gpus->device[i] == INT32_MIN ? STR("not stated") : arena_printf(&t->arena, "%d", gpus->device[i]);
+		own_rows(t, gpus->n > 1 ? device : STR("all"), &v[i], &v[i], true);
+		if (gpus->n == 1)
+			table_note(t, "all: device " STR_FMT ", the only one with work.", STR_ARG(device));
 	}
+}
+
+/* Groups of device work: of several GPUs their means. */
+static void group_rows(const struct profile *p, const struct gpus *gpus, const struct groups *g, const struct intervals *window, const struct busy *each,
+                       struct table *t)
+{
+	struct busy *v = NEW_ARRAY(gpus->n, struct busy), all[FIGURES] = {0};
+	combine(each, gpus->n, all);
+	own_rows(t, gpus->n > 1 ? STR("mean") : STR("all"), &all[MEAN], &all[MEAN], true);
+	for (unsigned k = 0; k < g->n; k++) {
+		struct busy over[FIGURES] = {0};
+		busy_measure_each(p, gpus, g->take, (uint8_t)k, window, v);
+		combine(v, gpus->n, over);
+		if (over[MEAN].events && over[MEAN].events == all[MEAN].events)
+			table_note(t, "all: " STR_FMT ".", STR_ARG(g->name[k]));
+		else if (over[MEAN].events)
+			own_rows(t, g->name[k], &over[MEAN], &all[MEAN], true);
+	}
+	mem_free(v);
 }
 
 static void own_table(const struct profile *p, const struct report_args *args, const struct intervals *window, struct table *t)
 {
 	struct groups g = {.take = NEW_ARRAY(p->gpu_op.rows.n, uint8_t)};
+	struct gpus gpus;
 	const char *by = args->group_by ? args->group_by : group_by[0];
 	bool devices = strcmp(by, "device") == 0;
-	struct busy all;
-	TABLE_COLUMN(t, "group", devices ? "Device" : "Group", "all: at least one device", CELL_STR);
+	gpus_find(p, &gpus);
+	struct busy *each = NEW_ARRAY(gpus.n, struct busy);
+	TABLE_COLUMN(t, "group", devices ? "Device" : "Group", "mean, min, max: over the GPUs, each by itself", CELL_STR);
 	TABLE_COLUMN(t, "kind", "What", "what the device did; exposed: while it did nothing that stands before in the list", CELL_STR);
-	TABLE_COLUMN(t, "time_ns", "Time", "union over all streams", CELL_I64, UNIT_NS);
+	TABLE_COLUMN(t, "time_ns", "Time", "union over all streams of a GPU", CELL_I64, UNIT_NS);
 	TABLE_COLUMN(t, "share_pct", "Share", "of total: the device's, else that of all", CELL_F64, UNIT_PERCENT);
+	busy_measure_each(p, &gpus, NULL, 0, window, each);
 	if (strcmp(by, "launch") == 0)
 		group_by_launch(p, &g);
-	else if (strcmp(by, "recompute") == 0)
+	else if (!devices)
 		group_by_recompute(p, &g);
+	if (devices)
+		device_rows(p, &gpus, each, t);
 	else
-		group_by_device(p, &g, &t->arena);
-	busy_measure(p, NULL, 0, window, &all);
-	own_rows(t, STR("all"), &all, &all);
-	group_rows(p, &g, window, devices, &all, t);
-	if (g.left_out)
-		table_note(t, "%llu events whose device is not stated are in `all` only.", (unsigned long long)g.left_out);
-	if (!args->has_steps)
-		note_outer_idle(p, window, t);
-	note_differences(p, window, strcmp(by, "launch") == 0, &all, t);
+		group_rows(p, &gpus, &g, window, each, t);
+	if (strcmp(by, "launch") != 0)
+		note_early(p, window, t);
+	mem_free(each);
 	mem_free(g.take);
+	gpus_release(&gpus);
 }
 
 static void tracelens_rows(struct table *t, const struct busy *b, bool split, bool recompute)
@@ -302,8 +293,8 @@ static int run(const struct profile *p, const struct report_args *args, struct t
 	int64_t first, last;
 	if (!p->gpu_op.rows.n)
 		return err_set(e, ERR_DATA, "no device work in the input; to record it: %s", recording_how(p, RECORD_DEVICE_WORK));
-	for (unsigned i = 0; args->has_steps && i < p->steps->n; i++)
-		if (p->steps->v[i].number >= args->step_first && p->steps->v[i].number <= args->step_last)
+	for (unsigned i = 0; (args->has_steps || (!args->compat && !args->all_steps)) && i < p->steps->n; i++)
+		if (!args->has_steps || (p->steps->v[i].number >= args->step_first && p->steps->v[i].number <= args->step_last))
 			intervals_add(&steps, p->steps->v[i].start_ns, p->steps->v[i].end_ns);
 	if (args->has_steps && !steps.n)
 		return err_set(e, ERR_DATA, "%s: no step has such a number", steps_range_text(args->step_first, args->step_last).s);
@@ -311,7 +302,7 @@ static int run(const struct profile *p, const struct report_args *args, struct t
 	if (args->compat) {
 		tracelens_table(p, args->has_steps ? &steps : NULL, t);
 	} else {
-		if (!args->has_steps && recording_extent(p, &first, &last))
+		if (!steps.n && recording_extent(p, &first, &last))
 			intervals_add(&steps, first, last);
 		own_table(p, args, &steps, t);
 	}
@@ -324,7 +315,7 @@ static const char *const compat[] = {"tracelens", NULL};
 const struct report report_gpu_timeline = {
 	.name = "gpu-timeline",
 	.title = "GPU busy, exposed and idle time",
-	.help = "What the devices did during the whole recording, from the first to the last event of host or device (or during --steps). Computation is kernels and memsets; "
+	.help = "What each GPU did during the steps; where there are none, from the first to the last device work; with --steps=all, during the whole recording. Computation is kernels and memsets; "
 	        "communication, collective kernels; copy, memcpys: each the union over all streams. Exposed communication is that "
 	        "which no computation hid, exposed copy that which neither computation nor communication hid: the parts that cost "
 	        "time. Computation, exposed communication and exposed copy sum to busy; busy and idle sum to total. Grouped by "

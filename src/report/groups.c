@@ -229,6 +229,6 @@ const struct report report_groups = {
 	        "counts once; means are over steps.",
 	.compat = compats,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_OPS | PASS_STEPS,
-	.takes = REPORT_STEPS,
+	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = groups_run,
 };

@@ -416,7 +416,7 @@ const struct report report_kernels = {
 	.compat = compats,
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.more_needs = more_needs,
-	.takes = REPORT_STEPS | REPORT_DEVICE | REPORT_LIMIT,
+	.takes = REPORT_STEPS | REPORT_OF_STEPS | REPORT_DEVICE | REPORT_LIMIT,
 	.per_event = "instance",
 	.run = run,
 };

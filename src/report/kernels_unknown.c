@@ -112,6 +112,6 @@ const struct report report_kernels_unknown = {
 	.help = "Kernels whose class, or whose use of Tensor Cores, cannot be told from their name, with the time at stake and the ops that "
 	        "launched them. The notes say which share of the kernel time is known. An empty table: all are.",
 	.needs = PASS_NEST | PASS_CORRELATE,
-	.takes = REPORT_STEPS,
+	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = kernels_unknown_run,
 };

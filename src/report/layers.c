@@ -528,6 +528,6 @@ const struct report report_layers = {
 	        "operators --group-by=line).",
 	.group_by = groupings,
 	.needs = PASS_NEST | PASS_CORRELATE,
-	.takes = REPORT_STEPS,
+	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = layers_run,
 };

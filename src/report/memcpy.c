@@ -203,6 +203,6 @@ const struct report report_memcpy = {
 	        "pinned, ...), with bytes and rate. --group-by=device tells devices apart, --group-by=op the ops that launched them.",
 	.group_by = groupings,
 	.needs = PASS_NEST | PASS_CORRELATE,
-	.takes = REPORT_STEPS,
+	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = memcpy_run,
 };

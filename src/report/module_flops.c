@@ -360,9 +360,8 @@ static int module_flops_run(const struct profile *p, const struct report_args *a
 	struct window w;
 	if (window_of(p, args, &w, e) < 0)
 		return -1;
-	int64_t start = w.all ? INT64_MIN : w.start_ns, end = w.all ? INT64_MAX : w.end_ns;
 	struct counted x = {.p = p, .w = &w};
-	struct modules *m = modules_new(p, MODULES_DEFAULT, start, end);
+	struct modules *m = modules_new(p, MODULES_DEFAULT, w.all ? NULL : &w.in);
 	if (m->source == MODULES_NONE) {
 		modules_free(m);
 		return err_set(e, ERR_DATA, "the input holds no modules; to record them: %s", recording_how(p, RECORD_MODULES));

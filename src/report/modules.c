@@ -337,8 +337,7 @@ static int modules_run(const struct profile *p, const struct report_args *args, 
 	struct window w;
 	if (window_of(p, args, &w, e) < 0)
 		return -1;
-	int64_t start = w.all ? INT64_MIN : w.start_ns, end = w.all ? INT64_MAX : w.end_ns;
-	struct modules *m = modules_new(p, args->compat ? MODULES_TB_PLUGIN : MODULES_DEFAULT, start, end);
+	struct modules *m = modules_new(p, args->compat ? MODULES_TB_PLUGIN : MODULES_DEFAULT, w.all ? NULL : &w.in);
 	int rc = 0;
 	if (m->source == MODULES_NONE)
 		rc = err_set(e, ERR_DATA, "the input holds no modules; to record them: %s", recording_how(p, RECORD_MODULES));
@@ -364,6 +363,6 @@ const struct report report_modules = {
 	.group_by = groupings,
 	.compat = compats,
 	.needs = PASS_NEST | PASS_CORRELATE,
-	.takes = REPORT_STEPS,
+	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = modules_run,
 };

@@ -83,7 +83,7 @@ int op_window(const struct profile *p, const struct report_args *args, struct wi
 		return window_of(p, args, w, e);
 	if (dlprof_window(p, args->step_first, args->step_last, &s, e) < 0)
 		return -1;
-	*w = (struct window){false, s.start_ns, s.end_ns, s.device_start_ns, s.device_end_ns, s.steps};
+	*w = window_from(&s);
 	return 0;
 }
 

@@ -181,6 +181,6 @@ const struct report report_op_types = {
 	.help = "The ops of `ops` added up by their type (conv2d, linear, ...) and direction, wherever in the model they are.",
 	.compat = compats,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_OPS,
-	.takes = REPORT_STEPS,
+	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = op_types_run,
 };

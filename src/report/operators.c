@@ -404,6 +404,6 @@ const struct report report_operators = {
 	.group_by = groupings,
 	.compat = compats,
 	.needs = PASS_NEST | PASS_CORRELATE,
-	.takes = REPORT_STEPS,
+	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = operators_run,
 };

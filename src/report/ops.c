@@ -338,6 +338,6 @@ const struct report report_ops = {
 	.group_by = groupings,
 	.compat = compats,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_OPS,
-	.takes = REPORT_STEPS,
+	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = ops_run,
 };

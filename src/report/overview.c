@@ -3,38 +3,77 @@
 #include "report/device_table.h"
 #include "report/step_table.h"
 
-static void main_table(const struct roles *r, bool plugin, struct table *t)
+static void plugin_rows(const struct roles *r, struct table *t)
 {
-	TABLE_COLUMN(t, "role", "Role", "what the time went to; the first of the list that was active", CELL_STR);
-	if (plugin)
-		TABLE_COLUMN(t, "mean_us", "Time", "mean over the steps", CELL_I64, UNIT_US);
-	else
-		TABLE_COLUMN(t, "mean_ns", "Mean per step", "mean over the steps, rounded to the ns", CELL_I64, UNIT_NS);
-	TABLE_COLUMN(t, "share_pct", "Share", "of the mean step", CELL_F64, UNIT_PERCENT);
-	if (!plugin)
-		TABLE_COLUMN(t, "total_ns", "Total", "sum over the steps", CELL_I64, UNIT_NS);
 	double mean_us = roles_mean_step_ns(r) / 1000;
+	TABLE_COLUMN(t, "role", "Role", "what the time went to; the first of the list that was active", CELL_STR);
+	TABLE_COLUMN(t, "mean_us", "Time", "mean over the steps", CELL_I64, UNIT_US);
+	TABLE_COLUMN(t, "share_pct", "Share", "of the mean step", CELL_F64, UNIT_PERCENT);
 	table_row(t);
 	table_set_str(t, 0, STR("Average Step Time"));
-	table_set_i64(t, 1, plugin ? round_even(mean_us) : round_even(roles_mean_step_ns(r)));
+	table_set_i64(t, 1, round_even(mean_us));
 	table_set_f64(t, 2, 100);
-	if (!plugin)
-		table_set_i64(t, 3, r->sum.total_ns);
 	for (int i = 0; i < ROLES; i++) {
+		double us = (double)r->sum.ns[i] / 1000 / r->n;
 		if (!r->shown[i])
 			continue;
 		table_row(t);
 		table_set_str(t, 0, str_from(role_title[i]));
-		if (plugin) {
-			double us = (double)r->sum.ns[i] / 1000 / r->n;
-			table_set_i64(t, 1, round_even(us));
-			table_set_f64(t, 2, round_digits(100 * us / mean_us, 2));
-		} else {
-			table_set_i64(t, 1, round_even(roles_mean_ns(r, i)));
-			table_set_f64(t, 2, roles_share_pct(r, i));
-			table_set_i64(t, 3, r->sum.ns[i]);
-		}
+		table_set_i64(t, 1, round_even(us));
+		table_set_f64(t, 2, round_digits(100 * us / mean_us, 2));
 	}
+}
+
+/* What one role takes a step on the GPU with least and on that with most of it. */
+static void put_range(const struct roles *r, enum role role, struct table *t, unsigned col)
+{
+	int64_t least = INT64_MAX, most = 0;
+	for (unsigned g = 0; g < r->gpus; g++) {
+		int64_t ns = r->gpu[g].sum.ns[role];
+		least = ns < least ? ns : least;
+		most = ns > most ? ns : most;
+	}
+	table_set_i64(t, col, round_even((double)least / r->n));
+	table_set_i64(t, col + 1, round_even((double)most / r->n));
+}
+
+static void own_rows(const struct roles *r, struct table *t)
+{
+	bool several = r->gpus > 1;
+	enum { ROLE, MEAN, SHARE, TOTAL, LEAST };
+	TABLE_COLUMN(t, "role", "Role", "what the time went to; the first of the list that was active", CELL_STR);
+	TABLE_COLUMN(t, "mean_ns", "Mean per step", "mean over the steps, and of several GPUs over these, rounded to the ns", CELL_I64, UNIT_NS);
+	TABLE_COLUMN(t, "share_pct", "Share", "of the mean step", CELL_F64, UNIT_PERCENT);
+	TABLE_COLUMN(t, "total_ns", "Total", "sum over the steps; of several GPUs the mean over these", CELL_I64, UNIT_NS);
+	if (several) {
+		TABLE_COLUMN(t, "min_ns", "Least GPU", "mean over the steps of the GPU with least of it", CELL_I64, UNIT_NS);
+		TABLE_COLUMN(t, "max_ns", "Most GPU", "mean over the steps of the GPU with most of it", CELL_I64, UNIT_NS);
+	}
+	table_row(t);
+	table_set_str(t, ROLE, STR("Average Step Time"));
+	table_set_i64(t, MEAN, round_even(roles_mean_step_ns(r)));
+	table_set_f64(t, SHARE, 100);
+	table_set_i64(t, TOTAL, r->sum.total_ns);
+	for (int k = 0; k < ROLES; k++) {
+		enum role i = roles_order[ROLES_DEFAULT][k];
+		if (!r->shown[i])
+			continue;
+		table_row(t);
+		table_set_str(t, ROLE, str_from(role_title[i]));
+		table_set_i64(t, MEAN, round_even(roles_mean_ns(r, i)));
+		table_set_f64(t, SHARE, roles_share_pct(r, i));
+		table_set_i64(t, TOTAL, r->sum.ns[i]);
+		if (several)
+			put_range(r, i, t, LEAST);
+	}
+}
+
+static void main_table(const struct roles *r, bool plugin, struct table *t)
+{
+	if (plugin)
+		plugin_rows(r, t);
+	else
+		own_rows(r, t);
 	t->whole = true;
 	table_note(t, "Mean over %u step%s. `opscope advise` says what to do about it.", r->n, r->n == 1 ? "" : "s");
 }
@@ -76,7 +115,7 @@ const struct report report_overview = {
 	.name = "overview",
 	.title = "Where the step time went",
 	.help = "The mean step, divided among what was active. Every nanosecond goes to the first of these that was active anywhere: "
-	        "kernel, memcpy, memset, communication, runtime call, data loader, CPU op; what is left is Other. So DataLoader is "
+	        "kernel, memset, communication, memcpy, runtime call, data loader, CPU op; what is left is Other. Of several GPUs each is divided by itself, and figures are means over these. So DataLoader is "
 	        "the time in which the GPU had nothing to do because the CPU waited for data, and CPU Exec is the time in which "
 	        "the GPU waited for the CPU to launch work. Below: the same per step, and how well each GPU was used.",
 	.compat = compat,

@@ -1,6 +1,5 @@
 #include "report/report.h"
 
-#include "analysis/slice.h"
 #include "report/stated.h"
 #include "report/window.h"
 
@@ -22,6 +21,16 @@ int report_args_steps(struct report_args *a, struct str text, struct err *e)
 	a->step_first = from;
 	a->step_last = to;
 	return 0;
+}
+
+int report_args_population(struct report_args *a, struct str text, struct err *e)
+{
+	a->all_steps = str_eqc(text, "all");
+	if (a->all_steps)
+		return 0;
+	if (report_args_steps(a, text, e) == 0)
+		return 0;
+	return err_set(e, ERR_USAGE, "steps=" STR_FMT ": A..B with A <= B, one step number, or all (what lies outside the steps counts, too) was expected", STR_ARG(text));
 }
 
 static int of_stated(const struct profile *p, int64_t id, struct report_args *out, struct err *e)
@@ -95,7 +104,6 @@ static int choose_steps(struct profile *p, const struct report_args *args, unsig
 /* What a report sees that knows nothing of steps. */
 static struct profile *part_of(struct profile *p, const struct report_args *args, unsigned needs, struct err *e)
 {
-	struct step_window w;
 	struct window shown;
 	if (p->durations_only) {
 		err_set(e, ERR_DATA, "--steps: this input holds durations but no times, so that there are no steps");
@@ -103,8 +111,7 @@ static struct profile *part_of(struct profile *p, const struct report_args *args
 	}
 	if (window_of(p, args, &shown, e) < 0)
 		return NULL;
-	w = (struct step_window){shown.start_ns, shown.end_ns, shown.device_start_ns, shown.device_end_ns, shown.steps};
-	struct profile *part = slice_of(p, &w, args->step_first, args->step_last, e);
+	struct profile *part = slice_of(p, &shown.in, args->step_first, args->step_last, e);
 	return part && analysis_run(part, needs, e) == 0 ? part : NULL;
 }
 
@@ -137,6 +144,78 @@ static void note_recording(const struct profile *p, struct table *t)
 		}
 }
 
+/* Device work, by number and time, and host ranges. */
+struct amount {
+	uint64_t ops, spans;
+	int64_t ns;
+};
+
+/* What of the whole lies outside the steps. */
+static struct amount outside(const struct profile *p, const struct window *w, struct amount *all)
+{
+	struct amount out = {0};
+	*all = (struct amount){0};
+	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
+		bool in = window_has_gpu(w, p, g);
+		all->ops++;
+		all->ns += p->gpu_op.dur_ns[g];
+		out.ops += !in;
+		out.ns += in ? 0 : p->gpu_op.dur_ns[g];
+	}
+	for (uint32_t i = 0; i < p->span.rows.n && !p->gpu_op.rows.n; i++) {
+		if (p->span.kind[i] != SPAN_OP)
+			continue;
+		all->spans++;
+		out.spans += !window_has(w, p->span.start_ns[i]);
+	}
+	return out;
+}
+
+static void note_outside(const struct profile *p, const struct report_args *args, struct table *t)
+{
+	struct window w;
+	struct amount all, out;
+	struct err e;
+	if (window_of(p, args, &w, &e) < 0)
+		return;
+	out = outside(p, &w, &all);
+	if (out.ops)
+		table_note(t, "Of the %u step%s. Outside %s: %llu of %llu device operations, %.1f %% of the device time; --steps=all counts everything.",
+		           w.steps, w.steps == 1 ? "" : "s", w.steps == 1 ? "it" : "them", (unsigned long long)out.ops, (unsigned long long)all.ops,
+		           all.ns ? 100.0 * (double)out.ns / (double)all.ns : 0);
+	else if (out.spans)
+		table_note(t, "Of the %u step%s. Outside %s: %llu of %llu ops on the host; --steps=all counts everything.", w.steps, w.steps == 1 ? "" : "s",
+		           w.steps == 1 ? "it" : "them", (unsigned long long)out.spans, (unsigned long long)all.spans);
+}
+
+/* Whether the report is of the steps though nobody asked: args then say so. */
+static bool is_of_steps(const struct report *r, struct profile *p, struct report_args *args, struct err *e)
+{
+	if (!(r->takes & REPORT_OF_STEPS) || args->has_steps || args->all_steps || args->compat || p->durations_only || p->whole)
+		return false;
+	if (analysis_run(p, PASS_STEPS, e) < 0 || p->steps->whole_trace || !p->steps->n)
+		return false;
+	args->has_steps = true;
+	args->step_first = INT64_MIN;
+	args->step_last = INT64_MAX;
+	return true;
+}
+
+/* The steps hold nothing of what the report is about. Where the file does, the error says how to see it; else it is that of the whole file. */
+static int fail_of_steps(const struct report *r, struct profile *p, const struct report_args *of_steps, struct table *out, struct err *e)
+{
+	struct report_args args = *of_steps;
+	struct err of_file;
+	args.has_steps = false;
+	args.all_steps = true;
+	if (report_run(r, p, &args, out, &of_file) < 0) {
+		*e = of_file;
+		return -1;
+	}
+	table_release(out);
+	return err_set(e, ERR_DATA, "report %s: the steps hold nothing of this; --steps=all: what lies outside them counts, too", r->name);
+}
+
 int report_run(const struct report *r, struct profile *p, const struct report_args *asked, struct table *out,
                struct err *e)
 {
@@ -151,6 +230,7 @@ int report_run(const struct report *r, struct profile *p, const struct report_ar
 		               "need: give the database or trace that it was made from", r->name);
 	if (choose_steps(p, args, r->needs | (r->more_needs ? r->more_needs(args) : 0), e) < 0)
 		return -1;
+	bool by_default = is_of_steps(r, p, args, e);
 	struct report_args of_part = *args;
 	if (args->has_steps && !(r->takes & REPORT_STEPS)) {
 		of_part.has_steps = false;
@@ -162,9 +242,11 @@ int report_run(const struct report *r, struct profile *p, const struct report_ar
 	table_init(out, r->name, r->title);
 	if (r->run(p, &of_part, out, e) < 0) {
 		table_release(out);
-		return -1;
+		return by_default ? fail_of_steps(r, whole ? (struct profile *)whole : p, args, out, e) : -1;
 	}
-	if (whole)
+	if (by_default)
+		note_outside(whole ? whole : p, args, out);
+	else if (whole)
 		note_part(whole, p, args, out);
 	if (p->durations_only)
 		forget_host_times(out);

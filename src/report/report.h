@@ -17,6 +17,7 @@ struct report_args {
 	const char *compat;   /* one of report->compat; NULL = opscope's own numbers */
 	const char *key_op;   /* what marks a step: analysis/iterations.h, key_calls_find; NULL = to be found */
 	int64_t aggregation;  /* key op and steps are those of this aggregation of the input; 0 = none: report_args_chosen */
+	bool all_steps;       /* everything in the file, also what is outside the steps; has_steps is then false */
 	bool has_steps;
 	int64_t step_first, step_last; /* inclusive, by step number; only if has_steps */
 	const char *device;   /* "cpu" or a GPU ordinal, where the report has a choice; NULL = all or the first */
@@ -28,6 +29,8 @@ struct report_args {
 
 /* Sets the steps from text: "3..7", "3.." (to the last), "..7" or "5". ERR_USAGE when it is nothing of these. */
 int report_args_steps(struct report_args *a, struct str text, struct err *e);
+/* The same, or "all": everything in the file. */
+int report_args_population(struct report_args *a, struct str text, struct err *e);
 
 /* *out = *in with the key op and steps of in->aggregation in place of its number. ERR_USAGE when the input has none of this number, or a key
  * op or steps are chosen as well; ERR_DATA for DLProf's iterations without compat dlprof, if they are not all. */
@@ -37,6 +40,8 @@ enum report_option {
 	REPORT_STEPS = 1, REPORT_DEVICE = 2, REPORT_LIMIT = 4,
 	REPORT_FILE = 8, /* about the file, not the run: no aggregation keeps it */
 	REPORT_TOP_LEVEL = 16,
+	REPORT_OF_STEPS = 32, /* where the input has steps, and neither steps nor a predecessor is asked for, it is of the steps: what lies outside them
+	                       * (start-up, what was launched before the recording) is left out, and a note says how much that is */
 };
 
 struct report {

@@ -29,6 +29,6 @@ const struct report report_roofline = {
 	.group_by = groupings,
 	.compat = compats,
 	.needs = PASS_NEST | PASS_CORRELATE,
-	.takes = REPORT_STEPS,
+	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = roofline_run,
 };

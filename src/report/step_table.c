@@ -6,11 +6,10 @@
 
 static const struct column ns_column[ROLES] = {
 	[ROLE_KERNEL] = {"kernel_ns", "Kernel", "a kernel was running", CELL_I64, UNIT_NS, COLUMN_KEY},
-	[ROLE_MEMCPY] = {"memcpy_ns", "Memcpy", "a copy was running, and no kernel", CELL_I64, UNIT_NS},
-	[ROLE_MEMSET] = {"memset_ns", "Memset", "a memset was running, and nothing to the left of this column",
-	                 CELL_I64, UNIT_NS, COLUMN_MINOR},
-	[ROLE_COMM] = {"communication_ns", "Communication", "a collective was under way, and nothing to the left of this column",
+	[ROLE_MEMSET] = {"memset_ns", "Memset", "a memset was running, and no kernel", CELL_I64, UNIT_NS, COLUMN_MINOR},
+	[ROLE_COMM] = {"communication_ns", "Communication", "a collective was under way, and nothing to the left of this column: exposed communication",
 	               CELL_I64, UNIT_NS, COLUMN_KEY},
+	[ROLE_MEMCPY] = {"memcpy_ns", "Memcpy", "a copy was running, and nothing to the left of this column", CELL_I64, UNIT_NS},
 	[ROLE_RUNTIME] = {"runtime_ns", "Runtime", "the CPU was in a runtime or driver call, and the device idle", CELL_I64, UNIT_NS},
 	[ROLE_DATALOADER] = {"dataloader_ns", "DataLoader", "the CPU waited for the data loader, and nothing to the left of this column",
 	                     CELL_I64, UNIT_NS, COLUMN_KEY},
@@ -115,6 +114,8 @@ struct own_columns {
 	const struct steps *steps;
 };
 
+static const enum role *const own_order = roles_order[ROLES_DEFAULT];
+
 static void own_row(const struct roles *r, const struct own_columns *o, const struct step *step, const struct role_costs *c, bool whole,
                     struct table *t)
 {
@@ -130,11 +131,11 @@ static void own_row(const struct roles *r, const struct own_columns *o, const st
 	table_set_i64(t, col++, step->host_end_ns - step->host_start_ns);
 	table_set_i64(t, col++, step->device_ops);
 	for (int i = 0; i < ROLES; i++)
-		if (r->shown[i])
-			table_set_i64(t, col++, c->ns[i]);
+		if (r->shown[own_order[i]])
+			table_set_i64(t, col++, c->ns[own_order[i]]);
 	for (int i = 0; i < ROLES; i++)
-		if (r->shown[i])
-			table_set_f64(t, col++, 100.0 * (double)c->ns[i] / (double)c->total_ns);
+		if (r->shown[own_order[i]])
+			table_set_f64(t, col++, 100.0 * (double)c->ns[own_order[i]] / (double)c->total_ns);
 }
 
 static void own_table(const struct roles *r, const struct steps *s, const struct own_columns *o, struct table *t)
@@ -151,11 +152,11 @@ static void own_table(const struct roles *r, const struct steps *s, const struct
 	TABLE_COLUMN(t, "host_ns", "Host", "length of the annotation on the CPU, or from border to border", CELL_I64, UNIT_NS, COLUMN_DETAIL);
 	TABLE_COLUMN(t, "device_ops", "Device ops", "kernels, copies and sets that the step launched", CELL_I64, UNIT_COUNT, COLUMN_MINOR);
 	for (int i = 0; i < ROLES; i++)
-		if (r->shown[i])
-			table_column(t, &ns_column[i]);
+		if (r->shown[own_order[i]])
+			table_column(t, &ns_column[own_order[i]]);
 	for (int i = 0; i < ROLES; i++)
-		if (r->shown[i])
-			table_column(t, &pct_column[i]);
+		if (r->shown[own_order[i]])
+			table_column(t, &pct_column[own_order[i]]);
 	unsigned edge = 0, edges = o->whole ? r->edges : 0;
 	for (unsigned i = 0; i < r->n; i++) {
 		for (; edge < edges && s->edge[edge].host_start_ns < r->step[i]->host_start_ns; edge++)
@@ -171,6 +172,8 @@ static void reconcile(const struct roles *r, struct table *t)
 	int64_t parts = 0;
 	for (int i = 0; i < ROLES; i++)
 		parts += r->sum.ns[i];
+	if (r->gpus > 1)
+		table_note(t, "Of %u GPUs: means. Each GPU has its own work, and all have the host's.", r->gpus);
 	if (parts == r->sum.total_ns)
 		table_note(t, "Roles sum to %lld ns, the length of the %u step%s.", (long long)parts, r->n, r->n == 1 ? "" : "s");
 	else

@@ -7,7 +7,7 @@ static void candidates(const struct profile *p, struct table *first)
 {
 	enum { SHOWN = 20 };
 	struct key_candidate *c;
-	unsigned n = key_candidates(p, 0, SHOWN, &first->arena, &c);
+	unsigned n = key_candidates(p, 0, true, SHOWN, &first->arena, &c);
 	if (!n)
 		return;
 	struct table *t = table_section(first, "key_ops", "What would do as a key op");

@@ -309,6 +309,6 @@ const struct report report_tensor_cores = {
 	        "kernels. What no name of a kernel tells is shown as unknown. `gemm` and `conv` say for single calls what shape or type is in the way.",
 	.compat = compats,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_OPS,
-	.takes = REPORT_STEPS,
+	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = tensor_cores_run,
 };

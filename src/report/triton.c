@@ -122,6 +122,6 @@ const struct report report_triton = {
 	.help = "Kernels that torch.compile generated or that were written in Triton: the file each was compiled from, its launch grid, "
 	        "warps, pipeline stages and compile-time parameters, and its time.",
 	.needs = PASS_NEST | PASS_CORRELATE,
-	.takes = REPORT_STEPS,
+	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = triton_run,
 };

@@ -98,7 +98,7 @@ const struct report report_waits = {
 	        "--group-by=name adds all streams.",
 	.group_by = groupings,
 	.timeline = true,
-	.takes = REPORT_STEPS,
+	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.needs = PASS_STEPS | PASS_NEST | PASS_CORRELATE,
 	.run = run,
 };

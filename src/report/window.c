@@ -1,6 +1,5 @@
 #include "report/window.h"
 
-#include "analysis/slice.h"
 #include "report/step_table.h"
 
 int window_of(const struct profile *p, const struct report_args *args, struct window *w, struct err *e)
@@ -12,8 +11,13 @@ int window_of(const struct profile *p, const struct report_args *args, struct wi
 	if (report_compat_is(args, "dlprof") ? dlprof_window(p, args->step_first, args->step_last, &s, e)
 	                                     : steps_window(p->steps, report_is_plugin(args), args->step_first, args->step_last, &s, e))
 		return -1;
-	*w = (struct window){false, s.start_ns, s.end_ns, s.device_start_ns, s.device_end_ns, s.steps};
+	*w = window_from(&s);
 	return 0;
+}
+
+struct window window_from(const struct step_window *in)
+{
+	return (struct window){false, in->start_ns, in->end_ns, in->device_start_ns, in->device_end_ns, in->steps, *in};
 }
 
 bool window_has_gpu(const struct window *w, const struct profile *p, uint32_t g)
@@ -23,6 +27,5 @@ bool window_has_gpu(const struct window *w, const struct profile *p, uint32_t g)
 	uint32_t launcher = p->gpu_op.op[g] != ROW_NONE ? p->gpu_op.op[g] : p->gpu_op.call[g];
 	if (launcher != ROW_NONE)
 		return window_has(w, p->span.start_ns[launcher]);
-	int64_t start = p->gpu_op.start_ns[g];
-	return start >= w->device_start_ns && start < w->device_end_ns;
+	return step_window_has_device(&w->in, p->gpu_op.start_ns[g]);
 }

@@ -1,9 +1,11 @@
-/* --steps=A..B as windows of time: host events count when they start inside the steps' annotations; device work counts with
- * the op or call that launched it, and where none is known, when it starts inside the steps as the device sees them, so
- * that what was launched before the recording belongs to no step. With compat dlprof numbers are those of DLProf's iterations. */
+/* --steps=A..B as times: host events count when they start inside one of the steps' annotations; device work counts with
+ * the op or call that launched it, and where none is known, when it starts inside one of the steps as the device sees them, so
+ * that what was launched before the recording belongs to no step. What starts between two steps is in neither: A..B is the sum of its steps. With
+ * compat dlprof numbers are those of DLProf's iterations. */
 #ifndef OPSCOPE_REPORT_WINDOW_H
 #define OPSCOPE_REPORT_WINDOW_H
 
+#include "analysis/slice.h"
 #include "report/report.h"
 
 struct window {
@@ -11,14 +13,16 @@ struct window {
 	int64_t start_ns, end_ns;               /* on the host */
 	int64_t device_start_ns, device_end_ns; /* moved and stretched to the device work (the plugin's event_parser.py) */
 	unsigned steps;           /* how many steps it covers */
+	struct step_window in;    /* the same times, without those between steps */
 };
 
 /* ERR_DATA when no step has a number in the range. Needs PASS_STEPS if args->has_steps. */
 int window_of(const struct profile *p, const struct report_args *args, struct window *w, struct err *e);
+struct window window_from(const struct step_window *in);
 
 static inline bool window_has(const struct window *w, int64_t time_ns)
 {
-	return w->all || (time_ns >= w->start_ns && time_ns < w->end_ns);
+	return w->all || step_window_has_host(&w->in, time_ns);
 }
 
 bool window_has_gpu(const struct window *w, const struct profile *p, uint32_t gpu_op);

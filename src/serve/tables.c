@@ -11,7 +11,7 @@ int table_choice(const struct request *r, struct report_args *a, struct err *e)
 	                          .key_op = request_value(r, "key_op").p, .device = request_value(r, "device").p};
 	if (request_number(r, "aggregation", 1, INT64_MAX, 0, &a->aggregation, e) < 0)
 		return -1;
-	return steps.p ? report_args_steps(a, steps, e) : 0;
+	return steps.p ? report_args_population(a, steps, e) : 0;
 }
 
 /* Leaves out the first rows: cells of all columns move down. */

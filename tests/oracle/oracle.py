@@ -69,7 +69,21 @@ def children_cpu_s():
     return u.ru_utime + u.ru_stime
 
 
+OF_STEPS = {"overview", "steps", "summary", "devices"}  # always
+
+
+def whole(name, *args):
+    """The numbers of other tools, and independent counts, are of the whole file; reports are of the steps unless they are told otherwise."""
+    chosen = any(str(a).startswith(("--steps", "--compat", "--aggregation")) for a in args)
+    return (name, *args) if chosen or name in OF_STEPS else (name, *args, "--steps=all")
+
+
 def report(name, *args, **kw):
+    """Of the whole file; what a user gets without --steps is `steps_report`."""
+    return steps_report(*whole(name, *args), **kw)
+
+
+def steps_report(name, *args, **kw):
     code, out, err = run("report", name, *args, "--format=json", **kw)
     if code:
         raise AssertionError(f"report {name} {args}: exit {code}: {err.decode(errors='replace')}")

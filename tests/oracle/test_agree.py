@@ -57,7 +57,7 @@ class Agree(Case):
             self.assertEqual(len(whole), 1)
         timeline = table_or_none("gpu-timeline", path)
         if timeline:
-            self.assertEqual({r["time_ns"] for r in timeline.rows if r["kind"] == "total"}, {recorded})
+            self.assertEqual({r["time_ns"] for r in timeline.rows if r["kind"] == "total"}, {total})
         return True
 
     def test_length_of_steps_and_recording(self):

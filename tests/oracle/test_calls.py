@@ -251,7 +251,7 @@ class Kineto(Case):
     def test_unknown_kernels(self):
         """What kernels-unknown lists is what kernels has as unknown, and the notes add up."""
         for path in data_glob("tracelens/**/*.json.gz") + data_glob("hta/**/*.json.gz"):
-            code, out, _ = oracle.run("report", "kernels", path, "--format=json")
+            code, out, _ = oracle.run("report", *oracle.whole("kernels", path), "--format=json")
             if code:
                 continue
             kernels = oracle.Table(json.loads(out)).rows

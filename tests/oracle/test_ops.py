@@ -114,7 +114,7 @@ class Everywhere(Case):
         """Each kernel is in one op; all device time is in ops, in calls outside ops, or in work of no recorded call."""
         read = 0
         for path in self.files():
-            code, out, err = oracle.run("report", "ops", path, "--format=json")
+            code, out, err = oracle.run("report", *oracle.whole("ops", path), "--format=json")
             if code:
                 self.assertIn(b"no op, no API call and no device work", err, path)
                 continue
@@ -134,7 +134,7 @@ class Everywhere(Case):
     def test_groupings_agree(self):
         """By op, by name, by shape, by type: the same calls, the same times."""
         for path in self.files(4):
-            code, out, err = oracle.run("report", "ops", path, "--format=json")
+            code, out, err = oracle.run("report", *oracle.whole("ops", path), "--format=json")
             if code:
                 continue
             tables = [oracle.Table(oracle.json.loads(out))]
@@ -147,7 +147,7 @@ class Everywhere(Case):
     def test_groups(self):
         """A group is no more than the parts in it, and no less than the largest; all ops together are what the GPU was busy with them."""
         for path in self.files():
-            code, out, err = oracle.run("report", "groups", path, "--format=json")
+            code, out, err = oracle.run("report", *oracle.whole("groups", path), "--format=json")
             if code:
                 continue
             rows = oracle.Table(oracle.json.loads(out)).rows
@@ -166,7 +166,7 @@ class Everywhere(Case):
         """The last row's GPU time is the union of all device work, each GPU by itself, by python's own union."""
         checked = 0
         for path in self.files(4):
-            code, out, err = oracle.run("report", "groups", path, "--format=json")
+            code, out, err = oracle.run("report", *oracle.whole("groups", path), "--format=json")
             if code or path.endswith(".dict"):
                 continue
             table = oracle.Table(oracle.json.loads(out))

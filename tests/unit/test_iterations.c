@@ -428,12 +428,12 @@ static void candidates_come_in_order(void **state)
 	struct profile *p = make_rounds(NULL);
 	struct arena a = {0};
 	struct key_candidate *c;
-	assert_int_equal(key_candidates(p, 0, 9, &a, &c), 2);
+	assert_int_equal(key_candidates(p, 0, true, 9, &a, &c), 2);
 	assert_str_equal(c[0].name, "next");
 	assert_int_equal(c[0].calls, 4);
 	assert_int_equal(c[0].first_ns, 1000);
 	assert_str_equal(c[1].name, "Optimizer.step#SGD.step");
-	assert_int_equal(key_candidates(p, 0, 1, &a, &c), 1);
+	assert_int_equal(key_candidates(p, 0, true, 1, &a, &c), 1);
 	arena_release(&a);
 	profile_free(p);
 }

@@ -1,0 +1,77 @@
+"""Which part of a file reports are of: the steps. What lies outside is said, --steps=all counts it, and the steps add up to all of them."""
+import os
+import re
+
+import oracle
+from oracle import Case, data, events, load, report, steps_report
+
+QWEN = ("tracelens", "h100", "Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz")
+OUTSIDE = re.compile(r"Of the (\d+) steps?\. Outside (?:it|them): (\d+) of (\d+) device operations, ([\d.]+) % of the device time; --steps=all counts everything\.")
+SUMS = {"kernels": ("calls", "total_ns"), "operators": ("calls", "host_self_ns", "device_self_ns"), "api": ("calls", "total_ns"), "memcpy": ("calls", "total_ns"),
+        "ops": ("calls",), "triton": ("calls", "total_ns"), "waits": ("calls", "total_ns")}
+
+
+def with_steps():
+    """Traces in which several steps are marked, with what lies outside them."""
+    found = [p for pattern in ("tb_plugin/*/*.pt.trace.json.gz", "hta/df_index_resolver/*.gz", "hta/ns_resolution_trace/*.gz", "tracelens/mi300/*.gz",
+                               "nsys/2024.5_pipit_cloverleaf/*.sqlite", "more/kineto_pairs/transformer_h100/first*.gz") for p in oracle.data_glob(pattern)]
+    return found + [os.path.join(oracle.ROOT, "tests", "data", "torch214_cpu_resnet.json.gz")]
+
+
+def sums(table, columns):
+    return [sum(r.get(c) or 0 for r in table.rows) for c in columns if c in table.ids]
+
+
+class Population(Case):
+    def test_qwen(self):
+        """509 of 1707 operations, 30.1 % of the device time, were launched before the recording: by python's own reading."""
+        path = data(*QWEN)
+        ev = [e for e in events(load(path)) if e.get("ph") == "X"]
+        step, = [e for e in ev if e["name"].startswith("ProfilerStep#") and e["cat"] == "user_annotation"]
+        began = {e["args"]["correlation"]: e["ts"] for e in ev if e.get("cat") in ("cuda_runtime", "cuda_driver")}
+        kernels = [e for e in ev if e["cat"] == "kernel"]
+        inside = [e for e in kernels if step["ts"] <= began.get(e["args"]["correlation"], 0) < step["ts"] + step["dur"]]
+        self.assertLess(len(inside), len(kernels))
+        table = steps_report("kernels", path)
+        self.assertEqual(sum(r["calls"] for r in table.rows), len(inside))
+        self.assertAlmostEqual(sum(r["total_ns"] for r in table.rows), 1000 * sum(e["dur"] for e in inside), delta=len(inside))
+        self.assertEqual([OUTSIDE.match(n).groups() for n in table.notes if OUTSIDE.match(n)], [("1", "509", "1707", "30.1")])
+        self.assertEqual(sum(r["calls"] for r in report("kernels", path).rows), len(kernels))
+
+    def test_steps_add_up(self):
+        """Each step alone, added up, is what a report says without --steps."""
+        compared = 0
+        for path in with_steps():
+            numbers = [r["step"] for r in steps_report("steps", path).rows if r.get("whole") is not False]
+            for name, columns in SUMS.items():
+                code, out, _ = oracle.run("report", name, path, "--format=json")
+                if code:
+                    continue
+                with self.subTest(path=os.path.basename(path), report=name):
+                    got = sums(oracle.Table(oracle.json.loads(out)), columns)
+                    each = [0] * len(got)
+                    for n in numbers:
+                        code, out, _ = oracle.run("report", name, path, f"--steps={n}", "--format=json")
+                        part = sums(oracle.Table(oracle.json.loads(out)), columns) if code == 0 else [0] * len(got)
+                        each = [a + b for a, b in zip(each, part)]
+                    self.assertEqual(got, each)
+                    compared += 1
+        if len(with_steps()) > 1:
+            self.assertGreater(compared, 20)
+
+    def test_without_steps(self):
+        """Nothing is left out, and no note speaks of steps."""
+        path = data("more", "puzzlers", "d2h_sync", "d2h_sync_final.json.gz")
+        self.assertEqual(steps_report("kernels", path).rows, report("kernels", path).rows)
+        self.assertFalse([n for n in steps_report("kernels", path).notes if "Outside" in n])
+
+    def test_all_outside(self):
+        """The steps hold no kernel, the file does: the error says how to see it."""
+        code, out, err = oracle.run("report", "kernels", oracle.synthetic("kernel_out_of_step"))
+        if code:
+            self.assertEqual(out, b"")
+            self.assertIn(b"--steps=all", err)
+
+
+if __name__ == "__main__":
+    oracle.main()
