@@ -5,6 +5,8 @@
 
 enum { OUT = -2, NO_ARG = -1, MAX_LIST = 16 };
 
+enum as { AS_IS, AS_FLOAT }; /* integers as float32 */
+
 static int fail(char why[EXPR_WHY], const char *fmt, long long i)
 {
 	snprintf(why, EXPR_WHY, fmt, i);
@@ -104,8 +106,33 @@ enum dtype rule_result_type(const struct cost_call *c)
 	return best[1] == DTYPE_FLOAT64 ? DTYPE_FLOAT32 : best[1] == DTYPE_COMPLEX128 ? DTYPE_COMPLEX64 : best[1];
 }
 
+/* The name alone: "add_" of "aten::add_", "aten::add_.Tensor" and "torch.Tensor.add_". */
+static struct str bare_name(struct str name)
+{
+	ptrdiff_t colons = str_find(name, STR("::"));
+	size_t from = colons < 0 ? 0 : (size_t)colons + 2, to = name.n;
+	for (size_t i = name.n; i-- > from;)
+		if (name.p[i] == '.' && colons >= 0)
+			to = i;
+		else if (name.p[i] == '.' && !from)
+			from = i + 1;
+	return (struct str){name.p + from, to - from};
+}
+
+/* Whether the op writes into its first input: "aten::add_", "torch.Tensor.__iadd__". */
+static bool in_place(const struct cost_call *c)
+{
+	struct str name = bare_name(c->facts->name);
+	if (str_starts(name, STR("__")) && str_ends(name, STR("__")))
+		return str_starts(name, STR("__i")) && !str_eqc(name, "__invert__");
+	return str_ends(name, STR("_"));
+}
+
 static int type_for(const struct cost_call *c, int64_t i, enum dtype *t, char why[EXPR_WHY])
 {
+	/* In place the result has the type of the tensor that it is written to, whatever the arithmetic is done in. */
+	if (i == OUT && in_place(c))
+		i = 0;
 	*t = i == OUT ? rule_result_type(c) : op_arg(&c->args, i)->dtype;
 	if (*t != DTYPE_UNKNOWN)
 		return 0;
@@ -115,7 +142,7 @@ static int type_for(const struct cost_call *c, int64_t i, enum dtype *t, char wh
 	                                                : fail(why, "the type of input %lld was not recorded", i);
 }
 
-static int bytes_of(const struct cost_call *c, int64_t n, int64_t i, bool as_float, int64_t *v, char why[EXPR_WHY])
+static int bytes_of(const struct cost_call *c, int64_t n, int64_t i, enum as as, int64_t *v, char why[EXPR_WHY])
 {
 	enum dtype t;
 	*v = 0;
@@ -123,7 +150,8 @@ static int bytes_of(const struct cost_call *c, int64_t n, int64_t i, bool as_flo
 		return 0;
 	if (type_for(c, i, &t, why) < 0)
 		return -1;
-	if (as_float && (dtype_kind(t) == DTYPE_KIND_INT || dtype_kind(t) == DTYPE_KIND_BOOL))
+	bool whole = dtype_kind(t) == DTYPE_KIND_INT || dtype_kind(t) == DTYPE_KIND_BOOL;
+	if (as == AS_FLOAT && whole && !(i == OUT && in_place(c)))
 		t = DTYPE_FLOAT32;
 	*v = cost_bytes_of(n, t);
 	return *v < 0 ? fail(why, "the bytes of input %lld do not fit 64 bits", i) : 0;
@@ -331,7 +359,7 @@ static int coded(const struct cost_call *c, const int64_t *a, int64_t *v, char w
 {
 	int64_t code, n = a[0], i = a[1];
 	if (a[2] != NO_ARG && c->args.has_concrete && !op_arg(&c->args, i)->concrete.n)
-		return bytes_of(c, n, a[2], false, v, why);
+		return bytes_of(c, n, a[2], AS_IS, v, why);
 	enum dtype t = op_arg_int(&c->args, i, &code) ? dtype_of_code(code) : dtype_find(op_arg(&c->args, i)->concrete);
 	if (t == DTYPE_UNKNOWN)
 		return fail(why, "the type that input %lld asks for was not recorded", i);
@@ -379,7 +407,26 @@ static int fn_rank(const struct cost_call *c, struct str name, const int64_t *a,
 static int fn_bytes(const struct cost_call *c, struct str name, const int64_t *a, unsigned n, int64_t *v, char why[EXPR_WHY])
 {
 	int64_t k;
-	return count(c, a[0], &k, why) < 0 ? -1 : bytes_of(c, k, a[0], name.n == 2, v, why);
+	return count(c, a[0], &k, why) < 0 ? -1 : bytes_of(c, k, a[0], name.n == 2 ? AS_FLOAT : AS_IS, v, why);
+}
+
+/* test(i): a truth value is a byte; in place it is written to the tensor that was tested, in its type. */
+static int fn_test(const struct cost_call *c, struct str name, const int64_t *a, unsigned n, int64_t *v, char why[EXPR_WHY])
+{
+	int64_t k;
+	if (count(c, a[0], &k, why) < 0)
+		return -1;
+	return in_place(c) ? bytes_of(c, k, 0, AS_IS, v, why) : (*v = k, 0);
+}
+
+/* hit(i, n): how many elements of i an op writes that names n of them: in place no more than these, else all of a new tensor. */
+static int fn_hit(const struct cost_call *c, struct str name, const int64_t *a, unsigned n, int64_t *v, char why[EXPR_WHY])
+{
+	if (count(c, a[0], v, why) < 0)
+		return -1;
+	if (in_place(c) && a[1] < *v)
+		*v = a[1];
+	return 0;
 }
 
 /* The others are one call each. */
@@ -389,7 +436,8 @@ static int fn_bytes(const struct cost_call *c, struct str name, const int64_t *a
 		return call; \
 	}
 FN(elements, count(c, a[0], v, why))
-FN(by, bytes_of(c, a[0], a[1], name.n == 3, v, why))
+FN(by, bytes_of(c, a[0], a[1], name.n == 3 ? AS_FLOAT : AS_IS, v, why))
+FN(new, (*v = in_place(c) ? 0 : a[0], 0))
 FN(dims, dims(c, name.p[0], a, v, why))
 FN(has, (*v = op_arg(&c->args, a[0])->n_tensors > 0, 0))
 FN(count, (*v = op_arg(&c->args, a[0])->n_tensors, 0))
@@ -418,7 +466,7 @@ static const struct function {
 	{"flag", 1, 1, fn_flag},      {"I", 1, 2, fn_value},     {"prod", 1, 1, fn_prod},   {"given", 1, 1, fn_given},
 	{"coded", 3, 3, fn_coded},    {"last", 1, 1, fn_last},   {"data", 0, 0, fn_data},   {"red", 2, 2, fn_red},
 	{"size", 2, 2, fn_size},      {"window", 1, 1, fn_window}, {"pool", 6, 6, fn_pool}, {"cx", 1, 1, fn_complex},
-	{"none", 0, 0, fn_constant},
+	{"none", 0, 0, fn_constant},  {"test", 1, 1, fn_test},   {"hit", 2, 2, fn_hit},     {"new", 1, 1, fn_new},
 };
 
 static const struct function *function_find(struct str name, unsigned n, char why[EXPR_WHY])

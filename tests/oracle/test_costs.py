@@ -41,7 +41,7 @@ def key_of(name, dims, types, concrete):
 
 def sheets():
     """(folder, trace) of every TraceLens report."""
-    for path in oracle.data_glob("tracelens/**/unified_perf_summary.csv"):
+    for path in oracle.data_glob("tracelens/**/unified_perf_summary.csv") + oracle.data_glob("verdicts/**/unified_perf_summary.csv"):
         folder = os.path.dirname(path)
         for tail in ("_recompute_perf_report_csvs", "_perf_report_csvs"):
             if folder.endswith(tail):
