@@ -134,6 +134,8 @@ static int type_for(const struct cost_call *c, int64_t i, enum dtype *t, char wh
 	if (i == OUT && in_place(c))
 		i = 0;
 	*t = i == OUT ? rule_result_type(c) : op_arg(&c->args, i)->dtype;
+	if (c->rules == COST_TRACELENS && *t == DTYPE_BOOL)
+		return failed(why, "TraceLens has no size for truth values");
 	if (*t != DTYPE_UNKNOWN)
 		return 0;
 	if (i == OUT)
@@ -410,6 +412,14 @@ static int fn_bytes(const struct cost_call *c, struct str name, const int64_t *a
 	return count(c, a[0], &k, why) < 0 ? -1 : bytes_of(c, k, a[0], name.n == 2 ? AS_FLOAT : AS_IS, v, why);
 }
 
+/* ranked(i): 1 for a tensor with dimensions. */
+static int fn_ranked(const struct cost_call *c, struct str name, const int64_t *a, unsigned n, int64_t *v, char why[EXPR_WHY])
+{
+	const struct op_tensor *t = op_arg_tensor(&c->args, a[0]);
+	*v = t && t->rank > 0;
+	return 0;
+}
+
 /* test(i): a truth value is a byte; in place it is written to the tensor that was tested, in its type. */
 static int fn_test(const struct cost_call *c, struct str name, const int64_t *a, unsigned n, int64_t *v, char why[EXPR_WHY])
 {
@@ -467,6 +477,7 @@ static const struct function {
 	{"coded", 3, 3, fn_coded},    {"last", 1, 1, fn_last},   {"data", 0, 0, fn_data},   {"red", 2, 2, fn_red},
 	{"size", 2, 2, fn_size},      {"window", 1, 1, fn_window}, {"pool", 6, 6, fn_pool}, {"cx", 1, 1, fn_complex},
 	{"none", 0, 0, fn_constant},  {"test", 1, 1, fn_test},   {"hit", 2, 2, fn_hit},     {"new", 1, 1, fn_new},
+	{"ranked", 1, 1, fn_ranked},
 };
 
 static const struct function *function_find(struct str name, unsigned n, char why[EXPR_WHY])
