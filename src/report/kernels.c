@@ -114,7 +114,7 @@ static void add(struct groups *g, struct group *x, uint32_t gpu)
 
 static bool counts(const struct groups *g, const struct window *w, uint32_t gpu, bool compat)
 {
-	if (g->p->gpu_op.kind[gpu] != GPU_KERNEL || (compat && g->t->gpu_lost[gpu]))
+	if (g->p->gpu_op.kind[gpu] != GPU_KERNEL || (compat && g->by != BY_NAME && g->t->gpu_lost[gpu]))
 		return false;
 	if (g->has_device && g->p->launch.device[g->p->gpu_op.launch[gpu]] != g->device)
 		return false;

@@ -1,5 +1,6 @@
 """`report kernels` against the TensorBoard plugin's own table and pie, and against TraceLens' summary of the same traces."""
 import csv
+import decimal
 import json
 import math
 import os
@@ -40,6 +41,41 @@ class TbPlugin(Case):
         rows = by_title(report("kernels", data(*RUN, TRACE), "--compat=tb-plugin"))
         want = expected("expected_kernel_pie.json")["total"]["rows"]
         self.assertEqual(sorted((r["Name"], r["Total Duration (us)"]) for r in rows), sorted(map(tuple, want)))
+
+
+class TbPluginByName(Case):
+    """The plugin's table by name is made of all events of kind kernel, whatever its tree of ops made of their launches: its KernelParser
+    adds up calls and durations by name. Its table by op leaves out kernels whose call belongs to no op."""
+
+    TRACES = (("hta", "df_index_resolver", "df_index_resolver.json.gz"), ("hta", "triton_example", "triton_example.json.gz"),
+              ("hta", "amd_trace", "mi250_minitoy_train_ROCm6_2_kineto.json.gz"),
+              ("hta", "critical_path", "cuda_event_sync", "event_sync_trace.json.gz"),
+              ("multirank", "megatron_a100_tp8", "megatron_kineto_0.json.gz"))
+
+    @staticmethod
+    def kernels(path):
+        ns = {}
+        for e in oracle.events(oracle.load(path)):
+            if e.get("ph") == "X" and str(e.get("cat", "")).lower() == "kernel":
+                ns.setdefault(e["name"], []).append(decimal.Decimal(str(e["dur"])) * 1000)
+        return {n: (len(d), round(sum(d) / 1000)) for n, d in ns.items()}
+
+    def check(self, path):
+        want = self.kernels(path)
+        if want:
+            rows = report("kernels", path, "--compat=tb-plugin").rows
+            self.assertEqual({r["name"]: (r["calls"], r["total_duration_us"]) for r in rows}, want)
+        return sum(calls for calls, _ in want.values())
+
+    def test_real(self):
+        paths = [data(*t) for t in self.TRACES]
+        n = {os.path.basename(p): self.check(p) for p in paths}
+        self.assertEqual(n["df_index_resolver.json.gz"], 19370)
+
+    def test_synthetic(self):
+        for path in sorted(oracle.glob.glob(oracle.synthetic("*"))):
+            with self.subTest(trace=os.path.basename(path)):
+                self.check(path)
 
 
 class Independent(Case):

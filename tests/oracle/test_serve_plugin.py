@@ -105,6 +105,20 @@ class Recorded(PluginCase):
         self.assertEqual([v for _, v in got["total"]["rows"]], [v for _, v in want["total"]["rows"]])
         self.assertEqual(sorted(got["total"]["rows"]), sorted(want["total"]["rows"]))
 
+    def test_kernels_that_no_op_of_its_tree_launched(self):
+        """19,370 kernels, none of whose calls the plugin's tree finds an op for."""
+        tmp = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, tmp)
+        shutil.copy(oracle.data("hta", "df_index_resolver", "df_index_resolver.json.gz"), os.path.join(tmp, "w.pt.trace.json.gz"))
+        server = Server(self, tmp)
+        ask = lambda path, **args: server.get(ROOT + path, run=os.path.basename(tmp), worker="w", span="default", **args)
+        rows = ask("kernel")["total"]["rows"]
+        table = ask("kernel/table", group_by="Kernel")["data"]
+        calls, total = (next(i for i, c in enumerate(table["columns"]) if c["name"] == n) for n in ("Calls", "Total Duration (us)"))
+        self.assertEqual(sum(r[calls] for r in table["rows"]), 19370)
+        self.assertEqual(sum(r[total] for r in table["rows"]), sum(r[1] for r in rows))
+        self.assertEqual(sum(r[1] for r in ask("kernel/tc_pie")["total"]["rows"]), sum(r[1] for r in rows))
+
     def test_behind_a_prefix(self):
         self.assertEqual(len(self.start("/profiles")("kernel")["total"]["rows"]), 67)
 

@@ -229,6 +229,8 @@ class Kernels(Case):
             r = rows[name]
             self.assertEqual((r["operator"], r["kernel_uses_tensor_cores"], r["op_is_tensor_cores_eligible"]), want)
 
+    WEIGHTED = ("mean_blocks_per_sm", "mean_est_achieved_occupancy_pct")
+
     def test_blocks_and_occupancy(self):
         """Weighted by duration, so a kernel of no length has no say."""
         rows = {r["name"]: r for r in report("kernels", synthetic("gpu_utilization")).rows}
@@ -236,10 +238,25 @@ class Kernels(Case):
         self.assertAlmostEqual(rows["gemm_kernel"]["mean_occupancy_pct"], 0.1)
         self.assertAlmostEqual(rows["norm_kernel"]["mean_blocks_per_sm"], (0.5 * 10 + 0.3 * 25 + 10.5 * 20) / 55)
         self.assertAlmostEqual(rows["norm_kernel"]["mean_occupancy_pct"], (0.6 * 10 + 1.0 * 25 + 0.3 * 20) / 55)
+        rows = {r["name"]: r for r in kernels("gpu_utilization")}
+        self.assertEqual([rows["gemm_kernel"][c] for c in self.WEIGHTED], [0.6, 0.1])
+        self.assertEqual([rows["norm_kernel"][c] for c in self.WEIGHTED], [4.05, 0.67])
         by_op = {(r["name"], r["operator"]): r for r in report("kernels", synthetic("gpu_utilization"), "--group-by=op").rows}
         self.assertAlmostEqual(by_op["norm_kernel", "aten::mm"]["mean_blocks_per_sm"], (0.5 * 10 + 0.3 * 25) / 35)
         self.assertAlmostEqual(by_op["norm_kernel", "aten::matmul"]["mean_occupancy_pct"], 0.3)
         self.assertAlmostEqual(by_op["gemm_kernel", "aten::matmul"]["mean_blocks_per_sm"], 0.6)
+
+
+    def test_out_of_step(self):
+        """Kernels before and after the steps are in the plugin's table as well."""
+        r, = kernels("kernel_out_of_step")
+        self.assertEqual([r[c] for c in ("calls", "total_duration_us", "mean_duration_us", "max_duration_us", "min_duration_us", *self.WEIGHTED)],
+                         [2, 45, 22, 25, 20, 6.06, 0.43])
+
+    def test_lost_by_its_tree(self):
+        """Launches that belong to no op of the main thread's tree: in the table by name, and not in that by op."""
+        self.assertEqual(sum(r["calls"] for r in kernels("two_processes")), 5)
+        self.assertEqual(sum(r["calls"] for r in kernels("two_processes", "--group-by=op")), 4)
 
 
 class Gpu(Case):
@@ -257,6 +274,8 @@ class Gpu(Case):
         self.assertAlmostEqual(plugin["gpu_utilization_pct"], 50.0)
         self.assertAlmostEqual(plugin["sm_efficiency_pct"], round(blocks / 120 * 100, 2))
         self.assertAlmostEqual(r["achieved_occupancy_pct"], (0.6 * 10 + 0.1 * 15 + 1.0 * 25 + 0.3 * 20) / 70)
+        r = self.device("gpu_utilization", "--compat=tb-plugin")
+        self.assertEqual([r[c] for c in ("gpu_utilization_pct", "sm_efficiency_pct", "achieved_occupancy_pct")], [50.0, 34.17, 0.55])
 
     def test_kernel_out_of_step(self):
         """No kernel inside the steps: utilisation is zero, and occupancy is not known."""
@@ -307,6 +326,16 @@ class Memory(Case):
                 with self.subTest(device=device, operator=name):
                     self.assertEqual(got[name], w)
 
+    def test_statistics_of_the_plugin(self):
+        """The same operators and calls in KB."""
+        for device, want in (("0", self.GPU), ("cpu", self.CPU)):
+            rows = report("memory", synthetic("memory_view"), f"--device={device}", "--compat=tb-plugin").by("operator")
+            self.assertEqual(set(rows), set(want))
+            for name, w in want.items():
+                got = [rows[name][c.replace("_bytes", "_kb")] for c in self.COLUMNS]
+                kb = [v / 1024 if c.endswith("_bytes") else v for c, v in zip(self.COLUMNS, w)]
+                self.assertTrue(all(abs(a - b) <= 0.005 for a, b in zip(got, kb)), (name, got, kb))
+
     def test_first_gpu_is_shown_first(self):
         rows = report("memory", synthetic("memory_view")).by("operator")
         self.assertEqual(rows["aten::linear"]["allocation_bytes"], 360)
@@ -336,6 +365,8 @@ class Modules(Case):
         rows = report("modules", synthetic("module_hierarchy")).rows
         got = [(r["depth"], r["module"], r["calls"], r["operators"]) for r in rows if not r["module"].startswith("(")]
         self.assertEqual(got, [(0, "Conv2", 1, 0), (0, "MyModule", 3, 0), (1, "Linear", 3, 3)])
+        rows = report("modules", synthetic("module_hierarchy"), "--compat=tb-plugin").rows
+        self.assertEqual([(r["depth"], r["name"], r["occurences"], r["operators"]) for r in rows], got)
 
 
 if __name__ == "__main__":
