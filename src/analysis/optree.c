@@ -271,8 +271,10 @@ static enum tri uses_tc(struct maker *m, uint32_t name)
 
 static bool eligible_by_name(struct maker *m, uint32_t name)
 {
-	if (!m->eligible_name[name])
-		m->eligible_name[name] = op_tc_eligible(profile_str(m->p, name)) ? 2 : 1;
+	if (!m->eligible_name[name]) {
+		struct str s = profile_str(m->p, name);
+		m->eligible_name[name] = (m->rules == OPTREE_DEFAULT ? op_tc_eligible(s) : op_tc_eligible_compat(s)) ? 2 : 1;
+	}
 	return m->eligible_name[name] == 2;
 }
 

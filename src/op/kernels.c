@@ -227,33 +227,40 @@ struct str kernel_function_name(struct str name)
 	return start < i ? (struct str){name.p + start, i - start} : name;
 }
 
-bool op_tc_eligible(struct str name)
+static bool one_of(struct str name, const char *const *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (str_eqc(name, list[i]))
+			return true;
+	return false;
+}
+#define ONE_OF(name, list) one_of(name, list, sizeof list / sizeof list[0])
+
+bool op_tc_eligible_compat(struct str name)
 {
 	static const char *const aten[] = {
-		"_convolution", "conv1d", "conv2d", "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d",
+		"_convolution", "_convolution_nogroup", "conv1d", "conv2d", "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d",
 		"conv_transpose3d", "convolution", "cudnn_convolution", "cudnn_convolution_transpose", "prelu", "addmm",
-		"addmm_", "addmv", "addmv_", "addr", "addr_", "matmul", "mm", "mv", "linear", "addbmm", "addbmm_", "baddbmm",
-		"baddbmm_", "bmm", "chain_matmul", "linalg_multi_dot", "_thnn_fused_lstm_cell", "_thnn_fused_gru_cell",
-		"lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell", "cudnn_convolution_backward",
-		"cudnn_convolution_transpose_backward", "cudnn_convolution_backward_weight",
+		"addmm_", "addmv", "addr", "matmul", "mm", "mv", "linear", "addbmm", "baddbmm", "bmm", "chain_matmul", "linalg_multi_dot",
+		"_thnn_fused_lstm_cell", "_thnn_fused_gru_cell", "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell",
+		"cudnn_convolution_backward", "cudnn_convolution_transpose_backward", "cudnn_convolution_backward_weight",
 		"cudnn_convolution_transpose_backward_weight", "cudnn_convolution_backward_input",
-		"cudnn_convolution_transpose_backward_input", "convolution_backward",
+		"cudnn_convolution_transpose_backward_input",
 	};
 	static const char *const nodes[] = {
 		"CudnnConvolutionBackward", "CudnnConvolutionTransposeBackward", "BmmBackward0", "MmBackward", "AddmvBackward",
 		"MvBackward", "AddmmBackward", "AddbmmBackward",
 	};
-	if (str_starts(name, STR("aten::"))) {
-		struct str tail = {name.p + 6, name.n - 6};
-		for (size_t i = 0; i < sizeof aten / sizeof aten[0]; i++)
-			if (str_eqc(tail, aten[i]))
-				return true;
-		return false;
-	}
-	for (size_t i = 0; i < sizeof nodes / sizeof nodes[0]; i++)
-		if (str_eqc(name, nodes[i]))
-			return true;
-	return false;
+	struct str tail = {name.p + 6, name.n - 6};
+	return str_starts(name, STR("aten::")) ? ONE_OF(tail, aten) : ONE_OF(name, nodes);
+}
+
+bool op_tc_eligible(struct str name)
+{
+	static const char *const more[] = {
+		"aten::addmv_", "aten::addr_", "aten::addbmm_", "aten::baddbmm_", "aten::convolution_backward",
+	};
+	return op_tc_eligible_compat(name) || ONE_OF(name, more);
 }
 
 bool kernel_is_comm(struct str name)

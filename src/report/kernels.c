@@ -107,8 +107,9 @@ static void add(struct groups *g, struct group *x, uint32_t gpu)
 		x->has_occupancy = true;
 		x->occupancy += occupancy * ((double)ns / 1000);
 	}
-	uint32_t node = g->t->gpu_node[gpu];
-	x->op_eligible |= node != ROW_NONE && g->t->tc_eligible[node];
+	/* The plugin asks before it has looked at what the op called and launched: the name alone decides. */
+	uint32_t node = g->plugin ? g->t->gpu_node[gpu] : ROW_NONE;
+	x->op_eligible |= node != ROW_NONE && op_tc_eligible_compat(profile_str(g->p, g->p->span.name[g->t->span[node]]));
 	g->all_ns += ns;
 }
 

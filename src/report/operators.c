@@ -18,6 +18,7 @@ struct group {
 	int64_t dev_self, dev_total, host_self, host_total, tc_self, tc_total, tc_unknown_self, tc_unknown_total;
 	int64_t dev_of[DIRECTIONS], host_of[DIRECTIONS]; /* by line: the parts of dev_self and host_self */
 	bool tc_eligible, has_stack;
+	uint32_t first, first_last; /* for the plugin: the node that decides tc_eligible, and the last node under it */
 };
 
 struct groups {
@@ -97,10 +98,37 @@ static void add_direction(struct group *x, const struct groups *g, uint32_t node
 	x->host_of[d] += host;
 }
 
+/* Node -> the last one under it, or itself. */
+static uint32_t *last_nodes(const struct optree *t)
+{
+	uint32_t *last = NEW_ARRAY_RAW(t->n, uint32_t);
+	for (uint32_t n = 0; n < t->n; n++)
+		last[n] = n;
+	for (uint32_t n = t->n; n-- > 0;)
+		if (t->parent[n] != ROW_NONE && last[t->parent[n]] < last[n])
+			last[t->parent[n]] = last[n];
+	return last;
+}
+
+/* Of ops with one name any decides; for the plugin the first that its walk of the tree ends with, children before parents. */
+static void add_eligible(struct group *x, const struct optree *t, uint32_t node, const uint32_t *last)
+{
+	if (!last) {
+		x->tc_eligible |= t->tc_eligible[node];
+		return;
+	}
+	if (x->calls == 1 || last[node] < x->first_last || (last[node] == x->first_last && node > x->first)) {
+		x->first = node;
+		x->first_last = last[node];
+		x->tc_eligible = t->tc_eligible[node];
+	}
+}
+
 static void collect(struct groups *g, const struct window *w, bool compat)
 {
 	const struct optree *t = g->t;
 	int64_t *own = own_times(t, g->p, compat);
+	uint32_t *last = compat ? last_nodes(t) : NULL;
 	for (uint32_t n = 0; n < t->n; n++) {
 		uint32_t span = t->span[n];
 		if (t->kind[n] != NODE_OP || !window_has(w, g->p->span.start_ns[span]))
@@ -115,12 +143,13 @@ static void collect(struct groups *g, const struct window *w, bool compat)
 		x->tc_total += t->tc_total[n];
 		x->tc_unknown_self += t->tc_unknown_self[n];
 		x->tc_unknown_total += t->tc_unknown_total[n];
-		x->tc_eligible |= t->tc_eligible[n];
+		add_eligible(x, t, n, last);
 		x->has_stack |= profile_arg_id(g->p, g->p->span.args[span], g->key_stack) != 0;
 		if (g->dir)
 			add_direction(x, g, n, own[n]);
 	}
 	mem_free(own);
+	mem_free(last);
 }
 
 static void put_stack(struct table *out, unsigned col, const struct groups *g, uint32_t stack)
@@ -325,7 +354,7 @@ static int put_tb_plugin(struct table *out, const struct groups *g, struct err *
 	unsigned at[12];
 	for (unsigned c = 0; c < 12; c++) {
 		bool skip = (c == 1 && g->by != BY_SHAPE) || (c == 10 && g->by != BY_STACK) ||
-		            (!device && (c == 3 || c == 4 || (c >= 7 && c <= 9)));
+		            (!device && (c == 3 || c == 4));
 		at[c] = skip ? UINT32_MAX : table_column(out, &tb[c]);
 	}
 	for (uint32_t i = 0; i + 1 < g->keys.n; i++) {
@@ -340,10 +369,10 @@ static int put_tb_plugin(struct table *out, const struct groups *g, struct err *
 		if (g->by == BY_STACK)
 			put_stack(out, at[10], g, x->detail);
 		table_set_bool(out, at[11], x->has_stack);
-		if (!device)
-			continue;
-		table_set_i64(out, at[3], round_us(x->dev_self));
-		table_set_i64(out, at[4], round_us(x->dev_total));
+		if (device) {
+			table_set_i64(out, at[3], round_us(x->dev_self));
+			table_set_i64(out, at[4], round_us(x->dev_total));
+		}
 		table_set_str(out, at[7], x->tc_eligible ? STR("Yes") : STR("No"));
 		table_set_f64(out, at[8], x->dev_self > 0 ? round_digits(percent((double)x->tc_self, (double)x->dev_self), 2) : 0);
 		table_set_f64(out, at[9], x->dev_total > 0 ? round_digits(percent((double)x->tc_total, (double)x->dev_total), 2) : 0);

@@ -134,5 +134,62 @@ class OwnFrames(Case):
         self.assertEqual(found, {1000 * (10 + i): line for i, line in enumerate(stacks.values())})
 
 
+class Eligible(Case):
+    """Which ops the plugin takes for eligible for Tensor Cores: those of its list, and those that called one or launched a kernel that uses
+    them. It asks of the kernel's op before it looks at what this called and launched, and of the first op of a name only."""
+
+    LIST = ("aten::mm", "aten::_convolution_nogroup", "aten::addmm_", "CudnnConvolutionBackward")
+    NOT = ("aten::convolution_backward", "aten::mat_mul", "aten::addmv_", "aten::baddbmm_", "AddmmBackward0")
+
+    @staticmethod
+    def trace(device):
+        events, at = [], 100
+
+        def add(name, length, kernel=None, number=[0]):
+            number[0] += 1
+            events.append({"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 1, "ts": at, "dur": length, "args": {"External id": number[0]}})
+            if kernel and device:
+                ids = {"correlation": number[0], "External id": number[0]}
+                events.append({"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": at + 1, "dur": 2, "args": ids})
+                events.append({"ph": "X", "cat": "kernel", "name": kernel, "pid": 0, "tid": 7, "ts": at + 50, "dur": 5, "args": ids})
+
+        for name in Eligible.LIST + Eligible.NOT:
+            add(name, 10, "elementwise")
+            at += 100
+        add("calls_later", 90)
+        at += 100
+        for outer in ("calls_later", "calls"):
+            add(outer, 90)
+            at += 10
+            add("aten::mm", 10, "elementwise")
+            at += 90
+        add("launches", 90, "volta_h884gemm")
+        return json.dumps({"schemaVersion": 1, "traceEvents": events}).encode()
+
+    def test_operators(self):
+        for device in (True, False):
+            rows = report("operators", "-", "--compat=tb-plugin", stdin=self.trace(device)).by("name")
+            yes = set(self.LIST) | {"calls"} | ({"launches"} if device else set())
+            self.assertEqual({n for n, r in rows.items() if r["tc_eligible"] == "Yes"}, yes)
+            self.assertEqual(set(rows) - yes, set(self.NOT) | {"calls_later"} | (set() if device else {"launches"}))
+            self.assertEqual((rows["launches"]["tc_self_ratio"], rows["launches"]["tc_total_ratio"]), (100, 100) if device else (0, 0))
+
+    def test_default(self):
+        rows = report("operators", "-", stdin=self.trace(True)).by("name")
+        self.assertTrue(all(rows[n]["tc_eligible"] for n in ("aten::convolution_backward", "aten::addmv_", "calls_later", "launches")))
+
+    def test_kernels(self):
+        rows = report("kernels", "-", "--compat=tb-plugin", "--group-by=op", stdin=self.trace(True)).rows
+        self.assertEqual({r["operator"] for r in rows if r["op_is_tensor_cores_eligible"] == "Yes"}, set(self.LIST))
+        used, = (r for r in rows if r["kernel_uses_tensor_cores"] == "Yes")
+        self.assertEqual((used["operator"], used["op_is_tensor_cores_eligible"]), ("launches", "No"))
+
+    def test_without_a_device(self):
+        """The columns are there, with the names that the list has."""
+        rows = report("operators", data("torch", "torch26_cpu", "resnet_full.json.gz"), "--compat=tb-plugin").by("name")
+        self.assertEqual((rows["aten::convolution_backward"]["tc_eligible"], rows["aten::addmm"]["tc_eligible"]), ("No", "Yes"))
+        self.assertEqual({(r["tc_self_ratio"], r["tc_total_ratio"]) for r in rows.values()}, {(0, 0)})
+
+
 if __name__ == "__main__":
     oracle.main()
