@@ -18,6 +18,7 @@ struct group {
 	int64_t dev_self, dev_total, host_self, host_total, tc_self, tc_total, tc_unknown_self, tc_unknown_total;
 	int64_t dev_of[DIRECTIONS], host_of[DIRECTIONS]; /* by line: the parts of dev_self and host_self */
 	bool tc_eligible, has_stack;
+	uint32_t open;              /* calls of this row around the node at hand */
 	uint32_t first, first_last; /* for the plugin: the node that decides tc_eligible, and the last node under it */
 };
 
@@ -124,30 +125,69 @@ static void add_eligible(struct group *x, const struct optree *t, uint32_t node,
 	}
 }
 
+/* The nodes around the one at hand, with their rows. Nodes come in pre-order. */
+struct path {
+	struct step {
+		uint32_t node, row; /* ROW_NONE: it has no row */
+	} *v;
+	uint32_t n, cap;
+};
+
+static void path_up_to(struct path *at, struct groups *g, uint32_t parent)
+{
+	while (at->n && at->v[at->n - 1].node != parent) {
+		struct step *top = &at->v[--at->n];
+		if (top->row != ROW_NONE)
+			g->v[top->row].open--;
+	}
+}
+
+static void path_down(struct path *at, struct groups *g, uint32_t node, const struct group *row)
+{
+	MEM_GROW(at->v, at->cap, at->n + 1);
+	at->v[at->n++] = (struct step){node, row ? (uint32_t)(row - g->v) : ROW_NONE};
+	if (row)
+		g->v[row - g->v].open++;
+}
+
+/* A call inside one of its own row is a part of that one's total. */
+static void add_totals(struct group *x, const struct optree *t, uint32_t node, bool compat)
+{
+	if (x->open && !compat)
+		return;
+	x->dev_total += t->dev_total[node];
+	x->host_total += t->host_total[node];
+	x->tc_total += t->tc_total[node];
+	x->tc_unknown_total += t->tc_unknown_total[node];
+}
+
 static void collect(struct groups *g, const struct window *w, bool compat)
 {
 	const struct optree *t = g->t;
 	int64_t *own = own_times(t, g->p, compat);
 	uint32_t *last = compat ? last_nodes(t) : NULL;
+	struct path path = {0};
 	for (uint32_t n = 0; n < t->n; n++) {
 		uint32_t span = t->span[n];
-		if (t->kind[n] != NODE_OP || !window_has(w, g->p->span.start_ns[span]))
+		path_up_to(&path, g, t->parent[n]);
+		if (t->kind[n] != NODE_OP || !window_has(w, g->p->span.start_ns[span])) {
+			path_down(&path, g, n, NULL);
 			continue;
+		}
 		struct group *x = group_of(g, g->by == BY_LINE ? 0 : g->p->span.name[span], detail_of(g, span));
 		x->calls++;
 		x->dev_self += t->dev_self[n];
-		x->dev_total += t->dev_total[n];
 		x->host_self += own[n];
-		x->host_total += t->host_total[n];
 		x->tc_self += t->tc_self[n];
-		x->tc_total += t->tc_total[n];
 		x->tc_unknown_self += t->tc_unknown_self[n];
-		x->tc_unknown_total += t->tc_unknown_total[n];
+		add_totals(x, t, n, compat);
 		add_eligible(x, t, n, last);
 		x->has_stack |= profile_arg_id(g->p, g->p->span.args[span], g->key_stack) != 0;
 		if (g->dir)
 			add_direction(x, g, n, own[n]);
+		path_down(&path, g, n, x);
 	}
+	mem_free(path.v);
 	mem_free(own);
 	mem_free(last);
 }
@@ -174,13 +214,13 @@ static const struct column columns[N_COLUMNS] = {
 	[C_DEV_FORWARD] = {"forward_device_self_ns", "Fwd device", "the part of device self of the forward pass, and of ops of no pass", CELL_I64, UNIT_NS, COLUMN_KEY},
 	[C_DEV_BACKWARD] = {"backward_device_self_ns", "Bwd device", "the part of device self of the backward of what the line called", CELL_I64, UNIT_NS, COLUMN_KEY},
 	[C_DEV_OPTIMIZER] = {"optimizer_device_self_ns", "Opt device", "the part of device self of the optimizer", CELL_I64, UNIT_NS},
-	[C_DEV_TOTAL] = {"device_total_ns", "Device total", "device time of what it and the ops inside it launched", CELL_I64,
+	[C_DEV_TOTAL] = {"device_total_ns", "Device total", "device time of what it and the ops inside it launched; a call inside another of its row counts once", CELL_I64,
 	                 UNIT_NS},
 	[C_HOST_SELF] = {"host_self_ns", "Host self", "host time less the ops and API calls inside it", CELL_I64, UNIT_NS, COLUMN_KEY},
 	[C_HOST_FORWARD] = {"forward_host_self_ns", "Fwd host", "the part of host self of the forward pass, and of ops of no pass", CELL_I64, UNIT_NS, COLUMN_KEY},
 	[C_HOST_BACKWARD] = {"backward_host_self_ns", "Bwd host", "the part of host self of the backward of what the line called", CELL_I64, UNIT_NS, COLUMN_KEY},
 	[C_HOST_OPTIMIZER] = {"optimizer_host_self_ns", "Opt host", "the part of host self of the optimizer", CELL_I64, UNIT_NS},
-	[C_HOST_TOTAL] = {"host_total_ns", "Host total", "host time from its start to its end", CELL_I64, UNIT_NS, COLUMN_KEY},
+	[C_HOST_TOTAL] = {"host_total_ns", "Host total", "host time from its start to its end; a call inside another of its row counts once", CELL_I64, UNIT_NS, COLUMN_KEY},
 	[C_ELIGIBLE] = {"tc_eligible", "TC eligible", "could use Tensor Cores, by its name or by what it launched",
 	                CELL_BOOL, UNIT_NONE, COLUMN_MINOR},
 	[C_TC_SELF] = {"tc_self_pct", "TC self %", "share of device self time in kernels that use Tensor Cores; empty = unknown", CELL_F64,

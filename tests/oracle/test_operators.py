@@ -134,6 +134,54 @@ class OwnFrames(Case):
         self.assertEqual(found, {1000 * (10 + i): line for i, line in enumerate(stacks.values())})
 
 
+class CallsOfItself(Case):
+    """An op that calls one of its own name, and others besides, counts what it holds once. torch and the plugin add up both calls."""
+
+    def outermost(self, path, name):
+        """(host time, device time) of the calls of an op that no other of the name holds; python's reading of the trace."""
+        calls, launches, work = {}, {}, {}
+        for e in oracle.events(oracle.load(path)):
+            args = e.get("args") or {}
+            if e.get("ph") != "X":
+                continue
+            if e.get("cat") == "cpu_op" and e["name"] == name:
+                calls.setdefault(e["tid"], []).append((round(e["ts"] * 1000), round(e["dur"] * 1000)))
+            elif e.get("cat") == "cuda_runtime":
+                launches[args.get("correlation")] = e["tid"], round(e["ts"] * 1000)
+            elif e.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset"):
+                work.setdefault(args.get("correlation"), []).append(round(e["dur"] * 1000))
+        host = device = 0
+        for tid, spans in calls.items():
+            end = 0
+            for start, dur in sorted(spans, key=lambda s: (s[0], -s[1])):
+                if start >= end:
+                    end = start + dur
+                    host += dur
+                    device += sum(sum(work.get(c, [])) for c, (t, ts) in launches.items() if t == tid and start <= ts < end)
+        return host, device
+
+    def test_real(self):
+        path = data("verdicts", "google_owlv2-large-patch14-ensemble__1016001.json.gz")
+        rows = report("operators", path).by("name")
+        for name in ("aten::arange", "aten::where"):
+            self.assertEqual((rows[name]["host_total_ns"], rows[name]["device_total_ns"]), self.outermost(path, name), name)
+        self.assertEqual(report("operators", path, "--compat=tb-plugin").by("name")["aten::arange"]["device_total_duration"], 27)
+
+    def test_planted(self):
+        names = [("aten::a", 0, 100), ("aten::b", 10, 20), ("aten::a", 40, 50), ("aten::a", 45, 20), ("aten::b", 70, 10), ("aten::a", 200, 30)]
+        events = []
+        for i, (name, ts, dur) in enumerate(names, 1):
+            ids = {"External id": i, "correlation": i}
+            events += [{"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 1, "ts": ts, "dur": dur, "args": {"External id": i}},
+                       {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": ts + 1, "dur": 1, "args": ids},
+                       {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 300 + 10 * i, "dur": i, "args": ids}]
+        trace = json.dumps({"schemaVersion": 1, "traceEvents": events}).encode()
+        for args, a, b in (([], (4, 130000, 21000), (2, 30000, 7000)), (["--compat=tb-plugin"], (4, 200, 21 + 12 + 4), (2, 30, 7))):
+            rows = report("operators", "-", *args, stdin=trace).by("name")
+            host, device = ("host_total_duration", "device_total_duration") if args else ("host_total_ns", "device_total_ns")
+            self.assertEqual([tuple(rows[n][c] for c in ("calls", host, device)) for n in ("aten::a", "aten::b")], [a, b])
+
+
 class Eligible(Case):
     """Which ops the plugin takes for eligible for Tensor Cores: those of its list, and those that called one or launched a kernel that uses
     them. It asks of the kernel's op before it looks at what this called and launched, and of the first op of a name only."""
