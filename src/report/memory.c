@@ -3,11 +3,10 @@
 #include "analysis/memory.h"
 #include "analysis/optree.h"
 #include "analysis/recording.h"
+#include "base/buf.h"
 #include "base/mem.h"
-#include "base/round.h"
-#include "report/window.h"
+#include "report/memory_blocks.h"
 
-#include <math.h>
 #include <stdio.h>
 
 /* Points of the curve at most, its step corners among them. */
@@ -131,25 +130,10 @@ static struct operator *group(const struct view *v, const struct optree *t, cons
 	return op;
 }
 
-/* The plugin's display: bytes in KB, 2 decimals, or as many as show the first digit of what is smaller. */
-static double in_kb(int64_t bytes)
-{
-	double kb = (double)bytes / 1024, size = fabs(kb);
-	return round_digits(kb, size >= 0.01 || size == 0 ? 2 : (int)-floor(log10(size)));
-}
-
-/* The same in milliseconds. */
-static double in_ms(int64_t ns)
-{
-	double ms = (double)ns / 1e6, size = fabs(ms);
-	int digits = size >= 0.01 || size == 0 ? 2 : (int)-floor(log10(size));
-	return round_digits(ms, digits);
-}
-
 static void set_bytes(const struct view *v, struct table *t, unsigned col, int64_t bytes)
 {
 	if (v->compat)
-		table_set_f64(t, col, in_kb(bytes));
+		table_set_f64(t, col, memory_shown_compat((double)bytes / 1024));
 	else
 		table_set_i64(t, col, bytes);
 }
@@ -157,7 +141,7 @@ static void set_bytes(const struct view *v, struct table *t, unsigned col, int64
 static void set_time(const struct view *v, struct table *t, unsigned col, int64_t time_ns)
 {
 	if (v->compat)
-		table_set_f64(t, col, in_ms(time_ns));
+		table_set_f64(t, col, memory_shown_compat((double)time_ns / 1e6));
 	else
 		table_set_i64(t, col, time_ns);
 }
@@ -217,18 +201,22 @@ static int put_statistics(struct view *v, struct table *out, struct err *e)
 
 /* --- events ----------------------------------------------------------------------------------------------------- */
 
-/* `aten::empty` and its kin allocate for others: the op around says for whom. */
+/* `aten::empty` and its kin allocate for others: the op around says for whom, or else the step or other annotation. */
 static void set_operator(const struct view *v, struct table *t, uint32_t alloc)
 {
 	const struct spans *s = &v->p->span;
-	uint32_t span = alloc == ROW_NONE ? ROW_NONE : v->p->memory.span[alloc];
+	uint32_t span = alloc == ROW_NONE ? ROW_NONE : v->p->memory.span[alloc], around = ROW_NONE;
 	if (span == ROW_NONE) {
 		table_set_str(t, 0, STR("<unknown>"));
 		return;
 	}
 	struct str name = profile_str(v->p, s->name[span]);
-	if (str_starts(name, STR("aten::empty")) && s->op[span] != ROW_NONE)
-		table_set_fmt(t, 0, STR_FMT " (" STR_FMT ")", STR_ARG(profile_str(v->p, s->name[s->op[span]])), STR_ARG(name));
+	if (str_starts(name, STR("aten::empty")))
+		around = s->op[span] != ROW_NONE ? s->op[span] : s->parent[span];
+	while (around != ROW_NONE && s->kind[around] != SPAN_OP && s->kind[around] != SPAN_USER)
+		around = s->parent[around];
+	if (around != ROW_NONE)
+		table_set_fmt(t, 0, STR_FMT " (" STR_FMT ")", STR_ARG(profile_str(v->p, s->name[around])), STR_ARG(name));
 	else
 		table_set_str(t, 0, name);
 }
@@ -238,25 +226,44 @@ static bool in_window(const struct view *v, uint32_t row)
 	return row != ROW_NONE && window_has(&v->w, v->p->memory.time_ns[row]);
 }
 
+static void put_events_compat(const struct view *v, struct table *t)
+{
+	TABLE_COLUMN(t, "operator", "Operator", "operator", CELL_STR);
+	TABLE_COLUMN(t, "size_kb", "Size (KB)", "KB of 1024 bytes", CELL_F64);
+	TABLE_COLUMN(t, "allocation_time_ms", "Allocation Time (ms)", "since the start of the profiler", CELL_F64);
+	TABLE_COLUMN(t, "release_time_ms", "Release Time (ms)", "since the start of the profiler", CELL_F64);
+	TABLE_COLUMN(t, "duration_ms", "Duration (ms)", "release - allocation", CELL_F64);
+	struct optree *tree = optree_new(v->p, OPTREE_TB_PLUGIN);
+	struct memory_block *block;
+	struct buf name = {0};
+	uint32_t n = memory_blocks(v->p, tree, &v->w, v->device, &block);
+	for (uint32_t i = 0; i < n; i++) {
+		const struct memory_block *x = &block[i];
+		table_row(t);
+		buf_clear(&name);
+		memory_block_name(v->p, tree, x, &name);
+		table_set_str_copy(t, 0, buf_view(&name));
+		set_bytes(v, t, 1, x->bytes);
+		if (x->alloc != ROW_NONE)
+			table_set_f64(t, 2, memory_shown_compat(memory_span_compat(v->p, ROW_NONE, x->alloc, 1e6)));
+		if (x->release != ROW_NONE)
+			table_set_f64(t, 3, memory_shown_compat(memory_span_compat(v->p, ROW_NONE, x->release, 1e6)));
+		if (x->alloc != ROW_NONE && x->release != ROW_NONE)
+			table_set_f64(t, 4, memory_shown_compat(memory_span_compat(v->p, x->alloc, x->release, 1e6)));
+	}
+	buf_release(&name);
+	mem_free(block);
+	optree_free(tree);
+}
+
 static void put_events(const struct view *v, struct table *t)
 {
 	const struct memories *m = &v->p->memory;
-	if (v->compat) {
-		TABLE_COLUMN(t, "operator", "Operator", "operator", CELL_STR);
-		TABLE_COLUMN(t, "size_kb", "Size (KB)", "KB of 1024 bytes", CELL_F64);
-		TABLE_COLUMN(t, "allocation_time_ms", "Allocation Time (ms)", "since the start of the profiler", CELL_F64);
-		TABLE_COLUMN(t, "release_time_ms", "Release Time (ms)", "since the start of the profiler", CELL_F64);
-		TABLE_COLUMN(t, "duration_ms", "Duration (ms)", "release - allocation", CELL_F64);
-	} else {
-		TABLE_COLUMN(t, "operator", "Operator", "innermost op around the allocation; of aten::empty and its kin the op around "
-		             "it first", CELL_STR);
-		TABLE_COLUMN(t, "size_bytes", "Size", "size of the block", CELL_I64, UNIT_BYTES);
-		TABLE_COLUMN(t, "allocation_time_ns", "Allocation Time", "since the start of the trace; empty: before it", CELL_I64,
-		             UNIT_NS);
-		TABLE_COLUMN(t, "release_time_ns", "Release Time", "since the start of the trace; empty: not before its end", CELL_I64,
-		             UNIT_NS);
-		TABLE_COLUMN(t, "duration_ns", "Duration", "release - allocation", CELL_I64, UNIT_NS);
-	}
+	TABLE_COLUMN(t, "operator", "Operator", "innermost op around the allocation; of aten::empty and its kin the op or annotation around it first", CELL_STR);
+	TABLE_COLUMN(t, "size_bytes", "Size", "size of the block", CELL_I64, UNIT_BYTES);
+	TABLE_COLUMN(t, "allocation_time_ns", "Allocation Time", "since the start of the trace; empty: before it", CELL_I64, UNIT_NS);
+	TABLE_COLUMN(t, "release_time_ns", "Release Time", "since the start of the trace; empty: not before its end", CELL_I64, UNIT_NS);
+	TABLE_COLUMN(t, "duration_ns", "Duration", "release - allocation", CELL_I64, UNIT_NS);
 	struct memory_pair *pair;
 	uint32_t n = memory_pairs(v->p, v->device, &pair), kept = 0, freed = 0;
 	for (uint32_t i = 0; i < n; i++) {
@@ -265,13 +272,13 @@ static void put_events(const struct view *v, struct table *t)
 			continue;
 		table_row(t);
 		set_operator(v, t, a);
-		set_bytes(v, t, 1, a != ROW_NONE ? m->bytes[a] : -m->bytes[r]);
+		table_set_i64(t, 1, a != ROW_NONE ? m->bytes[a] : -m->bytes[r]);
 		if (a != ROW_NONE)
-			set_time(v, t, 2, m->time_ns[a] - v->start_ns);
+			table_set_i64(t, 2, m->time_ns[a] - v->start_ns);
 		if (r != ROW_NONE)
-			set_time(v, t, 3, m->time_ns[r] - v->start_ns);
+			table_set_i64(t, 3, m->time_ns[r] - v->start_ns);
 		if (a != ROW_NONE && r != ROW_NONE)
-			set_time(v, t, 4, m->time_ns[r] - m->time_ns[a]);
+			table_set_i64(t, 4, m->time_ns[r] - m->time_ns[a]);
 		kept += r == ROW_NONE;
 		freed += a == ROW_NONE;
 	}
@@ -459,7 +466,7 @@ static int memory_run(const struct profile *p, const struct report_args *args, s
 	select_rows(&v);
 	int rc = put_statistics(&v, out, e);
 	put_notes(&v, out);
-	put_events(&v, table_section(out, "events", "Memory blocks"));
+	(v.compat ? put_events_compat : put_events)(&v, table_section(out, "events", "Memory blocks"));
 	put_curve(&v, table_section(out, "curve", "Memory over time"));
 	put_peaks(&v, table_section(out, "peaks", "Peak memory by device"));
 	mem_free(v.row);

@@ -1,10 +1,10 @@
 /* The plugin's memory: by operator, over time, and the life of each block, each for all devices. */
 #include "analysis/memory.h"
-#include "base/round.h"
+#include "analysis/optree.h"
+#include "base/mem.h"
 #include "render/number.h"
+#include "report/memory_blocks.h"
 #include "serve/plugin.h"
-
-#include <math.h>
 
 /* In which units numbers are wanted. */
 struct units {
@@ -33,13 +33,6 @@ static int read_units(const struct request *r, struct units *u, const char *memo
 	return 0;
 }
 
-/* Two decimals, or as many as show the first digit of what is smaller. */
-static double shown(double v)
-{
-	double size = fabs(v);
-	return round_digits(v, size >= 0.01 || size == 0 ? 2 : (int)-floor(log10(size)));
-}
-
 /* "cpu" of "CPU", "3" of "GPU3". */
 static const char *device_arg(const struct request *r, struct str name)
 {
@@ -58,14 +51,13 @@ static struct str default_device(const struct table *peaks)
 	return best;
 }
 
-static void put_amount(struct buf *b, const struct table *t, size_t row, unsigned col, double unit, bool rounded)
+static void put_amount(struct buf *b, const struct table *t, size_t row, unsigned col, double unit)
 {
 	if (table_is_null(t, row, col)) {
 		buf_cstr(b, "null");
 		return;
 	}
-	double v = (double)table_i64(t, row, col) / unit;
-	number_shortest(b, rounded ? shown(v) : v);
+	number_shortest(b, (double)table_i64(t, row, col) / unit);
 }
 
 /* Of each device: its rows of the table that `put` writes. */
@@ -114,7 +106,7 @@ static int put_statistics(struct buf *b, struct table *t, const struct units *u,
 		for (unsigned c = 0; c < t->n_columns; c++) {
 			buf_cstr(b, c ? "," : "");
 			if (str_ends(str_from(t->data[c].col.id), STR("_kb")) && u->bytes != 1024)
-				number_shortest(b, shown(table_f64(t, i, c) * 1024 / u->bytes));
+				number_shortest(b, memory_shown_compat(table_f64(t, i, c) * 1024 / u->bytes));
 			else
 				plugin_put_cell(b, t, i, (int)c);
 		}
@@ -123,20 +115,35 @@ static int put_statistics(struct buf *b, struct table *t, const struct units *u,
 	return 0;
 }
 
-static int put_blocks(struct buf *b, struct table *all, const struct units *u, struct err *e)
+static void put_time(struct buf *b, const struct profile *p, uint32_t from, uint32_t to, const struct units *u)
 {
-	const struct table *t = plugin_section(all, "events");
-	(void)e;
-	for (size_t i = 0; i < t->n_rows; i++) {
+	buf_char(b, ',');
+	if (to == ROW_NONE)
+		buf_cstr(b, "null");
+	else
+		number_shortest(b, memory_shown_compat(memory_span_compat(p, from, to, u->ns)));
+}
+
+static void put_blocks(struct buf *b, const struct profile *p, const struct optree *t, int device, const struct units *u)
+{
+	struct memory_block *block;
+	struct buf name = {0};
+	uint32_t n = memory_blocks(p, t, &(struct window){.all = true}, device, &block);
+	for (uint32_t i = 0; i < n; i++) {
+		const struct memory_block *x = &block[i];
+		buf_clear(&name);
+		memory_block_name(p, t, x, &name);
 		buf_cstr(b, i ? ",\n[" : "\n[");
-		plugin_put_cell(b, t, i, 0);
-		for (unsigned c = 1; c < t->n_columns; c++) {
-			buf_char(b, ',');
-			put_amount(b, t, i, c, c == 1 ? u->bytes : u->ns, true);
-		}
+		json_put_string(b, buf_view(&name));
+		buf_char(b, ',');
+		number_shortest(b, memory_shown_compat((double)x->bytes / u->bytes));
+		put_time(b, p, ROW_NONE, x->alloc, u);
+		put_time(b, p, ROW_NONE, x->release, u);
+		put_time(b, p, x->alloc, x->alloc == ROW_NONE ? ROW_NONE : x->release, u);
 		buf_char(b, ']');
 	}
-	return 0;
+	buf_release(&name);
+	mem_free(block);
 }
 
 static int put_points(struct buf *b, struct table *all, const struct units *u, struct err *e)
@@ -147,7 +154,7 @@ static int put_points(struct buf *b, struct table *all, const struct units *u, s
 		buf_cstr(b, i ? ",[" : "[");
 		for (unsigned c = 0; c < t->n_columns; c++) {
 			buf_cstr(b, c ? "," : "");
-			put_amount(b, t, i, c, c ? u->bytes : u->ns, false);
+			put_amount(b, t, i, c, c ? u->bytes : u->ns);
 		}
 		buf_char(b, ']');
 	}
@@ -185,7 +192,21 @@ static int put_events(const struct request *r, const struct table *peaks, struct
 	put_head(b, "Memory Events", default_device(peaks));
 	buf_char(b, '}');
 	put_columns(b, names, sizeof names / sizeof names[0]);
-	return put_devices(r, peaks, &u, false, put_blocks, b, e);
+	struct optree *t = optree_new(r->entry->profile, OPTREE_TB_PLUGIN);
+	buf_cstr(b, ",\n\"rows\":{");
+	for (size_t i = 0; i < peaks->n_rows; i++) {
+		struct str name = table_str(peaks, i, 0);
+		int64_t ordinal = MEMORY_CPU;
+		str_to_i64(str_from(device_arg(r, name)), &ordinal);
+		buf_cstr(b, i ? ",\n" : "");
+		json_put_string(b, name);
+		buf_cstr(b, ":[");
+		put_blocks(b, r->entry->profile, t, (int)ordinal, &u);
+		buf_char(b, ']');
+	}
+	buf_cstr(b, "}}\n");
+	optree_free(t);
+	return 0;
 }
 
 static int put_curve(const struct request *r, const struct table *peaks, struct buf *b, struct err *e)

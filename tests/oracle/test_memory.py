@@ -4,6 +4,7 @@ import collections
 import functools
 import gzip
 import json
+import math
 import os
 import tempfile
 from decimal import Decimal
@@ -110,10 +111,12 @@ class Naive:
             if dev != device or addr is None or size == 0:
                 continue
             if size > 0:
-                ops = [o for o in self.chain(track, t) if o[3]]
+                chain = self.chain(track, t)
+                ops = [o for o in chain if o[3]]
                 name = ops[-1][2] if ops else "<unknown>"
-                if name.startswith("aten::empty") and len(ops) > 1:
-                    name = f"{ops[-2][2]} ({name})"
+                if name.startswith("aten::empty"):
+                    around = ops[-2:-1] or [o for o in chain[:chain.index(ops[-1])] if not o[3]][-1:]
+                    name = f"{around[0][2]} ({name})" if around else name
                 out.append([name, size, t, None])
                 open_[addr] = out[-1]
             elif addr in open_:
@@ -165,6 +168,36 @@ class Synthetic(Case):
         blocks = report("memory", synthetic("memory_view"), "--device=cpu").section("events").rows
         self.assertEqual([(r["operator"], r["size_bytes"], r["allocation_time_ns"], r["duration_ns"]) for r in blocks][-1],
                          ("<unknown>", 100, None, None))
+
+    def test_free_on_another_device_as_the_plugin_has_it(self):
+        """Only the address counts: what the GPU allocated at 690 and the CPU freed is a block of the GPU."""
+        gpu, cpu = (report("memory", synthetic("memory_view"), f"--device={d}", "--compat=tb-plugin").section("events").rows for d in ("0", "cpu"))
+        figures = [tuple(r.values()) for r in gpu]
+        self.assertIn(("<unknown>", 0.1, 0.68, 0.74, 0.06), figures)
+        self.assertEqual([r["operator"] for r in cpu if r["allocation_time_ms"] is None], [])
+
+    def test_plugin_events(self):
+        """What is around aten::empty; allocations of one address; times half-way; where zero stands."""
+        def op(name, ts, dur, cat="cpu_op"):
+            return {"ph": "X", "cat": cat, "name": name, "pid": 1, "tid": 1, "ts": ts, "dur": dur, "args": {}}
+        path = self.trace([
+            op("aten::empty", 0, 10), op("ProfilerStep#1", 20, 980, "user_annotation"), op("aten::empty", 30, 10), op("mine", 95, 30, "user_annotation"),
+            op("aten::empty_like", 100, 10), op("enumerate(DataLoader)#_Iter.__next__", 200, 50, "user_annotation"), op("aten::empty", 210, 10),
+            op("aten::linear", 300, 50), op("aten::empty", 310, 10), op("Optimizer.step#SGD.step", 400, 50, "user_annotation"),
+            op("aten::mm", 500, 50),
+            *[self.event(t, s, a, 0) for t, s, a in (
+                (5, 1, 1), (35, 2048, 2), (105, 3, 3), (215, 4, 4), (315, 5, 5), (405, 6, 6), (505, 7, 7), (506, 8, 7), (520, -8, 7), (600, -9, 9), (601, -10, 9), (700, -2048, 2))]])
+        rows = [tuple(r.values()) for r in report("memory", path, "--compat=tb-plugin").section("events").rows]
+        self.assertEqual(rows, [
+            ("aten::mm", 0.008, 0.51, 0.52, 0.01), ("ProfilerStep#1 (aten::empty)", 2, 0.04, 0.7, 0.67),
+            ("CallTreeRoot (aten::empty)", 0.001, 0.005, None, None), ("ProfilerStep#1 (aten::empty_like)", 0.003, 0.1, None, None),
+            ("enumerate(DataLoader)#_Iter.__next__ (aten::empty)", 0.004, 0.21, None, None),
+            ("aten::linear (aten::empty)", 0.005, 0.32, None, None), ("<unknown>", 0.006, 0.41, None, None),
+            ("<unknown>", 0.01, None, 0.6, None)])
+        names = [r["operator"] for r in report("memory", path).section("events").rows]
+        self.assertEqual(names, ["aten::empty", "ProfilerStep#1 (aten::empty)", "mine (aten::empty_like)",
+                                 "enumerate(DataLoader)#_Iter.__next__ (aten::empty)", "aten::linear (aten::empty)", "<unknown>", "aten::mm", "aten::mm",
+                                 "<unknown>", "<unknown>"])
 
     def test_memory_curve_has_2n_minus_1_points(self):
         for device, n in (("cpu", 12), ("0", 10)):
@@ -279,6 +312,33 @@ class RealTraces(Case):
             self.assertEqual([[r["operator"], r["size_bytes"], r["allocation_time_ns"], r["release_time_ns"]] for r in rows],
                              want)
         self.each(check)
+
+    def test_blocks_of_the_plugin(self):
+        """Times as differences of python's own numbers, times a factor."""
+        def shown(v):
+            return round(v, 2 if abs(v) >= 0.01 or v == 0 else abs(math.floor(math.log10(abs(v)))))
+
+        for name in SMALL:
+            path = data(*name.split("/"))
+            events = oracle.events(oracle.load(path))
+            start = min(e["ts"] for e in events if e.get("ph") == "X" and not isinstance(e.get("ts"), str))
+            want, open_ = collections.defaultdict(list), {}
+            for e in sorted((e for e in events if e.get("name") == "[memory]"), key=lambda e: e["ts"]):
+                a, ms = e["args"], lambda us: shown(1 / 1e3 * us)
+                device = "cpu" if a["Device Type"] == 0 else str(a["Device Id"])
+                if a["Bytes"] > 0:
+                    open_[a["Addr"]] = e["ts"], a["Bytes"], device
+                elif a["Addr"] in open_:
+                    since, _, device = open_.pop(a["Addr"])
+                    want[device].append((shown(-a["Bytes"] / 1024), ms(since - start), ms(e["ts"] - start), ms(e["ts"] - since)))
+                else:
+                    want[device].append((shown(-a["Bytes"] / 1024), None, ms(e["ts"] - start), None))
+            for since, size, device in open_.values():
+                want[device].append((shown(size / 1024), shown(1 / 1e3 * (since - start)), None, None))
+            for device, blocks in want.items():
+                rows = report("memory", path, "--device=" + device, "--compat=tb-plugin").section("events").rows
+                with self.subTest(trace=name, device=device):
+                    self.assertEqual(collections.Counter(tuple(r.values())[1:] for r in rows), collections.Counter(blocks))
 
     def test_curve_and_peaks(self):
         def check(naive, device, t):
