@@ -1,4 +1,7 @@
 /* The plugin's kernels: by time, by use of Tensor Cores, and the table. */
+#include "base/mem.h"
+#include "op/kernels.h"
+#include "render/number.h"
 #include "serve/plugin.h"
 
 /* The pie of all kernels. */
@@ -15,20 +18,33 @@ static int run_pie(const struct request *r, struct response *out, struct err *e)
 	return rc;
 }
 
-/* Of two. */
+/* The share of the kernels' time in those that use them, and the rest of 1. */
 static int run_tensor_cores(const struct request *r, struct response *out, struct err *e)
 {
-	struct buf *b = &out->body;
+	const struct profile *p = r->entry->profile;
 	struct table t;
-	int64_t us[2] = {0};
 	if (plugin_report(r, "kernels", "name", NULL, &t, e) < 0)
 		return -1;
-	int used = table_find_column(&t, STR("tensor_cores_used")), total = table_find_column(&t, STR("total_duration_us"));
-	for (size_t i = 0; i < t.n_rows; i++)
-		us[str_eqc(table_str(&t, i, (unsigned)used), "Yes")] += table_i64(&t, i, (unsigned)total);
-	buf_printf(b, "{\"total\":{\"columns\":[{\"type\":\"string\",\"name\":\"name\"},{\"type\":\"number\",\"name\":\"value\"}],"
-	           "\"rows\":[[\"Using Tensor Cores\",%lld],[\"Not Using Tensor Cores\",%lld]]}}\n", (long long)us[1], (long long)us[0]);
 	table_release(&t);
+	int64_t ns[2] = {0};
+	uint8_t *uses = NEW_ARRAY(p->strings.n, uint8_t); /* by name of kernel: 0 = not asked, 1 = no, 2 = yes */
+	for (uint32_t i = 0; i < p->gpu_op.rows.n; i++) {
+		uint32_t name = p->gpu_op.name[i];
+		if (p->gpu_op.kind[i] != GPU_KERNEL)
+			continue;
+		if (!uses[name])
+			uses[name] = kernel_uses_tc_compat(profile_str(p, name)) ? 2 : 1;
+		ns[uses[name] == 2] += p->gpu_op.dur_ns[i];
+	}
+	mem_free(uses);
+	double ratio = ns[0] + ns[1] > 0 ? (double)ns[1] / (double)(ns[0] + ns[1]) : 0;
+	struct buf *b = &out->body;
+	buf_cstr(b, "{\"total\":{\"columns\":[{\"type\":\"string\",\"name\":\"name\"},{\"type\":\"number\",\"name\":\"value\"}],"
+	            "\"rows\":[[\"Using Tensor Cores\",");
+	number_shortest(b, ratio);
+	buf_cstr(b, "],[\"Not Using Tensor Cores\",");
+	number_shortest(b, 1 - ratio);
+	buf_cstr(b, "]]}}\n");
 	return 0;
 }
 
@@ -49,7 +65,7 @@ static const struct endpoint_param params[] = {{"group_by", "Kernel or KernelNam
 
 static const struct endpoint tensor_cores = {
 	.path = PLUGIN_PATH "kernel/tc_pie",
-	.help = "kernel time with and without Tensor Cores",
+	.help = "share of the kernels' time with and without Tensor Cores",
 	.flags = PLUGIN_FLAGS,
 	.run = run_tensor_cores,
 };
