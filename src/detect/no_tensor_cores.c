@@ -1,5 +1,5 @@
-#include "analysis/optree.h"
 #include "analysis/steps.h"
+#include "analysis/tc_use.h"
 #include "detect/shared.h"
 #include "gpu/gpus.h"
 
@@ -10,19 +10,6 @@ struct measured {
 	int64_t all_ns, eligible_ns, tc_ns, unknown_ns;
 	uint64_t kernels;        /* eligible ones */
 };
-
-/* Eligible nodes without an eligible one below them. */
-static uint8_t *bottom_eligible(const struct optree *t)
-{
-	uint8_t *bottom = NEW_ARRAY(t->n, uint8_t), *below = NEW_ARRAY(t->n, uint8_t);
-	for (uint32_t n = t->n; n-- > 0;) { /* children stand behind their parents */
-		bottom[n] = t->tc_eligible[n] && !below[n];
-		if (t->parent[n] != ROW_NONE && (t->tc_eligible[n] || below[n]))
-			below[t->parent[n]] = 1;
-	}
-	mem_free(below);
-	return bottom;
-}
 
 /* enum tri of a kernel, looked up once per name; a name on the plugin's list counts as yes. */
 static enum tri tensor_core(const struct profile *p, uint32_t name, uint8_t *known)
@@ -37,7 +24,7 @@ static enum tri tensor_core(const struct profile *p, uint32_t name, uint8_t *kno
 static struct measured measure(const struct profile *p, const struct optree *t)
 {
 	struct measured m = {0};
-	uint8_t *bottom = bottom_eligible(t), *known = NEW_ARRAY(p->strings.n, uint8_t);
+	uint8_t *could = tc_could_use(p, t), *known = NEW_ARRAY(p->strings.n, uint8_t);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
 		uint32_t node = t->gpu_node[g];
 		if (p->gpu_op.kind[g] != GPU_KERNEL || node == ROW_NONE || t->kind[node] != NODE_OP)
@@ -45,13 +32,13 @@ static struct measured measure(const struct profile *p, const struct optree *t)
 		enum tri tc = tensor_core(p, p->gpu_op.name[g], known);
 		int64_t dur = p->gpu_op.dur_ns[g];
 		m.all_ns += dur;
-		m.kernels += bottom[node];
-		m.eligible_ns += bottom[node] ? dur : 0;
+		m.kernels += could[g];
+		m.eligible_ns += could[g] ? dur : 0;
 		m.tc_ns += tc == TRI_YES ? dur : 0;
 		m.unknown_ns += tc == TRI_UNKNOWN ? dur : 0;
 	}
 	mem_free(known);
-	mem_free(bottom);
+	mem_free(could);
 	return m;
 }
 
@@ -189,6 +176,6 @@ const struct detector detector_no_tensor_cores = {
 	       "bfloat16 and TF32 from 8.0, also FP8 from 8.9; AMD Instinct: float16 and bfloat16.",
 	.disprove = "With mixed precision the step is no shorter: then memory, launches or the host limit these kernels, not arithmetic.",
 	.report = "tensor-cores",
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS | PASS_OPS,
 	.run = run,
 };

@@ -1,5 +1,6 @@
 /* Ops that could use Tensor Cores, and whether they do: DLProf's tensor core report. */
 #include "analysis/costs.h"
+#include "analysis/tc_use.h"
 #include "base/buf.h"
 #include "base/intern.h"
 #include "base/mem.h"
@@ -15,12 +16,20 @@ struct kernel_set {
 	uint32_t *v, n, cap;     /* string ids of kernels' names */
 };
 
+/* What an op's kernels that could use Tensor Cores took. */
+struct possible {
+	int64_t ns, tc_ns, unknown_ns;
+	uint32_t kernels, tc_kernels;
+};
+
 struct eligible {
 	const struct profile *p;
 	const struct window *w;
 	bool dlprof;
 	struct op_tc *tc;
 	struct op_sum *sum;      /* by op */
+	struct possible *part;   /* by op; DLProf's table counts all kernels of its ops */
+	uint8_t *could;          /* gpu_op -> could use them; NULL in DLProf's table */
 	struct kernel_set *tc_names, *other_names, *unknown_names;
 	struct costs *costs;     /* NULL in DLProf's table */
 	uint32_t *last_tc;       /* string id -> op + 1 in whose set it was put last: instances of one op come one after the other */
@@ -31,13 +40,27 @@ static struct kernel_set *set_of(struct eligible *x, uint32_t op, enum tri uses)
 	return &(uses == TRI_YES ? x->tc_names : uses == TRI_NO ? x->other_names : x->unknown_names)[op];
 }
 
+static void add_possible(struct possible *s, struct eligible *x, uint32_t g)
+{
+	int64_t ns = x->p->gpu_op.dur_ns[g];
+	enum tri uses = op_tc_of(x->tc, g);
+	s->ns += ns;
+	s->tc_ns += uses == TRI_YES ? ns : 0;
+	s->unknown_ns += uses == TRI_UNKNOWN ? ns : 0;
+	s->kernels++;
+	s->tc_kernels += uses == TRI_YES;
+}
+
 static void add_kernels(struct eligible *x, uint32_t k)
 {
 	const struct ops *o = x->p->ops;
 	const struct op_instance *in = &o->instance[k];
 	for (uint32_t i = 0; i < in->gpu_n; i++) {
 		uint32_t g = o->gpu[in->gpu_first + i], name = x->p->gpu_op.name[g];
-		if (x->p->gpu_op.kind[g] != GPU_KERNEL || x->last_tc[name] == in->op + 1)
+		if (x->p->gpu_op.kind[g] != GPU_KERNEL || (x->could && !x->could[g]))
+			continue;
+		add_possible(&x->part[in->op], x, g);
+		if (x->last_tc[name] == in->op + 1)
 			continue;
 		x->last_tc[name] = in->op + 1;
 		struct kernel_set *s = set_of(x, in->op, op_tc_of(x->tc, g));
@@ -59,7 +82,7 @@ static void sum_all(struct eligible *x)
 		by_op[first[o->instance[k].op]++] = k;
 	for (uint32_t i = 0; i < o->n_instances; i++) {
 		uint32_t k = by_op[i];
-		if (!op_eligible(&o->op[o->instance[k].op], x->dlprof) || !op_in_window(x->p, k, x->w))
+		if ((x->dlprof && !op_eligible(&o->op[o->instance[k].op], true)) || !op_in_window(x->p, k, x->w))
 			continue;
 		op_sum_add(&x->sum[o->instance[k].op], x->p, k, x->tc);
 		add_kernels(x, k);
@@ -163,7 +186,7 @@ static void dlprof_table(const struct eligible *x, struct table *t)
 }
 
 enum {
-	C_ID, C_NAME, C_TYPE, C_DIRECTION, C_SHAPES, C_DTYPE, C_POSSIBLE, C_CALLS, C_TOTAL, C_USED, C_TC, C_OTHER, C_UNKNOWN, C_SHARE, C_KERNELS,
+	C_ID, C_NAME, C_TYPE, C_DIRECTION, C_SHAPES, C_DTYPE, C_POSSIBLE, C_CALLS, C_TOTAL, C_COULD, C_USED, C_TC, C_OTHER, C_UNKNOWN, C_SHARE, C_KERNELS,
 	C_TC_KERNELS, C_TC_NAMES, C_OTHER_NAMES, C_UNKNOWN_NAMES, N_COLUMNS,
 };
 static const struct column own_columns[N_COLUMNS] = {
@@ -178,15 +201,18 @@ static const struct column own_columns[N_COLUMNS] = {
 	                CELL_STR, UNIT_NONE, 0, 0},
 	[C_CALLS] = {"calls", "Calls", "How often it ran.", CELL_I64, UNIT_COUNT, 0, 0},
 	[C_TOTAL] = {"total_kernel_ns", "Kernels", "Sum of the durations of its kernels, copies and sets left out.",
+	             CELL_I64, UNIT_NS, 0, 0},
+	[C_COULD] = {"possible_ns", "Could Use TC", "Of these, kernels that its products and convolutions launched: they could use Tensor Cores, or do. Not what else runs inside it, "
+	             "all-reduces or elementwise kernels.",
 	             CELL_I64, UNIT_NS, COLUMN_KEY, 0},
-	[C_USED] = {"tc_used", "TC Used", "yes, no, or unknown where names of kernels do not tell.",
+	[C_USED] = {"tc_used", "TC Used", "Whether one of these uses them: yes, no, or unknown where names of kernels do not tell; empty: there are none.",
 	            CELL_STR, UNIT_NONE, COLUMN_KEY, 0},
-	[C_TC] = {"tc_ns", "With TC", "Of kernels that use Tensor Cores.", CELL_I64, UNIT_NS, COLUMN_KEY, 0},
-	[C_OTHER] = {"non_tc_ns", "Without", "Of kernels that do not.", CELL_I64, UNIT_NS, COLUMN_KEY, 0},
-	[C_UNKNOWN] = {"unknown_ns", "Unknown", "Of kernels whose name does not tell.", CELL_I64, UNIT_NS, 0, 0},
-	[C_SHARE] = {"tc_pct", "TC %", "Share of kernel time with Tensor Cores; empty where part is unknown.",
+	[C_TC] = {"tc_ns", "With TC", "Of these, kernels that use Tensor Cores.", CELL_I64, UNIT_NS, COLUMN_KEY, 0},
+	[C_OTHER] = {"non_tc_ns", "Without", "Of these, kernels that do not.", CELL_I64, UNIT_NS, COLUMN_KEY, 0},
+	[C_UNKNOWN] = {"unknown_ns", "Unknown", "Of these, kernels whose name does not tell.", CELL_I64, UNIT_NS, 0, 0},
+	[C_SHARE] = {"tc_pct", "TC %", "Share of those with Tensor Cores in the time of all that could use them; empty where part is unknown.",
 	             CELL_F64, UNIT_PERCENT, COLUMN_KEY, 0},
-	[C_KERNELS] = {"kernels", "Launches", "Kernels that it launched.", CELL_I64, UNIT_COUNT, COLUMN_DETAIL, 0},
+	[C_KERNELS] = {"kernels", "Launches", "Kernels that could use Tensor Cores.", CELL_I64, UNIT_COUNT, COLUMN_DETAIL, 0},
 	[C_TC_KERNELS] = {"tc_kernels", "TC Launches", "Of these, with Tensor Cores.", CELL_I64, UNIT_COUNT, COLUMN_DETAIL, 0},
 	[C_TC_NAMES] = {"tc_kernel_names", "TC Kernels", "Short names.", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_DETAIL, 0},
 	[C_OTHER_NAMES] = {"non_tc_kernel_names", "Other Kernels", "Short names.", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_DETAIL, 0},
@@ -211,7 +237,7 @@ static struct str possible(const struct eligible *x, const struct op *op, bool u
 static void own_row(struct table *t, const struct eligible *x, uint32_t i)
 {
 	const struct op *op = &x->p->ops->op[i];
-	const struct op_sum *s = &x->sum[i];
+	const struct possible *s = &x->part[i];
 	struct op_shapes shapes;
 	int64_t n;
 	op_instance_shapes(x->p->ops, x->p, op->first, &t->arena, &shapes);
@@ -225,15 +251,16 @@ static void own_row(struct table *t, const struct eligible *x, uint32_t i)
 	if (op->data_type.n)
 		table_set_str(t, C_DTYPE, op->data_type);
 	table_set_str(t, C_POSSIBLE, possible(x, op, s->tc_kernels > 0));
-	table_set_i64(t, C_CALLS, (int64_t)s->calls);
-	table_set_i64(t, C_TOTAL, s->kernel_ns);
+	table_set_i64(t, C_CALLS, (int64_t)x->sum[i].calls);
+	table_set_i64(t, C_TOTAL, x->sum[i].kernel_ns);
+	table_set_i64(t, C_COULD, s->ns);
 	if (s->kernels)
 		table_set_str(t, C_USED, s->tc_kernels ? STR("yes") : s->unknown_ns ? STR("unknown") : STR("no"));
 	table_set_i64(t, C_TC, s->tc_ns);
-	table_set_i64(t, C_OTHER, s->kernel_ns - s->tc_ns - s->unknown_ns);
+	table_set_i64(t, C_OTHER, s->ns - s->tc_ns - s->unknown_ns);
 	table_set_i64(t, C_UNKNOWN, s->unknown_ns);
-	if (s->kernel_ns && !s->unknown_ns)
-		table_set_f64(t, C_SHARE, 100.0 * (double)s->tc_ns / (double)s->kernel_ns);
+	if (s->ns && !s->unknown_ns)
+		table_set_f64(t, C_SHARE, 100.0 * (double)s->tc_ns / (double)s->ns);
 	table_set_i64(t, C_KERNELS, s->kernels);
 	table_set_i64(t, C_TC_KERNELS, s->tc_kernels);
 	table_set_str(t, C_TC_NAMES, joined(x, &x->tc_names[i], &t->arena, &n));
@@ -246,20 +273,20 @@ static int own_table(const struct eligible *x, struct table *t, struct err *e)
 	int64_t part[3] = {0}, all = 0;
 	table_columns(t, own_columns, N_COLUMNS);
 	for (uint32_t i = 0; i < x->p->ops->n_ops; i++) {
-		const struct op_sum *s = &x->sum[i];
+		const struct possible *s = &x->part[i];
 		part[0] += s->tc_ns;
-		part[1] += s->kernel_ns - s->tc_ns - s->unknown_ns;
+		part[1] += s->ns - s->tc_ns - s->unknown_ns;
 		part[2] += s->unknown_ns;
-		if (s->calls)
+		if (x->sum[i].calls && (s->kernels || op_eligible(&x->p->ops->op[i], false)))
 			own_row(t, x, i);
 	}
 	for (uint32_t g = 0; g < x->p->gpu_op.rows.n; g++)
 		if (x->p->gpu_op.kind[g] == GPU_KERNEL && window_has_gpu(x->w, x->p, g))
 			all += x->p->gpu_op.dur_ns[g];
-	table_note(t, "kernels %lld ns = in ops that could use Tensor Cores %lld (with %lld, without %lld, unknown %lld) + in all others %lld",
+	table_note(t, "kernels %lld ns = could use Tensor Cores %lld (with %lld, without %lld, unknown %lld) + all others %lld",
 	           (long long)all, (long long)(part[0] + part[1] + part[2]), (long long)part[0], (long long)part[1], (long long)part[2],
 	           (long long)(all - part[0] - part[1] - part[2]));
-	return table_sort(t, STR("total_kernel_ns"), true, e);
+	return table_sort(t, STR("possible_ns"), true, e);
 }
 
 static void eligible_release(struct eligible *x)
@@ -274,6 +301,8 @@ static void eligible_release(struct eligible *x)
 	mem_free(x->unknown_names);
 	mem_free(x->last_tc);
 	mem_free(x->sum);
+	mem_free(x->part);
+	mem_free(x->could);
 	op_tc_free(x->tc);
 	costs_free(x->costs);
 }
@@ -288,6 +317,12 @@ static int tensor_cores_run(const struct profile *p, const struct report_args *a
 	struct eligible x = {.p = p, .w = &w, .dlprof = dlprof, .tc = op_tc_new(p, dlprof)};
 	x.costs = dlprof ? NULL : costs_new(p, COST_DEFAULT);
 	x.sum = NEW_ARRAY(n, struct op_sum);
+	x.part = NEW_ARRAY(n, struct possible);
+	if (!dlprof) {
+		struct optree *t = optree_new(p, OPTREE_DEFAULT);
+		x.could = tc_could_use(p, t);
+		optree_free(t);
+	}
 	x.tc_names = NEW_ARRAY(n, struct kernel_set);
 	x.other_names = NEW_ARRAY(n, struct kernel_set);
 	x.unknown_names = NEW_ARRAY(n, struct kernel_set);
@@ -305,8 +340,8 @@ static int tensor_cores_run(const struct profile *p, const struct report_args *a
 const struct report report_tensor_cores = {
 	.name = "tensor-cores",
 	.title = "Tensor Cores by op",
-	.help = "The ops that could use Tensor Cores (convolutions and products of matrices), how much of their kernel time does, and in which "
-	        "kernels. What no name of a kernel tells is shown as unknown. `gemm` and `conv` say for single calls what shape or type is in the way.",
+	.help = "The ops with kernels that could use Tensor Cores (those of convolutions and products of matrices), how much of the time of these does, and in which "
+	        "kernels. `advise` measures the same kernels. What no name of a kernel tells is shown as unknown. `gemm` and `conv` say for single calls what shape or type is in the way.",
 	.compat = compats,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_OPS,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,
