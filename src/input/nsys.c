@@ -210,6 +210,7 @@ static void init(struct nsys *n, struct profile *p)
 	intern_init(&n->streams);
 	intern_init(&n->stream_names);
 	intern_init(&n->devices_of);
+	intern_init(&n->contexts);
 	idmap_init(&n->device_row, 1, 0, 16);
 	idmap_init(&n->thread_name, 1, 0, 1024);
 	idmap_init(&n->process_name, 1, 0, 1024);
@@ -229,6 +230,7 @@ static int finish(struct nsys *n, struct err *e)
 	intern_release(&n->streams);
 	intern_release(&n->stream_names);
 	intern_release(&n->devices_of);
+	intern_release(&n->contexts);
 	idmap_release(&n->device_row);
 	idmap_release(&n->thread_name);
 	idmap_release(&n->process_name);
@@ -236,6 +238,7 @@ static int finish(struct nsys *n, struct err *e)
 	mem_free(n->stream_track);
 	mem_free(n->stream_owner);
 	mem_free(n->gpu_id);
+	mem_free(n->context_device);
 	mem_free(n->seen);
 	mem_free(n->open);
 	n->p->input_bytes = n->db.file_bytes;

@@ -71,6 +71,9 @@ struct nsys {
 	struct intern devices_of;                   /* (process, CUDA ordinal) -> place in gpu_id */
 	int32_t *gpu_id;
 	uint32_t cap_gpu_ids;
+	struct intern contexts;                     /* (process, context) -> place in context_device */
+	int64_t *context_device;                    /* CUDA ordinals */
+	uint32_t cap_contexts;
 
 	struct nsys_cat {
 		const char *name;
@@ -107,6 +110,11 @@ uint32_t nsys_range_track(struct nsys *n, const struct sqlscan *s, int column);
 uint32_t nsys_stream_track(struct nsys *n, int32_t device, int64_t stream, int64_t pid);
 /* The GPU behind a process' CUDA ordinal; the ordinal itself where the file does not tell. */
 int32_t nsys_device(struct nsys *n, int64_t cuda_id, int64_t pid);
+/* A context is of one device: what one table says of it holds for the others. The first that is told of a context counts; a device or a
+ * context below 0 tells nothing. */
+void nsys_context_on(struct nsys *n, int64_t pid, int64_t context, int64_t cuda_id);
+/* The CUDA ordinal of the context's device; `stated` where the file has told nothing of that context. */
+int64_t nsys_context_device(const struct nsys *n, int64_t pid, int64_t context, int64_t stated);
 void nsys_name_tracks(struct nsys *n);
 static inline int64_t nsys_pid(int64_t global) { return global >> 24 & 0xffffff; }
 static inline int64_t nsys_tid(int64_t global) { return global & 0xffffff; }

@@ -182,6 +182,24 @@ int32_t nsys_device(struct nsys *n, int64_t cuda_id, int64_t pid)
 	return cuda_id >= 0 && cuda_id <= INT32_MAX ? (int32_t)cuda_id : INT32_MIN;
 }
 
+void nsys_context_on(struct nsys *n, int64_t pid, int64_t context, int64_t cuda_id)
+{
+	if (context < 0 || cuda_id < 0)
+		return;
+	int64_t key[2] = {pid, context};
+	uint32_t before = n->contexts.n, at = intern_put(&n->contexts, (const char *)key, sizeof key);
+	MEM_GROW(n->context_device, n->cap_contexts, at + 1);
+	if (n->contexts.n > before)
+		n->context_device[at] = cuda_id;
+}
+
+int64_t nsys_context_device(const struct nsys *n, int64_t pid, int64_t context, int64_t stated)
+{
+	int64_t key[2] = {pid, context};
+	uint32_t at = intern_find(&n->contexts, (struct str){(const char *)key, sizeof key});
+	return at == INTERN_NONE ? stated : n->context_device[at];
+}
+
 void nsys_name_tracks(struct nsys *n)
 {
 	struct tracks *t = &n->p->track;

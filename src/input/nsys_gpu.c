@@ -19,8 +19,10 @@ static struct launch_row launch_of(struct nsys *n, const struct sqlscan *s, uint
 	int64_t global = nsys_int(n, s, PID, ID_NONE);
 	if (global != ID_NONE)
 		l.pid = nsys_pid(global);
-	l.device = nsys_device(n, nsys_int(n, s, DEVICE, -1), l.pid);
+	int64_t cuda_id = nsys_int(n, s, DEVICE, -1);
+	l.device = nsys_device(n, cuda_id, l.pid);
 	l.context = nsys_int(n, s, CONTEXT, ID_NONE);
+	nsys_context_on(n, l.pid, l.context, cuda_id);
 	l.stream = nsys_int(n, s, STREAM, ID_NONE);
 	l.graph_node_id = unless_zero(nsys_int(n, s, GRAPH_NODE, 0));
 	l.graph_id = unless_zero(nsys_int(n, s, GRAPH, 0));
@@ -156,13 +158,15 @@ static const char *sync_name(int64_t stream, int64_t event)
 	return event == UINT32_MAX || event < 0 ? "Stream Sync" : "Stream Wait Event";
 }
 
+/* deviceId is 0 in this table whatever the context's device is, in the versions that were looked at (2026.2, 2026.3). */
 static void sync_row(struct nsys *n, const struct sqlscan *s)
 {
 	bool open;
 	int64_t stream = nsys_int(n, s, STREAM, -1), global = nsys_int(n, s, PID, ID_NONE);
 	int64_t pid = global == ID_NONE ? ID_NONE : nsys_pid(global);
 	stream = stream == UINT32_MAX ? -1 : stream;
-	int32_t device = nsys_device(n, nsys_int(n, s, DEVICE, -1), pid);
+	int64_t stated = nsys_int(n, s, DEVICE, -1);
+	int32_t device = nsys_device(n, nsys_context_device(n, pid, nsys_int(n, s, CONTEXT, -1), stated), pid);
 	struct span_row r = {.ext_id = ID_NONE, .aux_id = -1, .kind = SPAN_SYNC, .cat = nsys_cat(n, "cuda_sync")};
 	nsys_count(n, r.cat);
 	if (!nsys_times(n, s, START, END, &r.start_ns, &r.dur_ns, &open))

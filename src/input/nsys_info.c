@@ -105,6 +105,17 @@ static void map_row(struct nsys *n, const struct sqlscan *s)
 	n->gpu_id[at] = (int32_t)gpu;
 }
 
+/* Device and context are numbered within the process. */
+enum { CONTEXT_PID, CONTEXT_ID, CONTEXT_DEVICE };
+static const char *const context_columns[] = {"processId", "contextId", "deviceId", NULL};
+
+static void context_row(struct nsys *n, const struct sqlscan *s)
+{
+	int64_t pid;
+	if (sqlscan_i64(s, CONTEXT_PID, &pid))
+		nsys_context_on(n, pid, nsys_int(n, s, CONTEXT_ID, -1), nsys_int(n, s, CONTEXT_DEVICE, -1));
+}
+
 enum { PROCESS_GLOBAL, PROCESS_NAME };
 static const char *const process_columns[] = {"globalPid", "name", NULL};
 
@@ -157,6 +168,8 @@ const struct nsys_table nsys_info_tables[] = {
 	{"TARGET_INFO_CUDA_GPU", cuda_gpu_columns, gpu_row, NULL, 'M'},
 	{"TARGET_INFO_GPU", gpu_columns, gpu_row, NULL, 'M'},
 	{"TARGET_INFO_CUDA_DEVICE", map_columns, map_row, NULL, 'M'},
+	{"TARGET_INFO_CUDA_CONTEXT_INFO", context_columns, context_row, NULL, 'M'},
+	{"TARGET_INFO_CUDA_NULL_STREAM", context_columns, context_row, NULL, 'M'},
 	{"PROCESSES", process_columns, process_row, NULL, 'M'},
 	{"ThreadNames", thread_columns, thread_row, NULL, 'M'},
 	{"DIAGNOSTIC_EVENT", said_columns, said_row, NULL, 0},

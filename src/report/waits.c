@@ -1,90 +1,226 @@
-/* Waiting for the device as the device's tracer saw it: for streams, contexts and events. */
+/* Waiting for the device: as the device's tracer recorded it, and where it recorded nothing, as the calls show it that wait. */
 #include "analysis/recording.h"
+#include "base/buf.h"
 #include "base/mem.h"
 #include "report/stats.h"
+#include "report/wait_calls.h"
 #include "report/window.h"
 
 enum grouping { BY_STREAM, BY_NAME };
+enum evidence { RECORD, CALL, COPYING, EVIDENCES };
+static const char *const evidence_name[EVIDENCES] = {"record", "call", "copying call"};
+
+enum { NO_DEVICE = INT32_MIN, SEVERAL = INT32_MIN + 1 };
 
 /* Parts that a grouping does not ask for are 0. */
 struct key {
-	uint32_t name, track, on; /* track + 1; on: id of the text of the stream's number, 0 = not known */
+	int64_t stream;             /* of a call that copied; ID_NONE */
+	uint32_t name, track, on;   /* track + 1, of a record; on: id of the text of the stream's number, 0 = not known */
+	int32_t device;             /* of a call */
+	uint32_t evidence, reserved;
 };
 
-static struct key key_of(const struct profile *p, enum grouping by, uint32_t on_name, uint32_t i)
+struct waits {
+	const struct profile *p;
+	struct window window;
+	enum grouping by;
+	struct wait_calls calls;
+	int32_t *device_of_track;   /* where all work is that the calls of the track's process launched */
+	uint32_t on_name;           /* id of "wait_on_stream"; 0 = no record says it */
+	struct stats s;
+	uint64_t n[EVIDENCES], left_out, for_events, known;
+	int64_t ns[EVIDENCES];
+};
+
+static uint32_t by_process(const struct profile *p, uint32_t track, struct intern *processes)
 {
-	struct key k = {.name = p->span.name[i]};
-	if (by == BY_STREAM) {
+	return intern_str(processes, profile_str(p, p->track.pid_text[track])); /* 0 is the empty text */
+}
+
+/* A call that waits does not say for which device: it is known where the process has work on one alone. */
+static int32_t *devices_of_tracks(const struct profile *p)
+{
+	struct intern processes;
+	intern_init(&processes);
+	uint32_t n = p->track.rows.n;
+	int32_t *of_process = NEW_ARRAY_RAW(n + 1, int32_t), *of_track = NEW_ARRAY_RAW(n + 1, int32_t);
+	for (uint32_t t = 0; t <= n; t++)
+		of_process[t] = NO_DEVICE;
+	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
+		uint32_t call = p->gpu_op.call[g];
+		int32_t device = p->launch.device[p->gpu_op.launch[g]];
+		if (call == ROW_NONE || device == NO_DEVICE)
+			continue;
+		int32_t *d = &of_process[by_process(p, p->span.track[call], &processes)];
+		*d = *d == NO_DEVICE || *d == device ? device : SEVERAL;
+	}
+	for (uint32_t t = 0; t < n; t++)
+		of_track[t] = of_process[by_process(p, t, &processes)];
+	mem_free(of_process);
+	intern_release(&processes);
+	return of_track;
+}
+
+static struct key key_of_record(const struct waits *w, uint32_t i)
+{
+	const struct profile *p = w->p;
+	struct key k = {.stream = ID_NONE, .name = p->span.name[i], .device = NO_DEVICE, .evidence = RECORD};
+	if (w->by == BY_STREAM) {
 		k.track = p->span.track[i] + 1;
-		k.on = on_name ? profile_arg_id(p, p->span.args[i], on_name) : 0;
+		k.on = w->on_name ? profile_arg_id(p, p->span.args[i], w->on_name) : 0;
 	}
 	return k;
 }
 
-static void put(const struct profile *p, enum grouping by, struct stats *s, struct table *out)
+static struct key key_of_call(const struct waits *w, uint32_t i)
 {
-	unsigned name = TABLE_COLUMN(out, "name", "Wait", "what was waited for, as CUPTI tells kinds of synchronisation", CELL_STR, .flags = COLUMN_KEY);
+	const struct profile *p = w->p;
+	bool copying = w->calls.kind[i] == WAIT_CALL_COPY;
+	struct key k = {.stream = ID_NONE, .name = p->span.name[i], .device = NO_DEVICE, .evidence = copying ? COPYING : CALL};
+	if (w->by != BY_STREAM)
+		return k;
+	k.device = w->device_of_track[p->span.track[i]];
+	if (copying && w->calls.copy[i] != ROW_NONE) {
+		uint32_t launch = p->gpu_op.launch[w->calls.copy[i]];
+		k.device = p->launch.device[launch];
+		k.stream = p->launch.stream[launch];
+	}
+	return k;
+}
+
+static void count_record(struct waits *w, uint32_t i)
+{
+	struct str name = profile_str(w->p, w->p->span.name[i]);
+	w->for_events += str_eqc(name, "Event Sync") || str_eqc(name, "Stream Wait Event");
+	w->known += w->on_name && profile_arg_id(w->p, w->p->span.args[i], w->on_name) != 0;
+}
+
+static void collect(struct waits *w)
+{
+	const struct spans *s = &w->p->span;
+	for (uint32_t i = 0; i < s->rows.n; i++) {
+		bool record = s->kind[i] == SPAN_SYNC, call = w->calls.kind[i] == WAIT_CALL_SYNC || w->calls.kind[i] == WAIT_CALL_COPY;
+		if ((!record && !call) || w->calls.asks[i])
+			continue;
+		if (!window_has(&w->window, s->start_ns[i])) {
+			w->left_out++;
+			continue;
+		}
+		struct key k = record ? key_of_record(w, i) : key_of_call(w, i);
+		stats_add(&w->s, &k, sizeof k, s->dur_ns[i]);
+		w->n[k.evidence]++;
+		w->ns[k.evidence] += s->dur_ns[i];
+		if (record)
+			count_record(w, i);
+	}
+}
+
+/* Device and stream of a row; a cell that stays empty is not known. */
+static void put_place(const struct waits *w, struct table *out, const struct key *k, unsigned device, unsigned stream)
+{
+	const struct tracks *t = &w->p->track;
+	if (k->evidence != RECORD) {
+		if (k->device != NO_DEVICE && k->device != SEVERAL)
+			table_set_fmt(out, device, "%d", k->device);
+		if (k->stream != ID_NONE)
+			table_set_fmt(out, stream, "%lld", (long long)k->stream);
+		return;
+	}
+	uint32_t track = k->track - 1;
+	if (t->pid[track] != -1)
+		table_set_str(out, device, profile_str(w->p, t->pid_text[track]));
+	if (t->tid[track] != -1)
+		table_set_str(out, stream, profile_str(w->p, t->tid_text[track]));
+	else if (str_eqc(profile_str(w->p, k->name), "Context Sync"))
+		table_set_str(out, stream, STR("all"));
+}
+
+static void put(struct waits *w, struct table *out)
+{
+	unsigned name = TABLE_COLUMN(out, "name", "Wait", "what was waited for, as CUPTI tells kinds of synchronisation; of a call its name", CELL_STR, .flags = COLUMN_KEY);
+	unsigned evidence = TABLE_COLUMN(out, "evidence", "Known by", "record = the tracer's record of a synchronisation; call = an API call that waits by its name, which has "
+	                                 "no such record; copying call = an API call that returned with the copy it had launched", CELL_STR);
 	unsigned device = UINT32_MAX, stream = UINT32_MAX, on = UINT32_MAX;
-	if (by == BY_STREAM) {
-		device = TABLE_COLUMN(out, "device", "Device", "of the stream", CELL_STR, .flags = COLUMN_GROUP);
-		stream = TABLE_COLUMN(out, "stream", "Stream", "that was waited for; of a Stream Wait Event the one that waits; -1 = the whole context, or an event "
-		                      "alone", CELL_STR, .flags = COLUMN_GROUP);
+	if (w->by == BY_STREAM) {
+		device = TABLE_COLUMN(out, "device", "Device", "of the stream; of a call that waits the one on which its process works; empty = not known", CELL_STR, .flags = COLUMN_GROUP);
+		stream = TABLE_COLUMN(out, "stream", "Stream", "that was waited for; of a Stream Wait Event the one that waits; all = every stream of the context; empty = an "
+		                      "event alone, or not known", CELL_STR, .flags = COLUMN_GROUP);
 		on = TABLE_COLUMN(out, "wait_on_stream", "For stream", "on which the event that was waited for had been recorded last; empty = not known", CELL_STR,
 		                  .flags = COLUMN_GROUP);
 	}
 	unsigned first = stats_columns(out);
-	for (uint32_t g = 0; g < s->n; g++) {
+	for (uint32_t g = 0; g < w->s.n; g++) {
 		struct key k;
-		stats_key(s, g, &k, sizeof k);
+		stats_key(&w->s, g, &k, sizeof k);
 		table_row(out);
-		table_set_str(out, name, profile_str(p, k.name));
-		if (by == BY_STREAM) {
-			table_set_str(out, device, profile_str(p, p->track.pid_text[k.track - 1]));
-			table_set_str(out, stream, profile_str(p, p->track.tid_text[k.track - 1]));
+		table_set_str(out, name, profile_str(w->p, k.name));
+		table_set_str(out, evidence, str_from(evidence_name[k.evidence]));
+		if (w->by == BY_STREAM) {
+			put_place(w, out, &k, device, stream);
 			if (k.on)
-				table_set_str(out, on, profile_str(p, k.on));
+				table_set_str(out, on, profile_str(w->p, k.on));
 		}
-		stats_put(out, first, s, g);
+		stats_put(out, first, &w->s, g);
 	}
+}
+
+static const char *s_of(uint64_t n) { return n == 1 ? "" : "s"; }
+
+static void put_notes(const struct waits *w, struct table *out)
+{
+	static const char *const how[EVIDENCES] = {"by the tracer's records", "by calls that wait", "by calls that returned with their copy"};
+	struct buf b = {0};
+	for (unsigned i = 0; i < EVIDENCES; i++)
+		if (w->n[i])
+			buf_printf(&b, "%s%s: %llu, %lld ns", b.n ? "; " : "", how[i], (unsigned long long)w->n[i], (long long)w->ns[i]);
+	table_note(out, "%llu wait%s, %lld ns; known " STR_FMT ". A wait that has a record counts as that alone; the time of a call holds its own work, too",
+	           (unsigned long long)w->s.n_values, s_of(w->s.n_values), (long long)w->s.total, STR_ARG(buf_view(&b)));
+	buf_release(&b);
+	if (!w->window.all)
+		table_note(out, "waits outside the steps asked for: %llu", (unsigned long long)w->left_out);
+	if (w->calls.asked)
+		table_note(out, "%llu record%s of calls that only ask, as cudaEventQuery does, %s not counted: there the host did not wait",
+		           (unsigned long long)w->calls.asked, s_of(w->calls.asked), w->calls.asked == 1 ? "is" : "are");
+	if (w->for_events)
+		table_note(out, "of %llu wait%s for an event it is known for %llu on which stream that was recorded; `opscope record --sync` records it",
+		           (unsigned long long)w->for_events, s_of(w->for_events), (unsigned long long)w->known);
+	if (w->calls.frees)
+		table_note(out, "%llu call%s that free%s device memory, %lld ns, may have waited for the device, too: how long is not recorded and not counted",
+		           (unsigned long long)w->calls.frees, s_of(w->calls.frees), w->calls.frees == 1 ? "s" : "", (long long)w->calls.frees_ns);
+}
+
+static int none(const struct waits *w, struct err *e)
+{
+	if (w->left_out)
+		return err_set(e, ERR_DATA, "no wait began in those steps");
+	if (w->calls.calls)
+		return err_set(e, ERR_DATA, "the host waited for no device: the input holds no record of a wait, and none of its API calls waits (calls: %llu)",
+		               (unsigned long long)w->calls.calls);
+	return err_set(e, ERR_DATA, "the input holds neither waits for a device nor API calls; to record them: %s", recording_how(w->p, RECORD_DEVICE_WORK));
 }
 
 static int run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
-	struct window w;
-	if (window_of(p, args, &w, e) < 0)
+	struct waits w = {.p = p, .by = args->group_by && strcmp(args->group_by, "name") == 0 ? BY_NAME : BY_STREAM};
+	if (window_of(p, args, &w.window, e) < 0)
 		return -1;
-	enum grouping by = args->group_by && strcmp(args->group_by, "name") == 0 ? BY_NAME : BY_STREAM;
-	struct stats s = {0};
-	uint32_t id = intern_find(&p->strings, STR("wait_on_stream")), on_name = id == INTERN_NONE ? 0 : id;
-	uint64_t left_out = 0, for_events = 0, known = 0;
-	for (uint32_t i = 0; i < p->span.rows.n; i++) {
-		if (p->span.kind[i] != SPAN_SYNC)
-			continue;
-		if (!window_has(&w, p->span.start_ns[i])) {
-			left_out++;
-			continue;
-		}
-		struct key k = key_of(p, by, on_name, i);
-		stats_add(&s, &k, sizeof k, p->span.dur_ns[i]);
-		struct str name = profile_str(p, p->span.name[i]);
-		for_events += str_eqc(name, "Event Sync") || str_eqc(name, "Stream Wait Event");
-		known += on_name && profile_arg_id(p, p->span.args[i], on_name) != 0;
-	}
+	uint32_t id = intern_find(&p->strings, STR("wait_on_stream"));
+	w.on_name = id == INTERN_NONE ? 0 : id;
+	w.device_of_track = devices_of_tracks(p);
+	wait_calls_find(p, &w.calls);
+	collect(&w);
 	int rc = 0;
-	if (!s.n) {
-		rc = left_out ? err_set(e, ERR_DATA, "no wait began in those steps") :
-		                err_set(e, ERR_DATA, "the input holds no waits for a device; to record them: %s", recording_how(p, RECORD_DEVICE_WORK));
+	if (!w.s.n) {
+		rc = none(&w, e);
 	} else {
-		stats_finish(&s);
-		put(p, by, &s, out);
-		table_note(out, "%llu waits, %lld ns; waits outside the steps asked for: %llu", (unsigned long long)s.n_values, (long long)s.total,
-		           (unsigned long long)left_out);
-		if (for_events)
-			table_note(out, "of %llu waits for an event it is known for %llu on which stream that was recorded; `opscope record --sync` records it",
-			           (unsigned long long)for_events, (unsigned long long)known);
+		stats_finish(&w.s);
+		put(&w, out);
+		put_notes(&w, out);
 		rc = table_sort(out, STR("total_ns"), true, e);
 	}
-	stats_release(&s);
+	stats_release(&w.s);
+	wait_calls_release(&w.calls);
+	mem_free(w.device_of_track);
 	return rc;
 }
 
@@ -93,9 +229,10 @@ static const char *const groupings[] = {"stream", "name", NULL};
 const struct report report_waits = {
 	.name = "waits",
 	.title = "Waiting for the device",
-	.help = "Where the host waited for streams, contexts and events, and streams for events of other streams, as the device's tracer saw it: how "
-	        "often and how long. The calls that did so are in report api. A Stream Wait Event keeps no host waiting: its time is that of the call. "
-	        "--group-by=name adds all streams.",
+	.help = "Where the host waited for streams, contexts and events, and streams for events of other streams: how often and how long. What the "
+	        "device's tracer recorded of it counts first; a wait without such a record is known by the API call that waits: cudaStreamSynchronize and its "
+	        "kin, and calls that return with the copy they launched (cudaMemcpy; cudaMemcpyAsync of pageable memory). A Stream Wait Event keeps no host "
+	        "waiting: its time is that of the call; cudaStreamWaitEvent without a record is none of these waits. --group-by=name adds all streams.",
 	.group_by = groupings,
 	.timeline = true,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,

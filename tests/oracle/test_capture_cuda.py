@@ -271,7 +271,7 @@ class Options(Cuda):
             rows = collections.Counter()
             for x in r.report("waits").rows:
                 rows[x["name"], x["stream"], x["wait_on_stream"]] += x["calls"]
-            waits = [("Stream Wait Event", "9", "7"), ("Stream Wait Event", "9", "8"), ("Stream Wait Event", "8", "8"), ("Event Sync", "-1", "7")]
+            waits = [("Stream Wait Event", "9", "7"), ("Stream Wait Event", "9", "8"), ("Stream Wait Event", "8", "8"), ("Event Sync", None, "7")]
             self.assertEqual(rows, collections.Counter((name, stream, on if asked else None) for name, stream, on in waits))
             self.assertEqual("enable 36" in r.calls(), asked)
             total = sum(t["end"] - t["start"] for t in r.truth("sync"))

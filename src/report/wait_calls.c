@@ -1,0 +1,145 @@
+#include "report/wait_calls.h"
+
+#include "analysis/analysis.h"
+#include "base/mem.h"
+#include "base/sort.h"
+#include "detect/host_names.h"
+
+enum name_kind { NAME_ASKED = 1, NAME_FREE = 2, NAME_ASKS = 4 };
+
+static uint8_t name_kind(struct str s)
+{
+	static const char *const frees[] = {"cudaFree", "hipFree", "cuMemFree_v2"};
+	uint8_t kind = NAME_ASKED | (str_ends(s, STR("EventQuery")) || str_ends(s, STR("StreamQuery")) ? NAME_ASKS : 0);
+	for (size_t i = 0; i < sizeof frees / sizeof frees[0]; i++)
+		kind |= str_eqc(s, frees[i]) ? NAME_FREE : 0;
+	return kind;
+}
+
+/* Calls that wait by their name. A call that copies by its name waits unless its copy, looked at below, says otherwise. */
+static void by_name(const struct profile *p, struct wait_calls *w, uint8_t *name)
+{
+	const struct spans *s = &p->span;
+	uint8_t *known = NEW_ARRAY(p->strings.n, uint8_t);
+	for (uint32_t i = 0; i < s->rows.n; i++) {
+		if (s->kind[i] != SPAN_CALL)
+			continue;
+		enum host_kind k = host_kind_cached(p, s->name[i], known);
+		w->calls++;
+		w->kind[i] = k == HOST_SYNC ? WAIT_CALL_SYNC : k == HOST_SYNC_COPY ? WAIT_CALL_COPY : WAIT_CALL_NONE;
+		if (!name[s->name[i]])
+			name[s->name[i]] = name_kind(profile_str(p, s->name[i]));
+		if (name[s->name[i]] & NAME_FREE) {
+			w->frees++;
+			w->frees_ns += s->dur_ns[i];
+		}
+	}
+	mem_free(known);
+}
+
+static void by_copy(const struct profile *p, struct wait_calls *w)
+{
+	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
+		uint32_t call = p->gpu_op.call[g];
+		if (p->gpu_op.kind[g] != GPU_MEMCPY || call == ROW_NONE || w->kind[call] == WAIT_CALL_SYNC)
+			continue;
+		struct str name = profile_str(p, p->gpu_op.name[g]);
+		bool to_pageable = str_ends(name, STR("-> Pageable)")), ended = gpu_end(p, g) <= span_end(p, call);
+		bool may = w->kind[call] == WAIT_CALL_COPY || str_has(name, STR("Pageable"));
+		if (w->copy[call] != ROW_NONE && w->kind[call])
+			continue; /* it waited for another of its copies */
+		w->kind[call] = to_pageable || (may && ended) ? WAIT_CALL_COPY : WAIT_CALL_NONE;
+		w->copy[call] = g;
+	}
+}
+
+static uint32_t lower_bound(const struct sort_item *v, uint32_t n, uint64_t key)
+{
+	uint32_t a = 0, b = n;
+	while (a < b) {
+		uint32_t m = a + (b - a) / 2;
+		if (v[m].key < key)
+			a = m + 1;
+		else
+			b = m;
+	}
+	return a;
+}
+
+/* The record of this call's wait; ROW_NONE. Processes count their ids alike: it must lie in the same time. */
+static uint32_t record_of(const struct profile *p, const struct sort_item *records, uint32_t n, uint32_t call)
+{
+	uint64_t key = sort_key_i64(p->span.link_id[call]);
+	for (uint32_t k = lower_bound(records, n, key); k < n && records[k].key == key; k++)
+		if (p->span.start_ns[records[k].row] <= span_end(p, call) && span_end(p, records[k].row) >= p->span.start_ns[call])
+			return records[k].row;
+	return ROW_NONE;
+}
+
+static void mark_recorded(const struct profile *p, struct wait_calls *w, const uint8_t *name)
+{
+	const struct spans *s = &p->span;
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < s->rows.n; i++)
+		n += s->kind[i] == SPAN_SYNC && s->link_id[i] != ID_NONE;
+	if (!n)
+		return;
+	struct sort_item *records = NEW_ARRAY_RAW(n, struct sort_item);
+	n = 0;
+	for (uint32_t i = 0; i < s->rows.n; i++)
+		if (s->kind[i] == SPAN_SYNC && s->link_id[i] != ID_NONE)
+			records[n++] = (struct sort_item){sort_key_i64(s->link_id[i]), i, 0};
+	sort_items(records, n);
+	for (uint32_t i = 0; i < s->rows.n; i++) {
+		uint32_t record = s->kind[i] == SPAN_CALL && s->link_id[i] != ID_NONE ? record_of(p, records, n, i) : ROW_NONE;
+		if (record == ROW_NONE)
+			continue;
+		bool asks = name[s->name[i]] & NAME_ASKS;
+		w->asked += asks && !w->asks[record];
+		w->asks[record] |= asks;
+		w->kind[i] = WAIT_CALL_RECORDED;
+	}
+	mem_free(records);
+}
+
+/* cuStreamSynchronize inside cudaStreamSynchronize is one wait, known by the record of either. Rows are sorted by thread and start, and what
+ * encloses stands before what it encloses. */
+static void join_inner(const struct profile *p, struct wait_calls *w)
+{
+	const struct spans *s = &p->span;
+	uint32_t outer = ROW_NONE;
+	for (uint32_t i = 0; i < s->rows.n; i++) {
+		if (!w->kind[i])
+			continue;
+		bool inside = outer != ROW_NONE && s->track[i] == s->track[outer] && s->start_ns[i] < span_end(p, outer) && span_end(p, i) <= span_end(p, outer);
+		if (!inside) {
+			outer = i;
+			continue;
+		}
+		if (w->kind[i] == WAIT_CALL_RECORDED)
+			w->kind[outer] = WAIT_CALL_RECORDED;
+		w->kind[i] = WAIT_CALL_NONE;
+	}
+}
+
+void wait_calls_find(const struct profile *p, struct wait_calls *w)
+{
+	uint32_t n = p->span.rows.n;
+	uint8_t *name = NEW_ARRAY(p->strings.n, uint8_t);
+	*w = (struct wait_calls){.kind = NEW_ARRAY(n, uint8_t), .copy = NEW_ARRAY_RAW(n, uint32_t), .asks = NEW_ARRAY(n, uint8_t)};
+	for (uint32_t i = 0; i < n; i++)
+		w->copy[i] = ROW_NONE;
+	by_name(p, w, name);
+	by_copy(p, w);
+	mark_recorded(p, w, name);
+	join_inner(p, w);
+	mem_free(name);
+}
+
+void wait_calls_release(struct wait_calls *w)
+{
+	mem_free(w->kind);
+	mem_free(w->copy);
+	mem_free(w->asks);
+	*w = (struct wait_calls){0};
+}
