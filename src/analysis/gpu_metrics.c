@@ -43,9 +43,10 @@ static void map_rows(const struct profile *p, struct idmap *rows)
 
 /* Devices with work first, found through the distinct launch configurations; then the others that the input describes.
  * *at: ordinal -> index. */
-static void list_devices(const struct profile *p, struct gpu_metrics_list *l, struct idmap *at)
+static void list_devices(const struct profile *p, enum optree_rules rules, struct gpu_metrics_list *l, struct idmap *at)
 {
 	unsigned cap = 0;
+	bool joined = p->device_joined && rules != OPTREE_TB_PLUGIN; /* the plugin knows nothing of that */
 	struct idmap rows;
 	map_rows(p, &rows);
 	idmap_init(at, INT32_MIN, INT32_MAX, (uint64_t)p->launch.rows.n + p->device.rows.n);
@@ -54,13 +55,13 @@ static void list_devices(const struct profile *p, struct gpu_metrics_list *l, st
 		if (device == INT32_MIN || idmap_get(at, device) != IDMAP_NONE)
 			continue;
 		idmap_put(at, device, l->n);
-		add_device(l, &cap, device, idmap_get(&rows, device));
+		add_device(l, &cap, device, joined ? profile_device_row(p, device) : idmap_get(&rows, device));
 	}
 	unsigned with_work = l->n;
 	sort_devices(l, 0);
 	for (uint32_t i = 0; i < p->device.rows.n; i++) {
 		int32_t device = p->device.id[i];
-		if (idmap_get(at, device) != IDMAP_NONE)
+		if (joined || idmap_get(at, device) != IDMAP_NONE)
 			continue;
 		idmap_put(at, device, l->n);
 		add_device(l, &cap, device, idmap_get(&rows, device));
@@ -84,21 +85,6 @@ struct work {
 	double occupancy_time;
 };
 _Static_assert(ROW_NONE == IDMAP_NONE, "a device that is not described has no row");
-
-/* No machine has more; hostile input may. */
-enum { DEVICES_SEARCHED = 1024 };
-
-/* The row that describes a device. Ordinals are nearly always those of the rows. */
-static uint32_t device_row(const struct profile *p, int32_t device)
-{
-	const struct devices *d = &p->device;
-	if (device >= 0 && (uint32_t)device < d->rows.n && d->id[device] == device)
-		return (uint32_t)device;
-	for (uint32_t i = 0; i < d->rows.n && i < DEVICES_SEARCHED && device != INT32_MIN; i++)
-		if (d->id[i] == device)
-			return i;
-	return ROW_NONE;
-}
 
 static double blocks_on_row(const struct profile *p, uint32_t launch, uint32_t row)
 {
@@ -128,12 +114,12 @@ static double occupancy_on_row(const struct profile *p, uint32_t launch, uint32_
 
 double launch_blocks_per_sm(const struct profile *p, uint32_t launch)
 {
-	return blocks_on_row(p, launch, device_row(p, p->launch.device[launch]));
+	return blocks_on_row(p, launch, profile_device_row(p, p->launch.device[launch]));
 }
 
 double launch_occupancy_pct(const struct profile *p, uint32_t launch)
 {
-	return occupancy_on_row(p, launch, device_row(p, p->launch.device[launch]));
+	return occupancy_on_row(p, launch, profile_device_row(p, p->launch.device[launch]));
 }
 
 static double blocks_per_sm(struct work *w, uint32_t launch)
@@ -323,7 +309,7 @@ void gpu_metrics_measure(const struct profile *p, enum optree_rules rules, const
 	find_span(steps, steps_kept(steps, rules == OPTREE_TB_PLUGIN), first, last, rules == OPTREE_TB_PLUGIN, &in);
 	out->span_ns = intervals_length(&in);
 	struct idmap at;
-	list_devices(p, out, &at);
+	list_devices(p, rules, out, &at);
 	struct work *w = NEW_ARRAY(out->n, struct work);
 	for (unsigned i = 0; i < out->n; i++)
 		w[i] = (struct work){.p = p, .rules = rules, .tree = tree, .m = &out->v[i], .in = &in};

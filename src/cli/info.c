@@ -174,7 +174,7 @@ static int64_t *operations_by_device(const struct profile *p)
 	struct idmap row;
 	idmap_init(&row, INT32_MIN, INT32_MAX, n);
 	for (uint32_t i = n; i-- > 0;) /* of several rows with one ordinal the first counts */
-		idmap_put(&row, p->device.id[i], i);
+		idmap_put(&row, profile_device_ordinal(p, i), i);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
 		uint32_t launch = p->gpu_op.launch[g];
 		uint32_t i = launch < p->launch.rows.n ? idmap_get(&row, p->launch.device[launch]) : IDMAP_NONE;
@@ -182,7 +182,7 @@ static int64_t *operations_by_device(const struct profile *p)
 			count[i]++;
 	}
 	for (uint32_t i = 0; i < n; i++)
-		count[i] = count[idmap_get(&row, p->device.id[i])];
+		count[i] = count[idmap_get(&row, profile_device_ordinal(p, i))];
 	idmap_release(&row);
 	return count;
 }
@@ -201,7 +201,7 @@ static void add_devices(struct table *first, const struct profile *p)
 	int64_t *operations = operations_by_device(p);
 	for (uint32_t i = 0; i < p->device.rows.n; i++) {
 		table_row(t);
-		table_set_i64(t, 0, p->device.id[i]);
+		table_set_i64(t, 0, profile_device_ordinal(p, i));
 		table_set_str_copy(t, 1, profile_str(p, p->device.name[i]));
 		if (p->device.memory_bytes[i])
 			table_set_i64(t, 2, p->device.memory_bytes[i]);
@@ -212,6 +212,8 @@ static void add_devices(struct table *first, const struct profile *p)
 		table_set_i64(t, 5, operations[i]);
 	}
 	mem_free(operations);
+	if (p->device_joined)
+		table_note(t, "device %d is described as device %d: only one is described, and only one works", p->joined_device, p->device.id[0]);
 }
 
 static int add_events(struct table *first, const struct profile *p, struct err *e)

@@ -51,7 +51,7 @@ int gpu_state(struct profile *p, struct str product, struct err *e)
 	for (uint32_t i = 0; i < p->device.rows.n; i++)
 		idmap_put(&known, p->device.id[i], i);
 	for (uint32_t i = 0; i < p->launch.rows.n; i++)
-		if (p->launch.device[i] != INT32_MIN && idmap_get(&known, p->launch.device[i]) == IDMAP_NONE)
+		if (!p->device_joined && p->launch.device[i] != INT32_MIN && idmap_get(&known, p->launch.device[i]) == IDMAP_NONE)
 			describe(p, &known, p->launch.device[i], g);
 	if (!p->device.rows.n)
 		describe(p, &known, 0, g);

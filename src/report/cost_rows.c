@@ -127,7 +127,7 @@ static const struct gpu *gpu_of(struct work *w, uint32_t gpu)
 	uint32_t launch = p->gpu_op.launch[gpu], row = 0;
 	int32_t device = launch == ROW_NONE ? INT32_MIN : p->launch.device[launch];
 	if (device != INT32_MIN)
-		row = idmap_get(&w->devices, device);
+		row = p->device_joined ? profile_device_row(p, device) : idmap_get(&w->devices, device);
 	else if (p->device.rows.n != 1)
 		return NULL;
 	if (row == IDMAP_NONE && w->same_product) { /* ordinals are often told in two ways: all of a machine, or those that a process sees */

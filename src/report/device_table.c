@@ -165,6 +165,8 @@ void device_table(const struct profile *p, const struct report_args *args, bool 
 		if (!plugin)
 			add_notes(&l.v[i], t);
 	}
+	if (p->device_joined && !plugin)
+		table_note(t, "Device %d is the one that the input describes as device %d: only one is described, and only one works.", p->joined_device, p->device.id[0]);
 	if (plugin)
 		table_note(t, "Measured from the start of the first step to the end of the last: %lld ns.", (long long)l.span_ns);
 	else

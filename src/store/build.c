@@ -342,6 +342,10 @@ int build_finish(struct build *b, struct err *e)
 	sort_table(p, TABLE_span, p->span.start_ns, p->span.track);
 	sort_table(p, TABLE_gpu_op, p->gpu_op.start_ns, p->gpu_op.track);
 	sort_table(p, TABLE_memory, p->memory.time_ns, NULL);
+	profile_join_devices(p);
+	if (p->device_joined)
+		diag_add(&p->diags, "device-joined", DIAG_NOTE, -1, "the only device that is described is device %d, and all work is on device %d: taken for the same one, "
+		         "as HIP_VISIBLE_DEVICES and its kin let a process number devices anew", p->device.id[0], p->joined_device);
 	if (p->strings.dropped)
 		diag_add_n(&p->diags, "too-many-strings", DIAG_LOSS, p->strings.dropped, -1,
 		           "more than 2^32 different strings: the rest reads as empty");

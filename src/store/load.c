@@ -395,6 +395,7 @@ static int read_all(struct load *l)
 	struct err why;
 	if (load_check(l->p, &why))
 		return damaged(l, "%s", why.msg);
+	profile_join_devices(l->p);
 	return 0;
 }
 

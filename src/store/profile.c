@@ -132,6 +132,40 @@ bool profile_meta(const struct profile *p, const char *key, struct str *value)
 	return false;
 }
 
+void profile_join_devices(struct profile *p)
+{
+	bool works = false;
+	int32_t on = INT32_MIN;
+	p->device_joined = false;
+	if (p->device.rows.n != 1)
+		return;
+	for (uint32_t i = 0; i < p->launch.rows.n; i++) {
+		int32_t device = p->launch.device[i];
+		if (device == INT32_MIN || (works && device == on))
+			continue;
+		if (works)
+			return;
+		works = true;
+		on = device;
+	}
+	p->device_joined = works && on != p->device.id[0];
+	p->joined_device = on;
+}
+
+uint32_t profile_device_row(const struct profile *p, int32_t ordinal)
+{
+	enum { SEARCHED = 1024 }; /* no machine has more; hostile input may */
+	const struct devices *d = &p->device;
+	if (p->device_joined)
+		return ordinal == p->joined_device ? 0 : ROW_NONE;
+	if (ordinal >= 0 && (uint32_t)ordinal < d->rows.n && d->id[ordinal] == ordinal)
+		return (uint32_t)ordinal;
+	for (uint32_t i = 0; i < d->rows.n && i < SEARCHED && ordinal != INT32_MIN; i++)
+		if (d->id[i] == ordinal)
+			return i;
+	return ROW_NONE;
+}
+
 size_t profile_bytes(const struct profile *p)
 {
 	size_t bytes = sizeof *p + intern_bytes(&p->strings) + p->arena.bytes + p->diags.arena.bytes + written_bytes(p->written);

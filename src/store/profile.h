@@ -86,6 +86,8 @@ struct profile {
 	unsigned n_aggregations;
 	uint64_t content;         /* of an .opscope file: what all its checksums come to */
 	bool reopened;            /* read from an .opscope file: the diagnostics were told when it was made */
+	bool device_joined;       /* the only device described does the work of `joined_device`: profile_join_devices */
+	int32_t joined_device;
 	struct str key_op;        /* what the user says marks a step; "" = to be found (analysis/steps.h, steps_choose) */
 	struct steps *steps;      /* made by the steps pass */
 	struct ops *ops;          /* made by the ops pass */
@@ -129,6 +131,18 @@ uint32_t profile_arg_id(const struct profile *p, uint32_t set, uint32_t key);
 #define SPAN_CUT_VALUE "not to its end"
 /* The value of a fact about the run. */
 bool profile_meta(const struct profile *p, const char *key, struct str *value);
+
+/* HIP_VISIBLE_DEVICES and its kin let a process number its devices from 0, and so it describes them, while the tracer tells work by the
+ * number that the machine gives. Where one device is described, and all work is on one, which has another number, they are the same.
+ * Sets device_joined; call when the tables of devices and launches are complete. O(launches). */
+void profile_join_devices(struct profile *p);
+/* The row of p->device that describes the device on which work has this ordinal; ROW_NONE = none does. */
+uint32_t profile_device_row(const struct profile *p, int32_t ordinal);
+/* The ordinal that work on the device of that row has. */
+static inline int32_t profile_device_ordinal(const struct profile *p, uint32_t row)
+{
+	return p->device_joined ? p->joined_device : p->device.id[row];
+}
 
 /* Bytes held in memory: columns, strings, maps. */
 size_t profile_bytes(const struct profile *p);

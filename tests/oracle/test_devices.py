@@ -1,8 +1,10 @@
 """What `devices` makes of values that a trace states wrongly or only in part, and of which time its figures are."""
 import json
+import os
+import tempfile
 
 import oracle
-from oracle import Case, report
+from oracle import Case, data, report
 
 H100 = {"id": 0, "name": "NVIDIA H100", "numSms": 100, "maxThreadsPerMultiprocessor": 2048, "warpSize": 32}
 
@@ -60,6 +62,35 @@ class Devices(Case):
         self.noted(table, "occupancy is known for 50000 of 80000 ns of kernels")
         table = self.table(STEP, kernel(0, 20, **stated(1, 32, 50)), kernel(50, 30, **stated(1, 8, 0)))
         self.assertIsNone(table.rows[0]["achieved_occupancy_pct"])
+
+    def rows(self, *events, devices, args=()):
+        return [(r["device"], r["name"]) for r in self.table(STEP, *events, devices=devices, args=args).rows]
+
+    def test_one_described_one_works(self):
+        """HIP_VISIBLE_DEVICES: described as device 0, work on device 2."""
+        described = {**H100, "id": 0}
+        table = self.table(STEP, kernel(0, 50, device=2, grid=[50, 1, 1]), devices=[described])
+        self.assertEqual([(r["device"], r["name"]) for r in table.rows], [(2, "NVIDIA H100")])
+        self.assertAlmostEqual(table.rows[0]["sm_efficiency_pct"], 25)
+        self.noted(table, "Device 2 is the one that the input describes as device 0")
+        self.assertEqual(self.rows(kernel(0, 50, device=2), devices=[described], args=["--compat=tb-plugin"]), [(2, None)])
+
+    def test_not_joined(self):
+        """Two that work, two that are described, or the number that is described: nothing to guess."""
+        described = {**H100, "id": 0}
+        self.assertEqual(self.rows(kernel(0, 50, device=2), kernel(0, 50, device=3), devices=[described]), [(2, None), (3, None), (0, "NVIDIA H100")])
+        self.assertEqual(self.rows(kernel(0, 50, device=2), devices=[described, {**H100, "id": 1}]), [(2, None), (0, "NVIDIA H100"), (1, "NVIDIA H100")])
+        self.assertEqual(self.rows(kernel(0, 50, device=0), devices=[described]), [(0, "NVIDIA H100")])
+
+    def test_joined_in_real_traces(self):
+        """info counts the operations on the device that does them; a saved profile knows it, too."""
+        for path, device, operations in (("tracelens/triton/trace.json.gz", 2, 12), ("tracelens/inference/sglang_decode/sglang_Qwen3-8B_decode.json.gz", 9, 558)):
+            rows = oracle.info(data(*path.split("/"))).section("devices").rows
+            self.assertEqual([(r["device"], r["operations"], r["name"]) for r in rows], [(device, operations, "AMD Instinct MI300X")])
+        with tempfile.TemporaryDirectory() as folder:
+            saved = os.path.join(folder, "t.opscope")
+            self.assertEqual(oracle.run("import", data("tracelens", "triton", "trace.json.gz"), "-o", saved)[0], 0)
+            self.assertEqual(oracle.info(saved).section("devices").rows[0]["operations"], 12)
 
     def test_plugin_takes_what_is_stated(self):
         events = [STEP, kernel(0, 50, **stated(1, 32, 50)), kernel(50, 50, **stated(0, 8, 0, grid=[100, 1, 1]))]
