@@ -2,6 +2,9 @@
 
 #include "base/mem.h"
 
+/* Device work of a category that holds copies, too: its name tells. */
+enum { GPU_BY_NAME = GPU_KINDS };
+
 /* Categories, lower case. A name that ends in '*' is a prefix, one that begins with it a suffix. The first match holds. */
 static const struct category {
 	const char *name;
@@ -17,7 +20,7 @@ static const struct category {
 	{"python", ON_PYTHON, SPAN_PYTHON},
 	{"kernel", ON_GPU, GPU_KERNEL},
 	{"concurrent_kernel", ON_GPU, GPU_KERNEL},
-	{"mtia_ccp_events", ON_GPU, GPU_KERNEL},
+	{"mtia_ccp_events", ON_GPU, GPU_BY_NAME},
 	{"hpu_op", ON_GPU, GPU_KERNEL},
 	{"gpu_memcpy", ON_GPU, GPU_MEMCPY},
 	{"memcpy", ON_GPU, GPU_MEMCPY},
@@ -168,6 +171,8 @@ static enum event_kind kind_of(struct kineto *k, struct event *ev, int *sub)
 	}
 	const struct cat_slot *c = category_of(k, ev);
 	*sub = c->sub;
+	if (c->kind == ON_GPU && c->sub == GPU_BY_NAME) /* "dma_request" is how MTIA copies */
+		*sub = str_starts(ev->name, STR("dma")) ? GPU_MEMCPY : GPU_KERNEL;
 	return c->kind;
 }
 

@@ -45,7 +45,7 @@ struct cat_slot {
 	bool used;
 	uint16_t cat;
 	uint8_t kind;      /* enum event_kind */
-	uint8_t sub;       /* enum span_kind or enum gpu_kind */
+	uint8_t sub;       /* enum span_kind or enum gpu_kind, or GPU_BY_NAME of kineto_event.c */
 };
 
 /* One event while it is read: slices of the window. */

@@ -1,6 +1,7 @@
 /* Kernels that the rules do not know, hottest first: what a rule would be worth. */
 #include "base/mem.h"
 #include "base/round.h"
+#include "gpu/gpus.h"
 #include "op/kernels.h"
 #include "report/window.h"
 
@@ -8,9 +9,53 @@
 
 enum { NAMED_OPS = 3 }; /* that many of the ops that launched a kernel are named */
 
+/* Whose device a kernel ran on: the same name means the same on all of them, but which names are unknown differs. */
+enum vendor { VENDOR_UNKNOWN, NVIDIA, AMD, INTEL, GAUDI, MTIA, VENDORS };
+static const char *const vendor_name[VENDORS] = {"unknown", "NVIDIA", "AMD", "Intel", "Intel Gaudi", "Meta MTIA"};
+
+static enum vendor vendor_of_device(const struct profile *p, uint32_t row)
+{
+	static const char *const nvidia[] = {"NVIDIA", "Tesla", "GeForce", "Quadro", "TITAN"};
+	struct str name = profile_str(p, p->device.name[row]);
+	for (size_t i = 0; i < sizeof nvidia / sizeof nvidia[0]; i++)
+		if (str_has(name, str_from(nvidia[i])))
+			return NVIDIA;
+	if (gpu_is_amd(name, p->device.warp_size[row]))
+		return AMD;
+	return str_has(name, STR("Intel")) ? INTEL : VENDOR_UNKNOWN;
+}
+
+/* By the API whose call launched it. */
+static enum vendor vendor_of_call(struct str name)
+{
+	static const struct {
+		const char *prefix;
+		enum vendor vendor;
+	} apis[] = {{"cuda", NVIDIA}, {"cuLaunch", NVIDIA}, {"cuGraph", NVIDIA}, {"hip", AMD}, {"ur", INTEL}, {"ze", INTEL}, {"pi", INTEL}};
+	for (size_t i = 0; i < sizeof apis / sizeof apis[0]; i++)
+		if (str_starts(name, str_from(apis[i].prefix)))
+			return apis[i].vendor;
+	return VENDOR_UNKNOWN;
+}
+
+static enum vendor vendor_of(const struct profile *p, uint32_t gpu)
+{
+	struct str cat = profile_cat(p, p->gpu_op.cat[gpu]);
+	if (str_starts(cat, STR("mtia_")))
+		return MTIA;
+	if (str_starts(cat, STR("hpu_")))
+		return GAUDI;
+	uint32_t row = profile_device_row(p, p->launch.device[p->gpu_op.launch[gpu]]), call = p->gpu_op.call[gpu];
+	enum vendor v = row == ROW_NONE ? VENDOR_UNKNOWN : vendor_of_device(p, row);
+	if (v == VENDOR_UNKNOWN && call != ROW_NONE)
+		v = vendor_of_call(profile_str(p, p->span.name[call]));
+	return v == VENDOR_UNKNOWN && p->recorder == RECORDER_NVIDIA ? NVIDIA : v;
+}
+
 struct group {
 	uint64_t calls;
-	int64_t ns;
+	int64_t ns, vendor_ns[VENDORS];
+	enum vendor vendor;            /* of the last one */
 	uint32_t op[NAMED_OPS], n_ops; /* string ids; n_ops may exceed NAMED_OPS by one: there are more */
 	bool seen;
 };
@@ -37,6 +82,8 @@ static struct group *collect(const struct profile *p, const struct window *w, in
 		x->seen = true;
 		x->calls++;
 		x->ns += p->gpu_op.dur_ns[i];
+		x->vendor = vendor_of(p, i);
+		x->vendor_ns[x->vendor] += p->gpu_op.dur_ns[i];
 		*all_ns += p->gpu_op.dur_ns[i];
 		if (p->gpu_op.op[i] != ROW_NONE)
 			add_op(x, p->span.name[p->gpu_op.op[i]]);
@@ -54,25 +101,87 @@ static void put_ops(struct table *out, unsigned col, const struct profile *p, co
 		              x->n_ops > 2 ? ", " : "", STR_ARG(s[2]), x->n_ops > NAMED_OPS ? ", ..." : "");
 }
 
+/* Time of all kernels and of those that no rule knows: in [VENDORS] the sums over all vendors. */
+struct sums {
+	int64_t all[VENDORS + 1], no_class[VENDORS + 1], no_tc[VENDORS + 1];
+	uint64_t names[VENDORS + 1];
+};
+
+static void add_sums(struct sums *s, const struct group *x, bool class, bool tc)
+{
+	for (unsigned v = 0; v <= VENDORS; v++) {
+		int64_t ns = v == VENDORS ? x->ns : x->vendor_ns[v];
+		s->all[v] += ns;
+		s->no_class[v] += class ? ns : 0;
+		s->no_tc[v] += tc ? ns : 0;
+		s->names[v] += class && (v == VENDORS || x->vendor_ns[v] > 0);
+	}
+}
+
+enum { C_NAME, C_UNKNOWN, C_CLASS, C_VENDOR, C_OPS, C_CALLS, C_TOTAL, C_SHARE, N_NAME_COLUMNS };
+static const struct column name_columns[N_NAME_COLUMNS] = {
+	[C_NAME] = {"name", "Kernel", "name of the kernel", CELL_STR, UNIT_NONE, COLUMN_WIDE},
+	[C_UNKNOWN] = {"unknown", "Unknown", "what no rule tells: class, Tensor Cores, or both", CELL_STR},
+	[C_CLASS] = {"class", "Class", "what it does, by its name", CELL_STR},
+	[C_VENDOR] = {"vendor", "Vendor", "of the device that it ran on, by the device's name or the API that launched it", CELL_STR, UNIT_NONE, COLUMN_MINOR},
+	[C_OPS] = {"operators", "Operators", "ops that launched it, the first three; empty = none known", CELL_STR, UNIT_NONE, COLUMN_WIDE},
+	[C_CALLS] = {"calls", "Calls", "how often it ran", CELL_I64, UNIT_COUNT},
+	[C_TOTAL] = {"total_ns", "Total", "sum of its durations", CELL_I64, UNIT_NS},
+	[C_SHARE] = {"total_pct", "Total %", "total / time of all kernels, known or not", CELL_F64, UNIT_PERCENT},
+};
+
+static void put_name(const struct profile *p, struct table *out, uint32_t id, const struct group *x, struct kernel_info k, int64_t all)
+{
+	bool class = k.class == KERNEL_UNKNOWN, tc = k.tensor_core == TRI_UNKNOWN;
+	table_row(out);
+	table_set_str(out, C_NAME, profile_str(p, id));
+	table_set_str(out, C_UNKNOWN, class && tc ? STR("class, Tensor Cores") : class ? STR("class") : STR("Tensor Cores"));
+	table_set_str(out, C_CLASS, str_from(kernel_class_name[k.class]));
+	table_set_str(out, C_VENDOR, str_from(vendor_name[x->vendor]));
+	put_ops(out, C_OPS, p, x);
+	table_set_i64(out, C_CALLS, (int64_t)x->calls);
+	table_set_i64(out, C_TOTAL, x->ns);
+	table_set_f64(out, C_SHARE, percent((double)x->ns, (double)all));
+}
+
+static void put_vendors(struct table *out, const struct sums *s)
+{
+	enum { V_NAME, V_UNKNOWN, V_TOTAL, V_CLASS, V_CLASS_SHARE, V_TC, V_TC_SHARE, N_COLUMNS };
+	static const struct column columns[N_COLUMNS] = {
+		[V_NAME] = {"vendor", "Vendor", "of the device, by its name or the API that launched the kernels", CELL_STR},
+		[V_UNKNOWN] = {"unknown_names", "Unknown names", "kernel names whose class no rule tells", CELL_I64, UNIT_COUNT},
+		[V_TOTAL] = {"total_ns", "Total", "time of all its kernels, known or not", CELL_I64, UNIT_NS},
+		[V_CLASS] = {"no_class_ns", "Class unknown", "time of kernels whose class no rule tells", CELL_I64, UNIT_NS},
+		[V_CLASS_SHARE] = {"no_class_pct", "Class unknown %", "that / total", CELL_F64, UNIT_PERCENT},
+		[V_TC] = {"no_tc_ns", "TC unknown", "time of kernels of which the name does not tell whether they use Tensor Cores", CELL_I64, UNIT_NS},
+		[V_TC_SHARE] = {"no_tc_pct", "TC unknown %", "that / total", CELL_F64, UNIT_PERCENT},
+	};
+	table_columns(out, columns, N_COLUMNS);
+	for (unsigned v = 0; v < VENDORS; v++) {
+		if (!s->all[v])
+			continue;
+		table_row(out);
+		table_set_str(out, V_NAME, str_from(vendor_name[v]));
+		table_set_i64(out, V_UNKNOWN, (int64_t)s->names[v]);
+		table_set_i64(out, V_TOTAL, s->all[v]);
+		table_set_i64(out, V_CLASS, s->no_class[v]);
+		table_set_f64(out, V_CLASS_SHARE, percent((double)s->no_class[v], (double)s->all[v]));
+		table_set_i64(out, V_TC, s->no_tc[v]);
+		table_set_f64(out, V_TC_SHARE, percent((double)s->no_tc[v], (double)s->all[v]));
+	}
+}
+
 static int kernels_unknown_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
 	struct window w;
 	if (window_of(p, args, &w, e) < 0)
 		return -1;
-	enum { C_NAME, C_UNKNOWN, C_CLASS, C_OPS, C_CALLS, C_TOTAL, C_SHARE, N_COLUMNS };
-	static const struct column columns[N_COLUMNS] = {
-		[C_NAME] = {"name", "Kernel", "name of the kernel", CELL_STR, UNIT_NONE, COLUMN_WIDE},
-		[C_UNKNOWN] = {"unknown", "Unknown", "what no rule tells: class, Tensor Cores, or both", CELL_STR},
-		[C_CLASS] = {"class", "Class", "what it does, by its name", CELL_STR},
-		[C_OPS] = {"operators", "Operators", "ops that launched it, the first three; empty = none known", CELL_STR, UNIT_NONE, COLUMN_WIDE},
-		[C_CALLS] = {"calls", "Calls", "how often it ran", CELL_I64, UNIT_COUNT},
-		[C_TOTAL] = {"total_ns", "Total", "sum of its durations", CELL_I64, UNIT_NS},
-		[C_SHARE] = {"total_pct", "Total %", "total / time of all kernels, known or not", CELL_F64, UNIT_PERCENT},
-	};
-	int64_t all = 0, no_class = 0, no_tc = 0;
+	bool by_vendor = args->group_by && strcmp(args->group_by, "vendor") == 0, any = false;
+	int64_t all = 0;
 	struct group *v = collect(p, &w, &all);
-	table_columns(out, columns, N_COLUMNS);
-	bool any = false;
+	struct sums s = {0};
+	if (!by_vendor)
+		table_columns(out, name_columns, N_NAME_COLUMNS);
 	for (uint32_t id = 0; id < p->strings.n; id++) {
 		const struct group *x = &v[id];
 		any |= x->seen;
@@ -80,37 +189,33 @@ static int kernels_unknown_run(const struct profile *p, const struct report_args
 			continue;
 		struct kernel_info k = kernel_classify(profile_str(p, id));
 		bool class = k.class == KERNEL_UNKNOWN, tc = k.tensor_core == TRI_UNKNOWN;
-		no_class += class ? x->ns : 0;
-		no_tc += tc ? x->ns : 0;
-		if (!class && !tc)
-			continue;
-		table_row(out);
-		table_set_str(out, C_NAME, profile_str(p, id));
-		table_set_str(out, C_UNKNOWN, class && tc ? STR("class, Tensor Cores") : class ? STR("class") : STR("Tensor Cores"));
-		table_set_str(out, C_CLASS, str_from(kernel_class_name[k.class]));
-		put_ops(out, C_OPS, p, x);
-		table_set_i64(out, C_CALLS, (int64_t)x->calls);
-		table_set_i64(out, C_TOTAL, x->ns);
-		table_set_f64(out, C_SHARE, percent((double)x->ns, (double)all));
+		add_sums(&s, x, class, tc);
+		if ((class || tc) && !by_vendor)
+			put_name(p, out, id, x, k, all);
 	}
 	mem_free(v);
 	if (!any)
 		return w.all ? err_set(e, ERR_DATA, "the input holds no kernels") : err_set(e, ERR_DATA, "no kernel is of those steps");
-	table_note(out, "kernels %lld ns = of a known class %lld + unknown %lld", (long long)all, (long long)(all - no_class),
-	           (long long)no_class);
-	table_note(out, "kernels %lld ns = Tensor Core use known by the name %lld + unknown %lld", (long long)all, (long long)(all - no_tc),
-	           (long long)no_tc);
-	if (out->n_rows)
+	if (by_vendor)
+		put_vendors(out, &s);
+	table_note(out, "kernels %lld ns = of a known class %lld + unknown %lld", (long long)all, (long long)(all - s.no_class[VENDORS]),
+	           (long long)s.no_class[VENDORS]);
+	table_note(out, "kernels %lld ns = Tensor Core use known by the name %lld + unknown %lld", (long long)all, (long long)(all - s.no_tc[VENDORS]),
+	           (long long)s.no_tc[VENDORS]);
+	if (out->n_rows && (s.no_class[VENDORS] || s.no_tc[VENDORS]))
 		table_note(out, "a rule is a line in src/op/kernels.def: KERNEL(\"part of the name\", CLASS, YES, NO or UNKNOWN); the first that "
 		           "matches holds");
 	return table_sort(out, STR("total_ns"), true, e);
 }
 
+static const char *const groupings[] = {"name", "vendor", NULL};
+
 const struct report report_kernels_unknown = {
 	.name = "kernels-unknown",
 	.title = "Kernels that no rule knows",
 	.help = "Kernels whose class, or whose use of Tensor Cores, cannot be told from their name, with the time at stake and the ops that "
-	        "launched them. The notes say which share of the kernel time is known. An empty table: all are.",
+	        "launched them. The notes say which share of the kernel time is known. An empty table: all are. --group-by=vendor: how much of each vendor's.",
+	.group_by = groupings,
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = kernels_unknown_run,

@@ -48,6 +48,29 @@ class Formats(Case):
         self.assertEqual(sql("select name, graph_id, graph_node_id from kernels_raw where graph_id is not null order by 3"),
                          [("node_a", 2, 81), ("node_b", 2, 82)])
 
+    def test_mtia(self):
+        """MTIA: copies are events among the kernels, told by their name; products bear the op's name."""
+        rows = [("mtia_ccp_events", "fc-3", 40), ("mtia_ccp_events", "batch_matmul-1", 20), ("mtia_ccp_events", "dma_request", 30), ("mtia_ccp_events", "tbe-7", 10)]
+        made = [{"ph": "X", "cat": c, "name": n, "pid": 0, "tid": 1, "ts": 100 * i, "dur": d, "args": {"device": 0, "stream": 1}} for i, (c, n, d) in enumerate(rows)]
+        text = json.dumps({"schemaVersion": 1, "traceEvents": made}).encode()
+        kernels = report("kernels", "-", stdin=text).by("name")
+        self.assertEqual({n: r["class"] for n, r in kernels.items()}, {"fc-3": "gemm", "batch_matmul-1": "gemm", "tbe-7": "unknown"})
+        self.assertEqual([(r["name"], r["total_ns"]) for r in report("memcpy", "-", stdin=text).rows], [("dma_request", 30000)])
+        unknown = report("kernels-unknown", "-", "--group-by=vendor", stdin=text).rows
+        self.assertEqual([(r["vendor"], r["unknown_names"], r["total_ns"], r["no_class_ns"]) for r in unknown], [("Meta MTIA", 1, 70000, 10000)])
+
+    def test_vendors(self):
+        """By the device's name, else by the API that launched; XPU kernels have classes of their own."""
+        def work(i, device, name, call):
+            return [{"ph": "X", "cat": "cuda_runtime", "name": call, "pid": 9, "tid": 9, "ts": 100 * i, "dur": 5, "args": {"correlation": i}},
+                    {"ph": "X", "cat": "kernel", "name": name, "pid": device, "tid": 1, "ts": 100 * i + 10, "dur": 20, "args": {"device": device, "stream": 1, "correlation": i}}]
+        made = (work(1, 0, "mystery", "cudaLaunchKernel") + work(2, 1, "mystery", "cudaLaunchKernel") + work(3, 2, "at::native::xpu::ReduceKernel<1>", "urEnqueueKernelLaunch") +
+                work(4, 3, "enigma", "somethingElse"))
+        text = json.dumps({"schemaVersion": 1, "traceEvents": made, "deviceProperties": [{"id": 1, "name": "AMD Instinct MI300X"}]}).encode()
+        rows = report("kernels-unknown", "-", "--group-by=vendor", stdin=text).by("vendor")
+        self.assertEqual({v: r["no_class_ns"] for v, r in rows.items()}, {"NVIDIA": 20000, "AMD": 20000, "Intel": 0, "unknown": 20000})
+        self.assertEqual(report("kernels", "-", stdin=text).by("name")["at::native::xpu::ReduceKernel<1>"]["class"], "reduce")
+
 
 if __name__ == "__main__":
     oracle.main()
