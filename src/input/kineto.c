@@ -112,7 +112,7 @@ static const char *element(struct reader *r, const char *p)
 		return kineto_event(&r->k, p);
 	p = json_skip(&r->k.j, p);
 	if (p)
-		diag_add(&r->k.p->diags, "not-an-event", DIAG_LOSS, r->k.offset, "an element of traceEvents is no object");
+		diag_add(&r->k.p->diags, "not-an-event", DIAG_LOSS, r->k.offset, "an element of traceEvents is not an object");
 	return p;
 }
 
@@ -283,7 +283,34 @@ static int read_top(struct reader *r, struct err *e)
 	for (unsigned i = 0; i < d->n; i++)
 		if (d->entry[i].level == DIAG_LOSS)
 			return err_set(e, ERR_FORMAT, "%s: no traceEvents array was found; " STR_FMT, path, STR_ARG(d->entry[i].message));
-	return err_set(e, ERR_FORMAT, "%s: the JSON object has no traceEvents array", path);
+	return err_set(e, ERR_FORMAT, "%s: not a trace: the JSON object has no traceEvents array", path);
+}
+
+/* What other JSON files with objects in an array are, by their first keys. */
+static const char *what_it_is(const char *keys)
+{
+	static const struct {
+		const char *keys, *what;
+	} known[] = {
+		{"\"key\", \"count\"", "rows of key_averages() as JSON"},
+		{"\"name\", \"thread\", \"start\"", "the list that torch calls events() as JSON"},
+		{"\"file\"", "a list of files"},
+	};
+	for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+		if (strncmp(keys, known[i].keys, strlen(known[i].keys)) == 0)
+			return known[i].what;
+	return NULL;
+}
+
+/* Objects without a phase and a time, all of them, are events of nothing. */
+static int not_a_trace(const struct reader *r, struct err *e)
+{
+	const char *what = what_it_is(r->k.first_keys);
+	if (!r->k.n_events)
+		return err_set(e, ERR_FORMAT, "%s: not a trace: an array of events was expected, and its elements are not objects", source_path(r->source));
+	return err_set(e, ERR_FORMAT, "%s: not a trace: none of its objects (%llu) has \"ph\" or \"ts\", the first has %s%s%s%s; the file that "
+	               "export_chrome_trace() or tensorboard_trace_handler() writes was expected", source_path(r->source), (unsigned long long)r->k.n_events,
+	               r->k.first_keys[0] ? r->k.first_keys : "other keys", what ? " (it looks like " : "", what ? what : "", what ? ")" : "");
 }
 
 static int kineto_read(struct source *s, struct profile *p, struct err *e)
@@ -301,6 +328,8 @@ static int kineto_read(struct source *s, struct profile *p, struct err *e)
 	int rc = read_top(r, e);
 	if (rc == 0 && source_error(s) && !diag_count(&p->diags, "truncated-file"))
 		note_truncated(r, "early");
+	if (rc == 0 && !r->k.n_like && (r->k.n_events || diag_count(&p->diags, "not-an-event")))
+		rc = not_a_trace(r, e);
 	p->input_bytes = (uint64_t)offset_of(r, r->k.j.end);
 	read_devices(r);
 	kineto_event_finish(&r->k);

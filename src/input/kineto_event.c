@@ -2,6 +2,8 @@
 
 #include "base/mem.h"
 
+#include <stdio.h>
+
 /* Device work of a category that holds copies, too: its name tells. */
 enum { GPU_BY_NAME = GPU_KINDS };
 
@@ -385,6 +387,7 @@ static void store_event(struct kineto *k, struct event *ev)
 	uint16_t cat = category_of(k, ev)->cat;
 	build_count(&k->b, cat, (uint8_t)(ev->ph ? ev->ph : '?'), 1);
 	k->n_events++;
+	k->n_like += ev->ph || ev->ts.n;
 	int64_t ts = 0;
 	bool timed = ev->ph != 'M' || ev->ts.n;
 	if (timed && !read_time(k, ev->ts, "ts", &ts))
@@ -461,6 +464,14 @@ static const char *read_member(struct kineto *k, const char *p, struct event *ev
 	return p;
 }
 
+static void note_first_key(struct kineto *k, struct str key)
+{
+	enum { TOLD = 3 };
+	size_t n = strlen(k->first_keys), room = sizeof k->first_keys - n;
+	if (k->n_first_keys++ < TOLD && key.n < room / 2 && !has_control(key))
+		snprintf(k->first_keys + n, room, "%s\"" STR_FMT "\"", n ? ", " : "", STR_ARG(key));
+}
+
 const char *kineto_event(struct kineto *k, const char *p)
 {
 	struct event ev;
@@ -474,6 +485,8 @@ const char *kineto_event(struct kineto *k, const char *p)
 			return NULL;
 		if (!key.raw.p)
 			break;
+		if (!k->n_events)
+			note_first_key(k, key.raw);
 		p = read_member(k, p, &ev, key.raw);
 		if (!p)
 			return NULL;

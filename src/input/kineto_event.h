@@ -103,7 +103,9 @@ struct kineto {
 	/* Arrays and objects that span lines, as written, each with the id of its text on one line. */
 	struct intern long_forms;
 	uint32_t *short_forms, cap_short_forms;
-	uint64_t n_events;
+	uint64_t n_events, n_like;   /* objects among the events; those that have a phase or a time, as events do */
+	char first_keys[96];         /* of the first object, for who gave something else than a trace: "key", "count" */
+	unsigned n_first_keys;
 };
 
 /* kineto_args.c: the table of argument names, and one event's arguments: the object at `p`; `kind` decides which of them are

@@ -130,6 +130,30 @@ class BadInput(Case):
         self.refused(self.file(b'"a string"'))
         self.refused(self.file(b"null"))
 
+    def test_objects_that_are_no_events(self):
+        """Rows of key_averages(), lists of events(), lists of files: neither a phase nor a time in any of them."""
+        for objects, *words in (([{"key": "aten::mm", "count": 3, "cpu_time_total": 5}] * 4, "not a trace", "(4)", "key_averages()"),
+                                ([{"name": "aten::mm", "thread": 1, "start": 1.5, "end": 3}], "not a trace", "events()"),
+                                ([{"file": "x.pt.trace.json.gz", "batch_size": 32}], "not a trace", "list of files"),
+                                ([{}, {"a": 1}], "not a trace", "other keys"), ([[1, 2], [3]], "not a trace", "not objects")):
+            with self.subTest(objects=str(objects)[:40]):
+                self.refused(self.file(json.dumps(objects).encode()), *words)
+                self.refused(self.file(json.dumps({"traceEvents": objects}).encode()), *words)
+
+    def test_files_beside_traces(self):
+        """What torch and others write that is not a trace."""
+        for path in (("torch", "torch214_cpu", "lstm_full.key_averages.json"), ("torch", "torch113_cpu", "resnet_full.events.json.gz"),
+                     ("graphs", "vllm_decode_full", "capture_traces", "execution_details.json"), ("torch", "torch26_cpu", "VERSIONS.json"),
+                     ("torch", "torch214_cpu", "lstm_full.memory.json.gz"), ("more", "execution_trace", "dlrm_linked", "dlrm_eg_0_plus.json.gz")):
+            with self.subTest(path=path[-1]):
+                self.refused(oracle.data(*path), "not a trace", args=("info",))
+
+    def test_one_event_is_enough(self):
+        """Odd objects beside events cost themselves alone."""
+        code, out, _ = run("report", "operators", self.file(json.dumps([{"key": 1}, OP, {"file": "x"}]).encode()), "--format=json")
+        self.assertEqual(code, 0)
+        self.assertIn("aten::mm", out.decode())
+
     def test_empty_gzip(self):
         self.refused(self.file(gzip.compress(b""), "trace.json.gz"))
 
