@@ -156,7 +156,15 @@ static int64_t percentile(const struct groups *g, const struct group *x, unsigne
 	return (int64_t)g->durations[x->first + (rank ? rank - 1 : 0)].key;
 }
 
-/* Of the population; computed from the mean, so that long sums of squares cannot cancel. */
+/* As stats.h has it. */
+static double median(const struct groups *g, const struct group *x)
+{
+	const struct sort_item *d = &g->durations[x->first];
+	uint64_t n = x->calls;
+	return (double)(int64_t)d[(n - 1) / 2].key / 2 + (double)(int64_t)d[n / 2].key / 2;
+}
+
+/* As stats.h has it: of a sample; computed from the mean, so that long sums of squares cannot cancel. */
 static double deviation(const struct groups *g, const struct group *x)
 {
 	double mean = (double)x->total / (double)x->calls, sum = 0;
@@ -164,10 +172,10 @@ static double deviation(const struct groups *g, const struct group *x)
 		double d = (double)(int64_t)g->durations[x->first + i].key - mean;
 		sum += d * d;
 	}
-	return sqrt(sum / (double)x->calls);
+	return x->calls < 2 ? 0 : sqrt(sum / (double)(x->calls - 1));
 }
 
-enum { C_NAME, C_OP, C_GRID, C_BLOCK, C_REGS, C_SHARED, C_CLASS, C_TC, C_DTYPE, C_ARCH, C_CALLS, C_TOTAL, C_SHARE, C_MEAN, C_MIN, C_MAX, C_P50,
+enum { C_NAME, C_OP, C_GRID, C_BLOCK, C_REGS, C_SHARED, C_CLASS, C_TC, C_DTYPE, C_ARCH, C_CALLS, C_TOTAL, C_SHARE, C_MEAN, C_MIN, C_MAX, C_MEDIAN,
        C_P95, C_P99, C_SD, C_BLOCKS, C_OCC, N_COLUMNS };
 
 static const struct column columns[N_COLUMNS] = {
@@ -190,10 +198,10 @@ static const struct column columns[N_COLUMNS] = {
 	[C_MEAN] = {"mean_ns", "Mean", "mean duration", CELL_F64, UNIT_NS},
 	[C_MIN] = {"min_ns", "Min", "shortest duration", CELL_I64, UNIT_NS, COLUMN_MINOR},
 	[C_MAX] = {"max_ns", "Max", "longest duration", CELL_I64, UNIT_NS, COLUMN_MINOR},
-	[C_P50] = {"p50_ns", "p50", "median duration (nearest rank)", CELL_I64, UNIT_NS, COLUMN_DETAIL},
+	[C_MEDIAN] = {"median_ns", "Median", "median duration; of an even number the mean of the two in the middle", CELL_F64, UNIT_NS, COLUMN_DETAIL},
 	[C_P95] = {"p95_ns", "p95", "95th percentile of the duration (nearest rank)", CELL_I64, UNIT_NS, COLUMN_DETAIL},
 	[C_P99] = {"p99_ns", "p99", "99th percentile of the duration (nearest rank)", CELL_I64, UNIT_NS, COLUMN_DETAIL},
-	[C_SD] = {"stddev_ns", "Std dev", "standard deviation of the duration", CELL_F64, UNIT_NS, COLUMN_DETAIL},
+	[C_SD] = {"stddev_ns", "Std dev", "standard deviation of the durations as a sample (n - 1); 0 of one", CELL_F64, UNIT_NS, COLUMN_DETAIL},
 	[C_BLOCKS] = {"mean_blocks_per_sm", "Blocks/SM", "mean over its calls, weighted by duration", CELL_F64, UNIT_NONE, 0, 2},
 	[C_OCC] = {"mean_occupancy_pct", "Est. occ. %", "estimated achieved occupancy, mean over its calls weighted by duration", CELL_F64,
 	           UNIT_PERCENT},
@@ -262,7 +270,7 @@ static int put_default(struct table *out, const struct groups *g, bool blocks, b
 		table_set_f64(out, at[C_MEAN], (double)x->total / (double)x->calls);
 		table_set_i64(out, at[C_MIN], x->min);
 		table_set_i64(out, at[C_MAX], x->max);
-		table_set_i64(out, at[C_P50], percentile(g, x, 50));
+		table_set_f64(out, at[C_MEDIAN], median(g, x));
 		table_set_i64(out, at[C_P95], percentile(g, x, 95));
 		table_set_i64(out, at[C_P99], percentile(g, x, 99));
 		table_set_f64(out, at[C_SD], deviation(g, x));

@@ -9,7 +9,7 @@
 #include <math.h>
 
 enum { C_NAME, C_OVERLOAD, C_SHAPES, C_STACK, C_MODULE, C_THREAD, C_CYCLE, C_EVENT, C_NODE, C_CALLS, C_HOST_SELF, C_HOST_SELF_PCT,
-       C_HOST_TOTAL, C_HOST_TOTAL_PCT, C_HOST_MEAN, C_DEV_SELF, C_DEV_SELF_PCT, C_DEV_TOTAL, C_DEV_MEAN, C_CPU_MEM, C_CPU_MEM_SELF, C_DEV_MEM, C_DEV_MEM_SELF, C_FLOPS, C_MIN, C_P50, C_P95,
+       C_HOST_TOTAL, C_HOST_TOTAL_PCT, C_HOST_MEAN, C_DEV_SELF, C_DEV_SELF_PCT, C_DEV_TOTAL, C_DEV_MEAN, C_CPU_MEM, C_CPU_MEM_SELF, C_DEV_MEM, C_DEV_MEM_SELF, C_FLOPS, C_MIN, C_MEDIAN, C_P95,
        C_P99, C_MAX, N_COLUMNS };
 
 static const struct column columns[N_COLUMNS] = {
@@ -54,7 +54,7 @@ static const struct column columns[N_COLUMNS] = {
 	             "of the calls",
 	             CELL_I64, UNIT_FLOPS},
 	[C_MIN] = {"min_ns", "Min", "shortest call on the host", CELL_I64, UNIT_NS, COLUMN_DETAIL},
-	[C_P50] = {"p50_ns", "p50", "half of the calls took no longer on the host", CELL_I64, UNIT_NS, COLUMN_DETAIL},
+	[C_MEDIAN] = {"median_ns", "Median", "median duration on the host; of an even number the mean of the two in the middle", CELL_F64, UNIT_NS, COLUMN_DETAIL},
 	[C_P95] = {"p95_ns", "p95", "95 % of the calls took no longer on the host", CELL_I64, UNIT_NS, COLUMN_DETAIL},
 	[C_P99] = {"p99_ns", "p99", "99 % of the calls took no longer on the host", CELL_I64, UNIT_NS, COLUMN_DETAIL},
 	[C_MAX] = {"max_ns", "Max", "longest call on the host", CELL_I64, UNIT_NS},
@@ -155,7 +155,7 @@ static void put_durations(struct view *v, uint32_t group)
 {
 	struct stats *s = &v->g->durations;
 	put_i64(v, C_MIN, s->v[group].min);
-	put_i64(v, C_P50, stats_percentile(s, group, 50));
+	put_f64(v, C_MEDIAN, stats_median(s, group));
 	put_i64(v, C_P95, stats_percentile(s, group, 95));
 	put_i64(v, C_P99, stats_percentile(s, group, 99));
 	put_i64(v, C_MAX, s->v[group].max);

@@ -1,5 +1,6 @@
 /* Ranges that the program marked: NVTX, record_function and the like. Host time, and what of the devices' time they launched. */
 #include "analysis/projection.h"
+#include "analysis/steps.h"
 #include "base/buf.h"
 #include "base/mem.h"
 #include "report/stats.h"
@@ -242,6 +243,51 @@ static void put(struct ranges *r, struct table *out)
 	}
 }
 
+/* The step during which the host was then; NULL. Steps are in order of time. */
+static const struct step *step_at(const struct steps *s, int64_t t)
+{
+	unsigned a = 0, b = s->total;
+	while (a < b) {
+		unsigned m = a + (b - a) / 2;
+		if (s->v[m].host_end_ns <= t)
+			a = m + 1;
+		else
+			b = m;
+	}
+	return a < s->total && s->v[a].host_start_ns <= t ? &s->v[a] : NULL;
+}
+
+/* Of a range that is a step, this report has what the range's own thread launched, and the reports of steps what all threads did meanwhile: the
+ * backward pass runs on another one. Where that differs, both are told. */
+static void note_steps(const struct ranges *r, const struct projection *projection, struct table *out)
+{
+	const struct profile *p = r->p;
+	const struct steps *s = p->steps;
+	uint64_t own = 0, all = 0;
+	int64_t own_ns = 0, all_ns = 0;
+	unsigned n = 0;
+	for (unsigned i = 0; i < s->total; i++) {
+		if (s->v[i].span == ROW_NONE || r->group[s->v[i].span] == ROW_NONE)
+			continue;
+		struct projected x = projection_of(projection, s->v[i].span);
+		own += x.ops;
+		own_ns += x.device_ns;
+		n++;
+	}
+	for (uint32_t g = 0; n && g < p->gpu_op.rows.n; g++) {
+		uint32_t call = p->gpu_op.call[g];
+		const struct step *x = call == ROW_NONE ? NULL : step_at(s, p->span.start_ns[call]);
+		if (!x || x->span == ROW_NONE || r->group[x->span] == ROW_NONE)
+			continue;
+		all++;
+		all_ns += p->gpu_op.dur_ns[g];
+	}
+	if (own != all)
+		table_note(out, "ranges that are steps (%u): their own threads launched %llu kernels, copies and sets, %lld ns, which is what their row has; all threads "
+		           "together, the backward pass included, launched %llu meanwhile, %lld ns, which is what `steps` and `overview` count", n,
+		           (unsigned long long)own, (long long)own_ns, (unsigned long long)all, (long long)all_ns);
+}
+
 static int nvtx_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
 	struct window w;
@@ -272,6 +318,7 @@ static int nvtx_run(const struct profile *p, const struct report_args *args, str
 			           (unsigned long long)r.recursive);
 		table_note(out, "device work of the input whose API call was not recorded, so that it belongs to no range: %llu of %u",
 		           (unsigned long long)lost, p->gpu_op.rows.n);
+		note_steps(&r, projection, out);
 		rc = table_sort(out, STR("total_ns"), true, e);
 	}
 	projection_free(projection);
@@ -292,7 +339,7 @@ const struct report report_nvtx = {
 	        "that was launched inside, summed and projected: from the start of the first to the end of the last. By name and domain; "
 	        "--group-by=path tells apart what they are nested in, --group-by=thread the threads. Steps are one row, ProfilerStep*.",
 	.group_by = groupings,
-	.needs = PASS_NEST | PASS_CORRELATE,
+	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.takes = REPORT_STEPS,
 	.timeline = true,
 	.run = nvtx_run,

@@ -166,7 +166,7 @@ static void steps_table(const struct profile *p, const struct span_of_time *x, s
 		[S_MEAN] = {"mean_ns", "Mean", "mean length, its device work included, as in `steps` and `overview`", CELL_F64, UNIT_NS, COLUMN_PROSE, 0},
 		[S_HOST] = {"host_mean_ns", "Mean on the host", "mean length of the annotation, or from border to border", CELL_F64, UNIT_NS,
 		            COLUMN_PROSE, 0},
-		[S_DEVIATION] = {"stddev_ns", "Std dev", "standard deviation of that length (population)", CELL_F64, UNIT_NS, COLUMN_PROSE, 0},
+		[S_DEVIATION] = {"stddev_ns", "Std dev", "standard deviation of that length as a sample (n - 1); 0 of one", CELL_F64, UNIT_NS, COLUMN_PROSE, 0},
 		[S_MIN] = {"min_ns", "Shortest", "least such length", CELL_I64, UNIT_NS, COLUMN_PROSE, 0},
 		[S_MAX] = {"max_ns", "Longest", "greatest such length", CELL_I64, UNIT_NS, COLUMN_PROSE, 0},
 		[S_SOURCE] = {"source", "From", "what marks them", CELL_STR, UNIT_NONE, COLUMN_PROSE, 0},
@@ -200,7 +200,7 @@ static void steps_table(const struct profile *p, const struct span_of_time *x, s
 	table_set_i64(t, S_LAST, x->step[x->n - 1]->number);
 	table_set_f64(t, S_MEAN, sum / x->n);
 	table_set_f64(t, S_HOST, host / x->n);
-	table_set_f64(t, S_DEVIATION, sqrt(squares / x->n));
+	table_set_f64(t, S_DEVIATION, x->n < 2 ? 0 : sqrt(squares / (x->n - 1)));
 	table_set_i64(t, S_MIN, least);
 	table_set_i64(t, S_MAX, most);
 }

@@ -248,6 +248,24 @@ class Kineto(Case):
         self.assertEqual({n: [r[c] for c in ("calls", "total_ns", "gpu_ops", "kernels", "kernel_ns", "projected_ns")]
                           for n, r in got.items()}, want)
 
+    def test_nvtx_of_steps(self):
+        """Of a range that is a step nvtx has what its own thread launched, steps what all did: a note gives both, and the second is what steps adds up to."""
+        checked = 0
+        for path in data_glob("tb_plugin/**/*.trace.json.gz") + data_glob("hta/**/*.json.gz") + data_glob("tracelens/mi300/*.json.gz"):
+            if oracle.run("report", "nvtx", path, "--format=json")[0]:
+                continue
+            notes = [n for n in report("nvtx", path).notes if n.startswith("ranges that are steps")]
+            if not notes:
+                continue
+            with self.subTest(trace=os.path.basename(path)):
+                n, own, own_ns, every, _ = map(int, re.findall(r"\d+", notes[0]))
+                steps = report("steps", path).rows
+                self.assertEqual(every, sum(r["device_ops"] for r in steps))
+                rows = [r for r in report("nvtx", path).rows if r["range"] == "ProfilerStep*"]
+                self.assertEqual((sum(r["calls"] for r in rows), sum(r["gpu_ops"] for r in rows), sum(r["gpu_ns"] for r in rows)), (n, own, own_ns))
+                checked += 1
+        self.assertGreaterEqual(checked, 6)
+
     def test_unknown_kernels(self):
         """What kernels-unknown lists is what kernels has as unknown, and the notes add up."""
         for path in data_glob("tracelens/**/*.json.gz") + data_glob("hta/**/*.json.gz"):

@@ -66,7 +66,7 @@ export const iterations: View = {
     const [from, to] = c.args.steps ? stepRange(c.args.steps) : [-Infinity, Infinity], use = (step: Cell) => Number(step) >= from && Number(step) <= to;
     const at = columnOf(t, "step"), rows = t.rows.filter((r) => use(r[at])), lengths = rows.map((r) => numberAt(t, r, "total_ns")).filter((v) => v !== undefined);
     const meanOf = (list: number[]) => (list.length ? list.reduce((sum, v) => sum + v, 0) / list.length : undefined), mean = meanOf(lengths);
-    const deviation = mean === undefined ? undefined : Math.sqrt(meanOf(lengths.map((v) => (v - mean) ** 2)) ?? 0);
+    const deviation = mean === undefined ? undefined : Math.sqrt(lengths.reduce((sum, v) => sum + (v - mean) ** 2, 0) / Math.max(1, lengths.length - 1)); // of a sample, as in all reports
     add(page, h("div", { class: "figures" }, figure("Steps found", String(t.rows.length)), figure("Steps chosen", String(rows.length)), figure("Mean", known(mean, time)),
       figure("Standard deviation", known(deviation, (v) => `${time(v)} (${percent(mean ? (100 * v) / mean : 0)})`))));
     showSteps(page, "Steps", t, { height: 320, use: c.args.steps ? use : undefined, choose: source.off ? undefined : (step) => place.go({ view: "iterations", args: { ...place.read().args, steps: String(step) } }) });

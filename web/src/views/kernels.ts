@@ -39,12 +39,12 @@ export const kernels: View = {
         if (group === by) continue;
         const d = await report(c, "kernels", { group_by: group, filter: name });
         d.rows = d.rows.filter((r) => textAt(d, r, "name") === name);
-        await part(box, title, async (b) => showReport(b, "kernels", d, { title: `${title}: ${name.slice(0, 80)}`, key: "kernel-" + group, hide: ["name", "class", "total_pct", "stddev_ns", "p50_ns", "p95_ns", "p99_ns"], pageSize: 10 }));
+        await part(box, title, async (b) => showReport(b, "kernels", d, { title: `${title}: ${name.slice(0, 80)}`, key: "kernel-" + group, hide: ["name", "class", "total_pct", "stddev_ns", "median_ns", "p95_ns", "p99_ns"], pageSize: 10 }));
       }
     }, "Choose a kernel to see which ops launched it, and how.");
     showReport(place, "kernels", t, {
       title: "Kernels",
-      hide: ["p50_ns", "p95_ns", "p99_ns", "stddev_ns"],
+      hide: ["median_ns", "p95_ns", "p99_ns", "stddev_ns"],
       choose: (_cells, i) => open(String(i)),
       chosen: (_cells, i) => c.args.row === String(i),
     });
