@@ -45,9 +45,11 @@ static const struct table *arranged(const struct table *t, const struct opscope_
 /* What the command line shows of such tables in this form. */
 static void cut(struct table *view, bool limited, const struct renderer *r, int64_t limit)
 {
-	for (struct table *s = view; s; s = s->next)
+	for (struct table *s = view; s; s = s->next) {
+		s->names = NAMES_SHORT;
 		if (limit >= 0 || !limited)
 			table_limit(s, limit >= 0 ? (size_t)limit : render_rows(r, s));
+	}
 }
 
 static int render_view(const struct table *shown, const struct opscope_table *t, const struct renderer *r, const struct opscope_options *o,

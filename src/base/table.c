@@ -227,6 +227,20 @@ int table_find_column(const struct table *t, struct str id)
 	return -1;
 }
 
+unsigned table_shown_column(const struct table *t, unsigned col)
+{
+	const struct column *c = &t->data[col].col;
+	bool to_full = t->names == NAMES_FULL && c->short_of && !(c->flags & COLUMN_DETAIL);
+	for (unsigned i = 0; i < t->n_columns && t->names; i++) {
+		const struct column *other = &t->data[i].col;
+		bool is_short = t->names == NAMES_SHORT && (c->flags & COLUMN_KERNEL) && other->short_of && !(other->flags & COLUMN_ASKED) &&
+		                strcmp(other->short_of, c->id) == 0;
+		if (is_short || (to_full && strcmp(other->id, c->short_of) == 0))
+			return i;
+	}
+	return col;
+}
+
 bool table_is_null(const struct table *t, size_t row, unsigned col)
 {
 	assert(row < t->n_rows && col < t->n_columns);

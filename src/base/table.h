@@ -39,6 +39,7 @@ enum column_flag {
 	COLUMN_MINOR = 128, /* decoration: left out as text before the columns that are neither this nor COLUMN_KEY */
 	COLUMN_PATH = 256, /* text whose end tells most, as paths: cut at its start */
 	COLUMN_ASKED = 512, /* set where --columns, --sort or the report's own order names it: text never leaves it out */
+	COLUMN_KERNEL = 2048, /* names of kernels in full: report_run adds a column with their short names */
 	COLUMN_GROUP = 1024, /* part of the key by which the rows are grouped: as text it stays, cut down if need be, unless it says nothing */
 	COLUMN_DETAIL = 4, /* left out of text output unless asked for with --columns; always in CSV, JSON and HTML */
 };
@@ -54,6 +55,7 @@ struct column {
 	const char *shown_in; /* UNIT_NS and UNIT_US as text and HTML: "ns", "us", "ms" or "s"; NULL = what suits each cell */
 	unsigned max_width; /* text: at most so many characters (a title's words are not cut); 0 = what there is room for */
 	const char *also;  /* other ids by which it is found, separated by blanks: names that users of a predecessor know; NULL = none */
+	const char *short_of; /* id of the column of full names of which this has the short ones; NULL = none */
 };
 
 union cell {
@@ -73,6 +75,8 @@ struct column_data {
 const char *table_type_name(enum cell_type t);
 const char *table_unit_name(enum unit u);
 
+enum table_names { NAMES_AS_THEY_ARE, NAMES_SHORT, NAMES_FULL };
+
 struct table {
 	const char *name;  /* report or section name, snake or kebab case */
 	const char *title; /* a human heading */
@@ -88,6 +92,7 @@ struct table {
 	size_t hidden_rows;   /* rows cut by table_limit, so that a renderer can say "... and N more" */
 	size_t held_rows;     /* rows n_rows .. held_rows - 1 were cut by table_limit, table_filter or table_keep and are still there, for
 	                       * layouts that measure all rows; below n_rows when none was */
+	enum table_names names; /* text and HTML, of columns of full and of short names: which the one that is shown holds */
 	const char *heading;  /* what the user wants above it in place of the title; NULL = the title */
 	const char *layout;   /* text in the form of a predecessor: name of a render/layout.h, "-" and a version of it; NULL = as all tables */
 	const char *banner;   /* a line that such a layout prints above the columns; NULL = none */
@@ -127,6 +132,8 @@ int table_max_width(struct table *t, struct str widths, struct err *e);
 
 /* Reading. */
 int table_find_column(const struct table *t, struct str id);                /* by id, else by what it is also called; -1 = none */
+/* The column whose cells text and HTML show in column `col`: itself, or, as t->names says, the one with its short or its full names. */
+unsigned table_shown_column(const struct table *t, unsigned col);
 bool table_is_null(const struct table *t, size_t row, unsigned col);
 int64_t table_i64(const struct table *t, size_t row, unsigned col);         /* also of CELL_BOOL */
 double table_f64(const struct table *t, size_t row, unsigned col);          /* converts CELL_I64 */
@@ -138,7 +145,7 @@ void table_filter(struct table *t, struct str text);                         /* 
 void table_limit(struct table *t, size_t n);                                 /* 0 = all; nothing where t->whole */
 void table_keep(struct table *t, const uint8_t *keep);                       /* rows i with keep[i]; n_rows of them */
 /* Keeps these columns, in this order. A tree stays indented: with the text column that a COLUMN_TREE indents, that one is kept
- * in front of it, marked COLUMN_INDENT unless it is in the list itself. */
+ * in front of it, marked COLUMN_INDENT unless it is in the list itself; so stays, behind them, the column with the short or full names of one. */
 int table_select(struct table *t, struct str comma_separated_ids, struct err *e);
 
 #endif

@@ -233,7 +233,22 @@ static int indent_of(const struct table *t, unsigned c)
 	return -1;
 }
 
-/* Column numbers in the order chosen, each once. `asked` gets 1 for those named, 2 for those kept to indent. */
+/* Columns of short names whose full names are chosen, and the other way round, stay in the background. */
+static unsigned pick_names(const struct table *t, uint8_t *asked, unsigned *pick, unsigned n)
+{
+	for (unsigned i = 0; i < t->n_columns; i++) {
+		const struct column *c = &t->data[i].col;
+		int full = c->short_of ? table_find_column(t, str_from(c->short_of)) : -1;
+		if (full < 0 || (asked[i] != 0) == (asked[full] != 0))
+			continue;
+		unsigned kept = asked[i] ? (unsigned)full : i;
+		asked[kept] = 3;
+		pick[n++] = kept;
+	}
+	return n;
+}
+
+/* Column numbers in the order chosen, each once. `asked` gets 1 for those named, 2 for those kept to indent, 3 for those kept for their names. */
 static unsigned pick_columns(const struct table *t, struct str ids, uint8_t *asked, unsigned *pick)
 {
 	unsigned n = 0;
@@ -255,7 +270,7 @@ static unsigned pick_columns(const struct table *t, struct str ids, uint8_t *ask
 		taken[c] = 1;
 	}
 	mem_free(taken);
-	return n;
+	return pick_names(t, asked, pick, n);
 }
 
 int table_select(struct table *t, struct str comma_separated_ids, struct err *e)
@@ -274,7 +289,7 @@ int table_select(struct table *t, struct str comma_separated_ids, struct err *e)
 	for (unsigned i = 0; i < n; i++) {
 		t->data[i] = old[pick[i]];
 		t->data[i].col.flags &= ~(unsigned)(COLUMN_DETAIL | COLUMN_INDENT);
-		t->data[i].col.flags |= asked[pick[i]] == 2 ? COLUMN_INDENT : COLUMN_ASKED;
+		t->data[i].col.flags |= asked[pick[i]] == 3 ? COLUMN_INDENT | COLUMN_DETAIL : asked[pick[i]] == 2 ? COLUMN_INDENT : COLUMN_ASKED;
 	}
 	t->n_columns = t->cap_columns = n;
 	for (unsigned c = 0; c < n_old; c++)

@@ -131,7 +131,7 @@ static void check_suffix(const struct output_options *o)
 	          o->path, STR_ARG(buf_view(&list)));
 }
 
-enum { KEY_SORT = 0x100, KEY_COLUMNS, KEY_FILTER, KEY_SECTION, KEY_LIMIT, KEY_WIDTH, KEY_MAX_WIDTH, KEY_TITLE, KEY_TIME_UNIT, KEY_FORMAT,
+enum { KEY_SORT = 0x100, KEY_COLUMNS, KEY_FILTER, KEY_SECTION, KEY_LIMIT, KEY_WIDTH, KEY_MAX_WIDTH, KEY_TITLE, KEY_TIME_UNIT, KEY_FORMAT, KEY_NAMES,
        KEY_INPUT_FORMAT, KEY_RUN, KEY_WORKER, KEY_SPAN, KEY_RANK, KEY_STEPS, KEY_KEY_OP, KEY_DEVICE, KEY_RULES, KEY_GPU,
        KEY_KERNEL_RULES, KEY_AGGREGATION };
 
@@ -147,9 +147,17 @@ static const struct argp_option output_list[] = {
 	{"title", KEY_TITLE, "TEXT", 0, "heading of text and HTML", 0},
 	{"time-unit", KEY_TIME_UNIT, "UNIT", 0, "durations as text and HTML in ns, us, ms or s (default: what suits each)", 0},
 	{"max-width", KEY_MAX_WIDTH, "[COLUMN:]N,...", 0, "as text at most N characters of this column, or of all text columns", 0},
+	{"names", KEY_NAMES, "HOW", 0, "kernels by their short or full names (default: short as text and HTML; CSV and JSON have both)", 0},
 	{"width", KEY_WIDTH, "N", 0, "width of text output (default: the terminal's, else unlimited)", 0},
 	{0},
 };
+
+static enum table_names parse_names(const char *text)
+{
+	if (strcmp(text, "short") != 0 && strcmp(text, "full") != 0)
+		cli_usage("--names=%s: short or full was expected", text);
+	return *text == 's' ? NAMES_SHORT : NAMES_FULL;
+}
 
 static error_t parse_output(int key, char *arg, struct argp_state *state)
 {
@@ -188,6 +196,9 @@ static error_t parse_output(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_MAX_WIDTH:
 		o->max_width = arg;
+		return 0;
+	case KEY_NAMES:
+		o->names = parse_names(arg);
 		return 0;
 	case KEY_SECTION:
 		o->section = arg;

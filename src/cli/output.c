@@ -78,8 +78,10 @@ static int shape(struct table *first, struct table *chosen, const struct output_
 	const struct arrangement a = {o->sort, o->filter, o->columns, o->title, o->time_unit, o->max_width, o->report};
 	if (arrange_tables(first, chosen, &a, e) < 0)
 		return -1;
-	for (struct table *s = first; s; s = s->next)
+	for (struct table *s = first; s; s = s->next) {
 		table_limit(s, rows_shown(o, r, s));
+		s->names = o->names ? o->names : NAMES_SHORT;
+	}
 	return 0;
 }
 

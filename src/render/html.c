@@ -53,12 +53,21 @@ static bool has_prose(const struct table *t)
 	return false;
 }
 
+/* Depths only indent; names that another column shows are its tooltips. */
+static bool is_left_out(const struct table *t, unsigned col)
+{
+	const struct column *c = &t->data[col].col;
+	int full = c->short_of ? table_find_column(t, str_from(c->short_of)) : -1;
+	bool shown = full >= 0 && table_shown_column(t, (unsigned)full) == col;
+	return is_depth(c) || shown || (c->flags & COLUMN_INDENT);
+}
+
 static void put_header(struct buf *out, const struct table *t)
 {
 	buf_cstr(out, "<thead><tr>");
 	for (unsigned i = 0; i < t->n_columns; i++) {
 		const struct column *c = &t->data[i].col;
-		if (is_depth(c))
+		if (is_left_out(t, i))
 			continue;
 		buf_printf(out, "<th scope=col tabindex=0 class=\"%s%s\" title=\"", is_number(c) ? "n" : "t", detail_class(c));
 		put_cstring(out, c->id);
@@ -81,6 +90,19 @@ static void put_label(struct buf *out, const struct column *c)
 	buf_cstr(out, " data-t=\"");
 	put_cstring(out, c->title);
 	buf_char(out, '"');
+}
+
+/* The full name of a cell that shows a short one. */
+static void put_full_name(struct buf *out, const struct table *t, unsigned col, size_t row)
+{
+	const struct column *c = &t->data[col].col;
+	int full = table_shown_column(t, col) != col ? (int)col : c->short_of && t->names == NAMES_SHORT ? table_find_column(t, str_from(c->short_of)) : -1;
+	if (full < 0 || c->type != CELL_STR || !t->data[full].set[row] || t->names == NAMES_FULL)
+		return;
+	out->n--; /* the '>' of the cell that was opened */
+	buf_cstr(out, " title=\"");
+	put_text(out, table_str(t, row, (unsigned)full));
+	buf_cstr(out, "\">");
 }
 
 /* Opens the cell; its raw number goes along for sorting, a percentage for its bar. */
@@ -127,7 +149,10 @@ static void put_row(struct buf *out, const struct table *t, size_t row, struct b
 			depth = table_i64(t, row, c);
 			continue;
 		}
+		if (is_left_out(t, c))
+			continue;
 		open_cell(out, &t->data[c], row, depth, label);
+		put_full_name(out, t, c, row);
 		if (t->data[c].col.type == CELL_STR)
 			depth = 0;
 		buf_clear(scratch);
@@ -142,7 +167,7 @@ static unsigned count_details(const struct table *t)
 {
 	unsigned n = 0;
 	for (unsigned i = 0; i < t->n_columns; i++)
-		n += !is_depth(&t->data[i].col) && (t->data[i].col.flags & COLUMN_DETAIL);
+		n += !is_left_out(t, i) && (t->data[i].col.flags & COLUMN_DETAIL);
 	return n;
 }
 

@@ -144,7 +144,7 @@ static void put_number(struct buf *out, const struct column *c, union cell v)
 
 void format_cell(const struct table *t, size_t row, unsigned col, struct buf *out)
 {
-	const struct column_data *d = &t->data[col];
+	const struct column_data *d = &t->data[t->data[col].col.type == CELL_STR ? table_shown_column(t, col) : col];
 	if (!d->set[row])
 		buf_char(out, '-');
 	else if (d->col.type == CELL_STR)

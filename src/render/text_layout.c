@@ -153,6 +153,7 @@ static void choose_columns(struct text_layout *l, const struct table *t)
 			struct text_column *c = &l->v[l->n_all++];
 			*c = (struct text_column){.col = i, .depth_col = text ? depth_col : -1};
 			c->key = text && !any_text;
+			c->short_names = t->names == NAMES_SHORT && (table_shown_column(t, i) != i || col->short_of);
 			c->stack = text && (col->flags & COLUMN_STACK);
 			c->can_share = text && !c->stack && depth_col < 0;
 			any_text |= text;

@@ -13,6 +13,7 @@ struct text_column {
 	int depth_col;     /* the COLUMN_TREE whose depth indents it; -1 = none */
 	bool right;        /* numbers stand at the right */
 	bool key;          /* the first text column */
+	bool short_names;  /* kernels by their short names: cutting these loses more than a measure less does */
 	bool stack;        /* COLUMN_STACK */
 	bool empty;        /* null, or text without a character, in every row */
 	bool zero;         /* null or 0 in every row, not empty, and not constant */

@@ -148,10 +148,12 @@ static void shrink(struct text_layout *l, const struct table *t, size_t width, e
 	}
 }
 
-/* The name may take two fifths of the terminal for the sake of rows that look different, other text a third. */
+/* The name may take two fifths of the terminal for the sake of rows that look different, short names of kernels half of it, other text a third. */
 static size_t distinct_width(const struct text_column *c, const struct column *col, size_t width)
 {
 	size_t whole = larger(c->body, c->word), least = least_width(c, col, width);
+	if (c->short_names)
+		return larger(least, smaller(whole, width / 2));
 	size_t most = larger(least, smaller(whole, c->key ? width * 2 / 5 : width / 3));
 	return c->can_share ? text_alike_width(&c->alike, least, most) : least;
 }

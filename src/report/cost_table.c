@@ -51,7 +51,7 @@ static const struct {
 	[C_FORMULA] = {OPS, {"formula", "Formula", "how FLOPs were computed; empty = by a procedure", CELL_STR, UNIT_NONE, COLUMN_DETAIL}},
 	[C_CAUSAL] = {OPS, {"flops_causal", "Causal FLOPs", "of attention with a causal mask: FLOPs of the pairs below the diagonal alone", CELL_I64, UNIT_FLOPS,
 	                    COLUMN_DETAIL}},
-	[C_KERNELS] = {BOTH, {"kernels", "Kernels", "its kernels, most time first, the first three", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_DETAIL}},
+	[C_KERNELS] = {BOTH, {"kernels", "Kernels", "its kernels, most time first, the first three", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_DETAIL | COLUMN_KERNEL}},
 	[C_UNKNOWN] = {BOTH, {"unknown", "Unknown", "why FLOPs or bytes are unknown", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_DETAIL}},
 };
 

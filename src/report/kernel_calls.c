@@ -2,11 +2,11 @@
 
 #include "analysis/optree.h"
 #include "analysis/recording.h"
+#include "analysis/short_names.h"
 #include "analysis/steps.h"
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/sort.h"
-#include "op/kernel_name.h"
 #include "report/op_sums.h"
 
 enum { C_STEP, C_OP_ID, C_OP, C_DIRECTION, C_TYPE, C_OPERATOR, C_KERNEL, C_DEVICE, C_STREAM, C_START, C_DUR, C_CALL_START, C_CALL_DUR, C_WAIT, C_TC, C_GRID,
@@ -20,7 +20,7 @@ static const struct column columns[N_COLUMNS] = {
 	[C_TYPE] = {"op_type", "Op type", "the op alone, without its place", CELL_STR, UNIT_NONE, COLUMN_DETAIL},
 	[C_OPERATOR] = {"operator", "Operator", "op, collective or optimizer that launched it: the innermost, as with --group-by=op; empty = none known",
 	                CELL_STR, UNIT_NONE, COLUMN_MINOR},
-	[C_KERNEL] = {"kernel", "Kernel", "short name", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_KEY},
+	[C_KERNEL] = {"kernel", "Kernel", "short name", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_KEY, .short_of = "kernel_name"},
 	[C_DEVICE] = {"device", "GPU", "ordinal", CELL_I64, UNIT_NONE, COLUMN_MINOR},
 	[C_STREAM] = {"stream", "Stream", "stream", CELL_I64, UNIT_NONE, COLUMN_MINOR},
 	[C_START] = {"start_ns", "Start", "when it began", CELL_I64, UNIT_TIME_NS},
@@ -45,7 +45,7 @@ struct calls {
 	struct optree *tree;
 	uint32_t instance;       /* that the shapes are of; ROW_NONE */
 	struct op_shapes shapes;
-	struct buf text;
+	struct short_names *names;
 };
 
 /* The step whose host range contains this moment; ROW_NONE. */
@@ -116,9 +116,7 @@ static void put_row(struct calls *x, uint32_t g)
 	uint32_t row = p->gpu_op.launch[g];
 	struct str name = profile_str(p, p->gpu_op.name[g]);
 	table_row(x->out);
-	kernel_short_name(&x->text, name);
-	table_set_str_copy(x->out, C_KERNEL, buf_view(&x->text));
-	buf_clear(&x->text);
+	table_set_str_copy(x->out, C_KERNEL, short_names_get(x->names, p->gpu_op.name[g]));
 	table_set_str(x->out, C_NAME, name);
 	if (l->device[row] != INT32_MIN)
 		table_set_i64(x->out, C_DEVICE, l->device[row]);
@@ -161,7 +159,7 @@ int kernel_calls(const struct profile *p, const struct report_args *args, struct
 	else if (!n)
 		rc = err_set(e, ERR_DATA, "the input holds no kernels; to record them: %s", recording_how(p, RECORD_DEVICE_WORK));
 	sort_items(v, n);
-	struct calls x = {.p = p, .out = t, .tc = op_tc_new(p, false), .instance = ROW_NONE, .tree = optree_new(p, OPTREE_DEFAULT)};
+	struct calls x = {.p = p, .out = t, .tc = op_tc_new(p, false), .instance = ROW_NONE, .tree = optree_new(p, OPTREE_DEFAULT), .names = short_names_new(p)};
 	uint32_t shown = args->row_limit && args->row_limit < n ? (uint32_t)args->row_limit : n;
 	if (rc == 0) {
 		table_columns(t, columns, N_COLUMNS);
@@ -172,7 +170,7 @@ int kernel_calls(const struct profile *p, const struct report_args *args, struct
 	}
 	op_tc_free(x.tc);
 	optree_free(x.tree);
-	buf_release(&x.text);
+	short_names_free(x.names);
 	mem_free(v);
 	return rc;
 }

@@ -179,14 +179,14 @@ enum { C_NAME, C_OP, C_GRID, C_BLOCK, C_REGS, C_SHARED, C_CLASS, C_TC, C_DTYPE, 
        C_P95, C_P99, C_SD, C_BLOCKS, C_OCC, N_COLUMNS };
 
 static const struct column columns[N_COLUMNS] = {
-	[C_NAME] = {"name", "Kernel", "name of the kernel", CELL_STR, UNIT_NONE, COLUMN_WIDE},
+	[C_NAME] = {"name", "Kernel", "name of the kernel", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_KERNEL},
 	[C_OP] = {"operator", "Operator", "op, collective or optimizer that launched it: the innermost, as in `operators`; empty = none known", CELL_STR,
 	          .flags = COLUMN_GROUP},
 	[C_GRID] = {"grid", "Grid", "blocks in x, y, z", CELL_STR},
 	[C_BLOCK] = {"block", "Block", "threads of a block in x, y, z", CELL_STR},
 	[C_REGS] = {"registers_per_thread", "Regs", "registers per thread", CELL_I64, UNIT_NONE, COLUMN_MINOR},
 	[C_SHARED] = {"shared_bytes", "Shared", "shared memory of a block", CELL_I64, UNIT_BYTES},
-	[C_CLASS] = {"class", "Class", "what it does, by its name", CELL_STR},
+	[C_CLASS] = {"class", "Class", "what it does, by its name", CELL_STR, UNIT_NONE, COLUMN_MINOR},
 	[C_TC] = {"tensor_cores", "TC", "whether it uses Tensor Cores, by its name: yes, no or unknown", CELL_STR, UNIT_NONE, COLUMN_KEY},
 	[C_DTYPE] = {"dtype", "Type", "operand type of products (gemm, conv, attention), by its name; empty = the name does not tell", CELL_STR,
 	             UNIT_NONE, COLUMN_DETAIL},

@@ -120,7 +120,7 @@ static void add_sums(struct sums *s, const struct group *x, bool class, bool tc)
 
 enum { C_NAME, C_UNKNOWN, C_CLASS, C_VENDOR, C_OPS, C_CALLS, C_TOTAL, C_SHARE, N_NAME_COLUMNS };
 static const struct column name_columns[N_NAME_COLUMNS] = {
-	[C_NAME] = {"name", "Kernel", "name of the kernel", CELL_STR, UNIT_NONE, COLUMN_WIDE},
+	[C_NAME] = {"name", "Kernel", "name of the kernel", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_KERNEL},
 	[C_UNKNOWN] = {"unknown", "Unknown", "what no rule tells: class, Tensor Cores, or both", CELL_STR},
 	[C_CLASS] = {"class", "Class", "what it does, by its name", CELL_STR},
 	[C_VENDOR] = {"vendor", "Vendor", "of the device that it ran on, by the device's name or the API that launched it", CELL_STR, UNIT_NONE, COLUMN_MINOR},

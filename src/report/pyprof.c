@@ -1,12 +1,13 @@
 /* Per kernel: op, layer, line, shapes, direction, FLOPs, bytes, Tensor Cores; as PyProf and PyProf2 printed it, or right. */
 #include "analysis/costs.h"
 #include "analysis/recording.h"
+#include "analysis/short_names.h"
 #include "analysis/stacks.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/round.h"
-#include "op/kernel_name.h"
 #include "op/kernels.h"
+#include "op/short_name.h"
 #include "report/pyprof_row.h"
 #include "report/report.h"
 
@@ -83,6 +84,7 @@ struct printer {
 	struct idmap call_of;           /* op (row in span) -> place in `call` */
 	struct call *call;
 	struct stacks *stacks;          /* NULL: no call stacks were recorded with the ops */
+	struct short_names *names;      /* NULL: PyProf's own table */
 	struct kernel_info *info;       /* by name id; .arch NULL = not asked */
 	struct buf text;
 	uint64_t ended;                 /* rows at which PyProf would have ended */
@@ -233,7 +235,11 @@ static void put_cost(struct printer *x, uint32_t gpu, const struct pyprof_row *r
 
 static void put_kernel_name(struct printer *x, const struct pyprof_row *row)
 {
-	kernel_short_name(&x->text, row->r.long_name.n ? row->r.long_name : row->r.short_name);
+	struct str full = row->r.long_name.n ? row->r.long_name : row->r.short_name, found = short_names_find(x->names, full);
+	if (found.p == full.p)
+		kernel_short_name(&x->text, full);
+	else
+		buf_str(&x->text, found);
 	set_text(x, C_KERNEL);
 }
 
@@ -371,6 +377,7 @@ static int pyprof_run(const struct profile *p, const struct report_args *args, s
 	bool compat = args->compat != NULL;
 	enum pyprof_record_rules rules = report_compat_is(args, "pyprof2") ? PYPROF_RECORDS_2 : compat ? PYPROF_RECORDS_3 : PYPROF_RECORDS_DEFAULT;
 	struct printer x = {.p = p, .out = out};
+	x.names = compat ? NULL : short_names_new(p);
 	if (!compat)
 		x.costs = costs_new(p, COST_DEFAULT); /* before the records: making it takes more memory than holding it */
 	x.rows = pyprof_rows_new(p, rules);
@@ -393,6 +400,7 @@ static int pyprof_run(const struct profile *p, const struct report_args *args, s
 		compat ? note_compat(&x, shown) : note_default(&x);
 	}
 	costs_free(x.costs);
+	short_names_free(x.names);
 	stacks_free(x.stacks);
 	mem_free(x.info);
 	mem_free(x.call);

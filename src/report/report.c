@@ -1,5 +1,7 @@
 #include "report/report.h"
 
+#include "analysis/short_names.h"
+#include "base/buf.h"
 #include "report/stated.h"
 #include "report/window.h"
 
@@ -133,6 +135,47 @@ static void note_part(const struct profile *whole, const struct profile *part, c
 	           range, part->span.rows.n, whole->span.rows.n, part->gpu_op.rows.n, whole->gpu_op.rows.n);
 }
 
+/* Of a name, or of several with "; " between them. */
+static struct str short_form(const struct short_names *names, struct str full, struct arena *a)
+{
+	struct buf b = {0};
+	for (bool more = true; more;) {
+		ptrdiff_t end = str_find(full, STR("; "));
+		struct str one = {full.p, end < 0 ? full.n : (size_t)end};
+		more = end >= 0;
+		buf_str(&b, short_names_find(names, one));
+		buf_cstr(&b, more ? "; " : "");
+		full = more ? (struct str){full.p + end + 2, full.n - (size_t)end - 2} : full;
+	}
+	struct str copy = b.n ? arena_str(a, buf_view(&b)) : STR("");
+	buf_release(&b);
+	return copy;
+}
+
+/* Beside each column of kernels in full one with their short names. */
+static void add_short_names(const struct profile *p, struct table *t)
+{
+	struct short_names *names = NULL;
+	for (; t; t = t->next)
+		for (unsigned c = 0; c < t->n_columns; c++) {
+			if (!(t->data[c].col.flags & COLUMN_KERNEL))
+				continue;
+			if (!names)
+				names = short_names_new(p);
+			struct column added = {"short_name", "Short name", "name of the kernel without return type, name spaces, parameters and template noise, with what tells it from others",
+			                       CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_DETAIL, .short_of = t->data[c].col.id};
+			unsigned at = table_column(t, &added);
+			for (size_t r = 0; r < t->n_rows; r++) {
+				if (!t->data[c].set[r])
+					continue;
+				t->data[at].set[r] = 1;
+				t->data[at].cell[r].s = short_form(names, table_str(t, r, c), &t->arena);
+			}
+			break;
+		}
+	short_names_free(names);
+}
+
 /* What the recording itself cost and lost, where the input says so: it holds of every number. */
 static void note_recording(const struct profile *p, struct table *t)
 {
@@ -251,5 +294,7 @@ int report_run(const struct report *r, struct profile *p, const struct report_ar
 	if (p->durations_only)
 		forget_host_times(out);
 	note_recording(p, out);
+	if (!args->compat)
+		add_short_names(p, out);
 	return 0;
 }

@@ -236,7 +236,7 @@ static void kernels_table(const struct summary_sums *s, struct table *t)
 	TABLE_COLUMN(t, "kernels", "Kernels", "by whether they use Tensor Cores, by their name", CELL_STR);
 	TABLE_COLUMN(t, "gpu_ns", "GPU", "sum of their durations", CELL_I64, UNIT_NS);
 	TABLE_COLUMN(t, "api_ns", "Launching", "sum of the durations of the API calls that launched them", CELL_I64, UNIT_NS);
-	TABLE_COLUMN(t, "names", "Different", "short names of kernels; of copies and sets the names of the API calls", CELL_I64, UNIT_COUNT);
+	TABLE_COLUMN(t, "names", "Different", "names of kernels; of copies and sets the names of the API calls", CELL_I64, UNIT_COUNT);
 	TABLE_COLUMN(t, "calls", "Launches", "how often they ran", CELL_I64, UNIT_COUNT);
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		const struct kernel_use *u = &s->kernel[rows[i].use];

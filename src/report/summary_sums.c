@@ -4,7 +4,6 @@
 #include "base/buf.h"
 #include "base/hash.h"
 #include "base/mem.h"
-#include "op/kernel_name.h"
 
 /* Unions over the device work of one class of ops, of each GPU. */
 struct class_use {
@@ -135,7 +134,7 @@ static void put_name(const struct summing *x, uint32_t g, struct buf *b)
 	else if (x->dlprof)
 		buf_str(b, kernel_function_name(name));
 	else
-		kernel_short_name(b, name);
+		buf_str(b, name);
 }
 
 static void sum_kernels(struct summing *x)

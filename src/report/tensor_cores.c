@@ -1,10 +1,10 @@
 /* Ops that could use Tensor Cores, and whether they do: DLProf's tensor core report. */
 #include "analysis/costs.h"
+#include "analysis/short_names.h"
 #include "analysis/tc_use.h"
 #include "base/buf.h"
 #include "base/intern.h"
 #include "base/mem.h"
-#include "op/kernel_name.h"
 #include "report/op_sums.h"
 
 #include <stdlib.h>
@@ -27,6 +27,7 @@ struct eligible {
 	const struct window *w;
 	bool dlprof;
 	struct op_tc *tc;
+	struct short_names *names;
 	struct op_sum *sum;      /* by op */
 	struct possible *part;   /* by op; DLProf's table counts all kernels of its ops */
 	uint8_t *could;          /* gpu_op -> could use them; NULL in DLProf's table */
@@ -108,7 +109,7 @@ static struct str joined(const struct eligible *x, const struct kernel_set *s, s
 		if (x->dlprof)
 			buf_str(&b, kernel_function_name(name));
 		else
-			kernel_short_name(&b, name);
+			buf_str(&b, short_names_get(x->names, s->v[i]));
 		intern_str(&names, buf_view(&b));
 	}
 	struct str *v = NEW_ARRAY(names.n, struct str);
@@ -304,6 +305,7 @@ static void eligible_release(struct eligible *x)
 	mem_free(x->part);
 	mem_free(x->could);
 	op_tc_free(x->tc);
+	short_names_free(x->names);
 	costs_free(x->costs);
 }
 
@@ -314,7 +316,7 @@ static int tensor_cores_run(const struct profile *p, const struct report_args *a
 	uint32_t n = p->ops->n_ops;
 	if (op_check(p, e) < 0 || op_window(p, args, &w, e) < 0)
 		return -1;
-	struct eligible x = {.p = p, .w = &w, .dlprof = dlprof, .tc = op_tc_new(p, dlprof)};
+	struct eligible x = {.p = p, .w = &w, .dlprof = dlprof, .tc = op_tc_new(p, dlprof), .names = dlprof ? NULL : short_names_new(p)};
 	x.costs = dlprof ? NULL : costs_new(p, COST_DEFAULT);
 	x.sum = NEW_ARRAY(n, struct op_sum);
 	x.part = NEW_ARRAY(n, struct possible);

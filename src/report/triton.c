@@ -38,7 +38,7 @@ static const struct column figures[] = {
 
 static void put(const struct profile *p, struct table *out, const struct group *v, uint32_t n)
 {
-	TABLE_COLUMN(out, "kernel", "Kernel", "name of the device kernel", CELL_STR);
+	TABLE_COLUMN(out, "kernel", "Kernel", "name of the device kernel", CELL_STR, UNIT_NONE, COLUMN_KERNEL);
 	TABLE_COLUMN(out, "operator", "Operator", "op that launched it", CELL_STR, UNIT_NONE, COLUMN_DETAIL);
 	for (unsigned a = 0; a < N_ARGUMENTS; a++)
 		table_column(out, &arguments[a].column);

@@ -58,7 +58,7 @@ class Table:
 def run(*args, stdin=None, timeout=TIMEOUT):
     """(exit status, stdout, stderr), all bytes. A crash or a hang is an error of its own."""
     p = subprocess.run([OPSCOPE, *map(str, args)], input=stdin, capture_output=True, timeout=timeout)
-    if p.returncode < 0 or p.returncode > 2:
+    if p.returncode < 0 or p.returncode > 3:
         raise AssertionError(f"opscope {' '.join(map(str, args))} died with {p.returncode}: {p.stderr.decode(errors='replace')[-2000:]}")
     return p.returncode, p.stdout, p.stderr
 

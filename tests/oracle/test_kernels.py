@@ -4,6 +4,7 @@ import decimal
 import json
 import math
 import os
+import re
 import statistics
 
 import oracle
@@ -131,6 +132,64 @@ class TraceLens(Case):
                 self.assertEqual({k: v for k, v in got.items() if k not in want}, {})
                 for key, w in want.items():
                     self.assertEqual(got.get(key), w, key)
+
+
+class ShortNames(Case):
+    """What people read: one name for each kernel, the same in all reports of an input, without the noise of C++."""
+
+    NOISE = re.compile(r"\bvoid |\bat::|::native|lambda|unnamed|anonymous|[(){}]|^[\s<>]|\s$")
+    PATTERNS = ("tracelens/h100/*.gz", "tracelens/mi300/*.gz", "tracelens/b200/*.gz", "tracelens/triton/*.gz", "verdicts/*.gz", "hta/**/*.gz", "nsys/**/*.sqlite",
+                "pyprof/**/*.s*", "more/kineto_*/**/*.gz", "more/puzzlers/**/*.gz", "tb_plugin/**/*.pt.trace.json.gz")
+
+    def rows(self, path):
+        code, out, _ = oracle.run("report", "kernels", path, "--format=json")
+        return oracle.Table(json.loads(out)).rows if code == 0 else []
+
+    def test_all_inputs(self):
+        seen = 0
+        paths = [p for pattern in self.PATTERNS for p in oracle.data_glob(pattern)]
+        if not paths:
+            self.skipTest("no real traces")
+        for path in paths:
+            rows = self.rows(path)
+            short = [r["short_name"] for r in rows]
+            with self.subTest(trace=os.path.relpath(path, oracle.DATA)):
+                self.assertEqual(len(set(short)), len(rows))
+                self.assertEqual([s for s in short if not s or self.NOISE.search(s)], [])
+                self.assertEqual([r["name"] for r in rows if r["name"].startswith("triton_") and r["short_name"] != r["name"]], [])
+                for r in rows:
+                    words = re.findall(r"\w+", r["short_name"])[:1]  # the first is one of the full name's, or says the library or the kind of it
+                    self.assertTrue(r["name"].startswith("_Z") or words[0] in re.findall(r"\w+", r["name"]) or
+                                    words[0] in ("elementwise", "scatter_gather", "reduce", "multi_tensor_apply", "tensile", "cutlass", "xmma", "igemm"), r)
+            seen += len(rows)
+        self.assertGreater(seen, 1000)
+
+    def test_same_in_all_reports(self):
+        path = data("tracelens", "h100", "Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz")
+        names = {r["name"]: r["short_name"] for r in report("kernels", path).rows}
+        for r in report("kernels", path, "--group-by=instance").rows:
+            self.assertEqual(r["kernel"], names[r["kernel_name"]])
+        for r in report("kernels", path, "--steps=6").rows:
+            self.assertEqual(r["short_name"], names[r["name"]])
+        for r in report("gemm", path).rows:
+            self.assertEqual(r["short_name"].split("; "), [names.get(n, n) for n in r["kernels"].split("; ")])
+
+    def test_shown(self):
+        """Text and HTML have short names, with the full one a tooltip; CSV has both; --names chooses; a column asked for is itself."""
+        path = data("tracelens", "h100", "Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz")
+        show = lambda *args: oracle.run("report", "kernels", path, "--limit=2", *args)[1].decode()
+        full = "void at::native::elementwise_kernel<128, 4,"
+        self.assertIn("elementwise<MulFunctor> BFloat16 not vectorized  ", show())
+        self.assertNotIn(full, show())
+        self.assertIn(full, show("--names=full"))
+        self.assertIn(full, show("--columns=name,short_name"))
+        self.assertNotIn(full, show("--columns=name"))
+        html = show("--format=html")
+        self.assertIn('title="' + full.replace("<", "&lt;"), html)
+        self.assertIn(">elementwise&lt;MulFunctor&gt; BFloat16 not vectorized</td>", html)
+        rows = list(csv.DictReader(show("--format=csv").splitlines()))
+        self.assertEqual([r["short_name"] for r in rows], ["xmma gemm bf16 128x128x64 sm90", "elementwise<MulFunctor> BFloat16 not vectorized"])
+        self.assertTrue(rows[1]["name"].startswith(full))
 
 
 if __name__ == "__main__":

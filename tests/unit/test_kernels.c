@@ -8,8 +8,6 @@
 
 #include <cmocka.h>
 
-#include "base/buf.h"
-#include "op/kernel_name.h"
 #include "op/kernels.h"
 
 static const struct row {
@@ -193,42 +191,9 @@ static void test_user_rules(void **state)
 	assert_int_equal(kernel_load_rules("/nonexistent/rules", &e), -1);
 }
 
-static void test_short_names(void **state)
-{
-	static const char *const names[][2] = {
-		{"volta_sgemm_128x64_nn", "volta_sgemm_128x64_nn"},
-		{"void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, at::detail::Array<char*, 3> >(int, float)",
-		 "vectorized_elementwise_kernel"},
-		{"void at::native::(anonymous namespace)::softmax_warp_forward<float, float, float, 10, true>(float*, float const*, int)",
-		 "softmax_warp_forward"},
-		{"void <unnamed>::softmax_warp_forward<float, (int)10>(T1 *, const T1 *)", "softmax_warp_forward"},
-		{"std::enable_if<!T7, void>::type internal::gemvx::kernel<int, int, float, (bool)0>(T13)", "internal::gemvx::kernel"},
-		{"void cutlass_cudnn_infer::Kernel<cutlass_tensorop_s1688fprop_optimized_tf32_64x64_32x3>(T1::Params)",
-		 "cutlass_cudnn_infer::Kernel<cutlass_tensorop_s1688fprop_optimized_tf32_64x64_32x3>"},
-		{"void cutlass::Kernel2<cutlass_80_wmma_tensorop_bf16_s161616gemm>(T1::Params)",
-		 "cutlass::Kernel2<cutlass_80_wmma_tensorop_bf16_s161616gemm>"},
-		{"void cub::DeviceRadixSortSingleTileKernel<cub::DeviceRadixSortPolicy<float>::Policy800, false>(float const*)",
-		 "cub::DeviceRadixSortSingleTileKernel"},
-		{"compute_gemm_pointers(float2 **, const float2 *, int)", "compute_gemm_pointers"},
-		{"triton_poi_fused_add_0", "triton_poi_fused_add_0"},
-		{"_ZN2at6native12_GLOBAL__N_14funcEv", "_ZN2at6native12_GLOBAL__N_14funcEv"},
-		{"<<<", "<<<"},
-		{"(", "("},
-		{"", ""},
-	};
-	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-		struct buf b = {0};
-		kernel_short_name(&b, str_from(names[i][0]));
-		struct str got = b.n ? buf_view(&b) : STR("");
-		if (!str_eqc(got, names[i][1]))
-			fail_msg("%s: '" STR_FMT "', expected '%s'", names[i][0], STR_ARG(got), names[i][1]);
-		buf_release(&b);
-	}
-}
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_short_names), cmocka_unit_test(test_rows), cmocka_unit_test(test_types),
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows), cmocka_unit_test(test_types),
 	                                   cmocka_unit_test(test_dot), cmocka_unit_test(test_plugin_rule),
 	                                   cmocka_unit_test(test_ops), cmocka_unit_test(test_user_rules)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
