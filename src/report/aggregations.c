@@ -123,6 +123,7 @@ static int run(const struct profile *p, const struct report_args *args, struct t
 const struct report report_aggregations = {
 	.name = "aggregations",
 	.title = "Aggregations in the file",
+	.asks = ASKS_INPUT,
 	.help = "What the file holds of questions asked before: one row for each aggregation, with its key op and steps. `opscope import` makes the first, "
 	        "`opscope aggregate` adds others, and any report shows one with --aggregation=N. A DLProf database brings those that DLProf made: its tables "
 	        "follow as sections under their own names (model_summary, op_nodes, group_ops, ...), as they are stored (as text with --section alone); the section differences says where "

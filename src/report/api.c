@@ -119,6 +119,8 @@ static const char *const groupings[] = {"name", "thread", "op", NULL};
 const struct report report_api = {
 	.name = "api",
 	.title = "API calls",
+	.asks = ASKS_WAIT,
+	.also = "cuda-api runtime calls launches",
 	.help = "Which functions of the CUDA, HIP or other runtime and driver took the host's time, how often they were called, and what "
 	        "they put on the devices. All processes and threads together; --group-by=thread tells them apart, --group-by=op the ops "
 	        "that called.",

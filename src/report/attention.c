@@ -19,6 +19,8 @@ static int attention_run(const struct profile *p, const struct report_args *args
 const struct report report_attention = {
 	.name = "attention",
 	.title = "Attention",
+	.asks = ASKS_FASTER,
+	.also = "sdpa flash",
 	.help = "Each distinct scaled dot-product attention by op, shape, type and direction: batch, heads, query and key lengths, head sizes. "
 	        "FLOPs count all pairs, as torch.utils.flop_counter does; where a causal mask is known, flops_causal counts those below "
 	        "the diagonal. Attention that is written out as products and a softmax is in report gemm. Needs recorded "

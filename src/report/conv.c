@@ -19,6 +19,8 @@ static int conv_run(const struct profile *p, const struct report_args *args, str
 const struct report report_conv = {
 	.name = "conv",
 	.title = "Convolutions",
+	.asks = ASKS_FASTER,
+	.also = "convs convolution convolutions",
 	.help = "Each distinct convolution by op, shape, type and direction: N images of C channels and size D x H x W, K filters of T x R x S, "
 	        "an output of O x P x Q. How long, how many FLOPs and bytes, which rate, whether it ran on Tensor Cores and could, and "
 	        "which share of the GPU's peak that is. Time includes kernels that convert or copy for it. Needs recorded "

@@ -217,6 +217,8 @@ static const char *const compats[] = {"tracelens", NULL};
 const struct report report_costs = {
 	.name = "costs",
 	.title = "What ops should cost: FLOPs and bytes",
+	.asks = ASKS_FASTER,
+	.also = "flops bytes cost",
 	.help = "FLOPs and bytes of every distinct call of an op, by its shapes, types and parameters, with the formula, and the time of the "
 	        "kernels that it explains; where something is unknown, why. FLOPs count a multiply-add as 2, bytes are what an ideal kernel "
 	        "reads and writes once. --compat=tracelens prints TraceLens' figures.",

@@ -20,6 +20,8 @@ static const char *const compat[] = {"tb-plugin", NULL};
 const struct report report_devices = {
 	.name = "devices",
 	.title = "Devices and how well they were used",
+	.asks = ASKS_INPUT,
+	.also = "device gpus hardware",
 	.help = "Each device that the input describes or that ran something: what it is, how much of the steps' time it was busy, and "
 	        "how well its kernels filled it. GPU utilisation says only that some kernel was running; SM efficiency, how many of "
 	        "its multiprocessors had blocks; occupancy, how full these were. The time is that from the start of the first step "

@@ -36,6 +36,8 @@ static int gemm_run(const struct profile *p, const struct report_args *args, str
 const struct report report_gemm = {
 	.name = "gemm",
 	.title = "Matrix products",
+	.asks = ASKS_FASTER,
+	.also = "gemms matmul mm matmuls",
 	.help = "Each distinct matrix product C = A B by op, sizes, type and direction: how long, how many FLOPs and bytes, which rate, "
 	        "whether it ran on Tensor Cores and could, and which share of the GPU's peak that is. Backward counts both products "
 	        "(gradients of input and weight) where the trace shows only their forward op. Needs recorded shapes. "

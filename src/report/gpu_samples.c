@@ -88,6 +88,7 @@ static int run(const struct profile *p, const struct report_args *args, struct t
 const struct report report_gpu_samples = {
 	.name = "gpu-samples",
 	.title = "GPU clocks, power, temperature and memory while it ran",
+	.asks = ASKS_INPUT,
 	.help = "What the driver's NVML said of each GPU, once a second: how busy it was, how much of its memory was used, its clocks, power and "
 	        "temperature, and in a second table what kept the clocks below the highest. GPU utilization is NVML's: the share of the time in "
 	        "which any kernel ran, however small. All processes on the GPU count, not only the recorded one.",

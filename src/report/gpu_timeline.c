@@ -315,6 +315,8 @@ static const char *const compat[] = {"tracelens", NULL};
 const struct report report_gpu_timeline = {
 	.name = "gpu-timeline",
 	.title = "GPU busy, exposed and idle time",
+	.asks = ASKS_WAIT,
+	.also = "idle busy timeline utilization gaps",
 	.help = "What each GPU did during the steps; where there are none, from the first to the last device work; with --steps=all, during the whole recording. Computation is kernels and memsets; "
 	        "communication, collective kernels; copy, memcpys: each the union over all streams. Exposed communication is that "
 	        "which no computation hid, exposed copy that which neither computation nor communication hid: the parts that cost "

@@ -224,6 +224,7 @@ static int groups_run(const struct profile *p, const struct report_args *args, s
 const struct report report_groups = {
 	.name = "groups",
 	.title = "Time by group of ops",
+	.asks = ASKS_PART,
 	.help = "The ops of `ops` as a tree: by the functions or modules that called them, the layers or ranges around them, and where the input "
 	        "names none of these by direction and type. A group's time is the union over all ops in it, so that what runs at the same time "
 	        "counts once; means are over steps.",

@@ -416,6 +416,7 @@ static const char *const compats[] = {"tb-plugin", "dlprof", NULL};
 const struct report report_kernels = {
 	.name = "kernels",
 	.title = "Kernels",
+	.also = "kernel gpu cuda",
 	.help = "Which kernels took the device's time, how often they ran and how evenly, and whether they use Tensor Cores. Copies and "
 	        "sets of memory are no kernels. --group-by=op tells apart the operators that launched them, each the innermost as in `operators`, "
 	        "--group-by=launch also the grid, block, registers and shared memory; --group-by=instance lists each launch with its step, this "

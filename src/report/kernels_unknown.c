@@ -213,6 +213,7 @@ static const char *const groupings[] = {"name", "vendor", NULL};
 const struct report report_kernels_unknown = {
 	.name = "kernels-unknown",
 	.title = "Kernels that no rule knows",
+	.asks = ASKS_INPUT,
 	.help = "Kernels whose class, or whose use of Tensor Cores, cannot be told from their name, with the time at stake and the ops that "
 	        "launched them. The notes say which share of the kernel time is known. An empty table: all are. --group-by=vendor: how much of each vendor's.",
 	.group_by = groupings,

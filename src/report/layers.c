@@ -519,6 +519,8 @@ static int layers_run(const struct profile *p, const struct report_args *args, s
 const struct report report_layers = {
 	.name = "layers",
 	.title = "Time by layer",
+	.asks = ASKS_PART,
+	.also = "layer slowest-layer",
 	.help = "What each layer of the model costs on the device: its forward pass, its backward pass (each backward op counts for the layer "
 	        "of its forward op), and the optimizer, which works on the parameters of all layers at once and has a row of its own. A "
 	        "moment counts for the innermost layer only, so that the rows add up to all device work; what no layer launched is shown in "

@@ -381,6 +381,7 @@ static int load_nvprof_run(const struct profile *p, const struct report_args *ar
 const struct report report_load_nvprof = {
 	.name = "load-nvprof",
 	.title = "Ranges of an nvprof database as torch loads them",
+	.asks = ASKS_INPUT,
 	.help = "What torch.autograd.profiler.load_nvprof gives of a database of nvprof: every NVTX range with its host time, and the kernels that runtime "
 	        "calls strictly inside it launched, whatever thread they ran on; in order of time. Where torch would stop with an error (a launch by another "
 	        "call than cudaLaunchKernel, an id or a call that occurs twice), a note says so, names both rows, and the table goes on. Times are "

@@ -199,6 +199,8 @@ static const char *const groupings[] = {"kind", "device", "op", NULL};
 const struct report report_memcpy = {
 	.name = "memcpy",
 	.title = "Copies and sets of memory",
+	.asks = ASKS_MOVE,
+	.also = "copies copy memset",
 	.help = "What copies and sets of memory took on the devices, by direction and, where the input tells, by kind of memory (pageable or "
 	        "pinned, ...), with bytes and rate. --group-by=device tells devices apart, --group-by=op the ops that launched them.",
 	.group_by = groupings,

@@ -478,6 +478,8 @@ static const char *const compats[] = {"tb-plugin", NULL};
 const struct report report_memory = {
 	.name = "memory",
 	.title = "Memory by operator",
+	.asks = ASKS_MEMORY,
+	.also = "mem peak allocations",
 	.help = "Which operators allocate memory on one device (--device=cpu or a GPU ordinal; default: the first GPU that has memory "
 	        "events). An allocation or free counts for the innermost op of its thread at that moment; what is not 'self' has the "
 	        "ops inside in. Sections: 'events' (the life of each block: an allocation and the next free of the same address), "

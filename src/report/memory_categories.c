@@ -199,6 +199,7 @@ static int categories_run(const struct profile *p, const struct report_args *arg
 const struct report report_memory_categories = {
 	.name = "memory-categories",
 	.title = "Memory by what it is used for",
+	.asks = ASKS_MEMORY,
 	.help = "Parameters, optimizer state, inputs, temporary memory, activations, gradients and details of autograd on one device (--device=cpu or a GPU "
 	        "ordinal; default: the first GPU that has memory events): how much of each is held at the peak. Categories and rules are those of "
 	        "`opscope export memory-timeline`. Sections: 'curve' (bytes of each over time, each value from its time to the next), 'unknown' (why blocks have "

@@ -390,6 +390,7 @@ static int module_flops_run(const struct profile *p, const struct report_args *a
 const struct report report_module_flops = {
 	.name = "module-flops",
 	.title = "FLOPs by module",
+	.asks = ASKS_PART,
 	.help = "How many floating-point operations each nn.Module takes, forward and backward, on a GPU or the CPU, by the models of report costs: each "
 	        "operation counts once, at the innermost op whose FLOPs are known. Needs modules (with_stack=True) and shapes (record_shapes=True). A note says "
 	        "what is unknown. --group-by=depth:N shows N levels. --compat=torch is the table of torch.utils.flop_counter's FlopCounterMode: ops that it has "

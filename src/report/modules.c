@@ -355,6 +355,8 @@ static const char *const compats[] = {"tb-plugin", NULL};
 const struct report report_modules = {
 	.name = "modules",
 	.title = "Time by module",
+	.asks = ASKS_PART,
+	.also = "module nn",
 	.help = "The tree of nn.Modules with the time of each, so that time is seen by layer: on the host, on the device in the forward "
 	        "pass, and in the backward pass (each backward op counts for the module of its forward op, found by sequence number or "
 	        "by flow). Calls of one module at one place are one row. The first note says where all device time went, the optimizer "

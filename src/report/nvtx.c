@@ -335,6 +335,7 @@ static const char *const groupings[] = {"name", "path", "thread", NULL};
 const struct report report_nvtx = {
 	.name = "nvtx",
 	.title = "Marked ranges",
+	.also = "ranges markers annotations",
 	.help = "Ranges that the program or its libraries marked (NVTX, record_function): how often, how long on the host, and the device work "
 	        "that was launched inside, summed and projected: from the start of the first to the end of the last. By name and domain; "
 	        "--group-by=path tells apart what they are nested in, --group-by=thread the threads. Steps are one row, ProfilerStep*.",

@@ -465,6 +465,7 @@ static const char *const compats[] = {"tb-plugin", NULL};
 const struct report report_operators = {
 	.name = "operators",
 	.title = "Time by operator",
+	.also = "operator op",
 	.help = "Which framework ops took the time, on the host and on the device. 'Self' leaves out the ops inside, 'total' has them "
 	        "in. --group-by=line sums own times over the lines of your Python code, the forward pass, the backward of what a line "
 	        "called and the optimizer apart. Rows of the backward pass are the nodes of autograd's graph, under the names that it gives them, of which a "

@@ -114,6 +114,7 @@ static const char *const compat[] = {"tb-plugin", NULL};
 const struct report report_overview = {
 	.name = "overview",
 	.title = "Where the step time went",
+	.also = "loader dataloader data-loader roles",
 	.help = "The mean step, divided among what was active. Every nanosecond goes to the first of these that was active anywhere: "
 	        "kernel, memset, communication, memcpy, runtime call, data loader, CPU op; what is left is Other. Of several GPUs each is divided by itself, and figures are means over these. So DataLoader is "
 	        "the time in which the GPU had nothing to do because the CPU waited for data, and CPU Exec is the time in which "

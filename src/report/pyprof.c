@@ -415,6 +415,7 @@ static const char *const compat[] = {"pyprof", "pyprof2", NULL};
 const struct report report_pyprof = {
 	.name = "pyprof",
 	.title = "Kernels with op, layer, line, FLOPs and bytes",
+	.asks = ASKS_FASTER,
 	.help = "For each kernel in the order of launches: which op launched it, with which shapes and parameters, in which layer and from which "
 	        "line, forward or backward (then with op, layer and line of the forward op), how many FLOPs and bytes that takes, and whether "
 	        "it used Tensor Cores. From NVTX ranges (PyProf's or DLProf's markers, emit_nvtx) or the ops of a PyTorch trace. "

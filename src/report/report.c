@@ -7,6 +7,11 @@
 
 #include <stdio.h>
 
+const char *const report_question[] = {
+#define REPORT_QUESTION_(id, question) question,
+	REPORT_QUESTIONS(REPORT_QUESTION_)
+};
+
 int report_args_steps(struct report_args *a, struct str text, struct err *e)
 {
 	struct str first = text, last = text;

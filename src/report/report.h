@@ -44,9 +44,24 @@ enum report_option {
 	                       * (start-up, what was launched before the recording) is left out, and a note says how much that is */
 };
 
+/* The questions by which reports are listed, in this order: X(id, question). */
+#define REPORT_QUESTIONS(X)                                                                                        \
+	X(WHERE, "Where did the time go?") X(PART, "Which layer, which line of Python?") X(WAIT, "Why does the GPU wait?")          \
+	X(MOVE, "What do communication and copies cost?") X(FASTER, "Could it be faster?") X(MEMORY, "What about memory?")        \
+	X(INPUT, "What was recorded, and on what?")
+
+enum report_question {
+#define REPORT_QUESTION_ID_(id, question) ASKS_##id,
+	REPORT_QUESTIONS(REPORT_QUESTION_ID_)
+	REPORT_N_QUESTIONS
+};
+extern const char *const report_question[];
+
 struct report {
 	const char *name;        /* "gpu-timeline" */
 	const char *title;       /* "GPU busy, exposed and idle time" */
+	enum report_question asks; /* the question that it answers */
+	const char *also;        /* what else people type for it, separated by blanks: told to who does; NULL = nothing */
 	const char *help;        /* what question it answers and how to read it; several sentences */
 	const char *const *group_by; /* NULL-terminated; the first is the default; NULL = no choice */
 	bool group_combines;     /* these are parts of a key, which go together: "name,shape"; "stack:N" in the list allows stack and stack:5.

@@ -22,6 +22,8 @@ static int roofline_run(const struct profile *p, const struct report_args *args,
 const struct report report_roofline = {
 	.name = "roofline",
 	.title = "Roofline",
+	.asks = ASKS_FASTER,
+	.also = "bound bounds",
 	.help = "For each op with a cost model the time that it would take at the peaks of the GPU, the longer of FLOPs / peak and bytes / bandwidth, "
 	        "and what could be gained by that, most first. The peak is of the op's type, on Tensor Cores where its kernels "
 	        "used them or type and shape allow it. What is not known of the GPU or the op stays empty. --group-by=shape tells shapes "

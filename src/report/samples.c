@@ -173,6 +173,7 @@ static int run(const struct profile *p, const struct report_args *args, struct t
 const struct report report_samples = {
 	.name = "samples",
 	.title = "What the CPU did, by samples",
+	.asks = ASKS_WAIT,
 	.help = "What `opscope record --sample=cpu` saw: which functions the threads of all recorded processes ran. Self: it ran itself; total: it or what it called. "
 	        "A stack reaches as far as frame pointers do: code that was built without them (much of Debian's) shows its innermost function, and may lack callers. "
 	        "?? is a function without a name in its file. Python's own functions are there when it was built with frame pointers and runs with `-X perf` (3.12 and later).",

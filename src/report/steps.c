@@ -42,6 +42,7 @@ static const char *const compat[] = {"tb-plugin", "dlprof", NULL};
 const struct report report_steps = {
 	.name = "steps",
 	.title = "Steps by role",
+	.also = "step iterations",
 	.help = "How long each step took and what filled it. A step is a ProfilerStep, else a range by which a framework or its user marks one, "
 	        "else what lies between two calls of the optimizer, else a pattern that repeats, if that is certain; --key-op=NAME says it "
 	        "instead. It is moved and stretched to cover the device work that it launched; steps at the end that lack device work "

@@ -295,6 +295,7 @@ static const char *const compats[] = {"dlprof", NULL};
 const struct report report_summary = {
 	.name = "summary",
 	.title = "What the time was used for",
+	.also = "total totals",
 	.help = "The run in a few tables. First, what each moment of the steps was used for: Tensor Core kernels, other kernels, copies, the data "
 	        "loader, file I/O, the CPU; each nanosecond goes to the first that was active, so that later rows are time in which the GPU had "
 	        "nothing to do. Then the steps, ops and kernels by their use of Tensor Cores, and the machine. Only whole steps count; without "

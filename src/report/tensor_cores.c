@@ -342,6 +342,8 @@ static int tensor_cores_run(const struct profile *p, const struct report_args *a
 const struct report report_tensor_cores = {
 	.name = "tensor-cores",
 	.title = "Tensor Cores by op",
+	.asks = ASKS_FASTER,
+	.also = "tensorcores tc",
 	.help = "The ops with kernels that could use Tensor Cores (those of convolutions and products of matrices), how much of the time of these does, and in which "
 	        "kernels. `advise` measures the same kernels. What no name of a kernel tells is shown as unknown. `gemm` and `conv` say for single calls what shape or type is in the way.",
 	.compat = compats,

@@ -304,6 +304,8 @@ static int trace_run(const struct profile *p, const struct report_args *args, st
 const struct report report_trace = {
 	.name = "trace",
 	.title = "What the trace holds",
+	.asks = ASKS_INPUT,
+	.also = "events",
 	.help = "Events by category and phase as the input has them, and what each is taken for. Sections: 'contents' (what is recorded, "
 	        "which reports need it, and how to record what is absent), 'settings' (of the profiler, as far as recorded), 'tracks' "
 	        "(threads and streams). 'devices' is a report of its own.",

@@ -119,6 +119,8 @@ static int triton_run(const struct profile *p, const struct report_args *args, s
 const struct report report_triton = {
 	.name = "triton",
 	.title = "Triton kernels",
+	.asks = ASKS_FASTER,
+	.also = "inductor compile compiled",
 	.help = "Kernels that torch.compile generated or that were written in Triton: the file each was compiled from, its launch grid, "
 	        "warps, pipeline stages and compile-time parameters, and its time.",
 	.needs = PASS_NEST | PASS_CORRELATE,

@@ -229,6 +229,8 @@ static const char *const groupings[] = {"stream", "name", NULL};
 const struct report report_waits = {
 	.name = "waits",
 	.title = "Waiting for the device",
+	.asks = ASKS_WAIT,
+	.also = "wait sync syncs synchronization stalls",
 	.help = "Where the host waited for streams, contexts and events, and streams for events of other streams: how often and how long. What the "
 	        "device's tracer recorded of it counts first; a wait without such a record is known by the API call that waits: cudaStreamSynchronize and its "
 	        "kin, and calls that return with the copy they launched (cudaMemcpy; cudaMemcpyAsync of pageable memory). A Stream Wait Event keeps no host "

@@ -1,0 +1,314 @@
+/* Collectives as the devices saw them: which, in which group, how many bytes, how long, and how much of it nothing else hid.
+ *
+ * On each GPU: exposed = union of the kernels of collectives - union of all its other work. Where such kernels overlap, a moment counts for the
+ * one that began first, so that the rows add up to the union. Bandwidths are those of nccl-tests (op/comm.c). */
+#include "analysis/costs.h"
+#include "analysis/interval.h"
+#include "analysis/recording.h"
+#include "base/mem.h"
+#include "base/round.h"
+#include "base/sort.h"
+#include "op/kernels.h"
+#include "report/cost_table.h"
+#include "report/window.h"
+
+enum by { BY_NAME, BY_SIZE, BY_KERNEL };
+
+struct key {
+	uint32_t name, group, dtype, ranks; /* ids of `texts` but for ranks */
+	int64_t device, bytes;              /* bytes: by size only */
+};
+
+struct row {
+	struct key key;
+	uint64_t calls, sized, wired;       /* all; of known size; of known bytes on the wire */
+	int64_t ns, exposed, min, max, bytes, wire, sized_ns, wired_ns;
+};
+
+struct comm {
+	const struct profile *p;
+	const struct window *w;
+	struct costs *costs;
+	enum by by;
+	bool has_device;
+	int64_t device;
+	uint8_t *is;             /* by gpu_op row: a collective that counts */
+	struct intern texts, keys;
+	struct row *v;
+	uint32_t n, cap, key_name, key_group;
+};
+
+static int64_t device_of(const struct profile *p, uint32_t g)
+{
+	return p->launch.device[p->gpu_op.launch[g]];
+}
+
+static int64_t end_of(const struct profile *p, uint32_t g)
+{
+	return p->gpu_op.start_ns[g] + p->gpu_op.dur_ns[g];
+}
+
+/* The first piece of "all_reduce,elements=..."; the kernel's own name up to its parameters where nothing says more. */
+static struct str name_of(const struct comm *x, const struct cost *cost, uint32_t g)
+{
+	struct str s;
+	if (cost && cost->params.n && x->by != BY_KERNEL) {
+		struct str rest = cost->params;
+		str_split(&rest, ',', &s);
+		return s;
+	}
+	if (x->by != BY_KERNEL && profile_arg(x->p, x->p->gpu_op.args[g], x->key_name, &s) && s.n)
+		return s;
+	s = profile_str(x->p, x->p->gpu_op.name[g]);
+	const char *args = memchr(s.p, '(', s.n);
+	return args && args > s.p ? (struct str){s.p, (size_t)(args - s.p)} : s;
+}
+
+/* As the kernel says, else the op that launched it. */
+static struct str group_of(const struct comm *x, uint32_t g)
+{
+	struct str s;
+	uint32_t op = x->costs->op[g];
+	if (profile_arg(x->p, x->p->gpu_op.args[g], x->key_group, &s) && s.n)
+		return s;
+	if (op != ROW_NONE && profile_arg(x->p, x->p->span.args[op], x->key_group, &s) && s.n)
+		return s;
+	return STR("");
+}
+
+static const struct cost *cost_of_kernel(const struct comm *x, uint32_t g)
+{
+	uint32_t i = x->costs->of_gpu[g];
+	return i != ROW_NONE && x->costs->cost[i].class == OP_COMM ? &x->costs->cost[i] : NULL;
+}
+
+/* COST_UNKNOWN where the size of the message or its type was not recorded. */
+static int64_t message_bytes(const struct cost *c)
+{
+	int64_t elements;
+	int bits = c ? dtype_bits(c->dtype) : 0;
+	return bits && cost_param(c->params, "elements", &elements) && elements >= 0 && elements < INT64_MAX / 64 ? elements * bits / 8 : COST_UNKNOWN;
+}
+
+static struct row *row_at(struct comm *x, const struct key *k)
+{
+	uint32_t before = x->keys.n, at = intern_put(&x->keys, (const char *)k, sizeof *k) - 1;
+	if (x->keys.n > before) {
+		MEM_GROW(x->v, x->cap, at + 1);
+		x->v[at] = (struct row){.key = *k, .min = INT64_MAX};
+		x->n = at + 1;
+	}
+	return &x->v[at];
+}
+
+static void add(struct comm *x, uint32_t g, int64_t exposed)
+{
+	const struct cost *c = cost_of_kernel(x, g);
+	int64_t ranks = 0, bytes = message_bytes(c), ns = x->p->gpu_op.dur_ns[g];
+	struct key k;
+	memset(&k, 0, sizeof k); /* compared as bytes */
+	if (c)
+		cost_param(c->params, "ranks", &ranks);
+	k.name = intern_str(&x->texts, name_of(x, c, g));
+	k.group = intern_str(&x->texts, group_of(x, g));
+	k.dtype = c && c->dtype ? intern_str(&x->texts, str_from(dtype_name(c->dtype))) : 0;
+	k.ranks = ranks > 0 && ranks < UINT32_MAX ? (uint32_t)ranks : 0;
+	k.device = device_of(x->p, g);
+	k.bytes = x->by == BY_SIZE ? bytes : 0;
+	struct row *r = row_at(x, &k);
+	r->calls++;
+	r->ns += ns;
+	r->exposed += exposed;
+	r->min = ns < r->min ? ns : r->min;
+	r->max = ns > r->max ? ns : r->max;
+	bool counted = c && x->costs->parts[g]; /* the op's bytes stand at one of its kernels */
+	if (bytes >= 0 && counted) {
+		r->sized++;
+		r->bytes += bytes;
+		r->sized_ns += ns;
+	}
+	if (counted && c->wire_bytes >= 0) {
+		r->wired++;
+		r->wire += c->wire_bytes;
+		r->wired_ns += ns;
+	}
+}
+
+/* One GPU: order[0 .. n) are its collectives by start. */
+static int64_t add_device(struct comm *x, const struct sort_item *order, uint32_t n, int64_t device)
+{
+	const struct profile *p = x->p;
+	struct intervals alone = {0}, other = {0};
+	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
+		if (device_of(p, g) == device && !x->is[g])
+			intervals_add(&other, p->gpu_op.start_ns[g], end_of(p, g));
+	for (uint32_t i = 0; i < n; i++)
+		intervals_add(&alone, p->gpu_op.start_ns[order[i].row], end_of(p, order[i].row));
+	intervals_normalise(&alone);
+	intervals_normalise(&other);
+	intervals_subtract(&alone, &other, &alone);
+	int64_t done = INT64_MIN, exposed = intervals_length(&alone);
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t g = order[i].row;
+		int64_t start = p->gpu_op.start_ns[g], end = end_of(p, g);
+		start = start > done ? start : done;
+		add(x, g, start < end ? intervals_length_within(&alone, start, end) : 0);
+		done = end > done ? end : done;
+	}
+	intervals_release(&alone);
+	intervals_release(&other);
+	return exposed;
+}
+
+/* Collectives that count, by GPU, then start. */
+static struct sort_item *find(struct comm *x, uint32_t *n)
+{
+	const struct profile *p = x->p;
+	uint8_t *known = NEW_ARRAY(p->strings.n, uint8_t);
+	struct sort_item *v = NEW_ARRAY_RAW(p->gpu_op.rows.n, struct sort_item);
+	*n = 0;
+	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
+		uint32_t name = p->gpu_op.name[g];
+		if (p->gpu_op.kind[g] != GPU_KERNEL)
+			continue;
+		if (!known[name])
+			known[name] = kernel_is_comm(profile_str(p, name)) ? 2 : 1;
+		if (known[name] != 2)
+			continue;
+		x->is[g] = 1; /* of other steps, too: not what hides one */
+		if (window_has_gpu(x->w, p, g) && (!x->has_device || device_of(p, g) == x->device))
+			v[(*n)++] = (struct sort_item){sort_key_i64(p->gpu_op.start_ns[g]), g, 0};
+	}
+	sort_items(v, *n);
+	for (uint32_t i = 0; i < *n; i++)
+		v[i] = (struct sort_item){sort_key_i64(device_of(p, v[i].row)), v[i].row, i};
+	sort_items(v, *n);
+	mem_free(known);
+	return v;
+}
+
+enum { C_DEVICE, C_NAME, C_GROUP, C_RANKS, C_DTYPE, C_SIZE, C_CALLS, C_BYTES, C_TOTAL, C_EXPOSED, C_EXPOSED_PCT, C_MEAN, C_MIN, C_MAX, C_ALG, C_BUS, N_COLUMNS };
+
+static const struct column columns[N_COLUMNS] = {
+	[C_DEVICE] = {"device", "GPU", "ordinal", CELL_I64, UNIT_NONE, COLUMN_GROUP},
+	[C_NAME] = {"collective", "Collective", "what it does: all_reduce, all_gather, ...; the kernel's name where nothing says more", CELL_STR, UNIT_NONE, COLUMN_KEY | COLUMN_GROUP},
+	[C_GROUP] = {"process_group", "Group", "process group, by the name that torch gives it; empty = not recorded", CELL_STR},
+	[C_RANKS] = {"ranks", "Ranks", "ranks of the group; empty = not recorded", CELL_I64},
+	[C_DTYPE] = {"dtype", "Type", "of the elements; empty = not recorded", CELL_STR, UNIT_NONE, COLUMN_MINOR},
+	[C_SIZE] = {"message_bytes", "Message", "bytes of one call's message; empty = not recorded", CELL_I64, UNIT_BYTES, COLUMN_GROUP},
+	[C_CALLS] = {"calls", "Calls", "kernels of it that ran", CELL_I64, UNIT_COUNT, COLUMN_KEY},
+	[C_BYTES] = {"bytes", "Bytes", "sum of the messages, as nccl-tests counts their size; empty = of no call known", CELL_I64, UNIT_BYTES, COLUMN_KEY},
+	[C_TOTAL] = {"total_ns", "Total", "sum of the durations of its kernels: transfer, and waiting for ranks that come later", CELL_I64, UNIT_NS, COLUMN_KEY},
+	[C_EXPOSED] = {"exposed_ns", "Exposed", "while its GPU did nothing else; a moment in which several collectives ran counts for the one that began first", CELL_I64, UNIT_NS, COLUMN_KEY},
+	[C_EXPOSED_PCT] = {"exposed_pct", "Exposed %", "exposed / total", CELL_F64, UNIT_PERCENT},
+	[C_MEAN] = {"mean_ns", "Mean", "mean duration", CELL_F64, UNIT_NS},
+	[C_MIN] = {"min_ns", "Min", "shortest duration: the nearest to a transfer without waiting", CELL_I64, UNIT_NS},
+	[C_MAX] = {"max_ns", "Max", "longest duration", CELL_I64, UNIT_NS, COLUMN_MINOR},
+	[C_ALG] = {"algorithm_gb_per_s", "Alg. GB/s", "bytes / time of the calls of known size, as nccl-tests has it, waiting included", CELL_F64, UNIT_NONE, COLUMN_DETAIL, 2},
+	[C_BUS] = {"bus_gb_per_s", "Bus GB/s", "bytes that a rank sends / time, as nccl-tests has it, waiting included", CELL_F64, UNIT_NONE, COLUMN_MINOR, 2},
+};
+
+static void put_row(const struct comm *x, struct table *t, const struct row *r, const unsigned at[])
+{
+	table_row(t);
+	if (r->key.device != INT32_MIN)
+		table_set_i64(t, at[C_DEVICE], r->key.device);
+	table_set_str_copy(t, at[C_NAME], intern_get(&x->texts, r->key.name));
+	if (r->key.group)
+		table_set_str_copy(t, at[C_GROUP], intern_get(&x->texts, r->key.group));
+	if (r->key.ranks)
+		table_set_i64(t, at[C_RANKS], r->key.ranks);
+	if (r->key.dtype)
+		table_set_str_copy(t, at[C_DTYPE], intern_get(&x->texts, r->key.dtype));
+	if (x->by == BY_SIZE && r->key.bytes >= 0)
+		table_set_i64(t, at[C_SIZE], r->key.bytes);
+	table_set_i64(t, at[C_CALLS], (int64_t)r->calls);
+	if (r->sized)
+		table_set_i64(t, at[C_BYTES], r->bytes);
+	table_set_i64(t, at[C_TOTAL], r->ns);
+	table_set_i64(t, at[C_EXPOSED], r->exposed);
+	table_set_f64(t, at[C_EXPOSED_PCT], percent((double)r->exposed, (double)r->ns));
+	table_set_f64(t, at[C_MEAN], (double)r->ns / (double)r->calls);
+	table_set_i64(t, at[C_MIN], r->min);
+	table_set_i64(t, at[C_MAX], r->max);
+	if (r->sized && r->sized_ns > 0)
+		table_set_f64(t, at[C_ALG], (double)r->bytes / (double)r->sized_ns);
+	if (r->wired && r->wired_ns > 0)
+		table_set_f64(t, at[C_BUS], (double)r->wire / (double)r->wired_ns);
+}
+
+static int put(const struct comm *x, struct table *t, int64_t exposed, unsigned gpus, struct err *e)
+{
+	unsigned at[N_COLUMNS];
+	int64_t all = 0;
+	uint64_t calls = 0, sized = 0;
+	for (unsigned c = 0; c < N_COLUMNS; c++)
+		at[c] = c == C_SIZE && x->by != BY_SIZE ? UINT32_MAX : table_column(t, &columns[c]);
+	for (uint32_t i = 0; i < x->n; i++) {
+		put_row(x, t, &x->v[i], at);
+		all += x->v[i].ns;
+		calls += x->v[i].calls;
+		sized += x->v[i].sized;
+	}
+	table_note(t, "a collective's kernel runs from when this rank reaches it until all have: its time holds waiting for slower ranks, which one rank's trace cannot tell "
+	           "from the transfer");
+	table_note(t, "collectives %lld ns; exposed %lld ns%s", (long long)all, (long long)exposed, gpus > 1 ? ", summed over the GPUs, each by itself" : "");
+	if (sized < calls)
+		table_note(t, "the size of the message is known of %llu of %llu kernels, of those that were recorded with it", (unsigned long long)sized, (unsigned long long)calls);
+	return table_sort(t, STR("total_ns"), true, e);
+}
+
+static int comm_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
+{
+	struct window w;
+	if (window_of(p, args, &w, e) < 0)
+		return -1;
+	struct comm x = {.p = p, .w = &w, .has_device = args->device != NULL};
+	if (args->device && !str_to_i64(str_from(args->device), &x.device))
+		return err_set(e, ERR_USAGE, "--device=%s: a GPU number was expected", args->device);
+	x.by = args->group_by && strcmp(args->group_by, "size") == 0 ? BY_SIZE : args->group_by && strcmp(args->group_by, "kernel") == 0 ? BY_KERNEL : BY_NAME;
+	x.key_name = intern_find(&p->strings, STR("Collective name"));
+	x.key_group = intern_find(&p->strings, STR("Process Group Description"));
+	if (x.key_group == INTERN_NONE)
+		x.key_group = intern_find(&p->strings, STR("Process Group Name"));
+	x.is = NEW_ARRAY(p->gpu_op.rows.n, uint8_t);
+	x.costs = costs_new(p, COST_DEFAULT);
+	intern_init(&x.texts);
+	intern_init(&x.keys);
+	uint32_t n;
+	unsigned gpus = 0;
+	int64_t exposed = 0;
+	struct sort_item *v = find(&x, &n);
+	for (uint32_t from = 0, to; from < n; from = to, gpus++) {
+		for (to = from + 1; to < n && v[to].key == v[from].key; to++)
+			;
+		exposed += add_device(&x, v + from, to - from, device_of(p, v[from].row));
+	}
+	int rc = n ? put(&x, out, exposed, gpus, e)
+	           : err_set(e, ERR_DATA, args->device || !w.all ? "no collective ran on that device or in those steps"
+	                                                        : "no kernel in the input is of a collective (nccl, rccl, ...): what collectives cost on the host alone is in `operators`");
+	mem_free(v);
+	mem_free(x.is);
+	mem_free(x.v);
+	costs_free(x.costs);
+	intern_release(&x.texts);
+	intern_release(&x.keys);
+	return rc;
+}
+
+static const char *const groupings[] = {"name", "size", "kernel", NULL};
+
+const struct report report_comm = {
+	.name = "comm",
+	.title = "Collectives",
+	.asks = ASKS_MOVE,
+	.also = "communication collectives collective nccl rccl allreduce distributed",
+	.help = "What communication between GPUs cost: each kind of collective by process group and GPU, with its bytes, calls, time and the exposed time, in which the GPU did "
+	        "nothing else. --group-by=size divides by the size of the message, too; --group-by=kernel by the kernel's name. A rank's time holds waiting "
+	        "for the ranks that reach the collective later; the shortest call is the nearest to the transfer alone.",
+	.group_by = groupings,
+	.needs = PASS_NEST | PASS_CORRELATE,
+	.takes = REPORT_STEPS | REPORT_DEVICE,
+	.timeline = true,
+	.run = comm_run,
+};

@@ -1,0 +1,32 @@
+/* Python lines: `operators --group-by=line` under the name that people look for. */
+#include "analysis/recording.h"
+#include "analysis/stacks.h"
+#include "report/report.h"
+
+extern const struct report report_operators;
+
+static int lines_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
+{
+	struct report_args by_line = *args;
+	struct stacks *stacks = stacks_new(p);
+	bool any = stacks_any(stacks);
+	stacks_free(stacks);
+	if (!any)
+		return err_set(e, ERR_DATA, "the trace holds no call stacks, without which no line of Python is known; to record them: %s",
+		               recording_how(p, RECORD_STACKS));
+	by_line.group_by = "line";
+	return report_operators.run(p, &by_line, out, e);
+}
+
+const struct report report_lines = {
+	.name = "lines",
+	.title = "Time by line of Python",
+	.asks = ASKS_PART,
+	.also = "line python stacks stack source",
+	.help = "Which lines of your Python code the time went to: the device work that their ops launched, in the forward pass, in the backward pass of what a "
+	        "line called and in the optimizer, and the ops' own time on the host. The line is the innermost frame of your own code, not of torch, an "
+	        "installed package or the standard library, else of these. The same as `operators --group-by=line`.",
+	.needs = PASS_NEST | PASS_CORRELATE,
+	.takes = REPORT_STEPS,
+	.run = lines_run,
+};
