@@ -41,6 +41,7 @@ void cli_args_add(struct cli_args *a, char *arg);
 
 /* Of `n` words, the one nearest to what the user typed; NULL when none is near. */
 const char *cli_nearest(const char *typed, const char *(*word)(unsigned i), unsigned n);
+const char *cli_nearest_of(const char *typed, const char *const *words, unsigned n);
 
 struct trace_options;
 
@@ -62,6 +63,9 @@ struct output_options {
 	const struct trace_options *trace; /* of the same command line, for the head of a page; may be NULL */
 };
 extern const struct argp output_argp;   /* input: struct output_options * */
+
+/* Whether what goes to the place that the options name may have colours. */
+bool cli_color(const struct output_options *o);
 
 /* The format that --format, else the suffix of -o, else nothing (text) chooses; NULL = no format has this suffix. */
 const struct renderer *cli_renderer(const struct output_options *o);

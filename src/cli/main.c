@@ -29,16 +29,18 @@ static int fail_unknown(const char *name)
 		n++;
 	struct err e;
 	const char *near = cli_nearest(name, command_name, n);
-	if (near)
+	if (report_find(str_from(name)))
+		err_set(&e, ERR_USAGE, "no command '%s'; did you mean 'report %s'? (opscope --help lists them)", name, name);
+	else if (near)
 		err_set(&e, ERR_USAGE, "no command '%s'; did you mean '%s'? (opscope --help lists them)", name, near);
 	else
-		err_set(&e, ERR_USAGE, "no command '%s' (opscope --help lists them)", name);
+		err_set(&e, ERR_USAGE, "no command and no file '%s' (opscope --help lists the commands)", name);
 	return cli_fail(&e, EXIT_USAGE);
 }
 
 static int print_help(void)
 {
-	puts("opscope tells where the GPU time of a deep-learning run went.\n\nUsage: opscope COMMAND ...\n");
+	puts("opscope tells where the GPU time of a deep-learning run went.\n\nUsage: opscope COMMAND ...\n   or: opscope INPUT...    a first look, as opscope look\n");
 	for (const struct command *const *c = command_registry; *c; c++) {
 		char usage[80];
 		snprintf(usage, sizeof usage, "%s %s", (*c)->name, (*c)->args);
@@ -75,6 +77,19 @@ static const struct command *called_as(const char *path)
 	return path ? find_command(slash ? slash + 1 : path) : NULL;
 }
 
+/* `opscope FILE`: whatever is there to be read. */
+static bool is_input(const char *name)
+{
+	return strcmp(name, "-") == 0 || access(name, F_OK) == 0;
+}
+
+static int look(int argc, char **argv)
+{
+	char name[] = "look";
+	argv[0] = name;
+	return find_command(name)->run(argc, argv);
+}
+
 /* Help and lists go through stdio, argp's by its own exit: a full disk must not pass for success. */
 static void finish_stdout(void)
 {
@@ -109,7 +124,7 @@ int main(int argc, char **argv)
 	}
 	if (argc < 2) {
 		struct err e;
-		err_set(&e, ERR_USAGE, "a command was expected; opscope --help lists them");
+		err_set(&e, ERR_USAGE, "a command or an input was expected; opscope --help lists the commands");
 		return cli_fail(&e, EXIT_USAGE);
 	}
 	const char *name = argv[1];
@@ -120,5 +135,7 @@ int main(int argc, char **argv)
 	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0)
 		return argc > 2 ? help_for(argv[2]) : print_help();
 	const struct command *c = find_command(name);
-	return c ? c->run(argc - 1, argv + 1) : fail_unknown(name);
+	if (c)
+		return c->run(argc - 1, argv + 1);
+	return is_input(name) ? look(argc, argv) : fail_unknown(name);
 }

@@ -27,41 +27,55 @@ void cli_args_add(struct cli_args *a, char *arg)
 	a->v[a->n++] = arg;
 }
 
-/* Edit distance of two words, each at most 63 long: insertions, deletions, changes. */
+static unsigned least(unsigned a, unsigned b)
+{
+	return a < b ? a : b;
+}
+
+/* Edit distance of two words, each at most 63 long: insertions, deletions, changes, and two neighbours that changed places. */
 static unsigned distance(const char *a, const char *b)
 {
-	unsigned row[64], la = (unsigned)strlen(a), lb = (unsigned)strlen(b);
+	unsigned rows[3][64], la = (unsigned)strlen(a), lb = (unsigned)strlen(b);
 	if (la > 63 || lb > 63)
 		return 64;
 	for (unsigned j = 0; j <= lb; j++)
-		row[j] = j;
+		rows[0][j] = j;
 	for (unsigned i = 1; i <= la; i++) {
-		unsigned diagonal = row[0];
+		unsigned *row = rows[i % 3], *above = rows[(i + 2) % 3], *before = rows[(i + 1) % 3];
 		row[0] = i;
 		for (unsigned j = 1; j <= lb; j++) {
-			unsigned change = diagonal + (a[i - 1] != b[j - 1]);
-			diagonal = row[j];
-			unsigned shift = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
-			row[j] = change < shift ? change : shift;
+			row[j] = least(above[j - 1] + (a[i - 1] != b[j - 1]), least(above[j], row[j - 1]) + 1);
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+				row[j] = least(row[j], before[j - 2] + 1);
 		}
 	}
-	return row[lb];
+	return rows[la % 3][lb];
+}
+
+const char *cli_nearest_of(const char *typed, const char *const *words, unsigned n)
+{
+	const char *best = NULL;
+	size_t length = strlen(typed);
+	unsigned nearest = length >= 9 ? 4 : (unsigned)length / 3 + 1; /* a letter in three may be wrong */
+	for (unsigned i = 0; i < n; i++) {
+		const char *w = words[i];
+		bool prefix = length >= 3 && strncmp(w, typed, length) == 0;
+		unsigned d = prefix ? 1 : distance(typed, w);
+		if (d < nearest && d < strlen(w)) {
+			nearest = d;
+			best = w;
+		}
+	}
+	return best;
 }
 
 const char *cli_nearest(const char *typed, const char *(*word)(unsigned i), unsigned n)
 {
-	const char *best = NULL;
-	size_t length = strlen(typed);
-	unsigned least = length >= 9 ? 4 : (unsigned)length / 3 + 1; /* a letter in three may be wrong */
-	for (unsigned i = 0; i < n; i++) {
-		const char *w = word(i);
-		bool prefix = length >= 3 && strncmp(w, typed, length) == 0;
-		unsigned d = prefix ? 1 : distance(typed, w);
-		if (d < least && d < strlen(w)) {
-			least = d;
-			best = w;
-		}
-	}
+	const char **words = NEW_ARRAY(n, const char *);
+	for (unsigned i = 0; i < n; i++)
+		words[i] = word(i);
+	const char *best = cli_nearest_of(typed, words, n);
+	mem_free(words);
 	return best;
 }
 
@@ -323,10 +337,44 @@ static const struct argp_option help_list[] = {
 	{0},
 };
 
+/* The names of all long options that a command takes. */
+struct option_names {
+	const char *v[128];
+	unsigned n;
+};
+
+static void list_options(const struct argp *a, struct option_names *names)
+{
+	for (const struct argp_option *o = a->options; o && (o->name || o->key || o->doc); o++)
+		if (o->name && names->n < sizeof names->v / sizeof names->v[0])
+			names->v[names->n++] = o->name;
+	for (const struct argp_child *c = a->children; c && c->argp; c++)
+		list_options(c->argp, names);
+}
+
+/* "--gruop-by=name": the option meant, if it is none that there is. */
+static const char *option_meant(const struct outer *o, const char *arg)
+{
+	struct option_names names = {.n = 0};
+	char typed[64];
+	size_t n = strcspn(arg + 2, "=");
+	if (strncmp(arg, "--", 2) != 0 || !n || n >= sizeof typed)
+		return NULL;
+	memcpy(typed, arg + 2, n);
+	typed[n] = 0;
+	list_options(o->root, &names);
+	for (unsigned i = 0; i < names.n; i++)
+		if (strcmp(names.v[i], typed) == 0)
+			return NULL;
+	return cli_nearest_of(typed, names.v, names.n);
+}
+
 static void report_bad_option(const struct outer *o, const struct argp_state *state)
 {
 	int at = state->next > 0 ? state->next - 1 : 0;
-	const char *arg = state->argv[at < state->argc ? at : state->argc - 1];
+	const char *arg = state->argv[at < state->argc ? at : state->argc - 1], *meant = option_meant(o, arg);
+	if (meant)
+		cli_usage("%s: no option %s; did you mean --%s? (see opscope %s --help)", o->command, arg, meant, o->command);
 	if (arg[0] == '-')
 		cli_usage("%s: unknown option, or one without its value: %s (see opscope %s --help)", o->command, arg, o->command);
 	cli_usage("%s: wrong arguments near '%s' (see opscope %s --help)", o->command, arg, o->command);

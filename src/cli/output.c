@@ -97,7 +97,7 @@ static unsigned terminal_width(void)
 	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
 }
 
-static bool wants_color(const struct output_options *o)
+bool cli_color(const struct output_options *o)
 {
 	const char *term = getenv("TERM"), *no = getenv("NO_COLOR");
 	return !file_path(o) && isatty(STDOUT_FILENO) && !(no && *no) && term && strcmp(term, "dumb") != 0;
@@ -190,7 +190,7 @@ static int render(const struct table *t, const struct renderer *r, const struct 
 	put_choice(&choice, o);
 	const struct render_options options = {
 		.width = o->width || file_path(o) ? o->width : terminal_width(),
-		.color = wants_color(o),
+		.color = cli_color(o),
 		.input = input_name,
 		.choice = buf_view(&choice),
 	};

@@ -1,5 +1,6 @@
 #include "cli/cli.h"
 
+#include "base/arena.h"
 #include "base/buf.h"
 #include "base/mem.h"
 #include "render/render.h"
@@ -65,7 +66,7 @@ static void put_words(struct table *t, unsigned col, const char *const *words, c
 	buf_release(&b);
 }
 
-static int list_reports(const struct output_options *o)
+static int put_report_table(const struct output_options *o)
 {
 	struct table t;
 	table_init(&t, "reports", "Reports: opscope report NAME INPUT...");
@@ -75,6 +76,7 @@ static int list_reports(const struct output_options *o)
 	TABLE_COLUMN(&t, .id = "compat", .title = "--compat", .type = CELL_STR, .help = "predecessors it can reproduce");
 	TABLE_COLUMN(&t, .id = "help", .title = "Help", .type = CELL_STR, .flags = COLUMN_DETAIL,
 	             .help = "what question it answers and how to read it");
+	TABLE_COLUMN(&t, .id = "question", .title = "Question", .type = CELL_STR, .help = "the question that it answers");
 	for (const struct report *const *r = report_registry; *r; r++) {
 		table_row(&t);
 		table_set_str(&t, 0, str_from((*r)->name));
@@ -82,15 +84,69 @@ static int list_reports(const struct output_options *o)
 		put_words(&t, 2, (*r)->group_by, (*r)->group_combines ? " + " : ", ");
 		put_words(&t, 3, (*r)->compat, ", ");
 		table_set_str(&t, 4, str_from((*r)->help));
+		table_set_str(&t, 5, str_from(report_question[(*r)->asks]));
 	}
 	int status = cli_output(&t, o, "");
 	table_release(&t);
 	return status;
 }
 
-static const char *report_name(unsigned i)
+/* By question, none of it cut. */
+static int list_reports(const struct output_options *o)
 {
-	return report_registry[i]->name;
+	bool plain = !o->path && !o->sort && !o->columns && !o->filter && !o->section && o->limit < 0;
+	if (!plain || strcmp(cli_renderer(o)->name, "text") != 0)
+		return put_report_table(o);
+	const char *bold = cli_color(o) ? "\x1b[1m" : "", *end = *bold ? "\x1b[0m" : "";
+	for (int q = 0; q < REPORT_N_QUESTIONS; q++) {
+		printf("%s%s%s%s\n", q ? "\n" : "", bold, report_question[q], end);
+		for (const struct report *const *r = report_registry; *r; r++)
+			if ((int)(*r)->asks == q)
+				printf("  %-18s %s\n", (*r)->name, (*r)->title);
+	}
+	puts("\nopscope report NAME INPUT... prints one; opscope report NAME --help tells what\n"
+	     "it shows, its groupings and its columns. opscope INPUT is a first look, opscope\n"
+	     "advise INPUT says what to do.");
+	return EXIT_DONE;
+}
+
+/* Appends names of reports, or what else people type for them, and whose they are. */
+struct report_words {
+	const char **word, **of;
+	unsigned n, cap, cap_of;
+	struct arena arena;
+};
+
+static void add_word(struct report_words *w, struct str word, const char *of)
+{
+	MEM_GROW(w->word, w->cap, w->n + 1);
+	MEM_GROW(w->of, w->cap_of, w->n + 1);
+	w->word[w->n] = arena_str(&w->arena, word).p;
+	w->of[w->n++] = of;
+}
+
+/* What the user may have meant; NULL when nothing is near. */
+static const char *report_meant(const char *typed)
+{
+	struct report_words w = {0};
+	const char *found = NULL;
+	for (const struct report *const *r = report_registry; *r; r++)
+		add_word(&w, str_from((*r)->name), (*r)->name);
+	for (const struct report *const *r = report_registry; *r; r++) {
+		struct str rest = str_from((*r)->also ? (*r)->also : ""), one;
+		while (rest.n && str_split(&rest, ' ', &one))
+			add_word(&w, one, (*r)->name);
+	}
+	const char *near = NULL;
+	for (unsigned i = 0; i < w.n && !near; i++)
+		near = strcmp(w.word[i], typed) == 0 ? w.word[i] : NULL;
+	near = near ? near : cli_nearest_of(typed, w.word, w.n);
+	for (unsigned i = 0; i < w.n && near && !found; i++)
+		found = w.word[i] == near ? w.of[i] : NULL;
+	mem_free(w.word);
+	mem_free(w.of);
+	arena_release(&w.arena);
+	return found;
 }
 
 static const struct report *find_or_die(const char *name)
@@ -98,13 +154,10 @@ static const struct report *find_or_die(const char *name)
 	const struct report *r = report_find(str_from(name));
 	if (r)
 		return r;
-	struct buf list = {0};
-	unsigned n = 0;
-	for (; report_registry[n]; n++)
-		buf_printf(&list, "%s%s", n ? ", " : "", report_registry[n]->name);
-	const char *near = cli_nearest(name, report_name, n);
-	cli_usage("no report '%s'%s%s%shere are: " STR_FMT, name, near ? ", did you mean '" : "", near ? near : "",
-	          near ? "'? T" : "; t", STR_ARG(buf_view(&list)));
+	const char *meant = report_meant(name);
+	if (meant)
+		cli_usage("no report '%s'; did you mean '%s'? (opscope report lists them)", name, meant);
+	cli_usage("no report '%s' (opscope report lists them)", name);
 }
 
 static int print_report(const struct report *r, struct table_command *c)

@@ -1,0 +1,93 @@
+#include "cli/cli.h"
+
+#include "base/mem.h"
+#include "report/advice.h"
+
+#include <stdio.h>
+
+enum { FINDINGS_SHOWN = 3 };
+
+extern const struct command command_info;
+
+/* The first findings, and how many more there are. */
+static void keep_first(struct table *t, const char *path)
+{
+	uint8_t *keep = NEW_ARRAY(t->n_rows, uint8_t);
+	size_t more = t->n_rows > FINDINGS_SHOWN ? t->n_rows - FINDINGS_SHOWN : 0;
+	for (size_t i = 0; i < t->n_rows && i < FINDINGS_SHOWN; i++)
+		keep[i] = 1;
+	table_keep(t, keep);
+	mem_free(keep);
+	t->n_notes = more ? 0 : t->n_notes;
+	if (more)
+		table_note(t, "%zu more finding%s, and what could not be looked for: opscope advise %s", more, more == 1 ? "" : "s", path);
+}
+
+/* Both tables as one answer; where there is no overview, why, under the findings. */
+static int print_look(struct profile *p, struct table_command *c)
+{
+	struct table overview, *findings = NEW(struct table);
+	struct err e, why;
+	struct report_args args = c->trace.report;
+	args.brief = true;
+	bool shown = report_run(report_find(STR("overview")), p, &args, &overview, &why) == 0;
+	if ((!shown && why.code == ERR_USAGE) || advice_table(p, &args, findings, &e) < 0) {
+		if (shown)
+			table_release(&overview);
+		mem_free(findings);
+		const struct err *first = shown ? &e : &why;
+		return cli_fail(first, first->code == ERR_USAGE ? EXIT_USAGE : EXIT_INPUT);
+	}
+	keep_first(findings, p->input_path.p);
+	if (!shown)
+		table_note(findings, "no overview: %s", why.msg);
+	else
+		overview.next = findings;
+	int status = cli_output(shown ? &overview : findings, &c->output, p->input_path.p);
+	table_release(shown ? &overview : findings);
+	if (!shown)
+		mem_free(findings);
+	return status;
+}
+
+/* Of several traces: which there are. */
+static int list_traces(const struct table_command *c)
+{
+	char info[] = "info", **argv = NEW_ARRAY((size_t)c->args.n + 2, char *);
+	argv[0] = info;
+	for (int i = 0; i < c->args.n; i++)
+		argv[i + 1] = c->args.v[i];
+	int status = command_info.run(c->args.n + 1, argv);
+	mem_free(argv);
+	if (status == EXIT_DONE)
+		puts("\nSeveral traces: give the path of one, or choose it by --run, --worker, --span or --rank.");
+	return status;
+}
+
+static int run(int argc, char **argv)
+{
+	struct table_command c = {0};
+	struct trace_list l = {0};
+	int status = EXIT_DONE;
+	cli_parse_table("INPUT...", "A first look at a trace: where the time of its steps went, and the three first findings. `opscope INPUT` is the same.", argc, argv, &c);
+	if (!c.args.n)
+		cli_usage("look: an INPUT was expected: a trace, a directory, or - for standard input");
+	if (cli_discover(&c.args, &c.trace, &l, &status) == 0 && l.n > 1) {
+		status = list_traces(&c);
+	} else if (l.n == 1) {
+		struct profile *p = cli_read(l.v[0].path.p, &c.trace, &status);
+		if (p)
+			status = print_look(p, &c);
+		profile_free(p);
+	}
+	discover_release(&l);
+	mem_free(c.args.v);
+	return status;
+}
+
+const struct command command_look = {
+	.name = "look",
+	.args = "INPUT...",
+	.help = "a first look: where the time went, and three findings",
+	.run = run,
+};
