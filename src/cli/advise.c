@@ -5,21 +5,44 @@
 #include "render/render.h"
 #include "report/advice.h"
 
-enum { KEY_COMPAT = 0x200, KEY_ALL };
+enum { KEY_COMPAT = 0x200, KEY_ALL, KEY_FAIL_ON };
+
+struct advise_command {
+	struct table_command c; /* first: cli_table_option takes this for it */
+	const char *fail_on;    /* NULL = findings are no failure */
+};
+
 
 static const struct argp_option options[] = {
 	{NULL, 0, NULL, 0, "What to look for:", 0},
 	{"compat", KEY_COMPAT, "TOOL", 0, "the findings of a predecessor's expert system, in its words: dlprof, torch", 0},
-	{"all", KEY_ALL, NULL, 0, "as text, too: all detectors that could not look by name, not only how many", 0},
+	{"all", KEY_ALL, NULL, 0, "as text, too: all detectors that could not look, and why", 0},
+	{"fail-on", KEY_FAIL_ON, "SEVERITY", 0, "status 3 when there is a finding of this severity (high, medium, low) or a higher one", 0},
 	{0},
 };
 
+/* -1 = nothing of these. */
+static int severity_rank(struct str severity)
+{
+	static const char *const names[] = {"info", "low", "medium", "high"};
+	for (int i = 0; i < 4; i++)
+		if (str_eqc(severity, names[i]))
+			return i;
+	return -1;
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-	struct table_command *c = state->input;
+	struct advise_command *a = state->input;
+	struct table_command *c = &a->c;
 	switch (key) {
 	case KEY_COMPAT: c->trace.report.compat = arg; return 0;
 	case KEY_ALL: c->trace.report.brief = false; return 0;
+	case KEY_FAIL_ON:
+		if (severity_rank(str_from(arg)) <= 0)
+			cli_usage("advise: --fail-on=%s: high, medium or low was expected", arg);
+		a->fail_on = arg;
+		return 0;
 	default: return cli_table_option(key, arg, state);
 	}
 }
@@ -33,21 +56,34 @@ static const struct argp argp = {
 	       "most, and what would prove the finding wrong.",
 };
 
-static int print_findings(struct profile *p, const struct report_args *asked, const struct output_options *o)
+/* Before rows are filtered and cut. */
+static bool has_severe(const struct table *t, const char *fail_on)
+{
+	int col = table_find_column(t, STR("severity"));
+	for (size_t r = 0; fail_on && col >= 0 && r < t->n_rows; r++)
+		if (severity_rank(table_str(t, r, (unsigned)col)) >= severity_rank(str_from(fail_on)))
+			return true;
+	return false;
+}
+
+static int print_findings(struct profile *p, const struct report_args *asked, const struct output_options *o, const char *fail_on)
 {
 	struct err e;
 	struct table t;
 	if (advice_table(p, asked, &t, &e) < 0)
 		return cli_fail(&e, e.code == ERR_USAGE ? EXIT_USAGE : EXIT_INPUT);
+	bool severe = has_severe(&t, fail_on);
 	int status = cli_output(&t, o, p->input_path.p);
 	table_release(&t);
-	return status;
+	return status == EXIT_DONE && severe ? EXIT_FINDING : status;
 }
 
 static int run(int argc, char **argv)
 {
-	struct table_command c = {.trace.report.brief = true};
-	cli_parse(&argp, argc, argv, &c);
+	struct advise_command a = {.c.trace.report.brief = true};
+	cli_parse(&argp, argc, argv, &a);
+	struct table_command c = a.c;
+	c.output.trace = &c.trace;
 	cli_refuse_overwrite(c.output.path, &c.args);
 	if (!c.args.n)
 		cli_usage("advise: an INPUT was expected: a trace, a directory, or - for standard input");
@@ -55,11 +91,13 @@ static int run(int argc, char **argv)
 		cli_usage("advise: --device is for reports: this is always of all devices");
 	if (c.trace.report.compat && !detect_has(c.trace.report.compat))
 		cli_usage("advise: --compat=%s: expected dlprof or torch", c.trace.report.compat);
+	if (a.fail_on && c.trace.report.compat)
+		cli_usage("advise: --fail-on is for opscope's own findings: a predecessor's have no severity");
 	c.trace.report.brief &= cli_renderer(&c.output) == renderer_find(STR("text"));
 	int status = EXIT_DONE;
 	struct profile *p = cli_open_one(&c.args, &c.trace, &status);
 	if (p)
-		status = print_findings(p, &c.trace.report, &c.output);
+		status = print_findings(p, &c.trace.report, &c.output, a.fail_on);
 	profile_free(p);
 	mem_free(c.args.v);
 	return status;

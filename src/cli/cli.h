@@ -13,7 +13,7 @@
 
 #include <argp.h>
 
-enum { EXIT_DONE = 0, EXIT_INPUT = 1, EXIT_USAGE = 2 };
+enum { EXIT_DONE = 0, EXIT_INPUT = 1, EXIT_USAGE = 2, EXIT_FINDING = 3 };
 
 struct command {
 	const char *name;      /* "report" */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/mem.h"
+#include "detect/could_not_look.h"
 #include "detect/merge.h"
 
 static const char *const severity_name[] = {
@@ -35,7 +36,7 @@ void findings_missing(struct findings *f, const struct detector *d, const char *
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
 	MEM_GROW(f->missing, f->cap_missing, f->n_missing + 1);
-	f->missing[f->n_missing++] = (struct not_looked){d->id, arena_str(&f->arena, str_from(text))};
+	f->missing[f->n_missing++] = (struct not_looked){d->id, arena_str(&f->arena, str_from(text)), NULL};
 }
 
 void findings_note(struct findings *f, struct str text)
@@ -154,6 +155,8 @@ int detect_run(struct profile *p, const struct detect_args *args, struct finding
 	}
 	shared_free(f->shared);
 	f->shared = NULL;
+	for (unsigned i = 0; i < f->n_missing; i++)
+		f->missing[i].remedy = could_not_look_remedy(p, f->missing[i].why);
 	if (rc < 0)
 		findings_release(f);
 	return rc;
@@ -213,7 +216,7 @@ static void own_row(struct table *t, const struct finding *x, bool brief)
 static void own_table(const struct findings *f, struct table *t)
 {
 	static const struct column columns[] = {
-		{"severity", "Severity", "high, medium, low or info", CELL_STR},
+		{"severity", "Severity", "high, medium, low or info", CELL_STR, UNIT_NONE, COLUMN_LEVEL},
 		{"detector", "Finding", "id of the detector", CELL_STR},
 		{"part_of", "Part of", "the finding that tells of the same cause; empty: this one stands by itself", CELL_STR},
 		{"problem", "Problem", "what is wrong, with the numbers", CELL_STR, UNIT_NONE, COLUMN_PROSE},
@@ -252,14 +255,12 @@ static void compat_table(const struct findings *f, struct table *t)
 	}
 }
 
-/* One note for each reason, with all who give it; of more than a few, where it is to be brief, how many there are. */
+/* One note for each reason, with all who give it. */
 static void missing_notes(const struct findings *f, struct table *t)
 {
-	enum { FEW = 3 };
 	struct buf names = {0};
 	for (unsigned i = 0; i < f->n_missing; i++) {
 		bool told = false;
-		unsigned n = 0;
 		for (unsigned k = 0; k < i; k++)
 			told |= str_eq(f->missing[k].why, f->missing[i].why);
 		if (told)
@@ -267,11 +268,8 @@ static void missing_notes(const struct findings *f, struct table *t)
 		buf_clear(&names);
 		for (unsigned k = i; k < f->n_missing; k++)
 			if (str_eq(f->missing[k].why, f->missing[i].why))
-				buf_printf(&names, "%s%s", n++ ? ", " : "", f->missing[k].detector);
-		if (f->args.brief && n > FEW)
-			table_note(t, "%u detectors could not look: " STR_FMT " (opscope advise --all names them).", n, STR_ARG(f->missing[i].why));
-		else
-			table_note(t, STR_FMT " could not look: " STR_FMT ".", STR_ARG(buf_view(&names)), STR_ARG(f->missing[i].why));
+				buf_printf(&names, "%s%s", names.n ? ", " : "", f->missing[k].detector);
+		table_note(t, STR_FMT " could not look: " STR_FMT ".", STR_ARG(buf_view(&names)), STR_ARG(f->missing[i].why));
 	}
 	buf_release(&names);
 }
@@ -297,5 +295,8 @@ void findings_table(const struct findings *f, struct table *t)
 		own_table(f, t);
 	for (unsigned i = 0; i < f->n_notes; i++)
 		table_note(t, STR_FMT, STR_ARG(f->note[i]));
-	missing_notes(f, t);
+	if (f->args.brief && !f->args.compat)
+		could_not_look_note(f, t);
+	else
+		missing_notes(f, t);
 }

@@ -43,14 +43,14 @@ struct detect_args {
 	/* For predecessors, which count iterations their own way: the profile given is a part of *whole, its iterations first..last. */
 	const struct profile *whole;
 	int64_t first, last;
-	bool brief;           /* in the table, of many detectors that could not look: how many */
+	bool brief;           /* in the table, one line about the detectors that could not look */
 };
 
 struct findings {
 	struct finding *v;
 	unsigned n, cap;
 	/* Detectors that could not look, with the reason. */
-	struct not_looked { const char *detector; struct str why; } *missing;
+	struct not_looked { const char *detector; struct str why; const char *remedy; } *missing; /* remedy: could_not_look.h */
 	unsigned n_missing, cap_missing;
 	struct str *note;              /* what else there is to say */
 	unsigned n_notes, cap_notes;

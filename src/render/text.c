@@ -7,6 +7,8 @@
 #include "render/text_layout.h"
 
 #define BOLD "\x1b[1m"
+#define BOLD_RED "\x1b[1;31m"
+#define BOLD_YELLOW "\x1b[1;33m"
 #define DIM "\x1b[2m"
 #define PLAIN "\x1b[0m"
 #define LINE "\xe2\x94\x80" /* U+2500 */
@@ -124,6 +126,14 @@ static bool is_prose(const struct table *t, const struct text_column *c)
 	return t->data[c->col].col.flags & COLUMN_PROSE;
 }
 
+/* How bad it is, in a colour. */
+static void put_level(const struct page *p, struct str level)
+{
+	style(p, str_eqc(level, "high") ? BOLD_RED : str_eqc(level, "medium") ? BOLD_YELLOW : "");
+	buf_str(p->out, level);
+	style(p, PLAIN BOLD);
+}
+
 /* The short cells of a record on one line; numbers, which do not speak for themselves, with their titles. Nothing where there are none. */
 static void put_record_head(const struct page *p, const struct table *t, size_t row, const struct text_layout *l,
                             struct text_scratch *scratch)
@@ -138,7 +148,10 @@ static void put_record_head(const struct page *p, const struct table *t, size_t 
 		buf_cstr(p->out, between);
 		if (t->data[c->col].col.type != CELL_STR)
 			buf_printf(p->out, "%s: ", t->data[c->col].col.title);
-		buf_str(p->out, text_cell(t, row, c, scratch));
+		if (t->data[c->col].col.flags & COLUMN_LEVEL)
+			put_level(p, text_cell(t, row, c, scratch));
+		else
+			buf_str(p->out, text_cell(t, row, c, scratch));
 		between = "  ";
 	}
 	if (!*between)

@@ -152,19 +152,30 @@ class Advise(Case):
         self.assertTrue(self.not_looked(table, "low-gpu-utilization"))
 
     def test_many_that_could_not_look(self):
-        """As text their number, and how to see their names; everywhere else, and when asked, the names."""
+        """As text one line: their number, and what would let most of them look; everywhere else, and when asked, the names and reasons."""
         trace = json.dumps({"schemaVersion": 1, "traceEvents": [span("aten::add", 0, 10)]}).encode()
         said = lambda *args: oracle.run("advise", "-", "--width=100000", *args, stdin=trace)[1].decode()  # noqa: E731
         names, = [n.split(" could not look")[0].split(", ") for n in self.advise([span("aten::add", 0, 10)], devices=[]).notes
                   if n.endswith("could not look: the input has no device work.")]
         self.assertGreater(len(names), 10)
         brief, full = said(), said("--all")
-        self.assertIn(f"{len(names)} detectors could not look: the input has no device work (opscope advise --all names them).", brief)
+        line, = [x for x in brief.splitlines() if "could not look" in x]
+        self.assertRegex(line, r"^\d+ detectors could not look; %d of them would with: profile\(activities=\[\.\.\., ProfilerActivity\.CUDA\]\).* "
+                         r"\(opscope advise --all names all, and why\)\.$" % len(names))
         self.assertIn(", ".join(names) + " could not look: the input has no device work.", full)
         self.assertNotIn(names[0], brief)
         self.assertLess(max(map(len, brief.splitlines())), 200)
-        self.assertEqual(len(brief.splitlines()), len(full.splitlines()))
         self.assertIn(", ".join(names), said("--format=html"))
+
+    def test_fail_on(self):
+        """Findings are no failure, unless they are asked to be: of the severity named, or of a higher one."""
+        trace = json.dumps({"schemaVersion": 1, "traceEvents": step(run_of("k", "aten::add", 40000)), "deviceProperties": []}).encode()
+        status = lambda *args: oracle.run("advise", "-", *args, stdin=trace)[0]  # noqa: E731
+        severities = {r["severity"] for r in oracle.Table(json.loads(oracle.run("advise", "-", "--format=json", stdin=trace)[1])).rows}
+        self.assertEqual((severities & {"high", "medium"}), {"medium"})
+        self.assertEqual([status(), status("--fail-on=high"), status("--fail-on=medium"), status("--fail-on=low")], [0, 0, 3, 3])
+        self.assertEqual(status("--fail-on=medium", "--filter=nothing has this", "--limit=1"), 3)  # what is shown is no matter
+        self.assertEqual([status("--fail-on=bad"), status("--fail-on=info"), status("--fail-on=low", "--compat=dlprof")], [2, 2, 2])
 
     SLOW = step(run_of("volta_sgemm_128x64_nn", "aten::mm", 60000), run_of("elementwise_kernel", "aten::add", 20000, corr=2, start=70000))
 

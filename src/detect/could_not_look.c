@@ -1,0 +1,52 @@
+#include "detect/could_not_look.h"
+
+#include "analysis/recording.h"
+
+const char *could_not_look_remedy(const struct profile *p, struct str why)
+{
+	static const struct {
+		const char *begin, *say;
+		int record; /* enum record; -1 = say */
+	} rows[] = {
+#define RECORD_IT(begin, record) {begin, NULL, RECORD_##record},
+#define SAY_IT(begin, say) {begin, say, -1},
+#include "detect/could_not_look.def"
+#undef RECORD_IT
+#undef SAY_IT
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+		if (str_starts(why, str_from(rows[i].begin)))
+			return rows[i].record < 0 ? rows[i].say : recording_how(p, (enum record)rows[i].record);
+	return NULL;
+}
+
+/* The remedy that helps most detectors; of equals the first. */
+static const char *best_remedy(const struct findings *f, unsigned *helped)
+{
+	const char *best = NULL;
+	*helped = 0;
+	for (unsigned i = 0; i < f->n_missing; i++) {
+		unsigned n = 0;
+		for (unsigned k = 0; k < f->n_missing && f->missing[i].remedy; k++)
+			n += f->missing[k].remedy && strcmp(f->missing[i].remedy, f->missing[k].remedy) == 0;
+		if (n > *helped) {
+			*helped = n;
+			best = f->missing[i].remedy;
+		}
+	}
+	return best;
+}
+
+void could_not_look_note(const struct findings *f, struct table *t)
+{
+	unsigned helped, n = f->n_missing;
+	const char *remedy = best_remedy(f, &helped);
+	if (!n)
+		return;
+	if (!remedy)
+		table_note(t, "%u detector%s could not look (opscope advise --all says why).", n, n == 1 ? "" : "s");
+	else if (n == 1)
+		table_note(t, "1 detector could not look; it would with: %s (opscope advise --all says more).", remedy);
+	else
+		table_note(t, "%u detectors could not look; %u of them would with: %s (opscope advise --all names all, and why).", n, helped, remedy);
+}
