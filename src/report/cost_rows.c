@@ -1,7 +1,6 @@
 #include "report/cost_table.h"
 
 #include "analysis/direction.h"
-#include "base/hash.h"
 #include "base/intern.h"
 #include "base/mem.h"
 #include "base/round.h"
@@ -32,22 +31,9 @@ struct work {
 	struct instance *v;
 	uint32_t n, cap;
 	uint32_t *of_gpu;             /* gpu_op -> its instance; ROW_NONE */
-	struct kernel_info *info;     /* per string */
-	uint8_t *has_info;
+	struct bounds *bounds;
 	struct intern keys, params;
-	struct idmap devices;         /* ordinal -> row of device */
-	bool same_product;            /* all described devices have one name */
 };
-
-static struct kernel_info info_of(struct work *w, uint32_t gpu)
-{
-	uint32_t name = w->p->gpu_op.name[gpu];
-	if (!w->has_info[name]) {
-		w->info[name] = kernel_classify(profile_str(w->p, name));
-		w->has_info[name] = 1;
-	}
-	return w->info[name];
-}
 
 /* --- instances -------------------------------------------------------------------------------------------------- */
 
@@ -86,7 +72,7 @@ static void add_kernel(struct work *w, uint32_t gpu)
 		x->main = gpu;
 	x->main_carries |= carries;
 	x->ns += g->dur_ns[gpu];
-	x->fewer |= g->kind[gpu] == GPU_KERNEL && info_of(w, gpu).fewer;
+	x->fewer |= g->kind[gpu] == GPU_KERNEL && bounds_kernel(w->bounds, gpu).fewer;
 	if (!carries)
 		return;
 	x->flops = plus(x->flops, costs_flops(c, gpu));
@@ -116,58 +102,6 @@ static void collect(struct work *w)
 
 /* --- peaks ------------------------------------------------------------------------------------------------------ */
 
-static bool multiplies(enum op_class class)
-{
-	return class == OP_GEMM || class == OP_CONV || class == OP_ATTENTION || class == OP_RNN;
-}
-
-static const struct gpu *gpu_of(struct work *w, uint32_t gpu)
-{
-	const struct profile *p = w->p;
-	uint32_t launch = p->gpu_op.launch[gpu], row = 0;
-	int32_t device = launch == ROW_NONE ? INT32_MIN : p->launch.device[launch];
-	if (device != INT32_MIN)
-		row = p->device_joined ? profile_device_row(p, device) : idmap_get(&w->devices, device);
-	else if (p->device.rows.n != 1)
-		return NULL;
-	if (row == IDMAP_NONE && w->same_product) { /* ordinals are often told in two ways: all of a machine, or those that a process sees */
-		row = 0;
-		w->r->gpu_assumed = device;
-	}
-	if (row == IDMAP_NONE || row >= p->device.rows.n)
-		return NULL;
-	struct str name = profile_str(p, p->device.name[row]);
-	const struct gpu *found = gpu_find(name);
-	if (!w->r->gpu_name.n)
-		w->r->gpu_name = name;
-	w->r->gpu_known |= found != NULL;
-	return found;
-}
-
-struct peak {
-	enum dtype dtype;
-	enum tri tensor_core;
-	bool sparse;
-};
-
-/* Which rate bounds it: see cost_table.h. */
-static struct peak peak_of(const struct cost *c, enum tri used, struct kernel_info k)
-{
-	if (!multiplies((enum op_class)c->class)) {
-		bool narrow = dtype_kind(c->dtype) == DTYPE_KIND_FLOAT && dtype_bits(c->dtype) <= 16;
-		return (struct peak){narrow ? DTYPE_FLOAT32 : c->dtype, TRI_NO, false};
-	}
-	/* emit_nvtx records shapes without types; the kernel's name often has it. */
-	enum dtype t = c->dtype == DTYPE_UNKNOWN ? k.dtype : c->dtype;
-	return (struct peak){t, c->tc_eligible == TRI_YES ? TRI_YES : used, k.sparse};
-}
-
-static enum tri main_uses_tc(struct work *w, const struct instance *x)
-{
-	const struct cost *c = &w->r->costs->cost[x->cost];
-	return w->p->gpu_op.kind[x->main] == GPU_KERNEL ? kernel_tensor_core(info_of(w, x->main), c->dtype) : TRI_NO;
-}
-
 static void note_peak(struct cost_row *row, const struct gpu *g, const char *name, double flops)
 {
 	bool first = row->peak_flops < 0;
@@ -179,31 +113,21 @@ static void note_peak(struct cost_row *row, const struct gpu *g, const char *nam
 static void add_ideal(struct work *w, struct cost_row *row, const struct instance *x)
 {
 	const struct cost *c = &w->r->costs->cost[x->cost];
-	const struct gpu *g = gpu_of(w, x->main);
-	enum tri used = main_uses_tc(w, x);
-	struct peak k = peak_of(c, used, info_of(w, x->main));
-	double peak = gpu_peak_flops(g, k.dtype, k.tensor_core, k.sparse), bandwidth = gpu_peak_bytes(g), compute = NAN, memory = NAN;
-	row->tc_ns[used] += x->ns;
-	/* Goes over links and waits for others, or over the bus: no peak of one GPU bounds it. */
+	struct bound best = bounds_of(w->bounds, c, x->flops, x->bytes, x->main, BOUND_BEST);
+	row->tc_ns[best.tensor_core] += x->ns;
 	if (c->class == OP_COMM || w->p->gpu_op.kind[x->main] == GPU_MEMCPY)
 		return;
-	note_peak(row, g, gpu_peak_name(g, k.dtype, k.tensor_core), peak);
-	if (x->flops >= 0 && (peak > 0 || x->flops == 0))
-		compute = x->flops ? (double)x->flops / peak * 1e9 : 0;
-	if (x->bytes >= 0 && bandwidth > 0)
-		memory = (double)x->bytes / bandwidth * 1e9;
-	if (!isnan(compute) && peak > 0) {
-		row->compute_ns += compute;
+	note_peak(row, best.gpu, best.peak_name, best.peak_flops);
+	if (!isnan(best.compute_ns) && best.peak_flops > 0) {
+		row->compute_ns += best.compute_ns;
 		row->compute_of += x->ns;
 	}
-	if (!isnan(memory)) {
-		row->memory_ns += memory;
+	if (!isnan(best.memory_ns)) {
+		row->memory_ns += best.memory_ns;
 		row->memory_of += x->ns;
 	}
-	if (isnan(compute) && !multiplies((enum op_class)c->class))
-		compute = 0;
-	if (!isnan(compute) && !isnan(memory)) {
-		row->attainable_ns += compute > memory ? compute : memory;
+	if (!isnan(best.least_ns)) {
+		row->attainable_ns += best.least_ns;
 		row->attainable_of += x->ns;
 	}
 }
@@ -303,23 +227,6 @@ static void name_kernels(struct work *w)
 	mem_free(ns);
 }
 
-static void index_devices(struct work *w)
-{
-	const struct devices *d = &w->p->device;
-	int64_t min = INT64_MAX, max = INT64_MIN;
-	for (uint32_t i = 0; i < d->rows.n; i++) {
-		min = d->id[i] < min ? d->id[i] : min;
-		max = d->id[i] > max ? d->id[i] : max;
-	}
-	idmap_init(&w->devices, min, max, d->rows.n);
-	w->r->gpu_assumed = INT32_MIN;
-	w->same_product = d->rows.n > 0;
-	for (uint32_t i = 1; i < d->rows.n; i++)
-		w->same_product &= d->name[i] == d->name[0];
-	for (uint32_t i = d->rows.n; i-- > 0;)
-		idmap_put(&w->devices, d->id[i], i);
-}
-
 struct cost_rows *cost_rows_new(const struct profile *p, const struct window *win, uint32_t classes, enum cost_by by, enum cost_rules rules)
 {
 	struct cost_rows *r = NEW(struct cost_rows);
@@ -329,25 +236,22 @@ struct cost_rows *cost_rows_new(const struct profile *p, const struct window *wi
 	w.dir = directions_new(p);
 	w.of_span = NEW_ARRAY_RAW(p->span.rows.n, uint32_t);
 	w.of_gpu = NEW_ARRAY_RAW(p->gpu_op.rows.n, uint32_t);
-	w.info = NEW_ARRAY(p->strings.n, struct kernel_info);
-	w.has_info = NEW_ARRAY(p->strings.n, uint8_t);
 	intern_init(&w.keys);
 	intern_init(&w.params);
-	index_devices(&w);
+	w.bounds = bounds_new(p);
 	for (uint32_t i = 0; i < p->span.rows.n; i++)
 		w.of_span[i] = ROW_NONE;
 	collect(&w);
 	for (uint32_t i = 0; i < w.n; i++)
 		add_instance(&w, &w.v[i]);
 	name_kernels(&w);
+	r->gpus = bounds_gpus(w.bounds);
+	bounds_free(w.bounds);
 	directions_free(w.dir);
 	intern_release(&w.keys);
 	intern_release(&w.params);
-	idmap_release(&w.devices);
 	mem_free(w.of_span);
 	mem_free(w.of_gpu);
-	mem_free(w.info);
-	mem_free(w.has_info);
 	mem_free(w.v);
 	return r;
 }

@@ -391,13 +391,13 @@ static void note_gpu(struct table *t, const struct cost_rows *r)
 		both += r->v[i].attainable_of;
 	}
 	double listed = r->listed_ns ? (double)r->listed_ns : 1;
-	if (r->gpu_assumed != INT32_MIN)
-		table_note(t, "device %d did work but is not described: taken for " STR_FMT ", as all described devices are", r->gpu_assumed,
-		           STR_ARG(r->gpu_name));
-	if (!r->gpu_name.n)
+	if (r->gpus.assumed != INT32_MIN)
+		table_note(t, "device %d did work but is not described: taken for " STR_FMT ", as all described devices are", r->gpus.assumed,
+		           STR_ARG(r->gpus.name));
+	if (!r->gpus.name.n)
 		table_note(t, "the input does not name the GPU (--gpu=NAME can): peaks, and what follows from them, are unknown");
-	else if (!r->gpu_known)
-		table_note(t, "what '" STR_FMT "' can do is not in the list of GPUs: peaks, and what follows from them, are unknown", STR_ARG(r->gpu_name));
+	else if (!r->gpus.known)
+		table_note(t, "what '" STR_FMT "' can do is not in the list of GPUs: peaks, and what follows from them, are unknown", STR_ARG(r->gpus.name));
 	else
 		table_note(t, "of the time listed, %.1f %% can be compared with a peak of its GPU in FLOP/s, %.1f %% with its bandwidth, %.1f %% with both%s",
 		           100 * (double)compute / listed, 100 * (double)memory / listed, 100 * (double)both / listed,

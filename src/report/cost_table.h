@@ -3,19 +3,12 @@
  *
  * One call of an op is one instance: its time is the sum of the device work (kernels, copies, sets) that
  * its model covers; FLOPs and bytes are counted once.
- * Rates are over the calls whose FLOPs (bytes) are known. Per instance, in ns, at the peaks of its own GPU:
- *   compute    = FLOPs / peak of its type, on the cores that its main kernel used; on Tensor Cores also where it did not use them but
- *                type and shape would allow it. Ops that multiply no matrices: types up to 16 bits compute as float32
- *   memory     = bytes / bandwidth
- *   attainable = max(compute, memory); unknown where one of them is. FLOPs of 0 take no time; of ops that multiply no matrices and
- *                whose FLOPs or rate are unknown, memory alone counts. Collectives and copies by the copy engines
- *                have none: no peak of one GPU bounds them
+ * Rates are over the calls whose FLOPs (bytes) are known. Per instance: the least times of analysis/bounds.h, `attainable` = the least.
  * A GPU or peak that is not known leaves these empty. Shares of a peak are never capped: beyond 100 % the row says of which. */
 #ifndef OPSCOPE_REPORT_COST_TABLE_H
 #define OPSCOPE_REPORT_COST_TABLE_H
 
-#include "analysis/costs.h"
-#include "gpu/gpus.h"
+#include "analysis/bounds.h"
 #include "report/window.h"
 
 enum cost_by { COST_BY_SHAPE, COST_BY_OP, COST_BY_KERNEL };
@@ -48,10 +41,7 @@ struct cost_rows {
 	struct cost_row *v;
 	uint32_t n, cap;
 	uint32_t *kernel_name;   /* string ids */
-	struct str gpu_name;     /* as the trace has it, of the first device with kernels; "" = not stated */
-	bool gpu_known;
-	int32_t gpu_assumed;     /* a device with work that the input does not describe: taken for one of those that it does, which are all of
-	                          * one name; INT32_MIN = none */
+	struct bounds_gpus gpus;
 	/* Device work in the window; the four add up to all_ns. */
 	int64_t all_ns, listed_ns, other_ns /* other ops with a model */, unmodelled_ns, unattributed_ns;
 };

@@ -127,7 +127,7 @@ static void add_eligible(struct group *x, const struct optree *t, uint32_t node,
 
 /* The nodes around the one at hand, with their rows. Nodes come in pre-order. */
 struct path {
-	struct step {
+	struct path_node {
 		uint32_t node, row; /* ROW_NONE: it has no row */
 	} *v;
 	uint32_t n, cap;
@@ -136,7 +136,7 @@ struct path {
 static void path_up_to(struct path *at, struct groups *g, uint32_t parent)
 {
 	while (at->n && at->v[at->n - 1].node != parent) {
-		struct step *top = &at->v[--at->n];
+		struct path_node *top = &at->v[--at->n];
 		if (top->row != ROW_NONE)
 			g->v[top->row].open--;
 	}
@@ -145,7 +145,7 @@ static void path_up_to(struct path *at, struct groups *g, uint32_t parent)
 static void path_down(struct path *at, struct groups *g, uint32_t node, const struct group *row)
 {
 	MEM_GROW(at->v, at->cap, at->n + 1);
-	at->v[at->n++] = (struct step){node, row ? (uint32_t)(row - g->v) : ROW_NONE};
+	at->v[at->n++] = (struct path_node){node, row ? (uint32_t)(row - g->v) : ROW_NONE};
 	if (row)
 		g->v[row - g->v].open++;
 }
