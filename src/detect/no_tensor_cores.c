@@ -1,46 +1,16 @@
+#include "analysis/bounds.h"
 #include "analysis/steps.h"
 #include "analysis/tc_use.h"
 #include "detect/shared.h"
-#include "gpu/gpus.h"
 
 extern const struct detector detector_no_tensor_cores;
 
 /* Kernel time of ops, and what of it Tensor Cores could do or do. */
 struct measured {
 	int64_t all_ns, eligible_ns, tc_ns, unknown_ns;
+	int64_t saved_ns;        /* of eligible_ns, can go at most; 0 = not known */
 	uint64_t kernels;        /* eligible ones */
 };
-
-/* enum tri of a kernel, looked up once per name; a name on the plugin's list counts as yes. */
-static enum tri tensor_core(const struct profile *p, uint32_t name, uint8_t *known)
-{
-	if (!known[name]) {
-		struct str s = profile_str(p, name);
-		known[name] = (uint8_t)(1 + (kernel_uses_tc_compat(s) ? TRI_YES : kernel_classify(s).tensor_core));
-	}
-	return known[name] - 1;
-}
-
-static struct measured measure(const struct profile *p, const struct optree *t)
-{
-	struct measured m = {0};
-	uint8_t *could = tc_could_use(p, t), *known = NEW_ARRAY(p->strings.n, uint8_t);
-	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
-		uint32_t node = t->gpu_node[g];
-		if (p->gpu_op.kind[g] != GPU_KERNEL || node == ROW_NONE || t->kind[node] != NODE_OP)
-			continue;
-		enum tri tc = tensor_core(p, p->gpu_op.name[g], known);
-		int64_t dur = p->gpu_op.dur_ns[g];
-		m.all_ns += dur;
-		m.kernels += could[g];
-		m.eligible_ns += could[g] ? dur : 0;
-		m.tc_ns += tc == TRI_YES ? dur : 0;
-		m.unknown_ns += tc == TRI_UNKNOWN ? dur : 0;
-	}
-	mem_free(known);
-	mem_free(could);
-	return m;
-}
 
 /* The GPU that the advice is for. */
 struct target {
@@ -50,10 +20,10 @@ struct target {
 	const struct gpu *peaks; /* NULL = not known, or the devices differ */
 };
 
-static bool has_work(const struct profile *p, int32_t device)
+static bool has_work(const struct profile *p, uint32_t row)
 {
 	for (uint32_t i = 0; i < p->launch.rows.n; i++)
-		if (p->launch.device[i] == device)
+		if (p->launch.device[i] == p->device.id[row] || (p->device_joined && profile_device_row(p, p->launch.device[i]) == row))
 			return true;
 	return false;
 }
@@ -66,7 +36,7 @@ static struct target find_target(const struct profile *p)
 	for (uint32_t i = 0; i < p->device.rows.n; i++) {
 		struct str name = profile_str(p, p->device.name[i]);
 		int types = gpu_tensor_types(name, p->device.cc_major[i], p->device.cc_minor[i], p->device.warp_size[i]);
-		if (types < 0 || !has_work(p, p->device.id[i]))
+		if (types < 0 || !has_work(p, i))
 			continue;
 		differ |= t.types >= 0 && !str_eq(name, t.name);
 		if (t.types < 0 || types < t.types)
@@ -114,6 +84,43 @@ static double saving(const struct target *t, enum gpu_dtype *best)
 	return 1 - t->peaks->flops[GPU_FP32] / t->peaks->flops[*best];
 }
 
+/* At the same share of the peak as before, but not below the least that its FLOPs, and its bytes in that type, take. */
+static int64_t saved(struct bounds *b, const struct costs *costs, uint32_t g, int64_t ns, double save, enum gpu_dtype best)
+{
+	static const enum dtype of_rate[GPU_DTYPES] = {[GPU_TF32] = DTYPE_FLOAT32, [GPU_FP16] = DTYPE_FLOAT16, [GPU_BF16] = DTYPE_BFLOAT16,
+	                                               [GPU_FP8] = DTYPE_FP8_E4M3};
+	double least = bounds_least_ns_as(b, costs, g, of_rate[best]), above = isnan(least) ? (double)ns : (double)ns - least;
+	double by_rate = (double)ns * save;
+	return above < 0 ? 0 : (int64_t)(above < by_rate ? above : by_rate);
+}
+
+/* Of the steps, where there are any. */
+static struct measured measure(const struct profile *p, struct findings *f, const struct optree *t, const struct target *target)
+{
+	struct measured m = {0};
+	const struct step_time *w = shared_steps(f);
+	uint8_t *could = tc_could_use(p, t);
+	struct bounds *b = bounds_new(p);
+	enum gpu_dtype best = GPU_FP32;
+	double save = saving(target, &best);
+	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
+		uint32_t node = t->gpu_node[g];
+		if (p->gpu_op.kind[g] != GPU_KERNEL || node == ROW_NONE || t->kind[node] != NODE_OP || (w->n && !step_time_has(w, p->gpu_op.start_ns[g])))
+			continue;
+		enum tri tc = shared_tensor_core(f, p->gpu_op.name[g]);
+		int64_t dur = p->gpu_op.dur_ns[g];
+		m.all_ns += dur;
+		m.kernels += could[g];
+		m.eligible_ns += could[g] ? dur : 0;
+		m.saved_ns += could[g] && save > 0 ? saved(b, shared_costs(f), g, dur, save, best) : 0;
+		m.tc_ns += tc == TRI_YES ? dur : 0;
+		m.unknown_ns += tc == TRI_UNKNOWN ? dur : 0;
+	}
+	bounds_free(b);
+	mem_free(could);
+	return m;
+}
+
 static void report(const struct profile *p, struct findings *f, const struct measured *m, const struct target *t)
 {
 	double pct = 100.0 * (double)m->eligible_ns / (double)m->all_ns;
@@ -138,11 +145,9 @@ static void report(const struct profile *p, struct findings *f, const struct mea
 	finding_rests_on(x, NULL, m->kernels, m->eligible_ns);
 	x->has_share = true;
 	x->share_pct = pct;
-	if (p->steps->n && !p->steps->whole_trace && save > 0) {
-		x->has_gain = true;
-		x->gain_ns_per_step = (int64_t)((double)m->eligible_ns / p->steps->n * save);
-		x->bound = STR("eligible kernel time x (1 - float32 peak / peak of the best type)");
-	}
+	if (save > 0)
+		finding_gain(x, shared_steps(f), m->saved_ns, "eligible kernel time x (1 - float32 peak / peak of the best type), and no more than their time "
+		             "above the least at that peak and the memory bandwidth");
 }
 
 static int run(const struct profile *p, struct findings *f, struct err *e)
@@ -159,7 +164,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	if (target.types <= 0)
 		return 0;
 	struct optree *t = optree_new(p, OPTREE_DEFAULT);
-	struct measured m = measure(p, t);
+	struct measured m = measure(p, f, t, &target);
 	if (!m.all_ns)
 		findings_missing(f, d, "no kernel can be attributed to an operator");
 	else if (!m.tc_ns && m.eligible_ns)

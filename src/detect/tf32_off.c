@@ -1,5 +1,5 @@
+#include "analysis/bounds.h"
 #include "detect/shared.h"
-#include "gpu/gpus.h"
 
 /* Percent of the kernel time that float32 matrix products on ordinary cores take. Convolutions do not count: PyTorch lets them use TF32 by default,
  * so that one on ordinary cores is cuDNN's choice. */
@@ -47,6 +47,7 @@ static bool is_amd(const struct profile *p)
 struct measured {
 	struct places places;
 	int64_t kernel_ns;
+	int64_t saved_ns;        /* what can go of the time of these kernels */
 	bool unknown;            /* a GPU with such kernels does not say what it is */
 };
 
@@ -55,9 +56,32 @@ static bool is_float32(struct kernel_info k, const struct cost *c)
 	return k.dtype != DTYPE_UNKNOWN ? k.dtype == DTYPE_FLOAT32 : c && c->dtype == DTYPE_FLOAT32;
 }
 
+/* What of such a kernel's time can go: 1 - float32 peak / TF32 peak of the GPU; 0 = not known. */
+static double saving(const struct profile *p)
+{
+	const struct gpu *one = NULL;
+	for (uint32_t i = 0; i < p->device.rows.n; i++) {
+		const struct gpu *g = gpu_find(profile_str(p, p->device.name[i]));
+		if (!g || (one && g != one) || !(g->flops[GPU_FP32] > 0) || !(g->flops[GPU_TF32] > 0))
+			return 0;
+		one = g;
+	}
+	return one ? 1 - one->flops[GPU_FP32] / one->flops[GPU_TF32] : 0;
+}
+
+/* At the same share of the peak as before, but not below the least that its FLOPs and bytes take. */
+static int64_t saved(struct bounds *b, const struct costs *costs, uint32_t g, int64_t ns, double save)
+{
+	double least = bounds_least_ns_as(b, costs, g, DTYPE_FLOAT32), by_rate = save > 0 ? (double)ns * save : (double)ns;
+	double above = isnan(least) ? (double)ns : (double)ns - least;
+	return above < 0 ? 0 : (int64_t)(above < by_rate ? above : by_rate);
+}
+
 static void measure(const struct profile *p, struct findings *f, const struct step_time *w, struct measured *m)
 {
 	const struct costs *costs = shared_costs(f);
+	struct bounds *b = bounds_new(p);
+	double save = saving(p);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
 		if (p->gpu_op.kind[g] != GPU_KERNEL || (w->n && !step_time_has(w, p->gpu_op.start_ns[g])))
 			continue;
@@ -73,20 +97,9 @@ static void measure(const struct profile *p, struct findings *f, const struct st
 		if (types < 0 || !(types & 1 << GPU_TF32))
 			continue;
 		places_add(&m->places, shared_stacks(f), profile_str(p, p->span.name[op]), op, 1, p->gpu_op.dur_ns[g]);
+		m->saved_ns += saved(b, costs, g, p->gpu_op.dur_ns[g], save);
 	}
-}
-
-/* What of such a kernel's time can go: 1 - float32 peak / TF32 peak of the GPU; 0 = not known. */
-static double saving(const struct profile *p)
-{
-	const struct gpu *one = NULL;
-	for (uint32_t i = 0; i < p->device.rows.n; i++) {
-		const struct gpu *g = gpu_find(profile_str(p, p->device.name[i]));
-		if (!g || (one && g != one) || !(g->flops[GPU_FP32] > 0) || !(g->flops[GPU_TF32] > 0))
-			return 0;
-		one = g;
-	}
-	return one ? 1 - one->flops[GPU_FP32] / one->flops[GPU_TF32] : 0;
+	bounds_free(b);
 }
 
 static void report(const struct profile *p, struct findings *f, const struct step_time *w, const struct measured *m)
@@ -107,9 +120,10 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	x->has_share = true;
 	x->share_pct = pct;
 	if (save > 0)
-		finding_gain(x, w, (int64_t)((double)m->places.ns * save), "time of these kernels x (1 - float32 peak / TF32 peak)");
+		finding_gain(x, w, m->saved_ns, "time of these kernels x (1 - float32 peak / TF32 peak), and no more than their time above the least at "
+		             "TF32's peak and the memory bandwidth");
 	else
-		finding_gain(x, w, m->places.ns, "all the time of these kernels: the GPU's peaks are not known");
+		finding_gain(x, w, m->saved_ns, "all the time of these kernels: the GPU's peaks are not known");
 }
 
 static int run(const struct profile *p, struct findings *f, struct err *e)

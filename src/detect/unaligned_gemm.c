@@ -1,5 +1,5 @@
+#include "analysis/bounds.h"
 #include "detect/shared.h"
-#include "gpu/gpus.h"
 #include "op/op_args.h"
 
 /* Elements of 16 bits that make the 16 bytes which Tensor Core kernels read at once. */
@@ -62,7 +62,8 @@ static bool suffers(struct findings *f, const struct profile *p, uint32_t name)
 
 struct measured {
 	struct places shown, by_shape; /* kernels that suffer, and all whose shape is unaligned; time and line by shape */
-	int64_t kernel_ns, shown_ideal_ns, ideal_ns; /* ideal: at the GPU's peak */
+	struct bounds *bounds;
+	int64_t kernel_ns, shown_above_ns, above_ns; /* above: their time beyond the least (analysis/bounds.h); all of it where that is unknown */
 	bool no_peaks;
 };
 
@@ -83,28 +84,17 @@ static void describe(struct buf *b, const struct op_facts *f, const struct cost 
 		buf_printf(b, " K to %lld", (long long)padded(c->k));
 }
 
-static double peak(const struct profile *p, uint32_t g, const struct cost *c)
-{
-	int32_t device = p->launch.device[p->gpu_op.launch[g]];
-	for (uint32_t i = 0; i < p->device.rows.n; i++)
-		if (p->device.id[i] == device)
-			return gpu_peak_flops(gpu_find(profile_str(p, p->device.name[i])), c->dtype, TRI_YES, false);
-	return 0;
-}
-
 static void add(const struct profile *p, struct findings *f, struct measured *m, uint32_t g, struct buf *text)
 {
 	const struct costs *costs = shared_costs(f);
-	bool shown = suffers(f, p, p->gpu_op.name[g]);
-	double flops = (double)costs_flops(costs, g), top = peak(p, g, &costs->cost[costs->of_gpu[g]]);
-	int64_t ideal = top > 0 && flops > 0 ? (int64_t)(flops / top * 1e9) : 0, ns = p->gpu_op.dur_ns[g];
-	ideal = ideal < ns ? ideal : ns;
-	m->no_peaks |= !(top > 0);
-	m->ideal_ns += ideal;
+	double least = bounds_least_ns(m->bounds, costs, g);
+	int64_t ns = p->gpu_op.dur_ns[g], above = isnan(least) ? ns : least < (double)ns ? ns - (int64_t)least : 0;
+	m->no_peaks |= isnan(least);
+	m->above_ns += above;
 	places_add(&m->by_shape, shared_stacks(f), buf_view(text), costs->op[g], 1, ns);
-	if (!shown)
+	if (!suffers(f, p, p->gpu_op.name[g]))
 		return;
-	m->shown_ideal_ns += ideal;
+	m->shown_above_ns += above;
 	places_add(&m->shown, shared_stacks(f), buf_view(text), costs->op[g], 1, ns);
 }
 
@@ -173,8 +163,9 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	finding_rests_on(x, NULL, t->events, t->ns);
 	x->has_share = true;
 	x->share_pct = pct;
-	finding_gain(x, w, t->ns - (m->no_peaks ? 0 : shown ? m->shown_ideal_ns : m->ideal_ns),
-	             m->no_peaks ? "all the time of these kernels: the GPU's peaks are not known" : "time of these kernels - their FLOPs at the GPU's peak");
+	finding_gain(x, w, shown ? m->shown_above_ns : m->above_ns, m->no_peaks ?
+	             "time of these kernels above the least at the GPU's peaks, and all of it where these or their bytes are not known" :
+	             "time of these kernels above the least: their FLOPs at the GPU's peak or their bytes at its bandwidth, whichever is longer");
 }
 
 static int run(const struct profile *p, struct findings *f, struct err *e)
@@ -185,6 +176,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 		return 0;
 	}
 	const struct step_time *w = shared_steps(f);
+	m.bounds = bounds_new(p);
 	places_init(&m.shown);
 	places_init(&m.by_shape);
 	measure(p, f, w, &m);
@@ -192,6 +184,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 		report(p, f, w, &m, true);
 	else if (100.0 * (double)m.by_shape.ns > TOO_MUCH_BY_SHAPE * (double)m.kernel_ns)
 		report(p, f, w, &m, false);
+	bounds_free(m.bounds);
 	places_release(&m.shown);
 	places_release(&m.by_shape);
 	return 0;
