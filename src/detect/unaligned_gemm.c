@@ -1,5 +1,4 @@
-#include "analysis/bounds.h"
-#include "detect/shared.h"
+#include "detect/attention_chains.h"
 #include "op/op_args.h"
 
 /* Elements of 16 bits that make the 16 bytes which Tensor Core kernels read at once. */
@@ -121,6 +120,8 @@ static void measure(const struct profile *p, struct findings *f, const struct st
 	uint32_t strides_key = intern_find(&p->strings, STR("Input Strides"));
 	struct pads pads = {0};
 	struct buf text = {0};
+	struct attentions *attention = attentions_new(p, f);
+	bool by_other_name = attentions_matter(attention); /* unfused-attention tells these products, and that they are not aligned */
 	intern_init(&pads.keys);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
 		uint32_t k = costs->of_gpu[g];
@@ -128,7 +129,7 @@ static void measure(const struct profile *p, struct findings *f, const struct st
 		if (p->gpu_op.kind[g] != GPU_KERNEL || (w->n && !step_time_has(w, p->gpu_op.start_ns[g])))
 			continue;
 		m->kernel_ns += p->gpu_op.dur_ns[g];
-		if (k == ROW_NONE || !costs->parts[g] || !is_half_gemm(&costs->cost[k]))
+		if (k == ROW_NONE || (by_other_name && attention->member[g]) || !costs->parts[g] || !is_half_gemm(&costs->cost[k]))
 			continue;
 		uint32_t strides = strides_key != INTERN_NONE ? profile_arg_id(p, p->span.args[costs->op[g]], strides_key) : 0;
 		struct op_facts facts = costs_facts(costs, p, k, &d);
@@ -145,6 +146,7 @@ static void measure(const struct profile *p, struct findings *f, const struct st
 	buf_release(&text);
 	intern_release(&pads.keys);
 	mem_free(pads.v);
+	attentions_free(attention);
 }
 
 static void report(const struct profile *p, struct findings *f, const struct step_time *w, const struct measured *m, bool shown)

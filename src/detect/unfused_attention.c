@@ -1,0 +1,121 @@
+#include "analysis/layers.h"
+#include "base/rankset.h"
+#include "detect/attention_chains.h"
+
+/* Percent of the steps' time that can go at most (of the device time where there are no steps). */
+static const double LITTLE = 3, SEVERE = 10, WORST = 25;
+/* Elements of 16 bits that make the 16 bytes which Tensor Core kernels read at once. */
+enum { ALIGN = 8, SHAPES_TOLD = 3 };
+
+extern const struct detector detector_unfused_attention;
+
+static void describe(const struct attention *x, struct buf *b)
+{
+	buf_printf(b, "%s%lld queries x %lld keys, %lld heads x batch, head size %lld", x->backward ? "backward, " : "", (long long)x->q,
+	           (long long)x->k, (long long)x->b, (long long)x->d);
+	if (x->dtype != DTYPE_UNKNOWN)
+		buf_printf(b, ", %s", dtype_short(x->dtype));
+}
+
+/* How many layers they are in, and of which type the first is. */
+static void put_layers(const struct profile *p, const struct attentions *a, struct buf *b)
+{
+	struct layers *l = layers_new(p);
+	struct rankset seen;
+	uint32_t first = LAYER_NONE;
+	rankset_init(&seen, l->n);
+	for (uint32_t i = 0; i < a->n; i++) {
+		uint32_t at = layers_of_gpu(l, p, a->v[i].gpu);
+		if (at == LAYER_NONE || rankset_has(&seen, at))
+			continue;
+		rankset_add(&seen, at);
+		first = first == LAYER_NONE ? at : first;
+	}
+	rankset_seal(&seen);
+	if (seen.members)
+		buf_printf(b, ". In %u %s, the first " STR_FMT, seen.members, seen.members == 1 ? "layer" : "layers",
+		           STR_ARG(intern_get(&l->names, l->v[first].name)));
+	rankset_release(&seen);
+	layers_free(l);
+}
+
+/* What else keeps the same kernels slow. */
+static void put_aspects(const struct attentions *a, struct buf *b)
+{
+	for (uint32_t i = 0; i < a->n; i++) {
+		const struct attention *x = &a->v[i];
+		if (dtype_bits(x->dtype) != 16 || x->k % ALIGN == 0 || x->q * x->k < ALIGN * ALIGN * ALIGN)
+			continue;
+		buf_printf(b, ". Rows of %lld scores are not a multiple of %d elements, for which slower products run: a fused kernel makes no such rows",
+		           (long long)x->k, ALIGN);
+		return;
+	}
+}
+
+static void put_evidence(const struct profile *p, struct findings *f, const struct step_time *w, const struct attentions *a, struct finding *x)
+{
+	struct places shapes;
+	struct buf b = {0}, text = {0};
+	places_init(&shapes);
+	for (uint32_t i = 0; i < a->n; i++) {
+		buf_clear(&text);
+		describe(&a->v[i], &text);
+		places_add(&shapes, shared_stacks(f), buf_view(&text), a->v[i].op, 1, a->v[i].ns);
+	}
+	buf_printf(&b, w->n > 1 ? "%.1f kernels a step: " : "%.0f kernels: ", (double)a->kernels / (w->n ? w->n : 1));
+	places_text(&shapes, SHAPES_TOLD, w->n, true, &b);
+	put_layers(p, a, &b);
+	put_aspects(a, &b);
+	x->evidence = finding_text(f, &b);
+	finding_looks_at_most(x, p, &shapes);
+	buf_release(&text);
+	places_release(&shapes);
+}
+
+static void report(const struct profile *p, struct findings *f, const struct step_time *w, const struct attentions *a)
+{
+	double pct = 100.0 * (double)a->ns / (double)a->device_ns, above = w->n ? step_time_pct(w, a->above_ns) : pct;
+	struct finding *x = findings_add(f, &detector_unfused_attention, above >= WORST ? FINDING_HIGH : above >= SEVERE ? FINDING_MEDIUM :
+	                                 above >= LITTLE ? FINDING_LOW : FINDING_INFO);
+	x->problem = arena_printf(&f->arena, "%.1f %% of the device time (without collectives) goes to attention whose products and softmax are kernels of their own, which "
+	                          "write all scores to memory and read them again", pct);
+	put_evidence(p, f, w, a, x);
+	finding_rests_on(x, NULL, a->kernels, a->ns);
+	x->has_share = true;
+	x->share_pct = pct;
+	finding_gain(x, w, a->above_ns, a->least_known ?
+	             "time of these kernels above the least of one fused kernel: the FLOPs of the products at the GPU's peak (half of them where scores are "
+	             "masked; backward five products) or the bytes of Q, K, V and the result at its bandwidth, whichever is longer" :
+	             "time of these kernels above the least of one fused kernel, and all of it where the GPU's peaks or the types are not known");
+}
+
+static int run(const struct profile *p, struct findings *f, struct err *e)
+{
+	const struct detector *d = &detector_unfused_attention;
+	if (!p->gpu_op.rows.n) {
+		findings_missing(f, d, "the input has no device work");
+		return 0;
+	}
+	struct attentions *a = attentions_new(p, f);
+	if (attentions_matter(a))
+		report(p, f, shared_steps(f), a);
+	else if (a->unsized_ns)
+		findings_missing(f, d, "there are kernels of softmax between products whose shapes were not recorded");
+	attentions_free(a);
+	return 0;
+}
+
+const struct detector detector_unfused_attention = {
+	.id = "unfused-attention",
+	.title = "Attention is not one fused kernel",
+	.why = "Attention that is written out as product, softmax and product writes its scores, queries x keys of each head, to memory and reads them "
+	       "several times; a fused kernel (FlashAttention and its like) keeps them on the chip.",
+	.fix = "Call torch.nn.functional.scaled_dot_product_attention, which has fused kernels, forward and backward; in transformers "
+	       "attn_implementation=\"sdpa\" or \"flash_attention_2\", in Megatron --use-flash-attn, in nn.MultiheadAttention need_weights=False.",
+	.disprove = "With scaled_dot_product_attention the step is no shorter; or the probabilities themselves are needed (output_attentions, a hook), "
+	            "or what lies between the products is nothing that a fused kernel can do.",
+	.shares = "unaligned-gemm tf32-off no-tensor-cores unfused-elementwise recomputation",
+	.report = "gemm",
+	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.run = run,
+};

@@ -1,0 +1,124 @@
+"""Findings about computing: what they say is gained against planted amounts, and their figures on real traces against a count by python."""
+import json
+import os
+import tempfile
+
+import labelled
+import labelled_compute
+import oracle
+import verdict_labels_compute
+from oracle import Case
+
+A100_FLOPS, A100_BYTES = 312e12, 1555e9  # bf16 on Tensor Cores; memory
+
+
+def advise(path, *args):
+    code, out, err = oracle.run("advise", path, "--format=json", *args)
+    if code:
+        raise AssertionError(f"advise {path}: exit {code}: {err.decode(errors='replace')}")
+    return {r["detector"]: r for r in oracle.Table(json.loads(out)).rows}
+
+
+class Planted(Case):
+    def setUp(self):
+        super().setUp()
+        self.folder = tempfile.TemporaryDirectory()
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def findings(self, trace):
+        path = os.path.join(self.folder.name, "x.pt.trace.json.gz")
+        trace.save(path)
+        return advise(path)
+
+    def of(self, case, detector):
+        return self.findings(labelled.CASES[case][1]())[detector]
+
+    def test_labels(self):
+        for name, (label, make) in labelled.CASES.items():
+            if make.__module__ == "labelled_compute":
+                with self.subTest(name):
+                    self.assertEqual(set(self.findings(make())), set(label))
+
+    def test_attention(self):
+        """us per step: 4 layers of 500 us of kernels, less what one fused kernel takes at 312 TFLOP/s."""
+        flops = 2 * 2 * 16 * 1024 * 1024 * 64
+        for case, ns, least in (("attention_written_out", 500, flops), ("attention_masked", 600, flops / 2),
+                                ("attention_with_softmax_written_out", 500, flops), ("attention_backward", 700, flops * 2.5),
+                                ("attention_with_values_between", 500, flops)):
+            with self.subTest(case):
+                r = self.of(case, "unfused-attention")
+                self.assertEqual(r["time_ns"], 2 * 4 * ns * 1000)
+                self.assertAlmostEqual(r["gain_ns_per_step"] / 1000, 4 * (ns - least / A100_FLOPS * 1e6), delta=0.1)
+        self.assertIn("1027 scores are not a multiple of 8", self.of("attention_not_aligned", "unfused-attention")["evidence"])
+        self.assertEqual(self.of("attention_on_two_gpus", "unfused-attention")["time_ns"], 2 * 2 * 4 * 500 * 1000)
+
+    def test_attention_without_steps(self):
+        t = labelled.Trace()
+        for _ in range(4):
+            labelled_compute.attention(t)
+        self.assertEqual(self.findings(t)["unfused-attention"]["time_ns"], 4 * 500 * 1000)
+
+
+class Real(Case):
+    def kernels(self, path, wanted):
+        events = oracle.events(oracle.load(path))
+        return sum(float(e["dur"]) * 1000 for e in events if e.get("cat") == "kernel" and wanted(e["name"]))
+
+    def test_owlv2(self):
+        """Softmax and two bmm over 5185 tokens: 87 % of the GPU's time; the padding of the same products is not a finding of its own."""
+        path = oracle.data_glob("verdicts/google_owlv2*.gz")[0] if oracle.data("verdicts") else None
+        found = advise(path)
+        r = found["unfused-attention"]
+        self.assertNotIn("unaligned-gemm", found)
+        softmax = self.kernels(path, lambda n: "SoftMaxForward" in n or "softmax_warp" in n)
+        self.assertGreater(r["time_ns"], softmax)
+        self.assertAlmostEqual(r["share_pct"], 87, delta=0.5)
+        for text in ("5185 queries x 5185 keys", "36 layers", "modeling_owlv2.py(410)"):
+            self.assertIn(text, r["evidence"])
+        # The least of 120 fused kernels of 16 heads over 5185 tokens: 989.5 TFLOP/s; those over 5 tokens need next to nothing.
+        flops = 120 * 2 * 2 * 16 * 5185 ** 2 * 64
+        self.assertAlmostEqual(r["gain_ns_per_step"], r["time_ns"] - flops / 989.5e12 * 1e9, delta=1e5)
+
+    def test_megatron(self):
+        """40 core attentions a rank, of the same time on each, though ranks wait for each other."""
+        for rank in range(8):
+            path = oracle.data("multirank", "megatron_a100_tp8", f"megatron_kineto_{rank}.json.gz")
+            r = advise(path)["unfused-attention"]
+            softmax = self.kernels(path, lambda n: "scaled_upper_triang_masked_softmax" in n)
+            products = 0
+            for row in oracle.report("gemm", path).rows:
+                if row["op"] in ("aten::bmm", "aten::baddbmm"):
+                    products += row["total_gpu_ns"]
+            self.assertEqual(r["time_ns"], round(softmax) + products)
+            self.assertIn("2048 queries x 2048 keys", r["evidence"])
+
+
+class Labels(Case):
+    def test_all_inputs(self):
+        """Every real input: each detector of verdict_labels_compute.py fires where its label says so, and nowhere else."""
+        detectors = {row[1] for row in verdict_labels_compute.LABELS}
+        seen = 0
+        for path in inputs():
+            code, out, _ = oracle.run("advise", path, "--format=json", timeout=300)
+            if code:
+                continue
+            seen += 1
+            name = os.path.relpath(path, oracle.DATA)
+            found = {r["detector"] for r in oracle.Table(json.loads(out)).rows}
+            with self.subTest(name):
+                self.assertEqual(found & detectors, verdict_labels_compute.fires(name))
+        if not seen:
+            self.skipTest("no real traces")
+
+
+def inputs():
+    """What opscope might read: some are other things, which it refuses."""
+    folders = ("dlprof", "graphs", "hta", "more", "multirank", "nsys", "nvprof", "pyprof", "tb_plugin", "torch", "tracelens", "verdicts")
+    ends = (".json", ".json.gz", ".sqlite", ".nvvp", ".sql")
+    return [p for folder in folders for p in oracle.data_glob(folder + "/**/*") if p.endswith(ends) and "expected" not in os.path.basename(p)]
+
+
+if __name__ == "__main__":
+    oracle.main()
