@@ -1,6 +1,5 @@
-#include "analysis/layers.h"
-#include "base/rankset.h"
 #include "detect/attention_chains.h"
+#include "detect/layer_count.h"
 
 /* Percent of the steps' time that can go at most (of the device time where there are no steps). */
 static const double LITTLE = 3, SEVERE = 10, WORST = 25;
@@ -15,28 +14,6 @@ static void describe(const struct attention *x, struct buf *b)
 	           (long long)x->k, (long long)x->b, (long long)x->d);
 	if (x->dtype != DTYPE_UNKNOWN)
 		buf_printf(b, ", %s", dtype_short(x->dtype));
-}
-
-/* How many layers they are in, and of which type the first is. */
-static void put_layers(const struct profile *p, const struct attentions *a, struct buf *b)
-{
-	struct layers *l = layers_new(p);
-	struct rankset seen;
-	uint32_t first = LAYER_NONE;
-	rankset_init(&seen, l->n);
-	for (uint32_t i = 0; i < a->n; i++) {
-		uint32_t at = layers_of_gpu(l, p, a->v[i].gpu);
-		if (at == LAYER_NONE || rankset_has(&seen, at))
-			continue;
-		rankset_add(&seen, at);
-		first = first == LAYER_NONE ? at : first;
-	}
-	rankset_seal(&seen);
-	if (seen.members)
-		buf_printf(b, ". In %u %s, the first " STR_FMT, seen.members, seen.members == 1 ? "layer" : "layers",
-		           STR_ARG(intern_get(&l->names, l->v[first].name)));
-	rankset_release(&seen);
-	layers_free(l);
 }
 
 /* What else keeps the same kernels slow. */
@@ -55,20 +32,24 @@ static void put_aspects(const struct attentions *a, struct buf *b)
 static void put_evidence(const struct profile *p, struct findings *f, const struct step_time *w, const struct attentions *a, struct finding *x)
 {
 	struct places shapes;
+	struct layer_count layers;
 	struct buf b = {0}, text = {0};
 	places_init(&shapes);
+	layer_count_init(&layers, p);
 	for (uint32_t i = 0; i < a->n; i++) {
 		buf_clear(&text);
 		describe(&a->v[i], &text);
 		places_add(&shapes, shared_stacks(f), buf_view(&text), a->v[i].op, 1, a->v[i].ns);
+		layer_count_add(&layers, a->v[i].gpu);
 	}
 	buf_printf(&b, w->n > 1 ? "%.1f kernels a step: " : "%.0f kernels: ", (double)a->kernels / (w->n ? w->n : 1));
 	places_text(&shapes, SHAPES_TOLD, w->n, true, &b);
-	put_layers(p, a, &b);
+	layer_count_text(&layers, &b);
 	put_aspects(a, &b);
 	x->evidence = finding_text(f, &b);
 	finding_looks_at_most(x, p, &shapes);
 	buf_release(&text);
+	layer_count_release(&layers);
 	places_release(&shapes);
 }
 

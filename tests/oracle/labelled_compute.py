@@ -1,6 +1,6 @@
 """Small traces with known problems of computing, as labelled.py has them of other kinds: attention that is written out, ... Importing this
 adds them to labelled.CASES."""
-from labelled import A100, ELEMENTWISE, TENSOR_CORE, Trace, case
+from labelled import A100, ELEMENTWISE, REDUCE, TENSOR_CORE, Trace, case
 
 SOFTMAX = "void (anonymous namespace)::softmax_warp_forward<c10::BFloat16, c10::BFloat16, float, 10, false, false>(c10::BFloat16*)"
 SOFTMAX_BACKWARD = "void (anonymous namespace)::softmax_warp_backward<c10::BFloat16, c10::BFloat16, float, 10, false, false>(c10::BFloat16*)"
@@ -166,3 +166,136 @@ def without_written_out_attention():
 def without_much_attention():
     """Small beside the rest."""
     return model(attention, count=1, fill=30000)
+
+
+# Chains of elementwise kernels.
+
+TOKENS, WIDTH = 8192, 1024
+X, ROWS = [TOKENS, WIDTH], [TOKENS, 1]
+
+
+def op(t, us, name, dims, types, kernel=ELEMENTWISE, concrete=None, **more):
+    with t.op(name, 10, dims, **{"Input type": types, **({"Concrete Inputs": concrete} if concrete else {})}):
+        t.kernel(us, kernel, **more)
+
+
+def rms_norm(t, **more):
+    """x / rms(x) * weight in float32: 8 kernels, 230 us."""
+    op(t, 30, "aten::copy_", [X, X, []], ["float", BF16, "Scalar"], **more)
+    op(t, 40, "aten::pow", [X, []], ["float", "Scalar"], **more)
+    op(t, 30, "aten::mean", [X, [], [], []], ["float", "ScalarList", "Scalar", ""], REDUCE, ["", "[-1]", "True", ""], **more)
+    op(t, 5, "aten::add", [ROWS, [], []], ["float", "double", "Scalar"], **more)
+    op(t, 5, "aten::rsqrt", [ROWS], ["float"], **more)
+    op(t, 40, "aten::mul", [X, ROWS], ["float", "float"], **more)
+    op(t, 40, "aten::copy_", [X, X, []], [BF16, "float", "Scalar"], **more)
+    op(t, 40, "aten::mul", [[WIDTH], X], [BF16, BF16], **more)
+
+
+def linear(t, us=600, wide=4096, **more):
+    product(t, us, [TOKENS, WIDTH], [WIDTH, wide], op="aten::mm", **more)
+
+
+def network(layer, count=4, **more):
+    t = Trace()
+    for _ in t.steps():
+        for _ in range(count):
+            layer(t, **more)
+            linear(t)
+    return t
+
+
+@case("unfused-elementwise")
+def norm_written_out():
+    return network(rms_norm)
+
+
+@case("unfused-elementwise")
+def swiglu_written_out():
+    """silu(x W) * (x V): a product lies between, which cannot read what silu wrote."""
+    def layer(t):
+        linear(t, 200, 2816)
+        op(t, 100, "aten::silu", [[TOKENS, 2816]], [BF16])
+        linear(t, 200, 2816)
+        op(t, 120, "aten::mul", [[TOKENS, 2816], [TOKENS, 2816]], [BF16, BF16])
+    return network(layer)
+
+
+@case("unfused-elementwise")
+def bias_gelu_dropout():
+    def layer(t):
+        wide = [TOKENS, 4096]
+        op(t, 100, "aten::add", [wide, [4096], []], [BF16, BF16, "Scalar"])
+        op(t, 100, "aten::gelu", [wide, []], [BF16, ""])
+        op(t, 100, "aten::mul", [wide, wide], [BF16, BF16])
+    return network(layer)
+
+
+@case("unfused-elementwise", "unfused-attention")
+def norm_and_attention_written_out():
+    """Two causes, of different kernels."""
+    def layer(t):
+        rms_norm(t)
+        linear(t, 100, 1024)
+        attention(t)
+    return network(layer, 2)
+
+
+@case("unfused-elementwise")
+def norm_written_out_on_two_gpus():
+    t = Trace(A100, dict(A100, id=1))
+    for _ in t.steps():
+        for _ in range(4):
+            for device in range(2):
+                rms_norm(t, device=device)
+                linear(t, device=device)
+    return t
+
+
+@case()
+def without_norm_in_the_steps():
+    t = Trace()
+    for _ in range(4):
+        rms_norm(t)
+    t.now = max(t.free.values()) + 100
+    for _ in t.steps():
+        for _ in range(8):
+            linear(t)
+    return t
+
+
+@case()
+def without_chains():
+    """An activation between products, which read and write it."""
+    def layer(t):
+        linear(t, 300)
+        op(t, 150, "aten::relu", [[TOKENS, 4096]], [BF16])
+        product(t, 300, [TOKENS, 4096], [4096, WIDTH], op="aten::mm")
+    return network(layer)
+
+
+@case()
+def without_kernels_that_read_each_other():
+    """Elementwise kernels beside each other, of tensors of different sizes."""
+    def layer(t):
+        for i in range(4):
+            op(t, 50, "aten::mul", [[TOKENS, 512 + 64 * i], []], [BF16, "double"])
+    return network(layer)
+
+
+@case()
+def without_chains_of_an_optimizer():
+    """Gradients are added one parameter after the other: all of one size, and none reads another."""
+    def layer(t):
+        for _ in range(4):
+            with t.op("torch::autograd::AccumulateGrad", 2):
+                op(t, 50, "aten::add_", [[1024, 1024], [1024, 1024], []], ["float", "float", "Scalar"])
+    return network(layer)
+
+
+@case()
+def without_unfused_kernels():
+    """Triton has made one kernel of the chain; two such follow each other."""
+    def layer(t):
+        for _ in range(3):
+            op(t, 80, "triton_poi_fused_add_mul_pow_0", [X, X], [BF16, BF16], "triton_poi_fused_add_mul_pow_0")
+    return network(layer)

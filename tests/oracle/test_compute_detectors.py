@@ -61,6 +61,29 @@ class Planted(Case):
         self.assertEqual(self.findings(t)["unfused-attention"]["time_ns"], 4 * 500 * 1000)
 
 
+    def test_chains(self):
+        """us per step, less what reading the first operands and writing the last result takes at 1555 GB/s."""
+        x = 8192 * 1024
+        wide, half = 8192 * 4096, 8192 * 2816
+        for case, count, us, least in (("norm_written_out", 4, 230, 2 * x + 2 * x), ("swiglu_written_out", 4, 220, 2 * half + 2 * half),
+                                       ("bias_gelu_dropout", 4, 300, 2 * wide + 2 * 4096 + 2 * wide),
+                                       ("norm_and_attention_written_out", 2, 230, 2 * x + 2 * x)):
+            with self.subTest(case):
+                r = self.of(case, "unfused-elementwise")
+                self.assertEqual(r["time_ns"], 2 * count * us * 1000)
+                self.assertAlmostEqual(r["gain_ns_per_step"] / 1000, count * (us - least / A100_BYTES * 1e6), delta=0.1)
+        self.assertIn("copy_, pow, mean, add, rsqrt, mul, copy_, mul", self.of("norm_written_out", "unfused-elementwise")["evidence"])
+        self.assertEqual(self.of("norm_written_out_on_two_gpus", "unfused-elementwise")["time_ns"], 2 * 2 * 4 * 230 * 1000)
+
+    def test_bytes_of_chains(self):
+        """Each kernel's operands and result: what one kernel would save."""
+        x, rows = 8192 * 1024, 8192
+        moved = (2 + 4) * x + (4 + 4) * x + 4 * x + 4 * rows + 8 * rows + 8 * rows + 4 * x + 4 * rows + 4 * x + (4 + 2) * x + 2 * 1024 + (2 + 2) * x
+        saved = moved - (2 * x + 2 * x)
+        self.assertIn(f"A step they read and write {4 * moved / 2 ** 30:.2f} GiB, of which one kernel a chain would save {4 * saved / 2 ** 30:.2f} GiB",
+                      self.of("norm_written_out", "unfused-elementwise")["evidence"])
+
+
 class Real(Case):
     def kernels(self, path, wanted):
         events = oracle.events(oracle.load(path))
@@ -93,6 +116,23 @@ class Real(Case):
                     products += row["total_gpu_ns"]
             self.assertEqual(r["time_ns"], round(softmax) + products)
             self.assertIn("2048 queries x 2048 keys", r["evidence"])
+
+
+    def test_qwen(self):
+        """The written-out RMSNorm of 24 layers, with the sum before it: 9 kernels each, counted in the trace by the ops that launched them."""
+        path = oracle.data("tracelens", "h100", "Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz")
+        events = oracle.events(oracle.load(path))
+        step = next(e for e in events if e.get("cat") == "user_annotation" and e["name"].startswith("ProfilerStep"))
+        ops = {e["args"]["External id"]: e["name"] for e in events if e.get("cat") == "cpu_op"}
+        kernels = sorted((e for e in events if e.get("cat") == "kernel" and e["ts"] >= step["ts"] and e["args"].get("External id") in ops), key=lambda e: e["ts"])
+        names = [ops[k["args"]["External id"]].removeprefix("aten::") for k in kernels]
+        chain = "add copy_ pow mean add rsqrt mul copy_ mul".split()
+        at = [i for i in range(len(names)) if names[i:i + 9] == chain]
+        self.assertEqual(len(at), 48)
+        ns = sum(round(k["dur"] * 1000) for i in at for k in kernels[i:i + 9])
+        r = advise(path)["unfused-elementwise"]
+        self.assertIn(f"modeling_qwen2.py(243): forward ({ns / 1e6:.3f} ms, 48 times)", r["evidence"])
+        self.assertGreater(r["share_pct"], 50)
 
 
 class Labels(Case):

@@ -12,6 +12,13 @@ LABELS = [
     ("more/nsys/2026.3_gpt_small_a100/*", "unfused-attention", True, "bmm, exp, sum, div, bmm over 512 tokens in 12 layers"),
     ("more/kineto_pairs/switch_transformer_moe_a100/trace.json.gz", "unfused-attention", False, "attention over few tokens: below 5 % of device time"),
     ("*", "unfused-attention", False, "no softmax between two batched products whose sizes fit: none at all, a loss, a gate, or a fused kernel already"),
+
+    ("tracelens/h100/Qwen*.gz", "unfused-elementwise", True, "RMSNorm by 8 kernels, rotary embedding by 5 and SwiGLU by 2: 54 % of device time"),
+    ("more/kineto_pairs/particle_transformer_a100/*", "unfused-elementwise", True, "scale, mask and casts of autocast around each product: 18 to 25 % of device time"),
+    ("tracelens/b200/*", "unfused-elementwise", False, "chains take less than a tenth of the device time"),
+    ("hta/df_index_resolver/*", "unfused-elementwise", False, "shapes were not recorded: it says that it could not look"),
+    ("nsys/*", "unfused-elementwise", False, "no ops and no shapes: it says that it could not look, or nothing elementwise runs"),
+    ("*", "unfused-elementwise", False, "chains take less than a tenth of the device time above their least, or shapes are not known"),
 ]
 
 

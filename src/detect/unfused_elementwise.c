@@ -1,0 +1,114 @@
+#include "detect/elementwise_chains.h"
+#include "detect/layer_count.h"
+
+/* Percent of the device time (without collectives) that fusing could take away at most; percent of the steps' time, for the severity. */
+static const double TOO_MUCH = 10, LITTLE = 3, SEVERE = 15;
+/* Percent of the elementwise time: more of it without shapes, and nothing can be said. */
+static const double UNKNOWN = 50;
+enum { CHAINS_TOLD = 3, OPS_TOLD = 8 };
+
+extern const struct detector detector_unfused_elementwise;
+
+static struct str short_name(struct str op)
+{
+	struct str prefix = STR("aten::");
+	return str_starts(op, prefix) ? (struct str){op.p + prefix.n, op.n - prefix.n} : op;
+}
+
+/* "copy_, pow, mean, add, rsqrt, mul, copy_, mul"; one op of several kernels once. */
+static void put_ops(const struct profile *p, struct findings *f, const uint32_t *gpu, uint32_t n, struct buf *b)
+{
+	const struct costs *costs = shared_costs(f);
+	uint32_t told = 0, ops = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		if (i && costs->op[gpu[i]] == costs->op[gpu[i - 1]])
+			continue;
+		if (ops++ >= OPS_TOLD)
+			continue;
+		struct str name = short_name(profile_str(p, p->span.name[costs->op[gpu[i]]]));
+		buf_printf(b, "%s" STR_FMT, told++ ? ", " : "", STR_ARG(name));
+	}
+	if (ops > told)
+		buf_printf(b, " and %u more", ops - told);
+}
+
+static void put_bytes(struct buf *b, double bytes)
+{
+	buf_printf(b, bytes < (1 << 30) ? "%.1f MiB" : "%.2f GiB", bytes < (1 << 30) ? bytes / (1 << 20) : bytes / (1 << 30));
+}
+
+static void put_evidence(const struct profile *p, struct findings *f, const struct step_time *w, const struct chains *c, struct finding *x)
+{
+	unsigned steps = w->n ? w->n : 1;
+	struct places which;
+	struct layer_count layers;
+	struct buf b = {0}, ops = {0};
+	places_init(&which);
+	layer_count_init(&layers, p);
+	for (uint32_t i = 0; i < c->n; i++) {
+		const uint32_t *gpu = c->gpu + c->v[i].first;
+		buf_clear(&ops);
+		put_ops(p, f, gpu, c->v[i].n, &ops);
+		places_add(&which, shared_stacks(f), buf_view(&ops), shared_costs(f)->op[gpu[0]], 1, c->v[i].ns);
+		layer_count_add(&layers, gpu[0]);
+	}
+	buf_printf(&b, w->n > 1 ? "%.1f kernels a step in %.1f chains: " : "%.0f kernels in %.0f chains: ", (double)c->n_gpu / steps, (double)c->n / steps);
+	places_text(&which, CHAINS_TOLD, steps, true, &b);
+	buf_cstr(&b, w->n > 1 ? ". A step they read and write " : ". They read and write ");
+	put_bytes(&b, (double)c->bytes / steps);
+	buf_cstr(&b, ", of which one kernel a chain would save ");
+	put_bytes(&b, (double)(c->bytes - c->least_bytes) / steps);
+	layer_count_text(&layers, &b);
+	x->evidence = finding_text(f, &b);
+	finding_looks_at_most(x, p, &which);
+	buf_release(&ops);
+	layer_count_release(&layers);
+	places_release(&which);
+}
+
+static void report(const struct profile *p, struct findings *f, const struct step_time *w, const struct chains *c)
+{
+	double pct = 100.0 * (double)c->ns / (double)c->device_ns, above = w->n ? step_time_pct(w, c->above_ns) : pct;
+	struct finding *x = findings_add(f, &detector_unfused_elementwise, above >= SEVERE ? FINDING_MEDIUM : above >= LITTLE ? FINDING_LOW : FINDING_INFO);
+	x->problem = arena_printf(&f->arena, "%.1f %% of the device time (without collectives) goes to chains of kernels that do next to no arithmetic, "
+	                          "each of which reads from memory what the one before it wrote", pct);
+	put_evidence(p, f, w, c, x);
+	finding_rests_on(x, NULL, c->n_gpu, c->ns);
+	x->has_share = true;
+	x->share_pct = pct;
+	finding_gain(x, w, c->above_ns, c->least_known ?
+	             "time of these chains above that of reading the operands of the first kernel and writing the result of the last, once, at the GPU's "
+	             "memory bandwidth" :
+	             "time of these chains above the least that their bytes take, and all of it where the GPU's bandwidth is not known");
+}
+
+static int run(const struct profile *p, struct findings *f, struct err *e)
+{
+	const struct detector *d = &detector_unfused_elementwise;
+	if (!p->gpu_op.rows.n) {
+		findings_missing(f, d, "the input has no device work");
+		return 0;
+	}
+	struct chains *c = chains_new(p, f);
+	if (c->device_ns && 100.0 * (double)c->above_ns >= TOO_MUCH * (double)c->device_ns)
+		report(p, f, shared_steps(f), c);
+	else if (100.0 * (double)c->passing_ns >= TOO_MUCH * (double)c->device_ns && 100.0 * (double)c->unsized_ns > UNKNOWN * (double)c->passing_ns)
+		findings_missing(f, d, "the ops or shapes of most elementwise kernels were not recorded");
+	chains_free(c);
+	return 0;
+}
+
+const struct detector detector_unfused_elementwise = {
+	.id = "unfused-elementwise",
+	.title = "Elementwise kernels that one kernel could do",
+	.why = "A kernel that adds, scales or converts takes as long as reading and writing its tensors; a chain of them moves the same data again and "
+	       "again, which a compiler or a fused op keeps on the chip.",
+	.fix = "torch.compile the model, or the function that the line names; or call fused forms: torch.nn.RMSNorm, torch.nn.functional.gelu, Liger or Apex "
+	       "kernels for rotary embeddings and SwiGLU.",
+	.disprove = "torch.compile makes no fewer kernels of these lines, or the step is no shorter; results follow each other by order and size of tensors "
+	            "alone, which a trace cannot prove.",
+	.shares = "launch-bound recomputation no-tensor-cores",
+	.report = "roofline",
+	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.run = run,
+};
