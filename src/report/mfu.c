@@ -1,0 +1,114 @@
+/* FLOPs, achieved rate and MFU of each step and GPU. */
+#include "analysis/mfu.h"
+
+#include "analysis/recording.h"
+#include "analysis/steps.h"
+#include "base/buf.h"
+#include "report/report.h"
+
+enum { C_STEP, C_DEVICE, C_TIME, C_FLOPS, C_TFLOPS, C_MFU, C_PEAK, C_PEAK_NAME, C_SOURCE, C_KNOWN, C_TYPES, C_KERNEL, C_UNKNOWN, C_WHY, N_COLUMNS };
+
+static const struct column columns[N_COLUMNS] = {
+	[C_STEP] = {"step", "Step", "name of the step; all = from the start of the first to the end of the last", CELL_STR, UNIT_NONE, COLUMN_KEY},
+	[C_DEVICE] = {"device", "GPU", "ordinal of the device", CELL_I64, UNIT_NONE, COLUMN_KEY},
+	[C_TIME] = {"time_ns", "Time", "length of the step, idle time included", CELL_I64, UNIT_NS},
+	[C_FLOPS] = {"flops", "FLOPs", "of the kernels that this GPU ran for the step, each call of an op once; what is unknown counts 0", CELL_I64, UNIT_FLOPS, COLUMN_KEY},
+	[C_TFLOPS] = {"tflops_per_s", "TFLOP/s", "achieved: FLOPs / time", CELL_F64, UNIT_NONE, COLUMN_KEY, 3},
+	[C_MFU] = {"mfu_pct", "MFU", "achieved / peak; operations that ran twice (recomputation) count twice", CELL_F64, UNIT_PERCENT, COLUMN_KEY},
+	[C_PEAK] = {"peak_tflops_per_s", "Peak TFLOP/s", "dense peak of the type and cores of most FLOPs of products", CELL_F64, UNIT_NONE, 0, 1},
+	[C_PEAK_NAME] = {"peak_of", "Peak of", "that type and cores", CELL_STR},
+	[C_SOURCE] = {"peak_source", "Source", "publication that the peak was compared with; unverified: with none", CELL_STR, UNIT_NONE, COLUMN_DETAIL},
+	[C_KNOWN] = {"known_pct", "FLOPs known", "share of the kernel time (collectives left out) whose FLOPs are known", CELL_F64, UNIT_PERCENT},
+	[C_TYPES] = {"types", "Types", "of the FLOPs of products, by type and cores", CELL_STR},
+	[C_KERNEL] = {"kernel_ns", "Kernels", "sum of the durations of kernels, collectives left out", CELL_I64, UNIT_NS, COLUMN_DETAIL},
+	[C_UNKNOWN] = {"products_unknown_ns", "Products unknown", "of the kernels, products or what may be some, whose FLOPs are not known", CELL_I64, UNIT_NS, COLUMN_DETAIL},
+	[C_WHY] = {"why", "Why unknown", "why there is no MFU", CELL_STR, UNIT_NONE, COLUMN_WIDE},
+};
+
+static struct str step_name(const struct profile *p, const struct mfu *m, const struct mfu_row *r)
+{
+	if (m->whole)
+		return STR("first to last device work");
+	return r->step == MFU_ALL ? STR("all") : p->steps->v[r->step].name;
+}
+
+static void put_peak(struct table *t, const struct mfu_row *r)
+{
+	if (!(r->peak_flops > 0))
+		return;
+	table_set_f64(t, C_PEAK, r->peak_flops / 1e12);
+	table_set_str_copy(t, C_PEAK_NAME, str_from(r->peak_name));
+	table_set_str_copy(t, C_SOURCE, gpu_is_verified(r->gpu) ? str_from(r->gpu->source) : STR("unverified"));
+}
+
+static void put_row(struct table *t, const struct profile *p, const struct mfu *m, const struct mfu_row *r, struct buf *b)
+{
+	table_row(t);
+	table_set_str_copy(t, C_STEP, step_name(p, m, r));
+	if (r->device != INT32_MIN)
+		table_set_i64(t, C_DEVICE, r->device);
+	table_set_i64(t, C_TIME, r->ns);
+	if (r->flops >= 0 && r->known_ns)
+		table_set_i64(t, C_FLOPS, r->flops);
+	if (!isnan(r->achieved_flops))
+		table_set_f64(t, C_TFLOPS, r->achieved_flops / 1e12);
+	if (!isnan(r->mfu_pct))
+		table_set_f64(t, C_MFU, r->mfu_pct);
+	put_peak(t, r);
+	if (r->kernel_ns)
+		table_set_f64(t, C_KNOWN, 100.0 * (double)r->known_ns / (double)r->kernel_ns);
+	buf_clear(b);
+	mfu_types_text(r, b);
+	if (b->n)
+		table_set_str_copy(t, C_TYPES, buf_view(b));
+	table_set_i64(t, C_KERNEL, r->kernel_ns);
+	table_set_i64(t, C_UNKNOWN, r->products_unknown_ns);
+	if (r->why)
+		table_set_str_copy(t, C_WHY, str_from(r->why));
+}
+
+static void put_notes(struct table *t, const struct mfu *m)
+{
+	if (m->inside_flops < 0 || m->outside_flops < 0)
+		table_note(t, "the FLOPs do not fit 64 bits");
+	else if (m->whole)
+		table_note(t, "FLOPs of all kernels: %lld; no steps were found, so that the time is that from the first to the last device work", (long long)m->inside_flops);
+	else
+		table_note(t, "FLOPs of all kernels %lld = in steps %lld + outside %lld", (long long)(m->inside_flops + m->outside_flops),
+		           (long long)m->inside_flops, (long long)m->outside_flops);
+	for (uint32_t i = 0; i < m->n; i++)
+		if (m->v[i].why) {
+			table_note(t, "MFU is unknown where the table leaves it empty: %s", m->v[i].why);
+			break;
+		}
+}
+
+static int mfu_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
+{
+	struct mfu *m = mfu_new(p);
+	struct buf b = {0};
+	int rc = 0;
+	if (!m->n) {
+		rc = err_set(e, ERR_DATA, "the input holds no kernels; to record them: %s", recording_how(p, RECORD_DEVICE_WORK));
+	} else {
+		table_columns(out, columns, N_COLUMNS);
+		for (uint32_t i = 0; i < m->n; i++)
+			put_row(out, p, m, &m->v[i], &b);
+		put_notes(out, m);
+	}
+	buf_release(&b);
+	mfu_free(m);
+	return rc;
+}
+
+const struct report report_mfu = {
+	.name = "mfu",
+	.title = "FLOPs, achieved rate and MFU",
+	.help = "How many floating-point operations each GPU did in each step, which rate that is over the whole step, idle time included, and which "
+	        "share of the GPU's peak (MFU, model FLOPs utilisation). The peak is that of the type and cores that do most of the FLOPs "
+	        "of products. Unknown where shapes were not recorded for most products, or the GPU's peak is not known: then a column says why. "
+	        "Recomputed operations count twice.",
+	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.timeline = true,
+	.run = mfu_run,
+};
