@@ -1,3 +1,4 @@
+#include "detect/compiled.h"
 #include "detect/shared.h"
 
 /* Percent of the steps' time in which the host leaves every device without work. Below a tenth, other things are worth more; at a
@@ -48,6 +49,21 @@ static const char *advice_of(const struct profile *p, enum gap_cause c)
 		if (by_recorder[i].cause == c && str_eqc(p->format, by_recorder[i].format))
 			return by_recorder[i].advice;
 	return advice[c];
+}
+
+/* Python and ops of the host that are torch.compile's own: the program has nothing to move out of the step. */
+static const char advice_compiled[] = "Most of this is torch.compile's own: its wrapper, guards or compiler, not code of the program. Its "
+	"mode=\"reduce-overhead\" (CUDA graphs) leaves one launch of the wrapper; compile before the steps, with shapes that do not change.";
+
+static bool is_compiled(const struct places *t)
+{
+	int64_t ns = 0;
+	for (uint32_t i = 0; i < t->n; i++) {
+		struct str name = intern_get(&t->texts, t->v[i].name), line = intern_get(&t->texts, t->v[i].line);
+		if (compiled_is_region(name) || compiled_is_wrapper(name) || compiled_is_wrapper(line) || compiled_is_guard(name))
+			ns += t->v[i].ns;
+	}
+	return t->ns && 2 * ns >= t->ns;
 }
 
 /* Causes by time, the longest first; *n of them took any. */
@@ -109,7 +125,8 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	}
 	x->problem = finding_text(f, &problem);
 	x->evidence = finding_text(f, &evidence);
-	x->advice = str_from(advice_of(p, order[0]));
+	bool compiled = (order[0] == GAP_PYTHON || order[0] == GAP_OP) && is_compiled(&g->place[order[0]]);
+	x->advice = str_from(compiled ? advice_compiled : advice_of(p, order[0]));
 	for (uint32_t i = 0; i < g->n; i++)
 		finding_looks_at(x, g->v[i].start_ns, gap_host_until(&g->v[i], p));
 	finding_rests_on(x, w, g->n, starved);

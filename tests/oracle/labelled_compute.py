@@ -299,3 +299,75 @@ def without_unfused_kernels():
         for _ in range(3):
             op(t, 80, "triton_poi_fused_add_mul_pow_0", [X, X], [BF16, BF16], "triton_poi_fused_add_mul_pow_0")
     return network(layer)
+
+
+# Code that torch.compile made.
+
+TRITON = "triton_poi_fused_add_mul_0"
+CALL = "/tmp/torchinductor_me/ab/cabc.py(12): call"
+
+
+def compiled(t, name="Torch-Compiled Region: 0/0", wrapper=True, kernels=20, us=5, host=50, kernel=TRITON):
+    """A region whose wrapper needs longer for each launch than its kernel runs."""
+    with t.frame("train.py(9): step"):
+        t.simple("TorchDynamo Cache Lookup", 30)
+        with t.op(name, 10):
+            with t.frame(CALL) if wrapper else t.op("aten::add", 0):
+                for _ in range(kernels):
+                    if wrapper:
+                        with t.frame("torch/_inductor/runtime/triton_heuristics.py(1242): run", host):
+                            pass
+                    else:
+                        t.host(host)
+                    with t.op(kernel, 5):
+                        t.kernel(us, kernel)
+
+
+@case("compile-wrapper", "gpu-starvation", "low-gpu-utilization")
+def compiled_wrapper():
+    t = Trace()
+    for _ in t.steps(4, fill=500):
+        compiled(t)
+    return t
+
+
+@case("compile-wrapper", "launch-bound")
+def compiled_wrapper_in_part():
+    """In most of the step the GPU has enough to do."""
+    t = Trace()
+    for _ in t.steps(4, fill=10000):
+        t.now = max(t.free.values())
+        compiled(t)
+    return t
+
+
+@case("compile-wrapper", "gpu-starvation")
+def compiled_again_in_the_steps():
+    t = Trace()
+    for _ in t.steps(2, fill=1000):
+        t.now = max(t.free.values())
+        with t.frame("torch/_dynamo/convert_frame.py(1350): __call__", 10), t.frame("torch/_inductor/graph.py(10): run", 8000):
+            pass
+        compiled(t, "Torch-Compiled Region: 0/1", host=0, kernels=2)
+        t.busy(20000)
+    return t
+
+
+@case()
+def without_waiting_for_compiled_code():
+    """The wrapper runs far ahead of the GPU."""
+    t = Trace()
+    for _ in t.steps(4, fill=10000):
+        compiled(t)
+    return t
+
+
+@case()
+def without_compiled_code_in_the_steps():
+    t = Trace()
+    compiled(t)
+    t.now = max(t.free.values()) + 100
+    for _ in t.steps():
+        for _ in range(8):
+            t.busy(1000)
+    return t

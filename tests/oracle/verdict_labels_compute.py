@@ -19,6 +19,33 @@ LABELS = [
     ("hta/df_index_resolver/*", "unfused-elementwise", False, "shapes were not recorded: it says that it could not look"),
     ("nsys/*", "unfused-elementwise", False, "no ops and no shapes: it says that it could not look, or nothing elementwise runs"),
     ("*", "unfused-elementwise", False, "chains take less than a tenth of the device time above their least, or shapes are not known"),
+
+    ("more/puzzlers/fusion/*", "compile-wrapper", True, "two CompiledFunction of 859 and 299 us whose Triton kernels run for 5 us each, of 7 ms in all"),
+    ("hta/triton_example/*", "compile-wrapper", False, "a compiled region of 1.4 ms in a step of 13 s"),
+    ("multirank/megatron_a100_tp8/*", "compile-wrapper", False, "120 regions of 0.15 ms a step of 600 ms, most of them while the GPU works"),
+    ("hta/df_index_resolver/*", "compile-wrapper", False, "CompiledFunctionBackward calls aten ops: no wrapper of Inductor, no Triton kernel"),
+    ("tracelens/b200/*", "compile-wrapper", False, "one compiled region of 0.6 ms"),
+    ("*", "compile-wrapper", False, "no compiled code, or the GPU is not kept waiting by it"),
+
+    ("tracelens/h100/gaunernst_bert*", "unaligned-gemm", True, "the product with 30522 words runs an align2 kernel"),
+    ("verdicts/google_owlv2*", "unaligned-gemm", False, "the products over 5185 tokens are those of attention that is written out: one cause, told once"),
+    ("*", "unaligned-gemm", False, "16-bit products are aligned, few, or their shapes were not recorded"),
+
+    ("hta/critical_path/*simple_add*", "tf32-off", True, "addmm by sgemm kernels on an A100: 25 % of the kernel time"),
+    ("hta/critical_path/end_to_end/*", "tf32-off", True, "the same run"),
+    ("more/kineto_pairs/switch_transformer_moe_a100/*", "tf32-off", True, "addmm by ampere_sgemm: 83 and 91 % of the kernel time"),
+    ("more/nsys/2026.3_gpt_small_a100/*", "tf32-off", True, "float32 products by ampere_sgemm: 73 and 76 % of the kernel time"),
+    ("more/puzzlers/streams/*", "tf32-off", True, "float32 matmul by ampere_sgemm: 95 % of the kernel time"),
+    ("*", "tf32-off", False, "no float32 products on ordinary cores of a GPU that has TF32, or few"),
+
+    ("dlprof/w_relu/nsys_profile.sqlite", "no-tensor-cores", True, "float32 convolutions on a Turing GPU, none on Tensor Cores"),
+    ("hta/df_index_resolver/*", "no-tensor-cores", True, "float32 on a V100: 414 ms of kernels under products and convolutions"),
+    ("hta/ns_resolution_trace/*", "no-tensor-cores", True, "float32 convolutions on a V100"),
+    ("more/kineto_pairs/switch_transformer_moe_a100/*", "no-tensor-cores", True, "all products by ampere_sgemm"),
+    ("more/nsys/2026.3_gpt_small_a100/*", "no-tensor-cores", True, "all products by ampere_sgemm"),
+    ("more/puzzlers/streams/*", "no-tensor-cores", True, "all products by ampere_sgemm"),
+    ("tb_plugin/*", "no-tensor-cores", True, "float32 ResNet-50 on a V100, no Tensor Core kernel"),
+    ("*", "no-tensor-cores", False, "Tensor Cores are used, nothing could use them, or the GPU is not known"),
 ]
 
 

@@ -1,0 +1,134 @@
+#include "detect/compiled.h"
+#include "detect/inside.h"
+
+/* Percent of the steps' time without device work while the host is in compiled code or its compiler. */
+static const double TOO_MUCH = 5, SEVERE = 25;
+enum { PLACES_TOLD = 3 };
+
+extern const struct detector detector_compile_wrapper;
+
+enum { OUTSIDE, REGION, GUARD, COMPILER };
+
+static uint8_t class_of(struct str name)
+{
+	if (compiled_is_compiler(name))
+		return COMPILER;
+	if (compiled_is_region(name) || compiled_is_wrapper(name))
+		return REGION;
+	return compiled_is_guard(name) ? GUARD : OUTSIDE;
+}
+
+/* Inside a region all is of it, and inside the compiler all is the compiler's; guards are of the region that they let in. */
+static uint8_t mark_of(uint8_t around, uint8_t own)
+{
+	if (around == COMPILER || own == COMPILER)
+		return COMPILER;
+	return around == REGION || own ? REGION : around;
+}
+
+struct regions {
+	uint64_t calls;          /* outermost regions in the steps */
+	uint64_t again;          /* of these, by a name that tells a recompiled one: "Torch-Compiled Region: 0/1" */
+	bool inductor;           /* the wrapper is Inductor's: its frames, its range, or a Triton kernel from inside */
+	bool graphs;             /* a graph is launched from inside */
+};
+
+/* The number behind the last '/' of "Torch-Compiled Region: 0/1" is not 0. */
+static bool is_recompiled(struct str name)
+{
+	size_t at = name.n;
+	while (at && name.p[at - 1] != '/')
+		at--;
+	return str_starts(name, STR("Torch-Compiled Region: ")) && at && at < name.n && name.p[at] != '0';
+}
+
+static struct regions count(const struct profile *p, struct findings *f, const struct step_time *w, const uint8_t *mark, struct places *t)
+{
+	struct regions r = {0};
+	for (uint32_t i = 0; i < p->span.rows.n; i++) {
+		if (mark[i] != REGION || !step_time_has(w, p->span.start_ns[i]))
+			continue;
+		struct str name = profile_str(p, p->span.name[i]);
+		uint32_t up = p->span.parent[i];
+		r.inductor |= compiled_is_wrapper(name) || str_starts(name, STR("## Call CompiledFxGraph"));
+		r.graphs |= p->span.kind[i] == SPAN_CALL && str_has(name, STR("GraphLaunch"));
+		if (up != ROW_NONE && mark[up] == REGION)
+			continue;
+		r.calls += !compiled_is_guard(name);
+		r.again += is_recompiled(name);
+		places_add(t, shared_stacks(f), name, i, 1, step_time_idle_within(w, p->span.start_ns[i], span_end(p, i)));
+	}
+	for (uint32_t g = 0; g < p->gpu_op.rows.n && !r.inductor; g++)
+		r.inductor = inside_of_gpu(p, mark, g) == REGION && shared_kernel(f, p->gpu_op.name[g]).class == KERNEL_TRITON;
+	return r;
+}
+
+/* Time without device work while the host is in any of them, once; `mark` is then REGION for all. */
+static int64_t any_idle_ns(const struct profile *p, const struct step_time *w, uint8_t *mark)
+{
+	for (uint32_t i = 0; i < p->span.rows.n; i++)
+		mark[i] = mark[i] ? REGION : OUTSIDE;
+	return inside_cost_of(p, w, mark, REGION).idle_ns;
+}
+
+static void report(const struct profile *p, struct findings *f, const struct step_time *w, struct regions r, int64_t wrapper_ns, int64_t compiler_ns,
+                   const struct places *t)
+{
+	int64_t ns = wrapper_ns + compiler_ns;
+	double pct = step_time_pct(w, ns);
+	struct buf b = {0};
+	struct finding *x = findings_add(f, &detector_compile_wrapper, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
+	if (compiler_ns > wrapper_ns)
+		x->problem = arena_printf(&f->arena, "In %.1f %% of the time no GPU has work while torch.compile compiles, in the steps themselves", pct);
+	else
+		x->problem = arena_printf(&f->arena, "In %.1f %% of the time no GPU has work while the host is in the wrapper of code that torch.compile made", pct);
+	buf_printf(&b, w->n > 1 ? "%.1f calls of compiled code a step, with " : "%.0f calls of compiled code, with ", (double)r.calls / w->n);
+	put_ns(&b, (double)wrapper_ns / w->n);
+	buf_cstr(&b, " without device work: ");
+	places_text(t, PLACES_TOLD, w->n, true, &b);
+	if (compiler_ns) {
+		buf_cstr(&b, "; compilation ");
+		put_ns(&b, (double)compiler_ns / w->n);
+	}
+	if (r.again)
+		buf_printf(&b, "; %llu of the calls are of code that was compiled again for other inputs", (unsigned long long)r.again);
+	x->evidence = finding_text(f, &b);
+	if (compiler_ns > wrapper_ns)
+		x->advice = STR("Compile before the steps: run each shape once; mark sizes that change (torch._dynamo.mark_dynamic) or pad them. "
+		                "TORCH_LOGS=recompiles names the guard that failed.");
+	else if (r.graphs)
+		x->advice = STR("CUDA graphs are in use already: make fewer, larger regions. TORCH_LOGS=graph_breaks names what ends a region.");
+	finding_looks_at_most(x, p, t);
+	finding_rests_on(x, w, r.calls, ns);
+	finding_gain(x, w, ns, "time without device work while the host is in compiled code or the compiler");
+}
+
+static int run(const struct profile *p, struct findings *f, struct err *e)
+{
+	const struct step_time *w = shared_window(f, &detector_compile_wrapper);
+	if (!w)
+		return 0;
+	struct places t;
+	uint8_t *mark = inside_new(p, class_of, mark_of);
+	places_init(&t);
+	struct regions r = count(p, f, w, mark, &t);
+	int64_t compiler_ns = inside_cost_of(p, w, mark, COMPILER).idle_ns, wrapper_ns = r.inductor ? any_idle_ns(p, w, mark) - compiler_ns : 0;
+	if (step_time_pct(w, wrapper_ns + compiler_ns) >= TOO_MUCH)
+		report(p, f, w, r, wrapper_ns, compiler_ns, &t);
+	places_release(&t);
+	mem_free(mark);
+	return 0;
+}
+
+const struct detector detector_compile_wrapper = {
+	.id = "compile-wrapper",
+	.title = "The host is slow in code that torch.compile made",
+	.why = "Inductor's kernels are launched by a wrapper in Python, after guards that are checked at each call; where the kernels are short, the GPU waits "
+	       "for it.",
+	.fix = "torch.compile(mode=\"reduce-overhead\") records the kernels in a CUDA graph, which is one launch; fewer graph breaks "
+	       "(TORCH_LOGS=graph_breaks, fullgraph=True) make fewer wrappers; fixed shapes save compiling again (TORCH_LOGS=recompiles).",
+	.disprove = "With CUDA graphs the step is no shorter: then the device, or the host outside the compiled code, sets the pace.",
+	.shares = "gpu-starvation launch-bound low-gpu-utilization profiler-overhead",
+	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.run = run,
+};
