@@ -7,6 +7,8 @@
 #include "base/sort.h"
 
 enum { NOT_LOOKED = ROW_NONE - 1 };
+/* In place of the direction: the key of a kernel of which only the name is known. */
+enum { BY_NAME = 2 };
 
 /* What tells two calls apart: string ids, 0 = not recorded; compared as bytes. */
 struct key {
@@ -443,6 +445,22 @@ uint32_t costs_index_of_span(struct costs *c, const struct profile *p, uint32_t 
 {
 	struct key k = key_of_span(p, c->cache, span, d);
 	return cost_at(c, p, &k);
+}
+
+uint32_t costs_index_of_name(struct costs *c, const struct profile *p, uint32_t kernel_name, enum op_class class, enum dtype t)
+{
+	struct costs_cache *x = c->cache;
+	struct key k = {.name = kernel_name, .dims = class, .types = t, .direction = BY_NAME};
+	uint32_t before = x->keys.n, at = intern_put(&x->keys, (const char *)&k, sizeof k) - 1;
+	if (x->keys.n == before)
+		return at;
+	MEM_GROW(c->cost, x->cap, at + 1);
+	c->cost[at] = (struct cost){.flops = COST_UNKNOWN, .bytes = COST_UNKNOWN, .bytes_read = COST_UNKNOWN, .bytes_written = COST_UNKNOWN,
+	                            .wire_bytes = COST_UNKNOWN, .class = class, .parts = 1, .tc_eligible = TRI_UNKNOWN, .dtype = t,
+	                            .params = profile_str(p, kernel_name), .why = STR("no shapes were recorded for this kernel"),
+	                            .flops_causal = COST_UNKNOWN};
+	c->n = at + 1;
+	return at;
 }
 
 struct op_facts costs_facts(const struct costs *c, const struct profile *p, uint32_t index, enum cost_direction *d)

@@ -51,7 +51,11 @@ uint32_t costs_index_of_span(struct costs *c, const struct profile *p, uint32_t 
 /* Whether models of the classes `inside` (a bit each) take the place of one of class `outer` around them. */
 bool costs_counts_inside(enum op_class outer, uint32_t inside);
 
-/* What cost[index] is the cost of. */
+/* Index into cost[], which may move, of the cost of a kernel of which only the name is known (string id): FLOPs and bytes are unknown, `params` is
+ * the name. */
+uint32_t costs_index_of_name(struct costs *c, const struct profile *p, uint32_t kernel_name, enum op_class class, enum dtype t);
+
+/* What cost[index] is the cost of; not of one by name. */
 struct op_facts costs_facts(const struct costs *c, const struct profile *p, uint32_t index, enum cost_direction *d);
 
 #endif

@@ -31,6 +31,7 @@ struct work {
 	struct instance *v;
 	uint32_t n, cap;
 	uint32_t *of_gpu;             /* gpu_op -> its instance; ROW_NONE */
+	bool by_name;                 /* kernels without a model have rows, too */
 	struct bounds *bounds;
 	struct intern keys, params;
 };
@@ -79,6 +80,40 @@ static void add_kernel(struct work *w, uint32_t gpu)
 	x->bytes = plus(x->bytes, costs_bytes(c, gpu));
 }
 
+/* The class of op that a kernel does by its name, a product that of its op's; OP_UNKNOWN: none that reports of one class are about. */
+static enum op_class class_by_name(struct work *w, uint32_t gpu)
+{
+	uint32_t op = w->r->costs->op[gpu];
+	struct str name = op == ROW_NONE ? STR("") : profile_str(w->p, w->p->span.name[op]);
+	if (w->p->gpu_op.kind[gpu] != GPU_KERNEL)
+		return OP_UNKNOWN;
+	switch (bounds_kernel(w->bounds, gpu).class) {
+	case KERNEL_GEMM:
+		return str_has(name, STR("conv")) && !str_has(name, STR("convert")) ? OP_CONV : str_has(name, STR("attention")) ? OP_ATTENTION : OP_GEMM;
+	case KERNEL_CONV:
+		return OP_CONV;
+	case KERNEL_ATTENTION:
+		return OP_ATTENTION;
+	default:
+		return OP_UNKNOWN;
+	}
+}
+
+/* A kernel without a model, in a report about what it does by its name: a row by op and name, without FLOPs. */
+static bool add_by_name(struct work *w, uint32_t gpu)
+{
+	enum op_class class = w->by == COST_BY_SHAPE && w->by_name ? class_by_name(w, gpu) : OP_UNKNOWN;
+	if (class == OP_UNKNOWN || !(w->classes >> class & 1))
+		return false;
+	uint32_t cost = costs_index_of_name(w->r->costs, w->p, w->p->gpu_op.name[gpu], class, bounds_kernel(w->bounds, gpu).dtype);
+	int64_t ns = w->p->gpu_op.dur_ns[gpu];
+	MEM_GROW(w->v, w->cap, w->n + 1);
+	w->v[w->n] = (struct instance){.cost = cost, .op = w->r->costs->op[gpu], .main = gpu, .ns = ns, .flops = COST_UNKNOWN, .bytes = COST_UNKNOWN};
+	w->of_gpu[gpu] = w->n++;
+	w->r->by_name_ns += ns;
+	return true;
+}
+
 static void collect(struct work *w)
 {
 	const struct gpu_ops *g = &w->p->gpu_op;
@@ -89,6 +124,8 @@ static void collect(struct work *w)
 			continue;
 		uint32_t cost = r->costs->of_gpu[i];
 		r->all_ns += g->dur_ns[i];
+		if (cost == ROW_NONE && add_by_name(w, i))
+			continue;
 		if (cost == ROW_NONE && r->costs->op[i] == ROW_NONE)
 			r->unattributed_ns += g->dur_ns[i];
 		else if (cost == ROW_NONE)
@@ -230,7 +267,7 @@ static void name_kernels(struct work *w)
 struct cost_rows *cost_rows_new(const struct profile *p, const struct window *win, uint32_t classes, enum cost_by by, enum cost_rules rules)
 {
 	struct cost_rows *r = NEW(struct cost_rows);
-	struct work w = {.p = p, .r = r, .w = win, .classes = classes, .by = by};
+	struct work w = {.p = p, .r = r, .w = win, .classes = classes, .by = by, .by_name = rules == COST_DEFAULT};
 	r->p = p;
 	r->costs = costs_new(p, rules);
 	w.dir = directions_new(p);

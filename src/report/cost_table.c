@@ -415,7 +415,7 @@ static void note_gpu(struct table *t, const struct cost_rows *r)
 
 static void put_notes(struct table *t, const struct cost_rows *r, bool all)
 {
-	int64_t modelled = r->listed_ns + r->other_ns;
+	int64_t modelled = r->listed_ns - r->by_name_ns + r->other_ns;
 	double share = r->all_ns ? 100.0 * (double)modelled / (double)r->all_ns : 0;
 	if (all)
 		table_note(t, "device work %lld ns = of ops with a model %lld + without %lld + unattributed %lld; %.2f %% have a model",
@@ -424,6 +424,9 @@ static void put_notes(struct table *t, const struct cost_rows *r, bool all)
 		table_note(t, "device work %lld ns = listed %lld + other ops with a model %lld + without %lld + unattributed %lld; %.2f %% have a model",
 		           (long long)r->all_ns, (long long)r->listed_ns, (long long)r->other_ns, (long long)r->unmodelled_ns,
 		           (long long)r->unattributed_ns, share);
+	if (r->by_name_ns)
+		table_note(t, "of the listed, %lld ns are of kernels for which no shapes were recorded: their rows have the kernel's name in place of the shape, and no FLOPs",
+		           (long long)r->by_name_ns);
 	if (r->p->durations_only)
 		table_note(t, "a .dict does not tell calls apart that say the same in a row: they count as one, and their FLOPs and bytes are too few");
 	note_over(t, r);
@@ -451,8 +454,9 @@ int cost_report(const struct cost_spec *spec, const struct profile *p, const str
 		rc = w.all ? err_set(e, ERR_DATA, "the input holds no device work; to record it: %s", recording_how(p, RECORD_DEVICE_WORK))
 		           : err_set(e, ERR_DATA, "no device work is of those steps");
 	} else if (!x->n) {
-		rc = err_set(e, ERR_DATA, "%s; to record them: %s; of %lld ns of device work %lld are of ops with another model, %lld of ops without, %lld of no op",
-		             spec->missing, recording_how(p, RECORD_SHAPES), (long long)x->all_ns, (long long)x->other_ns, (long long)x->unmodelled_ns, (long long)x->unattributed_ns);
+		bool by_name = spec->classes && !report_compat_is(args, "tracelens");
+		rc = err_set(e, ERR_DATA, "%s%s; to record them: %s; of %lld ns of device work %lld are of ops with another model, %lld of ops without, %lld of no op",
+		             spec->missing, by_name ? ", and none does such work by its name" : "", recording_how(p, RECORD_SHAPES), (long long)x->all_ns, (long long)x->other_ns, (long long)x->unmodelled_ns, (long long)x->unattributed_ns);
 	} else {
 		look(&s, x);
 		add_columns(out, &s, spec);

@@ -43,6 +43,7 @@ struct cost_rows {
 	uint32_t *kernel_name;   /* string ids */
 	struct bounds_gpus gpus;
 	/* Device work in the window; the four add up to all_ns. */
+	int64_t by_name_ns;      /* of listed_ns: kernels without a model, listed by their names: reports of one class, by shape, by default rules */
 	int64_t all_ns, listed_ns, other_ns /* other ops with a model */, unmodelled_ns, unattributed_ns;
 };
 

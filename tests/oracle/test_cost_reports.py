@@ -94,7 +94,7 @@ class TraceLens(Case):
         """TraceLens counts M x N additions of addmm's bias; torch's flop counter, and so we, do not."""
         for trace, folder in TRACES:
             extra = sum(param(r, "M") * param(r, "N") * int(r["name_count"]) for r in tracelens(data(folder), "GEMM") if param(r, "bias"))
-            total = [sum(r["flops"] for r in report("gemm", data(trace), *args).rows) for args in ([], ["--compat=tracelens"])]
+            total = [sum(r["flops"] or 0 for r in report("gemm", data(trace), *args).rows) for args in ([], ["--compat=tracelens"])]
             self.assertEqual(total[0] + extra, total[1], trace)
 
     def test_attention(self):
@@ -249,6 +249,36 @@ class Identities(Case):
 GEMM = "sm80_xmma_gemm_f16f16_f16f32_f32_tn_n_tilesize128x128x32_stage4_warpsize2x2x1_tensor16x8x16_kernel"
 SGEMM = "ampere_sgemm_128x64_tn"
 ADD = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, at::detail::Array<char*, 3> >(int)"
+
+
+class ByName(Case):
+    def test_kernels_without_shapes(self):
+        """A trace without shapes: rows by the kernels' names, with time and Tensor Cores; counted from the events. Products under a convolution
+        are convolutions."""
+        path = data("hta/ns_resolution_trace/rank-0.Apr_03_18_51_38.1102.pt.trace.json.gz")
+        events = oracle.events(oracle.load(path))
+        ops = {e["args"]["External id"]: e["name"] for e in events if e.get("cat") == "cpu_op"}
+        want = {"gemm": collections.Counter(), "conv": collections.Counter()}
+        for e in events:
+            op = ops.get(e["args"].get("External id"), "") if e.get("cat") == "kernel" else ""
+            if e.get("cat") == "kernel" and re.match("volta_sgemm_|cublas|gemv", e["name"]):
+                want["conv" if "conv" in op else "gemm"][e["name"]] += round(e["dur"] * 1000)
+        for name in want:
+            rows = [r for r in report(name, path).rows if r["params"] in want[name]]
+            got = collections.Counter()
+            for r in rows:
+                got[r["params"]] += r["total_gpu_ns"]
+                self.assertIsNone(r["flops"])
+                self.assertEqual(r["tensor_cores"], "no")
+            self.assertEqual(got, want[name])
+            self.assertTrue(want[name], name)
+
+    def test_all_that_is_listed_adds_up(self):
+        path = data("hta/ns_resolution_trace/rank-0.Apr_03_18_51_38.1102.pt.trace.json.gz")
+        table = report("conv", path)
+        words = next(n for n in table.notes if n.startswith("device work")).replace(";", "").split()
+        self.assertEqual(sum(r["total_gpu_ns"] for r in table.rows), int(words[words.index("listed") + 1]))
+        self.assertEqual(int(words[2]), sum(int(words[i]) for i, _ in enumerate(words) if i > 3 and words[i].isdigit()))
 
 
 class Rules(Case):
