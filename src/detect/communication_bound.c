@@ -1,104 +1,137 @@
-#include "analysis/roles.h"
-#include "detect/shared.h"
+#include "analysis/job_files.h"
+#include "detect/collectives.h"
 
-/* The plugin's threshold (the plugin's data.py), percent of the mean step. */
+/* Percent of the steps' time, mean over the GPUs; TOO_MUCH is the threshold of the plugin (its data.py). */
 static const double TOO_MUCH = 10, SEVERE = 30;
 enum { COLLECTIVES_TOLD = 3 };
 
 extern const struct detector detector_communication_bound;
 
-/* Which device work is communication, and when no other work goes on. */
-static uint8_t *find_comm(const struct profile *p, const struct step_time *w, struct intervals *exposed)
+#define COMPARE_RANKS "Compare the same collectives on all ranks: that with the shortest came last, and the others waited for it; even out its work first. "
+
+static const char *const advice[COLLECTIVE_USES] = {
+	[COLLECTIVE_UNKNOWN] = COMPARE_RANKS "What remains is transfer: begin collectives sooner, beside computation that does not need their result, join small "
+	                       "messages, use faster links between the ranks.",
+	[COLLECTIVE_GRADIENTS] = COMPARE_RANKS "What remains is transfer of gradients: let it run beside the backward pass (DistributedDataParallel does, in buckets of "
+	                         "bucket_cap_mb), send it in 16 bits (bf16_compress_hook), or less often (gradient accumulation within no_sync()).",
+	[COLLECTIVE_LAYERS] = COMPARE_RANKS "What remains is transfer that the next layer needs: keep the group of ranks that share a layer small and on the fastest links "
+	                      "(NVLink), use sequence parallelism, and overlap each product with its collective (tp_comm_overlap in Megatron and Transformer Engine, "
+	                      "async tensor parallelism in torch.compile).",
+	[COLLECTIVE_SHARDS] = COMPARE_RANKS "What remains is transfer of parameters and their gradients: fetch the next layer's sooner (backward_prefetch, forward_prefetch), "
+	                      "shard within a machine only (HYBRID_SHARD), or keep parameters whole (SHARD_GRAD_OP) where memory allows.",
+};
+
+/* The use with most exposed time. */
+static enum collective_use main_use(const struct collectives *c)
 {
-	uint8_t *comm = NEW_ARRAY(p->gpu_op.rows.n, uint8_t), *known = NEW_ARRAY(p->strings.n, uint8_t);
-	struct intervals other = {0};
-	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
-		uint32_t name = p->gpu_op.name[g];
-		if (!known[name])
-			known[name] = kernel_is_comm(profile_str(p, name)) ? 2 : 1;
-		comm[g] = p->gpu_op.kind[g] == GPU_KERNEL && known[name] == 2;
-		intervals_add(comm[g] ? exposed : &other, p->gpu_op.start_ns[g], gpu_end(p, g));
+	int64_t ns[COLLECTIVE_USES] = {0};
+	unsigned best = 0;
+	for (uint32_t i = 0; i < c->n; i++)
+		ns[c->v[i].use] += c->v[i].exposed_ns;
+	for (unsigned u = 1; u < COLLECTIVE_USES; u++)
+		best = ns[u] > ns[best] ? u : best;
+	return (enum collective_use)best;
+}
+
+static unsigned gpus_with_collectives(const struct collectives *c)
+{
+	unsigned n = 0;
+	for (uint32_t i = 0; i < c->n_gpus; i++)
+		n += c->gpu[i].n > 0;
+	return n;
+}
+
+/* Whether others than the GPUs of this recording take part. */
+static bool has_others(const struct collectives *c)
+{
+	unsigned here = gpus_with_collectives(c);
+	return here < 2 || c->ranks > here;
+}
+
+static void put_gpus(const struct collectives *c, const struct step_time *w, struct buf *out)
+{
+	const struct collective_gpu *least = &c->gpu[0], *most = &c->gpu[0];
+	for (uint32_t i = 1; i < c->n_gpus; i++) {
+		least = c->gpu[i].exposed_ns < least->exposed_ns ? &c->gpu[i] : least;
+		most = c->gpu[i].exposed_ns > most->exposed_ns ? &c->gpu[i] : most;
 	}
-	intervals_normalise(exposed);
-	intervals_normalise(&other);
-	intervals_subtract(exposed, &other, exposed);
-	intervals_intersect(exposed, &w->all, exposed);
-	intervals_release(&other);
-	mem_free(known);
-	return comm;
+	if (c->n_gpus < 2)
+		return;
+	buf_printf(out, ", mean of %u GPUs: least on GPU %d (%.3f ms), most on GPU %d (%.3f ms)", c->n_gpus, least->device, (double)least->exposed_ns / 1e6 / w->n,
+	           most->device, (double)most->exposed_ns / 1e6 / w->n);
 }
 
-/* What a collective is called: by its own arguments, else by its kernel. */
-static struct str collective_name(const struct profile *p, uint32_t g, uint32_t key)
+/* The collectives with most exposed time, and where to look first. */
+static void put_collectives(const struct profile *p, struct findings *f, const struct collectives *c, const struct step_time *w, struct finding *x, struct buf *out)
 {
-	struct str s;
-	if (key != INTERN_NONE && profile_arg(p, p->gpu_op.args[g], key, &s) && s.n)
-		return s;
-	s = profile_str(p, p->gpu_op.name[g]);
-	const char *args = memchr(s.p, '(', s.n);
-	return args ? (struct str){s.p, (size_t)(args - s.p)} : s;
-}
-
-/* Appends the collectives with most exposed time, and says where *x is to be looked at; nothing where the trace has no kernels of them. */
-static void put_collectives(const struct profile *p, const struct step_time *w, struct finding *x, struct buf *out)
-{
-	struct intervals exposed = {0};
 	struct places places;
-	uint8_t *comm = find_comm(p, w, &exposed);
-	uint32_t key = intern_find(&p->strings, STR("Collective name"));
 	places_init(&places);
-	for (size_t i = 0; i < exposed.n; i++)
-		finding_looks_at(x, exposed.v[i].start, exposed.v[i].end);
-	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
-		int64_t ns = comm[g] ? intervals_length_within(&exposed, p->gpu_op.start_ns[g], gpu_end(p, g)) : 0;
-		if (ns)
-			places_add(&places, NULL, collective_name(p, g, key), ROW_NONE, 1, ns);
+	for (uint32_t i = 0; i < c->n; i++) {
+		const struct collective *k = &c->v[i];
+		if (k->exposed_ns)
+			places_add(&places, shared_stacks(f), collective_name(p, k->gpu_op), k->at, 1, k->exposed_ns);
 	}
-	if (places.n) {
-		buf_cstr(out, "; not hidden, per step: ");
-		places_text(&places, COLLECTIVES_TOLD, w->n, true, out);
-	}
+	for (uint32_t g = 0; g < c->n_gpus; g++)
+		for (size_t i = 0; i < c->gpu[g].exposed.n; i++)
+			finding_looks_at(x, c->gpu[g].exposed.v[i].start, c->gpu[g].exposed.v[i].end);
+	places_text(&places, COLLECTIVES_TOLD, w->n * c->n_gpus, true, out);
 	places_release(&places);
-	intervals_release(&exposed);
-	mem_free(comm);
 }
 
-static void report(const struct profile *p, struct findings *f, const struct step_time *w, const struct roles *r, double pct)
+static void put_other_ranks(const struct profile *p, const struct collectives *c, struct buf *out)
 {
+	struct buf names = {0};
+	unsigned n = job_files_of_others(p, &names);
+	if (n)
+		buf_printf(out, ". Beside this trace lie those of %u other rank%s: " STR_FMT, n, n == 1 ? "" : "s", STR_ARG(buf_view(&names)));
+	else if (c->ranks > 1)
+		buf_printf(out, ". Up to %lld ranks take part in one", (long long)c->ranks);
+	buf_release(&names);
+}
+
+static void report(const struct profile *p, struct findings *f, const struct step_time *w, const struct collectives *c, int64_t ns)
+{
+	double pct = step_time_pct(w, ns);
+	bool alone = has_others(c);
 	struct buf evidence = {0};
 	struct finding *x = findings_add(f, &detector_communication_bound, pct > SEVERE ? FINDING_HIGH : FINDING_MEDIUM);
-	x->problem = arena_printf(&f->arena, "%.1f %% of the step time is communication that no other device work hides", pct);
-	buf_printf(&evidence, "Communication %.3f ms of a mean step of %.3f ms, over %u steps", roles_mean_ns(r, ROLE_COMM) / 1e6,
-	           roles_mean_step_ns(r) / 1e6, r->n);
-	put_collectives(p, w, x, &evidence);
+	x->problem = arena_printf(&f->arena, "%.1f %% of the step time is communication that no other work of its GPU hides%s", pct,
+	                          alone ? "; one rank alone does not tell waiting for other ranks from transfer" : "");
+	buf_printf(&evidence, "%.3f ms of a mean step of %.3f ms", (double)ns / 1e6 / w->n, (double)w->ns / 1e6 / w->n);
+	put_gpus(c, w, &evidence);
+	buf_cstr(&evidence, ". Not hidden, per step: ");
+	put_collectives(p, f, c, w, x, &evidence);
+	if (alone)
+		put_other_ranks(p, c, &evidence);
 	x->evidence = finding_text(f, &evidence);
-	finding_rests_on(x, w, r->n, r->sum.ns[ROLE_COMM]);
-	x->share_pct = pct;
-	finding_gain(x, w, r->sum.ns[ROLE_COMM], "communication that no other device work hides");
+	x->advice = str_from(advice[main_use(c)]);
+	finding_rests_on(x, w, c->n, ns);
+	finding_gain(x, w, ns, alone ? "communication that no other work of its GPU hides; how much of it is waiting for other ranks, this trace does not tell"
+	                             : "communication that no other work of its GPU hides, mean over the GPUs");
 }
 
 static int run(const struct profile *p, struct findings *f, struct err *e)
 {
-	const struct step_time *w = shared_steps(f);
-	if (!w->n) {
-		findings_missing(f, &detector_communication_bound, "no steps were found");
+	const struct step_time *w = shared_window(f, &detector_communication_bound);
+	(void)e;
+	if (!w)
 		return 0;
-	}
-	struct roles *r = roles_new(p, ROLES_DEFAULT, NULL, NULL);
-	double pct = roles_share_pct(r, ROLE_COMM);
-	if (pct > TOO_MUCH)
-		report(p, f, w, r, pct);
-	roles_free(r);
+	struct collectives *c = collectives_new(p, f, w);
+	int64_t ns = collectives_exposed_ns(c);
+	if (step_time_pct(w, ns) > TOO_MUCH)
+		report(p, f, w, c, ns);
+	collectives_free(c);
 	return 0;
 }
 
 const struct detector detector_communication_bound = {
 	.id = "communication-bound",
-	.title = "The GPU waits for the network",
-	.why = "Time in collectives that computation does not overlap is lost on every rank.",
-	.fix = "Use gradient compression, gradient accumulation or a larger batch size (LAMB keeps large batches accurate), so that "
-	       "each step communicates less for the same work.",
+	.title = "The GPU waits for other ranks or for the network",
+	.why = "While a GPU runs a collective and nothing beside it, it computes nothing: it transfers, or waits for the rank that comes last.",
+	.fix = "Compare the same collectives on all ranks: that with the shortest came last, and the others waited for it. What remains when all come together "
+	       "is transfer: begin collectives sooner, beside computation that does not need their result, join small messages, use faster links.",
 	.disprove = "Recordings of all ranks show that one begins these collectives late: then this rank waits for that one, not for the network.",
+	.report = "gpu-timeline",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = run,
 };

@@ -1,0 +1,160 @@
+#include "detect/shared.h"
+#include "op/kernels.h"
+
+/* Percent of the steps' time. */
+static const double TOO_MUCH = 2, SEVERE = 10;
+/* Launching a collective takes the host some 100 us; what takes longer waits for something else. Fewer a step are no pace. */
+static const int64_t LAUNCH_LONGEST_NS = 500 * 1000;
+enum { LAUNCHES_FEWEST = 20, PLACES_TOLD = 3 };
+
+extern const struct detector detector_host_collectives;
+
+/* What a host range of a collective is: the call that launches one on a device, or the collective itself, done by the host. */
+enum { NO_COLLECTIVE, LAUNCHES, DOES };
+
+static uint8_t classify(struct str name)
+{
+	static const char *const by_host[] = {"gloo:", "mpi:", "ucc:"};
+	for (size_t i = 0; i < sizeof by_host / sizeof *by_host; i++)
+		if (str_starts(name, str_from(by_host[i])))
+			return DOES;
+	return op_is_comm(name) ? LAUNCHES : NO_COLLECTIVE;
+}
+
+/* Ranges of collectives on the host, and when devices wait meanwhile. */
+struct work {
+	const struct profile *p;
+	struct intervals *waits;    /* by track: when devices wait for a launch by it */
+	struct intervals *launches; /* by track: its outermost ranges that launch collectives */
+	struct intervals all, does; /* of all tracks: the waits, the ranges of collectives that the host does */
+	struct places places;
+	uint64_t launched;          /* of the places' events, launches */
+	int64_t done_ns;            /* of the places' time, in collectives that the host does */
+};
+
+static void find_waits(struct work *x, const struct gaps *g, uint32_t main_track)
+{
+	for (uint32_t i = 0; i < g->n; i++) {
+		uint32_t track = g->v[i].call != ROW_NONE ? x->p->span.track[g->v[i].call] : main_track;
+		int64_t until = gap_host_until(&g->v[i], x->p);
+		if (track != ROW_NONE)
+			intervals_add(&x->waits[track], g->v[i].start_ns, until);
+		intervals_add(&x->all, g->v[i].start_ns, until);
+	}
+	for (uint32_t i = 0; i < x->p->track.rows.n; i++)
+		intervals_normalise(&x->waits[i]);
+	intervals_normalise(&x->all);
+}
+
+/* A range that does the collective costs wherever it runs; one that launches it, only on the thread that devices wait for. */
+static void look_at(struct work *x, struct findings *f, struct finding *where, uint32_t span, uint8_t kind)
+{
+	const struct spans *s = &x->p->span;
+	int64_t start = s->start_ns[span], end = span_end(x->p, span);
+	if (kind == LAUNCHES && end - start > LAUNCH_LONGEST_NS)
+		return;
+	int64_t ns = intervals_length_within(kind == DOES ? &x->all : &x->waits[s->track[span]], start, end);
+	intervals_add(kind == DOES ? &x->does : &x->launches[s->track[span]], start, end);
+	if (!ns)
+		return;
+	places_add(&x->places, shared_stacks(f), profile_str(x->p, s->name[span]), span, 1, ns);
+	finding_looks_at(where, start, end);
+	x->launched += kind == LAUNCHES;
+	x->done_ns += kind == DOES ? ns : 0;
+}
+
+/* Outermost ranges alone: c10d's op holds record_param_comms, which holds the backend's. */
+static void find_ranges(struct work *x, struct findings *f, struct finding *where)
+{
+	const struct spans *s = &x->p->span;
+	uint8_t *known = NEW_ARRAY(x->p->strings.n, uint8_t), *inside = NEW_ARRAY(s->rows.n, uint8_t);
+	for (uint32_t i = 0; i < s->rows.n; i++) {
+		if (!known[s->name[i]])
+			known[s->name[i]] = (uint8_t)(1 + classify(profile_str(x->p, s->name[i])));
+		uint8_t kind = (uint8_t)(known[s->name[i]] - 1);
+		bool outer = s->parent[i] == ROW_NONE || !inside[s->parent[i]];
+		inside[i] = !outer || kind;
+		if (kind && outer)
+			look_at(x, f, where, i, kind);
+	}
+	mem_free(known);
+	mem_free(inside);
+}
+
+static void add_common(struct intervals *ranges, const struct intervals *waits, struct intervals *sum)
+{
+	intervals_normalise(ranges);
+	intervals_intersect(ranges, waits, ranges);
+	for (size_t i = 0; i < ranges->n; i++)
+		intervals_add(sum, ranges->v[i].start, ranges->v[i].end);
+	intervals_release(ranges);
+}
+
+/* The waits that lie in these ranges; what lies in two counts once. */
+static int64_t host_collectives_cost(struct work *x)
+{
+	struct intervals sum = {0};
+	for (uint32_t i = 0; i < x->p->track.rows.n; i++) {
+		add_common(&x->launches[i], &x->waits[i], &sum);
+		intervals_release(&x->waits[i]);
+	}
+	add_common(&x->does, &x->all, &sum);
+	intervals_release(&x->all);
+	intervals_normalise(&sum);
+	int64_t ns = intervals_length(&sum);
+	intervals_release(&sum);
+	return ns;
+}
+
+static void report(struct findings *f, const struct step_time *w, const struct work *x, const struct finding *where, int64_t ns)
+{
+	bool done = 2 * x->done_ns > x->places.ns;
+	double pct = step_time_pct(w, ns);
+	struct buf evidence = {0};
+	struct finding *y = findings_add(f, &detector_host_collectives, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
+	y->problem = arena_printf(&f->arena, done ? "The host does collectives itself, and no GPU has work meanwhile: %.1f %% of the step time"
+	                                          : "The host launches collectives, and no GPU has work meanwhile: %.1f %% of the step time", pct);
+	buf_cstr(&evidence, "Without device work, per step: ");
+	places_text(&x->places, PLACES_TOLD, w->n, true, &evidence);
+	y->evidence = finding_text(f, &evidence);
+	if (done)
+		y->advice = STR("Use the NCCL backend (RCCL on AMD) for tensors on GPUs, and let what the host has to exchange run beside device work (async_op=True).");
+	finding_looks_at(y, where->from_ns, where->to_ns);
+	finding_rests_on(y, w, x->places.events, ns);
+	finding_gain(y, w, ns, "the time without device work while the host is in these ranges");
+}
+
+static int run(const struct profile *p, struct findings *f, struct err *e)
+{
+	const struct step_time *w = shared_window(f, &detector_host_collectives);
+	struct work x = {.p = p};
+	struct finding where = {0};
+	(void)e;
+	if (!w)
+		return 0;
+	x.waits = NEW_ARRAY(p->track.rows.n, struct intervals);
+	x.launches = NEW_ARRAY(p->track.rows.n, struct intervals);
+	places_init(&x.places);
+	find_waits(&x, shared_gaps(f), w->main_track);
+	find_ranges(&x, f, &where);
+	int64_t ns = host_collectives_cost(&x);
+	if (step_time_pct(w, ns) >= TOO_MUCH && (x.done_ns || x.launched >= (uint64_t)LAUNCHES_FEWEST * w->n))
+		report(f, w, &x, &where, ns);
+	places_release(&x.places);
+	mem_free(x.waits);
+	mem_free(x.launches);
+	return 0;
+}
+
+const struct detector detector_host_collectives = {
+	.id = "host-collectives",
+	.title = "Collectives keep the host busy while the GPU waits",
+	.why = "Each collective costs the host some tens of microseconds to launch; one that the host does itself (gloo) costs all its time. The GPU has nothing to "
+	       "do until the host is done.",
+	.fix = "Launch fewer collectives: join small messages (buckets of DistributedDataParallel, all_reduce_coalesced), and capture the step in a CUDA graph where "
+	       "its shapes are fixed.",
+	.disprove = "The step takes as long with these collectives taken out: then other work of the host sets the pace.",
+	.shares = "gpu-starvation launch-bound",
+	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.run = run,
+};
