@@ -89,36 +89,40 @@ struct work {
 	const struct profile *p;
 	const struct step_time *w;
 	struct collectives *out;
+	struct gpus gpus;
 	uint8_t *comm;            /* by gpu_op */
 	uint32_t *gpu;            /* by gpu_op: index into out->gpu; ROW_NONE: not in the steps */
 	struct intervals *other;  /* by out->gpu */
 };
 
-static uint32_t gpu_at(struct work *x, int32_t device, uint32_t *cap)
+/* The GPUs that have work in the steps; place[index of all] = index of these. */
+static void find_gpus(struct work *x, uint32_t *place)
 {
 	struct collectives *c = x->out;
-	for (uint32_t i = 0; i < c->n_gpus; i++)
-		if (c->gpu[i].device == device)
-			return i;
-	MEM_GROW(c->gpu, *cap, c->n_gpus + 1);
-	c->gpu[c->n_gpus] = (struct collective_gpu){.device = device};
-	return c->n_gpus++;
+	c->gpu = NEW_ARRAY(x->gpus.n, struct collective_gpu);
+	for (uint32_t i = 0; i < x->gpus.n; i++) {
+		place[i] = c->n_gpus;
+		if (x->w->gpu[i].busy.n)
+			c->gpu[c->n_gpus++].device = x->gpus.device[i];
+	}
 }
 
 /* Which device work lies in the steps, of which GPU, and which of it are collectives. */
 static void sort_out(struct work *x, struct findings *f)
 {
 	const struct gpu_ops *g = &x->p->gpu_op;
-	uint32_t cap = 0;
+	uint32_t *place = NEW_ARRAY(x->gpus.n, uint32_t);
+	find_gpus(x, place);
 	for (uint32_t i = 0; i < g->rows.n; i++) {
 		x->gpu[i] = ROW_NONE;
 		if (!intervals_length_within(&x->w->all, g->start_ns[i], gpu_end(x->p, i)))
 			continue;
 		x->comm[i] = g->kind[i] == GPU_KERNEL && shared_kernel(f, g->name[i]).class == KERNEL_COMM;
-		x->gpu[i] = gpu_at(x, x->p->launch.device[g->launch[i]], &cap);
+		x->gpu[i] = place[gpus_of(&x->gpus, x->p, i)];
 		x->out->n += x->comm[i];
 		x->out->gpu[x->gpu[i]].n += x->comm[i];
 	}
+	mem_free(place);
 }
 
 static void find_exposed(struct work *x)
@@ -168,7 +172,9 @@ struct collectives *collectives_new(const struct profile *p, struct findings *f,
 	struct work x = {.p = p, .w = w, .out = NEW(struct collectives)};
 	x.comm = NEW_ARRAY(p->gpu_op.rows.n, uint8_t);
 	x.gpu = NEW_ARRAY(p->gpu_op.rows.n, uint32_t);
+	gpus_find(p, &x.gpus);
 	sort_out(&x, f);
+	gpus_release(&x.gpus);
 	find_exposed(&x);
 	uint8_t *mark = x.out->n ? inside_new(p, use_of_range, NULL) : NULL;
 	describe(&x, f, mark);
@@ -187,6 +193,14 @@ void collectives_free(struct collectives *c)
 	mem_free(c->gpu);
 	mem_free(c->v);
 	mem_free(c);
+}
+
+const struct collective_gpu *collectives_most(const struct collectives *c)
+{
+	const struct collective_gpu *most = NULL;
+	for (uint32_t i = 0; i < c->n_gpus; i++)
+		most = most && most->exposed_ns >= c->gpu[i].exposed_ns ? most : &c->gpu[i];
+	return most;
 }
 
 int64_t collectives_exposed_ns(const struct collectives *c)

@@ -50,11 +50,9 @@ static bool has_others(const struct collectives *c)
 
 static void put_gpus(const struct collectives *c, const struct step_time *w, struct buf *out)
 {
-	const struct collective_gpu *least = &c->gpu[0], *most = &c->gpu[0];
-	for (uint32_t i = 1; i < c->n_gpus; i++) {
+	const struct collective_gpu *least = &c->gpu[0], *most = collectives_most(c);
+	for (uint32_t i = 1; i < c->n_gpus; i++)
 		least = c->gpu[i].exposed_ns < least->exposed_ns ? &c->gpu[i] : least;
-		most = c->gpu[i].exposed_ns > most->exposed_ns ? &c->gpu[i] : most;
-	}
 	if (c->n_gpus < 2)
 		return;
 	buf_printf(out, ", mean of %u GPUs: least on GPU %d (%.3f ms), most on GPU %d (%.3f ms)", c->n_gpus, least->device, (double)least->exposed_ns / 1e6 / w->n,
@@ -95,17 +93,18 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	bool alone = has_others(c);
 	struct buf evidence = {0};
 	struct finding *x = findings_add(f, &detector_communication_bound, pct > SEVERE ? FINDING_HIGH : FINDING_MEDIUM);
-	x->problem = arena_printf(&f->arena, "%.1f %% of the step time is communication that no other work of its GPU hides%s", pct,
+	x->problem = arena_printf(&f->arena, "%.1f %% of the %s is communication that no other work of its GPU hides%s", pct, w->time,
 	                          alone ? "; one rank alone does not tell waiting for other ranks from transfer" : "");
-	buf_printf(&evidence, "%.3f ms of a mean step of %.3f ms", (double)ns / 1e6 / w->n, (double)w->ns / 1e6 / w->n);
+	buf_printf(&evidence, "%s: %.3f ms of %.3f ms", w->per, (double)ns / 1e6 / w->n, (double)w->ns / 1e6 / w->n);
 	put_gpus(c, w, &evidence);
-	buf_cstr(&evidence, ". Not hidden, per step: ");
+	buf_cstr(&evidence, ". Not hidden: ");
 	put_collectives(p, f, c, w, x, &evidence);
 	if (alone)
 		put_other_ranks(p, c, &evidence);
 	x->evidence = finding_text(f, &evidence);
 	x->advice = str_from(advice[main_use(c)]);
 	finding_rests_on(x, w, c->n, ns);
+	finding_covers(x, &collectives_most(c)->exposed);
 	finding_gain(x, w, ns, alone ? "communication that no other work of its GPU hides; how much of it is waiting for other ranks, this trace does not tell"
 	                             : "communication that no other work of its GPU hides, mean over the GPUs");
 }

@@ -90,37 +90,35 @@ static void add_common(struct intervals *ranges, const struct intervals *waits, 
 	intervals_release(ranges);
 }
 
-/* The waits that lie in these ranges; what lies in two counts once. */
-static int64_t host_collectives_cost(struct work *x)
+/* *sum: the waits that lie in these ranges; what lies in two counts once. */
+static void host_collectives_cost(struct work *x, struct intervals *sum)
 {
-	struct intervals sum = {0};
 	for (uint32_t i = 0; i < x->p->track.rows.n; i++) {
-		add_common(&x->launches[i], &x->waits[i], &sum);
+		add_common(&x->launches[i], &x->waits[i], sum);
 		intervals_release(&x->waits[i]);
 	}
-	add_common(&x->does, &x->all, &sum);
+	add_common(&x->does, &x->all, sum);
 	intervals_release(&x->all);
-	intervals_normalise(&sum);
-	int64_t ns = intervals_length(&sum);
-	intervals_release(&sum);
-	return ns;
+	intervals_normalise(sum);
 }
 
-static void report(struct findings *f, const struct step_time *w, const struct work *x, const struct finding *where, int64_t ns)
+static void report(struct findings *f, const struct step_time *w, const struct work *x, const struct finding *where, const struct intervals *cost)
 {
 	bool done = 2 * x->done_ns > x->places.ns;
+	int64_t ns = intervals_length(cost);
 	double pct = step_time_pct(w, ns);
 	struct buf evidence = {0};
 	struct finding *y = findings_add(f, &detector_host_collectives, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
-	y->problem = arena_printf(&f->arena, done ? "The host does collectives itself, and no GPU has work meanwhile: %.1f %% of the step time"
-	                                          : "The host launches collectives, and no GPU has work meanwhile: %.1f %% of the step time", pct);
-	buf_cstr(&evidence, "Without device work, per step: ");
+	y->problem = arena_printf(&f->arena, done ? "The host does collectives itself, and the GPU has no work meanwhile: %.1f %% of the %s"
+	                                          : "The host launches collectives, and the GPU has no work meanwhile: %.1f %% of the %s", pct, w->time);
+	buf_printf(&evidence, "%s, without device work: ", w->per);
 	places_text(&x->places, PLACES_TOLD, w->n, true, &evidence);
 	y->evidence = finding_text(f, &evidence);
 	if (done)
 		y->advice = STR("Use the NCCL backend (RCCL on AMD) for tensors on GPUs, and let what the host has to exchange run beside device work (async_op=True).");
 	finding_looks_at(y, where->from_ns, where->to_ns);
 	finding_rests_on(y, w, x->places.events, ns);
+	finding_covers(y, cost);
 	finding_gain(y, w, ns, "the time without device work while the host is in these ranges");
 }
 
@@ -137,9 +135,11 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	places_init(&x.places);
 	find_waits(&x, shared_gaps(f), w->main_track);
 	find_ranges(&x, f, &where);
-	int64_t ns = host_collectives_cost(&x);
-	if (step_time_pct(w, ns) >= TOO_MUCH && (x.done_ns || x.launched >= (uint64_t)LAUNCHES_FEWEST * w->n))
-		report(f, w, &x, &where, ns);
+	struct intervals cost = {0};
+	host_collectives_cost(&x, &cost);
+	if (step_time_pct(w, intervals_length(&cost)) >= TOO_MUCH && (x.done_ns || x.launched >= (uint64_t)LAUNCHES_FEWEST * w->n))
+		report(f, w, &x, &where, &cost);
+	intervals_release(&cost);
 	places_release(&x.places);
 	mem_free(x.waits);
 	mem_free(x.launches);

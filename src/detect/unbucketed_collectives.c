@@ -20,7 +20,7 @@ struct small {
 	double bytes_per_ns;      /* the fastest of the collectives that are known not to be small; 0 = there is none */
 	int64_t host_ns;          /* no GPU has work while the host launches them */
 	uint64_t rows;            /* rows of them, each of which one collective would replace */
-	struct intervals host;
+	struct intervals host, covers; /* covers: host, and where nothing hides them */
 };
 
 static bool is_small(const struct profile *p, const struct collective *c)
@@ -129,10 +129,14 @@ static void measure(const struct profile *p, struct findings *f, const struct st
 		}
 		places_add(&s->places, shared_stacks(f), collective_name(p, k->gpu_op), k->at, 1, ns);
 		add_host(p, k, s);
+		intervals_add(&s->covers, p->gpu_op.start_ns[k->gpu_op], gpu_end(p, k->gpu_op));
 	}
 	intervals_normalise(&s->host);
 	intervals_intersect(&s->host, &w->idle, &s->host);
 	s->host_ns = intervals_length(&s->host);
+	intervals_normalise(&s->covers);
+	intervals_intersect(&s->covers, &collectives_most(c)->exposed, &s->covers);
+	intervals_union(&s->covers, &s->host, &s->covers);
 }
 
 /* Whether it is known how long their bytes take. */
@@ -154,8 +158,8 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	double pct = step_time_pct(w, ns);
 	struct buf evidence = {0};
 	struct finding *x = findings_add(f, &detector_unbucketed_collectives, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
-	x->problem = arena_printf(&f->arena, "%.0f of %.0f collectives a step%s are small and sent one by one, though nothing is computed between them that needs their results",
-	                          (double)s->n / per, (double)all / per, gpus > 1 ? " and GPU" : "");
+	x->problem = arena_printf(&f->arena, "%.0f of %.0f collectives%s%s are small and sent one by one, though nothing is computed between them that needs their results",
+	                          (double)s->n / per, (double)all / per, w->kind == WINDOW_STEPS ? " a step" : "", gpus > 1 ? " and GPU" : "");
 	buf_cstr(&evidence, "Each takes ");
 	put_ns(&evidence, (double)s->device_ns / (double)s->n);
 	buf_cstr(&evidence, " of its GPU on average, the shortest ");
@@ -166,13 +170,14 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 		buf_cstr(&evidence, "; the sizes of the messages were not recorded");
 	if (s->bytes_per_ns > 0)
 		buf_printf(&evidence, "; larger ones reach %.1f GB/s", s->bytes_per_ns);
-	buf_cstr(&evidence, ". Per step, no GPU has work for ");
+	buf_printf(&evidence, ". %s, the GPU has no work for ", w->per);
 	put_ns(&evidence, (double)s->host_ns / w->n);
 	buf_cstr(&evidence, " while the host launches them; on the device: ");
 	places_text(&s->places, PLACES_TOLD, per, true, &evidence);
 	x->evidence = finding_text(f, &evidence);
 	finding_looks_at_most(x, p, &s->places);
 	finding_rests_on(x, w, s->n, s->exposed_ns / gpus);
+	finding_covers(x, &s->covers);
 	finding_gain(x, w, ns, has_rate(s) ? "what nothing hides of them, less the transfer of their bytes at the highest rate of larger ones, and the time without device work "
 	                                     "while the host launches them"
 	                                   : "the shortest collective's time for all but one of each row of them, and the time without device work while the host launches "
@@ -199,6 +204,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 		if (s.n >= (uint64_t)FEWEST * w->n * gpus && step_time_pct(w, ns) >= TOO_MUCH)
 			report(p, f, w, &s, c->n, gpus, ns);
 		intervals_release(&s.host);
+		intervals_release(&s.covers);
 		places_release(&s.places);
 		mem_free(row);
 	}
