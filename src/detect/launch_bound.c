@@ -4,15 +4,19 @@
 static const int64_t LONGEST_NS = 200 * 1000;
 /* Percent of the steps' time in such gaps. */
 static const double TOO_MUCH = 10, SEVERE = 30;
-/* Gaps a step: fewer are single events, not a pace. */
-enum { FEWEST = 20 };
+/* Between kernels that are queued lie some microseconds. */
+static const int64_t QUEUED_NS = 8 * 1000;
+/* Gaps a step: fewer are single events, not a pace. Kernels in a row from the queue: fewer say nothing. */
+enum { FEWEST = 20, QUEUE_LEAST = 10 };
 
 extern const struct detector detector_launch_bound;
 
 struct pace {
-	uint64_t gaps, works;
+	uint64_t gaps, works, unknown; /* unknown: of the gaps, those whose next launch was not recorded */
 	int64_t gap_ns, work_ns;
 	int64_t most_from_ns, most_to_ns; /* the step with most time in the gaps */
+	struct intervals when;
+	uint64_t queued;               /* the longest row of kernels of a stream before the next such gap */
 };
 
 /* Sums up the gaps of each step, one after the other in order of time. */
@@ -34,21 +38,68 @@ static void step_sum_add(struct step_sum *s, struct pace *m, const struct gap *x
 	m->most_to_ns = s->steps->v[s->at].end_ns;
 }
 
+/* A gap that the pace of launching makes: the host had not yet called, and was busy with other things than waiting. Where the call is not recorded
+ * (Triton's, by some recorders), a gap longer than any between kernels that are queued is taken for one. */
+static bool is_pace(const struct profile *p, const struct gap *x)
+{
+	int64_t ns = x->end_ns - x->start_ns;
+	if (ns > LONGEST_NS || x->blocked_ns || x->gpu == ROW_NONE)
+		return false;
+	return x->call != ROW_NONE ? gap_waits_for_host(x, p) : ns >= QUEUED_NS && p->gpu_op.kind[x->gpu] == GPU_KERNEL;
+}
+
+/* Whether such a gap ends when a kernel starts. */
+static bool ends_pace(const struct profile *p, const struct gaps *g, int64_t start)
+{
+	uint32_t a = 0, b = g->n;
+	while (a < b) {
+		uint32_t m = a + (b - a) / 2;
+		if (g->v[m].end_ns < start)
+			a = m + 1;
+		else
+			b = m;
+	}
+	return a < g->n && g->v[a].end_ns == start && is_pace(p, &g->v[a]);
+}
+
+static bool counts(const struct profile *p, const struct step_time *w, uint32_t g)
+{
+	return p->gpu_op.kind[g] == GPU_KERNEL && p->launch.device[p->gpu_op.launch[g]] == w->gpu[w->lead].device && step_time_has(w, p->gpu_op.start_ns[g]);
+}
+
+/* How long a queue of launches lasts: kernels of each stream in order of time. */
+static void find_queue(const struct profile *p, const struct step_time *w, const struct gaps *g, struct pace *m)
+{
+	uint64_t row = 0;
+	uint32_t track = ROW_NONE;
+	for (uint32_t i = 0; i < p->gpu_op.rows.n; i++) {
+		if (!counts(p, w, i))
+			continue;
+		bool dry = ends_pace(p, g, p->gpu_op.start_ns[i]);
+		row = track == p->gpu_op.track[i] ? row : 0;
+		track = p->gpu_op.track[i];
+		m->queued = dry && row > m->queued ? row : m->queued;
+		row = dry ? 1 : row + 1;
+	}
+}
+
 static struct pace measure(const struct profile *p, const struct step_time *w, const struct gaps *g)
 {
 	struct pace m = {0};
 	struct step_sum sum = {.steps = p->steps};
 	for (uint32_t i = 0; i < g->n; i++) {
 		const struct gap *x = &g->v[i];
-		int64_t ns = x->end_ns - x->start_ns;
-		if (ns > LONGEST_NS || x->blocked_ns || !gap_waits_for_host(x, p))
+		if (!is_pace(p, x))
 			continue;
 		m.gaps++;
-		m.gap_ns += ns;
+		m.unknown += x->call == ROW_NONE;
+		m.gap_ns += x->end_ns - x->start_ns;
+		intervals_add(&m.when, x->start_ns, x->end_ns);
 		step_sum_add(&sum, &m, x);
 	}
+	intervals_normalise(&m.when);
 	for (uint32_t i = 0; i < p->gpu_op.rows.n; i++) {
-		if (p->gpu_op.kind[i] != GPU_KERNEL || !step_time_has(w, p->gpu_op.start_ns[i]))
+		if (!counts(p, w, i))
 			continue;
 		m.works++;
 		m.work_ns += p->gpu_op.dur_ns[i];
@@ -59,21 +110,27 @@ static struct pace measure(const struct profile *p, const struct step_time *w, c
 static void report(struct findings *f, const struct step_time *w, const struct pace *m)
 {
 	double pct = step_time_pct(w, m->gap_ns);
+	const char *each = w->kind == WINDOW_STEPS ? " a step" : "";
 	struct buf evidence = {0};
 	struct finding *x = findings_add(f, &detector_launch_bound, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
-	x->problem = arena_printf(&f->arena, "The host launches small kernels more slowly than the GPU runs them: %.1f %% of the step time passes "
-	                          "between kernels, waiting for the next launch", pct);
-	buf_printf(&evidence, "%.0f kernels a step run for ", (double)m->works / w->n);
+	x->problem = arena_printf(&f->arena, "The host launches small kernels more slowly than the GPU runs them: %.1f %% of the %s passes "
+	                          "between kernels, waiting for the next launch", pct, w->time);
+	buf_printf(&evidence, "%.0f kernels%s run for ", (double)m->works / w->n, each);
 	put_ns(&evidence, (double)m->work_ns / (double)m->works);
 	buf_cstr(&evidence, " on average, and one comes every ");
 	put_ns(&evidence, (double)w->ns / (double)m->works);
-	buf_printf(&evidence, "; %.0f times a step no GPU had work for up to %.0f us before the next launch was called, ", (double)m->gaps / w->n,
+	buf_printf(&evidence, "; %.0f times%s the GPU had no work for up to %.0f us before the next launch was called, ", (double)m->gaps / w->n, each,
 	           (double)LONGEST_NS / 1e3);
 	put_ns(&evidence, (double)m->gap_ns / (double)m->gaps);
 	buf_cstr(&evidence, " on average");
+	if (m->unknown)
+		buf_printf(&evidence, "; of %llu of these launches the call was not recorded", (unsigned long long)m->unknown);
+	if (w->n == 1 && m->queued >= QUEUE_LEAST)
+		buf_printf(&evidence, "; the queue of launches lasts for %llu kernels in a row at most, and then it is empty", (unsigned long long)m->queued);
 	x->evidence = finding_text(f, &evidence);
 	finding_looks_at(x, m->most_from_ns, m->most_to_ns);
 	finding_rests_on(x, w, m->gaps, m->gap_ns);
+	finding_covers(x, &m->when);
 	finding_gain(x, w, m->gap_ns, "all these gaps");
 }
 
@@ -83,8 +140,11 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	if (!w)
 		return 0;
 	struct pace m = measure(p, w, shared_gaps(f));
-	if (m.works && m.gaps >= (uint64_t)FEWEST * w->n && step_time_pct(w, m.gap_ns) >= TOO_MUCH)
+	if (m.works && m.gaps >= (uint64_t)FEWEST * w->n && step_time_pct(w, m.gap_ns) >= TOO_MUCH) {
+		find_queue(p, w, shared_gaps(f), &m);
 		report(f, w, &m);
+	}
+	intervals_release(&m.when);
 	return 0;
 }
 

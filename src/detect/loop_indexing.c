@@ -1,4 +1,4 @@
-#include "detect/shared.h"
+#include "detect/copies.h"
 
 /* The same ops between two aten::select, this often in a row, are a loop over an index (the figure of torch's own pattern matcher). */
 enum { ROUNDS = 10 };
@@ -22,7 +22,7 @@ struct work {
 	struct level *level;
 	uint32_t n, cap;
 	struct places places;
-	struct intervals host;
+	struct intervals host, idle; /* idle: the GPU's, but for rows of copies, of which tiny-copies tells: what costs there is each copy */
 	uint64_t rounds;
 };
 
@@ -31,9 +31,12 @@ static void end_loop(struct work *x, struct level *l)
 	const struct profile *p = x->p;
 	if (l->rounds >= ROUNDS && step_time_has(x->w, p->span.start_ns[l->first])) {
 		int64_t start = p->span.start_ns[l->first], end = span_end(p, l->last_select);
-		intervals_add(&x->host, start, end);
-		places_add(&x->places, shared_stacks(x->f), profile_str(p, p->span.name[l->first]), l->first, 1, step_time_idle_within(x->w, start, end));
-		x->rounds += l->rounds;
+		int64_t ns = intervals_length_within(&x->idle, start, end);
+		if (ns) {
+			intervals_add(&x->host, start, end);
+			places_add(&x->places, shared_stacks(x->f), profile_str(p, p->span.name[l->first]), l->first, 1, ns);
+			x->rounds += l->rounds;
+		}
 	}
 	l->rounds = 0;
 }
@@ -98,14 +101,22 @@ static void report(struct work *x, int64_t ns)
 	const struct step_time *w = x->w;
 	struct buf evidence = {0};
 	struct finding *d = findings_add(x->f, &detector_loop_indexing, step_time_pct(w, ns) >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
-	d->problem = arena_printf(&x->f->arena, "Python loops over the index of a tensor keep the GPU without work for %.1f %% of the step time",
-	                          step_time_pct(w, ns));
-	buf_printf(&evidence, "%.0f rounds a step of the same ops between one aten::select and the next; per step: ", (double)x->rounds / w->n);
+	d->problem = arena_printf(&x->f->arena, "Python loops over the index of a tensor keep the GPU without work for %.1f %% of the %s",
+	                          step_time_pct(w, ns), w->time);
+	buf_printf(&evidence, "%s, %.0f rounds of the same ops between one aten::select and the next: ", w->per, (double)x->rounds / w->n);
 	places_text(&x->places, 3, w->n, true, &evidence);
 	d->evidence = finding_text(x->f, &evidence);
 	finding_rests_on(d, w, x->rounds, ns);
 	finding_covers(d, &x->host);
 	finding_gain(d, w, ns, "time without device work while the host is in these loops");
+}
+
+static void find_idle(struct work *x)
+{
+	struct copy_rows rows;
+	copies_rows(x->p, x->w, COPY_TINY_BYTES, &rows);
+	intervals_subtract(&x->w->idle, &rows.when, &x->idle);
+	copies_rows_release(&rows);
 }
 
 static int run(const struct profile *p, struct findings *f, struct err *e)
@@ -114,13 +125,15 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	if (!x.w)
 		return 0;
 	places_init(&x.places);
+	find_idle(&x);
 	look(&x);
 	intervals_normalise(&x.host);
-	intervals_intersect(&x.host, &x.w->idle, &x.host);
+	intervals_intersect(&x.host, &x.idle, &x.host);
 	int64_t ns = intervals_length(&x.host);
 	if (step_time_pct(x.w, ns) >= TOO_MUCH)
 		report(&x, ns);
 	intervals_release(&x.host);
+	intervals_release(&x.idle);
 	places_release(&x.places);
 	mem_free(x.level);
 	return 0;
@@ -132,7 +145,7 @@ const struct detector detector_loop_indexing = {
 	.why = "Each x[i] in a loop launches small kernels for one element; one op over the whole dimension does the same in one launch.",
 	.fix = "Work on the whole tensor at once: broadcasting, gather and scatter, torch.bmm or torch.vmap instead of a loop over its index.",
 	.disprove = "Each round needs the result of the one before (a recurrence): then the loop cannot be taken out, only made cheaper.",
-	.shares = "gpu-starvation launch-bound",
+	.shares = "gpu-starvation launch-bound tiny-copies",
 	.report = "operators",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = run,

@@ -30,16 +30,18 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	double pct = step_time_pct(w, ns);
 	struct buf evidence = {0};
 	struct finding *x = findings_add(f, &detector_pageable_copies, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
-	x->problem = arena_printf(&f->arena, "Copies from or to pageable host memory keep the GPU from other work for %.1f %% of the step time", pct);
-	buf_printf(&evidence, "%.1f copies a step of %.2f MiB together; per step ", (double)c->n / w->n, (double)c->bytes / w->n / (1 << 20));
+	x->problem = arena_printf(&f->arena, "Copies from or to pageable host memory keep the GPU from other work for %.1f %% of the %s", pct, w->time);
+	buf_printf(&evidence, "%s: %.*f copies of %.2f MiB together; ", w->per, c->n % w->n ? 1 : 0, (double)c->n / w->n, (double)c->bytes / w->n / (1 << 20));
 	put_ns(&evidence, (double)c->exposed_ns / w->n);
 	buf_cstr(&evidence, " of copying that nothing hides, and ");
 	put_ns(&evidence, (double)c->idle_ns / w->n);
 	buf_cstr(&evidence, " without device work while the host is in their calls: ");
 	places_text(&c->places, PLACES_TOLD, w->n, true, &evidence);
+	buf_printf(&evidence, ". Kernels run beside copies and sets in %.1f %% of the time in which the GPU works", copies_overlap_pct(p, w));
 	x->evidence = finding_text(f, &evidence);
 	finding_looks_at_most(x, p, &c->places);
 	finding_rests_on(x, w, c->n, ns);
+	finding_covers(x, &c->when);
 	finding_gain(x, w, ns, "these copies where nothing hides them, and the idle time in their calls");
 }
 
@@ -54,7 +56,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 		report(p, f, w, &c);
 	else if (!c.n && count_unknown(p, w))
 		findings_missing(f, &detector_pageable_copies, "the input does not tell pageable from pinned memory");
-	places_release(&c.places);
+	copies_release(&c);
 	return 0;
 }
 

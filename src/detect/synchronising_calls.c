@@ -40,6 +40,7 @@ static uint8_t *find_calls(const struct profile *p)
 struct waits {
 	struct places places;
 	uint64_t calls;
+	struct intervals when; /* the idle time that they cost */
 	int64_t wait_ns;       /* how long the host waited in those that emptied the device */
 	int64_t most_ns, most_from_ns, most_to_ns; /* that with most idle time behind it: from the call to where the device works again */
 };
@@ -69,6 +70,17 @@ static void note_most(struct waits *m, const struct profile *p, const struct gap
 	m->most_to_ns = g->v[gap_at(g, span_end(p, i))].end_ns;
 }
 
+/* The innermost op around it, else the op that the input names, else the call itself. */
+static uint32_t around_call(const struct profile *p, uint32_t call)
+{
+	uint32_t at = p->span.parent[call];
+	while (at != ROW_NONE && p->span.kind[at] != SPAN_OP)
+		at = p->span.parent[at];
+	if (at == ROW_NONE)
+		at = p->span.op[call];
+	return at != ROW_NONE ? at : call;
+}
+
 static void measure(const struct profile *p, struct findings *f, const struct gaps *g, struct waits *m)
 {
 	uint8_t *waits = find_calls(p);
@@ -77,7 +89,8 @@ static void measure(const struct profile *p, struct findings *f, const struct ga
 		int64_t ns = waits[i] ? cost_of_call(p, g, i, lost) : 0;
 		if (!ns)
 			continue;
-		uint32_t op = p->span.op[i] != ROW_NONE ? p->span.op[i] : i;
+		uint32_t op = around_call(p, i);
+		intervals_add(&m->when, span_end(p, i), span_end(p, i) + ns);
 		places_add(&m->places, shared_stacks(f), profile_str(p, p->span.name[op]), op, 1, ns);
 		note_most(m, p, g, i, ns);
 		m->calls++;
@@ -92,15 +105,16 @@ static void report(struct findings *f, const struct step_time *w, const struct w
 	double pct = step_time_pct(w, m->places.ns);
 	struct buf evidence = {0};
 	struct finding *x = findings_add(f, &detector_synchronising_calls, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
-	x->problem = arena_printf(&f->arena, "The host waits for the GPU %.1f times a step, and the GPU then waits for the host: %.1f %% of the step time",
-	                          (double)m->calls / w->n, pct);
-	buf_cstr(&evidence, "The host waits ");
+	x->problem = arena_printf(&f->arena, "The host waits for the GPU %.*f times%s, and the GPU then waits for the host: %.1f %% of the %s",
+	                          m->calls % w->n ? 1 : 0, (double)m->calls / w->n, w->kind == WINDOW_STEPS ? " a step" : "", pct, w->time);
+	buf_printf(&evidence, "%s, the host waits ", w->per);
 	put_ns(&evidence, (double)m->wait_ns / w->n);
-	buf_cstr(&evidence, " a step in these calls. Idle after them, per step: ");
+	buf_cstr(&evidence, " in these calls. Idle after them: ");
 	places_text(&m->places, PLACES_TOLD, w->n, true, &evidence);
 	x->evidence = finding_text(f, &evidence);
 	finding_looks_at(x, m->most_from_ns, m->most_to_ns);
 	finding_rests_on(x, w, m->calls, m->places.ns);
+	finding_covers(x, &m->when);
 	finding_gain(x, w, m->places.ns, "the time without device work after each of these calls, but no more than the call waited");
 }
 
@@ -112,8 +126,10 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 		return 0;
 	places_init(&m.places);
 	measure(p, f, shared_gaps(f), &m);
+	intervals_normalise(&m.when);
 	if (step_time_pct(w, m.places.ns) >= TOO_MUCH)
 		report(f, w, &m);
+	intervals_release(&m.when);
 	places_release(&m.places);
 	return 0;
 }

@@ -1,7 +1,6 @@
 #include "detect/copies.h"
+#include "detect/host_names.h"
 
-/* Up to this a copy takes less on the bus (2 us at 12 GB/s) than the host takes to order it. */
-static const int64_t TINY_BYTES = 24 * 1024;
 /* Copies a step; fewer are flags and results that a step may well need. */
 enum { TOO_MANY = 20, PLACES_TOLD = 3 };
 /* Percent of the steps' time that they keep the device from other work. */
@@ -12,35 +11,72 @@ extern const struct detector detector_tiny_copies;
 static bool is_tiny(const struct profile *p, uint32_t g)
 {
 	int64_t bytes = p->launch.bytes[p->gpu_op.launch[g]];
-	return bytes > 0 && bytes <= TINY_BYTES && copy_way(profile_str(p, p->gpu_op.name[g])) != COPY_NEITHER;
+	return bytes > 0 && bytes <= COPY_TINY_BYTES && copy_way(profile_str(p, p->gpu_op.name[g])) != COPY_NEITHER;
 }
 
-static void report(const struct profile *p, struct findings *f, const struct step_time *w, const struct copies *c)
+/* How often the host waits for the device, by a call of its own, within these times. */
+static uint64_t count_waits(const struct profile *p, const struct intervals *when)
 {
-	int64_t ns = c->exposed_ns + c->idle_ns;
+	uint8_t *known = NEW_ARRAY(p->strings.n, uint8_t);
+	uint64_t n = 0;
+	for (uint32_t i = 0; i < p->span.rows.n; i++)
+		if (p->span.kind[i] == SPAN_CALL && host_kind_cached(p, p->span.name[i], known) == HOST_SYNC)
+			n += intervals_length_within(when, p->span.start_ns[i], p->span.start_ns[i] + 1) > 0;
+	mem_free(known);
+	return n;
+}
+
+static void put_size(struct buf *b, double bytes)
+{
+	buf_printf(b, bytes < 1024 ? "%.0f bytes" : "%.1f KiB", bytes < 1024 ? bytes : bytes / 1024);
+}
+
+static void report(const struct profile *p, struct findings *f, const struct step_time *w, const struct copies *c, const struct copy_rows *rows, int64_t ns)
+{
+	bool one_by_one = 2 * rows->copies > c->n;
+	const char *each = w->kind == WINDOW_STEPS ? " a step" : "";
 	double pct = step_time_pct(w, ns);
 	struct buf evidence = {0};
 	struct finding *x = findings_add(f, &detector_tiny_copies, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
-	x->problem = arena_printf(&f->arena, "%.0f copies a step between host and GPU are of %lld KiB or less and keep the GPU from other work for "
-	                          "%.1f %% of the step time", (double)c->n / w->n, (long long)(TINY_BYTES / 1024), pct);
-	buf_printf(&evidence, "They move %.1f KiB each on average. Per step: ", (double)c->bytes / (double)c->n / 1024);
+	if (one_by_one)
+		x->problem = arena_printf(&f->arena, "%.0f%s of %.0f small copies between host and GPU follow one another, each for itself where one could bring all: "
+		                          "%.1f %% of the %s", (double)rows->copies / w->n, each, (double)c->n / w->n, pct, w->time);
+	else
+		x->problem = arena_printf(&f->arena, "%.0f copies%s between host and GPU are of %d KiB or less and keep the GPU from other work for "
+		                          "%.1f %% of the %s", (double)c->n / w->n, each, COPY_TINY_BYTES / 1024, pct, w->time);
+	buf_cstr(&evidence, "They move ");
+	put_size(&evidence, (double)c->bytes / (double)c->n);
+	buf_cstr(&evidence, " each on average");
+	if (one_by_one)
+		buf_printf(&evidence, ". In the rows of them, the host waits for the GPU %.0f times%s, one comes every %.1f us", (double)count_waits(p, &rows->when) / w->n, each,
+		           (double)intervals_length(&rows->when) / 1e3 / (double)rows->copies);
+	buf_printf(&evidence, ". %s, copying or in calls to copy: ", w->per);
 	places_text(&c->places, PLACES_TOLD, w->n, true, &evidence);
 	x->evidence = finding_text(f, &evidence);
+	if (one_by_one)
+		x->advice = STR("Copy the whole tensor once, before the loop, and read its elements on the host (x.cpu(), x.tolist()); or compute on the GPU and copy the result.");
 	finding_looks_at_most(x, p, &c->places);
 	finding_rests_on(x, w, c->n, ns);
-	finding_gain(x, w, ns, "these copies where nothing hides them, and the idle time in their calls");
+	finding_covers(x, &c->when);
+	finding_gain(x, w, ns, one_by_one ? "these copies where nothing hides them, the idle time in their calls, and all the time of rows of them but the first of each"
+	                                  : "these copies where nothing hides them, and the idle time in their calls");
 }
 
 static int run(const struct profile *p, struct findings *f, struct err *e)
 {
 	const struct step_time *w = shared_window(f, &detector_tiny_copies);
 	struct copies c;
+	struct copy_rows rows;
 	if (!w)
 		return 0;
 	copies_measure(p, f, w, is_tiny, &c);
-	if (c.n >= (uint64_t)TOO_MANY * w->n && step_time_pct(w, c.exposed_ns + c.idle_ns) >= TOO_MUCH)
-		report(p, f, w, &c);
-	places_release(&c.places);
+	copies_rows(p, w, COPY_TINY_BYTES, &rows);
+	intervals_union(&c.when, &rows.when, &c.when);
+	int64_t ns = intervals_length(&c.when);
+	if (c.n >= (uint64_t)TOO_MANY * w->n && step_time_pct(w, ns) >= TOO_MUCH)
+		report(p, f, w, &c, &rows, ns);
+	copies_rows_release(&rows);
+	copies_release(&c);
 	return 0;
 }
 
@@ -51,7 +87,7 @@ const struct detector detector_tiny_copies = {
 	.fix = "Make small tensors on the GPU (torch.zeros(..., device=...)), stack values on one side and copy them once, keep scalars as "
 	       "Python numbers or as tensors of the GPU.",
 	.disprove = "The step takes as long when the values are made on the GPU: then other work of the host sets the pace.",
-	.shares = "gpu-starvation pageable-copies",
+	.shares = "gpu-starvation pageable-copies launch-bound",
 	.report = "memcpy",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = run,
