@@ -1,0 +1,148 @@
+#include <stdlib.h>
+
+#include "detect/shared.h"
+
+/* Percent of the window's time in which GPUs only copy to each other. */
+static const double TOO_MUCH = 10, SEVERE = 50;
+enum { PAIRS_TOLD = 4 };
+
+extern const struct detector detector_peer_copies;
+
+/* Copies from one GPU to another one. */
+struct pair {
+	int64_t from, to;         /* -1 = not recorded */
+	uint64_t n;
+	int64_t bytes, ns;
+};
+
+struct peers {
+	struct pair *v;
+	uint32_t n, cap;
+	uint64_t copies;
+	struct intervals when;    /* such copies, and no other work of any GPU */
+	struct places places;
+};
+
+static bool is_peer(struct str name)
+{
+	return str_has(name, STR("PtoP")) || str_has(name, STR("Peer"));
+}
+
+static int64_t device_arg(const struct profile *p, uint32_t g, struct str key)
+{
+	struct str text;
+	int64_t n;
+	uint32_t id = intern_find(&p->strings, key);
+	return id != INTERN_NONE && profile_arg(p, p->gpu_op.args[g], id, &text) && str_to_i64(text, &n) && n >= 0 ? n : -1;
+}
+
+static void add_pair(const struct profile *p, struct peers *x, uint32_t g)
+{
+	struct pair k = {.from = device_arg(p, g, STR("fromDevice")), .to = device_arg(p, g, STR("toDevice"))};
+	uint32_t i = 0;
+	while (i < x->n && (x->v[i].from != k.from || x->v[i].to != k.to))
+		i++;
+	if (i == x->n) {
+		MEM_GROW(x->v, x->cap, x->n + 1);
+		x->v[x->n++] = k;
+	}
+	int64_t bytes = p->launch.bytes[p->gpu_op.launch[g]];
+	x->v[i].n++;
+	x->v[i].ns += p->gpu_op.dur_ns[g];
+	if (bytes > 0 && __builtin_add_overflow(x->v[i].bytes, bytes, &x->v[i].bytes))
+		x->v[i].bytes = INT64_MAX;
+}
+
+static void measure(const struct profile *p, struct findings *f, const struct step_time *w, struct peers *x)
+{
+	struct intervals other = {0};
+	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
+		bool peer = p->gpu_op.kind[g] == GPU_MEMCPY && is_peer(profile_str(p, p->gpu_op.name[g]));
+		intervals_add(peer ? &x->when : &other, p->gpu_op.start_ns[g], gpu_end(p, g));
+		if (!peer || !step_time_has(w, p->gpu_op.start_ns[g]))
+			continue;
+		uint32_t at = p->gpu_op.op[g] != ROW_NONE ? p->gpu_op.op[g] : p->gpu_op.call[g];
+		add_pair(p, x, g);
+		places_add(&x->places, shared_stacks(f), profile_str(p, at != ROW_NONE ? p->span.name[at] : p->gpu_op.name[g]), at, 1, p->gpu_op.dur_ns[g]);
+		x->copies++;
+	}
+	intervals_normalise(&x->when);
+	intervals_normalise(&other);
+	intervals_subtract(&x->when, &other, &x->when);
+	intervals_intersect(&x->when, &w->all, &x->when);
+	intervals_release(&other);
+}
+
+/* Slowest first; those without bytes last. */
+static int by_rate(const void *a, const void *b)
+{
+	const struct pair *x = a, *y = b;
+	double rate_x = x->ns && x->bytes ? (double)x->bytes / (double)x->ns : 1e30, rate_y = y->ns && y->bytes ? (double)y->bytes / (double)y->ns : 1e30;
+	if (rate_x != rate_y)
+		return rate_x < rate_y ? -1 : 1;
+	return x->from != y->from ? (x->from < y->from ? -1 : 1) : (x->to > y->to) - (x->to < y->to);
+}
+
+static void put_pairs(const struct peers *x, struct buf *out)
+{
+	for (uint32_t i = 0; i < x->n && i < PAIRS_TOLD; i++) {
+		const struct pair *k = &x->v[i];
+		buf_cstr(out, i ? ", " : "");
+		if (k->from >= 0 && k->to >= 0)
+			buf_printf(out, "GPU %lld to GPU %lld ", (long long)k->from, (long long)k->to);
+		if (k->bytes && k->ns)
+			buf_printf(out, "%.1f GB/s", (double)k->bytes / (double)k->ns);
+		else
+			put_ns(out, (double)k->ns);
+	}
+	if (x->n > PAIRS_TOLD)
+		buf_printf(out, " and %u more pairs", x->n - PAIRS_TOLD);
+}
+
+static void report(const struct profile *p, struct findings *f, const struct step_time *w, struct peers *x, int64_t ns)
+{
+	double pct = step_time_pct(w, ns);
+	struct buf evidence = {0};
+	struct finding *y = findings_add(f, &detector_peer_copies, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
+	y->problem = arena_printf(&f->arena, "In %.1f %% of the %s GPUs only copy to each other, and none does other work", pct, w->time);
+	qsort(x->v, x->n, sizeof *x->v, by_rate);
+	buf_printf(&evidence, "%llu cop%s: ", (unsigned long long)x->copies, x->copies == 1 ? "y" : "ies");
+	put_pairs(x, &evidence);
+	buf_printf(&evidence, ". %s, by op: ", w->per);
+	places_text(&x->places, 2, w->n, true, &evidence);
+	y->evidence = finding_text(f, &evidence);
+	finding_looks_at_most(y, p, &x->places);
+	finding_rests_on(y, w, x->copies, ns);
+	finding_covers(y, &x->when);
+	finding_gain(y, w, ns, "copies between GPUs while no GPU does other work");
+}
+
+static int run(const struct profile *p, struct findings *f, struct err *e)
+{
+	const struct step_time *w = shared_window(f, &detector_peer_copies);
+	struct peers x = {0};
+	(void)e;
+	if (!w)
+		return 0;
+	places_init(&x.places);
+	measure(p, f, w, &x);
+	int64_t ns = intervals_length(&x.when);
+	if (x.copies && step_time_pct(w, ns) >= TOO_MUCH)
+		report(p, f, w, &x, ns);
+	intervals_release(&x.when);
+	places_release(&x.places);
+	mem_free(x.v);
+	return 0;
+}
+
+const struct detector detector_peer_copies = {
+	.id = "peer-copies",
+	.title = "GPUs wait for copies between each other",
+	.why = "What one GPU sends to another one takes as long as the link between them allows, 10 times as long by PCIe as by NVLink, and neither computes meanwhile.",
+	.fix = "Keep what belongs together on one GPU; place neighbours on GPUs with a fast link (nvidia-smi topo -m shows which); copy with non_blocking=True beside "
+	       "computation; replace copies by hand with collectives of NCCL.",
+	.disprove = "The next computation needs all of the data, and they are no larger than they must be: then only a faster link helps.",
+	.report = "memcpy",
+	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.run = run,
+};
