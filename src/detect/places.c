@@ -80,7 +80,7 @@ static void put_place(const struct places *t, const struct place *x, unsigned st
 	if (x->ns)
 		put_ns(out, (double)x->ns / steps);
 	if (counts)
-		buf_printf(out, times == (double)(uint64_t)times ? "%s%.0f times" : "%s%.1f times", x->ns ? ", " : "", times);
+		buf_printf(out, times == (double)(uint64_t)times ? "%s%.0f time%s" : "%s%.1f time%s", x->ns ? ", " : "", times, x->events == steps ? "" : "s");
 	buf_char(out, ')');
 }
 

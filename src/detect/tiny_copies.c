@@ -39,8 +39,8 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	struct buf evidence = {0};
 	struct finding *x = findings_add(f, &detector_tiny_copies, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
 	if (one_by_one)
-		x->problem = arena_printf(&f->arena, "%.0f%s of %.0f small copies between host and GPU follow one another, each for itself where one could bring all: "
-		                          "%.1f %% of the %s", (double)rows->copies / w->n, each, (double)c->n / w->n, pct, w->time);
+		x->problem = arena_printf(&f->arena, "%.0f of %.0f small copies%s between host and GPU follow one another, each for itself where one could bring all: "
+		                          "%.1f %% of the %s", (double)rows->copies / w->n, (double)c->n / w->n, each, pct, w->time);
 	else
 		x->problem = arena_printf(&f->arena, "%.0f copies%s between host and GPU are of %d KiB or less and keep the GPU from other work for "
 		                          "%.1f %% of the %s", (double)c->n / w->n, each, COPY_TINY_BYTES / 1024, pct, w->time);

@@ -230,3 +230,317 @@ def small_collectives_and_loader():
         for _ in range(60):
             collective(t, LATENCY, elements=8, launch=1)
     return t
+
+
+# Copies that the host waits for.
+
+def turn(t, waits=True, stream=STREAM, device=0, copies=8, copy=3000, fill=4000):
+    """A copy, its product, and so on; on one stream, so that one waits for the other."""
+    for _ in range(copies):
+        with t.op("aten::copy_", 2):
+            t.work("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", copy, "cudaMemcpyAsync", device=device, stream=stream, bytes=24 << 20)
+            if waits:
+                t.sync(device=device, stream=stream)
+        with t.op("aten::mm", 10):
+            t.kernel(fill, TENSOR_CORE, device=device)
+
+
+def turns(gpus=1, loader=0, **how):
+    t = Trace(*(dict(A100, id=i) for i in range(gpus)))
+    for _ in t.steps():
+        if loader:
+            with t.range("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", us=loader):
+                pass
+        for device in range(gpus):
+            turn(t, device=device, **how)
+    return t
+
+
+@case("blocking-copies")
+def blocking_copies():
+    return turns()
+
+
+@case("blocking-copies", "dataloader-bound", "gpu-starvation")
+def blocking_copies_and_loader():
+    return turns(loader=7000)
+
+
+@case("blocking-copies")
+def blocking_copies_of_a_gpu_of_two():
+    """The other one computes."""
+    t = Trace(A100, dict(A100, id=1))
+    for _ in t.steps():
+        with t.op("aten::mm", 10):
+            t.kernel(8 * 4200, TENSOR_CORE, device=1)
+        turn(t)
+    return t
+
+
+@case("blocking-copies")
+def blocking_copies_without_steps():
+    t = Trace()
+    t.busy(2000)
+    turn(t)
+    t.busy(2000)
+    return t
+
+
+@case()
+def without_blocking_copies():
+    """The same copies run beside the products: a stream of their own, and nobody waits."""
+    return turns(waits=False, stream=21)
+
+
+@case()
+def without_many_blocking_copies():
+    return turns(copies=2, fill=20000)
+
+
+@case()
+def without_work_beside_blocking_copies():
+    t = Trace()
+    for _ in t.steps():
+        for _ in range(8):
+            with t.op("aten::copy_", 2):
+                t.copy("HtoD", 3000, 24 << 20, "Pinned")
+                t.sync()
+    return t
+
+
+@case()
+def without_blocking_copies_in_the_steps():
+    t = Trace()
+    turn(t)
+    t.now = max(t.free.values()) + 100
+    for _ in t.steps(fill=30000):
+        pass
+    return t
+
+
+# Small copies in a row.
+
+def element(t, device=0):
+    with t.op("aten::select", 3):
+        pass
+    with t.op("aten::copy_", 8):
+        t.work("gpu_memcpy", "Memcpy DtoH (Device -> Pageable)", 2, "cudaMemcpyAsync", waits=True, device=device, bytes=4)
+        t.sync(device=device)
+    t.simple("aten::add_", 10)
+
+
+def elements(count, fill=40000, gpus=1, kernel=0, pause=0):
+    t = Trace(*(dict(A100, id=i) for i in range(gpus)))
+    for _ in t.steps():
+        for device in range(gpus):
+            with t.op("aten::mm", 10):
+                t.kernel(fill, TENSOR_CORE, device=device)
+        t.now = max(t.free.values())
+        for _ in range(count):
+            for device in range(gpus):
+                element(t, device)
+                if kernel:
+                    t.launch("aten::mul", kernel)
+            t.host(pause)
+        t.now = max(t.free.values())
+    return t
+
+
+@case("tiny-copies", "gpu-starvation", "synchronising-calls", "pageable-copies")
+def copy_per_element():
+    return elements(500)
+
+
+@case("tiny-copies", "gpu-starvation", "synchronising-calls", "pageable-copies", "loop-indexing")
+def copy_and_kernel_per_element():
+    """Work of the GPU between two of them, so that one copy cannot bring all."""
+    return elements(500, kernel=10)
+
+
+@case()
+def without_many_elements():
+    return elements(8)
+
+
+@case()
+def without_elements_in_the_steps():
+    t = Trace()
+    for _ in range(500):
+        element(t)
+    t.now = max(t.free.values()) + 100
+    for _ in t.steps(fill=30000):
+        pass
+    return t
+
+
+# Copies between GPUs.
+
+def peer(t, us, nbytes, source=0, target=1, stream=30):
+    with t.op("aten::copy_", 5):
+        t.work("gpu_memcpy", "Memcpy PtoP (Device -> Device)", us, "cudaMemcpyAsync", device=source, stream=stream, bytes=nbytes,
+               fromDevice=source, inDevice=source, toDevice=target)
+
+
+def peers(us=5000, fill=10000, hidden=False, steps=True, before=False, loader=0):
+    t = Trace(A100, dict(A100, id=1))
+    for n in range(2):
+        if before and not n:
+            peer(t, 4 * us, 40 << 20)
+            t.now = max(t.free.values()) + 100
+        with t.step(n) if steps else t.range("round"):
+            if loader:
+                with t.range("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", us=loader):
+                    pass
+            for device in range(2):
+                with t.op("aten::mm", 5):
+                    t.kernel(fill, TENSOR_CORE, device=device)
+            if not before:
+                if not hidden:
+                    t.free[0, 30] = max(t.free.values())
+                peer(t, us, 40 << 20)
+            t.free[0, STREAM] = t.free[1, STREAM] = max(t.free.values())
+            t.drain()
+    return t
+
+
+@case("peer-copies")
+def copies_between_gpus():
+    return peers()
+
+
+@case("peer-copies")
+def copies_between_gpus_without_steps():
+    return peers(steps=False)
+
+
+@case("peer-copies", "dataloader-bound", "gpu-starvation")
+def copies_between_gpus_and_loader():
+    return peers(fill=14000, loader=5000)
+
+
+@case()
+def without_exposed_copies_between_gpus():
+    return peers(hidden=True)
+
+
+@case()
+def without_long_copies_between_gpus():
+    return peers(us=500)
+
+
+@case()
+def without_copies_between_gpus_in_the_steps():
+    return peers(before=True)
+
+
+# The program sleeps.
+
+def sleeping(us, steps=True, queued=0, before=False, loader=0):
+    t = Trace()
+    if before:
+        with t.frame("<built-in function sleep>", us):
+            pass
+    for n in range(3):
+        with t.step(n) if steps else t.range("round"):
+            t.busy(30000)
+            t.now = max(t.free.values())
+            if queued:
+                t.busy(queued)
+            if not before:
+                with t.frame("<built-in function sleep>", us):
+                    pass
+            if loader:
+                with t.range("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", us=loader):
+                    pass
+            t.busy(30000)
+            t.drain()
+    return t
+
+
+@case("sleeping-host", "gpu-starvation")
+def sleep_in_steps():
+    return sleeping(20000)
+
+
+@case("sleeping-host", "gpu-starvation")
+def sleep_without_steps():
+    return sleeping(20000, steps=False)
+
+
+@case("sleeping-host", "gpu-starvation", "dataloader-bound")
+def sleep_and_loader():
+    return sleeping(20000, loader=15000)
+
+
+@case()
+def without_long_sleep():
+    return sleeping(1500)
+
+
+@case()
+def without_sleep_while_the_gpu_waits():
+    return sleeping(20000, queued=30000)
+
+
+@case()
+def without_sleep_in_the_steps():
+    return sleeping(20000, before=True)
+
+
+# The pace of launching.
+
+def triton(us=6, every=30, count=200):
+    """Kernels whose launches the recorder does not know, as it once did not know those of Triton."""
+    t = Trace()
+    for _ in t.steps():
+        t.busy(2000)
+        t.now = max(t.free.values())
+        for _ in range(count):
+            with t.frame("<built-in function launch>", every):
+                pass
+            t.event("kernel", "triton_poi_fused_add_0", t.now, t.now + us, {"device": 0, "stream": STREAM}, pid=0, tid=STREAM)
+        t.free[0, STREAM] = t.now + us
+    return t
+
+
+@case("launch-bound", "gpu-starvation", "low-gpu-utilization")
+def small_kernels_without_calls():
+    return triton()
+
+
+@case()
+def without_pace_of_kernels_without_calls():
+    return triton(us=28)
+
+
+# Collectives where no steps are marked.
+
+@case("communication-bound")
+def collectives_without_steps():
+    t = rank()
+    for i in range(5):
+        t.busy(10000 + 500 * i)
+        collective(t, 5000)
+    return t
+
+
+@case("host-collectives", "gpu-starvation")
+def gloo_without_steps():
+    t = rank()
+    for i in range(4):
+        t.busy(30000 + 1000 * i)
+        t.now = max(t.free.values())
+        t.simple("gloo:all_reduce", 12000)
+    t.busy(30000)
+    return t
+
+
+@case("unbucketed-collectives")
+def small_collectives_without_steps():
+    t = rank()
+    t.busy(10000)
+    for _ in range(60):
+        collective(t, LATENCY, elements=8, launch=1)
+    collective(t, (1 << 20) * 4 / RATE, elements=1 << 20)
+    t.busy(9000)
+    return t
