@@ -1,3 +1,4 @@
+#include "analysis/host_use.h"
 #include "analysis/roles.h"
 #include "detect/host_names.h"
 #include "detect/model_config.h"
@@ -22,6 +23,25 @@ static uint32_t look_at_longest(const struct profile *p, const struct step_time 
 		}
 	mem_free(known);
 	return longest;
+}
+
+/* When the host is in the loader and the GPU has no work. */
+static void cover(const struct profile *p, const struct step_time *w, struct finding *x)
+{
+	uint8_t *known = NEW_ARRAY(p->strings.n, uint8_t);
+	struct intervals when = {0};
+	for (uint32_t i = 0; i < p->span.rows.n; i++) {
+		uint32_t name = p->span.name[i];
+		if (!known[name])
+			known[name] = host_is_dataloader(profile_str(p, name)) ? 2 : 1;
+		if (known[name] == 2)
+			intervals_add(&when, p->span.start_ns[i], span_end(p, i));
+	}
+	intervals_normalise(&when);
+	intervals_intersect(&when, &w->idle, &when);
+	finding_covers(x, &when);
+	intervals_release(&when);
+	mem_free(known);
 }
 
 /* Whether that loader has workers already. PyTorch names its ranges by the class of the iterator; a program may have loaders with and without, so that
@@ -61,11 +81,12 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 		struct finding *x = findings_add(f, d, pct > SEVERE ? FINDING_HIGH : FINDING_MEDIUM);
 		x->problem = arena_printf(&f->arena, "This run has high time cost on input data loading: %.1f %% of the step time is in "
 		                          "DataLoader%s", pct, r->has_device ? ", with the GPU idle" : "");
-		x->evidence = arena_printf(&f->arena, "DataLoader %.3f ms of a mean step of %.3f ms, over %u steps",
-		                           roles_mean_ns(r, ROLE_DATALOADER) / 1e6, roles_mean_step_ns(r) / 1e6, r->n);
+		x->evidence = arena_printf(&f->arena, "DataLoader %.3f ms of a mean step of %.3f ms, over %u step%s",
+		                           roles_mean_ns(r, ROLE_DATALOADER) / 1e6, roles_mean_step_ns(r) / 1e6, r->n, r->n == 1 ? "" : "s");
 		advise(p, f, x, look_at_longest(p, w, x));
 		finding_rests_on(x, w, r->n, r->sum.ns[ROLE_DATALOADER]);
 		x->share_pct = pct;
+		cover(p, w, x);
 		finding_gain(x, w, r->sum.ns[ROLE_DATALOADER], "the time in DataLoader without device work");
 	}
 	roles_free(r);

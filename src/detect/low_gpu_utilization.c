@@ -8,6 +8,28 @@ static const double TOO_LITTLE = 0.5, SEVERE = 0.25;
 
 extern const struct detector detector_low_gpu_utilization;
 
+/* By what the host does while the GPU waits. A larger batch is for launch-bound to propose: it helps where the pace of launching is the cause alone. */
+static const char *advice_for(const struct gaps *g)
+{
+	static const char *const advice[GAP_N_CAUSES] = {
+		[GAP_DATA] = "See to the data loader first: it is what the GPU waits for most.",
+		[GAP_SYNC] = "See to the calls that wait for the GPU first: after each of them it has no work until the host has launched again.",
+		[GAP_ALLOC] = "See to the calls that allocate and free device memory first: the GPU waits for them most.",
+		[GAP_GC] = "See to Python's garbage collector first: the GPU waits for it most.",
+		[GAP_PROFILER] = "Record less and look again: the GPU waits for the profiler most.",
+		[GAP_LOAD] = "Record later steps: the GPU waits for kernels to be loaded most, which happens once.",
+		[GAP_CALL] = "See to the calls of the GPU's runtime that take the host long: launches (CUDA graphs, torch.compile, fused ops) or copies (non_blocking, pinned memory).",
+		[GAP_OP] = "Give the host less to do for the same work of the GPU: torch.compile, CUDA graphs, fused ops.",
+		[GAP_PYTHON] = "Take Python work out of the way of launching first: the GPU waits for it most.",
+		[GAP_LATENCY] = "See `timeline` for what the GPU waits for: the work was launched before, and streams or other GPUs wait for each other.",
+		[GAP_UNKNOWN] = "Find out what the host does meanwhile, which was not recorded: call stacks, system calls, ranges around the parts of the step.",
+	};
+	enum gap_cause most = GAP_UNKNOWN;
+	for (unsigned c = 0; c < GAP_N_CAUSES; c++)
+		most = g->ns[c] > g->ns[most] ? (enum gap_cause)c : most;
+	return advice[most];
+}
+
 static void report(struct findings *f, const struct step_time *w, const struct gpu_metrics_list *l, struct buf *list, double lowest)
 {
 	int64_t busiest = 0;
@@ -23,6 +45,7 @@ static void report(struct findings *f, const struct step_time *w, const struct g
 	else
 		x->evidence = arena_printf(&f->arena, "%.3f ms, in which no steps were found, so that start-up may count too; the busiest device has work "
 		                           "during %.3f ms of them", (double)ns / 1e6, (double)busiest / 1e6);
+	x->advice = str_from(advice_for(shared_gaps(f)));
 	finding_rests_on(x, NULL, l->n, busiest);
 	x->has_share = ns > 0;
 	x->share_pct = x->has_share ? 100.0 * (double)busiest / (double)ns : 0;
@@ -57,7 +80,8 @@ const struct detector detector_low_gpu_utilization = {
 	.id = "low-gpu-utilization",
 	.title = "The GPU is idle most of the time",
 	.why = "A GPU that runs nothing for more than half of the step costs as much as a busy one.",
-	.fix = "Increase the batch size, so that each launch brings more work; see `overview` for what the GPU waits for.",
+	.fix = "Find what the GPU waits for (the findings beside this one, `overview`), and see to that. A larger batch helps where launching is what takes long, "
+	       "because each launch then brings more work.",
 	.disprove = "A recording of more steps, without their start-up, shows the GPU busy; or the GPU works for another process meanwhile.",
 	.symptom = 2,
 	.report = "devices",

@@ -24,9 +24,9 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 		if (mark[i] == LOADER && outermost && step_time_has(w, p->span.start_ns[i]))
 			places_add(&t, shared_stacks(f), profile_str(p, p->span.name[i]), i, 1, p->span.dur_ns[i]);
 	}
-	x->problem = arena_printf(&f->arena, "Batches are made in the training process itself, and no GPU has work meanwhile for %.1f %% of the step time",
-	                          pct);
-	buf_cstr(&evidence, "Per step: ");
+	x->problem = arena_printf(&f->arena, "Batches are made in the training process itself, and the GPU has no work meanwhile for %.1f %% of the %s",
+	                          pct, w->time);
+	buf_printf(&evidence, "%s: ", w->per);
 	places_text(&t, 2, w->n, true, &evidence);
 	x->evidence = finding_text(f, &evidence);
 	finding_looks_at_most(x, p, &t);

@@ -40,7 +40,17 @@ class Planted(Case):
                 ("gloo_and_loader", "host-collectives", 12000),
                 ("launches_of_collectives", "host-collectives", 60 * 77),     # 80 us and 2 less the all-reduce before, which runs meanwhile
                 ("small_collectives", "unbucketed-collectives", 60 * 12), ("small_collectives_of_two_gpus", "unbucketed-collectives", 60 * 12),
-                ("small_collectives_without_sizes", "unbucketed-collectives", 60 * 12), ("small_collectives_and_loader", "unbucketed-collectives", 59 * 12)):
+                ("small_collectives_without_sizes", "unbucketed-collectives", 60 * 12), ("small_collectives_and_loader", "unbucketed-collectives", 59 * 12),
+                ("small_collectives_without_steps", "unbucketed-collectives", 60 * 12),
+                ("collectives_without_steps", "communication-bound", 5 * 5000), ("gloo_without_steps", "host-collectives", 4 * 12000),
+                # Copies could all run beside the products, of which there is more.
+                ("blocking_copies", "blocking-copies", 8 * 3000), ("blocking_copies_and_loader", "blocking-copies", 8 * 3000),
+                ("blocking_copies_of_a_gpu_of_two", "blocking-copies", 8 * 3000), ("blocking_copies_without_steps", "blocking-copies", 8 * 3000),
+                ("copy_per_element", "tiny-copies", 499 * 35), ("copy_and_kernel_per_element", "tiny-copies", 500 * 9),
+                ("copies_between_gpus", "peer-copies", 5000), ("copies_between_gpus_without_steps", "peer-copies", 2 * 5000),
+                ("copies_between_gpus_and_loader", "peer-copies", 5000),
+                ("sleep_in_steps", "sleeping-host", 20000), ("sleep_and_loader", "sleeping-host", 20000),
+                ("small_kernels_without_calls", "launch-bound", 200 * 24)):
             with self.subTest(case=case, detector=detector):
                 self.assertAlmostEqual(self.find(case, detector)["gain_ns_per_step"] / 1000, want, delta=want * 0.1)
 
@@ -98,6 +108,55 @@ def without(ranges, cut):
     return out
 
 
+class Puzzlers(Case):
+    """Small programs whose authors say in writing why they are slow."""
+
+    def first(self, *parts):
+        table = advise(oracle.data("more", "puzzlers", *parts))
+        self.assertTrue(table.rows, "nothing found")
+        return table.rows
+
+    def test_copy_per_element(self):
+        """A copy to the host for each of 4096 elements and a wait for each; then a kernel for each."""
+        rows = self.first("d2h_sync", "d2h_sync_final.json.gz")
+        self.assertEqual((rows[0]["detector"], rows[0]["events"]), ("tiny-copies", 4097))
+        self.assertIn("of 4097 small copies between host and GPU follow one another", rows[0]["problem"])
+        self.assertRegex(rows[0]["evidence"], "host waits for the GPU 409[4-7] times")
+        self.assertIn("first_sum", rows[0]["evidence"])
+        detectors = [r["detector"] for r in rows]
+        self.assertLess(detectors.index("tiny-copies"), detectors.index("loop-indexing"))
+        self.assertIn("launch-bound", detectors)
+        loop = next(r for r in rows if r["detector"] == "loop-indexing")
+        self.assertIn("second_sum", loop["evidence"].split(";")[0])
+
+    def test_streams(self):
+        """HTA says 16.5 % and 32.3 % overlap."""
+        rows = self.first("streams", "blocking.json.gz")
+        self.assertEqual((rows[0]["detector"], rows[0]["events"]), ("blocking-copies", 200))
+        self.assertIn("in 16.5 % of the time in which the GPU works", rows[0]["problem"])
+        rows = self.first("streams", "non_blocking.json.gz")
+        self.assertNotIn("blocking-copies", {r["detector"] for r in rows})
+        self.assertIn("in 32.3 % of the time in which the GPU works", next(r for r in rows if r["detector"] == "pageable-copies")["evidence"])
+
+    def test_launch_queue(self):
+        """Gaps return after about 35 small kernels. The program also sleeps, between its two parts."""
+        rows = self.first("launch_queue", "more_small_kernels.json.gz")
+        self.assertEqual(rows[0]["detector"], "launch-bound")
+        self.assertIn("the queue of launches lasts for 37 kernels in a row at most", rows[0]["evidence"])  # the long one, and 36 small ones
+        self.assertIsNone(next(r for r in rows if r["detector"] == "sleeping-host")["gain_ns_per_step"])
+
+    def test_fusion(self):
+        rows = self.first("fusion", "fusion.json.gz")
+        r = next(r for r in rows if r["detector"] == "launch-bound")
+        self.assertIn("64 kernels run for 5.9 us on average", r["evidence"])
+        self.assertIn("of 17 of these launches the call was not recorded", r["evidence"])  # Triton's
+
+    def test_peer_copies(self):
+        rows = self.first("collectives", "p2p_copy.json.gz")
+        self.assertEqual((rows[0]["detector"], rows[0]["events"], rows[0]["time_ns"]), ("peer-copies", 30, 53921000))
+        self.assertIn("30 copies: GPU 0 to GPU 2 7.5 GB/s, GPU 0 to GPU 4 45.5 GB/s, GPU 0 to GPU 1 88.5 GB/s", rows[0]["evidence"])
+
+
 class Real(Case):
     def exposed_us(self, path):
         """A step, of one GPU: what its collectives last while none of its other work does."""
@@ -151,6 +210,16 @@ class Real(Case):
         self.assertGreater(r["events"], 0.9 * sum(e["dur"] <= 200 for e in kernels))
         self.assertGreater(host["gain_ns_per_step"], 10_000_000)
         self.assertLess(host["gain_ns_per_step"], 15_077_000)  # overview's communication less what runs on the device
+
+    def test_loader(self):
+        """One cause, one finding: the others about the same time are part of it, and none proposes a larger batch."""
+        rows = advise(oracle.data("verdicts", "google_owlv2-large-patch14-ensemble__1016001.json.gz")).rows
+        self.assertEqual(rows[0]["detector"], "dataloader-bound")
+        parts = {r["detector"] for r in rows if r["part_of"] == "dataloader-bound"}
+        self.assertLessEqual({"gpu-starvation", "low-gpu-utilization", "single-process-dataloader"}, parts)
+        for r in rows:
+            if r["detector"] == "low-gpu-utilization" or r["part_of"]:
+                self.assertNotIn("batch size", r["advice"])
 
 
 if __name__ == "__main__":
