@@ -544,3 +544,96 @@ def small_collectives_without_steps():
     collective(t, (1 << 20) * 4 / RATE, elements=1 << 20)
     t.busy(9000)
     return t
+
+
+# Steps that are far longer than the others.
+
+def iterations(first=None, middle=None, count=4, fill=30000, gpus=1, before=False, loader=0):
+    """`first`, `middle`: what the first step and the one after it have besides."""
+    t = Trace(*(dict(A100, id=i) for i in range(gpus)))
+    if before and first:
+        first(t)
+    for n in t.steps(count):
+        if loader:
+            with t.range("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", us=loader):
+                pass
+        if first and n == 1 and not before:
+            first(t)
+        if middle and n == 3:
+            middle(t)
+        for device in range(gpus):
+            with t.op("aten::mm", 10):
+                t.kernel(fill, TENSOR_CORE, device=device)
+    return t
+
+
+def allocate(t):
+    for _ in range(4):
+        t.call("cudaMalloc", 5000)
+
+
+def load(t):
+    with t.range("Lazy Function Loading", "overhead", 20000):
+        pass
+
+
+def search(t):
+    for i in range(10):
+        t.launch("aten::cudnn_convolution", 2000, f"implicit_convolve_sgemm_{i}")
+
+
+@case("first-iteration", "gpu-starvation")
+def first_step_allocates():
+    return iterations(allocate)
+
+
+@case("first-iteration", "gpu-starvation")
+def first_step_loads_on_two_gpus():
+    return iterations(load, gpus=2)
+
+
+@case("first-iteration")
+def first_step_searches():
+    return iterations(search, count=8)
+
+
+@case("first-iteration", "gpu-starvation")
+def third_step_allocates():
+    return iterations(middle=allocate)
+
+
+@case("first-iteration", "gpu-starvation", "dataloader-bound")
+def first_step_allocates_and_loader():
+    return iterations(allocate, loader=15000)
+
+
+@case()
+def without_long_first_step():
+    return iterations(lambda t: t.call("cudaMalloc", 3000))
+
+
+@case()
+def without_start_up_in_the_steps():
+    return iterations(allocate, before=True)
+
+
+@case()
+def without_other_start_up():
+    """The third step has more of the same work: nothing of it is start-up."""
+    return iterations(middle=lambda t: t.busy(20000))
+
+
+@case("gpu-starvation")
+def without_steps_to_compare():
+    return iterations(allocate, count=2)
+
+
+@case("gpu-starvation")
+def without_steps_allocates_at_first():
+    t = Trace()
+    t.busy(30000)
+    t.now = max(t.free.values())
+    allocate(t)
+    for i in range(4):
+        t.busy(30000 + 1000 * i)
+    return t

@@ -1,0 +1,274 @@
+#include <stdlib.h>
+
+#include "detect/host_names.h"
+#include "detect/shared.h"
+
+/* So many times the median of the other steps. */
+static const double TOO_LONG = 1.25;
+/* Share of the time beyond the median that a cause must have, to be told; any step but the first must have one. */
+static const double TELLS = 0.3;
+/* Fewer steps have no median that says anything. */
+enum { FEWEST = 3, STEPS_TOLD = 3 };
+
+extern const struct detector detector_first_iteration;
+
+enum cause { ALLOCATING, LOADING, PROFILING, NEW_KERNELS, CAUSES };
+
+static const char *const cause_text[CAUSES] = {
+	[ALLOCATING] = "in calls that allocate or free memory", [LOADING] = "in loading kernels", [PROFILING] = "in the profiler itself",
+	[NEW_KERNELS] = "in kernels that no other step runs (a search for algorithms, a warm-up)",
+};
+
+struct sums {
+	int64_t ns[CAUSES];
+};
+
+/* The step that a moment of the host is in; ROW_NONE. */
+static uint32_t step_at(const struct steps *s, int64_t t)
+{
+	uint32_t a = 0, b = s->n;
+	while (a < b) {
+		uint32_t m = a + (b - a) / 2;
+		if (s->v[m].host_end_ns <= t)
+			a = m + 1;
+		else
+			b = m;
+	}
+	return a < s->n && s->v[a].host_start_ns <= t ? a : ROW_NONE;
+}
+
+static enum cause cause_of(const struct profile *p, uint32_t span, uint8_t *known)
+{
+	enum host_kind k = host_kind_cached(p, p->span.name[span], known);
+	if (k == HOST_LOAD)
+		return LOADING;
+	if (p->span.kind[span] == SPAN_CALL && k == HOST_ALLOC)
+		return ALLOCATING;
+	return p->span.kind[span] == SPAN_OVERHEAD ? PROFILING : CAUSES;
+}
+
+static void add_host(const struct profile *p, struct sums *v)
+{
+	uint8_t *known = NEW_ARRAY(p->strings.n, uint8_t);
+	for (uint32_t i = 0; i < p->span.rows.n; i++) {
+		enum cause c = cause_of(p, i, known);
+		uint32_t step = c != CAUSES ? step_at(p->steps, p->span.start_ns[i]) : ROW_NONE;
+		if (step != ROW_NONE)
+			v[step].ns[c] += p->span.dur_ns[i];
+	}
+	mem_free(known);
+}
+
+/* The step that launched device work; that in which it began, where its call is not known. */
+static uint32_t step_of(const struct profile *p, uint32_t g)
+{
+	uint32_t call = p->gpu_op.call[g];
+	return step_at(p->steps, call != ROW_NONE ? p->span.start_ns[call] : p->gpu_op.start_ns[g]);
+}
+
+/* Kernels by name: those that one step alone runs. */
+static void add_kernels(const struct profile *p, struct sums *v)
+{
+	enum { NOWHERE, SEVERAL = UINT32_MAX };
+	uint32_t *in = NEW_ARRAY(p->strings.n, uint32_t), *step = NEW_ARRAY(p->gpu_op.rows.n, uint32_t);
+	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
+		uint32_t *x = &in[p->gpu_op.name[g]];
+		step[g] = p->gpu_op.kind[g] == GPU_KERNEL ? step_of(p, g) : ROW_NONE;
+		if (step[g] != ROW_NONE)
+			*x = *x == NOWHERE || *x == step[g] + 1 ? step[g] + 1 : SEVERAL;
+	}
+	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
+		if (step[g] != ROW_NONE && in[p->gpu_op.name[g]] == step[g] + 1)
+			v[step[g]].ns[NEW_KERNELS] += p->gpu_op.dur_ns[g];
+	mem_free(in);
+	mem_free(step);
+}
+
+static int ascending(const void *a, const void *b)
+{
+	const int64_t *x = a, *y = b;
+	return (*x > *y) - (*x < *y);
+}
+
+/* A figure of each step, and the same in order. */
+struct figure {
+	int64_t *v, *sorted;
+};
+
+/* The median of the figure over all steps but one. */
+static int64_t median_without(const struct figure *x, uint32_t n, uint32_t without)
+{
+	uint32_t at = 0, b = n;
+	while (at < b) {
+		uint32_t m = at + (b - at) / 2;
+		if (x->sorted[m] < x->v[without])
+			at = m + 1;
+		else
+			b = m;
+	}
+	uint32_t lower = (n - 2) / 2, upper = (n - 1) / 2; /* of the n - 1 that are left */
+	return (x->sorted[lower + (lower >= at)] + x->sorted[upper + (upper >= at)]) / 2;
+}
+
+enum { BUSY = CAUSES, LENGTH, FIGURES };
+
+struct work {
+	const struct profile *p;
+	const struct step_time *w;
+	struct sums *sum;
+	struct figure figure[FIGURES]; /* by cause, then the time that the GPU works, then the length */
+};
+
+static int64_t figure_of(const struct work *x, uint32_t step, unsigned k)
+{
+	const struct step *s = &x->p->steps->v[step];
+	if (k == LENGTH)
+		return s->end_ns - s->start_ns;
+	return k == BUSY ? intervals_length_within(&x->w->busy, s->start_ns, s->end_ns) : x->sum[step].ns[k];
+}
+
+static void make_figures(struct work *x)
+{
+	uint32_t n = x->p->steps->n;
+	for (unsigned k = 0; k < FIGURES; k++) {
+		struct figure *f = &x->figure[k];
+		*f = (struct figure){NEW_ARRAY(n, int64_t), NEW_ARRAY(n, int64_t)};
+		for (uint32_t i = 0; i < n; i++)
+			f->v[i] = f->sorted[i] = figure_of(x, i, k);
+		qsort(f->sorted, n, sizeof *f->sorted, ascending);
+	}
+}
+
+/* How much more of it this step has than is usual. */
+static int64_t more_of(const struct work *x, uint32_t step, unsigned k)
+{
+	return x->figure[k].v[step] - median_without(&x->figure[k], x->p->steps->n, step);
+}
+
+/* The cause with most time beyond what is usual; CAUSES: none tells much. *ns = that time. */
+static enum cause main_cause(const struct work *x, uint32_t step, int64_t beyond, int64_t *ns)
+{
+	enum cause best = CAUSES;
+	*ns = 0;
+	for (unsigned c = 0; c < CAUSES; c++) {
+		int64_t more = more_of(x, step, c);
+		if ((double)more >= TELLS * (double)beyond && more > *ns) {
+			*ns = more;
+			best = (enum cause)c;
+		}
+	}
+	return best;
+}
+
+/* A step far longer than the others, and not because the GPU has more of the same work in it. */
+static bool is_long(const struct work *x, uint32_t step)
+{
+	int64_t ns, beyond = more_of(x, step, LENGTH), work = more_of(x, step, BUSY) - more_of(x, step, NEW_KERNELS);
+	if ((double)beyond < (TOO_LONG - 1) * (double)(x->figure[LENGTH].v[step] - beyond) || 2 * work > beyond)
+		return false;
+	return step == 0 || main_cause(x, step, beyond, &ns) != CAUSES;
+}
+
+static void put_step(const struct work *x, uint32_t step, struct buf *out)
+{
+	int64_t ns, beyond = more_of(x, step, LENGTH), all = x->figure[LENGTH].v[step], median = all - beyond;
+	enum cause c = main_cause(x, step, beyond, &ns);
+	buf_printf(out, "Step %lld takes ", (long long)x->p->steps->v[step].number);
+	put_ns(out, (double)all);
+	buf_printf(out, ", %.1f times the median of the others (", (double)all / (double)median);
+	put_ns(out, (double)median);
+	buf_cstr(out, "); of what is more, ");
+	if (c != CAUSES) {
+		put_ns(out, (double)(ns < beyond ? ns : beyond));
+		buf_printf(out, " are %s", cause_text[c]);
+	} else {
+		buf_cstr(out, "no call tells the cause");
+	}
+	buf_cstr(out, "; the GPU works for ");
+	put_ns(out, (double)x->figure[BUSY].v[step]);
+	buf_cstr(out, " in it, usually ");
+	put_ns(out, (double)(x->figure[BUSY].v[step] - more_of(x, step, BUSY)));
+}
+
+/* The mean without the long steps is the figure to compare; nothing is gained. */
+static void report(const struct work *x, struct findings *f, const uint8_t *is, uint64_t n, int64_t rest_ns, struct buf *evidence)
+{
+	const struct steps *s = x->p->steps;
+	struct buf problem = {0};
+	struct finding *d = findings_add(f, &detector_first_iteration, FINDING_INFO);
+	uint32_t last = 0;
+	int64_t ns = 0;
+	for (uint32_t i = 0; i < s->n; i++)
+		if (is[i]) {
+			finding_looks_at(d, s->v[i].start_ns, s->v[i].end_ns);
+			ns += x->figure[LENGTH].v[i];
+			last = i;
+		}
+	buf_printf(&problem, "%llu of %u steps %s far longer than the others: a mean step of ", (unsigned long long)n, s->n, n == 1 ? "is" : "are");
+	put_ns(&problem, (double)(ns + rest_ns) / s->n);
+	buf_cstr(&problem, " is ");
+	put_ns(&problem, (double)rest_ns / (double)(s->n - n));
+	buf_printf(&problem, " without %s", n == 1 ? "it" : "them");
+	d->problem = finding_text(f, &problem);
+	d->evidence = finding_text(f, evidence);
+	if (n == 1 && last == 0)
+		d->advice = arena_printf(&f->arena, "Leave it out (--steps=%lld..), and record with schedule(wait=1, warmup=1, ...), so that start-up is over when "
+		                         "recording begins.", (long long)s->v[1].number);
+	finding_rests_on(d, x->w, n, ns);
+}
+
+static void look(const struct work *x, struct findings *f)
+{
+	const struct steps *s = x->p->steps;
+	uint8_t *is = NEW_ARRAY(s->n, uint8_t);
+	struct buf evidence = {0};
+	uint64_t n = 0;
+	int64_t rest_ns = 0;
+	for (uint32_t i = 0; i < s->n; i++) {
+		is[i] = is_long(x, i);
+		rest_ns += is[i] ? 0 : x->figure[LENGTH].v[i];
+		if (!is[i])
+			continue;
+		if (n < STEPS_TOLD) {
+			buf_cstr(&evidence, n ? ". " : "");
+			put_step(x, i, &evidence);
+		}
+		n++;
+	}
+	if (n && n < s->n)
+		report(x, f, is, n, rest_ns, &evidence);
+	else
+		buf_release(&evidence);
+	mem_free(is);
+}
+
+static int run(const struct profile *p, struct findings *f, struct err *e)
+{
+	const struct step_time *w = shared_window(f, &detector_first_iteration);
+	(void)e;
+	if (!w || w->kind != WINDOW_STEPS || p->steps->n < FEWEST)
+		return 0;
+	struct work x = {.p = p, .w = w, .sum = NEW_ARRAY(p->steps->n, struct sums)};
+	add_host(p, x.sum);
+	add_kernels(p, x.sum);
+	make_figures(&x);
+	look(&x, f);
+	mem_free(x.sum);
+	for (unsigned k = 0; k < FIGURES; k++) {
+		mem_free(x.figure[k].v);
+		mem_free(x.figure[k].sorted);
+	}
+	return 0;
+}
+
+const struct detector detector_first_iteration = {
+	.id = "first-iteration",
+	.title = "Steps that are far longer than the others",
+	.why = "The first step allocates memory, loads kernels and libraries, searches for algorithms and compiles; figures of a window that holds it are not those of "
+	       "steady work.",
+	.fix = "Leave these steps out (--steps=A..B); record with schedule(wait, warmup, active), so that start-up is over when recording begins.",
+	.disprove = "Steps of this length come again and again in a longer recording: then they belong to the work.",
+	.report = "steps",
+	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.run = run,
+};
