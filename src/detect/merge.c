@@ -5,8 +5,9 @@
 
 enum { MERGE_LEVELS = 3 }; /* of struct detector, symptom */
 
-/* The share of a finding's time that must be of another one, for it to be part of that. */
-static const double SAME_TIME = 0.8;
+/* The share of a finding's time that must be of another one, for it to be part of that; and the share of a symptom's time that findings which say why must
+ * explain together. */
+static const double SAME_TIME = 0.8, EXPLAINED = 0.5;
 
 static const struct detector *merge_detector(const char *id)
 {
@@ -60,7 +61,7 @@ static bool merge_can_lead(const struct finding *x, const struct finding *part)
 	return x != part && x->has_covers && !x->part_of && strcmp(x->detector, part->detector) != 0;
 }
 
-/* A symptom goes with the finding that has most of its time, if those that say more of why together have nearly all of it. */
+/* A symptom goes with the finding that has most of its time, if those that say more of why together have most of it. */
 static void merge_symptom(struct findings *f, struct finding *x)
 {
 	struct intervals causes = {0};
@@ -77,7 +78,7 @@ static void merge_symptom(struct findings *f, struct finding *x)
 			most = c;
 		}
 	}
-	if (most && (double)merge_common_ns(&causes, &x->covers) >= SAME_TIME * (double)intervals_length(&x->covers))
+	if (most && (double)merge_common_ns(&causes, &x->covers) >= EXPLAINED * (double)intervals_length(&x->covers))
 		x->part_of = most->detector;
 	intervals_release(&causes);
 }

@@ -1,10 +1,9 @@
 /* One cause, one finding: which findings tell of the same cause, in which order findings stand, and how short a step can become when all is mended.
  *
- * Each finding may say which of the window's time it is about (finding_covers). A finding is part of another one when at least four fifths of its
- * time is time of the other one, and
- *   - it is a symptom ("the GPU is idle") and the other one, or others together, say more of why (struct detector, symptom): then it is part of the
- *     one with most of its time;
- *   - or both say as much of why, and the other one gains at least as much. */
+ * Each finding may say which of the window's time it is about (finding_covers). A finding is part of another one when
+ *   - it is a symptom ("the GPU is idle"), and findings that say more of why (struct detector, symptom) explain at least half of its time: it is part of
+ *     the one with most of it;
+ *   - or both say as much of why, at least four fifths of its time is time of the other one, and the other one gains at least as much. */
 #ifndef OPSCOPE_DETECT_MERGE_H
 #define OPSCOPE_DETECT_MERGE_H
 
