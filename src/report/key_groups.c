@@ -177,9 +177,7 @@ static void add_event(struct key_groups *g, struct key_group *x, uint32_t i)
 	x->calls++;
 	x->async += (t->flags[i] & TORCH_ASYNC) != 0;
 	sum(g, &x->host_self, t->cpu_self[i]);
-	sum(g, &x->host_total, torch_cpu_total(t, i));
 	sum(g, &x->dev_self, t->dev_self[i]);
-	sum(g, &x->dev_total, t->dev_total[i]);
 	if (t->memory_known) {
 		sum(g, &x->cpu_mem, t->cpu_mem[i]);
 		sum(g, &x->cpu_mem_self, t->cpu_mem_self[i]);
@@ -190,6 +188,63 @@ static void add_event(struct key_groups *g, struct key_group *x, uint32_t i)
 		sum(g, &x->flops, t->flops[i]);
 		x->flops_known++;
 	}
+}
+
+static void add_totals(struct key_groups *g, struct key_group *x, uint32_t i)
+{
+	sum(g, &x->host_total, torch_cpu_total(g->t, i));
+	sum(g, &x->dev_total, g->t->dev_total[i]);
+}
+
+/* Event -> 1: one around it is of its group. A walk of the tree, with how many events of each group are open. */
+static uint8_t *inside_own_group(const struct key_groups *g)
+{
+	const struct torch_events *t = g->t;
+	uint32_t *child = NEW_ARRAY_RAW(t->n, uint32_t), *next = NEW_ARRAY_RAW(t->n, uint32_t), *open = NEW_ARRAY(g->n, uint32_t);
+	uint8_t *inside = NEW_ARRAY(t->n, uint8_t);
+	memset(child, 0xff, t->n * sizeof *child);
+	for (uint32_t i = 0; i < t->n; i++) {
+		uint32_t up = t->parent[i];
+		next[i] = up == ROW_NONE ? ROW_NONE : child[up];
+		if (up != ROW_NONE)
+			child[up] = i;
+	}
+	for (uint32_t root = 0; root < t->n; root++) {
+		for (uint32_t i = t->parent[root] == ROW_NONE ? root : ROW_NONE; i != ROW_NONE;) {
+			uint32_t group = g->group_of[i];
+			inside[i] = group != ROW_NONE && open[group]++ > 0;
+			if (child[i] != ROW_NONE) {
+				i = child[i];
+				continue;
+			}
+			while (i != ROW_NONE) {
+				if (g->group_of[i] != ROW_NONE)
+					open[g->group_of[i]]--;
+				if (i == root || next[i] != ROW_NONE)
+					break;
+				i = t->parent[i];
+			}
+			i = i == root ? ROW_NONE : next[i];
+		}
+	}
+	mem_free(child);
+	mem_free(next);
+	mem_free(open);
+	return inside;
+}
+
+/* Totals: by torch's rules of all events, by our own of an event inside another of its group only that one's. */
+static void collect_totals(struct key_groups *g)
+{
+	uint8_t *inside = g->t->rules->name ? NULL : inside_own_group(g);
+	for (uint32_t i = 0; i < g->t->n; i++) {
+		if (g->group_of[i] == ROW_NONE)
+			continue;
+		add_totals(g, &g->all, i);
+		if (!inside || !inside[i])
+			add_totals(g, &g->v[g->group_of[i]], i);
+	}
+	mem_free(inside);
 }
 
 static void collect(struct looked *l)
@@ -211,6 +266,7 @@ static void collect(struct looked *l)
 		add_event(g, &g->all, i);
 	}
 	stats_finish(&g->durations);
+	collect_totals(g);
 }
 
 struct key_groups *key_groups_new(const struct torch_events *t, const struct key_choice *c)
