@@ -20,6 +20,10 @@ int pass_steps(struct profile *p, struct err *e);
 int pass_memory(struct profile *p, struct err *e);
 int pass_ops(struct profile *p, struct err *e);
 
+/* For each span that is a call: the op or annotation of its process with its external id, also where these ids mean nothing (pass_correlate then goes by
+ * time); else ROW_NONE. The array is the caller's (mem_free). */
+uint32_t *correlate_by_ext_id(const struct profile *p);
+
 static inline int64_t span_end(const struct profile *p, uint32_t i) { return p->span.start_ns[i] + p->span.dur_ns[i]; }
 static inline int64_t gpu_end(const struct profile *p, uint32_t i) { return p->gpu_op.start_ns[i] + p->gpu_op.dur_ns[i]; }
 

@@ -2,7 +2,8 @@
  * torch/autograd/profiler.py).
  *
  * An API call belongs to the op of its process with its external id; else to the innermost op around it in time, which
- * PASS_NEST has already put into span.op: launches through the driver API carry no external id.
+ * PASS_NEST has already put into span.op: launches through the driver API carry no external id. Where all calls of a trace have their
+ * correlation id as external id (torch 1.13 to 2.0 wrote that), it is no op's: ops count otherwise, and only time tells.
  * Device work belongs to the call with its correlation id, and through it to an op. Several processes in one trace count
  * their ids alike: where the input states the process of device work (launch.pid), only calls of that one count; then, among calls with the same correlation id, the one with the device work's external id is taken; if none
  * has it, and all are of one process, the last that began before the work did. Work whose call was not recorded goes to the
@@ -109,6 +110,21 @@ static uint32_t process_of(const struct profile *p, uint32_t span)
 	return p->track.pid_text[p->span.track[span]];
 }
 
+/* Whether the external ids of calls are their correlation ids under another name. */
+static bool ext_is_correlation(const struct profile *p)
+{
+	uint64_t n = 0;
+	for (uint32_t i = 0; i < p->span.rows.n; i++) {
+		int64_t id = span_ext_id(&p->span, i);
+		if (p->span.kind[i] != SPAN_CALL || id == ID_NONE || id == 0)
+			continue;
+		if (id != p->span.link_id[i])
+			return false;
+		n++;
+	}
+	return n > 1;
+}
+
 /* The op or annotation with this external id on the call's process. */
 static uint32_t op_of_call(const struct profile *p, const struct ids *ext, uint32_t call)
 {
@@ -178,16 +194,31 @@ static void note(struct profile *p, uint64_t repeated, uint64_t ambiguous, uint6
 		           "device work without the API call that launched it (launched before the recording began?)");
 }
 
+static bool has_ext_id(const struct profile *p, uint32_t i)
+{
+	return p->span.kind[i] == SPAN_CALL && span_ext_id(&p->span, i) != ID_NONE && span_ext_id(&p->span, i) != 0;
+}
+
+uint32_t *correlate_by_ext_id(const struct profile *p)
+{
+	struct ids ext;
+	uint32_t *owner = NEW_ARRAY_RAW(p->span.rows.n, uint32_t);
+	ids_init(&ext, p, owns_ext_id);
+	for (uint32_t i = 0; i < p->span.rows.n; i++)
+		owner[i] = has_ext_id(p, i) ? op_of_call(p, &ext, i) : ROW_NONE;
+	ids_release(&ext);
+	return owner;
+}
+
 int pass_correlate(struct profile *p, struct err *e)
 {
 	(void)e;
 	struct ids ext, corr;
+	bool by_time = ext_is_correlation(p);
 	ids_init(&ext, p, owns_ext_id);
 	ids_init(&corr, p, owns_correlation);
-	for (uint32_t i = 0; i < p->span.rows.n; i++) {
-		if (p->span.kind[i] != SPAN_CALL || span_ext_id(&p->span, i) == ID_NONE || span_ext_id(&p->span, i) == 0)
-			continue;
-		uint32_t owner = op_of_call(p, &ext, i);
+	for (uint32_t i = 0; i < p->span.rows.n && !by_time; i++) {
+		uint32_t owner = has_ext_id(p, i) ? op_of_call(p, &ext, i) : ROW_NONE;
 		if (owner != ROW_NONE)
 			p->span.op[i] = owner;
 	}
@@ -204,7 +235,7 @@ int pass_correlate(struct profile *p, struct err *e)
 		if (call[g] != ROW_NONE)
 			op[g] = p->span.op[call[g]];
 		/* By its own external id only where that names one op in the whole trace. */
-		if (op[g] == ROW_NONE && !unclear && gpu_ext_id(&p->gpu_op, g) != ID_NONE && gpu_ext_id(&p->gpu_op, g) != 0) {
+		if (op[g] == ROW_NONE && !unclear && !by_time && gpu_ext_id(&p->gpu_op, g) != ID_NONE && gpu_ext_id(&p->gpu_op, g) != 0) {
 			uint32_t one;
 			const struct sort_item *owner;
 			if (ids_find(&ext, gpu_ext_id(&p->gpu_op, g), &one, &owner) == 1)

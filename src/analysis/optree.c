@@ -28,6 +28,7 @@ struct maker {
 	uint32_t *near_node;     /* per span: the node that it is, or that is around it */
 	uint32_t *n_children, *last_child;
 	uint32_t *folded_into;   /* per node; ROW_NONE = stands for itself */
+	uint32_t *by_ext;        /* tb-plugin, per call: the op with its external id, whatever that is worth; else NULL */
 	uint32_t *near_op;       /* per node: the op at or around it; ROW_NONE = none */
 	uint8_t *own_calls_lost; /* per node, tb-plugin: its calls gave way to its child's */
 	uint8_t *tc_of_name;     /* per string: 0 not asked, else enum tri + 1 */
@@ -177,12 +178,9 @@ static uint32_t live(const struct maker *m, uint32_t node)
 static uint32_t node_of_call(const struct maker *m, uint32_t call)
 {
 	const struct spans *s = &m->p->span;
-	uint32_t op = s->op[call];
-	if (m->rules == OPTREE_TB_PLUGIN) {
-		if (op == ROW_NONE || span_ext_id(s, call) == ID_NONE || span_ext_id(s, op) != span_ext_id(s, call))
-			return ROW_NONE;
-		return m->near_node[op];
-	}
+	uint32_t op = m->by_ext ? m->by_ext[call] : s->op[call];
+	if (m->by_ext)
+		return op == ROW_NONE ? ROW_NONE : m->near_node[op];
 	uint32_t by_time = m->near_node[call];
 	if (op == ROW_NONE)
 		return by_time;
@@ -415,6 +413,7 @@ struct optree *optree_new(const struct profile *p, enum optree_rules rules)
 	t->node_of_span = NEW_ARRAY_RAW(p->span.rows.n, uint32_t);
 	t->gpu_node = NEW_ARRAY_RAW(p->gpu_op.rows.n, uint32_t);
 	t->gpu_lost = NEW_ARRAY(p->gpu_op.rows.n, uint8_t);
+	m.by_ext = rules == OPTREE_TB_PLUGIN ? correlate_by_ext_id(p) : NULL;
 	alloc_nodes(&m, count_nodes(&m));
 	if (rules == OPTREE_TB_PLUGIN)
 		nodes_tb(&m);
@@ -433,6 +432,7 @@ struct optree *optree_new(const struct profile *p, enum optree_rules rules)
 	mem_free(m.tc_of_name);
 	mem_free(m.eligible_name);
 	mem_free(m.near_node);
+	mem_free(m.by_ext);
 	mem_free(m.n_children);
 	mem_free(m.last_child);
 	mem_free(m.folded_into);

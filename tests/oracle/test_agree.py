@@ -11,7 +11,7 @@ def traces():
     """Real traces of every kind, with and without steps, devices and ops."""
     found = [p for pattern in ("nsys/*/*.sqlite", "tb_plugin/*/*.pt.trace.json.gz", "tracelens/**/*.json.gz", "hta/*/*.json.gz",
                                "pyprof/*/net.sql*", "nvprof/*.nvvp", "torch/*/*_full.json.gz", "multirank/*/*_0.json.gz",
-                               "dlprof/w_relu/*.sqlite") for p in oracle.data_glob(pattern)]
+                               "dlprof/w_relu/*.sqlite", "verdicts/*.json.gz", "more/**/*.json.gz", "more/nsys/*/*.sqlite") for p in oracle.data_glob(pattern)]
     return found + [os.path.join(oracle.ROOT, "tests", "data", "torch214_cpu_resnet.json.gz")]
 
 
@@ -109,6 +109,26 @@ class Agree(Case):
 
     def test_tensor_cores(self):
         self.each(self.tensor_cores, 15)
+
+    def possible(self, path):
+        """What could use Tensor Cores: the finding rests on the kernels of the report, and no collective is among them."""
+        table = table_or_none("tensor-cores", path)
+        code, out, _ = oracle.run("advise", path, "--format=json")
+        if not table or code:
+            return False
+        could = sum(r["possible_ns"] for r in table.rows)
+        for r in table.rows:
+            self.assertEqual(r["possible_ns"], r["tc_ns"] + r["non_tc_ns"] + r["unknown_ns"])
+            self.assertLessEqual(r["possible_ns"], r["total_kernel_ns"])
+            names = ", ".join(r[c] for c in ("tc_kernel_names", "non_tc_kernel_names", "unknown_kernel_names"))
+            self.assertNotRegex(names, "(?i)n?rccl|nccl|allreduce")
+        findings = [r for r in oracle.Table(oracle.json.loads(out)).rows if r["detector"] == "no-tensor-cores"]
+        for r in findings:
+            self.assertEqual((r["time_ns"], r["events"]), (could, sum(x["kernels"] for x in table.rows)))
+        return bool(findings)
+
+    def test_possible(self):
+        self.each(self.possible, 4)
 
     def kernels(self, path):
         """Each kernel's operator, one by one and added up."""

@@ -41,6 +41,79 @@ class Attribution(Case):
         self.assertEqual(rows["aten::op"]["host_self_ns"], 0)
 
 
+class ExternalIdIsCorrelation(Case):
+    """torch 1.13 to 2.0 wrote the correlation id of a call as its external id: ops of that number are others. Time tells who launched."""
+
+    TRACES = (("more", "puzzlers", "streams", "blocking.json.gz"), ("more", "puzzlers", "d2h_sync", "d2h_sync_final.json.gz"),
+              ("more", "kineto_pairs", "switch_transformer_moe_a100", "trace.json.gz"),
+              ("hta", "critical_path", "simple_add", "benchmark_result_493459_1694039959_trace.json.gz"))
+
+    @staticmethod
+    def innermost(path):
+        """Name of the innermost op around the call that launched each piece of device work -> its time in ns; python's reading."""
+        threads, calls, work = collections.defaultdict(list), {}, []
+        for e in oracle.events(oracle.load(path)):
+            args = e.get("args") or {}
+            if e.get("ph") != "X":
+                continue
+            if e.get("cat") == "cpu_op":
+                threads[e["tid"]].append(e)
+            elif e.get("cat") == "cuda_runtime":
+                assert str(args["External id"]) == str(args["correlation"])
+                calls[args["correlation"]] = e
+            elif e.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset"):
+                work.append(e)
+        around = {}
+        for tid, ops in threads.items():
+            marks = sorted([(o["ts"], 0, -o["dur"], o) for o in ops] + [(c["ts"], 1, 0, c) for c in calls.values() if c["tid"] == tid],
+                           key=lambda m: m[:3])
+            stack = []
+            for ts, is_call, _, e in marks:
+                while stack and stack[-1]["ts"] + stack[-1]["dur"] <= ts:
+                    stack.pop()
+                if is_call:
+                    around[e["args"]["correlation"]] = stack[-1]["name"] if stack else None
+                else:
+                    stack.append(e)
+        sums = collections.Counter()
+        for w in work:
+            sums[around.get(w["args"]["correlation"])] += round(w["dur"] * 1000)
+        return sums
+
+    def test_real(self):
+        for trace in self.TRACES:
+            path = oracle.data(*trace)
+            want = self.innermost(path)
+            want["(unattributed)"] = want.pop(None, 0)
+            rows = report("operators", path).rows
+            with self.subTest(trace=trace[-1]):
+                self.assertEqual({r["name"]: r["device_self_ns"] for r in rows if r["device_self_ns"]}, {n: t for n, t in want.items() if t})
+
+    def test_products_are_of_mm(self):
+        rows = report("kernels", oracle.data(*self.TRACES[0]), "--group-by=op").rows
+        self.assertEqual({r["operator"]: r["calls"] for r in rows if "sgemm" in r["name"]}, {"aten::mm": 1000})
+
+    def planted(self, external):
+        events = []
+        for i, name in enumerate(("aten::a", "aten::b", "aten::c"), 1):
+            events += [{"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 1, "ts": 100 * i, "dur": 50, "args": {"External id": i}},
+                       {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": 100 * i + 10, "dur": 5,
+                        "args": {"correlation": 4 - i, "External id": external(i)}},
+                       {"ph": "X", "cat": "kernel", "name": f"k{i}", "pid": 0, "tid": 7, "ts": 100 * i + 30, "dur": i,
+                        "args": {"correlation": 4 - i, "External id": external(i)}}]
+        return json.dumps({"schemaVersion": 1, "traceEvents": events}).encode()
+
+    def test_planted(self):
+        """As correlation ids they mean nothing; where one differs they are of ops, whatever the time is."""
+        for external, want in ((lambda i: 4 - i, "abc"), (lambda i: [0, 3, 1, 2][i], "cab")):
+            rows = report("kernels", "-", "--group-by=op", stdin=self.planted(external)).rows
+            self.assertEqual("".join(r["operator"][-1] for r in sorted(rows, key=lambda r: r["name"])), want)
+
+    def test_the_plugin_goes_by_the_id(self):
+        rows = report("kernels", "-", "--group-by=op", "--compat=tb-plugin", stdin=self.planted(lambda i: 4 - i)).rows
+        self.assertEqual("".join(r["operator"][-1] for r in sorted(rows, key=lambda r: r["name"])), "cba")
+
+
 class PythonLines(Case):
     def test_lines(self):
         table = report("operators", synthetic("python_lines"), "--group-by=line")
