@@ -3,6 +3,7 @@
 #include "analysis/direction.h"
 #include "analysis/recording.h"
 #include "base/buf.h"
+#include "base/intern.h"
 #include "base/round.h"
 
 #include <math.h>
@@ -38,11 +39,12 @@ static const struct {
 	[C_ELIGIBLE] = {OPS, {"tc_eligible", "Eligible", "whether type and shape allow Tensor Cores: yes, no or unknown; yes where a kernel uses them", CELL_STR}},
 	[C_HINT] = {OPS, {"tc_hint", "Hint", "what keeps it from Tensor Cores, or from using them well", CELL_STR, UNIT_NONE, COLUMN_WIDE}},
 	[C_BOUND] = {ROOFLINE, {"bound", "Bound", "what bounds it: compute or memory, whichever would take longer at its peak; latency: under a tenth of "
-	                        "what those allow, by kernels of under 10 us (a call's main one, on average); empty = unknown", CELL_STR}},
+	                        "what those allow, by kernels of under 10 us (a call's main one, on average); over peak: it did more than a peak allows (column over_peak), so that the model "
+	                        "tells nothing of it; empty = unknown", CELL_STR}},
 	[C_ATTAINABLE] = {ROOFLINE, {"attainable_ns", "Attainable", "time that all calls would take at the peaks: the longer of FLOPs / peak and bytes / bandwidth, "
 	                             "call by call", CELL_F64, UNIT_NS}},
 	[C_EFFICIENCY] = {ROOFLINE, {"efficiency_pct", "Effic. %", "attainable / actual time", CELL_F64, UNIT_PERCENT}},
-	[C_GAIN] = {ROOFLINE, {"gain_ns", "Gain", "actual - attainable: what could be gained at most", CELL_F64, UNIT_NS}},
+	[C_GAIN] = {ROOFLINE, {"gain_ns", "Gain", "actual - attainable: what could be gained at most; empty = unknown, or over a peak", CELL_F64, UNIT_NS}},
 	[C_GAIN_PCT] = {ROOFLINE, {"gain_pct", "Gain %", "gain / all device work", CELL_F64, UNIT_PERCENT}},
 	[C_PEAK_PCT] = {BOTH, {"peak_pct", "Peak %", "FLOP/s achieved / the peak of column peak", CELL_F64, UNIT_PERCENT}},
 	[C_PEAK] = {BOTH, {"peak", "Peak", "the peak that shares are of; empty = GPU or rate not known, or several", CELL_STR, UNIT_NONE, COLUMN_DETAIL}},
@@ -58,7 +60,7 @@ static const struct {
 /* What answers the question, by set; what may go first. */
 static const uint8_t answers[N_COLUMNS] = {
 	[C_NAME] = BOTH, [C_PARAMS] = OPS, [C_TOTAL] = BOTH, [C_TFLOPS] = OPS, [C_TC] = OPS, [C_HINT] = OPS, [C_BOUND] = ROOFLINE, [C_ATTAINABLE] = ROOFLINE,
-	[C_GAIN] = ROOFLINE, [C_PEAK_PCT] = BOTH, [C_OVER] = BOTH,
+	[C_GAIN] = ROOFLINE, [C_PEAK_PCT] = BOTH,
 };
 static const uint8_t decoration[N_COLUMNS] = {[C_CLASS] = ROOFLINE, [C_MEAN] = OPS, [C_INTENSITY] = BOTH};
 
@@ -66,6 +68,7 @@ struct shown {
 	unsigned at[N_COLUMNS], extra;
 	enum cost_by by;
 	bool over, causal, why, hint;
+	bool twins[2];           /* rows of one name (and shape) that only the direction tells apart; that only the class does */
 };
 
 static const char *const tri_text[] = {[TRI_NO] = "no", [TRI_YES] = "yes", [TRI_UNKNOWN] = "unknown"};
@@ -179,6 +182,14 @@ static void over_text(const struct cost_row *x, struct buf *b)
 		buf_cstr(b, "; ");
 	if (memory)
 		over_memory(x, b);
+	if (!compute && !memory && is_over(cost_efficiency_pct(x)))
+		buf_printf(b, "%.1f %% of the time would do at the peaks, call by call", cost_efficiency_pct(x));
+}
+
+/* Whether it did more than a peak allows, which cannot be. */
+static bool row_is_over(const struct cost_row *x)
+{
+	return is_over(cost_compute_pct(x)) || is_over(cost_memory_pct(x)) || is_over(cost_efficiency_pct(x));
 }
 
 static const char *bound_of(const struct cost_row *x)
@@ -186,6 +197,8 @@ static const char *bound_of(const struct cost_row *x)
 	double efficiency = cost_efficiency_pct(x);
 	if (isnan(efficiency))
 		return "";
+	if (row_is_over(x))
+		return "over peak";
 	if (efficiency < 10 && (double)x->main_ns / (double)x->calls < 10e3)
 		return "latency";
 	return x->compute_ns > x->memory_ns ? "compute" : "memory";
@@ -213,6 +226,8 @@ static void put_roofline(struct table *t, const struct shown *s, const struct co
 	put_str(t, s, C_BOUND, str_from(bound_of(x)));
 	put_f64(t, s, C_ATTAINABLE, x->attainable_ns);
 	put_f64(t, s, C_EFFICIENCY, cost_efficiency_pct(x));
+	if (row_is_over(x))
+		return;
 	put_f64(t, s, C_GAIN, gain);
 	put_f64(t, s, C_GAIN_PCT, percent(gain, (double)r->all_ns));
 }
@@ -269,12 +284,34 @@ static void put_row(struct table *t, const struct shown *s, const struct cost_ro
 
 /* --- the table -------------------------------------------------------------------------------------------------- */
 
+/* Rows that would look alike without the direction, and with it but without the class: a narrow terminal must not leave these out. */
+static void look_for_twins(struct shown *s, const struct cost_rows *r)
+{
+	for (int with = 0; with < 2; with++) {
+		struct intern seen;
+		struct buf key = {0};
+		intern_init(&seen);
+		for (uint32_t i = 0; i < r->n; i++) {
+			const struct cost_row *x = &r->v[i];
+			buf_clear(&key);
+			buf_printf(&key, "%u %d ", x->name, with ? x->direction : -1);
+			buf_str(&key, s->by == COST_BY_SHAPE ? x->cost->params : STR(""));
+			uint32_t before = seen.n;
+			intern_str(&seen, buf_view(&key));
+			s->twins[with] |= seen.n == before;
+		}
+		buf_release(&key);
+		intern_release(&seen);
+	}
+}
+
 static void look(struct shown *s, const struct cost_rows *r)
 {
 	struct buf b = {0};
+	look_for_twins(s, r);
 	for (uint32_t i = 0; i < r->n; i++) {
 		const struct cost_row *x = &r->v[i];
-		s->over |= is_over(cost_compute_pct(x)) || is_over(cost_memory_pct(x));
+		s->over |= row_is_over(x);
 		s->causal |= x->cost->causal;
 		s->why |= x->cost->why.n > 0;
 		hint(x, &b);
@@ -328,7 +365,10 @@ static void add_columns(struct table *t, struct shown *s, const struct cost_spec
 			col.help = "name of the kernel";
 			col.flags |= COLUMN_WIDE;
 		}
-		col.flags |= answers[c] >> spec->set & 1 ? COLUMN_KEY : decoration[c] >> spec->set & 1 ? COLUMN_MINOR : 0;
+		bool tells = (c == C_DIRECTION && s->twins[0]) || (c == C_CLASS && s->twins[1]) || answers[c] >> spec->set & 1;
+		if (s->twins[0] && (c == C_ATTAINABLE || c == C_PEAK_PCT) && spec->set == COST_SET_ROOFLINE)
+			tells = false; /* 80 columns have no room for both */
+		col.flags |= tells ? COLUMN_KEY : decoration[c] >> spec->set & 1 ? COLUMN_MINOR : 0;
 		s->at[c] = is_shown(s, c, spec->set) ? table_column(t, &col) : UINT32_MAX;
 		if (c == C_DTYPE && spec->columns) {
 			s->extra = t->n_columns;
@@ -376,7 +416,8 @@ static void note_over(struct table *t, const struct cost_rows *r)
 		buf_clear(&b);
 		over_memory(memory, &b);
 		table_note(t, "cannot be: %u %s beyond 100 %% of the memory bandwidth, most so " STR_FMT " with " STR_FMT ": the data came "
-		           "from a cache at least in part, or the op's model, its shapes or the peak is wrong; shown as computed", n_memory,
+		           "from a cache at least in part, an input was expanded (it holds fewer values than its shape), or the model or the peak is wrong; no gain is "
+		           "told of such rows", n_memory,
 		           n_memory == 1 ? "row comes out" : "rows come out", STR_ARG(profile_str(r->p, memory->name)), STR_ARG(buf_view(&b)));
 	}
 	buf_release(&b);
@@ -413,6 +454,18 @@ static void note_gpu(struct table *t, const struct cost_rows *r)
 	}
 }
 
+/* How much device time the roofline says nothing of. */
+static void note_outside(struct table *t, const struct cost_rows *r)
+{
+	int64_t compared = 0;
+	for (uint32_t i = 0; i < r->n; i++)
+		compared += r->v[i].attainable_of;
+	if (r->all_ns > compared)
+		table_note(t, "outside the roofline are %lld ns, %.1f %% of device work: ops without a model %lld, of no op %lld, FLOPs, bytes or peak unknown %lld",
+		           (long long)(r->all_ns - compared), 100 * (double)(r->all_ns - compared) / (double)r->all_ns, (long long)r->unmodelled_ns,
+		           (long long)r->unattributed_ns, (long long)(r->listed_ns + r->other_ns - compared));
+}
+
 static void put_notes(struct table *t, const struct cost_rows *r, bool all)
 {
 	int64_t modelled = r->listed_ns - r->by_name_ns + r->other_ns;
@@ -429,6 +482,8 @@ static void put_notes(struct table *t, const struct cost_rows *r, bool all)
 		           (long long)r->by_name_ns);
 	if (r->p->durations_only)
 		table_note(t, "a .dict does not tell calls apart that say the same in a row: they count as one, and their FLOPs and bytes are too few");
+	if (all)
+		note_outside(t, r);
 	note_over(t, r);
 	note_gpu(t, r);
 }

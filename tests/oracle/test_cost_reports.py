@@ -363,13 +363,16 @@ class Rules(Case):
             self.assertAlmostEqual(r["peak_pct"], 200, places=1)
             self.assertRegex(r["over_peak"], r"^200\.0 % of float16 on Tensor Cores of A100-SXM4-80GB, 312 TFLOP/s$")
             self.assertTrue(any(n.startswith("cannot be: 1 row comes out beyond 100 % of a peak, most so aten::mm with 200.0 %") for n in t.notes), t.notes)
-        self.assertGreater(self.report("roofline").rows[0]["efficiency_pct"], 199)
+        r, = self.report("roofline").rows
+        self.assertGreater(r["efficiency_pct"], 199)
+        self.assertEqual((r["bound"], r["gain_ns"], r["gain_pct"]), ("over peak", None, None))
 
     def test_more_than_the_bandwidth(self):
         self.op("aten::add", [[1 << 20], [1 << 20], []], ["float", "float", "Scalar"], (ADD, 3))
         t = self.report("roofline")
         self.assertRegex(t.rows[0]["over_peak"], r"^205\.\d % of the memory bandwidth of A100-SXM4-80GB, 2039 GB/s$")
         self.assertGreater(t.rows[0]["bandwidth_pct"], 200)
+        self.assertEqual((t.rows[0]["bound"], t.rows[0]["gain_ns"]), ("over peak", None))
         self.assertEqual([n.split(",")[0] for n in t.notes if n.startswith("cannot be")],
                          ["cannot be: 1 row comes out beyond 100 % of the memory bandwidth"])
 
@@ -400,7 +403,35 @@ class Rules(Case):
         self.mm(64, 64, 64, 5)
         t = self.report("roofline")
         self.assertEqual([r["op"] for r in t.rows], ["aten::mm"])
+        self.assertEqual(t.notes[1], "outside the roofline are 10000 ns, 66.7 % of device work: ops without a model 10000, of no op 0, FLOPs, bytes or peak unknown 0")
         self.assertEqual(t.notes[0], "device work 15000 ns = of ops with a model 5000 + without 10000 + unattributed 0; 33.33 % have a model")
+
+    def test_one_name_three_times(self):
+        """Rows that only the direction tells apart show it, however narrow the terminal."""
+        path = data("tb_plugin", "resnet50_num_workers_0", "worker0.1623143089861.pt.trace.json.gz")
+        rows = [r for r in report("roofline", path).rows if r["op"] == "aten::add_"]
+        self.assertEqual(sorted(r["direction"] for r in rows), ["backward", "forward", "optimizer"])
+        for width in (72, 80, 100, 120, 160):
+            text = oracle.run("report", "roofline", path, f"--width={width}")[1].decode()
+            shown = [line for line in text.splitlines() if line.startswith("aten::add_ ")]
+            self.assertEqual(len(shown), 3)
+            self.assertEqual({d for d in ("backward", "forward", "optimizer") if any(f" {d} " in line for line in shown)}, {"backward", "forward", "optimizer"}, width)
+            self.assertIn("Gain", text)
+
+    def test_no_gain_below_zero(self):
+        paths = [p for pattern in ("tb_plugin/*/*.gz", "more/kineto_pairs/*/*.json.gz", "pyprof/*/net.sql*", "verdicts/*.json.gz", "tracelens/**/*.json.gz")
+                 for p in oracle.data_glob(pattern)]
+        over = 0
+        for path in paths:
+            code, out, _ = oracle.run("report", "roofline", path, "--format=json")
+            for r in oracle.Table(json.loads(out)).rows if code == 0 else ():
+                with self.subTest(trace=os.path.basename(path), op=r["op"]):
+                    beyond = any((r[c] or 0) > 100.0001 for c in ("peak_pct", "bandwidth_pct", "efficiency_pct"))
+                    over += beyond
+                    self.assertEqual(r["bound"] == "over peak", beyond and r["efficiency_pct"] is not None)
+                    self.assertTrue(r["gain_ns"] is None or (r["gain_ns"] >= 0 and not beyond), r)
+        if paths:
+            self.assertGreater(over, 3)
 
     def test_nothing_to_show(self):
         self.mm(64, 64, 64, 5)

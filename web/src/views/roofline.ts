@@ -12,7 +12,7 @@ interface Ceiling {
   tflops: number;
 }
 
-const BOUNDS = ["compute", "memory", "latency", "unknown"];
+const BOUNDS = ["compute", "memory", "latency", "over peak", "unknown"];
 
 /** What the rows' shares are of: TFLOP/s of each peak, GB/s of the memory. */
 function ceilings(t: Report): { peaks: Ceiling[]; gbs: number | undefined } {
@@ -46,7 +46,8 @@ function points(t: Report): { bound: string; value: [number, number]; row: numbe
 }
 
 function chart(page: HTMLElement, t: Report): void {
-  const all = points(t), { peaks, gbs } = ceilings(t), left = t.rows.length - all.length;
+  const all = points(t), { peaks, gbs } = ceilings(t), shown = new Set(all.map((p) => p.row));
+  const outside = t.rows.filter((_r, i) => !shown.has(i)), left = outside.length;
   if (all.length) {
     const xs = all.map((p) => p.value[0]), ridges = gbs ? peaks.map((p) => (p.tflops * 1e3) / gbs) : [];
     const from = 10 ** Math.floor(Math.log10(Math.min(...xs))), to = 10 ** Math.ceil(Math.log10(Math.max(...xs, ...ridges) * 2));
@@ -64,14 +65,14 @@ function chart(page: HTMLElement, t: Report): void {
       yAxis: { type: "log", name: "TFLOP/s", nameLocation: "middle", nameGap: 48, axisLabel: { formatter: tick } },
       series: [
         ...BOUNDS.map((bound, k) => ({
-          type: "scatter", name: bound + (bound === "unknown" ? "" : " bound"), itemStyle: { color: [COLORS[0], COLORS[1], COLORS[3], COLORS[7]][k], opacity: 0.8 }, symbolSize: (_v: unknown, p: any) => 6 + 3 * Math.sqrt(p.data.share),
+          type: "scatter", name: bound + (k < 3 ? " bound" : ""), itemStyle: { color: [COLORS[0], COLORS[1], COLORS[3], COLORS[5], COLORS[7]][k], opacity: 0.8 }, symbolSize: (_v: unknown, p: any) => 6 + 3 * Math.sqrt(p.data.share),
           data: all.filter((p) => p.bound === bound),
         })).filter((s) => s.data.length),
         ...peaks.map((p, k) => ({ type: "line", name: p.name, showSymbol: false, lineStyle: { color: COLORS[(k + 4) % COLORS.length], width: 2, type: "dashed" }, itemStyle: { color: COLORS[(k + 4) % COLORS.length] }, data: roof(p.tflops, gbs, from, to) })),
       ],
     } as any, 420);
   }
-  if (left) add(page, h("p", { class: "note" }, `${left} of ${t.rows.length} rows are not in the chart: their FLOPs or bytes are 0 or unknown.`));
+  if (left) add(page, h("p", { class: "note" }, `Not in the chart: ${time(outside.reduce((sum, r) => sum + (numberAt(t, r, "total_gpu_ns") ?? 0), 0))}, ${percent(outside.reduce((sum, r) => sum + (numberAt(t, r, "total_pct") ?? 0), 0))} of device work, in ${left} ${left === 1 ? "row" : "rows"} whose FLOPs or bytes are 0 or unknown.`));
 }
 
 export const roofline: View = {
