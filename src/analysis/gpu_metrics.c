@@ -205,6 +205,7 @@ static void add_gpu_op(struct work *w, uint32_t g, uint8_t *tc)
 		return;
 	}
 	w->m->kernels++;
+	w->m->graphs += gpu_is_graph(w->p, g);
 	intervals_add(&w->kernels, v->start_ns[g], gpu_end(w->p, g));
 	add_load(w, g, within > 0 ? within : 0);
 	add_occupancy(w, g, within > 0 ? within : 0);

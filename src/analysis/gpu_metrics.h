@@ -23,6 +23,7 @@ struct gpu_metrics {
 	int32_t device;
 	uint32_t row;                /* in profile->device; ROW_NONE = not described */
 	uint64_t kernels, copies, sets; /* in the span (tb-plugin: in the trace) */
+	uint64_t graphs;             /* of these kernels, replays of whole graphs, which hold kernels that were not recorded */
 	uint64_t trace_kernels;      /* kernels in the whole trace */
 	uint64_t outside;            /* kernels, copies and sets of the trace that lie outside the span */
 	int64_t busy_ns;             /* any device work, within the span */

@@ -43,7 +43,7 @@ static void widen_by(struct extent *x, const struct profile *p, uint32_t gpu)
 	struct extent y = nothing;
 	y.start = p->gpu_op.start_ns[gpu];
 	y.end = gpu_end(p, gpu);
-	if (p->gpu_op.kind[gpu] == GPU_KERNEL)
+	if (p->gpu_op.kind[gpu] == GPU_KERNEL && !gpu_is_graph(p, gpu))
 		y.kernel_start = y.start, y.kernel_end = y.end;
 	widen(x, &y);
 }
@@ -59,7 +59,7 @@ static void list_sums(struct list *l, const struct profile *p)
 		l->tree[b] = nothing;
 	for (uint32_t i = 0; i < l->n; i++) {
 		uint32_t g = l->gpu[i];
-		bool kernel = p->gpu_op.kind[g] == GPU_KERNEL;
+		bool kernel = p->gpu_op.kind[g] == GPU_KERNEL && !gpu_is_graph(p, g);
 		l->device_ns[i + 1] = l->device_ns[i] + p->gpu_op.dur_ns[g];
 		l->kernel_ns[i + 1] = l->kernel_ns[i] + (kernel ? p->gpu_op.dur_ns[g] : 0);
 		l->kernels[i + 1] = l->kernels[i] + kernel;

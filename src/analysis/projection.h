@@ -8,7 +8,7 @@
 #include "analysis/analysis.h"
 
 struct projected {
-	uint64_t ops, kernels;             /* launched inside; ops: also copies and sets */
+	uint64_t ops, kernels;             /* launched inside; ops: also copies, sets and whole graphs */
 	int64_t device_ns, kernel_ns;      /* sums of their durations */
 	int64_t start_ns, end_ns;          /* of all that work; only if ops */
 	int64_t kernel_start_ns, kernel_end_ns; /* of kernels alone; only if kernels */

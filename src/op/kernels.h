@@ -11,7 +11,7 @@
 	X(UNKNOWN, "unknown") X(GEMM, "gemm") X(CONV, "conv") X(ATTENTION, "attention") X(NORM, "norm") X(SOFTMAX, "softmax")      \
 	X(ELEMENTWISE, "elementwise") X(REDUCE, "reduce") X(COPY, "copy") X(EMBEDDING, "embedding") X(POOL, "pool")                \
 	X(RNN, "rnn") X(OPTIMIZER, "optimizer") X(SORT, "sort") X(RANDOM, "random") X(COMM, "communication") X(TRITON, "triton")   \
-	X(OTHER, "other")
+	X(GRAPH, "graph") X(OTHER, "other")
 
 enum kernel_class {
 #define KERNEL_CLASS_ID_(id, name) KERNEL_##id,

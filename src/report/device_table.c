@@ -24,7 +24,7 @@ static const struct column own_columns[] = {
 	{"tc_time_pct", "TC time", "time of the steps in kernels that are known to use Tensor Cores / in kernels",
 	 CELL_F64, UNIT_PERCENT, COLUMN_KEY},
 	{"tc_unknown_pct", "TC unknown", "time of the steps in kernels of which it is not known / in kernels", CELL_F64, UNIT_PERCENT},
-	{"kernels", "Kernels", "kernels that ran during the steps", CELL_I64, UNIT_COUNT},
+	{"kernels", "Kernels", "kernels that ran during the steps; whole CUDA graphs are not counted", CELL_I64, UNIT_COUNT},
 	{"copies", "Copies", "memory copies that ran during the steps", CELL_I64, UNIT_COUNT, COLUMN_DETAIL},
 	{"sets", "Sets", "memory sets that ran during the steps", CELL_I64, UNIT_COUNT, COLUMN_DETAIL},
 	{"kernel_ns", "Kernel time", "sum of kernel durations, cut at the start and end of the steps", CELL_I64, UNIT_NS, COLUMN_DETAIL},
@@ -94,7 +94,7 @@ static void own_row(const struct profile *p, const struct gpu_metrics *m, int64_
 	table_set_f64(t, col++, m->occupancy_pct);
 	table_set_f64(t, col++, m->tc_ratio * 100);
 	table_set_f64(t, col++, percent((double)m->tc_unknown_ns, (double)m->kernel_ns));
-	table_set_i64(t, col++, (int64_t)m->kernels);
+	table_set_i64(t, col++, (int64_t)(m->kernels - m->graphs));
 	table_set_i64(t, col++, (int64_t)m->copies);
 	table_set_i64(t, col++, (int64_t)m->sets);
 	table_set_i64(t, col++, m->kernel_ns);
@@ -139,6 +139,9 @@ static void add_notes(const struct gpu_metrics *m, struct table *t)
 	if (m->tc_unknown_ns)
 		table_note(t, "Device %d: of %lld ns of kernels, %lld use Tensor Cores, of %lld it is unknown.", m->device,
 		           (long long)m->kernel_ns, (long long)m->tc_ns, (long long)m->tc_unknown_ns);
+	if (m->graphs)
+		table_note(t, "Device %d: %llu CUDA graph%s ran as a whole, without a record of the kernels: they are time of kernels, and are not counted among them.",
+		           m->device, (unsigned long long)m->graphs, m->graphs == 1 ? "" : "s");
 	if (m->outside)
 		table_note(t, "Device %d: %llu kernels, copies and sets of the trace lie outside the steps and are not counted.", m->device,
 		           (unsigned long long)m->outside);

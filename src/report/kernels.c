@@ -40,7 +40,8 @@ struct groups {
 	uint32_t cap, n;
 	struct sort_item *durations;   /* by group, then ascending */
 	uint32_t n_durations;
-	int64_t all_ns;
+	int64_t all_ns, graphs_ns;     /* graphs: replays of whole graphs, of all */
+	uint64_t graphs;
 };
 
 static void groups_release(struct groups *g)
@@ -111,6 +112,10 @@ static void add(struct groups *g, struct group *x, uint32_t gpu)
 	uint32_t node = g->plugin ? g->t->gpu_node[gpu] : ROW_NONE;
 	x->op_eligible |= node != ROW_NONE && op_tc_eligible_compat(profile_str(g->p, g->p->span.name[g->t->span[node]]));
 	g->all_ns += ns;
+	if (gpu_is_graph(g->p, gpu)) {
+		g->graphs++;
+		g->graphs_ns += ns;
+	}
 }
 
 static bool counts(const struct groups *g, const struct window *w, uint32_t gpu, bool compat)
@@ -194,7 +199,7 @@ static const struct column columns[N_COLUMNS] = {
 	            UNIT_NONE, COLUMN_DETAIL},
 	[C_CALLS] = {"calls", "Calls", "how often it ran", CELL_I64, UNIT_COUNT},
 	[C_TOTAL] = {"total_ns", "Total", "sum of its durations", CELL_I64, UNIT_NS, COLUMN_KEY},
-	[C_SHARE] = {"total_pct", "Total %", "total / total of all kernels listed", CELL_F64, UNIT_PERCENT, COLUMN_KEY},
+	[C_SHARE] = {"total_pct", "Total %", "total / total of all rows", CELL_F64, UNIT_PERCENT, COLUMN_KEY},
 	[C_MEAN] = {"mean_ns", "Mean", "mean duration", CELL_F64, UNIT_NS},
 	[C_MIN] = {"min_ns", "Min", "shortest duration", CELL_I64, UNIT_NS, COLUMN_MINOR},
 	[C_MAX] = {"max_ns", "Max", "longest duration", CELL_I64, UNIT_NS, COLUMN_MINOR},
@@ -252,7 +257,7 @@ static int put_default(struct table *out, const struct groups *g, bool blocks, b
 		const struct group *x = &g->v[i];
 		struct str name = profile_str(g->p, x->key.name);
 		struct kernel_info info = kernel_classify(name);
-		by_tc[info.tensor_core] += x->total;
+		by_tc[info.tensor_core] += info.class == KERNEL_GRAPH ? 0 : x->total;
 		in_ops += x->key.op ? x->total : 0;
 		table_row(out);
 		table_set_str(out, at[C_NAME], name);
@@ -279,10 +284,13 @@ static int put_default(struct table *out, const struct groups *g, bool blocks, b
 		if (x->occupancy_ns)
 			table_set_f64(out, at[C_OCC], x->occupancy / ((double)x->occupancy_ns / 1000));
 	}
-	table_note(out, "kernels %lld ns = with Tensor Cores %lld + without %lld + unknown %lld", (long long)g->all_ns,
+	table_note(out, "kernels %lld ns = with Tensor Cores %lld + without %lld + unknown %lld", (long long)(g->all_ns - g->graphs_ns),
 	           (long long)by_tc[TRI_YES], (long long)by_tc[TRI_NO], (long long)by_tc[TRI_UNKNOWN]);
+	if (g->graphs)
+		table_note(out, "rows of class graph are not kernels: %llu replay%s of whole CUDA graphs, %lld ns, whose kernels were not recorded one by one: nsys profile "
+		           "--cuda-graph-trace=node, opscope record --graph=node", (unsigned long long)g->graphs, g->graphs == 1 ? "" : "s", (long long)g->graphs_ns);
 	if (g->by != BY_NAME)
-		table_note(out, "kernels %lld ns = launched by an op, collective or optimizer %lld + unattributed %lld", (long long)g->all_ns,
+		table_note(out, "kernels%s %lld ns = launched by an op, collective or optimizer %lld + unattributed %lld", g->graphs ? " and whole graphs" : "", (long long)g->all_ns,
 		           (long long)in_ops, (long long)(g->all_ns - in_ops));
 	return table_sort(out, STR("total_ns"), true, e);
 }

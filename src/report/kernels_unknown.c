@@ -76,7 +76,7 @@ static struct group *collect(const struct profile *p, const struct window *w, in
 {
 	struct group *v = NEW_ARRAY(p->strings.n, struct group);
 	for (uint32_t i = 0; i < p->gpu_op.rows.n; i++) {
-		if (p->gpu_op.kind[i] != GPU_KERNEL || !window_has_gpu(w, p, i))
+		if (p->gpu_op.kind[i] != GPU_KERNEL || gpu_is_graph(p, i) || !window_has_gpu(w, p, i))
 			continue;
 		struct group *x = &v[p->gpu_op.name[i]];
 		x->seen = true;

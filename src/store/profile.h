@@ -122,6 +122,13 @@ static inline struct str profile_cat(const struct profile *p, uint16_t cat)
 	return cat < p->cat.rows.n ? intern_get(&p->strings, p->cat.name[cat]) : (struct str){"", 0};
 }
 
+/* A row for the replay of a whole CUDA graph, of which the kernels were not recorded: it is of kind GPU_KERNEL, and is not one kernel. */
+static inline bool gpu_is_graph(const struct profile *p, uint32_t i)
+{
+	uint32_t l = p->gpu_op.launch[i];
+	return p->gpu_op.kind[i] == GPU_KERNEL && p->launch.graph_id[l] != ID_NONE && p->launch.graph_node_id[l] == ID_NONE && p->launch.grid_x[l] == INT32_MIN;
+}
+
 /* The value of argument `key` (an interned id) in argument set `set`; false when it is not there. */
 bool profile_arg(const struct profile *p, uint32_t set, uint32_t key, struct str *value);
 /* The interned id of the value, 0 = not there. */

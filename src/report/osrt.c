@@ -1,0 +1,170 @@
+/* Calls of the operating system's libraries, as `nsys stats --report osrt_sum` counts them: all processes and threads. */
+#include "analysis/interval.h"
+#include "analysis/os_calls.h"
+#include "base/mem.h"
+#include "report/stats.h"
+#include "report/window.h"
+
+enum grouping { BY_NAME, BY_KIND, BY_THREAD };
+
+/* Parts that a grouping does not ask for are 0. */
+struct key {
+	uint32_t name, kind, track; /* kind + 1, track + 1 */
+};
+
+struct calls {
+	const struct profile *p;
+	struct window window;
+	enum grouping by;
+	struct stats s;
+	uint8_t *kind;          /* by string id: enum os_call_kind + 1; 0 = not asked */
+	bool *launches;         /* by track: its thread launched device work */
+	struct intervals busy;  /* any device */
+	int64_t *idle_ns;       /* by group */
+	uint32_t cap;
+	int64_t kind_ns[OS_CALL_KINDS_N], kind_idle_ns[OS_CALL_KINDS_N];
+	uint64_t left_out;
+};
+
+static void find_device_work(struct calls *c)
+{
+	const struct profile *p = c->p;
+	c->launches = NEW_ARRAY(p->track.rows.n, bool);
+	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
+		intervals_add(&c->busy, p->gpu_op.start_ns[g], gpu_end(p, g));
+		if (p->gpu_op.call[g] != ROW_NONE)
+			c->launches[p->span.track[p->gpu_op.call[g]]] = true;
+	}
+	intervals_normalise(&c->busy);
+}
+
+static enum os_call_kind kind_of(struct calls *c, uint32_t name)
+{
+	if (!c->kind[name])
+		c->kind[name] = (uint8_t)(1 + os_call_kind_of(profile_str(c->p, name)));
+	return (enum os_call_kind)(c->kind[name] - 1);
+}
+
+static void add(struct calls *c, uint32_t i, enum os_call_kind kind)
+{
+	const struct spans *s = &c->p->span;
+	struct key k = {.name = c->by == BY_KIND ? 0 : s->name[i], .kind = kind + 1u, .track = c->by == BY_THREAD ? s->track[i] + 1 : 0};
+	uint32_t before = c->s.n, g = stats_add(&c->s, &k, sizeof k, s->dur_ns[i]);
+	if (c->s.n > before) {
+		MEM_GROW(c->idle_ns, c->cap, c->s.n);
+		c->idle_ns[g] = 0;
+	}
+	c->kind_ns[kind] += s->dur_ns[i];
+	if (!c->launches[s->track[i]])
+		return;
+	int64_t idle = s->dur_ns[i] - intervals_length_within(&c->busy, s->start_ns[i], span_end(c->p, i));
+	c->idle_ns[g] += idle;
+	c->kind_idle_ns[kind] += idle;
+}
+
+static void collect(struct calls *c)
+{
+	const struct spans *s = &c->p->span;
+	for (uint32_t i = 0; i < s->rows.n; i++) {
+		enum os_call_kind kind = s->kind[i] == SPAN_OS ? kind_of(c, s->name[i]) : OS_CALL_NONE;
+		if (kind == OS_CALL_NONE)
+			continue;
+		if (window_has(&c->window, s->start_ns[i]))
+			add(c, i, kind);
+		else
+			c->left_out++;
+	}
+}
+
+static void put(struct calls *c, struct table *out)
+{
+	const struct profile *p = c->p;
+	unsigned name = UINT32_MAX, pid = UINT32_MAX, tid = UINT32_MAX;
+	if (c->by != BY_KIND)
+		name = TABLE_COLUMN(out, "name", "Call", "function of the operating system's libraries", CELL_STR);
+	unsigned kind = TABLE_COLUMN(out, "kind", "Kind", "file I/O, network, wait for I/O, lock, sleep, driver, process, memory, thread, other; by the name of the call", CELL_STR,
+	                             .flags = COLUMN_KEY);
+	if (c->by == BY_THREAD) {
+		pid = TABLE_COLUMN(out, "process", "Process", "process that called", CELL_STR, .flags = COLUMN_GROUP);
+		tid = TABLE_COLUMN(out, "thread", "Thread", "thread that called", CELL_STR, .flags = COLUMN_GROUP);
+	}
+	unsigned first = stats_columns(out);
+	unsigned idle = TABLE_COLUMN(out, "idle_ns", "GPU idle", "of the total, the time in which no device worked, in threads that launch device work: what a device may have been "
+	                             "waiting for", CELL_I64, UNIT_NS, COLUMN_KEY);
+	for (uint32_t g = 0; g < c->s.n; g++) {
+		struct key k;
+		stats_key(&c->s, g, &k, sizeof k);
+		table_row(out);
+		if (c->by != BY_KIND)
+			table_set_str(out, name, profile_str(p, k.name));
+		table_set_str(out, kind, str_from(os_call_kind_name[k.kind - 1]));
+		if (c->by == BY_THREAD) {
+			table_set_str(out, pid, profile_str(p, p->track.pid_text[k.track - 1]));
+			table_set_str(out, tid, profile_str(p, p->track.tid_text[k.track - 1]));
+		}
+		stats_put(out, first, &c->s, g);
+		if (p->gpu_op.rows.n)
+			table_set_i64(out, idle, c->idle_ns[g]);
+	}
+}
+
+static void put_notes(const struct calls *c, struct table *out)
+{
+	int64_t idle = 0, waiting = 0;
+	for (int k = 0; k < OS_CALL_KINDS_N; k++) {
+		idle += c->kind_idle_ns[k];
+		waiting += os_call_waits[k] ? c->kind_idle_ns[k] : 0;
+	}
+	if (c->p->gpu_op.rows.n)
+		table_note(out, "while no device worked, threads that launch device work spent %lld ns in these calls: file I/O %lld, wait for I/O %lld, lock %lld, sleep %lld, driver "
+		           "%lld, others %lld", (long long)idle, (long long)c->kind_idle_ns[OS_CALL_FILE], (long long)c->kind_idle_ns[OS_CALL_POLL],
+		           (long long)c->kind_idle_ns[OS_CALL_LOCK], (long long)c->kind_idle_ns[OS_CALL_SLEEP], (long long)c->kind_idle_ns[OS_CALL_DRIVER],
+		           (long long)(idle - waiting - c->kind_idle_ns[OS_CALL_FILE] - c->kind_idle_ns[OS_CALL_DRIVER]));
+	table_note(out, "%llu call%s, %lld ns, of all threads; a call inside another (open64 inside fopen) counts in both", (unsigned long long)c->s.n_values,
+	           c->s.n_values == 1 ? "" : "s", (long long)c->s.total);
+	if (!c->window.all)
+		table_note(out, "calls outside the steps asked for: %llu", (unsigned long long)c->left_out);
+}
+
+static int run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
+{
+	struct calls c = {.p = p};
+	if (window_of(p, args, &c.window, e) < 0)
+		return -1;
+	if (args->group_by)
+		c.by = strcmp(args->group_by, "kind") == 0 ? BY_KIND : strcmp(args->group_by, "thread") == 0 ? BY_THREAD : BY_NAME;
+	c.kind = NEW_ARRAY(p->strings.n, uint8_t);
+	find_device_work(&c);
+	collect(&c);
+	int rc = 0;
+	if (!c.s.n) {
+		rc = c.left_out ? err_set(e, ERR_DATA, "no call of the operating system's libraries began in those steps") :
+		                  err_set(e, ERR_DATA, "the input holds no calls of the operating system's libraries; to record them: nsys profile --trace=cuda,nvtx,osrt");
+	} else {
+		stats_finish(&c.s);
+		put(&c, out);
+		put_notes(&c, out);
+		rc = table_sort(out, STR("total_ns"), true, e);
+	}
+	stats_release(&c.s);
+	intervals_release(&c.busy);
+	mem_free(c.kind);
+	mem_free(c.launches);
+	mem_free(c.idle_ns);
+	return rc;
+}
+
+static const char *const groupings[] = {"name", "kind", "thread", NULL};
+
+const struct report report_osrt = {
+	.name = "osrt",
+	.title = "Calls of the operating system's libraries",
+	.help = "Which functions of the C library and of pthreads took the host's time, and of what kind they are: file I/O, waits for I/O, locks, sleep, ...; how "
+	        "often, how long, and how much of that passed in threads that launch device work while no device worked, before the first work included. All processes and threads together; "
+	        "--group-by=kind adds the calls of a kind, --group-by=thread tells the threads apart.",
+	.group_by = groupings,
+	.timeline = true,
+	.needs = PASS_NEST | PASS_CORRELATE,
+	.takes = REPORT_STEPS,
+	.run = run,
+};
