@@ -256,15 +256,18 @@ static void system_table(const struct profile *p, struct table *t)
 	TABLE_COLUMN(t, "id", "Id", "what, as a word", CELL_STR, UNIT_NONE, COLUMN_DETAIL);
 	TABLE_COLUMN(t, "name", "System", "what", CELL_STR);
 	TABLE_COLUMN(t, "value", "Value", "as recorded; what was not recorded has no row", CELL_STR, UNIT_NONE, COLUMN_WIDE);
-	for (int f = 0; f < SYSTEM_FACTS; f++) {
-		struct str v = system_fact(p, (enum system_fact)f, &t->arena);
+	for (int f = 0; f < ALL_FACTS; f++) {
+		struct str v = system_fact(p, system_fact_row[f].fact, &t->arena);
 		if (!v.n)
 			continue;
 		table_row(t);
-		table_set_str(t, 0, str_from(system_fact_id[f]));
-		table_set_str(t, 1, str_from(system_fact_title[f]));
+		table_set_str(t, 0, str_from(system_fact_row[f].id));
+		table_set_str(t, 1, str_from(system_fact_row[f].title));
 		table_set_str(t, 2, v);
 	}
+	struct str driver = system_fact(p, FACT_CUDA, &t->arena), runtime = system_fact(p, FACT_CUDA_RUNTIME, &t->arena);
+	if (driver.n && runtime.n && !str_eq(driver, runtime))
+		table_note(t, "CUDA: the program ran with the runtime's version; the driver's is the newest that it supports.");
 	op_dlprof_hints(t, p, &(struct window){.all = true}, HINT_GPUS);
 }
 

@@ -11,10 +11,12 @@ const char *const system_fact_title[SYSTEM_FACTS] = {
 	[FACT_DRIVER] = "GPU Driver Version", [FACT_FRAMEWORK] = "Framework", [FACT_CUDA] = "CUDA Version", [FACT_CUDNN] = "cuDNN Version",
 	[FACT_NSYS] = "NSys Version", [FACT_DLPROF] = "DLProf Version", [FACT_DLPROF_BUILD] = "DLProf Build",
 };
-const char *const system_fact_id[SYSTEM_FACTS] = {
-	[FACT_PROFILE_NAME] = "profile_name", [FACT_GPU_COUNT] = "gpu_count", [FACT_GPU_NAMES] = "gpu_names", [FACT_CPU] = "cpu_model",
-	[FACT_DRIVER] = "gpu_driver_version", [FACT_FRAMEWORK] = "framework", [FACT_CUDA] = "cuda_version", [FACT_CUDNN] = "cudnn_version",
-	[FACT_NSYS] = "nsys_version", [FACT_DLPROF] = "dlprof_version", [FACT_DLPROF_BUILD] = "dlprof_build",
+const struct system_fact_row system_fact_row[ALL_FACTS] = {
+	{FACT_PROFILE_NAME, "profile_name", "Profile Name"}, {FACT_GPU_COUNT, "gpu_count", "GPU Count"}, {FACT_GPU_NAMES, "gpu_names", "GPU Name(s)"},
+	{FACT_CPU, "cpu_model", "CPU Model"}, {FACT_DRIVER, "gpu_driver_version", "GPU Driver Version"}, {FACT_CUDA, "cuda_driver_version", "CUDA Version (driver)"},
+	{FACT_CUDA_RUNTIME, "cuda_runtime_version", "CUDA Version (runtime)"}, {FACT_HIP_DRIVER, "hip_driver_version", "HIP Version (driver)"},
+	{FACT_HIP_RUNTIME, "hip_runtime_version", "HIP Version (runtime)"}, {FACT_CUDNN, "cudnn_version", "cuDNN Version"}, {FACT_FRAMEWORK, "framework", "Framework"},
+	{FACT_NSYS, "nsys_version", "NSys Version"}, {FACT_DLPROF, "dlprof_version", "DLProf Version"}, {FACT_DLPROF_BUILD, "dlprof_build", "DLProf Build"},
 };
 
 /* How a recorder writes it. */
@@ -22,6 +24,7 @@ enum form {
 	AS_IT_STANDS,
 	DRIVER_NUMBER,  /* 5154304 is 515.43.04, 52510517 525.105.17, 59584 595.84; newer recorders write it out */
 	CUDA_NUMBER,    /* 11070 is 11.7 */
+	HIP_NUMBER,     /* 70051831 is 7.0.51831 */
 };
 
 /* Where it may be recorded, the best source first. */
@@ -39,6 +42,9 @@ static const struct source {
 	{FACT_CUDA, "system_config:cuda_version", AS_IT_STANDS},
 	{FACT_CUDA, "system:CudaDriverVersion", CUDA_NUMBER},
 	{FACT_CUDA, "cuda_driver_version", CUDA_NUMBER},
+	{FACT_CUDA_RUNTIME, "cuda_runtime_version", CUDA_NUMBER},
+	{FACT_HIP_DRIVER, "hip_driver_version", HIP_NUMBER},
+	{FACT_HIP_RUNTIME, "hip_runtime_version", HIP_NUMBER},
 	{FACT_CUDNN, "system_config:cudnn_version", AS_IT_STANDS},
 	{FACT_NSYS, "system_config:nsys_version", AS_IT_STANDS},
 	{FACT_NSYS, "EXPORT_PRODUCT_VERSION", AS_IT_STANDS},
@@ -53,6 +59,8 @@ static struct str in_form(struct str s, enum form form, struct arena *a)
 		return s;
 	if (form == CUDA_NUMBER)
 		return arena_printf(a, "%lld.%lld", (long long)(v / 1000), (long long)(v % 1000 / 10));
+	if (form == HIP_NUMBER)
+		return arena_printf(a, "%lld.%lld.%lld", (long long)(v / 10000000), (long long)(v / 100000 % 100), (long long)(v % 100000));
 	if (s.n < 5 || s.n > 8) /* major: 3 digits; minor: 2 or 3; patch: 2, or none */
 		return s;
 	int minor = s.n == 5 || s.n == 7 ? 2 : 3;

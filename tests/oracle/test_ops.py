@@ -144,6 +144,15 @@ class Everywhere(Case):
                 for column in ("calls", "total_gpu_ns", "total_cpu_ns", "total_overhead_ns", "total_idle_ns"):
                     self.assertEqual(len({sum(r[column] or 0 for r in t.rows) for t in tables}), 1, column)
 
+    def test_versions(self):
+        """The version of CUDA that the driver supports and that with which the program ran, each by its name; HIP's likewise."""
+        for path, want in ((("tracelens", "h100", "Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz"), {"cuda_driver_version": "12.9", "cuda_runtime_version": "12.4"}),
+                           (("nsys", "2025.3_nsightful_t4", "power_iteration__baseline.sqlite"), {"cuda_driver_version": "12.4"}),
+                           (("graphs", "vllm_decode_full", "graph_execution.json.gz"), {"hip_driver_version": "7.0.51831", "hip_runtime_version": "7.0.51831"})):
+            rows = report("summary", oracle.data(*path)).section("system").by("id")
+            self.assertEqual({k: r["value"] for k, r in rows.items() if k.startswith(("cuda", "hip"))}, want)
+            self.assertTrue(all(("driver" in r["name"]) == ("driver" in k) and ("runtime" in r["name"]) == ("runtime" in k) for k, r in rows.items() if k.startswith(("cuda", "hip"))))
+
     def test_groups(self):
         """A group is no more than the parts in it, and no less than the largest; all ops together are what the GPU was busy with them."""
         for path in self.files():
