@@ -213,6 +213,16 @@ void table_note(struct table *t, const char *fmt, ...)
 	va_end(ap);
 }
 
+void table_warn(struct table *t, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	MEM_GROW(t->notes, t->cap_notes, t->n_notes + 1);
+	t->warnings |= t->n_notes < 64 ? UINT64_C(1) << t->n_notes : 0;
+	t->notes[t->n_notes++] = format_in(&t->arena, fmt, ap);
+	va_end(ap);
+}
+
 int table_find_column(const struct table *t, struct str id)
 {
 	for (unsigned c = 0; c < t->n_columns; c++)

@@ -86,6 +86,9 @@ struct table {
 	size_t n_rows, cap_rows;
 	struct str *notes;
 	unsigned n_notes, cap_notes;
+	uint64_t warnings;    /* bit i: note i, of the first 64, changes how the numbers are to be read */
+	enum table_notes { NOTES_AS_THEY_ARE, NOTES_BRIEF, NOTES_FULL } shown_notes; /* text and HTML: one line, or all, in units that suit the table */
+	bool notes_answer;    /* its notes are part of the answer: all are shown */
 	struct arena arena;   /* owns copied strings and notes */
 	struct table *next;   /* further sections, owned; NULL = none */
 	bool folded;          /* a section that text shows on request alone */
@@ -125,6 +128,9 @@ void table_set_fmt(struct table *t, unsigned col, const char *fmt, ...) __attrib
 
 /* A remark printed under the table: reconciliation, what is unknown and why. */
 void table_note(struct table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* The same of what changes how the numbers are to be read: text and HTML say it first. */
+void table_warn(struct table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* What --time-unit and --max-width ask for: shown_in of all durations; max_width of a column (id) or of all text columns (n alone),
  * "name:55,input_shape:80". ERR_USAGE for other text. */

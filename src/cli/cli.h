@@ -57,6 +57,7 @@ struct output_options {
 	const char *time_unit; /* --time-unit=ms */
 	const char *max_width; /* --max-width=name:55,80 */
 	enum table_names names; /* --names */
+	enum table_notes notes; /* --notes */
 	long limit;           /* --limit=N; -1 = default of the format */
 	unsigned width;       /* --width=N; 0 = the terminal's, or unlimited */
 	const struct report *report; /* --columns may name columns that it has for other inputs alone; NULL = none */

@@ -18,7 +18,10 @@ static void keep_first(struct table *t, const char *path)
 		keep[i] = 1;
 	table_keep(t, keep);
 	mem_free(keep);
-	t->n_notes = more ? 0 : t->n_notes;
+	if (more) {
+		t->n_notes = 0;
+		t->warnings = 0;
+	}
 	if (more)
 		table_note(t, "%zu more finding%s, and what could not be looked for: opscope advise %s", more, more == 1 ? "" : "s", path);
 }

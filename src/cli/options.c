@@ -145,7 +145,7 @@ static void check_suffix(const struct output_options *o)
 	          o->path, STR_ARG(buf_view(&list)));
 }
 
-enum { KEY_SORT = 0x100, KEY_COLUMNS, KEY_FILTER, KEY_SECTION, KEY_LIMIT, KEY_WIDTH, KEY_MAX_WIDTH, KEY_TITLE, KEY_TIME_UNIT, KEY_FORMAT, KEY_NAMES,
+enum { KEY_SORT = 0x100, KEY_COLUMNS, KEY_FILTER, KEY_SECTION, KEY_LIMIT, KEY_WIDTH, KEY_MAX_WIDTH, KEY_TITLE, KEY_TIME_UNIT, KEY_FORMAT, KEY_NAMES, KEY_NOTES,
        KEY_INPUT_FORMAT, KEY_RUN, KEY_WORKER, KEY_SPAN, KEY_RANK, KEY_STEPS, KEY_KEY_OP, KEY_DEVICE, KEY_RULES, KEY_GPU,
        KEY_KERNEL_RULES, KEY_AGGREGATION };
 
@@ -162,6 +162,7 @@ static const struct argp_option output_list[] = {
 	{"time-unit", KEY_TIME_UNIT, "UNIT", 0, "durations as text and HTML in ns, us, ms or s (default: what suits each)", 0},
 	{"max-width", KEY_MAX_WIDTH, "[COLUMN:]N,...", 0, "as text at most N characters of this column, or of all text columns", 0},
 	{"names", KEY_NAMES, "HOW", 0, "kernels by their short or full names (default: short as text and HTML; CSV and JSON have both)", 0},
+	{"notes", KEY_NOTES, "HOW", 0, "brief: the note that matters most, one line; full: all (default: brief as text and HTML; CSV and JSON have all)", 0},
 	{"width", KEY_WIDTH, "N", 0, "width of text output (default: the terminal's, else unlimited)", 0},
 	{0},
 };
@@ -213,6 +214,11 @@ static error_t parse_output(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_NAMES:
 		o->names = parse_names(arg);
+		return 0;
+	case KEY_NOTES:
+		if (strcmp(arg, "brief") != 0 && strcmp(arg, "full") != 0)
+			cli_usage("--notes=%s: brief or full was expected", arg);
+		o->notes = *arg == 'b' ? NOTES_BRIEF : NOTES_FULL;
 		return 0;
 	case KEY_SECTION:
 		o->section = arg;

@@ -75,12 +75,14 @@ size_t cli_row_limit(const struct output_options *o)
 
 static int shape(struct table *first, struct table *chosen, const struct output_options *o, const struct renderer *r, struct err *e)
 {
+	bool predecessor = o->trace && o->trace->report.compat; /* as it printed them */
 	const struct arrangement a = {o->sort, o->filter, o->columns, o->title, o->time_unit, o->max_width, o->report};
 	if (arrange_tables(first, chosen, &a, e) < 0)
 		return -1;
 	for (struct table *s = first; s; s = s->next) {
 		table_limit(s, rows_shown(o, r, s));
-		s->names = o->names ? o->names : NAMES_SHORT;
+		s->names = o->names || predecessor ? o->names : NAMES_SHORT;
+		s->shown_notes = o->notes || predecessor ? o->notes : NOTES_BRIEF;
 	}
 	return 0;
 }

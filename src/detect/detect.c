@@ -293,6 +293,7 @@ void findings_table(const struct findings *f, struct table *t)
 		compat_table(f, t);
 	else
 		own_table(f, t);
+	t->notes_answer = true;
 	for (unsigned i = 0; i < f->n_notes; i++)
 		table_note(t, STR_FMT, STR_ARG(f->note[i]));
 	if (f->args.brief && !f->args.compat)

@@ -3,6 +3,7 @@
  * the input is escaped, and the page's policy allows no network access. */
 #include "base/html_text.h"
 #include "render/html_page.h"
+#include "render/notes.h"
 #include "render/number.h"
 #include "render/render.h"
 
@@ -198,17 +199,25 @@ static void put_table(struct buf *out, const struct table *t, bool fragment)
 			put_row(out, t, r, &scratch);
 		buf_cstr(out, "</tbody></table></div>\n");
 	}
-	buf_release(&scratch);
 	put_count(out, t, fragment);
 	if (t->n_notes) {
 		buf_cstr(out, "<ul class=notes>");
-		for (unsigned i = 0; i < t->n_notes; i++) {
+		bool brief = t->shown_notes == NOTES_BRIEF && !t->notes_answer;
+		for (unsigned i = 0; i < t->n_notes && (i == 0 || !brief); i++) {
+			buf_clear(&scratch);
+			if (brief)
+				note_put_brief(&scratch, t);
+			else if (t->shown_notes)
+				note_put(&scratch, t, t->notes[note_at(t, i)]);
+			else
+				buf_str(&scratch, t->notes[i]);
 			buf_cstr(out, "<li>");
-			put_marked(out, t->notes[i]);
+			put_marked(out, buf_view(&scratch));
 			buf_cstr(out, "</li>");
 		}
 		buf_cstr(out, "</ul>\n");
 	}
+	buf_release(&scratch);
 }
 
 static void put_sections(struct buf *out, const struct table *t)

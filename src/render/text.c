@@ -1,6 +1,7 @@
 /* Text for people: human units, columns that fit the terminal, nothing from the input that could act on it. */
 #include "base/utf8.h"
 #include "render/layout.h"
+#include "render/notes.h"
 #include "render/number.h"
 #include "render/render.h"
 #include "render/text_cut.h"
@@ -280,6 +281,23 @@ static void put_missing(const struct page *p, const struct table *t, const struc
 		put_left_out(p, t, l, why);
 }
 
+static void put_notes(const struct page *p, const struct table *t)
+{
+	struct buf line = {0};
+	bool brief = t->shown_notes == NOTES_BRIEF && !t->notes_answer;
+	for (unsigned i = 0; i < t->n_notes && (i == 0 || !brief); i++) {
+		buf_clear(&line);
+		if (brief)
+			note_put_brief(&line, t);
+		else if (t->shown_notes)
+			note_put(&line, t, t->notes[note_at(t, i)]);
+		else
+			buf_str(&line, t->notes[i]);
+		put_safe_line(p, buf_view(&line), "");
+	}
+	buf_release(&line);
+}
+
 static void put_table(const struct page *p, const struct table *t)
 {
 	const char *heading = t->heading ? t->heading : t->title;
@@ -300,8 +318,7 @@ static void put_table(const struct page *p, const struct table *t)
 	text_layout_release(&l);
 	if (t->n_notes && t->n_columns)
 		buf_char(p->out, '\n');
-	for (unsigned i = 0; i < t->n_notes; i++)
-		put_safe_line(p, t->notes[i], "");
+	put_notes(p, t);
 }
 
 static int render_text(const struct table *t, const struct render_options *o, struct buf *out, struct err *e)

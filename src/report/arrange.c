@@ -28,7 +28,7 @@ static void add_absent_columns(struct table *t, const struct table *first, const
 		buf_printf(&note, "%s%s%s%s%s", note.n ? ", " : "", c->c.id, *c->when ? " (" : "", c->when, *c->when ? ")" : "");
 	}
 	if (note.n)
-		table_note(t, "not in this table, and so empty: " STR_FMT, STR_ARG(buf_view(&note)));
+		table_warn(t, "not in this table, and so empty: " STR_FMT, STR_ARG(buf_view(&note)));
 	buf_release(&note);
 }
 

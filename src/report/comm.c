@@ -250,7 +250,7 @@ static int put(const struct comm *x, struct table *t, int64_t exposed, unsigned 
 		calls += x->v[i].calls;
 		sized += x->v[i].sized;
 	}
-	table_note(t, "a collective's kernel runs from when this rank reaches it until all have: its time holds waiting for slower ranks, which one rank's trace cannot tell "
+	table_warn(t, "a collective's kernel runs from when this rank reaches it until all have: its time holds waiting for slower ranks, which one rank's trace cannot tell "
 	           "from the transfer");
 	table_note(t, "collectives %lld ns; exposed %lld ns%s", (long long)all, (long long)exposed, gpus > 1 ? ", summed over the GPUs, each by itself" : "");
 	if (sized < calls)

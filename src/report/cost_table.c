@@ -401,21 +401,21 @@ static void note_over(struct table *t, const struct cost_rows *r)
 	struct buf b = {0};
 	if (compute) {
 		over_compute(compute, &b);
-		table_note(t, "cannot be: %u %s beyond 100 %% of a peak, most so " STR_FMT " with " STR_FMT ": the op's model, its recorded "
+		table_warn(t, "cannot be: %u %s beyond 100 %% of a peak, most so " STR_FMT " with " STR_FMT ": the op's model, its recorded "
 		           "shapes or the peak is wrong there; shown as computed", n_compute, n_compute == 1 ? "row comes out" : "rows come out",
 		           STR_ARG(profile_str(r->p, compute->name)), STR_ARG(buf_view(&b)));
 	}
 	if (fewer) {
 		buf_clear(&b);
 		over_compute(fewer, &b);
-		table_note(t, "%u %s beyond 100 %% of a peak, most so " STR_FMT " with " STR_FMT ": there a share of the peak says nothing", n_fewer,
+		table_warn(t, "%u %s beyond 100 %% of a peak, most so " STR_FMT " with " STR_FMT ": there a share of the peak says nothing", n_fewer,
 		           n_fewer == 1 ? "convolution comes out" : "convolutions come out", STR_ARG(profile_str(r->p, fewer->name)),
 		           STR_ARG(buf_view(&b)));
 	}
 	if (memory) {
 		buf_clear(&b);
 		over_memory(memory, &b);
-		table_note(t, "cannot be: %u %s beyond 100 %% of the memory bandwidth, most so " STR_FMT " with " STR_FMT ": the data came "
+		table_warn(t, "cannot be: %u %s beyond 100 %% of the memory bandwidth, most so " STR_FMT " with " STR_FMT ": the data came "
 		           "from a cache at least in part, an input was expanded (it holds fewer values than its shape), or the model or the peak is wrong; no gain is "
 		           "told of such rows", n_memory,
 		           n_memory == 1 ? "row comes out" : "rows come out", STR_ARG(profile_str(r->p, memory->name)), STR_ARG(buf_view(&b)));
@@ -433,12 +433,12 @@ static void note_gpu(struct table *t, const struct cost_rows *r)
 	}
 	double listed = r->listed_ns ? (double)r->listed_ns : 1;
 	if (r->gpus.assumed != INT32_MIN)
-		table_note(t, "device %d did work but is not described: taken for " STR_FMT ", as all described devices are", r->gpus.assumed,
+		table_warn(t, "device %d did work but is not described: taken for " STR_FMT ", as all described devices are", r->gpus.assumed,
 		           STR_ARG(r->gpus.name));
 	if (!r->gpus.name.n)
-		table_note(t, "the input does not name the GPU (--gpu=NAME can): peaks, and what follows from them, are unknown");
+		table_warn(t, "the input does not name the GPU (--gpu=NAME can): peaks, and what follows from them, are unknown");
 	else if (!r->gpus.known)
-		table_note(t, "what '" STR_FMT "' can do is not in the list of GPUs: peaks, and what follows from them, are unknown", STR_ARG(r->gpus.name));
+		table_warn(t, "what '" STR_FMT "' can do is not in the list of GPUs: peaks, and what follows from them, are unknown", STR_ARG(r->gpus.name));
 	else
 		table_note(t, "of the time listed, %.1f %% can be compared with a peak of its GPU in FLOP/s, %.1f %% with its bandwidth, %.1f %% with both%s",
 		           100 * (double)compute / listed, 100 * (double)memory / listed, 100 * (double)both / listed,
@@ -481,7 +481,7 @@ static void put_notes(struct table *t, const struct cost_rows *r, bool all)
 		table_note(t, "of the listed, %lld ns are of kernels for which no shapes were recorded: their rows have the kernel's name in place of the shape, and no FLOPs",
 		           (long long)r->by_name_ns);
 	if (r->p->durations_only)
-		table_note(t, "a .dict does not tell calls apart that say the same in a row: they count as one, and their FLOPs and bytes are too few");
+		table_warn(t, "a .dict does not tell calls apart that say the same in a row: they count as one, and their FLOPs and bytes are too few");
 	if (all)
 		note_outside(t, r);
 	note_over(t, r);

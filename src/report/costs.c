@@ -173,7 +173,7 @@ static void put_tracelens(struct table *out, const struct calls *r, uint32_t i)
 static void notes(struct table *out, const struct costs *c)
 {
 	if (!c->kernel_ns) {
-		table_note(out, "the trace holds no kernels: the costs are of the ops alone");
+		table_warn(out, "the trace holds no kernels: the costs are of the ops alone");
 		return;
 	}
 	table_note(out, "kernels %lld ns = with a model %lld + without one %lld + launched by no op %lld", (long long)c->kernel_ns,

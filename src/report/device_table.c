@@ -130,20 +130,20 @@ static void note_occupancy(const struct gpu_metrics *m, struct table *t)
 static void add_notes(const struct gpu_metrics *m, struct table *t)
 {
 	if (m->bad_values)
-		table_note(t, "Device %d: %llu zero or negative values of blocks per SM or occupancy in the trace were taken as not stated.",
+		table_warn(t, "Device %d: %llu zero or negative values of blocks per SM or occupancy in the trace were taken as not stated.",
 		           m->device, (unsigned long long)m->bad_values);
 	if (m->trace_kernels) {
 		note_sm_efficiency(m, t);
 		note_occupancy(m, t);
 	}
 	if (m->tc_unknown_ns)
-		table_note(t, "Device %d: of %lld ns of kernels, %lld use Tensor Cores, of %lld it is unknown.", m->device,
+		table_note(t, "Device %d: of %lld ns of kernels, %lld ns use Tensor Cores, of %lld ns it is unknown.", m->device,
 		           (long long)m->kernel_ns, (long long)m->tc_ns, (long long)m->tc_unknown_ns);
 	if (m->graphs)
 		table_note(t, "Device %d: %llu CUDA graph%s ran as a whole, without a record of the kernels: they are time of kernels, and are not counted among them.",
 		           m->device, (unsigned long long)m->graphs, m->graphs == 1 ? "" : "s");
 	if (m->outside)
-		table_note(t, "Device %d: %llu kernels, copies and sets of the trace lie outside the steps and are not counted.", m->device,
+		table_warn(t, "Device %d: %llu kernels, copies and sets of the trace lie outside the steps and are not counted.", m->device,
 		           (unsigned long long)m->outside);
 }
 

@@ -162,7 +162,7 @@ static void note_early(const struct profile *p, const struct intervals *window, 
 		if (p->gpu_op.call[g] == ROW_NONE && lies_in(window, p->gpu_op.start_ns[g], p->gpu_op.dur_ns[g]))
 			tally_add(&early, p->gpu_op.dur_ns[g]);
 	if (early.events)
-		table_note(t, "%llu device events (%lld ns) were launched before the recording began, or their launch was not recorded: "
+		table_warn(t, "%llu device events (%lld ns) were launched before the recording began, or their launch was not recorded: "
 		           "`--group-by=launch` shows them apart.", (unsigned long long)early.events, (long long)early.ns);
 }
 

@@ -190,7 +190,7 @@ static void own_notes(struct table *t, const struct profile *p, const struct win
 	table_note(t, "times of groups are unions, by step and GPU: what ran at the same time counts once, so that rows need not add up; %u step%s",
 	           iterations, iterations == 1 ? "" : "s");
 	if (!paths)
-		table_note(t, "the input names no modules, layers or ranges around most ops: these are grouped by direction and type. To record modules: %s",
+		table_warn(t, "the input names no modules, layers or ranges around most ops: these are grouped by direction and type. To record modules: %s",
 		           recording_how(p, RECORD_MODULES));
 }
 

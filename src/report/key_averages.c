@@ -237,7 +237,7 @@ static void note_cycles(const struct view *v)
 {
 	const struct cycles *c = &v->g->cycles;
 	if (c->n > 1 && !(v->g->choice.parts & KEY_CYCLE))
-		table_note(v->out, "the recording has %u spans of a repeated schedule, added up here: --group-by=name,cycle tells them apart", c->n);
+		table_warn(v->out, "the recording has %u spans of a repeated schedule, added up here: --group-by=name,cycle tells them apart", c->n);
 	for (uint32_t i = 0; i < c->n && i < 20 && (v->g->choice.parts & KEY_CYCLE); i++)
 		table_note(v->out, "cycle %u: steps %lld to %lld", i + 1, (long long)c->v[i].step_first, (long long)c->v[i].step_last);
 }

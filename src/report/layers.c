@@ -393,7 +393,7 @@ static void note_device(struct table *t, const struct rows_of *r)
 	           (long long)r->part[DIR_FORWARD], (long long)r->part[DIR_BACKWARD], (long long)r->part[DIR_OPTIMIZER],
 	           (long long)r->part[DIR_OTHER]);
 	if (r->part[DIR_BACKWARD] && !r->part[DIR_OPTIMIZER])
-		table_note(t, "the input marks no optimizer step: what one did, if any ran, counts as forward");
+		table_warn(t, "the input marks no optimizer step: what one did, if any ran, counts as forward");
 	table_note(t, "device work %lld ns = in %s %lld + optimizer %lld + gradient collectives %lld + outside %lld + unattributed %lld",
 	           (long long)r->all, r->by == BY_LINE ? "lines" : "layers", (long long)r->special[NOT_SPECIAL],
 	           (long long)r->special[OPTIMIZER], (long long)r->special[COLLECTIVES], (long long)r->special[OUTSIDE],
@@ -409,13 +409,13 @@ static void note_host(struct table *t, const struct rows_of *r)
 		all += host_of(&r->v[i]);
 		in_layers += r->v[i].layer == LAYER_NONE ? 0 : host_of(&r->v[i]);
 	}
-	table_note(t, "the trace holds no device work: times are of the host");
+	table_warn(t, "the trace holds no device work: times are of the host");
 	table_note(t, "host time of layers, ops and optimizers %lld ns = forward %lld + backward %lld + optimizer %lld", (long long)all,
 	           (long long)part[DIR_FORWARD], (long long)part[DIR_BACKWARD], (long long)part[DIR_OPTIMIZER]);
 	table_note(t, "host time of layers, ops and optimizers %lld ns = in layers %lld + optimizer %lld + outside %lld", (long long)all,
 	           (long long)in_layers, (long long)part[DIR_OPTIMIZER], (long long)(all - in_layers - part[DIR_OPTIMIZER]));
 	if (part[DIR_BACKWARD] && !part[DIR_OPTIMIZER])
-		table_note(t, "the input marks no optimizer step: what one did, if any ran, counts as forward");
+		table_warn(t, "the input marks no optimizer step: what one did, if any ran, counts as forward");
 }
 
 static void put_notes(struct table *t, const struct rows_of *r, bool device)

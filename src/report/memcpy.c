@@ -146,10 +146,10 @@ static void note_impossible(const struct profile *p, const struct moved *moved, 
 		most = rate > most ? rate : most;
 	}
 	if (too_many)
-		table_note(out, "bytes of %u %s are not known: the stated sizes add up to more than 2^63", too_many,
+		table_warn(out, "bytes of %u %s are not known: the stated sizes add up to more than 2^63", too_many,
 		           too_many == 1 ? "row" : "rows");
 	if (peak > 0 && most * 1e9 > peak)
-		table_note(out, "cannot be: %.0f GB/s, beyond the %.0f GB/s of the GPU's memory: sizes or times of such rows are misstated in the input, or "
+		table_warn(out, "cannot be: %.0f GB/s, beyond the %.0f GB/s of the GPU's memory: sizes or times of such rows are misstated in the input, or "
 		           "a cache took it; shown as computed", most, peak / 1e9);
 }
 

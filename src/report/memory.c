@@ -284,7 +284,7 @@ static void put_events(const struct view *v, struct table *t)
 	}
 	mem_free(pair);
 	if (v->without_address)
-		table_note(t, "%llu of %u memory events have no address and are left out: traces of torch 1.10 and later have it",
+		table_warn(t, "%llu of %u memory events have no address and are left out: traces of torch 1.10 and later have it",
 		           (unsigned long long)v->without_address, v->n);
 	if (kept || freed)
 		table_note(t, "blocks not freed within the trace: %u; freed, but allocated before it: %u", kept, freed);
@@ -359,7 +359,7 @@ static void curve_columns(const struct view *v, const struct points *c, struct t
 static void note_totals(const struct view *v, const struct points *c, struct table *t)
 {
 	if (c->at_least)
-		table_note(t, "no totals were recorded (torch 1.10 and later have them): this is what the events themselves add up to, without what was "
+		table_warn(t, "no totals were recorded (torch 1.10 and later have them): this is what the events themselves add up to, without what was "
 		           "held all the time");
 	else if (v->without_totals)
 		table_note(t, "%llu of %u memory events have no totals and are left out: traces of torch 1.10 and later have them",
@@ -446,12 +446,12 @@ static void put_notes(const struct view *v, struct table *out)
 	           device_name(v->device, name), v->n, (long long)v->net, (long long)(v->net - v->net_outside),
 	           (long long)v->net_outside, (unsigned long long)v->outside);
 	if (v->out_of_memory)
-		table_note(out, "%llu allocations failed for lack of memory ([OutOfMemory])", (unsigned long long)v->out_of_memory);
+		table_warn(out, "%llu allocations failed for lack of memory ([OutOfMemory])", (unsigned long long)v->out_of_memory);
 	uint64_t other = 0;
 	for (uint32_t i = 0; i < v->p->memory.rows.n; i++)
 		other += memory_device(v->p, i) != v->device;
 	if (other)
-		table_note(out, "%llu events are of other devices: see the section 'peaks', and choose with --device",
+		table_warn(out, "%llu events are of other devices: see the section 'peaks', and choose with --device",
 		           (unsigned long long)other);
 }
 

@@ -166,10 +166,10 @@ static void put_notes(const struct memory_timeline *t, const struct moments *m, 
 	for (uint32_t i = 0; i < t->n_before; i++)
 		before += t->change[i].bytes;
 	if (before && !t->before_is_whole)
-		table_note(out, "%lld bytes are known to be held since before the recording (without blocks of their own): the report memory, which goes by "
+		table_warn(out, "%lld bytes are known to be held since before the recording (without blocks of their own): the report memory, which goes by "
 		           "the recording's own events, does not count them", (long long)before);
 	if (!t->before_is_whole)
-		table_note(out, "the trace does not say how much was held before the recording: what is not known of it is missing in all sums");
+		table_warn(out, "the trace does not say how much was held before the recording: what is not known of it is missing in all sums");
 	table_note(out, "a trace does not say which tensor a block is: it has a category where its place in the step tells it");
 }
 

@@ -164,7 +164,7 @@ static void put_notes(const struct counted *x, struct table *t)
 	table_note(t, "FLOPs %lld = modules %lld + optimizer %lld + outside any module %lld; a multiply-add is 2", (long long)x->total, (long long)modules,
 	           (long long)x->optimizer, (long long)x->outside);
 	if (x->all_ns > 0)
-		table_note(t, "unknown: the FLOPs of %llu calls of ops, with %.2f %% of the %s (%lld of %lld ns); they count 0 here", (unsigned long long)x->unknown,
+		table_warn(t, "unknown: the FLOPs of %llu calls of ops, with %.2f %% of the %s (%lld of %lld ns); they count 0 here", (unsigned long long)x->unknown,
 		           100.0 * (double)x->unknown_ns / (double)x->all_ns, x->p->gpu_op.rows.n ? "kernels' time" : "host time of ops",
 		           (long long)x->unknown_ns, (long long)x->all_ns);
 }
@@ -337,7 +337,7 @@ static void put_torch(const struct counted *x, uint32_t depth, struct table *out
 		table_set_str(out, 2, STR("0%"));
 	}
 	if (x->unknown)
-		table_note(out, "%llu calls of ops that torch counts have no FLOPs here: their shapes were not recorded", (unsigned long long)x->unknown);
+		table_warn(out, "%llu calls of ops that torch counts have no FLOPs here: their shapes were not recorded", (unsigned long long)x->unknown);
 	buf_release(&b);
 	arena_release(&t.arena);
 	mem_free(row);

@@ -244,7 +244,7 @@ static void put_notes(struct table *t, const struct modules *m, const struct sho
 		           (long long)m->dev_gradient_comm, (long long)m->dev_optimizer, (long long)m->dev_outside,
 		           (long long)m->dev_backward_unlinked, (long long)m->dev_unattributed);
 	else
-		table_note(t, "the trace holds no device work: times are of the host");
+		table_warn(t, "the trace holds no device work: times are of the host");
 	table_note(t, "%s", source_text[m->source]);
 	note_links(t, m);
 	if (m->joined)
@@ -254,7 +254,7 @@ static void put_notes(struct table *t, const struct modules *m, const struct sho
 		table_note(t, "%llu thread(s) hold module frames but no ops: each is taken for the one thread whose ops lie within its modules",
 		           (unsigned long long)m->lent_tracks);
 	if (m->unlent_tracks)
-		table_note(t, "%llu thread(s) hold module frames but no ops, and fit no other thread or several: their modules have no ops",
+		table_warn(t, "%llu thread(s) hold module frames but no ops, and fit no other thread or several: their modules have no ops",
 		           (unsigned long long)m->unlent_tracks);
 }
 

@@ -193,7 +193,7 @@ void op_note_parts(struct table *t, const struct profile *p, const struct window
 	for (int i = 0; i < 3; i++)
 		add_ns(&all, sum[i]);
 	if (!p->gpu_op.rows.n) {
-		table_note(t, "the trace holds no device work: times are of the host");
+		table_warn(t, "the trace holds no device work: times are of the host");
 		return;
 	}
 	table_note(t, "device work %lld ns = in ops %lld + of API calls outside ops %lld + of no recorded call %lld (each kernel, copy and "

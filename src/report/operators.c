@@ -359,16 +359,16 @@ static int put_default(struct table *out, const struct groups *g, const struct w
 			           (long long)unknown);
 		rc = table_sort(out, STR("device_self_ns"), true, e);
 	} else {
-		table_note(out, "the trace holds no device work: times are of the host");
+		table_warn(out, "the trace holds no device work: times are of the host");
 		rc = table_sort(out, STR("host_self_ns"), true, e);
 	}
 	if (w->all && g->keys.n == 1)
-		table_note(out, "the input holds no framework ops; to record them: %s", recording_how(g->p, RECORD_OPS));
+		table_warn(out, "the input holds no framework ops; to record them: %s", recording_how(g->p, RECORD_OPS));
 	if (g->stacks && stacks_from_forward(g->stacks))
 		table_note(out, "%llu ops of the backward pass have the stack of their forward op; they are nodes of autograd's graph, of which a call can have several, and count as calls, too",
 		           (unsigned long long)stacks_from_forward(g->stacks));
 	if (g->stacks && !stacks_any(g->stacks))
-		table_note(out, "the input holds no Python stacks; to record them: %s", recording_how(g->p, RECORD_STACKS));
+		table_warn(out, "the input holds no Python stacks; to record them: %s", recording_how(g->p, RECORD_STACKS));
 	if (g->t->folded)
 		table_note(out, "%llu ops were folded into a parent of the same name", (unsigned long long)g->t->folded);
 	return rc;

@@ -216,7 +216,7 @@ static void put_origin(struct table *t, const struct profile *p)
 	};
 	enum op_origin from = p->ops->origin;
 	if (from == OPS_NONE)
-		table_note(t, "the input holds no ops: rows are API calls and what they launched; to record ops: %s", recording_how(p, RECORD_OPS));
+		table_warn(t, "the input holds no ops: rows are API calls and what they launched; to record ops: %s", recording_how(p, RECORD_OPS));
 	else if (from == OPS_AUTOGRAD && str_eqc(p->format, "capture"))
 		table_note(t, "ops are the outermost ones that emit_nvtx, emit_itt, opscope.torch or opscope/trace.h marked");
 	else
@@ -290,7 +290,7 @@ static int own_table(struct rows_of *r, struct table *t, struct err *e)
 	put_origin(t, r->p);
 	note_nodes(r, t);
 	if (r->p->durations_only)
-		table_note(t, "the input states durations of device work only: host times and idle times are unknown");
+		table_warn(t, "the input states durations of device work only: host times and idle times are unknown");
 	return table_sort(t, str_from(r->p->gpu_op.rows.n ? "total_gpu_ns" : "total_cpu_ns"), true, e);
 }
 

@@ -338,7 +338,7 @@ static void note_default(const struct printer *x)
 	table_note(x->out, "kernels %lld ns = launched by an op %lld + inside a user's range only %lld + unattributed %lld", (long long)total,
 	           (long long)by_op, (long long)by_range, (long long)(total - by_op - by_range));
 	if (total && !by_op && !by_range && !x->p->whole)
-		table_note(x->out, "the input does not say what launched kernels; to record ops: %s", recording_how(x->p, RECORD_OPS));
+		table_warn(x->out, "the input does not say what launched kernels; to record ops: %s", recording_how(x->p, RECORD_OPS));
 	table_note(x->out, "backward kernels %lld ns, of which %lld were given op, layer and line of a forward kernel by sequence number",
 	           (long long)backward, (long long)linked);
 	table_note(x->out, "a model covers %.1f %% of the kernels' time: %lld ns of %lld; ops without a model %lld, no op %lld",
@@ -346,13 +346,13 @@ static void note_default(const struct printer *x)
 		           (long long)x->costs->kernel_ns, (long long)x->costs->unmodelled_ns, (long long)x->costs->unattributed_ns);
 	table_note(x->out, "FLOPs and bytes of an op stand at its main kernel (its backward's: in parts at two), and are 0 at its others");
 	if (r->from_dict)
-		table_note(x->out, "a .dict says what PyProf found, by its rules, and does not tell calls apart that say the same in a row: they count as one. The database "
+		table_warn(x->out, "a .dict says what PyProf found, by its rules, and does not tell calls apart that say the same in a row: they count as one. The database "
 		           "that it was made from says more");
 	if (r->too_deep)
 		table_note(x->out, "%llu ranges lie inside more than %d others and were not looked at", (unsigned long long)r->too_deep,
 		           PYPROF_OPEN_MAX);
 	if (r->left_out && !r->from_dict)
-		table_note(x->out, "the launch of %u kernels was not recorded: they stand where they ran", r->left_out);
+		table_warn(x->out, "the launch of %u kernels was not recorded: they stand where they ran", r->left_out);
 }
 
 static bool has_stacks(const struct profile *p)

@@ -96,7 +96,7 @@ static void forget_host_times(struct table *t)
 				s->data[c].set[i] = 0;
 		}
 	if (any)
-		table_note(t, "host times are unknown: this input holds the durations of kernels only");
+		table_warn(t, "host times are unknown: this input holds the durations of kernels only");
 }
 
 /* The key op that the args name, and the passes that the report needs. */
@@ -188,7 +188,7 @@ static void note_recording(const struct profile *p, struct table *t)
 	for (uint32_t i = 0; i < p->meta.rows.n && key != INTERN_NONE; i++)
 		if (p->meta.key[i] == key) {
 			struct str note = profile_str(p, p->meta.value[i]);
-			table_note(t, STR_FMT, STR_ARG(note));
+			table_warn(t, STR_FMT, STR_ARG(note));
 		}
 }
 
@@ -228,11 +228,11 @@ static void note_outside(const struct profile *p, const struct report_args *args
 		return;
 	out = outside(p, &w, &all);
 	if (out.ops)
-		table_note(t, "Of the %u step%s. Outside %s: %llu of %llu device operations, %.1f %% of the device time; --steps=all counts everything.",
+		table_warn(t, "Of the %u step%s. Outside %s: %llu of %llu device operations, %.1f %% of the device time; --steps=all counts everything.",
 		           w.steps, w.steps == 1 ? "" : "s", w.steps == 1 ? "it" : "them", (unsigned long long)out.ops, (unsigned long long)all.ops,
 		           all.ns ? 100.0 * (double)out.ns / (double)all.ns : 0);
 	else if (out.spans)
-		table_note(t, "Of the %u step%s. Outside %s: %llu of %llu ops on the host; --steps=all counts everything.", w.steps, w.steps == 1 ? "" : "s",
+		table_warn(t, "Of the %u step%s. Outside %s: %llu of %llu ops on the host; --steps=all counts everything.", w.steps, w.steps == 1 ? "" : "s",
 		           w.steps == 1 ? "it" : "them", (unsigned long long)out.spans, (unsigned long long)all.spans);
 }
 

@@ -196,10 +196,10 @@ static void note_left_out(const struct steps *s, bool plugin, struct table *t)
 		table_note(t, "%u of %u steps at the end left out, as the plugin does: no device work, or under 0.8 times that of the "
 		           "step before.", out, s->total);
 	else if (lost)
-		table_note(t, "%u of %u steps at the end left out: of the %llu calls in them that launch device work, %llu have none in "
+		table_warn(t, "%u of %u steps at the end left out: of the %llu calls in them that launch device work, %llu have none in "
 		           "the trace.", out, s->total, (unsigned long long)launches, (unsigned long long)lost);
 	else
-		table_note(t, "%u of %u steps at the end left out: they launched no device work, earlier ones did.", out, s->total);
+		table_warn(t, "%u of %u steps at the end left out: they launched no device work, earlier ones did.", out, s->total);
 }
 
 /* Also where their rows are not shown. */
@@ -214,9 +214,9 @@ static void note_cut(const struct steps *s, struct table *t)
 		}
 	const char *what = aside ? "in no sum, mean or count" : "as no step is whole, the figures are of such parts";
 	if (s->cut == 1)
-		table_note(t, "Step " STR_FMT " was not recorded to its end: %s.", STR_ARG(first->name), what);
+		table_warn(t, "Step " STR_FMT " was not recorded to its end: %s.", STR_ARG(first->name), what);
 	else
-		table_note(t, "%u steps, the first " STR_FMT " and the last " STR_FMT ", were not recorded to their ends: %s.", s->cut, STR_ARG(first->name),
+		table_warn(t, "%u steps, the first " STR_FMT " and the last " STR_FMT ", were not recorded to their ends: %s.", s->cut, STR_ARG(first->name),
 		           STR_ARG(last->name), what);
 }
 
@@ -231,7 +231,7 @@ void step_table(const struct roles *r, const struct profile *p, bool plugin, boo
 	if (plugin && s->whole_trace)
 		table_note(t, "The trace has no ProfilerStep: all of it is one step.");
 	else if (!plugin && s->source != STEPS_PROFILER && s->how.n)
-		table_note(t, STR_FMT, STR_ARG(s->how));
+		table_warn(t, STR_FMT, STR_ARG(s->how));
 	if (s->cut)
 		note_cut(s, t);
 	if (steps_kept(s, plugin) < s->total)

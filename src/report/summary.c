@@ -123,7 +123,7 @@ static void usage_table(const struct profile *p, const struct span_of_time *x, s
 	else
 		table_note(t, "Uses sum to %lld ns; %lld ns were recorded.", (long long)x->use.window_ns, (long long)recorded);
 	if (!x->n)
-		table_note(t, STR_FMT, STR_ARG(p->steps->how));
+		table_warn(t, STR_FMT, STR_ARG(p->steps->how));
 	if (x->use.gpus > 1)
 		table_note(t, "Of %u GPUs: averages.", x->use.gpus);
 }

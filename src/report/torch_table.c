@@ -212,9 +212,9 @@ static void note_missing(struct table *t, const struct key_groups *g)
 {
 	struct str value;
 	if (!g->t->memory_known && !g->t->shapes_known && !profile_meta(g->t->p, "schemaVersion", &value))
-		table_note(t, "not known: memory, shapes, stacks and FLOPs, which a trace without Kineto does not hold");
+		table_warn(t, "not known: memory, shapes, stacks and FLOPs, which a trace without Kineto does not hold");
 	if (g->overflows)
-		table_note(t, "%llu sums do not fit 64 bits and stand at the limit", (unsigned long long)g->overflows);
+		table_warn(t, "%llu sums do not fit 64 bits and stand at the limit", (unsigned long long)g->overflows);
 }
 
 int torch_table_check(const struct torch_rules *rules, const struct report_args *args, struct err *e)

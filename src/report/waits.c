@@ -182,7 +182,7 @@ static void put_notes(const struct waits *w, struct table *out)
 		table_note(out, "%llu record%s of calls that only ask, as cudaEventQuery does, %s not counted: there the host did not wait",
 		           (unsigned long long)w->calls.asked, s_of(w->calls.asked), w->calls.asked == 1 ? "is" : "are");
 	if (w->for_events)
-		table_note(out, "of %llu wait%s for an event it is known for %llu on which stream that was recorded; `opscope record --sync` records it",
+		table_warn(out, "of %llu wait%s for an event it is known for %llu on which stream that was recorded; `opscope record --sync` records it",
 		           (unsigned long long)w->for_events, s_of(w->for_events), (unsigned long long)w->known);
 	if (w->calls.frees)
 		table_note(out, "%llu call%s that free%s device memory, %lld ns, may have waited for the device, too: how long is not recorded and not counted",

@@ -498,10 +498,10 @@ class Default(Made):
         for i in range(50):
             self.db.kernel((10 * i, 10 * i + 2), 10000 + 10 * i, 10005 + 10 * i)
         path = self.db.close()
-        code, text, _ = run("report", "pyprof", path, "--width=200")
+        code, text, _ = run("report", "pyprof", path, "--width=200", "--notes=full")
         self.assertEqual(code, 0)
         self.assertIn("... and 20 more rows", text.decode())
-        self.assertIn("kernels 250 ns", text.decode())
+        self.assertIn("kernels 250 ns = ", text.decode())
         limited = report("pyprof", path, "--limit=7")
         self.assertEqual(limited.rows, report("pyprof", path).rows[:7])
         by_end = report("pyprof", path, "--sort=idx", "--limit=3")

@@ -1,0 +1,178 @@
+#include "render/notes.h"
+
+#include "render/number.h"
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* The whole number that begins at `i`, standing by itself ("12", not "1.5", "x12", "12x", "#3" or "3..5"); its length, else 0. */
+static size_t number_at(struct str s, size_t i, int64_t *v)
+{
+	size_t n = 0;
+	if (i && !strchr(" (", s.p[i - 1]))
+		return 0;
+	while (i + n < s.n && is_digit(s.p[i + n]))
+		n++;
+	size_t end = i + n;
+	bool stops = end == s.n || strchr(" ),;:", s.p[end]) || (s.p[end] == '.' && (end + 1 == s.n || s.p[end + 1] == ' '));
+	return n && stops && str_to_i64((struct str){s.p + i, n}, v) ? n : 0;
+}
+
+static bool begins(struct str s, size_t i, const char *with)
+{
+	return i <= s.n && str_starts((struct str){s.p + i, s.n - i}, str_from(with));
+}
+
+/* A sum in a note: "N ns = a 1 + b 2 (of it c 3); ..." or "a 1 + b 2 = c 3; c + d 4 = e N ns". */
+struct sum {
+	size_t from, end; /* where its parts stand; both 0: there is none */
+	int64_t ns;       /* N */
+};
+
+static struct sum sum_of(struct str s)
+{
+	struct sum sum = {0, 0, 0};
+	ptrdiff_t ns = str_find(s, STR(" ns")), equals = str_find(s, STR(" = "));
+	size_t first = ns < 0 ? 0 : (size_t)ns;
+	while (first && is_digit(s.p[first - 1]))
+		first--;
+	if (ns < 0 || equals < 0 || !number_at(s, first, &sum.ns))
+		return (struct sum){0, 0, 0};
+	if (equals < ns) {
+		sum.end = first;
+	} else if (equals == ns + 3) {
+		sum.from = sum.end = (size_t)ns + 6;
+		while (sum.end < s.n && s.p[sum.end] != ';')
+			sum.end++;
+	}
+	return sum;
+}
+
+/* Whether the number that ends at `end` is a part: what follows is no word, of which it would be the count. */
+static bool is_part(struct str s, size_t end)
+{
+	return end == s.n || begins(s, end, " +") || begins(s, end, " =") || begins(s, end, " (") || begins(s, end, ";") || begins(s, end, ",") || begins(s, end, ")") || begins(s, end, ".");
+}
+
+static const struct {
+	const char *name;
+	double scale;
+	int digits;
+} units[] = {{"ns", 1, 0}, {"us", 1e3, 3}, {"ms", 1e6, 3}, {"s", 1e9, 3}};
+enum { UNITS = sizeof units / sizeof units[0] };
+
+/* The table's own unit, where the user asked for one, else what suits this duration. */
+static unsigned unit_of(const struct table *t, int64_t ns)
+{
+	unsigned u = 0;
+	const char *asked = t->n_columns ? t->data[0].col.shown_in : NULL;
+	for (unsigned i = 0; asked && i < UNITS; i++)
+		if (strcmp(units[i].name, asked) == 0)
+			return i;
+	while (u + 1 < UNITS && (double)ns >= 999.9995 * units[u].scale)
+		u++;
+	return u;
+}
+
+/* Of a sum: not seconds, in which its small parts would lose their digits, unless it has thousands of them. */
+static unsigned sum_unit(const struct table *t, int64_t ns)
+{
+	bool asked = t->n_columns && t->data[0].col.shown_in;
+	unsigned u = unit_of(t, ns);
+	return u + 1 == UNITS && !asked && ns < INT64_C(1000000000000) ? u - 1 : u;
+}
+
+/* As cells of the tables. */
+static void put_bytes(struct buf *out, int64_t bytes)
+{
+	static const char *const names[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+	double v = (double)bytes;
+	unsigned u = 0;
+	for (; u < 4 && v >= 1023.95; u++)
+		v /= 1024;
+	number_fixed(out, v, u ? 1 : 0, true);
+	buf_printf(out, " %s", names[u]);
+}
+
+static void put_ns(struct buf *out, int64_t ns, unsigned unit)
+{
+	number_fixed(out, (double)ns / units[unit].scale, ns ? units[unit].digits : 0, true);
+}
+
+/* "12 of 34 ns": of the same unit. */
+static bool is_of_ns(struct str s, size_t end)
+{
+	int64_t v;
+	size_t n = begins(s, end, " of ") ? number_at(s, end + 4, &v) : 0;
+	return n && begins(s, end + 4 + n, " ns");
+}
+
+static void put_number(struct buf *out, struct str s, size_t i, size_t n, int64_t v)
+{
+	bool counts = i + n + 1 < s.n && s.p[i + n] == ' ' && s.p[i + n + 1] >= 'a' && s.p[i + n + 1] <= 'z'; /* "RTX 4090" does not */
+	if (n >= 5 || (n == 4 && counts))
+		number_grouped(out, v);
+	else
+		buf_put(out, s.p + i, n);
+}
+
+void note_put(struct buf *out, const struct table *t, struct str s)
+{
+	struct sum sum = sum_of(s);
+	unsigned unit = sum_unit(t, sum.ns);
+	int64_t v;
+	for (size_t i = 0; i < s.n;) {
+		size_t n = number_at(s, i, &v), end = i + n;
+		bool ns = n && begins(s, end, " ns") && (end + 3 == s.n || strchr(" ;,.):=", s.p[end + 3]));
+		if (!n) {
+			buf_char(out, s.p[i++]);
+			continue;
+		}
+		if (ns || is_of_ns(s, end)) {
+			unsigned own = sum.end && v == sum.ns ? unit : unit_of(t, v);
+			put_ns(out, v, own);
+			buf_printf(out, " %s", units[own].name);
+		} else if (begins(s, end, " bytes") && (end + 6 == s.n || strchr(" ,;.):", s.p[end + 6]))) {
+			put_bytes(out, v);
+			end += 6;
+		} else if (sum.end && i >= sum.from && i < sum.end && is_part(s, end)) {
+			put_ns(out, v, unit);
+		} else {
+			put_number(out, s, i, n, v);
+		}
+		i = end + (ns ? 3 : 0);
+	}
+}
+
+/* Of a sum in ns the percentage that its last part is, if that is what is not explained; else 0. */
+static double unexplained_pct(struct str s)
+{
+	static const char *const words[] = {"unattributed ", "unknown ", "of no recorded call ", "by none ", "launched by no op ", "outside "};
+	struct sum sum = sum_of(s);
+	int64_t part = 0, v;
+	for (size_t i = sum.from; sum.from && i < sum.end; i++)
+		for (size_t k = 0; k < sizeof words / sizeof words[0]; k++)
+			if (begins(s, i, words[k]) && s.p[i - 1] == ' ' && number_at(s, i + strlen(words[k]), &v) && v > part)
+				part = v;
+	return sum.ns > 0 ? 100.0 * (double)part / (double)sum.ns : 0;
+}
+
+unsigned note_first(const struct table *t)
+{
+	if (t->warnings)
+		return (unsigned)__builtin_ctzll(t->warnings);
+	for (unsigned i = 0; i < t->n_notes; i++)
+		if (unexplained_pct(t->notes[i]) > NOTE_MUCH_PCT)
+			return i;
+	return 0;
+}
+
+void note_put_brief(struct buf *out, const struct table *t)
+{
+	unsigned more = t->n_notes - 1;
+	note_put(out, t, t->notes[note_first(t)]);
+	if (more)
+		buf_printf(out, " (%u more note%s: --notes=full)", more, more == 1 ? "" : "s");
+}
