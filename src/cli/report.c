@@ -9,17 +9,19 @@
 
 #include <stdio.h>
 
-enum { KEY_GROUP_BY = 0x200, KEY_COMPAT, KEY_TOP_LEVEL, KEY_FOLLOW };
+enum { KEY_GROUP_BY = 0x200, KEY_COMPAT, KEY_TOP_LEVEL, KEY_FOLLOW, KEY_PER };
 
 struct report_command {
 	struct table_command c; /* first: cli_table_option takes this for it */
 	int64_t follow_ns;      /* 0 = print once */
+	bool has_per;
 };
 
 static const struct argp_option options[] = {
 	{NULL, 0, NULL, 0, "What to report:", 0},
 	{"group-by", KEY_GROUP_BY, "WHAT", 0, "rows by WHAT, where the report has a choice (opscope report lists it); A,B where they combine", 0},
 	{"top-level", KEY_TOP_LEVEL, NULL, 0, "only what no other event called, where the report has such rows", 0},
+	{"per", KEY_PER, "WHAT", 0, "sums as total, per step or per call (default: as text and HTML per step where nothing else was recorded, else total)", 0},
 	{"compat", KEY_COMPAT, "TOOL", 0, "the numbers and names of a predecessor, its known bugs included", 0},
 	{"follow", KEY_FOLLOW, "SECONDS", OPTION_ARG_OPTIONAL, "of a run that goes on: again every SECONDS (2) until it ends", 0},
 	{0},
@@ -38,6 +40,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_TOP_LEVEL:
 		c->trace.report.top_level = true;
+		return 0;
+	case KEY_PER:
+		r->has_per = true;
+		c->trace.report.per = strcmp(arg, "step") == 0 ? REPORT_PER_STEP : strcmp(arg, "call") == 0 ? REPORT_PER_CALL : REPORT_PER_TOTAL;
+		if (!c->trace.report.per && strcmp(arg, "total") != 0)
+			cli_usage("--per=%s: total, step or call was expected", arg);
 		return 0;
 	case KEY_COMPAT:
 		c->trace.report.compat = arg;
@@ -295,6 +303,9 @@ static int run(int argc, char **argv)
 			cli_usage("%s", e.msg);
 		if (c->args.n < 2)
 			cli_usage("report %s: an INPUT was expected: a trace, a directory, or - for standard input", r->name);
+		const char *format = cli_renderer(&c->output)->name;
+		if (!rc.has_per && !c->trace.report.compat && (strcmp(format, "text") == 0 || strcmp(format, "html") == 0))
+			c->trace.report.per = REPORT_PER_STEP_IF_RIGHT;
 		bool screen = !c->output.path, text = screen && strcmp(cli_renderer(&c->output)->name, "text") == 0;
 		status = rc.follow_ns ? cli_follow(c->args.v + 1, c->args.n - 1, rc.follow_ns, screen, text, print_again, &(struct follow_work){r, c}) : print_report(r, c);
 	}

@@ -2,6 +2,7 @@
 
 #include "analysis/short_names.h"
 #include "base/buf.h"
+#include "report/per.h"
 #include "report/stated.h"
 #include "report/window.h"
 
@@ -268,6 +269,7 @@ int report_run(const struct report *r, struct profile *p, const struct report_ar
                struct err *e)
 {
 	const struct profile *whole = NULL;
+	struct profile *all = p;
 	struct report_args chosen, *args = &chosen;
 	if (report_args_chosen(p, asked, args, e) < 0)
 		return -1;
@@ -301,5 +303,9 @@ int report_run(const struct report *r, struct profile *p, const struct report_ar
 	note_recording(p, out);
 	if (!args->compat)
 		add_short_names(p, out);
+	if (args->per && report_per(r, all, args, out, e) < 0) {
+		table_release(out);
+		return -1;
+	}
 	return 0;
 }

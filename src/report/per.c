@@ -1,0 +1,130 @@
+#include "report/per.h"
+
+#include "analysis/slice.h"
+#include "report/window.h"
+
+static const struct sums {
+	const char *report;
+	enum { HOST, DEVICE } of;
+	const char *ids;
+} sums[] = {
+#define SUMS(report, of, ids) {report, of, ids},
+#include "report/sums.def"
+#undef SUMS
+};
+
+/* Its columns that are sums; NULL = none. */
+static const struct sums *sums_of(const struct report *r)
+{
+	for (size_t i = 0; i < sizeof sums / sizeof sums[0]; i++)
+		if (strcmp(sums[i].report, r->name) == 0)
+			return &sums[i];
+	return NULL;
+}
+
+/* Whether all device work, and if that counts all ops and calls, are in these steps. */
+static bool holds_all(const struct profile *p, const struct window *w, const struct sums *s)
+{
+	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
+		if (!window_has_gpu(w, p, g))
+			return false;
+	for (uint32_t i = 0; i < p->span.rows.n && s->of == HOST; i++) {
+		enum span_kind k = p->span.kind[i];
+		if ((k == SPAN_OP || k == SPAN_CALL) && !window_has(w, p->span.start_ns[i]))
+			return false;
+	}
+	return true;
+}
+
+/* How many steps the report's sums are of; 0 and *e when that cannot be said. */
+static unsigned count_steps(struct profile *p, const struct report_args *args, const struct sums *of, struct err *e)
+{
+	struct window w;
+	struct report_args all = *args;
+	bool chosen = args->has_steps, guess = args->per == REPORT_PER_STEP_IF_RIGHT;
+	if (p->durations_only || analysis_run(p, PASS_STEPS, e) < 0 || p->steps->whole_trace || (guess && p->steps->source == STEPS_PERIOD)) {
+		err_set(e, ERR_DATA, "--per=step: the input has no steps; --key-op=NAME says what marks one");
+		return 0;
+	}
+	if (!chosen) {
+		all.has_steps = true;
+		all.step_first = INT64_MIN;
+		all.step_last = INT64_MAX;
+	}
+	if (window_of(p, &all, &w, e) < 0)
+		return 0;
+	if (!chosen && !holds_all(p, &w, of)) {
+		const struct steps *s = p->steps;
+		err_set(e, ERR_DATA, "--per=step: more than the steps was recorded: choose steps, --steps=%lld..%lld", (long long)s->v[0].number,
+		        (long long)s->v[s->n ? s->n - 1 : 0].number);
+		return 0;
+	}
+	return w.steps;
+}
+
+static bool is_sum(const char *ids, const char *id)
+{
+	struct str rest = str_from(ids), one;
+	while (rest.n && str_split(&rest, ' ', &one))
+		if (str_eqc(one, id))
+			return true;
+	return false;
+}
+
+static double number(const struct column_data *d, size_t row)
+{
+	return d->col.type == CELL_F64 ? d->cell[row].f : (double)d->cell[row].i;
+}
+
+/* Divides a column by `steps`, or if that is 0 by each row's calls, of which there is a column. */
+static void divide(struct table *t, struct column_data *d, unsigned steps, const double *calls)
+{
+	for (size_t r = 0; r < t->n_rows; r++) {
+		double by = steps ? steps : calls[r], v = number(d, r);
+		d->set[r] &= by > 0;
+		d->cell[r].f = by > 0 ? v / by : 0;
+	}
+	d->col.type = CELL_F64;
+}
+
+static void rename_column(struct table *t, struct column *c, const char *per)
+{
+	c->also = c->also ? arena_printf(&t->arena, "%s %s", c->id, c->also).p : c->id;
+	c->id = arena_printf(&t->arena, "%s_per_%s", c->id, per).p;
+	c->help = arena_printf(&t->arena, "%s; per %s", c->help, per).p;
+}
+
+static void divide_all(struct table *t, const char *ids, unsigned steps, bool rename)
+{
+	int c_calls = table_find_column(t, STR("calls"));
+	double *calls = arena_alloc(&t->arena, (t->n_rows + 1) * sizeof *calls);
+	for (size_t r = 0; r < t->n_rows && c_calls >= 0; r++)
+		calls[r] = t->data[c_calls].set[r] ? number(&t->data[c_calls], r) : 0;
+	for (unsigned c = 0; c < t->n_columns; c++) {
+		if (!is_sum(ids, t->data[c].col.id) || (!steps && (int)c == c_calls))
+			continue;
+		divide(t, &t->data[c], steps, calls);
+		if (rename)
+			rename_column(t, &t->data[c].col, steps ? "step" : "call");
+	}
+	const char *title = t->heading ? t->heading : t->title;
+	t->heading = steps ? arena_printf(&t->arena, "%s, per step (mean of %u; notes are of all)", title, steps).p
+	                   : arena_printf(&t->arena, "%s, per call", title).p;
+}
+
+int report_per(const struct report *r, struct profile *p, const struct report_args *args, struct table *out, struct err *e)
+{
+	const struct sums *s = sums_of(r);
+	bool guess = args->per == REPORT_PER_STEP_IF_RIGHT, by_call = args->per == REPORT_PER_CALL;
+	bool any = s && !args->compat && !report_is_per_event(r, args->group_by);
+	if (guess && !any)
+		return 0;
+	if (!any || (by_call && table_find_column(out, STR("calls")) < 0))
+		return err_set(e, ERR_USAGE, "--per=%s: report %s has no sums over %s here", by_call ? "call" : "step", r->name, by_call ? "calls" : "steps");
+	unsigned steps = by_call ? 0 : count_steps(p, args, s, e);
+	if (!by_call && !steps)
+		return guess ? 0 : -1;
+	if (!guess || steps > 1)
+		divide_all(out, s->ids, steps, !guess);
+	return 0;
+}
