@@ -40,6 +40,15 @@ static struct str tail_of(struct str s, size_t width)
 	return (struct str){s.p + at, s.n - at};
 }
 
+/* The end of a path begins with a whole part of it, if that takes off less than half. */
+static struct str whole_parts(struct str last)
+{
+	for (size_t i = 0; i < last.n / 2; i++)
+		if (last.p[i] == '/')
+			return (struct str){last.p + i, last.n - i};
+	return last;
+}
+
 /* The first `head` cells, an ellipsis, and of the end what still fits. */
 static void put_ends(struct buf *out, struct str s, size_t head, size_t width)
 {
@@ -47,6 +56,7 @@ static void put_ends(struct buf *out, struct str s, size_t head, size_t width)
 	size_t used = text_width(first) + 1;
 	struct str rest = {s.p + first.n, s.n - first.n};
 	struct str last = tail_of(rest, width - used);
+	last = head ? last : whole_parts(last);
 	used += text_width(last);
 	buf_str(out, first);
 	buf_cstr(out, ELLIPSIS);
@@ -105,7 +115,7 @@ void text_put_cut_stack(struct buf *out, struct str s, size_t width)
 	size_t cells = text_width(place);
 	if (cells + 1 > width) {
 		buf_cstr(out, ELLIPSIS);
-		struct str end = tail_of(place, width - 1);
+		struct str end = whole_parts(tail_of(place, width - 1));
 		buf_str(out, end);
 		buf_fill(out, ' ', width - 1 - text_width(end));
 		return;

@@ -66,7 +66,7 @@ static size_t least_width(const struct text_column *c, const struct column *col,
 		least = smaller(MIN_NAME, width / 3);
 	else if (c->stack)
 		least = MIN_STACK;
-	else if ((col->flags & COLUMN_WIDE) && (col->flags & COLUMN_KEY))
+	else if ((col->flags & COLUMN_WIDE) && (col->flags & (COLUMN_KEY | COLUMN_GROUP)))
 		least = smaller(MIN_HINT, width / 4);
 	if (c->key_part)
 		least = smaller(least, larger(c->key_part, MIN_WIDE));
