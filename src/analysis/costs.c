@@ -15,6 +15,7 @@ struct key {
 	uint32_t name, dims, types, concrete, names;
 	uint32_t collective, comm_dtype, in_elements, out_elements, group_size;
 	uint32_t direction;
+	uint32_t linked;
 };
 
 struct costs_cache {
@@ -24,6 +25,7 @@ struct costs_cache {
 	struct cost **stable;     /* copies that do not move, for costs_of_span */
 	uint32_t n_stable;
 	uint32_t key_dims, key_dims_old, key_types, key_concrete, key_names, key_marker;
+	uint32_t *linked;         /* span -> string id of a linked op's sizes, 0 = none; NULL: of none */
 	uint32_t key_collective, key_dtype, key_in, key_out, key_group;
 };
 
@@ -99,6 +101,7 @@ static struct key key_of_span(const struct profile *p, const struct costs_cache 
 	k.types = arg_id(p, set, x->key_types);
 	k.concrete = arg_id(p, set, x->key_concrete);
 	k.names = arg_id(p, set, x->key_names);
+	k.linked = x->linked && d == COST_FORWARD ? x->linked[span] : 0;
 	add_collective(p, x, set, &k);
 	return k;
 }
@@ -111,6 +114,7 @@ static struct op_facts facts_of(const struct profile *p, const struct key *k)
 		.types = profile_str(p, k->types),
 		.concrete = profile_str(p, k->concrete),
 		.names = profile_str(p, k->names),
+		.linked = profile_str(p, k->linked),
 		.collective = profile_str(p, k->collective),
 		.comm_dtype = profile_str(p, k->comm_dtype),
 		.in_elements = number(p, k->in_elements),
@@ -369,6 +373,33 @@ static void count_once(struct work *w)
 	mem_free(list);
 }
 
+static uint32_t dims_of(const struct profile *p, const struct costs_cache *x, uint32_t span)
+{
+	uint32_t dims = arg_id(p, p->span.args[span], x->key_dims);
+	return dims ? dims : arg_id(p, p->span.args[span], x->key_dims_old);
+}
+
+void costs_link(struct costs *c, const struct profile *p, const struct fwdbwd *links)
+{
+	struct costs_cache *x = c->cache;
+	if (x->linked || x->key_concrete || x->rules != COST_DEFAULT || (!x->key_dims && !x->key_dims_old))
+		return;
+	for (uint32_t i = 0; i < p->span.rows.n; i++) {
+		struct str name = profile_str(p, p->span.name[i]);
+		if (p->span.kind[i] != SPAN_OP || !str_has(name, STR("onvolution")))
+			continue;
+		bool weight = str_ends(name, STR("convolution_backward_weight"));
+		uint32_t forward = weight ? ROW_NONE : fwdbwd_forward(links, i), around = weight ? p->span.op[i] : ROW_NONE;
+		bool is_node = forward != ROW_NONE && str_has(name, STR("Backward")) && str_has(profile_str(p, p->span.name[forward]), STR("convolution"));
+		if (!is_node && (around == ROW_NONE || !str_ends(profile_str(p, p->span.name[around]), STR("convolution_backward"))))
+			continue;
+		if (!x->linked)
+			x->linked = NEW_ARRAY(p->span.rows.n, uint32_t);
+		uint32_t of = is_node ? forward : i, dims = dims_of(p, x, is_node ? i : around);
+		x->linked[of] = dims ? dims : x->linked[of];
+	}
+}
+
 struct costs *costs_new(const struct profile *p, enum cost_rules rules)
 {
 	struct costs *c = NEW(struct costs);
@@ -378,6 +409,7 @@ struct costs *costs_new(const struct profile *p, enum cost_rules rules)
 	c->of_gpu = NEW_ARRAY_RAW(n_gpu, uint32_t);
 	c->op = NEW_ARRAY_RAW(n_gpu, uint32_t);
 	c->parts = NEW_ARRAY(n_gpu, uint8_t);
+	costs_link(c, p, w.links);
 	find_ops(&w);
 	uint32_t n_ops = w.ops.members;
 	w.cover = NEW_ARRAY_RAW(n_ops, uint32_t);
@@ -419,6 +451,7 @@ void costs_free(struct costs *c)
 	mem_free(c->parts);
 	intern_release(&c->cache->keys);
 	mem_free(c->cache->stable);
+	mem_free(c->cache->linked);
 	mem_free(c->cache);
 	arena_release(&c->arena);
 	mem_free(c);

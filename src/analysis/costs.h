@@ -37,6 +37,10 @@ struct costs *costs_new(const struct profile *p, enum cost_rules rules);
 /* Only the models of ops: for costs_of_span, costs_index_of_span and costs_facts, and costs_free. Needs no pass. */
 struct costs *costs_models(const struct profile *p, enum cost_rules rules);
 void costs_free(struct costs *c);
+/* Lets models of convolutions whose values were not recorded go by linked ops (op_facts.linked): those of the backward that `links` finds, and
+ * the op around that of the weight's gradient. costs_new does so itself; default rules alone. Needs PASS_NEST. */
+struct fwdbwd;
+void costs_link(struct costs *c, const struct profile *p, const struct fwdbwd *links);
 
 /* What kernel `gpu` carries; COST_UNKNOWN when not covered or the model does not say. */
 int64_t costs_flops(const struct costs *c, uint32_t gpu);

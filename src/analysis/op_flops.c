@@ -160,6 +160,8 @@ struct op_flops *op_flops_new(const struct profile *p, struct costs *c, const st
 	uint32_t n = p->span.rows.n;
 	struct op_flops *f = NEW(struct op_flops);
 	struct work w = {.p = p, .c = c, .links = links, .f = f, .state = NEW_ARRAY(n, uint8_t)};
+	if (rules == OP_FLOPS_DEFAULT)
+		costs_link(c, p, links);
 	f->flops = NEW_ARRAY(n, int64_t);
 	f->unknown = NEW_ARRAY(n, uint8_t);
 	if (rules == OP_FLOPS_TORCH) {

@@ -118,10 +118,42 @@ static bool padding(struct cost_call *c, struct conv *v, int at, bool *same)
 	return true;
 }
 
+/* Tensor `i` of the linked op; its rank, 0 = not known. */
+static unsigned linked_sizes(const struct cost_call *c, unsigned i, int64_t d[MAX_SPATIAL + 2])
+{
+	struct op_facts f = {.name = c->facts->name, .dims = c->facts->linked};
+	struct op_args a = {0};
+	char why[160];
+	unsigned rank = 0;
+	const struct op_tensor *t = c->facts->linked.n && op_args_parse(&a, &f, why) == 0 ? op_arg_tensor(&a, i) : NULL;
+	if (t && t->rank <= MAX_SPATIAL + 2 && t->elements >= 0) {
+		memcpy(d, op_dims(&a, t), t->rank * sizeof *d);
+		rank = t->rank;
+	}
+	op_args_release(&a);
+	return rank;
+}
+
+/* The size of the result is that of its gradient, which the node of the backward got. */
+static bool out_by_gradient(const struct cost_call *c, struct conv *v)
+{
+	int64_t g[MAX_SPATIAL + 2];
+	if (linked_sizes(c, 0, g) != v->d + 2 || g[0] != v->n || g[1] != v->k)
+		return false;
+	v->out_elements = cost_mul(v->n, v->k);
+	for (unsigned i = 0; i < v->d; i++) {
+		v->out[i] = g[2 + i];
+		v->out_elements = cost_mul(v->out_elements, v->out[i]);
+	}
+	return true;
+}
+
 static bool out_size(struct cost_call *c, struct conv *v, const struct layout *l)
 {
 	int64_t out_pad[MAX_SPATIAL];
 	bool same;
+	if (!c->args.has_concrete && out_by_gradient(c, v))
+		return true;
 	if (!c->args.has_concrete) {
 		cost_unknown(c, "stride and padding were not recorded");
 		return false;
@@ -254,6 +286,17 @@ static const struct back_layout {
 	{"aten::mkldnn_convolution_backward", 1, 0, 2, 7, NONE, 0},
 };
 
+/* The weight of an op that has only its gradient: of the op around it. */
+static bool linked_weight(const struct cost_call *c, const struct back_layout *l, int64_t w[MAX_SPATIAL + 2], unsigned *rank, int64_t *elements)
+{
+	enum { WEIGHT = 2 }; /* of every such op around */
+	*rank = l->weight == NONE ? linked_sizes(c, WEIGHT, w) : 0;
+	*elements = 1;
+	for (unsigned i = 0; i < *rank; i++)
+		*elements = cost_mul(*elements, w[i]);
+	return *rank > 0;
+}
+
 /* Where a tensor was not passed its size may have been, as a list of numbers. */
 static bool sizes_of(const struct cost_call *c, int tensor, int list, int64_t d[MAX_SPATIAL + 2], unsigned *rank, int64_t *elements)
 {
@@ -315,7 +358,7 @@ void cost_conv_backward(struct cost_call *c)
 	int gradients = gradients_of(c, l);
 	struct conv v = {.type = op_arg(&c->args, l->grad)->dtype};
 	c->out->formula = STR("2*N*P*Q*K*C/g*R*S of each gradient, in three dimensions also *O*T; transposed: H*W for P*Q");
-	if (!sizes_of(c, l->grad, 0, g, &rg, &v.out_elements) || !sizes_of(c, l->weight, 0, w, &rw, &v.weight_elements) || rw < 3 ||
+	if (!sizes_of(c, l->grad, 0, g, &rg, &v.out_elements) || (!linked_weight(c, l, w, &rw, &v.weight_elements) && !sizes_of(c, l->weight, 0, w, &rw, &v.weight_elements)) || rw < 3 ||
 	    rg != rw || (sizes_of(c, l->input, 0, in, &ri, &v.in_elements) && ri != rw)) {
 		cost_unknown(c, "the shapes of gradient, input and weight were not recorded, or do not fit each other");
 		return;

@@ -25,6 +25,8 @@ struct op_facts {
 	struct str concrete;  /* Concrete Inputs: ["","","1"] */
 	struct str strides;   /* Input Strides */
 	struct str names;     /* Input names (PyProf markers): ["","","bias"] */
+	struct str linked;    /* Input Dims of a linked op, where values were not recorded: of a convolution those of the node of its backward, whose
+	                       * first tensor is the gradient of the result; of its weight's gradient those of the op around, which has the weight */
 	/* Collectives: as in the kernel's or record_param_comms' args; -1 / {0} = not stated. */
 	struct str collective, comm_dtype;
 	int64_t in_elements, out_elements, group_size;

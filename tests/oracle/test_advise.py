@@ -240,9 +240,9 @@ class Advise(Case):
         self.assertEqual(code, 0, err)
         r = {x["detector"]: x for x in oracle.Table(json.loads(out)).rows}["no-tensor-cores"]
         self.assertNotRegex(r["advice"], "bfloat16|TF32|FP8")
-        bound = 399.991e6 / 6 * (1 - 15.7 / 125)  # a little less: some kernels are near what the bandwidth allows
+        bound = 399.991e6 / 6 * (1 - 15.7 / 125)  # a little less: some kernels are near what peak and bandwidth allow
         self.assertLessEqual(r["gain_ns_per_step"], bound)
-        self.assertGreater(r["gain_ns_per_step"], bound * 0.999)
+        self.assertGreater(r["gain_ns_per_step"], bound * 0.95)
 
     def test_memory(self):
         total = V100["totalGlobalMem"]

@@ -281,6 +281,23 @@ class ByName(Case):
         self.assertEqual(int(words[2]), sum(int(words[i]) for i, _ in enumerate(words) if i > 3 and words[i].isdigit()))
 
 
+class Linked(Case):
+    def test_convolutions_without_values(self):
+        """A trace of 2021 has shapes, but neither stride nor padding: the result of a convolution has the size of its gradient, and the gradient of a
+        weight the size of the weight that the op around has. Counted from the sizes of the backward ops: three convolutions each, two of
+        the first, whose input needs no gradient."""
+        path = data("tb_plugin/resnet50_num_workers_0/worker0.1623143089861.pt.trace.json.gz")
+        want = 0
+        for e in oracle.events(oracle.load(path)):
+            if e.get("name") == "aten::cudnn_convolution_backward":
+                (n, c, _, _), (_, k, p, q), (_, per_group, r, s) = e["args"]["Input Dims"][:3]
+                want += 2 * n * k * p * q * per_group * r * s * (2 if c == 3 else 3)
+        rows = report("conv", path, "--limit=0").rows
+        self.assertEqual(sum(r["flops"] for r in rows), want)
+        self.assertEqual({r["op"] for r in rows if r["flops"]}, {"aten::cudnn_convolution", "aten::cudnn_convolution_backward_input",
+                                                                  "aten::cudnn_convolution_backward_weight"})
+
+
 class Rules(Case):
     def setUp(self):
         super().setUp()
