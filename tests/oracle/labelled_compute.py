@@ -371,3 +371,86 @@ def without_compiled_code_in_the_steps():
         for _ in range(8):
             t.busy(1000)
     return t
+
+
+# Kernels of few blocks.
+
+def grid(blocks, threads=256):
+    return {"grid": [blocks, 1, 1], "block": [threads, 1, 1]}
+
+
+def sized(blocks, us=100, count=20, gpus=1, name=REDUCE, **more):
+    """Kernels of so many blocks, between kernels that fill the GPU."""
+    t = Trace(*(dict(A100, id=i) for i in range(gpus)))
+    for _ in t.steps():
+        for _ in range(count):
+            for device in range(gpus):
+                with t.op("aten::sum"):
+                    t.kernel(us, name, device=device, **grid(blocks), **more)
+                with t.op("aten::mm"):
+                    t.kernel(150, TENSOR_CORE, device=device, **grid(1080))
+    return t
+
+
+@case("few-blocks")
+def few_blocks():
+    return sized(27)
+
+
+@case("few-blocks")
+def few_blocks_on_two_gpus():
+    return sized(1, gpus=2)
+
+
+@case("few-blocks", "unfused-elementwise")
+def few_blocks_and_chains():
+    """Two causes: the chains' kernels fill the GPU."""
+    t = Trace()
+    for _ in t.steps():
+        for _ in range(4):
+            rms_norm(t, **grid(8192))
+            with t.op("aten::sum"):
+                t.kernel(200, REDUCE, **grid(4))
+            linear(t, 300, **grid(1080))
+    return t
+
+
+@case()
+def without_few_blocks():
+    return sized(108)
+
+
+@case()
+def without_long_kernels_of_few_blocks():
+    return sized(1, us=4, count=100)
+
+
+@case()
+def without_few_blocks_alone():
+    """They run beside a product that fills the GPU."""
+    t = Trace()
+    for _ in t.steps():
+        for _ in range(10):
+            with t.op("aten::mm"):
+                t.kernel(1000, TENSOR_CORE, **grid(1080))
+            with t.op("aten::sum"):
+                t.kernel(300, REDUCE, stream=20, **grid(4))
+    return t
+
+
+@case()
+def without_few_blocks_in_the_steps():
+    t = Trace()
+    for _ in range(10):
+        with t.op("aten::sum"):
+            t.kernel(100, REDUCE, **grid(1))
+    t.now = max(t.free.values()) + 100
+    for _ in t.steps():
+        for _ in range(8):
+            linear(t, **grid(1080))
+    return t
+
+
+@case()
+def without_few_blocks_but_collectives():
+    return sized(8, name="ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*)", us=10)

@@ -84,6 +84,23 @@ class Planted(Case):
                       self.of("norm_written_out", "unfused-elementwise")["evidence"])
 
 
+    def test_few_blocks(self):
+        """us per step: 20 kernels of 100 us on 27 of 108 SMs."""
+        r = self.of("few_blocks", "few-blocks")
+        self.assertAlmostEqual(r["gain_ns_per_step"] / 1000, 20 * 100 * (1 - 27 / 108), delta=0.1)
+        self.assertAlmostEqual(r["share_pct"], 100 * 75 / 250, places=3)
+        self.assertIn("27 blocks for 108 SMs: reduce_kernel", r["evidence"])
+        r = self.of("few_blocks_on_two_gpus", "few-blocks")
+        self.assertEqual(r["time_ns"], 2 * 2 * 20 * 100 * 1000)
+        self.assertAlmostEqual(self.of("few_blocks_and_chains", "few-blocks")["gain_ns_per_step"] / 1000, 4 * 200 * (1 - 4 / 108), delta=0.1)
+
+    def test_few_blocks_without_steps(self):
+        t = labelled.Trace()
+        for _ in range(10):
+            with t.op("aten::sum"):
+                t.kernel(100, labelled.REDUCE, **labelled_compute.grid(1))
+        self.assertEqual(self.findings(t)["few-blocks"]["time_ns"], 10 * 100 * 1000)
+
     def test_compiled(self):
         """The time in regions and guards in which no kernel runs, counted from the events."""
         for case in ("compiled_wrapper", "compiled_wrapper_in_part"):

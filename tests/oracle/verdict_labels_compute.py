@@ -27,6 +27,16 @@ LABELS = [
     ("tracelens/b200/*", "compile-wrapper", False, "one compiled region of 0.6 ms"),
     ("*", "compile-wrapper", False, "no compiled code, or the GPU is not kept waiting by it"),
 
+    ("more/kineto_pairs/particle_transformer_a100/forward_batch_002*", "few-blocks", True, "2 jets: copies of 1 and 27 blocks on 108 SMs, 56 % of the SMs' time"),
+    ("more/kineto_pairs/particle_transformer_a100/forward_batch_016*", "few-blocks", True, "copies of 1, products of 34 blocks on 108 SMs, 26 %"),
+    ("more/tracelens/normalization_mi300/*", "few-blocks", True, "norms of 8 and 32 blocks on 304 compute units, 46 %"),
+    ("nsys/2022.2_pipit_saxpy*", "few-blocks", True, "saxpy of 2 blocks on 108 SMs for 17.7 ms each"),
+    ("pyprof/lm_nvprof/net.sql", "few-blocks", True, "reduce_kernel of 1 block, sgemm of 38 and 56 blocks on 80 SMs, 11 %"),
+    ("tracelens/h100/Falconsai*", "few-blocks", True, "one image: products of 78 to 104 blocks on 132 SMs, 22 %"),
+    ("tracelens/h100/gaunernst_bert*", "few-blocks", True, "one sentence: products of 80, attention of 16 blocks on 132 SMs, 34 %"),
+    ("more/kineto_pairs/transformer_h100/*", "few-blocks", False, "128 blocks on 132 SMs: 0.7 % of the SMs' time"),
+    ("*", "few-blocks", False, "grids fill the GPU, kernels last under 5 us, run beside others, or grids and SMs are not stated"),
+
     ("tracelens/h100/gaunernst_bert*", "unaligned-gemm", True, "the product with 30522 words runs an align2 kernel"),
     ("verdicts/google_owlv2*", "unaligned-gemm", False, "the products over 5185 tokens are those of attention that is written out: one cause, told once"),
     ("*", "unaligned-gemm", False, "16-bit products are aligned, few, or their shapes were not recorded"),

@@ -1,0 +1,148 @@
+#include "base/sort.h"
+#include "detect/shared.h"
+
+#include <math.h>
+
+/* Percent of the device time (without collectives) for which SMs had no block; of the steps' time that can go: less is not told, and for the
+ * severity. */
+static const double TOO_MUCH = 10, LEAST = 1, LITTLE = 3, SEVERE = 15;
+/* A shorter kernel lasts as long as it takes to start and end, however many blocks it has. */
+static const int64_t SHORTEST_NS = 5000;
+enum { PLACES_TOLD = 3 };
+
+extern const struct detector detector_few_blocks;
+
+struct measured {
+	struct places places;
+	int64_t device_ns, lost_ns;
+	bool no_sms, no_grid;    /* a kernel's device does not state its SMs; a launch not its grid */
+};
+
+static int sms_of(const struct profile *p, uint32_t launch)
+{
+	for (uint32_t i = 0; i < p->device.rows.n; i++)
+		if (p->device.id[i] == p->launch.device[launch])
+			return p->device.sm_count[i];
+	return 0;
+}
+
+/* Blocks of the grid; 0 = not stated. */
+static double blocks_of(const struct profile *p, uint32_t launch)
+{
+	int32_t x = p->launch.grid_x[launch], y = p->launch.grid_y[launch], z = p->launch.grid_z[launch];
+	return x > 0 && y > 0 && z > 0 ? (double)x * y * z : 0;
+}
+
+/* Kernels that wait by design, for others or for a time. */
+static bool waits(struct findings *f, const struct profile *p, uint32_t name)
+{
+	return shared_kernel(f, name).class == KERNEL_COMM || str_has(profile_str(p, name), STR("spin_kernel"));
+}
+
+/* Whether a kernel runs beside another one of its GPU, whose blocks may fill the other SMs: one byte a row of gpu_op. */
+static uint8_t *find_beside(const struct profile *p)
+{
+	uint32_t n = p->gpu_op.rows.n, last = ROW_NONE;
+	uint8_t *beside = NEW_ARRAY(n, uint8_t);
+	struct sort_item *order = NEW_ARRAY_RAW(n, struct sort_item);
+	uint32_t kernels = 0;
+	for (uint32_t g = 0; g < n; g++)
+		if (p->gpu_op.kind[g] == GPU_KERNEL && p->gpu_op.launch[g] != ROW_NONE)
+			order[kernels++] = (struct sort_item){sort_key_i64(p->gpu_op.start_ns[g]), g, 0};
+	sort_items(order, kernels);
+	for (uint32_t i = 0; i < kernels; i++) /* by GPU: items of equal keys keep their order */
+		order[i].key = sort_key_i64(p->launch.device[p->gpu_op.launch[order[i].row]]);
+	sort_items(order, kernels);
+	for (uint32_t i = 0; i < kernels; i++) {
+		uint32_t g = order[i].row;
+		bool same = last != ROW_NONE && order[i].key == order[i - 1].key;
+		if (same && p->gpu_op.start_ns[g] < gpu_end(p, last))
+			beside[g] = beside[last] = 1;
+		if (!same || gpu_end(p, g) > gpu_end(p, last))
+			last = g;
+	}
+	mem_free(order);
+	return beside;
+}
+
+static void measure(const struct profile *p, struct findings *f, const struct step_time *w, struct measured *m)
+{
+	uint8_t *beside = find_beside(p);
+	struct buf text = {0};
+	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
+		uint32_t launch = p->gpu_op.launch[g], name = p->gpu_op.name[g];
+		int64_t ns = p->gpu_op.dur_ns[g];
+		if ((w->n && !step_time_has(w, p->gpu_op.start_ns[g])) || waits(f, p, name))
+			continue;
+		m->device_ns += ns;
+		if (p->gpu_op.kind[g] != GPU_KERNEL || launch == ROW_NONE || ns < SHORTEST_NS)
+			continue;
+		int sms = sms_of(p, launch);
+		double blocks = blocks_of(p, launch);
+		m->no_sms |= sms <= 0;
+		m->no_grid |= blocks <= 0;
+		if (beside[g] || sms <= 0 || blocks <= 0 || blocks >= sms)
+			continue;
+		buf_clear(&text);
+		struct str kernel = kernel_function_name(profile_str(p, name));
+		buf_printf(&text, "%.0f %s for %d SMs: " STR_FMT, blocks, blocks == 1 ? "block" : "blocks", sms, STR_ARG(kernel));
+		places_add(&m->places, shared_stacks(f), buf_view(&text), p->gpu_op.op[g] != ROW_NONE ? p->gpu_op.op[g] : p->gpu_op.call[g], 1, ns);
+		m->lost_ns += (int64_t)((double)ns * (1 - blocks / sms));
+	}
+	buf_release(&text);
+	mem_free(beside);
+}
+
+static void report(const struct profile *p, struct findings *f, const struct step_time *w, const struct measured *m)
+{
+	double pct = 100.0 * (double)m->lost_ns / (double)m->device_ns, of_steps = w->n ? step_time_pct(w, m->lost_ns) : 0;
+	struct buf b = {0};
+	struct finding *x = findings_add(f, &detector_few_blocks, of_steps >= SEVERE ? FINDING_MEDIUM : of_steps >= LITTLE ? FINDING_LOW : FINDING_INFO);
+	x->problem = arena_printf(&f->arena, "Kernels with fewer blocks than the GPU has SMs leave SMs without work for %.1f %% of the device time (without "
+	                          "collectives)", pct);
+	buf_cstr(&b, w->n > 1 ? "Per step, alone on the GPU: " : "Alone on the GPU: ");
+	places_text(&m->places, PLACES_TOLD, w->n, true, &b);
+	x->evidence = finding_text(f, &b);
+	finding_looks_at_most(x, p, &m->places);
+	finding_rests_on(x, NULL, m->places.events, m->places.ns);
+	x->has_share = true;
+	x->share_pct = pct;
+	finding_gain(x, w, m->lost_ns, "time of these kernels x (1 - blocks / SMs), as if their work spread over all SMs");
+}
+
+static int run(const struct profile *p, struct findings *f, struct err *e)
+{
+	const struct detector *d = &detector_few_blocks;
+	struct measured m = {0};
+	if (!p->gpu_op.rows.n) {
+		findings_missing(f, d, "the input has no device work");
+		return 0;
+	}
+	if (p->durations_only) {
+		findings_missing(f, d, "the input holds durations, but no times");
+		return 0;
+	}
+	const struct step_time *w = shared_steps(f);
+	places_init(&m.places);
+	measure(p, f, w, &m);
+	bool counts = !w->n || step_time_pct(w, m.lost_ns) >= LEAST;
+	if (counts && m.device_ns && 100.0 * (double)m.lost_ns >= TOO_MUCH * (double)m.device_ns)
+		report(p, f, w, &m);
+	else if (!m.places.n && (m.no_sms || m.no_grid))
+		findings_missing(f, d, m.no_sms ? "the input does not say how many SMs the GPUs have" : "the input does not state the kernels' grids");
+	places_release(&m.places);
+	return 0;
+}
+
+const struct detector detector_few_blocks = {
+	.id = "few-blocks",
+	.title = "Kernels too small for the GPU",
+	.why = "A block runs on one SM: a kernel of fewer blocks than there are SMs leaves the others without work, however long it takes.",
+	.fix = "Give each launch more work (a larger batch, several tensors at once), split long sums over more blocks, or run such kernels on streams beside "
+	       "each other. Kernels of your own: more, smaller blocks.",
+	.disprove = "With twice the batch these kernels take twice as long; or they run beside those of another process.",
+	.shares = "no-tensor-cores tf32-off unfused-elementwise unfused-attention unaligned-gemm recomputation unfused-optimizer launch-bound conv-bias",
+	.report = "kernels",
+	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.run = run,
+};
