@@ -454,3 +454,76 @@ def without_few_blocks_in_the_steps():
 @case()
 def without_few_blocks_but_collectives():
     return sized(8, name="ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*)", us=10)
+
+
+# Memory that the allocator gives back and takes again.
+
+def retries(steps=4, frees=1, allocates=1, only=None, idle=True, gpus=1):
+    """Steps of 20 ms, each with calls of 500 us that free and 300 us that allocate, while the GPU has no work."""
+    t = Trace(*(dict(A100, id=i) for i in range(gpus)))
+    for n in t.steps(steps):
+        for device in range(gpus):
+            t.work("kernel", TENSOR_CORE, 10000, "cudaLaunchKernel", device=device)
+        if idle:
+            t.now = max(t.free.values())
+        if only is None or n in only:
+            with t.op("aten::empty"):
+                for _ in range(frees):
+                    t.memory(6 << 30)
+                    t.events[-1]["args"]["Total Reserved"] = 8 << 30
+                    t.call("cudaFree", 500)
+                for _ in range(allocates):
+                    t.call("cudaMalloc", 300)
+        for device in range(gpus):
+            t.work("kernel", TENSOR_CORE, 10000, "cudaLaunchKernel", device=device)
+    return t
+
+
+@case("allocator-retries")
+def allocator_retries():
+    return retries()
+
+
+@case("allocator-retries")
+def allocator_retries_on_two_gpus():
+    return retries(gpus=2)
+
+
+@case("allocator-retries", "unfused-attention")
+def allocator_retries_and_attention():
+    t = Trace()
+    for _ in t.steps(4, fill=10000):
+        for _ in range(4):
+            attention(t)
+        t.now = max(t.free.values())
+        t.call("cudaFree", 300)
+        t.call("cudaMalloc", 200)
+        t.busy(10000)
+    return t
+
+
+@case()
+def without_retries_but_a_cache_that_grows():
+    return retries(frees=0)
+
+
+@case()
+def without_retries_after_the_first_step():
+    return retries(only=[1])
+
+
+@case()
+def without_cost_of_retries():
+    """The GPU has enough to do."""
+    return retries(idle=False)
+
+
+@case()
+def without_retries_in_the_steps():
+    t = Trace()
+    for _ in range(4):
+        t.call("cudaFree", 500)
+        t.call("cudaMalloc", 300)
+    for _ in t.steps(4, fill=10000):
+        t.busy(10000)
+    return t

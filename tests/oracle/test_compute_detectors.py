@@ -101,6 +101,15 @@ class Planted(Case):
                 t.kernel(100, labelled.REDUCE, **labelled_compute.grid(1))
         self.assertEqual(self.findings(t)["few-blocks"]["time_ns"], 10 * 100 * 1000)
 
+    def test_allocator_retries(self):
+        """A call that frees and one that allocates a step, while the GPU has no work."""
+        for case in ("allocator_retries", "allocator_retries_on_two_gpus"):
+            r = self.of(case, "allocator-retries")
+            self.assertAlmostEqual(r["gain_ns_per_step"] / 1000, 800, delta=1)
+            self.assertIn("in 4 of 4 steps", r["problem"])
+            self.assertIn("up to 2.00 GiB were held that no tensor used", r["evidence"])
+        self.assertAlmostEqual(self.of("allocator_retries_and_attention", "allocator-retries")["gain_ns_per_step"] / 1000, 500, delta=1)
+
     def test_compiled(self):
         """The time in regions and guards in which no kernel runs, counted from the events."""
         for case in ("compiled_wrapper", "compiled_wrapper_in_part"):

@@ -37,6 +37,8 @@ LABELS = [
     ("more/kineto_pairs/transformer_h100/*", "few-blocks", False, "128 blocks on 132 SMs: 0.7 % of the SMs' time"),
     ("*", "few-blocks", False, "grids fill the GPU, kernels last under 5 us, run beside others, or grids and SMs are not stated"),
 
+    ("*", "allocator-retries", False, "no step but the first frees device memory and allocates it again, or there are no steps"),
+
     ("tracelens/h100/gaunernst_bert*", "unaligned-gemm", True, "the product with 30522 words runs an align2 kernel"),
     ("verdicts/google_owlv2*", "unaligned-gemm", False, "the products over 5185 tokens are those of attention that is written out: one cause, told once"),
     ("*", "unaligned-gemm", False, "16-bit products are aligned, few, or their shapes were not recorded"),
