@@ -2,7 +2,8 @@
 
 /* Percent of the steps' time that such copies, or the host in their calls, keep the device from other work. */
 static const double TOO_MUCH = 1, SEVERE = 10;
-enum { PLACES_TOLD = 2 };
+/* Less tells latency, not the rate of the bus. */
+enum { PLACES_TOLD = 2, RATE_LEAST_BYTES = 1 << 20 };
 
 extern const struct detector detector_pageable_copies;
 
@@ -37,6 +38,8 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	put_ns(&evidence, (double)c->idle_ns / w->n);
 	buf_cstr(&evidence, " without device work while the host is in their calls: ");
 	places_text(&c->places, PLACES_TOLD, w->n, true, &evidence);
+	if (c->bytes >= RATE_LEAST_BYTES && c->device_ns)
+		buf_printf(&evidence, ". They run at %.1f GB/s", (double)c->bytes / (double)c->device_ns);
 	buf_printf(&evidence, ". Kernels run beside copies and sets in %.1f %% of the time in which the GPU works", copies_overlap_pct(p, w));
 	x->evidence = finding_text(f, &evidence);
 	finding_looks_at_most(x, p, &c->places);

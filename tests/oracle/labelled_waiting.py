@@ -637,3 +637,17 @@ def without_steps_allocates_at_first():
     for i in range(4):
         t.busy(30000 + 1000 * i)
     return t
+
+
+# Clocks.
+
+@case("throttling")
+def one_gpu_of_two_slowed_down():
+    """Of each GPU by itself: GPU 1 is hot, GPU 0 is not."""
+    t = Trace(A100, dict(A100, id=1))
+    for _ in t.steps(5):
+        for device in range(2):
+            t.sample(0x20 if device else 0, 1200 if device else 1980, device)
+            with t.op("aten::mm", 10):
+                t.kernel(24000, TENSOR_CORE, device=device)
+    return t

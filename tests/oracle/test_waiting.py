@@ -1,6 +1,7 @@
 """What detectors of waiting, copying and communication say is gained at most, against what planted runs were made to lose, and against counts of
 real files by python."""
 import collections
+import fnmatch
 import json
 import os
 import shutil
@@ -10,6 +11,7 @@ import labelled
 import labelled_waiting  # noqa: F401 (adds its cases)
 import oracle
 from oracle import Case
+from verdict_labels_waiting import LABELS
 
 
 def advise(path, *args):
@@ -53,6 +55,11 @@ class Planted(Case):
                 ("small_kernels_without_calls", "launch-bound", 200 * 24)):
             with self.subTest(case=case, detector=detector):
                 self.assertAlmostEqual(self.find(case, detector)["gain_ns_per_step"] / 1000, want, delta=want * 0.1)
+
+    def test_throttling(self):
+        """Of each GPU by itself."""
+        r = self.find("one_gpu_of_two_slowed_down", "throttling")
+        self.assertEqual(r["problem"], "GPU 1 is slowed down by heat in 100 % of the samples")
 
     def test_advice_on_groups(self):
         """What makes sense for gradients alone is not said of collectives within layers, nor of those of which nothing is known."""
@@ -220,6 +227,44 @@ class Real(Case):
         for r in rows:
             if r["detector"] == "low-gpu-utilization" or r["part_of"]:
                 self.assertNotIn("batch size", r["advice"])
+
+
+class Labels(Case):
+    """Findings on all real inputs against verdict_labels_waiting."""
+
+    KINDS = ("json.gz", "json", "sqlite", "sql", "nvvp")
+
+    def inputs(self):
+        return sorted({p for kind in self.KINDS for p in oracle.data_glob("**/*." + kind)})
+
+    def labels_of(self, name):
+        out = {}
+        for glob, detector, want, why in LABELS:
+            if fnmatch.fnmatch(name, glob):
+                out.setdefault(detector, (want, why))
+        return out
+
+    def test_labels(self):
+        right, wrong = collections.Counter(), []
+        matched = set()
+        for path in self.inputs():
+            code, out, _ = oracle.run("advise", path, "--format=json", timeout=300)
+            if code:
+                continue  # no trace
+            name = os.path.relpath(path, oracle.DATA)
+            found = {r["detector"] for r in oracle.Table(json.loads(out)).rows}
+            matched |= {(g, d) for g, d, _, _ in LABELS if fnmatch.fnmatch(name, g)}
+            for detector, (want, why) in self.labels_of(name).items():
+                right[detector] += want and detector in found
+                if want != (detector in found):
+                    wrong.append((name, detector, "missed" if want else "false", why))
+        if not matched:
+            self.skipTest("no real traces")
+        for detector in sorted({d for _, d, _, _ in LABELS}):
+            false, missed = (sum(w[1] == detector and w[2] == kind for w in wrong) for kind in ("false", "missed"))
+            print(f"# {detector:28} right {right[detector]:3} false {false:3} missed {missed:3}")
+        self.assertEqual(wrong, [])
+        self.assertEqual({(g, d) for g, d, _, _ in LABELS} - matched, set(), "rows that match no input")
 
 
 if __name__ == "__main__":
