@@ -651,3 +651,70 @@ def one_gpu_of_two_slowed_down():
             with t.op("aten::mm", 10):
                 t.kernel(24000, TENSOR_CORE, device=device)
     return t
+
+
+# Copies within a GPU.
+
+def inner_copies(count, us=100, fill=20000, gpus=1, steps=True, stream=STREAM, around=None, before=False, loader=0):
+    t = Trace(*(dict(A100, id=i) for i in range(gpus)))
+
+    def copy_all():
+        for _ in range(count):
+            for device in range(gpus):
+                with t.op(around or "aten::clone", 2), t.op("aten::copy_", 2):
+                    t.work("gpu_memcpy", "Memcpy DtoD (Device -> Device)", us, "cudaMemcpyAsync", device=device, stream=stream, bytes=us << 20)
+    if before:
+        copy_all()
+        t.now = max(t.free.values()) + 100
+    for n in range(2):
+        with t.step(n) if steps else t.range("round"):
+            if loader:
+                with t.range("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", us=loader):
+                    pass
+            for device in range(gpus):
+                with t.op("aten::mm", 10):
+                    t.kernel(fill, TENSOR_CORE, device=device)
+            if not before:
+                copy_all()
+            t.drain()
+    return t
+
+
+@case("device-copies")
+def copies_within_a_gpu():
+    return inner_copies(20)
+
+
+@case("device-copies")
+def copies_within_two_gpus():
+    return inner_copies(20, gpus=2)
+
+
+@case("device-copies")
+def copies_within_a_gpu_without_steps():
+    return inner_copies(20, steps=False)
+
+
+@case("device-copies")
+def copies_of_buckets():
+    return inner_copies(20, around="torch.distributed.ddp.reducer::copy_bucket_to_grad")
+
+
+@case("device-copies", "dataloader-bound", "gpu-starvation")
+def copies_within_a_gpu_and_loader():
+    return inner_copies(20, loader=5000)
+
+
+@case()
+def without_exposed_copies_within_a_gpu():
+    return inner_copies(20, stream=21)
+
+
+@case()
+def without_long_copies_within_a_gpu():
+    return inner_copies(20, us=10)
+
+
+@case()
+def without_copies_within_a_gpu_in_the_steps():
+    return inner_copies(20, before=True)

@@ -36,7 +36,7 @@ REAL = {
     "multirank/megatron_a100_tp8/megatron_kineto_5.json.gz": ("communication-bound",),
     "multirank/megatron_a100_tp8/megatron_kineto_6.json.gz": ("communication-bound", "gpu-starvation"),
     "multirank/megatron_a100_tp8/megatron_kineto_7.json.gz": ("communication-bound",),
-    "nsys/2021.2_mordred/report1.sqlite": ("gpu-starvation", "low-gpu-utilization", "pageable-copies", "synchronising-calls"),
+    "nsys/2021.2_mordred/report1.sqlite": ("first-iteration", "gpu-starvation", "low-gpu-utilization", "pageable-copies", "synchronising-calls"),
     "nsys/2022.2_pipit_saxpy_full_schema/saxpy-mpi-cuda_nsys_perlmutter0.sqlite": (
         "gpu-starvation", "low-gpu-utilization", "pageable-copies", "synchronising-calls"),
     "nsys/2023.1_gtls/report1__430cb02d.sqlite": (),

@@ -51,10 +51,18 @@ class Planted(Case):
                 ("copy_per_element", "tiny-copies", 499 * 35), ("copy_and_kernel_per_element", "tiny-copies", 500 * 9),
                 ("copies_between_gpus", "peer-copies", 5000), ("copies_between_gpus_without_steps", "peer-copies", 2 * 5000),
                 ("copies_between_gpus_and_loader", "peer-copies", 5000),
+                ("copies_within_a_gpu", "device-copies", 20 * 100), ("copies_within_two_gpus", "device-copies", 20 * 100),
+                ("copies_within_a_gpu_without_steps", "device-copies", 2 * 20 * 100), ("copies_within_a_gpu_and_loader", "device-copies", 20 * 100),
                 ("sleep_in_steps", "sleeping-host", 20000), ("sleep_and_loader", "sleeping-host", 20000),
                 ("small_kernels_without_calls", "launch-bound", 200 * 24)):
             with self.subTest(case=case, detector=detector):
                 self.assertAlmostEqual(self.find(case, detector)["gain_ns_per_step"] / 1000, want, delta=want * 0.1)
+
+    def test_buckets(self):
+        r = self.find("copies_of_buckets", "device-copies")
+        self.assertIn("20 of them move gradients out of the buckets", r["evidence"])
+        self.assertIn("gradient_as_bucket_view=True", r["advice"])
+        self.assertNotIn("bucket", self.find("copies_within_a_gpu", "device-copies")["advice"])
 
     def test_throttling(self):
         """Of each GPU by itself."""

@@ -45,6 +45,9 @@ LABELS = [
     ("tracelens/h100/*", "pageable-copies", False, "no copies from or to the host in the steps"),
     ("more/puzzlers/collectives/*", "peer-copies", True, "30 copies PtoP and no kernel: 53.9 of 54.2 ms"),
     (ALL, "peer-copies", False, "no copies between GPUs"),
+    ("tracelens/mi300/resnet*", "device-copies", True, "122 DtoD copies of 4.5 us a step of 18.8 ms; ddp.reducer::copy_bucket_to_grad launches half of them"),
+    ("hta/df_index_resolver/*", "device-copies", False, "408 copies a step, of clones before each all-reduce: 4.4 of 348 ms"),
+    (ALL, "device-copies", False, "copies within a GPU take less than 2 % of the time"),
     # Calls that wait, launches, pauses.
     ("more/puzzlers/d2h_sync/*", "synchronising-calls", True, "4097 cudaStreamSynchronize, each with the GPU idle behind it"),
     ("pyprof/lm_nvprof/net.sql", "synchronising-calls", True, "35 _local_scalar_dense and equal copy a value and wait: 1.5 of 57.7 ms idle behind them"),
