@@ -38,6 +38,15 @@ static int by_ordinal(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+/* Steps are in order of time, and none begins before the one before it has ended. */
+static int64_t length_of_all(const struct steps *s)
+{
+	int64_t ns = 0;
+	for (unsigned i = 0; i < s->n; i++)
+		ns += s->v[i].end_ns - s->v[i].start_ns;
+	return ns;
+}
+
 /* Distinct ordinals of device work, in order; the caller frees them. */
 static int32_t *find_gpus(struct work *w)
 {
@@ -81,7 +90,7 @@ static void make_rows(struct work *w, const int32_t *id)
 		if (m->whole)
 			r->ns = w->last_ns - w->first_ns;
 		else if (step == MFU_ALL)
-			r->ns = s->v[s->n - 1].end_ns - s->v[0].start_ns;
+			r->ns = length_of_all(s);
 		else
 			r->ns = s->v[step].end_ns - s->v[step].start_ns;
 	}

@@ -24,7 +24,7 @@ struct mfu_type {
 };
 
 struct mfu_row {
-	uint32_t step;           /* in steps->v; MFU_ALL: from the start of the first to the end of the last step; without steps from the
+	uint32_t step;           /* in steps->v; MFU_ALL: all steps together; without steps from the
 	                          * first to the last device work of the recording */
 	int32_t device;          /* ordinal; INT32_MIN = the input does not tell devices apart */
 	int64_t ns;              /* length of the step */

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "analysis/gpu_metrics.h"
+#include "analysis/mfu.h"
 #include "base/round.h"
 #include "report/step_table.h"
 
@@ -21,6 +22,8 @@ static const struct column own_columns[] = {
 	 CELL_F64, UNIT_PERCENT, COLUMN_KEY},
 	{"achieved_occupancy_pct", "Occupancy", "the trace's estimate of achieved occupancy, weighted by kernel duration within the steps",
 	 CELL_F64, UNIT_PERCENT, COLUMN_KEY},
+	{"tflops_per_s", "TFLOP/s", "achieved: FLOPs of the steps / their time, as in `mfu`; empty = no FLOPs are known", CELL_F64, UNIT_NONE, 0, 1},
+	{"mfu_pct", "MFU", "achieved FLOP/s / the GPU's peak, as in `mfu`, which says why it is empty", CELL_F64, UNIT_PERCENT, COLUMN_KEY},
 	{"tc_time_pct", "TC time", "time of the steps in kernels that are known to use Tensor Cores / in kernels",
 	 CELL_F64, UNIT_PERCENT, COLUMN_KEY},
 	{"tc_unknown_pct", "TC unknown", "time of the steps in kernels of which it is not known / in kernels", CELL_F64, UNIT_PERCENT},
@@ -43,6 +46,44 @@ static const struct column plugin_columns[] = {
 	{"achieved_occupancy_pct", "Est. Achieved Occupancy", "estimated achieved occupancy", CELL_F64, UNIT_PERCENT},
 	{"tc_time_pct", "Kernel Time using Tensor Cores", "of the kernels attached to operators", CELL_F64, UNIT_PERCENT},
 };
+
+/* What a device achieved in the steps chosen; NAN = not known. */
+struct achieved {
+	double flops_per_s, mfu_pct;
+};
+
+static bool is_chosen(const struct profile *p, const struct mfu *m, const struct mfu_row *r, const struct report_args *args)
+{
+	if (m->whole)
+		return true;
+	int64_t number = r->step == MFU_ALL ? 0 : p->steps->v[r->step].number;
+	return args->has_steps ? r->step != MFU_ALL && number >= args->step_first && number <= args->step_last : r->step == MFU_ALL;
+}
+
+/* Means over time; unknown where it is of any of the steps. */
+static struct achieved achieved_on(const struct profile *p, const struct mfu *m, int32_t device, const struct report_args *args)
+{
+	struct achieved sum = {0};
+	double ns = 0;
+	for (uint32_t i = 0; m && i < m->n; i++) {
+		const struct mfu_row *r = &m->v[i];
+		if (r->device != device || !is_chosen(p, m, r, args))
+			continue;
+		sum.flops_per_s += r->achieved_flops * (double)r->ns;
+		sum.mfu_pct += r->mfu_pct * (double)r->ns;
+		ns += (double)r->ns;
+	}
+	return ns > 0 ? (struct achieved){sum.flops_per_s / ns, sum.mfu_pct / ns} : (struct achieved){NAN, NAN};
+}
+
+static void note_unknown_mfu(const struct mfu *m, struct table *t)
+{
+	for (uint32_t i = 0; m && i < m->n; i++)
+		if (m->v[i].why) {
+			table_note(t, "MFU is unknown where it is empty: %s.", m->v[i].why);
+			return;
+		}
+}
 
 static void set_capability(const struct profile *p, uint32_t row, struct table *t, unsigned col)
 {
@@ -80,7 +121,7 @@ static void describe(const struct profile *p, uint32_t row, struct table *t, uns
 		table_set_i64(t, col + 3, p->device.sm_count[row]);
 }
 
-static void own_row(const struct profile *p, const struct gpu_metrics *m, int64_t span, struct table *t)
+static void own_row(const struct profile *p, const struct gpu_metrics *m, struct achieved f, int64_t span, struct table *t)
 {
 	unsigned col = 0;
 	table_row(t);
@@ -92,6 +133,8 @@ static void own_row(const struct profile *p, const struct gpu_metrics *m, int64_
 	table_set_f64(t, col++, m->utilization * 100);
 	table_set_f64(t, col++, m->sm_efficiency * 100);
 	table_set_f64(t, col++, m->occupancy_pct);
+	table_set_f64(t, col++, f.flops_per_s / 1e12);
+	table_set_f64(t, col++, f.mfu_pct);
 	table_set_f64(t, col++, m->tc_ratio * 100);
 	table_set_f64(t, col++, percent((double)m->tc_unknown_ns, (double)m->kernel_ns));
 	table_set_i64(t, col++, (int64_t)(m->kernels - m->graphs));
@@ -151,6 +194,7 @@ void device_table(const struct profile *p, const struct report_args *args, bool 
 {
 	struct gpu_metrics_list l;
 	bool plugin = report_is_plugin(args);
+	struct mfu *mfu = plugin || p->durations_only ? NULL : mfu_new(p);
 	struct optree *tree = plugin ? optree_new(p, OPTREE_TB_PLUGIN) : NULL;
 	gpu_metrics_measure(p, plugin ? OPTREE_TB_PLUGIN : OPTREE_DEFAULT, tree, args->has_steps ? &args->step_first : NULL,
 	                    args->has_steps ? &args->step_last : NULL, &l);
@@ -164,7 +208,7 @@ void device_table(const struct profile *p, const struct report_args *args, bool 
 		if (plugin)
 			plugin_row(p, &l.v[i], t);
 		else
-			own_row(p, &l.v[i], l.span_ns, t);
+			own_row(p, &l.v[i], achieved_on(p, mfu, l.v[i].device, args), l.span_ns, t);
 		if (!plugin)
 			add_notes(&l.v[i], t);
 	}
@@ -174,6 +218,8 @@ void device_table(const struct profile *p, const struct report_args *args, bool 
 		table_note(t, "Measured from the start of the first step to the end of the last: %lld ns.", (long long)l.span_ns);
 	else
 		table_note(t, "Measured during the steps: %lld ns; busy and idle sum to it.", (long long)l.span_ns);
+	note_unknown_mfu(mfu, t);
+	mfu_free(mfu);
 	gpu_metrics_release(&l);
 	if (tree)
 		optree_free(tree);

@@ -9,7 +9,7 @@
 enum { C_STEP, C_DEVICE, C_TIME, C_FLOPS, C_TFLOPS, C_MFU, C_PEAK, C_PEAK_NAME, C_SOURCE, C_KNOWN, C_TYPES, C_KERNEL, C_UNKNOWN, C_WHY, N_COLUMNS };
 
 static const struct column columns[N_COLUMNS] = {
-	[C_STEP] = {"step", "Step", "name of the step; all = from the start of the first to the end of the last", CELL_STR, UNIT_NONE, COLUMN_KEY},
+	[C_STEP] = {"step", "Step", "name of the step; all = all steps together", CELL_STR, UNIT_NONE, COLUMN_KEY},
 	[C_DEVICE] = {"device", "GPU", "ordinal of the device", CELL_I64, UNIT_NONE, COLUMN_KEY},
 	[C_TIME] = {"time_ns", "Time", "length of the step, idle time included", CELL_I64, UNIT_NS},
 	[C_FLOPS] = {"flops", "FLOPs", "of the kernels that this GPU ran for the step, each call of an op once; what is unknown counts 0", CELL_I64, UNIT_FLOPS, COLUMN_KEY},
