@@ -150,6 +150,18 @@ static bool is_id(int64_t id) { return id != ID_NONE && id != 0; }
 
 static int64_t pid_of(const struct profile *p, uint32_t span) { return p->track.pid[p->span.track[span]]; }
 
+/* All calls with an external id, two at least, have their correlation id as that: it is no op's. */
+static bool ext_means_nothing(const struct profile *p)
+{
+	uint32_t n = 0, alike = 0;
+	for (uint32_t i = 0; i < p->span.rows.n; i++) {
+		bool counts = p->span.kind[i] == SPAN_CALL && is_id(span_ext_id(&p->span, i));
+		n += counts;
+		alike += counts && span_ext_id(&p->span, i) == p->span.link_id[i];
+	}
+	return n > 1 && alike == n;
+}
+
 static bool owns(const struct profile *p, uint32_t i, int64_t ext)
 {
 	return (p->span.kind[i] == SPAN_OP || p->span.kind[i] == SPAN_USER) && is_id(ext) && span_ext_id(&p->span, i) == ext;
@@ -159,7 +171,7 @@ static bool owns(const struct profile *p, uint32_t i, int64_t ext)
 static uint32_t expect_op_of_call(const struct profile *p, uint32_t call, const uint32_t *parent)
 {
 	for (uint32_t i = 0; i < p->span.rows.n; i++)
-		if (owns(p, i, span_ext_id(&p->span, call)) && pid_of(p, i) == pid_of(p, call))
+		if (owns(p, i, span_ext_id(&p->span, call)) && pid_of(p, i) == pid_of(p, call) && !ext_means_nothing(p))
 			return i;
 	return op_around(p, call, parent);
 }
@@ -212,7 +224,7 @@ static uint32_t expect_op_of_gpu(const struct profile *p, uint32_t g, uint32_t c
 			owner = i;
 			owners++;
 		}
-	return op == ROW_NONE && !unclear && owners == 1 ? owner : op;
+	return op == ROW_NONE && !unclear && owners == 1 && !ext_means_nothing(p) ? owner : op;
 }
 
 /* --- tests ------------------------------------------------------------------------------------------------------ */
