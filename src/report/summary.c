@@ -136,7 +136,7 @@ static void figures_table(const struct span_of_time *x, const struct summary_sum
 		[F_GPUS] = {"gpus", "GPUs", "that did something", CELL_I64, UNIT_COUNT, 0, 0},
 		[F_BUSY] = {"gpu_busy_pct", "GPU busy", "time with a kernel, copy or set", CELL_F64, UNIT_PERCENT, COLUMN_PROSE, 0},
 		[F_KERNELS] = {"kernel_busy_pct", "with a kernel", "time with a kernel", CELL_F64, UNIT_PERCENT, COLUMN_PROSE, 0},
-		[F_TC] = {"tc_pct", "Tensor Cores, of what could", "of the kernel time of ops that could use Tensor Cores, the part of kernels that do",
+		[F_TC] = {"tc_pct", "Tensor Cores, of what could", "of the time of kernels that could use Tensor Cores (report tensor-cores), the part of those that do",
 		          CELL_F64, UNIT_PERCENT, COLUMN_PROSE, 0},
 		[F_UNKNOWN] = {"tc_unknown_pct", "unknown, of what could", "the part of kernels whose name does not tell", CELL_F64, UNIT_PERCENT,
 		               COLUMN_PROSE, 0},
@@ -212,7 +212,7 @@ static void ops_table(const struct summary_sums *s, struct table *t)
 		{TC_ALL, "all"},
 	};
 	TABLE_COLUMN(t, "ops", "Ops", "by whether any of their kernels uses Tensor Cores", CELL_STR);
-	TABLE_COLUMN(t, "gpu_ns", "GPU", "union of their device work, of each GPU by itself, added up", CELL_I64, UNIT_NS);
+	TABLE_COLUMN(t, "gpu_ns", "GPU", "union of their device work, of each GPU by itself, added up; of ops that use or could use Tensor Cores only of kernels that could: what else they ran is with all others", CELL_I64, UNIT_NS);
 	TABLE_COLUMN(t, "cpu_ns", "Host", "union of their ranges on the host, over all threads", CELL_I64, UNIT_NS);
 	TABLE_COLUMN(t, "n_ops", "Different", "how many ops; calls outside all ops are ops, too", CELL_I64, UNIT_COUNT);
 	TABLE_COLUMN(t, "calls", "Calls", "how often they were called", CELL_I64, UNIT_COUNT);

@@ -1,6 +1,7 @@
 #include "report/summary_sums.h"
 
 #include "analysis/interval.h"
+#include "analysis/tc_use.h"
 #include "base/buf.h"
 #include "base/hash.h"
 #include "base/mem.h"
@@ -17,6 +18,8 @@ struct summing {
 	bool dlprof;
 	struct op_tc *tc;
 	struct op_sum *sum;          /* by op */
+	uint8_t *could;              /* gpu_op -> a kernel that could use Tensor Cores; NULL by DLProf's rules, which ask for ops alone */
+	int64_t *unknown_ns;         /* by op: of its kernels that could, those whose name does not tell; the same condition */
 	struct idmap gpu_of;         /* device -> index */
 	uint32_t gpus;
 	struct class_use use[TC_USES];
@@ -38,7 +41,7 @@ static enum tc_use class_of(const struct summing *x, uint32_t op)
 		return TC_USING;
 	if (!op_eligible(&x->p->ops->op[op], x->dlprof))
 		return TC_OTHER;
-	return s->unknown_ns ? TC_UNKNOWN : TC_ELIGIBLE;
+	return (x->could ? x->unknown_ns[op] : s->unknown_ns) ? TC_UNKNOWN : TC_ELIGIBLE;
 }
 
 /* By DLProf's rules device work whose call was not recorded is no op. */
@@ -62,14 +65,35 @@ static void find_gpus(struct summing *x)
 		x->use[c].gpu = NEW_ARRAY(x->gpus, struct intervals);
 }
 
-static void collect(struct summing *x, uint32_t instance, struct class_use *u)
+/* What an op ran besides the kernels that could use Tensor Cores, all-reduces for one, is with all others. */
+static void collect(struct summing *x, uint32_t instance, enum tc_use class)
 {
 	const struct op_instance *in = &x->p->ops->instance[instance];
 	if (in->span != ROW_NONE)
-		intervals_add(&u->host, in->start_ns, in->end_ns);
+		intervals_add(&x->use[class].host, in->start_ns, in->end_ns);
 	for (uint32_t i = 0; i < in->gpu_n; i++) {
 		uint32_t g = x->p->ops->gpu[in->gpu_first + i];
-		intervals_add(&u->gpu[gpu_index(x, g)], x->p->gpu_op.start_ns[g], gpu_end(x->p, g));
+		bool other = class != TC_ALL && x->could && !x->could[g];
+		intervals_add(&x->use[other ? TC_OTHER : class].gpu[gpu_index(x, g)], x->p->gpu_op.start_ns[g], gpu_end(x->p, g));
+	}
+}
+
+/* The figures on kernels that could use Tensor Cores. */
+static void sum_possible(struct summing *x)
+{
+	const struct ops *o = x->p->ops;
+	for (uint32_t g = 0; g < x->p->gpu_op.rows.n; g++) {
+		if (!x->could[g] || !counts(x, o->of_gpu[g]))
+			continue;
+		int64_t ns = x->p->gpu_op.dur_ns[g];
+		enum tri uses = op_tc_of(x->tc, g);
+		add_ns(&x->out->kernel_ns, ns);
+		if (uses == TRI_YES)
+			add_ns(&x->out->tc_ns, ns);
+		if (uses == TRI_UNKNOWN) {
+			add_ns(&x->out->unknown_ns, ns);
+			add_ns(&x->unknown_ns[o->instance[o->of_gpu[g]].op], ns);
+		}
 	}
 }
 
@@ -93,11 +117,13 @@ static void sum_ops(struct summing *x)
 		if (counts(x, k))
 			op_sum_add(&x->sum[o->instance[k].op], x->p, k, x->tc);
 	find_gpus(x);
+	if (x->could)
+		sum_possible(x);
 	for (uint32_t k = 0; k < o->n_instances; k++) {
 		if (!counts(x, k))
 			continue;
-		collect(x, k, &x->use[TC_ALL]);
-		collect(x, k, &x->use[class_of(x, o->instance[k].op)]);
+		collect(x, k, TC_ALL);
+		collect(x, k, class_of(x, o->instance[k].op));
 	}
 	for (int c = 0; c < TC_USES; c++)
 		add_union(x, &x->use[c], &x->out->op[c]);
@@ -108,7 +134,7 @@ static void sum_ops(struct summing *x)
 			x->out->op[at[c]].ops++;
 			x->out->op[at[c]].calls += s->calls;
 		}
-		if (op_eligible(&o->op[i], x->dlprof)) {
+		if (!x->could && op_eligible(&o->op[i], true)) {
 			add_ns(&x->out->tc_ns, s->tc_ns);
 			add_ns(&x->out->kernel_ns, s->kernel_ns);
 			add_ns(&x->out->unknown_ns, s->unknown_ns);
@@ -188,9 +214,17 @@ void summary_sum(const struct profile *p, const struct window *w, bool dlprof, s
 	struct summing x = {.p = p, .w = w, .dlprof = dlprof, .tc = op_tc_new(p, dlprof), .out = out};
 	*out = (struct summary_sums){0};
 	x.sum = NEW_ARRAY(p->ops->n_ops, struct op_sum);
+	if (!dlprof) {
+		struct optree *t = optree_new(p, OPTREE_DEFAULT);
+		x.could = tc_could_use(p, t);
+		x.unknown_ns = NEW_ARRAY(p->ops->n_ops, int64_t);
+		optree_free(t);
+	}
 	sum_ops(&x);
 	sum_kernels(&x);
 	idmap_release(&x.gpu_of);
 	op_tc_free(x.tc);
 	mem_free(x.sum);
+	mem_free(x.could);
+	mem_free(x.unknown_ns);
 }

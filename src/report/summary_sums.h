@@ -32,7 +32,7 @@ struct kernel_use {
 struct summary_sums {
 	struct op_use op[TC_USES];
 	struct kernel_use kernel[TC_USES];
-	int64_t tc_ns, kernel_ns, unknown_ns; /* in ops that could use Tensor Cores: kernels that do, all kernels, kernels of no known use */
+	int64_t tc_ns, kernel_ns, unknown_ns; /* kernels that could use Tensor Cores (by DLProf's rules all of ops that could): that do, all, of no known use */
 	int64_t unlaunched_ns;                /* device work of no recorded call, in kernel[] by our rules only */
 };
 

@@ -122,10 +122,23 @@ class Agree(Case):
             self.assertLessEqual(r["possible_ns"], r["total_kernel_ns"])
             names = ", ".join(r[c] for c in ("tc_kernel_names", "non_tc_kernel_names", "unknown_kernel_names"))
             self.assertNotRegex(names, "(?i)n?rccl|nccl|allreduce")
+        summary = table_or_none("summary", path)
+        figures = summary.section("figures").rows[0] if summary else {}
+        parts = [sum(r[c] for r in table.rows) for c in ("tc_ns", "unknown_ns")]
+        if could and self.same_window(table, summary):
+            for column, part in zip(("tc_pct", "tc_unknown_pct"), parts):
+                self.assertAlmostEqual(figures[column], 100 * part / could, places=6)
         findings = [r for r in oracle.Table(oracle.json.loads(out)).rows if r["detector"] == "no-tensor-cores"]
         for r in findings:
             self.assertEqual((r["time_ns"], r["events"]), (could, sum(x["kernels"] for x in table.rows)))
         return bool(findings)
+
+    @staticmethod
+    def same_window(table, summary):
+        """Whether both are about all kernels of the file."""
+        kernels = int(next(re.match(r"kernels (\d+) ns", n) for n in table.notes if n.startswith("kernels "))[1])
+        rows = summary.section("kernels").by("kernels")
+        return kernels == rows["all"]["gpu_ns"] - rows["copies and sets"]["gpu_ns"]
 
     def test_possible(self):
         self.each(self.possible, 4)
