@@ -114,6 +114,34 @@ class ExternalIdIsCorrelation(Case):
         self.assertEqual("".join(r["operator"][-1] for r in sorted(rows, key=lambda r: r["name"])), "cba")
 
 
+class CouldUseTensorCores(Case):
+    """Of what an autograd function launched only its products: neither its all-reduces nor its elementwise kernels."""
+
+    OPS = [("MyFunction", 0, 100, None, 0), ("aten::mm", 5, 10, "volta_sgemm_128x64_nn", 100), ("c10d::allreduce_", 20, 10, "ncclKernel_AllReduce_RING_LL_Sum_float", 300),
+           ("aten::add", 40, 10, "vectorized_elementwise_kernel", 50), ("aten::linear", 60, 30, None, 0), ("aten::addmm", 62, 10, "volta_sgemm_32x32_tn", 7),
+           ("aten::copy_", 75, 10, "unrolled_elementwise_kernel", 11)]
+
+    def test_planted(self):
+        events, at = [], 1000
+        for i, (name, ts, dur, kernel, us) in enumerate(self.OPS, 1):
+            ids = {"External id": i, "correlation": 100 + i}
+            events.append({"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 1, "ts": ts, "dur": dur, "args": {"External id": i}})
+            if kernel:
+                events.append({"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": ts + 1, "dur": 2, "args": ids})
+                events.append({"ph": "X", "cat": "kernel", "name": kernel, "pid": 0, "tid": 7, "ts": at, "dur": us, "args": ids})
+                at += us
+        trace = json.dumps({"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "Tesla V100-SXM2-16GB", "computeMajor": 7, "computeMinor": 0}],
+                            "traceEvents": events}).encode()
+        table = report("tensor-cores", "-", stdin=trace)
+        r, = table.rows
+        self.assertEqual((r["total_kernel_ns"], r["possible_ns"], r["non_tc_ns"], r["kernels"], r["tc_used"]), (468000, 107000, 107000, 2, "no"))
+        self.assertIn("kernels 468000 ns = could use Tensor Cores 107000 (with 0, without 107000, unknown 0) + all others 361000", table.notes)
+        found = {x["detector"]: x for x in oracle.Table(json.loads(oracle.run("advise", "-", "--format=json", stdin=trace)[1])).rows}
+        self.assertEqual((found["no-tensor-cores"]["time_ns"], found["no-tensor-cores"]["events"]), (107000, 2))
+        ops = report("summary", "-", stdin=trace).section("ops").by("ops")
+        self.assertEqual((ops["could, but do not"]["gpu_ns"], ops["all others"]["gpu_ns"]), (107000, 361000))
+
+
 class PythonLines(Case):
     def test_lines(self):
         table = report("operators", synthetic("python_lines"), "--group-by=line")
