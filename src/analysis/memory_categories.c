@@ -29,6 +29,7 @@ struct work {
 	const struct profile *p;
 	struct memory_timeline *t;
 	struct memory_places places;
+	bool sized;              /* shapes were recorded */
 	uint32_t *around;        /* per memory row */
 	struct memory_pair *pair;
 	uint32_t n_pairs;
@@ -98,12 +99,25 @@ static struct verdict of_backward(const struct work *w, const struct memory_pair
 	return unknown(MEMORY_WHY_OUTLIVES);
 }
 
+/* Where shapes were recorded, the arguments say whether an op takes tensors; else its name does: one that makes a tensor of nothing takes none. */
+static bool takes_tensors(const struct work *w, uint32_t call)
+{
+	static const char *const makers[] = {"aten::zeros", "aten::ones", "aten::rand", "aten::full", "aten::empty", "aten::arange", "aten::eye", "aten::linspace",
+		                             "aten::logspace", "aten::scalar_tensor", "aten::tril_indices", "aten::triu_indices", "aten::new_"};
+	uint32_t set = w->p->span.args[call];
+	if (w->sized)
+		return w->places.first[set] != w->places.first[set + 1];
+	for (size_t i = 0; i < sizeof makers / sizeof makers[0]; i++)
+		if (str_starts(profile_str(w->p, w->p->span.name[call]), str_from(makers[i])))
+			return false;
+	return true;
+}
+
 static struct verdict of_forward(const struct work *w, const struct memory_pair *k, uint32_t call)
 {
-	uint32_t set = w->p->span.args[call];
 	if (w->t->device != MEMORY_CPU && w->places.from_host[call])
 		return k->release == ROW_NONE ? unknown(MEMORY_WHY_COPIED) : known(MEMORY_INPUT);
-	if (w->places.first[set] != w->places.first[set + 1])
+	if (takes_tensors(w, call))
 		return known(MEMORY_ACTIVATION);
 	return place_of(w, k->release).engine != ROW_NONE ? known(MEMORY_INPUT) : unknown(MEMORY_WHY_NO_TENSOR);
 }
@@ -291,6 +305,8 @@ static void add_all_before(struct work *w)
 	add_parameters(w, &room);
 	if (room > 0)
 		add_before(w, room, unknown(MEMORY_WHY_BEFORE));
+	w->t->kept_bytes = room > 0 ? room : 0;
+	w->t->backward = w->places.n_passes > 0;
 }
 
 static void add_records(struct work *w)
@@ -331,6 +347,7 @@ struct memory_timeline *memory_timeline_new(const struct profile *p, int device,
 	struct work w = {.p = p, .t = t};
 	t->device = device;
 	memory_places_init(&w.places, p);
+	w.sized = w.places.first[p->arg_set.rows.n] > 0;
 	w.around = memory_around(p);
 	w.category = NEW_ARRAY_RAW(rows, uint8_t);
 	w.why = NEW_ARRAY_RAW(rows, uint8_t);
@@ -342,8 +359,8 @@ struct memory_timeline *memory_timeline_new(const struct profile *p, int device,
 	add_all_before(&w);
 	add_records(&w);
 	mem_free(w.pair);
-	mem_free(w.category);
-	mem_free(w.why);
+	t->category_of = w.category;
+	t->why_of = w.why;
 	mem_free(w.around);
 	memory_places_release(&w.places);
 	if (find_peak(t, e) == 0)
@@ -357,5 +374,18 @@ void memory_timeline_free(struct memory_timeline *t)
 	if (!t)
 		return;
 	mem_free(t->change);
+	mem_free(t->category_of);
+	mem_free(t->why_of);
 	mem_free(t);
+}
+
+const char *memory_kept_text(const struct memory_timeline *t)
+{
+	bool parameters = false;
+	for (uint32_t i = 0; i < t->n_before; i++)
+		parameters |= t->change[i].category == MEMORY_PARAMETER;
+	if (!t->backward)
+		return "held before the recording (weights and caches, most likely)";
+	return parameters ? "held before the recording (optimizer state and buffers, most likely)" :
+	                    "held before the recording (weights and optimizer state, most likely)";
 }

@@ -13,7 +13,8 @@
  *   INPUT            allocated while the data loader is asked for a batch and held beyond; on an accelerator, by an op that copies
  *                    from the host, and freed before the recording ends; by an op without tensor arguments (zeros, rand), and freed
  *                    by autograd: it was kept for the backward pass
- *   ACTIVATION       allocated by any other op with tensor arguments and held beyond its end
+ *   ACTIVATION       allocated by any other op with tensor arguments and held beyond its end; where no shapes were recorded, by any op but those that make
+ *                    a tensor of nothing (zeros, rand, ...)
  *   PARAMETER        before the recording: as many bytes as AccumulateGrad took in the pass where it took most, since a gradient is
  *                    as large as its parameter. Only on the device that holds all gradients; a size that a block allocated in the
  *                    recording and never freed has, too, is left out.
@@ -69,6 +70,9 @@ struct memory_timeline {
 	uint64_t blocks[MEMORY_CATEGORIES];       /* allocated during the recording */
 	uint64_t unknown_blocks[MEMORY_WHYS];
 	int64_t unknown_bytes[MEMORY_WHYS];       /* sum of their sizes; INT64_MAX beyond 64 bits */
+	uint8_t *category_of, *why_of; /* by row of p->memory, of this device: of the block that it allocates or frees */
+	int64_t kept_bytes;           /* of what was held before: neither allocated nor freed in the recording, and of no known category */
+	bool backward;                /* the recording has a backward pass */
 	bool before_is_whole;         /* all that was held at the beginning is in: the allocator's totals say how much it was */
 	int64_t peak_bytes;           /* highest sum of the changes; a lower bound unless before_is_whole */
 	int64_t peak_ns;              /* when it was first reached; -1 = before the first change */
@@ -77,5 +81,8 @@ struct memory_timeline {
 /* Needs PASS_NEST, PASS_CORRELATE and PASS_MEMORY. O(ranges + n log n). NULL and an error when a sum leaves 64 bits. */
 struct memory_timeline *memory_timeline_new(const struct profile *p, int device, struct err *e);
 void memory_timeline_free(struct memory_timeline *t);
+
+/* What kept_bytes are, in words: a sentence without its end that says what they most likely are, and that this is a guess. */
+const char *memory_kept_text(const struct memory_timeline *t);
 
 #endif

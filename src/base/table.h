@@ -91,6 +91,7 @@ struct table {
 	bool notes_answer;    /* its notes are part of the answer: all are shown */
 	struct arena arena;   /* owns copied strings and notes */
 	struct table *next;   /* further sections, owned; NULL = none */
+	bool lead;            /* a section that is read first: text and HTML show it before the main table */
 	bool folded;          /* a section that text shows on request alone */
 	bool whole;           /* its rows are the parts of a sum: table_limit leaves all of them */
 	size_t hidden_rows;   /* rows cut by table_limit, so that a renderer can say "... and N more" */

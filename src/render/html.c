@@ -222,15 +222,22 @@ static void put_table(struct buf *out, const struct table *t, bool fragment)
 
 static void put_sections(struct buf *out, const struct table *t)
 {
-	for (const struct table *s = t; s; s = s->next) {
-		buf_cstr(out, "<section>");
-		if (s != t) {
-			buf_cstr(out, "<h2>");
-			put_cstring(out, s->title);
-			buf_cstr(out, "</h2>\n");
+	bool leads = false;
+	for (const struct table *s = t; s; s = s->next)
+		leads |= s->lead;
+	for (int lead = 1; lead >= 0; lead--) {
+		for (const struct table *s = t; s; s = s->next) {
+			if (s->lead != lead)
+				continue;
+			buf_cstr(out, "<section>");
+			if (s != t || leads) {
+				buf_cstr(out, "<h2>");
+				put_cstring(out, s->title);
+				buf_cstr(out, "</h2>\n");
+			}
+			put_table(out, s, false);
+			buf_cstr(out, "</section>\n");
 		}
-		put_table(out, s, false);
-		buf_cstr(out, "</section>\n");
 	}
 }
 

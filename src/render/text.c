@@ -329,10 +329,15 @@ static int render_text(const struct table *t, const struct render_options *o, st
 		l->put(t, out);
 		return 0;
 	}
-	for (const struct table *s = t; s; s = s->next) {
-		if (s != t)
-			buf_char(out, '\n');
-		put_table(&p, s);
+	size_t first = out->n;
+	for (int lead = 1; lead >= 0; lead--) {
+		for (const struct table *s = t; s; s = s->next) {
+			if (s->lead != lead)
+				continue;
+			if (out->n > first)
+				buf_char(out, '\n');
+			put_table(&p, s);
+		}
 	}
 	return 0;
 }

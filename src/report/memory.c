@@ -5,7 +5,9 @@
 #include "analysis/recording.h"
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/round.h"
 #include "report/memory_blocks.h"
+#include "report/memory_peak.h"
 
 #include <stdio.h>
 
@@ -466,9 +468,15 @@ static int memory_run(const struct profile *p, const struct report_args *args, s
 	select_rows(&v);
 	int rc = put_statistics(&v, out, e);
 	put_notes(&v, out);
-	(v.compat ? put_events_compat : put_events)(&v, table_section(out, "events", "Memory blocks"));
-	put_curve(&v, table_section(out, "curve", "Memory over time"));
-	put_peaks(&v, table_section(out, "peaks", "Peak memory by device"));
+	struct table *events = table_section(out, "events", "Memory blocks"), *curve = table_section(out, "curve", "Memory over time");
+	(v.compat ? put_events_compat : put_events)(&v, events);
+	put_curve(&v, curve);
+	events->folded = curve->folded = !v.compat;
+	struct table *peaks = table_section(out, "peaks", "Peak memory by device");
+	peaks->lead = !v.compat;
+	put_peaks(&v, peaks);
+	if (!v.compat && rc == 0)
+		rc = memory_peak_sections(p, &v.w, v.device, !args->device, out, e);
 	mem_free(v.row);
 	return rc;
 }
@@ -480,10 +488,12 @@ const struct report report_memory = {
 	.title = "Memory by operator",
 	.asks = ASKS_MEMORY,
 	.also = "mem peak allocations",
-	.help = "Which operators allocate memory on one device (--device=cpu or a GPU ordinal; default: the first GPU that has memory "
-	        "events). An allocation or free counts for the innermost op of its thread at that moment; what is not 'self' has the "
-	        "ops inside in. Sections: 'events' (the life of each block: an allocation and the next free of the same address), "
-	        "'curve' (allocated and reserved memory over time, in steps; without recorded totals what the events add up to, a lower bound), 'peaks' (every device). Needs profile_memory=True.",
+	.help = "How much memory was held at the peak, by which op, line and category, and which operators allocate memory on one device (--device=cpu or a GPU "
+	        "ordinal; default: the first GPU that has memory events). An allocation or free counts for the innermost op of its thread at that moment; what is "
+	        "not 'self' has the ops inside in. Sections: 'peaks' (every device), 'held' (what was held at the peak, by category) and 'held_by_op' (by what "
+	        "allocated it, with lines where Python stacks were recorded), which are read first; 'events' (the life of each block: an allocation and the next "
+	        "free of the same address), 'curve' (allocated and reserved memory over time, in steps; without recorded totals what the events add up to, a lower "
+	        "bound). Needs profile_memory=True.",
 	.compat = compats,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_MEMORY,
 	.takes = REPORT_STEPS | REPORT_DEVICE,

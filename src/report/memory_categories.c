@@ -86,17 +86,33 @@ static void moments_release(struct moments *m)
 	mem_free(m->held);
 }
 
-/* One row a category, in torch's order; those that the window does not have are left out. */
-static void put_categories(const struct moments *m, struct table *t)
+/* Held all the time, so that it is in every moment's Unknown: a row of its own says what it most likely is. */
+static void put_kept(const struct memory_timeline *m, int64_t whole, struct table *t)
 {
-	TABLE_COLUMN(t, "category", "Category", "what the memory is for, in torch's words", CELL_STR);
+	if (!m->kept_bytes)
+		return;
+	table_row(t);
+	table_set_str(t, 0, str_from(memory_kept_text(m)));
+	table_set_i64(t, 1, m->kept_bytes);
+	if (whole > 0)
+		table_set_f64(t, 2, 100.0 * (double)m->kept_bytes / (double)whole);
+	table_set_i64(t, 3, m->kept_bytes);
+	table_set_i64(t, 4, m->kept_bytes);
+	table_set_i64(t, 5, 0);
+}
+
+/* One row a category, in torch's order; those that the window does not have are left out. */
+static void put_categories(const struct memory_timeline *timeline, const struct moments *m, struct table *t)
+{
+	TABLE_COLUMN(t, "category", "Category", "what the memory is for, in torch's words; what was held before the recording and never freed in it is told apart from Unknown", CELL_STR);
 	TABLE_COLUMN(t, "at_peak_bytes", "At the peak", "held by it when all together are at their highest", CELL_I64, UNIT_BYTES);
 	TABLE_COLUMN(t, "at_peak_pct", "Share", "of all that is held then", CELL_F64, UNIT_PERCENT);
 	TABLE_COLUMN(t, "peak_bytes", "Its own peak", "most that it held at a time", CELL_I64, UNIT_BYTES);
 	TABLE_COLUMN(t, "end_bytes", "At the end", "held by it at the end", CELL_I64, UNIT_BYTES);
 	TABLE_COLUMN(t, "blocks", "Blocks", "allocated meanwhile", CELL_I64, UNIT_COUNT);
 	for (int k = 0; k < MEMORY_CATEGORIES; k++) {
-		int64_t peak = m->held[m->peak_of[k]].of[k], at_peak = m->held[m->peak].of[k], whole = m->sum[m->peak];
+		int64_t apart = k == MEMORY_UNKNOWN ? timeline->kept_bytes : 0;
+		int64_t peak = m->held[m->peak_of[k]].of[k] - apart, at_peak = m->held[m->peak].of[k] - apart, whole = m->sum[m->peak];
 		if (!peak && !at_peak && !m->blocks[k])
 			continue;
 		table_row(t);
@@ -105,9 +121,10 @@ static void put_categories(const struct moments *m, struct table *t)
 		if (whole > 0)
 			table_set_f64(t, 2, 100.0 * (double)at_peak / (double)whole);
 		table_set_i64(t, 3, peak);
-		table_set_i64(t, 4, m->held[m->n - 1].of[k]);
+		table_set_i64(t, 4, m->held[m->n - 1].of[k] - apart);
 		table_set_i64(t, 5, (int64_t)m->blocks[k]);
 	}
+	put_kept(timeline, m->sum[m->peak], t);
 }
 
 static void put_curve(const struct moments *m, int64_t zero_ns, struct table *t)
@@ -187,7 +204,7 @@ static int categories_run(const struct profile *p, const struct report_args *arg
 	struct moments m;
 	int64_t zero_ns = memory_zero_ns(p);
 	moments_init(&m, t, &w, zero_ns);
-	put_categories(&m, out);
+	put_categories(t, &m, out);
 	put_notes(t, &m, zero_ns, out);
 	put_curve(&m, zero_ns, table_section(out, "curve", "Memory by category over time"));
 	put_unknown(&m, table_section(out, "unknown", "Why blocks are Unknown"));

@@ -353,6 +353,55 @@ class RealTraces(Case):
             self.assertEqual(peak["events"], len(mem))
         self.each(check)
 
+    def test_held_at_the_peak(self):
+        """By op: the blocks that live then, from a naive pairing; by category: the same bytes; with what was held before they are the allocator's total."""
+        def check(naive, device, t):
+            name = "CPU" if device < 0 else f"GPU{device}"
+            mem = [m for m in naive.mem if m[6] == device]
+            top = max(m[4] for m in mem)
+            peak = next(m[0] for m in mem if m[4] == top)
+            want = collections.defaultdict(lambda: [0, 0])
+            for op, size, allocated, released in naive.blocks(device):
+                if (allocated is None or allocated <= peak) and (released is None or released > peak):
+                    want[op if allocated is not None else None][0] += size
+                    want[op if allocated is not None else None][1] += 1
+            got = collections.defaultdict(lambda: [0, 0])
+            rest = 0
+            for r in t.section("held_by_op").rows:
+                self.assertEqual(r["device"], name)
+                op = {"(outside of any op)": "<unknown>", "(before the recording)": None}.get(r["operator"], r["operator"])
+                if r["blocks"]:
+                    got[op][0] += r["bytes"]
+                    got[op][1] += r["blocks"]
+                else:
+                    rest += r["bytes"]
+            self.assertEqual(dict(got), dict(want))
+            self.assertEqual(sum(b for b, _ in want.values()) + rest, top)
+            kinds = collections.Counter()
+            for r in t.section("held_by_op").rows:
+                kinds[r["category"]] += r["bytes"]
+            self.assertEqual({r["category"]: r["bytes"] for r in t.section("held").rows}, dict(kinds))
+        self.each(check)
+
+    def test_weights_of_inference(self):
+        """A model of 464 million bf16 weights, allocated before the recording and never freed in it; and the line that holds most of the rest."""
+        path = data("tracelens", "h100", "Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz")
+        t = report("memory", path)
+        held = t.section("held").by("category")
+        kept = next(r for c, r in held.items() if c.startswith("held before the recording (weights"))
+        self.assertTrue(464e6 * 2 < kept["bytes"] < 464e6 * 2 * 1.1, kept)
+        most = [r for r in t.section("held_by_op").rows if r["blocks"]][0]
+        self.assertEqual((most["operator"], most["blocks"]), ("aten::addmm", 24))
+        self.assertIn("modeling_qwen2.py(150)", most["line"])
+        categories = report("memory-categories", path).by("category")
+        self.assertEqual(categories[kept["category"]]["at_peak_bytes"], kept["bytes"])
+        self.assertEqual({c: r["at_peak_bytes"] for c, r in categories.items() if r["at_peak_bytes"]}, {c: r["bytes"] for c, r in held.items()})
+
+    def test_no_shapes(self):
+        """Without recorded shapes no op is taken for one without tensor arguments by that: what addmm keeps is no input."""
+        t = report("memory", data("hta", "df_index_resolver", "df_index_resolver.json.gz"))
+        self.assertEqual({r["category"] for r in t.section("held_by_op").rows if r["operator"] == "aten::addmm"}, {"ACTIVATION"})
+
     def test_plugin_trace_of_2021_has_no_addresses(self):
         path = data("tb_plugin", "resnet50_num_workers_0", "worker0.1623143089861.pt.trace.json.gz")
         mem = [m for m in naive_of(path).mem if m[6] == 0]
