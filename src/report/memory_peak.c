@@ -260,6 +260,27 @@ static void note(const struct held *h, uint32_t at, struct table *kinds)
 		                                                      : "allocated before the recording, or its record is missing");
 }
 
+/* The allocator numbers the devices that the process sees, the tracer those of the machine. */
+static void note_number(const struct held *h, struct table *kinds)
+{
+	const struct launches *l = &h->p->launch;
+	int32_t works = INT32_MIN;
+	bool several = false;
+	if (h->device == MEMORY_CPU)
+		return;
+	for (uint32_t i = 0; i < l->rows.n; i++) {
+		if (l->device[i] == INT32_MIN)
+			continue;
+		if (l->device[i] == h->device)
+			return;
+		several |= works != INT32_MIN && works != l->device[i];
+		works = l->device[i];
+	}
+	if (works != INT32_MIN && !several)
+		table_note(kinds, "GPU%d is most likely the device whose work is told as that of device %d: the allocator numbers the devices that the process sees, the "
+		           "tracer those of the machine", h->device, works);
+}
+
 static int put(const struct profile *p, const struct window *w, const struct stacks *stacks, int device, const struct memory_peak *peak, struct table *kinds,
                struct table *ops, struct err *e)
 {
@@ -274,6 +295,7 @@ static int put(const struct profile *p, const struct window *w, const struct sta
 		put_kinds(&h, kinds);
 		put_ops(&h, ops);
 		note(&h, at, kinds);
+		note_number(&h, kinds);
 	}
 	intern_release(&h.texts);
 	intern_release(&h.keys);

@@ -397,6 +397,13 @@ class RealTraces(Case):
         self.assertEqual(categories[kept["category"]]["at_peak_bytes"], kept["bytes"])
         self.assertEqual({c: r["at_peak_bytes"] for c, r in categories.items() if r["at_peak_bytes"]}, {c: r["bytes"] for c, r in held.items()})
 
+    def test_numbers_of_devices(self):
+        """The allocator's device 0 is device 2 to the tracer: a note says so, and says nothing where the numbers agree."""
+        def notes(*path):
+            return [n for n in report("memory", data(*path)).section("held").notes if "numbers the devices" in n]
+        self.assertEqual(len(notes("more", "tracelens", "normalization_mi300", "normalization_layer_test.json.gz")), 1)
+        self.assertEqual(notes("tracelens", "h100", "Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz"), [])
+
     def test_no_shapes(self):
         """Without recorded shapes no op is taken for one without tensor arguments by that: what addmm keeps is no input."""
         t = report("memory", data("hta", "df_index_resolver", "df_index_resolver.json.gz"))
