@@ -194,7 +194,7 @@ static int none(const struct waits *w, struct err *e)
 	if (w->left_out)
 		return err_set(e, ERR_DATA, "no wait began in those steps");
 	if (w->calls.calls)
-		return err_set(e, ERR_DATA, "the host waited for no device: the input holds no record of a wait, and none of its API calls waits (calls: %llu)",
+		return err_set(e, ERR_DATA, "the host did not wait for a device: the input holds no record of a wait, and none of its API calls waits (calls: %llu)",
 		               (unsigned long long)w->calls.calls);
 	return err_set(e, ERR_DATA, "the input holds neither waits for a device nor API calls; to record them: %s", recording_how(w->p, RECORD_DEVICE_WORK));
 }

@@ -88,7 +88,7 @@ class RealTraces(Case):
         """Launches and copies alone: not a lack of the recording."""
         code, _, err = oracle.run("report", "waits", data("tracelens", "b200", "eager_trace.json.gz"))
         self.assertEqual(code, 1)
-        self.assertIn(b"waited for no device", err)
+        self.assertIn(b"did not wait for a device", err)
 
     def test_gpu_of_a_context(self):
         """nsys says device 0 of every synchronisation: the kernels of the context say which it is."""
