@@ -61,6 +61,11 @@ class Made(Case):
             notes = " ".join(report("osrt", path).notes)
             self.assertIn("spent 61 ns in these calls: file I/O 30, wait for I/O 0, lock 30, sleep 0, driver 0, others 1", notes)
 
+    def test_synthetic(self):
+        rows = {r["name"]: (r["kind"], r["total_ns"], r["idle_ns"]) for r in report("osrt", oracle.synthetic("os_calls")).rows}
+        self.assertEqual(rows, {"read": ("file I/O", 30000, 20000), "pthread_mutex_lock": ("lock", 10000, 10000), "usleep": ("sleep", 15000, 15000),
+                                "poll": ("wait for I/O", 120000, 0)})
+
     def test_none(self):
         code, _, err = oracle.run("report", "osrt", oracle.synthetic("pure_cpu"))
         self.assertEqual(code, 1)
