@@ -45,7 +45,8 @@ static enum vendor vendor_of(const struct profile *p, uint32_t gpu)
 		return MTIA;
 	if (str_starts(cat, STR("hpu_")))
 		return GAUDI;
-	uint32_t row = profile_device_row(p, p->launch.device[p->gpu_op.launch[gpu]]), call = p->gpu_op.call[gpu];
+	uint32_t launch = p->gpu_op.launch[gpu], call = p->gpu_op.call[gpu];
+	uint32_t row = launch == ROW_NONE ? ROW_NONE : profile_device_row(p, p->launch.device[launch]);
 	enum vendor v = row == ROW_NONE ? VENDOR_UNKNOWN : vendor_of_device(p, row);
 	if (v == VENDOR_UNKNOWN && call != ROW_NONE)
 		v = vendor_of_call(profile_str(p, p->span.name[call]));

@@ -47,8 +47,8 @@ static int32_t *devices_of_tracks(const struct profile *p)
 	for (uint32_t t = 0; t <= n; t++)
 		of_process[t] = NO_DEVICE;
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
-		uint32_t call = p->gpu_op.call[g];
-		int32_t device = p->launch.device[p->gpu_op.launch[g]];
+		uint32_t call = p->gpu_op.call[g], launch = p->gpu_op.launch[g];
+		int32_t device = launch == ROW_NONE ? NO_DEVICE : p->launch.device[launch];
 		if (call == ROW_NONE || device == NO_DEVICE)
 			continue;
 		int32_t *d = &of_process[by_process(p, p->span.track[call], &processes)];
@@ -82,8 +82,8 @@ static struct key key_of_call(const struct waits *w, uint32_t i)
 	k.device = w->device_of_track[p->span.track[i]];
 	if (copying && w->calls.copy[i] != ROW_NONE) {
 		uint32_t launch = p->gpu_op.launch[w->calls.copy[i]];
-		k.device = p->launch.device[launch];
-		k.stream = p->launch.stream[launch];
+		k.device = launch == ROW_NONE ? NO_DEVICE : p->launch.device[launch];
+		k.stream = launch == ROW_NONE ? ID_NONE : p->launch.stream[launch];
 	}
 	return k;
 }

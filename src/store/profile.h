@@ -126,7 +126,7 @@ static inline struct str profile_cat(const struct profile *p, uint16_t cat)
 static inline bool gpu_is_graph(const struct profile *p, uint32_t i)
 {
 	uint32_t l = p->gpu_op.launch[i];
-	return p->gpu_op.kind[i] == GPU_KERNEL && p->launch.graph_id[l] != ID_NONE && p->launch.graph_node_id[l] == ID_NONE && p->launch.grid_x[l] == INT32_MIN;
+	return p->gpu_op.kind[i] == GPU_KERNEL && l != ROW_NONE && p->launch.graph_id[l] != ID_NONE && p->launch.graph_node_id[l] == ID_NONE && p->launch.grid_x[l] == INT32_MIN;
 }
 
 /* The value of argument `key` (an interned id) in argument set `set`; false when it is not there. */
