@@ -148,7 +148,7 @@ static struct str functor_of(struct str args)
 {
 	static const char *const wrapper[] = {
 		"gpu_kernel_impl", "gpu_kernel_impl_nocast", "gpu_index_kernel", "gpu_kernel_with_index", "ReduceOp", "func_wrapper_t", "BinaryFunctor",
-		"AUnaryFunctor", "BUnaryFunctor", "opmath_gpu_kernel_with_scalars", "opmath_symmetric_gpu_kernel_with_scalars", "ParallelForAgent",
+		"AUnaryFunctor", "BUnaryFunctor", "gpu_kernel_with_scalars", "gpu_kernel", "opmath_gpu_kernel_with_scalars", "opmath_symmetric_gpu_kernel_with_scalars", "ParallelForAgent",
 	};
 	struct str best = STR(""), argument;
 	for (unsigned depth = 0; depth < 8 && next_argument(&args, &argument);) {
