@@ -67,6 +67,7 @@ OPSCOPE_API enum opscope_error opscope_error_code(void);
  *   gpu           for opscope_open: the GPUs are these ("H100 SXM"), whatever the input says or does not say
  *   group-by      for reports: opscope_report_choice lists the values, of which some reports combine several: "name,shape"
  *   compat        for reports and findings: give the numbers of a predecessor, e.g. "tb-plugin"
+ *   per           for reports: sums as "total", per "step" or per "call"; then the ids of columns say so ("total_ns_per_step")
  *   top-level     for reports: "1" = only what no other event called, where the report has such rows; "0"
  *   steps         for reports, findings, SQL and exports: "A..B", "A..", "..B" or "A", by step number
  *   key-op        for the same: what each step calls once, by the name of a range, op or kernel, or an op's id
@@ -77,6 +78,8 @@ OPSCOPE_API enum opscope_error opscope_error_code(void);
  *   columns       for tables: only these, "a,b"; of a report, those that it has for other inputs are empty
  *   limit         for tables: the first N rows; "0" = all. Without it a table has all rows, and as text and HTML as many as those show
  *   title, time-unit, max-width  for tables as text and HTML, as on the command line
+ *   names         for opscope_table_render as text and HTML: kernels by "short" (the default) or "full" names
+ *   notes         for the same: "brief" = the note that matters most; "full" = all, in readable units; without it all, as they are
  *   width         for opscope_table_render: columns of the terminal; "0" = unlimited
  *   input         for opscope_table_render: the input's name in JSON and HTML; else that of the path
  *   fragment      for opscope_table_render: "1" = HTML to be put into a page; "0" = a page

@@ -77,9 +77,9 @@ class Trace:
     def report(self, name: str, **params: Any) -> Table:
         """One table: what `opscope report NAME` prints, with its options as keywords.
 
-        group_by, compat, steps ("5..7", 6 or (5, 7)), key_op, device, aggregation, top_level (a bool); and of the table: sort ("-calls"),
-        filter, columns, limit, title, time_unit, max_width. opscope.reports() lists the reports. Error when there is no such report or
-        the trace lacks what it is about.
+        group_by, compat, per ("total", "step" or "call"), steps ("5..7", 6 or (5, 7)), key_op, device, aggregation, top_level (a bool);
+        and of the table: sort ("-calls"), filter, columns, limit, title, time_unit, max_width. opscope.reports() lists the reports. Error when there
+        is no such report or the trace lacks what it is about.
         """
         if not isinstance(name, str):
             raise TypeError(f"report: a name was expected, not {name!r}")

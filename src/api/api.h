@@ -24,6 +24,8 @@ struct opscope_options {
 	const char *run, *worker, *span, *gpu, *rank; /* which trace; what it is to be taken for */
 	const char *input_name;         /* instead of the table's own; NULL = that */
 	const char *limit, *width;
+	enum table_names names;
+	enum table_notes notes;
 	bool fragment;
 	struct api_option *own;         /* of export formats, the newest first */
 	struct arena arena;             /* owns all strings */

@@ -69,6 +69,30 @@ static int set_steps(struct opscope_options *o, void *field, const char *name, c
 	return report_args_population(field, str_from(value), e);
 }
 
+static int set_per(struct opscope_options *o, void *field, const char *name, const char *value, struct err *e)
+{
+	if (strcmp(value, "total") != 0 && strcmp(value, "step") != 0 && strcmp(value, "call") != 0)
+		return err_set(e, ERR_USAGE, "per=%s: total, step or call was expected", value);
+	o->report.per = *value == 't' ? REPORT_PER_TOTAL : *value == 's' ? REPORT_PER_STEP : REPORT_PER_CALL;
+	return 0;
+}
+
+static int set_names(struct opscope_options *o, void *field, const char *name, const char *value, struct err *e)
+{
+	if (strcmp(value, "short") != 0 && strcmp(value, "full") != 0)
+		return err_set(e, ERR_USAGE, "names=%s: short or full was expected", value);
+	o->names = *value == 's' ? NAMES_SHORT : NAMES_FULL;
+	return 0;
+}
+
+static int set_notes(struct opscope_options *o, void *field, const char *name, const char *value, struct err *e)
+{
+	if (strcmp(value, "brief") != 0 && strcmp(value, "full") != 0)
+		return err_set(e, ERR_USAGE, "notes=%s: brief or full was expected", value);
+	o->notes = *value == 'b' ? NOTES_BRIEF : NOTES_FULL;
+	return 0;
+}
+
 #define FIELD(member) offsetof(struct opscope_options, member)
 static const struct {
 	const char *name;
@@ -84,6 +108,7 @@ static const struct {
 	{"gpu", set_text, FIELD(gpu)},
 	{"group-by", set_text, FIELD(report.group_by)},
 	{"compat", set_text, FIELD(report.compat)},
+	{"per", set_per, FIELD(report)},
 	{"top-level", set_flag, FIELD(report.top_level)},
 	{"steps", set_steps, FIELD(report)},
 	{"key-op", set_text, FIELD(report.key_op)},
@@ -96,6 +121,8 @@ static const struct {
 	{"title", set_text, FIELD(arrange.title)},
 	{"time-unit", set_text, FIELD(arrange.time_unit)},
 	{"max-width", set_text, FIELD(arrange.max_width)},
+	{"names", set_names, FIELD(names)},
+	{"notes", set_notes, FIELD(notes)},
 	{"width", set_number, FIELD(width)},
 	{"input", set_text, FIELD(input_name)},
 	{"fragment", set_flag, FIELD(fragment)},

@@ -43,10 +43,12 @@ static const struct table *arranged(const struct table *t, const struct opscope_
 }
 
 /* What the command line shows of such tables in this form. */
-static void cut(struct table *view, bool limited, const struct renderer *r, int64_t limit)
+static void cut(struct table *view, bool limited, const struct renderer *r, const struct opscope_options *o)
 {
+	int64_t limit = o ? api_number(o->limit) : -1;
 	for (struct table *s = view; s; s = s->next) {
-		s->names = NAMES_SHORT;
+		s->names = o && o->names ? o->names : NAMES_SHORT;
+		s->shown_notes = o ? o->notes : NOTES_AS_THEY_ARE;
 		if (limit >= 0 || !limited)
 			table_limit(s, limit >= 0 ? (size_t)limit : render_rows(r, s));
 	}
@@ -61,7 +63,7 @@ static int render_view(const struct table *shown, const struct opscope_table *t,
 		.fragment = o && o->fragment,
 	};
 	struct table *view = table_view(shown, true), *folded = NULL, **end = &view;
-	cut(view, t->limited, r, o ? api_number(o->limit) : -1);
+	cut(view, t->limited, r, o);
 	if (strcmp(r->name, "text") == 0)
 		table_fold(view, &folded);
 	int rc = r->render(view, &options, out, e);

@@ -92,6 +92,35 @@ class Api(oracle.Case):
         self.assertEqual(len(theirs["transitions"]), 19)
         self.assertEqual(compared, 3 * 3 * 3 * 3 * 3 * 30)
 
+    def test_per_names_and_notes(self):
+        """The options that say how tables are told."""
+        path = oracle.built(os.path.join(BUILD, "src", "api", "libopscope.so"), "OPSCOPE_BUILD")
+        with open(path, "rb") as f:
+            if b"__asan_init" in f.read():
+                self.skipTest("a python without AddressSanitizer cannot load a library that has it")
+        library, error = ctypes.CDLL(path), ctypes.create_string_buffer(500)
+        for f in ("opscope_open", "opscope_report", "opscope_options_new", "opscope_table_render"):
+            getattr(library, f).restype = ctypes.c_void_p
+        trace = library.opscope_open(oracle.data("hta", "df_index_resolver", "df_index_resolver.json.gz").encode(), None, error, ctypes.c_size_t(500))
+
+        def told(format, **options):
+            o = ctypes.c_void_p(library.opscope_options_new())
+            for name, value in options.items():
+                if library.opscope_options_set(o, name.encode(), value.encode(), error, ctypes.c_size_t(500)):
+                    return error.value.decode()
+            table = library.opscope_report(ctypes.c_void_p(trace), b"kernels", o, error, ctypes.c_size_t(500))
+            text = library.opscope_table_render(ctypes.c_void_p(table), format, o, None, error, ctypes.c_size_t(500))
+            return ctypes.string_at(text).decode()
+
+        self.assertIn("elementwise<CUDAFunctor_add> vectorized ", told(b"text"))
+        self.assertNotIn("elementwise<CUDAFunctor_add> vectorized ", told(b"text", names="full"))
+        self.assertIn("kernels 977859000 ns = ", told(b"text"))
+        self.assertIn("kernels 977.859 ms = ", told(b"text", notes="brief"))
+        self.assertTrue(told(b"csv", per="step", columns="name,calls").startswith("name,calls_per_step\r\nncclKernel") or
+                        told(b"csv", per="step", columns="name,calls").startswith("name,calls_per_step\nncclKernel"))
+        self.assertEqual(told(b"csv", per="day"), "per=day: total, step or call was expected")
+        self.assertEqual([told(b"csv", names="x"), told(b"csv", notes="x")], ["names=x: short or full was expected", "notes=x: brief or full was expected"])
+
     def test_exported_names(self):
         library = oracle.built(os.path.join(BUILD, "src", "api", "libopscope.so"), "OPSCOPE_BUILD")
         out = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True).stdout
