@@ -143,20 +143,23 @@ static bool is_plain(struct str argument, struct str name)
 	return !letter || last == '*' || last == '&' || !name.n || IS_IN(name, plain);
 }
 
-/* The first of the template arguments that says what is done, with what only carries it taken off; empty = none. */
-static struct str functor_of(struct str args)
+/* The first of the template arguments that says what is done, with what only carries it taken off; empty = none. Names are input: what is nested
+ * deeper than names are is not looked at. */
+static struct str functor_of(struct str args, unsigned depth)
 {
+	enum { DEEPEST = 8 };
 	static const char *const wrapper[] = {
 		"gpu_kernel_impl", "gpu_kernel_impl_nocast", "gpu_index_kernel", "gpu_kernel_with_index", "ReduceOp", "func_wrapper_t", "BinaryFunctor",
 		"AUnaryFunctor", "BUnaryFunctor", "gpu_kernel_with_scalars", "gpu_kernel", "opmath_gpu_kernel_with_scalars", "opmath_symmetric_gpu_kernel_with_scalars", "ParallelForAgent",
 	};
 	struct str best = STR(""), argument;
-	for (unsigned depth = 0; depth < 8 && next_argument(&args, &argument);) {
+	while (depth < DEEPEST && next_argument(&args, &argument)) {
 		struct head h = head_of(argument);
 		if (is_plain(argument, h.name))
 			continue;
-		if (h.applied.n && functor_of(h.applied).n)
-			return functor_of(h.applied);
+		struct str applied = h.applied.n ? functor_of(h.applied, depth + 1) : STR("");
+		if (applied.n)
+			return applied;
 		best = h.name;
 		if (!IS_IN(h.name, wrapper) || !h.args.n)
 			break;
@@ -287,7 +290,7 @@ static void put_function(struct buf *out, const struct head *h, struct str full)
 {
 	const struct shell *shell = shell_of(h->name);
 	bool lambda = str_has(h->args, STR("lambda"));
-	struct str functor = shell || lambda ? functor_of(h->args) : STR("");
+	struct str functor = shell || lambda ? functor_of(h->args, 0) : STR("");
 	if (put_product(out, shell && functor.n ? functor : h->name, full))
 		return;
 	if (shell && shell->shown)

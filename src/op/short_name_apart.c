@@ -6,7 +6,8 @@
 
 #include <stdlib.h>
 
-enum { TOKENS_MAX = 400 };
+/* Names are input: beyond these, kernels of one name are numbered. */
+enum { TOKENS_MAX = 128, DEPTH_MAX = 16, ALIKE_MAX = 2000 };
 
 enum rank { RANK_TYPE, RANK_WORD, RANK_NUMBER, RANKS };
 
@@ -270,7 +271,7 @@ static struct str key_of(const struct one *o, const struct split *s)
 }
 
 /* Appends what tells these names apart to their suffixes. `all`: the second try, with the whole names. */
-static void tell_apart(struct apart *x, uint32_t *member, uint32_t n, bool all);
+static void tell_apart(struct apart *x, uint32_t *member, uint32_t n, bool all, unsigned depth);
 
 static void number_them(struct apart *x, uint32_t *member, uint32_t n)
 {
@@ -278,7 +279,7 @@ static void number_them(struct apart *x, uint32_t *member, uint32_t n)
 		buf_printf(&x->v[member[i]].suffix, " #%u", i + 1);
 }
 
-static void split_them(struct apart *x, uint32_t *member, uint32_t n, const struct split *s, bool all)
+static void split_them(struct apart *x, uint32_t *member, uint32_t n, const struct split *s, bool all, unsigned depth)
 {
 	struct keyed *k = NEW_ARRAY_RAW(n, struct keyed);
 	for (uint32_t i = 0; i < n; i++)
@@ -289,24 +290,30 @@ static void split_them(struct apart *x, uint32_t *member, uint32_t n, const stru
 		if (k[i].key.n)
 			put_token(&x->v[member[i]].suffix, k[i].key);
 	}
-	for (uint32_t from = 0, to; from < n; from = to) {
-		for (to = from + 1; to < n && str_eq(k[to].key, k[from].key); to++)
-			;
-		tell_apart(x, member + from, to - from, all);
-	}
+	uint32_t *end = NEW_ARRAY_RAW(n, uint32_t), parts = 0;
+	for (uint32_t i = 1; i <= n; i++)
+		if (i == n || !str_eq(k[i].key, k[i - 1].key))
+			end[parts++] = i;
 	mem_free(k);
+	for (uint32_t i = 0, from = 0; i < parts; from = end[i++])
+		tell_apart(x, member + from, end[i] - from, all, depth + 1);
+	mem_free(end);
 }
 
-static void tell_apart(struct apart *x, uint32_t *member, uint32_t n, bool all)
+static void tell_apart(struct apart *x, uint32_t *member, uint32_t n, bool all, unsigned depth)
 {
 	if (n < 2)
 		return;
+	if (n > ALIKE_MAX || depth > DEPTH_MAX) {
+		number_them(x, member, n);
+		return;
+	}
 	struct split s = same_counts(x, member, n) ? split_at(x, member, n) : split_by(x, member, n);
 	if (s.any) {
-		split_them(x, member, n, &s, all);
+		split_them(x, member, n, &s, all, depth);
 	} else if (!all) {
 		find_tokens(x, member, n, true);
-		tell_apart(x, member, n, true);
+		tell_apart(x, member, n, true, depth + 1);
 	} else {
 		number_them(x, member, n);
 	}
@@ -370,7 +377,7 @@ void kernel_short_names(struct arena *a, const struct str *full, uint32_t n, str
 			;
 		if (to - from > 1) {
 			find_tokens(&x, member + from, to - from, false);
-			tell_apart(&x, member + from, to - from, false);
+			tell_apart(&x, member + from, to - from, false, 0);
 		}
 	}
 	finish(&x, a, member, n, out);

@@ -230,8 +230,42 @@ static void test_many(void **state)
 	free(out);
 }
 
+/* Names that nest without end, and thousands that differ in the last of many words only, take no time and no stack. */
+static void test_hostile(void **state)
+{
+	enum { N = 3000, DEEP = 100000 };
+	static const char *const pieces[] = {"operator()<", "f<", "gpu_kernel_impl<", "(", "{", "a::", "<", "ReduceOp<x, operator()<"};
+	for (size_t i = 0; i < sizeof pieces / sizeof pieces[0]; i++) {
+		struct buf name = {0}, out = {0};
+		buf_cstr(&name, "void elementwise_kernel<");
+		for (int k = 0; k < DEEP; k++)
+			buf_cstr(&name, pieces[i]);
+		kernel_short_name(&out, buf_view(&name));
+		assert_true(out.n > 0);
+		buf_release(&name);
+		buf_release(&out);
+	}
+	struct arena a = {0};
+	struct str *full = calloc(N, sizeof *full), *out = calloc(N, sizeof *out);
+	for (int i = 0; i < N; i++) {
+		struct buf name = {0};
+		buf_cstr(&name, "void f<");
+		for (int k = 0; k < 200; k++)
+			buf_printf(&name, "%d, ", k == i % 200 ? i : k);
+		buf_cstr(&name, "1>(int)");
+		full[i] = arena_str(&a, buf_view(&name));
+		buf_release(&name);
+	}
+	kernel_short_names(&a, full, N, out);
+	for (int i = 1; i < N; i++)
+		assert_false(str_eq(out[i], out[0]));
+	arena_release(&a);
+	free(full);
+	free(out);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_names), cmocka_unit_test(test_apart), cmocka_unit_test(test_many)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_names), cmocka_unit_test(test_apart), cmocka_unit_test(test_many), cmocka_unit_test(test_hostile)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
