@@ -6,6 +6,7 @@
 #include "render/render.h"
 #include "render/text_layout.h"
 #include "report/columns.h"
+#include "report/per.h"
 
 #include <stdio.h>
 
@@ -248,6 +249,8 @@ static int print_report_help(const struct report *r)
 		printf("  --device=N  only GPU N, or cpu\n");
 	if (r->takes & REPORT_TOP_LEVEL)
 		printf("  --top-level  only what no other event called\n");
+	if (report_has_sums(r))
+		printf("  --per=total|step|call  sums in all, per step or per call\n");
 	printf("  --steps=A..B  only steps A to B\n");
 	if (!n)
 		printf("\nColumns: opscope report %s INPUT --format=json tells them\n", r->name);

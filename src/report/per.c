@@ -22,6 +22,11 @@ static const struct sums *sums_of(const struct report *r)
 	return NULL;
 }
 
+bool report_has_sums(const struct report *r)
+{
+	return sums_of(r) != NULL;
+}
+
 /* Whether all device work, and if that counts all ops and calls, are in these steps. */
 static bool holds_all(const struct profile *p, const struct window *w, const struct sums *s)
 {

@@ -4,6 +4,9 @@
 
 #include "report/report.h"
 
+/* Whether it has such sums. */
+bool report_has_sums(const struct report *r);
+
 /* Does to *out, the report's own answer, what args->per asks for. *p is the whole profile, *args what was asked of it.
  *
  * Per step is total / number of steps: of those that args->steps choose; without these of all steps, if nothing of what the report counts (device work,
