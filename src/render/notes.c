@@ -53,7 +53,7 @@ static struct sum sum_of(struct str s)
 /* Whether the number that ends at `end` is a part: what follows is no word, of which it would be the count. */
 static bool is_part(struct str s, size_t end)
 {
-	return end == s.n || begins(s, end, " +") || begins(s, end, " =") || begins(s, end, " (") || begins(s, end, ";") || begins(s, end, ",") || begins(s, end, ")") || begins(s, end, ".");
+	return end == s.n || strchr(";,).", s.p[end]) || begins(s, end, " +") || begins(s, end, " =") || begins(s, end, " (");
 }
 
 static const struct {

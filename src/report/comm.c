@@ -191,7 +191,8 @@ enum { C_DEVICE, C_NAME, C_GROUP, C_RANKS, C_DTYPE, C_SIZE, C_CALLS, C_BYTES, C_
 
 static const struct column columns[N_COLUMNS] = {
 	[C_DEVICE] = {"device", "GPU", "ordinal", CELL_I64, UNIT_NONE, COLUMN_GROUP},
-	[C_NAME] = {"collective", "Collective", "what it does: all_reduce, all_gather, ...; the kernel's name where nothing says more", CELL_STR, UNIT_NONE, COLUMN_KEY | COLUMN_GROUP},
+	[C_NAME] = {"collective", "Collective", "what it does: all_reduce, all_gather, ...; the kernel's name where nothing says more", CELL_STR, UNIT_NONE,
+	            COLUMN_KEY | COLUMN_GROUP},
 	[C_GROUP] = {"process_group", "Group", "process group, by the name that torch gives it; empty = not recorded", CELL_STR},
 	[C_RANKS] = {"ranks", "Ranks", "ranks of the group; empty = not recorded", CELL_I64},
 	[C_DTYPE] = {"dtype", "Type", "of the elements; empty = not recorded", CELL_STR, UNIT_NONE, COLUMN_MINOR},
@@ -199,7 +200,8 @@ static const struct column columns[N_COLUMNS] = {
 	[C_CALLS] = {"calls", "Calls", "kernels of it that ran", CELL_I64, UNIT_COUNT, COLUMN_KEY},
 	[C_BYTES] = {"bytes", "Bytes", "sum of the messages, as nccl-tests counts their size; empty = of no call known", CELL_I64, UNIT_BYTES, COLUMN_KEY},
 	[C_TOTAL] = {"total_ns", "Total", "sum of the durations of its kernels: transfer, and waiting for ranks that come later", CELL_I64, UNIT_NS, COLUMN_KEY},
-	[C_EXPOSED] = {"exposed_ns", "Exposed", "while its GPU did nothing else; a moment in which several collectives ran counts for the one that began first", CELL_I64, UNIT_NS, COLUMN_KEY},
+	[C_EXPOSED] = {"exposed_ns", "Exposed", "while its GPU did nothing else; a moment in which several collectives ran counts for the one that began first",
+	               CELL_I64, UNIT_NS, COLUMN_KEY},
 	[C_EXPOSED_PCT] = {"exposed_pct", "Exposed %", "exposed / total", CELL_F64, UNIT_PERCENT},
 	[C_MEAN] = {"mean_ns", "Mean", "mean duration", CELL_F64, UNIT_NS},
 	[C_MIN] = {"min_ns", "Min", "shortest duration: the nearest to a transfer without waiting", CELL_I64, UNIT_NS},
@@ -284,9 +286,11 @@ static int comm_run(const struct profile *p, const struct report_args *args, str
 			;
 		exposed += add_device(&x, v + from, to - from, device_of(p, v[from].row));
 	}
-	int rc = n ? put(&x, out, exposed, gpus, e)
-	           : err_set(e, ERR_DATA, args->device || !w.all ? "no collective ran on that device or in those steps"
-	                                                        : "no kernel in the input is of a collective (nccl, rccl, ...): what collectives cost on the host alone is in `operators`");
+	int rc = n ? put(&x, out, exposed, gpus, e) : -1;
+	if (!n && (args->device || !w.all))
+		err_set(e, ERR_DATA, "no collective ran on that device or in those steps");
+	else if (!n)
+		err_set(e, ERR_DATA, "no kernel in the input is of a collective (nccl, rccl, ...): what collectives cost on the host alone is in `operators`");
 	mem_free(v);
 	mem_free(x.is);
 	mem_free(x.v);
