@@ -527,3 +527,78 @@ def without_retries_in_the_steps():
     for _ in t.steps(4, fill=10000):
         t.busy(10000)
     return t
+
+
+# Conversions between types.
+
+def convert(t, us, to, given, shape=(TOKENS, WIDTH), **more):
+    with t.op("aten::to", 2), t.op("aten::_to_copy", 2):
+        op(t, us, "aten::copy_", [list(shape), list(shape), []], [to, given, "Scalar"], **more)
+
+
+def forth_and_back(t, us=50, **more):
+    """A layer that wants bfloat16 among others that want float32."""
+    convert(t, us, BF16, "float", **more)
+    linear(t, 300, **more)
+    convert(t, us, "float", BF16, **more)
+    linear(t, 300, **more)
+
+
+@case("dtype-conversions")
+def converted_forth_and_back():
+    return network(forth_and_back, us=100)
+
+
+@case("dtype-conversions")
+def converted_on_two_gpus():
+    t = Trace(A100, dict(A100, id=1))
+    for _ in t.steps():
+        for _ in range(4):
+            for device in range(2):
+                forth_and_back(t, 100, device=device)
+    return t
+
+
+@case("dtype-conversions", "few-blocks")
+def converted_and_few_blocks():
+    def layer(t):
+        forth_and_back(t, 150, **grid(8192))
+        with t.op("aten::sum"):
+            t.kernel(600, REDUCE, **grid(4))
+    return network(layer)
+
+
+@case()
+def without_way_back():
+    """Weights are converted before each use, and nothing is converted back."""
+    def layer(t):
+        convert(t, 100, BF16, "float")
+        linear(t, 300)
+    return network(layer)
+
+
+@case()
+def without_many_conversions():
+    return network(forth_and_back, us=20, count=3)
+
+
+@case()
+def without_conversions_of_floating_point():
+    """Copies into the same type, and of masks."""
+    def layer(t):
+        convert(t, 100, BF16, BF16)
+        linear(t, 100)
+        convert(t, 100, BF16, "bool")
+        linear(t, 100)
+    return network(layer)
+
+
+@case()
+def without_conversions_in_the_steps():
+    t = Trace()
+    forth_and_back(t)
+    t.now = max(t.free.values()) + 100
+    for _ in t.steps():
+        for _ in range(8):
+            linear(t)
+    return t

@@ -110,6 +110,19 @@ class Planted(Case):
             self.assertIn("up to 2.00 GiB were held that no tensor used", r["evidence"])
         self.assertAlmostEqual(self.of("allocator_retries_and_attention", "allocator-retries")["gain_ns_per_step"] / 1000, 500, delta=1)
 
+    def test_conversions(self):
+        for case, gpus, us in (("converted_forth_and_back", 1, 100), ("converted_on_two_gpus", 2, 100), ("converted_and_few_blocks", 1, 150)):
+            with self.subTest(case):
+                r = self.of(case, "dtype-conversions")
+                self.assertEqual(r["time_ns"], 2 * gpus * 4 * 2 * us * 1000)
+                self.assertEqual(r["gain_ns_per_step"], gpus * 4 * 2 * us * 1000)
+        self.assertIn("float32 to bfloat16 of [8192, 1024]", self.of("converted_forth_and_back", "dtype-conversions")["evidence"])
+
+    def test_conversions_without_steps(self):
+        t = labelled.Trace()
+        labelled_compute.forth_and_back(t, 100)
+        self.assertEqual(self.findings(t)["dtype-conversions"]["time_ns"], 200 * 1000)
+
     def test_compiled(self):
         """The time in regions and guards in which no kernel runs, counted from the events."""
         for case in ("compiled_wrapper", "compiled_wrapper_in_part"):
@@ -182,6 +195,20 @@ class Real(Case):
         self.assertIn(f"modeling_qwen2.py(243): forward ({ns / 1e6:.3f} ms, 48 times)", r["evidence"])
         self.assertGreater(r["share_pct"], 50)
 
+
+    def test_particle_transformer(self):
+        """Kernels of copy_ whose two types differ, both of floating point."""
+        floats = {"float", "c10::Half"}
+        for batch in ("002", "016", "128", "512"):
+            path = oracle.data("more", "kineto_pairs", "particle_transformer_a100", f"forward_batch_{batch}.json.gz")
+            events = oracle.events(oracle.load(path))
+            ops = {e["args"]["External id"]: e for e in events if e.get("cat") == "cpu_op"}
+            want = 0
+            for e in events:
+                copy = ops.get(e["args"].get("External id")) if e.get("cat") == "kernel" else None
+                types = copy["args"]["Input type"][:2] if copy and copy["name"] == "aten::copy_" else ["float", "float"]
+                want += round(e["dur"] * 1000) if types[0] != types[1] and floats >= set(types) else 0
+            self.assertEqual(advise(path)["dtype-conversions"]["time_ns"], want)
 
     def test_fusion(self):
         """A puzzler whose compiled parts run Inductor's wrapper between short kernels, its compiled functions taken for steps."""

@@ -37,6 +37,10 @@ LABELS = [
     ("more/kineto_pairs/transformer_h100/*", "few-blocks", False, "128 blocks on 132 SMs: 0.7 % of the SMs' time"),
     ("*", "few-blocks", False, "grids fill the GPU, kernels last under 5 us, run beside others, or grids and SMs are not stated"),
 
+    ("more/kineto_pairs/particle_transformer_a100/*", "dtype-conversions", True, "autocast: 197 copies between float32 and float16, 20 to 34 % of device time"),
+    ("tracelens/h100/Qwen*.gz", "dtype-conversions", False, "RMSNorm in float32: 5 % of device time"),
+    ("*", "dtype-conversions", False, "no or few conversions, or the types were not recorded"),
+
     ("*", "allocator-retries", False, "no step but the first frees device memory and allocates it again, or there are no steps"),
 
     ("tracelens/h100/gaunernst_bert*", "unaligned-gemm", True, "the product with 30522 words runs an align2 kernel"),
