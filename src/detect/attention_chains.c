@@ -17,9 +17,11 @@ struct search {
 	const uint32_t *at;      /* the kernels of one stream in order of time */
 	uint32_t n;
 	uint8_t *kind;           /* of `at`: enum kind */
+	uint8_t *op_kind, *kernel_kind; /* by string: what the names say, enum kind + 1; 0 = not asked */
 };
 
-enum kind { OTHER, PRODUCT, SOFTMAX, SOFTMAX_BACKWARD, EXPONENTIAL, SUM };
+/* BATCHED: a product of two batches of matrices, if it is one; LOG: a softmax of a loss. */
+enum kind { OTHER, PRODUCT, SOFTMAX, SOFTMAX_BACKWARD, EXPONENTIAL, SUM, BATCHED, LOG };
 
 static const struct cost *cost_of_kernel(const struct search *s, uint32_t g)
 {
@@ -27,26 +29,42 @@ static const struct cost *cost_of_kernel(const struct search *s, uint32_t g)
 	return c == ROW_NONE ? NULL : &s->costs->cost[c];
 }
 
-/* A product of two batches of matrices. Linear layers multiply by weights and are none. */
-static bool is_batched(struct str op)
+/* By its name. Linear layers multiply by weights: they are not BATCHED. */
+static enum kind kind_of_op(struct str op)
 {
-	return str_has(op, STR("bmm")) || str_has(op, STR("matmul")) || str_has(op, STR("einsum"));
+	if (str_has(op, STR("bmm")) || str_has(op, STR("matmul")) || str_has(op, STR("einsum")))
+		return BATCHED;
+	if (str_has_nocase(op, STR("log_softmax")))
+		return LOG;
+	if (str_eqc(op, "aten::exp") || str_eqc(op, "aten::exp_"))
+		return EXPONENTIAL;
+	return str_eqc(op, "aten::sum") ? SUM : OTHER;
+}
+
+static enum kind kind_of_kernel(struct findings *f, uint32_t name, struct str text)
+{
+	if (shared_kernel(f, name).class != KERNEL_SOFTMAX)
+		return OTHER;
+	if (str_has_nocase(text, STR("LogSoftMax")))
+		return LOG;
+	return str_has_nocase(text, STR("backward")) ? SOFTMAX_BACKWARD : SOFTMAX;
 }
 
 static enum kind kind_of(const struct search *s, uint32_t g)
 {
 	const struct cost *c = cost_of_kernel(s, g);
-	uint32_t op = s->costs->op[g];
-	struct str name = op == ROW_NONE ? STR("") : profile_str(s->p, s->p->span.name[op]), kernel = profile_str(s->p, s->p->gpu_op.name[g]);
+	uint32_t op = s->costs->op[g], kernel = s->p->gpu_op.name[g], name = op == ROW_NONE ? 0 : s->p->span.name[op];
+	if (!s->op_kind[name])
+		s->op_kind[name] = (uint8_t)(1 + kind_of_op(profile_str(s->p, name)));
+	enum kind of_op = (enum kind)(s->op_kind[name] - 1);
 	if (c && c->class == OP_GEMM)
-		return s->costs->parts[g] && c->k > 0 && is_batched(name) ? PRODUCT : OTHER;
-	if (str_has_nocase(name, STR("log_softmax")) || str_has_nocase(kernel, STR("LogSoftMax")))
+		return s->costs->parts[g] && c->k > 0 && of_op == BATCHED ? PRODUCT : OTHER;
+	if (!s->kernel_kind[kernel])
+		s->kernel_kind[kernel] = (uint8_t)(1 + kind_of_kernel(s->f, kernel, profile_str(s->p, kernel)));
+	enum kind of_kernel = (enum kind)(s->kernel_kind[kernel] - 1);
+	if (of_op == LOG || of_kernel == LOG)
 		return OTHER;
-	if (shared_kernel(s->f, s->p->gpu_op.name[g]).class == KERNEL_SOFTMAX)
-		return str_has_nocase(kernel, STR("backward")) ? SOFTMAX_BACKWARD : SOFTMAX;
-	if (str_eqc(name, "aten::exp") || str_eqc(name, "aten::exp_"))
-		return EXPONENTIAL;
-	return str_eqc(name, "aten::sum") ? SUM : OTHER;
+	return of_kernel != OTHER ? of_kernel : of_op == EXPONENTIAL || of_op == SUM ? of_op : OTHER;
 }
 
 /* Elements of the largest operand of the op of a kernel; -1 = not known. */
@@ -259,6 +277,8 @@ struct attentions *attentions_new(const struct profile *p, struct findings *f)
 	struct attentions *out = NEW(struct attentions);
 	struct search s = {.p = p, .f = f, .costs = shared_costs(f), .bounds = bounds_new(p), .out = out, .at = at, .kind = NEW_ARRAY_RAW(n, uint8_t)};
 	s.elements = NEW_ARRAY(s.costs->n, int64_t);
+	s.op_kind = NEW_ARRAY(p->strings.n, uint8_t);
+	s.kernel_kind = NEW_ARRAY(p->strings.n, uint8_t);
 	out->member = NEW_ARRAY(n, uint8_t);
 	out->least_known = true;
 	for (uint32_t g = 0; g < n; g++) {
@@ -277,6 +297,8 @@ struct attentions *attentions_new(const struct profile *p, struct findings *f)
 	bounds_free(s.bounds);
 	mem_free(s.elements);
 	mem_free(s.kind);
+	mem_free(s.op_kind);
+	mem_free(s.kernel_kind);
 	mem_free(at);
 	return out;
 }

@@ -89,11 +89,13 @@ static void measure(const struct profile *p, struct findings *f, const struct st
 		if (p->gpu_op.kind[g] != GPU_KERNEL || c == ROW_NONE || costs->op[g] == ROW_NONE)
 			continue;
 		struct conversion *x = &m->of[c];
-		struct op_facts facts = costs_facts(costs, p, c, &d);
-		m->types |= facts.types.n > 0;
-		if (!x->asked)
+		if (!x->asked) {
+			struct op_facts facts = costs_facts(costs, p, c, &d);
+			m->types |= facts.types.n > 0;
 			ask(m, &facts, x);
-		if (x->is && d == COST_FORWARD)
+			x->is &= d == COST_FORWARD;
+		}
+		if (x->is)
 			add(p, f, m, g, x, &cap);
 	}
 	for (uint32_t i = 0; i < m->ways; i++)
