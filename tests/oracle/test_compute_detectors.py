@@ -196,6 +196,13 @@ class Real(Case):
         self.assertGreater(r["share_pct"], 50)
 
 
+    def test_bound_is_the_roofline(self):
+        """What a padded product can gain is what the roofline says of it: its bytes count, too."""
+        path = oracle.data("tracelens", "h100", "gaunernst_bert-small-uncased__1016001.json.gz")
+        row = next(r for r in oracle.report("roofline", path, "--group-by=shape").rows if "N=30522" in (r["params"] or ""))
+        self.assertEqual(row["bound"], "memory")
+        self.assertAlmostEqual(advise(path)["unaligned-gemm"]["gain_ns_per_step"], row["gain_ns"], delta=2)
+
     def test_particle_transformer(self):
         """Kernels of copy_ whose two types differ, both of floating point."""
         floats = {"float", "c10::Half"}
