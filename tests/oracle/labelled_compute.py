@@ -602,3 +602,86 @@ def without_conversions_in_the_steps():
         for _ in range(8):
             linear(t)
     return t
+
+
+# Small products in a row.
+
+def small(t, a=(256, 64), b=(64, 256), blocks=16, count=16, between=False, us=4, **more):
+    for _ in range(count):
+        with t.op("aten::mm", 5, [list(a), list(b)], **{"Input type": [BF16, BF16]}):
+            t.kernel(us, TENSOR_CORE, **grid(blocks), **more)
+        if between:
+            with t.op("aten::relu", 5):
+                t.kernel(2, **grid(1000), **more)
+
+
+def rows(count=8, **more):
+    """The GPU is behind the host, so that the launches cost nothing."""
+    t = Trace()
+    for _ in t.steps(fill=6000):
+        for _ in range(count):
+            small(t, **more)
+            linear(t, 200, **grid(1080))
+    return t
+
+
+@case("many-small-gemms")
+def small_products():
+    return rows()
+
+
+@case("many-small-gemms", "few-blocks")
+def small_products_that_last():
+    """Two aspects: the same kernels leave SMs without work."""
+    return rows(us=30)
+
+
+@case("many-small-gemms")
+def small_products_on_two_gpus():
+    t = Trace(A100, dict(A100, id=1))
+    for _ in t.steps():
+        for device in range(2):
+            t.work("kernel", TENSOR_CORE, 6000, "cudaLaunchKernel", device=device)
+        for _ in range(8):
+            for device in range(2):
+                small(t, device=device)
+                linear(t, 200, device=device, **grid(1080))
+    return t
+
+
+@case("many-small-gemms", "unfused-attention")
+def small_products_and_attention():
+    t = Trace()
+    for _ in t.steps(fill=3000):
+        for _ in range(8):
+            small(t)
+            attention(t, **grid(1080))
+    return t
+
+
+@case()
+def without_small_products_that_stand_apart():
+    """The result may be an operand of the next: a recurrent layer."""
+    return rows(a=(256, 256), b=(256, 256))
+
+
+@case()
+def without_small_products_in_a_row():
+    return rows(between=True)
+
+
+@case()
+def without_small_products():
+    return rows(blocks=216)
+
+
+@case()
+def without_small_products_in_the_steps():
+    t = Trace()
+    for _ in range(8):
+        small(t)
+    t.now = max(t.free.values()) + 100
+    for _ in t.steps():
+        for _ in range(8):
+            linear(t, **grid(1080))
+    return t

@@ -123,6 +123,21 @@ class Planted(Case):
         labelled_compute.forth_and_back(t, 100)
         self.assertEqual(self.findings(t)["dtype-conversions"]["time_ns"], 200 * 1000)
 
+    def test_small_products(self):
+        """us per step: 8 rows of 16 products, which one launch could do in the time of one."""
+        for case, us, gpus in (("small_products", 4, 1), ("small_products_that_last", 30, 1), ("small_products_on_two_gpus", 4, 2),
+                               ("small_products_and_attention", 4, 1)):
+            with self.subTest(case):
+                r = self.of(case, "many-small-gemms")
+                self.assertEqual((r["time_ns"], r["events"]), (2 * gpus * 8 * 16 * us * 1000, 2 * gpus * 8))
+                self.assertEqual(r["gain_ns_per_step"], gpus * 8 * 15 * us * 1000)
+        self.assertIn("rows of 16 aten::mm, M=256 N=256 K=64 bf16", self.of("small_products", "many-small-gemms")["evidence"])
+
+    def test_small_products_without_steps(self):
+        t = labelled.Trace()
+        labelled_compute.small(t)
+        self.assertEqual(self.findings(t)["many-small-gemms"]["time_ns"], 16 * 4 * 1000)
+
     def test_compiled(self):
         """The time in regions and guards in which no kernel runs, counted from the events."""
         for case in ("compiled_wrapper", "compiled_wrapper_in_part"):

@@ -41,6 +41,9 @@ LABELS = [
     ("tracelens/h100/Qwen*.gz", "dtype-conversions", False, "RMSNorm in float32: 5 % of device time"),
     ("*", "dtype-conversions", False, "no or few conversions, or the types were not recorded"),
 
+    ("more/puzzlers/launch_queue/*", "many-small-gemms", False, "its products are square: each may read the one before"),
+    ("*", "many-small-gemms", False, "no four small products of the same sizes in a row whose results are of another size than their operands"),
+
     ("*", "allocator-retries", False, "no step but the first frees device memory and allocates it again, or there are no steps"),
 
     ("tracelens/h100/gaunernst_bert*", "unaligned-gemm", True, "the product with 30522 words runs an align2 kernel"),

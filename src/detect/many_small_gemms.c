@@ -1,0 +1,140 @@
+#include "analysis/bounds.h"
+#include "detect/shared.h"
+
+/* Products in a row that count, and percent of the device time (without collectives) that they take; percent of the steps' time for the
+ * severity. */
+enum { FEWEST = 4, PLACES_TOLD = 3 };
+static const double TOO_MUCH = 5, LITTLE = 3, SEVERE = 15;
+
+extern const struct detector detector_many_small_gemms;
+
+/* Products of one kind that follow each other on a stream. */
+struct row {
+	const struct cost *cost;
+	uint32_t op;             /* of the first (row in span) */
+	uint32_t n;
+	int64_t ns, longest_ns;
+	double least_ns;         /* sum; NAN = not known */
+};
+
+struct measured {
+	struct places places;
+	int64_t device_ns, above_ns;
+	bool least_known;
+};
+
+/* Fewer blocks than SMs: another one would have had room beside it. */
+static bool leaves_room(const struct profile *p, uint32_t g)
+{
+	uint32_t launch = p->gpu_op.launch[g];
+	if (launch == ROW_NONE || p->launch.grid_x[launch] <= 0 || p->launch.grid_y[launch] <= 0 || p->launch.grid_z[launch] <= 0)
+		return false;
+	double blocks = (double)p->launch.grid_x[launch] * p->launch.grid_y[launch] * p->launch.grid_z[launch];
+	for (uint32_t i = 0; i < p->device.rows.n; i++)
+		if (p->device.id[i] == p->launch.device[launch])
+			return blocks < p->device.sm_count[i];
+	return false;
+}
+
+/* A product whose result is of another size than both operands: the next one of the same sizes cannot read it. */
+static bool is_apart(const struct cost *c)
+{
+	return c->class == OP_GEMM && c->k > 0 && c->m != c->k && c->n != c->k;
+}
+
+static bool is_same(const struct cost *a, const struct cost *b)
+{
+	return a->b == b->b && a->m == b->m && a->n == b->n && a->k == b->k && a->dtype == b->dtype;
+}
+
+static void close_row(const struct profile *p, struct findings *f, struct measured *m, struct row *r)
+{
+	if (r->n >= FEWEST) {
+		struct buf b = {0};
+		double least = isnan(r->least_ns) || r->least_ns < (double)r->longest_ns ? (double)r->longest_ns : r->least_ns;
+		buf_printf(&b, "rows of %u " STR_FMT ", M=%lld N=%lld K=%lld %s", r->n, STR_ARG(profile_str(p, p->span.name[r->op])), (long long)r->cost->m,
+		           (long long)r->cost->n, (long long)r->cost->k, dtype_short(r->cost->dtype));
+		places_add(&m->places, shared_stacks(f), buf_view(&b), r->op, 1, r->ns);
+		m->above_ns += least < (double)r->ns ? r->ns - (int64_t)least : 0;
+		m->least_known &= !isnan(r->least_ns);
+		buf_release(&b);
+	}
+	*r = (struct row){0};
+}
+
+static void measure(const struct profile *p, struct findings *f, const struct step_time *w, struct measured *m)
+{
+	const struct costs *costs = shared_costs(f);
+	struct bounds *bounds = bounds_new(p);
+	struct row r = {0};
+	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
+		uint32_t c = costs->of_gpu[g];
+		bool first = !g || p->gpu_op.track[g] != p->gpu_op.track[g - 1], inside = !w->n || step_time_has(w, p->gpu_op.start_ns[g]);
+		bool comm = shared_kernel(f, p->gpu_op.name[g]).class == KERNEL_COMM;
+		bool product = inside && p->gpu_op.kind[g] == GPU_KERNEL && c != ROW_NONE && costs->op[g] != ROW_NONE && costs->parts[g] &&
+		               is_apart(&costs->cost[c]) && leaves_room(p, g);
+		m->device_ns += inside && !comm ? p->gpu_op.dur_ns[g] : 0;
+		if (first || !product || (r.n && !is_same(r.cost, &costs->cost[c])))
+			close_row(p, f, m, &r);
+		if (!product)
+			continue;
+		if (!r.n)
+			r = (struct row){.cost = &costs->cost[c], .op = costs->op[g]};
+		r.n++;
+		r.ns += p->gpu_op.dur_ns[g];
+		r.longest_ns = p->gpu_op.dur_ns[g] > r.longest_ns ? p->gpu_op.dur_ns[g] : r.longest_ns;
+		r.least_ns += bounds_least_ns(bounds, costs, g);
+	}
+	close_row(p, f, m, &r);
+	bounds_free(bounds);
+}
+
+static void report(const struct profile *p, struct findings *f, const struct step_time *w, const struct measured *m)
+{
+	double pct = 100.0 * (double)m->places.ns / (double)m->device_ns, of_steps = w->n ? step_time_pct(w, m->above_ns) : 0;
+	struct buf b = {0};
+	struct finding *x = findings_add(f, &detector_many_small_gemms, of_steps >= SEVERE ? FINDING_MEDIUM : of_steps >= LITTLE ? FINDING_LOW : FINDING_INFO);
+	x->problem = arena_printf(&f->arena, "%.1f %% of the device time (without collectives) goes to rows of small products of the same sizes, one after the "
+	                          "other, none of which fills the GPU", pct);
+	buf_cstr(&b, w->n > 1 ? "Per step: " : "");
+	places_text(&m->places, PLACES_TOLD, w->n, true, &b);
+	buf_cstr(&b, ". None can read the result of the one before: it is of another size");
+	x->evidence = finding_text(f, &b);
+	finding_looks_at_most(x, p, &m->places);
+	finding_rests_on(x, NULL, m->places.events, m->places.ns);
+	x->has_share = true;
+	x->share_pct = pct;
+	finding_gain(x, w, m->above_ns, m->least_known ? "time of these rows above the longest product of each, or the FLOPs and bytes of all at the GPU's peaks" :
+	             "time of these rows above the longest product of each; the GPU's peaks are not known");
+}
+
+static int run(const struct profile *p, struct findings *f, struct err *e)
+{
+	const struct detector *d = &detector_many_small_gemms;
+	struct measured m = {.least_known = true};
+	if (!p->gpu_op.rows.n) {
+		findings_missing(f, d, "the input has no device work");
+		return 0;
+	}
+	const struct step_time *w = shared_steps(f);
+	places_init(&m.places);
+	measure(p, f, w, &m);
+	if (m.device_ns && 100.0 * (double)m.places.ns >= TOO_MUCH * (double)m.device_ns)
+		report(p, f, w, &m);
+	places_release(&m.places);
+	return 0;
+}
+
+const struct detector detector_many_small_gemms = {
+	.id = "many-small-gemms",
+	.title = "Small products one after the other",
+	.why = "A product with fewer blocks than the GPU has SMs leaves the rest idle; several of the same sizes that do not need each other can run as one "
+	       "launch, which fills it.",
+	.fix = "Stack the operands and multiply them at once (torch.bmm, torch.einsum, torch.stack over a loop), or use a grouped product (torch._grouped_mm, "
+	       "CUTLASS grouped GEMM) for experts of unequal sizes.",
+	.disprove = "One batched product of all of them takes as long, or something between the calls needs a result of the one before.",
+	.shares = "few-blocks launch-bound no-tensor-cores tf32-off unaligned-gemm",
+	.report = "gemm",
+	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.run = run,
+};
