@@ -15,7 +15,7 @@ static const struct {
 	{"torch::autograd::AccumulateGrad", COLLECTIVE_GRADIENTS},
 };
 
-/* Words of a group's description, apart from one another by anything that is no letter: "mesh_tp", "TENSOR_MODEL_PARALLEL_GROUP". */
+/* Words of a group's description, apart from one another by anything that is not a letter: "mesh_tp", "TENSOR_MODEL_PARALLEL_GROUP". */
 static const struct {
 	const char *word;
 	enum collective_use use;
@@ -167,9 +167,19 @@ static void describe(struct work *x, struct findings *f, const uint8_t *mark)
 	}
 }
 
+static bool has_any(const struct profile *p, struct findings *f)
+{
+	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
+		if (p->gpu_op.kind[g] == GPU_KERNEL && shared_kernel(f, p->gpu_op.name[g]).class == KERNEL_COMM)
+			return true;
+	return false;
+}
+
 struct collectives *collectives_new(const struct profile *p, struct findings *f, const struct step_time *w)
 {
 	struct work x = {.p = p, .w = w, .out = NEW(struct collectives)};
+	if (!has_any(p, f))
+		return x.out;
 	x.comm = NEW_ARRAY(p->gpu_op.rows.n, uint8_t);
 	x.gpu = NEW_ARRAY(p->gpu_op.rows.n, uint32_t);
 	gpus_find(p, &x.gpus);

@@ -35,7 +35,7 @@ struct collective_gpu {
 struct collectives {
 	struct collective *v;    /* those with time in the steps, in order of gpu_op */
 	uint32_t n;
-	struct collective_gpu *gpu; /* those with device work in the steps, collectives or not */
+	struct collective_gpu *gpu; /* those with device work in the steps, with collectives or without; none where no GPU has any */
 	uint32_t n_gpus;
 	int64_t ranks;           /* of the largest group stated, 0 = none is */
 };

@@ -1,5 +1,5 @@
 #include "analysis/job_files.h"
-#include "detect/collectives.h"
+#include "detect/collective_waits.h"
 
 /* Percent of the steps' time, mean over the GPUs; TOO_MUCH is the threshold of the plugin (its data.py). */
 static const double TOO_MUCH = 10, SEVERE = 30;
@@ -33,21 +33,6 @@ static enum collective_use main_use(const struct collectives *c)
 	return (enum collective_use)best;
 }
 
-static unsigned gpus_with_collectives(const struct collectives *c)
-{
-	unsigned n = 0;
-	for (uint32_t i = 0; i < c->n_gpus; i++)
-		n += c->gpu[i].n > 0;
-	return n;
-}
-
-/* Whether others than the GPUs of this recording take part. */
-static bool has_others(const struct collectives *c)
-{
-	unsigned here = gpus_with_collectives(c);
-	return here < 2 || c->ranks > here;
-}
-
 static void put_gpus(const struct collectives *c, const struct step_time *w, struct buf *out)
 {
 	const struct collective_gpu *least = &c->gpu[0], *most = collectives_most(c);
@@ -76,6 +61,13 @@ static void put_collectives(const struct profile *p, struct findings *f, const s
 	places_release(&places);
 }
 
+static void put_waits(const struct collective_waits *t, const struct step_time *w, struct buf *out)
+{
+	buf_printf(out, ". The shortest of each collective over the GPUs add up to %.3f ms, which is transfer; %.3f ms more are waiting, mean of the GPUs; GPU %d comes last "
+	           "in %llu of %llu", (double)t->transfer_ns / 1e6 / w->n, (double)t->wait_ns / 1e6 / w->n, t->last_device, (unsigned long long)t->last_n,
+	           (unsigned long long)t->n);
+}
+
 static void put_other_ranks(const struct profile *p, const struct collectives *c, struct buf *out)
 {
 	struct buf names = {0};
@@ -90,23 +82,25 @@ static void put_other_ranks(const struct profile *p, const struct collectives *c
 static void report(const struct profile *p, struct findings *f, const struct step_time *w, const struct collectives *c, int64_t ns)
 {
 	double pct = step_time_pct(w, ns);
-	bool alone = has_others(c);
+	struct collective_waits waits = collective_waits_find(p, c);
 	struct buf evidence = {0};
 	struct finding *x = findings_add(f, &detector_communication_bound, pct > SEVERE ? FINDING_HIGH : FINDING_MEDIUM);
 	x->problem = arena_printf(&f->arena, "%.1f %% of the %s is communication that no other work of its GPU hides%s", pct, w->time,
-	                          alone ? "; one rank alone does not tell waiting for other ranks from transfer" : "");
+	                          waits.known ? "" : "; one rank alone does not tell waiting for other ranks from transfer");
 	buf_printf(&evidence, "%s: %.3f ms of %.3f ms", w->per, (double)ns / 1e6 / w->n, (double)w->ns / 1e6 / w->n);
 	put_gpus(c, w, &evidence);
 	buf_cstr(&evidence, ". Not hidden: ");
 	put_collectives(p, f, c, w, x, &evidence);
-	if (alone)
+	if (waits.known)
+		put_waits(&waits, w, &evidence);
+	else
 		put_other_ranks(p, c, &evidence);
 	x->evidence = finding_text(f, &evidence);
 	x->advice = str_from(advice[main_use(c)]);
 	finding_rests_on(x, w, c->n, ns);
 	finding_covers(x, &collectives_most(c)->exposed);
-	finding_gain(x, w, ns, alone ? "communication that no other work of its GPU hides; how much of it is waiting for other ranks, this trace does not tell"
-	                             : "communication that no other work of its GPU hides, mean over the GPUs");
+	finding_gain(x, w, ns, waits.known ? "communication that no other work of its GPU hides, mean over the GPUs"
+	                                   : "communication that no other work of its GPU hides; how much of it is waiting for other ranks, this trace does not tell");
 }
 
 static int run(const struct profile *p, struct findings *f, struct err *e)

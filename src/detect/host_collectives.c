@@ -3,7 +3,7 @@
 
 /* Percent of the steps' time. */
 static const double TOO_MUCH = 2, SEVERE = 10;
-/* Launching a collective takes the host some 100 us; what takes longer waits for something else. Fewer a step are no pace. */
+/* Launching a collective takes the host some 100 us; what takes longer waits for something else. Fewer a step are single events, not a pace. */
 static const int64_t LAUNCH_LONGEST_NS = 500 * 1000;
 enum { LAUNCHES_FEWEST = 20, PLACES_TOLD = 3 };
 

@@ -36,6 +36,22 @@ def collectives_of_two_gpus():
     return t
 
 
+@case("communication-bound")
+def collectives_that_wait_for_gpu_1():
+    """GPU 1 computes 3 ms longer before each of 5: GPU 0 waits that long in it, and the transfer takes both 4 ms."""
+    t = Trace(A100, dict(A100, id=1))
+    for _ in t.steps():
+        for _ in range(5):
+            for device, us in ((0, 17000), (1, 20000)):
+                with t.op("aten::mm", 10):
+                    t.kernel(us, TENSOR_CORE, device=device)
+            end = max(t.free.values()) + 4000
+            for device in range(2):
+                begin = t.free[device, STREAM]
+                collective(t, end - max(begin, t.now + 10), device=device)
+    return t
+
+
 @case()
 def without_collectives_in_the_steps():
     t = rank()

@@ -75,7 +75,7 @@ REAL = {
     "tracelens/h100/gaunernst_bert-small-uncased__1016001.json.gz": ("gpu-starvation", "launch-bound", "low-gpu-utilization", "unaligned-gemm"),
     "tracelens/inference/sglang_decode/capture_traces/bs_32_rank0.json.gz": (),
     "tracelens/inference/sglang_decode/sglang_Qwen3-8B_decode.json.gz": (),
-    "tracelens/mi300/resnet_act_checkpoint.json.gz": ("communication-bound", "recomputation"),
+    "tracelens/mi300/resnet_act_checkpoint.json.gz": ("communication-bound", "device-copies", "recomputation"),
     "tracelens/triton/trace.json.gz": (),
 }
 

@@ -58,6 +58,20 @@ class Planted(Case):
             with self.subTest(case=case, detector=detector):
                 self.assertAlmostEqual(self.find(case, detector)["gain_ns_per_step"] / 1000, want, delta=want * 0.1)
 
+    def test_waits(self):
+        """Where the recording holds all GPUs of the collectives, waiting and transfer are told apart."""
+        r = self.find("collectives_that_wait_for_gpu_1", "communication-bound")
+        self.assertNotIn("one rank alone", r["problem"])
+        self.assertRegex(r["evidence"], r"add up to (19\.9|20\.0)\d* ms, which is transfer; 7\.[45]\d* ms more are waiting, mean of the GPUs; GPU 1 comes last in 10 of 10")
+        for case in ("collectives_of_two_gpus", "collectives_of_layers"):  # a rank of 8; GPU 0 alone
+            self.assertNotIn("which is transfer", self.find(case, "communication-bound")["evidence"])
+
+    def test_low_utilization(self):
+        """A larger batch is proposed by launch-bound alone."""
+        for case, (fires, _) in labelled.CASES.items():
+            if "low-gpu-utilization" in fires:
+                self.assertNotIn("batch", self.find(case, "low-gpu-utilization")["advice"], case)
+
     def test_buckets(self):
         r = self.find("copies_of_buckets", "device-copies")
         self.assertIn("20 of them move gradients out of the buckets", r["evidence"])
