@@ -35,7 +35,7 @@ static bool collect(struct work *x, const struct collectives *c, uint64_t *n)
 	return equal;
 }
 
-/* Number i of each GPU; false where they are not one collective. */
+/* Number i of each GPU; false where they are not one collective. What one GPU sends to the others alone may be done before they begin. */
 static bool add(struct work *x, uint64_t i, uint64_t n, struct collective_waits *out, int64_t *sum)
 {
 	const struct gpu_ops *g = &x->p->gpu_op;
@@ -54,7 +54,8 @@ static bool add(struct work *x, uint64_t i, uint64_t n, struct collective_waits 
 	}
 	x->last[last]++;
 	out->transfer_ns += shortest;
-	return last_start < first_end;
+	struct str name = profile_str(x->p, g->name[x->row[i]]);
+	return last_start < first_end || str_has(name, STR("Broadcast")) || str_has(name, STR("_Reduce_"));
 }
 
 /* Whether the recording may hold all that take part. */

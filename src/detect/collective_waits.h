@@ -13,7 +13,8 @@ struct collective_waits {
 	uint64_t last_n;         /* how often */
 };
 
-/* Collectives match where each GPU that has any has as many, with the same kernels in the same order, and all of one go on at one moment. O(n log n). */
+/* Collectives match where each GPU that has any has as many, with the same kernels in the same order, and all of one go on at one moment (but for
+ * broadcasts, which the sender may end before the others begin). O(n log n). */
 struct collective_waits collective_waits_find(const struct profile *p, const struct collectives *c);
 
 #endif

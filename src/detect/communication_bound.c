@@ -86,7 +86,8 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	struct buf evidence = {0};
 	struct finding *x = findings_add(f, &detector_communication_bound, pct > SEVERE ? FINDING_HIGH : FINDING_MEDIUM);
 	x->problem = arena_printf(&f->arena, "%.1f %% of the %s is communication that no other work of its GPU hides%s", pct, w->time,
-	                          waits.known ? "" : "; one rank alone does not tell waiting for other ranks from transfer");
+	                          waits.known ? "" : c->n_gpus == 1 ? "; one rank alone does not tell waiting for other ranks from transfer"
+	                                                            : "; these GPUs alone do not tell waiting for other ranks from transfer");
 	buf_printf(&evidence, "%s: %.3f ms of %.3f ms", w->per, (double)ns / 1e6 / w->n, (double)w->ns / 1e6 / w->n);
 	put_gpus(c, w, &evidence);
 	buf_cstr(&evidence, ". Not hidden: ");
