@@ -10,12 +10,16 @@ static const double TELLS = 0.3;
 /* Fewer steps have no median that says anything. */
 enum { FEWEST = 3, STEPS_TOLD = 3 };
 
+/* A launch takes microseconds; one that finds the queue full takes longer, but no longer than the kernels before it. */
+static const int64_t LOADING_LAUNCH_NS = 1000 * 1000;
+
 extern const struct detector detector_first_iteration;
 
-enum cause { ALLOCATING, LOADING, PROFILING, NEW_KERNELS, CAUSES };
+enum cause { ALLOCATING, LOADING, LAUNCHING, PROFILING, NEW_KERNELS, CAUSES };
 
 static const char *const cause_text[CAUSES] = {
-	[ALLOCATING] = "in calls that allocate or free memory", [LOADING] = "in loading kernels", [PROFILING] = "in the profiler itself",
+	[ALLOCATING] = "in calls that allocate or free memory", [LOADING] = "in loading kernels",
+	[LAUNCHING] = "in launches of a millisecond or more, as the first of a kernel takes, which loads it", [PROFILING] = "in the profiler itself",
 	[NEW_KERNELS] = "in kernels that no other step runs (a search for algorithms, a warm-up)",
 };
 
@@ -44,6 +48,8 @@ static enum cause cause_of(const struct profile *p, uint32_t span, uint8_t *know
 		return LOADING;
 	if (p->span.kind[span] == SPAN_CALL && k == HOST_ALLOC)
 		return ALLOCATING;
+	if (p->span.kind[span] == SPAN_CALL && p->span.dur_ns[span] >= LOADING_LAUNCH_NS && str_has(profile_str(p, p->span.name[span]), STR("LaunchKernel")))
+		return LAUNCHING;
 	return p->span.kind[span] == SPAN_OVERHEAD ? PROFILING : CAUSES;
 }
 

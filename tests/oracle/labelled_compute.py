@@ -451,7 +451,7 @@ def without_few_blocks_in_the_steps():
     return t
 
 
-@case()
+@case("unbucketed-collectives")
 def without_few_blocks_but_collectives():
     return sized(8, name="ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*)", us=10)
 

@@ -608,6 +608,12 @@ def first_step_loads_on_two_gpus():
     return iterations(load, gpus=2)
 
 
+@case("first-iteration", "gpu-starvation")
+def first_step_launches_slowly():
+    """The first launch of a kernel loads it."""
+    return iterations(lambda t: t.work("kernel", TENSOR_CORE, 10, "cudaLaunchKernel", 20000))
+
+
 @case("first-iteration")
 def first_step_searches():
     return iterations(search, count=8)

@@ -72,6 +72,18 @@ class Planted(Case):
             if "low-gpu-utilization" in fires:
                 self.assertNotIn("batch", self.find(case, "low-gpu-utilization")["advice"], case)
 
+    def test_first_iteration(self):
+        """What is more than usual in the step, and the mean without it."""
+        for case, cause in (("first_step_allocates", "20.000 ms are in calls that allocate or free memory"),
+                            ("first_step_loads_on_two_gpus", "20.000 ms are in loading kernels"),
+                            ("first_step_searches", "20.000 ms are in kernels that no other step runs"),
+                            ("third_step_allocates", "20.000 ms are in calls that allocate or free memory"),
+                            ("first_step_launches_slowly", "are in launches of a millisecond or more")):
+            r = self.find(case, "first-iteration")
+            self.assertIn(cause, r["evidence"])
+            self.assertRegex(r["problem"], r"a mean step of 3[25]\.\d* ms is 30\.0\d* ms without it")
+            self.assertIsNone(r["gain_ns_per_step"])
+
     def test_buckets(self):
         r = self.find("copies_of_buckets", "device-copies")
         self.assertIn("20 of them move gradients out of the buckets", r["evidence"])
