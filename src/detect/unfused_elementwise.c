@@ -6,6 +6,8 @@ static const double TOO_MUCH = 10, LITTLE = 3, SEVERE = 15;
 /* Percent of the elementwise time: more of it without shapes, and nothing can be said. */
 static const double UNKNOWN = 50;
 enum { CHAINS_TOLD = 3, OPS_TOLD = 8 };
+/* What a kernel moves at least, on average: kernels that move less are bound by their launches, not by memory. */
+static const double LEAST_BYTES = 4096;
 
 extern const struct detector detector_unfused_elementwise;
 
@@ -90,7 +92,8 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 		return 0;
 	}
 	struct chains *c = chains_new(p, f);
-	if (c->device_ns && 100.0 * (double)c->above_ns >= TOO_MUCH * (double)c->device_ns)
+	bool moves = (double)c->bytes >= LEAST_BYTES * (double)c->n_gpu;
+	if (moves && c->device_ns && 100.0 * (double)c->above_ns >= TOO_MUCH * (double)c->device_ns)
 		report(p, f, shared_steps(f), c);
 	else if (100.0 * (double)c->passing_ns >= TOO_MUCH * (double)c->device_ns && 100.0 * (double)c->unsized_ns > UNKNOWN * (double)c->passing_ns)
 		findings_missing(f, d, "the ops or shapes of most elementwise kernels were not recorded");

@@ -64,7 +64,8 @@ class Per(Case):
         self.assertIn("Kernels, per step (mean of 5; notes are of all)", text("kernels", path))
         self.assertRegex(text("kernels", path), r"ncclKernel_AllReduce_RING_LL_Sum_float +communication +no +404 +71\.469 ms")
         self.assertRegex(text("kernels", path, "--per=total"), r"ncclKernel_AllReduce_RING_LL_Sum_float +communication +no +2,020 +357\.343 ms")
-        self.assertTrue(text("operators", path).startswith("Time by operator\n"))  # it counts API calls, some of which are outside
+        self.assertIn("per step", text("operators", path).splitlines()[0])
+        self.assertTrue(text("operators", path, "--steps=all").startswith("Time by operator\n"))  # API calls, some of which are outside the steps, count
         self.assertIn("per step", text("operators", path, "--steps=2..6").splitlines()[0])
         self.assertNotIn("per step", text("kernels", path, "--steps=2").splitlines()[0])  # one step is its own mean
         self.assertNotIn("per step", text("kernels", data(*self.RESNET), "--compat=tb-plugin").splitlines()[0])
@@ -74,7 +75,7 @@ class Per(Case):
 
     def test_refused(self):
         path = data("hta", "df_index_resolver", "df_index_resolver.json.gz")
-        for args, status, says in ((("operators", "--per=step"), 1, b"--steps=2..6"), (("overview", "--per=step"), 2, b"no sums"), (("kernels", "--per=day"), 2, b"total, step or call"),
+        for args, status, says in ((("operators", "--per=step", "--steps=all"), 1, b"--steps=2..6"), (("overview", "--per=step"), 2, b"no sums"), (("kernels", "--per=day"), 2, b"total, step or call"),
                                    (("kernels", "--per=call", "--group-by=instance"), 2, b"no sums")):
             code, _, err = oracle.run("report", args[0], path, *args[1:])
             self.assertEqual((code, says in err), (status, True), (args, err))

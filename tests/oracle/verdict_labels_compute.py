@@ -57,7 +57,8 @@ LABELS = [
     ("more/puzzlers/streams/*", "tf32-off", True, "float32 matmul by ampere_sgemm: 95 % of the kernel time"),
     ("*", "tf32-off", False, "no float32 products on ordinary cores of a GPU that has TF32, or few"),
 
-    ("dlprof/w_relu/nsys_profile.sqlite", "no-tensor-cores", True, "float32 convolutions on a Turing GPU, none on Tensor Cores"),
+    ("pyprof/lm_nvprof/net.sql", "no-tensor-cores", True, "float32 products by volta_sgemm on a V100"),
+    ("dlprof/w_relu/*", "no-tensor-cores", True, "float32 convolutions on a Turing GPU, none on Tensor Cores"),
     ("hta/df_index_resolver/*", "no-tensor-cores", True, "float32 on a V100: 414 ms of kernels under products and convolutions"),
     ("hta/ns_resolution_trace/*", "no-tensor-cores", True, "float32 convolutions on a V100"),
     ("more/kineto_pairs/switch_transformer_moe_a100/*", "no-tensor-cores", True, "all products by ampere_sgemm"),
