@@ -318,10 +318,14 @@ static struct str without_clone(struct str s)
 	return s;
 }
 
+/* Names are input: what stands behind so many bytes does not make a name shorter. */
+enum { LONGEST = 4096 };
+
 void kernel_short_name(struct buf *out, struct str name)
 {
 	struct buf readable = {0}, plain = {0};
 	struct str full = without_clone(demangle(name, &readable) == DEMANGLE_DONE ? buf_view(&readable) : name);
+	full.n = full.n < LONGEST ? full.n : LONGEST;
 	size_t before = out->n;
 	if (is_signature(full)) {
 		drop_anonymous(&plain, full);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 /* Names are input: beyond these, kernels of one name are numbered. */
-enum { TOKENS_MAX = 128, DEPTH_MAX = 16, ALIKE_MAX = 2000 };
+enum { TOKENS_MAX = 128, DEPTH_MAX = 16, ALIKE_MAX = 2000, FULL_MAX = 4096 };
 
 enum rank { RANK_TYPE, RANK_WORD, RANK_NUMBER, RANKS };
 
@@ -328,7 +328,7 @@ static void begin(struct apart *x, const struct str *full, uint32_t n)
 		o->full = full[i];
 		buf_clear(&text);
 		if (demangle(full[i], &text) == DEMANGLE_DONE)
-			o->full = arena_str(&x->arena, buf_view(&text));
+			o->full = arena_str(&x->arena, (struct str){text.p, text.n < FULL_MAX ? text.n : FULL_MAX});
 		buf_clear(&text);
 		kernel_short_name(&text, full[i]);
 		o->base = text.n ? arena_str(&x->arena, buf_view(&text)) : STR("");
