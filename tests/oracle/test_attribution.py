@@ -42,7 +42,7 @@ class Attribution(Case):
 
 
 class ExternalIdIsCorrelation(Case):
-    """torch 1.13 to 2.0 wrote the correlation id of a call as its external id: ops of that number are others. Time tells who launched."""
+    """Many traces of 2022 to 2025 have the correlation id of a call as its external id: ops of that number are others. Time tells who launched."""
 
     TRACES = (("more", "puzzlers", "streams", "blocking.json.gz"), ("more", "puzzlers", "d2h_sync", "d2h_sync_final.json.gz"),
               ("more", "kineto_pairs", "switch_transformer_moe_a100", "trace.json.gz"),
