@@ -26,6 +26,15 @@ static void keep_first(struct table *t, const char *path)
 		table_note(t, "%zu more finding%s, and what could not be looked for: opscope advise %s", more, more == 1 ? "" : "s", path);
 }
 
+/* Behind the overview's own sections; the one that has a row for each step is told on request alone. */
+static void append(struct table *overview, struct table *findings)
+{
+	struct table **end = &overview->next;
+	for (; *end; end = &(*end)->next)
+		(*end)->folded |= strcmp((*end)->name, "steps") == 0;
+	*end = findings;
+}
+
 /* Both tables as one answer; where there is no overview, why, under the findings. */
 static int print_look(struct profile *p, struct table_command *c)
 {
@@ -45,7 +54,7 @@ static int print_look(struct profile *p, struct table_command *c)
 	if (!shown)
 		table_note(findings, "no overview: %s", why.msg);
 	else
-		overview.next = findings;
+		append(&overview, findings);
 	int status = cli_output(shown ? &overview : findings, &c->output, p->input_path.p);
 	table_release(shown ? &overview : findings);
 	if (!shown)

@@ -1,5 +1,8 @@
 # opscope INPUT: the overview and the first findings; several traces are listed. Nearest words for commands, reports and options.
-opscope "$TRACES/synthetic/two_steps.json" --width=80 | head -20
+opscope "$TRACES/synthetic/two_steps.json" --width=80 > look
+grep -E '^(Where|Steps|GPU|Environment|Findings)' look # the headings: without the table of steps
+[ "$(grep -cE '^(high|medium|low|info)  ' look)" -le 3 ]
+opscope look "$TRACES/synthetic/two_steps.json" --section=steps --format=csv --columns=step | head -2
 opscope look "$TRACES/synthetic/two_steps.json" --format=json | grep -c '"advise"'
 opscope "$TRACES/synthetic/two_steps.json" "$TRACES/synthetic/self_time.json" --width=80 | tail -1
 for words in overview none.json reprot 'report loader x' 'report comunication x' 'report nothing_near x' 'report operators x --gruop-by=name' 'report operators x --stps=1' \
