@@ -63,18 +63,26 @@ static struct regions count(const struct profile *p, struct findings *f, const s
 	return r;
 }
 
-/* Time without device work while the host is in any of them, once; `mark` is then REGION for all. */
-static int64_t any_idle_ns(const struct profile *p, const struct step_time *w, uint8_t *mark)
+/* *when: no device work while the host is in ranges of this mark. */
+static void add_idle(const struct profile *p, const struct step_time *w, const uint8_t *mark, uint8_t wanted, struct intervals *when)
+{
+	struct inside_cost c = inside_cost_of(p, w, mark, wanted);
+	intervals_intersect(&c.when, &w->idle, when);
+	inside_cost_release(&c);
+}
+
+/* The same of any mark; `mark` is then REGION for all. */
+static void add_any_idle(const struct profile *p, const struct step_time *w, uint8_t *mark, struct intervals *when)
 {
 	for (uint32_t i = 0; i < p->span.rows.n; i++)
 		mark[i] = mark[i] ? REGION : OUTSIDE;
-	return inside_cost_of(p, w, mark, REGION).idle_ns;
+	add_idle(p, w, mark, REGION, when);
 }
 
-static void report(const struct profile *p, struct findings *f, const struct step_time *w, struct regions r, int64_t wrapper_ns, int64_t compiler_ns,
-                   const struct places *t)
+static void report(const struct profile *p, struct findings *f, const struct step_time *w, struct regions r, const struct intervals *when,
+                   int64_t compiler_ns, const struct places *t)
 {
-	int64_t ns = wrapper_ns + compiler_ns;
+	int64_t ns = intervals_length(when), wrapper_ns = ns - compiler_ns;
 	double pct = step_time_pct(w, ns);
 	struct buf b = {0};
 	struct finding *x = findings_add(f, &detector_compile_wrapper, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
@@ -100,6 +108,7 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 		x->advice = STR("CUDA graphs are in use already: make fewer, larger regions. TORCH_LOGS=graph_breaks names what ends a region.");
 	finding_looks_at_most(x, p, t);
 	finding_rests_on(x, w, r.calls, ns);
+	finding_covers(x, when);
 	finding_gain(x, w, ns, "time without device work while the host is in compiled code or the compiler");
 }
 
@@ -112,9 +121,14 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	uint8_t *mark = inside_new(p, class_of, mark_of);
 	places_init(&t);
 	struct regions r = count(p, f, w, mark, &t);
-	int64_t compiler_ns = inside_cost_of(p, w, mark, COMPILER).idle_ns, wrapper_ns = r.inductor ? any_idle_ns(p, w, mark) - compiler_ns : 0;
-	if (step_time_pct(w, wrapper_ns + compiler_ns) >= TOO_MUCH)
-		report(p, f, w, r, wrapper_ns, compiler_ns, &t);
+	struct intervals when = {0};
+	add_idle(p, w, mark, COMPILER, &when);
+	int64_t compiler_ns = intervals_length(&when);
+	if (r.inductor)
+		add_any_idle(p, w, mark, &when);
+	if (step_time_pct(w, intervals_length(&when)) >= TOO_MUCH)
+		report(p, f, w, r, &when, compiler_ns, &t);
+	intervals_release(&when);
 	places_release(&t);
 	mem_free(mark);
 	return 0;

@@ -187,8 +187,10 @@ class Puzzlers(Case):
         self.assertIsNone(next(r for r in rows if r["detector"] == "sleeping-host")["gain_ns_per_step"])
 
     def test_fusion(self):
+        """Launch overhead; compiled code is launched by Python, too."""
         rows = self.first("fusion", "fusion.json.gz")
-        r = next(r for r in rows if r["detector"] == "launch-bound")
+        r = rows[0]
+        self.assertEqual(r["detector"], "launch-bound")
         self.assertIn("64 kernels run for 5.9 us on average", r["evidence"])
         self.assertIn("of 17 of these launches the call was not recorded", r["evidence"])  # Triton's
 
