@@ -9,21 +9,25 @@ enum { FINDINGS_SHOWN = 3 };
 
 extern const struct command command_info;
 
-/* The first findings, and how many more there are. */
+/* The first findings that stand by themselves, and how many more there are. The first note says how short a step can become. */
 static void keep_first(struct table *t, const char *path)
 {
 	uint8_t *keep = NEW_ARRAY(t->n_rows, uint8_t);
-	size_t more = t->n_rows > FINDINGS_SHOWN ? t->n_rows - FINDINGS_SHOWN : 0;
-	for (size_t i = 0; i < t->n_rows && i < FINDINGS_SHOWN; i++)
-		keep[i] = 1;
+	int part_of = table_find_column(t, STR("part_of"));
+	size_t shown = 0, more = 0;
+	for (size_t i = 0; i < t->n_rows; i++) {
+		bool part = part_of >= 0 && t->data[part_of].set[i];
+		keep[i] = !part && shown < FINDINGS_SHOWN;
+		shown += keep[i];
+		more += !keep[i];
+	}
 	table_keep(t, keep);
 	mem_free(keep);
-	if (more) {
-		t->n_notes = 0;
-		t->warnings = 0;
-	}
-	if (more)
-		table_note(t, "%zu more finding%s, and what could not be looked for: opscope advise %s", more, more == 1 ? "" : "s", path);
+	if (!more)
+		return;
+	t->n_notes = t->n_notes > 0;
+	t->warnings = 0;
+	table_note(t, "%zu more finding%s, and what could not be looked for: opscope advise %s", more, more == 1 ? "" : "s", path);
 }
 
 /* Behind the overview's own sections; the one that has a row for each step is told on request alone. */

@@ -218,7 +218,7 @@ static void own_table(const struct findings *f, struct table *t)
 	static const struct column columns[] = {
 		{"severity", "Severity", "high, medium, low or info", CELL_STR, UNIT_NONE, COLUMN_LEVEL},
 		{"detector", "Finding", "id of the detector", CELL_STR},
-		{"part_of", "Part of", "the finding that tells of the same cause; empty: this one stands by itself", CELL_STR},
+		{"part_of", "Part Of", "the finding that tells of the same cause; empty: this one stands by itself", CELL_STR},
 		{"problem", "Problem", "what is wrong, with the numbers", CELL_STR, UNIT_NONE, COLUMN_PROSE},
 		{"evidence", "Evidence", "what it was measured on", CELL_STR, UNIT_NONE, COLUMN_PROSE},
 		{"advice", "Advice", "what to do", CELL_STR, UNIT_NONE, COLUMN_PROSE},
