@@ -180,11 +180,23 @@ def columns_def(program):
     return "".join(out)
 
 
+def scores_table():
+    """How often detectors were right on real recordings: what tests/oracle/test_verdicts.py measured and holds them to."""
+    with open(os.path.join(ROOT, "tests", "data", "detector_scores.json")) as f:
+        scores = json.load(f)
+    rows = [f"| `{d}` | {n} | {right} | {false} | {missed} |\n" for d, (right, false, missed, n) in scores.items()]
+    return ("\n## How often they are right\n\nOn real recordings of others, each looked at by hand: the label of each says from the data why the finding is right or would be wrong "
+            "(`tests/oracle/verdict_labels_*.py`). A test holds every detector to a precision and a recall of 0.95 there, and to these numbers. What a "
+            "planted cause costs is bounded within 10 % (`tests/oracle/labelled*.py`).\n\n| detector | recordings labelled | right | false | missed |\n|---|---|---|---|---|\n" + "".join(rows))
+
+
 def detectors_page(program):
     out = ["# Detectors\n\n", GENERATED,
            "`opscope advise INPUT` asks each of these. One that lacks what it needs to look says so, with the reason. A finding says what "
            "it was measured on (with the op and the line of Python where that was recorded), at most how much of a step can be gained and what "
-           "that bound is, and what would prove it wrong. Gains of several findings overlap, and the bound says with which: they do not add up. The columns `from_ns` "
+           "that bound is, and what would prove it wrong. Findings stand in order of gain. What tells of the same cause as another finding stands below that one, as a part of it. Gains of several findings overlap, and the bound says with which: they do not add up; the last line says how short a step "
+           "can become when all is mended, with time that several findings share counted once. Findings are of the steps; where there are none, of the repeats of a pattern of device work, or of the time from the first to the last device work, as the finding says. With several GPUs each is "
+           "measured by itself. `--fail-on=high` (or medium, low) ends with status 3 where there is such a finding. The columns `from_ns` "
            "and `to_ns` of CSV and JSON say when, on the clock of the recording, it is seen best, where one moment shows it; the viewer's link to the timeline goes there.\n"]
     detectors = program.registry("detectors")
     reports = {r["name"] for r in program.registry("reports")}
@@ -195,6 +207,7 @@ def detectors_page(program):
             where = f"`opscope report {d['report']}`" if d["report"] else "the timeline"
             out.append(f"\n## {d['id']}\n\n**{d['title']}.** {d['why'] or ''}\n\n*What to do:* {d['fix'] or ''}\n\n*Wrong if:* {d['disprove'] or ''}\n\n"
                        f"*Where to look:* {where}\n")
+    out.append(scores_table())
     out.append("\n## DLProf's expert systems\n\n`opscope advise --compat=dlprof INPUT` (and the `dlprof` command) asks these instead, and prints what "
                "DLProf printed, word for word where its output is known (see [compat.md](compat.md)).\n\n| detector | what it finds |\n|---|---|\n")
     out += [f"| `{d['id']}` | {cell(d['title'])} |\n" for d in detectors if d["compat"] == "dlprof"]
