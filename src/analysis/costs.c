@@ -33,7 +33,7 @@ struct costs_cache {
 struct work {
 	struct costs *c;
 	const struct profile *p;
-	struct fwdbwd *links;
+	const struct fwdbwd *links;
 	struct rankset ops;       /* the ops around device work: few of all spans. The next ones go by the place in it */
 	uint32_t *cover;          /* innermost op at or around it that has a model; NOT_LOOKED */
 	uint32_t *model;          /* its index in cost[]; ROW_NONE = no model; NOT_LOOKED */
@@ -400,11 +400,11 @@ void costs_link(struct costs *c, const struct profile *p, const struct fwdbwd *l
 	}
 }
 
-struct costs *costs_new(const struct profile *p, enum cost_rules rules)
+struct costs *costs_new_linked(const struct profile *p, enum cost_rules rules, const struct fwdbwd *links)
 {
 	struct costs *c = NEW(struct costs);
 	uint32_t n_gpu = p->gpu_op.rows.n;
-	struct work w = {.c = c, .p = p, .links = fwdbwd_new(p)};
+	struct work w = {.c = c, .p = p, .links = links};
 	c->cache = cache_new(p, rules);
 	c->of_gpu = NEW_ARRAY_RAW(n_gpu, uint32_t);
 	c->op = NEW_ARRAY_RAW(n_gpu, uint32_t);
@@ -430,7 +430,14 @@ struct costs *costs_new(const struct profile *p, enum cost_rules rules)
 	mem_free(w.joined);
 	rankset_release(&w.ops);
 	mem_free(w.class_of_name);
-	fwdbwd_free(w.links);
+	return c;
+}
+
+struct costs *costs_new(const struct profile *p, enum cost_rules rules)
+{
+	struct fwdbwd *links = fwdbwd_new(p);
+	struct costs *c = costs_new_linked(p, rules, links);
+	fwdbwd_free(links);
 	return c;
 }
 

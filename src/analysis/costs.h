@@ -34,6 +34,9 @@ struct costs {
 };
 
 struct costs *costs_new(const struct profile *p, enum cost_rules rules);
+/* The same with links that the caller has; they are borrowed for the call. */
+struct fwdbwd;
+struct costs *costs_new_linked(const struct profile *p, enum cost_rules rules, const struct fwdbwd *links);
 /* Only the models of ops: for costs_of_span, costs_index_of_span and costs_facts, and costs_free. Needs no pass. */
 struct costs *costs_models(const struct profile *p, enum cost_rules rules);
 void costs_free(struct costs *c);

@@ -143,10 +143,9 @@ static void in_node(struct stacks *s, const struct profile *p, struct backward *
 	s->from_forward += p->span.kind[i] == SPAN_OP;
 }
 
-static void forward_stacks(struct stacks *s, const struct profile *p)
+static void forward_stacks(struct stacks *s, const struct profile *p, const struct fwdbwd *f)
 {
 	uint32_t n = p->span.rows.n;
-	struct fwdbwd *f = fwdbwd_new(p);
 	struct backward b = {NEW_ARRAY(n, uint32_t), NEW_ARRAY(n, uint8_t)};
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t up = p->span.parent[i], forward = fwdbwd_forward(f, i);
@@ -162,7 +161,6 @@ static void forward_stacks(struct stacks *s, const struct profile *p)
 	}
 	mem_free(b.base);
 	mem_free(b.recomputed);
-	fwdbwd_free(f);
 }
 
 static struct stacks *stacks_empty(const struct profile *p)
@@ -177,12 +175,20 @@ static struct stacks *stacks_empty(const struct profile *p)
 	return s;
 }
 
-struct stacks *stacks_new(const struct profile *p)
+struct stacks *stacks_new_linked(const struct profile *p, const struct fwdbwd *links)
 {
 	struct stacks *s = stacks_empty(p);
 	own_stacks(s, p);
 	if (s->keys.n > 1)
-		forward_stacks(s, p);
+		forward_stacks(s, p, links);
+	return s;
+}
+
+struct stacks *stacks_new(const struct profile *p)
+{
+	struct fwdbwd *links = fwdbwd_new(p);
+	struct stacks *s = stacks_new_linked(p, links);
+	fwdbwd_free(links);
 	return s;
 }
 

@@ -16,6 +16,9 @@ struct stacks;
 
 /* Needs PASS_NEST. O(ranges + length of the recorded stacks). Free with stacks_free. */
 struct stacks *stacks_new(const struct profile *p);
+/* The same with links that the caller has; they are borrowed for the call. */
+struct fwdbwd;
+struct stacks *stacks_new_linked(const struct profile *p, const struct fwdbwd *links);
 /* Recorded "Call stack"s alone, each at the range that has it: no Python frames, none of what is around or of forward ops. Frames that
  * leave_out (NULL = none) tells are not in them. O(ranges + length of the recorded stacks). */
 struct stacks *stacks_recorded_new(const struct profile *p, bool (*leave_out)(struct str frame));

@@ -104,6 +104,7 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 		buf_printf(&b, "; when it freed, up to %.2f GiB were held that no tensor used, in pieces that did not fit", (double)m->unused_bytes / (1 << 30));
 	x->evidence = finding_text(f, &b);
 	finding_looks_at_most(x, p, &m->places);
+	finding_covers(x, &m->calls);
 	finding_rests_on(x, w, m->allocations + m->frees, idle_ns);
 	finding_gain(x, w, idle_ns, "time without device work while the host is in these calls");
 }

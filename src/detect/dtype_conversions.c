@@ -23,6 +23,7 @@ struct way {
 
 struct measured {
 	struct places places;
+	struct intervals when;   /* of these kernels */
 	struct conversion *of;   /* by cost */
 	struct intern sizes;
 	struct way *way;         /* by id in `sizes`, from 1 */
@@ -72,6 +73,7 @@ static void add(const struct profile *p, struct findings *f, struct measured *m,
 		}
 	buf_printf(&b, "%s to %s of " STR_FMT, dtype_name(x->from), dtype_name(x->to), STR_ARG(dims));
 	places_add(&m->places, shared_stacks(f), buf_view(&b), costs->op[g], 1, ns);
+	intervals_add(&m->when, p->gpu_op.start_ns[g], gpu_end(p, g));
 	buf_release(&b);
 }
 
@@ -117,6 +119,7 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	places_text(&m->places, PLACES_TOLD, w->n, true, &b);
 	x->evidence = finding_text(f, &b);
 	finding_looks_at_most(x, p, &m->places);
+	finding_covers_within(x, w, &m->when);
 	finding_rests_on(x, NULL, m->places.events, m->places.ns);
 	x->has_share = true;
 	x->share_pct = pct;
@@ -135,11 +138,13 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	places_init(&m.places);
 	intern_init(&m.sizes);
 	measure(p, f, w, &m);
+	intervals_normalise(&m.when);
 	if (m.device_ns && 100.0 * (double)m.places.ns >= TOO_MUCH * (double)m.device_ns && 100.0 * (double)m.both_ns >= BOTH_WAYS * (double)m.device_ns)
 		report(p, f, w, &m);
 	else if (!m.types)
 		findings_missing(f, d, "the types of the ops' tensors were not recorded");
 	places_release(&m.places);
+	intervals_release(&m.when);
 	intern_release(&m.sizes);
 	mem_free(m.of);
 	mem_free(m.way);

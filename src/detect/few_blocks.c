@@ -14,6 +14,7 @@ extern const struct detector detector_few_blocks;
 
 struct measured {
 	struct places places;
+	struct intervals when;   /* of these kernels */
 	int64_t device_ns, lost_ns;
 	bool no_sms, no_grid;    /* a kernel's device does not state its SMs; a launch not its grid */
 };
@@ -88,6 +89,7 @@ static void measure(const struct profile *p, struct findings *f, const struct st
 		buf_printf(&text, "%.0f %s for %d SMs: " STR_FMT, blocks, blocks == 1 ? "block" : "blocks", sms, STR_ARG(kernel));
 		places_add(&m->places, shared_stacks(f), buf_view(&text), p->gpu_op.op[g] != ROW_NONE ? p->gpu_op.op[g] : p->gpu_op.call[g], 1, ns);
 		m->lost_ns += (int64_t)((double)ns * (1 - blocks / sms));
+		intervals_add(&m->when, p->gpu_op.start_ns[g], gpu_end(p, g));
 	}
 	buf_release(&text);
 	mem_free(beside);
@@ -104,6 +106,7 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	places_text(&m->places, PLACES_TOLD, w->n, true, &b);
 	x->evidence = finding_text(f, &b);
 	finding_looks_at_most(x, p, &m->places);
+	finding_covers_within(x, w, &m->when);
 	finding_rests_on(x, NULL, m->places.events, m->places.ns);
 	x->has_share = true;
 	x->share_pct = pct;
@@ -125,12 +128,14 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	const struct step_time *w = shared_steps(f);
 	places_init(&m.places);
 	measure(p, f, w, &m);
+	intervals_normalise(&m.when);
 	bool counts = !w->n || step_time_pct(w, m.lost_ns) >= LEAST;
 	if (counts && m.device_ns && 100.0 * (double)m.lost_ns >= TOO_MUCH * (double)m.device_ns)
 		report(p, f, w, &m);
 	else if (!m.places.n && (m.no_sms || m.no_grid))
 		findings_missing(f, d, m.no_sms ? "the input does not say how many SMs the GPUs have" : "the input does not state the kernels' grids");
 	places_release(&m.places);
+	intervals_release(&m.when);
 	return 0;
 }
 

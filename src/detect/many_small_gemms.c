@@ -14,11 +14,13 @@ struct row {
 	uint32_t op;             /* of the first (row in span) */
 	uint32_t n;
 	int64_t ns, longest_ns;
+	int64_t start_ns, end_ns;
 	double least_ns;         /* sum; NAN = not known */
 };
 
 struct measured {
 	struct places places;
+	struct intervals when;   /* of these kernels */
 	int64_t device_ns, above_ns;
 	bool least_known;
 };
@@ -57,6 +59,7 @@ static void close_row(const struct profile *p, struct findings *f, struct measur
 		places_add(&m->places, shared_stacks(f), buf_view(&b), r->op, 1, r->ns);
 		m->above_ns += least < (double)r->ns ? r->ns - (int64_t)least : 0;
 		m->least_known &= !isnan(r->least_ns);
+		intervals_add(&m->when, r->start_ns, r->end_ns);
 		buf_release(&b);
 	}
 	*r = (struct row){0};
@@ -79,8 +82,9 @@ static void measure(const struct profile *p, struct findings *f, const struct st
 		if (!product)
 			continue;
 		if (!r.n)
-			r = (struct row){.cost = &costs->cost[c], .op = costs->op[g]};
+			r = (struct row){.cost = &costs->cost[c], .op = costs->op[g], .start_ns = p->gpu_op.start_ns[g]};
 		r.n++;
+		r.end_ns = gpu_end(p, g);
 		r.ns += p->gpu_op.dur_ns[g];
 		r.longest_ns = p->gpu_op.dur_ns[g] > r.longest_ns ? p->gpu_op.dur_ns[g] : r.longest_ns;
 		r.least_ns += bounds_least_ns(bounds, costs, g);
@@ -101,6 +105,7 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	buf_cstr(&b, ". None can read the result of the one before: it is of another size");
 	x->evidence = finding_text(f, &b);
 	finding_looks_at_most(x, p, &m->places);
+	finding_covers_within(x, w, &m->when);
 	finding_rests_on(x, NULL, m->places.events, m->places.ns);
 	x->has_share = true;
 	x->share_pct = pct;
@@ -119,9 +124,11 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	const struct step_time *w = shared_steps(f);
 	places_init(&m.places);
 	measure(p, f, w, &m);
+	intervals_normalise(&m.when);
 	if (m.device_ns && 100.0 * (double)m.places.ns >= TOO_MUCH * (double)m.device_ns)
 		report(p, f, w, &m);
 	places_release(&m.places);
+	intervals_release(&m.when);
 	return 0;
 }
 

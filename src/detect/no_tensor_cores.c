@@ -8,6 +8,7 @@ extern const struct detector detector_no_tensor_cores;
 /* Kernel time of ops, and what of it Tensor Cores could do or do. */
 struct measured {
 	int64_t all_ns, eligible_ns, tc_ns, unknown_ns;
+	struct intervals when;   /* of the eligible kernels */
 	int64_t saved_ns;        /* of eligible_ns, can go at most; 0 = not known */
 	uint64_t kernels;        /* eligible ones */
 };
@@ -111,11 +112,14 @@ static struct measured measure(const struct profile *p, struct findings *f, cons
 		int64_t dur = p->gpu_op.dur_ns[g];
 		m.all_ns += dur;
 		m.kernels += could[g];
+		if (could[g])
+			intervals_add(&m.when, p->gpu_op.start_ns[g], gpu_end(p, g));
 		m.eligible_ns += could[g] ? dur : 0;
 		m.saved_ns += could[g] && save > 0 ? saved(b, shared_costs(f), g, dur, save, best) : 0;
 		m.tc_ns += tc == TRI_YES ? dur : 0;
 		m.unknown_ns += tc == TRI_UNKNOWN ? dur : 0;
 	}
+	intervals_normalise(&m.when);
 	bounds_free(b);
 	mem_free(could);
 	return m;
@@ -143,6 +147,7 @@ static void report(const struct profile *p, struct findings *f, const struct mea
 	x->advice = advice(t, &f->arena);
 	buf_release(&text);
 	finding_rests_on(x, NULL, m->kernels, m->eligible_ns);
+	finding_covers_within(x, shared_steps(f), &m->when);
 	x->has_share = true;
 	x->share_pct = pct;
 	if (save > 0)
@@ -169,6 +174,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 		findings_missing(f, d, "no kernel can be attributed to an operator");
 	else if (!m.tc_ns && m.eligible_ns)
 		report(p, f, &m, &target);
+	intervals_release(&m.when);
 	optree_free(t);
 	return 0;
 }

@@ -234,7 +234,7 @@ const struct stacks *shared_stacks(struct findings *f)
 {
 	struct shared *s = f->shared;
 	if (!s->stacks)
-		s->stacks = stacks_new(s->p);
+		s->stacks = stacks_new_linked(s->p, shared_directions(f)->links);
 	return s->stacks;
 }
 
@@ -242,7 +242,7 @@ const struct costs *shared_costs(struct findings *f)
 {
 	struct shared *s = f->shared;
 	if (!s->costs)
-		s->costs = costs_new(s->p, COST_DEFAULT);
+		s->costs = costs_new_linked(s->p, COST_DEFAULT, shared_directions(f)->links);
 	return s->costs;
 }
 
@@ -353,11 +353,16 @@ void finding_covers(struct finding *x, const struct intervals *when)
 	x->has_covers = true;
 }
 
+void finding_covers_within(struct finding *x, const struct step_time *w, const struct intervals *when)
+{
+	intervals_intersect(when, &w->all, &x->covers);
+	x->has_covers = w->n > 0;
+}
+
 void finding_covers_work(struct finding *x, const struct step_time *w, struct intervals *when)
 {
 	intervals_normalise(when);
-	intervals_intersect(when, &w->all, when);
-	finding_covers(x, when);
+	finding_covers_within(x, w, when);
 	intervals_release(when);
 }
 

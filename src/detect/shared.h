@@ -85,6 +85,8 @@ void finding_gain(struct finding *x, const struct step_time *w, int64_t ns, cons
 void finding_covers(struct finding *x, const struct intervals *when);
 /* The same of device work that was added to *when as it came: normalises it, cuts it at the window's borders, and releases it. */
 void finding_covers_work(struct finding *x, const struct step_time *w, struct intervals *when);
+/* The same of times that stay the caller's: *when is normalised, and need not be cut at the window's borders. */
+void finding_covers_within(struct finding *x, const struct step_time *w, const struct intervals *when);
 /* Says where to look: at [from, to), if that is longer than where it said before. */
 void finding_looks_at(struct finding *x, int64_t from_ns, int64_t to_ns);
 /* The same of the range of *t with most time. */

@@ -30,10 +30,10 @@ static bool is_vector_product(struct str kernel, const struct cost *c)
 /* GPUs of kernels, by ordinal: bits of gpu_tensor_types; -1 = not known. */
 static int types_of(const struct profile *p, int32_t device)
 {
-	for (uint32_t i = 0; i < p->device.rows.n; i++)
-		if (p->device.id[i] == device)
-			return gpu_tensor_types(profile_str(p, p->device.name[i]), p->device.cc_major[i], p->device.cc_minor[i], p->device.warp_size[i]);
-	return -1;
+	uint32_t i = profile_device_row(p, device);
+	if (i == ROW_NONE)
+		return -1;
+	return gpu_tensor_types(profile_str(p, p->device.name[i]), p->device.cc_major[i], p->device.cc_minor[i], p->device.warp_size[i]);
 }
 
 static bool is_amd(const struct profile *p)
@@ -47,6 +47,7 @@ static bool is_amd(const struct profile *p)
 struct measured {
 	struct places places;
 	int64_t kernel_ns;
+	struct intervals when;   /* of these kernels */
 	int64_t saved_ns;        /* what can go of the time of these kernels */
 	bool unknown;            /* a GPU with such kernels does not say what it is */
 };
@@ -98,7 +99,9 @@ static void measure(const struct profile *p, struct findings *f, const struct st
 			continue;
 		places_add(&m->places, shared_stacks(f), profile_str(p, p->span.name[op]), op, 1, p->gpu_op.dur_ns[g]);
 		m->saved_ns += saved(b, costs, g, p->gpu_op.dur_ns[g], save);
+		intervals_add(&m->when, p->gpu_op.start_ns[g], gpu_end(p, g));
 	}
+	intervals_normalise(&m->when);
 	bounds_free(b);
 }
 
@@ -116,6 +119,7 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 		buf_printf(&evidence, ". By published peaks TF32 can take at most %.0f %% of this time away", 100 * save);
 	x->evidence = finding_text(f, &evidence);
 	finding_looks_at_most(x, p, &m->places);
+	finding_covers_within(x, w, &m->when);
 	finding_rests_on(x, NULL, m->places.events, m->places.ns);
 	x->has_share = true;
 	x->share_pct = pct;
@@ -144,6 +148,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	else if (m.unknown)
 		findings_missing(f, d, "the input does not say what the GPUs are (their compute capability, or a name known here); --gpu=NAME does");
 	places_release(&m.places);
+	intervals_release(&m.when);
 	return 0;
 }
 

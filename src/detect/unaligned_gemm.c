@@ -63,6 +63,7 @@ struct measured {
 	struct places shown, by_shape; /* kernels that suffer, and all whose shape is unaligned; time and line by shape */
 	struct bounds *bounds;
 	int64_t kernel_ns, shown_above_ns, above_ns; /* above: their time beyond the least (analysis/bounds.h); all of it where that is unknown */
+	struct intervals when, shown_when; /* of the same kernels */
 	bool no_peaks;
 };
 
@@ -91,10 +92,12 @@ static void add(const struct profile *p, struct findings *f, struct measured *m,
 	m->no_peaks |= isnan(least);
 	m->above_ns += above;
 	places_add(&m->by_shape, shared_stacks(f), buf_view(text), costs->op[g], 1, ns);
+	intervals_add(&m->when, p->gpu_op.start_ns[g], gpu_end(p, g));
 	if (!suffers(f, p, p->gpu_op.name[g]))
 		return;
 	m->shown_above_ns += above;
 	places_add(&m->shown, shared_stacks(f), buf_view(text), costs->op[g], 1, ns);
+	intervals_add(&m->shown_when, p->gpu_op.start_ns[g], gpu_end(p, g));
 }
 
 /* What is known of a cost with certain strides: bits of PAD_*, -1 = not asked. */
@@ -147,6 +150,8 @@ static void measure(const struct profile *p, struct findings *f, const struct st
 	intern_release(&pads.keys);
 	mem_free(pads.v);
 	attentions_free(attention);
+	intervals_normalise(&m->when);
+	intervals_normalise(&m->shown_when);
 }
 
 static void report(const struct profile *p, struct findings *f, const struct step_time *w, const struct measured *m, bool shown)
@@ -162,6 +167,7 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	places_text(t, SHAPES_TOLD, w->n, true, &evidence);
 	x->evidence = finding_text(f, &evidence);
 	finding_looks_at_most(x, p, t);
+	finding_covers_within(x, w, shown ? &m->shown_when : &m->when);
 	finding_rests_on(x, NULL, t->events, t->ns);
 	x->has_share = true;
 	x->share_pct = pct;
@@ -187,6 +193,8 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	else if (100.0 * (double)m.by_shape.ns > TOO_MUCH_BY_SHAPE * (double)m.kernel_ns)
 		report(p, f, w, &m, false);
 	bounds_free(m.bounds);
+	intervals_release(&m.when);
+	intervals_release(&m.shown_when);
 	places_release(&m.shown);
 	places_release(&m.by_shape);
 	return 0;

@@ -53,6 +53,15 @@ static void put_evidence(const struct profile *p, struct findings *f, const stru
 	places_release(&shapes);
 }
 
+static void cover(const struct profile *p, const struct step_time *w, const struct attentions *a, struct finding *x)
+{
+	struct intervals when = {0};
+	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
+		if (a->member[g])
+			intervals_add(&when, p->gpu_op.start_ns[g], gpu_end(p, g));
+	finding_covers_work(x, w, &when);
+}
+
 static void report(const struct profile *p, struct findings *f, const struct step_time *w, const struct attentions *a)
 {
 	double pct = 100.0 * (double)a->ns / (double)a->device_ns, above = w->n ? step_time_pct(w, a->above_ns) : pct;
@@ -61,6 +70,7 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	x->problem = arena_printf(&f->arena, "%.1f %% of the device time (without collectives) goes to attention whose products and softmax are kernels of their own, which "
 	                          "write all scores to memory and read them again", pct);
 	put_evidence(p, f, w, a, x);
+	cover(p, w, a, x);
 	finding_rests_on(x, NULL, a->kernels, a->ns);
 	x->has_share = true;
 	x->share_pct = pct;

@@ -68,6 +68,17 @@ static void put_evidence(const struct profile *p, struct findings *f, const stru
 	places_release(&which);
 }
 
+static void cover(const struct profile *p, const struct step_time *w, const struct chains *c, struct finding *x)
+{
+	struct intervals when = {0};
+	for (uint32_t i = 0; i < c->n; i++)
+		for (uint32_t k = 0; k < c->v[i].n; k++) {
+			uint32_t g = c->gpu[c->v[i].first + k];
+			intervals_add(&when, p->gpu_op.start_ns[g], gpu_end(p, g));
+		}
+	finding_covers_work(x, w, &when);
+}
+
 static void report(const struct profile *p, struct findings *f, const struct step_time *w, const struct chains *c)
 {
 	double pct = 100.0 * (double)c->ns / (double)c->device_ns, above = w->n ? step_time_pct(w, c->above_ns) : pct;
@@ -75,6 +86,7 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	x->problem = arena_printf(&f->arena, "%.1f %% of the device time (without collectives) goes to chains of kernels that do next to no arithmetic, "
 	                          "each of which reads from memory what the one before it wrote", pct);
 	put_evidence(p, f, w, c, x);
+	cover(p, w, c, x);
 	finding_rests_on(x, NULL, c->n_gpu, c->ns);
 	x->has_share = true;
 	x->share_pct = pct;
