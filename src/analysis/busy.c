@@ -33,6 +33,8 @@ static void collect(const struct profile *p, const struct gpus *gpus, const uint
 		if (take && take[g] != want)
 			continue;
 		uint32_t i = gpus ? gpus_of(gpus, p, g) : 0;
+		if (i == GPUS_NONE)
+			continue;
 		intervals_add(&v[i].set[class_of(p, g, comm)], start, end);
 		out[i].events += !window || intervals_length_within(window, start, end) > 0;
 	}

@@ -85,12 +85,13 @@ static struct idmap all_numbers(const struct finder *f)
 /* The cycle that a run belongs to: of those known so far, which began no later, the first that has a step of it and is not over. */
 static uint32_t known_cycle(const struct cycles *c, const struct idmap *cycle_of_step, const struct cycle *run)
 {
-	for (int64_t step = run->step_first; step <= run->step_last; step++) {
+	for (int64_t step = run->step_first;; step++) { /* the last may be INT64_MAX */
 		uint32_t k = idmap_get(cycle_of_step, step);
 		if (k != IDMAP_NONE && c->v[k].end_ns > run->start_ns)
 			return k;
+		if (step >= run->step_last)
+			return c->n;
 	}
-	return c->n;
 }
 
 static void merge_runs(const struct finder *f, struct cycles *c)
@@ -109,8 +110,11 @@ static void merge_runs(const struct finder *f, struct cycles *c)
 		to->end_ns = run->end_ns > to->end_ns ? run->end_ns : to->end_ns;
 		to->step_first = run->step_first < to->step_first ? run->step_first : to->step_first;
 		to->step_last = run->step_last > to->step_last ? run->step_last : to->step_last;
-		for (int64_t step = run->step_first; step <= run->step_last; step++)
+		for (int64_t step = run->step_first;; step++) {
 			idmap_put(&cycle_of_step, step, k);
+			if (step >= run->step_last)
+				break;
+		}
 		c->run[order[i].row].cycle = k;
 	}
 	mem_free(order);

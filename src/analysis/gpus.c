@@ -23,16 +23,19 @@ void gpus_find(const struct profile *p, struct gpus *out)
 		if (used[i])
 			item[k++] = (struct sort_item){sort_key_i64(p->launch.device[i]), i, 0};
 	sort_items(item, k);
-	*out = (struct gpus){NEW_ARRAY(k, int32_t), 0, NEW_ARRAY(n, uint32_t)};
+	*out = (struct gpus){NEW_ARRAY(k + 1, int32_t), 0, NEW_ARRAY(n, uint32_t)};
 	for (uint32_t i = 0; i < k; i++) {
 		int32_t device = p->launch.device[item[i].row];
-		bool other = !out->n || out->device[out->n - 1] != device;
+		bool other = device != INT32_MIN && (!out->n || out->device[out->n - 1] != device);
 		if (other && out->n < GPUS_MOST)
 			out->device[out->n++] = device;
-		else if (other)
-			out->device[GPUS_MOST - 1] = INT32_MIN;
-		out->of_launch[item[i].row] = out->n - 1;
+		bool known = out->n && out->device[out->n - 1] == device;
+		out->of_launch[item[i].row] = known ? out->n - 1 : GPUS_NONE;
 	}
+	if (!out->n && k)
+		out->device[out->n++] = INT32_MIN;
+	for (uint32_t i = 0; i < k && out->n == 1; i++)
+		out->of_launch[item[i].row] = 0;
 	mem_free(item);
 	mem_free(used);
 }

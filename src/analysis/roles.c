@@ -185,6 +185,8 @@ static void collect_device(struct work *w)
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
 		enum role role = role_of_gpu_op(w, g);
 		uint32_t view = w->views > 1 ? gpus_of(&w->gpus, p, g) : 0;
+		if (view == GPUS_NONE)
+			continue;
 		intervals_add(&w->device[view][role], p->gpu_op.start_ns[g], gpu_end(p, g));
 		w->device_comm |= role == ROLE_COMM;
 	}

@@ -118,7 +118,10 @@ static void sort_out(struct work *x, struct findings *f)
 		if (!intervals_length_within(&x->w->all, g->start_ns[i], gpu_end(x->p, i)))
 			continue;
 		x->comm[i] = g->kind[i] == GPU_KERNEL && shared_kernel(f, g->name[i]).class == KERNEL_COMM;
-		x->gpu[i] = place[gpus_of(&x->gpus, x->p, i)];
+		uint32_t gpu = gpus_of(&x->gpus, x->p, i);
+		if (gpu == GPUS_NONE)
+			continue;
+		x->gpu[i] = place[gpu];
 		x->out->n += x->comm[i];
 		x->out->gpu[x->gpu[i]].n += x->comm[i];
 	}

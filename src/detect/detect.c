@@ -96,6 +96,38 @@ static void name_overlaps(struct findings *f)
 	buf_release(&ids);
 }
 
+/* Where nothing was found, what the GPU does is still worth a look. */
+static void tell_nothing(struct findings *f, const struct step_time *w)
+{
+	struct buf b = {0};
+	if (f->n || !w->n || !w->gpus)
+		return;
+	put_lead(w, &b);
+	buf_printf(&b, " works in %.1f %% of the %s: `opscope report kernels` says in which kernels, `roofline` which of them could be faster.",
+	           100 - step_time_pct(w, w->idle_ns), w->time);
+	findings_note(f, buf_view(&b));
+	buf_release(&b);
+}
+
+/* Launches without device work: the recorder asked for it, and lost it. */
+static void tell_lost(const struct profile *p, struct findings *f)
+{
+	uint8_t *known = NEW_ARRAY(p->strings.n, uint8_t);
+	uint64_t n = 0;
+	for (uint32_t i = 0; i < p->span.rows.n && !p->gpu_op.rows.n; i++) {
+		uint32_t name = p->span.name[i];
+		if (p->span.kind[i] != SPAN_CALL)
+			continue;
+		if (!known[name])
+			known[name] = str_has(profile_str(p, name), STR("LaunchKernel")) ? 2 : 1;
+		n += known[name] == 2;
+	}
+	if (n)
+		findings_note(f, arena_printf(&f->arena, "The recording holds %llu calls that launch kernels, and not one kernel: the tracer lost what the GPU did. Record again; "
+		                              "another profiler may have used the GPU at the same time.", (unsigned long long)n));
+	mem_free(known);
+}
+
 /* The last line: how short a step can become. */
 static void tell_outlook(struct findings *f)
 {
@@ -103,8 +135,11 @@ static void tell_outlook(struct findings *f)
 	struct buf b = {0};
 	unsigned told = 0;
 	int64_t gain = w->n ? merge_gain_ns(f, w) : 0;
-	if (gain <= 0)
+	f->of_window = w->n && w->kind != WINDOW_STEPS;
+	if (gain <= 0) {
+		tell_nothing(f, w);
 		return;
+	}
 	buf_cstr(&b, w->kind == WINDOW_STEPS ? "Step " : "Time looked at ");
 	put_ns(&b, (double)w->ns / w->n);
 	buf_cstr(&b, " -> at least ");
@@ -152,6 +187,7 @@ int detect_run(struct profile *p, const struct detect_args *args, struct finding
 		merge_findings(f);
 		name_overlaps(f);
 		tell_outlook(f);
+		tell_lost(p, f);
 	}
 	shared_free(f->shared);
 	f->shared = NULL;
@@ -196,7 +232,7 @@ static void own_row(struct table *t, const struct finding *x, bool brief)
 	if (x->has_gain)
 		table_set_i64(t, GAIN, x->gain_ns_per_step);
 	if (x->part_of)
-		table_set_str(t, PART_OF, str_from(x->part_of));
+		table_set_fmt(t, PART_OF, "%s%s", brief ? "part of " : "", x->part_of);
 	if (!x->part_of || !brief)
 		own_prose(t, x);
 	if (x->has_events)
@@ -235,6 +271,8 @@ static void own_table(const struct findings *f, struct table *t)
 		{"to_ns", "To", "its end", CELL_I64, UNIT_TIME_NS, COLUMN_DETAIL},
 	};
 	table_columns(t, columns, sizeof columns / sizeof *columns);
+	if (f->of_window)
+		t->data[GAIN].col.title = "Gain, at most";
 	for (unsigned i = 0; i < f->n; i++)
 		own_row(t, &f->v[i], f->args.brief);
 	if (!f->n)

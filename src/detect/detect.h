@@ -52,6 +52,7 @@ struct findings {
 	/* Detectors that could not look, with the reason. */
 	struct not_looked { const char *detector; struct str why; const char *remedy; } *missing; /* remedy: could_not_look.h */
 	unsigned n_missing, cap_missing;
+	bool of_window;                /* there are no steps: gains are of the window that stands for them */
 	struct str *note;              /* what else there is to say */
 	unsigned n_notes, cap_notes;
 	struct detect_args args;

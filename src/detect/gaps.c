@@ -62,7 +62,7 @@ static enum gap_cause cause_of(const struct work *w, uint32_t span)
 	if (w->context[span] != HOST_PLAIN)
 		return of_kind[w->context[span]];
 	switch (w->p->span.kind[span]) {
-	case SPAN_CALL: return of_kind[k];
+	case SPAN_CALL: return of_kind[k] == GAP_CALL && w->p->span.dur_ns[span] >= GAP_LONG_CALL_NS ? GAP_LOAD : of_kind[k];
 	case SPAN_OVERHEAD: return k == HOST_LOAD ? GAP_LOAD : GAP_PROFILER;
 	case SPAN_OP: case SPAN_MARKER: return GAP_OP;
 	case SPAN_PYTHON: return GAP_PYTHON;
@@ -244,7 +244,8 @@ static void find_ends(struct work *w)
 		while (k < n && p->gpu_op.start_ns[order[k].row] < x->end_ns)
 			k++;
 		for (uint32_t j = k; j < n && p->gpu_op.start_ns[order[j].row] == x->end_ns; j++) {
-			if (p->launch.device[p->gpu_op.launch[order[j].row]] != w->device)
+			int32_t device = p->launch.device[p->gpu_op.launch[order[j].row]];
+			if (device != w->device && device != INT32_MIN)
 				continue;
 			if (p->gpu_op.dur_ns[order[j].row] == 0 || (x->gpu != ROW_NONE && x->call != ROW_NONE))
 				continue;

@@ -21,7 +21,7 @@ static const char *advice_for(const struct gaps *g)
 		[GAP_CALL] = "See to the calls of the GPU's runtime that take the host long: launches (CUDA graphs, torch.compile, fused ops) or copies (non_blocking, pinned memory).",
 		[GAP_OP] = "Give the host less to do for the same work of the GPU: torch.compile, CUDA graphs, fused ops.",
 		[GAP_PYTHON] = "Take Python work out of the way of launching first: the GPU waits for it most.",
-		[GAP_LATENCY] = "See `timeline` for what the GPU waits for: the work was launched before, and streams or other GPUs wait for each other.",
+		[GAP_LATENCY] = "See the timeline of `opscope serve` for what the GPU waits for: the work was launched before, and streams or other GPUs wait for each other.",
 		[GAP_UNKNOWN] = "Find out what the host does meanwhile, which was not recorded: call stacks, system calls, ranges around the parts of the step.",
 	};
 	enum gap_cause most = GAP_UNKNOWN;

@@ -1,5 +1,7 @@
 #include "detect/merge.h"
 
+#include <assert.h>
+
 #include "base/hash.h"
 #include "base/sort.h"
 
@@ -111,19 +113,18 @@ static void merge_order(struct findings *f)
 			if (f->v[k].part_of && strcmp(f->v[k].part_of, f->v[i].detector) == 0)
 				v[n++] = f->v[k];
 	}
+	assert(n == f->n); /* what a part belongs to stands by itself: it was settled before */
 	memcpy(f->v, v, n * sizeof *v);
 	mem_free(v);
 }
 
-/* What is part of a part is part of the whole. */
-static void merge_resolve(struct findings *f)
+/* What is told of a cause is as severe as the most severe of its parts. */
+static void merge_severity(struct findings *f)
 {
 	for (unsigned i = 0; i < f->n; i++)
 		for (unsigned k = 0; k < f->n && f->v[i].part_of; k++)
-			if (f->v[k].part_of && strcmp(f->v[i].part_of, f->v[k].detector) == 0) {
-				f->v[i].part_of = f->v[k].part_of;
-				k = 0;
-			}
+			if (!f->v[k].part_of && strcmp(f->v[i].part_of, f->v[k].detector) == 0 && f->v[i].severity > f->v[k].severity)
+				f->v[k].severity = f->v[i].severity;
 }
 
 void merge_findings(struct findings *f)
@@ -133,14 +134,17 @@ void merge_findings(struct findings *f)
 	merge_sort(f);
 	for (int level = 0; level < MERGE_LEVELS; level++)
 		for (unsigned i = 0; i < f->n; i++) {
-			if (!f->v[i].has_covers || merge_symptom_of(&f->v[i]) != level)
+			if (!f->v[i].has_covers || !f->v[i].covers.n || merge_symptom_of(&f->v[i]) != level)
 				continue;
 			merge_symptom(f, &f->v[i]);
 			merge_cause(f, i);
 		}
-	merge_resolve(f);
+	merge_severity(f);
 	merge_order(f);
 }
+
+/* Findings that can be counted together: a bit each. */
+enum { COUNTED = 64 };
 
 /* A set of findings, and how much of the window is time of exactly these. */
 struct merge_cell {
@@ -152,7 +156,7 @@ struct merge_flow {
 	struct merge_cell *cell;
 	unsigned cells, cap;
 	int64_t *of;             /* of[finding * cells + cell]: ns given */
-	int64_t left[64];        /* of each finding's gain, not yet given */
+	int64_t left[COUNTED];   /* of each finding's gain, not yet given */
 	unsigned n;
 };
 
@@ -227,12 +231,14 @@ static int64_t merge_push(struct merge_flow *w, unsigned i, int64_t want, uint64
 int64_t merge_gain_ns(const struct findings *f, const struct step_time *t)
 {
 	struct merge_flow w = {0};
-	const struct intervals *when[64];
+	const struct intervals *when[COUNTED];
 	int64_t sum = 0, moved;
-	for (unsigned i = 0; i < f->n && w.n < 64; i++) {
+	for (unsigned i = 0; i < f->n; i++) {
 		const struct finding *x = &f->v[i];
-		if (!x->has_gain || x->gain_ns_per_step <= 0)
+		if (x->part_of || !x->has_gain || x->gain_ns_per_step <= 0)
 			continue;
+		if (w.n == COUNTED)
+			return 0;
 		w.left[w.n] = x->gain_ns_per_step > t->ns / t->n ? t->ns : x->gain_ns_per_step * t->n;
 		when[w.n++] = x->has_covers ? &x->covers : &t->all;
 	}

@@ -12,8 +12,8 @@
 /* Sets part_of, and puts the findings in order: by gain, those without one behind by severity; parts behind what they are part of. O(n^2 + time covered). */
 void merge_findings(struct findings *f);
 
-/* An upper bound of what all findings gain together, ns over the whole window: each gains no more than its own bound, and each moment of the window is
- * gained once (a maximum flow from findings to moments). */
+/* An upper bound of what all findings that stand by themselves gain together, ns over the whole window: each gains no more than its own bound, and each
+ * moment of the window is gained once (a maximum flow from findings to moments). 0: nothing, or there are more than can be counted (64). */
 int64_t merge_gain_ns(const struct findings *f, const struct step_time *w);
 
 #endif

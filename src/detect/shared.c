@@ -82,25 +82,60 @@ static bool is_comm(struct shared *s, uint32_t name)
 	return s->comm[name] == 2;
 }
 
-/* Whether a graph is captured in the steps. */
-static bool captures(const struct profile *p, const struct step_time *w)
+/* Whether the call begins to capture a graph. known: by string id, 0 = not asked. */
+static bool is_capture(const struct profile *p, uint32_t span, uint8_t *known)
+{
+	uint32_t name = p->span.name[span];
+	if (p->span.kind[span] != SPAN_CALL)
+		return false;
+	if (!known[name])
+		known[name] = str_has(profile_str(p, name), STR("StreamBeginCapture")) ? 2 : 1;
+	return known[name] == 2;
+}
+
+/* The last step that had begun on the host by then; -1 = none. */
+static int64_t step_begun(const struct steps *st, int64_t time_ns)
+{
+	unsigned lo = 0, hi = st->n;
+	while (lo < hi) {
+		unsigned mid = lo + (hi - lo) / 2;
+		if (st->v[mid].host_start_ns <= time_ns)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return (int64_t)lo - 1;
+}
+
+/* Whether a graph is captured in this time. */
+static bool captures_in(const struct profile *p, int64_t start_ns, int64_t end_ns)
 {
 	uint8_t *known = NEW_ARRAY(p->strings.n, uint8_t);
 	bool any = false;
-	for (uint32_t i = 0; i < p->span.rows.n && !any; i++) {
-		if (p->span.kind[i] != SPAN_CALL)
-			continue;
-		uint32_t name = p->span.name[i];
-		if (!known[name])
-			known[name] = str_has(profile_str(p, name), STR("StreamBeginCapture")) ? 2 : 1;
-		any = known[name] == 2 && step_time_has(w, p->span.start_ns[i]);
-	}
+	for (uint32_t i = 0; i < p->span.rows.n && !any; i++)
+		any = is_capture(p, i, known) && p->span.start_ns[i] >= start_ns && p->span.start_ns[i] < end_ns;
 	mem_free(known);
 	return any;
 }
 
+/* Marks the steps in which a graph is captured: nothing that they launch then runs. Returns how many. */
+static unsigned find_captures(const struct profile *p, uint8_t *captures)
+{
+	uint8_t *known = NEW_ARRAY(p->strings.n, uint8_t);
+	unsigned n = 0;
+	for (uint32_t i = 0; i < p->span.rows.n; i++) {
+		int64_t at = is_capture(p, i, known) ? step_begun(p->steps, p->span.start_ns[i]) : -1;
+		if (at < 0 || captures[at] || p->span.start_ns[i] >= p->steps->v[at].host_end_ns)
+			continue;
+		captures[at] = 1;
+		n++;
+	}
+	mem_free(known);
+	return n;
+}
+
 /* Which time it is; false: there is nothing to look at. */
-static bool choose_time(const struct profile *p, struct step_time *w)
+static bool choose_time(const struct profile *p, struct step_time *w, bool *all_capture)
 {
 	const struct steps *s = p->steps;
 	if (!s->n || p->durations_only || s->window == WINDOW_RECORDING)
@@ -109,10 +144,15 @@ static bool choose_time(const struct profile *p, struct step_time *w)
 	w->kind = uneven ? WINDOW_DEVICE : s->window;
 	if (uneven)
 		intervals_add(&w->all, s->v[0].start_ns, s->v[s->n - 1].end_ns);
+	uint8_t *captures = NEW_ARRAY(s->n, uint8_t);
+	unsigned left_out = w->kind == WINDOW_STEPS ? find_captures(p, captures) : 0;
 	for (unsigned i = 0; i < s->n && !uneven; i++)
-		intervals_add(&w->all, s->v[i].start_ns, s->v[i].end_ns);
+		if (!captures[i] || left_out == s->n)
+			intervals_add(&w->all, s->v[i].start_ns, s->v[i].end_ns);
+	mem_free(captures);
 	intervals_normalise(&w->all);
-	w->n = uneven ? 1 : s->n;
+	w->n = uneven ? 1 : left_out == s->n ? s->n : s->n - left_out;
+	*all_capture = w->kind == WINDOW_STEPS ? left_out && left_out == s->n : captures_in(p, s->v[0].host_start_ns, s->v[s->n - 1].end_ns);
 	w->ns = intervals_length(&w->all);
 	return w->ns > 0;
 }
@@ -128,6 +168,8 @@ static void collect_gpus(struct shared *s, struct step_time *w)
 	w->gpus = gpus.n;
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
 		uint32_t i = gpus_of(&gpus, p, g);
+		if (i == GPUS_NONE)
+			continue;
 		intervals_add(&w->gpu[i].busy, p->gpu_op.start_ns[g], gpu_end(p, g));
 		if (p->gpu_op.kind[g] != GPU_KERNEL || !is_comm(s, p->gpu_op.name[g]))
 			intervals_add(&compute[i], p->gpu_op.start_ns[g], gpu_end(p, g));
@@ -182,15 +224,22 @@ const struct step_time *shared_steps(struct findings *f)
 		return w;
 	s->has_window = true;
 	w->main_track = ROW_NONE;
-	if (!choose_time(s->p, w))
+	if (!choose_time(s->p, w, &s->captures))
 		return w;
 	w->time = time[w->kind];
 	w->per = w->kind == WINDOW_STEPS ? "Per step" : "In this time";
 	collect_gpus(s, w);
 	choose_lead(w);
 	w->main_track = find_main_track(s->p);
-	s->captures = captures(s->p, w);
 	return w;
+}
+
+static bool any_busy(const struct step_time *w)
+{
+	for (unsigned i = 0; i < w->gpus; i++)
+		if (w->gpu[i].busy.n)
+			return true;
+	return false;
 }
 
 const struct step_time *shared_window(struct findings *f, const struct detector *d)
@@ -205,8 +254,8 @@ const struct step_time *shared_window(struct findings *f, const struct detector 
 		why = "the input holds durations, but no times";
 	else if (s->captures)
 		why = "the steps capture a graph: nothing that they launch then runs";
-	else if (!w->n || !w->ns)
-		why = "all device work of the input is of no length";
+	else if (!w->n || !w->ns || !any_busy(w))
+		why = "no device work of any length lies in the time looked at";
 	if (why)
 		findings_missing(f, d, "%s", why);
 	return why ? NULL : w;

@@ -60,14 +60,17 @@ static bool is_chosen(const struct profile *p, const struct mfu *m, const struct
 	return args->has_steps ? r->step != MFU_ALL && number >= args->step_first && number <= args->step_last : r->step == MFU_ALL;
 }
 
-/* Means over time; unknown where it is of any of the steps. */
-static struct achieved achieved_on(const struct profile *p, const struct mfu *m, int32_t device, const struct report_args *args)
+/* Means over time; unknown where it is of any of the steps. Devices are asked for in order of ordinal, as the rows of *m stand; *row is where the
+ * rows of this one begin, or would, and moves behind them. */
+static struct achieved achieved_on(const struct profile *p, const struct mfu *m, int32_t device, const struct report_args *args, uint32_t *row)
 {
 	struct achieved sum = {0};
 	double ns = 0;
-	for (uint32_t i = 0; m && i < m->n; i++) {
-		const struct mfu_row *r = &m->v[i];
-		if (r->device != device || !is_chosen(p, m, r, args))
+	while (m && *row < m->n && m->v[*row].device < device)
+		++*row;
+	for (; m && *row < m->n && m->v[*row].device == device; ++*row) {
+		const struct mfu_row *r = &m->v[*row];
+		if (!is_chosen(p, m, r, args))
 			continue;
 		sum.flops_per_s += r->achieved_flops * (double)r->ns;
 		sum.mfu_pct += r->mfu_pct * (double)r->ns;
@@ -186,7 +189,7 @@ static void add_notes(const struct gpu_metrics *m, struct table *t)
 		table_note(t, "Device %d: %llu CUDA graph%s ran as a whole, without a record of the kernels: they are time of kernels, and are not counted among them.",
 		           m->device, (unsigned long long)m->graphs, m->graphs == 1 ? "" : "s");
 	if (m->outside)
-		table_warn(t, "Device %d: %llu kernels, copies and sets of the trace lie outside the steps and are not counted.", m->device,
+		table_warn(t, "Device %d: %llu of the trace\'s kernels, copies and sets outside the steps: not counted.", m->device,
 		           (unsigned long long)m->outside);
 }
 
@@ -195,6 +198,7 @@ void device_table(const struct profile *p, const struct report_args *args, bool 
 	struct gpu_metrics_list l;
 	bool plugin = report_is_plugin(args);
 	struct mfu *mfu = plugin || p->durations_only ? NULL : mfu_new(p);
+	uint32_t mfu_row = 0;
 	struct optree *tree = plugin ? optree_new(p, OPTREE_TB_PLUGIN) : NULL;
 	gpu_metrics_measure(p, plugin ? OPTREE_TB_PLUGIN : OPTREE_DEFAULT, tree, args->has_steps ? &args->step_first : NULL,
 	                    args->has_steps ? &args->step_last : NULL, &l);
@@ -208,7 +212,7 @@ void device_table(const struct profile *p, const struct report_args *args, bool 
 		if (plugin)
 			plugin_row(p, &l.v[i], t);
 		else
-			own_row(p, &l.v[i], achieved_on(p, mfu, l.v[i].device, args), l.span_ns, t);
+			own_row(p, &l.v[i], achieved_on(p, mfu, l.v[i].device, args, &mfu_row), l.span_ns, t);
 		if (!plugin)
 			add_notes(&l.v[i], t);
 	}

@@ -225,6 +225,15 @@ static void group_rows(const struct profile *p, const struct gpus *gpus, const s
 	mem_free(v);
 }
 
+static void note_unstated(const struct profile *p, const struct gpus *gpus, struct table *t)
+{
+	uint64_t n = 0;
+	for (uint32_t i = 0; i < p->gpu_op.rows.n; i++)
+		n += gpus_of(gpus, p, i) == GPUS_NONE;
+	if (n)
+		table_warn(t, "%llu device events count for no GPU: the input does not tell which of %u they are of.", (unsigned long long)n, gpus->n);
+}
+
 static void own_table(const struct profile *p, const struct report_args *args, const struct intervals *window, struct table *t)
 {
 	struct groups g = {.take = NEW_ARRAY(p->gpu_op.rows.n, uint8_t)};
@@ -248,6 +257,7 @@ static void own_table(const struct profile *p, const struct report_args *args, c
 		group_rows(p, &gpus, &g, window, each, t);
 	if (strcmp(by, "launch") != 0)
 		note_early(p, window, t);
+	note_unstated(p, &gpus, t);
 	mem_free(each);
 	mem_free(g.take);
 	gpus_release(&gpus);

@@ -37,12 +37,13 @@ static void put_range(const struct roles *r, enum role role, struct table *t, un
 	table_set_i64(t, col + 1, round_even((double)most / r->n));
 }
 
-static void own_rows(const struct roles *r, struct table *t)
+/* `window`: there are no steps, and the one is the window that stands for them. */
+static void own_rows(const struct roles *r, bool window, struct table *t)
 {
 	bool several = r->gpus > 1;
 	enum { ROLE, MEAN, SHARE, TOTAL, LEAST };
 	TABLE_COLUMN(t, "role", "Role", "what the time went to; the first of the list that was active", CELL_STR);
-	TABLE_COLUMN(t, "mean_ns", "Mean per step", "mean over the steps, and of several GPUs over these, rounded to the ns", CELL_I64, UNIT_NS);
+	TABLE_COLUMN(t, "mean_ns", window ? "Time" : "Mean per step", "mean over the steps, and of several GPUs over these, rounded to the ns", CELL_I64, UNIT_NS);
 	TABLE_COLUMN(t, "share_pct", "Share", "of the mean step", CELL_F64, UNIT_PERCENT);
 	TABLE_COLUMN(t, "total_ns", "Total", "sum over the steps; of several GPUs the mean over these", CELL_I64, UNIT_NS);
 	if (several) {
@@ -50,7 +51,7 @@ static void own_rows(const struct roles *r, struct table *t)
 		TABLE_COLUMN(t, "max_ns", "Most GPU", "mean over the steps of the GPU with most of it", CELL_I64, UNIT_NS);
 	}
 	table_row(t);
-	table_set_str(t, ROLE, STR("Average Step Time"));
+	table_set_str(t, ROLE, window ? STR("Time Looked At") : STR("Average Step Time"));
 	table_set_i64(t, MEAN, round_even(roles_mean_step_ns(r)));
 	table_set_f64(t, SHARE, 100);
 	table_set_i64(t, TOTAL, r->sum.total_ns);
@@ -68,14 +69,18 @@ static void own_rows(const struct roles *r, struct table *t)
 	}
 }
 
-static void main_table(const struct roles *r, bool plugin, struct table *t)
+static void main_table(const struct roles *r, const struct steps *s, bool plugin, struct table *t)
 {
+	bool window = !plugin && s->whole_trace;
 	if (plugin)
 		plugin_rows(r, t);
 	else
-		own_rows(r, t);
+		own_rows(r, window, t);
 	t->whole = true;
-	table_note(t, "Mean over %u step%s. `opscope advise` says what to do about it.", r->n, r->n == 1 ? "" : "s");
+	if (window)
+		table_warn(t, STR_FMT " `opscope advise` says what to do about it.", STR_ARG(s->how));
+	else
+		table_note(t, "Mean over %u step%s. `opscope advise` says what to do about it.", r->n, r->n == 1 ? "" : "s");
 }
 
 /* The plugin counted the profiles that it showed together: one. */
@@ -97,7 +102,7 @@ static int run(const struct profile *p, const struct report_args *args, struct t
 	struct roles *r = step_roles(p, args, e);
 	if (!r)
 		return -1;
-	main_table(r, plugin, t);
+	main_table(r, steps_by(p->steps, plugin), plugin, t);
 	step_table(r, p, plugin, false, table_section(t, "steps", "Steps"));
 	if (p->gpu_op.rows.n)
 		device_table(p, args, true, table_section(t, "devices", "GPU summary"));
