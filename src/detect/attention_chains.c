@@ -139,12 +139,18 @@ static void set_least(struct search *s, struct attention *x)
 	                        BOUND_AS_RUN).least_ns;
 }
 
+int64_t attention_above_ns(const struct attention *x)
+{
+	if (isnan(x->least_ns))
+		return x->ns;
+	return x->least_ns < (double)x->ns ? x->ns - (int64_t)x->least_ns : 0;
+}
+
 static void finish(struct search *s, struct attention *x)
 {
 	struct attentions *a = s->out;
 	set_least(s, x);
 	a->ns += x->ns;
-	a->above_ns += isnan(x->least_ns) ? x->ns : x->least_ns < (double)x->ns ? x->ns - (int64_t)x->least_ns : 0;
 	a->least_known &= !isnan(x->least_ns);
 	a->kernels += x->kernels;
 	MEM_GROW(a->v, a->cap, a->n + 1);

@@ -29,12 +29,15 @@ struct attentions {
 	struct attention *v;
 	uint32_t n, cap;
 	uint8_t *member;         /* gpu_op row -> 1: of one of them */
-	int64_t ns, above_ns;    /* of all; what is above the least, all of it where that is not known */
+	int64_t ns;              /* of all */
 	int64_t device_ns;       /* of all device work in the window but collectives, whose time is also that of waiting */
 	int64_t unsized_ns;      /* kernels of softmax next to products whose sizes are not known */
 	uint64_t kernels;
 	bool least_known;        /* of all of them */
 };
+
+/* What of its time is above the least; all of it where that is not known. */
+int64_t attention_above_ns(const struct attention *x);
 
 /* In the steps; where there are none, in the whole recording. Free with attentions_free. O(n). */
 struct attentions *attentions_new(const struct profile *p, struct findings *f);

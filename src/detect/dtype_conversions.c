@@ -1,5 +1,5 @@
 #include "base/intern.h"
-#include "detect/shared.h"
+#include "detect/gpu_most.h"
 #include "op/op_args.h"
 
 /* Percent of the device time (without collectives) in conversions, and in those of sizes that are converted both ways; percent of the steps'
@@ -23,7 +23,7 @@ struct way {
 
 struct measured {
 	struct places places;
-	struct intervals when;   /* of these kernels */
+	struct gpu_most most;    /* their time */
 	struct conversion *of;   /* by cost */
 	struct intern sizes;
 	struct way *way;         /* by id in `sizes`, from 1 */
@@ -73,7 +73,7 @@ static void add(const struct profile *p, struct findings *f, struct measured *m,
 		}
 	buf_printf(&b, "%s to %s of " STR_FMT, dtype_name(x->from), dtype_name(x->to), STR_ARG(dims));
 	places_add(&m->places, shared_stacks(f), buf_view(&b), costs->op[g], 1, ns);
-	intervals_add(&m->when, p->gpu_op.start_ns[g], gpu_end(p, g));
+	gpu_most_add(&m->most, p, g, ns);
 	buf_release(&b);
 }
 
@@ -100,6 +100,7 @@ static void measure(const struct profile *p, struct findings *f, const struct st
 		if (x->is)
 			add(p, f, m, g, x, &cap);
 	}
+	gpu_most_choose(&m->most, w);
 	for (uint32_t i = 0; i < m->ways; i++)
 		if (m->way[i].ns[0] && m->way[i].ns[1])
 			m->both_ns += m->way[i].ns[0] + m->way[i].ns[1];
@@ -107,7 +108,7 @@ static void measure(const struct profile *p, struct findings *f, const struct st
 
 static void report(const struct profile *p, struct findings *f, const struct step_time *w, const struct measured *m)
 {
-	double pct = 100.0 * (double)m->places.ns / (double)m->device_ns, of_steps = w->n ? step_time_pct(w, m->places.ns) : 0;
+	double pct = 100.0 * (double)m->places.ns / (double)m->device_ns, of_steps = w->n ? step_time_pct(w, m->most.ns) : 0;
 	unsigned steps = w->n ? w->n : 1;
 	struct buf b = {0};
 	struct finding *x = findings_add(f, &detector_dtype_conversions, of_steps >= SEVERE ? FINDING_MEDIUM : of_steps >= LITTLE ? FINDING_LOW : FINDING_INFO);
@@ -119,11 +120,10 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	places_text(&m->places, PLACES_TOLD, w->n, true, &b);
 	x->evidence = finding_text(f, &b);
 	finding_looks_at_most(x, p, &m->places);
-	finding_covers_within(x, w, &m->when);
 	finding_rests_on(x, NULL, m->places.events, m->places.ns);
 	x->has_share = true;
 	x->share_pct = pct;
-	finding_gain(x, w, m->places.ns, "all the time of these conversions");
+	finding_gains_most(x, f, w, &m->most, "all the time of these conversions");
 }
 
 static int run(const struct profile *p, struct findings *f, struct err *e)
@@ -136,15 +136,15 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	}
 	const struct step_time *w = shared_steps(f);
 	places_init(&m.places);
+	gpu_most_init(&m.most, p);
 	intern_init(&m.sizes);
 	measure(p, f, w, &m);
-	intervals_normalise(&m.when);
 	if (m.device_ns && 100.0 * (double)m.places.ns >= TOO_MUCH * (double)m.device_ns && 100.0 * (double)m.both_ns >= BOTH_WAYS * (double)m.device_ns)
 		report(p, f, w, &m);
 	else if (!m.types)
 		findings_missing(f, d, "the types of the ops' tensors were not recorded");
 	places_release(&m.places);
-	intervals_release(&m.when);
+	gpu_most_release(&m.most);
 	intern_release(&m.sizes);
 	mem_free(m.of);
 	mem_free(m.way);

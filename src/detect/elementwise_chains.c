@@ -135,6 +135,13 @@ static const struct flow *flow_of(struct search *s, uint32_t cost)
 	return x;
 }
 
+int64_t chain_above_ns(const struct chain *x)
+{
+	if (isnan(x->least_ns))
+		return x->ns;
+	return x->least_ns < (double)x->ns ? x->ns - (int64_t)x->least_ns : 0;
+}
+
 static void close_chain(struct search *s)
 {
 	struct chains *out = s->out;
@@ -146,7 +153,7 @@ static void close_chain(struct search *s)
 		x->least_ns = bandwidth > 0 ? (double)x->least_bytes / bandwidth * 1e9 : NAN;
 		out->least_known &= !isnan(x->least_ns);
 		out->ns += x->ns;
-		out->above_ns += isnan(x->least_ns) ? x->ns : x->least_ns < (double)x->ns ? x->ns - (int64_t)x->least_ns : 0;
+		out->above_ns += chain_above_ns(x);
 		out->bytes += x->bytes;
 		out->least_bytes += x->least_bytes;
 		MEM_GROW(out->v, out->cap, out->n + 1);

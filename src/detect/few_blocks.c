@@ -1,5 +1,5 @@
 #include "base/sort.h"
-#include "detect/shared.h"
+#include "detect/gpu_most.h"
 
 #include <math.h>
 
@@ -14,7 +14,7 @@ extern const struct detector detector_few_blocks;
 
 struct measured {
 	struct places places;
-	struct intervals when;   /* of these kernels */
+	struct gpu_most most;    /* what they lose */
 	int64_t device_ns, lost_ns;
 	bool no_sms, no_grid;    /* a kernel's device does not state its SMs; a launch not its grid */
 };
@@ -88,16 +88,18 @@ static void measure(const struct profile *p, struct findings *f, const struct st
 		struct str kernel = kernel_function_name(profile_str(p, name));
 		buf_printf(&text, "%.0f %s for %d SMs: " STR_FMT, blocks, blocks == 1 ? "block" : "blocks", sms, STR_ARG(kernel));
 		places_add(&m->places, shared_stacks(f), buf_view(&text), p->gpu_op.op[g] != ROW_NONE ? p->gpu_op.op[g] : p->gpu_op.call[g], 1, ns);
-		m->lost_ns += (int64_t)((double)ns * (1 - blocks / sms));
-		intervals_add(&m->when, p->gpu_op.start_ns[g], gpu_end(p, g));
+		int64_t lost = (int64_t)((double)ns * (1 - blocks / sms));
+		m->lost_ns += lost;
+		gpu_most_add(&m->most, p, g, lost);
 	}
+	gpu_most_choose(&m->most, w);
 	buf_release(&text);
 	mem_free(beside);
 }
 
 static void report(const struct profile *p, struct findings *f, const struct step_time *w, const struct measured *m)
 {
-	double pct = 100.0 * (double)m->lost_ns / (double)m->device_ns, of_steps = w->n ? step_time_pct(w, m->lost_ns) : 0;
+	double pct = 100.0 * (double)m->lost_ns / (double)m->device_ns, of_steps = w->n ? step_time_pct(w, m->most.ns) : 0;
 	struct buf b = {0};
 	struct finding *x = findings_add(f, &detector_few_blocks, of_steps >= SEVERE ? FINDING_MEDIUM : of_steps >= LITTLE ? FINDING_LOW : FINDING_INFO);
 	x->problem = arena_printf(&f->arena, "Kernels with fewer blocks than the GPU has SMs leave SMs without work for %.1f %% of the device time (without "
@@ -106,11 +108,10 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	places_text(&m->places, PLACES_TOLD, w->n, true, &b);
 	x->evidence = finding_text(f, &b);
 	finding_looks_at_most(x, p, &m->places);
-	finding_covers_within(x, w, &m->when);
 	finding_rests_on(x, NULL, m->places.events, m->places.ns);
 	x->has_share = true;
 	x->share_pct = pct;
-	finding_gain(x, w, m->lost_ns, "time of these kernels x (1 - blocks / SMs), as if their work spread over all SMs");
+	finding_gains_most(x, f, w, &m->most, "time of these kernels x (1 - blocks / SMs), as if their work spread over all SMs");
 }
 
 static int run(const struct profile *p, struct findings *f, struct err *e)
@@ -127,15 +128,15 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	}
 	const struct step_time *w = shared_steps(f);
 	places_init(&m.places);
+	gpu_most_init(&m.most, p);
 	measure(p, f, w, &m);
-	intervals_normalise(&m.when);
-	bool counts = !w->n || step_time_pct(w, m.lost_ns) >= LEAST;
+	bool counts = !w->n || step_time_pct(w, m.most.ns) >= LEAST;
 	if (counts && m.device_ns && 100.0 * (double)m.lost_ns >= TOO_MUCH * (double)m.device_ns)
 		report(p, f, w, &m);
 	else if (!m.places.n && (m.no_sms || m.no_grid))
 		findings_missing(f, d, m.no_sms ? "the input does not say how many SMs the GPUs have" : "the input does not state the kernels' grids");
 	places_release(&m.places);
-	intervals_release(&m.when);
+	gpu_most_release(&m.most);
 	return 0;
 }
 

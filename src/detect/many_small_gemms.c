@@ -1,5 +1,5 @@
 #include "analysis/bounds.h"
-#include "detect/shared.h"
+#include "detect/gpu_most.h"
 
 /* Products in a row that count, and percent of the device time (without collectives) that they take; percent of the steps' time for the
  * severity. */
@@ -12,6 +12,7 @@ extern const struct detector detector_many_small_gemms;
 struct row {
 	const struct cost *cost;
 	uint32_t op;             /* of the first (row in span) */
+	uint32_t gpu;            /* its first (row in gpu_op) */
 	uint32_t n;
 	int64_t ns, longest_ns;
 	int64_t start_ns, end_ns;
@@ -20,8 +21,8 @@ struct row {
 
 struct measured {
 	struct places places;
-	struct intervals when;   /* of these kernels */
-	int64_t device_ns, above_ns;
+	struct gpu_most most;    /* above the least */
+	int64_t device_ns;
 	bool least_known;
 };
 
@@ -57,9 +58,8 @@ static void close_row(const struct profile *p, struct findings *f, struct measur
 		buf_printf(&b, "rows of %u " STR_FMT ", M=%lld N=%lld K=%lld %s", r->n, STR_ARG(profile_str(p, p->span.name[r->op])), (long long)r->cost->m,
 		           (long long)r->cost->n, (long long)r->cost->k, dtype_short(r->cost->dtype));
 		places_add(&m->places, shared_stacks(f), buf_view(&b), r->op, 1, r->ns);
-		m->above_ns += least < (double)r->ns ? r->ns - (int64_t)least : 0;
 		m->least_known &= !isnan(r->least_ns);
-		intervals_add(&m->when, r->start_ns, r->end_ns);
+		gpu_most_add_range(&m->most, p, r->gpu, r->start_ns, r->end_ns, least < (double)r->ns ? r->ns - (int64_t)least : 0);
 		buf_release(&b);
 	}
 	*r = (struct row){0};
@@ -82,7 +82,7 @@ static void measure(const struct profile *p, struct findings *f, const struct st
 		if (!product)
 			continue;
 		if (!r.n)
-			r = (struct row){.cost = &costs->cost[c], .op = costs->op[g], .start_ns = p->gpu_op.start_ns[g]};
+			r = (struct row){.cost = &costs->cost[c], .op = costs->op[g], .gpu = g, .start_ns = p->gpu_op.start_ns[g]};
 		r.n++;
 		r.end_ns = gpu_end(p, g);
 		r.ns += p->gpu_op.dur_ns[g];
@@ -90,12 +90,13 @@ static void measure(const struct profile *p, struct findings *f, const struct st
 		r.least_ns += bounds_least_ns(bounds, costs, g);
 	}
 	close_row(p, f, m, &r);
+	gpu_most_choose(&m->most, w);
 	bounds_free(bounds);
 }
 
 static void report(const struct profile *p, struct findings *f, const struct step_time *w, const struct measured *m)
 {
-	double pct = 100.0 * (double)m->places.ns / (double)m->device_ns, of_steps = w->n ? step_time_pct(w, m->above_ns) : 0;
+	double pct = 100.0 * (double)m->places.ns / (double)m->device_ns, of_steps = w->n ? step_time_pct(w, m->most.ns) : 0;
 	struct buf b = {0};
 	struct finding *x = findings_add(f, &detector_many_small_gemms, of_steps >= SEVERE ? FINDING_MEDIUM : of_steps >= LITTLE ? FINDING_LOW : FINDING_INFO);
 	x->problem = arena_printf(&f->arena, "%.1f %% of the device time (without collectives) goes to rows of small products of the same sizes, one after the "
@@ -105,11 +106,10 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	buf_cstr(&b, ". None can read the result of the one before: it is of another size");
 	x->evidence = finding_text(f, &b);
 	finding_looks_at_most(x, p, &m->places);
-	finding_covers_within(x, w, &m->when);
 	finding_rests_on(x, NULL, m->places.events, m->places.ns);
 	x->has_share = true;
 	x->share_pct = pct;
-	finding_gain(x, w, m->above_ns, m->least_known ? "time of these rows above the longest product of each, or the FLOPs and bytes of all at the GPU's peaks" :
+	finding_gains_most(x, f, w, &m->most, m->least_known ? "time of these rows above the longest product of each, or the FLOPs and bytes of all at the GPU's peaks" :
 	             "time of these rows above the longest product of each; the GPU's peaks are not known");
 }
 
@@ -123,12 +123,12 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	}
 	const struct step_time *w = shared_steps(f);
 	places_init(&m.places);
+	gpu_most_init(&m.most, p);
 	measure(p, f, w, &m);
-	intervals_normalise(&m.when);
 	if (m.device_ns && 100.0 * (double)m.places.ns >= TOO_MUCH * (double)m.device_ns)
 		report(p, f, w, &m);
 	places_release(&m.places);
-	intervals_release(&m.when);
+	gpu_most_release(&m.most);
 	return 0;
 }
 

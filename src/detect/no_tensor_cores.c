@@ -1,15 +1,14 @@
 #include "analysis/bounds.h"
 #include "analysis/steps.h"
 #include "analysis/tc_use.h"
-#include "detect/shared.h"
+#include "detect/gpu_most.h"
 
 extern const struct detector detector_no_tensor_cores;
 
 /* Kernel time of ops, and what of it Tensor Cores could do or do. */
 struct measured {
 	int64_t all_ns, eligible_ns, tc_ns, unknown_ns;
-	struct intervals when;   /* of the eligible kernels */
-	int64_t saved_ns;        /* of eligible_ns, can go at most; 0 = not known */
+	struct gpu_most most;    /* what can go of eligible_ns at most; 0 = not known */
 	uint64_t kernels;        /* eligible ones */
 };
 
@@ -99,6 +98,7 @@ static int64_t saved(struct bounds *b, const struct costs *costs, uint32_t g, in
 static struct measured measure(const struct profile *p, struct findings *f, const struct optree *t, const struct target *target)
 {
 	struct measured m = {0};
+	gpu_most_init(&m.most, p);
 	const struct step_time *w = shared_steps(f);
 	uint8_t *could = tc_could_use(p, t);
 	struct bounds *b = bounds_new(p);
@@ -113,13 +113,12 @@ static struct measured measure(const struct profile *p, struct findings *f, cons
 		m.all_ns += dur;
 		m.kernels += could[g];
 		if (could[g])
-			intervals_add(&m.when, p->gpu_op.start_ns[g], gpu_end(p, g));
+			gpu_most_add(&m.most, p, g, save > 0 ? saved(b, shared_costs(f), g, dur, save, best) : 0);
 		m.eligible_ns += could[g] ? dur : 0;
-		m.saved_ns += could[g] && save > 0 ? saved(b, shared_costs(f), g, dur, save, best) : 0;
 		m.tc_ns += tc == TRI_YES ? dur : 0;
 		m.unknown_ns += tc == TRI_UNKNOWN ? dur : 0;
 	}
-	intervals_normalise(&m.when);
+	gpu_most_choose(&m.most, w);
 	bounds_free(b);
 	mem_free(could);
 	return m;
@@ -147,12 +146,12 @@ static void report(const struct profile *p, struct findings *f, const struct mea
 	x->advice = advice(t, &f->arena);
 	buf_release(&text);
 	finding_rests_on(x, NULL, m->kernels, m->eligible_ns);
-	finding_covers_within(x, shared_steps(f), &m->when);
+	finding_covers_most(x, shared_steps(f), &m->most);
 	x->has_share = true;
 	x->share_pct = pct;
 	if (save > 0)
-		finding_gain(x, shared_steps(f), m->saved_ns, "eligible kernel time x (1 - float32 peak / peak of the best type), and no more than their time "
-		             "above the least at that peak and the memory bandwidth");
+		finding_gains_most(x, f, shared_steps(f), &m->most, "eligible kernel time x (1 - float32 peak / peak of the best type), and no more than "
+		                   "their time above the least at that peak and the memory bandwidth");
 }
 
 static int run(const struct profile *p, struct findings *f, struct err *e)
@@ -174,7 +173,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 		findings_missing(f, d, "no kernel can be attributed to an operator");
 	else if (!m.tc_ns && m.eligible_ns)
 		report(p, f, &m, &target);
-	intervals_release(&m.when);
+	gpu_most_release(&m.most);
 	optree_free(t);
 	return 0;
 }

@@ -1,5 +1,5 @@
 #include "analysis/bounds.h"
-#include "detect/shared.h"
+#include "detect/gpu_most.h"
 
 /* Percent of the kernel time that float32 matrix products on ordinary cores take. Convolutions do not count: PyTorch lets them use TF32 by default,
  * so that one on ordinary cores is cuDNN's choice. */
@@ -47,8 +47,7 @@ static bool is_amd(const struct profile *p)
 struct measured {
 	struct places places;
 	int64_t kernel_ns;
-	struct intervals when;   /* of these kernels */
-	int64_t saved_ns;        /* what can go of the time of these kernels */
+	struct gpu_most most;    /* what can go of the time of these kernels */
 	bool unknown;            /* a GPU with such kernels does not say what it is */
 };
 
@@ -98,10 +97,9 @@ static void measure(const struct profile *p, struct findings *f, const struct st
 		if (types < 0 || !(types & 1 << GPU_TF32))
 			continue;
 		places_add(&m->places, shared_stacks(f), profile_str(p, p->span.name[op]), op, 1, p->gpu_op.dur_ns[g]);
-		m->saved_ns += saved(b, costs, g, p->gpu_op.dur_ns[g], save);
-		intervals_add(&m->when, p->gpu_op.start_ns[g], gpu_end(p, g));
+		gpu_most_add(&m->most, p, g, saved(b, costs, g, p->gpu_op.dur_ns[g], save));
 	}
-	intervals_normalise(&m->when);
+	gpu_most_choose(&m->most, w);
 	bounds_free(b);
 }
 
@@ -119,15 +117,14 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 		buf_printf(&evidence, ". By published peaks TF32 can take at most %.0f %% of this time away", 100 * save);
 	x->evidence = finding_text(f, &evidence);
 	finding_looks_at_most(x, p, &m->places);
-	finding_covers_within(x, w, &m->when);
 	finding_rests_on(x, NULL, m->places.events, m->places.ns);
 	x->has_share = true;
 	x->share_pct = pct;
 	if (save > 0)
-		finding_gain(x, w, m->saved_ns, "time of these kernels x (1 - float32 peak / TF32 peak), and no more than their time above the least at "
+		finding_gains_most(x, f, w, &m->most, "time of these kernels x (1 - float32 peak / TF32 peak), and no more than their time above the least at "
 		             "TF32's peak and the memory bandwidth");
 	else
-		finding_gain(x, w, m->saved_ns, "all the time of these kernels: the GPU's peaks are not known");
+		finding_gains_most(x, f, w, &m->most, "all the time of these kernels: the GPU's peaks are not known");
 }
 
 static int run(const struct profile *p, struct findings *f, struct err *e)
@@ -142,13 +139,14 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 		return 0;
 	const struct step_time *w = shared_steps(f);
 	places_init(&m.places);
+	gpu_most_init(&m.most, p);
 	measure(p, f, w, &m);
 	if (m.kernel_ns && 100.0 * (double)m.places.ns / (double)m.kernel_ns >= TOO_MUCH)
 		report(p, f, w, &m);
 	else if (m.unknown)
 		findings_missing(f, d, "the input does not say what the GPUs are (their compute capability, or a name known here); --gpu=NAME does");
 	places_release(&m.places);
-	intervals_release(&m.when);
+	gpu_most_release(&m.most);
 	return 0;
 }
 

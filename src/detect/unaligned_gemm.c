@@ -1,4 +1,5 @@
 #include "detect/attention_chains.h"
+#include "detect/gpu_most.h"
 #include "op/op_args.h"
 
 /* Elements of 16 bits that make the 16 bytes which Tensor Core kernels read at once. */
@@ -62,8 +63,8 @@ static bool suffers(struct findings *f, const struct profile *p, uint32_t name)
 struct measured {
 	struct places shown, by_shape; /* kernels that suffer, and all whose shape is unaligned; time and line by shape */
 	struct bounds *bounds;
-	int64_t kernel_ns, shown_above_ns, above_ns; /* above: their time beyond the least (analysis/bounds.h); all of it where that is unknown */
-	struct intervals when, shown_when; /* of the same kernels */
+	int64_t kernel_ns;
+	struct gpu_most shown_above, above; /* of the same kernels: their time beyond the least (analysis/bounds.h); all of it where that is unknown */
 	bool no_peaks;
 };
 
@@ -90,14 +91,12 @@ static void add(const struct profile *p, struct findings *f, struct measured *m,
 	double least = bounds_least_ns(m->bounds, costs, g);
 	int64_t ns = p->gpu_op.dur_ns[g], above = isnan(least) ? ns : least < (double)ns ? ns - (int64_t)least : 0;
 	m->no_peaks |= isnan(least);
-	m->above_ns += above;
+	gpu_most_add(&m->above, p, g, above);
 	places_add(&m->by_shape, shared_stacks(f), buf_view(text), costs->op[g], 1, ns);
-	intervals_add(&m->when, p->gpu_op.start_ns[g], gpu_end(p, g));
 	if (!suffers(f, p, p->gpu_op.name[g]))
 		return;
-	m->shown_above_ns += above;
+	gpu_most_add(&m->shown_above, p, g, above);
 	places_add(&m->shown, shared_stacks(f), buf_view(text), costs->op[g], 1, ns);
-	intervals_add(&m->shown_when, p->gpu_op.start_ns[g], gpu_end(p, g));
 }
 
 /* What is known of a cost with certain strides: bits of PAD_*, -1 = not asked. */
@@ -150,8 +149,8 @@ static void measure(const struct profile *p, struct findings *f, const struct st
 	intern_release(&pads.keys);
 	mem_free(pads.v);
 	attentions_free(attention);
-	intervals_normalise(&m->when);
-	intervals_normalise(&m->shown_when);
+	gpu_most_choose(&m->above, w);
+	gpu_most_choose(&m->shown_above, w);
 }
 
 static void report(const struct profile *p, struct findings *f, const struct step_time *w, const struct measured *m, bool shown)
@@ -167,11 +166,10 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	places_text(t, SHAPES_TOLD, w->n, true, &evidence);
 	x->evidence = finding_text(f, &evidence);
 	finding_looks_at_most(x, p, t);
-	finding_covers_within(x, w, shown ? &m->shown_when : &m->when);
 	finding_rests_on(x, NULL, t->events, t->ns);
 	x->has_share = true;
 	x->share_pct = pct;
-	finding_gain(x, w, shown ? m->shown_above_ns : m->above_ns, m->no_peaks ?
+	finding_gains_most(x, f, w, shown ? &m->shown_above : &m->above, m->no_peaks ?
 	             "time of these kernels above the least at the GPU's peaks, and all of it where these or their bytes are not known" :
 	             "time of these kernels above the least: their FLOPs at the GPU's peak or their bytes at its bandwidth, whichever is longer");
 }
@@ -187,14 +185,16 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	m.bounds = bounds_new(p);
 	places_init(&m.shown);
 	places_init(&m.by_shape);
+	gpu_most_init(&m.shown_above, p);
+	gpu_most_init(&m.above, p);
 	measure(p, f, w, &m);
 	if (100.0 * (double)m.shown.ns > TOO_MUCH * (double)m.kernel_ns)
 		report(p, f, w, &m, true);
 	else if (100.0 * (double)m.by_shape.ns > TOO_MUCH_BY_SHAPE * (double)m.kernel_ns)
 		report(p, f, w, &m, false);
 	bounds_free(m.bounds);
-	intervals_release(&m.when);
-	intervals_release(&m.shown_when);
+	gpu_most_release(&m.above);
+	gpu_most_release(&m.shown_above);
 	places_release(&m.shown);
 	places_release(&m.by_shape);
 	return 0;

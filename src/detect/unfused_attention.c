@@ -1,4 +1,5 @@
 #include "detect/attention_chains.h"
+#include "detect/gpu_most.h"
 #include "detect/layer_count.h"
 
 /* Percent of the steps' time that can go at most (of the device time where there are no steps). */
@@ -53,31 +54,36 @@ static void put_evidence(const struct profile *p, struct findings *f, const stru
 	places_release(&shapes);
 }
 
-static void cover(const struct profile *p, const struct step_time *w, const struct attentions *a, struct finding *x)
+/* An attention is of one stream, so of one GPU. */
+static void find_most(const struct profile *p, const struct step_time *w, const struct attentions *a, struct gpu_most *most)
 {
-	struct intervals when = {0};
+	gpu_most_init(most, p);
+	for (uint32_t i = 0; i < a->n; i++)
+		gpu_most_add(most, p, a->v[i].gpu, attention_above_ns(&a->v[i]));
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
 		if (a->member[g])
-			intervals_add(&when, p->gpu_op.start_ns[g], gpu_end(p, g));
-	finding_covers_work(x, w, &when);
+			gpu_most_add(most, p, g, 0);
+	gpu_most_choose(most, w);
 }
 
 static void report(const struct profile *p, struct findings *f, const struct step_time *w, const struct attentions *a)
 {
-	double pct = 100.0 * (double)a->ns / (double)a->device_ns, above = w->n ? step_time_pct(w, a->above_ns) : pct;
+	struct gpu_most most;
+	find_most(p, w, a, &most);
+	double pct = 100.0 * (double)a->ns / (double)a->device_ns, above = w->n ? step_time_pct(w, most.ns) : pct;
 	struct finding *x = findings_add(f, &detector_unfused_attention, above >= WORST ? FINDING_HIGH : above >= SEVERE ? FINDING_MEDIUM :
 	                                 above >= LITTLE ? FINDING_LOW : FINDING_INFO);
 	x->problem = arena_printf(&f->arena, "%.1f %% of the device time (without collectives) goes to attention whose products and softmax are kernels of their own, which "
 	                          "write all scores to memory and read them again", pct);
 	put_evidence(p, f, w, a, x);
-	cover(p, w, a, x);
 	finding_rests_on(x, NULL, a->kernels, a->ns);
 	x->has_share = true;
 	x->share_pct = pct;
-	finding_gain(x, w, a->above_ns, a->least_known ?
+	finding_gains_most(x, f, w, &most, a->least_known ?
 	             "time of these kernels above the least of one fused kernel: the FLOPs of the products at the GPU's peak (half of them where scores are "
 	             "masked; backward five products) or the bytes of Q, K, V and the result at its bandwidth, whichever is longer" :
 	             "time of these kernels above the least of one fused kernel, and all of it where the GPU's peaks or the types are not known");
+	gpu_most_release(&most);
 }
 
 static int run(const struct profile *p, struct findings *f, struct err *e)

@@ -1,4 +1,5 @@
 #include "detect/elementwise_chains.h"
+#include "detect/gpu_most.h"
 #include "detect/layer_count.h"
 
 /* Percent of the device time (without collectives) that fusing could take away at most; percent of the steps' time, for the severity. */
@@ -68,32 +69,33 @@ static void put_evidence(const struct profile *p, struct findings *f, const stru
 	places_release(&which);
 }
 
-static void cover(const struct profile *p, const struct step_time *w, const struct chains *c, struct finding *x)
+/* A chain is of one stream, so of one GPU. */
+static void find_most(const struct profile *p, const struct step_time *w, const struct chains *c, struct gpu_most *most)
 {
-	struct intervals when = {0};
+	gpu_most_init(most, p);
 	for (uint32_t i = 0; i < c->n; i++)
-		for (uint32_t k = 0; k < c->v[i].n; k++) {
-			uint32_t g = c->gpu[c->v[i].first + k];
-			intervals_add(&when, p->gpu_op.start_ns[g], gpu_end(p, g));
-		}
-	finding_covers_work(x, w, &when);
+		for (uint32_t k = 0; k < c->v[i].n; k++)
+			gpu_most_add(most, p, c->gpu[c->v[i].first + k], k ? 0 : chain_above_ns(&c->v[i]));
+	gpu_most_choose(most, w);
 }
 
 static void report(const struct profile *p, struct findings *f, const struct step_time *w, const struct chains *c)
 {
-	double pct = 100.0 * (double)c->ns / (double)c->device_ns, above = w->n ? step_time_pct(w, c->above_ns) : pct;
+	struct gpu_most most;
+	find_most(p, w, c, &most);
+	double pct = 100.0 * (double)c->ns / (double)c->device_ns, above = w->n ? step_time_pct(w, most.ns) : pct;
 	struct finding *x = findings_add(f, &detector_unfused_elementwise, above >= SEVERE ? FINDING_MEDIUM : above >= LITTLE ? FINDING_LOW : FINDING_INFO);
 	x->problem = arena_printf(&f->arena, "%.1f %% of the device time (without collectives) goes to chains of kernels that do next to no arithmetic, "
 	                          "each of which reads from memory what the one before it wrote", pct);
 	put_evidence(p, f, w, c, x);
-	cover(p, w, c, x);
 	finding_rests_on(x, NULL, c->n_gpu, c->ns);
 	x->has_share = true;
 	x->share_pct = pct;
-	finding_gain(x, w, c->above_ns, c->least_known ?
+	finding_gains_most(x, f, w, &most, c->least_known ?
 	             "time of these chains above that of reading the operands of the first kernel and writing the result of the last, once, at the GPU's "
 	             "memory bandwidth" :
 	             "time of these chains above the least that their bytes take, and all of it where the GPU's bandwidth is not known");
+	gpu_most_release(&most);
 }
 
 static int run(const struct profile *p, struct findings *f, struct err *e)

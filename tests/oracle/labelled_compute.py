@@ -402,6 +402,51 @@ def few_blocks_on_two_gpus():
     return sized(1, gpus=2)
 
 
+def sum_of_one_block(t, **more):
+    with t.op("aten::sum", 2):
+        t.kernel(100, REDUCE, **grid(1), **more)
+
+
+def attention_on(t, **more):
+    """Unlike attention(), its softmax is of the same GPU as its products."""
+    scores(t, **more)
+    unary(t, 300, "aten::_softmax", [B, S, S], SOFTMAX, **more)
+    weighted(t, **more)
+
+
+def on_gpus(layer, counts, good=TENSOR_CORE):
+    """GPU i has counts[i] layers in each step, behind 500 us of good work."""
+    t = Trace(*(dict(A100, id=i) for i in range(len(counts))))
+    for _ in t.steps():
+        for device, count in enumerate(counts):
+            with t.op("aten::mul", 2):
+                t.kernel(500, good, device=device, **grid(1080))
+            for _ in range(count):
+                layer(t, device=device)
+    return t
+
+
+def few_blocks_beside_each_other(gpus):
+    """1.2 ms of each GPU's 10 ms of a step."""
+    t = Trace(*(dict(A100, id=i) for i in range(gpus)))
+    for _ in t.steps():
+        for device in range(gpus):
+            for _ in range(12):
+                sum_of_one_block(t, device=device)
+            product(t, 8800, [4096, 4096], [4096, 4096], op="aten::mm", device=device, **grid(1080))
+    return t
+
+
+@case("few-blocks")
+def few_blocks_on_one_of_one():
+    return few_blocks_beside_each_other(1)
+
+
+@case("few-blocks")
+def few_blocks_on_eight_gpus():
+    return few_blocks_beside_each_other(8)
+
+
 @case("few-blocks", "unfused-elementwise")
 def few_blocks_and_chains():
     """Two causes: the chains' kernels fill the GPU."""
