@@ -21,10 +21,8 @@ struct measured {
 
 static int sms_of(const struct profile *p, uint32_t launch)
 {
-	for (uint32_t i = 0; i < p->device.rows.n; i++)
-		if (p->device.id[i] == p->launch.device[launch])
-			return p->device.sm_count[i];
-	return 0;
+	uint32_t row = profile_device_row(p, p->launch.device[launch]);
+	return row == ROW_NONE ? 0 : p->device.sm_count[row];
 }
 
 /* Blocks of the grid; 0 = not stated. */

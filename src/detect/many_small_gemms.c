@@ -33,10 +33,8 @@ static bool leaves_room(const struct profile *p, uint32_t g)
 	if (launch == ROW_NONE || p->launch.grid_x[launch] <= 0 || p->launch.grid_y[launch] <= 0 || p->launch.grid_z[launch] <= 0)
 		return false;
 	double blocks = (double)p->launch.grid_x[launch] * p->launch.grid_y[launch] * p->launch.grid_z[launch];
-	for (uint32_t i = 0; i < p->device.rows.n; i++)
-		if (p->device.id[i] == p->launch.device[launch])
-			return blocks < p->device.sm_count[i];
-	return false;
+	uint32_t row = profile_device_row(p, p->launch.device[launch]);
+	return row != ROW_NONE && blocks < p->device.sm_count[row];
 }
 
 /* A product whose result is of another size than both operands: the next one of the same sizes cannot read it. */

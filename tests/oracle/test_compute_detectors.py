@@ -127,6 +127,21 @@ class Planted(Case):
                 self.assertTrue(r["bound"].startswith("of GPU 5, which has most of it: "), r["bound"])
                 self.assertNotIn("which has most", one["bound"])
 
+    def test_device_of_another_number(self):
+        """The process calls its only GPU 0, the tracer calls the same GPU 3."""
+        def trace(device):
+            t = labelled.Trace()
+            for _ in t.steps():
+                for _ in range(8):
+                    labelled_compute.small(t, us=30, device=device)
+                    labelled_compute.linear(t, 200, device=device, **labelled_compute.grid(1080))
+            return t
+        same, other = self.findings(trace(0)), self.findings(trace(3))
+        for detector in ("few-blocks", "many-small-gemms"):
+            with self.subTest(detector):
+                self.assertGreater(same[detector]["gain_ns_per_step"], 0)
+                self.assertEqual(other[detector]["gain_ns_per_step"], same[detector]["gain_ns_per_step"])
+
     def test_few_blocks_without_steps(self):
         t = labelled.Trace()
         for _ in range(10):
