@@ -47,7 +47,7 @@ static bool is_amd(const struct profile *p)
 struct measured {
 	struct places places;
 	int64_t kernel_ns;
-	struct gpu_most most;    /* what can go of the time of these kernels */
+	struct gpu_most most;    /* what can go of the time of these kernels at most; 0 = not known */
 	bool unknown;            /* a GPU with such kernels does not say what it is */
 };
 
@@ -72,7 +72,7 @@ static double saving(const struct profile *p)
 /* At the same share of the peak as before, but not below the least that its FLOPs and bytes take. */
 static int64_t saved(struct bounds *b, const struct costs *costs, uint32_t g, int64_t ns, double save)
 {
-	double least = bounds_least_ns_as(b, costs, g, DTYPE_FLOAT32), by_rate = save > 0 ? (double)ns * save : (double)ns;
+	double least = bounds_least_ns_as(b, costs, g, DTYPE_FLOAT32), by_rate = (double)ns * save;
 	double above = isnan(least) ? (double)ns : (double)ns - least;
 	return above < 0 ? 0 : (int64_t)(above < by_rate ? above : by_rate);
 }
@@ -97,7 +97,7 @@ static void measure(const struct profile *p, struct findings *f, const struct st
 		if (types < 0 || !(types & 1 << GPU_TF32))
 			continue;
 		places_add(&m->places, shared_stacks(f), profile_str(p, p->span.name[op]), op, 1, p->gpu_op.dur_ns[g]);
-		gpu_most_add(&m->most, p, g, saved(b, costs, g, p->gpu_op.dur_ns[g], save));
+		gpu_most_add(&m->most, p, g, save > 0 ? saved(b, costs, g, p->gpu_op.dur_ns[g], save) : 0);
 	}
 	gpu_most_choose(&m->most, w);
 	bounds_free(b);
@@ -115,6 +115,8 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	places_text(&m->places, PLACES_TOLD, steps, true, &evidence);
 	if (save > 0)
 		buf_printf(&evidence, ". By published peaks TF32 can take at most %.0f %% of this time away", 100 * save);
+	else
+		buf_cstr(&evidence, ". The GPU's peaks are not known, so the gain is not bounded");
 	x->evidence = finding_text(f, &evidence);
 	finding_looks_at_most(x, p, &m->places);
 	finding_rests_on(x, NULL, m->places.events, m->places.ns);
@@ -124,7 +126,7 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 		finding_gains_most(x, f, w, &m->most, "time of these kernels x (1 - float32 peak / TF32 peak), and no more than their time above the least at "
 		             "TF32's peak and the memory bandwidth");
 	else
-		finding_gains_most(x, f, w, &m->most, "all the time of these kernels: the GPU's peaks are not known");
+		finding_covers_most(x, w, &m->most);
 }
 
 static int run(const struct profile *p, struct findings *f, struct err *e)

@@ -127,6 +127,18 @@ class Planted(Case):
                 self.assertTrue(r["bound"].startswith("of GPU 5, which has most of it: "), r["bound"])
                 self.assertNotIn("which has most", one["bound"])
 
+    def test_peaks_not_known(self):
+        """An A100 that no list names: how much of the products' time can go is not known; that they could use Tensor Cores is told once."""
+        for name, known in ((labelled.A100["name"], True), ("NVIDIA PG509-210", False)):
+            with self.subTest(name):
+                t = labelled.CASES["float32_alone_on_ampere"][1]()
+                t.gpus = (dict(labelled.A100, name=name),)
+                found = self.findings(t)
+                cores, tf32 = found["no-tensor-cores"], found["tf32-off"]
+                self.assertEqual((cores["part_of"], tf32["part_of"]), (None, "no-tensor-cores"))
+                self.assertEqual([r["gain_ns_per_step"] is not None for r in (cores, tf32)], [known, known])
+                self.assertEqual("The GPU's peaks are not known, so the gain is not bounded" in tf32["evidence"], not known)
+
     def test_device_of_another_number(self):
         """The process calls its only GPU 0, the tracer calls the same GPU 3."""
         def trace(device):
