@@ -2,8 +2,9 @@
 
 #include "op/op_args.h"
 
-/* How many kernels may lie between the product that makes scores and the one that takes them, and how many products a search looks back at. */
-enum { LONGEST = 24, PRODUCTS = 4 };
+/* How many kernels may lie between the product that makes scores and the one that takes them, how many products a search looks back at,
+ * and within how many kernels of a softmax a product without shapes is taken for one of its attention. */
+enum { LONGEST = 24, PRODUCTS = 4, BESIDE = 4 };
 /* Percent of the device time: below, other things are worth more. */
 static const double MATTERS = 5;
 
@@ -253,9 +254,9 @@ static void find_backward(struct search *s, uint32_t i)
 static bool is_between_products(const struct search *s, uint32_t i)
 {
 	bool before = false, behind = false;
-	for (uint32_t k = i; k-- > 0 && i - k <= PRODUCTS && !before;)
+	for (uint32_t k = i; k-- > 0 && i - k <= BESIDE && !before;)
 		before = shared_kernel(s->f, s->p->gpu_op.name[s->at[k]]).class == KERNEL_GEMM && !cost_of_kernel(s, s->at[k]);
-	for (uint32_t k = i + 1; k < s->n && k - i <= PRODUCTS && !behind; k++)
+	for (uint32_t k = i + 1; k < s->n && k - i <= BESIDE && !behind; k++)
 		behind = shared_kernel(s->f, s->p->gpu_op.name[s->at[k]]).class == KERNEL_GEMM && !cost_of_kernel(s, s->at[k]);
 	return before && behind;
 }

@@ -113,7 +113,7 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	struct buf b = {0};
 	struct finding *x = findings_add(f, &detector_dtype_conversions, of_steps >= SEVERE ? FINDING_MEDIUM : of_steps >= LITTLE ? FINDING_LOW : FINDING_INFO);
 	x->problem = arena_printf(&f->arena, "%.1f %% of the device time (without collectives) goes to kernels that only convert between floating-point types, "
-	                          "forth and back", pct);
+	                          "back and forth", pct);
 	buf_printf(&b, w->n > 1 ? "%.1f conversions a step, of them " : "%.0f conversions, of them ", (double)m->places.events / steps);
 	put_ns(&b, (double)m->both_ns / steps);
 	buf_cstr(&b, " of sizes that are converted both ways: ");
@@ -153,7 +153,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 
 const struct detector detector_dtype_conversions = {
 	.id = "dtype-conversions",
-	.title = "Tensors are converted between types, forth and back",
+	.title = "Tensors are converted between types, back and forth",
 	.why = "A conversion reads and writes a whole tensor and computes nothing; autocast puts one wherever an op wants another type than its input has.",
 	.fix = "Keep activations in one type: cast the model once (model.bfloat16()) where its ops bear it, make masks and buffers in the type of the "
 	       "activations, do not leave and enter autocast inside the model; torch.compile fuses what must stay into its neighbours.",

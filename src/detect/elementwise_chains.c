@@ -5,7 +5,7 @@
 #include "detect/inside.h"
 #include "op/op_args.h"
 
-enum { OPERANDS = 6, RESULTS = 8 };
+enum { OPERANDS = 6, RESULTS = 8, MOST_BITS = 128 }; /* MOST_BITS: of an element, a complex number of two float64 */
 /* No tensor has as many; more in an input are nonsense, and their bytes would not fit. */
 static const int64_t MOST_ELEMENTS = (int64_t)1 << 48;
 
@@ -87,6 +87,12 @@ static int64_t sum_of_list(const struct op_args *a)
 	return all;
 }
 
+/* 0 = not known, or not in the range of an int64. */
+static int64_t bits_written(const struct cost *c)
+{
+	return c->bytes_written > 0 && c->bytes_written <= INT64_MAX / 8 ? c->bytes_written * 8 : 0;
+}
+
 static void look_at_args(struct flow *x, const struct cost *c, struct str name, const struct op_args *a)
 {
 	bool copy = str_eqc(name, "aten::copy_"), cat = str_eqc(name, "aten::cat");
@@ -101,11 +107,11 @@ static void look_at_args(struct flow *x, const struct cost *c, struct str name, 
 	if (cat)
 		x->elements = sum_of_list(a);
 	else if (c->class == OP_REDUCE)
-		x->elements = c->bytes_written > 0 && dtype_bits(c->dtype) ? c->bytes_written * 8 / dtype_bits(c->dtype) : 0;
+		x->elements = dtype_bits(c->dtype) ? bits_written(c) / dtype_bits(c->dtype) : 0;
 	else
 		x->elements = broadcast(a);
-	if (!copy && c->bytes_written > 0 && x->elements > 0)
-		x->bits = (int)(c->bytes_written * 8 / x->elements);
+	if (!copy && x->elements > 0 && bits_written(c) / x->elements <= MOST_BITS)
+		x->bits = (int)(bits_written(c) / x->elements);
 	bool sound = x->n > 0 && x->elements > 0 && x->elements < MOST_ELEMENTS;
 	for (unsigned i = 0; i < x->n; i++)
 		sound &= x->operand[i].elements >= 0 && x->operand[i].elements < MOST_ELEMENTS;

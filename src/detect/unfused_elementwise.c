@@ -37,7 +37,14 @@ static void put_ops(const struct profile *p, struct findings *f, const uint32_t 
 
 static void put_bytes(struct buf *b, double bytes)
 {
-	buf_printf(b, bytes < (1 << 30) ? "%.1f MiB" : "%.2f GiB", bytes < (1 << 30) ? bytes / (1 << 20) : bytes / (1 << 30));
+	if (bytes < 1 << 10)
+		buf_printf(b, "%.0f B", bytes);
+	else if (bytes < 1 << 20)
+		buf_printf(b, "%.1f KiB", bytes / (1 << 10));
+	else if (bytes < 1 << 30)
+		buf_printf(b, "%.1f MiB", bytes / (1 << 20));
+	else
+		buf_printf(b, "%.2f GiB", bytes / (1 << 30));
 }
 
 static void put_evidence(const struct profile *p, struct findings *f, const struct step_time *w, const struct chains *c, struct finding *x)
@@ -57,9 +64,9 @@ static void put_evidence(const struct profile *p, struct findings *f, const stru
 	}
 	buf_printf(&b, w->n > 1 ? "%.1f kernels a step in %.1f chains: " : "%.0f kernels in %.0f chains: ", (double)c->n_gpu / steps, (double)c->n / steps);
 	places_text(&which, CHAINS_TOLD, steps, true, &b);
-	buf_cstr(&b, w->n > 1 ? ". A step they read and write " : ". They read and write ");
+	buf_cstr(&b, ". They read and write ");
 	put_bytes(&b, (double)c->bytes / steps);
-	buf_cstr(&b, ", of which one kernel a chain would save ");
+	buf_cstr(&b, w->n > 1 ? " per step; one kernel per chain would save " : "; one kernel per chain would save ");
 	put_bytes(&b, (double)(c->bytes - c->least_bytes) / steps);
 	layer_count_text(&layers, &b);
 	x->evidence = finding_text(f, &b);

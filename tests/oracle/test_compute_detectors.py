@@ -80,7 +80,7 @@ class Planted(Case):
         x, rows = 8192 * 1024, 8192
         moved = (2 + 4) * x + (4 + 4) * x + 4 * x + 4 * rows + 8 * rows + 8 * rows + 4 * x + 4 * rows + 4 * x + (4 + 2) * x + 2 * 1024 + (2 + 2) * x
         saved = moved - (2 * x + 2 * x)
-        self.assertIn(f"A step they read and write {4 * moved / 2 ** 30:.2f} GiB, of which one kernel a chain would save {4 * saved / 2 ** 30:.2f} GiB",
+        self.assertIn(f"They read and write {4 * moved / 2 ** 30:.2f} GiB per step; one kernel per chain would save {4 * saved / 2 ** 30:.2f} GiB",
                       self.of("norm_written_out", "unfused-elementwise")["evidence"])
 
 
