@@ -53,14 +53,21 @@ static enum cause cause_of(const struct profile *p, uint32_t span, uint8_t *know
 	return p->span.kind[span] == SPAN_OVERHEAD ? PROFILING : CAUSES;
 }
 
+/* A thread is in one cause once at a time: cudaMalloc holds the cuMemCreate that it calls. */
 static void add_host(const struct profile *p, struct sums *v)
 {
 	uint8_t *known = NEW_ARRAY(p->strings.n, uint8_t);
-	for (uint32_t i = 0; i < p->span.rows.n; i++) {
+	int64_t done[CAUSES]; /* of this thread, until when the cause's time is counted */
+	for (uint32_t i = 0; i < p->span.rows.n; i++) { /* by thread, then start */
+		for (unsigned k = 0; k < CAUSES && (i == 0 || p->span.track[i] != p->span.track[i - 1]); k++)
+			done[k] = INT64_MIN;
 		enum cause c = cause_of(p, i, known);
 		uint32_t step = c != CAUSES ? step_at(p->steps, p->span.start_ns[i]) : ROW_NONE;
-		if (step != ROW_NONE)
-			v[step].ns[c] += p->span.dur_ns[i];
+		if (step == ROW_NONE)
+			continue;
+		int64_t start = p->span.start_ns[i] > done[c] ? p->span.start_ns[i] : done[c], end = span_end(p, i);
+		v[step].ns[c] += start < end ? end - start : 0;
+		done[c] = end > done[c] ? end : done[c];
 	}
 	mem_free(known);
 }
@@ -170,9 +177,94 @@ static enum cause main_cause(const struct work *x, uint32_t step, int64_t beyond
 static bool is_long(const struct work *x, uint32_t step)
 {
 	int64_t ns, beyond = more_of(x, step, LENGTH), work = more_of(x, step, BUSY) - more_of(x, step, NEW_KERNELS);
-	if ((double)beyond < (TOO_LONG - 1) * (double)(x->figure[LENGTH].v[step] - beyond) || 2 * work > beyond)
+	int64_t median = x->figure[LENGTH].v[step] - beyond;
+	if (median <= 0 || (double)beyond < (TOO_LONG - 1) * (double)median || 2 * work > beyond)
 		return false;
 	return step == 0 || main_cause(x, step, beyond, &ns) != CAUSES;
+}
+
+/* The step that is nearest the median in length, but this one. */
+static uint32_t usual_step(const struct work *x, uint32_t step)
+{
+	const int64_t *ns = x->figure[LENGTH].v, median = ns[step] - more_of(x, step, LENGTH);
+	uint32_t best = ROW_NONE;
+	for (uint32_t i = 0; i < x->p->steps->n; i++)
+		if (i != step && (best == ROW_NONE || llabs(ns[i] - median) < llabs(ns[best] - median)))
+			best = i;
+	return best;
+}
+
+/* Time of the thread that runs the steps, by name (string id): in ranges of this name but outside of those inside them, and in them as a whole, where
+ * one of the same name inside another counts once. What this step has less what the usual one has. */
+struct names {
+	int64_t *self, *whole, *until;
+};
+
+/* Adds a step, times `sign`. Ranges stand by start. */
+static void names_add(const struct work *x, uint32_t step, int sign, struct names *t)
+{
+	const struct spans *v = &x->p->span;
+	const struct step *s = &x->p->steps->v[step];
+	for (uint32_t i = 0; i < v->rows.n; i++) {
+		if (v->track[i] != x->w->main_track || v->start_ns[i] < s->host_start_ns || v->start_ns[i] >= s->host_end_ns || i == s->span)
+			continue;
+		uint32_t name = v->name[i], up = v->parent[i] != s->span || s->span == ROW_NONE ? v->parent[i] : v->parent[s->span];
+		int64_t start = v->start_ns[i], end = span_end(x->p, i);
+		end = end < s->host_end_ns ? end : s->host_end_ns;
+		t->self[name] += sign * (end - start);
+		if (up != ROW_NONE && v->start_ns[up] >= s->host_start_ns)
+			t->self[v->name[up]] -= sign * (end - start);
+		start = start > t->until[name] ? start : t->until[name];
+		t->whole[name] += start < end ? sign * (end - start) : 0;
+		t->until[name] = end > t->until[name] ? end : t->until[name];
+	}
+}
+
+/* Of ranges that the program or its libraries named, that which has most of the time itself; ROW_NONE: none has TELLS of it. */
+static uint32_t most_self(const struct profile *p, const struct names *t, int64_t beyond)
+{
+	uint32_t best = ROW_NONE;
+	for (uint32_t i = 0; i < p->span.rows.n; i++)
+		if ((p->span.kind[i] == SPAN_PYTHON || p->span.kind[i] == SPAN_OP) && (double)t->self[p->span.name[i]] >= TELLS * (double)beyond &&
+		    (best == ROW_NONE || t->self[p->span.name[i]] > t->self[p->span.name[best]]))
+			best = i;
+	return best;
+}
+
+/* The innermost with half of it and more as a whole: that with least, of those with as much; ROW_NONE. */
+static uint32_t innermost_half(const struct profile *p, const struct names *t, int64_t beyond)
+{
+	uint32_t best = ROW_NONE;
+	for (uint32_t i = 0; i < p->span.rows.n; i++)
+		if ((p->span.kind[i] == SPAN_PYTHON || p->span.kind[i] == SPAN_OP || p->span.kind[i] == SPAN_USER) && 2 * t->whole[p->span.name[i]] >= beyond &&
+		    (best == ROW_NONE || t->whole[p->span.name[i]] < t->whole[p->span.name[best]]))
+			best = i;
+	return best;
+}
+
+/* Where no call tells the cause: the function, op or range that does, compared with the step that is nearest the median. */
+static void put_function(const struct work *x, uint32_t step, int64_t beyond, struct buf *out)
+{
+	const struct profile *p = x->p;
+	uint32_t usual = usual_step(x, step);
+	struct names t = {NEW_ARRAY(p->strings.n, int64_t), NEW_ARRAY(p->strings.n, int64_t), NEW_ARRAY(p->strings.n, int64_t)};
+	if (x->w->main_track != ROW_NONE) {
+		names_add(x, step < usual ? step : usual, step < usual ? 1 : -1, &t);
+		names_add(x, step < usual ? usual : step, step < usual ? -1 : 1, &t);
+	}
+	uint32_t self = most_self(p, &t, beyond), at = self != ROW_NONE ? self : innermost_half(p, &t, beyond);
+	buf_cstr(out, "no call tells the cause");
+	if (at != ROW_NONE) {
+		int64_t ns = self != ROW_NONE ? t.self[p->span.name[at]] : t.whole[p->span.name[at]];
+		buf_cstr(out, ", but ");
+		put_ns(out, (double)(ns < beyond ? ns : beyond));
+		buf_printf(out, self != ROW_NONE ? " are in " STR_FMT " itself, outside of what it calls" : " are in " STR_FMT ", with all that it calls",
+		           STR_ARG(profile_str(p, p->span.name[at])));
+		buf_printf(out, " (compared with step %lld)", (long long)p->steps->v[usual].number);
+	}
+	mem_free(t.self);
+	mem_free(t.whole);
+	mem_free(t.until);
 }
 
 static void put_step(const struct work *x, uint32_t step, struct buf *out)
@@ -188,7 +280,7 @@ static void put_step(const struct work *x, uint32_t step, struct buf *out)
 		put_ns(out, (double)(ns < beyond ? ns : beyond));
 		buf_printf(out, " are %s", cause_text[c]);
 	} else {
-		buf_cstr(out, "no call tells the cause");
+		put_function(x, step, beyond, out);
 	}
 	buf_cstr(out, "; the GPU works for ");
 	put_ns(out, (double)x->figure[BUSY].v[step]);
@@ -223,10 +315,32 @@ static void report(const struct work *x, struct findings *f, const uint8_t *is, 
 	finding_rests_on(d, x->w, n, ns);
 }
 
+/* Of the long steps the longest, longest first; of equals the first. */
+struct longest {
+	uint32_t step[STEPS_TOLD];
+	unsigned n;
+};
+
+static void longest_add(const struct work *x, struct longest *t, uint32_t step)
+{
+	const int64_t *ns = x->figure[LENGTH].v;
+	unsigned at = t->n;
+	if (at == STEPS_TOLD && ns[step] <= ns[t->step[at - 1]])
+		return;
+	if (at == STEPS_TOLD)
+		at--;
+	else
+		t->n++;
+	for (; at && ns[step] > ns[t->step[at - 1]]; at--)
+		t->step[at] = t->step[at - 1];
+	t->step[at] = step;
+}
+
 static void look(const struct work *x, struct findings *f)
 {
 	const struct steps *s = x->p->steps;
 	uint8_t *is = NEW_ARRAY(s->n, uint8_t);
+	struct longest told = {.n = 0};
 	struct buf evidence = {0};
 	uint64_t n = 0;
 	int64_t rest_ns = 0;
@@ -235,12 +349,15 @@ static void look(const struct work *x, struct findings *f)
 		rest_ns += is[i] ? 0 : x->figure[LENGTH].v[i];
 		if (!is[i])
 			continue;
-		if (n < STEPS_TOLD) {
-			buf_cstr(&evidence, n ? ". " : "");
-			put_step(x, i, &evidence);
-		}
+		longest_add(x, &told, i);
 		n++;
 	}
+	for (unsigned i = 0; i < told.n; i++) {
+		buf_cstr(&evidence, i ? ". " : "");
+		put_step(x, told.step[i], &evidence);
+	}
+	if (n > told.n)
+		buf_printf(&evidence, "; and %llu more", (unsigned long long)(n - told.n));
 	if (n && n < s->n)
 		report(x, f, is, n, rest_ns, &evidence);
 	else

@@ -629,6 +629,54 @@ def first_step_allocates_and_loader():
     return iterations(allocate, loader=15000)
 
 
+@case("first-iteration", "gpu-starvation")
+def first_step_allocates_in_calls_of_calls():
+    """The driver's calls are inside the runtime's: 10 ms in all, not 19.5. Of 10 ms more nothing was recorded."""
+    def nested(t):
+        for _ in range(4):
+            with t.range("cudaMalloc", "cuda_runtime", 125):
+                t.call("cuMemCreate", 2375, "cuda_driver")
+        t.host(10000)
+    return iterations(nested)
+
+
+@case("first-iteration", "gpu-starvation")
+def long_steps_of_many():
+    """Steps 1, 4, 7, 10 and 13 of 20 allocate: 20 to 24 ms, step 10 longest."""
+    t = Trace()
+    for n in t.steps(20):
+        if n % 3 == 1 and n < 15:
+            t.call("cudaMalloc", {1: 21000, 4: 20000, 7: 22000, 10: 24000, 13: 23000}[n])
+        t.busy(30000)
+    return t
+
+
+@case("gpu-starvation", "low-gpu-utilization")
+def without_length_of_steps():
+    """The steps are marks of no length, but one, and nothing is launched from them."""
+    t = Trace()
+    for n in range(1, 9):
+        with t.range(f"ProfilerStep#{n}"):
+            if n == 1:
+                t.call("cudaMalloc", 20000)
+        t.busy(30000)
+        t.now = max(t.free.values()) + 10
+    return t
+
+
+@case("first-iteration", "gpu-starvation")
+def first_step_in_python():
+    """No call tells why the first step takes longer; one function does: 18 ms beyond its 1 ms in the others."""
+    t = Trace()
+    for n in t.steps(4):
+        with t.frame("train.py(7): step", 500 if n == 1 else 400):
+            with t.frame("model.py(36): forward", 19000 if n == 1 else 1000):
+                pass
+            t.busy(30000)
+            t.drain()
+    return t
+
+
 @case()
 def without_long_first_step():
     return iterations(lambda t: t.call("cudaMalloc", 3000))

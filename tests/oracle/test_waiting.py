@@ -84,6 +84,21 @@ class Planted(Case):
             self.assertRegex(r["problem"], r"a mean step of 3[25]\.\d* ms is 30\.0\d* ms without it")
             self.assertIsNone(r["gain_ns_per_step"])
 
+    def test_nested_causes(self):
+        """A call inside a call of the same cause counts once."""
+        self.assertIn("more, 10.000 ms are in calls that allocate or free memory", self.find("first_step_allocates_in_calls_of_calls", "first-iteration")["evidence"])
+
+    def test_longest_steps(self):
+        """Of five long steps the three longest are told, and how many more there are."""
+        r = self.find("long_steps_of_many", "first-iteration")
+        self.assertRegex(r["problem"], "^5 of 20 steps are far longer")
+        self.assertRegex(r["evidence"], r"^Step 10 takes 5.*\. Step 13 takes 5.*\. Step 7 takes 5.*; and 2 more$")
+
+    def test_first_step_in_python(self):
+        r = self.find("first_step_in_python", "first-iteration")
+        self.assertIn("18.000 ms are in model.py(36): forward itself", r["evidence"])
+        self.assertNotIn("train.py(7)", r["evidence"])
+
     def test_buckets(self):
         r = self.find("copies_of_buckets", "device-copies")
         self.assertIn("20 of them move gradients out of the buckets", r["evidence"])
