@@ -1,5 +1,6 @@
 #include "detect/collectives.h"
 
+#include "base/sort.h"
 #include "detect/inside.h"
 #include "op/kernels.h"
 
@@ -147,6 +148,27 @@ static void find_exposed(struct work *x)
 	mem_free(x->other);
 }
 
+/* Of collectives of several streams, a moment belongs to the one that began first, as in the report on communication (report/comm.c). */
+static void share_exposed(const struct profile *p, struct collectives *c)
+{
+	struct sort_item *order = NEW_ARRAY_RAW(c->n, struct sort_item);
+	int64_t *done = NEW_ARRAY_RAW(c->n_gpus, int64_t); /* until when time is given away, by GPU */
+	for (uint32_t i = 0; i < c->n_gpus; i++)
+		done[i] = INT64_MIN;
+	for (uint32_t i = 0; i < c->n; i++)
+		order[i] = (struct sort_item){sort_key_i64(p->gpu_op.start_ns[c->v[i].gpu_op]), i, 0};
+	sort_items(order, c->n);
+	for (uint32_t i = 0; i < c->n; i++) {
+		struct collective *k = &c->v[order[i].row];
+		int64_t start = p->gpu_op.start_ns[k->gpu_op], end = gpu_end(p, k->gpu_op), *until = &done[k->gpu];
+		start = start > *until ? start : *until;
+		k->exposed_ns = start < end ? intervals_length_within(&c->gpu[k->gpu].exposed, start, end) : 0;
+		*until = end > *until ? end : *until;
+	}
+	mem_free(order);
+	mem_free(done);
+}
+
 static void describe(struct work *x, struct findings *f, const uint8_t *mark)
 {
 	const struct profile *p = x->p;
@@ -165,9 +187,9 @@ static void describe(struct work *x, struct findings *f, const uint8_t *mark)
 			c->ranks = ranks;
 		c->v[c->n++] = (struct collective){
 			.gpu_op = g, .gpu = x->gpu[g], .at = at, .use = use ? (uint8_t)use : inside_of_gpu(p, mark, g), .wire_bytes = wire_bytes(costs, g),
-			.exposed_ns = intervals_length_within(&c->gpu[x->gpu[g]].exposed, p->gpu_op.start_ns[g], gpu_end(p, g)),
 		};
 	}
+	share_exposed(p, c);
 }
 
 static bool has_any(const struct profile *p, struct findings *f)

@@ -22,7 +22,7 @@ struct collective {
 	uint32_t at;             /* whose stack gives the line: the op, else the call; ROW_NONE */
 	uint8_t use;             /* enum collective_use */
 	int64_t wire_bytes;      /* that a rank sends; -1 = not recorded */
-	int64_t exposed_ns;
+	int64_t exposed_ns;      /* of its GPU's, what is in it and in none that began before */
 };
 
 struct collective_gpu {
