@@ -109,17 +109,19 @@ static void add_host(const struct profile *p, const struct collective *k, struct
 		intervals_add(&s->host, p->span.start_ns[outer], span_end(p, outer));
 }
 
-static void measure(const struct profile *p, struct findings *f, const struct step_time *w, const struct collectives *c, const uint32_t *row, struct small *s)
+/* row: by collective, 0 .. n_rows. Streams share rows, and collectives stand by stream. */
+static void measure(const struct profile *p, struct findings *f, const struct step_time *w, const struct collectives *c, const uint32_t *row, uint32_t n_rows,
+                    struct small *s)
 {
-	uint32_t last_row = 0;
+	uint8_t *seen = NEW_ARRAY(n_rows + 1, uint8_t);
 	for (uint32_t i = 0; i < c->n; i++) {
 		const struct collective *k = &c->v[i];
 		int64_t ns = p->gpu_op.dur_ns[k->gpu_op];
 		if (!is_small(p, k) || (!row[i] && k->use != COLLECTIVE_GRADIENTS))
 			continue;
 		s->n++;
-		s->rows += row[i] != last_row || !row[i];
-		last_row = row[i];
+		s->rows += !row[i] || !seen[row[i]];
+		seen[row[i]] = 1;
 		s->device_ns += ns;
 		s->exposed_ns += k->exposed_ns;
 		if (k->wire_bytes >= 0) {
@@ -131,6 +133,7 @@ static void measure(const struct profile *p, struct findings *f, const struct st
 		add_host(p, k, s);
 		intervals_add(&s->covers, p->gpu_op.start_ns[k->gpu_op], gpu_end(p, k->gpu_op));
 	}
+	mem_free(seen);
 	intervals_normalise(&s->host);
 	intervals_intersect(&s->host, &w->idle, &s->host);
 	s->host_ns = intervals_length(&s->host);
@@ -199,7 +202,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 		uint32_t *row = find_rows(p, c, &n_rows);
 		places_init(&s.places);
 		find_pace(p, c, &s);
-		measure(p, f, w, c, row, &s);
+		measure(p, f, w, c, row, n_rows, &s);
 		int64_t ns = device_gain(w, &s) / gpus + s.host_ns;
 		if (s.n >= (uint64_t)FEWEST * w->n * gpus && step_time_pct(w, ns) >= TOO_MUCH)
 			report(p, f, w, &s, c->n, gpus, ns);

@@ -85,6 +85,21 @@ def collectives_of_gradients():
     return t
 
 
+@case("communication-bound")
+def collectives_on_two_streams():
+    """In each step an all-reduce of 10 ms, and 2 ms after its start an all-gather of 10 ms on another stream: 12 ms, of which the second has 2."""
+    t = rank()
+    for _ in t.steps():
+        t.busy(30000)
+        begin = t.free[0, STREAM]
+        for stream, name, after in ((COMM, "AllReduce", 0), (COMM + 1, "AllGather", 2000)):
+            t.free[0, stream] = begin + after
+            with t.op("c10d::" + name, 2):
+                t.kernel(10000, f"ncclDevKernel_{name}_RING_LL(ncclDevComm*)", stream=stream)
+        t.free[0, STREAM] = max(t.free.values())
+    return t
+
+
 @case("communication-bound", "dataloader-bound", "gpu-starvation")
 def collectives_and_loader():
     t = rank()
@@ -207,6 +222,25 @@ def small_collectives():
 @case("unbucketed-collectives")
 def small_collectives_of_two_gpus():
     return small(60, gpus=2)
+
+
+@case("unbucketed-collectives")
+def small_collectives_on_two_streams():
+    """Three rows of 20 a step, of which every other collective is on a second stream: 57 could be spared."""
+    t = rank()
+    for _ in t.steps():
+        for i in range(60):
+            if i % 20 == 0:
+                t.free[0, STREAM] = max(t.free.values(), default=0)
+                t.busy(2000)
+                t.busy(2000)
+            stream = COMM + i % 2
+            t.free[0, stream] = max(t.free.get((0, s), 0) for s in (STREAM, COMM, COMM + 1))
+            stated = {"Collective name": "allreduce", "In msg nelems": 8, "Out msg nelems": 8, "Group size": 2, "dtype": "Float"}
+            with t.op("c10d::allreduce_", 2), t.op("nccl:all_reduce", 1):
+                t.kernel(LATENCY, NCCL, stream=stream, **stated)
+        t.free[0, STREAM] = max(t.free.values())
+    return t
 
 
 @case("unbucketed-collectives")

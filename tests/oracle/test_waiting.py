@@ -37,7 +37,7 @@ class Planted(Case):
         for case, detector, want in (
                 ("collectives_of_two_gpus", "communication-bound", 12000),    # mean of 15 ms and 9 ms
                 ("collectives_of_layers", "communication-bound", 10 * 1000), ("collectives_of_gradients", "communication-bound", 4 * 2500),
-                ("collectives_and_loader", "communication-bound", 15000),
+                ("collectives_and_loader", "communication-bound", 15000), ("collectives_on_two_streams", "communication-bound", 12000),
                 ("gloo_all_reduce", "host-collectives", 20000), ("gloo_all_reduce_beside_two_gpus", "host-collectives", 20000),
                 ("gloo_and_loader", "host-collectives", 12000),
                 ("launches_of_collectives", "host-collectives", 60 * 77),     # 80 us and 2 less the all-reduce before, which runs meanwhile
@@ -65,6 +65,15 @@ class Planted(Case):
         self.assertRegex(r["evidence"], r"add up to (19\.9|20\.0)\d* ms, which is transfer; 7\.[45]\d* ms more are waiting, mean of the GPUs; GPU 1 comes last in 10 of 10")
         for case in ("collectives_of_two_gpus", "collectives_of_layers"):  # a rank of 8; GPU 0 alone
             self.assertNotIn("which is transfer", self.find(case, "communication-bound")["evidence"])
+
+    def test_moments_count_once(self):
+        """A moment with two collectives is that of the one that began first."""
+        r = self.find("collectives_on_two_streams", "communication-bound")
+        self.assertIn("ncclDevKernel_AllReduce_RING_LL (10.000 ms, 1 time); ncclDevKernel_AllGather_RING_LL (2.000 ms, 1 time)", r["evidence"])
+
+    def test_rows_on_two_streams(self):
+        """One row is one row, on however many streams: 57 of 60 collectives of 12 us could be spared."""
+        self.assertEqual(self.find("small_collectives_on_two_streams", "unbucketed-collectives")["gain_ns_per_step"], 57 * 12000)
 
     def test_low_utilization(self):
         """A larger batch is proposed by launch-bound alone."""
