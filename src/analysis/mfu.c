@@ -1,11 +1,9 @@
 #include "analysis/mfu.h"
 
+#include "analysis/gpus.h"
 #include "analysis/steps.h"
 #include "base/buf.h"
-#include "base/hash.h"
 #include "base/mem.h"
-
-#include <stdlib.h>
 
 /* Percent of the kernel time that may be of products with unknown FLOPs. */
 static const double MOST_UNKNOWN = 10;
@@ -14,29 +12,26 @@ static const double LEAST_TOLD = 0.0005;
 /* No run has so many steps and GPUs; an input that says so gets the rows of all steps alone. */
 enum { MOST_ROWS = 1 << 20 };
 
+/* FLOPs of products of one row, by type and cores. */
+struct sum {
+	struct mfu_type of;
+	uint32_t next;           /* of the same row, in work.sum; ROW_NONE */
+};
+
 struct work {
 	const struct profile *p;
 	struct costs *costs;
 	struct bounds *bounds;
 	struct mfu *out;
-	struct idmap gpu_of;     /* ordinal -> number of the GPU */
-	unsigned gpus, steps;    /* steps that have rows of their own */
+	struct gpus gpus;
+	struct sum *sum;
+	uint32_t n_sums, cap_sums;
+	uint32_t *first_sum;     /* by row of `out`, in `sum`; ROW_NONE */
+	unsigned steps;          /* that have rows of their own */
 	int64_t first_ns, last_ns; /* of all device work */
 };
 
-/* --- which GPUs, and rows for them ------------------------------------------------------------------------------ */
-
-static int32_t ordinal(const struct profile *p, uint32_t g)
-{
-	uint32_t launch = p->gpu_op.launch[g];
-	return launch == ROW_NONE ? INT32_MIN : p->launch.device[launch];
-}
-
-static int by_ordinal(const void *a, const void *b)
-{
-	int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
-	return (x > y) - (x < y);
-}
+/* --- rows for the GPUs and steps --------------------------------------------------------------------------------- */
 
 /* Steps are in order of time, and none begins before the one before it has ended. */
 static int64_t length_of_all(const struct steps *s)
@@ -47,46 +42,31 @@ static int64_t length_of_all(const struct steps *s)
 	return ns;
 }
 
-/* Distinct ordinals of device work, in order; the caller frees them. */
-static int32_t *find_gpus(struct work *w)
+static void find_ends(struct work *w)
 {
 	const struct profile *p = w->p;
-	int32_t *id = NULL;
-	uint32_t cap = 0;
-	int64_t min = INT32_MIN, max = INT32_MIN;
-	for (uint32_t i = 0; i < p->launch.rows.n; i++)
-		max = p->launch.device[i] > max ? p->launch.device[i] : max;
-	idmap_init(&w->gpu_of, min, max, (uint64_t)p->launch.rows.n + 1);
 	w->first_ns = INT64_MAX;
 	w->last_ns = INT64_MIN;
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
 		int64_t start = p->gpu_op.start_ns[g], end = start + p->gpu_op.dur_ns[g];
 		w->first_ns = start < w->first_ns ? start : w->first_ns;
 		w->last_ns = end > w->last_ns ? end : w->last_ns;
-		if (idmap_get(&w->gpu_of, ordinal(p, g)) != IDMAP_NONE)
-			continue;
-		MEM_GROW(id, cap, w->gpus + 1);
-		id[w->gpus] = ordinal(p, g);
-		idmap_put(&w->gpu_of, ordinal(p, g), w->gpus++);
 	}
-	if (w->gpus)
-		qsort(id, w->gpus, sizeof *id, by_ordinal);
-	for (unsigned i = 0; i < w->gpus; i++)
-		idmap_put(&w->gpu_of, id[i], i);
-	return id;
 }
 
-static void make_rows(struct work *w, const int32_t *id)
+static void make_rows(struct work *w)
 {
 	const struct steps *s = w->p->steps;
 	struct mfu *m = w->out;
 	uint32_t each = w->steps + 1;
-	m->n = w->gpus * each;
+	m->n = w->gpus.n * each;
 	m->v = NEW_ARRAY(m->n, struct mfu_row);
+	w->first_sum = NEW_ARRAY_RAW(m->n, uint32_t);
 	for (uint32_t i = 0; i < m->n; i++) {
 		uint32_t step = i % each == w->steps ? MFU_ALL : i % each;
 		struct mfu_row *r = &m->v[i];
-		*r = (struct mfu_row){.step = step, .device = id[i / each], .peak_name = ""};
+		w->first_sum[i] = ROW_NONE;
+		*r = (struct mfu_row){.step = step, .device = w->gpus.device[i / each], .peak_name = ""};
 		if (m->whole)
 			r->ns = w->last_ns - w->first_ns;
 		else if (step == MFU_ALL)
@@ -133,23 +113,20 @@ static bool plus(int64_t *sum, int64_t v)
 	return *sum != COST_UNKNOWN;
 }
 
-static void add_type(struct mfu_row *r, enum dtype t, enum tri tc, int64_t flops)
+/* A row has few types, at most DTYPES x 3. */
+static void add_type(struct work *w, uint32_t row, enum dtype t, enum tri tc, int64_t flops)
 {
-	unsigned i = 0;
-	while (i < MFU_TYPES && r->type[i].flops && (r->type[i].dtype != t || r->type[i].tensor_core != tc))
-		i++;
-	if (i == MFU_TYPES) /* no more than four matter: the least of them makes room */
-		i = MFU_TYPES - 1;
-	if (r->type[i].dtype != t || r->type[i].tensor_core != tc)
-		r->type[i].flops = 0;
-	r->type[i].dtype = t;
-	r->type[i].tensor_core = tc;
-	plus(&r->type[i].flops, flops);
-	for (; i && r->type[i].flops > r->type[i - 1].flops; i--) {
-		struct mfu_type swap = r->type[i];
-		r->type[i] = r->type[i - 1];
-		r->type[i - 1] = swap;
+	uint32_t i = w->first_sum[row];
+	while (i != ROW_NONE && (w->sum[i].of.dtype != t || w->sum[i].of.tensor_core != tc))
+		i = w->sum[i].next;
+	if (i == ROW_NONE) {
+		i = w->n_sums++;
+		MEM_GROW(w->sum, w->cap_sums, w->n_sums);
+		w->sum[i] = (struct sum){{t, tc, 0}, w->first_sum[row]};
+		w->first_sum[row] = i;
 	}
+	plus(&w->sum[i].of.flops, flops);
+	plus(&w->out->v[row].product_flops, flops);
 }
 
 /* Whether a kernel is a product, or may be one. */
@@ -161,8 +138,9 @@ static bool may_multiply(const struct cost *c, struct kernel_info k)
 	       k.class == KERNEL_OTHER || (k.class == KERNEL_TRITON && k.dot);
 }
 
-static void add_to(struct work *w, struct mfu_row *r, uint32_t g, int64_t flops)
+static void add_to(struct work *w, uint32_t row, uint32_t g, int64_t flops)
 {
+	struct mfu_row *r = &w->out->v[row];
 	uint32_t at = w->costs->of_gpu[g];
 	const struct cost *c = at == ROW_NONE ? NULL : &w->costs->cost[at];
 	struct kernel_info k = bounds_kernel(w->bounds, g);
@@ -176,13 +154,13 @@ static void add_to(struct work *w, struct mfu_row *r, uint32_t g, int64_t flops)
 	r->known_ns += ns;
 	plus(&r->flops, flops);
 	if (flops > 0 && bounds_multiplies(c->class))
-		add_type(r, c->dtype != DTYPE_UNKNOWN ? c->dtype : k.dtype, kernel_tensor_core(k, c->dtype), flops);
+		add_type(w, row, c->dtype != DTYPE_UNKNOWN ? c->dtype : k.dtype, kernel_tensor_core(k, c->dtype), flops);
 }
 
 static void add_work(struct work *w, uint32_t g)
 {
 	struct mfu *m = w->out;
-	uint32_t step = step_of(w, g), gpu = idmap_get(&w->gpu_of, ordinal(w->p, g));
+	uint32_t step = step_of(w, g), gpu = gpus_of(&w->gpus, w->p, g);
 	int64_t flops = costs_flops(w->costs, g);
 	if (flops > 0)
 		plus(step == ROW_NONE ? &m->outside_flops : &m->inside_flops, flops);
@@ -190,11 +168,29 @@ static void add_work(struct work *w, uint32_t g)
 		return;
 	uint32_t first = gpu * (w->steps + 1);
 	if (step < w->steps)
-		add_to(w, &m->v[first + step], g, flops);
-	add_to(w, &m->v[first + w->steps], g, flops);
+		add_to(w, first + step, g, flops);
+	add_to(w, first + w->steps, g, flops);
 }
 
 /* --- what follows ----------------------------------------------------------------------------------------------- */
+
+/* The types with most FLOPs. Where their sum does not fit 64 bits, which has most is not known. */
+static void set_types(const struct work *w, uint32_t row)
+{
+	struct mfu_type *type = w->out->v[row].type;
+	if (w->out->v[row].product_flops < 0)
+		return;
+	for (uint32_t s = w->first_sum[row]; s != ROW_NONE; s = w->sum[s].next) {
+		struct mfu_type x = w->sum[s].of;
+		for (int i = 0; i < MFU_TYPES; i++) {
+			if (x.flops <= type[i].flops)
+				continue;
+			struct mfu_type less = type[i];
+			type[i] = x;
+			x = less;
+		}
+	}
+}
 
 static void set_peak(struct mfu_row *r)
 {
@@ -236,15 +232,19 @@ struct mfu *mfu_new(const struct profile *p)
 {
 	struct work w = {.p = p, .out = NEW(struct mfu), .costs = costs_new(p, COST_DEFAULT), .bounds = bounds_new(p)};
 	w.out->whole = p->steps->whole_trace || !p->steps->n;
-	int32_t *id = find_gpus(&w);
-	w.steps = w.out->whole || (uint64_t)w.gpus * p->steps->n > MOST_ROWS ? 0 : p->steps->n;
-	make_rows(&w, id);
+	gpus_find(p, &w.gpus);
+	find_ends(&w);
+	w.steps = w.out->whole || (uint64_t)w.gpus.n * p->steps->n > MOST_ROWS ? 0 : p->steps->n;
+	make_rows(&w);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
 		add_work(&w, g);
-	for (uint32_t i = 0; i < w.out->n; i++)
+	for (uint32_t i = 0; i < w.out->n; i++) {
+		set_types(&w, i);
 		finish(&w.out->v[i]);
-	mem_free(id);
-	idmap_release(&w.gpu_of);
+	}
+	mem_free(w.sum);
+	mem_free(w.first_sum);
+	gpus_release(&w.gpus);
 	costs_free(w.costs);
 	bounds_free(w.bounds);
 	return w.out;
@@ -261,9 +261,7 @@ void mfu_free(struct mfu *m)
 void mfu_types_text(const struct mfu_row *r, struct buf *out)
 {
 	static const char *const cores[] = {[TRI_NO] = "ordinary cores", [TRI_YES] = "Tensor Cores", [TRI_UNKNOWN] = "unknown cores"};
-	double all = 0;
-	for (int i = 0; i < MFU_TYPES; i++)
-		all += (double)r->type[i].flops;
+	double all = (double)r->product_flops;
 	for (int i = 0; i < MFU_TYPES && (double)r->type[i].flops > LEAST_TOLD * all; i++)
 		buf_printf(out, "%s%s on %s %.1f %%", i ? ", " : "", dtype_short(r->type[i].dtype), cores[r->type[i].tensor_core],
 		           100 * (double)r->type[i].flops / all);

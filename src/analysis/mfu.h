@@ -32,7 +32,8 @@ struct mfu_row {
 	int64_t kernel_ns;       /* sum of the durations of its kernels but collectives */
 	int64_t known_ns;        /* of these, whose FLOPs are known */
 	int64_t products_unknown_ns; /* of these, products or what may be some, whose FLOPs are not known */
-	struct mfu_type type[MFU_TYPES]; /* most FLOPs first; [0].flops = 0: no products */
+	int64_t product_flops;   /* of `flops`, of products of all types; COST_UNKNOWN: more than fit 64 bits */
+	struct mfu_type type[MFU_TYPES]; /* the types with most FLOPs, most first; [0].flops = 0: no products, or product_flops unknown */
 	const struct gpu *gpu;   /* NULL = not known */
 	double peak_flops;       /* of type[0], FLOP/s; 0 = not known */
 	const char *peak_name;   /* "bfloat16 on Tensor Cores"; "" = not known */

@@ -52,6 +52,23 @@ class Planted(Case):
         self.assertEqual((r["peak_tflops_per_s"], r["peak_of"]), (19.5, "float32 on ordinary cores"))
         self.assertEqual(r["types"], "fp32 on ordinary cores 75.0 %, bf16 on Tensor Cores 25.0 %")
 
+    def test_many_types(self):
+        """Six types, the least of them first: all count, and the four with most FLOPs are told. Products of 512^3 by turns of 5, 4, 3, 2, 1, 1."""
+        kinds = [("c10::Half", "ampere_fp16_s16816gemm_fp16_128x128_ldg8_f2f_stages_32x5_tn", 1), ("double", "ampere_dgemm_64x64_nn", 1),
+                 ("float", "ampere_sgemm_128x64_nn", 2), (BF16, "ampere_sgemm_bf16_128x64_nn", 3),
+                 ("float", "cutlass_80_tensorop_s1688gemm_128x128_16x5_nn_align4", 4), (BF16, labelled.TENSOR_CORE, 5)]
+        t = labelled.Trace()
+        for _ in t.steps():
+            for turn in range(5):
+                for dtype, kernel, turns in kinds:
+                    if turn < turns:
+                        labelled_compute.product(t, 100, [512, 512], [512, 512], kernel, dtype, "aten::mm")
+        for r in self.report(t).rows:
+            steps = 2 if r["step"] == "all" else 1
+            self.assertEqual((r["flops"], r["peak_of"]), (steps * 16 * 2 * 512 ** 3, "bfloat16 on Tensor Cores"))
+            self.assertEqual(r["types"], "bf16 on Tensor Cores 31.2 %, fp32 on Tensor Cores 25.0 %, bf16 on ordinary cores 18.8 %, fp32 on ordinary cores 12.5 %")
+            self.assertAlmostEqual(r["mfu_pct"], 100 * r["flops"] / (r["time_ns"] * 1e-9) / 312e12, places=6)
+
     def test_unknown(self):
         """An eighth of the kernel time is of a product without shapes; in the second run a twelfth. Collectives do not count."""
         for us, known in ((1000, False), (600, True)):
