@@ -3,11 +3,13 @@
  * On each GPU: exposed = union of the kernels of collectives - union of all its other work. Where such kernels overlap, a moment counts for the
  * one that began first, so that the rows add up to the union. Bandwidths are those of nccl-tests (op/comm.c). */
 #include "analysis/costs.h"
+#include "analysis/gpus.h"
 #include "analysis/interval.h"
 #include "analysis/recording.h"
 #include "base/mem.h"
 #include "base/round.h"
 #include "base/sort.h"
+#include "op/cost_call.h"
 #include "op/kernels.h"
 #include "report/cost_table.h"
 #include "report/window.h"
@@ -22,7 +24,8 @@ struct key {
 struct row {
 	struct key key;
 	uint64_t calls, sized, wired;       /* all; of known size; of known bytes on the wire */
-	int64_t ns, exposed, min, max, bytes, wire, sized_ns, wired_ns;
+	int64_t ns, exposed, min, max, sized_ns, wired_ns;
+	int64_t bytes, wire;                /* COST_UNKNOWN: more than fit 64 bits */
 };
 
 struct comm {
@@ -32,16 +35,13 @@ struct comm {
 	enum by by;
 	bool has_device;
 	int64_t device;
-	uint8_t *is;             /* by gpu_op row: a collective that counts */
+	uint8_t *is;             /* by gpu_op row: a collective */
+	struct gpus gpus;
+	struct intervals *other; /* by GPU: all its work but collectives */
 	struct intern texts, keys;
 	struct row *v;
-	uint32_t n, cap, key_name, key_group;
+	uint32_t n, cap, key_name, key_description, key_group;
 };
-
-static int64_t device_of(const struct profile *p, uint32_t g)
-{
-	return p->launch.device[p->gpu_op.launch[g]];
-}
 
 static int64_t end_of(const struct profile *p, uint32_t g)
 {
@@ -64,15 +64,18 @@ static struct str name_of(const struct comm *x, const struct cost *cost, uint32_
 	return args && args > s.p ? (struct str){s.p, (size_t)(args - s.p)} : s;
 }
 
-/* As the kernel says, else the op that launched it. */
+/* As the kernel says, else the op that launched it: the description of the group, else its name. torch calls a group "undefined" that has
+ * no description. */
 static struct str group_of(const struct comm *x, uint32_t g)
 {
 	struct str s;
-	uint32_t op = x->costs->op[g];
-	if (profile_arg(x->p, x->p->gpu_op.args[g], x->key_group, &s) && s.n)
-		return s;
-	if (op != ROW_NONE && profile_arg(x->p, x->p->span.args[op], x->key_group, &s) && s.n)
-		return s;
+	uint32_t op = x->costs->op[g], args[2] = {x->p->gpu_op.args[g], op != ROW_NONE ? x->p->span.args[op] : 0};
+	for (int i = 0; i < 2; i++)
+		if (profile_arg(x->p, args[i], x->key_description, &s) && s.n && !str_eqc(s, "undefined"))
+			return s;
+	for (int i = 0; i < 2; i++)
+		if (profile_arg(x->p, args[i], x->key_group, &s) && s.n)
+			return s;
 	return STR("");
 }
 
@@ -82,12 +85,11 @@ static const struct cost *cost_of_kernel(const struct comm *x, uint32_t g)
 	return i != ROW_NONE && x->costs->cost[i].class == OP_COMM ? &x->costs->cost[i] : NULL;
 }
 
-/* COST_UNKNOWN where the size of the message or its type was not recorded. */
+/* COST_UNKNOWN where the size of the message or its type was not recorded, or the bytes do not fit 64 bits. */
 static int64_t message_bytes(const struct cost *c)
 {
 	int64_t elements;
-	int bits = c ? dtype_bits(c->dtype) : 0;
-	return bits && cost_param(c->params, "elements", &elements) && elements >= 0 && elements < INT64_MAX / 64 ? elements * bits / 8 : COST_UNKNOWN;
+	return c && cost_param(c->params, "elements", &elements) ? cost_bytes_of(elements, c->dtype) : COST_UNKNOWN;
 }
 
 static struct row *row_at(struct comm *x, const struct key *k)
@@ -101,7 +103,7 @@ static struct row *row_at(struct comm *x, const struct key *k)
 	return &x->v[at];
 }
 
-static void add(struct comm *x, uint32_t g, int64_t exposed)
+static void add(struct comm *x, uint32_t g, uint32_t gpu, int64_t exposed)
 {
 	const struct cost *c = cost_of_kernel(x, g);
 	int64_t ranks = 0, bytes = message_bytes(c), ns = x->p->gpu_op.dur_ns[g];
@@ -113,7 +115,7 @@ static void add(struct comm *x, uint32_t g, int64_t exposed)
 	k.group = intern_str(&x->texts, group_of(x, g));
 	k.dtype = c && c->dtype ? intern_str(&x->texts, str_from(dtype_name(c->dtype))) : 0;
 	k.ranks = ranks > 0 && ranks < UINT32_MAX ? (uint32_t)ranks : 0;
-	k.device = device_of(x->p, g);
+	k.device = x->gpus.device[gpu];
 	k.bytes = x->by == BY_SIZE ? bytes : 0;
 	struct row *r = row_at(x, &k);
 	r->calls++;
@@ -124,39 +126,45 @@ static void add(struct comm *x, uint32_t g, int64_t exposed)
 	bool counted = c && x->costs->parts[g]; /* the op's bytes stand at one of its kernels */
 	if (bytes >= 0 && counted) {
 		r->sized++;
-		r->bytes += bytes;
+		r->bytes = cost_add(r->bytes, bytes);
 		r->sized_ns += ns;
 	}
 	if (counted && c->wire_bytes >= 0) {
 		r->wired++;
-		r->wire += c->wire_bytes;
+		r->wire = cost_add(r->wire, c->wire_bytes);
 		r->wired_ns += ns;
 	}
 }
 
-/* One GPU: order[0 .. n) are its collectives by start. */
-static int64_t add_device(struct comm *x, const struct sort_item *order, uint32_t n, int64_t device)
+static void find_other(struct comm *x)
 {
 	const struct profile *p = x->p;
-	struct intervals alone = {0}, other = {0};
+	x->other = NEW_ARRAY(x->gpus.n, struct intervals);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
-		if (device_of(p, g) == device && !x->is[g])
-			intervals_add(&other, p->gpu_op.start_ns[g], end_of(p, g));
+		if (!x->is[g])
+			intervals_add(&x->other[gpus_of(&x->gpus, p, g)], p->gpu_op.start_ns[g], end_of(p, g));
+	for (uint32_t i = 0; i < x->gpus.n; i++)
+		intervals_normalise(&x->other[i]);
+}
+
+/* One GPU: order[0 .. n) are its collectives by start. */
+static int64_t add_device(struct comm *x, const struct sort_item *order, uint32_t n, uint32_t gpu)
+{
+	const struct profile *p = x->p;
+	struct intervals alone = {0};
 	for (uint32_t i = 0; i < n; i++)
 		intervals_add(&alone, p->gpu_op.start_ns[order[i].row], end_of(p, order[i].row));
 	intervals_normalise(&alone);
-	intervals_normalise(&other);
-	intervals_subtract(&alone, &other, &alone);
+	intervals_subtract(&alone, &x->other[gpu], &alone);
 	int64_t done = INT64_MIN, exposed = intervals_length(&alone);
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t g = order[i].row;
 		int64_t start = p->gpu_op.start_ns[g], end = end_of(p, g);
 		start = start > done ? start : done;
-		add(x, g, start < end ? intervals_length_within(&alone, start, end) : 0);
+		add(x, g, gpu, start < end ? intervals_length_within(&alone, start, end) : 0);
 		done = end > done ? end : done;
 	}
 	intervals_release(&alone);
-	intervals_release(&other);
 	return exposed;
 }
 
@@ -176,12 +184,12 @@ static struct sort_item *find(struct comm *x, uint32_t *n)
 		if (known[name] != 2)
 			continue;
 		x->is[g] = 1; /* of other steps, too: not what hides one */
-		if (window_has_gpu(x->w, p, g) && (!x->has_device || device_of(p, g) == x->device))
+		if (window_has_gpu(x->w, p, g) && (!x->has_device || x->gpus.device[gpus_of(&x->gpus, p, g)] == x->device))
 			v[(*n)++] = (struct sort_item){sort_key_i64(p->gpu_op.start_ns[g]), g, 0};
 	}
 	sort_items(v, *n);
 	for (uint32_t i = 0; i < *n; i++)
-		v[i] = (struct sort_item){sort_key_i64(device_of(p, v[i].row)), v[i].row, i};
+		v[i] = (struct sort_item){gpus_of(&x->gpus, p, v[i].row), v[i].row, i};
 	sort_items(v, *n);
 	mem_free(known);
 	return v;
@@ -198,7 +206,7 @@ static const struct column columns[N_COLUMNS] = {
 	[C_DTYPE] = {"dtype", "Type", "of the elements; empty = not recorded", CELL_STR, UNIT_NONE, COLUMN_MINOR},
 	[C_SIZE] = {"message_bytes", "Message", "bytes of one call's message; empty = not recorded", CELL_I64, UNIT_BYTES, COLUMN_GROUP},
 	[C_CALLS] = {"calls", "Calls", "kernels of it that ran", CELL_I64, UNIT_COUNT, COLUMN_KEY},
-	[C_BYTES] = {"bytes", "Bytes", "sum of the messages, as nccl-tests counts their size; empty = of no call known", CELL_I64, UNIT_BYTES, COLUMN_KEY},
+	[C_BYTES] = {"bytes", "Bytes", "sum of the messages, as nccl-tests counts their size; empty = of no call known, or more than fit 64 bits", CELL_I64, UNIT_BYTES, COLUMN_KEY},
 	[C_TOTAL] = {"total_ns", "Total", "sum of the durations of its kernels: transfer, and waiting for ranks that come later", CELL_I64, UNIT_NS, COLUMN_KEY},
 	[C_EXPOSED] = {"exposed_ns", "Exposed", "while its GPU did nothing else; a moment in which several collectives ran counts for the one that began first",
 	               CELL_I64, UNIT_NS, COLUMN_KEY},
@@ -225,7 +233,7 @@ static void put_row(const struct comm *x, struct table *t, const struct row *r, 
 	if (x->by == BY_SIZE && r->key.bytes >= 0)
 		table_set_i64(t, at[C_SIZE], r->key.bytes);
 	table_set_i64(t, at[C_CALLS], (int64_t)r->calls);
-	if (r->sized)
+	if (r->sized && r->bytes >= 0)
 		table_set_i64(t, at[C_BYTES], r->bytes);
 	table_set_i64(t, at[C_TOTAL], r->ns);
 	table_set_i64(t, at[C_EXPOSED], r->exposed);
@@ -233,9 +241,9 @@ static void put_row(const struct comm *x, struct table *t, const struct row *r, 
 	table_set_f64(t, at[C_MEAN], (double)r->ns / (double)r->calls);
 	table_set_i64(t, at[C_MIN], r->min);
 	table_set_i64(t, at[C_MAX], r->max);
-	if (r->sized && r->sized_ns > 0)
+	if (r->sized && r->bytes >= 0 && r->sized_ns > 0)
 		table_set_f64(t, at[C_ALG], (double)r->bytes / (double)r->sized_ns);
-	if (r->wired && r->wired_ns > 0)
+	if (r->wired && r->wire >= 0 && r->wired_ns > 0)
 		table_set_f64(t, at[C_BUS], (double)r->wire / (double)r->wired_ns);
 }
 
@@ -256,7 +264,7 @@ static int put(const struct comm *x, struct table *t, int64_t exposed, unsigned 
 	           "from the transfer");
 	table_note(t, "collectives %lld ns; exposed %lld ns%s", (long long)all, (long long)exposed, gpus > 1 ? ", summed over the GPUs, each by itself" : "");
 	if (sized < calls)
-		table_note(t, "the size of the message is known of %llu of %llu kernels, of those that were recorded with it", (unsigned long long)sized, (unsigned long long)calls);
+		table_note(t, "the size of the message is known for %llu of %llu kernels; bytes and rates are of these", (unsigned long long)sized, (unsigned long long)calls);
 	return table_sort(t, STR("total_ns"), true, e);
 }
 
@@ -270,10 +278,10 @@ static int comm_run(const struct profile *p, const struct report_args *args, str
 		return err_set(e, ERR_USAGE, "--device=%s: a GPU number was expected", args->device);
 	x.by = args->group_by && strcmp(args->group_by, "size") == 0 ? BY_SIZE : args->group_by && strcmp(args->group_by, "kernel") == 0 ? BY_KERNEL : BY_NAME;
 	x.key_name = intern_find(&p->strings, STR("Collective name"));
-	x.key_group = intern_find(&p->strings, STR("Process Group Description"));
-	if (x.key_group == INTERN_NONE)
-		x.key_group = intern_find(&p->strings, STR("Process Group Name"));
+	x.key_description = intern_find(&p->strings, STR("Process Group Description"));
+	x.key_group = intern_find(&p->strings, STR("Process Group Name"));
 	x.is = NEW_ARRAY(p->gpu_op.rows.n, uint8_t);
+	gpus_find(p, &x.gpus);
 	x.costs = costs_new(p, COST_DEFAULT);
 	intern_init(&x.texts);
 	intern_init(&x.keys);
@@ -281,10 +289,11 @@ static int comm_run(const struct profile *p, const struct report_args *args, str
 	unsigned gpus = 0;
 	int64_t exposed = 0;
 	struct sort_item *v = find(&x, &n);
+	find_other(&x);
 	for (uint32_t from = 0, to; from < n; from = to, gpus++) {
 		for (to = from + 1; to < n && v[to].key == v[from].key; to++)
 			;
-		exposed += add_device(&x, v + from, to - from, device_of(p, v[from].row));
+		exposed += add_device(&x, v + from, to - from, (uint32_t)v[from].key);
 	}
 	int rc = n ? put(&x, out, exposed, gpus, e) : -1;
 	if (!n && (args->device || !w.all))
@@ -292,8 +301,12 @@ static int comm_run(const struct profile *p, const struct report_args *args, str
 	else if (!n)
 		err_set(e, ERR_DATA, "no kernel in the input is of a collective (nccl, rccl, ...): what collectives cost on the host alone is in `operators`");
 	mem_free(v);
+	for (uint32_t i = 0; i < x.gpus.n; i++)
+		intervals_release(&x.other[i]);
+	mem_free(x.other);
 	mem_free(x.is);
 	mem_free(x.v);
+	gpus_release(&x.gpus);
 	costs_free(x.costs);
 	intern_release(&x.texts);
 	intern_release(&x.keys);

@@ -1,6 +1,9 @@
 """`report comm` against python's own count of the collectives' kernels, and `report lines` against `operators --group-by=line`."""
 import collections
+import os
+import tempfile
 
+import labelled
 import oracle
 from oracle import Case, data, report
 
@@ -82,6 +85,45 @@ class Comm(Case):
         for path in oracle.data_glob("verdicts/*.gz")[:1]:
             code, _, err = oracle.run("report", "comm", path)
             self.assertEqual((code, b"no kernel in the input is of a collective" in err), (1, True))
+
+
+NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*)"
+
+
+class Made(Case):
+    def rows(self, *collectives, by="name"):
+        """Rows and notes; a collective is its arguments."""
+        t = labelled.Trace()
+        for more in collectives:
+            t.kernel(10, NCCL, **more)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "x.pt.trace.json.gz")
+            t.save(path)
+            table = report("comm", path, f"--group-by={by}")
+        return table.rows, table.notes
+
+    @staticmethod
+    def message(elements, dtype="Float", **more):
+        return {"Collective name": "allreduce", "In msg nelems": elements, "Out msg nelems": elements, "Group size": 2, "dtype": dtype, **more}
+
+    def test_more_bytes_than_64_bits(self):
+        """Sums, and one message, that do not fit are unknown."""
+        (r,), _ = self.rows(*[self.message(1 << 56, "Double")] * 16)
+        self.assertEqual((r["calls"], r["bytes"], r["algorithm_gb_per_s"], r["bus_gb_per_s"]), (16, None, None, None))
+        (r,), _ = self.rows(*[self.message(1 << 56, "Double")] * 15)
+        self.assertEqual((r["calls"], r["bytes"]), (15, 15 << 59))
+        (r,), _ = self.rows(self.message(5 << 54, "ComplexDouble"), by="size")
+        self.assertEqual((r["message_bytes"], r["bytes"]), (5 << 58, 5 << 58))
+        (r,), _ = self.rows(self.message(1 << 59, "ComplexDouble"), by="size")
+        self.assertEqual((r["message_bytes"], r["bytes"]), (None, None))
+
+    def test_groups_with_and_without_description(self):
+        """The description where there is one; torch's "undefined" is none."""
+        rows, notes = self.rows(self.message(8, **{"Process Group Name": "0", "Process Group Description": "default_pg"}),
+                                self.message(8, **{"Process Group Name": "1"}),
+                                self.message(8, **{"Process Group Name": "2", "Process Group Description": "undefined"}), {})
+        self.assertEqual(sorted(r["process_group"] or "" for r in rows), ["", "1", "2", "default_pg"])
+        self.assertTrue(any("the size of the message is known for 3 of 4 kernels" in n for n in notes), notes)
 
 
 class Lines(Case):

@@ -48,6 +48,14 @@ class HostileSize(Case):
                         args={"Device Type": 1, "Device Id": i % 32000, "Addr": i, "Bytes": 64}) for i in range(400000)]
         self.ask(events, "advise", deviceProperties=properties)
 
+    def test_collectives_of_devices(self):
+        """120 k devices with a collective and other work each."""
+        events = []
+        for i in range(120000):
+            events += [event("X", "kernel", name, 10 * i, dur=dur, args={"device": i, "stream": dur})
+                       for name, dur in (("k", 4), ("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*)", 6))]
+        self.assertEqual(sum(r["calls"] for r in self.ask(events, "report", "comm").rows), 120000)
+
     MODULE = event("X", "python_function", "nn.Module: Linear_0", 0, dur=10 ** 7, args={"Python id": 1, "Python module id": 0})
 
     def test_arrows_to_one_place(self):
