@@ -53,12 +53,36 @@ static void by_copy(const struct profile *p, struct wait_calls *w)
 	}
 }
 
-static uint32_t lower_bound(const struct sort_item *v, uint32_t n, uint64_t key)
+/* Records of waits that have an id, by id, then start. tie: of those of one id up to here, the one that ends last. */
+static struct sort_item *by_id_and_start(const struct profile *p, uint32_t *n)
+{
+	const struct spans *s = &p->span;
+	*n = 0;
+	for (uint32_t i = 0; i < s->rows.n; i++)
+		*n += s->kind[i] == SPAN_SYNC && s->link_id[i] != ID_NONE;
+	struct sort_item *v = NEW_ARRAY_RAW(*n, struct sort_item);
+	uint32_t k = 0;
+	for (uint32_t i = 0; i < s->rows.n; i++)
+		if (s->kind[i] == SPAN_SYNC && s->link_id[i] != ID_NONE)
+			v[k++] = (struct sort_item){sort_key_i64(s->start_ns[i]), i, 0};
+	sort_items(v, *n);
+	for (k = 0; k < *n; k++)
+		v[k].key = sort_key_i64(s->link_id[v[k].row]);
+	sort_items(v, *n);
+	for (k = 0; k < *n; k++) {
+		bool follows = k && v[k - 1].key == v[k].key && span_end(p, v[k - 1].tie) >= span_end(p, v[k].row);
+		v[k].tie = follows ? v[k - 1].tie : v[k].row;
+	}
+	return v;
+}
+
+/* How many of the records have a lower id, or this one and start by `time`. */
+static uint32_t up_to(const struct profile *p, const struct sort_item *v, uint32_t n, uint64_t key, int64_t time)
 {
 	uint32_t a = 0, b = n;
 	while (a < b) {
 		uint32_t m = a + (b - a) / 2;
-		if (v[m].key < key)
+		if (v[m].key < key || (v[m].key == key && p->span.start_ns[v[m].row] <= time))
 			a = m + 1;
 		else
 			b = m;
@@ -66,30 +90,25 @@ static uint32_t lower_bound(const struct sort_item *v, uint32_t n, uint64_t key)
 	return a;
 }
 
-/* The record of this call's wait; ROW_NONE. Processes count their ids alike: it must lie in the same time. */
+/* The record of this call's wait; ROW_NONE. Processes count their ids alike: it must lie in the same time. Of several the one that starts last,
+ * else the one that ends last. */
 static uint32_t record_of(const struct profile *p, const struct sort_item *records, uint32_t n, uint32_t call)
 {
 	uint64_t key = sort_key_i64(p->span.link_id[call]);
-	for (uint32_t k = lower_bound(records, n, key); k < n && records[k].key == key; k++)
-		if (p->span.start_ns[records[k].row] <= span_end(p, call) && span_end(p, records[k].row) >= p->span.start_ns[call])
-			return records[k].row;
-	return ROW_NONE;
+	uint32_t k = up_to(p, records, n, key, span_end(p, call));
+	if (!k || records[k - 1].key != key)
+		return ROW_NONE;
+	const struct sort_item *last = &records[k - 1];
+	if (span_end(p, last->row) >= p->span.start_ns[call])
+		return last->row;
+	return span_end(p, last->tie) >= p->span.start_ns[call] ? last->tie : ROW_NONE;
 }
 
 static void mark_recorded(const struct profile *p, struct wait_calls *w, const uint8_t *name)
 {
 	const struct spans *s = &p->span;
-	uint32_t n = 0;
-	for (uint32_t i = 0; i < s->rows.n; i++)
-		n += s->kind[i] == SPAN_SYNC && s->link_id[i] != ID_NONE;
-	if (!n)
-		return;
-	struct sort_item *records = NEW_ARRAY_RAW(n, struct sort_item);
-	n = 0;
-	for (uint32_t i = 0; i < s->rows.n; i++)
-		if (s->kind[i] == SPAN_SYNC && s->link_id[i] != ID_NONE)
-			records[n++] = (struct sort_item){sort_key_i64(s->link_id[i]), i, 0};
-	sort_items(records, n);
+	uint32_t n;
+	struct sort_item *records = by_id_and_start(p, &n);
 	for (uint32_t i = 0; i < s->rows.n; i++) {
 		uint32_t record = s->kind[i] == SPAN_CALL && s->link_id[i] != ID_NONE ? record_of(p, records, n, i) : ROW_NONE;
 		if (record == ROW_NONE)

@@ -56,6 +56,15 @@ class HostileSize(Case):
                        for name, dur in (("k", 4), ("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*)", 6))]
         self.assertEqual(sum(r["calls"] for r in self.ask(events, "report", "comm").rows), 120000)
 
+    def test_waits_of_one_id(self):
+        """180 k calls that wait and their records, all with one correlation id."""
+        events = []
+        for i in range(180000):
+            events += [event("X", "cuda_runtime", "cudaStreamSynchronize", 20 * i, dur=9, args={"correlation": 5}),
+                       dict(event("X", "cuda_sync", "Stream Sync", 20 * i + 1, dur=7, args={"correlation": 5, "device": 0, "stream": 7}), pid=0, tid=7)]
+        rows = self.ask(events, "report", "waits").rows
+        self.assertEqual([(r["evidence"], r["calls"], r["total_ns"]) for r in rows], [("record", 180000, 1260000000)])
+
     MODULE = event("X", "python_function", "nn.Module: Linear_0", 0, dur=10 ** 7, args={"Python id": 1, "Python module id": 0})
 
     def test_arrows_to_one_place(self):

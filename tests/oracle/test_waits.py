@@ -148,6 +148,14 @@ class Made(Case):
         path = self.trace(("cuda_runtime", "cudaDeviceSynchronize", 10, 20, 1, {}), ("cuda_sync", "Context Sync", 500, 10, 1, {}))
         self.assertEqual(self.rows(path, "name", "total_ns", "stream"), [("Context Sync", 10000, "7"), ("cudaDeviceSynchronize", 20000, None)])
 
+    def test_many_of_one_id(self):
+        """A long record around short ones of its id: each call that any of them overlaps has a record, and the one behind all has none."""
+        path = self.trace(("cuda_sync", "Context Sync", 0, 300, 1, {}), ("cuda_sync", "Stream Sync", 20, 5, 1, {}),
+                          ("cuda_runtime", "cudaStreamSynchronize", 18, 8, 1, {}), ("cuda_runtime", "cudaStreamSynchronize", 200, 8, 1, {}),
+                          ("cuda_runtime", "cudaStreamSynchronize", 400, 8, 1, {}))
+        self.assertEqual(self.rows(path, "name", "evidence", "calls", "total_ns"),
+                         [("Context Sync", "record", 1, 300000), ("Stream Sync", "record", 1, 5000), ("cudaStreamSynchronize", "call", 1, 8000)])
+
     def test_copies(self):
         """What was still being copied when the call returned kept nobody waiting; a copy to pageable memory is done when its call returns, whatever the clocks say."""
         path = self.trace(
