@@ -162,9 +162,10 @@ static void add_work(struct work *w, uint32_t g)
 	struct mfu *m = w->out;
 	uint32_t step = step_of(w, g), gpu = gpus_of(&w->gpus, w->p, g);
 	int64_t flops = costs_flops(w->costs, g);
+	bool inside = step != ROW_NONE && gpu != GPUS_NONE;
 	if (flops > 0)
-		plus(step == ROW_NONE ? &m->outside_flops : &m->inside_flops, flops);
-	if (step == ROW_NONE || bounds_kernel(w->bounds, g).class == KERNEL_COMM)
+		plus(inside ? &m->inside_flops : &m->outside_flops, flops);
+	if (!inside || bounds_kernel(w->bounds, g).class == KERNEL_COMM)
 		return;
 	uint32_t first = gpu * (w->steps + 1);
 	if (step < w->steps)
@@ -234,7 +235,8 @@ struct mfu *mfu_new(const struct profile *p)
 	w.out->whole = p->steps->whole_trace || !p->steps->n;
 	gpus_find(p, &w.gpus);
 	find_ends(&w);
-	w.steps = w.out->whole || (uint64_t)w.gpus.n * p->steps->n > MOST_ROWS ? 0 : p->steps->n;
+	w.out->steps_left_out = !w.out->whole && (uint64_t)w.gpus.n * p->steps->n > MOST_ROWS;
+	w.steps = w.out->whole || w.out->steps_left_out ? 0 : p->steps->n;
 	make_rows(&w);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
 		add_work(&w, g);

@@ -47,8 +47,10 @@ struct mfu_row {
 struct mfu {
 	struct mfu_row *v;       /* by GPU in order of ordinal, in it by step, and behind them that of all steps */
 	uint32_t n;
-	int64_t inside_flops, outside_flops; /* of kernels in a step that counts, and of all others; both together: of all device work */
+	int64_t inside_flops, outside_flops; /* of kernels in a step, on a known GPU, and of all others; both together: of all device work;
+	                          * COST_UNKNOWN: more than fit 64 bits */
 	bool whole;              /* there are no steps */
+	bool steps_left_out;     /* too many: there are rows of all steps together alone */
 };
 
 /* Needs PASS_NEST, PASS_CORRELATE and PASS_STEPS. Only GPUs with work. O(kernels x log steps + steps x GPUs). Free with mfu_free. */

@@ -17,7 +17,10 @@ void gpu_most_release(struct gpu_most *m)
 
 void gpu_most_add_range(struct gpu_most *m, const struct profile *p, uint32_t row, int64_t start_ns, int64_t end_ns, int64_t ns)
 {
-	struct gpu_saving *x = &m->of[gpus_of(&m->gpus, p, row)];
+	uint32_t gpu = gpus_of(&m->gpus, p, row);
+	if (gpu == GPUS_NONE)
+		return;
+	struct gpu_saving *x = &m->of[gpu];
 	x->ns += ns;
 	intervals_add(&x->when, start_ns, end_ns);
 }

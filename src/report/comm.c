@@ -103,6 +103,18 @@ static struct row *row_at(struct comm *x, const struct key *k)
 	return &x->v[at];
 }
 
+/* Index of the GPU; gpus.n: which of several is not known. */
+static uint32_t gpu_of(const struct comm *x, uint32_t g)
+{
+	uint32_t gpu = gpus_of(&x->gpus, x->p, g);
+	return gpu == GPUS_NONE ? x->gpus.n : gpu;
+}
+
+static int32_t device_of(const struct comm *x, uint32_t gpu)
+{
+	return gpu < x->gpus.n ? x->gpus.device[gpu] : INT32_MIN;
+}
+
 static void add(struct comm *x, uint32_t g, uint32_t gpu, int64_t exposed)
 {
 	const struct cost *c = cost_of_kernel(x, g);
@@ -115,7 +127,7 @@ static void add(struct comm *x, uint32_t g, uint32_t gpu, int64_t exposed)
 	k.group = intern_str(&x->texts, group_of(x, g));
 	k.dtype = c && c->dtype ? intern_str(&x->texts, str_from(dtype_name(c->dtype))) : 0;
 	k.ranks = ranks > 0 && ranks < UINT32_MAX ? (uint32_t)ranks : 0;
-	k.device = x->gpus.device[gpu];
+	k.device = device_of(x, gpu);
 	k.bytes = x->by == BY_SIZE ? bytes : 0;
 	struct row *r = row_at(x, &k);
 	r->calls++;
@@ -139,11 +151,11 @@ static void add(struct comm *x, uint32_t g, uint32_t gpu, int64_t exposed)
 static void find_other(struct comm *x)
 {
 	const struct profile *p = x->p;
-	x->other = NEW_ARRAY(x->gpus.n, struct intervals);
+	x->other = NEW_ARRAY(x->gpus.n + 1, struct intervals);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
 		if (!x->is[g])
-			intervals_add(&x->other[gpus_of(&x->gpus, p, g)], p->gpu_op.start_ns[g], end_of(p, g));
-	for (uint32_t i = 0; i < x->gpus.n; i++)
+			intervals_add(&x->other[gpu_of(x, g)], p->gpu_op.start_ns[g], end_of(p, g));
+	for (uint32_t i = 0; i <= x->gpus.n; i++)
 		intervals_normalise(&x->other[i]);
 }
 
@@ -184,12 +196,12 @@ static struct sort_item *find(struct comm *x, uint32_t *n)
 		if (known[name] != 2)
 			continue;
 		x->is[g] = 1; /* of other steps, too: not what hides one */
-		if (window_has_gpu(x->w, p, g) && (!x->has_device || x->gpus.device[gpus_of(&x->gpus, p, g)] == x->device))
+		if (window_has_gpu(x->w, p, g) && (!x->has_device || device_of(x, gpu_of(x, g)) == x->device))
 			v[(*n)++] = (struct sort_item){sort_key_i64(p->gpu_op.start_ns[g]), g, 0};
 	}
 	sort_items(v, *n);
 	for (uint32_t i = 0; i < *n; i++)
-		v[i] = (struct sort_item){gpus_of(&x->gpus, p, v[i].row), v[i].row, i};
+		v[i] = (struct sort_item){gpu_of(x, v[i].row), v[i].row, i};
 	sort_items(v, *n);
 	mem_free(known);
 	return v;
@@ -301,7 +313,7 @@ static int comm_run(const struct profile *p, const struct report_args *args, str
 	else if (!n)
 		err_set(e, ERR_DATA, "no kernel in the input is of a collective (nccl, rccl, ...): what collectives cost on the host alone is in `operators`");
 	mem_free(v);
-	for (uint32_t i = 0; i < x.gpus.n; i++)
+	for (uint32_t i = 0; i <= x.gpus.n; i++)
 		intervals_release(&x.other[i]);
 	mem_free(x.other);
 	mem_free(x.is);

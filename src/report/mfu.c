@@ -69,13 +69,16 @@ static void put_row(struct table *t, const struct profile *p, const struct mfu *
 
 static void put_notes(struct table *t, const struct mfu *m)
 {
-	if (m->inside_flops < 0 || m->outside_flops < 0)
+	int64_t flops;
+	if (m->inside_flops < 0 || m->outside_flops < 0 || __builtin_add_overflow(m->inside_flops, m->outside_flops, &flops))
 		table_note(t, "the FLOPs do not fit 64 bits");
 	else if (m->whole)
 		table_note(t, "FLOPs of all kernels: %lld; no steps were found, so that the time is that from the first to the last device work", (long long)m->inside_flops);
 	else
-		table_note(t, "FLOPs of all kernels %lld = in steps %lld + outside %lld", (long long)(m->inside_flops + m->outside_flops),
+		table_note(t, "FLOPs of all kernels %lld = in steps %lld + outside %lld", (long long)flops,
 		           (long long)m->inside_flops, (long long)m->outside_flops);
+	if (m->steps_left_out)
+		table_note(t, "the input has too many steps for a row of each: the rows are of all steps together");
 	for (uint32_t i = 0; i < m->n; i++)
 		if (m->v[i].why) {
 			table_note(t, "MFU is unknown where the table leaves it empty: %s", m->v[i].why);
