@@ -277,7 +277,7 @@ static void search_stream(struct search *s)
 }
 
 /* Rows of gpu_op are sorted by stream and time. */
-struct attentions *attentions_new(const struct profile *p, struct findings *f)
+static struct attentions *attentions_new(const struct profile *p, struct findings *f)
 {
 	const struct step_time *w = shared_steps(f);
 	uint32_t n = p->gpu_op.rows.n, *at = NEW_ARRAY_RAW(n, uint32_t);
@@ -308,6 +308,14 @@ struct attentions *attentions_new(const struct profile *p, struct findings *f)
 	mem_free(s.kernel_kind);
 	mem_free(at);
 	return out;
+}
+
+const struct attentions *attentions_of(const struct profile *p, struct findings *f)
+{
+	struct attentions **kept = shared_attentions(f);
+	if (!*kept)
+		*kept = attentions_new(p, f);
+	return *kept;
 }
 
 void attentions_free(struct attentions *a)

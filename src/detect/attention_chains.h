@@ -39,8 +39,8 @@ struct attentions {
 /* What of its time is above the least; all of it where that is not known. */
 int64_t attention_above_ns(const struct attention *x);
 
-/* In the steps; where there are none, in the whole recording. Free with attentions_free. O(n). */
-struct attentions *attentions_new(const struct profile *p, struct findings *f);
+/* In the steps; where there are none, in the whole recording. Made when the first asks; owned by f->shared. O(n). */
+const struct attentions *attentions_of(const struct profile *p, struct findings *f);
 void attentions_free(struct attentions *a);
 
 /* Whether they take so much that the detector says so: then what else is found of the same kernels is an aspect of this. */

@@ -296,7 +296,7 @@ static void look(struct search *s, uint32_t g)
 struct chains *chains_new(const struct profile *p, struct findings *f)
 {
 	const struct step_time *w = shared_steps(f);
-	struct attentions *a = attentions_new(p, f);
+	const struct attentions *a = attentions_of(p, f);
 	struct search s = {.p = p, .f = f, .costs = shared_costs(f), .bounds = bounds_new(p), .attention = attentions_matter(a) ? a : NULL,
 	                   .mark = inside_new(p, class_of, NULL), .out = NEW(struct chains), .last_op = ROW_NONE};
 	s.flow = NEW_ARRAY(s.costs->n, struct flow);
@@ -310,7 +310,6 @@ struct chains *chains_new(const struct profile *p, struct findings *f)
 			look(&s, g);
 	}
 	close_chain(&s);
-	attentions_free(a);
 	bounds_free(s.bounds);
 	mem_free(s.mark);
 	mem_free(s.flow);

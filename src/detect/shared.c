@@ -1,5 +1,6 @@
 #include "detect/shared.h"
 
+#include "detect/attention_chains.h"
 #include "detect/dlprof.h"
 #include "op/kernels.h"
 #include "detect/torch_tidy.h"
@@ -14,6 +15,7 @@ struct shared {
 	struct gaps *gaps;
 	struct dlprof_run *dlprof;
 	struct tidy *tidy;
+	struct attentions *attentions;
 	struct stacks *stacks;
 	struct costs *costs;
 	struct directions *directions;
@@ -47,6 +49,7 @@ void shared_free(struct shared *s)
 	gaps_free(s->gaps);
 	dlprof_run_free(s->dlprof);
 	tidy_free(s->tidy);
+	attentions_free(s->attentions);
 	stacks_free(s->stacks);
 	costs_free(s->costs);
 	directions_free(s->directions);
@@ -277,6 +280,11 @@ struct dlprof_run **shared_dlprof(struct findings *f)
 struct tidy **shared_tidy(struct findings *f)
 {
 	return &f->shared->tidy;
+}
+
+struct attentions **shared_attentions(struct findings *f)
+{
+	return &f->shared->attentions;
 }
 
 const struct stacks *shared_stacks(struct findings *f)

@@ -65,6 +65,10 @@ struct dlprof_run **shared_dlprof(struct findings *f);
 struct tidy;
 struct tidy **shared_tidy(struct findings *f);
 
+/* And the detectors of attention (detect/attention_chains.h). */
+struct attentions;
+struct attentions **shared_attentions(struct findings *f);
+
 /* Whether a moment is in the steps. */
 bool step_time_has(const struct step_time *w, int64_t time_ns);
 /* "The GPU", or of several "GPU 1", the lead one. */

@@ -122,7 +122,7 @@ static void measure(const struct profile *p, struct findings *f, const struct st
 	uint32_t strides_key = intern_find(&p->strings, STR("Input Strides"));
 	struct pads pads = {0};
 	struct buf text = {0};
-	struct attentions *attention = attentions_new(p, f);
+	const struct attentions *attention = attentions_of(p, f);
 	bool by_other_name = attentions_matter(attention); /* unfused-attention tells these products, and that they are not aligned */
 	intern_init(&pads.keys);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
@@ -148,7 +148,6 @@ static void measure(const struct profile *p, struct findings *f, const struct st
 	buf_release(&text);
 	intern_release(&pads.keys);
 	mem_free(pads.v);
-	attentions_free(attention);
 	gpu_most_choose(&m->above, w);
 	gpu_most_choose(&m->shown_above, w);
 }

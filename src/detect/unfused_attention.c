@@ -93,12 +93,11 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 		findings_missing(f, d, "the input has no device work");
 		return 0;
 	}
-	struct attentions *a = attentions_new(p, f);
+	const struct attentions *a = attentions_of(p, f);
 	if (attentions_matter(a))
 		report(p, f, shared_steps(f), a);
 	else if (a->unsized_ns)
 		findings_missing(f, d, "there are kernels of softmax between products whose shapes were not recorded");
-	attentions_free(a);
 	return 0;
 }
 

@@ -136,7 +136,7 @@ class OpscopeFile(oracle.Case):
         self.assertEqual(bad.rows[0]["n"], 0)
         for name in ("operators", "report_operators"):
             table = sql(kept, f"SELECT * FROM {name}")
-            self.assertEqual(table.doc["rows"], oracle.report("operators", trace).doc["rows"])
+            self.assertEqual(table.doc["rows"], oracle.steps_report("operators", trace).doc["rows"])
 
     def test_sql_bundled(self):
         self.sql_counts(BUNDLED)
@@ -154,7 +154,7 @@ class OpscopeFile(oracle.Case):
         names = [r["name"] for r in sql(BUNDLED, "SELECT * FROM opscope_tables").rows]
         self.assertIn("report_memory", names)
         self.assertIn("kernels_raw", names)
-        for section in oracle.report("overview", BUNDLED).doc["sections"]:
+        for section in oracle.steps_report("overview", BUNDLED).doc["sections"]:
             rows = sql(BUNDLED, "SELECT * FROM overview_" + section["name"]).doc["rows"]
             self.assertEqual(rows, section["rows"])
         self.assertTrue(sql(BUNDLED, "SELECT help FROM opscope_columns WHERE table_name='span' AND name='dur_ns'").rows)
