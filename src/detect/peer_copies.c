@@ -11,13 +11,14 @@ extern const struct detector detector_peer_copies;
 /* Copies from one GPU to another one. */
 struct pair {
 	int64_t from, to;         /* -1 = not recorded */
-	uint64_t n;
 	int64_t bytes, ns;
 };
 
 struct peers {
-	struct pair *v;
+	struct pair *v;           /* pair i has the id i + 1 in `pairs` */
 	uint32_t n, cap;
+	struct intern pairs;      /* {from, to} */
+	uint32_t from_key, to_key; /* names of arguments; INTERN_NONE */
 	uint64_t copies;
 	struct intervals when;    /* such copies, and no other work of any GPU */
 	struct places places;
@@ -28,26 +29,24 @@ static bool is_peer(struct str name)
 	return str_has(name, STR("PtoP")) || str_has(name, STR("Peer"));
 }
 
-static int64_t device_arg(const struct profile *p, uint32_t g, struct str key)
+static int64_t device_arg(const struct profile *p, uint32_t g, uint32_t key)
 {
 	struct str text;
 	int64_t n;
-	uint32_t id = intern_find(&p->strings, key);
-	return id != INTERN_NONE && profile_arg(p, p->gpu_op.args[g], id, &text) && str_to_i64(text, &n) && n >= 0 ? n : -1;
+	return key != INTERN_NONE && profile_arg(p, p->gpu_op.args[g], key, &text) && str_to_i64(text, &n) && n >= 0 ? n : -1;
 }
 
 static void add_pair(const struct profile *p, struct peers *x, uint32_t g)
 {
-	struct pair k = {.from = device_arg(p, g, STR("fromDevice")), .to = device_arg(p, g, STR("toDevice"))};
-	uint32_t i = 0;
-	while (i < x->n && (x->v[i].from != k.from || x->v[i].to != k.to))
-		i++;
+	const int64_t k[2] = {device_arg(p, g, x->from_key), device_arg(p, g, x->to_key)};
+	uint32_t id = intern_put(&x->pairs, (const char *)k, sizeof k), i = id - 1;
+	if (!id)
+		return; /* more pairs than an interner holds */
 	if (i == x->n) {
 		MEM_GROW(x->v, x->cap, x->n + 1);
-		x->v[x->n++] = k;
+		x->v[x->n++] = (struct pair){.from = k[0], .to = k[1]};
 	}
 	int64_t bytes = p->launch.bytes[p->gpu_op.launch[g]];
-	x->v[i].n++;
 	x->v[i].ns += p->gpu_op.dur_ns[g];
 	if (bytes > 0 && __builtin_add_overflow(x->v[i].bytes, bytes, &x->v[i].bytes))
 		x->v[i].bytes = INT64_MAX;
@@ -96,7 +95,7 @@ static void put_pairs(const struct peers *x, struct buf *out)
 			put_ns(out, (double)k->ns);
 	}
 	if (x->n > PAIRS_TOLD)
-		buf_printf(out, " and %u more pairs", x->n - PAIRS_TOLD);
+		buf_printf(out, " and %u more pair%s", x->n - PAIRS_TOLD, x->n - PAIRS_TOLD == 1 ? "" : "s");
 }
 
 static void report(const struct profile *p, struct findings *f, const struct step_time *w, struct peers *x, int64_t ns)
@@ -110,6 +109,8 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	put_pairs(x, &evidence);
 	buf_printf(&evidence, ". %s, by op: ", w->per);
 	places_text(&x->places, 2, w->n, true, &evidence);
+	if (x->places.ns > w->ns)
+		buf_cstr(&evidence, "; these are sums over copies that overlap, so that they exceed the time looked at");
 	y->evidence = finding_text(f, &evidence);
 	finding_looks_at_most(y, p, &x->places);
 	finding_rests_on(y, w, x->copies, ns);
@@ -120,17 +121,19 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 static int run(const struct profile *p, struct findings *f, struct err *e)
 {
 	const struct step_time *w = shared_window(f, &detector_peer_copies);
-	struct peers x = {0};
+	struct peers x = {.from_key = intern_find(&p->strings, STR("fromDevice")), .to_key = intern_find(&p->strings, STR("toDevice"))};
 	(void)e;
 	if (!w)
 		return 0;
 	places_init(&x.places);
+	intern_init(&x.pairs);
 	measure(p, f, w, &x);
 	int64_t ns = intervals_length(&x.when);
 	if (x.copies && step_time_pct(w, ns) >= TOO_MUCH)
 		report(p, f, w, &x, ns);
 	intervals_release(&x.when);
 	places_release(&x.places);
+	intern_release(&x.pairs);
 	mem_free(x.v);
 	return 0;
 }

@@ -458,6 +458,22 @@ def copies_between_gpus():
     return peers()
 
 
+@case("peer-copies", "low-gpu-utilization")
+def overlapping_copies_between_gpus():
+    """Three copies of 9 ms at the same time: 27 ms of copies in a step of 10 ms."""
+    t = Trace(A100, dict(A100, id=1))
+    for _ in t.steps():
+        for device in range(2):
+            with t.op("aten::mm", 5):
+                t.kernel(1000, TENSOR_CORE, device=device)
+        t.free[0, 30] = t.free[1, 30] = t.free[0, 31] = max(t.free.values())
+        peer(t, 9000, 40 << 20)
+        peer(t, 9000, 80 << 20, 1, 0)
+        peer(t, 9000, 20 << 20, 0, 2, stream=31)
+        t.free[0, STREAM] = t.free[1, STREAM] = max(t.free.values())
+    return t
+
+
 @case("peer-copies")
 def copies_between_gpus_without_steps():
     return peers(steps=False)

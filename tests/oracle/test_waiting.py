@@ -114,6 +114,13 @@ class Planted(Case):
         self.assertIn("gradient_as_bucket_view=True", r["advice"])
         self.assertNotIn("bucket", self.find("copies_within_a_gpu", "device-copies")["advice"])
 
+    def test_overlapping_copies(self):
+        """A sum over copies that overlap is said to be one where it is more than there is time."""
+        r = self.find("overlapping_copies_between_gpus", "peer-copies")
+        self.assertIn("6 copies: GPU 0 to GPU 2 2.3 GB/s, GPU 0 to GPU 1 4.7 GB/s, GPU 1 to GPU 0 9.3 GB/s", r["evidence"])
+        self.assertIn("aten::copy_ (27.000 ms, 3 times); these are sums over copies that overlap", r["evidence"])
+        self.assertNotIn("overlap", self.find("copies_between_gpus", "peer-copies")["evidence"])
+
     def test_throttling(self):
         """Of each GPU by itself."""
         r = self.find("one_gpu_of_two_slowed_down", "throttling")
