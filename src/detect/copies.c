@@ -18,7 +18,7 @@ enum tri copy_is_pageable(struct str name)
 	return str_has(name, STR("Pinned")) ? TRI_NO : TRI_UNKNOWN;
 }
 
-static bool on_lead(const struct profile *p, const struct step_time *w, uint32_t g)
+bool copies_on_lead(const struct profile *p, const struct step_time *w, uint32_t g)
 {
 	return p->launch.device[p->gpu_op.launch[g]] == w->gpu[w->lead].device;
 }
@@ -27,7 +27,7 @@ static uint8_t *choose(const struct profile *p, const struct step_time *w, copy_
 {
 	uint8_t *take = NEW_ARRAY(p->gpu_op.rows.n, uint8_t);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
-		take[g] = p->gpu_op.kind[g] == GPU_MEMCPY && on_lead(p, w, g) && step_time_has(w, p->gpu_op.start_ns[g]) && wanted(p, g);
+		take[g] = p->gpu_op.kind[g] == GPU_MEMCPY && copies_on_lead(p, w, g) && step_time_has(w, p->gpu_op.start_ns[g]) && wanted(p, g);
 	return take;
 }
 
@@ -36,7 +36,7 @@ static void find_exposed(const struct profile *p, const struct step_time *w, con
 {
 	struct intervals other = {0};
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
-		if (on_lead(p, w, g))
+		if (copies_on_lead(p, w, g))
 			intervals_add(take[g] ? exposed : &other, p->gpu_op.start_ns[g], gpu_end(p, g));
 	intervals_normalise(exposed);
 	intervals_normalise(&other);
@@ -142,7 +142,7 @@ void copies_rows(const struct profile *p, const struct step_time *w, int64_t byt
 	struct row_search r = {.p = p, .out = out};
 	*out = (struct copy_rows){0};
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
-		if (on_lead(p, w, g) && step_time_has(w, p->gpu_op.start_ns[g]))
+		if (copies_on_lead(p, w, g) && step_time_has(w, p->gpu_op.start_ns[g]))
 			order[n++] = (struct sort_item){sort_key_i64(p->gpu_op.start_ns[g]), g, 0};
 	sort_items(order, n);
 	for (uint32_t i = 0; i < n; i++) {
@@ -170,7 +170,7 @@ double copies_overlap_pct(const struct profile *p, const struct step_time *w)
 {
 	struct intervals memory = {0}, kernels = {0};
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
-		if (on_lead(p, w, g))
+		if (copies_on_lead(p, w, g))
 			intervals_add(p->gpu_op.kind[g] == GPU_KERNEL ? &kernels : &memory, p->gpu_op.start_ns[g], gpu_end(p, g));
 	intervals_normalise(&memory);
 	intervals_normalise(&kernels);

@@ -23,6 +23,8 @@ struct copies {
 	struct intervals when;   /* both, in the steps */
 };
 
+/* Whether the lead GPU does this work. */
+bool copies_on_lead(const struct profile *p, const struct step_time *w, uint32_t gpu);
 /* Copies on the lead GPU that start within the steps and are wanted. */
 void copies_measure(const struct profile *p, struct findings *f, const struct step_time *w, copy_wanted *wanted, struct copies *out);
 void copies_release(struct copies *c);

@@ -18,13 +18,14 @@ static uint8_t class_of(struct str name)
 	return str_ends(name, STR("ddp.reducer::copy_bucket_to_grad"));
 }
 
-/* Of the copies, those from DistributedDataParallel's buckets to gradients; as many go the other way. */
+/* Of the copies that copies_measure takes, those from DistributedDataParallel's buckets to gradients; as many go the other way. */
 static uint64_t count_buckets(const struct profile *p, const struct step_time *w)
 {
 	uint8_t *mark = inside_new(p, class_of, NULL);
 	uint64_t n = 0;
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
-		n += p->gpu_op.kind[g] == GPU_MEMCPY && is_within_device(p, g) && step_time_has(w, p->gpu_op.start_ns[g]) && inside_of_gpu(p, mark, g);
+		n += p->gpu_op.kind[g] == GPU_MEMCPY && copies_on_lead(p, w, g) && is_within_device(p, g) && step_time_has(w, p->gpu_op.start_ns[g]) &&
+		     inside_of_gpu(p, mark, g);
 	mem_free(mark);
 	return n;
 }

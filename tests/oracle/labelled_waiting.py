@@ -820,6 +820,11 @@ def copies_of_buckets():
     return inner_copies(20, around="torch.distributed.ddp.reducer::copy_bucket_to_grad")
 
 
+@case("device-copies")
+def copies_of_buckets_on_two_gpus():
+    return inner_copies(20, around="torch.distributed.ddp.reducer::copy_bucket_to_grad", gpus=2)
+
+
 @case("device-copies", "dataloader-bound", "gpu-starvation")
 def copies_within_a_gpu_and_loader():
     return inner_copies(20, loader=5000)

@@ -109,9 +109,11 @@ class Planted(Case):
         self.assertNotIn("train.py(7)", r["evidence"])
 
     def test_buckets(self):
-        r = self.find("copies_of_buckets", "device-copies")
-        self.assertIn("20 of them move gradients out of the buckets", r["evidence"])
-        self.assertIn("gradient_as_bucket_view=True", r["advice"])
+        for case in ("copies_of_buckets", "copies_of_buckets_on_two_gpus"):  # one GPU's copies, as all of the finding
+            r = self.find(case, "device-copies")
+            self.assertIn("Per step: 20 copies", r["evidence"])
+            self.assertIn("20 of them move gradients out of the buckets", r["evidence"])
+            self.assertIn("gradient_as_bucket_view=True", r["advice"])
         self.assertNotIn("bucket", self.find("copies_within_a_gpu", "device-copies")["advice"])
 
     def test_overlapping_copies(self):
