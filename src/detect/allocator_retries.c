@@ -96,9 +96,12 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	double pct = step_time_pct(w, idle_ns);
 	struct buf b = {0};
 	struct finding *x = findings_add(f, &detector_allocator_retries, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
-	x->problem = arena_printf(&f->arena, "Device memory is freed and allocated again in %u of %u steps: in %.1f %% of the time no GPU has work while the host is "
-	                          "in these calls", m->both, w->n, pct);
-	buf_printf(&b, "Per step %.1f calls that allocate and %.1f that free: ", (double)m->allocations / w->n, (double)m->frees / w->n);
+	put_lead(w, &b);
+	buf_printf(&b, " has no work in %.1f %% of the %s while the host frees device memory and allocates it again, as it does in %u of %u steps", pct, w->time, m->both, w->n);
+	x->problem = finding_text(f, &b);
+	b = (struct buf){0};
+	buf_printf(&b, "Per step %.*f call%s that allocate%s and %.*f that free%s: ", m->allocations % w->n ? 1 : 0, (double)m->allocations / w->n,
+	           m->allocations == w->n ? "" : "s", m->allocations == w->n ? "s" : "", m->frees % w->n ? 1 : 0, (double)m->frees / w->n, m->frees == w->n ? "s" : "");
 	places_text(&m->places, PLACES_TOLD, w->n, true, &b);
 	if (m->unused_bytes > 0)
 		buf_printf(&b, "; when it freed, up to %.2f GiB were held that no tensor used, in pieces that did not fit", (double)m->unused_bytes / (1 << 30));

@@ -86,11 +86,12 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	double pct = step_time_pct(w, ns);
 	struct buf b = {0};
 	struct finding *x = findings_add(f, &detector_compile_wrapper, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
-	if (compiler_ns > wrapper_ns)
-		x->problem = arena_printf(&f->arena, "In %.1f %% of the time no GPU has work while torch.compile compiles, in the steps themselves", pct);
-	else
-		x->problem = arena_printf(&f->arena, "In %.1f %% of the time no GPU has work while the host is in the wrapper of code that torch.compile made", pct);
-	buf_printf(&b, w->n > 1 ? "%.1f calls of compiled code a step, with " : "%.0f calls of compiled code, with ", (double)r.calls / w->n);
+	put_lead(w, &b);
+	buf_printf(&b, " has no work in %.1f %% of the %s while %s", pct, w->time, compiler_ns > wrapper_ns ? "torch.compile compiles, in the steps themselves"
+	                                                                                                       : "the host is in the wrapper of code that torch.compile made");
+	x->problem = finding_text(f, &b);
+	b = (struct buf){0};
+	buf_printf(&b, "%.*f call%s of compiled code%s, with ", r.calls % w->n ? 1 : 0, (double)r.calls / w->n, r.calls == w->n ? "" : "s", w->n > 1 ? " a step" : "");
 	put_ns(&b, (double)wrapper_ns / w->n);
 	buf_cstr(&b, " without device work: ");
 	places_text(t, PLACES_TOLD, w->n, true, &b);
@@ -99,7 +100,7 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 		put_ns(&b, (double)compiler_ns / w->n);
 	}
 	if (r.again)
-		buf_printf(&b, "; %llu of the calls are of code that was compiled again for other inputs", (unsigned long long)r.again);
+		buf_printf(&b, "; %llu of the calls %s of code that was compiled again for other inputs", (unsigned long long)r.again, r.again == 1 ? "is" : "are");
 	x->evidence = finding_text(f, &b);
 	if (compiler_ns > wrapper_ns)
 		x->advice = STR("Compile before the steps: run each shape once; mark sizes that change (torch._dynamo.mark_dynamic) or pad them. "

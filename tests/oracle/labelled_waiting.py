@@ -843,3 +843,22 @@ def without_long_copies_within_a_gpu():
 @case()
 def without_copies_within_a_gpu_in_the_steps():
     return inner_copies(20, before=True)
+
+
+# Code that torch.compile made, beside a GPU that has work all the time.
+
+@case("compile-wrapper", "gpu-starvation")
+def compiled_again_beside_a_busy_gpu():
+    """GPU 0 waits 8 ms in the second step, in which code is compiled again; GPU 1 works on."""
+    t = Trace(A100, dict(A100, id=1))
+    for n in t.steps():
+        with t.op("aten::mm", 10):
+            t.kernel(34000, TENSOR_CORE, device=1)
+        t.busy(20000)
+        t.now = t.free[0, STREAM]
+        if n == 2:
+            with t.frame("torch/_dynamo/convert_frame.py(1350): __call__", 10), t.frame("torch/_inductor/graph.py(10): run", 8000):
+                pass
+        with t.op(f"Torch-Compiled Region: 0/{n - 1}", 10):
+            t.kernel(10000, TENSOR_CORE)
+    return t

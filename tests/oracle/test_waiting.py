@@ -8,6 +8,7 @@ import shutil
 import tempfile
 
 import labelled
+import labelled_compute  # noqa: F401 (adds its cases)
 import labelled_waiting  # noqa: F401 (adds its cases)
 import oracle
 from oracle import Case
@@ -122,6 +123,16 @@ class Planted(Case):
         self.assertIn("6 copies: GPU 0 to GPU 2 2.3 GB/s, GPU 0 to GPU 1 4.7 GB/s, GPU 1 to GPU 0 9.3 GB/s", r["evidence"])
         self.assertIn("aten::copy_ (27.000 ms, 3 times); these are sums over copies that overlap", r["evidence"])
         self.assertNotIn("overlap", self.find("copies_between_gpus", "peer-copies")["evidence"])
+
+    def test_lead_gpu(self):
+        """What is said of idle time is that of one GPU, and it is named; the other one may work."""
+        r = self.find("compiled_again_beside_a_busy_gpu", "compile-wrapper")
+        self.assertRegex(r["problem"], r"^GPU 0 has no work in 1[0-9]\.\d % of the step time while torch\.compile compiles")
+        self.assertRegex(r["evidence"], r"^1 call of compiled code a step, .*; 1 of the calls is of code that was compiled again")
+        r = self.find("allocator_retries_on_two_gpus", "allocator-retries")
+        self.assertRegex(r["problem"], r"^GPU [01] has no work in 3\.\d % of the step time while the host frees device memory .* in 4 of 4 steps$")
+        self.assertRegex(r["evidence"], "^Per step 1 call that allocates and 1 that frees: ")
+        self.assertRegex(self.find("allocator_retries", "allocator-retries")["problem"], "^The GPU has no work in ")
 
     def test_throttling(self):
         """Of each GPU by itself."""
