@@ -8,6 +8,7 @@
 
 /* The plugin's threshold (the plugin's data.py), percent of the mean step. */
 static const double TOO_MUCH = 5, SEVERE = 20;
+enum { PLACES_TOLD = 3 };
 
 extern const struct detector detector_dataloader_bound;
 
@@ -67,6 +68,38 @@ static void advise(const struct profile *p, struct findings *f, struct finding *
 	                         "pin_memory, a larger prefetch_factor where single batches are late, persistent_workers=True where epochs are short.", number);
 }
 
+/* The function or op of the loader in which the GPU waits longest; NULL: what is recorded inside of the loader's own range does not tell half of the time. */
+static const struct place *longest_of_loader(const struct places *t)
+{
+	const struct place *best = NULL;
+	int64_t own_ns = 0;
+	for (uint32_t i = 0; i < t->n; i++) {
+		if (host_is_dataloader(intern_get(&t->texts, t->v[i].name)))
+			own_ns += t->v[i].ns;
+		else if (!best || t->v[i].ns > best->ns)
+			best = &t->v[i];
+	}
+	return 2 * own_ns < t->ns ? best : NULL;
+}
+
+/* What the loader does while the GPU has no work, as far as that was recorded; where one function has most of it, that is to be mended first. */
+static void tell_inside(struct findings *f, const struct step_time *w, struct finding *x)
+{
+	const struct places *t = &shared_gaps(f)->place[GAP_DATA];
+	const struct place *best = longest_of_loader(t);
+	struct buf b = {0};
+	if (!best)
+		return;
+	buf_printf(&b, STR_FMT ". %s, while the GPU has no work, the loader is in ", STR_ARG(x->evidence), w->per);
+	places_text(t, PLACES_TOLD, w->n, true, &b);
+	x->evidence = finding_text(f, &b);
+	if (2 * best->ns < t->ns)
+		return;
+	struct str name = intern_get(&t->texts, best->name);
+	x->advice = arena_printf(&f->arena, "First make " STR_FMT " faster, in which %.0f %% of that time goes: by a faster library or processor class, on the GPU, or once, with "
+	                         "the results stored. Then: " STR_FMT, STR_ARG(name), 100.0 * (double)best->ns / (double)t->ns, STR_ARG(x->advice));
+}
+
 static int run(const struct profile *p, struct findings *f, struct err *e)
 {
 	const struct detector *d = &detector_dataloader_bound;
@@ -84,6 +117,8 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 		x->evidence = arena_printf(&f->arena, "DataLoader %.3f ms of a mean step of %.3f ms, over %u step%s",
 		                           roles_mean_ns(r, ROLE_DATALOADER) / 1e6, roles_mean_step_ns(r) / 1e6, r->n, r->n == 1 ? "" : "s");
 		advise(p, f, x, look_at_longest(p, w, x));
+		if (r->has_device && shared_window(f, d))
+			tell_inside(f, w, x);
 		finding_rests_on(x, w, r->n, r->sum.ns[ROLE_DATALOADER]);
 		x->share_pct = pct;
 		cover(p, w, x);

@@ -134,6 +134,16 @@ class Planted(Case):
         self.assertRegex(r["evidence"], "^Per step 1 call that allocates and 1 that frees: ")
         self.assertRegex(self.find("allocator_retries", "allocator-retries")["problem"], "^The GPU has no work in ")
 
+    def test_inside_the_loader(self):
+        """What it does where frames tell; one function with most of the time is to be mended first."""
+        r = self.find("loader_with_a_slow_function", "dataloader-bound")
+        self.assertRegex(r["evidence"], r"the loader is in data\.py\(5\): resize \(1[45]\.\d+ ms, 1 time\); data\.py\(9\): normalize \(3\.000 ms, 1 time\); ")
+        self.assertRegex(r["advice"], r"^First make data\.py\(5\): resize faster, in which 75 % of that time goes: .* Then: Set num_workers > 0")
+        r = self.find("loader_with_equal_functions", "dataloader-bound")
+        self.assertIn("part_2", r["evidence"])
+        self.assertRegex(r["advice"], "^Set num_workers > 0")
+        self.assertNotIn("the loader is in", self.find("slow_loader", "dataloader-bound")["evidence"])
+
     def test_throttling(self):
         """Of each GPU by itself."""
         r = self.find("one_gpu_of_two_slowed_down", "throttling")
@@ -302,6 +312,9 @@ class Real(Case):
         """One cause, one finding: the others about the same time are part of it, and none proposes a larger batch."""
         rows = advise(oracle.data("verdicts", "google_owlv2-large-patch14-ensemble__1016001.json.gz")).rows
         self.assertEqual(rows[0]["detector"], "dataloader-bound")
+        self.assertIn("zoom_shift", rows[0]["evidence"])
+        self.assertIn("transformers/image_transforms.py(390): normalize (61.362 ms, 50 times)", rows[0]["evidence"])
+        self.assertRegex(rows[0]["advice"], "^First make <built-in function zoom_shift> faster, .*num_workers")
         parts = {r["detector"] for r in rows if r["part_of"] == "dataloader-bound"}
         self.assertLessEqual({"gpu-starvation", "low-gpu-utilization", "single-process-dataloader"}, parts)
         for r in rows:
