@@ -100,8 +100,11 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	buf_printf(&b, " has no work in %.1f %% of the %s while the host frees device memory and allocates it again, as it does in %u of %u steps", pct, w->time, m->both, w->n);
 	x->problem = finding_text(f, &b);
 	b = (struct buf){0};
-	buf_printf(&b, "Per step %.*f call%s that allocate%s and %.*f that free%s: ", m->allocations % w->n ? 1 : 0, (double)m->allocations / w->n,
-	           m->allocations == w->n ? "" : "s", m->allocations == w->n ? "s" : "", m->frees % w->n ? 1 : 0, (double)m->frees / w->n, m->frees == w->n ? "s" : "");
+	buf_cstr(&b, "Per step ");
+	put_mean(&b, (double)m->allocations / w->n);
+	buf_printf(&b, " call%s that allocate%s and ", m->allocations == w->n ? "" : "s", m->allocations == w->n ? "s" : "");
+	put_mean(&b, (double)m->frees / w->n);
+	buf_printf(&b, " that free%s: ", m->frees == w->n ? "s" : "");
 	places_text(&m->places, PLACES_TOLD, w->n, true, &b);
 	if (m->unused_bytes > 0)
 		buf_printf(&b, "; when it freed, up to %.2f GiB were held that no tensor used, in pieces that did not fit", (double)m->unused_bytes / (1 << 30));

@@ -91,7 +91,8 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	                                                                                                       : "the host is in the wrapper of code that torch.compile made");
 	x->problem = finding_text(f, &b);
 	b = (struct buf){0};
-	buf_printf(&b, "%.*f call%s of compiled code%s, with ", r.calls % w->n ? 1 : 0, (double)r.calls / w->n, r.calls == w->n ? "" : "s", w->n > 1 ? " a step" : "");
+	put_mean(&b, (double)r.calls / w->n);
+	buf_printf(&b, " call%s of compiled code%s, with ", r.calls == w->n ? "" : "s", w->n > 1 ? " a step" : "");
 	put_ns(&b, (double)wrapper_ns / w->n);
 	buf_cstr(&b, " without device work: ");
 	places_text(t, PLACES_TOLD, w->n, true, &b);

@@ -37,12 +37,17 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	struct buf evidence = {0};
 	struct finding *x = findings_add(f, &detector_device_copies, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
 	x->problem = arena_printf(&f->arena, "In %.1f %% of the %s the GPU does nothing but copy within its own memory", pct, w->time);
-	buf_printf(&evidence, "%s: %.*f copies of ", w->per, c->n % w->n ? 1 : 0, (double)c->n / w->n);
+	buf_printf(&evidence, "%s: ", w->per);
+	put_mean(&evidence, (double)c->n / w->n);
+	buf_cstr(&evidence, " copies of ");
 	put_ns(&evidence, (double)c->device_ns / (double)c->n);
 	buf_cstr(&evidence, " on average, with the idle time in their calls: ");
 	places_text(&c->places, PLACES_TOLD, w->n, true, &evidence);
-	if (buckets)
-		buf_printf(&evidence, ". %.*f of them move gradients out of the buckets of DistributedDataParallel", buckets % w->n ? 1 : 0, (double)buckets / w->n);
+	if (buckets) {
+		buf_cstr(&evidence, ". ");
+		put_mean(&evidence, (double)buckets / w->n);
+		buf_cstr(&evidence, " of them move gradients out of the buckets of DistributedDataParallel");
+	}
 	x->evidence = finding_text(f, &evidence);
 	if (4 * buckets >= c->n)
 		x->advice = STR("Let gradients be views of the buckets: DistributedDataParallel(..., gradient_as_bucket_view=True); then neither way is copied.");

@@ -35,6 +35,17 @@ void places_add(struct places *t, const struct stacks *s, struct str name, uint3
 	}
 }
 
+void put_mean(struct buf *out, double n)
+{
+	uint64_t tenths = (uint64_t)(n * 10 + 0.5);
+	if (tenths == 0 && n > 0)
+		buf_printf(out, "%.1g", n);
+	else if (tenths % 10)
+		buf_printf(out, "%.1f", n);
+	else
+		buf_printf(out, "%llu", (unsigned long long)(tenths / 10));
+}
+
 void put_ns(struct buf *out, double ns)
 {
 	if (ns < 1e6)
@@ -68,7 +79,6 @@ static void put_place(const struct places *t, const struct place *x, unsigned st
 {
 	enum { LONGEST = 80 };
 	struct str name = intern_get(&t->texts, x->name), line = intern_get(&t->texts, x->line);
-	double times = (double)x->events / steps;
 	bool is_line = str_eq(line, name);
 	name.n = name.n < LONGEST ? name.n : LONGEST;
 	buf_printf(out, STR_FMT, STR_ARG(name));
@@ -79,8 +89,11 @@ static void put_place(const struct places *t, const struct place *x, unsigned st
 	buf_cstr(out, " (");
 	if (x->ns)
 		put_ns(out, (double)x->ns / steps);
-	if (counts)
-		buf_printf(out, times == (double)(uint64_t)times ? "%s%.0f time%s" : "%s%.1f time%s", x->ns ? ", " : "", times, x->events == steps ? "" : "s");
+	if (counts) {
+		buf_cstr(out, x->ns ? ", " : "");
+		put_mean(out, (double)x->events / steps);
+		buf_cstr(out, x->events == steps ? " time" : " times");
+	}
 	buf_char(out, ')');
 }
 

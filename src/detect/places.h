@@ -32,6 +32,8 @@ void places_add(struct places *t, const struct stacks *s, struct str name, uint3
  * times. */
 void places_text(const struct places *t, unsigned max, unsigned steps, bool counts, struct buf *out);
 
+/* A mean count: "3", "2.5", "0.04". */
+void put_mean(struct buf *out, double n);
 /* "12.3 us", "4.56 ms", "1.23 s". */
 void put_ns(struct buf *out, double ns);
 

@@ -890,3 +890,16 @@ def loader_with_equal_functions():
                     pass
         t.busy(50000)
     return t
+
+
+# Sentences.
+
+@case("device-copies")
+def copies_one_more_in_a_step_of_40():
+    t = Trace()
+    for n in t.steps(40):
+        t.busy(5000)
+        for _ in range(21 if n == 40 else 20):
+            with t.op("aten::copy_", 2):
+                t.work("gpu_memcpy", "Memcpy DtoD (Device -> Device)", 100, "cudaMemcpyAsync", bytes=100 << 20)
+    return t

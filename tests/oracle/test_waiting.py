@@ -144,6 +144,11 @@ class Planted(Case):
         self.assertRegex(r["advice"], "^Set num_workers > 0")
         self.assertNotIn("the loader is in", self.find("slow_loader", "dataloader-bound")["evidence"])
 
+    def test_whole_counts(self):
+        """801 copies in 40 steps are 20 a step, not 20.0."""
+        r = self.find("copies_one_more_in_a_step_of_40", "device-copies")
+        self.assertRegex(r["evidence"], r"^Per step: 20 copies of 100\.0 us .*aten::copy_ \(2\.\d+ ms, 20 times\)")
+
     def test_throttling(self):
         """Of each GPU by itself."""
         r = self.find("one_gpu_of_two_slowed_down", "throttling")
