@@ -209,11 +209,11 @@ static void finish(struct mfu_row *r)
 	if (!r->kernel_ns)
 		r->why = "no kernel ran, or only collectives";
 	else if (r->flops < 0)
-		r->why = "its FLOPs do not fit 64 bits";
+		r->why = "the FLOPs do not fit 64 bits";
 	else if (!r->known_ns)
 		r->why = "the FLOPs of no kernel are known: shapes were not recorded, or no op launched them";
 	else if (r->ns <= 0)
-		r->why = "it has no length";
+		r->why = "the step has no length";
 	if (r->why)
 		return;
 	r->achieved_flops = (double)r->flops / (double)r->ns * 1e9;

@@ -22,7 +22,7 @@ static const struct column columns[N_COLUMNS] = {
 	[C_TYPES] = {"types", "Types", "of the FLOPs of products, by type and cores", CELL_STR},
 	[C_KERNEL] = {"kernel_ns", "Kernels", "sum of the durations of kernels, collectives left out", CELL_I64, UNIT_NS, COLUMN_DETAIL},
 	[C_UNKNOWN] = {"products_unknown_ns", "Products unknown", "of the kernels, products or what may be some, whose FLOPs are not known", CELL_I64, UNIT_NS, COLUMN_DETAIL},
-	[C_WHY] = {"why", "Why unknown", "why there is no MFU", CELL_STR, UNIT_NONE, COLUMN_WIDE},
+	[C_WHY] = {"why", "Why unknown", "why there is no MFU", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_DETAIL},
 };
 
 static struct str step_name(const struct profile *p, const struct mfu *m, const struct mfu_row *r)
@@ -79,11 +79,35 @@ static void put_notes(struct table *t, const struct mfu *m)
 		           (long long)m->inside_flops, (long long)m->outside_flops);
 	if (m->steps_left_out)
 		table_note(t, "the input has too many steps for a row of each: the rows are of all steps together");
-	for (uint32_t i = 0; i < m->n; i++)
-		if (m->v[i].why) {
-			table_note(t, "MFU is unknown where the table leaves it empty: %s", m->v[i].why);
-			break;
+}
+
+/* Each distinct reason once; there are as many as analysis/mfu.c has, all of them literals. */
+static void put_reasons(struct table *t, const struct mfu *m)
+{
+	enum { REASONS = 16 };
+	struct { const char *why; uint32_t rows; } v[REASONS];
+	unsigned n = 0;
+	for (uint32_t i = 0; i < m->n; i++) {
+		unsigned k = 0;
+		if (!m->v[i].why)
+			continue;
+		while (k < n && strcmp(v[k].why, m->v[i].why) != 0)
+			k++;
+		if (k == REASONS)
+			continue;
+		if (k == n) {
+			v[n].why = m->v[i].why;
+			v[n++].rows = 0;
 		}
+		v[k].rows++;
+	}
+	for (unsigned k = 0; k < n; k++) {
+		if (v[k].rows == m->n)
+			table_warn(t, "MFU is unknown: %s", v[k].why);
+		else
+			table_warn(t, "MFU is unknown in %u of %u rows: %s", v[k].rows, m->n, v[k].why);
+	}
+	t->notes_answer = n > 1; /* of several, text shows all */
 }
 
 static int mfu_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
@@ -98,6 +122,7 @@ static int mfu_run(const struct profile *p, const struct report_args *args, stru
 		for (uint32_t i = 0; i < m->n; i++)
 			put_row(out, p, m, &m->v[i], &b);
 		put_notes(out, m);
+		put_reasons(out, m);
 	}
 	buf_release(&b);
 	mfu_free(m);
@@ -109,7 +134,7 @@ const struct report report_mfu = {
 	.title = "FLOPs, achieved rate and MFU",
 	.help = "How many floating-point operations each GPU did in each step, which rate that is over the whole step, idle time included, and which "
 	        "share of the GPU's peak (MFU, model FLOPs utilisation). The peak is that of the type and cores that do most of the FLOPs "
-	        "of products. Unknown where shapes were not recorded for most products, or the GPU's peak is not known: then a column says why. "
+	        "of products. Unknown where shapes were not recorded for most products, or the GPU's peak is not known: then a note, and column why, say why. "
 	        "Recomputed operations count twice.",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.timeline = true,

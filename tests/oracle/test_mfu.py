@@ -83,6 +83,25 @@ class Planted(Case):
             self.assertEqual(bool(r["why"]), not known)
             self.assertEqual((r["kernel_ns"], r["products_unknown_ns"]), ((7000 + us) * 1000, us * 1000))
 
+    def test_reasons_as_text(self):
+        """At 80 columns each reason is a note, whole."""
+        t = labelled.Trace(dict(labelled.A100, name="Some GPU"))
+        for n in t.steps():
+            if n == 1:
+                t.launch("aten::mm", 500, labelled.TENSOR_CORE)
+            else:
+                labelled_compute.product(t, 1000, [1024, 1024], [1024, 1024], op="aten::mm")
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "x.pt.trace.json.gz")
+            t.save(path)
+            code, out, err = oracle.run("report", "mfu", path, "--width=80")
+        text = " ".join(out.decode().split())
+        self.assertEqual(code, 0, err)
+        self.assertIn("MFU is unknown in 1 of 3 rows: the FLOPs of no kernel are known: shapes were not recorded, or no op launched them", text)
+        self.assertIn("MFU is unknown in 1 of 3 rows: what the GPU can do is not known (--gpu=NAME says which it is)", text)
+        self.assertIn("MFU is unknown in 1 of 3 rows: the FLOPs of more than a tenth of the kernel time", text)
+        self.assertNotIn("Why unknown", text)
+
     def test_unknown_gpu(self):
         t = labelled.Trace(dict(labelled.A100, name="Some GPU"))
         for _ in t.steps():
