@@ -7,13 +7,13 @@ static const struct argument {
 	const char *key;
 	struct column column;
 } arguments[] = {
-	{"kernel_file", {"kernel_file", "File", "generated source file", CELL_STR, UNIT_NONE, COLUMN_WIDE}},
+	{"kernel_file", {"kernel_file", "File", "generated source file", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_PATH | COLUMN_MINOR}},
 	{"kernel_hash", {"kernel_hash", "Hash", "hash of the generated code", CELL_STR, UNIT_NONE, COLUMN_DETAIL}},
 	{"kernel_backend", {"kernel_backend", "Backend", "code generator", CELL_STR, UNIT_NONE, COLUMN_DETAIL}},
 	{"grid", {"grid", "Grid", "launch grid as the compiler wrote it", CELL_STR}},
 	{"num_warps", {"num_warps", "Warps", "warps of a program", CELL_STR}},
 	{"num_stages", {"num_stages", "Stages", "software pipeline stages", CELL_STR}},
-	{"kernel_kwargs", {"kernel_kwargs", "Parameters", "compile-time parameters", CELL_STR, UNIT_NONE, COLUMN_WIDE}},
+	{"kernel_kwargs", {"kernel_kwargs", "Parameters", "compile-time parameters", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_MINOR}},
 };
 enum { N_ARGUMENTS = sizeof arguments / sizeof arguments[0] };
 
@@ -29,20 +29,20 @@ struct group {
 };
 
 static const struct column figures[] = {
-	{"calls", "Calls", "how often it ran", CELL_I64, UNIT_COUNT},
-	{"total_ns", "Total", "sum of its durations", CELL_I64, UNIT_NS},
+	{"total_ns", "Total", "sum of its durations", CELL_I64, UNIT_NS, COLUMN_KEY},
+	{"calls", "Calls", "how often it ran", CELL_I64, UNIT_COUNT, COLUMN_KEY},
 	{"mean_ns", "Mean", "mean duration", CELL_F64, UNIT_NS},
-	{"min_ns", "Min", "shortest duration", CELL_I64, UNIT_NS},
-	{"max_ns", "Max", "longest duration", CELL_I64, UNIT_NS},
+	{"min_ns", "Min", "shortest duration", CELL_I64, UNIT_NS, COLUMN_MINOR},
+	{"max_ns", "Max", "longest duration", CELL_I64, UNIT_NS, COLUMN_MINOR},
 };
 
 static void put(const struct profile *p, struct table *out, const struct group *v, uint32_t n)
 {
 	TABLE_COLUMN(out, "kernel", "Kernel", "name of the device kernel", CELL_STR, UNIT_NONE, COLUMN_KERNEL);
 	TABLE_COLUMN(out, "operator", "Operator", "op that launched it", CELL_STR, UNIT_NONE, COLUMN_DETAIL);
+	table_columns(out, figures, sizeof figures / sizeof figures[0]);
 	for (unsigned a = 0; a < N_ARGUMENTS; a++)
 		table_column(out, &arguments[a].column);
-	table_columns(out, figures, sizeof figures / sizeof figures[0]);
 	for (uint32_t i = 0; i < n; i++) {
 		unsigned c = 0;
 		table_row(out);
@@ -50,14 +50,14 @@ static void put(const struct profile *p, struct table *out, const struct group *
 		if (v[i].key.op)
 			table_set_str(out, c, profile_str(p, v[i].key.op));
 		c++;
-		for (unsigned a = 0; a < N_ARGUMENTS; a++, c++)
-			if (v[i].key.value[a])
-				table_set_str(out, c, profile_str(p, v[i].key.value[a]));
-		table_set_i64(out, c++, (int64_t)v[i].calls);
 		table_set_i64(out, c++, v[i].total);
+		table_set_i64(out, c++, (int64_t)v[i].calls);
 		table_set_f64(out, c++, (double)v[i].total / (double)v[i].calls);
 		table_set_i64(out, c++, v[i].min);
 		table_set_i64(out, c++, v[i].max);
+		for (unsigned a = 0; a < N_ARGUMENTS; a++, c++)
+			if (v[i].key.value[a])
+				table_set_str(out, c, profile_str(p, v[i].key.value[a]));
 	}
 }
 

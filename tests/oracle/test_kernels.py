@@ -6,7 +6,9 @@ import math
 import os
 import re
 import statistics
+import tempfile
 
+import labelled
 import oracle
 from oracle import Case, data, report
 
@@ -132,6 +134,30 @@ class TraceLens(Case):
                 self.assertEqual({k: v for k, v in got.items() if k not in want}, {})
                 for key, w in want.items():
                     self.assertEqual(got.get(key), w, key)
+
+
+class Triton(Case):
+    def test_time_stays_at_80_columns(self):
+        """Files and parameters give way to the time."""
+        t = labelled.Trace()
+        for i, us in enumerate((300, 200)):
+            name = f"triton_red_fused_add_mean_mul_pow_rsqrt_view_unsafe_view_{i}"
+            with t.op(name, 10, [[8, 8]], **{"kernel_file": f"/tmp/torchinductor_me/{i}{i}/c{i}abcdefghijklmnopqrstuvwxyz.py", "num_warps": str(4 << i),
+                                             "kernel_kwargs": f"XBLOCK={512 << i},RBLOCK=2048"}):
+                t.kernel(us, name)
+        t.events = [{**e, "args": {k.replace("kernel file", "kernel_file").replace("num warps", "num_warps").replace("kernel kwargs", "kernel_kwargs"): v
+                                   for k, v in e["args"].items()}} for e in t.events]
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "x.pt.trace.json.gz")
+            t.save(path)
+            code, out, err = oracle.run("report", "triton", path, "--width=80")
+            rows = report("triton", path).rows
+        self.assertEqual(code, 0, err)
+        title = out.decode().splitlines()[1]
+        self.assertEqual(title.split()[:2], ["Kernel", "Total"])
+        self.assertIn("300.000 us", out.decode())
+        self.assertEqual([(r["total_ns"], r["num_warps"], r["kernel_kwargs"]) for r in rows],
+                         [(300000, "4", "XBLOCK=512,RBLOCK=2048"), (200000, "8", "XBLOCK=1024,RBLOCK=2048")])
 
 
 class ShortNames(Case):
