@@ -135,7 +135,7 @@ def _nearest(name: str, names: List[str]) -> str:
 def load(path: Path, **params: Any) -> Trace:
     """Reads a trace: a file of any format that opscope knows, told by its content; a directory in which there is one; "-" for standard input.
 
-    input_format, as_written (a bool), gpu ("H100 SXM"), and, where the directory holds several: run, worker, span, rank. OSError when
+    input_format, as_written (a bool), gpu ("H100 80GB HBM3"), and, where the directory holds several: run, worker, span, rank. OSError when
     there is no such file, Error when it is no trace. Ctrl-C ends the wait.
     """
     name = os.fspath(path)

@@ -14,7 +14,7 @@ import opscope
 PACKAGE = os.path.join(ROOT, "python", "opscope")
 USE = """
 import opscope
-trace = opscope.load("x", gpu="H100 SXM")
+trace = opscope.load("x", gpu="H100 80GB HBM3")
 table: opscope.Table = trace.report("operators", steps=(1, 2))
 cell = table[0]["name"]
 names = [c.id for c in table.columns] + list(table.sections) + [p.text for p in trace.problems]

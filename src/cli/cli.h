@@ -83,7 +83,7 @@ struct trace_options {
 	uint64_t rules, kernel_rules; /* hashes of these files; 0 = none was given */
 };
 extern const struct argp trace_argp;    /* input: struct trace_options * */
-/* "--gpu=H100 SXM --rules=#0123456789abcdef ...": a text that differs where these do, "" without them. */
+/* "--gpu=H100 80GB HBM3 --rules=#0123456789abcdef ...": a text that differs where these do, "" without them. */
 enum { CLI_RULES_BYTES = 200 };
 struct str cli_rules(const struct trace_options *o, bool gpu, char text[CLI_RULES_BYTES]);
 

@@ -246,7 +246,7 @@ static const struct argp_option trace_list_options[] = {
 	{"key-op", KEY_KEY_OP, "NAME", 0, "what each step calls once: a range, op, op id or kernel (default: found, as info says)", 0},
 	{"aggregation", KEY_AGGREGATION, "N", 0, "key op and steps of aggregation N of the file (opscope report aggregations)", 0},
 	{"device", KEY_DEVICE, "N", 0, "only GPU N, or cpu", 0},
-	{"gpu", KEY_GPU, "NAME", 0, "the GPUs are these (\"H100 SXM\"), whatever the input says or does not say", 0},
+	{"gpu", KEY_GPU, "NAME", 0, "the GPUs are these (\"H100 80GB HBM3\"), whatever the input says or does not say", 0},
 	{"rules", KEY_RULES, "FILE", 0, "costs of ops of your own: RULE(...) and GRAD(...) rows as in src/op/rules.def", 0},
 	{"kernel-rules", KEY_KERNEL_RULES, "FILE", 0, "names of kernels of your own: KERNEL(...) rows as in src/op/kernels.def", 0},
 	{0},

@@ -3,7 +3,9 @@
 #include "base/hash.h"
 #include "gpu/gpus.h"
 
+#include <ctype.h>
 #include <stdio.h>
+#include <strings.h>
 
 static void describe(struct profile *p, struct idmap *known, int32_t device, const struct gpu *g)
 {
@@ -18,23 +20,77 @@ static void describe(struct profile *p, struct idmap *known, int32_t device, con
 	d->memory_bytes[i] = d->sm_count[i] = d->max_threads_per_sm[i] = d->warp_size[i] = 0;
 }
 
-/* The product, or the only one that has this in its name; NULL, and *e names those that have. */
+static bool is_word(char c)
+{
+	return isalnum((unsigned char)c);
+}
+
+static bool has_word(const char *name, const char *word, size_t n)
+{
+	for (const char *at = name; *at; at++)
+		if (strncasecmp(at, word, n) == 0 && (at == name || !is_word(at[-1])) && !is_word(at[n]))
+			return true;
+	return false;
+}
+
+/* How many words of `product` this name has; one with a digit, as a model's number, counts two. */
+static unsigned words_shared(struct str product, const char *name)
+{
+	unsigned shared = 0;
+	for (size_t i = 0, n; i < product.n; i += n ? n : 1) {
+		bool digit = false;
+		for (n = 0; i + n < product.n && is_word(product.p[i + n]); n++)
+			digit |= isdigit((unsigned char)product.p[i + n]) != 0;
+		if (n && has_word(name, product.p + i, n))
+			shared += digit ? 2 : 1;
+	}
+	return shared;
+}
+
+/* Lists the GPUs that have the whole product in their name, else those that share most words with it. */
+struct near {
+	char names[400];
+	const struct gpu *only;
+	unsigned n;
+};
+
+static void near_add(struct near *x, const struct gpu *g)
+{
+	size_t used = strlen(x->names);
+	snprintf(x->names + used, sizeof x->names - used, "%s%s", x->n++ ? ", " : "", g->name);
+	x->only = g;
+}
+
+static void near_by_words(struct near *x, struct str product)
+{
+	unsigned most = 1;
+	for (unsigned i = 0; gpu_at(i); i++) {
+		unsigned shared = words_shared(product, gpu_at(i)->name);
+		if (shared > most)
+			*x = (struct near){.n = 0};
+		if (shared >= most)
+			near_add(x, gpu_at(i));
+		most = shared > most ? shared : most;
+	}
+}
+
+/* The product, or the only one that has this in its name; NULL, and *e names those that are near. */
 static const struct gpu *find(struct str product, struct err *e)
 {
-	const struct gpu *g = gpu_find(product), *only = NULL;
-	char names[400] = "";
-	unsigned n = 0;
-	for (unsigned i = 0; !g && gpu_at(i); i++) {
-		if (!str_has(str_from(gpu_at(i)->name), product))
-			continue;
-		size_t used = strlen(names);
-		snprintf(names + used, sizeof names - used, "%s%s", n++ ? ", " : "", gpu_at(i)->name);
-		only = gpu_at(i);
+	const struct gpu *g = gpu_find(product);
+	struct near x = {.n = 0};
+	for (unsigned i = 0; !g && gpu_at(i); i++)
+		if (str_has(str_from(gpu_at(i)->name), product))
+			near_add(&x, gpu_at(i));
+	if (g || x.n == 1)
+		return g ? g : x.only;
+	if (x.n) {
+		err_set(e, ERR_USAGE, "--gpu=" STR_FMT ": several GPUs have this in their name: %s", STR_ARG(product), x.names);
+		return NULL;
 	}
-	if (g || n == 1)
-		return g ? g : only;
-	if (n)
-		err_set(e, ERR_USAGE, "--gpu=" STR_FMT ": several GPUs have this in their name: %s", STR_ARG(product), names);
+	near_by_words(&x, product);
+	if (x.n)
+		err_set(e, ERR_USAGE, "--gpu=" STR_FMT ": not in the list of GPUs, in which these are near: %s", STR_ARG(product), x.names);
 	else
 		err_set(e, ERR_USAGE, "--gpu=" STR_FMT ": not in the list of GPUs (src/gpu/gpus.def); a product name like 'A100-SXM4-80GB' was expected",
 		        STR_ARG(product));

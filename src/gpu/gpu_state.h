@@ -5,7 +5,7 @@
 #include "base/err.h"
 #include "store/profile.h"
 
-/* All devices, described or only launched on, are `product` ("H100 SXM"). Facts that went with another name (SMs, compute capability)
+/* All devices, described or only launched on, are `product` ("H100 80GB HBM3"). Facts that went with another name (SMs, compute capability)
  * are kept where described. Before analysis. ERR_USAGE when the list of GPUs has no such product. */
 int gpu_state(struct profile *p, struct str product, struct err *e);
 

@@ -1,5 +1,6 @@
 """Report mfu: against a count by hand, against planted FLOPs, and against the other reports that count FLOPs."""
 import os
+import re
 import tempfile
 
 import labelled
@@ -110,6 +111,24 @@ class Planted(Case):
         self.assertEqual((r["flops"], r["mfu_pct"], r["peak_tflops_per_s"]), (2 * 1024 ** 3, None, None))
         self.assertIn("--gpu=NAME", r["why"])
         self.assertEqual(self.report(t, "--gpu=NVIDIA H100 80GB HBM3").rows[0]["peak_tflops_per_s"], 989.5)
+
+    def test_names_of_gpus(self):
+        """The example in the help is accepted, and an error lists the names that are near."""
+        t = labelled.Trace()
+        for _ in t.steps():
+            labelled_compute.product(t, 1000, [1024, 1024], [1024, 1024], op="aten::mm")
+        _, out, _ = oracle.run("report", "--help")
+        example = re.search(r'--gpu=NAME\s+the GPUs are these \("([^"]*)"\)', out.decode()).group(1)
+        self.assertEqual(self.report(t, f"--gpu={example}").rows[0]["peak_tflops_per_s"], 989.5)
+        h100 = "H100 80GB HBM3, H100 PCIe, H100 NVL\n"
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "x.pt.trace.json.gz")
+            t.save(path)
+            for name, want in (("H100", "several GPUs have this in their name: " + h100), ("H100 SXM", "these are near: " + h100), ("rtx 4090", "these are near: RTX 4090\n"),
+                               ("zork", "a product name like 'A100-SXM4-80GB' was expected\n")):
+                code, _, err = oracle.run("report", "mfu", path, f"--gpu={name}")
+                self.assertEqual(code, 2)
+                self.assertTrue(err.decode().endswith(want), err)
 
     def test_without_steps(self):
         """From the first to the last device work."""
