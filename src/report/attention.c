@@ -6,6 +6,7 @@ static const struct cost_spec spec = {
 	.classes = 1u << OP_ATTENTION,
 	.set = COST_SET_OPS,
 	.missing = "no kernel belongs to attention with recorded shapes",
+	.absent = "no fused attention kernel was found; `opscope advise` says whether attention runs unfused",
 	.sort = "total_gpu_ns",
 };
 

@@ -496,6 +496,46 @@ static enum cost_by grouping(const struct cost_spec *spec, const struct report_a
 	return COST_BY_SHAPE;
 }
 
+static void put_time(struct buf *b, int64_t ns)
+{
+	if (ns < 1000)
+		buf_printf(b, "%lld ns", (long long)ns);
+	else if (ns < 1000000)
+		buf_printf(b, "%.3f us", (double)ns / 1e3);
+	else
+		buf_printf(b, "%.3f ms", (double)ns / 1e6);
+}
+
+/* Whether another op's FLOPs are known, so that its shapes are. */
+static bool knows_shapes(const struct costs *c)
+{
+	for (uint32_t i = 0; i < c->n; i++)
+		if (c->cost[i].flops > 0)
+			return true;
+	return false;
+}
+
+static int none_found(const struct cost_spec *spec, const struct cost_rows *x, bool by_name, struct err *e)
+{
+	struct buf b = {0};
+	if (spec->absent && by_name && knows_shapes(x->costs))
+		buf_cstr(&b, spec->absent);
+	else
+		buf_printf(&b, "%s%s; to record them: %s", spec->missing, by_name ? ", and none does such work by its name" : "", recording_how(x->p, RECORD_SHAPES));
+	buf_cstr(&b, "; of ");
+	put_time(&b, x->all_ns);
+	buf_cstr(&b, " of device work ");
+	put_time(&b, x->other_ns);
+	buf_cstr(&b, " are of ops with another model, ");
+	put_time(&b, x->unmodelled_ns);
+	buf_cstr(&b, " of ops without, ");
+	put_time(&b, x->unattributed_ns);
+	buf_cstr(&b, " of no op");
+	int rc = err_set(e, ERR_DATA, STR_FMT, STR_ARG(buf_view(&b)));
+	buf_release(&b);
+	return rc;
+}
+
 int cost_report(const struct cost_spec *spec, const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
 	struct window w;
@@ -509,9 +549,7 @@ int cost_report(const struct cost_spec *spec, const struct profile *p, const str
 		rc = w.all ? err_set(e, ERR_DATA, "the input holds no device work; to record it: %s", recording_how(p, RECORD_DEVICE_WORK))
 		           : err_set(e, ERR_DATA, "no device work is of those steps");
 	} else if (!x->n) {
-		bool by_name = spec->classes && !report_compat_is(args, "tracelens");
-		rc = err_set(e, ERR_DATA, "%s%s; to record them: %s; of %lld ns of device work %lld are of ops with another model, %lld of ops without, %lld of no op",
-		             spec->missing, by_name ? ", and none does such work by its name" : "", recording_how(p, RECORD_SHAPES), (long long)x->all_ns, (long long)x->other_ns, (long long)x->unmodelled_ns, (long long)x->unattributed_ns);
+		rc = none_found(spec, x, spec->classes && !report_compat_is(args, "tracelens"), e);
 	} else {
 		look(&s, x);
 		add_columns(out, &s, spec);

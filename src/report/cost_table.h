@@ -66,6 +66,7 @@ struct cost_spec {
 	const char *const *groupings; /* the report's; NULL = none: by shape */
 	const enum cost_by *by;    /* what each of them means */
 	const char *missing;       /* what is said when there is no such op */
+	const char *absent;        /* the same where shapes of other ops were recorded; NULL = `missing` */
 	const char *sort;          /* column */
 	/* Hooks for columns of its own behind the op's; NULL = none. `at` is the index of the first. */
 	void (*columns)(struct table *t);

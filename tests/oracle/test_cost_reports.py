@@ -452,8 +452,10 @@ class Rules(Case):
 
     def test_nothing_to_show(self):
         self.mm(64, 64, 64, 5)
-        with self.assertRaisesRegex(AssertionError, "no kernel belongs to a convolution .* 5000 are of ops with another model"):
+        with self.assertRaisesRegex(AssertionError, "no kernel belongs to a convolution .* 5.000 us are of ops with another model"):
             self.report("conv")
+        with self.assertRaisesRegex(AssertionError, "no fused attention kernel was found; `opscope advise` says whether attention runs unfused; of 5.000 us of device work"):
+            self.report("attention")
 
 
 if __name__ == "__main__":
