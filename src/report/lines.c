@@ -20,11 +20,13 @@ static int lines_run(const struct profile *p, const struct report_args *args, st
 
 const struct report report_lines = {
 	.name = "lines",
-	.title = "Time by line of Python",
+	.title = "Time by function of Python, with its recorded line",
 	.asks = ASKS_PART,
 	.also = "line python stacks stack source",
-	.help = "Which lines of your Python code the time went to: the device work that their ops launched, in the forward pass, in the backward pass of what a "
-	        "line called and in the optimizer, and the ops' own time on the host. The line is the innermost frame of your own code, not of torch, an "
+	.help = "Which functions of your Python code the time went to: the device work that their ops launched, in the forward pass, in the backward pass of what a "
+	        "function called and in the optimizer, and the ops' own time on the host. A row is a function with the line that the recording names: in "
+	        "frames of torch.profiler the line of its def, not that of a call inside it; some older recordings name the line of the call. Calls counts "
+	        "the ops that were launched from it, not how often the function ran. The function is the innermost frame of your own code, not of torch, an "
 	        "installed package or the standard library, else of these. The same as `operators --group-by=line`.",
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_STEPS,

@@ -241,7 +241,7 @@ static const char *const titles[] = {
 	[BY_NAME] = "Time by operator",
 	[BY_SHAPE] = "Time by operator and input shape",
 	[BY_STACK] = "Time by operator and call stack",
-	[BY_LINE] = "Time by line of Python",
+	[BY_LINE] = "Time by function of Python, with its recorded line",
 };
 
 static bool is_of_device(unsigned c)

@@ -131,6 +131,20 @@ class Lines(Case):
         path = data("tb_plugin", "resnet50_num_workers_0", "worker0.1623143089861.pt.trace.json.gz")
         self.assertEqual(report("lines", path).rows, report("operators", path, "--group-by=line").rows)
 
+    def test_says_what_a_row_is(self):
+        """A function with the recorded line, which need not be the line that took the time; Calls are those of ops."""
+        t = labelled.Trace()
+        with t.frame("/home/me/train.py(12): forward"):
+            for _ in range(3):
+                t.launch("aten::mul", 10)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "x.pt.trace.json.gz")
+            t.save(path)
+            table = report("lines", path)
+            _, out, _ = oracle.run("report", "lines", path)
+        self.assertEqual([r["calls"] for r in table.rows], [3])
+        self.assertEqual(out.decode().splitlines()[0], "Time by function of Python, with its recorded line")
+
     def test_how_to_record(self):
         code, _, err = oracle.run("report", "lines", data("hta", "df_index_resolver", "df_index_resolver.json.gz"))
         self.assertEqual((code, b"with_stack=True" in err), (1, True))
