@@ -103,8 +103,11 @@ static void tell_nothing(struct findings *f, const struct step_time *w)
 	if (f->n || !w->n || !w->gpus)
 		return;
 	put_lead(w, &b);
-	buf_printf(&b, " works in %.1f %% of the %s: `opscope report kernels` says in which kernels, `roofline` which of them could be faster.",
-	           100 - step_time_pct(w, w->idle_ns), w->time);
+	if (w->idle_ns == w->ns)
+		buf_printf(&b, " does nothing in the %s: all device work of the recording lies outside.", w->time);
+	else
+		buf_printf(&b, " works in %.1f %% of the %s: `opscope report kernels` says in which kernels, `roofline` which of them could be faster.",
+		           100 - step_time_pct(w, w->idle_ns), w->time);
 	findings_note(f, buf_view(&b));
 	buf_release(&b);
 }

@@ -105,7 +105,7 @@ class Devices(Case):
             table = self.table(*events, args=args)
             row = table.rows[0]
             self.assertEqual((row["kernels"], row["kernel_ns"], row["kernel_busy_ns"]), (kernels, ns * 1000, ns * 1000), args)
-            self.noted(table, f"{outside} kernels, copies and sets of the trace lie outside the steps")
+            self.noted(table, f"{outside} of the trace's kernels, copies and sets outside the steps: not counted")
 
     def test_h100(self):
         """Kineto writes an occupancy of 0 for GEMMs whose shared memory it cannot place."""
