@@ -79,7 +79,7 @@ OPSCOPE_API enum opscope_error opscope_error_code(void);
  *   limit         for tables: the first N rows; "0" = all. Without it a table has all rows, and as text and HTML as many as those show
  *   title, time-unit, max-width  for tables as text and HTML, as on the command line
  *   names         for opscope_table_render as text and HTML: kernels by "short" (the default) or "full" names
- *   notes         for the same: "brief" = the note that matters most; "full" = all, in readable units; without it all, as they are
+ *   notes         for the same: "brief" = the note that matters most; "full" (the default) = all; in readable units
  *   width         for opscope_table_render: columns of the terminal; "0" = unlimited
  *   input         for opscope_table_render: the input's name in JSON and HTML; else that of the path
  *   fragment      for opscope_table_render: "1" = HTML to be put into a page; "0" = a page

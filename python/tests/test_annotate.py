@@ -540,8 +540,8 @@ print(len(ops), len([w for w in written if w[0] == "arg"]), _annotate.left_out()
 f = _annotate.function(add, library, "add")
 f([Tensor(2)] * 5000), f([Tensor(2)] * 5000), f(list(range(100)))
 """, oracle.OPSCOPE, "record", "--no-report", "-o", run, "--")
-            for command, *said in (("report", "operators"), "more than 32000 bytes are told without them"), (("info",), "32000 bytes", "more than 64 in a list"):
-                code, out, err = oracle.run(*command, run)
+            for command, *said in (("report", "operators"), "more than 31.2 KiB are told without them"), (("info",), "32000 bytes", "more than 64 in a list"):
+                code, out, err = oracle.run(*command, "--notes=full", run)
                 self.assertEqual(code, 0, err)
                 self.assertEqual(out.decode().count("opscope.torch: "), len(said), out.decode())
                 for what in said:

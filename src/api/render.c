@@ -48,7 +48,7 @@ static void cut(struct table *view, bool limited, const struct renderer *r, cons
 	int64_t limit = o ? api_number(o->limit) : -1;
 	for (struct table *s = view; s; s = s->next) {
 		s->names = o && o->names ? o->names : NAMES_SHORT;
-		s->shown_notes = o ? o->notes : NOTES_AS_THEY_ARE;
+		s->shown_notes = o && o->notes ? o->notes : NOTES_FULL;
 		if (limit >= 0 || !limited)
 			table_limit(s, limit >= 0 ? (size_t)limit : render_rows(r, s));
 	}
