@@ -1,8 +1,8 @@
 // Numbers on the pages: those that the TensorBoard plugin gave for the same trace, and those of `opscope report`.
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { gunzipSync } from "node:zlib";
-import { assert, INPUTS, near, same } from "./harness.mjs";
+import { Absent, assert, INPUTS, near, same } from "./harness.mjs";
 
 const us = (v) => Number(v) * 1e3;
 
@@ -21,11 +21,12 @@ async function overview(t) {
   same(await t.figure("SM efficiency"), "54.68 %", "SM efficiency");
   same(await t.figure("Occupancy"), "49.13 %", "occupancy");
   same(await t.figure("Tensor Core share"), "0.00 %", "Tensor Core share");
-  const all = [want[0], ...want[0].children];
+  const all = [want[0], ...want[0].children], byName = new Map(rows.map((r) => [r[0][1], r.map(([, text]) => text)]));
   same(rows.length, all.length, "roles");
-  for (const [i, w] of all.entries()) {
-    const cells = rows[i].map(([, text]) => text);
-    same(cells[0], w.name, "role");
+  same(byName.size, all.length, "names of roles");
+  for (const w of all) {
+    const cells = byName.get(w.name);
+    assert(cells, `no role ${w.name}`);
     assert(Math.abs(parse(cells[1]) - us(w.value)) <= 1000, `${w.name}: ${cells[1]}, the plugin has ${w.value} us`);
     if (w.extra !== undefined) near(cells[2], Number(w.extra), w.name);
   }
@@ -63,8 +64,8 @@ async function kernels(t) {
 }
 
 async function operators(t) {
-  await t.open("operators", "plugin");
-  const list = t.expected("operator_table").data, own = t.report("operators", "plugin"), rows = await t.rows("operators");
+  await t.open("operators", "plugin", { steps: "all" });
+  const list = t.expected("operator_table").data, own = t.report("operators", "plugin", "--steps=all"), rows = await t.rows("operators");
   const id = (name) => own.columns.findIndex((c) => c.id === name), byName = new Map(rows.map((r) => [r[0][1], new Map(r)]));
   same(rows.length, list.length, "operators");
   for (const w of list) {
@@ -104,8 +105,6 @@ async function dlprofTables(t) {
     for (const [column, name] of [["ops", "# Ops"], ["calls", "# Calls"], ["total_gpu_ns", "Total GPU Time (ns)"], ["total_cpu_ns", "Total CPU Time (ns)"], ["total_overhead_ns", "Total CPU Overhead (ns)"]])
       near(r.get(id.get(column)), Number(w[name]), `${name} of ${w["Op Type"]}`);
   }
-  await t.open("overview", "dlprof");
-  assert(/one step\. The field Key op of the page Iterations says/.test(await t.page.locator("main").innerText()), "the note does not name the page's own field");
   const groups = csv(join(folder, "dlprof_group_op.csv"), 1), at = ids(t, "groups", "dlprof");
   await t.open("groups", "dlprof");
   const root = new Map((await t.rows("groups"))[0]), w = groups.find((g) => g.Name === "/");
@@ -141,7 +140,7 @@ async function nsysKernels(t) {
     const s = sums.get(e.name) ?? [0, 0];
     sums.set(e.name, [s[0] + 1, s[1] + Math.round(1000 * e.dur)]);
   }
-  await t.open("kernels", "nsys");
+  await t.open("kernels", "nsys", { steps: "all" });
   const rows = await t.rows("kernels");
   same(rows.length, sums.size, "kernels");
   for (const r of rows) {
@@ -150,6 +149,19 @@ async function nsysKernels(t) {
     near(new Map(r).get(id.get("calls")), calls, `calls of ${name}`);
     near(new Map(r).get(id.get("total_ns")), total, `time of ${name}`);
   }
+}
+
+/** Notes name what the pages have, not options of the program. */
+async function notes(t) {
+  const text = () => t.page.locator("main").innerText();
+  await t.open("overview", "dlprof");
+  assert(/No steps were found: .* The page Advice says what to do about it\./.test(await text()), "the note does not name the page Advice");
+  await t.open("kernels", "nsys");
+  assert(/Outside them: 13 of 3,?778 .*; all in the field Steps \(above\) counts everything\./.test(await text()), "the note does not name the field Steps");
+  const path = join(dirname(INPUTS.nsys.path), "../2024.6_fuser_h100/report1__da819b5f.sqlite");
+  if (!existsSync(path)) throw new Absent(`no ${path}`);
+  await t.open("overview", "/report1__da819b5f/default", {}, (await t.serve([path])).base);
+  assert(/\. The field Key op of the page Iterations says which op each step/.test(await text()), "the note does not name the field Key op");
 }
 
 /** Tables of pages -> the report that has the same rows. */
@@ -217,6 +229,7 @@ async function tensorCores(t) {
 
 export const tests = [
   ["overview as the plugin's", overview], ["steps add up", steps], ["tables as DLProf's", dlprofTables], ["kernels as TraceLens'", traceLensKernels], ["kernels as another tool's of the nsys file", nsysKernels], ["kernel table as the plugin's", kernels], ["operators as the plugin's", operators],
+  ["notes name what pages have", notes],
   ["tables as reports: plugin", against("plugin")], ["tables as reports: h100", against("h100")], ["tables as reports: dlprof", against("dlprof")], ["tables as reports: nsys", against("nsys")],
   ["memory curve", memoryCurve], ["memory categories", memoryCategories], ["Tensor Core pie", tensorCores],
 ];

@@ -63,7 +63,8 @@ const ON_PAGES: [RegExp, string][] = [
   [/`opscope advise`/g, "The page Advice"],
   [/--key-op=NAME/g, "the field Key op of the page Iterations"],
   [/--key-op='([^']*)'/g, "`$1` as Key op of the page Iterations"],
-  [/`?--steps=(\d+\.\.\d+)`?/g, "Steps (above) $1"],
+  [/`?--steps=(\d+\.\.\d*)`?/g, "Steps (above) $1"],
+  [/--steps=all/g, "all in the field Steps (above)"],
   [/--device(?![\w=-])/g, "the field Device"],
   [/(?<=^|\. )the field/g, "The field"],
 ];

@@ -55,7 +55,7 @@ function drawBar(): void {
     const only = (worker: string) => of({ run: input.run, worker });
     add(bar, select("Worker", workers.map((w): [string, string] => [w, w + (only(w).length === 1 ? stateText(only(w)[0]) : "")]), input.worker, (worker) => open({ run: input.run, worker })));
     add(bar, select("Span", spans.map((i): [string, string] => [i.input, i.span + (spans.length > 1 ? stateText(i) : "")]), input.input, goTo));
-    const steps = h("input", { type: "text", size: 7, placeholder: "all", value: place.read().args.steps ?? "", "aria-label": "Steps", title: source.off ?? "Only these steps: A..B, A.., ..B or A", disabled: !!source.off });
+    const steps = h("input", { type: "text", size: 7, placeholder: "each", value: place.read().args.steps ?? "", "aria-label": "Steps", title: source.off ?? "Only these steps: A..B, A.., ..B or A; all: also what lies outside the steps, which most tables leave out", disabled: !!source.off });
     steps.addEventListener("change", () => choose("steps", steps.value.trim(), ["aggregation", "row"]));
     add(bar, h("label", { class: "choice" }, h("span", {}, "Steps"), steps));
   }

@@ -4,8 +4,9 @@ import { columnOf } from "./api";
 import { COLORS, showChart, type Chart } from "./chart";
 import { axis, time, tip } from "./format";
 
-/** "A..B", "A..", "..B" or "A" */
+/** "A..B", "A..", "..B" or "A"; "all", which is also what lies outside the steps. */
 export function stepRange(text: string): [from: number, to: number] {
+  if (text === "all") return [-Infinity, Infinity];
   const [a, b] = text.includes("..") ? text.split("..") : [text, text];
   return [a === "" ? -Infinity : Number(a), b === "" ? Infinity : Number(b)];
 }

@@ -109,7 +109,7 @@ export class Timeline implements Target {
 
   private startCamera(): void {
     const { from, to, steps } = this.c.args, length = this.info.length;
-    const chosen = steps ? this.stepsBetween(steps) : undefined;
+    const chosen = steps && steps !== "all" ? this.stepsBetween(steps) : undefined;
     if (from !== undefined && to !== undefined && Number(to) > Number(from)) this.show(Number(from), Number(to));
     else if (chosen) this.show(chosen.from - (chosen.to - chosen.from) * 0.02, chosen.to + (chosen.to - chosen.from) * 0.02);
     else this.show(-length * 0.01, length * 1.01);

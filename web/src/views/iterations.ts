@@ -15,7 +15,7 @@ function stepsText(from: string, to: string): string | undefined {
 
 /** What is chosen is shown by all views; the server writes it into the file when asked to. */
 function form(c: Context, input: Input | undefined, readOnly: boolean, keys: string[]): HTMLElement {
-  const [first, last] = c.args.steps ? stepRange(c.args.steps) : [-Infinity, Infinity], show = (v: number) => (Number.isFinite(v) ? String(v) : "");
+  const [first, last] = stepRange(c.args.steps || "all"), show = (v: number) => (Number.isFinite(v) ? String(v) : "");
   const start = h("input", { type: "number", size: 6, name: "start", value: show(first) }), stop = h("input", { type: "number", size: 6, name: "stop", value: show(last) });
   const key = h("input", { type: "text", name: "key_op", size: 24, placeholder: "found by itself", value: c.args.key_op ?? "", list: "key-ops" });
   const said = h("p", { class: "note", role: "status" });
@@ -63,7 +63,7 @@ export const iterations: View = {
     add(page, form(c, input, state.read_only, keys ? keys.rows.map((r) => textAt(keys, r, "name")) : []));
     const list = aggregations(c, input);
     if (list) add(page, list);
-    const [from, to] = c.args.steps ? stepRange(c.args.steps) : [-Infinity, Infinity], use = (step: Cell) => Number(step) >= from && Number(step) <= to;
+    const [from, to] = stepRange(c.args.steps || "all"), use = (step: Cell) => Number(step) >= from && Number(step) <= to;
     const at = columnOf(t, "step"), rows = t.rows.filter((r) => use(r[at])), lengths = rows.map((r) => numberAt(t, r, "total_ns")).filter((v) => v !== undefined);
     const meanOf = (list: number[]) => (list.length ? list.reduce((sum, v) => sum + v, 0) / list.length : undefined), mean = meanOf(lengths);
     const deviation = mean === undefined ? undefined : Math.sqrt(lengths.reduce((sum, v) => sum + (v - mean) ** 2, 0) / Math.max(1, lengths.length - 1)); // of a sample, as in all reports
