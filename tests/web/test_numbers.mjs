@@ -156,6 +156,9 @@ async function notes(t) {
   const text = () => t.page.locator("main").innerText();
   await t.open("overview", "dlprof");
   assert(/No steps were found: .* The page Advice says what to do about it\./.test(await text()), "the note does not name the page Advice");
+  same((await text()).split("No steps were found").length, 2, "the note stands there once");
+  near(await t.figure("Time looked at"), t.report("overview", "dlprof").rows[0][1], "what is shown in place of a step");
+  assert(!/ a step$/m.test((await t.page.locator(".finding summary").allInnerTexts()).join("\n")), "a gain per step where there are no steps");
   await t.open("kernels", "nsys");
   assert(/Outside them: 13 of 3,?778 .*; all in the field Steps \(above\) counts everything\./.test(await text()), "the note does not name the field Steps");
   const path = join(dirname(INPUTS.nsys.path), "../2024.6_fuser_h100/report1__da819b5f.sqlite");

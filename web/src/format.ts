@@ -71,7 +71,7 @@ const ON_PAGES: [RegExp, string][] = [
 
 /** A report's note for a page: long numbers in groups, times and sizes in larger units beside them. */
 export function note(text: string): string {
-  const grouped = text.replace(/(?<![\d.\w])(-?)(\d{7,})(?![\d\w]|\.\d)( ns\b| bytes\b)?/g, (_all, sign, digits, unit = "") => {
+  const grouped = text.replace(/(?<![\d.\w])(-?)(\d{7,}|(?<=(?:^|[ (])-?)\d{5,6})(?![\d\w]|\.\d)( ns\b| bytes\b)?/g, (_all, sign, digits, unit = "") => {
     const value = Number(sign + digits), large = unit === " ns" ? ` (${time(value)})` : unit === " bytes" ? ` (${bytes(value)})` : "";
     return count(BigInt(sign + digits)) + unit + large;
   });

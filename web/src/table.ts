@@ -27,6 +27,8 @@ export interface TableOptions {
   /** Row -> the rows below it, for trees; the column `tree` has the names. */
   children?: (cells: Cell[], row: number) => number[];
   tree?: string;
+  /** The most of the window's width that a column of text takes, so that the numbers beside it are in sight. */
+  textShare?: number;
   pageSize?: number;
   height?: string;
 }
@@ -59,7 +61,7 @@ function definition(table: Table, i: number, o: TableOptions): ColumnDefinition 
     hozAlign: numeric ? "right" : "left",
     headerSortStartingDir: numeric ? "desc" : "asc",
     visible: !o.hide?.includes(column.id),
-    maxWidth: 480,
+    maxWidth: o.textShare && !numeric ? Math.max(120, Math.floor(innerWidth * o.textShare)) : 480,
     minWidth: 60,
     sorter: sorter as any,
     formatter: (c: CellComponent) => {

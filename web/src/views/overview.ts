@@ -14,18 +14,19 @@ import { advise, report, type Context, type View } from "../view";
 async function steps(box: HTMLElement, c: Context): Promise<void> {
   const t = await report(c, "overview"), figures = h("div", { class: "figures" }), row = h("div", { class: "row" });
   const whole: Cell[] | undefined = t.rows[0], parts = t.rows.slice(1);
-  add(figures, figure("Average step", known(whole && numberAt(t, whole, "mean_ns"), time), note(t.notes[0] ?? "")));
+  const looked = !!whole && textAt(t, whole, "role") === "Time Looked At", title = looked ? "Time looked at" : "Average step"; // no steps were found
+  add(figures, figure(title, known(whole && numberAt(t, whole, "mean_ns"), time), note(t.notes[0] ?? "")));
   for (const r of [...parts].sort((a, b) => (numberAt(t, b, "share_pct") ?? 0) - (numberAt(t, a, "share_pct") ?? 0)).slice(0, 4))
-    add(figures, figure(textAt(t, r, "role"), known(numberAt(t, r, "share_pct"), percent), `${known(numberAt(t, r, "mean_ns"), time) ?? "unknown"} of the average step`));
+    add(figures, figure(textAt(t, r, "role"), known(numberAt(t, r, "share_pct"), percent), `${known(numberAt(t, r, "mean_ns"), time) ?? "unknown"} of the ${title.toLowerCase()}`));
   add(box, figures, row);
   const other = parts.find((r) => textAt(t, r, "role") === "Other");
   if (other && (numberAt(t, other, "share_pct") ?? 0) >= 10)
     add(box, h("p", { class: "note" }, "Other is time in which none of the other roles was busy: what the host did meanwhile, and why the GPU waited, is on the page ", h("a", { href: place.linkTo("advice") }, "Advice"), "."));
-  showReport(row, "overview", t, { title: "Average step" });
+  showReport(row, "overview", t, { title });
   const s = sectionOf(t, "steps");
   if (s && s.rows.length > 1) showSteps(row, "Steps", s, { height: 300 });
-  else showChart(row, "Average step by role", pie(parts.map((r, k) => ({ itemStyle: { color: COLORS[k % COLORS.length] }, name: textAt(t, r, "role"), value: numberAt(t, r, "mean_ns") ?? 0 })), time), 260);
-  for (const n of s?.notes.filter((n) => !n.startsWith("Roles sum")) ?? []) add(box, h("p", { class: "note" }, note(n)));
+  else showChart(row, `${title} by role`, pie(parts.map((r, k) => ({ itemStyle: { color: COLORS[k % COLORS.length] }, name: textAt(t, r, "role"), value: numberAt(t, r, "mean_ns") ?? 0 })), time), 260);
+  for (const n of s?.notes.filter((n) => !n.startsWith("Roles sum") && !t.notes.some((x) => x.startsWith(n))) ?? []) add(box, h("p", { class: "note" }, note(n)));
 }
 
 async function topOps(box: HTMLElement, c: Context): Promise<void> {
@@ -37,6 +38,7 @@ async function topOps(box: HTMLElement, c: Context): Promise<void> {
     title: `Top 10 ops by ${gpu ? "GPU" : "CPU"} time`,
     hide: t.columns.map((x) => x.id).filter((id) => !wanted.includes(id)),
     draw: { name: pathEnd },
+    textShare: 0.15,
     choose: (cells) => (location.hash = place.linkTo("ops-kernels", { op: JSON.stringify([cells[opId], cells[direction]]) })),
   });
 }
