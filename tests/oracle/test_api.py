@@ -114,7 +114,8 @@ class Api(oracle.Case):
 
         self.assertIn("elementwise<CUDAFunctor_add> vectorized ", told(b"text"))
         self.assertNotIn("elementwise<CUDAFunctor_add> vectorized ", told(b"text", names="full"))
-        self.assertIn("kernels 977859000 ns = ", told(b"text"))
+        self.assertIn("kernels 977.859 ms = ", told(b"text"))
+        self.assertEqual(told(b"text"), told(b"text", notes="full"))
         self.assertIn("kernels 977.859 ms = ", told(b"text", notes="brief"))
         self.assertTrue(told(b"csv", per="step", columns="name,calls").startswith("name,calls_per_step\r\nncclKernel") or
                         told(b"csv", per="step", columns="name,calls").startswith("name,calls_per_step\nncclKernel"))
