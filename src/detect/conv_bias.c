@@ -133,10 +133,10 @@ static void report(struct work *x)
 	int64_t ns = cost(x, &kernels, &when);
 	struct buf evidence = {0};
 	struct finding *d = findings_add(x->f, &detector_conv_bias, step_time_pct(w, ns) >= WORTH ? FINDING_LOW : FINDING_INFO);
-	d->problem = arena_printf(&x->f->arena, "%.1f convolutions a step add a bias that the batch normalisation after them takes away again: "
-	                          "%.1f %% of the step time", (double)x->places.events / w->n, step_time_pct(w, ns));
-	buf_printf(&evidence, "Recorded shapes: a bias, then aten::batch_norm; %.1f kernels a step add it or sum up its gradient. ",
-	           (double)kernels / w->n);
+	d->problem = arena_printf(&x->f->arena, "%.1f convolutions%s add a bias that the batch normalisation after them takes away again: "
+	                          "%.1f %% of the %s", (double)x->places.events / w->n, w->a_step, step_time_pct(w, ns), w->time);
+	buf_printf(&evidence, "Recorded shapes: a bias, then aten::batch_norm; %.1f kernels%s add it or sum up its gradient. ",
+	           (double)kernels / w->n, w->a_step);
 	places_text(&x->places, 3, w->n, true, &evidence);
 	d->evidence = finding_text(x->f, &evidence);
 	finding_rests_on(d, w, x->places.events, ns);

@@ -94,9 +94,9 @@ static void report(struct work *x, int64_t ns)
 	const struct step_time *w = x->w;
 	struct buf evidence = {0};
 	struct finding *d = findings_add(x->f, &detector_copied_constants, step_time_pct(w, ns) >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
-	d->problem = arena_printf(&x->f->arena, "%.1f tensors a step are filled on the host and then copied to the GPU: %.1f %% of the step time",
-	                          (double)x->places.events / w->n, step_time_pct(w, ns));
-	buf_cstr(&evidence, "aten::to copies what the op before it filled. Per step: ");
+	d->problem = arena_printf(&x->f->arena, "%.1f tensors%s are filled on the host and then copied to the GPU: %.1f %% of the %s",
+	                          (double)x->places.events / w->n, w->a_step, step_time_pct(w, ns), w->time);
+	buf_printf(&evidence, "aten::to copies what the op before it filled. %s: ", w->per);
 	places_text(&x->places, 3, w->n, true, &evidence);
 	d->evidence = finding_text(x->f, &evidence);
 	finding_looks_at_most(d, x->p, &x->places);

@@ -84,9 +84,8 @@ static void report_search(const struct profile *p, struct findings *f, const str
 {
 	struct buf evidence = {0};
 	struct finding *x = findings_add(f, &detector_cudnn_benchmark, FINDING_MEDIUM);
-	x->problem = arena_printf(&f->arena, "cuDNN searches for convolution algorithms within the steps: %.1f %% of the step time",
-	                          step_time_pct(w, m->searches.ns));
-	buf_printf(&evidence, "Calls that each launch %d or more different kernels of convolutions or products; per step: ", SEARCH);
+	x->problem = arena_printf(&f->arena, "cuDNN searches for convolution algorithms: %.1f %% of the %s", step_time_pct(w, m->searches.ns), w->time);
+	buf_printf(&evidence, "Calls that each launch %d or more different kernels of convolutions or products. %s: ", SEARCH, w->per);
 	places_text(&m->searches, PLACES_TOLD, w->n, true, &evidence);
 	x->evidence = finding_text(f, &evidence);
 	x->advice = STR("Keep the shapes of the inputs fixed (pad them to a few sizes), so that each is searched for once, before the steps that matter; "

@@ -14,8 +14,8 @@ static void report_overhead(const struct profile *p, struct findings *f, const s
 	double pct = step_time_pct(w, g->ns[GAP_PROFILER]);
 	struct buf evidence = {0};
 	struct finding *x = findings_add(f, &detector_profiler_overhead, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
-	x->problem = arena_printf(&f->arena, "The GPU has no work for %.1f %% of the step time because the profiler itself runs", pct);
-	buf_cstr(&evidence, "Per step: ");
+	x->problem = arena_printf(&f->arena, "The GPU has no work for %.1f %% of the %s because the profiler itself runs", pct, w->time);
+	buf_printf(&evidence, "%s: ", w->per);
 	places_text(&g->place[GAP_PROFILER], 3, w->n, false, &evidence);
 	x->evidence = finding_text(f, &evidence);
 	if (!str_eqc(p->format, "kineto"))
@@ -35,11 +35,11 @@ static uint64_t count_frames(const struct profile *p, const struct step_time *w)
 static void report_frames(struct findings *f, const struct step_time *w, uint64_t frames, int64_t starved)
 {
 	struct finding *x = findings_add(f, &detector_profiler_overhead, FINDING_INFO);
-	x->problem = arena_printf(&f->arena, "Recording stacks makes this run slower: part of the %.1f %% of the step time in which the GPU waits for the "
-	                          "host is the profiler's", step_time_pct(w, starved));
-	x->evidence = arena_printf(&f->arena, "%.0f calls of Python functions a step were recorded. Their cost is not recorded; at no less than "
-	                           "%.2f us each it is %.3f ms of the %.3f ms a step that the GPU waits for the host", (double)frames / w->n,
-	                           (double)FRAME_NS / 1e3, (double)frames * (double)FRAME_NS / w->n / 1e6, (double)starved / w->n / 1e6);
+	x->problem = arena_printf(&f->arena, "Recording stacks makes this run slower: part of the %.1f %% of the %s in which the GPU waits for the "
+	                          "host is the profiler's", step_time_pct(w, starved), w->time);
+	x->evidence = arena_printf(&f->arena, "%.0f calls of Python functions%s were recorded. Their cost is not recorded; at no less than "
+	                           "%.2f us each it is %.3f ms of the %.3f ms%s that the GPU waits for the host", (double)frames / w->n, w->a_step,
+	                           (double)FRAME_NS / 1e3, (double)frames * (double)FRAME_NS / w->n / 1e6, (double)starved / w->n / 1e6, w->a_step);
 	x->has_events = true;
 	x->events = frames;
 }

@@ -69,8 +69,8 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	struct finding *x = findings_add(f, &detector_recomputation, used >= 0 && used < ROOM ? FINDING_LOW : FINDING_INFO);
 	x->problem = arena_printf(&f->arena, "%.1f %% of the GPU's computing time goes to running the forward pass again (activation "
 	                          "checkpointing)", compute_pct);
-	buf_printf(&evidence, "%.0f pieces of device work a step are launched by the forward pass within the backward pass. Most time per step: ",
-	           (double)c.works / w->n);
+	buf_printf(&evidence, "%.0f pieces of device work%s are launched by the forward pass within the backward pass. %s, most time: ",
+	           (double)c.works / w->n, w->a_step, w->per);
 	places_init(&t);
 	find_places(p, f, w, mark, &t);
 	places_text(&t, PLACES_TOLD, w->n, true, &evidence);

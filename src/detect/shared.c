@@ -231,6 +231,7 @@ const struct step_time *shared_steps(struct findings *f)
 		return w;
 	w->time = time[w->kind];
 	w->per = w->kind == WINDOW_STEPS ? "Per step" : "In this time";
+	w->a_step = w->kind == WINDOW_STEPS ? " a step" : "";
 	collect_gpus(s, w);
 	choose_lead(w);
 	w->main_track = find_main_track(s->p);

@@ -38,6 +38,7 @@ struct step_time {
 	uint32_t main_track;     /* the thread that runs them; ROW_NONE = not known */
 	const char *time;        /* for "12 % of the ...": "step time", "time from the first to the last device work" */
 	const char *per;         /* for the start of a list: "Per step", "In this time" */
+	const char *a_step;      /* behind a count: " a step", "" */
 };
 
 struct shared *shared_new(const struct profile *p);

@@ -72,10 +72,10 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	struct str frame = single_frame(p);
 	struct buf evidence = {0};
 	struct finding *x = findings_add(f, &detector_unfused_optimizer, !single ? FINDING_INFO : pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
-	x->problem = arena_printf(&f->arena, "The optimizer takes %.1f %% of the step time, %s", pct,
+	x->problem = arena_printf(&f->arena, "The optimizer takes %.1f %% of the %s, %s", pct, w->time,
 	                          single ? "updating the parameters one by one" : "in several passes over the parameters (foreach)");
-	buf_printf(&evidence, "%.0f kernels a step inside Optimizer.step, %.0f of them for many tensors at once, %.0f fused; per step ",
-	           (double)k.all / w->n, (double)k.foreach / w->n, (double)k.fused / w->n);
+	buf_printf(&evidence, "%.0f kernels%s inside Optimizer.step, %.0f of them for many tensors at once, %.0f fused; together ",
+	           (double)k.all / w->n, w->a_step, (double)k.foreach / w->n, (double)k.fused / w->n);
 	put_ns(&evidence, (double)c.device_ns / w->n);
 	buf_cstr(&evidence, " of device work and ");
 	put_ns(&evidence, (double)c.idle_ns / w->n);

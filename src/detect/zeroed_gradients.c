@@ -39,8 +39,8 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 		if (mark[i] == ZERO && outermost && step_time_has(w, p->span.start_ns[i]))
 			places_add(&t, shared_stacks(f), profile_str(p, p->span.name[i]), i, 1, p->span.dur_ns[i]);
 	}
-	x->problem = arena_printf(&f->arena, "Gradients are set to zero instead of None: %.1f %% of the step time", step_time_pct(w, ns));
-	buf_cstr(&evidence, "On the host, per step: ");
+	x->problem = arena_printf(&f->arena, "Gradients are set to zero instead of None: %.1f %% of the %s", step_time_pct(w, ns), w->time);
+	buf_printf(&evidence, "%s, on the host: ", w->per);
 	places_text(&t, 2, w->n, true, &evidence);
 	buf_cstr(&evidence, "; on the device ");
 	put_ns(&evidence, (double)c.device_ns / w->n);
