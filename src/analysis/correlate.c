@@ -3,7 +3,7 @@
  *
  * An API call belongs to the op of its process with its external id; else to the innermost op around it in time, which
  * PASS_NEST has already put into span.op: launches through the driver API carry no external id. Where all calls of a trace have their
- * correlation id as external id (many traces of 2022 to 2025 have that), it is no op's: ops count otherwise, and only time tells.
+ * correlation id as external id (many traces of 2022 to 2025 have that), it is no op's: the ids of ops are numbered otherwise, and only time tells which op made the call.
  * Device work belongs to the call with its correlation id, and through it to an op. Several processes in one trace count
  * their ids alike: where the input states the process of device work (launch.pid), only calls of that one count; then, among calls with the same correlation id, the one with the device work's external id is taken; if none
  * has it, and all are of one process, the last that began before the work did. Work whose call was not recorded goes to the

@@ -32,6 +32,16 @@ static inline bool str_eqc(struct str a, const char *c)
 	return str_eq(a, str_from(c));
 }
 
+/* Whether `s` is one of list[0 .. n). */
+static inline bool str_in(struct str s, const char *const *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (str_eqc(s, list[i]))
+			return true;
+	return false;
+}
+#define STR_IN(s, list) str_in(s, list, sizeof(list) / sizeof(list)[0]) /* of an array */
+
 static inline bool str_starts(struct str s, struct str prefix)
 {
 	return s.n >= prefix.n && (prefix.n == 0 || memcmp(s.p, prefix.p, prefix.n) == 0);

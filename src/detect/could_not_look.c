@@ -45,8 +45,8 @@ void could_not_look_note(const struct findings *f, struct table *t)
 		return;
 	if (!remedy)
 		table_note(t, "%u detector%s could not look (opscope advise --all says why).", n, n == 1 ? "" : "s");
-	else if (n == 1)
-		table_note(t, "1 detector could not look; it would with: %s (opscope advise --all says more).", remedy);
+	else if (helped == n)
+		table_note(t, "%u detector%s could not look, but would with: %s (opscope advise --all says more).", n, n == 1 ? "" : "s", remedy);
 	else
-		table_note(t, "%u detectors could not look; %u of them would with: %s (opscope advise --all names all, and why).", n, helped, remedy);
+		table_note(t, "%u detectors could not look, but %u would with: %s (opscope advise --all says more).", n, helped, remedy);
 }

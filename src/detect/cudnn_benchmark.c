@@ -101,10 +101,6 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	struct measured m = {0};
 	const struct step_time *w = shared_steps(f);
 	bool off = model_config_is(p, "cudnn_benchmark_disabled");
-	if (!p->gpu_op.rows.n) {
-		findings_missing(f, &detector_cudnn_benchmark, "the input has no device work");
-		return 0;
-	}
 	places_init(&m.searches);
 	measure(p, f, w, &m);
 	if (w->n && step_time_pct(w, m.searches.ns) >= TOO_MUCH)
@@ -127,6 +123,7 @@ const struct detector detector_cudnn_benchmark = {
 	.disprove = "With the setting changed the same kernels run, or the step is no shorter.",
 	.shares = "no-tensor-cores tf32-off",
 	.report = "conv",
+	.device_work = true,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = run,
 };

@@ -163,11 +163,16 @@ static bool is_chosen(const struct detector *d, const struct detect_args *a)
 
 static int run_chosen(struct profile *p, struct findings *f, struct err *e)
 {
-	for (const struct detector *const *d = detector_registry; *d; d++)
-		if (is_chosen(*d, &f->args) && (*d)->run(p, f, e) < 0) {
+	for (const struct detector *const *d = detector_registry; *d; d++) {
+		if (!is_chosen(*d, &f->args))
+			continue;
+		if ((*d)->device_work && !p->gpu_op.rows.n)
+			findings_missing(f, *d, "the input has no device work");
+		else if ((*d)->run(p, f, e) < 0) {
 			err_prefix(e, "%s", (*d)->id);
 			return -1;
 		}
+	}
 	return 0;
 }
 
@@ -279,7 +284,7 @@ static void own_table(const struct findings *f, struct table *t)
 	for (unsigned i = 0; i < f->n; i++)
 		own_row(t, &f->v[i], f->args.brief);
 	if (!f->n)
-		table_note(t, "Nothing found.");
+		table_note(t, f->n_missing ? "Nothing found by the detectors that could look." : "Nothing found.");
 }
 
 static void compat_table(const struct findings *f, struct table *t)

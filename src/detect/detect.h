@@ -72,6 +72,7 @@ struct detector {
 	                      * pair; NULL = none */
 	const char *report;  /* the report that shows what its findings rest on; NULL = the timeline does */
 	const char *compat;  /* NULL = opscope's own; else whose expert system it reproduces, problem and recommendation word by word */
+	bool device_work;    /* it can look only where the input has device work; it is not run elsewhere */
 	unsigned needs;      /* enum analysis_pass bits */
 	int (*run)(const struct profile *p, struct findings *f, struct err *e);
 };

@@ -130,10 +130,6 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 {
 	const struct detector *d = &detector_dtype_conversions;
 	struct measured m = {0};
-	if (!p->gpu_op.rows.n) {
-		findings_missing(f, d, "the input has no device work");
-		return 0;
-	}
 	const struct step_time *w = shared_steps(f);
 	places_init(&m.places);
 	gpu_most_init(&m.most, p);
@@ -160,6 +156,7 @@ const struct detector detector_dtype_conversions = {
 	.disprove = "Without the conversions the results are not good enough: an op between them needs the wider type.",
 	.shares = "unfused-elementwise unfused-attention no-tensor-cores few-blocks recomputation",
 	.report = "roofline",
+	.device_work = true,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = run,
 };

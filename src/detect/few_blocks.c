@@ -116,10 +116,6 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 {
 	const struct detector *d = &detector_few_blocks;
 	struct measured m = {0};
-	if (!p->gpu_op.rows.n) {
-		findings_missing(f, d, "the input has no device work");
-		return 0;
-	}
 	if (p->durations_only) {
 		findings_missing(f, d, "the input holds durations, but no times");
 		return 0;
@@ -147,6 +143,7 @@ const struct detector detector_few_blocks = {
 	.disprove = "With twice the batch these kernels take twice as long; or they run beside those of another process.",
 	.shares = "no-tensor-cores tf32-off unfused-elementwise unfused-attention unaligned-gemm recomputation unfused-optimizer launch-bound conv-bias",
 	.report = "kernels",
+	.device_work = true,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = run,
 };

@@ -113,12 +113,7 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 
 static int run(const struct profile *p, struct findings *f, struct err *e)
 {
-	const struct detector *d = &detector_many_small_gemms;
 	struct measured m = {.least_known = true};
-	if (!p->gpu_op.rows.n) {
-		findings_missing(f, d, "the input has no device work");
-		return 0;
-	}
 	const struct step_time *w = shared_steps(f);
 	places_init(&m.places);
 	gpu_most_init(&m.most, p);
@@ -140,6 +135,7 @@ const struct detector detector_many_small_gemms = {
 	.disprove = "One batched product of all of them takes as long, or something between the calls needs a result of the one before.",
 	.shares = "few-blocks launch-bound no-tensor-cores tf32-off unaligned-gemm",
 	.report = "gemm",
+	.device_work = true,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = run,
 };

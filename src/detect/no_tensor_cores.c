@@ -158,10 +158,6 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 {
 	(void)e;
 	const struct detector *d = &detector_no_tensor_cores;
-	if (!p->gpu_op.rows.n) {
-		findings_missing(f, d, "the input has no device work");
-		return 0;
-	}
 	struct target target = find_target(p);
 	if (target.types < 0)
 		findings_missing(f, d, "the input does not say what the GPUs are (their compute capability, or a name known here); --gpu=NAME does");
@@ -186,6 +182,7 @@ const struct detector detector_no_tensor_cores = {
 	       "bfloat16 and TF32 from 8.0, also FP8 from 8.9; AMD Instinct: float16 and bfloat16.",
 	.disprove = "With mixed precision the step is no shorter: then memory, launches or the host limit these kernels, not arithmetic.",
 	.report = "tensor-cores",
+	.device_work = true,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS | PASS_OPS,
 	.run = run,
 };

@@ -133,10 +133,6 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 {
 	const struct detector *d = &detector_tf32_off;
 	struct measured m = {0};
-	if (!p->gpu_op.rows.n) {
-		findings_missing(f, d, "the input has no device work");
-		return 0;
-	}
 	if (is_amd(p)) /* TF32 is no setting of PyTorch there */
 		return 0;
 	const struct step_time *w = shared_steps(f);
@@ -161,6 +157,7 @@ const struct detector detector_tf32_off = {
 	.disprove = "With TF32 allowed the same kernels run (the library has none for these shapes), or they are bound by memory.",
 	.shares = "no-tensor-cores",
 	.report = "tensor-cores",
+	.device_work = true,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = run,
 };

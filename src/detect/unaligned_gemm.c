@@ -176,10 +176,6 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 static int run(const struct profile *p, struct findings *f, struct err *e)
 {
 	struct measured m = {0};
-	if (!p->gpu_op.rows.n) {
-		findings_missing(f, &detector_unaligned_gemm, "the input has no device work");
-		return 0;
-	}
 	const struct step_time *w = shared_steps(f);
 	m.bounds = bounds_new(p);
 	places_init(&m.shown);
@@ -207,6 +203,7 @@ const struct detector detector_unaligned_gemm = {
 	.disprove = "The same product with the padded size takes as long.",
 	.shares = "no-tensor-cores tf32-off",
 	.report = "gemm",
+	.device_work = true,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = run,
 };

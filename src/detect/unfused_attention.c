@@ -89,10 +89,6 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 static int run(const struct profile *p, struct findings *f, struct err *e)
 {
 	const struct detector *d = &detector_unfused_attention;
-	if (!p->gpu_op.rows.n) {
-		findings_missing(f, d, "the input has no device work");
-		return 0;
-	}
 	const struct attentions *a = attentions_of(p, f);
 	if (attentions_matter(a))
 		report(p, f, shared_steps(f), a);
@@ -112,6 +108,7 @@ const struct detector detector_unfused_attention = {
 	            "or what lies between the products is nothing that a fused kernel can do.",
 	.shares = "unaligned-gemm tf32-off no-tensor-cores unfused-elementwise recomputation",
 	.report = "gemm",
+	.device_work = true,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = run,
 };

@@ -108,10 +108,6 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 static int run(const struct profile *p, struct findings *f, struct err *e)
 {
 	const struct detector *d = &detector_unfused_elementwise;
-	if (!p->gpu_op.rows.n) {
-		findings_missing(f, d, "the input has no device work");
-		return 0;
-	}
 	struct chains *c = chains_new(p, f);
 	bool moves = (double)c->bytes >= LEAST_BYTES * (double)c->n_gpu;
 	if (moves && c->device_ns && 100.0 * (double)c->above_ns >= TOO_MUCH * (double)c->device_ns)
@@ -133,6 +129,7 @@ const struct detector detector_unfused_elementwise = {
 	            "alone, which a trace cannot prove.",
 	.shares = "launch-bound recomputation no-tensor-cores",
 	.report = "roofline",
+	.device_work = true,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = run,
 };

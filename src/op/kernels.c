@@ -227,15 +227,6 @@ struct str kernel_function_name(struct str name)
 	return start < i ? (struct str){name.p + start, i - start} : name;
 }
 
-static bool one_of(struct str name, const char *const *list, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (str_eqc(name, list[i]))
-			return true;
-	return false;
-}
-#define ONE_OF(name, list) one_of(name, list, sizeof list / sizeof list[0])
-
 bool op_tc_eligible_compat(struct str name)
 {
 	static const char *const aten[] = {
@@ -252,7 +243,7 @@ bool op_tc_eligible_compat(struct str name)
 		"MvBackward", "AddmmBackward", "AddbmmBackward",
 	};
 	struct str tail = {name.p + 6, name.n - 6};
-	return str_starts(name, STR("aten::")) ? ONE_OF(tail, aten) : ONE_OF(name, nodes);
+	return str_starts(name, STR("aten::")) ? STR_IN(tail, aten) : STR_IN(name, nodes);
 }
 
 bool op_tc_eligible(struct str name)
@@ -260,7 +251,7 @@ bool op_tc_eligible(struct str name)
 	static const char *const more[] = {
 		"aten::addmv_", "aten::addr_", "aten::addbmm_", "aten::baddbmm_", "aten::convolution_backward",
 	};
-	return op_tc_eligible_compat(name) || ONE_OF(name, more);
+	return op_tc_eligible_compat(name) || STR_IN(name, more);
 }
 
 bool kernel_is_comm(struct str name)

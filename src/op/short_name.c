@@ -11,15 +11,6 @@ struct head {
 	struct str applied;   /* the template arguments of an operator() of it: of a functor that is a kernel's body */
 };
 
-static bool is_in(struct str s, const char *const *list, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (str_eqc(s, list[i]))
-			return true;
-	return false;
-}
-#define IS_IN(s, list) is_in(s, list, sizeof(list) / sizeof(list)[0])
-
 /* Without anonymous name spaces, whose brackets are none of templates or parameters. */
 static void drop_anonymous(struct buf *out, struct str name)
 {
@@ -101,7 +92,7 @@ static struct head head_of(struct str s)
 			if (!h.name.n)
 				h.name = slice(s, begin, i);
 			before = h;
-			h = (struct head){.space = c == ' ' ? STR("") : IS_IN(h.name, inner) ? h.space : h.name, .name = STR("")};
+			h = (struct head){.space = c == ' ' ? STR("") : STR_IN(h.name, inner) ? h.space : h.name, .name = STR("")};
 			i += c == ' ' ? 1 : 2;
 			begin = i;
 		} else {
@@ -140,7 +131,7 @@ static bool is_plain(struct str argument, struct str name)
 	};
 	char first = argument.n ? argument.p[0] : '0', last = argument.n ? argument.p[argument.n - 1] : '0';
 	bool letter = (first >= 'a' && first <= 'z') || (first >= 'A' && first <= 'Z') || first == '_';
-	return !letter || last == '*' || last == '&' || !name.n || IS_IN(name, plain);
+	return !letter || last == '*' || last == '&' || !name.n || STR_IN(name, plain);
 }
 
 /* The first of the template arguments that says what is done, with what only carries it taken off; empty = none. Names are input: what is nested
@@ -161,7 +152,7 @@ static struct str functor_of(struct str args, unsigned depth)
 		if (applied.n)
 			return applied;
 		best = h.name;
-		if (!IS_IN(h.name, wrapper) || !h.args.n)
+		if (!STR_IN(h.name, wrapper) || !h.args.n)
 			break;
 		args = h.args;
 		depth++;
@@ -283,7 +274,7 @@ static bool put_product(struct buf *out, struct str name, struct str full)
 static bool is_vague(struct str name)
 {
 	static const char *const vague[] = {"kernel", "Kernel", "globalKernel", "global_kernel", "run", "main", "launch", "operator()"};
-	return IS_IN(name, vague);
+	return STR_IN(name, vague);
 }
 
 static void put_function(struct buf *out, const struct head *h, struct str full)

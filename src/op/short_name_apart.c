@@ -33,20 +33,11 @@ static bool is_word(char c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-static bool is_in(struct str s, const char *const *list, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (str_eqc(s, list[i]))
-			return true;
-	return false;
-}
-#define IS_IN(s, list) is_in(s, list, sizeof(list) / sizeof(list)[0])
-
 static enum rank rank_of(struct str s)
 {
 	static const char *const types[] = {"float", "double", "half", "__half", "__nv_bfloat16", "__hip_bfloat16", "Half", "BFloat16", "int", "long", "bool", "short",
 	                                    "char", "complex", "half_t", "bfloat16_t", "__bfloat", "f16", "bf16", "f32", "tf32", "fp16", "fp32", "Float8_e4m3fn", "Float8_e5m2"};
-	if (IS_IN(s, types))
+	if (STR_IN(s, types))
 		return RANK_TYPE;
 	return s.p[0] >= '0' && s.p[0] <= '9' ? RANK_NUMBER : RANK_WORD;
 }
@@ -56,7 +47,7 @@ static bool is_noise(struct str s)
 	static const char *const noise[] = {"at", "native", "detail", "std", "c10", "cuda", "void", "const", "operator", "lambda", "instance", "anonymous", "namespace",
 	                                    "unnamed", "Array", "array", "unsigned", "clone", "kd"};
 	bool parameter = s.n == 2 && s.p[0] == 'T' && s.p[1] >= '0' && s.p[1] <= '9'; /* "T1": not spelt out */
-	return parameter || IS_IN(s, noise);
+	return parameter || STR_IN(s, noise);
 }
 
 /* A name of many parts differs from others in some of them: "cutlass_80_tensorop_..._tn_align8". */

@@ -29,6 +29,6 @@ export function showFindings(page: HTMLElement, c: Context, table: Table, o: { t
   const list = h("section", { class: "findings" }, h("h3", {}, o.title), ...rows.map((r) => card(c, table, r, !!o.open)));
   if (!table.rows.length) add(list, h("p", { class: "nothing" }, "Nothing was found."));
   if (left > 0) add(list, h("p", {}, h("a", { href: place.linkTo("advice") }, `${left} more`)));
-  for (const n of table.notes) if (n !== "Nothing found.") add(list, h("p", { class: "note" }, note(n)));
+  for (const n of table.notes) if (!n.startsWith("Nothing found")) add(list, h("p", { class: "note" }, note(n)));
   add(page, list);
 }
