@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 
+#include <assert.h>
 #include <sys/param.h>
 
 int steps_window(const struct steps *s, bool plugin, int64_t first, int64_t last, struct step_window *w, struct err *e)
@@ -59,16 +60,14 @@ int dlprof_window(const struct profile *p, int64_t first, int64_t last, struct s
 
 bool step_window_has_host(const struct step_window *w, int64_t time)
 {
-	if (time < w->start_ns || time >= w->end_ns)
-		return false;
-	return !w->among || steps_have_host(w->among, w->n_among, w->first, w->last, time);
+	bool in = time >= w->start_ns && time < w->end_ns && (!w->among || steps_have_host(w->among, w->n_among, w->first, w->last, time));
+	return in != w->outside;
 }
 
 bool step_window_has_device(const struct step_window *w, int64_t time)
 {
-	if (time < w->device_start_ns || time >= w->device_end_ns)
-		return false;
-	return !w->among || steps_have_device(w->among, w->n_among, w->first, w->last, time);
+	bool in = time >= w->device_start_ns && time < w->device_end_ns && (!w->among || steps_have_device(w->among, w->n_among, w->first, w->last, time));
+	return in != w->outside;
 }
 
 /* Rows of one table that are in the part, and where each row of the whole is in it. */
@@ -364,6 +363,7 @@ static struct profile *part_of(const struct profile *p)
 
 struct profile *slice_of(struct profile *p, const struct step_window *w, int64_t first, int64_t last, struct err *e)
 {
+	assert(!w->outside);
 	struct cutter c = {.p = p, .part = part_of(p), .w = w};
 	int64_t end = MAX(w->end_ns, w->device_end_ns);
 	find_roots(&c);

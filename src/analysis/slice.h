@@ -20,6 +20,7 @@ struct step_window {
 	int64_t start_ns, end_ns;               /* on the host */
 	int64_t device_start_ns, device_end_ns; /* moved and stretched to the device work (the plugin's event_parser.py) */
 	unsigned steps;                         /* how many steps it covers */
+	bool outside;                           /* what is not in these times or steps is in it, and only that; not for slice_of */
 };
 
 /* The steps with numbers first..last. ERR_DATA when there is none. */

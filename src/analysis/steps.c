@@ -545,6 +545,10 @@ struct steps_text steps_range_text(int64_t first, int64_t last)
 {
 	struct steps_text t;
 	int n = snprintf(t.s, sizeof t.s, "--steps=");
+	if (first == STEP_OUTSIDE && last == STEP_OUTSIDE) {
+		snprintf(t.s + n, sizeof t.s - (size_t)n, "outside");
+		return t;
+	}
 	if (first != INT64_MIN)
 		n += snprintf(t.s + n, sizeof t.s - (size_t)n, "%lld", (long long)first);
 	n += snprintf(t.s + n, sizeof t.s - (size_t)n, "..");

@@ -242,7 +242,7 @@ static const struct argp_option trace_list_options[] = {
 	{"worker", KEY_WORKER, "NAME", 0, "this worker", 0},
 	{"span", KEY_SPAN, "N", 0, "this span of the worker: 1, 2, ... or default", 0},
 	{"rank", KEY_RANK, "N", 0, "this rank of a distributed job", 0},
-	{"steps", KEY_STEPS, "A..B", 0, "only steps A to B; all: also what lies outside the steps, which most reports leave out", 0},
+	{"steps", KEY_STEPS, "A..B", 0, "only steps A to B; all: also what lies outside the steps, which most reports leave out; outside: only that", 0},
 	{"key-op", KEY_KEY_OP, "NAME", 0, "what each step calls once: a range, op, op id or kernel (default: found, as info says)", 0},
 	{"aggregation", KEY_AGGREGATION, "N", 0, "key op and steps of aggregation N of the file (opscope report aggregations)", 0},
 	{"device", KEY_DEVICE, "N", 0, "only GPU N, or cpu", 0},

@@ -119,6 +119,9 @@ int report_check(const struct report *r, const struct report_args *a, struct err
 		return refuse(r, "--compat", a->compat, wrong, r->compat, false, e);
 	if (a->device && !(r->takes & REPORT_DEVICE))
 		return err_set(e, ERR_USAGE, "report %s has no --device: it is always of all devices", r->name);
+	if (a->outside && (a->compat || !(r->takes & REPORT_OF_STEPS)))
+		return a->compat ? err_set(e, ERR_USAGE, "--steps=outside: not with --compat=%s", a->compat)
+		                 : err_set(e, ERR_USAGE, "report %s has no --steps=outside: steps=A..B, or all, was expected", r->name);
 	if (a->top_level && !(r->takes & REPORT_TOP_LEVEL))
 		return err_set(e, ERR_USAGE, "report %s has no --top-level: its rows are not calls that lie in each other", r->name);
 	return 0;

@@ -337,7 +337,7 @@ const struct report report_comm = {
 	        "for the ranks that reach the collective later; the shortest call is the nearest to the transfer alone.",
 	.group_by = groupings,
 	.needs = PASS_NEST | PASS_CORRELATE,
-	.takes = REPORT_STEPS | REPORT_DEVICE,
+	.takes = REPORT_STEPS | REPORT_OF_STEPS | REPORT_DEVICE,
 	.timeline = true,
 	.run = comm_run,
 };

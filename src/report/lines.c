@@ -29,6 +29,6 @@ const struct report report_lines = {
 	        "the ops that were launched from it, not how often the function ran. The function is the innermost frame of your own code, not of torch, an "
 	        "installed package or the standard library, else of these. The same as `operators --group-by=line`.",
 	.needs = PASS_NEST | PASS_CORRELATE,
-	.takes = REPORT_STEPS,
+	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = lines_run,
 };

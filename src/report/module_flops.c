@@ -399,6 +399,6 @@ const struct report report_module_flops = {
 	.group_combines = true,
 	.compat = compats,
 	.needs = PASS_NEST | PASS_CORRELATE,
-	.takes = REPORT_STEPS,
+	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = module_flops_run,
 };

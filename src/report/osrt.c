@@ -122,7 +122,7 @@ static void put_notes(const struct calls *c, struct table *out)
 		           (long long)(idle - waiting - c->kind_idle_ns[OS_CALL_FILE] - c->kind_idle_ns[OS_CALL_DRIVER]));
 	table_note(out, "%llu call%s, %lld ns, of all threads; a call inside another (open64 inside fopen) counts in both", (unsigned long long)c->s.n_values,
 	           c->s.n_values == 1 ? "" : "s", (long long)c->s.total);
-	if (!c->window.all)
+	if (!c->window.all && !c->window.in.outside)
 		table_note(out, "calls outside the steps asked for: %llu", (unsigned long long)c->left_out);
 }
 
@@ -165,6 +165,6 @@ const struct report report_osrt = {
 	.group_by = groupings,
 	.timeline = true,
 	.needs = PASS_NEST | PASS_CORRELATE,
-	.takes = REPORT_STEPS,
+	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = run,
 };

@@ -121,7 +121,7 @@ int report_per(const struct report *r, struct profile *p, const struct report_ar
 {
 	const struct sums *s = sums_of(r);
 	bool guess = args->per == REPORT_PER_STEP_IF_RIGHT, by_call = args->per == REPORT_PER_CALL;
-	bool any = s && !args->compat && !report_is_per_event(r, args->group_by);
+	bool any = s && !args->compat && !args->outside && !report_is_per_event(r, args->group_by);
 	if (guess && !any)
 		return 0;
 	if (!any || (by_call && table_find_column(out, STR("calls")) < 0))

@@ -2,6 +2,7 @@
 
 #include "analysis/short_names.h"
 #include "base/buf.h"
+#include "report/outside.h"
 #include "report/per.h"
 #include "report/stated.h"
 #include "report/window.h"
@@ -34,11 +35,16 @@ int report_args_steps(struct report_args *a, struct str text, struct err *e)
 int report_args_population(struct report_args *a, struct str text, struct err *e)
 {
 	a->all_steps = str_eqc(text, "all");
-	if (a->all_steps)
+	a->outside = str_eqc(text, "outside");
+	if (a->outside) {
+		a->has_steps = true;
+		a->step_first = a->step_last = STEP_OUTSIDE;
+	}
+	if (a->all_steps || a->outside)
 		return 0;
 	if (report_args_steps(a, text, e) == 0)
 		return 0;
-	return err_set(e, ERR_USAGE, "steps=" STR_FMT ": A..B with A <= B, one step number, or all (what lies outside the steps counts, too) was expected", STR_ARG(text));
+	return err_set(e, ERR_USAGE, "steps=" STR_FMT ": A..B with A <= B, one step number, all (what lies outside the steps counts, too) or outside was expected", STR_ARG(text));
 }
 
 static int of_stated(const struct profile *p, int64_t id, struct report_args *out, struct err *e)
@@ -117,6 +123,10 @@ static struct profile *part_of(struct profile *p, const struct report_args *args
 		err_set(e, ERR_DATA, "--steps: this input holds durations but no times, so that there are no steps");
 		return NULL;
 	}
+	if (args->outside) {
+		err_set(e, ERR_USAGE, "--steps=outside: reports that are of the steps have it, a part of the trace has not: A..B, or all, was expected");
+		return NULL;
+	}
 	if (window_of(p, args, &shown, e) < 0)
 		return NULL;
 	struct profile *part = slice_of(p, &shown.in, args->step_first, args->step_last, e);
@@ -193,50 +203,6 @@ static void note_recording(const struct profile *p, struct table *t)
 		}
 }
 
-/* Device work, by number and time, and host ranges. */
-struct amount {
-	uint64_t ops, spans;
-	int64_t ns;
-};
-
-/* What of the whole lies outside the steps. */
-static struct amount outside(const struct profile *p, const struct window *w, struct amount *all)
-{
-	struct amount out = {0};
-	*all = (struct amount){0};
-	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
-		bool in = window_has_gpu(w, p, g);
-		all->ops++;
-		all->ns += p->gpu_op.dur_ns[g];
-		out.ops += !in;
-		out.ns += in ? 0 : p->gpu_op.dur_ns[g];
-	}
-	for (uint32_t i = 0; i < p->span.rows.n && !p->gpu_op.rows.n; i++) {
-		if (p->span.kind[i] != SPAN_OP)
-			continue;
-		all->spans++;
-		out.spans += !window_has(w, p->span.start_ns[i]);
-	}
-	return out;
-}
-
-static void note_outside(const struct profile *p, const struct report_args *args, struct table *t)
-{
-	struct window w;
-	struct amount all, out;
-	struct err e;
-	if (window_of(p, args, &w, &e) < 0)
-		return;
-	out = outside(p, &w, &all);
-	if (out.ops)
-		table_warn(t, "Of the %u step%s. Outside %s: %llu of %llu device operations, %.1f %% of the device time; --steps=all counts everything.",
-		           w.steps, w.steps == 1 ? "" : "s", w.steps == 1 ? "it" : "them", (unsigned long long)out.ops, (unsigned long long)all.ops,
-		           all.ns ? 100.0 * (double)out.ns / (double)all.ns : 0);
-	else if (out.spans)
-		table_warn(t, "Of the %u step%s. Outside %s: %llu of %llu ops on the host; --steps=all counts everything.", w.steps, w.steps == 1 ? "" : "s",
-		           w.steps == 1 ? "it" : "them", (unsigned long long)out.spans, (unsigned long long)all.spans);
-}
-
 /* Whether the report is of the steps though nobody asked: args then say so. */
 static bool is_of_steps(const struct report *r, struct profile *p, struct report_args *args, struct err *e)
 {
@@ -294,15 +260,16 @@ int report_run(const struct report *r, struct profile *p, const struct report_ar
 		table_release(out);
 		return by_default ? fail_of_steps(r, whole ? (struct profile *)whole : p, args, out, e) : -1;
 	}
-	if (by_default)
-		note_outside(whole ? whole : p, args, out);
-	else if (whole)
+	bool outside = by_default && outside_note(whole ? whole : p, args, out);
+	if (!by_default && whole)
 		note_part(whole, p, args, out);
 	if (p->durations_only)
 		forget_host_times(out);
 	note_recording(p, out);
 	if (!args->compat)
 		add_short_names(p, out);
+	if (outside)
+		outside_sums(r, all, args, out);
 	if (args->per && report_per(r, all, args, out, e) < 0) {
 		table_release(out);
 		return -1;

@@ -20,6 +20,8 @@ struct report_args {
 	bool all_steps;       /* everything in the file, also what is outside the steps; has_steps is then false */
 	bool has_steps;
 	int64_t step_first, step_last; /* inclusive, by step number; only if has_steps */
+	bool outside;         /* only what lies outside the steps; has_steps is then true, and the range is that of no step (STEP_OUTSIDE), so that
+	                       * what knows nothing of `outside` fails */
 	const char *device;   /* "cpu" or a GPU ordinal, where the report has a choice; NULL = all or the first */
 	bool top_level;       /* only what no other event of the report called */
 	bool brief;           /* of the findings: how many detectors could not look, in place of a long list of their names */
@@ -30,7 +32,7 @@ struct report_args {
 
 /* Sets the steps from text: "3..7", "3.." (to the last), "..7" or "5". ERR_USAGE when it is nothing of these. */
 int report_args_steps(struct report_args *a, struct str text, struct err *e);
-/* The same, or "all": everything in the file. */
+/* The same, or "all": everything in the file; or "outside": what lies outside the steps. */
 int report_args_population(struct report_args *a, struct str text, struct err *e);
 
 /* *out = *in with the key op and steps of in->aggregation in place of its number. ERR_USAGE when the input has none of this number, or a key
@@ -42,7 +44,8 @@ enum report_option {
 	REPORT_FILE = 8, /* about the file, not the run: no aggregation keeps it */
 	REPORT_TOP_LEVEL = 16,
 	REPORT_OF_STEPS = 32, /* where the input has steps, and neither steps nor a predecessor is asked for, it is of the steps: what lies outside them
-	                       * (start-up, what was launched before the recording) is left out, and a note says how much that is */
+	                       * (start-up, what was launched before the recording) is left out, a note says how much that is, and if outside.def has
+	                       * the report, so does a section; has --steps=outside */
 };
 
 /* The questions by which reports are listed, in this order: X(id, question). */

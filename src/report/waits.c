@@ -176,7 +176,7 @@ static void put_notes(const struct waits *w, struct table *out)
 	table_note(out, "%llu wait%s, %lld ns; known " STR_FMT ". A wait that has a record counts as that alone; the time of a call holds its own work, too",
 	           (unsigned long long)w->s.n_values, s_of(w->s.n_values), (long long)w->s.total, STR_ARG(buf_view(&b)));
 	buf_release(&b);
-	if (!w->window.all)
+	if (!w->window.all && !w->window.in.outside)
 		table_note(out, "waits outside the steps asked for: %llu", (unsigned long long)w->left_out);
 	if (w->calls.asked)
 		table_note(out, "%llu record%s of calls that only ask, as cudaEventQuery does, %s not counted: there the host did not wait",

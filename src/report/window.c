@@ -8,9 +8,10 @@ int window_of(const struct profile *p, const struct report_args *args, struct wi
 	*w = (struct window){.all = !args->has_steps};
 	if (w->all)
 		return 0;
-	if (report_compat_is(args, "dlprof") ? dlprof_window(p, args->step_first, args->step_last, &s, e)
-	                                     : steps_window(p->steps, report_is_plugin(args), args->step_first, args->step_last, &s, e))
+	int64_t first = args->outside ? INT64_MIN : args->step_first, last = args->outside ? INT64_MAX : args->step_last;
+	if (report_compat_is(args, "dlprof") ? dlprof_window(p, first, last, &s, e) : steps_window(p->steps, report_is_plugin(args), first, last, &s, e))
 		return -1;
+	s.outside = args->outside;
 	*w = window_from(&s);
 	return 0;
 }

@@ -168,7 +168,7 @@ class Agree(Case):
 
     def flops(self, path):
         """All FLOPs of a trace, by module and in one sum: forward and backward, each operation once."""
-        total, modules = table_or_none("total-average", path), table_or_none("module-flops", path)
+        total, modules = table_or_none("total-average", path), table_or_none("module-flops", path, "--steps=all")
         if not total or not modules:
             return False
         sums = re.match(r"FLOPs (\d+) = ", modules.notes[0])

@@ -22,6 +22,11 @@ def sums(table, columns):
     return [sum(r.get(c) or 0 for r in table.rows) for c in columns if c in table.ids]
 
 
+def table_or_none(name, path, option):
+    code, out, _ = oracle.run("report", name, path, "--format=json", *[option] * bool(option))
+    return oracle.Table(oracle.json.loads(out)) if code == 0 else None
+
+
 class Population(Case):
     def test_qwen(self):
         """509 of 1707 operations, 30.1 % of the device time, were launched before the recording: by python's own reading."""
@@ -58,6 +63,37 @@ class Population(Case):
                     compared += 1
         if len(with_steps()) > 1:
             self.assertGreater(compared, 20)
+
+    def test_outside_adds_up(self):
+        """What the steps hold, and the section of what lies outside, are the file; --steps=outside is that section in detail."""
+        with open(os.path.join(oracle.ROOT, "src", "report", "outside.def")) as f:
+            rows = re.findall(r'^OUTSIDE\("(.*?)", "(.*?)"\)', f.read(), re.M)
+        self.assertGreater(len(rows), 10)
+        compared = 0
+        for path in with_steps() + oracle.data_glob("/".join(QWEN)):
+            for name, ids in rows:
+                whole, inside, rest = (table_or_none(name, path, o) for o in ("--steps=all", None, "--steps=outside"))
+                if not inside:
+                    continue
+                section = next((s for s in inside.doc["sections"] if s["name"] == "outside"), None)
+                told = dict(zip([c["id"] for c in section["columns"]], section["rows"][0])) if section else {}
+                for column in ids.split():
+                    with self.subTest(path=os.path.basename(path), report=name, column=column):
+                        total, steps, outside = (sums(t, [column]) if t else [0] for t in (whole, inside, rest))
+                        self.assertEqual((total or [0])[0], (steps or [0])[0] + (outside or [0])[0])
+                        self.assertEqual(told.get(column) or 0, (outside or [0])[0])
+                        compared += bool(told.get(column))
+        self.assertGreater(compared, 0)
+
+    def test_outside_of_what_has_none(self):
+        path = os.path.join(oracle.ROOT, "tests", "data", "torch214_cpu_resnet.json.gz")
+        for asked in (["report", "steps", path], ["report", "kernels", path, "--compat=tb-plugin"], ["report", "memory", path], ["advise", path],
+                      ["export", "chrome", path], ["report", "overview", path]):
+            with self.subTest(asked=asked[:2]):
+                code, out, err = oracle.run(*asked, "--steps=outside")
+                self.assertNotEqual(code, 0)
+                self.assertEqual(out, b"")
+                self.assertIn(b"outside", err)
 
     def test_without_steps(self):
         """Nothing is left out, and no note speaks of steps."""

@@ -1,0 +1,129 @@
+#include "report/outside.h"
+
+#include "report/window.h"
+
+static const struct {
+	const char *report, *ids;
+} outside_columns[] = {
+#define OUTSIDE(report, ids) {report, ids},
+#include "report/outside.def"
+#undef OUTSIDE
+};
+
+/* Device work, by number and time, and host ranges. */
+struct amount {
+	uint64_t ops, spans;
+	int64_t ns;
+};
+
+/* What of *p lies outside the steps; *all: the whole. */
+static struct amount outside_of(const struct profile *p, const struct window *w, struct amount *all)
+{
+	struct amount out = {0};
+	*all = (struct amount){0};
+	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
+		bool in = window_has_gpu(w, p, g);
+		all->ops++;
+		all->ns += p->gpu_op.dur_ns[g];
+		out.ops += !in;
+		out.ns += in ? 0 : p->gpu_op.dur_ns[g];
+	}
+	for (uint32_t i = 0; i < p->span.rows.n && !p->gpu_op.rows.n; i++) {
+		if (p->span.kind[i] != SPAN_OP)
+			continue;
+		all->spans++;
+		out.spans += !window_has(w, p->span.start_ns[i]);
+	}
+	return out;
+}
+
+static bool has_host_outside(const struct profile *p, const struct window *w)
+{
+	for (uint32_t i = 0; i < p->span.rows.n; i++)
+		if ((p->span.kind[i] == SPAN_OP || p->span.kind[i] == SPAN_CALL) && !window_has(w, p->span.start_ns[i]))
+			return true;
+	return false;
+}
+
+bool outside_note(const struct profile *p, const struct report_args *args, struct table *t)
+{
+	struct window w;
+	struct amount all, out;
+	struct err e;
+	if (window_of(p, args, &w, &e) < 0)
+		return false;
+	out = outside_of(p, &w, &all);
+	const char *s = w.steps == 1 ? "" : "s", *them = w.steps == 1 ? "it" : "them";
+	if (out.ops)
+		table_warn(t, "Of the %u step%s. Outside %s: %llu of %llu device operations, %.1f %% of the device time; --steps=all counts everything.",
+		           w.steps, s, them, (unsigned long long)out.ops, (unsigned long long)all.ops, all.ns ? 100.0 * (double)out.ns / (double)all.ns : 0);
+	else if (out.spans)
+		table_warn(t, "Of the %u step%s. Outside %s: %llu of %llu ops on the host; --steps=all counts everything.", w.steps, s, them,
+		           (unsigned long long)out.spans, (unsigned long long)all.spans);
+	return out.ops || has_host_outside(p, &w);
+}
+
+static const char *ids_of(const struct report *r)
+{
+	for (size_t i = 0; i < sizeof outside_columns / sizeof outside_columns[0]; i++)
+		if (strcmp(outside_columns[i].report, r->name) == 0)
+			return outside_columns[i].ids;
+	return NULL;
+}
+
+struct sum {
+	bool any, fits; /* a row has a value; the sum of whole numbers is one */
+	int64_t i;
+	double f;
+};
+
+static struct sum sum_of(const struct table *t, unsigned col)
+{
+	struct sum s = {.fits = true};
+	bool whole = t->data[col].col.type == CELL_I64;
+	for (size_t r = 0; r < t->n_rows; r++) {
+		if (table_is_null(t, r, col))
+			continue;
+		s.any = true;
+		s.f += table_f64(t, r, col);
+		s.fits = s.fits && !(whole && __builtin_add_overflow(s.i, table_i64(t, r, col), &s.i));
+	}
+	return s;
+}
+
+/* Adds the section to *main, with the columns of *main in which *rest has anything. */
+static void put_sums(const struct table *rest, const char *ids, struct table *main)
+{
+	struct str left = str_from(ids), id;
+	struct table *section = NULL;
+	while (left.n && str_split(&left, ' ', &id)) {
+		int from = table_find_column(rest, id), as = table_find_column(main, id);
+		struct sum s = from >= 0 && as >= 0 ? sum_of(rest, (unsigned)from) : (struct sum){0};
+		if (!s.any || !s.fits)
+			continue;
+		if (!section) {
+			section = table_section(main, "outside", "Outside the steps, in all");
+			table_row(section);
+		}
+		unsigned to = table_column(section, &main->data[as].col);
+		if (main->data[as].col.type == CELL_I64)
+			table_set_i64(section, to, s.i);
+		else
+			table_set_f64(section, to, s.f);
+	}
+}
+
+void outside_sums(const struct report *r, const struct profile *p, const struct report_args *args, struct table *t)
+{
+	const char *ids = ids_of(r);
+	struct report_args of_rest = *args;
+	struct table rest;
+	struct err e;
+	if (!ids || report_is_per_event(r, args->group_by))
+		return;
+	of_rest.outside = true;
+	table_init(&rest, r->name, r->title);
+	if (r->run(p, &of_rest, &rest, &e) == 0)
+		put_sums(&rest, ids, t);
+	table_release(&rest);
+}
