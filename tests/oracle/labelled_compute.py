@@ -730,3 +730,90 @@ def without_small_products_in_the_steps():
         for _ in range(8):
             linear(t, **grid(1080))
     return t
+
+
+# Memory that is held in pieces.
+
+GIB = 1 << 30
+
+
+def held(*sizes, gpus=1, device=0, steps=2, outside=False):
+    """Steps in which a GPU's allocator says, event by event, what it allocates: (bytes, allocated after, reserved after)."""
+    t = Trace(*(dict(A100, id=i) for i in range(gpus)))
+
+    def say():
+        for nbytes, allocated, reserved in sizes:
+            t.memory(allocated, device)
+            t.events[-1]["args"].update({"Bytes": nbytes, "Total Reserved": reserved})
+            t.now += 1
+    for n in t.steps(steps, fill=20000):
+        if n == 1 and not outside:
+            say()
+    if outside:
+        say()
+    return t
+
+
+FITS_NOT = ((GIB, 20 * GIB, 20 * GIB), (-8 * GIB, 12 * GIB, 20 * GIB), (2 * GIB, 14 * GIB, 22 * GIB), (2 * GIB, 16 * GIB, 24 * GIB))
+
+
+@case("memory-fragmentation")
+def fragmentation():
+    """8 of 20 GiB are free, and no 2 GiB of them lie together: 4 GiB more are taken."""
+    return held(*FITS_NOT)
+
+
+@case("memory-fragmentation", "memory-nearly-full")
+def fragmentation_near_the_limit():
+    return held((GIB, 37 * GIB, 37 * GIB), (-5 * GIB, 32 * GIB, 37 * GIB), (2 * GIB, 34 * GIB, 39 * GIB))
+
+
+@case("memory-fragmentation")
+def fragmentation_of_the_second_gpu():
+    return held(*FITS_NOT, gpus=2, device=1)
+
+
+@case("memory-fragmentation")
+def fragmentation_after_the_steps():
+    """Memory stays as it is, so it does not matter when it came about."""
+    return held(*FITS_NOT, outside=True)
+
+
+@case("memory-fragmentation", "allocator-retries")
+def fragmentation_and_retries():
+    t = retries()
+    for nbytes, allocated, reserved in FITS_NOT:
+        t.memory(allocated)
+        t.events[-1]["args"].update({"Bytes": nbytes, "Total Reserved": reserved})
+        t.now += 1
+    return t
+
+
+@case("memory-fragmentation")
+def fragmentation_without_steps():
+    t = Trace()
+    for n in range(40):
+        t.busy(1000 + 300 * (n % 7))
+    for nbytes, allocated, reserved in FITS_NOT:
+        t.memory(allocated)
+        t.events[-1]["args"].update({"Bytes": nbytes, "Total Reserved": reserved})
+        t.now += 1
+    return t
+
+
+@case()
+def without_fragmentation_but_a_cache_that_is_too_small():
+    """4 GiB are free and 6 are asked for."""
+    return held((GIB, 20 * GIB, 20 * GIB), (-4 * GIB, 16 * GIB, 20 * GIB), (6 * GIB, 22 * GIB, 26 * GIB))
+
+
+@case()
+def without_fragmentation_but_unused_memory():
+    """Held from before, and enough for what is asked."""
+    return held((GIB, 12 * GIB, 24 * GIB), (2 * GIB, 14 * GIB, 24 * GIB), (-4 * GIB, 10 * GIB, 24 * GIB), (2 * GIB, 12 * GIB, 24 * GIB))
+
+
+@case()
+def without_fragmentation_but_roundings():
+    """The allocator takes 20 MiB for 4, as it does for all small pieces, while little is unused."""
+    return held((GIB, 20 * GIB, 20 * GIB), (-(100 << 20), 20 * GIB - (100 << 20), 20 * GIB), (4 << 20, 20 * GIB - (96 << 20), 20 * GIB + (20 << 20)))

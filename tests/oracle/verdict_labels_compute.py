@@ -46,6 +46,8 @@ LABELS = [
 
     ("*", "allocator-retries", False, "no step but the first frees device memory and allocates it again, or there are no steps"),
 
+    ("*", "memory-fragmentation", False, "no event took more from the driver while a tenth of what was held lay unused; most hold no totals"),
+
     ("tracelens/h100/gaunernst_bert*", "unaligned-gemm", True, "the product with 30522 words runs an align2 kernel"),
     ("verdicts/google_owlv2*", "unaligned-gemm", False, "the products over 5185 tokens are those of attention that is written out: one cause, told once"),
     ("*", "unaligned-gemm", False, "16-bit products are aligned, few, or their shapes were not recorded"),

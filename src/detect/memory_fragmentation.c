@@ -1,0 +1,112 @@
+#include "analysis/memory.h"
+#include "analysis/recording.h"
+#include "base/buf.h"
+#include "base/mem.h"
+#include "detect/detect.h"
+
+/* Unused when no piece fitted: share of what the allocator holds, and bytes. Share of the device's memory that is held where this matters soon. */
+static const double TOO_MUCH = 0.1, NEARLY_FULL = 0.8;
+static const int64_t LEAST_BYTES = 256 << 20;
+static const double GIB = 1 << 30;
+
+extern const struct detector detector_memory_fragmentation;
+
+/* Of one device. An allocation did not fit when the allocator took new memory from the driver though it held as much unused. */
+struct growth {
+	bool known;                      /* an event with totals came before: */
+	int64_t reserved, allocated;     /* its totals */
+	uint64_t events;                 /* allocations that did not fit */
+	int64_t grown_bytes;             /* what was taken for them */
+	uint32_t worst;                  /* of these the row with most unused before it; its sizes: */
+	int64_t worst_unused, worst_reserved;
+};
+
+/* Adds row i of *p->memory, which has totals, to its device. */
+static void add(const struct profile *p, uint32_t i, struct growth *g)
+{
+	int64_t reserved = p->memory.total_reserved[i], allocated = p->memory.total_allocated[i], unused, grown;
+	bool sane = allocated >= 0 && reserved >= allocated;
+	if (sane && g->known && p->memory.bytes[i] > 0) {
+		unused = g->reserved - g->allocated;
+		grown = reserved - g->reserved;
+		if (grown > 0 && unused >= grown && unused >= p->memory.bytes[i]) {
+			g->events++;
+			if (__builtin_add_overflow(g->grown_bytes, grown, &g->grown_bytes))
+				g->grown_bytes = INT64_MAX;
+			if (unused > g->worst_unused) {
+				g->worst_unused = unused;
+				g->worst_reserved = g->reserved;
+				g->worst = i;
+			}
+		}
+	}
+	g->known = sane;
+	g->reserved = reserved;
+	g->allocated = allocated;
+}
+
+static void report(const struct profile *p, struct findings *f, uint32_t device, const struct growth *g, int64_t peak)
+{
+	int64_t total = p->device.memory_bytes[device];
+	bool matters = total > 0 && (double)peak >= NEARLY_FULL * (double)total;
+	struct finding *x = findings_add(f, &detector_memory_fragmentation, matters ? FINDING_LOW : FINDING_INFO);
+	struct buf b = {0};
+	x->problem = arena_printf(&f->arena, "Memory of GPU %d is held in pieces that do not fit: the allocator took %.2f GiB more though %.2f of its %.2f GiB were unused",
+	                          p->device.id[device], (double)g->grown_bytes / GIB, (double)g->worst_unused / GIB, (double)g->worst_reserved / GIB);
+	buf_printf(&b, "%llu allocation%s took new memory from the driver while as much was held unused; the largest gap stood before one of %.2f MiB; at most %.2f GiB were held",
+	           (unsigned long long)g->events, g->events == 1 ? "" : "s", (double)p->memory.bytes[g->worst] / (1 << 20), (double)peak / GIB);
+	if (total > 0)
+		buf_printf(&b, " of the GPU's %.2f GiB", (double)total / GIB);
+	x->evidence = arena_str(&f->arena, buf_view(&b));
+	buf_release(&b);
+	x->has_events = x->has_share = x->has_window = true;
+	x->events = g->events;
+	x->share_pct = 100.0 * (double)g->worst_unused / (double)g->worst_reserved;
+	x->from_ns = x->to_ns = p->memory.time_ns[g->worst];
+}
+
+static int run(const struct profile *p, struct findings *f, struct err *e)
+{
+	uint32_t n = p->device.rows.n;
+	struct growth *of = NEW_ARRAY(n, struct growth);
+	struct memory_peak *peaks;
+	size_t n_peaks = memory_peaks(p, INT64_MIN, INT64_MAX, &peaks);
+	bool totals = false, events = false;
+	for (uint32_t i = 0; i < p->memory.rows.n; i++) {
+		int device = memory_device(p, i);
+		uint32_t row = device == MEMORY_CPU || !memory_is_event(p, i) ? ROW_NONE : profile_device_row(p, device);
+		if (row == ROW_NONE)
+			continue;
+		events = true;
+		if (!memory_has_totals(p, i) || p->memory.total_reserved[i] == ID_NONE)
+			continue;
+		totals = true;
+		add(p, i, &of[row]);
+	}
+	for (uint32_t d = 0; d < n; d++) {
+		size_t at = (size_t)((int64_t)p->device.id[d] - MEMORY_CPU);
+		if (!of[d].events || of[d].worst_unused < LEAST_BYTES || (double)of[d].worst_unused < TOO_MUCH * (double)of[d].worst_reserved)
+			continue;
+		report(p, f, d, &of[d], at < n_peaks && peaks[at].reserved != ROW_NONE ? p->memory.total_reserved[peaks[at].reserved] : of[d].reserved);
+	}
+	if (!events)
+		findings_missing(f, &detector_memory_fragmentation, "no [memory] events of a GPU; to record them: %s", recording_how(p, RECORD_MEMORY));
+	else if (!totals)
+		findings_missing(f, &detector_memory_fragmentation, "the [memory] events do not say how much the allocator holds");
+	mem_free(peaks);
+	mem_free(of);
+	return 0;
+}
+
+const struct detector detector_memory_fragmentation = {
+	.id = "memory-fragmentation",
+	.title = "GPU memory is fragmented",
+	.why = "The allocator keeps freed memory for the next tensor. Where no free piece is large enough it takes more from the driver, until a tensor does not "
+	       "fit though enough is free in sum.",
+	.fix = "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, which joins pieces; keep shapes the same (pad to a few lengths); allocate the largest batch first.",
+	.disprove = "The unused memory is of a pool that these allocations may not use: of another stream or of a CUDA graph. torch.cuda.memory_snapshot() tells.",
+	.report = "memory",
+	.device_work = true,
+	.needs = 0,
+	.run = run,
+};
