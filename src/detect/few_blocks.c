@@ -1,13 +1,11 @@
-#include "base/sort.h"
 #include "detect/gpu_most.h"
+#include "detect/kernel_grids.h"
 
 #include <math.h>
 
 /* Percent of the device time (without collectives) for which SMs had no block; of the steps' time that can go: less is not told, and for the
  * severity. */
 static const double TOO_MUCH = 10, LEAST = 1, LITTLE = 3, SEVERE = 15;
-/* A shorter kernel lasts as long as it takes to start and end, however many blocks it has. */
-static const int64_t SHORTEST_NS = 5000;
 enum { PLACES_TOLD = 3 };
 
 extern const struct detector detector_few_blocks;
@@ -19,65 +17,20 @@ struct measured {
 	bool no_sms, no_grid;    /* a kernel's device does not state its SMs; a launch not its grid */
 };
 
-static int sms_of(const struct profile *p, uint32_t launch)
-{
-	uint32_t row = profile_device_row(p, p->launch.device[launch]);
-	return row == ROW_NONE ? 0 : p->device.sm_count[row];
-}
-
-/* Blocks of the grid; 0 = not stated. */
-static double blocks_of(const struct profile *p, uint32_t launch)
-{
-	int32_t x = p->launch.grid_x[launch], y = p->launch.grid_y[launch], z = p->launch.grid_z[launch];
-	return x > 0 && y > 0 && z > 0 ? (double)x * y * z : 0;
-}
-
-/* Kernels that wait by design, for others or for a time. */
-static bool waits(struct findings *f, const struct profile *p, uint32_t name)
-{
-	return shared_kernel(f, name).class == KERNEL_COMM || str_has(profile_str(p, name), STR("spin_kernel"));
-}
-
-/* Whether a kernel runs beside another one of its GPU, whose blocks may fill the other SMs: one byte a row of gpu_op. */
-static uint8_t *find_beside(const struct profile *p)
-{
-	uint32_t n = p->gpu_op.rows.n, last = ROW_NONE;
-	uint8_t *beside = NEW_ARRAY(n, uint8_t);
-	struct sort_item *order = NEW_ARRAY_RAW(n, struct sort_item);
-	uint32_t kernels = 0;
-	for (uint32_t g = 0; g < n; g++)
-		if (p->gpu_op.kind[g] == GPU_KERNEL && p->gpu_op.launch[g] != ROW_NONE)
-			order[kernels++] = (struct sort_item){sort_key_i64(p->gpu_op.start_ns[g]), g, 0};
-	sort_items(order, kernels);
-	for (uint32_t i = 0; i < kernels; i++) /* by GPU: items of equal keys keep their order */
-		order[i].key = sort_key_i64(p->launch.device[p->gpu_op.launch[order[i].row]]);
-	sort_items(order, kernels);
-	for (uint32_t i = 0; i < kernels; i++) {
-		uint32_t g = order[i].row;
-		bool same = last != ROW_NONE && order[i].key == order[i - 1].key;
-		if (same && p->gpu_op.start_ns[g] < gpu_end(p, last))
-			beside[g] = beside[last] = 1;
-		if (!same || gpu_end(p, g) > gpu_end(p, last))
-			last = g;
-	}
-	mem_free(order);
-	return beside;
-}
-
 static void measure(const struct profile *p, struct findings *f, const struct step_time *w, struct measured *m)
 {
-	uint8_t *beside = find_beside(p);
+	uint8_t *beside = kernels_beside(p);
 	struct buf text = {0};
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
 		uint32_t launch = p->gpu_op.launch[g], name = p->gpu_op.name[g];
 		int64_t ns = p->gpu_op.dur_ns[g];
-		if ((w->n && !step_time_has(w, p->gpu_op.start_ns[g])) || waits(f, p, name))
+		if ((w->n && !step_time_has(w, p->gpu_op.start_ns[g])) || kernel_waits(f, p, name))
 			continue;
 		m->device_ns += ns;
-		if (p->gpu_op.kind[g] != GPU_KERNEL || launch == ROW_NONE || ns < SHORTEST_NS)
+		if (p->gpu_op.kind[g] != GPU_KERNEL || launch == ROW_NONE || ns < KERNEL_SHORTEST_NS)
 			continue;
-		int sms = sms_of(p, launch);
-		double blocks = blocks_of(p, launch);
+		int sms = launch_sms(p, launch);
+		double blocks = launch_blocks(p, launch);
 		m->no_sms |= sms <= 0;
 		m->no_grid |= blocks <= 0;
 		if (beside[g] || sms <= 0 || blocks <= 0 || blocks >= sms)

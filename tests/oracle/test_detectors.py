@@ -7,6 +7,7 @@ import tempfile
 
 import labelled
 import labelled_compute  # noqa: F401: adds its cases to labelled's
+import labelled_occupancy  # noqa: F401 (its cases are then among those of labelled)
 import labelled_waiting  # noqa: F401 (its cases are then among those of labelled)
 import nsys_db
 import oracle

@@ -10,6 +10,7 @@ import sys
 
 import oracle
 import verdict_labels_compute
+import verdict_labels_occupancy
 import verdict_labels_waiting
 from oracle import Case
 
@@ -38,7 +39,7 @@ def ask(*args):
 def labels_of(name):
     """{detector: (must fire, why)} of one input; of the rows for one detector the first that fits holds."""
     out = {}
-    for glob, detector, fires, why in verdict_labels_compute.LABELS + verdict_labels_waiting.LABELS:
+    for glob, detector, fires, why in verdict_labels_compute.LABELS + verdict_labels_occupancy.LABELS + verdict_labels_waiting.LABELS:
         if detector not in out and fnmatch.fnmatch(name, glob):
             out[detector] = (fires, why)
     return out

@@ -9,6 +9,7 @@ import tempfile
 
 import labelled
 import labelled_compute  # noqa: F401 (adds its cases)
+import labelled_occupancy  # noqa: F401 (adds its cases)
 import labelled_waiting  # noqa: F401 (adds its cases)
 import oracle
 from oracle import Case

@@ -1,0 +1,182 @@
+/* Kernels that wait for memory, of which the SMs hold few warps. An SM hides the time that memory takes by work of other warps; it needs the more of
+ * them, the less each has in flight (CUDA C++ Best Practices Guide, "Occupancy"). Few warps are no fault by themselves: kernels of products, convolutions
+ * and attention hold their tiles in registers and shared memory, and are fast for that. So what counts is
+ *   - no product, by the kernel's name or its op; nor a kernel of an unknown name that shares as much memory as a tile takes;
+ *   - alone on the GPU, with blocks for all SMs (fewer are few-blocks' case), and long enough;
+ *   - at most LOW % occupancy (gpu/occupancy.h) and at least twice the least time of its bytes; where that is not known, at most VERY_LOW %.
+ * By Little's law a kernel that waits for memory becomes faster in proportion to its warps at best: the gain is at most
+ * time x (1 - occupancy), and no more than the time above the least. */
+#include "analysis/bounds.h"
+#include "detect/gpu_most.h"
+#include "detect/kernel_grids.h"
+#include "gpu/occupancy.h"
+
+#include <math.h>
+
+/* Percent of occupancy: 5 and 4 of the 16 warps that each scheduler of most SMs holds. */
+static const double LOW = 35, VERY_LOW = 25;
+/* Times the least time. */
+static const double ABOVE_LEAST = 2;
+/* Shared memory of a block: what a tile of a product takes at least. */
+enum { TILE_BYTES = 4096, PLACES_TOLD = 3 };
+/* Percent of the device time (without collectives) that can go; of the steps' time; of that, for the severity. */
+static const double TOO_MUCH = 5, LEAST = 1, LITTLE = 3, SEVERE = 15;
+
+extern const struct detector detector_low_occupancy;
+
+struct measured {
+	struct places places;
+	struct gpu_most most;
+	struct bounds *bounds;
+	int64_t device_ns, lost_ns;
+	int64_t by_ns[3];        /* time of those that registers, shared memory, the block size limit */
+	bool no_limits, no_launch;
+};
+enum { BY_REGISTERS, BY_SHARED, BY_BLOCK };
+
+static int limit_of(const struct occupancy *o)
+{
+	return o->by & OCCUPANCY_BY_REGISTERS ? BY_REGISTERS : o->by & OCCUPANCY_BY_SHARED ? BY_SHARED : BY_BLOCK;
+}
+
+static void put_limit(const struct profile *p, uint32_t launch, const struct occupancy *o, struct buf *b)
+{
+	const struct launches *l = &p->launch;
+	int threads = l->block_x[launch] * l->block_y[launch] * l->block_z[launch];
+	const char *sep = "";
+	if (o->by & OCCUPANCY_BY_REGISTERS) {
+		buf_printf(b, "%d registers per thread", l->registers[launch]);
+		sep = " and ";
+	}
+	if (o->by & OCCUPANCY_BY_SHARED) {
+		buf_printf(b, "%s%.1f KiB of shared memory per block", sep, l->shared_bytes[launch] / 1024.0);
+		sep = " and ";
+	}
+	if (o->by & (OCCUPANCY_BY_WARPS | OCCUPANCY_BY_BLOCKS))
+		buf_printf(b, "%sblocks of %d threads", sep, threads);
+}
+
+/* What its name tells of a kernel that is no product: whether it moves data. */
+static bool may_wait_for_memory(const struct profile *p, struct findings *f, uint32_t g, bool least_known)
+{
+	enum kernel_class class = shared_kernel(f, p->gpu_op.name[g]).class;
+	uint32_t op = p->gpu_op.op[g];
+	if (class == KERNEL_GRAPH || kernel_multiplies(p, f, g))
+		return false;
+	bool named = class != KERNEL_UNKNOWN && class != KERNEL_TRITON && class != KERNEL_OTHER;
+	if (named || least_known)
+		return true;
+	return p->launch.shared_bytes[p->gpu_op.launch[g]] < TILE_BYTES && (op == ROW_NONE || !op_tc_eligible(profile_str(p, p->span.name[op])));
+}
+
+static void add(struct measured *m, const struct profile *p, struct findings *f, uint32_t g, struct buf *text)
+{
+	uint32_t launch = p->gpu_op.launch[g];
+	int64_t ns = p->gpu_op.dur_ns[g];
+	struct occupancy o;
+	enum occupancy_known known = occupancy_of_launch(p, launch, &o);
+	int sms = launch_sms(p, launch);
+	m->no_limits |= known == OCCUPANCY_NO_LIMITS || sms <= 0;
+	m->no_launch |= known == OCCUPANCY_NO_LAUNCH || launch_blocks(p, launch) <= 0;
+	if (known != OCCUPANCY_KNOWN || sms <= 0 || launch_blocks(p, launch) < (double)sms * o.blocks || o.pct > LOW)
+		return;
+	double least_ns = bounds_least_ns(m->bounds, shared_costs(f), g);
+	bool least_known = least_ns > 0;
+	if ((least_known ? (double)ns < ABOVE_LEAST * least_ns : o.pct > VERY_LOW) || !may_wait_for_memory(p, f, g, least_known))
+		return;
+	double lost = (double)ns * (1 - o.pct / 100), above = least_known ? (double)ns - least_ns : (double)ns;
+	int64_t lost_ns = (int64_t)(lost < above ? lost : above);
+	struct str kernel = kernel_function_name(profile_str(p, p->gpu_op.name[g]));
+	buf_clear(text);
+	buf_printf(text, "%d of %d warps, by ", o.warps, o.most_warps);
+	put_limit(p, launch, &o, text);
+	buf_printf(text, ": " STR_FMT, STR_ARG(kernel));
+	places_add(&m->places, shared_stacks(f), buf_view(text), p->gpu_op.op[g] != ROW_NONE ? p->gpu_op.op[g] : p->gpu_op.call[g], 1, ns);
+	m->by_ns[limit_of(&o)] += ns;
+	m->lost_ns += lost_ns;
+	gpu_most_add(&m->most, p, g, lost_ns);
+}
+
+static void measure(struct measured *m, const struct profile *p, struct findings *f, const struct step_time *w)
+{
+	uint8_t *beside = kernels_beside(p);
+	struct buf text = {0};
+	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
+		if ((w->n && !step_time_has(w, p->gpu_op.start_ns[g])) || kernel_waits(f, p, p->gpu_op.name[g]))
+			continue;
+		m->device_ns += p->gpu_op.dur_ns[g];
+		if (p->gpu_op.kind[g] == GPU_KERNEL && p->gpu_op.launch[g] != ROW_NONE && p->gpu_op.dur_ns[g] >= KERNEL_SHORTEST_NS && !beside[g])
+			add(m, p, f, g, &text);
+	}
+	gpu_most_choose(&m->most, w);
+	buf_release(&text);
+	mem_free(beside);
+}
+
+static const char *const remedies[] = {
+	[BY_REGISTERS] = "Let each thread do less, or bound its registers (__launch_bounds__, -maxrregcount; Triton: a smaller block of elements or more num_warps).",
+	[BY_SHARED] = "Give each block less shared memory: smaller tiles, fewer stages, 16-bit types; or more threads that share it.",
+	[BY_BLOCK] = "Launch blocks of 128 to 256 threads: small blocks are too few for an SM, large ones leave a rest of its warps that holds no further block.",
+};
+
+static void report(const struct profile *p, struct findings *f, const struct step_time *w, const struct measured *m)
+{
+	static const char *const names[] = {"registers", "shared memory", "the size of their blocks"};
+	double pct = 100.0 * (double)m->places.ns / (double)m->device_ns, of_steps = w->n ? step_time_pct(w, m->most.ns) : 0;
+	int by = BY_REGISTERS;
+	for (int i = BY_SHARED; i <= BY_BLOCK; i++)
+		by = m->by_ns[i] > m->by_ns[by] ? i : by;
+	struct buf b = {0};
+	struct finding *x = findings_add(f, &detector_low_occupancy, of_steps >= SEVERE ? FINDING_MEDIUM : of_steps >= LITTLE ? FINDING_LOW : FINDING_INFO);
+	x->problem = arena_printf(&f->arena, "%.1f %% of the device time (without collectives) goes to kernels that are no products and of which the SMs hold few warps, limited %sby %s",
+	                          pct, m->by_ns[by] == m->places.ns ? "" : "mostly ", names[by]);
+	buf_cstr(&b, w->n > 1 ? "Per step, alone on the GPU: " : "Alone on the GPU: ");
+	places_text(&m->places, PLACES_TOLD, w->n, true, &b);
+	x->evidence = finding_text(f, &b);
+	x->advice = str_from(remedies[by]);
+	finding_looks_at_most(x, p, &m->places);
+	finding_rests_on(x, NULL, m->places.events, m->places.ns);
+	x->has_share = true;
+	x->share_pct = pct;
+	finding_gains_most(x, f, w, &m->most, "time of these kernels x (1 - occupancy), as if they became faster in proportion to their warps, and no more than what they take "
+	                   "above the least time of their bytes, where that is known");
+}
+
+static int run(const struct profile *p, struct findings *f, struct err *e)
+{
+	const struct detector *d = &detector_low_occupancy;
+	struct measured m = {0};
+	if (p->durations_only) {
+		findings_missing(f, d, "the input holds durations, but no times");
+		return 0;
+	}
+	const struct step_time *w = shared_steps(f);
+	m.bounds = bounds_new(p);
+	places_init(&m.places);
+	gpu_most_init(&m.most, p);
+	measure(&m, p, f, w);
+	bool counts = !w->n || step_time_pct(w, m.most.ns) >= LEAST;
+	if (counts && m.device_ns && 100.0 * (double)m.lost_ns >= TOO_MUCH * (double)m.device_ns)
+		report(p, f, w, &m);
+	else if (!m.places.n && m.no_limits)
+		findings_missing(f, d, "how many warps an SM of these GPUs holds is not known");
+	else if (!m.places.n && m.no_launch)
+		findings_missing(f, d, "the input does not state grid, block, registers and shared memory of kernels");
+	bounds_free(m.bounds);
+	places_release(&m.places);
+	gpu_most_release(&m.most);
+	return 0;
+}
+
+const struct detector detector_low_occupancy = {
+	.id = "low-occupancy",
+	.title = "Kernels of which the SMs hold few warps",
+	.why = "While a warp waits for memory an SM works for others; where registers, shared memory or the size of blocks leave room for few, it waits, too.",
+	.fix = "Use fewer registers per thread, less shared memory per block, or blocks of 128 to 256 threads; the finding says which of them is the limit.",
+	.disprove = "With more warps the kernel takes as long: each thread has enough in flight, or what was taken from registers now goes through memory.",
+	.shares = "unfused-elementwise unfused-attention dtype-conversions recomputation unfused-optimizer conv-bias zeroed-gradients",
+	.report = "kernels",
+	.device_work = true,
+	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.run = run,
+};
