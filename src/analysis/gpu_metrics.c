@@ -1,5 +1,7 @@
 #include "analysis/gpu_metrics.h"
 
+#include "gpu/occupancy.h"
+
 #include <math.h>
 
 #include "analysis/interval.h"
@@ -100,16 +102,23 @@ static double blocks_on_row(const struct profile *p, uint32_t launch, uint32_t r
 /* What an SM holds where the device is not described: more than any GPU does, so that no true 0 is taken for unknown. */
 enum { MAX_WARPS_PER_SM = 64 };
 
-static double occupancy_on_row(const struct profile *p, uint32_t launch, uint32_t row)
+/* Stated as 0, of a kernel that has warps for 1 % or more. */
+static bool is_false_zero(const struct profile *p, uint32_t launch, uint32_t row)
 {
-	double stated = p->launch.occupancy_pct[launch], capacity = MAX_WARPS_PER_SM;
-	if (stated > 0 && stated <= 100)
-		return stated;
-	if (!(stated == 0)) /* no share, or not stated */
-		return NAN;
+	double capacity = MAX_WARPS_PER_SM;
+	if (!(p->launch.occupancy_pct[launch] == 0))
+		return false;
 	if (row != ROW_NONE && p->device.max_threads_per_sm[row] > 0 && p->device.warp_size[row] > 0)
 		capacity = (double)p->device.max_threads_per_sm[row] / p->device.warp_size[row];
-	return p->launch.warps_per_sm[launch] >= 0.01 * capacity ? NAN : 0;
+	return p->launch.warps_per_sm[launch] >= 0.01 * capacity;
+}
+
+static double occupancy_on_row(const struct profile *p, uint32_t launch, uint32_t row)
+{
+	double stated = p->launch.occupancy_pct[launch];
+	if (stated >= 0 && stated <= 100 && !is_false_zero(p, launch, row))
+		return stated;
+	return occupancy_estimate_pct(p, launch, blocks_on_row(p, launch, row));
 }
 
 double launch_blocks_per_sm(const struct profile *p, uint32_t launch)
@@ -148,8 +157,7 @@ static void add_occupancy(struct work *w, uint32_t g, int64_t within)
 {
 	uint32_t launch = w->p->gpu_op.launch[g];
 	double occupancy = occupancy_pct(w, launch);
-	w->m->bad_values += w->p->launch.occupancy_pct[launch] < 0 ||
-	                    (w->p->launch.occupancy_pct[launch] <= 0 && isnan(occupancy));
+	w->m->bad_values += w->p->launch.occupancy_pct[launch] < 0 || (w->rules != OPTREE_TB_PLUGIN && is_false_zero(w->p, launch, w->m->row));
 	if (!(occupancy >= 0))
 		return;
 	w->occupancy_time += occupancy * (double)within;

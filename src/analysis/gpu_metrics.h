@@ -4,7 +4,7 @@
  *   utilization   = |union of kernels within the span| / span
  *   sm_efficiency = integral over the span of min(1, sum of blocks / SMs of the kernels running at that time) / span
  *   occupancy     = sum(occupancy x duration) / sum(duration), kernels cut at the span's borders; percent, as stated by the
- *                   trace: min(threads / SMs / max threads per SM, theoretical occupancy)
+ *                   trace: min(threads / SMs / max threads per SM, theoretical occupancy); else the same by gpu/occupancy.h
  *   tc_ratio      = time of kernels that use Tensor Cores / time of kernels
  * What the input does not state is NaN.
  *
@@ -45,7 +45,7 @@ struct gpu_metrics_list {
 /* What the trace says of a launch, by the default rules; NaN = unknown.
  * Blocks per SM: as stated where that is positive, else blocks of the grid / SMs of the device. */
 double launch_blocks_per_sm(const struct profile *p, uint32_t launch);
-/* Estimated achieved occupancy in percent, as stated. A stated 0 is unknown where the kernel has warps for 1 % or more
+/* Estimated achieved occupancy in percent: as stated, else by gpu/occupancy.h. A stated 0 is none where the kernel has warps for 1 % or more
  * of what an SM holds: Kineto writes 0 for kernels whose shared memory it cannot place. */
 double launch_occupancy_pct(const struct profile *p, uint32_t launch);
 

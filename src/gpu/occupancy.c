@@ -3,6 +3,7 @@
 #include "gpu/gpus.h"
 
 #include <limits.h>
+#include <math.h>
 
 #define SM(cc_, warps_, blocks_, registers_, shared_kib, partitions_) \
 	{.cc = (cc_), .warps = (warps_), .blocks = (blocks_), .registers = (registers_), .shared_bytes = (shared_kib) << 10, .partitions = (partitions_)},
@@ -83,4 +84,14 @@ enum occupancy_known occupancy_of_launch(const struct profile *p, uint32_t launc
 	if (x <= 0 || y <= 0 || z <= 0 || (double)x * y * z > LARGEST_BLOCK || l->registers[launch] <= 0 || l->shared_bytes[launch] < 0)
 		return OCCUPANCY_NO_LAUNCH;
 	return occupancy_find(sm, x * y * z, l->registers[launch], l->shared_bytes[launch], out) ? OCCUPANCY_KNOWN : OCCUPANCY_NO_LAUNCH;
+}
+
+double occupancy_estimate_pct(const struct profile *p, uint32_t launch, double blocks_per_sm)
+{
+	const struct launches *l = &p->launch;
+	struct occupancy o;
+	if (!(blocks_per_sm > 0) || occupancy_of_launch(p, launch, &o) != OCCUPANCY_KNOWN)
+		return NAN;
+	double threads = (double)l->block_x[launch] * l->block_y[launch] * l->block_z[launch];
+	return 100 * fmin(o.blocks, blocks_per_sm) * threads / (o.most_warps * WARP);
 }

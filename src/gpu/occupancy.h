@@ -52,4 +52,8 @@ enum occupancy_known {
 /* The same of a row of p->launch. */
 enum occupancy_known occupancy_of_launch(const struct profile *p, uint32_t launch, struct occupancy *out);
 
+/* Percent of the warps that the SMs could hold which the kernel had on average, were its blocks spread evenly and all as long: Kineto's estimate, for
+ * launches of which it is not stated. NaN = not known. */
+double occupancy_estimate_pct(const struct profile *p, uint32_t launch, double blocks_per_sm);
+
 #endif

@@ -1,5 +1,8 @@
 """Findings about how blocks lie on the GPU: which planted runs they are of, and what they say is gained."""
+import gzip
+import json
 import os
+import re
 import tempfile
 
 import labelled
@@ -92,6 +95,35 @@ class Planted(Case):
                 code, out, err = oracle.run("advise", self.path(trace), "--all")
                 self.assertEqual(code, 0, err)
                 self.assertIn(why, out.decode())
+
+
+class Estimates(Case):
+    """Recordings without the occupancy that Kineto states: what the launches give is what it stated."""
+    FILES = (("tb_plugin", "resnet50_num_workers_0", "worker0.1623143089861.pt.trace.json.gz"), ("hta", "ns_resolution_trace", "rank-0.Apr_03_18_51_38.1102.pt.trace.json.gz"),
+             ("more", "kineto_pairs", "particle_transformer_a100", "forward_batch_016.json.gz"), ("tracelens", "h100", "Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz"),
+             ("tracelens", "b200", "eager_trace.json.gz"))
+
+    def occupancy(self, path):
+        """By kernel and launch."""
+        code, out, err = oracle.run("report", "kernels", path, "--group-by=launch", "--steps=all", "--format=json", "--limit=0")
+        self.assertEqual(code, 0, err)
+        return {tuple(r[k] for k in ("name", "operator", "grid", "block", "registers_per_thread", "shared_bytes")): r["mean_occupancy_pct"] for r in oracle.Table(json.loads(out)).rows}
+
+    def test_estimates(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name in self.FILES:
+                path, without = oracle.data(*name), os.path.join(folder, "x.pt.trace.json.gz")
+                with gzip.open(path, "rt") as f, gzip.open(without, "wt", compresslevel=1) as g:
+                    g.write(re.sub(r'"est\. achieved occupancy %":', '"unstated":', f.read()))
+                stated, estimated = self.occupancy(path), self.occupancy(without)
+                with self.subTest(name[-1]):
+                    self.assertEqual(stated.keys(), estimated.keys())
+                    self.assertGreater(sum(v is not None for v in stated.values()), 20)
+                    for launch, value in stated.items():
+                        if value is None:  # kernels that took no time by the trace's clock
+                            self.assertIsNone(estimated[launch])
+                            continue
+                        self.assertAlmostEqual(estimated[launch], value, delta=0.501, msg=launch)
 
 
 if __name__ == "__main__":
