@@ -1,9 +1,10 @@
 /* Kernels that wait for memory, of which the SMs hold few warps. An SM hides the time that memory takes by work of other warps; it needs the more of
  * them, the less each has in flight (CUDA C++ Best Practices Guide, "Occupancy"). Few warps are no fault by themselves: kernels of products, convolutions
  * and attention hold their tiles in registers and shared memory, and are fast for that. So what counts is
- *   - no product, by the kernel's name or its op; nor a kernel of an unknown name that shares as much memory as a tile takes;
+ *   - no product, by the kernel's name or its op, and no sort;
  *   - alone on the GPU, with blocks for all SMs (fewer are few-blocks' case), and long enough;
- *   - at most LOW % occupancy (gpu/occupancy.h) and at least twice the least time of its bytes; where that is not known, at most VERY_LOW %.
+ *   - at most LOW % occupancy (gpu/occupancy.h) and at least twice the least time of its bytes; where that is not known, at most VERY_LOW %, and a
+ *     kernel that moves element by element, or one of an unknown name that shares less memory than a tile takes.
  * By Little's law a kernel that waits for memory becomes faster in proportion to its warps at best: the gain is at most
  * time x (1 - occupancy), and no more than the time above the least. */
 #include "analysis/bounds.h"
@@ -30,6 +31,7 @@ struct measured {
 	struct bounds *bounds;
 	int64_t device_ns, lost_ns;
 	int64_t by_ns[3];        /* time of those that registers, shared memory, the block size limit */
+	bool sure;               /* of one of them it is known that it takes longer than its bytes do */
 	bool no_limits, no_launch;
 };
 enum { BY_REGISTERS, BY_SHARED, BY_BLOCK };
@@ -56,17 +58,23 @@ static void put_limit(const struct profile *p, uint32_t launch, const struct occ
 		buf_printf(b, "%sblocks of %d threads", sep, threads);
 }
 
-/* What its name tells of a kernel that is no product: whether it moves data. */
-static bool may_wait_for_memory(const struct profile *p, struct findings *f, uint32_t g, bool least_known)
+/* Where the least time is not known: whether a kernel is one of those that need many warps. Norms, softmaxes, reductions, sorts and what Triton makes may
+ * keep their rows in registers, and have much in flight for that. */
+static bool needs_warps(const struct profile *p, enum kernel_class class, uint32_t g)
+{
+	uint32_t op = p->gpu_op.op[g];
+	if (class != KERNEL_UNKNOWN && class != KERNEL_OTHER)
+		return class == KERNEL_ELEMENTWISE || class == KERNEL_COPY || class == KERNEL_EMBEDDING || class == KERNEL_POOL || class == KERNEL_RANDOM;
+	return p->launch.shared_bytes[p->gpu_op.launch[g]] < TILE_BYTES && (op == ROW_NONE || !op_tc_eligible(profile_str(p, p->span.name[op])));
+}
+
+/* Whether a kernel with so few warps is likely to wait for memory. */
+static bool waits_for_memory(const struct profile *p, struct findings *f, uint32_t g, double pct, double least_ns)
 {
 	enum kernel_class class = shared_kernel(f, p->gpu_op.name[g]).class;
-	uint32_t op = p->gpu_op.op[g];
-	if (class == KERNEL_GRAPH || kernel_multiplies(p, f, g))
+	if (class == KERNEL_GRAPH || class == KERNEL_SORT || kernel_multiplies(p, f, g))
 		return false;
-	bool named = class != KERNEL_UNKNOWN && class != KERNEL_TRITON && class != KERNEL_OTHER;
-	if (named || least_known)
-		return true;
-	return p->launch.shared_bytes[p->gpu_op.launch[g]] < TILE_BYTES && (op == ROW_NONE || !op_tc_eligible(profile_str(p, p->span.name[op])));
+	return least_ns > 0 ? (double)p->gpu_op.dur_ns[g] >= ABOVE_LEAST * least_ns : pct <= VERY_LOW && needs_warps(p, class, g);
 }
 
 static void add(struct measured *m, const struct profile *p, struct findings *f, uint32_t g, struct buf *text)
@@ -81,10 +89,9 @@ static void add(struct measured *m, const struct profile *p, struct findings *f,
 	if (known != OCCUPANCY_KNOWN || sms <= 0 || launch_blocks(p, launch) < (double)sms * o.blocks || o.pct > LOW)
 		return;
 	double least_ns = bounds_least_ns(m->bounds, shared_costs(f), g);
-	bool least_known = least_ns > 0;
-	if ((least_known ? (double)ns < ABOVE_LEAST * least_ns : o.pct > VERY_LOW) || !may_wait_for_memory(p, f, g, least_known))
+	if (!waits_for_memory(p, f, g, o.pct, least_ns))
 		return;
-	double lost = (double)ns * (1 - o.pct / 100), above = least_known ? (double)ns - least_ns : (double)ns;
+	double lost = (double)ns * (1 - o.pct / 100), above = least_ns > 0 ? (double)ns - least_ns : (double)ns;
 	int64_t lost_ns = (int64_t)(lost < above ? lost : above);
 	struct str kernel = kernel_function_name(profile_str(p, p->gpu_op.name[g]));
 	buf_clear(text);
@@ -94,6 +101,7 @@ static void add(struct measured *m, const struct profile *p, struct findings *f,
 	places_add(&m->places, shared_stacks(f), buf_view(text), p->gpu_op.op[g] != ROW_NONE ? p->gpu_op.op[g] : p->gpu_op.call[g], 1, ns);
 	m->by_ns[limit_of(&o)] += ns;
 	m->lost_ns += lost_ns;
+	m->sure |= least_ns > 0;
 	gpu_most_add(&m->most, p, g, lost_ns);
 }
 
@@ -127,7 +135,7 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	for (int i = BY_SHARED; i <= BY_BLOCK; i++)
 		by = m->by_ns[i] > m->by_ns[by] ? i : by;
 	struct buf b = {0};
-	struct finding *x = findings_add(f, &detector_low_occupancy, of_steps >= SEVERE ? FINDING_MEDIUM : of_steps >= LITTLE ? FINDING_LOW : FINDING_INFO);
+	struct finding *x = findings_add(f, &detector_low_occupancy, m->sure && of_steps >= SEVERE ? FINDING_MEDIUM : of_steps >= LITTLE ? FINDING_LOW : FINDING_INFO);
 	x->problem = arena_printf(&f->arena, "%.1f %% of the device time (without collectives) goes to kernels that are no products and of which the SMs hold few warps, limited %sby %s",
 	                          pct, m->by_ns[by] == m->places.ns ? "" : "mostly ", names[by]);
 	buf_cstr(&b, w->n > 1 ? "Per step, alone on the GPU: " : "Alone on the GPU: ");

@@ -5,9 +5,10 @@
  *   at least  1 - (b / s) / ceil(b / s)     blocks of one SM share its units evenly, and the SM with most blocks ends last
  * Both are the same where an SM holds one block. What is told goes by the second, what is gained at most by the first.
  *
- * Only products, convolutions and attention: blocks that wait for memory share the bandwidth of the whole GPU, and those that are left are the faster for
- * it. Grids of fewer blocks than SMs are few-blocks' case; between that and one wave all blocks run at once, and neither counts them. Persistent kernels
- * have at most one wave, and stream-K ones divide their last wave themselves. */
+ * Only products, convolutions and attention, but no products with a vector: blocks that wait for memory share the bandwidth of the whole GPU, and those
+ * that are left are the faster for it. Attention counts where its op says that no mask is causal, since blocks under one take different times. Persistent
+ * kernels have at most one wave, and stream-K ones divide their last wave themselves.
+ * Grids of fewer blocks than SMs are few-blocks' case; between that and one wave all blocks run at once, and neither counts them. */
 #include "analysis/bounds.h"
 #include "detect/gpu_most.h"
 #include "detect/kernel_grids.h"
@@ -17,7 +18,7 @@
 
 /* Share of a kernel's time; less is what every grid loses. */
 static const double LEAST_OF_KERNEL = 0.1;
-/* Percent of the device time (without collectives); of the steps' time that can go; of that, for the severity. */
+/* Percent of the device time (without collectives); of the steps' time that can go; of both, for the severity. */
 static const double TOO_MUCH = 3, LEAST = 1, SEVERE = 15;
 enum { PLACES_TOLD = 3, GRIDS_MOST = 64 };
 
@@ -34,10 +35,24 @@ struct measured {
 	bool no_limits, no_launch;
 };
 
-/* Kernels that go on with the next piece of work when one is done. */
-static bool divides_its_work(struct str name)
+/* Kernels that go on with the next piece of work when one is done; and those beside products that only read or add. */
+static bool has_no_waves(struct str name)
 {
-	return str_has_nocase(name, STR("persistent")) || str_has_nocase(name, STR("streamk")) || str_has_nocase(name, STR("stream_k"));
+	static const char *const words[] = {"persistent", "streamk", "stream_k", "gemv", "splitkreduce", "combine", "dot_kernel"};
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		if (str_has_nocase(name, str_from(words[i])))
+			return true;
+	return false;
+}
+
+/* Blocks of attention under a causal mask take times from one tile to a whole row of them. */
+static bool blocks_alike(const struct profile *p, struct findings *f, uint32_t g)
+{
+	if (shared_kernel(f, p->gpu_op.name[g]).class != KERNEL_ATTENTION)
+		return true;
+	const struct costs *costs = shared_costs(f);
+	uint32_t of = costs->of_gpu[g];
+	return of != ROW_NONE && costs->cost[of].flops != COST_UNKNOWN && !costs->cost[of].causal;
 }
 
 static double above_whole(double n) { return 1 - n / ceil(n); }
@@ -104,7 +119,7 @@ static void measure(struct measured *m, const struct profile *p, struct findings
 			continue;
 		m->device_ns += p->gpu_op.dur_ns[g];
 		if (p->gpu_op.kind[g] != GPU_KERNEL || launch == ROW_NONE || p->gpu_op.dur_ns[g] < KERNEL_SHORTEST_NS || beside[g] ||
-		    !kernel_multiplies(p, f, g) || divides_its_work(profile_str(p, name)))
+		    !kernel_multiplies(p, f, g) || has_no_waves(profile_str(p, name)) || !blocks_alike(p, f, g))
 			continue;
 		double wave = wave_of(m, p, launch);
 		if (wave > 0 && launch_blocks(p, launch) > wave)
@@ -119,7 +134,7 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 {
 	double pct = 100.0 * m->lost_ns / (double)m->device_ns, of_steps = w->n ? step_time_pct(w, m->most.ns) : 0;
 	struct buf b = {0};
-	struct finding *x = findings_add(f, &detector_wave_quantisation, of_steps >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
+	struct finding *x = findings_add(f, &detector_wave_quantisation, pct >= SEVERE && of_steps >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
 	x->problem = arena_printf(&f->arena, "Products whose blocks fill the GPU more than once leave SMs without work while their last blocks run: %.1f %% of the "
 	                          "device time (without collectives), if all blocks take as long", pct);
 	buf_cstr(&b, w->n > 1 ? "Per step, alone on the GPU: " : "Alone on the GPU: ");

@@ -44,7 +44,7 @@ class Planted(Case):
     def test_few_warps(self):
         """us per step: 8 of 64 warps leave 7/8 of the time; where the bytes are known, no more than the time above 201 MB at 600 GB/s."""
         above = 1000 - 3 * 4096 * 4096 * 4 / 600e9 * 1e6
-        for case, us in (("low_occupancy_by_registers", 3000 * 7 / 8), ("low_occupancy_by_shared_memory", 3000 * 7 / 8), ("low_occupancy_by_block_size", 10 * above),
+        for case, us in (("low_occupancy_by_registers", 3000 * 7 / 8), ("low_occupancy_by_shared_memory", 3000 * 7 / 8), ("low_occupancy_by_block_size", 10 * above), ("low_occupancy_without_sizes", 3000 * 7 / 8),
                          ("low_occupancy_of_two_kinds", 4000 * 7 / 8), ("low_occupancy_on_two_gpus", 6 * 300 * 7 / 8), ("low_occupancy_and_few_blocks", 3000 * 7 / 8),
                          ("low_occupancy_without_steps", 3000 * 7 / 8), ("last_wave_and_low_occupancy", 3000 * 7 / 8)):
             with self.subTest(case):
@@ -62,12 +62,18 @@ class Planted(Case):
                 self.assertIn(problem, r["problem"])
                 self.assertIn(advice, r["advice"])
 
+    def test_severity(self):
+        """Where it is not known that memory could be faster, it is a hint."""
+        for case, severity in (("low_occupancy_by_registers", "medium"), ("low_occupancy_without_sizes", "low"), ("low_occupancy_of_an_unknown_kernel", "low")):
+            self.assertEqual(self.of(case, "low-occupancy")["severity"], severity)
+
     def test_last_waves(self):
         """us per step: 1 - waves / waves rounded up; near the peak, the time above 1024 x 8192 x 6144 products at 312 TFLOP/s."""
         one, two = 1 - 120 / 216, 1 - 256 / 432
         above = 400 - 2 * 1024 * 8192 * 6144 / 312e12 * 1e6
         for case, us in (("last_wave_nearly_empty", 3000 * one), ("last_wave_of_two_blocks_on_an_sm", 3000 * two), ("last_wave_on_two_gpus", 6 * 300 * one),
-                         ("last_wave_and_few_blocks", 3000 * one), ("last_wave_without_steps", 3000 * one), ("last_wave_near_the_peak", 10 * above)):
+                         ("last_wave_and_few_blocks", 3000 * one), ("last_wave_without_steps", 3000 * one), ("last_wave_near_the_peak", 10 * above),
+                         ("last_wave_of_attention", 3000 * one)):
             with self.subTest(case):
                 self.assertAlmostEqual(self.of(case, "wave-quantisation")["gain_ns_per_step"] / 1000, us, delta=0.1)
 
