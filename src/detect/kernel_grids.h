@@ -15,7 +15,8 @@ double launch_blocks(const struct profile *p, uint32_t launch);
 /* Kernels (by string id) that wait by design, for others or for a time. */
 bool kernel_waits(struct findings *f, const struct profile *p, uint32_t name);
 
-/* Whether a kernel runs beside another one of its GPU, whose blocks may fill what it leaves: one byte a row of gpu_op; mem_free it. O(n log n). */
+/* Whether a kernel runs beside another one of its GPU, whose blocks may fill what it leaves: one byte a row of gpu_op; mem_free it. O(n log n).
+ * Detectors ask shared_beside. */
 uint8_t *kernels_beside(const struct profile *p);
 
 /* Whether this work (row of gpu_op) multiplies matrices, convolves or attends, by its kernel's name or, where that tells nothing, by its op's model. */

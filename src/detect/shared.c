@@ -2,6 +2,7 @@
 
 #include "detect/attention_chains.h"
 #include "detect/dlprof.h"
+#include "detect/kernel_grids.h"
 #include "op/kernels.h"
 #include "detect/torch_tidy.h"
 
@@ -19,6 +20,7 @@ struct shared {
 	struct stacks *stacks;
 	struct costs *costs;
 	struct directions *directions;
+	uint8_t *beside;
 	struct kernel_info *kernel; /* by name */
 	uint8_t *comm;           /* by name: 0 not asked, 1 not a collective, 2 a collective */
 	uint8_t *tensor_core;    /* by name: 0 not asked, else enum tri + 1; then kernel[] is known, too */
@@ -53,6 +55,7 @@ void shared_free(struct shared *s)
 	stacks_free(s->stacks);
 	costs_free(s->costs);
 	directions_free(s->directions);
+	mem_free(s->beside);
 	mem_free(s->comm);
 	mem_free(s->kernel);
 	mem_free(s->tensor_core);
@@ -302,6 +305,14 @@ const struct costs *shared_costs(struct findings *f)
 	if (!s->costs)
 		s->costs = costs_new_linked(s->p, COST_DEFAULT, shared_directions(f)->links);
 	return s->costs;
+}
+
+const uint8_t *shared_beside(struct findings *f)
+{
+	struct shared *s = f->shared;
+	if (!s->beside)
+		s->beside = kernels_beside(s->p);
+	return s->beside;
 }
 
 const struct directions *shared_directions(struct findings *f)

@@ -111,7 +111,7 @@ static void add(struct measured *m, const struct profile *p, struct findings *f,
 
 static void measure(struct measured *m, const struct profile *p, struct findings *f, const struct step_time *w)
 {
-	uint8_t *beside = kernels_beside(p);
+	const uint8_t *beside = shared_beside(f);
 	struct buf text = {0};
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
 		uint32_t launch = p->gpu_op.launch[g], name = p->gpu_op.name[g];
@@ -127,7 +127,6 @@ static void measure(struct measured *m, const struct profile *p, struct findings
 	}
 	gpu_most_choose(&m->most, w);
 	buf_release(&text);
-	mem_free(beside);
 }
 
 static void report(const struct profile *p, struct findings *f, const struct step_time *w, const struct measured *m)
