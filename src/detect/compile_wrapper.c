@@ -1,7 +1,8 @@
 #include "detect/compiled.h"
+#include "detect/compiled_calls.h"
 #include "detect/inside.h"
 
-/* Percent of the steps' time without device work while the host is in compiled code or its compiler. */
+/* Percent of the steps' time without device work while the host is in compiled code. What its compiler takes is another finding: recompiles. */
 static const double TOO_MUCH = 5, SEVERE = 25;
 enum { PLACES_TOLD = 3 };
 
@@ -33,15 +34,6 @@ struct regions {
 	bool graphs;             /* a graph is launched from inside */
 };
 
-/* The number behind the last '/' of "Torch-Compiled Region: 0/1" is not 0. */
-static bool is_recompiled(struct str name)
-{
-	size_t at = name.n;
-	while (at && name.p[at - 1] != '/')
-		at--;
-	return str_starts(name, STR("Torch-Compiled Region: ")) && at && at < name.n && name.p[at] != '0';
-}
-
 static struct regions count(const struct profile *p, struct findings *f, const struct step_time *w, const uint8_t *mark, struct places *t)
 {
 	struct regions r = {0};
@@ -55,7 +47,7 @@ static struct regions count(const struct profile *p, struct findings *f, const s
 		if (up != ROW_NONE && mark[up] == REGION)
 			continue;
 		r.calls += !compiled_is_guard(name);
-		r.again += is_recompiled(name);
+		r.again += compiled_is_again(name);
 		places_add(t, shared_stacks(f), name, i, 1, step_time_idle_within(w, p->span.start_ns[i], span_end(p, i)));
 	}
 	for (uint32_t g = 0; g < p->gpu_op.rows.n && !r.inductor; g++)
@@ -63,55 +55,60 @@ static struct regions count(const struct profile *p, struct findings *f, const s
 	return r;
 }
 
-/* *when: no device work while the host is in ranges of this mark. */
-static void add_idle(const struct profile *p, const struct step_time *w, const uint8_t *mark, uint8_t wanted, struct intervals *when)
+/* *when: without the time in which eager ops run between the graphs of broken calls, and that in broken calls whose graphs are not shown; how much of the
+ * latter is returned. */
+static int64_t leave_out_eager(const struct profile *p, const struct step_time *w, struct intervals *when)
 {
-	struct inside_cost c = inside_cost_of(p, w, mark, wanted);
-	intervals_intersect(&c.when, &w->idle, when);
-	inside_cost_release(&c);
+	struct compiled_calls *x = compiled_calls_new(p, w);
+	if (!x)
+		return 0;
+	intervals_subtract(when, &x->between, when);
+	int64_t before = intervals_length(when);
+	intervals_subtract(when, &x->unknown, when);
+	compiled_calls_free(x);
+	return before - intervals_length(when);
 }
 
-/* The same of any mark; `mark` is then REGION for all. */
-static void add_any_idle(const struct profile *p, const struct step_time *w, uint8_t *mark, struct intervals *when)
+/* No device work while the host is in ranges of regions, and not in the compiler. Released by the caller. */
+static struct intervals idle_in_regions(const struct profile *p, const struct step_time *w, const uint8_t *mark)
 {
+	struct intervals when = {0}, compiling = {0};
 	for (uint32_t i = 0; i < p->span.rows.n; i++)
-		mark[i] = mark[i] ? REGION : OUTSIDE;
-	add_idle(p, w, mark, REGION, when);
+		if (mark[i] && (p->span.parent[i] == ROW_NONE || mark[p->span.parent[i]] != mark[i]))
+			intervals_add(mark[i] == REGION ? &when : &compiling, p->span.start_ns[i], span_end(p, i));
+	intervals_normalise(&when);
+	intervals_normalise(&compiling);
+	intervals_subtract(&when, &compiling, &when);
+	intervals_intersect(&when, &w->idle, &when);
+	intervals_release(&compiling);
+	return when;
 }
 
 static void report(const struct profile *p, struct findings *f, const struct step_time *w, struct regions r, const struct intervals *when,
-                   int64_t compiler_ns, const struct places *t)
+                   const struct places *t)
 {
-	int64_t ns = intervals_length(when), wrapper_ns = ns - compiler_ns;
+	int64_t ns = intervals_length(when);
 	double pct = step_time_pct(w, ns);
 	struct buf b = {0};
 	struct finding *x = findings_add(f, &detector_compile_wrapper, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
 	put_lead(w, &b);
-	buf_printf(&b, " has no work in %.1f %% of the %s while %s", pct, w->time, compiler_ns > wrapper_ns ? "torch.compile compiles, in the steps themselves"
-	                                                                                                       : "the host is in the wrapper of code that torch.compile made");
+	buf_printf(&b, " has no work in %.1f %% of the %s while the host is in the wrapper of code that torch.compile made", pct, w->time);
 	x->problem = finding_text(f, &b);
 	b = (struct buf){0};
 	put_mean(&b, (double)r.calls / w->n);
 	buf_printf(&b, " call%s of compiled code%s, with ", r.calls == w->n ? "" : "s", w->n > 1 ? " a step" : "");
-	put_ns(&b, (double)wrapper_ns / w->n);
+	put_ns(&b, (double)ns / w->n);
 	buf_cstr(&b, " without device work: ");
 	places_text(t, PLACES_TOLD, w->n, true, &b);
-	if (compiler_ns) {
-		buf_cstr(&b, "; compilation ");
-		put_ns(&b, (double)compiler_ns / w->n);
-	}
 	if (r.again)
 		buf_printf(&b, "; %llu of the calls %s of code that was compiled again for other inputs", (unsigned long long)r.again, r.again == 1 ? "is" : "are");
 	x->evidence = finding_text(f, &b);
-	if (compiler_ns > wrapper_ns)
-		x->advice = STR("Compile before the steps: run each shape once; mark sizes that change (torch._dynamo.mark_dynamic) or pad them. "
-		                "TORCH_LOGS=recompiles names the guard that failed.");
-	else if (r.graphs)
+	if (r.graphs)
 		x->advice = STR("CUDA graphs are in use already: make fewer, larger regions. TORCH_LOGS=graph_breaks names what ends a region.");
 	finding_looks_at_most(x, p, t);
 	finding_rests_on(x, w, r.calls, ns);
 	finding_covers(x, when);
-	finding_gain(x, w, ns, "time without device work while the host is in compiled code or the compiler");
+	finding_gain(x, w, ns, "time without device work while the host is in compiled code");
 }
 
 static int run(const struct profile *p, struct findings *f, struct err *e)
@@ -123,13 +120,13 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	uint8_t *mark = inside_new(p, class_of, mark_of);
 	places_init(&t);
 	struct regions r = count(p, f, w, mark, &t);
-	struct intervals when = {0};
-	add_idle(p, w, mark, COMPILER, &when);
-	int64_t compiler_ns = intervals_length(&when);
-	if (r.inductor)
-		add_any_idle(p, w, mark, &when);
-	if (step_time_pct(w, intervals_length(&when)) >= TOO_MUCH)
-		report(p, f, w, r, &when, compiler_ns, &t);
+	struct intervals when = idle_in_regions(p, w, mark);
+	int64_t unknown_ns = r.inductor ? leave_out_eager(p, w, &when) : 0;
+	if (r.inductor && step_time_pct(w, intervals_length(&when)) >= TOO_MUCH)
+		report(p, f, w, r, &when, &t);
+	else if (step_time_pct(w, unknown_ns) >= TOO_MUCH)
+		findings_missing(f, &detector_compile_wrapper, "the input does not show what of a compiled frame with graph breaks is its graph: ranges of torch 2.5 and later, "
+		                 "or Python frames, do");
 	intervals_release(&when);
 	places_release(&t);
 	mem_free(mark);
@@ -142,9 +139,9 @@ const struct detector detector_compile_wrapper = {
 	.why = "Inductor's kernels are launched by a wrapper in Python, after guards that are checked at each call; where the kernels are short, the GPU waits "
 	       "for it.",
 	.fix = "torch.compile(mode=\"reduce-overhead\") records the kernels in a CUDA graph, which is one launch; fewer graph breaks "
-	       "(TORCH_LOGS=graph_breaks, fullgraph=True) make fewer wrappers; fixed shapes save compiling again (TORCH_LOGS=recompiles).",
+	       "(TORCH_LOGS=graph_breaks, fullgraph=True) make fewer wrappers.",
 	.disprove = "With CUDA graphs the step is no shorter: then the device, or the host outside the compiled code, sets the pace.",
-	.shares = "gpu-starvation launch-bound low-gpu-utilization profiler-overhead",
+	.shares = "graph-breaks gpu-starvation launch-bound low-gpu-utilization profiler-overhead",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = run,
 };

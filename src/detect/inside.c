@@ -8,6 +8,8 @@ uint8_t *inside_new(const struct profile *p, inside_class *class, inside_mark *m
 		uint8_t around = parent != ROW_NONE ? out[parent] : 0;
 		if (!known[name])
 			known[name] = (uint8_t)(1 + class(profile_str(p, name)));
+		if (p->span.kind[i] == SPAN_GPU_USER) /* when its work ran, not when the host was in it */
+			continue;
 		uint8_t own = (uint8_t)(known[name] - 1);
 		out[i] = mark ? mark(around, own) : own ? own : around;
 	}

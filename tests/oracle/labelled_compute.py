@@ -341,7 +341,7 @@ def compiled_wrapper_in_part():
     return t
 
 
-@case("compile-wrapper", "gpu-starvation")
+@case("recompiles", "gpu-starvation")
 def compiled_again_in_the_steps():
     t = Trace()
     for _ in t.steps(2, fill=1000):

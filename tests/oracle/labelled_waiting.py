@@ -847,7 +847,7 @@ def without_copies_within_a_gpu_in_the_steps():
 
 # Code that torch.compile made, beside a GPU that has work all the time.
 
-@case("compile-wrapper", "gpu-starvation")
+@case("recompiles", "gpu-starvation")
 def compiled_again_beside_a_busy_gpu():
     """GPU 0 waits 8 ms in the second step, in which code is compiled again; GPU 1 works on."""
     t = Trace(A100, dict(A100, id=1))

@@ -6,6 +6,7 @@ import os
 import tempfile
 
 import labelled
+import labelled_compile  # noqa: F401 (adds its cases)
 import labelled_compute  # noqa: F401: adds its cases to labelled's
 import labelled_occupancy  # noqa: F401 (its cases are then among those of labelled)
 import labelled_waiting  # noqa: F401 (its cases are then among those of labelled)

@@ -27,6 +27,11 @@ LABELS = [
     ("tracelens/b200/*", "compile-wrapper", False, "one compiled region of 0.6 ms"),
     ("*", "compile-wrapper", False, "no compiled code, or the GPU is not kept waiting by it"),
 
+    ("*", "recompiles", False, "no range or frame of the compiler, or none within the steps"),
+    ("more/puzzlers/fusion/*", "graph-breaks", True, "<resume in unfused> and <resume in fused>: a layer norm is made inside both compiled functions"),
+    ("multirank/megatron_a100_tp8/*", "graph-breaks", False, "120 compiled functions a step, one after the other: without Python frames it says that it could not look"),
+    ("*", "graph-breaks", False, "no compiled frame inside another one, and no frame that Dynamo went on with"),
+
     ("more/kineto_pairs/particle_transformer_a100/forward_batch_002*", "few-blocks", True, "2 jets: copies of 1 and 27 blocks on 108 SMs, 56 % of the SMs' time"),
     ("more/kineto_pairs/particle_transformer_a100/forward_batch_016*", "few-blocks", True, "copies of 1, products of 34 blocks on 108 SMs, 26 %"),
     ("more/tracelens/normalization_mi300/*", "few-blocks", True, "norms of 8 and 32 blocks on 304 compute units, 46 %"),

@@ -1,0 +1,179 @@
+#include "detect/compiled_calls.h"
+
+/* Percent of the steps' time between the graphs of broken calls. */
+static const double TOO_MUCH = 5, SEVERE = 25;
+enum { PLACES_TOLD = 3, OPS_TOLD = 3 };
+
+extern const struct detector detector_graph_breaks;
+
+struct measured {
+	struct intervals when;
+	uint64_t breaks, ops, works;
+	struct places places, eager;
+};
+
+/* Work that what is between the graphs launched, and the time there without any. */
+static void find_cost(const struct compiled_calls *x, struct measured *c)
+{
+	const struct profile *p = x->p;
+	struct intervals host = {0}, device = {0};
+	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
+		uint32_t at = p->gpu_op.call[g] != ROW_NONE ? p->gpu_op.call[g] : p->gpu_op.op[g];
+		if (at == ROW_NONE || !compiled_is_eager(x, at))
+			continue;
+		c->works++;
+		intervals_add(&device, p->gpu_op.start_ns[g], gpu_end(p, g));
+	}
+	intervals_normalise(&device);
+	intervals_union(&x->between, &x->back, &host);
+	intervals_intersect(&host, &x->w->idle, &host);
+	intervals_union(&host, &device, &host);
+	intervals_intersect(&host, &x->w->all, &c->when);
+	intervals_release(&host);
+	intervals_release(&device);
+}
+
+/* "model.py(9): torch_dynamo_resume_in_forward_at_12" is told as "forward at model.py(12)": the function, and the line at which it was left. */
+static void add_place(const struct compiled_calls *x, struct findings *f, struct measured *c, uint32_t at, int64_t ns)
+{
+	const struct profile *p = x->p;
+	uint32_t body = at;
+	for (uint32_t i = at + 1; i < p->span.rows.n && i <= at + 2 && body == at; i++) /* the frame stands first in its range, where times are not rounded */
+		body = compiled_part_of(x, i) == COMPILED_RESUME && x->frame[i] == at ? i : at;
+	struct str name = profile_str(p, p->span.name[body]);
+	ptrdiff_t resume = str_find(name, STR("torch_dynamo_resume_in_")), paren = str_find(name, STR("("));
+	size_t line = name.n;
+	if (resume < 0 || paren < 0) {
+		places_add(&c->places, shared_stacks(f), name, compiled_part_of(x, body) == COMPILED_RESUME ? ROW_NONE : at, 1, ns);
+		return;
+	}
+	while (line > (size_t)resume && name.p[line - 1] != '_')
+		line--;
+	struct buf b = {0};
+	size_t from = (size_t)resume + strlen("torch_dynamo_resume_in_"), to = line >= from + strlen("_at_") ? line - strlen("_at_") : name.n;
+	buf_put(&b, name.p + from, to - from);
+	buf_cstr(&b, " at ");
+	buf_put(&b, name.p, (size_t)paren + 1);
+	buf_put(&b, name.p + line, name.n - line);
+	buf_char(&b, ')');
+	places_add(&c->places, shared_stacks(f), buf_view(&b), ROW_NONE, 1, ns);
+	buf_release(&b);
+}
+
+/* What the GPU waits around a break: from the end of the graph before it to the start of the next one. */
+static int64_t idle_around(const struct compiled_calls *x, int64_t at_ns)
+{
+	size_t a = 0, b = x->between.n;
+	while (a < b) {
+		size_t m = a + (b - a) / 2;
+		if (x->between.v[m].end <= at_ns)
+			a = m + 1;
+		else
+			b = m;
+	}
+	return a < x->between.n && x->between.v[a].start <= at_ns ? step_time_idle_within(x->w, x->between.v[a].start, x->between.v[a].end) : 0;
+}
+
+static void find_places(const struct compiled_calls *x, struct findings *f, struct measured *c)
+{
+	const struct profile *p = x->p;
+	for (uint32_t i = 0; i < p->span.rows.n; i++) {
+		uint32_t up = p->span.parent[i];
+		uint8_t part = compiled_part_of(x, i);
+		if (x->is_break[i] && compiled_broken_call(x, i)) {
+			c->breaks++;
+			add_place(x, f, c, i, idle_around(x, p->span.start_ns[i]));
+		}
+		if (p->span.kind[i] != SPAN_OP || part != COMPILED_OTHER || !compiled_is_eager(x, i))
+			continue;
+		if (up != ROW_NONE && p->span.kind[up] == SPAN_OP && compiled_part_of(x, up) == COMPILED_OTHER)
+			continue;
+		c->ops++;
+		places_add(&c->eager, shared_stacks(f), profile_str(p, p->span.name[i]), i, 1, p->span.dur_ns[i]);
+	}
+}
+
+static void report(const struct compiled_calls *x, struct findings *f, const struct measured *c)
+{
+	const struct step_time *w = x->w;
+	int64_t ns = intervals_length(&c->when);
+	double pct = step_time_pct(w, ns);
+	struct buf b = {0};
+	struct finding *r = findings_add(f, &detector_graph_breaks, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
+	buf_printf(&b, "torch.compile leaves its graphs ");
+	put_mean(&b, (double)c->breaks / w->n);
+	buf_printf(&b, " time%s%s (graph breaks); the time between them takes %.1f %% of the %s", c->breaks == w->n ? "" : "s", w->a_step, pct, w->time);
+	r->problem = finding_text(f, &b);
+	b = (struct buf){0};
+	buf_printf(&b, "%s, in ", w->per);
+	put_mean(&b, (double)x->broken / w->n);
+	buf_printf(&b, " call%s of compiled functions: ", x->broken == w->n ? "" : "s");
+	places_text(&c->places, PLACES_TOLD, w->n, true, &b);
+	buf_cstr(&b, ". Outside of the graphs ");
+	put_mean(&b, (double)c->ops / w->n);
+	buf_printf(&b, " op%s and ", c->ops == w->n ? "" : "s");
+	put_mean(&b, (double)c->works / w->n);
+	buf_printf(&b, " piece%s of device work", c->works == w->n ? "" : "s");
+	if (c->eager.n) {
+		buf_cstr(&b, ": ");
+		places_text(&c->eager, OPS_TOLD, w->n, true, &b);
+	}
+	r->evidence = finding_text(f, &b);
+	finding_looks_at_most(r, x->p, c->places.most_span != ROW_NONE ? &c->places : &c->eager);
+	finding_rests_on(r, w, c->breaks, ns);
+	finding_covers(r, &c->when);
+	finding_gain(r, w, ns, x->back.n ? "time without device work between the graphs of these calls, forward and backward, and device time of what is launched there"
+	                                 : "time without device work between the graphs of these calls, and device time of what is launched there");
+}
+
+static bool several_frames(const struct compiled_calls *x)
+{
+	uint64_t n = 0;
+	for (uint32_t k = 0; k < x->n; k++)
+		n += x->v[k].frames && step_time_has(x->w, x->p->span.start_ns[x->v[k].span]);
+	return n > x->w->n;
+}
+
+static void look(const struct compiled_calls *x, struct findings *f)
+{
+	struct measured c = {0};
+	places_init(&c.places);
+	places_init(&c.eager);
+	find_cost(x, &c);
+	if (x->broken && step_time_pct(x->w, intervals_length(&c.when)) >= TOO_MUCH) {
+		find_places(x, f, &c);
+		report(x, f, &c);
+	} else if (x->unknown.n) {
+		findings_missing(f, &detector_graph_breaks, "the input does not show what of a compiled frame is its graph: ranges of torch 2.5 and later, or Python "
+		                 "frames, do");
+	} else if (!x->broken && !x->entries && several_frames(x)) {
+		findings_missing(f, &detector_graph_breaks, "Python frames were not recorded: several compiled frames in a step may be of one function, or of several");
+	}
+	intervals_release(&c.when);
+	places_release(&c.places);
+	places_release(&c.eager);
+}
+
+static int run(const struct profile *p, struct findings *f, struct err *e)
+{
+	const struct step_time *w = shared_window(f, &detector_graph_breaks);
+	struct compiled_calls *x = w ? compiled_calls_new(p, w) : NULL;
+	(void)e;
+	if (x)
+		look(x, f);
+	compiled_calls_free(x);
+	return 0;
+}
+
+const struct detector detector_graph_breaks = {
+	.id = "graph-breaks",
+	.title = "torch.compile leaves its graphs in the middle of a call",
+	.why = "Where Dynamo meets what it cannot trace (print, .item(), a call into C), it ends the graph, runs that eagerly and begins another graph: with guards and "
+	       "launches of its own, and nothing is fused across.",
+	.fix = "TORCH_LOGS=graph_breaks names the reason of each; fullgraph=True makes them errors. Take prints, .item() and data-dependent branches out of the compiled "
+	       "function (torch.where, torch.cond), and wrap calls that cannot be traced as custom ops (torch.library.custom_op).",
+	.disprove = "With fullgraph=True the step is no shorter: then what stands between the graphs costs no less inside one.",
+	.shares = "gpu-starvation launch-bound low-gpu-utilization unfused-elementwise synchronising-calls",
+	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.run = run,
+};

@@ -1,0 +1,162 @@
+#include "detect/compiled.h"
+#include "detect/inside.h"
+
+/* Percent of the steps' time that the compiler costs. */
+static const double TOO_MUCH = 2, SEVERE = 25;
+/* Shorter ranges are of frames that the compiler leaves alone. */
+static const int64_t SHORTEST_NS = 1000 * 1000;
+/* How many ranges behind the compiler's may stand before that of the frame: guards, further compilation. */
+enum { PLACES_TOLD = 3, STEPS_TOLD = 4, RANGES_BETWEEN = 8 };
+
+extern const struct detector detector_recompiles;
+
+static uint8_t class_of(struct str name)
+{
+	return compiled_is_compiler(name);
+}
+
+struct compiles {
+	struct places places;    /* by frame */
+	struct inside_cost cost;
+	uint64_t n;              /* runs of the compiler */
+	int64_t ns;              /* of the host, in them */
+	uint32_t *steps;         /* runs by step */
+	uint64_t calls, again;   /* of compiled frames in the steps; of these, of code that was compiled again */
+	struct str latest;       /* the name of one such */
+};
+
+/* The compiled frame that runs when the compiler is done: "Torch-Compiled Region: 0/1"; ROW_NONE. */
+static uint32_t frame_after(const struct profile *p, uint32_t compile)
+{
+	unsigned between = 0;
+	for (uint32_t i = compile + 1; i < p->span.rows.n && p->span.track[i] == p->span.track[compile] && between < RANGES_BETWEEN; i++) {
+		if (p->span.start_ns[i] < span_end(p, compile))
+			continue;
+		if (p->span.parent[i] != p->span.parent[compile])
+			return ROW_NONE;
+		if (compiled_is_frame(profile_str(p, p->span.name[i])))
+			return i;
+		between++;
+	}
+	return ROW_NONE;
+}
+
+/* "frame 0" of "Torch-Compiled Region: 0/1"; a constant where the input does not number frames. */
+static struct str frame_name(struct findings *f, const struct profile *p, uint32_t frame)
+{
+	struct str name = frame != ROW_NONE ? profile_str(p, p->span.name[frame]) : (struct str){0};
+	ptrdiff_t colon = str_find(name, STR(": "));
+	size_t end = name.n;
+	while (end && name.p[end - 1] != '/')
+		end--;
+	if (colon < 0 || end < (size_t)colon + 4)
+		return STR("a frame whose number is not recorded");
+	struct buf b = {0};
+	buf_cstr(&b, "frame ");
+	buf_put(&b, name.p + colon + 2, end - 1 - (size_t)colon - 2);
+	return finding_text(f, &b);
+}
+
+static void add_step(const struct profile *p, const struct step_time *w, int64_t at_ns, struct compiles *m)
+{
+	for (unsigned s = 0; s < p->steps->n && w->kind == WINDOW_STEPS; s++)
+		if (at_ns < p->steps->v[s].host_end_ns) {
+			m->steps[s] += at_ns >= p->steps->v[s].host_start_ns;
+			return;
+		}
+}
+
+static void measure(const struct profile *p, struct findings *f, const struct step_time *w, const uint8_t *mark, struct compiles *m)
+{
+	for (uint32_t i = 0; i < p->span.rows.n; i++) {
+		struct str name = profile_str(p, p->span.name[i]);
+		if (!step_time_has(w, p->span.start_ns[i]) || p->span.kind[i] == SPAN_GPU_USER)
+			continue;
+		if (compiled_is_frame(name)) {
+			m->calls++;
+			m->again += compiled_is_again(name);
+			m->latest = compiled_is_again(name) ? name : m->latest;
+		}
+		if (!mark[i] || (p->span.parent[i] != ROW_NONE && mark[p->span.parent[i]]) || p->span.dur_ns[i] < SHORTEST_NS)
+			continue;
+		m->n++;
+		m->ns += p->span.dur_ns[i];
+		places_add(&m->places, shared_stacks(f), frame_name(f, p, frame_after(p, i)), i, 1, p->span.dur_ns[i]);
+		add_step(p, w, p->span.start_ns[i], m);
+	}
+	m->cost = inside_cost_of(p, w, mark, 1);
+}
+
+/* " in steps 3, 5 and 2 more". */
+static void put_steps(const struct profile *p, const struct step_time *w, const struct compiles *m, struct buf *b)
+{
+	unsigned n = 0, told = 0;
+	for (unsigned s = 0; s < p->steps->n && w->kind == WINDOW_STEPS; s++)
+		n += m->steps[s] > 0;
+	if (!n)
+		return;
+	buf_printf(b, " in step%s ", n == 1 ? "" : "s");
+	for (unsigned s = 0; s < p->steps->n && told < STEPS_TOLD; s++)
+		if (m->steps[s])
+			buf_printf(b, "%s%lld", told++ ? ", " : "", (long long)p->steps->v[s].number);
+	if (n > told)
+		buf_printf(b, " and %u more", n - told);
+}
+
+static void report(const struct profile *p, struct findings *f, const struct step_time *w, const struct compiles *m)
+{
+	int64_t ns = intervals_length(&m->cost.when);
+	double pct = step_time_pct(w, ns);
+	struct buf b = {0};
+	struct finding *x = findings_add(f, &detector_recompiles, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
+	x->problem = arena_printf(&f->arena, "torch.compile compiles within the %s: %.1f %% of the %s", w->kind == WINDOW_STEPS ? "steps" : "time looked at", pct, w->time);
+	buf_printf(&b, "Its compiler runs %llu time%s", (unsigned long long)m->n, m->n == 1 ? "" : "s");
+	put_steps(p, w, m, &b);
+	buf_cstr(&b, ", for ");
+	put_ns(&b, (double)m->ns);
+	buf_cstr(&b, " of the host in all; of it without device work ");
+	put_ns(&b, (double)m->cost.idle_ns);
+	buf_cstr(&b, ": ");
+	places_text(&m->places, PLACES_TOLD, 1, true, &b);
+	if (m->again)
+		buf_printf(&b, "; %llu of %llu calls of compiled frames %s of code that was compiled again for other inputs (" STR_FMT ")",
+		           (unsigned long long)m->again, (unsigned long long)m->calls, m->again == 1 ? "is" : "are", STR_ARG(m->latest));
+	x->evidence = finding_text(f, &b);
+	finding_looks_at_most(x, p, &m->places);
+	finding_rests_on(x, w, m->n, ns);
+	finding_covers(x, &m->cost.when);
+	finding_gain(x, w, ns, "time without device work while the compiler runs, and device time of what it launches to compare kernels");
+}
+
+static int run(const struct profile *p, struct findings *f, struct err *e)
+{
+	const struct step_time *w = shared_window(f, &detector_recompiles);
+	struct compiles m = {0};
+	(void)e;
+	if (!w)
+		return 0;
+	uint8_t *mark = inside_new(p, class_of, NULL);
+	m.steps = NEW_ARRAY(p->steps->n + 1, uint32_t);
+	places_init(&m.places);
+	measure(p, f, w, mark, &m);
+	if (m.n && step_time_pct(w, intervals_length(&m.cost.when)) >= TOO_MUCH)
+		report(p, f, w, &m);
+	inside_cost_release(&m.cost);
+	places_release(&m.places);
+	mem_free(m.steps);
+	mem_free(mark);
+	return 0;
+}
+
+const struct detector detector_recompiles = {
+	.id = "recompiles",
+	.title = "torch.compile compiles while the steps run",
+	.why = "Code is compiled when it is called first, and again for inputs that its guards refuse (another shape, type or Python value): for seconds, in which "
+	       "nothing is launched.",
+	.fix = "Compile before the steps: run each shape once; mark sizes that change (torch._dynamo.mark_dynamic, dynamic=True) or pad them to a few. "
+	       "TORCH_LOGS=recompiles names the guard that failed.",
+	.disprove = "Later steps of a longer recording hold no compilation: then these are the first calls, and nothing is lost in steady work.",
+	.shares = "gpu-starvation launch-bound low-gpu-utilization profiler-overhead graph-breaks",
+	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.run = run,
+};
