@@ -128,13 +128,14 @@ class Trace:
             json.dump(doc, f)
 
 
-CASES = {}
+CASES, ABOUT = {}, {}
 
 
-def case(*fires):
-    """Registers a case with the detectors that must fire."""
+def case(*fires, about=()):
+    """Registers a case with the detectors that must fire. `about`: one of them, or those that must not, for whose sake it is there."""
     def register(make):
         CASES[make.__name__] = (frozenset(fires), make)
+        ABOUT[make.__name__] = {*fires, *([about] if isinstance(about, str) else about)}
         return make
     return register
 
@@ -198,13 +199,13 @@ def slow_loader():
     return loading("SingleProcess", 20000)
 
 
-@case()
+@case(about="dataloader-bound")
 def without_wait_for_workers():
     """The loader takes as long, but the GPU still has work."""
     return loading("MultiProcessing", 20000, queued=30000)
 
 
-@case()
+@case(about="single-process-dataloader")
 def without_cost_of_loader():
     return loading("SingleProcess", 200)
 
@@ -251,12 +252,12 @@ def profiler():
     return waiting(20000, around=lambda t, us: t.range("Activity Buffer Request", "overhead", us))
 
 
-@case()
+@case(about=("gpu-starvation", "low-gpu-utilization", "profiler-overhead"))
 def without_much_waiting():
     return waiting(3000, around=lambda t, us: t.frame("train.py(12): metrics", us))
 
 
-@case()
+@case(about=("gpu-starvation", "low-gpu-utilization"))
 def without_host_at_fault():
     """The GPU has nothing to do for a while though all is launched: one stream waits for another that nobody sees."""
     t = Trace()
@@ -295,7 +296,7 @@ def small_kernels():
     return t
 
 
-@case()
+@case(about="launch-bound")
 def without_small_kernels():
     t = Trace()
     for _ in t.steps():
@@ -304,7 +305,7 @@ def without_small_kernels():
     return t
 
 
-@case()
+@case(about="launch-bound")
 def without_launches_of_a_graph():
     """The same small kernels, all of one graph launch."""
     t = Trace()
@@ -348,12 +349,12 @@ def device_synchronize():
     return results(lambda t: t.sync("cudaDeviceSynchronize"))
 
 
-@case()
+@case(about="synchronising-calls")
 def without_waiting_for_results():
     return results(lambda t: None)
 
 
-@case()
+@case(about="synchronising-calls")
 def without_queue_emptied():
     """The host waits, but for a copy on a stream of its own; the GPU has more to do."""
     t = Trace()
@@ -365,7 +366,7 @@ def without_queue_emptied():
     return t
 
 
-@case("gpu-starvation")
+@case("gpu-starvation", about="synchronising-calls")
 def without_anything_to_wait_for():
     """The host has much to do after the call, but the call itself found the GPU ready: it costs nothing."""
     t = Trace()
@@ -396,12 +397,12 @@ def pageable_input():
     return input_copies("Pageable", 3000, 1, 24 << 20)
 
 
-@case()
+@case(about="pageable-copies")
 def without_pageable_input():
     return input_copies("Pinned", 3000, 1, 24 << 20)
 
 
-@case()
+@case(about="pageable-copies")
 def without_cost_of_pageable_input():
     return input_copies("Pageable", 100, 1, 1 << 20)
 
@@ -411,12 +412,12 @@ def tiny_inputs():
     return input_copies("Pinned", 2, 100, 256, 20000)
 
 
-@case()
+@case(about="tiny-copies")
 def without_many_tiny_inputs():
     return input_copies("Pinned", 2, 10, 256, 20000)
 
 
-@case()
+@case(about="tiny-copies")
 def without_tiny_inputs():
     return input_copies("Pinned", 20, 30, 1 << 20, 20000)
 
@@ -454,22 +455,22 @@ def float32_alone_on_ampere():
     return product("ampere_sgemm_128x64_nn", A100, MULTIPLES, good=ELEMENTWISE)
 
 
-@case()
+@case(about="tf32-off")
 def without_tf32_off():
     return product("cutlass_80_tensorop_s1688gemm_128x128_32x3_nn_align4", A100, MULTIPLES)
 
 
-@case()
+@case(about=("tf32-off", "no-tensor-cores"))
 def without_tf32_on_volta():
     return product("volta_sgemm_128x64_nn", V100, MULTIPLES, good="volta_h884gemm_128x64_nn")
 
 
-@case()
+@case(about=("tf32-off", "no-tensor-cores"))
 def without_products_of_matrices():
     return product("void gemv2T_kernel_val<int, int, float, float, float, float, 128>", A100, [[1, 1024], [1024, 1024]])
 
 
-@case()
+@case(about="tf32-off")
 def without_float32_convolutions():
     """PyTorch allows TF32 in convolutions: cuDNN chose otherwise."""
     return product("implicit_convolve_sgemm", A100, [[8, 3, 32, 32], [16, 3, 3, 3]], "aten::conv2d")
@@ -491,18 +492,18 @@ def inner_size_not_padded():
                    dtype="c10::Half", strides=[[770, 1], [1, 770]])
 
 
-@case()
+@case(about="unaligned-gemm")
 def without_unaligned_sizes():
     return product(TENSOR_CORE, A100, [[4096, 768], [768, 50304]], dtype="c10::BFloat16", strides=COLUMN_MAJOR)
 
 
-@case()
+@case(about="unaligned-gemm")
 def without_unaligned_rows():
     """Only the batch is no multiple, along which no row lies."""
     return product(TENSOR_CORE, A100, [[4099, 768], [768, 512]], dtype="c10::BFloat16", strides=COLUMN_MAJOR)
 
 
-@case()
+@case(about="unaligned-gemm")
 def without_16_bit_products():
     return product("cutlass_80_tensorop_s1688gemm_128x128_32x3_nn_align1", A100, VOCABULARY)
 
@@ -523,7 +524,7 @@ def data_parallel():
     return gpus(20000, 20000, op="DataParallel.forward")
 
 
-@case()
+@case(about="data-parallel")
 def without_second_gpu():
     return gpus(20000, op="DataParallel.forward")
 
@@ -533,7 +534,7 @@ def uneven():
     return gpus(30000, 18000)
 
 
-@case()
+@case(about="uneven-gpus")
 def without_uneven_gpus():
     return gpus(30000, 28000)
 
@@ -558,7 +559,7 @@ def gloo():
     return distributed("gloo", 0, False)
 
 
-@case()
+@case(about="ddp-without-nccl")
 def without_other_backend():
     return distributed("nccl", 0, False)
 
@@ -568,7 +569,7 @@ def slow_network():
     return distributed("nccl", 15000, False)
 
 
-@case()
+@case(about="communication-bound")
 def without_exposed_communication():
     return distributed("nccl", 15000, True)
 
@@ -587,7 +588,7 @@ def full_memory():
     return memory(0.95)
 
 
-@case()
+@case(about="memory-nearly-full")
 def without_full_memory():
     return memory(0.6)
 
@@ -623,7 +624,7 @@ def checkpointing_with_room():
     return backward(True, 10 << 30)
 
 
-@case()
+@case(about="recomputation")
 def without_checkpointing():
     return backward(False)
 
@@ -663,18 +664,18 @@ def foreach():
     return optimizer("AdamW", 15, 200, FOREACH)
 
 
-@case()
+@case(about="unfused-optimizer")
 def without_unfused_optimizer():
     return optimizer("AdamW", 15, 200, FUSED)
 
 
-@case()
+@case(about="unfused-optimizer")
 def without_fused_form():
     """No fused form of this one exists."""
     return optimizer("Shampoo", 200, 20, ELEMENTWISE)
 
 
-@case()
+@case(about="unfused-optimizer")
 def without_cost_of_optimizer():
     return optimizer("SGD", 60, 5, ELEMENTWISE, 60000)
 
@@ -695,12 +696,12 @@ def zeroed_gradients():
     return zeroing("aten::zero_")
 
 
-@case()
+@case(about="zeroed-gradients")
 def without_zeroed_gradients():
     return zeroing("aten::zero_", "forward")
 
 
-@case()
+@case(about="zeroed-gradients")
 def without_old_zeros():
     """New memory is zeroed, not a gradient."""
     return zeroing("aten::zero_", outer="aten::zeros")
@@ -734,17 +735,17 @@ def random_to_device():
     return constants("aten::normal_")
 
 
-@case()
+@case(about="copied-constants")
 def without_copied_constants():
     return constants("aten::add_")
 
 
-@case()
+@case(about="copied-constants")
 def without_same_shape():
     return constants("aten::zero_", copied=(32, 3))
 
 
-@case()
+@case(about="copied-constants")
 def without_fill_on_host():
     return constants("aten::zero_", on_gpu=True)
 
@@ -766,12 +767,12 @@ def loop_over_index():
     return rounds(18)
 
 
-@case()
+@case(about="loop-indexing")
 def without_loop_over_index():
     return rounds(18, False)
 
 
-@case()
+@case(about="loop-indexing")
 def without_long_loop():
     return rounds(8)
 
@@ -802,17 +803,17 @@ def bias_without_counter():
     return convolutions(True, counter=False, bias_us=0)
 
 
-@case()
+@case(about="conv-bias")
 def without_bias():
     return convolutions(False)
 
 
-@case()
+@case(about="conv-bias")
 def without_norm():
     return convolutions(True, "aten::group_norm")
 
 
-@case()
+@case(about="conv-bias")
 def without_training():
     return convolutions(True, training="False")
 
@@ -833,7 +834,7 @@ def search_in_the_steps():
     return algorithms(12)
 
 
-@case()
+@case(about="cudnn-benchmark")
 def without_search():
     return algorithms(3)
 
@@ -858,7 +859,7 @@ def slowed_down_by_the_power_limit():
     return sampled((4, 1500), (4, 1500), (0, 1980), (4, 1490))
 
 
-@case()
+@case(about="throttling")
 def without_slow_clocks():
     """Idle at first, application clocks set by somebody, one sample that may be chance."""
     return sampled((1, 345), (2, 1400), (2, 1400), (0x40, 1400), (2, 1400))

@@ -95,19 +95,19 @@ def recompiles_beside_two_gpus():
     return compiling(10000, n_gpus=2)
 
 
-@case()
+@case(about="recompiles")
 def without_recompiles_while_the_gpu_waits():
     """The compiler runs as long, but the GPU has work."""
     return compiling(10000, beside=15000)
 
 
-@case()
+@case(about="recompiles")
 def without_recompiles_in_the_steps():
     """The names tell that code was compiled again, before the steps."""
     return compiling(10000, before=True)
 
 
-@case()
+@case(about="recompiles")
 def without_long_recompiles():
     """Frames that the compiler leaves alone."""
     return compiling(400)
@@ -128,7 +128,7 @@ def recompiles_that_compare_kernels():
     return t
 
 
-@case()
+@case(about="recompiles")
 def without_compilation_of_code_from_the_cache():
     """Frames of the module that compiles, through which cached code is called."""
     t = Trace()
@@ -220,17 +220,17 @@ def broken_call_with_long_eager_ops():
     return broken(host=50, us=2000)
 
 
-@case()
+@case(about="graph-breaks")
 def without_broken_calls_in_the_steps():
     return broken(before=True, fill=40000)
 
 
-@case()
+@case(about="graph-breaks")
 def without_cost_of_breaks():
     return broken(host=10, us=10)
 
 
-@case()
+@case(about="graph-breaks")
 def without_broken_calls():
     """Two functions that were compiled, each by itself, with eager ops between them: other frames of torch.compile."""
     t = Trace()
@@ -243,13 +243,13 @@ def without_broken_calls():
     return t
 
 
-@case("gpu-starvation")
+@case("gpu-starvation", about=("graph-breaks", "compile-wrapper"))
 def without_graphs_of_broken_calls():
     """Nothing says which ops are of a graph: it could not look."""
     return broken(graphs=False, host=2000)
 
 
-@case("gpu-starvation")
+@case("gpu-starvation", about="graph-breaks")
 def without_frames_of_several_calls():
     """Compiled frames one after the other, and nothing says whether one function called them: it could not look."""
     t = Trace()

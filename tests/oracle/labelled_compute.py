@@ -121,7 +121,7 @@ def attention_with_values_between():
     return model(layer)
 
 
-@case()
+@case(about="unfused-attention")
 def without_attention_in_the_steps():
     """It is in the warm-up alone."""
     t = Trace()
@@ -134,7 +134,7 @@ def without_attention_in_the_steps():
     return t
 
 
-@case()
+@case(about="unfused-attention")
 def without_attention():
     """A softmax whose result no product takes as its left side: a gate of experts."""
     def layer(t):
@@ -144,7 +144,7 @@ def without_attention():
     return model(layer)
 
 
-@case()
+@case(about="unfused-attention")
 def without_attention_but_a_loss():
     def layer(t):
         product(t, 100, [B, S, D], [B, D, S])
@@ -153,7 +153,7 @@ def without_attention_but_a_loss():
     return model(layer)
 
 
-@case()
+@case(about="unfused-attention")
 def without_written_out_attention():
     def layer(t):
         with t.op("aten::scaled_dot_product_attention"), t.op("aten::_scaled_dot_product_flash_attention", 10, [[B, 1, S, D]] * 3,
@@ -162,7 +162,7 @@ def without_written_out_attention():
     return model(layer)
 
 
-@case()
+@case(about="unfused-attention")
 def without_much_attention():
     """Small beside the rest."""
     return model(attention, count=1, fill=30000)
@@ -251,7 +251,7 @@ def norm_written_out_on_two_gpus():
     return t
 
 
-@case()
+@case(about="unfused-elementwise")
 def without_norm_in_the_steps():
     t = Trace()
     for _ in range(4):
@@ -263,7 +263,7 @@ def without_norm_in_the_steps():
     return t
 
 
-@case()
+@case(about="unfused-elementwise")
 def without_chains():
     """An activation between products, which read and write it."""
     def layer(t):
@@ -273,7 +273,7 @@ def without_chains():
     return network(layer)
 
 
-@case()
+@case(about="unfused-elementwise")
 def without_kernels_that_read_each_other():
     """Elementwise kernels beside each other, of tensors of different sizes."""
     def layer(t):
@@ -282,7 +282,7 @@ def without_kernels_that_read_each_other():
     return network(layer)
 
 
-@case()
+@case(about="unfused-elementwise")
 def without_chains_of_an_optimizer():
     """Gradients are added one parameter after the other: all of one size, and none reads another."""
     def layer(t):
@@ -292,7 +292,7 @@ def without_chains_of_an_optimizer():
     return network(layer)
 
 
-@case()
+@case(about="unfused-elementwise")
 def without_unfused_kernels():
     """Triton has made one kernel of the chain; two such follow each other."""
     def layer(t):
@@ -353,7 +353,7 @@ def compiled_again_in_the_steps():
     return t
 
 
-@case()
+@case(about="compile-wrapper")
 def without_waiting_for_compiled_code():
     """The wrapper runs far ahead of the GPU."""
     t = Trace()
@@ -362,7 +362,7 @@ def without_waiting_for_compiled_code():
     return t
 
 
-@case()
+@case(about="compile-wrapper")
 def without_compiled_code_in_the_steps():
     t = Trace()
     compiled(t)
@@ -460,17 +460,17 @@ def few_blocks_and_chains():
     return t
 
 
-@case()
+@case(about="few-blocks")
 def without_few_blocks():
     return sized(108)
 
 
-@case()
+@case(about="few-blocks")
 def without_long_kernels_of_few_blocks():
     return sized(1, us=4, count=100)
 
 
-@case()
+@case(about="few-blocks")
 def without_few_blocks_alone():
     """They run beside a product that fills the GPU."""
     t = Trace()
@@ -483,7 +483,7 @@ def without_few_blocks_alone():
     return t
 
 
-@case()
+@case(about="few-blocks")
 def without_few_blocks_in_the_steps():
     t = Trace()
     for _ in range(10):
@@ -496,7 +496,7 @@ def without_few_blocks_in_the_steps():
     return t
 
 
-@case("unbucketed-collectives")
+@case("unbucketed-collectives", about="few-blocks")
 def without_few_blocks_but_collectives():
     return sized(8, name="ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*)", us=10)
 
@@ -547,23 +547,23 @@ def allocator_retries_and_attention():
     return t
 
 
-@case()
+@case(about="allocator-retries")
 def without_retries_but_a_cache_that_grows():
     return retries(frees=0)
 
 
-@case()
+@case(about="allocator-retries")
 def without_retries_after_the_first_step():
     return retries(only=[1])
 
 
-@case()
+@case(about="allocator-retries")
 def without_cost_of_retries():
     """The GPU has enough to do."""
     return retries(idle=False)
 
 
-@case()
+@case(about="allocator-retries")
 def without_retries_in_the_steps():
     t = Trace()
     for _ in range(4):
@@ -613,7 +613,7 @@ def converted_and_few_blocks():
     return network(layer)
 
 
-@case()
+@case(about="dtype-conversions")
 def without_way_back():
     """Weights are converted before each use, and nothing is converted back."""
     def layer(t):
@@ -622,12 +622,12 @@ def without_way_back():
     return network(layer)
 
 
-@case()
+@case(about="dtype-conversions")
 def without_many_conversions():
     return network(forth_and_back, us=20, count=3)
 
 
-@case()
+@case(about="dtype-conversions")
 def without_conversions_of_floating_point():
     """Copies into the same type, and of masks."""
     def layer(t):
@@ -638,7 +638,7 @@ def without_conversions_of_floating_point():
     return network(layer)
 
 
-@case()
+@case(about="dtype-conversions")
 def without_conversions_in_the_steps():
     t = Trace()
     forth_and_back(t)
@@ -704,23 +704,23 @@ def small_products_and_attention():
     return t
 
 
-@case()
+@case(about="many-small-gemms")
 def without_small_products_that_stand_apart():
     """The result may be an operand of the next: a recurrent layer."""
     return rows(a=(256, 256), b=(256, 256))
 
 
-@case()
+@case(about="many-small-gemms")
 def without_small_products_in_a_row():
     return rows(between=True)
 
 
-@case()
+@case(about="many-small-gemms")
 def without_small_products():
     return rows(blocks=216)
 
 
-@case()
+@case(about="many-small-gemms")
 def without_small_products_in_the_steps():
     t = Trace()
     for _ in range(8):

@@ -52,7 +52,7 @@ def collectives_that_wait_for_gpu_1():
     return t
 
 
-@case()
+@case(about="communication-bound")
 def without_collectives_in_the_steps():
     t = rank()
     collective(t, 50000)
@@ -143,12 +143,12 @@ def gloo_all_reduce_beside_two_gpus():
     return by_host(20000, gpus=2)
 
 
-@case()
+@case(about="host-collectives")
 def without_wait_for_gloo():
     return by_host(20000, queued=30000)
 
 
-@case()
+@case(about="host-collectives")
 def without_gloo_in_the_steps():
     return by_host(20000, before=True)
 
@@ -183,7 +183,7 @@ def launches_of_collectives():
     return launched(60, 80)
 
 
-@case("gpu-starvation")
+@case("gpu-starvation", about="host-collectives")
 def without_pace_of_launches():
     """Three that take long: something else holds up the host."""
     return launched(3, 3000)
@@ -248,24 +248,24 @@ def small_collectives_without_sizes():
     return small(60, sized=False)
 
 
-@case()
+@case(about="unbucketed-collectives")
 def without_small_collectives():
     """Full buckets: 21 us of each 4 MiB are the bytes' own."""
     return small(60, elements=1 << 20, large=False, fill=60000)
 
 
-@case()
+@case(about="unbucketed-collectives")
 def without_joinable_collectives():
     """Each is needed by the products that follow."""
     return small(60, between=2)
 
 
-@case()
+@case(about="unbucketed-collectives")
 def without_many_small_collectives():
     return small(15)
 
 
-@case()
+@case(about="unbucketed-collectives")
 def without_cost_of_small_collectives():
     return small(60, hidden=True, fill=20000)
 
@@ -336,18 +336,18 @@ def blocking_copies_without_steps():
     return t
 
 
-@case()
+@case(about="blocking-copies")
 def without_blocking_copies():
     """The same copies run beside the products: a stream of their own, and nobody waits."""
     return turns(waits=False, stream=21)
 
 
-@case()
+@case(about="blocking-copies")
 def without_many_blocking_copies():
     return turns(copies=2, fill=20000)
 
 
-@case()
+@case(about="blocking-copies")
 def without_work_beside_blocking_copies():
     t = Trace()
     for _ in t.steps():
@@ -358,7 +358,7 @@ def without_work_beside_blocking_copies():
     return t
 
 
-@case()
+@case(about="blocking-copies")
 def without_blocking_copies_in_the_steps():
     t = Trace()
     turn(t)
@@ -407,12 +407,12 @@ def copy_and_kernel_per_element():
     return elements(500, kernel=10)
 
 
-@case()
+@case(about="tiny-copies")
 def without_many_elements():
     return elements(8)
 
 
-@case()
+@case(about="tiny-copies")
 def without_elements_in_the_steps():
     t = Trace()
     for _ in range(500):
@@ -484,17 +484,17 @@ def copies_between_gpus_and_loader():
     return peers(fill=14000, loader=5000)
 
 
-@case()
+@case(about="peer-copies")
 def without_exposed_copies_between_gpus():
     return peers(hidden=True)
 
 
-@case()
+@case(about="peer-copies")
 def without_long_copies_between_gpus():
     return peers(us=500)
 
 
-@case()
+@case(about="peer-copies")
 def without_copies_between_gpus_in_the_steps():
     return peers(before=True)
 
@@ -538,17 +538,17 @@ def sleep_and_loader():
     return sleeping(20000, loader=15000)
 
 
-@case()
+@case(about="sleeping-host")
 def without_long_sleep():
     return sleeping(1500)
 
 
-@case()
+@case(about="sleeping-host")
 def without_sleep_while_the_gpu_waits():
     return sleeping(20000, queued=30000)
 
 
-@case()
+@case(about="sleeping-host")
 def without_sleep_in_the_steps():
     return sleeping(20000, before=True)
 
@@ -574,7 +574,7 @@ def small_kernels_without_calls():
     return triton()
 
 
-@case()
+@case(about="launch-bound")
 def without_pace_of_kernels_without_calls():
     return triton(us=28)
 
@@ -701,7 +701,7 @@ def long_steps_of_many():
     return t
 
 
-@case()
+@case(about="first-iteration")
 def without_length_of_steps():
     """The steps are marks of no length, but one, and all device work lies outside them: of that time nothing can be said."""
     t = Trace()
@@ -727,28 +727,28 @@ def first_step_in_python():
     return t
 
 
-@case()
+@case(about="first-iteration")
 def without_long_first_step():
     return iterations(lambda t: t.call("cudaMalloc", 3000))
 
 
-@case()
+@case(about="first-iteration")
 def without_start_up_in_the_steps():
     return iterations(allocate, before=True)
 
 
-@case()
+@case(about="first-iteration")
 def without_other_start_up():
     """The third step has more of the same work: nothing of it is start-up."""
     return iterations(middle=lambda t: t.busy(20000))
 
 
-@case("gpu-starvation")
+@case("gpu-starvation", about="first-iteration")
 def without_steps_to_compare():
     return iterations(allocate, count=2)
 
 
-@case("gpu-starvation")
+@case("gpu-starvation", about="first-iteration")
 def without_steps_allocates_at_first():
     t = Trace()
     t.busy(30000)
@@ -830,17 +830,17 @@ def copies_within_a_gpu_and_loader():
     return inner_copies(20, loader=5000)
 
 
-@case()
+@case(about="device-copies")
 def without_exposed_copies_within_a_gpu():
     return inner_copies(20, stream=21)
 
 
-@case()
+@case(about="device-copies")
 def without_long_copies_within_a_gpu():
     return inner_copies(20, us=10)
 
 
-@case()
+@case(about="device-copies")
 def without_copies_within_a_gpu_in_the_steps():
     return inner_copies(20, before=True)
 

@@ -9,6 +9,7 @@ import labelled
 import labelled_compile  # noqa: F401 (adds its cases)
 import labelled_compute  # noqa: F401: adds its cases to labelled's
 import labelled_occupancy  # noqa: F401 (its cases are then among those of labelled)
+import labelled_kinds  # noqa: F401 (adds its cases)
 import labelled_waiting  # noqa: F401 (its cases are then among those of labelled)
 import nsys_db
 import oracle
@@ -160,11 +161,16 @@ class Detectors(Case):
             if idle and r["gain_ns_per_step"] and "gpu-starvation" in said and r["detector"] != "gpu-starvation":
                 self.assertIn("gpu-starvation", said[r["detector"]], r["bound"])
 
+    def test_planted_often_enough(self):
+        """Each detector has six runs that are there for its sake: with its problem, without it, with something like it, ..."""
+        count = collections.Counter(d for about in labelled.ABOUT.values() for d in about)
+        self.assertEqual({d: count[d] for d in registered() if count[d] < 6}, {})
+
     def test_labelled(self):
         with tempfile.TemporaryDirectory() as folder:
             score = self.score(labelled.write(folder))
         self.assertEqual((score.false, score.missed), ({}, {}))
-        silent = registered() - set(score.right) - {"cudnn-benchmark"}
+        silent = registered() - set(score.right)
         self.assertEqual(silent, set(), "no labelled trace for these")
 
     def test_real(self):
@@ -277,6 +283,28 @@ class Amounts(Case):
         self.assertAlmostEqual(self.gain("vocabulary_not_padded", "unaligned-gemm"), 10 * (1000 - flops / 312e6), delta=1)
         self.assertIn("pad N to 50264", self.finding("vocabulary_not_padded", "unaligned-gemm")["evidence"])
         self.assertIn("pad K to 776", self.finding("inner_size_not_padded", "unaligned-gemm")["evidence"])
+
+    def test_kinds(self):
+        """The same cause costs as much beside another GPU or a loader, and without marked steps as often as it was planted; us."""
+        elsewise = {
+            "uneven_beside_a_gpu": 30000 - (30000 + 18000 + 30000) / 3,
+            "slow_zeros_to_device_without_steps": 2 * self.gain("slow_zeros_to_device", "copied-constants") - 11000,  # the first tensor is filled before the time looked at
+            "one_by_one_without_steps": 200 * 20,                     # the optimizer tells the steps
+            "slow_loader_without_steps": 20000,                       # as the first tensor
+            "idle_gpu_with_a_loader": 200000 + 280000 / 4, "python_code_with_a_loader": 20000 + 100000 / 4}
+        compared = 0
+        for detector, name in labelled_kinds.PROBLEMS.items():
+            for kind in (labelled_kinds.without_steps, labelled_kinds.beside_a_gpu, labelled_kinds.with_a_loader):
+                planted = f"{name}_{kind.__name__}"
+                alone = self.finding(name, detector)["gain_ns_per_step"]
+                if planted not in labelled.CASES or alone is None or planted == "sleep_in_steps_without_steps":
+                    continue
+                steps = len(labelled_kinds.steps_of(labelled.CASES[name][1]())) if kind is labelled_kinds.without_steps else 1
+                want = elsewise.get(planted, alone / 1000 * steps)
+                compared += 1
+                with self.subTest(planted):
+                    self.assertAlmostEqual(self.gain(planted, detector), want, delta=want * 0.1)
+        self.assertGreater(compared, 60)
 
     def test_of_some_steps(self):
         """--steps: the same finding of one step."""

@@ -4,8 +4,47 @@ whether it must be found, why). Of the rows that a path matches for one detector
 TP8 = "multirank/megatron_a100_tp8/megatron_kineto_[0-7].json.gz"
 RESNET = "tb_plugin/resnet50_num_workers_0/*.pt.trace.json.gz"
 ALL = "**"
+BOTH = "low-gpu-utilization", "gpu-starvation"
 
-LABELS = [
+IDLE = [
+    # A GPU that is idle, and why: device work added up from the files; the time is that of the steps, where there are none from the first to the last of it.
+    ("dlprof/w_relu/nsys_profile.sqlite", BOTH, True, "59 kernels and 17 copies and sets take 0.6 of 8.8 ms"),
+    ("hta/amd_trace/*", BOTH, True, "0.1 of 9.4 ms"),
+    ("hta/critical_path/cuda_event_sync/*", BOTH, True, "0.05 of 3.2 ms"),
+    ("hta/critical_path/*simple_add*", BOTH, True, "50 ms of 16 s: a benchmark that waits for the host"),
+    ("hta/critical_path/end_to_end/*", BOTH, True, "the same run"),
+    ("hta/nccl_parser_config/*", BOTH, True, "158 of 667 ms"),
+    ("hta/triton_example/*", BOTH, True, "two kernels of 2 us in 13 s, most of it compilation"),
+    ("nsys/2021.2_mordred/*", BOTH, True, "2.9 ms of device work in each of 3 steps of 6 ms and more"),
+    ("nsys/2022.2_pipit_saxpy*", BOTH, True, "373 of 1097 ms"),
+    ("nsys/2023.1_transformer_osrt/*", BOTH, True, "0.01 of 1.2 ms, which is one cudaLaunchKernel"),
+    ("nsys/2024.6_fuser_h100/*.sqlite", BOTH, True, "0.4 of 530 ms"),
+    ("nsys/2025.1_fuser_h200/*", BOTH, True, "32 ms of 3.2 s"),
+    ("nvprof/nccl_8gpu_v16.nvvp", BOTH, True, "154 to 158 ms of each GPU in 10.4 s"),
+    ("pyprof/mmagic_nsys/*", BOTH, True, "5.6 of 1171 ms"),
+    ("tracelens/b200/*", BOTH, True, "11.6 of 84 ms: launched one by one"),
+    ("tracelens/h100/Falconsai*", BOTH, True, "1.2 of 7.9 ms"),
+    ("tracelens/h100/gaunernst*", BOTH, True, "0.3 of 4.4 ms"),
+    (f"{TP8[:-len('[0-7].json.gz')]}[026].json.gz", ("gpu-starvation",), True, "no work in 73 to 236 ms of a step of 589 to 626, all before the next launch"),
+    (TP8, ("gpu-starvation",), False, "the GPU works for 96 to 99 % of the step, waits in collectives among it"),
+    (TP8, ("low-gpu-utilization",), False, "the GPU works for 62 % of the step and more"),
+    (RESNET, ("gpu-starvation",), True, "the GPU works for 588 of 1049 ms, and 591 of 918: the loader has the rest"),
+    (RESNET, ("low-gpu-utilization",), False, "the GPU works for 56 and 64 %"),
+    ("nsys/2025.3_nsightful_t4/*.sqlite", ("gpu-starvation",), True, "1132 ms of 1791: the host has the rest"),
+    ("nsys/2025.3_nsightful_t4/*.sqlite", ("low-gpu-utilization",), False, "the GPU works for 63 %"),
+    ("hta/cpu_only/*", BOTH, False, "no device"),
+    ("torch/*", BOTH, False, "no device"),
+    ("hta/ns_resolution_trace/*", BOTH, False, "384 of 394 ms"),
+    ("nsys/2023.1_gtls/*", BOTH, False, "2213 of 2354 ms"),
+    ("nsys/2024.5_pipit_cloverleaf/*", BOTH, False, "304 of 342 ms"),
+    ("nsys/2026.2_mfu_2gpu/*before*", BOTH, False, "267 and 274 of 300 ms, each GPU by itself"),
+    ("nsys/trixi_stats/*", BOTH, False, "one kernel"),
+    ("tracelens/h100/Qwen*", BOTH, False, "43 of 47 ms"),
+    ("tracelens/mi300/resnet*", BOTH, False, "46 of 49 ms"),
+    ("tracelens/triton/*", BOTH, False, "four kernels, one behind the other"),
+]
+
+LABELS = [(path, detector, fires, why) for path, detectors, fires, why in IDLE for detector in detectors] + [
     # Collectives on devices.
     (TP8, "communication-bound", True, "84 all-reduces of 241 to 495 ms with no other kernel beside them, in steps of 603 to 634 ms"),
     ("hta/df_index_resolver/*", "communication-bound", True, "2020 all-reduces, all exposed: 357.3 of 1738 ms"),
