@@ -1,3 +1,4 @@
+#include "analysis/bounds.h"
 #include "detect/model_config.h"
 #include "detect/shared.h"
 
@@ -11,18 +12,26 @@ static const double TOO_MUCH = 2;
 
 extern const struct detector detector_cudnn_benchmark;
 
+/* Kernels, and how much longer they take than their least (analysis/bounds.h); all of the time where that is unknown. */
+struct above {
+	struct intervals when;
+	int64_t ns, above_ns;
+	bool known, unknown;     /* of some the least is known; of some it is not */
+};
+
 struct measured {
-	int64_t kernel_ns, conv_ns;
+	struct bounds *bounds;
+	int64_t kernel_ns;
 	uint64_t convs;
+	struct above conv, search; /* of convolutions; of calls of them that search */
 	struct places searches;
-	struct intervals when;   /* of convolutions */
 };
 
 /* Kernels of one call of a convolution, by distinct name. */
 struct call {
 	uint32_t op, names[SEARCH];
 	unsigned n;
-	int64_t ns;
+	struct above sum;
 };
 
 static bool has_name(const struct call *c, uint32_t name)
@@ -33,11 +42,34 @@ static bool has_name(const struct call *c, uint32_t name)
 	return false;
 }
 
+static void above_add(struct above *x, const struct profile *p, uint32_t g, double least)
+{
+	int64_t ns = p->gpu_op.dur_ns[g];
+	x->ns += ns;
+	x->above_ns += isnan(least) ? ns : least < (double)ns ? ns - (int64_t)least : 0;
+	x->known |= least > 0;
+	x->unknown |= isnan(least);
+	intervals_add(&x->when, p->gpu_op.start_ns[g], gpu_end(p, g));
+}
+
+static void above_join(struct above *to, const struct above *x)
+{
+	to->ns += x->ns;
+	to->above_ns += x->above_ns;
+	to->known |= x->known;
+	to->unknown |= x->unknown;
+	for (size_t i = 0; i < x->when.n; i++)
+		intervals_add(&to->when, x->when.v[i].start, x->when.v[i].end);
+}
+
 /* Device work is sorted by stream and start, so that the kernels of a call that are on one stream stand together. */
 static void end_call(const struct profile *p, struct findings *f, struct measured *m, struct call *c)
 {
-	if (c->op != ROW_NONE && c->n >= SEARCH)
-		places_add(&m->searches, shared_stacks(f), profile_str(p, p->span.name[c->op]), c->op, 1, c->ns);
+	if (c->op != ROW_NONE && c->n >= SEARCH) {
+		places_add(&m->searches, shared_stacks(f), profile_str(p, p->span.name[c->op]), c->op, 1, c->sum.ns);
+		above_join(&m->search, &c->sum);
+	}
+	intervals_release(&c->sum.when);
 	*c = (struct call){.op = ROW_NONE};
 }
 
@@ -53,31 +85,39 @@ static void measure(const struct profile *p, struct findings *f, const struct st
 		if (op == ROW_NONE || !str_has(profile_str(p, p->span.name[op]), STR("conv")))
 			continue;
 		m->convs++;
-		m->conv_ns += p->gpu_op.dur_ns[g];
-		intervals_add(&m->when, p->gpu_op.start_ns[g], gpu_end(p, g));
 		if (op != call.op)
 			end_call(p, f, m, &call);
 		enum kernel_class k = shared_kernel(f, p->gpu_op.name[g]).class;
 		call.op = op;
-		call.ns += p->gpu_op.dur_ns[g];
+		double least = bounds_least_ns(m->bounds, costs, g);
+		above_add(&m->conv, p, g, least);
+		above_add(&call.sum, p, g, least);
 		if ((k == KERNEL_CONV || k == KERNEL_GEMM) && call.n < SEARCH && !has_name(&call, p->gpu_op.name[g]))
 			call.names[call.n++] = p->gpu_op.name[g];
 	}
 	end_call(p, f, m, &call);
 }
 
+/* `what` of the kernels, and how it was bounded. */
+static void gain(struct findings *f, struct finding *x, const struct step_time *w, struct above *m, const char *what)
+{
+	finding_covers_work(x, w, &m->when);
+	const char *how = !m->known ? "; how long they must take at least is not known" : m->unknown ? " less the least time that the GPU's peaks allow, where that is known"
+	                                                                                               : " less the least time that the GPU's peaks allow";
+	finding_gain(x, w, m->above_ns, arena_printf(&f->arena, "%s%s", what, how).p);
+}
+
 static void report_off(struct findings *f, const struct step_time *w, struct measured *m)
 {
-	double pct = 100.0 * (double)m->conv_ns / (double)m->kernel_ns;
+	double pct = 100.0 * (double)m->conv.ns / (double)m->kernel_ns;
 	struct finding *x = findings_add(f, &detector_cudnn_benchmark, FINDING_LOW);
 	x->problem = arena_printf(&f->arena, "Convolutions take %.0f %% of the kernel time, and torch.backends.cudnn.benchmark was off", pct);
 	x->evidence = arena_printf(&f->arena, "Recorded marker: cudnn_benchmark_disabled; %llu kernels of convolutions, %.3f ms of %.3f ms",
-	                           (unsigned long long)m->convs, (double)m->conv_ns / 1e6, (double)m->kernel_ns / 1e6);
-	finding_rests_on(x, NULL, m->convs, m->conv_ns);
+	                           (unsigned long long)m->convs, (double)m->conv.ns / 1e6, (double)m->kernel_ns / 1e6);
+	finding_rests_on(x, NULL, m->convs, m->conv.ns);
 	x->has_share = true;
 	x->share_pct = pct;
-	finding_covers_work(x, w, &m->when);
-	finding_gain(x, w, m->conv_ns, "all kernel time of convolutions");
+	gain(f, x, w, &m->conv, "kernel time of convolutions");
 }
 
 static void report_search(const struct profile *p, struct findings *f, const struct step_time *w, struct measured *m)
@@ -92,8 +132,7 @@ static void report_search(const struct profile *p, struct findings *f, const str
 	                "or set torch.backends.cudnn.benchmark = False.");
 	finding_looks_at_most(x, p, &m->searches);
 	finding_rests_on(x, w, m->searches.events, m->searches.ns);
-	finding_covers_work(x, w, &m->when);
-	finding_gain(x, w, m->searches.ns, "device time of these calls");
+	gain(f, x, w, &m->search, "device time of these calls");
 }
 
 static int run(const struct profile *p, struct findings *f, struct err *e)
@@ -102,14 +141,17 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	const struct step_time *w = shared_steps(f);
 	bool off = model_config_is(p, "cudnn_benchmark_disabled");
 	places_init(&m.searches);
+	m.bounds = bounds_new(p);
 	measure(p, f, w, &m);
 	if (w->n && step_time_pct(w, m.searches.ns) >= TOO_MUCH)
 		report_search(p, f, w, &m);
-	else if (off && m.convs && 100.0 * (double)m.conv_ns >= WORTH * (double)m.kernel_ns)
+	else if (off && m.convs && 100.0 * (double)m.conv.ns >= WORTH * (double)m.kernel_ns)
 		report_off(f, w, &m);
 	else if (!off && m.convs && !model_config_any(p))
 		findings_missing(f, &detector_cudnn_benchmark, "the input does not tell whether torch.backends.cudnn.benchmark is on (DLProf's markers do)");
-	intervals_release(&m.when);
+	intervals_release(&m.conv.when);
+	intervals_release(&m.search.when);
+	bounds_free(m.bounds);
 	places_release(&m.searches);
 	return 0;
 }

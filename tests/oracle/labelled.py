@@ -818,12 +818,12 @@ def without_training():
     return convolutions(True, training="False")
 
 
-def algorithms(count):
+def algorithms(count, data=(8, 3, 64, 64), weight=(16, 3, 3, 3)):
     t = Trace()
     for _ in t.steps():
         for _ in range(5):
-            with t.op("aten::cudnn_convolution", 5, [[8, 3, 64, 64], [16, 3, 3, 3], [1, 1], [1, 1], [1, 1], [], [], [], []],
-                      Input_type=["c10::BFloat16", "c10::BFloat16"]):
+            with t.op("aten::cudnn_convolution", 5, [list(data), list(weight), [], [], [], [], [], [], []],
+                      Input_type=["c10::BFloat16", "c10::BFloat16"], Concrete_Inputs=["", "", "[1, 1]", "[1, 1]", "[1, 1]", "1", "True", "False", "True"]):
                 for i in range(count):
                     t.kernel(2000, f"sm80_xmma_fprop_implicit_gemm_bf16bf16_bf16f32_f32_nhwckrsc_nhwc_tilesize128x{64 + 8 * i}x32_stage4")
     return t
@@ -832,6 +832,12 @@ def algorithms(count):
 @case("cudnn-benchmark")
 def search_in_the_steps():
     return algorithms(12)
+
+
+@case("cudnn-benchmark")
+def search_for_a_large_convolution():
+    """One of its 12 algorithms is needed: no less than 237 GFLOP."""
+    return algorithms(12, (64, 256, 56, 56), (256, 256, 3, 3))
 
 
 @case(about="cudnn-benchmark")

@@ -306,6 +306,13 @@ class Amounts(Case):
                     self.assertAlmostEqual(self.gain(planted, detector), want, delta=want * 0.1)
         self.assertGreater(compared, 60)
 
+    def test_search_at_peak(self):
+        """Kernel time less what one run of the convolution takes at 312 TFLOP/s."""
+        flops = 2 * 64 * 256 * 56 * 56 * 256 * 9
+        r = self.finding("search_for_a_large_convolution", "cudnn-benchmark")
+        self.assertAlmostEqual(r["gain_ns_per_step"] / 1000, 5 * (12 * 2000 - flops / 312e6), delta=10)
+        self.assertIn("less the least time that the GPU's peaks allow", r["bound"])
+
     def test_of_some_steps(self):
         """--steps: the same finding of one step."""
         whole, one = (self.finding("pageable_input", "pageable-copies", *a) for a in ((), ("--steps=2",)))
