@@ -108,6 +108,10 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 		findings_missing(f, d, "no steps were found");
 		return 0;
 	}
+	if (shared_is_thinned(f)) {
+		findings_missing(f, d, "%s", shared_thinned_why);
+		return 0;
+	}
 	struct roles *r = roles_new(p, ROLES_DEFAULT, NULL, NULL);
 	double pct = roles_share_pct(r, ROLE_DATALOADER);
 	if (pct > TOO_MUCH) {

@@ -100,7 +100,7 @@ static void name_overlaps(struct findings *f)
 static void tell_nothing(struct findings *f, const struct step_time *w)
 {
 	struct buf b = {0};
-	if (f->n || !w->n || !w->gpus)
+	if (f->n || !w->n || !w->gpus || shared_is_thinned(f))
 		return;
 	put_lead(w, &b);
 	if (w->idle_ns == w->ns)

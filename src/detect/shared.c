@@ -1,5 +1,6 @@
 #include "detect/shared.h"
 
+#include "analysis/thinned.h"
 #include "detect/attention_chains.h"
 #include "detect/dlprof.h"
 #include "detect/kernel_grids.h"
@@ -12,7 +13,7 @@ static const double LEAST_CERTAIN = 0.8;
 struct shared {
 	const struct profile *p;
 	struct step_time window;
-	bool has_window, captures;
+	bool has_window, captures, asked_thinned, thinned;
 	struct gaps *gaps;
 	struct dlprof_run *dlprof;
 	struct tidy *tidy;
@@ -249,6 +250,23 @@ static bool any_busy(const struct step_time *w)
 	return false;
 }
 
+const char shared_thinned_why[] = "most events were taken out of this recording (the numbers of its ops and calls say so): its gaps are not those of the run";
+
+bool shared_is_thinned(struct findings *f)
+{
+	struct shared *s = f->shared;
+	if (!s->asked_thinned) {
+		struct thinned t = thinned_of(s->p);
+		s->thinned = thinned_is(&t);
+		s->asked_thinned = true;
+		if (s->thinned)
+			findings_note(f, arena_printf(&f->arena, "Most events were taken out of this recording: from one op to the next the profiler's numbers go up by %llu in the median, "
+			              "from one API call to the next by %llu. Its gaps are not those of the run, and nothing is said of them.",
+			              (unsigned long long)t.ops, (unsigned long long)t.calls));
+	}
+	return s->thinned;
+}
+
 const struct step_time *shared_window(struct findings *f, const struct detector *d)
 {
 	const struct shared *s = f->shared;
@@ -261,6 +279,8 @@ const struct step_time *shared_window(struct findings *f, const struct detector 
 		why = "the input holds durations, but no times";
 	else if (s->captures)
 		why = "the steps capture a graph: nothing that they launch then runs";
+	else if (shared_is_thinned(f))
+		why = shared_thinned_why;
 	else if (!w->n || !w->ns || !any_busy(w))
 		why = "no device work of any length lies in the time looked at";
 	if (why)

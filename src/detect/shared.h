@@ -45,10 +45,13 @@ struct shared *shared_new(const struct profile *p);
 void shared_free(struct shared *s);
 
 /* These need PASS_NEST, PASS_CORRELATE and PASS_STEPS; all are owned by f->shared.
- * NULL, and the reason goes to f->missing for `d`: no device work, or no times. */
+ * NULL, and the reason goes to f->missing for `d`: no device work, no times, or only some of the events. */
 const struct step_time *shared_window(struct findings *f, const struct detector *d);
 /* The same also without device work; only steps then count. Never NULL; n = 0 where there is nothing to look at. */
 const struct step_time *shared_steps(struct findings *f);
+/* Whether most events were taken out of the recording (analysis/thinned.h): times without device work are then none of the run. */
+bool shared_is_thinned(struct findings *f);
+extern const char shared_thinned_why[];
 const struct gaps *shared_gaps(struct findings *f); /* of shared_window, which must not be NULL */
 const struct stacks *shared_stacks(struct findings *f);
 const struct costs *shared_costs(struct findings *f);

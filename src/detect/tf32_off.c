@@ -103,6 +103,16 @@ static void measure(const struct profile *p, struct findings *f, const struct st
 	bounds_free(b);
 }
 
+/* Boards of engineers and of single customers run at other clocks than what is sold by the name of their chip. */
+static void put_no_peaks(const struct profile *p, struct buf *b)
+{
+	struct str name = p->device.rows.n ? profile_str(p, p->device.name[0]) : (struct str){0};
+	buf_cstr(b, ". The GPU's peaks are not known");
+	if (name.n)
+		buf_printf(b, " (none are published for " STR_FMT "; --gpu=NAME takes those of another one)", STR_ARG(name));
+	buf_cstr(b, ", so the gain is not bounded");
+}
+
 static void report(const struct profile *p, struct findings *f, const struct step_time *w, const struct measured *m)
 {
 	double pct = 100.0 * (double)m->places.ns / (double)m->kernel_ns, save = saving(p);
@@ -116,7 +126,7 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	if (save > 0)
 		buf_printf(&evidence, ". By published peaks TF32 can take at most %.0f %% of this time away", 100 * save);
 	else
-		buf_cstr(&evidence, ". The GPU's peaks are not known, so the gain is not bounded");
+		put_no_peaks(p, &evidence);
 	x->evidence = finding_text(f, &evidence);
 	finding_looks_at_most(x, p, &m->places);
 	finding_rests_on(x, NULL, m->places.events, m->places.ns);

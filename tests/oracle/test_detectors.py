@@ -17,7 +17,6 @@ import segment
 import verdict_labels_compute
 from oracle import Case
 
-# Not judged: hta/timeline_analysis/sampled_rank-0.json.gz, from which most events were taken out; its gaps are not those of the run.
 # Real traces and what is true of them. Each finding was checked in the trace: the calls, kernels or gaps that it names are there.
 REAL = {
     "dlprof/w_relu/nsys_profile.sqlite": (
@@ -30,6 +29,7 @@ REAL = {
     "hta/critical_path/simple_add/benchmark_result_493459_1694039959_trace.json.gz": ("gpu-starvation", "low-gpu-utilization", "tf32-off"),
     "hta/nccl_parser_config/nccl_data.json.gz": ("gpu-starvation", "launch-bound", "low-gpu-utilization"),
     "hta/ns_resolution_trace/rank-0.Apr_03_18_51_38.1102.pt.trace.json.gz": ("no-tensor-cores",),
+    "hta/timeline_analysis/sampled_rank-0.json.gz": (),  # most events were taken out: its gaps are not those of the run
     "hta/triton_example/triton_example.json.gz": ("gpu-starvation", "low-gpu-utilization"),
     "multirank/megatron_a100_tp8/megatron_kineto_0.json.gz": ("communication-bound", "gpu-starvation"),
     "multirank/megatron_a100_tp8/megatron_kineto_1.json.gz": ("communication-bound",),
