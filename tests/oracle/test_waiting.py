@@ -150,6 +150,14 @@ class Planted(Case):
         r = self.find("copies_one_more_in_a_step_of_40", "device-copies")
         self.assertRegex(r["evidence"], r"^Per step: 20 copies of 100\.0 us .*aten::copy_ \(2\.\d+ ms, 20 times\)")
 
+    def test_numa(self):
+        """Said where copies matter, and nowhere else."""
+        for case, want in (("pageable_input", True), ("without_pageable_input", True), ("without_cost_of_pageable_input", False), ("healthy", False)):
+            with self.subTest(case), tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, case + ".pt.trace.json.gz")
+                labelled.CASES[case][1]().save(path)
+                self.assertEqual(any(n.startswith("numa could not look: ") for n in advise(path, "--all").notes), want)
+
     def test_throttling(self):
         """Of each GPU by itself."""
         r = self.find("one_gpu_of_two_slowed_down", "throttling")

@@ -1,0 +1,41 @@
+#include "detect/copies.h"
+
+/* Percent of the steps' time in copies that nothing hides: with less, it does not matter where host memory lies. */
+static const double WORTH = 1;
+
+extern const struct detector detector_numa;
+
+static bool is_host_copy(const struct profile *p, uint32_t g)
+{
+	return copy_way(profile_str(p, p->gpu_op.name[g])) != COPY_NEITHER;
+}
+
+/* Nsight Systems states the CPUs of threads (--cpuctxsw), the sockets of CPUs and the bus of a GPU, but not to which socket a bus belongs; others state none
+ * of it. So it is said where it may matter, and how to find out. */
+static int run(const struct profile *p, struct findings *f, struct err *e)
+{
+	const struct step_time *w = shared_window(f, &detector_numa);
+	struct copies c;
+	(void)e;
+	if (!w)
+		return 0;
+	copies_measure(p, f, w, is_host_copy, &c);
+	if (step_time_pct(w, c.exposed_ns) >= WORTH)
+		findings_missing(f, &detector_numa, "no recording states to which NUMA node a GPU belongs: on the machine `nvidia-smi topo -m` (AMD: `rocm-smi --showtoponuma`) does, and "
+		                 "copies that are faster under `numactl --cpunodebind=N --membind=N` of that node crossed nodes");
+	copies_release(&c);
+	return 0;
+}
+
+const struct detector detector_numa = {
+	.id = "numa",
+	.title = "Host memory at another socket than the GPU",
+	.why = "On a machine of several sockets a copy between a GPU and memory of the other socket crosses the link between them, which is slower. No recording that is "
+	       "read here tells; where copies matter, this detector says how to find out.",
+	.fix = "Bind each process to the node of its GPU: numactl --cpunodebind=N --membind=N, or the launcher's option for it (torchrun --numa-binding=node).",
+	.disprove = "Copies are as fast under numactl for each node.",
+	.report = "memcpy",
+	.device_work = true,
+	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.run = run,
+};
