@@ -1,5 +1,6 @@
 #include <stdlib.h>
 
+#include "detect/compiled.h"
 #include "detect/host_names.h"
 #include "detect/shared.h"
 
@@ -15,11 +16,12 @@ static const int64_t LOADING_LAUNCH_NS = 1000 * 1000;
 
 extern const struct detector detector_first_iteration;
 
-enum cause { ALLOCATING, LOADING, LAUNCHING, PROFILING, NEW_KERNELS, CAUSES };
+enum cause { ALLOCATING, LOADING, LAUNCHING, PROFILING, COMPILING, NEW_KERNELS, CAUSES };
 
 static const char *const cause_text[CAUSES] = {
 	[ALLOCATING] = "in calls that allocate or free memory", [LOADING] = "in loading kernels",
 	[LAUNCHING] = "in launches of a millisecond or more, as the first of a kernel takes, which loads it", [PROFILING] = "in the profiler itself",
+	[COMPILING] = "in torch.compile's compiler",
 	[NEW_KERNELS] = "in kernels that no other step runs (a search for algorithms, a warm-up)",
 };
 
@@ -41,9 +43,24 @@ static uint32_t step_at(const struct steps *s, int64_t t)
 	return a < s->n && s->v[a].host_start_ns <= t ? a : ROW_NONE;
 }
 
-static enum cause cause_of(const struct profile *p, uint32_t span, uint8_t *known)
+/* What was asked of names (string ids), 0 = not yet. */
+struct asked {
+	uint8_t *host, *compiler;
+};
+
+static bool is_compiler(const struct profile *p, uint32_t span, uint8_t *known)
 {
-	enum host_kind k = host_kind_cached(p, p->span.name[span], known);
+	uint32_t name = p->span.name[span];
+	if (!known[name])
+		known[name] = compiled_is_compiler(profile_str(p, name)) ? 2 : 1;
+	return known[name] == 2 && p->span.kind[span] != SPAN_GPU_USER;
+}
+
+static enum cause cause_of(const struct profile *p, uint32_t span, struct asked *known)
+{
+	if (is_compiler(p, span, known->compiler))
+		return COMPILING;
+	enum host_kind k = host_kind_cached(p, p->span.name[span], known->host);
 	if (k == HOST_LOAD)
 		return LOADING;
 	if (p->span.kind[span] == SPAN_CALL && k == HOST_ALLOC)
@@ -56,12 +73,12 @@ static enum cause cause_of(const struct profile *p, uint32_t span, uint8_t *know
 /* A thread is in one cause once at a time: cudaMalloc holds the cuMemCreate that it calls. */
 static void add_host(const struct profile *p, struct sums *v)
 {
-	uint8_t *known = NEW_ARRAY(p->strings.n, uint8_t);
+	struct asked known = {NEW_ARRAY(p->strings.n, uint8_t), NEW_ARRAY(p->strings.n, uint8_t)};
 	int64_t done[CAUSES]; /* of this thread, until when the cause's time is counted */
 	for (uint32_t i = 0; i < p->span.rows.n; i++) { /* by thread, then start */
 		for (unsigned k = 0; k < CAUSES && (i == 0 || p->span.track[i] != p->span.track[i - 1]); k++)
 			done[k] = INT64_MIN;
-		enum cause c = cause_of(p, i, known);
+		enum cause c = cause_of(p, i, &known);
 		uint32_t step = c != CAUSES ? step_at(p->steps, p->span.start_ns[i]) : ROW_NONE;
 		if (step == ROW_NONE)
 			continue;
@@ -69,7 +86,8 @@ static void add_host(const struct profile *p, struct sums *v)
 		v[step].ns[c] += start < end ? end - start : 0;
 		done[c] = end > done[c] ? end : done[c];
 	}
-	mem_free(known);
+	mem_free(known.host);
+	mem_free(known.compiler);
 }
 
 /* The step that launched device work; that in which it began, where its call is not known. */

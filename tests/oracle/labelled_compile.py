@@ -139,6 +139,18 @@ def without_compilation_of_code_from_the_cache():
     return t
 
 
+@case("recompiles", "first-iteration", "gpu-starvation")
+def first_step_compiles():
+    """60 ms of the first of 4 steps, with the phases inside."""
+    t = Trace()
+    for n in t.steps(4):
+        if n == 1:
+            compile_frame(t, 60000)
+        with compiled(t):
+            t.busy(30000)
+    return t
+
+
 # Graph breaks.
 
 def eager(t, us, host, device=0):

@@ -52,6 +52,10 @@ class Planted(Case):
         self.assertIn("forward at model.py(12) (3.4", r["evidence"])
         self.assertIn("Outside of the graphs 4 ops and 4 pieces of device work: aten::add at model.py(9): forward", r["evidence"])
 
+    def test_first_step(self):
+        self.assertIn("of what is more, 60.000 ms are in torch.compile's compiler", self.find("first_step_compiles", "first-iteration")["evidence"])
+        self.assertIn("1 time in step 1", self.find("first_step_compiles", "recompiles")["evidence"])
+
     def test_unknown(self):
         for case, why in (("without_graphs_of_broken_calls", "graph-breaks could not look: the input does not show what of a compiled frame is its graph"),
                           ("without_graphs_of_broken_calls", "compile-wrapper could not look: "),
