@@ -11,8 +11,13 @@ static void work_init(struct ops_work *w)
 
 static void work_release(struct ops_work *w)
 {
-	layers_free(w->layers);
-	stacks_free(w->stacks);
+	if (w->p->keeps_ops_work) {
+		w->p->ops_layers = w->layers;
+		w->p->ops_stacks = w->stacks;
+	} else {
+		layers_free(w->layers);
+		stacks_free(w->stacks);
+	}
 	intern_release(&w->contexts);
 	intern_release(&w->texts);
 	intern_release(&w->keys);

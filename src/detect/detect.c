@@ -187,9 +187,14 @@ int detect_run(struct profile *p, const struct detect_args *args, struct finding
 		}
 	if (!chosen)
 		return err_set(e, ERR_USAGE, "--compat=%s: no predecessor with an expert system has this name; expected dlprof or torch", args->compat);
-	if (analysis_run(p, needs, e) < 0)
-		return -1;
+	p->keeps_ops_work = true;
+	int passed = analysis_run(p, needs, e);
+	p->keeps_ops_work = false;
 	f->shared = shared_new(p);
+	if (passed < 0) {
+		shared_free(f->shared);
+		return -1;
+	}
 	int rc = run_chosen(p, f, e);
 	if (rc == 0 && !args->compat) {
 		merge_findings(f);

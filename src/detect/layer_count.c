@@ -1,16 +1,16 @@
 #include "detect/layer_count.h"
 
 #include "base/mem.h"
+#include "detect/shared.h"
 
-void layer_count_init(struct layer_count *c, const struct profile *p)
+void layer_count_init(struct layer_count *c, const struct profile *p, struct findings *f)
 {
-	*c = (struct layer_count){.p = p, .layers = layers_new(p)};
+	*c = (struct layer_count){.p = p, .layers = shared_layers(f)};
 	c->seen = NEW_ARRAY(c->layers->n, uint8_t);
 }
 
 void layer_count_release(struct layer_count *c)
 {
-	layers_free(c->layers);
 	mem_free(c->seen);
 }
 

@@ -4,16 +4,17 @@
 
 #include "analysis/layers.h"
 #include "base/buf.h"
+#include "detect/detect.h"
 
 struct layer_count {
 	const struct profile *p;
-	struct layers *layers;
+	const struct layers *layers;
 	uint8_t *seen;           /* by layer */
 	uint32_t n, first;       /* layers seen; the first of them */
 };
 
 /* Needs PASS_NEST and PASS_CORRELATE. O(n log n): only for what is found. Release it. */
-void layer_count_init(struct layer_count *c, const struct profile *p);
+void layer_count_init(struct layer_count *c, const struct profile *p, struct findings *f);
 void layer_count_release(struct layer_count *c);
 /* The layer of this device work. */
 void layer_count_add(struct layer_count *c, uint32_t gpu);

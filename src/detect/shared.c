@@ -19,6 +19,7 @@ struct shared {
 	struct tidy *tidy;
 	struct attentions *attentions;
 	struct stacks *stacks;
+	struct layers *layers;
 	struct costs *costs;
 	struct directions *directions;
 	uint8_t *beside;
@@ -27,10 +28,14 @@ struct shared {
 	uint8_t *tensor_core;    /* by name: 0 not asked, else enum tri + 1; then kernel[] is known, too */
 };
 
-struct shared *shared_new(const struct profile *p)
+struct shared *shared_new(struct profile *p)
 {
 	struct shared *s = NEW(struct shared);
 	s->p = p;
+	s->layers = p->ops_layers;
+	s->stacks = p->ops_stacks;
+	p->ops_layers = NULL;
+	p->ops_stacks = NULL;
 	return s;
 }
 
@@ -54,6 +59,7 @@ void shared_free(struct shared *s)
 	tidy_free(s->tidy);
 	attentions_free(s->attentions);
 	stacks_free(s->stacks);
+	layers_free(s->layers);
 	costs_free(s->costs);
 	directions_free(s->directions);
 	mem_free(s->beside);
@@ -335,9 +341,19 @@ const uint8_t *shared_beside(struct findings *f)
 	return s->beside;
 }
 
+const struct layers *shared_layers(struct findings *f)
+{
+	struct shared *s = f->shared;
+	if (!s->layers)
+		s->layers = layers_new(s->p);
+	return s->layers;
+}
+
 const struct directions *shared_directions(struct findings *f)
 {
 	struct shared *s = f->shared;
+	if (s->layers && s->layers->dir)
+		return s->layers->dir;
 	if (!s->directions)
 		s->directions = directions_new(s->p);
 	return s->directions;

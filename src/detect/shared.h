@@ -6,6 +6,7 @@
 #include "analysis/direction.h"
 #include "analysis/gpus.h"
 #include "analysis/interval.h"
+#include "analysis/layers.h"
 #include "analysis/stacks.h"
 #include "analysis/steps.h"
 #include "base/buf.h"
@@ -41,7 +42,8 @@ struct step_time {
 	const char *a_step;      /* behind a count: " a step", "" */
 };
 
-struct shared *shared_new(const struct profile *p);
+/* Takes p->ops_layers and p->ops_stacks. */
+struct shared *shared_new(struct profile *p);
 void shared_free(struct shared *s);
 
 /* These need PASS_NEST, PASS_CORRELATE and PASS_STEPS; all are owned by f->shared.
@@ -55,6 +57,7 @@ extern const char shared_thinned_why[];
 const struct gaps *shared_gaps(struct findings *f); /* of shared_window, which must not be NULL */
 const struct stacks *shared_stacks(struct findings *f);
 const struct costs *shared_costs(struct findings *f);
+const struct layers *shared_layers(struct findings *f);
 const struct directions *shared_directions(struct findings *f);
 /* Whether a kernel runs beside another one of its GPU: kernels_beside (detect/kernel_grids.h). */
 const uint8_t *shared_beside(struct findings *f);

@@ -36,7 +36,7 @@ static void put_evidence(const struct profile *p, struct findings *f, const stru
 	struct layer_count layers;
 	struct buf b = {0}, text = {0};
 	places_init(&shapes);
-	layer_count_init(&layers, p);
+	layer_count_init(&layers, p, f);
 	for (uint32_t i = 0; i < a->n; i++) {
 		buf_clear(&text);
 		describe(&a->v[i], &text);

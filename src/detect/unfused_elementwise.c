@@ -54,7 +54,7 @@ static void put_evidence(const struct profile *p, struct findings *f, const stru
 	struct layer_count layers;
 	struct buf b = {0}, ops = {0};
 	places_init(&which);
-	layer_count_init(&layers, p);
+	layer_count_init(&layers, p, f);
 	for (uint32_t i = 0; i < c->n; i++) {
 		const uint32_t *gpu = c->gpu + c->v[i].first;
 		buf_clear(&ops);

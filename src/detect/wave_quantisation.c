@@ -119,10 +119,10 @@ static void measure(struct measured *m, const struct profile *p, struct findings
 			continue;
 		m->device_ns += p->gpu_op.dur_ns[g];
 		if (p->gpu_op.kind[g] != GPU_KERNEL || launch == ROW_NONE || p->gpu_op.dur_ns[g] < KERNEL_SHORTEST_NS || beside[g] ||
-		    !kernel_multiplies(p, f, g) || has_no_waves(profile_str(p, name)) || !blocks_alike(p, f, g))
+		    !kernel_multiplies(p, f, g))
 			continue;
 		double wave = wave_of(m, p, launch);
-		if (wave > 0 && launch_blocks(p, launch) > wave)
+		if (wave > 0 && launch_blocks(p, launch) > wave && !has_no_waves(profile_str(p, name)) && blocks_alike(p, f, g))
 			add(m, p, f, g, wave, &text);
 	}
 	gpu_most_choose(&m->most, w);
