@@ -57,15 +57,19 @@ static bool blocks_alike(const struct profile *p, struct findings *f, uint32_t g
 
 static double above_whole(double n) { return 1 - n / ceil(n); }
 
-/* How many of a kernel's blocks run at once; 0 = not known. */
-static double wave_of(struct measured *m, const struct profile *p, uint32_t launch)
+/* How many blocks of a kernel that has waves run at once, where that is fewer than it has; else 0. */
+static double wave_of(struct measured *m, const struct profile *p, uint32_t gpu)
 {
 	struct occupancy o;
+	uint32_t launch = p->gpu_op.launch[gpu];
 	int sms = launch_sms(p, launch);
 	enum occupancy_known known = occupancy_of_launch(p, launch, &o);
+	double blocks = launch_blocks(p, launch), wave = known == OCCUPANCY_KNOWN && sms > 0 ? (double)sms * o.blocks : 0;
+	if ((wave > 0 && blocks > 0 && blocks <= wave) || has_no_waves(profile_str(p, p->gpu_op.name[gpu])))
+		return 0;
 	m->no_limits |= known == OCCUPANCY_NO_LIMITS || sms <= 0;
-	m->no_launch |= known == OCCUPANCY_NO_LAUNCH || launch_blocks(p, launch) <= 0;
-	return known == OCCUPANCY_KNOWN && sms > 0 ? (double)sms * o.blocks : 0;
+	m->no_launch |= known == OCCUPANCY_NO_LAUNCH || blocks <= 0;
+	return blocks > 0 ? wave : 0;
 }
 
 static void add_grid(struct measured *m, double blocks, double wave, int64_t ns)
@@ -121,8 +125,8 @@ static void measure(struct measured *m, const struct profile *p, struct findings
 		if (p->gpu_op.kind[g] != GPU_KERNEL || launch == ROW_NONE || p->gpu_op.dur_ns[g] < KERNEL_SHORTEST_NS || beside[g] ||
 		    !kernel_multiplies(p, f, g))
 			continue;
-		double wave = wave_of(m, p, launch);
-		if (wave > 0 && launch_blocks(p, launch) > wave && !has_no_waves(profile_str(p, name)) && blocks_alike(p, f, g))
+		double wave = wave_of(m, p, g);
+		if (wave > 0 && blocks_alike(p, f, g))
 			add(m, p, f, g, wave, &text);
 	}
 	gpu_most_choose(&m->most, w);
