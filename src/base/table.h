@@ -149,7 +149,7 @@ struct str table_str(const struct table *t, size_t row, unsigned col);
 
 /* What the common options do; each keeps equal rows in order. Unknown columns: ERR_USAGE with the list of ids. */
 int table_sort(struct table *t, struct str column, bool descending, struct err *e) __attribute__((warn_unused_result)); /* nulls last */
-void table_filter(struct table *t, struct str text);                         /* rows with text in any string cell */
+void table_filter(struct table *t, struct str text);                         /* rows with text in any string cell; all where no column is of strings */
 void table_limit(struct table *t, size_t n);                                 /* 0 = all; nothing where t->whole */
 void table_keep(struct table *t, const uint8_t *keep);                       /* rows i with keep[i]; n_rows of them */
 /* Keeps these columns, in this order. A tree stays indented: with the text column that a COLUMN_TREE indents, that one is kept

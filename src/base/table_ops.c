@@ -178,9 +178,17 @@ static void keep_ancestors(const struct table *t, const struct column_data *dept
 	mem_free(parent);
 }
 
+static bool has_text(const struct table *t)
+{
+	for (unsigned c = 0; c < t->n_columns; c++)
+		if (t->data[c].col.type == CELL_STR)
+			return true;
+	return false;
+}
+
 void table_filter(struct table *t, struct str text)
 {
-	if (!t->n_rows)
+	if (!t->n_rows || !has_text(t))
 		return;
 	uint8_t *keep = NEW_ARRAY_RAW(t->n_rows, uint8_t);
 	for (size_t i = 0; i < t->n_rows; i++)
@@ -328,6 +336,8 @@ int table_max_width(struct table *t, struct str widths, struct err *e)
 		int only = colon < 0 ? -1 : table_find_column(t, (struct str){part.p, (size_t)colon});
 		if (colon >= 0 && only < 0)
 			return unknown_column(t, (struct str){part.p, (size_t)colon}, e);
+		if (only >= 0 && t->data[only].col.type != CELL_STR)
+			return err_set(e, ERR_USAGE, "'" STR_FMT "': the column holds numbers, which are not cut", STR_ARG(part));
 		for (unsigned c = 0; c < t->n_columns; c++)
 			if (colon < 0 ? t->data[c].col.type == CELL_STR : (int)c == only)
 				t->data[c].col.max_width = (unsigned)n;

@@ -1,5 +1,6 @@
 #include "cli/cli.h"
 
+#include "analysis/steps.h"
 #include "base/utf8.h"
 #include "io/atomic.h"
 #include "render/render.h"
@@ -170,11 +171,8 @@ static void put_choice(struct buf *out, const struct output_options *o)
 		put_option(out, "span", t->span);
 		snprintf(text, sizeof text, "%lld", (long long)t->rank);
 		put_option(out, "rank", t->has_rank ? text : NULL);
-		if (t->report.step_last == INT64_MAX)
-			snprintf(text, sizeof text, "%lld..", (long long)t->report.step_first);
-		else
-			snprintf(text, sizeof text, "%lld..%lld", (long long)t->report.step_first, (long long)t->report.step_last);
-		put_option(out, "steps", t->report.has_steps ? text : NULL);
+		struct steps_text steps = steps_range_text(t->report.step_first, t->report.step_last);
+		put_option(out, "steps", t->report.has_steps ? steps.s + strlen("--steps=") : NULL);
 		put_option(out, "device", t->report.device);
 	}
 	put_option(out, "section", o->section);

@@ -3,10 +3,13 @@
 #include "analysis/bounds.h"
 #include "base/sort.h"
 
+/* No GPU has so many; a count above it is not believed. */
+enum { MOST_SMS = 4096 };
+
 int launch_sms(const struct profile *p, uint32_t launch)
 {
 	uint32_t row = profile_device_row(p, p->launch.device[launch]);
-	return row == ROW_NONE ? 0 : p->device.sm_count[row];
+	return row == ROW_NONE || p->device.sm_count[row] > MOST_SMS ? 0 : p->device.sm_count[row];
 }
 
 double launch_blocks(const struct profile *p, uint32_t launch)

@@ -4,9 +4,12 @@
 #include "base/mem.h"
 #include "detect/detect.h"
 
-/* Unused when no piece fitted: share of what the allocator holds, and bytes. Share of the device's memory that is held where this matters soon. */
+/* Unused when no piece fitted: share of what the allocator holds. Share of the device's memory that is held where this matters soon. */
 static const double TOO_MUCH = 0.1, NEARLY_FULL = 0.8;
+/* Unused, and taken from the driver meanwhile. */
 static const int64_t LEAST_BYTES = 256 << 20;
+/* PyTorch's allocator (c10/cuda/CUDACachingAllocator.cpp, kSmallSize) gives requests up to this from pieces of their own, and never from larger ones. */
+static const int64_t SMALL_BYTES = 1 << 20;
 static const double GIB = 1 << 30;
 
 extern const struct detector detector_memory_fragmentation;
@@ -19,6 +22,7 @@ struct growth {
 	int64_t grown_bytes;             /* what was taken for them */
 	uint32_t worst;                  /* of these the row with most unused before it; its sizes: */
 	int64_t worst_unused, worst_reserved;
+	int64_t most;                    /* of what is held at a time */
 };
 
 /* Adds row i of *p->memory, which has totals, to its device. */
@@ -26,7 +30,8 @@ static void add(const struct profile *p, uint32_t i, struct growth *g)
 {
 	int64_t reserved = p->memory.total_reserved[i], allocated = p->memory.total_allocated[i], unused, grown;
 	bool sane = allocated >= 0 && reserved >= allocated;
-	if (sane && g->known && p->memory.bytes[i] > 0) {
+	bool follows = sane && g->known && allocated - g->allocated == p->memory.bytes[i]; /* else events between are not recorded */
+	if (follows && p->memory.bytes[i] > SMALL_BYTES) {
 		unused = g->reserved - g->allocated;
 		grown = reserved - g->reserved;
 		if (grown > 0 && unused >= grown && unused >= p->memory.bytes[i]) {
@@ -40,14 +45,15 @@ static void add(const struct profile *p, uint32_t i, struct growth *g)
 			}
 		}
 	}
+	g->most = reserved > g->most ? reserved : g->most;
 	g->known = sane;
 	g->reserved = reserved;
 	g->allocated = allocated;
 }
 
-static void report(const struct profile *p, struct findings *f, uint32_t device, const struct growth *g, int64_t peak)
+static void report(const struct profile *p, struct findings *f, uint32_t device, const struct growth *g)
 {
-	int64_t total = p->device.memory_bytes[device];
+	int64_t total = p->device.memory_bytes[device], peak = g->most;
 	bool matters = total > 0 && (double)peak >= NEARLY_FULL * (double)total;
 	struct finding *x = findings_add(f, &detector_memory_fragmentation, matters ? FINDING_LOW : FINDING_INFO);
 	struct buf b = {0};
@@ -69,9 +75,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 {
 	uint32_t n = p->device.rows.n;
 	struct growth *of = NEW_ARRAY(n, struct growth);
-	struct memory_peak *peaks;
-	size_t n_peaks = memory_peaks(p, INT64_MIN, INT64_MAX, &peaks);
-	bool totals = false, events = false;
+	bool totals = false, events = false, too_many = false;
 	for (uint32_t i = 0; i < p->memory.rows.n; i++) {
 		int device = memory_device(p, i);
 		uint32_t row = device == MEMORY_CPU || !memory_is_event(p, i) ? ROW_NONE : profile_device_row(p, device);
@@ -84,16 +88,18 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 		add(p, i, &of[row]);
 	}
 	for (uint32_t d = 0; d < n; d++) {
-		size_t at = (size_t)((int64_t)p->device.id[d] - MEMORY_CPU);
-		if (!of[d].events || of[d].worst_unused < LEAST_BYTES || (double)of[d].worst_unused < TOO_MUCH * (double)of[d].worst_reserved)
-			continue;
-		report(p, f, d, &of[d], at < n_peaks && peaks[at].reserved != ROW_NONE ? p->memory.total_reserved[peaks[at].reserved] : of[d].reserved);
+		const struct growth *g = &of[d];
+		bool more = p->device.memory_bytes[d] > 0 && g->most > p->device.memory_bytes[d];
+		too_many |= more;
+		if (!more && g->grown_bytes >= LEAST_BYTES && g->worst_unused >= LEAST_BYTES && (double)g->worst_unused >= TOO_MUCH * (double)g->worst_reserved)
+			report(p, f, d, g);
 	}
 	if (!events)
 		findings_missing(f, &detector_memory_fragmentation, "no [memory] events of a GPU; to record them: %s", recording_how(p, RECORD_MEMORY));
 	else if (!totals)
 		findings_missing(f, &detector_memory_fragmentation, "the [memory] events do not say how much the allocator holds");
-	mem_free(peaks);
+	else if (too_many)
+		findings_missing(f, &detector_memory_fragmentation, "by its [memory] events the allocator holds more than the GPU's memory");
 	mem_free(of);
 	return 0;
 }

@@ -33,14 +33,15 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 {
 	(void)e;
 	const struct detector *d = &detector_memory_nearly_full;
-	bool seen = false, stated = false;
+	bool seen = false, stated = false, too_many = false;
 	struct memory_peak *all;
 	size_t n = memory_peaks(p, INT64_MIN, INT64_MAX, &all);
 	for (uint32_t i = 0; i < p->device.rows.n; i++) {
 		int64_t total = p->device.memory_bytes[i], peak = peak_allocated(p, all, n, p->device.id[i]);
 		seen |= peak >= 0;
 		stated |= total > 0;
-		if (peak >= 0 && total > 0 && (double)peak > TOO_MUCH * (double)total)
+		too_many |= total > 0 && peak > total;
+		if (peak >= 0 && total > 0 && peak <= total && (double)peak > TOO_MUCH * (double)total)
 			report(f, p->device.id[i], peak, total);
 	}
 	mem_free(all);
@@ -48,6 +49,8 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 		findings_missing(f, d, "the input does not state the devices' memory");
 	else if (p->gpu_op.rows.n && !seen)
 		findings_missing(f, d, "no [memory] events of a GPU; to record them: %s", recording_how(p, RECORD_MEMORY));
+	else if (too_many)
+		findings_missing(f, d, "by its [memory] events more is allocated than a GPU has memory");
 	return 0;
 }
 

@@ -80,7 +80,9 @@ static void put_place(const struct places *t, const struct place *x, unsigned st
 	enum { LONGEST = 80 };
 	struct str name = intern_get(&t->texts, x->name), line = intern_get(&t->texts, x->line);
 	bool is_line = str_eq(line, name);
-	name.n = name.n < LONGEST ? name.n : LONGEST;
+	if (name.n > LONGEST)
+		for (name.n = LONGEST; name.n && ((unsigned char)name.p[name.n] & 0xC0) == 0x80;) /* not inside a character of UTF-8 */
+			name.n--;
 	buf_printf(out, STR_FMT, STR_ARG(name));
 	if (line.n && !is_line)
 		buf_printf(out, " at " STR_FMT, STR_ARG(line));

@@ -20,6 +20,17 @@ static void describe(struct profile *p, struct idmap *known, int32_t device, con
 	d->memory_bytes[i] = d->sm_count[i] = d->max_threads_per_sm[i] = d->warp_size[i] = 0;
 }
 
+/* What the input says of a GPU of another compute capability does not hold of this one. */
+static void take_for(struct profile *p, uint32_t i, const struct gpu *g)
+{
+	struct devices *d = &p->device;
+	bool same = d->cc_major[i] == g->cc_major && d->cc_minor[i] == g->cc_minor;
+	if (d->cc_major[i] >= 0 && !same)
+		d->memory_bytes[i] = d->sm_count[i] = d->max_threads_per_sm[i] = d->warp_size[i] = 0;
+	d->cc_major[i] = g->cc_major;
+	d->cc_minor[i] = g->cc_minor;
+}
+
 static bool is_word(char c)
 {
 	return isalnum((unsigned char)c);
@@ -112,8 +123,10 @@ int gpu_state(struct profile *p, struct str product, struct err *e)
 	if (!p->device.rows.n)
 		describe(p, &known, 0, g);
 	idmap_release(&known);
-	for (uint32_t i = 0; i < p->device.rows.n; i++)
+	for (uint32_t i = 0; i < p->device.rows.n; i++) {
 		p->device.name[i] = intern_str(&p->strings, str_from(g->name));
+		take_for(p, i, g);
+	}
 	diag_add(&p->diags, "gpu-stated", DIAG_NOTE, -1, "the GPUs are taken for %s, as --gpu says", g->name);
 	return 0;
 }

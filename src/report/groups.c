@@ -200,6 +200,8 @@ static int groups_run(const struct profile *p, const struct report_args *args, s
 	struct group_tree tree;
 	struct cuts c = {0};
 	bool dlprof = report_compat_is(args, "dlprof");
+	if (args->outside)
+		return err_set(e, ERR_USAGE, "report groups has no --steps=outside: its times are means of steps");
 	if (op_check(p, e) < 0 || op_window(p, args, &w, e) < 0)
 		return -1;
 	struct op_tc *tc = op_tc_new(p, dlprof);

@@ -16,13 +16,18 @@ struct amount {
 	int64_t ns;
 };
 
-/* What of *p lies outside the steps; *all: the whole. */
-static struct amount outside_of(const struct profile *p, const struct window *w, struct amount *all)
+/* What of *p, and of this device unless it is NULL, lies outside the steps; *all: the whole. */
+static struct amount outside_of(const struct profile *p, const struct window *w, const char *device, struct amount *all)
 {
+	int64_t only;
+	bool has_only = device && str_to_i64(str_from(device), &only);
 	struct amount out = {0};
 	*all = (struct amount){0};
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
 		bool in = window_has_gpu(w, p, g);
+		uint32_t launch = p->gpu_op.launch[g];
+		if (has_only && (launch == ROW_NONE || p->launch.device[launch] != only))
+			continue;
 		all->ops++;
 		all->ns += p->gpu_op.dur_ns[g];
 		out.ops += !in;
@@ -52,7 +57,7 @@ bool outside_note(const struct profile *p, const struct report_args *args, struc
 	struct err e;
 	if (window_of(p, args, &w, &e) < 0)
 		return false;
-	out = outside_of(p, &w, &all);
+	out = outside_of(p, &w, args->device, &all);
 	const char *s = w.steps == 1 ? "" : "s", *them = w.steps == 1 ? "it" : "them";
 	if (out.ops)
 		table_warn(t, "Of the %u step%s. Outside %s: %llu of %llu device operations, %.1f %% of the device time; --steps=all counts everything.",

@@ -24,7 +24,7 @@ int report_args_steps(struct report_args *a, struct str text, struct err *e)
 	}
 	int64_t from = INT64_MIN, to = INT64_MAX;
 	bool ok = (first.n || last.n) && (!first.n || str_to_i64(first, &from)) && (!last.n || str_to_i64(last, &to));
-	if (!ok || from > to)
+	if (!ok || from > to || to == STEP_OUTSIDE)
 		return err_set(e, ERR_USAGE, "steps=" STR_FMT ": A..B with A <= B, or one step number, was expected", STR_ARG(text));
 	a->has_steps = true;
 	a->step_first = from;
@@ -34,16 +34,14 @@ int report_args_steps(struct report_args *a, struct str text, struct err *e)
 
 int report_args_population(struct report_args *a, struct str text, struct err *e)
 {
-	a->all_steps = str_eqc(text, "all");
-	a->outside = str_eqc(text, "outside");
-	if (a->outside) {
-		a->has_steps = true;
-		a->step_first = a->step_last = STEP_OUTSIDE;
+	struct report_args chosen = *a;
+	chosen.all_steps = str_eqc(text, "all");
+	chosen.outside = chosen.has_steps = str_eqc(text, "outside");
+	chosen.step_first = chosen.step_last = chosen.outside ? STEP_OUTSIDE : 0;
+	if (chosen.all_steps || chosen.outside || report_args_steps(&chosen, text, e) == 0) {
+		*a = chosen;
+		return 0;
 	}
-	if (a->all_steps || a->outside)
-		return 0;
-	if (report_args_steps(a, text, e) == 0)
-		return 0;
 	return err_set(e, ERR_USAGE, "steps=" STR_FMT ": A..B with A <= B, one step number, all (what lies outside the steps counts, too) or outside was expected", STR_ARG(text));
 }
 
@@ -216,18 +214,26 @@ static bool is_of_steps(const struct report *r, struct profile *p, struct report
 	return true;
 }
 
-/* The steps hold nothing of what the report is about. Where the file does, the error says how to see it; else it is that of the whole file. */
+/* The chosen part of the file holds nothing of what the report is about. Where the file does, the error says how to see it; else it is that of the whole
+ * file. */
 static int fail_of_steps(const struct report *r, struct profile *p, const struct report_args *of_steps, struct table *out, struct err *e)
 {
 	struct report_args args = *of_steps;
 	struct err of_file;
-	args.has_steps = false;
+	struct window w;
+	if (window_of(p, of_steps, &w, &of_file) < 0) /* there are no such steps, which *e says */
+		return -1;
+	args.has_steps = args.outside = false;
 	args.all_steps = true;
 	if (report_run(r, p, &args, out, &of_file) < 0) {
 		*e = of_file;
 		return -1;
 	}
 	table_release(out);
+	if (of_steps->outside)
+		return err_set(e, ERR_DATA, "report %s: nothing of this lies outside the steps", r->name);
+	if (of_steps->step_first != INT64_MIN || of_steps->step_last != INT64_MAX)
+		return err_set(e, ERR_DATA, "report %s: %s holds nothing of this", r->name, steps_range_text(of_steps->step_first, of_steps->step_last).s);
 	return err_set(e, ERR_DATA, "report %s: the steps hold nothing of this; --steps=all: what lies outside them counts, too", r->name);
 }
 
@@ -258,7 +264,8 @@ int report_run(const struct report *r, struct profile *p, const struct report_ar
 	table_init(out, r->name, r->title);
 	if (r->run(p, &of_part, out, e) < 0) {
 		table_release(out);
-		return by_default ? fail_of_steps(r, whole ? (struct profile *)whole : p, args, out, e) : -1;
+		bool empty = args->has_steps && (r->takes & REPORT_OF_STEPS) && !args->compat && e && e->code == ERR_DATA;
+		return empty ? fail_of_steps(r, whole ? (struct profile *)whole : p, args, out, e) : -1;
 	}
 	bool outside = by_default && outside_note(whole ? whole : p, args, out);
 	if (!by_default && whole)

@@ -817,3 +817,21 @@ def without_fragmentation_but_unused_memory():
 def without_fragmentation_but_roundings():
     """The allocator takes 20 MiB for 4, as it does for all small pieces, while little is unused."""
     return held((GIB, 20 * GIB, 20 * GIB), (-(100 << 20), 20 * GIB - (100 << 20), 20 * GIB), (4 << 20, 20 * GIB - (96 << 20), 20 * GIB + (20 << 20)))
+
+
+@case(about="memory-fragmentation")
+def without_fragmentation_but_a_small_tensor():
+    """Small tensors have pieces of their own: the first one takes 2 MiB, whatever is free of larger ones."""
+    return held((GIB, 20 * GIB, 20 * GIB), (-9 * GIB, 11 * GIB, 20 * GIB), (512, 11 * GIB + 512, 20 * GIB + (2 << 20)), (-2 * GIB, 9 * GIB + 512, 20 * GIB + (2 << 20)),
+                (512, 9 * GIB + 1024, 21 * GIB))
+
+
+@case(about="memory-fragmentation")
+def without_fragmentation_but_events_that_lack():
+    """More is allocated than the event says: others came between, of which one may have needed the new memory."""
+    return held((GIB, 20 * GIB, 20 * GIB), (-9 * GIB, 11 * GIB, 20 * GIB), (4 << 20, 22 * GIB, 24 * GIB))
+
+
+@case(about="memory-fragmentation")
+def without_fragmentation_of_more_than_there_is():
+    return held((GIB, 60 * GIB, 60 * GIB), (-20 * GIB, 40 * GIB, 60 * GIB), (2 * GIB, 42 * GIB, 62 * GIB))

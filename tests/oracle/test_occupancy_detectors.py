@@ -102,6 +102,14 @@ class Planted(Case):
                 self.assertEqual(code, 0, err)
                 self.assertIn(why, out.decode())
 
+    def test_another_gpu(self):
+        """--gpu takes the GPUs for another one: what the input says of an A100 does not hold of an H100, and is unknown."""
+        path = self.path(labelled.CASES["last_wave_nearly_empty"][1]())
+        h100 = oracle.report("devices", path, "--gpu=H100 80GB HBM3").rows[0]
+        self.assertEqual((h100["name"], h100["compute_capability"], h100["sm_count"]), ("H100 80GB HBM3", "9.0", None))
+        self.assertNotIn(b"wave-quantisation", oracle.run("advise", path, "--gpu=H100 80GB HBM3", "--format=csv")[1])
+        self.assertIn(b"wave-quantisation", oracle.run("advise", path, "--gpu=A100-SXM4-80GB", "--format=csv")[1])
+
 
 class Estimates(Case):
     """Recordings without the occupancy that Kineto states: what the launches give is what it stated."""

@@ -1,7 +1,9 @@
 """Which part of a file reports are of: the steps. What lies outside is said, --steps=all counts it, and the steps add up to all of them."""
 import os
 import re
+import tempfile
 
+import labelled
 import oracle
 from oracle import Case, data, events, load, report, steps_report
 
@@ -94,6 +96,25 @@ class Population(Case):
                 self.assertNotEqual(code, 0)
                 self.assertEqual(out, b"")
                 self.assertIn(b"outside", err)
+
+    def test_what_outside_is_of(self):
+        """One GPU alone, a later --steps, calls inside, no means of no step."""
+        def recorded():
+            t = labelled.Trace(dict(labelled.A100, id=0), dict(labelled.A100, id=1))
+            for _ in t.steps(2, fill=1000):
+                pass
+            for _ in range(10):
+                t.work("kernel", labelled.REDUCE, 300, "cudaLaunchKernel", device=1)
+            return t
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "trace.json.gz")
+            recorded().save(path)
+            self.assertFalse([n for n in steps_report("kernels", path, "--device=0").notes if "Outside" in n])
+            self.assertEqual(sum(r["calls"] for r in steps_report("kernels", path, "--steps=1", "--steps=all").rows), 12)
+            self.assertEqual(sum(r["calls"] for r in steps_report("kernels", path, "--steps=outside", "--steps=1").rows), 1)
+            self.assertIn("calls inside the steps: 2", " ".join(steps_report("api", path, "--steps=outside").notes))
+            self.assertNotEqual(oracle.run("report", "groups", path, "--steps=outside")[0], 0)
+            self.assertIn(b"10", oracle.run("report", "kernels", path, "--filter=gemm")[1].split(b"Outside the steps")[1])
 
     def test_without_steps(self):
         """Nothing is left out, and no note speaks of steps."""
