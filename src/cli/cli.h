@@ -39,9 +39,8 @@ struct cli_args {
 };
 void cli_args_add(struct cli_args *a, char *arg);
 
-/* Of `n` words, the one nearest to what the user typed; NULL when none is near. */
+/* The nearest (base/nearest.h) of `n` words to what the user typed; NULL when none is near. */
 const char *cli_nearest(const char *typed, const char *(*word)(unsigned i), unsigned n);
-const char *cli_nearest_of(const char *typed, const char *const *words, unsigned n);
 
 struct trace_options;
 

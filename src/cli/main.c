@@ -40,7 +40,7 @@ static int fail_unknown(const char *name)
 
 static int print_help(void)
 {
-	puts("opscope tells where the GPU time of a deep-learning run went.\n\nUsage: opscope COMMAND ...\n   or: opscope INPUT...    a first look, as opscope look\n");
+	puts("opscope tells where the GPU time of a deep-learning run went.\n\nUsage: opscope COMMAND ...\n   or: opscope [OPTION...] INPUT...    a first look, as opscope look\n");
 	for (const struct command *const *c = command_registry; *c; c++) {
 		char usage[80];
 		snprintf(usage, sizeof usage, "%s %s", (*c)->name, (*c)->args);
@@ -90,6 +90,22 @@ static int look(int argc, char **argv)
 	return find_command(name)->run(argc, argv);
 }
 
+/* `opscope --width=80 FILE`: options of the first look. Those of a command stand behind its name. */
+static int options_first(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++)
+		if (is_input(argv[i]))
+			return look(argc, argv);
+	for (int i = 2; i < argc; i++) {
+		struct err e;
+		if (!find_command(argv[i]))
+			continue;
+		err_set(&e, ERR_USAGE, "%s: options stand behind the command: opscope %s ... %s", argv[1], argv[i], argv[1]);
+		return cli_fail(&e, EXIT_USAGE);
+	}
+	return look(argc, argv);
+}
+
 /* Help and lists go through stdio, argp's by its own exit: a full disk must not pass for success. */
 static void finish_stdout(void)
 {
@@ -137,5 +153,7 @@ int main(int argc, char **argv)
 	const struct command *c = find_command(name);
 	if (c)
 		return c->run(argc - 1, argv + 1);
+	if (name[0] == '-' && name[1])
+		return options_first(argc, argv);
 	return is_input(name) ? look(argc, argv) : fail_unknown(name);
 }

@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/nearest.h"
 #include "op/cost.h"
 #include "render/render.h"
 
@@ -27,54 +28,12 @@ void cli_args_add(struct cli_args *a, char *arg)
 	a->v[a->n++] = arg;
 }
 
-static unsigned least(unsigned a, unsigned b)
-{
-	return a < b ? a : b;
-}
-
-/* Edit distance of two words, each at most 63 long: insertions, deletions, changes, and two neighbours that changed places. */
-static unsigned distance(const char *a, const char *b)
-{
-	unsigned rows[3][64], la = (unsigned)strlen(a), lb = (unsigned)strlen(b);
-	if (la > 63 || lb > 63)
-		return 64;
-	for (unsigned j = 0; j <= lb; j++)
-		rows[0][j] = j;
-	for (unsigned i = 1; i <= la; i++) {
-		unsigned *row = rows[i % 3], *above = rows[(i + 2) % 3], *before = rows[(i + 1) % 3];
-		row[0] = i;
-		for (unsigned j = 1; j <= lb; j++) {
-			row[j] = least(above[j - 1] + (a[i - 1] != b[j - 1]), least(above[j], row[j - 1]) + 1);
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-				row[j] = least(row[j], before[j - 2] + 1);
-		}
-	}
-	return rows[la % 3][lb];
-}
-
-const char *cli_nearest_of(const char *typed, const char *const *words, unsigned n)
-{
-	const char *best = NULL;
-	size_t length = strlen(typed);
-	unsigned nearest = length >= 9 ? 4 : (unsigned)length / 3 + 1; /* a letter in three may be wrong */
-	for (unsigned i = 0; i < n; i++) {
-		const char *w = words[i];
-		bool prefix = length >= 3 && strncmp(w, typed, length) == 0;
-		unsigned d = prefix ? 1 : distance(typed, w);
-		if (d < nearest && d < strlen(w)) {
-			nearest = d;
-			best = w;
-		}
-	}
-	return best;
-}
-
 const char *cli_nearest(const char *typed, const char *(*word)(unsigned i), unsigned n)
 {
 	const char **words = NEW_ARRAY(n, const char *);
 	for (unsigned i = 0; i < n; i++)
 		words[i] = word(i);
-	const char *best = cli_nearest_of(typed, words, n);
+	const char *best = nearest_word(typed, words, n);
 	mem_free(words);
 	return best;
 }
@@ -156,7 +115,7 @@ static const struct argp_option output_list[] = {
 	{"sort", KEY_SORT, "COLUMN", 0, "numbers descending, text ascending; +COLUMN ascending, -COLUMN descending", 0},
 	{"limit", KEY_LIMIT, "N", 0, "at most N rows of each table whose rows are no parts of a sum; 0 or -1 = all (default: 30 as text, else all)", 0},
 	{"columns", KEY_COLUMNS, "A,B,...", 0, "these columns, in this order, by id", 0},
-	{"filter", KEY_FILTER, "TEXT", 0, "only rows that have TEXT in some text column, any case", 0},
+	{"filter", KEY_FILTER, "TEXT", 0, "only rows that have TEXT in some text column, any case (not COLUMN=VALUE)", 0},
 	{"section", KEY_SECTION, "NAME", 0, "only this table of the report; all: those too that text leaves out unless asked for", 0},
 	{"title", KEY_TITLE, "TEXT", 0, "heading of text and HTML", 0},
 	{"time-unit", KEY_TIME_UNIT, "UNIT", 0, "durations as text and HTML in ns, us, ms or s (default: what suits each)", 0},
@@ -372,7 +331,7 @@ static const char *option_meant(const struct outer *o, const char *arg)
 	for (unsigned i = 0; i < names.n; i++)
 		if (strcmp(names.v[i], typed) == 0)
 			return NULL;
-	return cli_nearest_of(typed, names.v, names.n);
+	return nearest_word(typed, names.v, names.n);
 }
 
 static void report_bad_option(const struct outer *o, const struct argp_state *state)

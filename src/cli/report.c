@@ -3,6 +3,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/nearest.h"
 #include "render/render.h"
 #include "render/text_layout.h"
 #include "report/columns.h"
@@ -149,7 +150,7 @@ static const char *report_meant(const char *typed)
 	const char *near = NULL;
 	for (unsigned i = 0; i < w.n && !near; i++)
 		near = strcmp(w.word[i], typed) == 0 ? w.word[i] : NULL;
-	near = near ? near : cli_nearest_of(typed, w.word, w.n);
+	near = near ? near : nearest_word(typed, w.word, w.n);
 	for (unsigned i = 0; i < w.n && near && !found; i++)
 		found = w.word[i] == near ? w.of[i] : NULL;
 	mem_free(w.word);

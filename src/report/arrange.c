@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "report/columns.h"
+#include "report/filter_note.h"
 #include "report/report.h"
 
 /* Numbers are looked at from the largest, text from A. */
@@ -32,15 +33,28 @@ static void add_absent_columns(struct table *t, const struct table *first, const
 	buf_release(&note);
 }
 
+/* What no table holds was not meant: a note says so, as an empty table alone would pass for an answer. */
+static void filter_tables(struct table *first, struct table *chosen, struct str text)
+{
+	bool had_rows = false, has_rows = false;
+	for (struct table *t = first; t; t = t->next) {
+		had_rows |= t == chosen && t->n_rows;
+		table_filter(t, text);
+		has_rows |= t->n_rows > 0;
+	}
+	if (had_rows && (chosen == first ? !has_rows : !chosen->n_rows))
+		filter_note(chosen, text);
+}
+
 int arrange_tables(struct table *first, struct table *chosen, const struct arrangement *a, struct err *e)
 {
 	if (a->columns)
 		add_absent_columns(chosen, first, a);
 	if (a->sort && sort_by(chosen, a->sort, e) < 0)
 		return err_prefix(e, "--sort");
+	if (a->filter)
+		filter_tables(first, chosen, str_from(a->filter));
 	for (struct table *s = first; s; s = s->next) {
-		if (a->filter)
-			table_filter(s, str_from(a->filter));
 		if (a->time_unit && table_show_in(s, a->time_unit, e) < 0)
 			return err_prefix(e, "--time-unit");
 	}
