@@ -155,7 +155,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	if (x.places.n)
 		report(&x);
 	else if (x.unrecorded)
-		findings_missing(f, &detector_conv_bias, "shapes were not recorded (record_shapes=True)");
+		findings_missing(f, &detector_conv_bias, "shapes were not recorded");
 	mem_free(x.of_conv);
 	places_release(&x.places);
 	return 0;

@@ -148,7 +148,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	else if (off && m.convs && 100.0 * (double)m.conv.ns >= WORTH * (double)m.kernel_ns)
 		report_off(f, w, &m);
 	else if (!off && m.convs && !model_config_any(p))
-		findings_missing(f, &detector_cudnn_benchmark, "the input does not tell whether torch.backends.cudnn.benchmark is on (DLProf's markers do)");
+		findings_missing(f, &detector_cudnn_benchmark, "the input does not tell whether torch.backends.cudnn.benchmark is on");
 	intervals_release(&m.conv.when);
 	intervals_release(&m.search.when);
 	bounds_free(m.bounds);

@@ -38,7 +38,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 		return 0;
 	int can = can_nccl(p);
 	if (can < 0)
-		findings_missing(f, d, "the input does not state the GPUs' compute capability; --gpu=NAME says what they are");
+		findings_missing(f, d, "the input does not state the GPUs' compute capability");
 	if (can <= 0)
 		return 0;
 	struct finding *x = findings_add(f, d, FINDING_MEDIUM);

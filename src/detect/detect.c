@@ -306,7 +306,7 @@ static void compat_table(const struct findings *f, struct table *t)
 	}
 }
 
-/* One note for each reason, with all who give it. */
+/* One note for each reason, with all who give it and what would let them look. */
 static void missing_notes(const struct findings *f, struct table *t)
 {
 	struct buf names = {0};
@@ -320,7 +320,9 @@ static void missing_notes(const struct findings *f, struct table *t)
 		for (unsigned k = i; k < f->n_missing; k++)
 			if (str_eq(f->missing[k].why, f->missing[i].why))
 				buf_printf(&names, "%s%s", names.n ? ", " : "", f->missing[k].detector);
-		table_note(t, STR_FMT " could not look: " STR_FMT ".", STR_ARG(buf_view(&names)), STR_ARG(f->missing[i].why));
+		const char *remedy = f->missing[i].remedy;
+		table_note(t, STR_FMT " could not look: " STR_FMT "%s%s.", STR_ARG(buf_view(&names)), STR_ARG(f->missing[i].why), remedy ? "; would with: " : "",
+		           remedy ? remedy : "");
 	}
 	buf_release(&names);
 }

@@ -32,7 +32,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	int factor = used > 0 ? (int)(100 / used) : 0;
 	factor = factor > MOST ? MOST : factor;
 	if (used < 0 && p->gpu_op.rows.n)
-		findings_missing(f, &detector_dlprof_batch_size, "the input does not state how much GPU memory was used (DLProf samples it while it runs)");
+		findings_missing(f, &detector_dlprof_batch_size, "the input does not state how much GPU memory was used");
 	if (factor >= 2)
 		findings_add_compat(f, &detector_dlprof_batch_size,
 		                    arena_printf(&f->arena, "GPU Memory is underutilized: Only %d%% of GPU Memory is used", (int)used),

@@ -48,7 +48,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	if (p->gpu_op.rows.n && !stated)
 		findings_missing(f, d, "the input does not state the devices' memory");
 	else if (p->gpu_op.rows.n && !seen)
-		findings_missing(f, d, "no [memory] events of a GPU; to record them: %s", recording_how(p, RECORD_MEMORY));
+		findings_missing(f, d, "no [memory] events of a GPU");
 	else if (too_many)
 		findings_missing(f, d, "by its [memory] events more is allocated than a GPU has memory");
 	return 0;

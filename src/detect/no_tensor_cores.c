@@ -160,7 +160,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	const struct detector *d = &detector_no_tensor_cores;
 	struct target target = find_target(p);
 	if (target.types < 0)
-		findings_missing(f, d, "the input does not say what the GPUs are (their compute capability, or a name known here); --gpu=NAME does");
+		findings_missing(f, d, "the input does not say what the GPUs are (their compute capability, or a name known here)");
 	if (target.types <= 0)
 		return 0;
 	struct optree *t = optree_new(p, OPTREE_DEFAULT);

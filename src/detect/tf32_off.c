@@ -152,7 +152,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	if (m.kernel_ns && 100.0 * (double)m.places.ns / (double)m.kernel_ns >= TOO_MUCH)
 		report(p, f, w, &m);
 	else if (m.unknown)
-		findings_missing(f, d, "the input does not say what the GPUs are (their compute capability, or a name known here); --gpu=NAME does");
+		findings_missing(f, d, "the input does not say what the GPUs are (their compute capability, or a name known here)");
 	places_release(&m.places);
 	gpu_most_release(&m.most);
 	return 0;

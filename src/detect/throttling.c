@@ -67,7 +67,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	if (!p->gpu_op.rows.n && !l.n)
 		findings_missing(f, &detector_throttling, "the input has no device work");
 	else if (!l.n)
-		findings_missing(f, &detector_throttling, "the input has no samples of the GPUs' clocks: `opscope record` takes one a second where the driver's NVML is there");
+		findings_missing(f, &detector_throttling, "the input has no samples of the GPUs' clocks");
 	else if (!told)
 		findings_missing(f, &detector_throttling, "fewer than %d samples tell what lowers the GPUs' clocks", SAMPLES_MIN);
 	gpu_samples_release(&l);

@@ -4,7 +4,7 @@ extern const struct detector detector_tidy_tf32;
 
 static int run(const struct profile *p, struct findings *f, struct err *e)
 {
-	findings_missing(f, &detector_tidy_tf32, "a trace does not say torch.backends.cuda.matmul.allow_tf32; opscope's own tf32-off looks at the kernels");
+	findings_missing(f, &detector_tidy_tf32, "a trace does not say torch.backends.cuda.matmul.allow_tf32");
 	return 0;
 }
 

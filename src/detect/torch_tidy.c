@@ -141,11 +141,11 @@ static bool lacks(const struct tidy *t, const struct detector *d, unsigned wants
 {
 	bool stacks = wants & TIDY_STACKS && !t->stacks, shapes = wants & TIDY_SHAPES && !t->shapes;
 	if (stacks && shapes)
-		findings_missing(t->f, d, "Python frames and shapes were not recorded (with_stack=True, record_shapes=True)");
+		findings_missing(t->f, d, "Python frames and shapes were not recorded");
 	else if (stacks)
-		findings_missing(t->f, d, "Python frames were not recorded (with_stack=True)");
+		findings_missing(t->f, d, "Python frames were not recorded");
 	else if (shapes)
-		findings_missing(t->f, d, "shapes were not recorded (record_shapes=True)");
+		findings_missing(t->f, d, "shapes were not recorded");
 	return stacks || shapes;
 }
 

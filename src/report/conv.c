@@ -6,6 +6,7 @@ static const struct cost_spec spec = {
 	.classes = 1u << OP_CONV,
 	.set = COST_SET_OPS,
 	.missing = "no kernel belongs to a convolution with recorded shapes",
+	.absent = "the run has no convolution: no op with recorded shapes is one, and no kernel by its name",
 	.sort = "total_gpu_ns",
 };
 

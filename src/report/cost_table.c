@@ -506,11 +506,11 @@ static void put_time(struct buf *b, int64_t ns)
 		buf_printf(b, "%.3f ms", (double)ns / 1e6);
 }
 
-/* Whether another op's FLOPs are known, so that its shapes are. */
+/* Whether another op's FLOPs or bytes are known, so that its shapes are. */
 static bool knows_shapes(const struct costs *c)
 {
 	for (uint32_t i = 0; i < c->n; i++)
-		if (c->cost[i].flops > 0)
+		if (c->cost[i].flops > 0 || c->cost[i].bytes > 0)
 			return true;
 	return false;
 }

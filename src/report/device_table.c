@@ -4,6 +4,7 @@
 
 #include "analysis/gpu_metrics.h"
 #include "analysis/mfu.h"
+#include "base/buf.h"
 #include "base/round.h"
 #include "report/step_table.h"
 
@@ -79,13 +80,30 @@ static struct achieved achieved_on(const struct profile *p, const struct mfu *m,
 	return ns > 0 ? (struct achieved){sum.flops_per_s / ns, sum.mfu_pct / ns} : (struct achieved){NAN, NAN};
 }
 
-static void note_unknown_mfu(const struct mfu *m, struct table *t)
+/* Each reason once, with the GPUs of which it holds. `why` are literals. */
+static void note_unknown_mfu(const struct profile *p, const struct mfu *m, const struct report_args *args, struct table *t)
 {
-	for (uint32_t i = 0; m && i < m->n; i++)
-		if (m->v[i].why) {
-			table_note(t, "MFU is unknown where it is empty: %s.", m->v[i].why);
-			return;
+	struct buf gpus = {0};
+	for (uint32_t i = 0; m && i < m->n; i++) {
+		const char *why = m->v[i].why;
+		bool told = !why || !is_chosen(p, m, &m->v[i], args);
+		for (uint32_t k = 0; k < i && !told; k++)
+			told = m->v[k].why && strcmp(m->v[k].why, why) == 0 && is_chosen(p, m, &m->v[k], args);
+		if (told)
+			continue;
+		buf_clear(&gpus);
+		for (uint32_t k = i, last = i; k < m->n; k++) {
+			if (!m->v[k].why || strcmp(m->v[k].why, why) != 0 || !is_chosen(p, m, &m->v[k], args) || (k > i && m->v[k].device == m->v[last].device))
+				continue;
+			buf_printf(&gpus, "%s%d", gpus.n ? ", " : "", m->v[k].device);
+			last = k;
 		}
+		if (m->v[i].device == INT32_MIN)
+			table_note(t, "MFU is unknown: %s.", why);
+		else
+			table_note(t, "MFU of GPU " STR_FMT " is unknown: %s.", STR_ARG(buf_view(&gpus)), why);
+	}
+	buf_release(&gpus);
 }
 
 static void set_capability(const struct profile *p, uint32_t row, struct table *t, unsigned col)
@@ -222,7 +240,7 @@ void device_table(const struct profile *p, const struct report_args *args, bool 
 		table_note(t, "Measured from the start of the first step to the end of the last: %lld ns.", (long long)l.span_ns);
 	else
 		table_note(t, "Measured during the steps: %lld ns; busy and idle sum to it.", (long long)l.span_ns);
-	note_unknown_mfu(mfu, t);
+	note_unknown_mfu(p, mfu, args, t);
 	mfu_free(mfu);
 	gpu_metrics_release(&l);
 	if (tree)

@@ -21,6 +21,7 @@ static const struct cost_spec spec = {
 	.classes = 1u << OP_GEMM,
 	.set = COST_SET_OPS,
 	.missing = "no kernel belongs to a matrix product with recorded shapes",
+	.absent = "the run has no matrix product: no op with recorded shapes is one, and no kernel by its name",
 	.sort = "total_gpu_ns",
 	.columns = add_columns,
 	.put = put,

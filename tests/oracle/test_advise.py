@@ -156,16 +156,39 @@ class Advise(Case):
         trace = json.dumps({"schemaVersion": 1, "traceEvents": [span("aten::add", 0, 10)]}).encode()
         said = lambda *args: oracle.run("advise", "-", "--width=100000", *args, stdin=trace)[1].decode()  # noqa: E731
         names, = [n.split(" could not look")[0].split(", ") for n in self.advise([span("aten::add", 0, 10)], devices=[]).notes
-                  if n.endswith("could not look: the input has no device work.")]
+                  if "could not look: the input has no device work; would with: profile(activities=" in n]
         self.assertGreater(len(names), 10)
         brief, full = said(), said("--all")
         line, = [x for x in brief.splitlines() if "could not look" in x]
         self.assertRegex(line, r"^\d+ detectors could not look, but (%d )?would with: profile\(activities=\[\.\.\., ProfilerActivity\.CUDA\]\).* "
                          r"\(opscope advise --all says more\)\.$" % len(names))
-        self.assertIn(", ".join(names) + " could not look: the input has no device work.", full)
+        self.assertIn(", ".join(names) + " could not look: the input has no device work; would with: ", full)
         self.assertNotIn(names[0], brief)
         self.assertLess(max(map(len, brief.splitlines())), 200)
         self.assertIn(", ".join(names), said("--format=html"))
+
+    def test_each_reason_has_a_remedy(self):
+        """The reasons in the sources, against the table that says what to do about them; and as they are told."""
+        detect = os.path.join(oracle.ROOT, "src", "detect")
+        with open(os.path.join(detect, "could_not_look.def")) as f:
+            known = re.findall(r'^(?:RECORD|SAY)_IT\("((?:[^"\\]|\\.)*)"', f.read(), re.M)
+        reasons = []
+        for name in sorted(os.listdir(detect)):
+            if name.endswith(".c"):
+                with open(os.path.join(detect, name)) as f:
+                    source = f.read()
+                reasons += re.findall(r'findings_missing\([^"]*"((?:[^"\\]|\\.)*)"(?: : "([^"]*)")?', source) if name != "shared.c" else []
+                reasons += [(r, "") for r in re.findall(r'\bwhy = "([^"]*)"', source)] if name == "shared.c" else []
+        reasons = [r for pair in reasons for r in pair if r]
+        self.assertGreater(len(reasons), 20)
+        for r in reasons:
+            self.assertTrue([k for k in known if r.startswith(k)], r)
+        for k in known:
+            self.assertTrue([r for r in reasons if r.startswith(k)], k)
+        notes = self.advise([span("aten::add", 0, 10)]).notes
+        for n in notes:
+            if "could not look" in n:
+                self.assertIn("; would with: ", n)
 
     def test_fail_on(self):
         """Findings are no failure, unless they are asked to be: of the severity named, or of a higher one."""

@@ -452,10 +452,18 @@ class Rules(Case):
 
     def test_nothing_to_show(self):
         self.mm(64, 64, 64, 5)
-        with self.assertRaisesRegex(AssertionError, "no kernel belongs to a convolution .* 5.000 us are of ops with another model"):
+        with self.assertRaisesRegex(AssertionError, "the run has no convolution: .* 5.000 us are of ops with another model"):
             self.report("conv")
         with self.assertRaisesRegex(AssertionError, "no fused attention kernel was found; `opscope advise` says whether attention runs unfused; of 5.000 us of device work"):
             self.report("attention")
+        self.events = []
+        self.op("aten::relu", [[1024, 1024]], ["float"], ("elementwise_kernel", 5))
+        with self.assertRaisesRegex(AssertionError, "the run has no matrix product: "):
+            self.report("gemm")
+        self.events = []
+        self.op("aten::relu", [], [], ("elementwise_kernel", 5))  # no op says its shapes
+        with self.assertRaisesRegex(AssertionError, "no kernel belongs to a matrix product with recorded shapes.*to record them: profile"):
+            self.report("gemm")
 
 
 if __name__ == "__main__":

@@ -43,6 +43,21 @@ class Planted(Case):
             self.assertAlmostEqual(r["tflops_per_s"], flops / r["time_ns"] / 1e3, places=6)
             self.assertAlmostEqual(r["mfu_pct"], 100 * flops / (r["time_ns"] * 1e-9) / 312e12, places=6)
 
+    def test_each_gpu_says_why(self):
+        """GPUs 0 and 2 multiply without shapes, GPU 1 multiplies nothing: `devices` says both, and of which GPUs."""
+        t = labelled.Trace(labelled.A100, dict(labelled.A100, id=1), dict(labelled.A100, id=2))
+        for _ in t.steps():
+            for device in (0, 2):
+                with t.op("aten::mm", 10):
+                    t.kernel(1000, labelled.TENSOR_CORE, device=device)
+            labelled_compute.unary(t, 1000, "aten::relu", [1024, 1024], device=1)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "x.pt.trace.json.gz")
+            t.save(path)
+            notes = [n for n in oracle.report("devices", path).notes if n.startswith("MFU")]
+        self.assertEqual(notes, ["MFU of GPU 0, 2 is unknown: the FLOPs of no kernel are known: shapes were not recorded, or no op launched them.",
+                                 "MFU of GPU 1 is unknown: no kernel multiplies matrices."])
+
     def test_peak_is_that_of_most_flops(self):
         """float32 on ordinary cores does three quarters of the FLOPs."""
         t = labelled.Trace()

@@ -135,7 +135,7 @@ class Real(Case):
         got, notes = findings(oracle.data("torch", "torch26_cpu", "resnet_full.json.gz"))
         self.assertEqual(got, [])
         self.assertIn("extra_cuda_copy, optimizer_single_tensor, synchronized_dataloader, grad_not_set_to_none, matmul_not_aligned could not look: "
-                      "Python frames were not recorded (with_stack=True).", notes)
+                      "Python frames were not recorded; would with: profile(with_stack=True).", notes)
 
 
 class Made(Case):
