@@ -219,10 +219,21 @@ static const char *every_row(const struct table *t)
 	return t->hidden_rows ? "in every row shown" : "in every row";
 }
 
+enum { SAME_LONG = 240 }; /* cells of a sentence that holds for all rows */
+
+/* How much of a text that holds for all rows is shown: of one that can be broken into lines more than of a path or a name. */
+static size_t most_of(const struct page *p, struct str value)
+{
+	size_t line = p->o->width > 1 && p->o->width < 120 ? p->o->width - 1 : 120, longest = 0;
+	struct str word;
+	while (text_wrap(&value, 1, &word))
+		longest = text_width(word) > longest ? text_width(word) : longest;
+	return longest > line ? line : SAME_LONG;
+}
+
 /* "in every row: Dir forward, Shape N=1,...,fp32": what columns would say that are left out for it, or texts that are cut. */
 static void put_same(const struct page *p, const struct table *t, const struct text_layout *l)
 {
-	const size_t most = p->o->width > 1 && p->o->width < 120 ? p->o->width - 1 : 120;
 	struct buf line = {0}, value = {0};
 	struct text_scratch scratch = {0};
 	const char *between = ": ";
@@ -236,7 +247,7 @@ static void put_same(const struct page *p, const struct table *t, const struct t
 		else
 			buf_str(&value, text_cell(t, 0, c, &scratch));
 		buf_printf(&line, "%s%s%s ", line.n ? "" : every_row(t), between, t->data[c->col].col.title);
-		size_t cells = text_width(buf_view(&value));
+		size_t cells = text_width(buf_view(&value)), most = most_of(p, buf_view(&value));
 		text_put_cut(&line, buf_view(&value), cells < most ? cells : most);
 		between = ", ";
 	}

@@ -40,11 +40,12 @@ static struct str tail_of(struct str s, size_t width)
 	return (struct str){s.p + at, s.n - at};
 }
 
-/* The end of a path begins with a whole part of it, if that takes off less than half. */
+/* The end of a path begins with a whole part of it, if that takes off less than half and leaves more than the last part: of ops of one name,
+ * the part before tells them apart. */
 static struct str whole_parts(struct str last)
 {
 	for (size_t i = 0; i < last.n / 2; i++)
-		if (last.p[i] == '/')
+		if (last.p[i] == '/' && memchr(last.p + i + 1, '/', last.n - i - 1))
 			return (struct str){last.p + i, last.n - i};
 	return last;
 }

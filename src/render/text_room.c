@@ -148,13 +148,17 @@ static void shrink(struct text_layout *l, const struct table *t, size_t width, e
 	}
 }
 
-/* The name may take two fifths of the terminal for the sake of rows that look different, short names of kernels half of it, other text a third. */
+/* The name may take two fifths of the terminal for the sake of rows that look different, a path two thirds, short names of kernels half of it, other
+ * text a third.
+ * A key that fits two fifths whole (the sizes of a product) is not cut for the sake of measures that are no key. */
 static size_t distinct_width(const struct text_column *c, const struct column *col, size_t width)
 {
 	size_t whole = larger(c->body, c->word), least = least_width(c, col, width);
 	if (c->short_names)
 		return larger(least, smaller(whole, width / 2));
-	size_t most = larger(least, smaller(whole, c->key ? width * 2 / 5 : width / 3));
+	if ((col->flags & COLUMN_WIDE) && (col->flags & COLUMN_KEY) && whole <= width * 2 / 5)
+		return whole;
+	size_t part = !c->key ? width / 3 : col->flags & COLUMN_PATH ? width * 2 / 3 : width * 2 / 5, most = larger(least, smaller(whole, part));
 	return c->can_share ? text_alike_width(&c->alike, least, most) : least;
 }
 

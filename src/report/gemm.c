@@ -5,9 +5,9 @@
 static void add_columns(struct table *t)
 {
 	TABLE_COLUMN(t, "b", "B", "how many products a call makes", CELL_I64, UNIT_NONE, COLUMN_DETAIL);
-	TABLE_COLUMN(t, "m", "M", "rows of the result", CELL_I64);
-	TABLE_COLUMN(t, "n", "N", "columns of the result", CELL_I64);
-	TABLE_COLUMN(t, "k", "K", "length of the sums", CELL_I64);
+	TABLE_COLUMN(t, "m", "M", "rows of the result", CELL_I64, UNIT_NONE, COLUMN_MINOR);
+	TABLE_COLUMN(t, "n", "N", "columns of the result", CELL_I64, UNIT_NONE, COLUMN_MINOR);
+	TABLE_COLUMN(t, "k", "K", "length of the sums", CELL_I64, UNIT_NONE, COLUMN_MINOR);
 }
 
 static void put(struct table *t, unsigned at, const struct cost_row *x)

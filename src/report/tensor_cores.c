@@ -135,7 +135,7 @@ enum {
 };
 static const struct column dlprof_columns[D_COLUMNS] = {
 	[D_ID] = {"op_id", "Op ID", "The op's type and a running number.", CELL_STR, UNIT_NONE, 0, 0},
-	[D_NAME] = {"op_name", "Op Name", "The op and where in the program it was called.", CELL_STR, UNIT_NONE, COLUMN_WIDE, 0},
+	[D_NAME] = {"op_name", "Op Name", "The op and where in the program it was called.", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_PATH, 0},
 	[D_DIRECTION] = {"direction", "Direction", "fprop or bprop.", CELL_STR, UNIT_NONE, 0, 0},
 	[D_TYPE] = {"op_type", "Op Type", "The op alone.", CELL_STR, UNIT_NONE, 0, 0},
 	[D_USES] = {"uses_tc", "Uses TC", "Whether any of its kernels uses Tensor Cores.", CELL_BOOL, UNIT_NONE, 0, 0},
@@ -192,10 +192,10 @@ enum {
 };
 static const struct column own_columns[N_COLUMNS] = {
 	[C_ID] = {"op_id", "Op ID", "The op's type and a running number.", CELL_STR, UNIT_NONE, COLUMN_DETAIL, 0},
-	[C_NAME] = {"name", "Op", "The op and where in the model it was called.", CELL_STR, UNIT_NONE, COLUMN_WIDE, 0},
+	[C_NAME] = {"name", "Op", "The op and where in the model it was called.", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_PATH, 0},
 	[C_TYPE] = {"type", "Type", "The op alone.", CELL_STR, UNIT_NONE, COLUMN_DETAIL, 0},
 	[C_DIRECTION] = {"direction", "Direction", "forward, backward, optimizer.", CELL_STR, UNIT_NONE, 0, 0},
-	[C_SHAPES] = {"shapes", "Input Shapes", "Of the first call; of a backward op those of its forward op.", CELL_STR, UNIT_NONE, COLUMN_WIDE, 0},
+	[C_SHAPES] = {"shapes", "Input Shapes", "Of the first call; of a backward op those of its forward op.", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_MINOR, 0},
 	[C_DTYPE] = {"data_type", "Data Type", "Types of its input tensors.", CELL_STR, UNIT_NONE, COLUMN_MINOR, 0},
 	[C_POSSIBLE] = {"tc_possible", "TC Possible", "By types and shapes of the first call: could its main kernel use Tensor Cores? Yes, too, where a kernel does; unknown where they were not "
 	                "recorded.",

@@ -462,12 +462,14 @@ static void test_cut_texts_differ(void **state)
 	static const char *const middles[] = {"N=1,C=128,H=16,R=7,g=1", "N=1,C=128,H=64,R=7,g=1", "-", NULL};
 	static const char *const lengths[] = {"net/a/b/c/weight", "net/d/weight", "net/e/f/weight", NULL};
 	static const char *const paths[] = {"model/layers/3/mlp", "model/layers/13/mlp", NULL};
+	static const char *const ops[] = {"net/SelfAttention_0/attention_of_all", "net/SelfAttention_1/attention_of_all", NULL};
 	static const char *const one[] = {"N=1,C=128,g=1", "-", "N=1,C=128,g=1", NULL}; /* shared, but then nothing would be left */
 	static const char *const same[] = {"aaaaaaaaaaaaaaaa", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaa", NULL};
 	assert_alike(ends, false, 11, TEXT_HEAD, 2, "gemm_f…4_nn");
 	assert_alike(middles, false, 8, TEXT_SHARED_HEAD, 3, "…H=16,… ");
 	assert_alike(lengths, false, 8, TEXT_SHARED_HEAD, 3, "…a/b/c/…");
 	assert_alike(paths, true, 12, TEXT_END, 2, "…ayers/3/mlp");
+	assert_alike(ops, true, 20, TEXT_END, 2, "…_0/attention_of_all");
 	assert_alike(one, false, 9, TEXT_HEAD, 2, "N=1,…,g=1");
 	assert_alike(same, false, 8, TEXT_HEAD, 1, "aaaa…aaa");
 }
@@ -486,6 +488,39 @@ static void test_width_that_tells_texts_apart(void **state)
 	assert_string_equal(out.p, "N=1,C=128,…R=7,g=1");
 	buf_release(&out);
 	text_alike_release(&a);
+}
+
+/* The sizes of a product, a key, stay whole at the cost of measures; a sentence that holds for all rows is not cut in its middle, a name is. */
+static void test_text_keeps_keys_and_sentences(void **state)
+{
+	static const char *const hint = "float32: the Tensor Cores of this GPU, where it has any, take types of 16 bits and less";
+	struct table t;
+	struct buf out = {0};
+	table_init(&t, "g", "G");
+	TABLE_COLUMN(&t, "op", "Op", "", CELL_STR);
+	TABLE_COLUMN(&t, "shape", "Shape", "", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_KEY);
+	TABLE_COLUMN(&t, "hint", "Hint", "", CELL_STR, UNIT_NONE, COLUMN_WIDE);
+	TABLE_COLUMN(&t, "path", "Path", "", CELL_STR, UNIT_NONE, COLUMN_WIDE);
+	TABLE_COLUMN(&t, "total_ns", "Total", "", CELL_I64, UNIT_NS, COLUMN_KEY);
+	TABLE_COLUMN(&t, "flops", "FLOPs", "", CELL_I64, UNIT_COUNT);
+	TABLE_COLUMN(&t, "bytes", "Bytes", "", CELL_I64, UNIT_COUNT);
+	for (int i = 0; i < 2; i++) {
+		table_row(&t);
+		table_set_str(&t, 0, i ? STR("mm") : STR("addmm"));
+		table_set_str(&t, 1, i ? STR("B=16,M=5185,N=64,K=5185,bf16") : STR("B=16,M=5185,N=5185,K=64,bf16"));
+		table_set_str(&t, 2, str_from(hint));
+		table_set_str(&t, 3, STR("/a_model_with_a_long_name/an_encoder_with_a_long_name/a_layer_with_a_long_name"));
+		table_set_i64(&t, 4, 900 + i);
+		table_set_i64(&t, 5, 1234567890 + i);
+		table_set_i64(&t, 6, 1234567890 + i);
+	}
+	struct str text = render(&t, "text", &(struct render_options){.width = 70}, &out);
+	assert_true(str_has(text, STR("B=16,M=5185,N=5185,K=64,bf16")));
+	assert_true(str_has(text, STR("no room for: bytes")));
+	assert_true(str_has(text, STR("in every row: Hint float32: the Tensor Cores of this GPU, where it has\nany, take types of 16 bits and less, Path\n")));
+	assert_true(str_has(text, STR("/a_model_with_a_long_name/an_encoder_wit…ame/a_layer_with_a_long_name")));
+	buf_release(&out);
+	table_release(&t);
 }
 
 static void test_text_records(void **state)
@@ -609,6 +644,7 @@ int main(void)
 		cmocka_unit_test(test_text_title_is_cut),
 		cmocka_unit_test(test_cut_texts_differ),
 		cmocka_unit_test(test_width_that_tells_texts_apart),
+		cmocka_unit_test(test_text_keeps_keys_and_sentences),
 		cmocka_unit_test(test_text_records),
 		cmocka_unit_test(test_text_leaves_out_zeros),
 		cmocka_unit_test(test_human_units),
