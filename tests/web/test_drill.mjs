@@ -283,9 +283,21 @@ async function intoSight(t) {
   assert(await grid.evaluate((e) => e.tabulator.constructor.registry.tables.length > 0), "a list of tables");
 }
 
+/** What a finding says of options is said of the fields that the pages have for them. */
+async function fields(t) {
+  await t.page.route(/\/api\/advise/, async (route) => {
+    const answer = await route.fetch(), body = await answer.json(), at = body.columns?.findIndex((c) => c.id === "advice");
+    for (const r of body.rows ?? []) r[at] = "Leave it out (--steps=3..), of `opscope advise`.";
+    await route.fulfill({ response: answer, json: body });
+  });
+  await t.open("advice", "plugin");
+  const text = await t.page.locator(".finding").first().innerText();
+  assert(text.includes("Leave it out (Steps (above) 3..), of The page Advice."), text);
+}
+
 export const tests = [
   ["call stacks of an operator", callStacks], ["groupings of operators", groupings], ["what launched a kernel", kernelLaunches], ["kernels of an op", opsKernels],
   ["ops that could use Tensor Cores", unused], ["kernels of an iteration", byIteration], ["kernels of an op of an iteration", byOp("plugin", 6)], ["kernels of an op without iterations", byOp("dlprof", null)],
   ["from the top ops to kernels", topOps], ["from a finding to its evidence", evidence], ["from a finding to its moment", moment], ["a row that is pressed while the table changes its width", pressedRow],
-  ["a table that comes into sight", intoSight], ["a page that is left", leaving], ["modules", modules], ["groups", groups], ["a range of memory", memoryRange], ["roofline", roofline],
+  ["a table that comes into sight", intoSight], ["a page that is left", leaving], ["modules", modules], ["groups", groups], ["options in a finding", fields], ["a range of memory", memoryRange], ["roofline", roofline],
 ];

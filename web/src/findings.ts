@@ -2,7 +2,7 @@
 import type { Cell, Table } from "./api";
 import { columnOf, numberAt, textAt } from "./api";
 import { add, h } from "./dom";
-import { note, time } from "./format";
+import { note, time, words } from "./format";
 import * as place from "./place";
 import type { Context } from "./view";
 
@@ -17,7 +17,7 @@ function where(c: Context, table: Table, row: Cell[]): (Node | string)[] {
 function card(c: Context, table: Table, row: Cell[], open: boolean): HTMLElement {
   const gain = numberAt(table, row, "gain_ns_per_step"), severity = textAt(table, row, "severity"), detector = textAt(table, row, "detector");
   const each = /per step/.test(table.columns[columnOf(table, "gain_ns_per_step")]?.title ?? "") ? " a step" : ""; // none where no steps were found
-  const line = (name: string, id: string) => (textAt(table, row, id) ? h("p", {}, h("b", {}, name + ": "), textAt(table, row, id)) : null);
+  const line = (name: string, id: string) => (textAt(table, row, id) ? h("p", {}, h("b", {}, name + ": "), words(textAt(table, row, id))) : null);
   return h("details", { class: `finding ${severity}`, open, "data-detector": detector },
     h("summary", {}, h("b", {}, severity), " ", textAt(table, row, "problem"), gain ? h("i", {}, ` up to ${time(gain)}${each}`) : null),
     line("What to do", "advice"), line("Evidence", "evidence"), line("Part of", "part_of"), line("Wrong if", "disprove"), gain ? line("The gain is at most", "bound") : null,

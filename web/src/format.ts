@@ -65,9 +65,17 @@ const ON_PAGES: [RegExp, string][] = [
   [/--key-op='([^']*)'/g, "`$1` as Key op of the page Iterations"],
   [/`?--steps=(\d+\.\.\d*)`?/g, "Steps (above) $1"],
   [/--steps=all/g, "all in the field Steps (above)"],
+  [/--steps=A\.\.B/g, "the field Steps (above)"],
   [/--device(?![\w=-])/g, "the field Device"],
+  [/`?--group-by=([\w-]+)`?/g, "the page Reports, By $1"],
+  [/(?<!import )--gpu=NAME/g, "`opscope import --gpu=NAME`"],
   [/(?<=^|\. )the field/g, "The field"],
 ];
+
+/** A sentence of the program for a page, where its options have fields. */
+export function words(text: string): string {
+  return ON_PAGES.reduce((t, [option, name]) => t.replace(option, name), text);
+}
 
 /** A report's note for a page: long numbers in groups, times and sizes in larger units beside them. */
 export function note(text: string): string {
@@ -75,7 +83,7 @@ export function note(text: string): string {
     const value = Number(sign + digits), large = unit === " ns" ? ` (${time(value)})` : unit === " bytes" ? ` (${bytes(value)})` : "";
     return count(BigInt(sign + digits)) + unit + large;
   });
-  return ON_PAGES.reduce((t, [option, name]) => t.replace(option, name), grouped);
+  return words(grouped);
 }
 
 /** In the given unit: for axes. */
