@@ -1,6 +1,7 @@
 #include "detect/elementwise_chains.h"
 
 #include "analysis/bounds.h"
+#include "base/saturate.h"
 #include "detect/attention_chains.h"
 #include "detect/inside.h"
 #include "op/op_args.h"
@@ -154,14 +155,14 @@ static void close_chain(struct search *s)
 	struct chain *x = &s->open;
 	if (x->n >= 2) {
 		double bandwidth = gpu_peak_bytes(bounds_gpu(s->bounds, out->gpu[x->first]));
-		x->least_bytes += s->last_written;
+		add_saturated(&x->least_bytes, s->last_written);
 		x->least_bytes = x->least_bytes < x->bytes ? x->least_bytes : x->bytes;
 		x->least_ns = bandwidth > 0 ? (double)x->least_bytes / bandwidth * 1e9 : NAN;
 		out->least_known &= !isnan(x->least_ns);
-		out->ns += x->ns;
-		out->above_ns += chain_above_ns(x);
-		out->bytes += x->bytes;
-		out->least_bytes += x->least_bytes;
+		add_saturated(&out->ns, x->ns);
+		add_saturated(&out->above_ns, chain_above_ns(x));
+		add_saturated(&out->bytes, x->bytes);
+		add_saturated(&out->least_bytes, x->least_bytes);
 		MEM_GROW(out->v, out->cap, out->n + 1);
 		out->v[out->n++] = *x;
 	} else {
@@ -205,7 +206,7 @@ static void more_of_call(struct search *s, uint32_t g)
 {
 	s->out->gpu[s->out->n_gpu++] = g;
 	s->open.n++;
-	s->open.ns += s->p->gpu_op.dur_ns[g];
+	add_saturated(&s->open.ns, s->p->gpu_op.dur_ns[g]);
 }
 
 static void add(struct search *s, uint32_t g, const struct flow *x)
@@ -221,7 +222,7 @@ static void add(struct search *s, uint32_t g, const struct flow *x)
 	int64_t read = bytes_read(x, bits), written = x->elements * bits / 8;
 	if (!s->open.n)
 		s->open.least_bytes = read;
-	s->open.bytes += read + written;
+	add_saturated(&s->open.bytes, read + written); /* some 2^55 at most, MOST_ELEMENTS of MOST_BITS each */
 	s->last_written = written;
 	s->last_op = s->costs->op[g];
 	s->product = 0;
@@ -268,16 +269,16 @@ static void look(struct search *s, uint32_t g)
 	int64_t ns = s->p->gpu_op.dur_ns[g];
 	if (class == KERNEL_COMM)
 		return;
-	s->out->device_ns += ns;
+	add_saturated(&s->out->device_ns, ns);
 	if (s->p->gpu_op.kind[g] != GPU_KERNEL)
 		return;
-	s->out->passing_ns += class == KERNEL_ELEMENTWISE || class == KERNEL_COPY || class == KERNEL_REDUCE ? ns : 0;
+	add_saturated(&s->out->passing_ns, class == KERNEL_ELEMENTWISE || class == KERNEL_COPY || class == KERNEL_REDUCE ? ns : 0);
 	if (left_out(s, g, class)) {
 		close_chain(s);
 		return;
 	}
 	if (cost == ROW_NONE) {
-		s->out->unsized_ns += class == KERNEL_ELEMENTWISE ? ns : 0;
+		add_saturated(&s->out->unsized_ns, class == KERNEL_ELEMENTWISE ? ns : 0);
 		close_chain(s);
 		return;
 	}

@@ -64,10 +64,14 @@ static void put_evidence(const struct profile *p, struct findings *f, const stru
 	}
 	buf_printf(&b, w->n > 1 ? "%.1f kernels a step in %.1f chains: " : "%.0f kernels in %.0f chains: ", (double)c->n_gpu / steps, (double)c->n / steps);
 	places_text(&which, CHAINS_TOLD, steps, true, &b);
-	buf_cstr(&b, ". They read and write ");
-	put_bytes(&b, (double)c->bytes / steps);
-	buf_cstr(&b, w->n > 1 ? " per step; one kernel per chain would save " : "; one kernel per chain would save ");
-	put_bytes(&b, (double)(c->bytes - c->least_bytes) / steps);
+	if (c->bytes == INT64_MAX) {
+		buf_cstr(&b, ". The bytes that they read and write do not fit 64 bits, so that the shapes are doubtful");
+	} else {
+		buf_cstr(&b, ". They read and write ");
+		put_bytes(&b, (double)c->bytes / steps);
+		buf_cstr(&b, w->n > 1 ? " per step; one kernel per chain would save " : "; one kernel per chain would save ");
+		put_bytes(&b, (double)(c->bytes - c->least_bytes) / steps);
+	}
 	layer_count_text(&layers, &b);
 	x->evidence = finding_text(f, &b);
 	finding_looks_at_most(x, p, &which);

@@ -1,7 +1,11 @@
 """Traces made so that a careless search takes quadratic time. Each is answered within a few times what reading it takes; the bound
 is generous, so that a slow machine or a build with sanitizers passes, and a quadratic search, which takes minutes, does not."""
 import json
+import os
+import tempfile
 
+import labelled
+import labelled_compute
 import oracle
 from oracle import Case
 
@@ -20,6 +24,27 @@ class HostileSize(Case):
         self.assertEqual(code, 0, err)
         self.assertLess(oracle.children_cpu_s() - start, BOUND_S)
         return oracle.Table(json.loads(out))
+
+    def test_bytes_of_chains(self):
+        """Chains of elementwise kernels on 2^48 complex numbers each: the bytes of all do not fit int64. They wrapped: to a small number, or to one
+        below zero, with which the chains were not told of."""
+        most, types = [[1 << 24, (1 << 24) - 1]] * 2, ["c10::complex<double>"] * 2
+        for ops in (800, 3000):
+            t = labelled.Trace(dict(labelled.A100, name="a GPU whose bandwidth is not known"))
+            for _ in t.steps():
+                for _ in range(ops):
+                    labelled_compute.op(t, 30, "aten::mul", most, types)
+            with tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, "x.pt.trace.json.gz")
+                t.save(path)
+                row, = self.found(path)
+            self.assertIn("do not fit 64 bits", row["evidence"])
+            self.assertNotIn("GiB", row["evidence"])
+
+    def found(self, path):
+        code, out, err = oracle.run("advise", path, "--format=json")
+        self.assertEqual(code, 0, err)
+        return [r for r in oracle.Table(json.loads(out)).rows if r["detector"] == "unfused-elementwise"]
 
     def test_devices(self):
         """150 k kernels on 100 k devices, described in an order of their own."""
