@@ -93,6 +93,7 @@ struct table {
 	struct table *next;   /* further sections, owned; NULL = none */
 	bool lead;            /* a section that is read first: text and HTML show it before the main table */
 	bool folded;          /* a section that text shows on request alone */
+	bool curve;           /* its rows are points over the first column, in order of it: of many, text shows those that keep the shape */
 	bool whole;           /* its rows are the parts of a sum: table_limit leaves all of them */
 	size_t hidden_rows;   /* rows cut by table_limit, so that a renderer can say "... and N more" */
 	size_t held_rows;     /* rows n_rows .. held_rows - 1 were cut by table_limit, table_filter or table_keep and are still there, for

@@ -6,6 +6,7 @@
 #include "render/render.h"
 #include "render/view.h"
 #include "report/arrange.h"
+#include "report/curve.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -81,6 +82,8 @@ static int shape(struct table *first, struct table *chosen, const struct output_
 	if (arrange_tables(first, chosen, &a, e) < 0)
 		return -1;
 	for (struct table *s = first; s; s = s->next) {
+		if (s->curve && o->limit < 0 && !(s == chosen && o->sort) && !predecessor)
+			curve_thin(s, rows_shown(o, r, s));
 		table_limit(s, rows_shown(o, r, s));
 		s->names = o->names || predecessor ? o->names : NAMES_SHORT;
 		s->shown_notes = o->notes || predecessor ? o->notes : NOTES_BRIEF;

@@ -62,14 +62,24 @@ static unsigned words_shared(struct str product, const char *name)
 struct near {
 	char names[400];
 	const struct gpu *only;
-	unsigned n;
+	unsigned n, shown;     /* of n, those whose whole name stands in `names` */
 };
 
 static void near_add(struct near *x, const struct gpu *g)
 {
-	size_t used = strlen(x->names);
-	snprintf(x->names + used, sizeof x->names - used, "%s%s", x->n++ ? ", " : "", g->name);
+	size_t used = strlen(x->names), more = strlen(g->name) + 2;
 	x->only = g;
+	if (x->shown == x->n++ && used + more < sizeof x->names) {
+		snprintf(x->names + used, sizeof x->names - used, "%s%s", x->shown ? ", " : "", g->name);
+		x->shown++;
+	}
+}
+
+/* " and 12 more" behind a list that is not whole. */
+static const char *near_more(const struct near *x, char text[32])
+{
+	snprintf(text, 32, " and %u more", x->n - x->shown);
+	return x->n > x->shown ? text : "";
 }
 
 static void near_by_words(struct near *x, struct str product)
@@ -90,18 +100,19 @@ static const struct gpu *find(struct str product, struct err *e)
 {
 	const struct gpu *g = gpu_find(product);
 	struct near x = {.n = 0};
+	char more[32];
 	for (unsigned i = 0; !g && gpu_at(i); i++)
 		if (str_has(str_from(gpu_at(i)->name), product))
 			near_add(&x, gpu_at(i));
 	if (g || x.n == 1)
 		return g ? g : x.only;
 	if (x.n) {
-		err_set(e, ERR_USAGE, "--gpu=" STR_FMT ": several GPUs have this in their name: %s", STR_ARG(product), x.names);
+		err_set(e, ERR_USAGE, "--gpu=" STR_FMT ": several GPUs have this in their name: %s%s", STR_ARG(product), x.names, near_more(&x, more));
 		return NULL;
 	}
 	near_by_words(&x, product);
 	if (x.n)
-		err_set(e, ERR_USAGE, "--gpu=" STR_FMT ": not in the list of GPUs, in which these are near: %s", STR_ARG(product), x.names);
+		err_set(e, ERR_USAGE, "--gpu=" STR_FMT ": not in the list of GPUs, in which these are near: %s%s", STR_ARG(product), x.names, near_more(&x, more));
 	else
 		err_set(e, ERR_USAGE, "--gpu=" STR_FMT ": not in the list of GPUs (src/gpu/gpus.def); a product name like 'A100-SXM4-80GB' was expected",
 		        STR_ARG(product));

@@ -7,11 +7,12 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* The whole number that begins at `i`, standing by itself ("12", not "1.5", "x12", "12x", "#3" or "3..5"); its length, else 0. */
+/* The whole number that begins at `i`, standing by itself ("12", of "-12" the digits, not "1.5", "x12", "12x", "#3" or "3..5"); its length, else 0. */
 static size_t number_at(struct str s, size_t i, int64_t *v)
 {
 	size_t n = 0;
-	if (i && !strchr(" (", s.p[i - 1]))
+	size_t sign = i && s.p[i - 1] == '-';
+	if (i > sign && !strchr(" (", s.p[i - 1 - sign]))
 		return 0;
 	while (i + n < s.n && is_digit(s.p[i + n]))
 		n++;

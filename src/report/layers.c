@@ -451,7 +451,7 @@ static int check(const struct rows_of *r, struct err *e)
 	if (r->by == BY_LINE && !stacks_any(r->stacks))
 		return err_set(e, ERR_DATA, "the input holds no call stacks; to record them: %s", recording_how(r->p, RECORD_STACKS));
 	if (r->by == BY_LINE && !device)
-		return err_set(e, ERR_DATA, "the input holds no device work, which layers --group-by=line divides; the host's time by line, forward and backward: "
+		return err_set(e, ERR_DATA, "the input holds no device work, which layers --group-by=line divides; the host's time by line of Python, forward and backward: "
 		               "report operators --group-by=line");
 	if (r->by == BY_LINE || r->l->source != LAYERS_NONE)
 		return 0;
@@ -459,8 +459,8 @@ static int check(const struct rows_of *r, struct err *e)
 	bool lines = stacks_any(stacks);
 	stacks_free(stacks);
 	return err_set(e, ERR_DATA, "the input does not say which layers there are; to record them: %s%s", recording_how(r->p, RECORD_LAYERS),
-	               !lines ? "" : device ? ". This input has call stacks: --group-by=line divides by line of your program"
-	                                    : ". This input has call stacks: report operators --group-by=line divides by line of your program");
+	               !lines ? "" : device ? ". This input has call stacks: --group-by=line divides by line of Python"
+	                                    : ". This input has call stacks: report operators --group-by=line divides by line of Python");
 }
 
 static int build(struct rows_of *r, struct table *out, struct err *e)

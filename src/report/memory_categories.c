@@ -206,7 +206,9 @@ static int categories_run(const struct profile *p, const struct report_args *arg
 	moments_init(&m, t, &w, zero_ns);
 	put_categories(t, &m, out);
 	put_notes(t, &m, zero_ns, out);
-	put_curve(&m, zero_ns, table_section(out, "curve", "Memory by category over time"));
+	struct table *curve = table_section(out, "curve", "Memory by category over time");
+	curve->curve = true;
+	put_curve(&m, zero_ns, curve);
 	put_unknown(&m, table_section(out, "unknown", "Why blocks are Unknown"));
 	moments_release(&m);
 	memory_timeline_free(t);

@@ -241,7 +241,14 @@ static void columns(const struct stacks *stacks, struct table *kinds, struct tab
 	TABLE_COLUMN(ops, "largest_bytes", "Largest", "block", CELL_I64, UNIT_BYTES);
 }
 
-static void note(const struct held *h, uint32_t at, struct table *kinds)
+/* Why the record of a block is not there. */
+static const char *why_unfollowed(const struct held *h)
+{
+	return h->t->unknown_blocks[MEMORY_WHY_NO_ADDRESS] ? "the trace has no addresses, so that no block can be followed (torch 1.10 and later record them)"
+	                                                   : "allocated before the recording, or its record is missing";
+}
+
+static void note(const struct held *h, uint32_t at, struct table *kinds, struct table *ops)
 {
 	char device[24] = "CPU";
 	int64_t sum = 0;
@@ -254,10 +261,10 @@ static void note(const struct held *h, uint32_t at, struct table *kinds)
 	           (long long)(h->p->memory.time_ns[at] - memory_zero_ns(h->p)));
 	if (sum > h->total)
 		table_note(kinds, "%s: the blocks add up to %lld bytes more than the allocator had given away: frees of some were not recorded", device, (long long)(sum - h->total));
-	if (h->kind_bytes[HELD_UNFOLLOWED])
-		table_note(kinds, "%s: of %lld bytes no block is known: %s", device, (long long)h->kind_bytes[HELD_UNFOLLOWED],
-		           h->t->unknown_blocks[MEMORY_WHY_NO_ADDRESS] ? memory_why_text[MEMORY_WHY_NO_ADDRESS]
-		                                                      : "allocated before the recording, or its record is missing");
+	if (!h->kind_bytes[HELD_UNFOLLOWED])
+		return;
+	table_note(kinds, "%s: of %lld bytes no block is known: %s", device, (long long)h->kind_bytes[HELD_UNFOLLOWED], why_unfollowed(h));
+	table_note(ops, "%s: of %lld bytes the op is not known: %s", device, (long long)h->kind_bytes[HELD_UNFOLLOWED], why_unfollowed(h));
 }
 
 /* The allocator numbers the devices that the process sees, the tracer those of the machine. */
@@ -294,7 +301,7 @@ static int put(const struct profile *p, const struct window *w, const struct sta
 		collect(&h, at);
 		put_kinds(&h, kinds);
 		put_ops(&h, ops);
-		note(&h, at, kinds);
+		note(&h, at, kinds, ops);
 		note_number(&h, kinds);
 	}
 	intern_release(&h.texts);

@@ -428,6 +428,10 @@ class RealTraces(Case):
         peak = t.section("peaks").by("device")["GPU0"]
         self.assertEqual((peak["peak_allocated_bytes"], peak["peak_at_least_bytes"]), (None, max(v for _, v in want)))
         self.assertTrue(any(n.startswith("GPU0: no totals were recorded") for n in t.section("peaks").notes))
+        unknown, = t.section("held_by_op").rows  # and the table says why
+        self.assertEqual(unknown["operator"], "(not known)")
+        self.assertEqual(t.section("held_by_op").notes, [f"GPU0: of {unknown['bytes']} bytes the op is not known: the trace has no addresses, so that no block "
+                                                         "can be followed (torch 1.10 and later record them)"])
         self.assertEqual(report("memory", path, "--compat=tb-plugin").section("curve").rows, [])
 
     def test_more_freed_than_allocated(self):

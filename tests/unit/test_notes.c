@@ -21,6 +21,7 @@ static const char *const notes[][2] = {
 	{"net 2088508416 bytes at the peak, 46588000 ns after", "net 1.9 GiB at the peak, 46.588 ms after"},
 	{"1204 events, sm80, x12345, 12345x, --steps=6..12345, RTX 4090: data sheet, 3.14159265, ProfilerStep#12345",
 	 "1,204 events, sm80, x12345, 12345x, --steps=6..12345, RTX 4090: data sheet, 3.14159265, ProfilerStep#12345"},
+	{"net 0 = in operators 47436198912 + outside -47436198912, 3-12345", "net 0 = in operators 47,436,198,912 + outside -47,436,198,912, 3-12345"},
 	{"99999999999999999999999 ns", "99999999999999999999999 ns"},
 	{"", ""},
 };

@@ -10,6 +10,7 @@
 #include "base/diag.h"
 #include "base/table.h"
 #include "base/utf8.h"
+#include "report/curve.h"
 
 enum { NAME, COUNT, SHARE, FLAG };
 
@@ -63,6 +64,37 @@ static void test_cells_and_nulls(void **state)
 	table_note(&t, "sum %d", 5);
 	assert_true(str_eqc(t.notes[0], "sum 5"));
 	table_release(&t);
+}
+
+/* A curve of a thousand points with one spike in each column: what is left has both, the ends, and the order. */
+static void test_curve(void **state)
+{
+	for (size_t n = 3; n <= 2000; n += 27) {
+		struct table t;
+		bool spike = false, other = false;
+		table_init(&t, "curve", "Curve");
+		TABLE_COLUMN(&t, .id = "time_ns", .title = "Time", .type = CELL_I64);
+		TABLE_COLUMN(&t, .id = "a_bytes", .title = "A", .type = CELL_I64);
+		TABLE_COLUMN(&t, .id = "b_bytes", .title = "B", .type = CELL_I64);
+		for (int i = 0; i < 1000; i++) {
+			table_row(&t);
+			table_set_i64(&t, 0, i);
+			table_set_i64(&t, 1, i == 501 ? INT64_MAX : 5000);
+			table_set_i64(&t, 2, i == 502 ? 6000 : i);
+		}
+		curve_thin(&t, n);
+		assert_int_equal(t.n_rows + t.hidden_rows, 1000);
+		assert_true(n < 5 || n >= 1000 ? t.n_rows == 1000 && !t.n_notes : t.n_rows <= n && t.n_rows + 2 >= n && t.n_notes == 1);
+		assert_int_equal(table_i64(&t, 0, 0), 0);
+		assert_int_equal(table_i64(&t, t.n_rows - 1, 0), 999);
+		for (size_t r = 0; r < t.n_rows; r++) {
+			assert_true(!r || table_i64(&t, r, 0) > table_i64(&t, r - 1, 0));
+			spike |= table_i64(&t, r, 0) == 501;
+			other |= table_i64(&t, r, 0) == 502;
+		}
+		assert_true(spike && other);
+		table_release(&t);
+	}
 }
 
 static void test_many_rows_and_sections(void **state)
@@ -284,6 +316,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_cells_and_nulls),
+		cmocka_unit_test(test_curve),
 		cmocka_unit_test(test_many_rows_and_sections),
 		cmocka_unit_test(test_sort_is_stable_and_natural),
 		cmocka_unit_test(test_sort_large),
