@@ -85,6 +85,8 @@ F("aten::_flash_attention_forward", "[[4,128,8,64],[4,128,2,64],[4,128,2,64],[],
 F("flash_attn::_flash_attn_varlen_forward", "[[512,8,64],[512,8,64],[512,8,64],[5],[5],[],[]]", "hhhiiss", "|||||128|128", 134217728, 3 * 524288, 524288)
 F("flash_attn::_flash_attn_varlen_forward", "[[500,8,64],[500,8,64],[500,8,64],[5],[5],[],[]]", "hhhiiss", "|||||128|128", U, U, U)
 F("aten::scaled_dot_product_attention", "[[4,7,128,64],[4,2,128,64],[4,2,128,64]]", "hhh", "", U, U, U)
+/* TraceLens, too, has a figure of this only where an annotation beside the trace says how long the sequences are. */
+F("aiter::mha_batch_prefill", "[[559,8,64],[1024,16,8,64],[1024,16,8,64]]", "bbb", "", U, U, U)
 F("_C::paged_attention_v1", "[[4,8,64]]", "h", "", U, U, U)
 
 /* Recurrent: 4 gates of 6 from an input of 5: weights [24,5] and [24,6]. */
@@ -239,6 +241,8 @@ F("aten::rms_norm", "[[2,3,4],[],[4],[]]", "fLfs", "-", 96, 4 * 28, 96)
 F("aten::_fused_rms_norm_backward", "[[2,3,4],[2,3,4],[],[2,3,1],[4]]", "ffLff", "-", 24 * 9, 4 * (48 + 6 + 4), 4 * 28)
 F("aten::group_norm", "[[2,3,4],[],[3],[3]]", "fsff", "|3||", 24 * 7, 4 * 30, 96)
 F("aten::native_group_norm", "[[2,3,4],[3],[3]]", "fff", "-", 24 * 7, 4 * 30, 96)
+F("aiter::_groupnorm_run", "[[2,3,4],[],[3],[3],[]]", "hshhs", "|3|||1e-5", 24 * 7, 2 * 30, 48)
+F("aiter::_groupnorm_run", "[[2,3,4],[7],[2,3,4],[],[3],[3],[]]", "hfhshhs", "|||3|||1e-5", 24 * 7, 2 * 30, 48)
 F("aten::native_group_norm_backward", "[[2,3,4],[2,3,4],[2,3],[2,3],[3]]", "fffff", "-", 24 * 11, 4 * (48 + 12 + 3), 4 * 30)
 F("aten::instance_norm", "[[2,3,4],[3],[3],[],[]]", "fff..", "-", 24 * 7, 4 * 30, 96)
 F("aten::_weight_norm", "[[4,5],[4,1],[]]", "ffs", "-", 80, 96, 80)
