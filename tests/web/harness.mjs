@@ -159,7 +159,10 @@ export class Harness {
       const list = [];
       const take = (row) => {
         row.getElement(); // makes its cells
-        list.push(row.getCells().filter((c) => c.getColumn().isVisible()).map((c) => [Number(c.getField().split(".")[1]), c.getElement().textContent.trim()]));
+        list.push(row.getCells().filter((c) => c.getColumn().isVisible()).map((c) => {
+          const cell = c.getElement(), shown = cell.textContent.trim();
+          return [Number(c.getField().split(".")[1]), cell.querySelector("[data-whole]")?.dataset.whole ?? shown, shown];
+        }));
         if (e.tabulator.options.dataTree && row.isTreeExpanded()) row.getTreeChildren().forEach(take);
       };
       e.tabulator.getRows("active").forEach(take);
@@ -173,8 +176,10 @@ export class Harness {
     same(rows.length, table.rows.length, `${key}: rows`);
     for (const [i, row] of rows.entries()) {
       assert(row.length > 0, `${key}: row ${i} is empty`);
-      for (const [c, text] of row) {
+      for (const [c, text, shown] of row) {
         const column = table.columns[c], want = table.rows[i][c], at = `${key}, row ${i}, ${column?.id}`;
+        const short = table.columns.findIndex((x) => x.id === "short_name");
+        if (column.id === "name" && short >= 0) same(shown, table.rows[i][short] || want, `${at}, short`);
         if (drawn.includes(column.id)) {
           const end = text.split("…").pop();
           assert(text === "(none)" ? want === null : String(want).includes(end.trim()), `${at}: the page shows ${text}`);

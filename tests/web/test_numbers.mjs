@@ -17,7 +17,8 @@ async function overview(t) {
   await t.open("overview", "plugin");
   const rows = await t.rows("overview"), want = t.expected("overview").performance;
   near(rows[0][1][1], us(177592), "average step");
-  same(await t.figure("GPU utilisation"), "55.51 %", "GPU utilisation");
+  same(await t.figure("Kernel busy"), "55.51 %", "kernel busy");
+  assert(await t.figure("MFU"), "MFU has a figure, be it unknown");
   same(await t.figure("SM efficiency"), "54.68 %", "SM efficiency");
   same(await t.figure("Occupancy"), "49.13 %", "occupancy");
   same(await t.figure("Tensor Core share"), "0.00 %", "Tensor Core share");

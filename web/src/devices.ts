@@ -7,9 +7,11 @@ import { figure } from "./parts";
 
 /** How well a device was used: columns of the report `devices`. */
 export const SHARES: [id: string, label: string][] = [
-  ["gpu_utilization_pct", "GPU utilisation"],
+  ["busy_pct", "GPU busy"],
+  ["gpu_utilization_pct", "Kernel busy"],
   ["sm_efficiency_pct", "SM efficiency"],
   ["achieved_occupancy_pct", "Occupancy"],
+  ["mfu_pct", "MFU"],
   ["tc_time_pct", "Tensor Core share"],
 ];
 

@@ -1,6 +1,6 @@
 // What views share: parts that may be missing, tables of reports, drill-downs, figures, choices.
 import type { Args, Cell, Report, Section, Table } from "./api";
-import { ApiError, columnOf, get } from "./api";
+import { ApiError, columnOf, get, textAt } from "./api";
 import { add, clear, h, select } from "./dom";
 import * as place from "./place";
 import { showTable, type TableOptions } from "./table";
@@ -21,7 +21,19 @@ export async function part(page: HTMLElement, title: string, fill: (box: HTMLEle
 
 /** A report or one of its sections as a table. */
 export function showReport(parent: HTMLElement, name: string, table: Report | Section, o: TableOptions = {}): void {
-  showTable(parent, table, { key: "report" in table ? name : `${name}-${table.name}`, ...o });
+  const short = shortNames(table);
+  showTable(parent, table, { key: "report" in table ? name : `${name}-${table.name}`, ...o, ...(short && { draw: { name: short, ...o.draw }, hide: [...(o.hide ?? []), "short_name"] }) });
+}
+
+/** How a kernel's name is shown: short, where the table has that beside the full one, which search, tooltip and CSV keep. */
+function shortNames(table: Table): ((value: Cell, cells: Cell[]) => Node | string) | undefined {
+  const at = columnOf(table, "short_name");
+  return at < 0 || columnOf(table, "name") < 0 ? undefined : (value, cells) => (cells[at] ? h("span", { "data-whole": String(value) }, String(cells[at])) : String(value ?? ""));
+}
+
+/** The same of a row. */
+export function kernelName(table: Table, row: Cell[]): string {
+  return textAt(table, row, "short_name") || textAt(table, row, "name");
 }
 
 export function sectionOf(r: Report, name: string): Section | undefined {

@@ -4,7 +4,7 @@ import { columnOf, numberAt, textAt } from "../api";
 import { COLORS, pie, showChart } from "../chart";
 import { add, h } from "../dom";
 import { time } from "../format";
-import { choice, detail, part, showReport, topChoice, topOf } from "../parts";
+import { choice, detail, kernelName, part, showReport, topChoice, topOf } from "../parts";
 import { report, type Context, type View } from "../view";
 
 const USES: Record<string, [text: string, color: string]> = {
@@ -29,7 +29,7 @@ export const kernels: View = {
     const by = c.args.by ?? "name", t = await report(c, "kernels", { group_by: by }), row = h("div", { class: "row" });
     const names = by === "name" ? t : await report(c, "kernels");
     add(page, h("div", { class: "choices" }, topChoice(c), choice(c, "Group by", "by", [["name", "name"], ["op", "name and op"], ["launch", "launch configuration"]], ["row"])), row);
-    showChart(row, "Total time by kernel", pie(names.rows.map((r) => ({ name: textAt(names, r, "name"), value: numberAt(names, r, "total_ns") ?? 0 })), time, topOf(c)), 250);
+    showChart(row, "Total time by kernel", pie(names.rows.map((r) => ({ name: kernelName(names, r), value: numberAt(names, r, "total_ns") ?? 0 })), time, topOf(c)), 250);
     showChart(row, "Tensor Cores by time", pie(tensorCores(names), time), 250);
     const nameAt = columnOf(t, "name"), place = h("div", {});
     add(page, place);
