@@ -1,5 +1,4 @@
 #include "analysis/memory.h"
-#include "analysis/recording.h"
 #include "base/buf.h"
 #include "base/mem.h"
 #include "detect/detect.h"
@@ -95,7 +94,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 			report(p, f, d, g);
 	}
 	if (!events)
-		findings_missing(f, &detector_memory_fragmentation, "no [memory] events of a GPU; to record them: %s", recording_how(p, RECORD_MEMORY));
+		findings_missing(f, &detector_memory_fragmentation, "no [memory] events of a GPU");
 	else if (!totals)
 		findings_missing(f, &detector_memory_fragmentation, "the [memory] events do not say how much the allocator holds");
 	else if (too_many)

@@ -21,8 +21,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 		return 0;
 	copies_measure(p, f, w, is_host_copy, &c);
 	if (step_time_pct(w, c.exposed_ns) >= WORTH)
-		findings_missing(f, &detector_numa, "no recording states to which NUMA node a GPU belongs: on the machine `nvidia-smi topo -m` (AMD: `rocm-smi --showtoponuma`) does, and "
-		                 "copies that are faster under `numactl --cpunodebind=N --membind=N` of that node crossed nodes");
+		findings_missing(f, &detector_numa, "no recording states to which NUMA node a GPU belongs");
 	copies_release(&c);
 	return 0;
 }

@@ -178,7 +178,7 @@ class Advise(Case):
                 with open(os.path.join(detect, name)) as f:
                     source = f.read()
                 reasons += re.findall(r'findings_missing\([^"]*"((?:[^"\\]|\\.)*)"(?: : "([^"]*)")?', source) if name != "shared.c" else []
-                reasons += [(r, "") for r in re.findall(r'\bwhy = "([^"]*)"', source)] if name == "shared.c" else []
+                reasons += [(r, "") for r in re.findall(r'why(?:\[\])? = "([^"]*)"', source)] if name == "shared.c" else []
         reasons = [r for pair in reasons for r in pair if r]
         self.assertGreater(len(reasons), 20)
         for r in reasons:
