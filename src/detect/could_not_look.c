@@ -2,21 +2,26 @@
 
 #include "analysis/recording.h"
 
-const char *could_not_look_remedy(const struct profile *p, struct str why)
+const char *could_not_look_remedy(const struct profile *p, struct str why, bool *aside)
 {
+	enum { SAY = -1, ASIDE = -2 };
 	static const struct {
 		const char *begin, *say;
-		int record; /* enum record; -1 = say */
+		int record; /* enum record; SAY, ASIDE */
 	} rows[] = {
 #define RECORD_IT(begin, record) {begin, NULL, RECORD_##record},
-#define SAY_IT(begin, say) {begin, say, -1},
+#define SAY_IT(begin, say) {begin, say, SAY},
+#define ASIDE_IT(begin, say) {begin, say, ASIDE},
 #include "detect/could_not_look.def"
 #undef RECORD_IT
 #undef SAY_IT
+#undef ASIDE_IT
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-		if (str_starts(why, str_from(rows[i].begin)))
+		if (str_starts(why, str_from(rows[i].begin))) {
+			*aside = rows[i].record == ASIDE;
 			return rows[i].record < 0 ? rows[i].say : recording_how(p, (enum record)rows[i].record);
+		}
 	return NULL;
 }
 
@@ -27,7 +32,7 @@ static const char *best_remedy(const struct findings *f, unsigned *helped)
 	*helped = 0;
 	for (unsigned i = 0; i < f->n_missing; i++) {
 		unsigned n = 0;
-		for (unsigned k = 0; k < f->n_missing && f->missing[i].remedy; k++)
+		for (unsigned k = 0; k < f->n_missing && f->missing[i].remedy && !f->missing[i].aside; k++)
 			n += f->missing[k].remedy && strcmp(f->missing[i].remedy, f->missing[k].remedy) == 0;
 		if (n > *helped) {
 			*helped = n;

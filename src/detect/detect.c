@@ -205,7 +205,7 @@ int detect_run(struct profile *p, const struct detect_args *args, struct finding
 	shared_free(f->shared);
 	f->shared = NULL;
 	for (unsigned i = 0; i < f->n_missing; i++)
-		f->missing[i].remedy = could_not_look_remedy(p, f->missing[i].why);
+		f->missing[i].remedy = could_not_look_remedy(p, f->missing[i].why, &f->missing[i].aside);
 	if (rc < 0)
 		findings_release(f);
 	return rc;

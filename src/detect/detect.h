@@ -50,7 +50,7 @@ struct findings {
 	struct finding *v;
 	unsigned n, cap;
 	/* Detectors that could not look, with the reason. */
-	struct not_looked { const char *detector; struct str why; const char *remedy; } *missing; /* remedy: could_not_look.h */
+	struct not_looked { const char *detector; struct str why; const char *remedy; bool aside; } *missing; /* remedy, aside: could_not_look.h */
 	unsigned n_missing, cap_missing;
 	bool of_window;                /* there are no steps: gains are of the window that stands for them */
 	struct str *note;              /* what else there is to say */

@@ -171,7 +171,7 @@ class Advise(Case):
         """The reasons in the sources, against the table that says what to do about them; and as they are told."""
         detect = os.path.join(oracle.ROOT, "src", "detect")
         with open(os.path.join(detect, "could_not_look.def")) as f:
-            known = re.findall(r'^(?:RECORD|SAY)_IT\("((?:[^"\\]|\\.)*)"', f.read(), re.M)
+            known = re.findall(r'^(?:RECORD|SAY|ASIDE)_IT\("((?:[^"\\]|\\.)*)"', f.read(), re.M)
         reasons = []
         for name in sorted(os.listdir(detect)):
             if name.endswith(".c"):
