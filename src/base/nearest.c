@@ -45,7 +45,7 @@ const char *nearest_word(const char *typed, const char *const *words, unsigned n
 	unsigned nearest = nearest_limit(length);
 	for (unsigned i = 0; i < n; i++) {
 		const char *w = words[i];
-		bool prefix = length >= 3 && strncmp(w, typed, length) == 0;
+		bool prefix = length >= 3 && strncasecmp(w, typed, length) == 0;
 		unsigned d = prefix ? 1 : nearest_distance(str_from(typed), str_from(w));
 		if (d < nearest && d < strlen(w)) {
 			nearest = d;

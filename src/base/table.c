@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 static const char *const type_name[] = {
 	[CELL_STR] = "string",
@@ -210,6 +211,18 @@ void table_note(struct table *t, const char *fmt, ...)
 	va_start(ap, fmt);
 	MEM_GROW(t->notes, t->cap_notes, t->n_notes + 1);
 	t->notes[t->n_notes++] = format_in(&t->arena, fmt, ap);
+	va_end(ap);
+}
+
+void table_warn_first(struct table *t, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	MEM_GROW(t->notes, t->cap_notes, t->n_notes + 1);
+	memmove(t->notes + 1, t->notes, t->n_notes * sizeof *t->notes);
+	t->notes[0] = format_in(&t->arena, fmt, ap);
+	t->n_notes++;
+	t->warnings = t->warnings << 1 | 1;
 	va_end(ap);
 }
 

@@ -133,6 +133,8 @@ void table_note(struct table *t, const char *fmt, ...) __attribute__((format(pri
 
 /* The same of what changes how the numbers are to be read: text and HTML say it first. */
 void table_warn(struct table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Before all other notes: why the table is not what was asked for. */
+void table_warn_first(struct table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* What --time-unit and --max-width ask for: shown_in of all durations; max_width of a column (id) or of all text columns (n alone),
  * "name:55,input_shape:80". ERR_USAGE for other text. */
@@ -140,6 +142,8 @@ int table_show_in(struct table *t, const char *unit, struct err *e);
 int table_max_width(struct table *t, struct str widths, struct err *e);
 
 /* Reading. */
+/* Whether a column is of strings, which table_filter searches. */
+bool table_has_text(const struct table *t);
 int table_find_column(const struct table *t, struct str id);                /* by id, else by what it is also called; -1 = none */
 /* The column whose cells text and HTML show in column `col`: itself, or, as t->names says, the one with its short or its full names. */
 unsigned table_shown_column(const struct table *t, unsigned col);

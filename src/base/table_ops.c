@@ -178,7 +178,7 @@ static void keep_ancestors(const struct table *t, const struct column_data *dept
 	mem_free(parent);
 }
 
-static bool has_text(const struct table *t)
+bool table_has_text(const struct table *t)
 {
 	for (unsigned c = 0; c < t->n_columns; c++)
 		if (t->data[c].col.type == CELL_STR)
@@ -188,7 +188,7 @@ static bool has_text(const struct table *t)
 
 void table_filter(struct table *t, struct str text)
 {
-	if (!t->n_rows || !has_text(t))
+	if (!t->n_rows || !table_has_text(t))
 		return;
 	uint8_t *keep = NEW_ARRAY_RAW(t->n_rows, uint8_t);
 	for (size_t i = 0; i < t->n_rows; i++)

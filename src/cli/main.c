@@ -90,17 +90,15 @@ static int look(int argc, char **argv)
 	return find_command(name)->run(argc, argv);
 }
 
-/* `opscope --width=80 FILE`: options of the first look. Those of a command stand behind its name. */
+/* `opscope --width=80 FILE` is a first look. Options of a command go behind its name, which is the first word that is no option. */
 static int options_first(int argc, char **argv)
 {
-	for (int i = 1; i < argc; i++)
-		if (is_input(argv[i]))
-			return look(argc, argv);
-	for (int i = 2; i < argc; i++) {
+	int at = 2;
+	while (at < argc && argv[at][0] == '-' && argv[at][1])
+		at++;
+	if (at < argc && !is_input(argv[at]) && find_command(argv[at])) {
 		struct err e;
-		if (!find_command(argv[i]))
-			continue;
-		err_set(&e, ERR_USAGE, "%s: options stand behind the command: opscope %s ... %s", argv[1], argv[i], argv[1]);
+		err_set(&e, ERR_USAGE, "%s: options go behind the command: opscope %s ... %s", argv[1], argv[at], argv[1]);
 		return cli_fail(&e, EXIT_USAGE);
 	}
 	return look(argc, argv);

@@ -66,8 +66,8 @@ struct detector {
 	const char *why;     /* why it matters */
 	const char *fix;     /* the general remedy */
 	const char *disprove; /* what would prove a finding wrong */
-	int symptom;         /* 0: its findings say why time is lost; 1: what happens meanwhile (the host has not launched); 2: only that it is lost (the GPU
-	                      * is idle). Where findings of a lower number explain most of the time, they go first */
+	int symptom;         /* 0: its findings say why time is lost; 1: in which way (launch by launch); 2: what happens meanwhile (the host has not launched);
+	                      * 3: only that it is lost (the GPU is idle). Where findings of a lower number explain most of the time, they go first */
 	const char *shares;  /* ids of detectors, separated by blanks, whose gains may hold some of the time that this one's do; said once of a
 	                      * pair; NULL = none */
 	const char *report;  /* the report that shows what its findings rest on; NULL = the timeline does */

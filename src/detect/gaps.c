@@ -51,6 +51,13 @@ static void inherit_context(struct work *w)
 	}
 }
 
+/* A launch that takes so long loads its kernel. A copy waits for the device and moves pageable memory; a set does neither. */
+static enum gap_cause cause_of_long_call(const struct profile *p, uint32_t span)
+{
+	struct str name = profile_str(p, p->span.name[span]);
+	return str_has(name, STR("emcpy")) ? GAP_SYNC : str_has(name, STR("emset")) ? GAP_CALL : GAP_LOAD;
+}
+
 /* What an innermost range tells of the host; GAP_UNKNOWN: nothing. */
 static enum gap_cause cause_of(const struct work *w, uint32_t span)
 {
@@ -62,7 +69,7 @@ static enum gap_cause cause_of(const struct work *w, uint32_t span)
 	if (w->context[span] != HOST_PLAIN)
 		return of_kind[w->context[span]];
 	switch (w->p->span.kind[span]) {
-	case SPAN_CALL: return of_kind[k] == GAP_CALL && w->p->span.dur_ns[span] >= GAP_LONG_CALL_NS ? GAP_LOAD : of_kind[k];
+	case SPAN_CALL: return of_kind[k] == GAP_CALL && w->p->span.dur_ns[span] >= GAP_LONG_CALL_NS ? cause_of_long_call(w->p, span) : of_kind[k];
 	case SPAN_OVERHEAD: return k == HOST_LOAD ? GAP_LOAD : GAP_PROFILER;
 	case SPAN_OP: case SPAN_MARKER: return GAP_OP;
 	case SPAN_PYTHON: return GAP_PYTHON;

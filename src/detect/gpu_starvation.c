@@ -152,7 +152,7 @@ const struct detector detector_gpu_starvation = {
 	.why = "Each moment in which nothing is queued for the GPU makes the step longer.",
 	.fix = "Remove what the host does in the gaps: the finding names it, by cause, op and line.",
 	.disprove = "The gaps vanish in a recording without stacks, shapes and memory, or by Nsight Systems: then the profiler made them.",
-	.symptom = 1,
+	.symptom = 2,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = run,
 };

@@ -155,6 +155,7 @@ const struct detector detector_launch_bound = {
 	.fix = "Replay the step as a CUDA graph (torch.compile(mode=\"reduce-overhead\") or torch.cuda.graph), fuse elementwise ops with "
 	       "torch.compile, or give each launch more work with a larger batch.",
 	.disprove = "Without the profiler (time the steps alone) the step is shorter by about the gaps: recording makes each launch dearer.",
+	.symptom = 1,
 	.shares = "gpu-starvation",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = run,

@@ -83,7 +83,7 @@ const struct detector detector_low_gpu_utilization = {
 	.fix = "Find what the GPU waits for (the findings beside this one, `overview`), and see to that. A larger batch helps where launching is what takes long, "
 	       "because each launch then brings more work.",
 	.disprove = "A recording of more steps, without their start-up, shows the GPU busy; or the GPU works for another process meanwhile.",
-	.symptom = 2,
+	.symptom = 3,
 	.report = "devices",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = run,

@@ -32,7 +32,7 @@ struct measured {
 	int64_t device_ns, lost_ns;
 	int64_t by_ns[3];        /* time of those that registers, shared memory, the block size limit */
 	bool sure;               /* of one of them it is known that it takes longer than its bytes do */
-	bool no_limits, no_launch;
+	bool no_sms, no_limits, no_launch;
 };
 enum { BY_REGISTERS, BY_SHARED, BY_BLOCK };
 
@@ -84,7 +84,8 @@ static void add(struct measured *m, const struct profile *p, struct findings *f,
 	struct occupancy o;
 	enum occupancy_known known = occupancy_of_launch(p, launch, &o);
 	int sms = launch_sms(p, launch);
-	m->no_limits |= known == OCCUPANCY_NO_LIMITS || sms <= 0;
+	m->no_sms |= sms <= 0;
+	m->no_limits |= known == OCCUPANCY_NO_LIMITS;
 	m->no_launch |= known == OCCUPANCY_NO_LAUNCH || launch_blocks(p, launch) <= 0;
 	if (known != OCCUPANCY_KNOWN || sms <= 0 || launch_blocks(p, launch) < (double)sms * o.blocks || o.pct > LOW)
 		return;
@@ -167,6 +168,8 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 		report(p, f, w, &m);
 	else if (!m.places.n && m.no_limits)
 		findings_missing(f, d, "how many warps an SM of these GPUs holds is not known");
+	else if (!m.places.n && m.no_sms)
+		findings_missing(f, d, "the input does not say how many SMs the GPUs have");
 	else if (!m.places.n && m.no_launch)
 		findings_missing(f, d, "the input does not state grid, block, registers and shared memory of kernels");
 	bounds_free(m.bounds);

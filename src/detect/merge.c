@@ -5,7 +5,7 @@
 #include "base/hash.h"
 #include "base/sort.h"
 
-enum { MERGE_LEVELS = 3 }; /* of struct detector, symptom */
+enum { MERGE_LEVELS = 4 }; /* of struct detector, symptom */
 
 /* The share of a finding's time that must be of another one, for it to be part of that; and the share of a symptom's time that findings which say why must
  * explain together. */

@@ -85,15 +85,18 @@ static void measure(const struct profile *p, struct findings *f, const struct ga
 {
 	uint8_t *waits = find_calls(p);
 	int64_t *lost = NEW_ARRAY(g->n, int64_t);
+	uint32_t last = ROW_NONE;
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
 		int64_t ns = waits[i] ? cost_of_call(p, g, i, lost) : 0;
 		if (!ns)
 			continue;
 		uint32_t op = around_call(p, i);
+		bool again = op == last && op != i; /* a copy to pageable memory, and the synchronisation behind it in the same op: one wait */
+		last = op;
 		intervals_add(&m->when, span_end(p, i), span_end(p, i) + ns);
-		places_add(&m->places, shared_stacks(f), profile_str(p, p->span.name[op]), op, 1, ns);
+		places_add(&m->places, shared_stacks(f), profile_str(p, p->span.name[op]), op, !again, ns);
 		note_most(m, p, g, i, ns);
-		m->calls++;
+		m->calls += !again;
 		m->wait_ns += p->span.dur_ns[i];
 	}
 	mem_free(lost);

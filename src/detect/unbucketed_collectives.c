@@ -7,6 +7,8 @@ static const int64_t SMALL_BYTES = 1 << 20, SMALL_NS = 200 * 1000;
 /* Small ones a step and GPU: fewer are what a step needs. Collectives in a row with at most one kernel between two: nothing is computed in between
  * that could need the result of each. */
 enum { FEWEST = 20, IN_A_ROW = 8, BETWEEN = 1, PLACES_TOLD = 3 };
+/* What the host does between two of a row is work of a message up to this; what takes longer is something else. */
+static const int64_t BETWEEN_NS = 1000 * 1000;
 /* Percent of the steps' time. */
 static const double TOO_MUCH = 1, SEVERE = 10;
 
@@ -18,7 +20,7 @@ struct small {
 	int64_t device_ns, exposed_ns, bytes, transfer_ns;
 	int64_t least_ns;         /* the shortest of all collectives */
 	double bytes_per_ns;      /* the fastest of the collectives that are known not to be small; 0 = there is none */
-	int64_t host_ns;          /* no GPU has work while the host launches them */
+	int64_t host_ns;          /* no GPU has work while the host launches them, and between those of a row */
 	uint64_t rows;            /* rows of them, each of which one collective would replace */
 	struct intervals host, covers; /* covers: host, and where nothing hides them */
 };
@@ -99,21 +101,32 @@ static uint32_t *find_rows(const struct profile *p, const struct collectives *c,
 	return r.row;
 }
 
-/* The outermost range of a collective around its launch, whose time on the host would go with it. */
-static void add_host(const struct profile *p, const struct collective *k, struct small *s)
+/* The outermost range of a collective around its launch, whose time on the host would go with it; and what the host does between it and the one before it
+ * in its row: copies, waits and Python of each message. *last: the range of the one before it, ROW_NONE = none; now this one's. */
+static void add_host(const struct profile *p, const struct collective *k, uint32_t *last, struct small *s)
 {
 	uint32_t at = p->gpu_op.call[k->gpu_op], outer = at;
 	for (; at != ROW_NONE; at = p->span.parent[at])
 		outer = op_is_comm(profile_str(p, p->span.name[at])) ? at : outer;
-	if (outer != ROW_NONE)
-		intervals_add(&s->host, p->span.start_ns[outer], span_end(p, outer));
+	if (outer == ROW_NONE)
+		return;
+	intervals_add(&s->host, p->span.start_ns[outer], span_end(p, outer));
+	if (*last != ROW_NONE && p->span.track[*last] == p->span.track[outer]) {
+		int64_t end = span_end(p, *last), start = p->span.start_ns[outer];
+		if (start > end && start - end <= BETWEEN_NS)
+			intervals_add(&s->host, end, start);
+	}
+	*last = outer;
 }
 
 /* row: by collective, 0 .. n_rows. Streams share rows, and collectives stand by stream. */
 static void measure(const struct profile *p, struct findings *f, const struct step_time *w, const struct collectives *c, const uint32_t *row, uint32_t n_rows,
                     struct small *s)
 {
+	uint32_t *last = NEW_ARRAY_RAW(n_rows + 1, uint32_t);
 	uint8_t *seen = NEW_ARRAY(n_rows + 1, uint8_t);
+	for (uint32_t r = 0; r <= n_rows; r++)
+		last[r] = ROW_NONE;
 	for (uint32_t i = 0; i < c->n; i++) {
 		const struct collective *k = &c->v[i];
 		int64_t ns = p->gpu_op.dur_ns[k->gpu_op];
@@ -130,10 +143,12 @@ static void measure(const struct profile *p, struct findings *f, const struct st
 			s->transfer_ns += ns && s->bytes_per_ns > 0 ? (int64_t)((double)k->wire_bytes / s->bytes_per_ns * (double)k->exposed_ns / (double)ns) : 0;
 		}
 		places_add(&s->places, shared_stacks(f), collective_name(p, k->gpu_op), k->at, 1, ns);
-		add_host(p, k, s);
+		uint32_t none = ROW_NONE;
+		add_host(p, k, row[i] ? &last[row[i]] : &none, s);
 		intervals_add(&s->covers, p->gpu_op.start_ns[k->gpu_op], gpu_end(p, k->gpu_op));
 	}
 	mem_free(seen);
+	mem_free(last);
 	intervals_normalise(&s->host);
 	intervals_intersect(&s->host, &w->idle, &s->host);
 	s->host_ns = intervals_length(&s->host);
@@ -175,16 +190,16 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 		buf_printf(&evidence, "; larger ones reach %.1f GB/s", s->bytes_per_ns);
 	buf_printf(&evidence, ". %s, the GPU has no work for ", w->per);
 	put_ns(&evidence, (double)s->host_ns / w->n);
-	buf_cstr(&evidence, " while the host launches them; on the device: ");
+	buf_cstr(&evidence, " while the host launches them and sees to their messages; on the device: ");
 	places_text(&s->places, PLACES_TOLD, per, true, &evidence);
 	x->evidence = finding_text(f, &evidence);
 	finding_looks_at_most(x, p, &s->places);
 	finding_rests_on(x, w, s->n, s->exposed_ns / gpus);
 	finding_covers(x, &s->covers);
 	finding_gain(x, w, ns, has_rate(s) ? "what nothing hides of them, less the transfer of their bytes at the highest rate of larger ones, and the time without device work "
-	                                     "while the host launches them"
+	                                     "while the host launches them and in between"
 	                                   : "the shortest collective's time for all but one of each row of them, and the time without device work while the host launches "
-	                                     "them; how long their bytes take is not known");
+	                                     "them and in between; how long their bytes take is not known");
 }
 
 static int run(const struct profile *p, struct findings *f, struct err *e)

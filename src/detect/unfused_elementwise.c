@@ -47,6 +47,18 @@ static void put_bytes(struct buf *b, double bytes)
 		buf_printf(b, "%.2f GiB", bytes / (1 << 30));
 }
 
+/* The op in the middle of the chain's time, which names its line: the first kernels and the last may be of the code around the function. */
+static uint32_t main_op(const struct profile *p, struct findings *f, const uint32_t *gpu, uint32_t n)
+{
+	int64_t all = 0, before = 0;
+	uint32_t i = 0;
+	for (uint32_t k = 0; k < n; k++)
+		all += p->gpu_op.dur_ns[gpu[k]];
+	for (; i + 1 < n && before + p->gpu_op.dur_ns[gpu[i]] < all / 2; i++)
+		before += p->gpu_op.dur_ns[gpu[i]];
+	return shared_costs(f)->op[gpu[i]];
+}
+
 static void put_evidence(const struct profile *p, struct findings *f, const struct step_time *w, const struct chains *c, struct finding *x)
 {
 	unsigned steps = w->n ? w->n : 1;
@@ -59,7 +71,7 @@ static void put_evidence(const struct profile *p, struct findings *f, const stru
 		const uint32_t *gpu = c->gpu + c->v[i].first;
 		buf_clear(&ops);
 		put_ops(p, f, gpu, c->v[i].n, &ops);
-		places_add(&which, shared_stacks(f), buf_view(&ops), shared_costs(f)->op[gpu[0]], 1, c->v[i].ns);
+		places_add(&which, shared_stacks(f), buf_view(&ops), main_op(p, f, gpu, c->v[i].n), 1, c->v[i].ns);
 		layer_count_add(&layers, gpu[0]);
 	}
 	buf_printf(&b, w->n > 1 ? "%.1f kernels a step in %.1f chains: " : "%.0f kernels in %.0f chains: ", (double)c->n_gpu / steps, (double)c->n / steps);

@@ -32,7 +32,7 @@ struct measured {
 	double lost_ns;          /* at least */
 	struct grid { double blocks, wave; int64_t ns; } grid[GRIDS_MOST]; /* the first ones, and how long their kernels took */
 	unsigned grids;
-	bool no_limits, no_launch;
+	bool no_sms, no_limits, no_launch;
 };
 
 /* Kernels that go on with the next piece of work when one is done; and those beside products that only read or add. */
@@ -67,7 +67,8 @@ static double wave_of(struct measured *m, const struct profile *p, uint32_t gpu)
 	double blocks = launch_blocks(p, launch), wave = known == OCCUPANCY_KNOWN && sms > 0 ? (double)sms * o.blocks : 0;
 	if ((wave > 0 && blocks > 0 && blocks <= wave) || has_no_waves(profile_str(p, p->gpu_op.name[gpu])))
 		return 0;
-	m->no_limits |= known == OCCUPANCY_NO_LIMITS || sms <= 0;
+	m->no_sms |= sms <= 0;
+	m->no_limits |= known == OCCUPANCY_NO_LIMITS;
 	m->no_launch |= known == OCCUPANCY_NO_LAUNCH || blocks <= 0;
 	return blocks > 0 ? wave : 0;
 }
@@ -169,6 +170,8 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 		report(p, f, w, &m);
 	else if (!m.places.n && m.no_limits)
 		findings_missing(f, d, "how many blocks an SM of these GPUs holds is not known");
+	else if (!m.places.n && m.no_sms)
+		findings_missing(f, d, "the input does not say how many SMs the GPUs have");
 	else if (!m.places.n && m.no_launch)
 		findings_missing(f, d, "the input does not state grid, registers and shared memory of products");
 	bounds_free(m.bounds);

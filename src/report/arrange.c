@@ -33,14 +33,14 @@ static void add_absent_columns(struct table *t, const struct table *first, const
 	buf_release(&note);
 }
 
-/* What no table holds was not meant: a note says so, as an empty table alone would pass for an answer. */
+/* Where nothing is left, a note says so: an empty table alone would pass for an answer. */
 static void filter_tables(struct table *first, struct table *chosen, struct str text)
 {
 	bool had_rows = false, has_rows = false;
 	for (struct table *t = first; t; t = t->next) {
 		had_rows |= t == chosen && t->n_rows;
 		table_filter(t, text);
-		has_rows |= t->n_rows > 0;
+		has_rows |= t->n_rows > 0 && table_has_text(t);
 	}
 	if (had_rows && (chosen == first ? !has_rows : !chosen->n_rows))
 		filter_note(chosen, text);

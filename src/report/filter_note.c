@@ -140,12 +140,12 @@ static void put_column_value(struct buf *out, const struct table *t, struct str 
 	buf_cstr(out, "; --filter takes a TEXT that a text column holds, not COLUMN=VALUE");
 	if (col < 0) {
 		const char *near = nearest_column(t, column);
-		buf_printf(out, "; no column is called " STR_FMT "%s%s", STR_ARG(column), *near ? ", the nearest is " : "", near);
+		buf_printf(out, "; no column has the id " STR_FMT "%s%s", STR_ARG(column), *near ? ", the nearest is " : "", near);
 		col = *near ? table_find_column(t, str_from(near)) : -1;
 	}
 	const struct column_data *d = col < 0 ? NULL : &t->data[col];
 	if (d && d->col.type != CELL_STR) {
-		buf_printf(out, "; column %s holds numbers, which it does not look at (--sort=%s puts the largest first)", d->col.id, d->col.id);
+		buf_printf(out, "; column %s holds numbers, which --filter does not search (--sort=%s puts the largest first)", d->col.id, d->col.id);
 		return;
 	}
 	if (d && value.n && holds(t, d, value)) {
@@ -160,7 +160,7 @@ void filter_note(struct table *t, struct str text)
 {
 	struct buf out = {0};
 	ptrdiff_t sign = str_find(text, STR("="));
-	buf_printf(&out, "no row has the text \"" STR_FMT "\" in a text column, in any case", STR_ARG(text));
+	buf_printf(&out, "no text column holds \"" STR_FMT "\" (capitals do not matter)", STR_ARG(text));
 	if (sign > 0) {
 		size_t at = (size_t)sign + 1;
 		at += at < text.n && text.p[at] == '=';
@@ -169,6 +169,6 @@ void filter_note(struct table *t, struct str text)
 		put_meant(&out, nearest_value(t, NULL, text));
 		put_columns(&out, t, NULL);
 	}
-	table_warn(t, STR_FMT, STR_ARG(buf_view(&out)));
+	table_warn_first(t, STR_FMT, STR_ARG(buf_view(&out)));
 	buf_release(&out);
 }

@@ -224,6 +224,7 @@ static int fail_of_steps(const struct report *r, struct profile *p, const struct
 	if (window_of(p, of_steps, &w, &of_file) < 0) /* there are no such steps, which *e says */
 		return -1;
 	args.has_steps = args.outside = false;
+	args.per = REPORT_PER_TOTAL;
 	args.all_steps = true;
 	if (report_run(r, p, &args, out, &of_file) < 0) {
 		*e = of_file;
