@@ -1,8 +1,12 @@
 #include "analysis/job_files.h"
+#include "base/mem.h"
+#include "base/sort.h"
 #include "detect/collective_waits.h"
 
 /* Percent of the steps' time, mean over the GPUs; TOO_MUCH is the threshold of the plugin (its data.py). */
 static const double TOO_MUCH = 10, SEVERE = 30;
+/* Times as much as the middle one of the steps, and percent of a step more: one step has far more than the others. */
+static const double UNEVEN = 1.5, UNEVEN_PCT = 5;
 enum { COLLECTIVES_TOLD = 3 };
 
 extern const struct detector detector_communication_bound;
@@ -68,6 +72,25 @@ static void put_waits(const struct collective_waits *t, const struct step_time *
 	           (unsigned long long)t->n);
 }
 
+/* The step that has far more of it than the others: the same messages take as long in each, so that what is more is not transfer. */
+static void put_uneven(const struct profile *p, const struct collectives *c, const struct step_time *w, struct buf *out)
+{
+	const struct steps *s = p->steps;
+	const struct intervals *exposed = &collectives_most(c)->exposed;
+	if (w->kind != WINDOW_STEPS || w->n < 3)
+		return;
+	struct sort_item *ns = NEW_ARRAY_RAW(s->n, struct sort_item);
+	for (unsigned i = 0; i < s->n; i++)
+		ns[i] = (struct sort_item){sort_key_i64(intervals_length_within(exposed, s->v[i].start_ns, s->v[i].end_ns)), i, 0};
+	sort_items(ns, s->n);
+	const struct step *longest = &s->v[ns[s->n - 1].row], *middle = &s->v[ns[(s->n - 1) / 2].row];
+	int64_t most = intervals_length_within(exposed, longest->start_ns, longest->end_ns), usual = intervals_length_within(exposed, middle->start_ns, middle->end_ns);
+	if ((double)most > UNEVEN * (double)usual && (double)(most - usual) > UNEVEN_PCT / 100 * (double)w->ns / w->n)
+		buf_printf(out, ". Step %lld has %.3f ms of it, others %.3f ms: if its messages are no larger, what is more is waiting", (long long)longest->number,
+		           (double)most / 1e6, (double)usual / 1e6);
+	mem_free(ns);
+}
+
 static void put_other_ranks(const struct profile *p, const struct collectives *c, struct buf *out)
 {
 	struct buf names = {0};
@@ -92,6 +115,7 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	put_gpus(c, w, &evidence);
 	buf_cstr(&evidence, ". Not hidden: ");
 	put_collectives(p, f, c, w, x, &evidence);
+	put_uneven(p, c, w, &evidence);
 	if (waits.known)
 		put_waits(&waits, w, &evidence);
 	else

@@ -16,6 +16,7 @@ struct pace {
 	int64_t gap_ns, work_ns;
 	int64_t most_from_ns, most_to_ns; /* the step with most time in the gaps */
 	struct intervals when;
+	bool collectives;              /* there are some, which are not in works */
 	uint64_t queued;               /* the longest row of kernels of a stream before the next such gap */
 };
 
@@ -83,7 +84,7 @@ static void find_queue(const struct profile *p, const struct step_time *w, const
 	}
 }
 
-static struct pace measure(const struct profile *p, const struct step_time *w, const struct gaps *g)
+static struct pace measure(const struct profile *p, struct findings *f, const struct step_time *w, const struct gaps *g)
 {
 	struct pace m = {0};
 	struct step_sum sum = {.steps = p->steps};
@@ -101,6 +102,10 @@ static struct pace measure(const struct profile *p, const struct step_time *w, c
 	for (uint32_t i = 0; i < p->gpu_op.rows.n; i++) {
 		if (!counts(p, w, i))
 			continue;
+		if (shared_kernel(f, p->gpu_op.name[i]).class == KERNEL_COMM) { /* lasts as long as the slowest rank takes */
+			m.collectives = true;
+			continue;
+		}
 		m.works++;
 		m.work_ns += p->gpu_op.dur_ns[i];
 	}
@@ -115,7 +120,7 @@ static void report(struct findings *f, const struct step_time *w, const struct p
 	struct finding *x = findings_add(f, &detector_launch_bound, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
 	x->problem = arena_printf(&f->arena, "The host launches small kernels more slowly than the GPU runs them: %.1f %% of the %s passes "
 	                          "between kernels, waiting for the next launch", pct, w->time);
-	buf_printf(&evidence, "%.0f kernels%s run for ", (double)m->works / w->n, each);
+	buf_printf(&evidence, "%.0f kernels%s%s run for ", (double)m->works / w->n, each, m->collectives ? ", without collectives," : "");
 	put_ns(&evidence, (double)m->work_ns / (double)m->works);
 	buf_cstr(&evidence, " on average, and one comes every ");
 	put_ns(&evidence, (double)w->ns / (double)m->works);
@@ -139,7 +144,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	const struct step_time *w = shared_window(f, &detector_launch_bound);
 	if (!w)
 		return 0;
-	struct pace m = measure(p, w, shared_gaps(f));
+	struct pace m = measure(p, f, w, shared_gaps(f));
 	if (m.works && m.gaps >= (uint64_t)FEWEST * w->n && step_time_pct(w, m.gap_ns) >= TOO_MUCH) {
 		find_queue(p, w, shared_gaps(f), &m);
 		report(f, w, &m);

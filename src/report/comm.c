@@ -272,8 +272,12 @@ static int put(const struct comm *x, struct table *t, int64_t exposed, unsigned 
 		calls += x->v[i].calls;
 		sized += x->v[i].sized;
 	}
-	table_warn(t, "a collective's kernel runs from when this rank reaches it until all have: its time holds waiting for slower ranks, which one rank's trace cannot tell "
-	           "from the transfer");
+	if (gpus > 1)
+		table_warn(t, "a collective's kernel runs from when its GPU reaches it until all have: its time holds waiting for slower ranks. `opscope advise` tells waiting from "
+		           "transfer where all GPUs of the job are in the recording");
+	else
+		table_warn(t, "a collective's kernel runs from when this rank reaches it until all have: its time holds waiting for slower ranks, which one rank's trace cannot tell "
+		           "from the transfer");
 	table_note(t, "collectives %lld ns; exposed %lld ns%s", (long long)all, (long long)exposed, gpus > 1 ? ", summed over the GPUs, each by itself" : "");
 	if (sized < calls)
 		table_note(t, "the size of the message is known for %llu of %llu kernels; bytes and rates are of these", (unsigned long long)sized, (unsigned long long)calls);

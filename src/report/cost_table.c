@@ -37,7 +37,7 @@ static const struct {
 	[C_INTENSITY] = {BOTH, {"flops_per_byte", "FLOP/B", "arithmetic intensity: FLOPs / bytes", CELL_F64, UNIT_NONE, 0, 2}},
 	[C_TC] = {BOTH, {"tensor_cores", "TC", "whether its main kernels used Tensor Cores: yes, no or unknown", CELL_STR}},
 	[C_ELIGIBLE] = {OPS, {"tc_eligible", "Eligible", "whether type and shape allow Tensor Cores: yes, no or unknown; yes where a kernel uses them", CELL_STR}},
-	[C_HINT] = {OPS, {"tc_hint", "Hint", "what keeps it from Tensor Cores, or from using them well", CELL_STR, UNIT_NONE, COLUMN_WIDE}},
+	[C_HINT] = {OPS, {"tc_hint", "Hint", "what keeps it from Tensor Cores, or from using them well", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_KEY}},
 	[C_BOUND] = {ROOFLINE, {"bound", "Bound", "what bounds it: compute or memory, whichever would take longer at its peak; latency: under a tenth of "
 	                        "what those allow, by kernels of under 10 us (a call's main one, on average); over peak: it did more than a peak allows (column over_peak), so that the model "
 	                        "tells nothing of it; empty = unknown", CELL_STR}},

@@ -15,7 +15,10 @@ static int lines_run(const struct profile *p, const struct report_args *args, st
 		return err_set(e, ERR_DATA, "the trace holds no call stacks, without which no line of Python is known; to record them: %s",
 		               recording_how(p, RECORD_STACKS));
 	by_line.group_by = "line";
-	return report_operators.run(p, &by_line, out, e);
+	if (report_operators.run(p, &by_line, out, e) < 0)
+		return -1;
+	table_note(out, "rows are of ops: Python that calls none (a data loader's transforms) is in no row; `opscope advise` names it where the GPU waits for it");
+	return 0;
 }
 
 const struct report report_lines = {

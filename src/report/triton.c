@@ -7,7 +7,7 @@ static const struct argument {
 	const char *key;
 	struct column column;
 } arguments[] = {
-	{"kernel_file", {"kernel_file", "File", "generated source file", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_PATH | COLUMN_MINOR}},
+	{"kernel_file", {"kernel_file", "File", "generated source file", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_PATH | COLUMN_KEY}},
 	{"kernel_hash", {"kernel_hash", "Hash", "hash of the generated code", CELL_STR, UNIT_NONE, COLUMN_DETAIL}},
 	{"kernel_backend", {"kernel_backend", "Backend", "code generator", CELL_STR, UNIT_NONE, COLUMN_DETAIL}},
 	{"grid", {"grid", "Grid", "launch grid as the compiler wrote it", CELL_STR}},
