@@ -41,6 +41,7 @@ enum column_flag {
 	COLUMN_ASKED = 512, /* set where --columns, --sort or the report's own order names it: text never leaves it out */
 	COLUMN_KERNEL = 2048, /* names of kernels in full: report_run adds a column with their short names */
 	COLUMN_LEVEL = 4096, /* "high", "medium", "low", "info": coloured where text may be */
+	COLUMN_TITLED = 8192, /* text that does not speak for itself: in the head of a record its title stands before it */
 	COLUMN_GROUP = 1024, /* part of the key by which the rows are grouped: as text it stays, cut down if need be, unless it says nothing */
 	COLUMN_DETAIL = 4, /* left out of text output unless asked for with --columns; always in CSV, JSON and HTML */
 };

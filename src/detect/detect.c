@@ -245,7 +245,7 @@ static void own_row(struct table *t, const struct finding *x, bool brief)
 	if (x->has_gain)
 		table_set_i64(t, GAIN, x->gain_ns_per_step);
 	if (x->part_of)
-		table_set_fmt(t, PART_OF, "%s%s", brief ? "part of " : "", x->part_of);
+		table_set_str(t, PART_OF, str_from(x->part_of));
 	if (!x->part_of || !brief)
 		own_prose(t, x);
 	if (x->has_events)
@@ -267,7 +267,7 @@ static void own_table(const struct findings *f, struct table *t)
 	static const struct column columns[] = {
 		{"severity", "Severity", "high, medium, low or info", CELL_STR, UNIT_NONE, COLUMN_LEVEL},
 		{"detector", "Finding", "id of the detector", CELL_STR},
-		{"part_of", "Part Of", "the finding that tells of the same cause; empty: this one stands by itself", CELL_STR},
+		{"part_of", "part of", "the finding that tells of the same cause; empty: this one stands by itself", CELL_STR, UNIT_NONE, COLUMN_TITLED},
 		{"problem", "Problem", "what is wrong, with the numbers", CELL_STR, UNIT_NONE, COLUMN_PROSE},
 		{"evidence", "Evidence", "what it was measured on", CELL_STR, UNIT_NONE, COLUMN_PROSE},
 		{"advice", "Advice", "what to do", CELL_STR, UNIT_NONE, COLUMN_PROSE},

@@ -149,6 +149,8 @@ static void put_record_head(const struct page *p, const struct table *t, size_t 
 		buf_cstr(p->out, between);
 		if (t->data[c->col].col.type != CELL_STR)
 			buf_printf(p->out, "%s: ", t->data[c->col].col.title);
+		else if (t->data[c->col].col.flags & COLUMN_TITLED)
+			buf_printf(p->out, "%s ", t->data[c->col].col.title);
 		if (t->data[c->col].col.flags & COLUMN_LEVEL)
 			put_level(p, text_cell(t, row, c, scratch));
 		else
