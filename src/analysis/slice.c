@@ -39,7 +39,7 @@ int steps_window(const struct steps *s, bool plugin, int64_t first, int64_t last
 	if (w->steps)
 		return 0;
 	if (first == STEP_OUTSIDE && last == STEP_OUTSIDE)
-		return err_set(e, ERR_USAGE, "--steps=outside: only reports that are of the steps have it: A..B, or all, was expected");
+		return err_set(e, ERR_USAGE, "--steps=outside: what lies outside the steps can be shown by reports of ops, kernels, calls and copies alone: A..B, one step number or all was expected");
 	return err_set(e, ERR_DATA, "%s: the trace has steps %lld to %lld", steps_range_text(first, last).s, (long long)s->v[0].number, (long long)s->v[n - 1].number);
 }
 

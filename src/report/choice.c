@@ -121,7 +121,7 @@ int report_check(const struct report *r, const struct report_args *a, struct err
 		return err_set(e, ERR_USAGE, "report %s has no --device: it is always of all devices", r->name);
 	if (a->outside && (a->compat || !(r->takes & REPORT_OF_STEPS)))
 		return a->compat ? err_set(e, ERR_USAGE, "--steps=outside: not with --compat=%s", a->compat)
-		                 : err_set(e, ERR_USAGE, "report %s has no --steps=outside: steps=A..B, or all, was expected", r->name);
+		                 : err_set(e, ERR_USAGE, "--steps=outside: report %s cannot show what lies outside the steps: A..B, one step number or all was expected", r->name);
 	if (a->top_level && !(r->takes & REPORT_TOP_LEVEL))
 		return err_set(e, ERR_USAGE, "report %s has no --top-level: its rows are not calls that lie in each other", r->name);
 	return 0;

@@ -201,7 +201,7 @@ static int groups_run(const struct profile *p, const struct report_args *args, s
 	struct cuts c = {0};
 	bool dlprof = report_compat_is(args, "dlprof");
 	if (args->outside)
-		return err_set(e, ERR_USAGE, "report groups has no --steps=outside: its times are means of steps");
+		return err_set(e, ERR_USAGE, "--steps=outside: report groups cannot show what lies outside the steps, since its times are means of them: A..B, one step number or all was expected");
 	if (op_check(p, e) < 0 || op_window(p, args, &w, e) < 0)
 		return -1;
 	struct op_tc *tc = op_tc_new(p, dlprof);

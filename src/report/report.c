@@ -122,7 +122,7 @@ static struct profile *part_of(struct profile *p, const struct report_args *args
 		return NULL;
 	}
 	if (args->outside) {
-		err_set(e, ERR_USAGE, "--steps=outside: reports that are of the steps have it, a part of the trace has not: A..B, or all, was expected");
+		err_set(e, ERR_USAGE, "--steps=outside: what lies outside the steps can be shown by reports of ops, kernels, calls and copies alone: A..B, one step number or all was expected");
 		return NULL;
 	}
 	if (window_of(p, args, &shown, e) < 0)
@@ -232,10 +232,10 @@ static int fail_of_steps(const struct report *r, struct profile *p, const struct
 	}
 	table_release(out);
 	if (of_steps->outside)
-		return err_set(e, ERR_DATA, "report %s: nothing of this lies outside the steps", r->name);
+		return err_set(e, ERR_DATA, "report %s: outside the steps there is nothing for it", r->name);
 	if (of_steps->step_first != INT64_MIN || of_steps->step_last != INT64_MAX)
-		return err_set(e, ERR_DATA, "report %s: %s holds nothing of this", r->name, steps_range_text(of_steps->step_first, of_steps->step_last).s);
-	return err_set(e, ERR_DATA, "report %s: the steps hold nothing of this; --steps=all: what lies outside them counts, too", r->name);
+		return err_set(e, ERR_DATA, "report %s: %s holds nothing for it", r->name, steps_range_text(of_steps->step_first, of_steps->step_last).s);
+	return err_set(e, ERR_DATA, "report %s: the steps hold nothing for it; --steps=all: what lies outside them counts, too", r->name);
 }
 
 int report_run(const struct report *r, struct profile *p, const struct report_args *asked, struct table *out,

@@ -45,7 +45,7 @@ enum report_option {
 	REPORT_TOP_LEVEL = 16,
 	REPORT_OF_STEPS = 32, /* where the input has steps, and neither steps nor a predecessor is asked for, it is of the steps: what lies outside them
 	                       * (start-up, what was launched before the recording) is left out, a note says how much that is, and if outside.def has
-	                       * the report, so does a section; has --steps=outside */
+	                       * the report, so does a section; has --steps=outside, unless run() refuses it */
 };
 
 /* The questions by which reports are listed, in this order: X(id, question). */
