@@ -45,7 +45,7 @@ struct gpu_metrics_list {
 /* What the trace says of a launch, by the default rules; NaN = unknown.
  * Blocks per SM: as stated where that is positive, else blocks of the grid / SMs of the device. */
 double launch_blocks_per_sm(const struct profile *p, uint32_t launch);
-/* Estimated achieved occupancy in percent: as stated, else by gpu/occupancy.h. A stated 0 is none where the kernel has warps for 1 % or more
+/* Estimated achieved occupancy in percent: as stated, else by gpu/occupancy.h. A stated 0 counts as not stated where the kernel has warps for 1 % or more
  * of what an SM holds: Kineto writes 0 for kernels whose shared memory it cannot place. */
 double launch_occupancy_pct(const struct profile *p, uint32_t launch);
 

@@ -79,7 +79,7 @@ static inline unsigned steps_kept(const struct steps *s, bool plugin) { return p
 bool steps_have_host(const struct steps *s, unsigned n, int64_t first, int64_t last, int64_t time_ns);
 bool steps_have_device(const struct steps *s, unsigned n, int64_t first, int64_t last, int64_t time_ns);
 
-/* First and last number of no step: the range of what asks for what lies outside the steps. */
+/* step_first and step_last of --steps=outside: no step has this number. */
 #define STEP_OUTSIDE INT64_MIN
 
 /* "--steps=7..9", as the user may have written the range: an open end is left out. */

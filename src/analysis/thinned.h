@@ -1,7 +1,8 @@
 /* Whether most events were taken out of a recording after it was made, as is done to have small files: its gaps are then no gaps of the run.
  *
- * A profiler numbers ops (External id) and API calls (correlation id) one by one. It writes next to all ops, so that from one to the next the number
- * mostly goes up by 1, and not all calls: by 1 to 12. Where it mostly goes up by several for ops and by dozens for calls, something has taken the others out. */
+ * A profiler numbers ops (External id) and API calls (correlation id) one by one. It writes nearly all ops, so their numbers mostly go up
+ * by 1; of API calls it leaves some out, and theirs go up by 1 to 12. Where they mostly go up by several for ops and by
+ * dozens for calls, something has taken the others out. */
 #ifndef OPSCOPE_ANALYSIS_THINNED_H
 #define OPSCOPE_ANALYSIS_THINNED_H
 

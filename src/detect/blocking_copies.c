@@ -137,7 +137,6 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 {
 	const struct step_time *w = shared_window(f, &detector_blocking_copies);
 	struct blocking b = {0};
-	(void)e;
 	if (!w)
 		return 0;
 	places_init(&b.places);

@@ -55,8 +55,8 @@ static struct regions count(const struct profile *p, struct findings *f, const s
 	return r;
 }
 
-/* *when: without the time in which eager ops run between the graphs of broken calls, and that in broken calls whose graphs are not shown; how much of the
- * latter is returned. */
+/* Takes out of *when what is graph-breaks' case: the time between the graphs of broken calls, and all of broken calls whose graphs are not shown. Returns
+ * how much the second was. */
 static int64_t leave_out_eager(const struct profile *p, const struct step_time *w, struct intervals *when)
 {
 	struct compiled_calls *x = compiled_calls_new(p, w);
@@ -69,7 +69,7 @@ static int64_t leave_out_eager(const struct profile *p, const struct step_time *
 	return before - intervals_length(when);
 }
 
-/* No device work while the host is in ranges of regions, and not in the compiler. Released by the caller. */
+/* Times without device work in which the host is in a compiled region and not in the compiler. Released by the caller. */
 static struct intervals idle_in_regions(const struct profile *p, const struct step_time *w, const uint8_t *mark)
 {
 	struct intervals when = {0}, compiling = {0};
@@ -101,7 +101,7 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	buf_cstr(&b, " without device work: ");
 	places_text(t, PLACES_TOLD, w->n, true, &b);
 	if (r.again)
-		buf_printf(&b, "; %llu of the calls %s of code that was compiled again for other inputs", (unsigned long long)r.again, r.again == 1 ? "is" : "are");
+		buf_printf(&b, "; %llu of the calls %s code that was compiled again for other inputs", (unsigned long long)r.again, r.again == 1 ? "runs" : "run");
 	x->evidence = finding_text(f, &b);
 	if (r.graphs)
 		x->advice = STR("CUDA graphs are in use already: make fewer, larger regions. TORCH_LOGS=graph_breaks names what ends a region.");
@@ -125,8 +125,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	if (r.inductor && step_time_pct(w, intervals_length(&when)) >= TOO_MUCH)
 		report(p, f, w, r, &when, &t);
 	else if (step_time_pct(w, unknown_ns) >= TOO_MUCH)
-		findings_missing(f, &detector_compile_wrapper, "the input does not show what of a compiled frame with graph breaks is its graph: ranges of torch 2.5 and later, "
-		                 "or Python frames, do");
+		findings_missing(f, &detector_compile_wrapper, "%s", compiled_no_graphs_why);
 	intervals_release(&when);
 	places_release(&t);
 	mem_free(mark);

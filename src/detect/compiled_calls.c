@@ -3,7 +3,10 @@
 #include "detect/compiled.h"
 #include "detect/compiled_calls.h"
 
-/* The frame of torch.compile around each call of a function that it was given. */
+#include <assert.h>
+
+const char compiled_no_graphs_why[] = "the input does not show which part of a compiled frame is its graph; torch 2.5 and later, or Python frames, show it";
+
 static bool is_entry(struct str name)
 {
 	return str_has(name, STR("torch/_dynamo/eval_frame.py(")) && (str_ends(name, STR(": _fn")) || str_ends(name, STR(": compile_wrapper")));
@@ -19,7 +22,6 @@ static uint8_t part_of_name(struct str name)
 		return COMPILED_BACKWARD;
 	if (is_entry(name))
 		return COMPILED_ENTRY;
-	/* What Dynamo names the rest of a frame, behind what it could not trace; before torch 2.1 the latter. */
 	if (str_has(name, STR("): torch_dynamo_resume_in_")) || str_has(name, STR("): <resume in ")))
 		return COMPILED_RESUME;
 	return str_eqc(name, "TorchDynamo Cache Lookup") || str_eqc(name, "Pregraph bytecode") ? COMPILED_OWN : COMPILED_OTHER;
@@ -87,6 +89,7 @@ const struct compiled_call *compiled_broken_call(const struct compiled_calls *x,
 
 bool compiled_is_eager(const struct compiled_calls *x, uint32_t span)
 {
+	assert(span != ROW_NONE);
 	const struct compiled_call *c = compiled_broken_call(x, span);
 	int64_t at = x->p->span.start_ns[span];
 	if (x->in_graph[span])

@@ -1,4 +1,4 @@
-/* Calls of functions that torch.compile was given, which of them it had to break up, and what of these the host does outside of their graphs.
+/* Calls of functions under torch.compile: which were broken into several graphs, and what the host does between those.
  *
  * From torch 2.1 on each compiled frame has a range ("Torch-Compiled Region: 0/0"). Where Dynamo meets what it cannot trace, the rest of the frame runs as
  * another frame inside the first ("torch_dynamo_resume_in_forward_at_12"); a frame that it gives up calls compiled frames one by one. So several frames
@@ -42,6 +42,9 @@ struct compiled_calls {
 	struct intervals back;   /* the same of the backward pass: from its first to its last graph */
 	struct intervals unknown;/* broken calls that do not show their graphs */
 };
+
+/* Why a detector could not look where unknown is not empty. */
+extern const char compiled_no_graphs_why[];
 
 /* NULL where the input has no compiled frames. Needs PASS_NEST and PASS_CORRELATE; O(ranges log ranges). Free with compiled_calls_free. */
 struct compiled_calls *compiled_calls_new(const struct profile *p, const struct step_time *w);

@@ -4,8 +4,8 @@
 
 #include "detect/detect.h"
 
-/* What to record, or to say, for this reason, by the tool that made the input; a constant; NULL = nothing that is known. *aside: it is no recording that
- * many would make, and not for the one line. */
+/* What to record, or to say, for this reason, by the tool that made the input; a constant; NULL = nothing that is known. *aside: said by
+ * `advise --all` only, since no recording option brings it. */
 const char *could_not_look_remedy(const struct profile *p, struct str why, bool *aside);
 
 /* The line, as a note; none where all could look. */

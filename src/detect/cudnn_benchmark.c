@@ -102,8 +102,9 @@ static void measure(const struct profile *p, struct findings *f, const struct st
 static void gain(struct findings *f, struct finding *x, const struct step_time *w, struct above *m, const char *what)
 {
 	finding_covers_work(x, w, &m->when);
-	const char *how = !m->known ? "; how long they must take at least is not known" : m->unknown ? " less the least time that the GPU's peaks allow, where that is known"
-	                                                                                               : " less the least time that the GPU's peaks allow";
+	const char *how = !m->known  ? "; not reduced, since the least time of these kernels is not known"
+	                : m->unknown ? " less the least time that the GPU's peaks allow, where that is known"
+	                             : " less the least time that the GPU's peaks allow";
 	finding_gain(x, w, m->above_ns, arena_printf(&f->arena, "%s%s", what, how).p);
 }
 

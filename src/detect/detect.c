@@ -1,5 +1,6 @@
 #include "detect/detect.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -187,6 +188,7 @@ int detect_run(struct profile *p, const struct detect_args *args, struct finding
 		}
 	if (!chosen)
 		return err_set(e, ERR_USAGE, "--compat=%s: no predecessor with an expert system has this name; expected dlprof or torch", args->compat);
+	assert(!p->ops_layers && !p->ops_stacks);
 	p->keeps_ops_work = true;
 	int passed = analysis_run(p, needs, e);
 	p->keeps_ops_work = false;
@@ -320,9 +322,8 @@ static void missing_notes(const struct findings *f, struct table *t)
 		for (unsigned k = i; k < f->n_missing; k++)
 			if (str_eq(f->missing[k].why, f->missing[i].why))
 				buf_printf(&names, "%s%s", names.n ? ", " : "", f->missing[k].detector);
-		const char *remedy = f->missing[i].remedy;
-		table_note(t, STR_FMT " could not look: " STR_FMT "%s%s.", STR_ARG(buf_view(&names)), STR_ARG(f->missing[i].why), remedy ? "; would with: " : "",
-		           remedy ? remedy : "");
+		const char *remedy = f->missing[i].remedy, *how = f->missing[i].aside ? "; to find out: " : "; would with: ";
+		table_note(t, STR_FMT " could not look: " STR_FMT "%s%s.", STR_ARG(buf_view(&names)), STR_ARG(f->missing[i].why), remedy ? how : "", remedy ? remedy : "");
 	}
 	buf_release(&names);
 }

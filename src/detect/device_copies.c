@@ -62,7 +62,6 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 {
 	const struct step_time *w = shared_window(f, &detector_device_copies);
 	struct copies c;
-	(void)e;
 	if (!w)
 		return 0;
 	copies_measure(p, f, w, is_within_device, &c);

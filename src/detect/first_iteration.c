@@ -386,7 +386,6 @@ static void look(const struct work *x, struct findings *f)
 static int run(const struct profile *p, struct findings *f, struct err *e)
 {
 	const struct step_time *w = shared_window(f, &detector_first_iteration);
-	(void)e;
 	if (!w || w->kind != WINDOW_STEPS || p->steps->n < FEWEST)
 		return 0;
 	struct work x = {.p = p, .w = w, .sum = NEW_ARRAY(p->steps->n, struct sums)};

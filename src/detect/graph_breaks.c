@@ -144,8 +144,7 @@ static void look(const struct compiled_calls *x, struct findings *f)
 		find_places(x, f, &c);
 		report(x, f, &c);
 	} else if (x->unknown.n) {
-		findings_missing(f, &detector_graph_breaks, "the input does not show what of a compiled frame is its graph: ranges of torch 2.5 and later, or Python "
-		                 "frames, do");
+		findings_missing(f, &detector_graph_breaks, "%s", compiled_no_graphs_why);
 	} else if (!x->broken && !x->entries && several_frames(x)) {
 		findings_missing(f, &detector_graph_breaks, "Python frames were not recorded: several compiled frames in a step may be of one function, or of several");
 	}
@@ -158,7 +157,6 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 {
 	const struct step_time *w = shared_window(f, &detector_graph_breaks);
 	struct compiled_calls *x = w ? compiled_calls_new(p, w) : NULL;
-	(void)e;
 	if (x)
 		look(x, f);
 	compiled_calls_free(x);
@@ -168,8 +166,8 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 const struct detector detector_graph_breaks = {
 	.id = "graph-breaks",
 	.title = "torch.compile leaves its graphs in the middle of a call",
-	.why = "Where Dynamo meets what it cannot trace (print, .item(), a call into C), it ends the graph, runs that eagerly and begins another graph: with guards and "
-	       "launches of its own, and nothing is fused across.",
+	.why = "Where Dynamo meets what it cannot trace (print, .item(), a call into C), it ends the graph, runs the untraceable part eagerly and begins another graph. "
+	       "Each graph has guards and launches of its own, and nothing is fused across the break.",
 	.fix = "TORCH_LOGS=graph_breaks names the reason of each; fullgraph=True makes them errors. Take prints, .item() and data-dependent branches out of the compiled "
 	       "function (torch.where, torch.cond), and wrap calls that cannot be traced as custom ops (torch.library.custom_op).",
 	.disprove = "With fullgraph=True the step is no shorter: then what stands between the graphs costs no less inside one.",

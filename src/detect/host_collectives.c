@@ -127,7 +127,6 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	const struct step_time *w = shared_window(f, &detector_host_collectives);
 	struct work x = {.p = p};
 	struct finding where = {0};
-	(void)e;
 	if (!w)
 		return 0;
 	x.waits = NEW_ARRAY(p->track.rows.n, struct intervals);

@@ -2,7 +2,8 @@
  * them, the less each has in flight (CUDA C++ Best Practices Guide, "Occupancy"). Few warps are no fault by themselves: kernels of products, convolutions
  * and attention hold their tiles in registers and shared memory, and are fast for that. So what counts is
  *   - no product, by the kernel's name or its op, and no sort;
- *   - alone on the GPU, with blocks for all SMs (fewer are few-blocks' case), and long enough;
+ *   - alone on the GPU, long enough, and with blocks for at least one whole wave (fewer than SMs are few-blocks' case; between the two neither counts
+ *     them);
  *   - at most LOW % occupancy (gpu/occupancy.h) and at least twice the least time of its bytes; where that is not known, at most VERY_LOW %, and a
  *     kernel that moves element by element, or one of an unknown name that shares less memory than a tile takes.
  * By Little's law a kernel that waits for memory becomes faster in proportion to its warps at best: the gain is at most
@@ -12,16 +13,16 @@
 #include "detect/kernel_grids.h"
 #include "gpu/occupancy.h"
 
-#include <math.h>
-
-/* Percent of occupancy: 5 and 4 of the 16 warps that each scheduler of most SMs holds. */
-static const double LOW = 35, VERY_LOW = 25;
-/* Times the least time. */
-static const double ABOVE_LEAST = 2;
+static const double
+	LOW = 35,        /* percent of occupancy: up to 5 of the 16 warps that each scheduler of most SMs holds */
+	VERY_LOW = 25,   /* the same: up to 4 */
+	ABOVE_LEAST = 2, /* times the least time */
+	TOO_MUCH = 5,    /* percent of the device time (without collectives) that can go: less is not told */
+	LEAST = 1,       /* percent of the steps' time that can go: less is not told */
+	LITTLE = 3,      /* percent of the steps' time that can go, from which it is low */
+	SEVERE = 15;     /* the same, from which it is medium if of a kernel its bytes are known */
 /* Shared memory of a block: what a tile of a product takes at least. */
 enum { TILE_BYTES = 4096, PLACES_TOLD = 3 };
-/* Percent of the device time (without collectives) that can go; of the steps' time; of that, for the severity. */
-static const double TOO_MUCH = 5, LEAST = 1, LITTLE = 3, SEVERE = 15;
 
 extern const struct detector detector_low_occupancy;
 
@@ -124,19 +125,20 @@ static void measure(struct measured *m, const struct profile *p, struct findings
 static const char *const remedies[] = {
 	[BY_REGISTERS] = "Let each thread do less, or bound its registers (__launch_bounds__, -maxrregcount; Triton: a smaller block of elements or more num_warps).",
 	[BY_SHARED] = "Give each block less shared memory: smaller tiles, fewer stages, 16-bit types; or more threads that share it.",
-	[BY_BLOCK] = "Launch blocks of 128 to 256 threads: small blocks are too few for an SM, large ones leave a rest of its warps that holds no further block.",
+	[BY_BLOCK] = "Launch blocks of 128 to 256 threads: an SM runs out of block slots before small blocks fill it, and large ones leave too few warps free for "
+	             "another block.",
 };
 
 static void report(const struct profile *p, struct findings *f, const struct step_time *w, const struct measured *m)
 {
-	static const char *const names[] = {"registers", "shared memory", "the size of their blocks"};
+	static const char *const names[] = {"their registers", "their shared memory", "the size of their blocks"};
 	double pct = 100.0 * (double)m->places.ns / (double)m->device_ns, of_steps = w->n ? step_time_pct(w, m->most.ns) : 0;
 	int by = BY_REGISTERS;
 	for (int i = BY_SHARED; i <= BY_BLOCK; i++)
 		by = m->by_ns[i] > m->by_ns[by] ? i : by;
 	struct buf b = {0};
 	struct finding *x = findings_add(f, &detector_low_occupancy, m->sure && of_steps >= SEVERE ? FINDING_MEDIUM : of_steps >= LITTLE ? FINDING_LOW : FINDING_INFO);
-	x->problem = arena_printf(&f->arena, "%.1f %% of the device time (without collectives) goes to kernels that are no products and of which the SMs hold few warps, limited %sby %s",
+	x->problem = arena_printf(&f->arena, "%.1f %% of the device time (without collectives) goes to kernels (no products) of which an SM holds few warps at once, %sbecause of %s",
 	                          pct, m->by_ns[by] == m->places.ns ? "" : "mostly ", names[by]);
 	buf_cstr(&b, w->n > 1 ? "Per step, alone on the GPU: " : "Alone on the GPU: ");
 	places_text(&m->places, PLACES_TOLD, w->n, true, &b);
@@ -181,9 +183,10 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 const struct detector detector_low_occupancy = {
 	.id = "low-occupancy",
 	.title = "Kernels of which the SMs hold few warps",
-	.why = "While a warp waits for memory an SM works for others; where registers, shared memory or the size of blocks leave room for few, it waits, too.",
+	.why = "While a warp waits for memory, an SM runs others. Where registers, shared memory or the size of the blocks leave room for few warps, it often has none to run.",
 	.fix = "Use fewer registers per thread, less shared memory per block, or blocks of 128 to 256 threads; the finding says which of them is the limit.",
-	.disprove = "With more warps the kernel takes as long: each thread has enough in flight, or what was taken from registers now goes through memory.",
+	.disprove = "With more warps on each SM the kernel takes just as long: its threads already had enough loads in flight, or what no longer fits registers now "
+	            "goes through memory.",
 	.shares = "unfused-elementwise unfused-attention dtype-conversions recomputation unfused-optimizer conv-bias zeroed-gradients",
 	.report = "kernels",
 	.device_work = true,

@@ -3,9 +3,10 @@
 #include "base/mem.h"
 #include "detect/detect.h"
 
-/* Unused when no piece fitted: share of what the allocator holds. Share of the device's memory that is held where this matters soon. */
-static const double TOO_MUCH = 0.1, NEARLY_FULL = 0.8;
-/* Unused, and taken from the driver meanwhile. */
+static const double
+	TOO_MUCH = 0.1,    /* share of what the allocator holds that was unused when no piece fitted: less is not told */
+	NEARLY_FULL = 0.8; /* share of the device's memory that is held, from which it is low */
+/* Unused when no piece fitted, and taken from the driver in all: less is not told. */
 static const int64_t LEAST_BYTES = 256 << 20;
 /* PyTorch's allocator (c10/cuda/CUDACachingAllocator.cpp, kSmallSize) gives requests up to this from pieces of their own, and never from larger ones. */
 static const int64_t SMALL_BYTES = 1 << 20;
@@ -56,9 +57,10 @@ static void report(const struct profile *p, struct findings *f, uint32_t device,
 	bool matters = total > 0 && (double)peak >= NEARLY_FULL * (double)total;
 	struct finding *x = findings_add(f, &detector_memory_fragmentation, matters ? FINDING_LOW : FINDING_INFO);
 	struct buf b = {0};
-	x->problem = arena_printf(&f->arena, "Memory of GPU %d is held in pieces that do not fit: the allocator took %.2f GiB more though %.2f of its %.2f GiB were unused",
+	x->problem = arena_printf(&f->arena, "Memory of GPU %d is held in pieces that do not fit: the allocator took %.2f GiB more in all, once while %.2f of the %.2f GiB "
+	                          "that it held were unused",
 	                          p->device.id[device], (double)g->grown_bytes / GIB, (double)g->worst_unused / GIB, (double)g->worst_reserved / GIB);
-	buf_printf(&b, "%llu allocation%s took new memory from the driver while as much was held unused; the largest gap stood before one of %.2f MiB; at most %.2f GiB were held",
+	buf_printf(&b, "%llu allocation%s took new memory from the driver while as much was held unused; most was unused before one of %.2f MiB; at most %.2f GiB were held",
 	           (unsigned long long)g->events, g->events == 1 ? "" : "s", (double)p->memory.bytes[g->worst] / (1 << 20), (double)peak / GIB);
 	if (total > 0)
 		buf_printf(&b, " of the GPU's %.2f GiB", (double)total / GIB);
@@ -106,8 +108,8 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 const struct detector detector_memory_fragmentation = {
 	.id = "memory-fragmentation",
 	.title = "GPU memory is fragmented",
-	.why = "The allocator keeps freed memory for the next tensor. Where no free piece is large enough it takes more from the driver, until a tensor does not "
-	       "fit though enough is free in sum.",
+	.why = "The allocator keeps freed memory for the next tensor. Where no free piece is large enough it takes more from the driver, until a tensor fails "
+	       "to fit although enough memory is free in total.",
 	.fix = "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, which joins pieces; keep shapes the same (pad to a few lengths); allocate the largest batch first.",
 	.disprove = "The unused memory is of a pool that these allocations may not use: of another stream or of a CUDA graph. torch.cuda.memory_snapshot() tells.",
 	.report = "memory",

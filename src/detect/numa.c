@@ -11,12 +11,11 @@ static bool is_host_copy(const struct profile *p, uint32_t g)
 }
 
 /* Nsight Systems states the CPUs of threads (--cpuctxsw), the sockets of CPUs and the bus of a GPU, but not to which socket a bus belongs; others state none
- * of it. So it is said where it may matter, and how to find out. */
+ * of it. So this detector never finds anything: where copies matter it says that it cannot know, and how the user can. */
 static int run(const struct profile *p, struct findings *f, struct err *e)
 {
 	const struct step_time *w = shared_window(f, &detector_numa);
 	struct copies c;
-	(void)e;
 	if (!w)
 		return 0;
 	copies_measure(p, f, w, is_host_copy, &c);
@@ -28,9 +27,9 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 
 const struct detector detector_numa = {
 	.id = "numa",
-	.title = "Host memory at another socket than the GPU",
-	.why = "On a machine of several sockets a copy between a GPU and memory of the other socket crosses the link between them, which is slower. No recording that is "
-	       "read here tells; where copies matter, this detector says how to find out.",
+	.title = "Host memory on another socket than the GPU's",
+	.why = "On a machine of several sockets a copy between a GPU and memory of the other socket crosses the link between them, which is slower. No recording "
+	       "says so. Where copies matter, this detector says how to find out.",
 	.fix = "Bind each process to the node of its GPU: numactl --cpunodebind=N --membind=N, or the launcher's option for it (torchrun --numa-binding=node).",
 	.disprove = "Copies are as fast under numactl for each node.",
 	.report = "memcpy",

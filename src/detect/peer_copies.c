@@ -122,7 +122,6 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 {
 	const struct step_time *w = shared_window(f, &detector_peer_copies);
 	struct peers x = {.from_key = intern_find(&p->strings, STR("fromDevice")), .to_key = intern_find(&p->strings, STR("toDevice"))};
-	(void)e;
 	if (!w)
 		return 0;
 	places_init(&x.places);

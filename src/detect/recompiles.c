@@ -5,7 +5,7 @@
 static const double TOO_MUCH = 2, SEVERE = 25;
 /* Shorter ranges are of frames that the compiler leaves alone. */
 static const int64_t SHORTEST_NS = 1000 * 1000;
-/* How many ranges behind the compiler's may stand before that of the frame: guards, further compilation. */
+/* Ranges (guards, further compilation) that may stand between the compiler's and its frame's. */
 enum { PLACES_TOLD = 3, STEPS_TOLD = 4, RANGES_BETWEEN = 8 };
 
 extern const struct detector detector_recompiles;
@@ -112,15 +112,17 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	x->problem = arena_printf(&f->arena, "torch.compile compiles within the %s: %.1f %% of the %s", w->kind == WINDOW_STEPS ? "steps" : "time looked at", pct, w->time);
 	buf_printf(&b, "Its compiler runs %llu time%s", (unsigned long long)m->n, m->n == 1 ? "" : "s");
 	put_steps(p, w, m, &b);
-	buf_cstr(&b, ", for ");
+	buf_cstr(&b, " and takes ");
 	put_ns(&b, (double)m->ns);
-	buf_cstr(&b, " of the host in all; of it without device work ");
+	buf_cstr(&b, " of the host. ");
+	put_lead(w, &b);
+	buf_cstr(&b, " has no work for ");
 	put_ns(&b, (double)m->cost.idle_ns);
-	buf_cstr(&b, ": ");
+	buf_cstr(&b, " of that: ");
 	places_text(&m->places, PLACES_TOLD, 1, true, &b);
 	if (m->again)
-		buf_printf(&b, "; %llu of %llu calls of compiled frames %s of code that was compiled again for other inputs (" STR_FMT ")",
-		           (unsigned long long)m->again, (unsigned long long)m->calls, m->again == 1 ? "is" : "are", STR_ARG(m->latest));
+		buf_printf(&b, "; %llu of %llu calls of compiled frames %s code that was compiled again for other inputs (" STR_FMT ")",
+		           (unsigned long long)m->again, (unsigned long long)m->calls, m->again == 1 ? "runs" : "run", STR_ARG(m->latest));
 	x->evidence = finding_text(f, &b);
 	finding_looks_at_most(x, p, &m->places);
 	finding_rests_on(x, w, m->n, ns);
@@ -132,7 +134,6 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 {
 	const struct step_time *w = shared_window(f, &detector_recompiles);
 	struct compiles m = {0};
-	(void)e;
 	if (!w)
 		return 0;
 	uint8_t *mark = inside_new(p, class_of, NULL);

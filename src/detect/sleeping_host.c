@@ -72,7 +72,6 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	const struct step_time *w = shared_window(f, &detector_sleeping_host);
 	struct intervals when = {0};
 	struct places places;
-	(void)e;
 	if (!w)
 		return 0;
 	places_init(&places);

@@ -14,12 +14,14 @@
 #include "detect/kernel_grids.h"
 #include "gpu/occupancy.h"
 
+#include <assert.h>
 #include <math.h>
 
-/* Share of a kernel's time; less is what every grid loses. */
-static const double LEAST_OF_KERNEL = 0.1;
-/* Percent of the device time (without collectives); of the steps' time that can go; of both, for the severity. */
-static const double TOO_MUCH = 3, LEAST = 1, SEVERE = 15;
+static const double
+	LEAST_OF_KERNEL = 0.1, /* share of a kernel's time: less is what every grid loses */
+	TOO_MUCH = 3,          /* percent of the device time (without collectives) that is lost at least: less is not told */
+	LEAST = 1,             /* percent of the steps' time that can go: less is not told */
+	SEVERE = 15;           /* percent of each, from which it is medium */
 enum { PLACES_TOLD = 3, GRIDS_MOST = 64 };
 
 extern const struct detector detector_wave_quantisation;
@@ -35,7 +37,7 @@ struct measured {
 	bool no_sms, no_limits, no_launch;
 };
 
-/* Kernels that go on with the next piece of work when one is done; and those beside products that only read or add. */
+/* Persistent and stream-K kernels, and small helpers of products (gemv, split-K sums), which have no last wave to lose. */
 static bool has_no_waves(struct str name)
 {
 	static const char *const words[] = {"persistent", "streamk", "stream_k", "gemv", "splitkreduce", "combine", "dot_kernel"};
@@ -91,8 +93,10 @@ static void put_whole(const struct measured *m, struct buf *b)
 	const struct grid *g = m->grid;
 	for (unsigned i = 1; i < m->grids; i++)
 		g = m->grid[i].ns > g->ns ? &m->grid[i] : g;
+	assert(m->grids > 0);
 	double fewer = floor(g->blocks / g->wave) * g->wave, more = fewer + g->wave;
-	buf_printf(b, ". %.0f blocks become whole waves as %.0f (%.2f times as many) or %.0f (%.2f times)", g->blocks, fewer, fewer / g->blocks, more, more / g->blocks);
+	buf_printf(b, ". %.0f blocks would be whole waves if they were %.0f (%.2f times as many) or %.0f (%.2f times as many)", g->blocks, fewer, fewer / g->blocks,
+	           more, more / g->blocks);
 }
 
 static void add(struct measured *m, const struct profile *p, struct findings *f, uint32_t g, double wave, struct buf *text)
@@ -139,8 +143,8 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	double pct = 100.0 * m->lost_ns / (double)m->device_ns, of_steps = w->n ? step_time_pct(w, m->most.ns) : 0;
 	struct buf b = {0};
 	struct finding *x = findings_add(f, &detector_wave_quantisation, pct >= SEVERE && of_steps >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
-	x->problem = arena_printf(&f->arena, "Products whose blocks fill the GPU more than once leave SMs without work while their last blocks run: %.1f %% of the "
-	                          "device time (without collectives), if all blocks take as long", pct);
+	x->problem = arena_printf(&f->arena, "The last blocks of products run on a part of the GPU, which costs %.1f %% of the device time (without "
+	                          "collectives), if all blocks take equally long", pct);
 	buf_cstr(&b, w->n > 1 ? "Per step, alone on the GPU: " : "Alone on the GPU: ");
 	places_text(&m->places, PLACES_TOLD, w->n, true, &b);
 	put_whole(m, &b);
@@ -186,8 +190,8 @@ const struct detector detector_wave_quantisation = {
 	.why = "The GPU runs as many blocks at once as its SMs hold, a wave; where the last wave is small, most SMs wait for it.",
 	.fix = "Choose sizes whose blocks make whole waves: a batch, a number of tokens or a hidden size a little smaller, so that the last wave goes, or larger, so that it "
 	       "is full; or let torch.compile(mode=\"max-autotune\") choose other tiles or split-K.",
-	.disprove = "With the smaller size the time falls no more than the work: blocks take different times, or those that are left use what the others leave "
-	            "(clocks, cache, memory bandwidth).",
+	.disprove = "With the smaller size the time falls only as much as the work does: blocks take different times, or the last ones run faster for having "
+	            "clocks, cache or memory bandwidth to themselves.",
 	.shares = "no-tensor-cores tf32-off unfused-attention unaligned-gemm recomputation cudnn-benchmark",
 	.report = "kernels",
 	.device_work = true,

@@ -3,7 +3,7 @@
  * A block takes, for as long as it runs,
  *   warps          threads / 32, rounded up
  *   registers      of each warp 32 x registers per thread, rounded up to 256; a warp's are of one partition of the SM, so that warps fit in
- *                  each partition by themselves ("in multiples of 4")
+ *                  each partition by themselves
  *   shared memory  static and dynamic, rounded up to 128 bytes (256 before compute capability 8.0), and 1 KiB for the system from 8.0 on
  * and an SM holds so many blocks at most, whatever they take (gpu/sm.def). These are the rules of NVIDIA's occupancy calculator (Nsight Compute,
  * cuda_occupancy.h) and of the CUDA C++ Programming Guide, section "Hardware Multithreading"; Kineto's "est. achieved occupancy %" follows from
@@ -46,14 +46,14 @@ bool occupancy_find(const struct sm_limits *sm, int threads, int registers, int 
 enum occupancy_known {
 	OCCUPANCY_KNOWN,
 	OCCUPANCY_NO_LIMITS,    /* the device is not described, not in gpu/sm.def, or AMD's */
-	OCCUPANCY_NO_LAUNCH,    /* the launch does not state its block, registers or shared memory */
+	OCCUPANCY_NO_LAUNCH,    /* the launch does not state its block, registers or shared memory, or states more than an SM of this GPU has */
 };
 
 /* The same of a row of p->launch. */
 enum occupancy_known occupancy_of_launch(const struct profile *p, uint32_t launch, struct occupancy *out);
 
-/* Percent of the warps that the SMs could hold which the kernel had on average, were its blocks spread evenly and all as long: Kineto's estimate, for
- * launches of which it is not stated. NaN = not known. */
+/* The share of an SM's warps, in percent, that the kernel holds on average if its blocks are spread evenly and take equally long: Kineto's estimate,
+ * computed where it is not stated. NaN = not known. */
 double occupancy_estimate_pct(const struct profile *p, uint32_t launch, double blocks_per_sm);
 
 #endif

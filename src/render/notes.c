@@ -7,7 +7,8 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* The whole number that begins at `i`, standing by itself ("12", of "-12" the digits, not "1.5", "x12", "12x", "#3" or "3..5"); its length, else 0. */
+/* The length of the whole number that begins at `i` and stands by itself, else 0. "12" does, and so do the digits of "-12"; not those of "1.5", "x12", "12x",
+ * "#3" and "3..5". */
 static size_t number_at(struct str s, size_t i, int64_t *v)
 {
 	size_t n = 0;

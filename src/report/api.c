@@ -103,8 +103,8 @@ static int api_run(const struct profile *p, const struct report_args *args, stru
 		stats_finish(&s);
 		add_launched(p, group_of_call, launched);
 		put(p, by, &s, launched, out);
-		table_note(out, "%llu calls, %lld ns; calls %s: %llu", (unsigned long long)s.n_values, (long long)s.total,
-		           args->outside ? "inside the steps" : "outside the steps asked for", (unsigned long long)left_out);
+		table_note(out, "%llu calls, %lld ns; not counted here: %llu call%s %s the steps%s", (unsigned long long)s.n_values, (long long)s.total,
+		           (unsigned long long)left_out, left_out == 1 ? "" : "s", args->outside ? "inside" : "outside", args->outside ? "" : " asked for");
 		table_note(out, "times of calls that run inside others (driver calls of a runtime call) count in both");
 		rc = table_sort(out, STR("total_ns"), true, e);
 		mem_free(launched);

@@ -21,7 +21,8 @@ static const struct column own_columns[] = {
 	 CELL_F64, UNIT_PERCENT, COLUMN_KEY},
 	{"sm_efficiency_pct", "SM eff", "sum of blocks / SMs of the running kernels, at most 1, averaged over the time of the steps",
 	 CELL_F64, UNIT_PERCENT, COLUMN_KEY},
-	{"achieved_occupancy_pct", "Occupancy", "estimated achieved occupancy, as stated, else from launches and what an SM holds, weighted by kernel duration within the steps",
+	{"achieved_occupancy_pct", "Occupancy", "estimated achieved occupancy: as the trace states it, else computed from the launch and the limits of an SM; mean over "
+	 "kernels, weighted by duration within the steps",
 	 CELL_F64, UNIT_PERCENT, COLUMN_KEY},
 	{"tflops_per_s", "TFLOP/s", "achieved: FLOPs of the steps / their time, as in `mfu`; empty = no FLOPs are known", CELL_F64, UNIT_NONE, 0, 1},
 	{"mfu_pct", "MFU", "achieved FLOP/s / the GPU's peak, as in `mfu`, which says why it is empty", CELL_F64, UNIT_PERCENT, COLUMN_KEY},
@@ -80,7 +81,7 @@ static struct achieved achieved_on(const struct profile *p, const struct mfu *m,
 	return ns > 0 ? (struct achieved){sum.flops_per_s / ns, sum.mfu_pct / ns} : (struct achieved){NAN, NAN};
 }
 
-/* Each reason once, with the GPUs of which it holds. `why` are literals. */
+/* Each reason once, with the GPUs of which it holds. */
 static void note_unknown_mfu(const struct profile *p, const struct mfu *m, const struct report_args *args, struct table *t)
 {
 	struct buf gpus = {0};
@@ -187,7 +188,8 @@ static void note_sm_efficiency(const struct gpu_metrics *m, struct table *t)
 static void note_occupancy(const struct gpu_metrics *m, struct table *t)
 {
 	if (isnan(m->occupancy_pct) && m->occupancy_known_ns == 0)
-		table_note(t, "Device %d: occupancy is unknown: for kernels within the steps the trace states neither it nor launches of a GPU whose limits are known.", m->device);
+		table_note(t, "Device %d: occupancy is unknown: within the steps the trace states neither occupancy nor, of a GPU whose limits are known, what the launches take.",
+		           m->device);
 	note_known(m, "occupancy is", m->occupancy_known_ns, isnan(m->occupancy_pct) ? ", too few for a mean" : "", t);
 }
 

@@ -208,8 +208,8 @@ static const struct column columns[N_COLUMNS] = {
 	[C_P99] = {"p99_ns", "p99", "99th percentile of the duration (nearest rank)", CELL_I64, UNIT_NS, COLUMN_DETAIL},
 	[C_SD] = {"stddev_ns", "Std dev", "standard deviation of the durations as a sample (n - 1); 0 of one", CELL_F64, UNIT_NS, COLUMN_DETAIL},
 	[C_BLOCKS] = {"mean_blocks_per_sm", "Blocks/SM", "mean over its calls, weighted by duration", CELL_F64, UNIT_NONE, 0, 2},
-	[C_OCC] = {"mean_occupancy_pct", "Est. occ. %", "estimated achieved occupancy, mean over its calls weighted by duration", CELL_F64,
-	           UNIT_PERCENT},
+	[C_OCC] = {"mean_occupancy_pct", "Est. occ. %", "estimated achieved occupancy: as the trace states it, else computed from the launch and the limits of an SM; mean "
+	           "over its calls, weighted by duration", CELL_F64, UNIT_PERCENT},
 };
 
 static bool wants(const struct groups *g, unsigned c, bool blocks, bool occupancy)

@@ -2,6 +2,8 @@
 
 #include "report/window.h"
 
+#include <assert.h>
+
 static const struct {
 	const char *report, *ids;
 } outside_columns[] = {
@@ -120,6 +122,7 @@ static void put_sums(const struct table *rest, const char *ids, struct table *ma
 
 void outside_sums(const struct report *r, const struct profile *p, const struct report_args *args, struct table *t)
 {
+	assert(args->has_steps);
 	const char *ids = ids_of(r);
 	struct report_args of_rest = *args;
 	struct table rest;

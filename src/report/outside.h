@@ -5,8 +5,7 @@
 
 #include "report/report.h"
 
-/* Whether a device operation, an op or an API call of *p lies outside the steps that *args choose. Notes in *t how much: of device work, of ops where
- * the input has none. Needs PASS_STEPS. */
+/* Notes how much device work (ops, where the input has none) lies outside. Returns whether anything does, API calls included. Needs PASS_STEPS. */
 bool outside_note(const struct profile *p, const struct report_args *args, struct table *t);
 
 /* Adds the section "outside" to *t, the report's answer about all steps: the report is run once more, for what lies outside. None where outside.def

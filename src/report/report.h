@@ -20,8 +20,8 @@ struct report_args {
 	bool all_steps;       /* everything in the file, also what is outside the steps; has_steps is then false */
 	bool has_steps;
 	int64_t step_first, step_last; /* inclusive, by step number; only if has_steps */
-	bool outside;         /* only what lies outside the steps; has_steps is then true, and the range is that of no step (STEP_OUTSIDE), so that
-	                       * what knows nothing of `outside` fails */
+	bool outside;         /* only what lies outside the steps; has_steps is then true, and the range is that of no step (STEP_OUTSIDE);
+	                       * code that does not know `outside` then finds no step and fails */
 	const char *device;   /* "cpu" or a GPU ordinal, where the report has a choice; NULL = all or the first */
 	bool top_level;       /* only what no other event of the report called */
 	bool brief;           /* of the findings: how many detectors could not look, in place of a long list of their names */

@@ -202,7 +202,7 @@ static const struct {
 	[HAS_BACKWARD] = {"backward ops with a sequence number", "modules (backward time)", RECORD_BACKWARD},
 	[HAS_MEMORY] = {"memory events", "memory", RECORD_MEMORY},
 	[HAS_MEMORY_TOTALS] = {"memory events with totals", "memory: curve and peaks", RECORD_MEMORY_TOTALS},
-	[HAS_OCCUPANCY] = {"kernels with estimated occupancy", "overview (SM efficiency, occupancy), kernels", RECORD_OCCUPANCY},
+	[HAS_OCCUPANCY] = {"kernels whose occupancy is stated", "overview (occupancy), kernels: else it is computed, where that is possible", RECORD_OCCUPANCY},
 	[HAS_DEVICE_PROPERTIES] = {"described devices", "devices", RECORD_DEVICES},
 	[HAS_DISTRIBUTED] = {"description of the job (distributedInfo)", "views over several ranks", RECORD_JOB},
 };

@@ -91,9 +91,9 @@ struct profile {
 	struct str key_op;        /* what the user says marks a step; "" = to be found (analysis/steps.h, steps_choose) */
 	struct steps *steps;      /* made by the steps pass */
 	struct ops *ops;          /* made by the ops pass */
-	bool keeps_ops_work;      /* the ops pass leaves its layers (analysis/layers.h) and stacks (analysis/stacks.h) here, for who set this to take and free; */
-	struct layers *ops_layers; /* NULL = it made none */
-	struct stacks *ops_stacks;
+	bool keeps_ops_work;      /* the ops pass leaves its layers and stacks below; who set this takes and frees them */
+	struct layers *ops_layers; /* analysis/layers.h; NULL = it made none */
+	struct stacks *ops_stacks; /* analysis/stacks.h; the same */
 	const struct profile *whole; /* what this is a part of, which owns the strings and the tables that are not cut (analysis/slice.h);
 	                           * NULL = this is no part */
 	struct profile *slice;    /* the part that was asked for last; owned */

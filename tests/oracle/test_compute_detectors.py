@@ -217,7 +217,7 @@ class Planted(Case):
         self.assertIn("reduce-overhead", found["gpu-starvation"]["advice"])
         again = self.of("compiled_again_in_the_steps", "recompiles")
         self.assertIn("torch.compile compiles within the steps", again["problem"])
-        self.assertIn("2 of 2 calls of compiled frames are of code that was compiled again", again["evidence"])
+        self.assertIn("2 of 2 calls of compiled frames run code that was compiled again", again["evidence"])
         self.assertAlmostEqual(again["gain_ns_per_step"] / 1000, 8000, delta=200)
 
 

@@ -52,10 +52,10 @@ class Planted(Case):
 
     def test_limits(self):
         for case, evidence, problem, advice in (
-                ("low_occupancy_by_registers", "8 of 64 warps, by 255 registers per thread: reduce_kernel", "limited by registers", "__launch_bounds__"),
-                ("low_occupancy_by_shared_memory", "8 of 64 warps, by 96.0 KiB of shared memory per block: reduce_kernel", "limited by shared memory", "fewer stages"),
-                ("low_occupancy_by_block_size", "16 of 48 warps, by blocks of 32 threads: vectorized_elementwise_kernel", "limited by the size of their blocks", "128 to 256"),
-                ("low_occupancy_of_two_kinds", "8 of 64 warps, by 255 registers", "limited mostly by registers", "__launch_bounds__")):
+                ("low_occupancy_by_registers", "8 of 64 warps, by 255 registers per thread: reduce_kernel", "at once, because of their registers", "__launch_bounds__"),
+                ("low_occupancy_by_shared_memory", "8 of 64 warps, by 96.0 KiB of shared memory per block: reduce_kernel", "at once, because of their shared memory", "fewer stages"),
+                ("low_occupancy_by_block_size", "16 of 48 warps, by blocks of 32 threads: vectorized_elementwise_kernel", "at once, because of the size of their blocks", "128 to 256"),
+                ("low_occupancy_of_two_kinds", "8 of 64 warps, by 255 registers", "at once, mostly because of their registers", "__launch_bounds__")):
             with self.subTest(case):
                 r = self.of(case, "low-occupancy")
                 self.assertIn(evidence, r["evidence"])
@@ -83,7 +83,7 @@ class Planted(Case):
             with self.subTest(case):
                 self.assertAlmostEqual(self.of(case, "wave-quantisation")["share_pct"], 100 * 300 * lost / 450, places=3)
         self.assertIn("256 blocks, 1.19 waves of 216: ampere_bf16_s16816gemm", self.of("last_wave_of_two_blocks_on_an_sm", "wave-quantisation")["evidence"])
-        self.assertIn("120 blocks become whole waves as 108 (0.90 times as many) or 216 (1.80 times)", self.of("last_wave_nearly_empty", "wave-quantisation")["evidence"])
+        self.assertIn("120 blocks would be whole waves if they were 108 (0.90 times as many) or 216 (1.80 times as many)", self.of("last_wave_nearly_empty", "wave-quantisation")["evidence"])
 
     def test_no_launch_counts_twice(self):
         """From one block to many: fewer than SMs are few-blocks' case, up to a wave none's, more wave-quantisation's."""

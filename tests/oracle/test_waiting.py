@@ -129,7 +129,7 @@ class Planted(Case):
         """What is said of idle time is that of one GPU, and it is named; the other one may work."""
         r = self.find("compiled_again_beside_a_busy_gpu", "recompiles")
         self.assertRegex(r["problem"], r"^torch\.compile compiles within the steps: 1[0-9]\.\d % of the step time")
-        self.assertRegex(r["evidence"], r"^Its compiler runs 1 time in step 2, for 8\.010 ms .*; 1 of 2 calls of compiled frames is of code that was compiled again")
+        self.assertRegex(r["evidence"], r"^Its compiler runs 1 time in step 2 and takes 8\.010 ms .*; 1 of 2 calls of compiled frames runs code that was compiled again")
         r = self.find("allocator_retries_on_two_gpus", "allocator-retries")
         self.assertRegex(r["problem"], r"^GPU [01] has no work in 3\.\d % of the step time while the host frees device memory .* in 4 of 4 steps$")
         self.assertRegex(r["evidence"], "^Per step 1 call that allocates and 1 that frees: ")

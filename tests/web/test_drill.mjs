@@ -292,7 +292,7 @@ async function fields(t) {
   });
   await t.open("advice", "plugin");
   const text = await t.page.locator(".finding").first().innerText();
-  assert(text.includes("Leave it out (Steps (above) 3..), of The page Advice."), text);
+  assert(text.includes("Leave it out (Steps above: 3..), of The page Advice."), text);
 }
 
 export const tests = [

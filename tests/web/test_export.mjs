@@ -199,7 +199,7 @@ async function compiled(t, file) {
 async function notes(t) {
   const { note } = await compiled(t, "format.ts");
   same(note("`a` is called 10 times outside them; --key-op='a#b' shows the steps."), "`a` is called 10 times outside them; `a#b` as Key op of the page Iterations shows the steps.", "a key op");
-  same(note("So it is. --key-op=NAME says which, --steps=2..3 how many."), "So it is. The field Key op of the page Iterations says which, Steps (above) 2..3 how many.", "options");
+  same(note("So it is. --key-op=NAME says which, --steps=2..3 how many."), "So it is. The field Key op of the page Iterations says which, Steps above: 2..3 how many.", "options");
   same(note("`--group-by=launch` shows them apart; the GPU is not known (--gpu=NAME can say)."), "the page Reports, By launch shows them apart; the GPU is not known (`opscope import --gpu=NAME` can say).", "more options");
   same(note("they sum to 12345678 ns"), "they sum to 12,345,678 ns (12.346 ms)", "a long number");
 }
