@@ -96,7 +96,8 @@ struct table {
 	bool folded;          /* a section that text shows on request alone */
 	bool curve;           /* its rows are points over the first column, in order of it: of many, text shows those that keep the shape */
 	bool whole;           /* its rows are the parts of a sum: table_limit leaves all of them */
-	size_t hidden_rows;   /* rows cut by table_limit, so that a renderer can say "... and N more" */
+	size_t hidden_rows;   /* rows that are not here, so that a renderer can say "... and N more" */
+	bool thinned;         /* these lie between the others, which a note says: there are not "N more" behind them */
 	size_t held_rows;     /* rows n_rows .. held_rows - 1 were cut by table_limit, table_filter or table_keep and are still there, for
 	                       * layouts that measure all rows; below n_rows when none was */
 	enum table_names names; /* text and HTML, of columns of full and of short names: which the one that is shown holds */

@@ -178,7 +178,7 @@ static void put_count(struct buf *out, const struct table *t, bool fragment)
 	buf_cstr(out, "<p class=count><span class=shown></span>");
 	number_grouped(out, (int64_t)t->n_rows);
 	buf_cstr(out, t->n_rows == 1 ? " row" : " rows");
-	if (t->hidden_rows) {
+	if (t->hidden_rows && !t->thinned) {
 		buf_cstr(out, ", ");
 		number_grouped(out, (int64_t)t->hidden_rows);
 		buf_cstr(out, fragment ? " more left out" : " more left out (--limit=0 shows all)");

@@ -285,7 +285,7 @@ static void put_left_out(const struct page *p, const struct table *t, const stru
 /* What the table does not show. */
 static void put_missing(const struct page *p, const struct table *t, const struct text_layout *l, bool records)
 {
-	if (t->hidden_rows)
+	if (t->hidden_rows && !t->thinned)
 		put_hidden_rows(p, t);
 	if (records)
 		return;

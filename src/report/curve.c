@@ -45,6 +45,8 @@ void curve_thin(struct table *t, size_t n)
 	for (size_t r = 0; r < rows; r++)
 		kept += keep[r];
 	table_keep(t, keep);
+	t->hidden_rows += rows - kept;
+	t->thinned = true;
 	table_note(t, "%zu of %zu points are shown: they keep the shape of the curve and the peak of each column (--limit=0 shows all)", kept, rows);
 	mem_free(x);
 	mem_free(y);
