@@ -125,8 +125,8 @@ static void measure(struct measured *m, const struct profile *p, struct findings
 static const char *const remedies[] = {
 	[BY_REGISTERS] = "Let each thread do less, or bound its registers (__launch_bounds__, -maxrregcount; Triton: a smaller block of elements or more num_warps).",
 	[BY_SHARED] = "Give each block less shared memory: smaller tiles, fewer stages, 16-bit types; or more threads that share it.",
-	[BY_BLOCK] = "Launch blocks of 128 to 256 threads: an SM runs out of block slots before small blocks fill it, and large ones leave too few warps free for "
-	             "another block.",
+	[BY_BLOCK] = ("Launch blocks of 128 to 256 threads: an SM runs out of block slots before small blocks fill it, and large ones leave too few warps free for "
+	             "another block."),
 };
 
 static void report(const struct profile *p, struct findings *f, const struct step_time *w, const struct measured *m)

@@ -270,6 +270,19 @@ def without_cost_of_small_collectives():
     return small(60, hidden=True, fill=20000)
 
 
+@case("unbucketed-collectives", "launch-bound", "gpu-starvation", about="unbucketed-collectives")
+def small_collectives_one_by_one():
+    """The loop over the parameters does something for each, and the GPU waits for that."""
+    t = rank()
+    for _ in t.steps():
+        t.busy(10000)
+        t.sync()
+        for _ in range(60):
+            collective(t, LATENCY, elements=8, launch=1)
+            t.host(100)
+    return t
+
+
 @case("unbucketed-collectives", "dataloader-bound", "gpu-starvation")
 def small_collectives_and_loader():
     t = rank()

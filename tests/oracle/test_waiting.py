@@ -46,6 +46,7 @@ class Planted(Case):
                 ("small_collectives", "unbucketed-collectives", 60 * 12), ("small_collectives_of_two_gpus", "unbucketed-collectives", 60 * 12),
                 ("small_collectives_without_sizes", "unbucketed-collectives", 60 * 12), ("small_collectives_and_loader", "unbucketed-collectives", 59 * 12),
                 ("small_collectives_without_steps", "unbucketed-collectives", 60 * 12),
+                ("small_collectives_one_by_one", "unbucketed-collectives", 60 * 106 + 12 - 12),  # a launch and 100 us each, but for the first all-reduce
                 ("collectives_without_steps", "communication-bound", 5 * 5000), ("gloo_without_steps", "host-collectives", 4 * 12000),
                 # Copies could all run beside the products, of which there is more.
                 ("blocking_copies", "blocking-copies", 8 * 3000), ("blocking_copies_and_loader", "blocking-copies", 8 * 3000),
