@@ -7,6 +7,7 @@
 #include "io/atomic.h"
 #include "render/render.h"
 #include "render/view.h"
+#include "report/curve.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,14 +33,29 @@ static bool is_asked(const struct arrangement *a)
 	return a->sort || a->filter || a->columns || a->title || a->time_unit || a->max_width;
 }
 
-/* The table as asked for, made in *copy, which is to be released; without such options *t itself. NULL and *e. */
-static const struct table *arranged(const struct table *t, const struct opscope_options *o, struct table *copy, struct err *e)
+/* Whether this form shows fewer points of a curve, as the command line does. */
+static bool is_thinned(const struct table *t, const struct renderer *r, const struct opscope_options *o)
 {
+	size_t rows = render_rows(r, t);
+	return t->curve && rows && t->n_rows > rows && !(o && (o->limit || o->arrange.sort));
+}
+
+/* The table as asked for, made in *copy, which is to be released; *t itself where nothing is to be changed. NULL and *e. */
+static const struct table *arranged(const struct table *t, const struct renderer *r, const struct opscope_options *o, struct table *copy, struct err *e)
+{
+	bool asked = o && is_asked(&o->arrange), thinned = false;
 	table_init(copy, t->name, t->title);
-	if (!o || !is_asked(&o->arrange))
+	for (const struct table *s = t; s; s = s->next)
+		thinned |= is_thinned(s, r, o);
+	if (!asked && !thinned)
 		return t;
 	table_copy(copy, t);
-	return arrange_tables(copy, copy, &o->arrange, e) < 0 ? NULL : copy;
+	if (asked && arrange_tables(copy, copy, &o->arrange, e) < 0)
+		return NULL;
+	for (struct table *s = copy; s; s = s->next)
+		if (is_thinned(s, r, o))
+			curve_thin(s, render_rows(r, s));
+	return copy;
 }
 
 /* What the command line shows of such tables in this form. */
@@ -87,7 +103,7 @@ char *opscope_table_render(const struct opscope_table *t, const char *format, co
 		return NULL;
 	}
 	struct table copy;
-	const struct table *shown = arranged(t->t, o, &copy, &e);
+	const struct table *shown = arranged(t->t, r, o, &copy, &e);
 	int rc = shown ? render_view(shown, t, r, o, &out, &e) : -1;
 	table_release(&copy);
 	buf_char(&out, 0);

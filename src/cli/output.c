@@ -82,7 +82,7 @@ static int shape(struct table *first, struct table *chosen, const struct output_
 	if (arrange_tables(first, chosen, &a, e) < 0)
 		return -1;
 	for (struct table *s = first; s; s = s->next) {
-		if (s->curve && o->limit < 0 && !(s == chosen && o->sort) && !predecessor)
+		if (s->curve && o->limit < 0 && !(s == chosen && o->sort))
 			curve_thin(s, rows_shown(o, r, s));
 		table_limit(s, rows_shown(o, r, s));
 		s->names = o->names || predecessor ? o->names : NAMES_SHORT;

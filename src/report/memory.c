@@ -469,7 +469,7 @@ static int memory_run(const struct profile *p, const struct report_args *args, s
 	int rc = put_statistics(&v, out, e);
 	put_notes(&v, out);
 	struct table *events = table_section(out, "events", "Memory blocks"), *curve = table_section(out, "curve", "Memory over time");
-	curve->curve = true;
+	curve->curve = !args->compat;
 	(v.compat ? put_events_compat : put_events)(&v, events);
 	put_curve(&v, curve);
 	events->folded = curve->folded = !v.compat;
