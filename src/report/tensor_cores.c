@@ -197,13 +197,13 @@ static const struct column own_columns[N_COLUMNS] = {
 	[C_DIRECTION] = {"direction", "Direction", "forward, backward, optimizer.", CELL_STR, UNIT_NONE, 0, 0},
 	[C_SHAPES] = {"shapes", "Input Shapes", "Of the first call; of a backward op those of its forward op.", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_MINOR, 0},
 	[C_DTYPE] = {"data_type", "Data Type", "Types of its input tensors.", CELL_STR, UNIT_NONE, COLUMN_MINOR, 0},
-	[C_POSSIBLE] = {"tc_possible", "TC Possible", "By types and shapes of the first call: could its main kernel use Tensor Cores? Yes, too, where a kernel does; unknown where they were not "
+	[C_POSSIBLE] = {"tc_possible", "Fits TC", "By types and shapes of the first call: could its main kernel use Tensor Cores? Yes, too, where a kernel does; unknown where they were not "
 	                "recorded.",
 	                CELL_STR, UNIT_NONE, 0, 0},
 	[C_CALLS] = {"calls", "Calls", "How often it ran.", CELL_I64, UNIT_COUNT, 0, 0},
 	[C_TOTAL] = {"total_kernel_ns", "Kernels", "Sum of the durations of its kernels, copies and sets left out.",
 	             CELL_I64, UNIT_NS, 0, 0},
-	[C_COULD] = {"possible_ns", "Could Use TC", "Of these, kernels that its products and convolutions launched: they could use Tensor Cores, or do. Not what else runs inside it, "
+	[C_COULD] = {"possible_ns", "Products", "Of these, kernels that its products and convolutions launched: they could use Tensor Cores, or do. Not what else runs inside it, "
 	             "all-reduces or elementwise kernels.",
 	             CELL_I64, UNIT_NS, COLUMN_KEY, 0},
 	[C_USED] = {"tc_used", "TC Used", "Whether one of these uses them: yes, no, or unknown where names of kernels do not tell; empty: there are none.",
@@ -345,7 +345,7 @@ const struct report report_tensor_cores = {
 	.asks = ASKS_FASTER,
 	.also = "tensorcores tc",
 	.help = "The ops with kernels that could use Tensor Cores (those of convolutions and products of matrices), how much of the time of these does, and in which "
-	        "kernels. `advise` measures the same kernels. What no name of a kernel tells is shown as unknown. `gemm` and `conv` say for single calls what shape or type is in the way.",
+	        "kernels. `advise` measures the same kernels. What no name of a kernel tells is shown as unknown. `--sort=non_tc_ns` lists first what runs without them; `gemm` and `conv` say for single calls what shape or type is in the way.",
 	.compat = compats,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_OPS,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,

@@ -250,6 +250,7 @@ class Kineto(Case):
 
     def test_nvtx_of_steps(self):
         """Of a range that is a step nvtx has what its own thread launched, steps what all did: a note gives both, and the second is what steps adds up to."""
+        oracle.data("tb_plugin")
         checked = 0
         for path in data_glob("tb_plugin/**/*.trace.json.gz") + data_glob("hta/**/*.json.gz") + data_glob("tracelens/mi300/*.json.gz"):
             if oracle.run("report", "nvtx", path, "--format=json")[0]:

@@ -64,6 +64,7 @@ class Everywhere(Case):
             yield from oracle.data_glob(pattern)
 
     def test_kernels_one_by_one(self):
+        oracle.data("tb_plugin")
         seen = 0
         for path in self.inputs():
             code, _, _ = oracle.run("report", "kernels", path, "--format=json")

@@ -144,6 +144,7 @@ export class Harness {
   }
 
   report(name, input, ...args) {
+    this.need(input);
     return this.program(["report", name, ...args], input);
   }
 

@@ -12,6 +12,7 @@ const ROOT = join(dirname(fileURLToPath(import.meta.url)), "..", ".."), BUNDLED 
 /** The report of the plugin's directory and the bundled trace, made once. */
 function exported(t) {
   const out = join(t.folder, "report.html");
+  t.need("plugin");
   t.exported ??= execFileSync(process.env.OPSCOPE, ["serve", `--export=${out}`, join(process.env.OPSCOPE_DATA, "tb_plugin"), BUNDLED], { encoding: "utf8" });
   return pathToFileURL(out).href;
 }

@@ -163,6 +163,7 @@ async function whereReaggregate(t) {
 }
 
 async function reaggregate(t) {
+  t.need("plugin");
   const file = `${t.folder}/made.opscope`, button = t.page.getByRole("button", { name: "Re-aggregate" });
   await t.open("iterations", "/made/default");
   await t.page.locator("input[name=start]").fill("6");
@@ -228,6 +229,7 @@ async function failing(t) {
 
 /** While an input is being read, the page says how far that is. */
 async function progress(t) {
+  t.need("h100");
   let answers = 0, go = false;
   await t.page.route(/\/api\/report\/kernels/, (route) => {
     answers++;
@@ -259,6 +261,7 @@ async function help(t) {
 }
 
 async function served(t) {
+  for (const name of Object.keys(INPUTS)) t.need(name);
   await t.open("system", "not/there");
   await t.page.locator("header select").selectOption(INPUTS.h100.key);
   await t.page.locator("header select").nth(2).waitFor();
