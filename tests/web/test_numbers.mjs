@@ -161,7 +161,7 @@ async function notes(t) {
   near(await t.figure("Time looked at"), t.report("overview", "dlprof").rows[0][1], "what is shown in place of a step");
   assert(!/ a step$/m.test((await t.page.locator(".finding summary").allInnerTexts()).join("\n")), "a gain per step where there are no steps");
   await t.open("kernels", "nsys");
-  assert(/Outside them: 13 of 3,?778 .*; all in the field Steps \(above\) counts everything\./.test(await text()), "the note does not name the field Steps");
+  assert(/Outside them: 13 of 3,?778 .*; all in the field Steps above counts everything\./.test(await text()), "the note does not name the field Steps");
   const path = join(dirname(INPUTS.nsys.path), "../2024.6_fuser_h100/report1__da819b5f.sqlite");
   if (!existsSync(path)) throw new Absent(`no ${path}`);
   await t.open("overview", "/report1__da819b5f/default", {}, (await t.serve([path])).base);
