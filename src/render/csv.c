@@ -1,9 +1,14 @@
 /* CSV as in RFC 4180, with LF line ends: a header of column ids, then numbers in full (ns, bytes; doubles with the fewest
- * digits that read back the same). Null is an empty field; an empty string is "". */
+ * digits that read back the same). Null is an empty field, an empty string is ""; a null that is all of its row is "" too,
+ * because readers skip empty lines. Texts come from traces, which may be hostile:
+ *   - a control character other than tab and line ends is written as \x1b or \u0085, for a terminal would obey it;
+ *   - a text that a spreadsheet would take for a formula gets a ' in front: one that begins with = + @ or a tab, or with - and is no number. */
 #include "base/utf8.h"
 #include "render/csv_text.h"
 #include "render/number.h"
 #include "render/render.h"
+
+#include <stdlib.h>
 
 void csv_put_quoted(struct buf *out, struct str s)
 {
@@ -18,15 +23,68 @@ void csv_put_quoted(struct buf *out, struct str s)
 	buf_char(out, '"');
 }
 
+static bool is_control(uint32_t code)
+{
+	return (code < 0x20 && code != '\t' && code != '\n' && code != '\r') || (code >= 0x7f && code < 0xa0);
+}
+
+/* Whether the bytes can be written as they are, as those of nearly all texts. */
+static bool is_plain(struct str s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if ((unsigned char)s.p[i] < 0x20 || (unsigned char)s.p[i] >= 0x7f)
+			return false;
+	return true;
+}
+
+static void put_escaped(struct buf *out, struct str s)
+{
+	for (size_t at = 0; at < s.n;) {
+		uint32_t code;
+		unsigned n = utf8_next(s, at, &code);
+		if (code == UTF8_BAD)
+			buf_cstr(out, "\xef\xbf\xbd");
+		else if (is_control(code))
+			buf_printf(out, code < 0x80 ? "\\x%02x" : "\\u%04x", code);
+		else
+			buf_put(out, s.p + at, n);
+		at += n;
+	}
+}
+
+static bool is_number(struct str s)
+{
+	char *end, text[32];
+	if (!s.n || s.n >= sizeof text)
+		return false;
+	memcpy(text, s.p, s.n);
+	text[s.n] = 0;
+	strtod(text, &end);
+	return *end == 0;
+}
+
+static bool is_formula(struct str s)
+{
+	return s.n > 1 && (strchr("=+@\t\r", s.p[0]) || s.p[0] == '-') && s.p[0] && !is_number(s);
+}
+
 static void put_text(struct buf *out, struct str s)
 {
+	struct buf escaped = {0};
+	if (!is_plain(s) || is_formula(s)) {
+		if (is_formula(s))
+			buf_char(&escaped, '\'');
+		put_escaped(&escaped, s);
+		s = buf_view(&escaped);
+	}
 	bool quote = s.n == 0 || s.p[0] == ' ' || s.p[s.n - 1] == ' ';
 	for (size_t i = 0; i < s.n && !quote; i++)
 		quote = s.p[i] == '"' || s.p[i] == ',' || s.p[i] == '\n' || s.p[i] == '\r';
 	if (quote)
 		csv_put_quoted(out, s);
 	else
-		utf8_put_valid(out, s);
+		buf_str(out, s);
+	buf_release(&escaped);
 }
 
 static void put_cell(struct buf *out, const struct column_data *d, size_t row)
@@ -66,6 +124,7 @@ static int render_csv(const struct table *t, const struct render_options *o, str
 	}
 	buf_char(out, '\n');
 	for (size_t r = 0; r < s->n_rows; r++) {
+		size_t line = out->n;
 		comma = "";
 		for (unsigned c = 0; c < s->n_columns; c++) {
 			if (s->data[c].col.flags & COLUMN_INDENT)
@@ -74,6 +133,8 @@ static int render_csv(const struct table *t, const struct render_options *o, str
 			put_cell(out, &s->data[c], r);
 			comma = ",";
 		}
+		if (out->n == line)
+			buf_cstr(out, "\"\"");
 		buf_char(out, '\n');
 	}
 	return 0;
@@ -81,6 +142,6 @@ static int render_csv(const struct table *t, const struct render_options *o, str
 
 const struct renderer renderer_csv = {
 	.name = "csv",
-	.help = "RFC 4180: column ids and numbers in full, one table (--section chooses another than the first)",
+	.help = "RFC 4180: column ids and numbers in full, one table (--section chooses another than the first); a text that a spreadsheet would take for a formula has a ' in front",
 	.render = render_csv,
 };

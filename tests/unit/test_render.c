@@ -72,6 +72,52 @@ static void test_csv_exact(void **state)
 	table_release(&t);
 }
 
+/* What a table of one column of text looks like, `text` NULL being unknown. */
+static void csv_is(const char *text, size_t n, const char *line)
+{
+	struct table t;
+	struct buf out = {0}, wanted = {0};
+	table_init(&t, "t", "T");
+	TABLE_COLUMN(&t, .id = "x", .title = "X", .type = CELL_STR);
+	table_row(&t);
+	if (text)
+		table_set_str(&t, 0, (struct str){text, n});
+	buf_printf(&wanted, "x\n%s\n%c", line, 0);
+	assert_string_equal(render(&t, "csv", &(struct render_options){0}, &out).p, wanted.p);
+	buf_release(&out);
+	buf_release(&wanted);
+	table_release(&t);
+}
+
+/* Texts of a hostile trace obey neither a terminal nor a spreadsheet, and no row is lost. */
+static void test_csv_hostile(void **state)
+{
+	static const char *const rows[][2] = {
+		{"=1+2", "'=1+2"},
+		{"+x", "'+x"},
+		{"@SUM(A1)", "'@SUM(A1)"},
+		{"-1+cmd|' /C calc'!A0", "'-1+cmd|' /C calc'!A0"},
+		{"\t=1", "'\t=1"},
+		{"=1,\"a\"", "\"'=1,\"\"a\"\"\""},
+		{"-1.5e3", "-1.5e3"},
+		{"+7", "+7"},
+		{"-", "-"},
+		{"a=b", "a=b"},
+		{"\x1b[2Ja", "\\x1b[2Ja"},
+		{"a\x7f", "a\\x7f"},
+		{"a\xc2\x85", "a\\u0085"},
+		{"a\tb", "a\tb"},
+		{"a\rb", "\"a\rb\""},
+		{"\xff", "\xef\xbf\xbd"},
+		{"\xc3\xa4\xe2\x82\xac", "\xc3\xa4\xe2\x82\xac"},
+		{"", "\"\""},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+		csv_is(rows[i][0], strlen(rows[i][0]), rows[i][1]);
+	csv_is("a\0b", 3, "a\\x00b");
+	csv_is(NULL, 0, "\"\"");
+}
+
 static void test_json_exact(void **state)
 {
 	struct table t;
@@ -629,6 +675,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_csv_exact),
+		cmocka_unit_test(test_csv_hostile),
 		cmocka_unit_test(test_json_exact),
 		cmocka_unit_test(test_text_plain),
 		cmocka_unit_test(test_text_fits_any_width),
