@@ -504,7 +504,7 @@ static int create(const struct segment_options *o, const struct utsname *u, int6
 	for (int tries = 0; tries < 100; tries++) {
 		*start = now_ns();
 		put_path(seg.path, o, u, *start, ".seg");
-		int fd = sys_open(seg.path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0644);
+		int fd = sys_open(seg.path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
 		if (fd >= 0 || errno != EEXIST)
 			return fd;
 	}
@@ -546,7 +546,7 @@ void segment_absent(const struct segment_options *o)
 	uname(&u);
 	put_path(seg.absent, o, &u, now_ns(), ".none");
 	seg.absent_pid = (int32_t)getpid();
-	if (syscall(SYS_mknodat, AT_FDCWD, seg.absent, S_IFREG | 0644, 0) < 0)
+	if (syscall(SYS_mknodat, AT_FDCWD, seg.absent, S_IFREG | 0600, 0) < 0)
 		seg.absent[0] = 0;
 }
 

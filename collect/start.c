@@ -7,6 +7,8 @@
 #include "sys.h"
 #include "threads.h"
 
+#include "base/secret.h"
+
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -40,14 +42,30 @@ extern char **environ;
 
 /* ---- options ---- */
 
+/* What option() is asked for, without "OPSCOPE_". The values are kept in the recording: no other variable is, as it may hold a secret. */
+static const char *const known_options[] = {
+	"CUDA_PROFILER", "CUPTI", "CUPTI_PATH", "DELAY_NS", "DIR", "DURATION_NS", "FULL", "GPU_SAMPLES", "GRAPH", "MAX_SIZE", "MEMORY", "RANGE",
+	"STEPS", "STEP_RANGE", "SYNC",
+};
+
+static bool is_known(const char *name, size_t n)
+{
+	for (size_t i = 0; i < sizeof known_options / sizeof known_options[0]; i++)
+		if (strlen(known_options[i]) == n && memcmp(known_options[i], name, n) == 0)
+			return true;
+	return false;
+}
+
+/* None at all for a process with more rights than its caller, who chose the environment: opscope would write files and load libraries where that
+ * caller says. */
 static void read_options(void)
 {
 	if (s.has_options)
 		return;
 	s.has_options = true;
-	for (char **e = environ; e && *e; e++) {
+	for (char **e = getauxval(AT_SECURE) ? NULL : environ; e && *e; e++) {
 		const char *eq = strncmp(*e, "OPSCOPE_", 8) == 0 ? strchr(*e, '=') : NULL;
-		if (!eq || !eq[1])
+		if (!eq || !eq[1] || !is_known(*e + 8, (size_t)(eq - *e) - 8))
 			continue;
 		size_t n = strlen(*e + 8) + 1;
 		if (s.n_options == OPTIONS || s.n_text + n > sizeof s.text) {
@@ -108,6 +126,14 @@ static void keep_file(const char *key, const char *path)
 		keep_meta(key, fact, n);
 }
 
+/* The words of the command line, without the secrets among them. */
+static void keep_command(void)
+{
+	size_t n = sys_read_file("/proc/self/cmdline", fact, sizeof fact);
+	if (n)
+		keep_meta("argv", fact, secret_mask(fact, n));
+}
+
 static void keep_link(const char *key, const char *path)
 {
 	long n = syscall(SYS_readlinkat, AT_FDCWD, path, fact, sizeof fact);
@@ -117,7 +143,7 @@ static void keep_link(const char *key, const char *path)
 
 static int64_t env_number(const void *unused, const char *name)
 {
-	const char *v = *name ? getenv(name) : NULL, *end;
+	const char *v = *name ? sys_environment(name) : NULL, *end;
 	(void)unused;
 	if (!v || !*v)
 		return -1;
@@ -134,12 +160,12 @@ static const char *const ranks[] = {
 
 static void keep_facts(void)
 {
-	keep_file("argv", "/proc/self/cmdline");
+	keep_command();
 	keep_link("exe", "/proc/self/exe");
 	keep_link("cwd", "/proc/self/cwd");
 	keep_file("kernel", "/proc/sys/kernel/osrelease");
 	for (size_t i = 0; i < sizeof ranks / sizeof ranks[0]; i++) {
-		const char *v = getenv(ranks[i]);
+		const char *v = sys_environment(ranks[i]);
 		char key[64] = "env.";
 		if (v && *v)
 			keep_meta(strcat(key, ranks[i]), v, strlen(v));
@@ -498,7 +524,7 @@ static int may_begin(void)
 		return phase == PHASE_IDLE ? 0 : -EALREADY;
 	if (own)
 		return 0; /* a forked child: its first one */
-	const char *dir = getenv("OPSCOPE_DIR");
+	const char *dir = sys_environment("OPSCOPE_DIR");
 	if (dir && *dir && start())
 		return -EBUSY;
 	if (atomic_compare_exchange_strong(&s.once, &once, 1))

@@ -7,6 +7,8 @@
 #include <linux/futex.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -20,6 +22,10 @@
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
 #endif
+
+/* A variable of the environment; NULL = not set, or the process has more rights than its caller (set-user-id, file capabilities), who chose the
+ * environment. As secure_getenv, which is not in every C library. */
+static inline const char *sys_environment(const char *name) { return getauxval(AT_SECURE) ? NULL : getenv(name); }
 
 static inline uint32_t sys_tid(void) { return (uint32_t)syscall(SYS_gettid); }
 static inline int sys_open(const char *path, int flags, int mode) { return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, mode); }

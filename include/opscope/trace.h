@@ -7,7 +7,8 @@
  *
  * Nothing to link with but, on glibc before 2.34, -ldl. When no one records, a call is one load and one comparison. Whether someone does is
  * asked once, at the first call: `opscope record` says so in the environment (OPSCOPE_DIR, and NVTX_INJECTION64_PATH or CUDA_INJECTION64_PATH),
- * and the capture library is loaded then.
+ * and the capture library is loaded then. A program with more rights than its caller (set-user-id, file capabilities) is never recorded: its caller
+ * chooses the environment, and with it the library.
  *
  * Every function may be called from any thread, returns nothing that has to be checked, keeps no pointer and never fails: what cannot be recorded
  * is counted in the capture. Texts are UTF-8. Ranges nest by thread and domain: pop ends what that thread pushed last in that domain. Those of
@@ -21,6 +22,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -37,8 +39,8 @@ OPSCOPE_UNUSED_ __attribute__((noinline, cold)) static const struct opscope_trac
 {
 	const struct opscope_trace_table *found = NULL;
 	const char *const variables[] = {"NVTX_INJECTION64_PATH", "CUDA_INJECTION64_PATH"};
-	int i;
-	for (i = 0; i < 2 && !found && getenv("OPSCOPE_DIR"); i++) {
+	int i, asked = !getauxval(AT_SECURE) && getenv("OPSCOPE_DIR") != NULL;
+	for (i = 0; i < 2 && !found && asked; i++) {
 		const char *path = getenv(variables[i]);
 		void *library = path && *path ? dlopen(path, RTLD_LAZY | RTLD_LOCAL) : NULL;
 		opscope_trace_get_fn *get = NULL;

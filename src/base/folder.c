@@ -6,15 +6,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int make_one(const char *path, struct err *e)
+static int make_one(const char *path, mode_t mode, struct err *e)
 {
 	struct stat st;
-	if (mkdir(path, 0777) == 0 || (errno == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode)))
+	if (mkdir(path, mode) == 0 || (errno == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode)))
 		return 0;
 	return err_set(e, ERR_IO, "cannot make %s: %s", path, errno == EEXIST ? "it is no folder" : strerror(errno));
 }
 
-int folder_make(const char *path, struct err *e)
+int folder_make(const char *path, mode_t mode, struct err *e)
 {
 	struct buf b = {0};
 	int rc = 0;
@@ -25,7 +25,7 @@ int folder_make(const char *path, struct err *e)
 		if (was && was != '/')
 			continue;
 		b.p[i] = 0;
-		rc = make_one(b.p, e);
+		rc = make_one(b.p, was ? 0777 : mode, e);
 		b.p[i] = was;
 	}
 	buf_release(&b);

@@ -77,7 +77,7 @@ static int make_folder(struct dlprof_options *o, struct err *e)
 {
 	if (!*o->output_path)
 		o->output_path = ".";
-	return folder_make(o->output_path, e) < 0 ? err_prefix(e, "dlprof: --output_path") : 0;
+	return folder_make(o->output_path, 0777, e) < 0 ? err_prefix(e, "dlprof: --output_path") : 0;
 }
 
 /* The profile that is read is kept, --force or not: it cannot be made again from a report. */

@@ -5,6 +5,7 @@
 #include "base/machine.h"
 #include "base/mem.h"
 #include "base/now.h"
+#include "base/secret.h"
 #include "input/input.h"
 #include "io/atomic.h"
 #include "io/source.h"
@@ -19,7 +20,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MAX_RUN_FILE = 1 << 20, MAX_NUMBER = 100000 };
+/* A recording tells what a program was given and where it ran: its owner alone may read it. */
+enum { MAX_RUN_FILE = 1 << 20, MAX_NUMBER = 100000, DIR_MODE = 0700, FILE_MODE = 0600 };
 #define RUN_FILE_START "{\"opscope_run\": 1,\n"
 #define RUN_FILE_SUFFIX ".run.json"
 
@@ -134,6 +136,22 @@ static void put_text_line(struct buf *b, const char *key, const char *value)
 	buf_cstr(b, ",\n");
 }
 
+/* Without the secrets among its words. */
+static void put_command(struct buf *b, const struct record_spec *s)
+{
+	struct buf words = {0};
+	for (int i = 0; i < s->argc; i++)
+		buf_put(&words, s->argv[i], strlen(s->argv[i]) + 1);
+	buf_cstr(b, " \"command\": [");
+	size_t n = secret_mask(words.p, words.n);
+	for (size_t at = 0; at < n; at += strlen(words.p + at) + 1) {
+		buf_cstr(b, at ? ", " : "");
+		json_put_string(b, str_from(words.p + at));
+	}
+	buf_cstr(b, "],\n");
+	buf_release(&words);
+}
+
 /* wait_status NULL: it runs. Each key has a line of its own, which is how other processes look for it. */
 static int write_run_file(const struct run_dir *d, const struct record_options *o, const char *backend, const struct record_job *job,
                           const int *wait_status, struct err *e)
@@ -150,12 +168,7 @@ static int write_run_file(const struct run_dir *d, const struct record_options *
 	put_text_line(&b, "host", host);
 	buf_printf(&b, " \"pid\": %d,\n", (int)getpid());
 	put_text_line(&b, "backend", backend);
-	buf_cstr(&b, " \"command\": [");
-	for (int i = 0; i < o->spec.argc; i++) {
-		buf_cstr(&b, i ? ", " : "");
-		json_put_string(&b, str_from(o->spec.argv[i]));
-	}
-	buf_cstr(&b, "],\n");
+	put_command(&b, &o->spec);
 	put_text_line(&b, "cwd", cwd ? cwd : "");
 	buf_printf(&b, " \"start_ns\": %lld,\n", (long long)d->start_ns);
 	if (wait_status)
@@ -165,7 +178,7 @@ static int write_run_file(const struct run_dir *d, const struct record_options *
 	free(cwd);
 	int rc = atomic_begin(&f, d->run_file.p, e);
 	if (rc == 0)
-		rc = atomic_write(&f, buf_view(&b), e) ? atomic_abort(&f) : atomic_commit(&f, e);
+		rc = fchmod(f.fd, FILE_MODE) < 0 || atomic_write(&f, buf_view(&b), e) ? atomic_abort(&f) : atomic_commit(&f, e);
 	buf_release(&b);
 	return rc;
 }
@@ -344,7 +357,7 @@ static int make_default(struct run_dir *d, const struct record_job *job, struct 
 			if (!isalnum((unsigned char)d->path.p[k]) && !strchr("-._", d->path.p[k]))
 				d->path.p[k] = '_';
 		end_text(&d->path);
-		d->made = mkdir(d->path.p, 0777) == 0;
+		d->made = mkdir(d->path.p, DIR_MODE) == 0;
 		if (d->made || (*job->id && errno == EEXIST))
 			return 0;
 		if (errno != EEXIST)
@@ -380,7 +393,7 @@ static int make_asked(struct run_dir *d, const struct record_options *o, const s
 		end_text(&d->path);
 	}
 	d->made = !exists;
-	return folder_make(d->path.p, e) < 0 ? err_prefix(e, "--output") : 0;
+	return folder_make(d->path.p, DIR_MODE, e) < 0 ? err_prefix(e, "--output") : 0;
 }
 
 static void make_absolute(struct run_dir *d)
@@ -403,7 +416,7 @@ static int lock(const struct run_dir *d, const struct record_job *job)
 		return -1;
 	buf_printf(&path, "%s/.lock", d->path.p);
 	end_text(&path);
-	int fd = open(path.p, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+	int fd = open(path.p, O_RDWR | O_CREAT | O_CLOEXEC, FILE_MODE);
 	while (fd >= 0 && flock(fd, LOCK_EX) < 0 && errno == EINTR)
 		;
 	buf_release(&path);

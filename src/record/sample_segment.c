@@ -31,7 +31,7 @@ static void write_at(struct sample_segment *s, int fd, const void *p, size_t n, 
 /* Not kept open: there may be as many processes as one likes. */
 static int open_file(struct sample_segment *s, int how)
 {
-	int fd = s->broken ? -1 : open(s->path.p, how | O_CLOEXEC, 0666);
+	int fd = s->broken ? -1 : open(s->path.p, how | O_CLOEXEC, 0600);
 	s->broken |= fd < 0;
 	return fd;
 }

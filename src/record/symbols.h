@@ -27,7 +27,8 @@ struct perf_map {
 	unsigned n, cap;
 	struct arena arena;
 };
-/* An absent or odd file gives an empty map. */
+/* An absent file gives an empty map, and so does one that is not a regular file, is a link, is longer than 256 MiB, or belongs neither to the caller nor to
+ * root: anyone can put a file of that name into /tmp. */
 void perf_map_read(struct perf_map *m, const char *path);
 /* Empty when there is none. */
 struct str perf_map_name(const struct perf_map *m, uint64_t address);

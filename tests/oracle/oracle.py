@@ -12,6 +12,7 @@ import gzip
 import json
 import os
 import resource
+import shlex
 import signal
 import subprocess
 import sys
@@ -23,6 +24,7 @@ OPSCOPE = os.path.abspath(os.environ.get("OPSCOPE", os.path.join(ROOT, "build", 
 DATA = os.path.normpath(os.environ.get("OPSCOPE_DATA", os.path.join(ROOT, "..", "shared", "data")))
 SYNTHETIC = os.path.join(ROOT, "tests", "data", "synthetic")
 TIMEOUT = 120
+ENVIRONMENT = ("OPSCOPE", "OPSCOPE_BUILD", "OPSCOPE_DATA", "OPSCOPE_SANITIZED", "PYTHONPATH", "LD_PRELOAD")  # what a test needs of it
 SANITIZED = "OPSCOPE_SANITIZED" in os.environ  # the program is ten times slower: what a smaller input shows as well is left to the plain build
 
 # A shell starts what it puts into the background with some signals ignored, nohup with another; programs started here must not inherit that.
@@ -165,9 +167,13 @@ class TapResult(unittest.TestResult):
         self.line(True, test, f" # SKIP {reason}")
 
     def failed(self, test, err):
+        """Why: on stderr, too, because a log of `meson test` has nothing else of a program that speaks TAP."""
         self.line(False, test)
-        for text in self._exc_info_to_string(err, test).splitlines():
+        name = getattr(test, "test_case", test).id().split(".", 1)[-1]
+        alone = f"alone: {' '.join(f'{v}={shlex.quote(os.environ[v])}' for v in ENVIRONMENT if v in os.environ)} python3 {shlex.quote(os.path.abspath(sys.argv[0]))} {name}"
+        for text in [*self._exc_info_to_string(err, test).splitlines(), alone]:
             print("# " + text, flush=True)
+            print(text, file=sys.stderr, flush=True)
 
     def addError(self, test, err):
         super().addError(test, err)

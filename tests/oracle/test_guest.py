@@ -534,8 +534,8 @@ class Windows(GuestCase):
 
     def test_long_options(self):
         """One that is too long is told, and hides none behind it."""
-        self.assertEqual(self.window(*self.WORK, OPSCOPE_A="x" * 20000, OPSCOPE_RANGE="train"), ["train", "one", "train", "two", "range"])
-        self.assertIn("OPSCOPE_A was not looked at", problems(self.path)["option-left-out"][2])
+        self.assertEqual(self.window(*self.WORK, OPSCOPE_CUPTI_PATH="x" * 20000, OPSCOPE_RANGE="train"), ["train", "one", "train", "two", "range"])
+        self.assertIn("OPSCOPE_CUPTI_PATH was not looked at", problems(self.path)["option-left-out"][2])
 
 
 class Living(GuestCase):
@@ -614,6 +614,69 @@ class Itt(CaptureCase):
         rows = sql(self.run_dir, "SELECT name, phase, arg(args, 'value') FROM mark ORDER BY time_ns, rowid")
         self.assertEqual(rows, [("a group", "i", None), ("a marker", "i", None), ("queue", "C", "7"), ("queue", "C", "8"), ("queue", "C", "-2"), ("loss", "C", "0.5")])
         self.assertEqual(sql(self.run_dir, "SELECT arg(args, 'small'), arg(args, 'who') FROM span WHERE name = 'with metadata'"), [("-3", "me")])
+
+
+class Secrets(GuestCase):
+    """What a recording keeps of its program is its owner's alone, and has no secrets in it."""
+
+    def facts(self, folder):
+        return dict(sql(folder, "SELECT key, value FROM meta WHERE key LIKE 'capture:%'"))
+
+    def test_command_and_variables(self):
+        folder = self.run_guest("ends", "exit", 5, "--api-key=abcdef", "--hf-token", "ghijkl", "https://me:hunter2@host", status=7, OPSCOPE_RANGE="outer",
+                                OPSCOPE_API_KEY="mnopqr")
+        facts = self.facts(folder)
+        self.assertRegex(facts["capture:argv"], r"ends exit 5 --api-key=\*\*\* --hf-token \*\*\* https://me:\*\*\*@host")
+        self.assertEqual(facts["capture:option.RANGE"], "outer")
+        with open(os.path.join(folder, *self.segments(folder)), "rb") as f:
+            written = f.read()
+        for secret in (b"abcdef", b"ghijkl", b"hunter2", b"mnopqr", b"API_KEY"):
+            self.assertNotIn(secret, written)
+
+    def test_permissions(self):
+        folder = self.run_guest("ends", "exit", 5, status=7)
+        self.assertEqual([os.stat(os.path.join(folder, f)).st_mode & 0o777 for f in os.listdir(folder)], [0o600])
+
+
+class Privileged(CaptureCase):
+    """A program that has more rights than its caller does not do what the caller's environment says."""
+    NOBODY = 65534
+
+    def setUp(self):
+        super().setUp()
+        if os.geteuid() != 0:
+            self.skipTest("only root can make a program that runs with root's rights")
+        os.chmod(self.dir, 0o755)
+        self.library = shutil.copy(LIBRARY, self.dir)
+        self.folder = os.path.join(self.dir, "run")
+        os.mkdir(self.folder)
+        os.chmod(self.folder, 0o777)
+        if self.run_as_nobody("/usr/bin/id", "-u")[1] != b"0\n":
+            self.skipTest("programs in the folder for temporary files cannot run with root's rights")
+
+    def run_as_nobody(self, program, *args, rights=0o4755):
+        """Status and output of a copy of the program, which runs with root's rights unless told otherwise."""
+        copy = shutil.copy(program, os.path.join(self.dir, "program"))
+        os.chmod(copy, rights)
+        env = {**planted_environment(self.folder), "NVTX_INJECTION64_PATH": self.library}
+        p = subprocess.run([copy, *args], env=env, capture_output=True, timeout=PATIENCE, user=self.NOBODY, group=self.NOBODY, extra_groups=[], cwd=self.dir)
+        return p.returncode, p.stdout
+
+    def test_marked_program(self):
+        example = os.path.join(GUESTS, "trace_example")
+        said = self.run_as_nobody(example)
+        self.assertEqual((said[0], os.listdir(self.folder)), (0, []))
+        self.assertEqual(self.run_as_nobody(example, rights=0o755), said)
+        self.assertEqual(len(os.listdir(self.folder)), 1, "the same program without these rights is recorded")
+
+    def test_library(self):
+        """A capture that the program makes of itself works; that which the environment asks for does not begin."""
+        own = os.path.join(self.dir, "own")
+        os.mkdir(own)
+        os.chmod(own, 0o777)
+        guest = os.path.join(GUESTS, "guest_capture")
+        self.assertEqual(self.run_as_nobody(guest, self.library, "recorded", own), (0, b"0\n"))
+        self.assertEqual((os.listdir(self.folder), len(os.listdir(own))), ([], 1))
 
 
 class Trace(CaptureCase):

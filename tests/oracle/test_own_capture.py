@@ -10,7 +10,7 @@ GUEST = os.path.join(GUESTS, "guest_capture")
 PATIENCE = 240
 # What is worth knowing of a capture that a living process ended, with threads in the midst of ranges; of rings; and of a busy machine, on which a thread
 # waits in vain for the one that holds a lock.
-EXPECTED = {"range-without-end", "lost-ring", "range-end-unknown", "lost-busy", "lost-texts"}
+EXPECTED = {"range-without-end", "lost-ring", "range-cut-by-ring", "range-end-unknown", "lost-busy", "lost-texts"}
 
 
 class OwnCapture(CaptureCase):

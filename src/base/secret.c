@@ -1,0 +1,204 @@
+#include "base/secret.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+enum { PART_BYTES = 16, KEY_BYTES_MIN = 16 };
+
+/* Names whose last part is one of these hold a secret ... */
+static const char *const secret_parts[] = {"token", "secret", "password", "passwd", "passphrase", "pwd", "credential", "credentials", "apikey", "accesskey", "secretkey", "authkey"};
+/* ... but not these tokens, which are words of a language model; */
+static const char *const harmless_tokens[] = {"eos", "bos", "pad", "unk", "sep", "cls", "mask", "image", "stop", "special", "start", "end"};
+/* ... and a key is a secret behind one of these. */
+static const char *const secret_keys[] = {"api", "access", "secret", "private", "auth", "account", "encryption", "signing", "license", "wandb", "openai"};
+/* How keys of well-known services begin. */
+static const char *const key_starts[] = {"hf_", "sk-", "ghp_", "gho_", "ghs_", "github_pat_", "glpat-", "xoxb-", "xoxp-", "AKIA", "ASIA", "eyJ"};
+/* What stands before a secret inside a word. */
+static const char *const schemes[] = {"Bearer ", "Basic "};
+
+#define IN(text, list) is_one_of(text, list, sizeof(list) / sizeof(list)[0])
+static bool is_one_of(const char *text, const char *const *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(text, list[i]) == 0)
+			return true;
+	return false;
+}
+
+static bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
+static bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+/* Copies the last part of name[0..*n) in lower case and shortens *n by it: of "--hf_apiKey" "key", then "api", then "hf". A part that is too long is "". */
+static void take_part(const char *name, size_t *n, char part[PART_BYTES])
+{
+	size_t end = *n;
+	while (end && !is_lower(name[end - 1]) && !is_upper(name[end - 1]) && !is_digit(name[end - 1]))
+		end--;
+	size_t from = end;
+	while (from && (is_lower(name[from - 1]) || is_upper(name[from - 1]) || is_digit(name[from - 1]))) {
+		from--;
+		if (is_upper(name[from]) && from && is_lower(name[from - 1]))
+			break;
+	}
+	size_t length = end - from < PART_BYTES ? end - from : 0;
+	for (size_t i = 0; i < length; i++)
+		part[i] = is_upper(name[from + i]) ? (char)(name[from + i] - 'A' + 'a') : name[from + i];
+	part[length] = 0;
+	*n = from;
+}
+
+static bool is_plain_name(const char *name, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!is_lower(name[i]) && !is_upper(name[i]) && !is_digit(name[i]) && !(name[i] && strchr("-_.", name[i])))
+			return false;
+	return true;
+}
+
+static bool is_secret_name(const char *name, size_t n)
+{
+	char last[PART_BYTES], before[PART_BYTES];
+	take_part(name, &n, last);
+	take_part(name, &n, before);
+	if (strcmp(last, "key") == 0)
+		return IN(before, secret_keys);
+	return IN(last, secret_parts) && !(strcmp(last, "token") == 0 && IN(before, harmless_tokens));
+}
+
+/* The bytes of a command line from first to last; what has been looked at is written back to its front. */
+struct masking {
+	char *to;
+	const char *from, *end;
+};
+
+static void keep(struct masking *m, size_t n)
+{
+	memmove(m->to, m->from, n);
+	m->to += n;
+	m->from += n;
+}
+
+static void mask(struct masking *m, size_t n)
+{
+	size_t stars = n < 3 ? n : 3;
+	memset(m->to, '*', stars);
+	m->to += stars;
+	m->from += n;
+}
+
+static size_t key_bytes(const char *at, size_t n)
+{
+	size_t bytes = 0;
+	while (bytes < n && (is_lower(at[bytes]) || is_upper(at[bytes]) || is_digit(at[bytes]) || (at[bytes] && strchr("-_.+/=", at[bytes]))))
+		bytes++;
+	return bytes;
+}
+
+/* How many of the n bytes at `at`, which follow a byte that is in no key, are a key by its look; 0 = none. */
+static size_t key_here(const char *at, size_t n)
+{
+	for (size_t i = 0; i < sizeof key_starts / sizeof key_starts[0]; i++) {
+		size_t start = strlen(key_starts[i]), bytes = n >= start && memcmp(at, key_starts[i], start) == 0 ? key_bytes(at, n) : 0;
+		if (bytes >= KEY_BYTES_MIN)
+			return bytes;
+	}
+	return 0;
+}
+
+/* The password of "//user:password@host", `at` being behind its "//": *before bytes stand in front of it. 0 = there is none. */
+static size_t password_here(const char *at, size_t n, size_t *before)
+{
+	size_t colon = 0, sign;
+	while (colon < n && at[colon] != ':' && at[colon] != '/' && at[colon] != '@')
+		colon++;
+	if (colon == n || at[colon] != ':')
+		return 0;
+	for (sign = colon + 1; sign < n && at[sign] != '/' && at[sign] != '@'; sign++)
+		;
+	*before = colon + 1;
+	return sign < n && at[sign] == '@' ? sign - colon - 1 : 0;
+}
+
+/* Up to what ends a value inside a shell's command or a URL. */
+static size_t value_bytes(const char *at, size_t n)
+{
+	size_t bytes = 0;
+	while (bytes < n && at[bytes] && !strchr(" \t\n\"'&;|,)", at[bytes]))
+		bytes++;
+	return bytes;
+}
+
+/* How many bytes stand between m->from and a secret that begins there, and how long that secret is; *bytes 0 = none begins. */
+static size_t secret_ahead(const struct masking *m, size_t n, size_t *bytes)
+{
+	size_t before = 0;
+	for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
+		before = strlen(schemes[i]);
+		*bytes = n > before && memcmp(m->from, schemes[i], before) == 0 ? key_bytes(m->from + before, n - before) : 0;
+		if (*bytes)
+			return before;
+	}
+	*bytes = n > 2 && memcmp(m->from, "//", 2) == 0 ? password_here(m->from + 2, n - 2, &before) : 0;
+	return before + 2;
+}
+
+/* Of "cd x && API_KEY=abc train", at the '=': how long the value is when the name before it is a secret's, else 0. `word` is where the word begins in
+ * what is kept. */
+static size_t value_behind(const struct masking *m, const char *word, size_t n)
+{
+	return *m->from == '=' && is_secret_name(word, (size_t)(m->to - word)) ? value_bytes(m->from + 1, n - 1) : 0;
+}
+
+/* The next n bytes, which are a word, or the value of an option. */
+static void mask_inside(struct masking *m, size_t n)
+{
+	const char *end = m->from + n, *word = m->to;
+	bool fresh = true; /* a key may begin at this byte */
+	while (m->from < end) {
+		size_t left = (size_t)(end - m->from), bytes = fresh ? key_here(m->from, left) : 0, before = 0;
+		if (!bytes)
+			before = secret_ahead(m, left, &bytes);
+		if (!bytes && (bytes = value_behind(m, word, left)))
+			before = 1;
+		if (bytes) {
+			keep(m, before);
+			mask(m, bytes);
+			fresh = false;
+		} else {
+			fresh = !key_bytes(m->from, 1) || *m->from == '=';
+			keep(m, 1);
+		}
+	}
+}
+
+/* A word whose value is masked to its end, or that is looked through. True: the next word is a secret. */
+static bool mask_word(struct masking *m, size_t n)
+{
+	const char *equals = memchr(m->from, '=', n);
+	size_t name = equals ? (size_t)(equals - m->from) : n;
+	bool option = n && *m->from == '-', secret = (option || equals) && is_secret_name(m->from, name);
+	if (secret && equals && is_plain_name(m->from, name)) {
+		keep(m, name + 1);
+		mask(m, n - name - 1);
+	} else {
+		mask_inside(m, n);
+	}
+	return secret && option && !equals;
+}
+
+size_t secret_mask(char *words, size_t n)
+{
+	struct masking m = {words, words, words + n};
+	bool named = false; /* the word before is the option of a secret */
+	while (m.from < m.end) {
+		size_t length = strnlen(m.from, (size_t)(m.end - m.from));
+		if (named && *m.from != '-')
+			mask(&m, length), named = false;
+		else
+			named = mask_word(&m, length);
+		if (m.from < m.end)
+			keep(&m, 1);
+	}
+	return (size_t)(m.to - words);
+}

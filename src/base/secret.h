@@ -1,0 +1,17 @@
+/* Secrets in a command line: what is kept of one must not hand on a password. The module needs the C library's string.h alone, because the library that
+ * records inside other programs has it too. */
+#ifndef OPSCOPE_BASE_SECRET_H
+#define OPSCOPE_BASE_SECRET_H
+
+#include <stddef.h>
+
+/* Overwrites each secret in `words` with "***" and returns how many bytes are left of the `n`. `words` are the words of a command line with a NUL behind
+ * each, as /proc/PID/cmdline has them; the last NUL may be missing. A secret is
+ *   - the value of an option or variable whose name says so:  --api-key=VALUE, --hf-token VALUE, DB_PASSWORD=VALUE;
+ *   - the password of a URL:                                  https://user:VALUE@host;
+ *   - what follows "Bearer " or "Basic ";
+ *   - a word that begins as keys of well-known services do:   hf_..., sk-..., ghp_..., AKIA....
+ * A secret under another name stays: the rules know names, not meanings. A secret shorter than 3 bytes becomes as many stars. */
+size_t secret_mask(char *words, size_t n);
+
+#endif
