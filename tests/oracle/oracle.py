@@ -196,4 +196,6 @@ def main():
     result = TapResult()
     suite.run(result)
     print(f"1..{result.n}")
-    sys.exit(0 if result.wasSuccessful() else 1)
+    if not result.n:
+        print("no test was found: a program without tests shows nothing", file=sys.stderr)
+    sys.exit(0 if result.wasSuccessful() and result.n else 1)
