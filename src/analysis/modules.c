@@ -396,10 +396,11 @@ static bool is_direct(const struct work *w, uint32_t i, uint32_t frame)
 	return w->m->source == MODULES_TORCHSCRIPT ? w->mod[op] != w->mod[i] : w->frame[op] != frame;
 }
 
-/* Takes time directly inside `frame` from the own time of its module. */
+/* Takes time directly inside `frame` from the own time of its module, where the frame is one of those that count. */
 static void subtract(struct work *w, uint32_t frame, int64_t ns)
 {
-	struct module_node *n = frame == ROW_NONE || w->phase[frame] != PHASE_FORWARD ? NULL : node_of(w, w->mod[frame]);
+	bool counts = frame != ROW_NONE && w->phase[frame] == PHASE_FORWARD && in_window(w, w->p->span.start_ns[frame]);
+	struct module_node *n = counts ? node_of(w, w->mod[frame]) : NULL;
 	if (n)
 		n->host_self -= ns;
 }
@@ -411,8 +412,10 @@ static void add_frame(struct work *w, uint32_t i)
 	uint32_t around = s->parent[i] == ROW_NONE ? ROW_NONE : w->frame[s->parent[i]];
 	if (!n || w->phase[i] != PHASE_FORWARD)
 		return;
-	n->host_total += s->dur_ns[i];
-	n->host_self += s->dur_ns[i];
+	if (in_window(w, s->start_ns[i])) {
+		n->host_total += s->dur_ns[i];
+		n->host_self += s->dur_ns[i];
+	}
 	if (is_direct(w, i, around))
 		subtract(w, around, s->dur_ns[i]);
 }
@@ -424,7 +427,7 @@ static void add_op(struct work *w, uint32_t i)
 	if (!is_direct(w, i, w->frame[i]))
 		return;
 	subtract(w, w->frame[i], s->dur_ns[i]);
-	if (!n || w->phase[i] != PHASE_FORWARD)
+	if (!n || w->phase[i] != PHASE_FORWARD || !in_window(w, s->start_ns[i]))
 		return;
 	n->operators += optree_classify(profile_str(w->p, s->name[i]), SPAN_OP) == NODE_OP;
 	if (w->m->source == MODULES_TORCHSCRIPT)
@@ -449,6 +452,7 @@ static void add_backward(struct work *w, uint32_t i)
 		n->bwd_host_self += w->p->span.dur_ns[i];
 }
 
+/* What begins outside the window takes time from a frame that began within it, too: what is inside a call is not the call's own. */
 static void add_host(struct work *w)
 {
 	const struct spans *s = &w->p->span;
@@ -456,15 +460,14 @@ static void add_host(struct work *w)
 	for (uint32_t i = 0; i < s->rows.n; i++) {
 		if (i && s->track[i] != s->track[i - 1])
 			covered = INT64_MIN;
-		if (!in_window(w, s->start_ns[i]))
-			continue;
 		if (w->is_module[i])
 			add_frame(w, i);
 		else if (s->kind[i] == SPAN_OP)
 			add_op(w, i);
 		else if (s->kind[i] == SPAN_CALL && w->rules == MODULES_DEFAULT)
 			add_call(w, i, &covered);
-		add_backward(w, i);
+		if (in_window(w, s->start_ns[i]))
+			add_backward(w, i);
 	}
 }
 

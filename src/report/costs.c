@@ -18,6 +18,7 @@ struct calls {
 	struct costs *c;
 	struct row *v;
 	uint32_t n, cap;
+	int64_t device_ns; /* of all device work, whatever launched it */
 	bool tracelens;
 };
 
@@ -41,6 +42,7 @@ static void collect(struct calls *r)
 	for (uint32_t i = 0; i < p->gpu_op.rows.n; i++) {
 		uint32_t at = r->c->of_gpu[i], op = r->c->op[i];
 		enum cost_direction d = COST_FORWARD;
+		r->device_ns += p->gpu_op.dur_ns[i];
 		if (at == ROW_NONE && op != ROW_NONE && p->span.kind[op] == SPAN_OP)
 			at = costs_index_of_span(r->c, p, op, COST_FORWARD);
 		if (at == ROW_NONE)
@@ -89,7 +91,7 @@ static const struct column columns[N_COLUMNS] = {
 	          CELL_STR},
 	[C_CALLS] = {"calls", "Calls", "how often it was called so", CELL_I64, UNIT_COUNT},
 	[C_GPU] = {"gpu_ns", "GPU Time", "device work that these calls are the innermost model of", CELL_I64, UNIT_NS},
-	[C_SHARE] = {"gpu_pct", "GPU %", "of all kernels' time", CELL_F64, UNIT_PERCENT},
+	[C_SHARE] = {"gpu_pct", "GPU %", "of the time of all device work: kernels, copies and sets", CELL_F64, UNIT_PERCENT},
 	[C_FLOPS] = {"flops", "FLOPs", "of one call; a multiply-add is 2", CELL_I64, UNIT_FLOPS},
 	[C_BYTES] = {"bytes", "Bytes", "of one call: inputs and outputs once", CELL_I64, UNIT_BYTES},
 	[C_AI] = {"flops_per_byte", "FLOPs/Byte", "arithmetic intensity", CELL_F64},
@@ -124,7 +126,7 @@ static void put(struct table *out, const struct calls *r, uint32_t i)
 	table_set_str(out, C_TC, str_from(tri[m->tc_eligible]));
 	table_set_i64(out, C_CALLS, (int64_t)r->v[i].calls);
 	table_set_i64(out, C_GPU, r->v[i].gpu_ns);
-	table_set_f64(out, C_SHARE, percent((double)r->v[i].gpu_ns, (double)r->c->kernel_ns));
+	table_set_f64(out, C_SHARE, percent((double)r->v[i].gpu_ns, (double)r->device_ns));
 	set_known(out, C_FLOPS, m->flops);
 	set_known(out, C_BYTES, m->bytes);
 	if (m->flops >= 0 && m->bytes > 0)
