@@ -75,6 +75,8 @@ class OpscopeFile(oracle.Case):
         self.same_reports(oracle.data(*AMD))
 
     def test_reports_b200(self):
+        if oracle.SANITIZED:
+            self.skipTest("hundreds of questions: test_reports_amd asks the same of a smaller trace")
         self.same_reports(oracle.data(*B200), ("json",))
 
     def test_import_of_an_import(self):
