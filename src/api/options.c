@@ -19,7 +19,7 @@ int api_error(const struct err *e, char *error, size_t size)
 {
 	static const enum opscope_error codes[] = {
 		[ERR_NONE] = OPSCOPE_ERROR_USAGE, [ERR_IO] = OPSCOPE_ERROR_IO, [ERR_FORMAT] = OPSCOPE_ERROR_FORMAT, [ERR_USAGE] = OPSCOPE_ERROR_USAGE,
-		[ERR_DATA] = OPSCOPE_ERROR_LACKS, [ERR_LIMIT] = OPSCOPE_ERROR_LIMIT,
+		[ERR_DATA] = OPSCOPE_ERROR_LACKS, [ERR_LIMIT] = OPSCOPE_ERROR_LIMIT, [ERR_NOMEM] = OPSCOPE_ERROR_LIMIT,
 	};
 	newest_error = codes[e->code];
 	if (error && size)

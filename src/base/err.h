@@ -10,6 +10,7 @@ enum err_code {
 	ERR_USAGE,   /* the caller asked for something that does not exist */
 	ERR_DATA,    /* the input is sound but lacks what was asked for */
 	ERR_LIMIT,   /* a size or depth beyond what is supported */
+	ERR_NOMEM,   /* the system has no memory left */
 };
 
 struct err {

@@ -43,14 +43,15 @@ static const struct argp argp = {
 /* The file's own name, and a file of ours: nothing else can be added to. */
 static const char *check_file(const struct aggregate_command *c, int *status)
 {
-	struct err e;
+	struct err e = {0};
 	if (c->table.args.n != 1)
 		cli_usage("aggregate: one file made by `opscope import` was expected");
 	const char *path = c->table.args.v[0];
-	const struct input *is = strcmp(path, "-") == 0 ? NULL : input_recognise(path);
+	const struct input *is = strcmp(path, "-") == 0 ? NULL : input_recognise(path, &e);
 	if (is && strcmp(is->name, "opscope") == 0)
 		return path;
-	err_set(&e, ERR_FORMAT, "%s: no file made by opscope: `opscope import %s -o FILE.opscope` makes one", path, path);
+	if (!e.code)
+		err_set(&e, ERR_FORMAT, "%s: no file made by opscope: `opscope import %s -o FILE.opscope` makes one", path, path);
 	*status = cli_fail(&e, EXIT_INPUT);
 	return NULL;
 }

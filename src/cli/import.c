@@ -54,20 +54,27 @@ static const struct argp argp = {
 	       "beside the data: the first aggregation, to which `opscope aggregate` adds others.",
 };
 
-/* What import cannot make again: aggregations that someone asked for. False, and *status, when FILE holds some and they are not to be lost. */
+/* What import cannot make again: aggregations that someone asked for. False, and *status, when FILE holds some, or cannot be read, and they are not to be lost. */
 static bool may_replace(const struct import_command *c, int *status)
 {
 	struct stat st;
 	/* A pipe or device holds nothing to be lost, and looking into it would wait for ever. */
 	bool look = !c->force && stat(c->path, &st) == 0 && S_ISREG(st.st_mode);
-	const struct input *is = look ? input_recognise(c->path) : NULL;
 	struct buf lost = {0};
-	struct err e;
+	struct err e = {0};
+	const struct input *is = look ? input_recognise(c->path, &e) : NULL;
 	unsigned n = 0;
+	if (e.code) {
+		*status = cli_fail(&e, EXIT_INPUT);
+		return false;
+	}
 	if (!is || strcmp(is->name, "opscope") != 0)
 		return true;
 	struct profile *p = profile_new();
 	int rc = load_aggregation_list(c->path, p, &e);
+	bool unread = rc < 0 && (e.code == ERR_IO || e.code == ERR_NOMEM);
+	if (unread)
+		*status = cli_fail(&e, EXIT_INPUT);
 	for (unsigned i = 0; rc == 0 && i < p->n_aggregations; i++) {
 		const struct aggregation *a = &p->aggregation[i];
 		if (!a->key_op.n && !a->steps.n && !a->name.n)
@@ -84,7 +91,7 @@ static bool may_replace(const struct import_command *c, int *status)
 	}
 	profile_free(p);
 	buf_release(&lost);
-	return !n;
+	return !n && !unread;
 }
 
 static int run(int argc, char **argv)

@@ -263,7 +263,8 @@ static bool any_process(const char *path)
 		buf_clear(&file);
 		buf_printf(&file, "%s/%s", path, entry->d_name);
 		end_text(&file);
-		const struct input *i = input_recognise(file.p);
+		struct err unread;
+		const struct input *i = input_recognise(file.p, &unread);
 		any = i && i->lives && i->lives(file.p);
 	}
 	if (d)

@@ -301,7 +301,7 @@ static int read_file(struct source *s, struct profile *p, struct err *e)
 	return rc;
 }
 
-static int sniff(struct str head, const char *path)
+static int sniff(struct str head, const char *path, struct err *e)
 {
 	return str_starts(head, STR(WIRE_MAGIC)) ? 100 : 0;
 }

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* Directories nested deeper than this are left out and counted. */
 enum { MAX_DEPTH = 64 };
@@ -106,7 +107,10 @@ static bool is_trace(struct walk *w, struct str name, const char *path)
 	bool candidate = str_ends(name, STR(".json.gz"));
 	for (int i = 0; i < CANDIDATES && !candidate; i++)
 		candidate = str_ends(name, str_from(candidates[i]));
-	const struct input *i = candidate ? input_recognise(path) : NULL;
+	struct err e = {0};
+	const struct input *i = candidate ? input_recognise(path, &e) : NULL;
+	if (e.code)
+		return access(path, R_OK) == 0; /* reading it says why it could not be looked into */
 	return i && (!i->is_whole || is_whole(w, i, path));
 }
 
@@ -281,26 +285,29 @@ bool discover_rank_in_head(struct str head, int64_t *rank)
 	return digits && str_to_i64((struct str){rest.p + i, digits}, rank);
 }
 
-static bool rank_of(const struct trace_file *f, int64_t *rank)
+/* One that cannot be read is of the rank that its name says, or may be of any: reading it says why it cannot. */
+static bool is_of_rank(const struct trace_file *f, int64_t wanted)
 {
-	const struct input *i = input_recognise(f->path.p);
+	struct err e;
+	int64_t own;
+	const struct input *i = input_recognise(f->path.p, &e);
+	if (e.code)
+		return !discover_rank_in_name(f->worker, &own) || own == wanted;
 	if (i && i->rank)
-		return i->rank(f->path.p, rank);
+		return i->rank(f->path.p, &own) && own == wanted;
 	struct source *s = source_open(f->path.p, NULL);
-	bool found = s && discover_rank_in_head(source_peek(s), rank);
+	bool found = s && discover_rank_in_head(source_peek(s), &own);
 	if (s)
 		source_close(s);
-	return found || discover_rank_in_name(f->worker, rank);
+	return (found || discover_rank_in_name(f->worker, &own)) && own == wanted;
 }
 
 void discover_select_rank(struct trace_list *l, int64_t rank)
 {
 	unsigned n = 0;
-	for (unsigned i = 0; i < l->n; i++) {
-		int64_t own;
-		if (rank_of(&l->v[i], &own) && own == rank)
+	for (unsigned i = 0; i < l->n; i++)
+		if (is_of_rank(&l->v[i], rank))
 			l->v[n++] = l->v[i];
-	}
 	l->n = n;
 }
 

@@ -53,8 +53,8 @@ static int finish(struct dldb *d, struct err *e)
 	d->p->zero_is_start = true;
 	d->p->recorder = RECORDER_NVIDIA;
 	rows_trim(&d->p->stated, &store_tables[TABLE_stated]);
-	sqldb_close(&d->db);
-	return build_finish(&d->b, e);
+	int rc = build_finish(&d->b, e);
+	return sqldb_close(&d->db, e) < 0 ? -1 : rc;
 }
 
 /* "1.8.0" -> 1008; -1 = none. Versions of one major number are read up to the newest there was. */
@@ -106,8 +106,8 @@ static int read_open(struct dldb *d, struct profile *p, bool stale, const char *
 	static const char *const dictionary_columns[] = {"id", "string", NULL};
 	d->p = p;
 	if (check_version(d, path, e) < 0) {
-		sqldb_close(&d->db);
-		return -1;
+		int rc = sqldb_close(&d->db, e);
+		return rc < 0 ? rc : -1;
 	}
 	init(d, p);
 	if (stale)
@@ -135,13 +135,6 @@ static int read_file(struct source *s, struct profile *p, struct err *e)
 	return rc;
 }
 
-static void add_name(void *context, const char *table)
-{
-	struct buf *list = context;
-	buf_cstr(list, table);
-	buf_char(list, '\n');
-}
-
 /* Several of the tables that only DLProf has, of all its versions. */
 static bool is_dldb(struct str tables)
 {
@@ -154,21 +147,15 @@ static bool is_dldb(struct str tables)
 }
 
 /* By the names of the tables; where the schema is too damaged to be read, by those that stand in the first bytes. */
-static int sniff(struct str head, const char *path)
+static int sniff(struct str head, const char *path, struct err *e)
 {
 	struct buf list = {0};
-	struct sqldb db;
-	bool stale;
 	if (!str_starts(head, (struct str){"SQLite format 3", 16}))
 		return 0;
-	bool opened = path && sqldb_open(&db, path, &stale, NULL) == 0;
-	if (opened) {
-		sqldb_each_table(&db, add_name, &list);
-		sqldb_close(&db);
-	}
-	bool yes = is_dldb(opened ? buf_view(&list) : head);
+	int rc = path ? sqldb_list(path, &list, e) : 1;
+	bool yes = is_dldb(rc == 0 ? buf_view(&list) : head);
 	buf_release(&list);
-	return yes ? 90 : 0;
+	return rc < 0 ? -1 : yes ? 90 : 0;
 }
 
 const struct input input_dldb = {

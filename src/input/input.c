@@ -6,12 +6,15 @@
  * found in a directory. */
 enum { SNIFF_SURE = 50 };
 
-static const struct input *best_input(struct str head, const char *path, int *score)
+/* NULL with e->code: the file could not be read. */
+static const struct input *best_input(struct str head, const char *path, int *score, struct err *e)
 {
 	const struct input *best = NULL;
 	*score = 0;
 	for (const struct input *const *i = input_registry; *i; i++) {
-		int s = (*i)->sniff(head, path);
+		int s = (*i)->sniff(head, path, e);
+		if (s < 0)
+			return NULL;
 		if (s > *score) {
 			*score = s;
 			best = *i;
@@ -20,15 +23,25 @@ static const struct input *best_input(struct str head, const char *path, int *sc
 	return best;
 }
 
-const struct input *input_recognise(const char *path)
+/* A read that failed, or an allocation, ends all: what came before is not the whole of the file. */
+static int check_source(const struct source *s, const char *path, struct err *e)
 {
-	struct source *s = source_open(path, NULL);
+	enum err_code failed = source_failed(s);
+	return failed ? err_set(e, failed, "%s: %s", path, source_error(s)) : 0;
+}
+
+const struct input *input_recognise(const char *path, struct err *e)
+{
+	*e = (struct err){0};
+	struct source *s = source_open(path, e);
 	if (!s)
 		return NULL;
 	int score;
-	const struct input *best = best_input(source_peek(s), path, &score);
+	const struct input *best = best_input(source_peek(s), path, &score, e);
+	if (check_source(s, path, e) < 0)
+		best = NULL;
 	source_close(s);
-	return score >= SNIFF_SURE ? best : NULL;
+	return best && score >= SNIFF_SURE ? best : NULL;
 }
 
 static const struct input *unknown(const char *what, const char *path, struct err *e)
@@ -52,14 +65,20 @@ static const struct input *choose(struct source *s, const char *path, const stru
 		return unknown(o->format, path, e);
 	}
 	struct str head = source_peek(s);
+	if (check_source(s, path, e) < 0)
+		return NULL;
 	if (!head.n) {
 		const char *why = source_error(s);
 		err_set(e, why ? ERR_IO : ERR_FORMAT, "%s: %s, a trace was expected", path, why ? why : "the file is empty");
 		return NULL;
 	}
 	int score;
-	const struct input *best = best_input(head, strcmp(path, "-") ? path : NULL, &score);
-	return best ? best : unknown(NULL, path, e);
+	struct err why = {0};
+	const struct input *best = best_input(head, strcmp(path, "-") ? path : NULL, &score, &why);
+	if (!why.code)
+		return best ? best : unknown(NULL, path, e);
+	*e = why;
+	return NULL;
 }
 
 /* An input of which not one event could be used is refused, with what was lost first as the reason. */
@@ -78,7 +97,8 @@ static struct profile *read_with(const struct input *i, struct source *s, const 
 	struct profile *p = profile_new();
 	p->as_written = o->as_written;
 	source_set_progress(s, o->progress, o->progress_context);
-	if (i->read(s, p, e) < 0 || check_any(p, path, e) < 0) {
+	int rc = i->read(s, p, e);
+	if (check_source(s, path, e) < 0 || rc < 0 || check_any(p, path, e) < 0) {
 		profile_free(p);
 		return NULL;
 	}

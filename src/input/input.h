@@ -11,8 +11,9 @@
 struct input {
 	const char *name;  /* "kineto"; also the value of --input-format */
 	const char *help;  /* which files these are, in a sentence */
-	/* How sure it is, 0..100, from the first bytes (uncompressed, up to SOURCE_PEEK_BYTES) and the path (NULL = stdin). */
-	int (*sniff)(struct str head, const char *path);
+	/* How sure it is, 0..100, from the first bytes (uncompressed, up to SOURCE_PEEK_BYTES) and the path (NULL = stdin). -1 and *e: it would look
+	 * further into the file, which cannot be read. */
+	int (*sniff)(struct str head, const char *path, struct err *e);
 	/* Reads everything into *p (fresh from profile_new). Anything that can be saved is; what is odd goes to p->diags.
 	 * -1 only when nothing at all could be read. */
 	int (*read)(struct source *s, struct profile *p, struct err *e);
@@ -44,7 +45,7 @@ struct profile *input_open(const char *path, const struct input_options *o, stru
 /* What an input says of how far the file has come (struct input, `progress`); 0 = its size and time tell. Of a regular file. */
 uint64_t input_progress(const char *path);
 
-/* The input that the first bytes of the file speak for, not only its being JSON; NULL = none, or it cannot be read. */
-const struct input *input_recognise(const char *path);
+/* The input that the first bytes of the file speak for, not only its being JSON. NULL: there is none, and e->code is ERR_NONE, or the file cannot be read. */
+const struct input *input_recognise(const char *path, struct err *e);
 
 #endif

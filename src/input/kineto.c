@@ -339,7 +339,7 @@ static int kineto_read(struct source *s, struct profile *p, struct err *e)
 	return rc;
 }
 
-static int kineto_sniff(struct str head, const char *path)
+static int kineto_sniff(struct str head, const char *path, struct err *e)
 {
 	(void)path;
 	if (str_starts(head, STR("\xef\xbb\xbf")))

@@ -242,8 +242,8 @@ static int finish(struct nsys *n, struct err *e)
 	mem_free(n->seen);
 	mem_free(n->open);
 	n->p->input_bytes = n->db.file_bytes;
-	sqldb_close(&n->db);
-	return build_finish(&n->b, e);
+	int rc = build_finish(&n->b, e);
+	return sqldb_close(&n->db, e) < 0 ? -1 : rc;
 }
 
 static int read_file(struct source *s, struct profile *p, struct err *e)
@@ -277,12 +277,6 @@ static int read_file(struct source *s, struct profile *p, struct err *e)
 	return rc;
 }
 
-static void add_name(void *names, const char *table)
-{
-	buf_cstr(names, table);
-	buf_char(names, '\n');
-}
-
 static bool has_any(struct str names, const char *const *any)
 {
 	for (; *any; any++)
@@ -292,7 +286,7 @@ static bool has_any(struct str names, const char *const *any)
 }
 
 /* By the names of the tables; where the schema is too damaged to be read, by those that stand in the first bytes. */
-static int sniff(struct str head, const char *path)
+static int sniff(struct str head, const char *path, struct err *e)
 {
 	static const char *const own[] = {"EXPORT_META_DATA", "META_DATA_EXPORT", "TARGET_INFO_SESSION_START_TIME", NULL};
 	static const char *const with_strings[] = {"TARGET_INFO_", "CUPTI_ACTIVITY_KIND_", "NVTX_EVENTS", "ThreadNames",
@@ -300,16 +294,11 @@ static int sniff(struct str head, const char *path)
 	if (!str_starts(head, (struct str){"SQLite format 3", 16}))
 		return 0;
 	struct buf list = {0};
-	struct sqldb db;
-	bool stale, opened = path && sqldb_open(&db, path, &stale, NULL) == 0;
-	if (opened) {
-		sqldb_each_table(&db, add_name, &list);
-		sqldb_close(&db);
-	}
-	struct str names = opened ? buf_view(&list) : head;
+	int rc = path ? sqldb_list(path, &list, e) : 1;
+	struct str names = rc == 0 ? buf_view(&list) : head;
 	bool yes = has_any(names, own) || (str_has_nocase(names, STR("StringIds")) && has_any(names, with_strings));
 	buf_release(&list);
-	return yes ? 95 : 0;
+	return rc < 0 ? -1 : yes ? 95 : 0;
 }
 
 const struct input input_nsys = {

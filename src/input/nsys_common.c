@@ -8,9 +8,12 @@ void nsys_strings_load(struct nsys *n)
 	static const char *const columns[] = {"id", "value", NULL};
 	const char *table = nsys_find_table(n, "StringIds");
 	struct sqlscan s;
+	struct err e;
 	int64_t min = INT64_MAX, max = INT64_MIN, *ids = NULL;
 	uint32_t cap = 0;
-	if (table && sqlscan_open(&s, &n->db, table, columns, NULL) == 0) {
+	if (table && sqlscan_open(&s, &n->db, table, columns, &e) < 0) {
+		diag_add(&n->p->diags, "unreadable-table", DIAG_LOSS, -1, "%s", e.msg);
+	} else if (table) {
 		while (n->n_strings < NSYS_NO_ID - 1 && sqlscan_next(&s)) {
 			int64_t id;
 			struct str text = sqlscan_str(&s, 1);

@@ -22,8 +22,13 @@ struct nsys_payloads *nsys_payloads_load(struct nsys *n)
 	struct nsys_payloads *p = NEW(struct nsys_payloads);
 	const char *table = nsys_find_table(n, "NVTX_PAYLOAD_SCHEMA_ENTRIES");
 	struct sqlscan s;
-	if (!table || sqlscan_open(&s, &n->db, table, columns, NULL) < 0)
+	struct err e;
+	if (!table)
 		return p;
+	if (sqlscan_open(&s, &n->db, table, columns, &e) < 0) {
+		diag_add(&n->p->diags, "unreadable-table", DIAG_LOSS, -1, "%s", e.msg);
+		return p;
+	}
 	while (p->n < FIELDS_MAX && sqlscan_next(&s)) {
 		struct field f;
 		bool domain = sqlscan_i64(&s, 0, &f.domain), schema = sqlscan_i64(&s, 1, &f.schema), type = sqlscan_i64(&s, 3, &f.type);

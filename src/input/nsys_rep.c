@@ -141,7 +141,7 @@ static int read_file(struct source *s, struct profile *p, struct err *e)
 }
 
 /* Their first bytes are not documented, and are no text: the name has to help. */
-static int sniff(struct str head, const char *path)
+static int sniff(struct str head, const char *path, struct err *e)
 {
 	static const char *const suffix[] = {".nsys-rep", ".qdrep", ".qdstrm"};
 	if (str_starts(head, STR("SQLite format 3")) || !path)

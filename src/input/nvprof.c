@@ -147,8 +147,8 @@ static int finish(struct nvprof *n, struct err *e)
 	idmap_release(&n->open);
 	mem_free(n->early);
 	n->p->input_bytes = n->db.file_bytes;
-	sqldb_close(&n->db);
-	return build_finish(&n->b, e);
+	int rc = build_finish(&n->b, e);
+	return sqldb_close(&n->db, e) < 0 ? -1 : rc;
 }
 
 /* The Visual Profiler gives its files one ending, whatever they hold. */
@@ -180,9 +180,9 @@ static int read_file(struct source *s, struct profile *p, struct err *e)
 		return -1;
 	}
 	if (refuse(n, path, e) < 0) {
-		sqldb_close(&n->db);
+		int rc = sqldb_close(&n->db, e);
 		mem_free(n);
-		return -1;
+		return rc < 0 ? rc : -1;
 	}
 	init(n, p);
 	p->recorder = RECORDER_NVIDIA;
@@ -200,13 +200,6 @@ static int read_file(struct source *s, struct profile *p, struct err *e)
 	return rc;
 }
 
-static void add_name(void *context, const char *table)
-{
-	struct buf *list = context;
-	buf_cstr(list, table);
-	buf_char(list, '\n');
-}
-
 static bool is_nvprof(struct str tables)
 {
 	if (str_has_nocase(tables, STR("profStringTable")) || str_has_nocase(tables, STR("collLibrary")))
@@ -215,24 +208,18 @@ static bool is_nvprof(struct str tables)
 }
 
 /* By the names of the tables; where the schema is too damaged to be read, by those that stand in the first bytes. */
-static int sniff(struct str head, const char *path)
+static int sniff(struct str head, const char *path, struct err *e)
 {
 	struct buf list = {0};
-	struct sqldb db;
-	bool stale;
 	struct str name = str_from(path);
 	if (is_session(head))
 		return str_has(head, STR("nvvp")) || str_has(head, STR("viper")) || (name.n && str_ends(name, STR(".nvvp"))) ? 60 : 0;
 	if (!str_starts(head, (struct str){"SQLite format 3", 16}))
 		return 0;
-	bool opened = path && sqldb_open(&db, path, &stale, NULL) == 0;
-	if (opened) {
-		sqldb_each_table(&db, add_name, &list);
-		sqldb_close(&db);
-	}
-	bool yes = is_nvprof(opened ? buf_view(&list) : head);
+	int rc = path ? sqldb_list(path, &list, e) : 1;
+	bool yes = is_nvprof(rc == 0 ? buf_view(&list) : head);
 	buf_release(&list);
-	return yes ? 90 : 0;
+	return rc < 0 ? -1 : yes ? 90 : 0;
 }
 
 const struct input input_nvprof = {

@@ -9,10 +9,13 @@ void nvprof_strings_load(struct nvprof *n)
 {
 	static const char *const columns[] = {"_id_", "value", NULL};
 	struct sqlscan s;
+	struct err e;
 	int64_t min = INT64_MAX, max = INT64_MIN, *ids = NULL;
 	uint32_t cap = 0;
 	intern_str(&n->tables_read, STR("StringTable"));
-	if (sqlscan_open(&s, &n->db, "StringTable", columns, NULL) == 0) {
+	if (sqlscan_open(&s, &n->db, "StringTable", columns, &e) < 0) {
+		diag_add(&n->p->diags, "unreadable-table", DIAG_LOSS, -1, "%s", e.msg);
+	} else {
 		while (n->n_strings < NVPROF_NO_ID - 1 && sqlscan_next(&s)) {
 			int64_t id;
 			struct str text = sqlscan_str(&s, 1);

@@ -2,7 +2,7 @@
 #include "input/input.h"
 #include "store/load.h"
 
-static int sniff(struct str head, const char *path)
+static int sniff(struct str head, const char *path, struct err *e)
 {
 	return load_sniff(head) ? 100 : 0;
 }

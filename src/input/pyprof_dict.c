@@ -341,7 +341,7 @@ static int read_file(struct source *s, struct profile *p, struct err *e)
 }
 
 /* A dict whose first line has PyProf's keys; a file may begin with blank lines. */
-static int sniff(struct str head, const char *path)
+static int sniff(struct str head, const char *path, struct err *e)
 {
 	if (str_starts(head, bom))
 		head = (struct str){head.p + bom.n, head.n - bom.n};

@@ -30,6 +30,7 @@ struct source {
 	uint64_t file_bytes, bytes_in;
 	struct stat opened;
 	char error[256];
+	enum err_code failed; /* atomic: set behind `error` */
 
 	char *raw;            /* compressed bytes; also what was peeked of a plain file */
 	size_t raw_n, raw_at;
@@ -56,6 +57,12 @@ struct source {
 	size_t big_cap;
 };
 
+static void fail(struct source *s, enum err_code code, const char *what, const char *why)
+{
+	snprintf(s->error, sizeof s->error, "%s%s", what, why);
+	__atomic_store_n(&s->failed, code, __ATOMIC_RELEASE);
+}
+
 static ssize_t read_some(struct source *s, char *p, size_t n)
 {
 	ssize_t got;
@@ -63,7 +70,7 @@ static ssize_t read_some(struct source *s, char *p, size_t n)
 		got = read(s->fd, p, n);
 	while (got < 0 && errno == EINTR);
 	if (got < 0)
-		snprintf(s->error, sizeof s->error, "cannot read: %s", strerror(errno));
+		fail(s, ERR_IO, "cannot read: ", strerror(errno));
 	else
 		__atomic_add_fetch(&s->bytes_in, (uint64_t)got, __ATOMIC_RELAXED);
 	return got;
@@ -113,7 +120,7 @@ static void member_begin(struct source *s)
 {
 	memset(&s->inflate, 0, sizeof s->inflate);
 	if (inflateInit2(&s->inflate, 15 + 16) != Z_OK)
-		snprintf(s->error, sizeof s->error, "cannot start zlib");
+		fail(s, ERR_NOMEM, "out of memory while gzip data was unpacked", "");
 }
 
 static int member_step(struct source *s, char *p, size_t n, size_t *out)
@@ -125,6 +132,8 @@ static int member_step(struct source *s, char *p, size_t n, size_t *out)
 	int rc = inflate(&s->inflate, Z_NO_FLUSH);
 	s->raw_at = s->raw_n - s->inflate.avail_in;
 	*out = n - s->inflate.avail_out;
+	if (rc == Z_MEM_ERROR)
+		fail(s, ERR_NOMEM, "out of memory while gzip data was unpacked", "");
 	if (rc == Z_STREAM_END)
 		return 1;
 	return rc == Z_OK || rc == Z_BUF_ERROR ? 0 : -1;
@@ -153,12 +162,15 @@ static size_t fill_gzip(struct source *s, char *p)
 				break;
 			member_begin(s);
 			s->member_open = true;
+			if (s->failed)
+				break;
 		}
 		size_t out = 0;
 		int rc = member_step(s, p + n, BLOCK - n, &out);
 		n += out;
 		if (rc < 0) {
-			snprintf(s->error, sizeof s->error, "gzip data is damaged near byte %llu of the file",
+			if (!s->failed)
+				snprintf(s->error, sizeof s->error, "gzip data is damaged near byte %llu of the file",
 			         (unsigned long long)(s->bytes_in - (s->raw_n - s->raw_at)));
 			break;
 		}
@@ -356,6 +368,11 @@ void source_set_progress(struct source *s, source_progress_fn *fn, void *context
 const char *source_error(const struct source *s)
 {
 	return s->error[0] ? s->error : NULL;
+}
+
+enum err_code source_failed(const struct source *s)
+{
+	return __atomic_load_n(&s->failed, __ATOMIC_ACQUIRE);
 }
 
 const char *source_path(const struct source *s)

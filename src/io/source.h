@@ -25,6 +25,8 @@ struct str source_next(struct source *s, struct str keep, bool *end);
 
 /* NULL when all went well, else what ended the stream early. */
 const char *source_error(const struct source *s);
+/* ERR_NONE, also where the file is damaged or cut off; ERR_IO or ERR_NOMEM when a read or an allocation failed, so that bytes which are there are missing. */
+enum err_code source_failed(const struct source *s);
 
 /* From now on source_next calls fn(context, bytes of the file consumed, its size or 0) for every block. */
 typedef void source_progress_fn(void *context, uint64_t done_bytes, uint64_t total_bytes);

@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "io/sqlfail.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -80,6 +81,7 @@ static bool open_library(struct sqldb *d, const char *parameters, bool with_wal)
 		return false;
 	sqlite3_db_config(d->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
 	sqlite3_db_config(d->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+	sqlite3_extended_result_codes(d->db, 1);
 	sqlite3_limit(d->db, SQLITE_LIMIT_LENGTH, VALUE_MAX);
 	if (with_wal) {
 		/* The index of the WAL is kept in memory instead of a file beside, and nothing is moved into the file. */
@@ -90,14 +92,61 @@ static bool open_library(struct sqldb *d, const char *parameters, bool with_wal)
 	return exec(d, "PRAGMA cell_size_check=ON") && exec(d, "SELECT count(*) FROM sqlite_master");
 }
 
+void sqldb_failed(struct sqldb *d, int code, const char *table)
+{
+	const char *why = NULL;
+	enum err_code failed = d->failed.code ? ERR_NONE : sqlfail(d->db, code, &why);
+	if (failed == ERR_NOMEM)
+		err_set(&d->failed, ERR_NOMEM, "%s: out of memory while %s%s was read", d->path, table ? "table " : "the list of tables", table ? table : "");
+	else if (failed == ERR_IO)
+		err_set(&d->failed, ERR_IO, "%s: cannot read: %s", d->path, why);
+}
+
+const char *sqldb_text(struct sqldb *d, sqlite3_stmt *st, int column, const char *table)
+{
+	const char *text = (const char *)sqlite3_column_text(st, column);
+	if (!text)
+		sqldb_failed(d, sqlite3_extended_errcode(d->db), table);
+	return text;
+}
+
+static void release(struct sqldb *d)
+{
+	close_library(d);
+	sqldb_schema_free(d->schema);
+	d->schema = NULL;
+	if (d->fd >= 0)
+		close(d->fd);
+	d->fd = -1;
+}
+
+static int fail(struct sqldb *d, struct err *e)
+{
+	if (e)
+		*e = d->failed;
+	return -1;
+}
+
 static int refuse(struct sqldb *d, struct err *e)
 {
 	int code = sqlite3_errcode(d->db) & 0xff;
-	bool io = code == SQLITE_CANTOPEN || code == SQLITE_IOERR || code == SQLITE_PERM;
-	err_set(e, io ? ERR_IO : ERR_FORMAT, "%s: %s: %s", d->path, io ? "cannot read" : "not a sound SQLite database",
-	        d->db ? sqlite3_errmsg(d->db) : "out of memory");
-	sqldb_close(d);
+	bool io = code == SQLITE_CANTOPEN || code == SQLITE_PERM;
+	sqldb_failed(d, sqlite3_extended_errcode(d->db), NULL);
+	if (d->failed.code)
+		fail(d, e);
+	else
+		err_set(e, io ? ERR_IO : ERR_FORMAT, "%s: %s: %s", d->path, io ? "cannot read" : "not a sound SQLite database", sqlite3_errmsg(d->db));
+	release(d);
 	return -1;
+}
+
+static int read_schema(struct sqldb *d, struct err *e)
+{
+	sqldb_schema_read(d);
+	if (!d->failed.code)
+		return 0;
+	release(d);
+	return fail(d, e);
 }
 
 int sqldb_open(struct sqldb *d, const char *path, bool *stale, struct err *e)
@@ -108,7 +157,7 @@ int sqldb_open(struct sqldb *d, const char *path, bool *stale, struct err *e)
 	struct stat st;
 	if (d->fd < 0 || fstat(d->fd, &st) < 0) {
 		err_set(e, ERR_IO, "%s: cannot open: %s", path, strerror(errno));
-		sqldb_close(d);
+		release(d);
 		return -1;
 	}
 	d->file_bytes = (uint64_t)st.st_size;
@@ -116,48 +165,74 @@ int sqldb_open(struct sqldb *d, const char *path, bool *stale, struct err *e)
 	if (wal && open_library(d, "?mode=ro&vfs=unix-none", true)) {
 		close(d->fd);
 		d->fd = -1;
-		d->schema = sqldb_schema_read(d->db);
-		return 0;
+		return read_schema(d, e);
 	}
-	if (wal)
+	if (wal) {
+		sqldb_failed(d, sqlite3_extended_errcode(d->db), NULL);
+		if (d->failed.code)
+			return refuse(d, e);
 		close_library(d);
+	}
 	*stale = wal || (bytes_beside(path, "-journal") > JOURNAL_HEADER_BYTES && journal_is_hot(path));
 	if (!open_library(d, "?mode=ro&immutable=1", false))
 		return refuse(d, e);
-	d->schema = sqldb_schema_read(d->db);
-	return 0;
+	return read_schema(d, e);
 }
 
-void sqldb_close(struct sqldb *d)
+int sqldb_close(struct sqldb *d, struct err *e)
 {
-	close_library(d);
-	sqldb_schema_free(d->schema);
-	d->schema = NULL;
-	if (d->fd >= 0)
-		close(d->fd);
-	d->fd = -1;
+	struct stat st;
+	sqldb_failed(d, SQLITE_CORRUPT, NULL); /* a read that failed, whatever was made of it */
+	if (!d->failed.code && d->fd >= 0 && fstat(d->fd, &st) == 0 && (uint64_t)st.st_size < d->file_bytes)
+		err_set(&d->failed, ERR_IO, "%s: cannot read: the file has become shorter meanwhile", d->path);
+	release(d);
+	return d->failed.code ? fail(d, e) : 0;
 }
 
-/* A statement with up to two texts bound; NULL when it cannot be prepared. */
-static sqlite3_stmt *prepare(const struct sqldb *d, const char *sql, const char *a, const char *b)
+static void add_line(void *names, const char *table)
+{
+	buf_cstr(names, table);
+	buf_char(names, '\n');
+}
+
+int sqldb_list(const char *path, struct buf *names, struct err *e)
+{
+	struct sqldb d;
+	struct err why = {0};
+	bool stale;
+	if (sqldb_open(&d, path, &stale, &why) < 0) {
+		if (why.code == ERR_FORMAT)
+			return 1;
+		*e = why;
+		return -1;
+	}
+	sqldb_each_table(&d, add_line, names);
+	return sqldb_close(&d, e);
+}
+
+/* A statement about `table`, whose name is bound to ?1 if there is one; NULL when it cannot be prepared. */
+static sqlite3_stmt *prepare(struct sqldb *d, const char *table, const char *sql)
 {
 	sqlite3_stmt *st = NULL;
-	if (sqlite3_prepare_v2(d->db, sql, -1, &st, NULL) != SQLITE_OK)
-		return NULL;
-	if (a)
-		sqlite3_bind_text(st, 1, a, -1, SQLITE_STATIC);
-	if (b)
-		sqlite3_bind_text(st, 2, b, -1, SQLITE_STATIC);
-	return st;
+	int rc = sqlite3_prepare_v2(d->db, sql, -1, &st, NULL);
+	if (rc == SQLITE_OK && sqlite3_bind_parameter_count(st))
+		rc = sqlite3_bind_text(st, 1, table, -1, SQLITE_STATIC);
+	if (rc == SQLITE_OK)
+		return st;
+	sqldb_failed(d, rc, table);
+	sqlite3_finalize(st);
+	return NULL;
 }
 
 /* Its first value; `absent` when there is none. */
-static int64_t ask(const struct sqldb *d, const char *sql, const char *a, const char *b, int64_t absent)
+static int64_t ask(struct sqldb *d, const char *table, const char *sql, int64_t absent)
 {
-	sqlite3_stmt *st = prepare(d, sql, a, b);
+	sqlite3_stmt *st = prepare(d, table, sql);
 	int64_t v = absent;
-	if (st && sqlite3_step(st) == SQLITE_ROW && sqlite3_column_type(st, 0) == SQLITE_INTEGER)
+	int rc = st ? sqlite3_step(st) : SQLITE_DONE;
+	if (rc == SQLITE_ROW && sqlite3_column_type(st, 0) == SQLITE_INTEGER)
 		v = sqlite3_column_int64(st, 0);
+	sqldb_failed(d, rc, table);
 	sqlite3_finalize(st);
 	return v;
 }
@@ -177,23 +252,23 @@ static void put_sql(struct buf *b, const char *before, const char *table, const 
 	buf_char(b, 0);
 }
 
-static int64_t ask_table(const struct sqldb *d, const char *before, const char *table, const char *after, int64_t absent)
+static int64_t ask_table(struct sqldb *d, const char *before, const char *table, const char *after, int64_t absent)
 {
-	if (!sqldb_has_table(d, table))
+	if (!sqldb_has_table(d, table) || d->failed.code)
 		return absent;
 	struct buf sql = {0};
 	put_sql(&sql, before, table, after);
-	int64_t v = ask(d, sql.p, NULL, NULL, absent);
+	int64_t v = ask(d, table, sql.p, absent);
 	buf_release(&sql);
 	return v;
 }
 
-int64_t sqldb_count(const struct sqldb *d, const char *table)
+int64_t sqldb_count(struct sqldb *d, const char *table)
 {
 	return ask_table(d, "SELECT count(*) FROM ", table, "", -1);
 }
 
-int64_t sqldb_max_rowid(const struct sqldb *d, const char *table)
+int64_t sqldb_max_rowid(struct sqldb *d, const char *table)
 {
 	int64_t n = ask_table(d, "SELECT max(_rowid_) FROM ", table, "", 0);
 	int64_t most = (int64_t)(d->file_bytes / CELL_BYTES_MIN);
@@ -207,17 +282,17 @@ struct plan {
 	bool plain;          /* nothing in it that only the library can tell: defaults, generated columns */
 };
 
-static bool read_plan(const struct sqldb *d, const char *table, const char *const *columns, int n, struct plan *p)
+static bool read_plan(struct sqldb *d, const char *table, const char *const *columns, int n, struct plan *p)
 {
-	sqlite3_stmt *st = prepare(d, "SELECT cid, name, type, dflt_value, pk, hidden FROM pragma_table_xinfo(?1)", table, NULL);
+	sqlite3_stmt *st = prepare(d, table, "SELECT cid, name, type, dflt_value, pk, hidden FROM pragma_table_xinfo(?1)");
 	if (!st)
 		return false;
 	*p = (struct plan){.place = NEW_ARRAY_RAW(n ? n : 1, int), .rowid = -1, .plain = true};
 	for (int k = 0; k < n; k++)
 		p->place[k] = -1;
-	int keys = 0;
-	while (sqlite3_step(st) == SQLITE_ROW) {
-		const char *name = (const char *)sqlite3_column_text(st, 1), *type = (const char *)sqlite3_column_text(st, 2);
+	int keys = 0, rc;
+	while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
+		const char *name = sqldb_text(d, st, 1, table), *type = sqldb_text(d, st, 2, table);
 		bool computed = sqlite3_column_int(st, 5) != 0;
 		int cid = sqlite3_column_int(st, 0);
 		p->plain &= !computed && sqlite3_column_type(st, 3) == SQLITE_NULL;
@@ -227,25 +302,26 @@ static bool read_plan(const struct sqldb *d, const char *table, const char *cons
 			if (name && sqlite3_stricmp(name, columns[k]) == 0)
 				p->place[k] = cid;
 	}
+	sqldb_failed(d, rc, table);
 	sqlite3_finalize(st);
 	/* A key with an index of its own is not the row id. */
-	if (keys != 1 || ask(d, "SELECT 1 FROM pragma_index_list(?1) WHERE origin='pk'", table, NULL, 0) == 1)
+	if (keys != 1 || ask(d, table, "SELECT 1 FROM pragma_index_list(?1) WHERE origin='pk'", 0) == 1)
 		p->rowid = -1;
 	return true;
 }
 
-static bool has_rowid(const struct sqldb *d, const char *table)
+static bool has_rowid(struct sqldb *d, const char *table)
 {
 	struct buf sql = {0};
 	put_sql(&sql, "SELECT _rowid_ FROM ", table, " LIMIT 0");
-	sqlite3_stmt *st = prepare(d, sql.p, NULL, NULL);
+	sqlite3_stmt *st = prepare(d, table, sql.p);
 	buf_release(&sql);
 	sqlite3_finalize(st);
 	return st != NULL;
 }
 
 /* The index would be shorter to read, but its order is not that of the rows. */
-static sqlite3_stmt *select_columns(const struct sqldb *d, const char *table, const char *const *columns, int n, const struct plan *p)
+static sqlite3_stmt *select_columns(struct sqldb *d, const char *table, const char *const *columns, int n, const struct plan *p)
 {
 	struct buf sql = {0}, from = {0};
 	buf_cstr(&sql, "SELECT ");
@@ -256,15 +332,17 @@ static sqlite3_stmt *select_columns(const struct sqldb *d, const char *table, co
 	put_sql(&from, " FROM ", table, " NOT INDEXED");
 	buf_cstr(&sql, from.p);
 	buf_char(&sql, 0);
-	sqlite3_stmt *st = prepare(d, sql.p, NULL, NULL);
+	sqlite3_stmt *st = prepare(d, table, sql.p);
 	buf_release(&sql);
 	buf_release(&from);
 	return st;
 }
 
-int sqlscan_open(struct sqlscan *s, const struct sqldb *d, const char *table, const char *const *columns, struct err *e)
+int sqlscan_open(struct sqlscan *s, struct sqldb *d, const char *table, const char *const *columns, struct err *e)
 {
-	*s = (struct sqlscan){.table = table};
+	*s = (struct sqlscan){.table = table, .db = d};
+	if (d->failed.code)
+		return fail(d, e);
 	while (columns[s->n])
 		s->n++;
 	int64_t root = sqldb_root_page(d, table);
@@ -272,7 +350,7 @@ int sqlscan_open(struct sqlscan *s, const struct sqldb *d, const char *table, co
 		return err_set(e, ERR_FORMAT, "%s: has no table %s", d->path, table);
 	struct plan p;
 	if (!read_plan(d, table, columns, s->n, &p))
-		return err_set(e, ERR_FORMAT, "%s: the columns of table %s cannot be read: %s", d->path, table, sqlite3_errmsg(d->db));
+		return d->failed.code ? fail(d, e) : err_set(e, ERR_FORMAT, "%s: the columns of table %s cannot be read: %s", d->path, table, sqlite3_errmsg(d->db));
 	if (d->fd >= 0 && p.plain && root <= UINT32_MAX && has_rowid(d, table))
 		s->direct = sqlpage_open(d->fd, (uint32_t)root, p.place, s->n, p.rowid);
 	if (!s->direct) {
@@ -280,15 +358,20 @@ int sqlscan_open(struct sqlscan *s, const struct sqldb *d, const char *table, co
 		s->v = s->cell = NEW_ARRAY(s->n ? s->n : 1, struct sqlpage_value);
 	}
 	mem_free(p.place);
-	if (s->direct || s->st)
+	if ((s->direct || s->st) && !d->failed.code)
 		return 0;
-	err_set(e, ERR_FORMAT, "%s: table %s cannot be read: %s", d->path, table, sqlite3_errmsg(d->db));
+	if (d->failed.code)
+		fail(d, e);
+	else
+		err_set(e, ERR_FORMAT, "%s: table %s cannot be read: %s", d->path, table, sqlite3_errmsg(d->db));
 	sqlscan_close(s);
 	return -1;
 }
 
-static void copy_cell(sqlite3_stmt *st, int c, struct sqlpage_value *v)
+/* Bytes without an address are none, but of a text, or after an allocation failed. */
+static void copy_cell(const struct sqlscan *s, int c, struct sqlpage_value *v)
 {
+	sqlite3_stmt *st = s->st;
 	switch (sqlite3_column_type(st, c)) {
 	case SQLITE_INTEGER:
 		v->type = SQLPAGE_INT;
@@ -300,37 +383,54 @@ static void copy_cell(sqlite3_stmt *st, int c, struct sqlpage_value *v)
 		break;
 	case SQLITE_TEXT:
 		v->type = SQLPAGE_TEXT;
-		v->s.p = (const char *)sqlite3_column_text(st, c); /* before its length is asked for */
+		v->s.p = sqldb_text(s->db, st, c, s->table); /* before its length is asked for */
 		v->s.n = v->s.p ? (size_t)sqlite3_column_bytes(st, c) : 0;
 		break;
 	case SQLITE_BLOB:
 		v->type = SQLPAGE_BLOB;
 		v->s.p = sqlite3_column_blob(st, c);
 		v->s.n = v->s.p ? (size_t)sqlite3_column_bytes(st, c) : 0;
+		if (!v->s.p)
+			sqldb_failed(s->db, sqlite3_extended_errcode(s->db->db), s->table);
 		break;
 	default:
 		v->type = SQLPAGE_NULL;
 	}
 }
 
+/* Why the direct reader has no further row. */
+static bool end_direct(struct sqlscan *s)
+{
+	const char *why = sqlpage_failed(s->direct);
+	s->damaged = sqlpage_damaged(s->direct);
+	if (why && !s->db->failed.code)
+		err_set(&s->db->failed, ERR_IO, "%s: cannot read: %s", s->db->path, why);
+	return false;
+}
+
+static bool end_library(struct sqlscan *s, int rc)
+{
+	s->damaged = s->damaged || rc != SQLITE_DONE;
+	sqldb_failed(s->db, rc, s->table);
+	sqlite3_finalize(s->st);
+	s->st = NULL;
+	return false;
+}
+
 bool sqlscan_next(struct sqlscan *s)
 {
 	if (s->direct) {
 		s->v = sqlpage_next(s->direct);
-		if (!s->v)
-			s->damaged = sqlpage_damaged(s->direct);
 		s->row += s->v != NULL;
-		return s->v != NULL;
+		return s->v ? true : end_direct(s);
 	}
 	int rc = s->st ? sqlite3_step(s->st) : SQLITE_DONE;
-	if (rc != SQLITE_ROW) {
-		s->damaged = s->damaged || rc != SQLITE_DONE;
-		sqlite3_finalize(s->st);
-		s->st = NULL;
-		return false;
-	}
+	if (rc != SQLITE_ROW)
+		return end_library(s, rc);
 	for (int c = 0; c < s->n; c++)
-		copy_cell(s->st, c, &s->cell[c]);
+		copy_cell(s, c, &s->cell[c]);
+	if (s->db->failed.code)
+		return end_library(s, SQLITE_NOMEM);
 	s->row++;
 	return true;
 }

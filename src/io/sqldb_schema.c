@@ -41,27 +41,26 @@ static void add_view(struct sqldb_schema *c, struct str name)
 		buf_printf(&c->views, "%s" STR_FMT, c->views.n ? ", " : "", STR_ARG(name));
 }
 
-struct sqldb_schema *sqldb_schema_read(sqlite3 *db)
+void sqldb_schema_read(struct sqldb *d)
 {
-	struct sqldb_schema *c = NEW(struct sqldb_schema);
+	struct sqldb_schema *c = d->schema = NEW(struct sqldb_schema);
 	sqlite3_stmt *st = NULL;
-	int rc = sqlite3_prepare_v2(db, "SELECT name, rootpage, type FROM sqlite_master WHERE type='table' OR type='view'", -1, &st, NULL);
+	int rc = sqlite3_prepare_v2(d->db, "SELECT name, rootpage, type FROM sqlite_master WHERE type='table' OR type='view'", -1, &st, NULL);
 	intern_init(&c->folded_names);
 	add_table(c, STR(""), 0); /* id 0 is the empty name's */
 	while (st && (rc = sqlite3_step(st)) == SQLITE_ROW) {
-		struct str name = {(const char *)sqlite3_column_text(st, 0), 0};
+		struct str name = str_from(sqldb_text(d, st, 0, NULL));
 		if (!name.p)
 			continue;
-		name.n = strlen(name.p);
 		if (sqlite3_column_int64(st, 1) > 0)
 			add_table(c, name, sqlite3_column_int64(st, 1));
 		else
 			add_view(c, name);
 	}
+	sqldb_failed(d, rc, NULL);
 	sqlite3_finalize(st);
 	c->damaged = rc != SQLITE_DONE;
 	buf_char(&c->views, 0);
-	return c;
 }
 
 void sqldb_schema_free(struct sqldb_schema *c)

@@ -21,10 +21,16 @@ struct sqldb_schema {
 	bool damaged;               /* cut short */
 };
 
-/* Never NULL. */
-struct sqldb_schema *sqldb_schema_read(sqlite3 *db);
+/* Into d->schema. */
+void sqldb_schema_read(struct sqldb *d);
 void sqldb_schema_free(struct sqldb_schema *c);
 /* 0 = no ordinary table: views and virtual tables have no root page. */
 int64_t sqldb_root_page(const struct sqldb *d, const char *table);
+
+/* Keeps what the library's code says in d->failed when it says that a read or an allocation failed; a damaged file is neither. `table`: which was read;
+ * NULL = their list. */
+void sqldb_failed(struct sqldb *d, int code, const char *table);
+/* A text that is not NULL in the file; NULL, and d->failed is set, without memory for it. */
+const char *sqldb_text(struct sqldb *d, sqlite3_stmt *st, int column, const char *table);
 
 #endif

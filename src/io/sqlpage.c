@@ -32,7 +32,8 @@ struct level {
 
 struct sqlpage {
 	int fd;
-	bool damaged, done;
+	bool damaged, done, shorter;
+	int error;               /* errno of the read that failed */
 	uint32_t page_bytes, usable, n_pages, visited;
 	int64_t last_rowid;      /* of the row before, if `begun` */
 	bool begun;
@@ -76,13 +77,16 @@ static const uint8_t *varint(const uint8_t *p, const uint8_t *end, uint64_t *v)
 	return p;
 }
 
-static uint32_t read_fully(int fd, uint8_t *to, uint32_t n, uint64_t at)
+/* Fewer bytes than n at the end of the file, or with an error, which is kept. */
+static uint32_t read_fully(struct sqlpage *s, uint8_t *to, uint32_t n, uint64_t at)
 {
 	uint32_t got = 0;
 	while (got < n) {
-		ssize_t r = pread(fd, to + got, n - got, (off_t)(at + got));
+		ssize_t r = pread(s->fd, to + got, n - got, (off_t)(at + got));
 		if (r < 0 && errno == EINTR)
 			continue;
+		if (r < 0)
+			s->error = errno;
 		if (r <= 0)
 			break;
 		got += (uint32_t)r;
@@ -102,8 +106,9 @@ static const uint8_t *page_get(struct sqlpage *s, struct ahead *a, uint32_t numb
 		if (!a->data)
 			a->data = mem_zalloc((size_t)s->ahead_pages * s->page_bytes + PADDING, 1);
 		a->first = number;
-		a->n = read_fully(s->fd, a->data, n * s->page_bytes, (uint64_t)(number - 1) * s->page_bytes) / s->page_bytes;
-		if (!a->n)
+		a->n = read_fully(s, a->data, n * s->page_bytes, (uint64_t)(number - 1) * s->page_bytes) / s->page_bytes;
+		s->shorter = !a->n && !s->error;
+		if (!a->n || s->error)
 			return NULL;
 	}
 	return a->data + (size_t)(number - a->first) * s->page_bytes;
@@ -315,12 +320,17 @@ bool sqlpage_damaged(const struct sqlpage *s)
 	return s->damaged;
 }
 
+const char *sqlpage_failed(const struct sqlpage *s)
+{
+	return s->error ? strerror(s->error) : s->shorter ? "the file has become shorter meanwhile" : NULL;
+}
+
 /* Fills in what the file's header says; false when this reader does not take such files. */
 static bool read_header(struct sqlpage *s)
 {
 	uint8_t h[HEADER_BYTES];
 	struct stat st;
-	if (fstat(s->fd, &st) || !S_ISREG(st.st_mode) || read_fully(s->fd, h, sizeof h, 0) != sizeof h)
+	if (fstat(s->fd, &st) || !S_ISREG(st.st_mode) || read_fully(s, h, sizeof h, 0) != sizeof h)
 		return false;
 	uint32_t page = u16(h + 16) == 1 ? 65536 : u16(h + 16), reserved = h[20];
 	if (memcmp(h, "SQLite format 3", 16) != 0 || page < 512 || (page & (page - 1)) || u32(h + 56) != 1 || page - reserved < 480)

@@ -5,7 +5,7 @@
  *
  * Never trusts the file: every page number, length and offset is checked, no more pages are visited than there are, and row ids
  * must ascend, so that no row comes twice. The first thing that does not fit ends the scan with `damaged`; the rows before it are
- * good. The file is read, not mapped: one that shrinks meanwhile ends the scan. */
+ * good. The file is read, not mapped: a read that fails, and a file that shrinks meanwhile, end the scan with `failed` too. */
 #ifndef OPSCOPE_IO_SQLPAGE_H
 #define OPSCOPE_IO_SQLPAGE_H
 
@@ -34,6 +34,8 @@ struct sqlpage *sqlpage_open(int fd, uint32_t root, const int *column, int n_col
 /* The next row: its values, valid until the next call; NULL at the end, then look at sqlpage_damaged. */
 const struct sqlpage_value *sqlpage_next(struct sqlpage *s);
 bool sqlpage_damaged(const struct sqlpage *s);
+/* In words, which read failed or found a file that has become shorter; NULL = none did, what is damaged lies so in the file. */
+const char *sqlpage_failed(const struct sqlpage *s);
 void sqlpage_close(struct sqlpage *s);
 
 #endif

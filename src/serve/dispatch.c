@@ -140,7 +140,8 @@ static struct str key_of(const struct exchange *x)
 
 static struct answer *error_answer(unsigned status, const struct err *e)
 {
-	static const unsigned of_code[] = {[ERR_NONE] = 500, [ERR_IO] = 500, [ERR_FORMAT] = 500, [ERR_USAGE] = 400, [ERR_DATA] = 422, [ERR_LIMIT] = 422};
+	static const unsigned of_code[] = {[ERR_NONE] = 500, [ERR_IO] = 500, [ERR_FORMAT] = 500, [ERR_USAGE] = 400, [ERR_DATA] = 422, [ERR_LIMIT] = 422,
+	                                   [ERR_NOMEM] = 500};
 	return answer_error(status >= 400 ? status : of_code[e->code], "%s", e->msg);
 }
 

@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "io/sqlfail.h"
 #include "store/save_work.h"
 
 /* A row of store_chunk without its data. */
@@ -26,14 +27,22 @@ struct load {
 	struct intern names;
 	const char *path;
 	uint64_t file_bytes;
+	bool no_memory;     /* for a text that the file has: it read as if it were not there */
 	struct profile *p;
 	struct err *e;
 };
 
 static int damaged(struct load *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+static int no_memory(struct load *l)
+{
+	return err_set(l->e, ERR_NOMEM, "%s: out of memory while it was read", l->path);
+}
+
 static int damaged(struct load *l, const char *fmt, ...)
 {
+	if (l->no_memory)
+		return no_memory(l);
 	char what[256];
 	va_list ap;
 	va_start(ap, fmt);
@@ -44,10 +53,22 @@ static int damaged(struct load *l, const char *fmt, ...)
 
 static int sqlite_failed(struct load *l)
 {
-	int code = sqlite3_errcode(l->db) & 0xff;
-	if (code == SQLITE_CANTOPEN || code == SQLITE_IOERR || code == SQLITE_PERM)
-		return err_set(l->e, ERR_IO, "%s: cannot read: %s", l->path, sqlite3_errmsg(l->db));
-	return damaged(l, "%s", sqlite3_errmsg(l->db));
+	const char *why = sqlite3_errmsg(l->db);
+	int code = sqlite3_extended_errcode(l->db), kind = code & 0xff;
+	enum err_code failed = sqlfail(l->db, code, &why);
+	if (failed == ERR_NOMEM)
+		return no_memory(l);
+	if (failed == ERR_IO || kind == SQLITE_CANTOPEN || kind == SQLITE_PERM)
+		return err_set(l->e, ERR_IO, "%s: cannot read: %s", l->path, why);
+	return damaged(l, "%s", why);
+}
+
+/* A text of the current row. */
+static struct str text_of(struct load *l, sqlite3_stmt *st, int column)
+{
+	const char *text = (const char *)sqlite3_column_text(st, column);
+	l->no_memory |= !text && sqlite3_errcode(l->db) == SQLITE_NOMEM;
+	return (struct str){text, text ? (size_t)sqlite3_column_bytes(st, column) : 0};
 }
 
 bool load_sniff(struct str head)
@@ -172,8 +193,8 @@ static int list_chunks(struct load *l)
 			v[i] = sqlite3_column_type(st, i) == SQLITE_INTEGER ? sqlite3_column_int64(st, i) : -1;
 		l->chunk[l->n_chunks++] = (struct chunk){
 			.id = v[0], .seq = v[1], .size = v[2], .checksum = v[3], .bytes = v[4],
-			.table = intern_str(&l->names, str_from((const char *)sqlite3_column_text(st, 5))),
-			.column = intern_str(&l->names, str_from((const char *)sqlite3_column_text(st, 6))),
+			.table = intern_str(&l->names, text_of(l, st, 5)),
+			.column = intern_str(&l->names, text_of(l, st, 6)),
 		};
 	}
 	sqlite3_finalize(st);
@@ -324,10 +345,9 @@ static int read_meta(struct load *l)
 	int64_t order = 0;
 	bool recorder = false;
 	while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
-		struct str key = str_from((const char *)sqlite3_column_text(st, 0));
+		struct str key = text_of(l, st, 0);
 		if (str_eq(key, STR("input")) || str_eq(key, STR("format"))) {
-			const char *text = (const char *)sqlite3_column_text(st, 1);
-			struct str v = arena_str(&p->arena, (struct str){text, text ? (size_t)sqlite3_column_bytes(st, 1) : 0});
+			struct str v = arena_str(&p->arena, text_of(l, st, 1));
 			*(str_eq(key, STR("input")) ? &p->input_path : &p->format) = v;
 		} else if (str_eq(key, STR("input_bytes"))) {
 			p->input_bytes = (uint64_t)sqlite3_column_int64(st, 1);
@@ -366,7 +386,7 @@ static int read_diags(struct load *l)
 	int rc;
 	bool good = true;
 	while (good && (rc = sqlite3_step(st)) == SQLITE_ROW) {
-		const char *kind = (const char *)sqlite3_column_text(st, 0), *text = (const char *)sqlite3_column_text(st, 4);
+		const char *kind = text_of(l, st, 0).p, *text = text_of(l, st, 4).p;
 		int64_t level = sqlite3_column_int64(st, 1), count = sqlite3_column_int64(st, 2);
 		good = kind && text && level >= DIAG_NOTE && level <= DIAG_LOSS && count > 0 && l->p->diags.n < MAX_DIAGS;
 		if (good)
@@ -389,6 +409,8 @@ static int read_all(struct load *l)
 			return -1;
 	if (!derived || l->p->passes_done != PASSES_IN_COLUMNS)
 		forget_derived(l->p);
+	if (l->no_memory)
+		return no_memory(l);
 	if (load_aggregations(l->db, l->path, l->p, l->e))
 		return -1;
 	l->p->reopened = true;

@@ -1,4 +1,5 @@
 #include "base/mem.h"
+#include "io/sqlfail.h"
 #include "store/load.h"
 #include "store/save_work.h"
 
@@ -12,9 +13,16 @@ struct aggregation load_first_aggregation(struct str opscope)
 	};
 }
 
-static int damaged(const char *path, const char *what, struct err *e)
+/* `code` is what the library said. */
+static int damaged(sqlite3 *db, int code, const char *path, struct err *e)
 {
-	return err_set(e, ERR_FORMAT, "%s: the .opscope file is damaged: %s; import the trace again", path, what);
+	const char *why = NULL;
+	enum err_code failed = sqlfail(db, code, &why);
+	if (failed == ERR_NOMEM)
+		return err_set(e, ERR_NOMEM, "%s: out of memory while it was read", path);
+	if (failed == ERR_IO)
+		return err_set(e, ERR_IO, "%s: cannot read: %s", path, why);
+	return err_set(e, ERR_FORMAT, "%s: the .opscope file is damaged: its list of aggregations; import the trace again", path);
 }
 
 static bool take_text(sqlite3_stmt *st, int c, struct arena *a, struct str *out)
@@ -64,29 +72,42 @@ static int read_rows(sqlite3_stmt *st, const char *path, struct profile *p, stru
 		p->n_aggregations = n;
 	}
 	mem_free(v);
-	return good && rc == SQLITE_DONE ? 0 : damaged(path, "its list of aggregations", e);
+	return good && rc == SQLITE_DONE ? 0 : damaged(sqlite3_db_handle(st), sqlite3_extended_errcode(sqlite3_db_handle(st)), path, e);
 }
 
-static int first_only(sqlite3 *db, struct profile *p)
+/* SQLITE_ROW and the statement at its first row, SQLITE_DONE when there is none, or what failed. */
+static int first_row(sqlite3 *db, const char *sql, sqlite3_stmt **st)
+{
+	int rc = sqlite3_prepare_v2(db, sql, -1, st, NULL);
+	return rc == SQLITE_OK ? sqlite3_step(*st) : rc;
+}
+
+static int first_only(sqlite3 *db, const char *path, struct profile *p, struct err *e)
 {
 	sqlite3_stmt *st = NULL;
 	struct str program = {"", 0};
-	if (sqlite3_prepare_v2(db, "SELECT value FROM meta WHERE key='opscope'", -1, &st, NULL) == SQLITE_OK && sqlite3_step(st) == SQLITE_ROW)
-		take_text(st, 0, &p->arena, &program);
+	int rc = first_row(db, "SELECT value FROM meta WHERE key='opscope'", &st);
+	bool failed = rc == SQLITE_ROW ? !take_text(st, 0, &p->arena, &program) && sqlite3_errcode(db) == SQLITE_NOMEM : rc != SQLITE_DONE;
+	if (failed)
+		damaged(db, sqlite3_extended_errcode(db), path, e);
 	sqlite3_finalize(st);
+	if (failed)
+		return -1;
 	p->aggregation = ARENA_ARRAY(&p->arena, 1, struct aggregation);
 	p->aggregation[0] = load_first_aggregation(program);
 	p->n_aggregations = 1;
 	return 0;
 }
 
-static bool has_reports(sqlite3 *db)
+/* A file of version 1 has reports, and no list of aggregations. */
+static int without_list(sqlite3 *db, const char *path, struct profile *p, struct err *e)
 {
 	sqlite3_stmt *st = NULL;
-	bool has = sqlite3_prepare_v2(db, "SELECT 1 FROM sqlite_schema WHERE name='report_columns'", -1, &st, NULL) == SQLITE_OK &&
-	           sqlite3_step(st) == SQLITE_ROW;
+	int has = first_row(db, "SELECT 1 FROM sqlite_schema WHERE name='report_columns'", &st), rc = 0;
+	if (has != SQLITE_ROW && has != SQLITE_DONE)
+		rc = damaged(db, sqlite3_extended_errcode(db), path, e);
 	sqlite3_finalize(st);
-	return has;
+	return has == SQLITE_ROW ? first_only(db, path, p, e) : rc;
 }
 
 /* A column that the file lacks reads as null: files of older programs may have fewer. */
@@ -110,15 +131,15 @@ int load_aggregations(sqlite3 *db, const char *path, struct profile *p, struct e
 {
 	struct buf columns = {0}, sql = {0};
 	sqlite3_stmt *st = NULL;
-	int is = save_table_columns(db, "aggregations", &columns), rc = 0;
-	if (is > 0)
+	int code, is = save_table_columns(db, "aggregations", &columns, &code), rc;
+	if (is > 0) {
 		put_query(&columns, &sql);
-	if (is < 0 || (is > 0 && sqlite3_prepare_v2(db, sql.p, -1, &st, NULL) != SQLITE_OK))
-		rc = damaged(path, "its list of aggregations", e);
-	else if (is > 0)
-		rc = read_rows(st, path, p, e);
-	else if (has_reports(db)) /* file version 1 */
-		rc = first_only(db, p);
+		code = sqlite3_prepare_v2(db, sql.p, -1, &st, NULL);
+	}
+	if (is < 0 || (is > 0 && !st))
+		rc = damaged(db, code, path, e);
+	else
+		rc = is > 0 ? read_rows(st, path, p, e) : without_list(db, path, p, e);
 	sqlite3_finalize(st);
 	buf_release(&columns);
 	buf_release(&sql);

@@ -16,6 +16,8 @@ static int page_bytes(uint64_t file_bytes)
 int save_fail(struct save *s, struct err *e)
 {
 	int code = sqlite3_errcode(s->db), os = sqlite3_system_errno(s->db);
+	if ((code & 0xff) == SQLITE_NOMEM)
+		return err_set(e, ERR_NOMEM, "%s: out of memory while it was written", s->file.path);
 	const char *why = code == SQLITE_FULL ? "no space left" : os ? strerror(os) : sqlite3_errmsg(s->db);
 	return err_set(e, ERR_IO, "%s: cannot write: %s", s->file.path, why);
 }

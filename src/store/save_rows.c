@@ -1,4 +1,5 @@
 /* Tables of plain rows in an .opscope file. */
+#include "io/sqlfail.h"
 #include "store/save_work.h"
 #include "store/vtab.h"
 
@@ -15,7 +16,7 @@ static void put_column(struct buf *sql, unsigned i, const char *name, const char
 }
 
 /* The text of CREATE TABLE that a table's columns would have if nothing but their names and types were said. */
-static bool put_create(sqlite3 *db, const char *name, struct buf *sql, struct buf *columns)
+static bool put_create(sqlite3 *db, const char *name, struct buf *sql, struct buf *columns, int *code)
 {
 	sqlite3_stmt *st = NULL;
 	unsigned n = 0;
@@ -31,32 +32,44 @@ static bool put_create(sqlite3 *db, const char *name, struct buf *sql, struct bu
 			buf_put(columns, column, strlen(column) + 1);
 		}
 	}
+	*code = sqlite3_extended_errcode(db);
 	sqlite3_finalize(st);
 	buf_char(sql, ')');
 	return n > 0;
 }
 
-int save_table_columns(sqlite3 *db, const char *name, struct buf *columns)
+int save_table_columns(sqlite3 *db, const char *name, struct buf *columns, int *code)
 {
 	sqlite3_stmt *st = NULL;
 	struct buf want = {0};
 	int rc = 0;
 	buf_clear(columns);
-	if (sqlite3_prepare_v2(db, "SELECT sql, type, rootpage FROM sqlite_schema WHERE name=?1 COLLATE NOCASE", -1, &st, NULL) != SQLITE_OK)
-		return -1;
-	sqlite3_bind_text(st, 1, name, -1, SQLITE_STATIC);
-	if (sqlite3_step(st) == SQLITE_ROW) {
+	*code = sqlite3_prepare_v2(db, "SELECT sql, type, rootpage FROM sqlite_schema WHERE name=?1 COLLATE NOCASE", -1, &st, NULL);
+	if (*code == SQLITE_OK)
+		sqlite3_bind_text(st, 1, name, -1, SQLITE_STATIC);
+	if (*code == SQLITE_OK && (*code = sqlite3_step(st)) == SQLITE_ROW) {
 		struct str sql = {(const char *)sqlite3_column_text(st, 0), (size_t)sqlite3_column_bytes(st, 0)};
 		bool table = str_eqc(str_from((const char *)sqlite3_column_text(st, 1)), "table") && sqlite3_column_int64(st, 2) > 0;
-		rc = table && sql.p && put_create(db, name, &want, columns) && str_eq(sql, buf_view(&want)) ? 1 : -1;
+		*code = sqlite3_extended_errcode(db);
+		rc = table && sql.p && put_create(db, name, &want, columns, code) && str_eq(sql, buf_view(&want)) ? 1 : -1;
+	} else if (*code != SQLITE_DONE) {
+		*code = sqlite3_extended_errcode(db);
+		rc = -1;
 	}
 	sqlite3_finalize(st);
 	buf_release(&want);
 	return rc;
 }
 
-static int changed(struct save *s, const char *name, struct err *e)
+/* `code` is what the library said. */
+static int changed(struct save *s, const char *name, int code, struct err *e)
 {
+	const char *why = NULL;
+	enum err_code failed = sqlfail(s->db, code, &why);
+	if (failed == ERR_NOMEM)
+		return err_set(e, ERR_NOMEM, "%s: out of memory while table %s was read", s->file.path, name);
+	if (failed == ERR_IO)
+		return err_set(e, ERR_IO, "%s: cannot read: %s", s->file.path, why);
 	return err_set(e, ERR_FORMAT, "%s: the table %s is not as opscope makes it: import the trace again", s->file.path, name);
 }
 
@@ -86,9 +99,9 @@ static int add_column(struct save *s, const char *table, const char *column, con
 static int make_table(struct save *s, const char *name, const struct table *t, bool keyed, struct err *e)
 {
 	struct buf columns = {0}, sql = {0};
-	int rc = 0, is = save_table_columns(s->db, name, &columns);
+	int code, rc = 0, is = save_table_columns(s->db, name, &columns, &code);
 	if (is < 0)
-		rc = changed(s, name, e);
+		rc = changed(s, name, code, e);
 	if (is == 0) {
 		buf_cstr(&sql, "CREATE TABLE ");
 		vtab_put_name(&sql, name);
@@ -164,7 +177,7 @@ static int count_aggregations(struct save *s, int64_t *n, struct err *e)
 {
 	struct buf columns = {0};
 	sqlite3_stmt *st = NULL;
-	int is = save_table_columns(s->db, "aggregations", &columns), rc = is < 0 ? changed(s, "aggregations", e) : 0;
+	int code, is = save_table_columns(s->db, "aggregations", &columns, &code), rc = is < 0 ? changed(s, "aggregations", code, e) : 0;
 	buf_release(&columns);
 	*n = 0;
 	if (is > 0)
@@ -206,11 +219,11 @@ int save_aggregation(struct save *s, const struct aggregation *a, struct err *e)
 static int delete_rows(struct save *s, const char *table, const char *key, int64_t id, struct err *e)
 {
 	struct buf columns = {0}, sql = {0};
-	int is = save_table_columns(s->db, table, &columns), rc = 0;
+	int code, is = save_table_columns(s->db, table, &columns, &code), rc = 0;
 	bool keyed = has(&columns, key);
 	buf_release(&columns);
 	if (is < 0)
-		return changed(s, table, e);
+		return changed(s, table, code, e);
 	if (!is || !keyed)
 		return 0;
 	buf_cstr(&sql, "DELETE FROM ");

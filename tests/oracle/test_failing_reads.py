@@ -1,0 +1,129 @@
+"""Databases on a disk that fails, and in a memory that is full: a command gives what it gives of the sound file, or says why it cannot."""
+import gzip
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import tempfile
+
+import oracle
+
+BUILD = os.environ.get("OPSCOPE_BUILD", os.path.join(oracle.ROOT, "build"))
+LIBRARY = os.path.join(BUILD, "tests", "libfailing_reads.so")
+SAMPLES = int(os.environ.get("OPSCOPE_SAMPLES", 40))  # of the reads and the allocations, which are thousands: of each kind, spread over all
+
+
+class FailingReads(oracle.Case):
+    def setUp(self):
+        super().setUp()
+        if oracle.SANITIZED:
+            self.skipTest("a sanitizer has its own malloc")
+        oracle.built(LIBRARY, "OPSCOPE_BUILD")
+        self.counts = tempfile.NamedTemporaryFile()
+        self.addCleanup(self.counts.close)
+
+    def folder(self):
+        path = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, path)
+        return path
+
+    def run_failing(self, args, path, **fail):
+        env = {**os.environ, "LD_PRELOAD": LIBRARY, "FAIL_FILE": path, "FAIL_COUNTS": self.counts.name}
+        env.update({"FAIL_" + k.upper(): str(v) for k, v in fail.items()})
+        p = subprocess.run([oracle.OPSCOPE, *args], env=env, capture_output=True, timeout=oracle.TIMEOUT)
+        return p.returncode, p.stdout, p.stderr.decode(errors="replace")
+
+    def check(self, path, *args):
+        """The same bytes, or a status and a line that says why; the words are those of what failed."""
+        args = [*args, path]
+        status, sound, _ = self.run_failing(args, path)
+        self.assertEqual(status, 0)
+        with open(self.counts.name) as f:
+            reads, allocations = map(int, f.read().split())
+        self.assertGreater(reads, 2)
+        points = [dict(read=n, kind=kind) for kind in ("once", "all", "short") for n in range(1, reads + 1, 1 + reads // SAMPLES)]
+        points += [dict(alloc=n, kind=kind) for kind in ("once", "all") for n in range(1, allocations + 1, 1 + allocations // SAMPLES)]
+        failed = 0
+        for point in points:
+            status, out, why = self.run_failing(args, path, **point)
+            with self.subTest(file=path, **point):
+                if status == 0:
+                    self.assertEqual(out, sound, why)
+                    continue
+                failed += 1
+                words = "out of memory" if "alloc" in point else "cannot read: "
+                self.assertEqual(status, 1, why)
+                self.assertIn(words, why)
+                self.assertEqual(why.count("\n"), 1, why)
+        self.assertGreater(failed, len(points) // 3)
+
+    def test_nsys(self):
+        self.check(oracle.data("nsys", "2021.2_mordred", "report1.sqlite"), "info")
+
+    def test_nvprof(self):
+        self.check(oracle.data("nvprof", "nccl_8gpu_v16.nvvp"), "info")
+
+    def test_dlprof(self):
+        self.check(oracle.data("dlprof", "w_relu", "dlprof_dldb.sqlite"), "info")
+
+    def test_wide_text(self):
+        """Texts of UTF-16 are read by the library, which makes UTF-8 of each."""
+        path = os.path.join(self.folder(), "wide.sqlite")
+        with sqlite3.connect(oracle.data("nsys", "2021.2_mordred", "report1.sqlite")) as old, sqlite3.connect(path) as new:
+            new.execute("PRAGMA encoding = 'UTF-16le'")
+            for name, sql in old.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'table'"):
+                new.execute(sql)
+                for row in old.execute(f"SELECT * FROM {name}"):
+                    new.execute(f"INSERT INTO {name} VALUES({','.join('?' * len(row))})", row)
+        self.check(path, "report", "kernels", "--format=json")
+
+    def test_opscope(self):
+        path = os.path.join(self.folder(), "a.opscope")
+        self.assertEqual(oracle.run("import", oracle.data("nsys", "2021.2_mordred", "report1.sqlite"), "-o", path)[0], 0)
+        self.check(path, "info")
+        self.check(path, "report", "aggregations", "--format=json")
+
+    def test_json(self):
+        """Plain, and packed by gzip: what came before a read that failed is not the trace."""
+        path = os.path.join(self.folder(), "a.json")
+        doc = {"traceEvents": [{"ph": "X", "name": f"op {i % 97}", "cat": "cpu_op", "pid": 1, "tid": 1, "ts": 10 * i, "dur": 7} for i in range(60000)]}
+        with open(path, "w") as f:
+            json.dump(doc, f)
+        with open(path, "rb") as f, gzip.open(path + ".gz", "wb") as z:
+            z.write(f.read())
+        self.check(path, "info")
+        self.check(path + ".gz", "info")
+
+    def test_found_in_a_folder(self):
+        """A trace that cannot be looked into is not left out."""
+        folder = self.folder()
+        for name in ("a.json", "bad.json"):
+            shutil.copy(oracle.synthetic("two_steps"), os.path.join(folder, name))
+        bad = os.path.join(folder, "bad.json")
+        status, out, why = self.run_failing(["info", folder], bad, read=1, kind="all")
+        self.assertIn("bad.json", out.decode() + why)
+
+    def test_recognised(self):
+        """What cannot be read is not of an unknown format."""
+        path = oracle.data("nvprof", "nccl_8gpu_v16.nvvp")
+        for n in range(1, 40):
+            status, _, why = self.run_failing(["info", path], path, read=n, kind="all")
+            self.assertEqual((status, why), (1, f"opscope: {path}: cannot read: Input/output error\n"), n)
+
+    def test_shortened(self):
+        """A file that becomes shorter while it is read: what is left of it is not taken for the whole."""
+        sound, path = oracle.data("nsys", "2021.2_mordred", "report1.sqlite"), os.path.join(self.folder(), "a.sqlite")
+        told = 0
+        for n in range(1, 75, 3):
+            shutil.copyfile(sound, path)
+            status, out, why = self.run_failing(["info", path], path, read=n, kind="shorten")
+            with self.subTest(read=n):
+                said = status == 1 and "the file has become shorter meanwhile" in why
+                told += said
+                if status == 0:  # the reader began behind that
+                    self.assertIn("the file was written to while it was read", out.decode() + why)
+        self.assertGreater(told, 5)
+
+
+oracle.main()

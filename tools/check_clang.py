@@ -1,0 +1,39 @@
+#!/usr/bin/env python3
+"""Shows every C file to clang with the options that a build would give it, for its warnings alone: a sixth of the time of a build.
+
+usage: check_clang.py BUILD     a folder that `CC=clang meson setup` made; status 1 when clang says anything
+"""
+import concurrent.futures
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+
+build = sys.argv[1]
+targets = subprocess.run(["ninja", "-C", build, "-t", "targets", "all"], capture_output=True, text=True, check=True).stdout
+made = re.findall(r"^(\S+\.[ch]): CUSTOM_COMMAND", targets, re.M)  # sources and headers that a build writes
+if made:
+    subprocess.run(["ninja", "-C", build, "--quiet", *made], check=True, stdout=subprocess.DEVNULL)
+with open(os.path.join(build, "compile_commands.json")) as f:
+    commands = [c for c in json.load(f) if c["file"].endswith(".c")]
+
+
+def look(command):
+    words, skip = [], False
+    for word in shlex.split(command["command"]):
+        if not skip and word not in ("-MD", "-o", "-MQ", "-MF"):
+            words.append(word)
+        skip = not skip and word in ("-o", "-MQ", "-MF")
+    return subprocess.run([*words, "-fsyntax-only"], cwd=command["directory"], capture_output=True, text=True)
+
+
+bad = 0
+with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+    for command, p in zip(commands, pool.map(look, commands)):
+        if p.returncode or p.stderr:
+            bad += 1
+            sys.stderr.write(p.stderr or f"{command['file']}: clang ends with status {p.returncode}\n")
+print(f"clang: {len(commands)} files, {bad} with warnings")
+sys.exit(1 if bad or not commands else 0)
