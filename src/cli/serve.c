@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "cli/progress.h"
+#include "io/leftovers.h"
 #include "report/report.h"
 #include "serve/export.h"
 
@@ -133,8 +134,10 @@ int cli_serve(const struct serve_options *o)
 	printf("%s\n", server_url(s));
 	fflush(stdout);
 	wait_for_end(&ends);
-	if (!server_stop(s))
+	if (!server_stop(s)) {
+		leftovers_remove();
 		_exit(EXIT_DONE);
+	}
 	return EXIT_DONE;
 }
 

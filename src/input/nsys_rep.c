@@ -3,6 +3,7 @@
 #include "input/input.h"
 
 #include "base/program.h"
+#include "io/leftovers.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,10 +17,15 @@
 extern char **environ;
 extern const struct input input_nsys;
 
-/* What must not leave the folder behind waits from begin to end, and is then let through. */
+/* What must not leave the folder behind waits, and is then let through: until nsys has ended in a program that removes the folder when it is let through
+ * (io/leftovers.h), and to the end in any other. */
 struct held {
 	sigset_t set, before;
+	int listed[5]; /* the folder, and what nsys names after its output, among the leftovers */
 };
+
+static const char *const suffixes[] = {"", "-journal", "-wal", "-shm"};
+enum { SUFFIXES = sizeof suffixes / sizeof suffixes[0] };
 
 static void hold_signals(struct held *h)
 {
@@ -89,20 +95,28 @@ static int read_exported(const char *file, const char *path, struct profile *p, 
 	return rc;
 }
 
-/* Removed are what nsys names after its output, and the folder. */
-static void remove_folder(const char *folder, const char *file, struct profile *p)
+/* The folder, and what nsys names after its output. */
+static void list_leftovers(struct held *h, const char *folder, const char *file)
 {
-	struct buf b = {0};
-	static const char *const suffix[] = {"", "-journal", "-wal", "-shm"};
-	for (size_t i = 0; i < sizeof suffix / sizeof suffix[0]; i++) {
-		buf_clear(&b);
-		buf_printf(&b, "%s%s", file, suffix[i]);
-		buf_char(&b, 0);
-		unlink(b.p);
+	char name[320];
+	for (int i = 0; i < SUFFIXES; i++) {
+		snprintf(name, sizeof name, "%s%s", file, suffixes[i]);
+		h->listed[i] = leftover_add(name);
 	}
-	buf_release(&b);
+	h->listed[SUFFIXES] = leftover_add(folder);
+}
+
+static void remove_folder(struct held *h, const char *folder, const char *file, struct profile *p)
+{
+	char name[320];
+	for (int i = 0; i < SUFFIXES; i++) {
+		snprintf(name, sizeof name, "%s%s", file, suffixes[i]);
+		unlink(name);
+	}
 	if (rmdir(folder) < 0)
 		diag_add(&p->diags, "left-behind", DIAG_NOTE, -1, "nsys left files in %s", folder);
+	for (int i = 0; i <= SUFFIXES; i++)
+		leftover_drop(h->listed[i]);
 }
 
 static int convert(const char *path, struct profile *p, struct err *e)
@@ -116,10 +130,13 @@ static int convert(const char *path, struct profile *p, struct err *e)
 	int rc = mkdtemp(folder) ? 0 : err_set(e, ERR_IO, "%s: cannot make a folder for the export, %s: %s", path, folder, strerror(errno));
 	if (rc == 0) {
 		snprintf(file, sizeof file, "%s/export.sqlite", folder);
+		list_leftovers(&h, folder, file);
 		rc = export_to(path, file, &h, e);
+		if (leftovers_see_signals())
+			pthread_sigmask(SIG_SETMASK, &h.before, NULL);
 		if (rc == 0)
 			rc = read_exported(file, path, p, e);
-		remove_folder(folder, file, p);
+		remove_folder(&h, folder, file, p);
 	}
 	pthread_sigmask(SIG_SETMASK, &h.before, NULL);
 	return rc;

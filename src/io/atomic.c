@@ -1,18 +1,38 @@
 #include "io/atomic.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "io/leftovers.h"
 
 enum { MAX_LINKS = 40 }; /* as in Linux */
+#define TEMP_START ".opscope-"
+enum { TEMP_DIGITS = 16 };
+
+/* What has to be undone when the file does not come to be. Listed, since who leaves by longjmp has no struct atomic_file any more. */
+struct atomic_open {
+	struct atomic_open *next;
+	pthread_t owner;
+	uint64_t number;   /* counts all that were begun */
+	int fd, also_fd;   /* -1 = none */
+	int leftover;
+	char *temp, *target, *path;
+};
+static struct atomic_open *opened;
+static uint64_t n_begun;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 int fd_write_all(int fd, struct str s)
 {
@@ -28,9 +48,9 @@ int fd_write_all(int fd, struct str s)
 	return 0;
 }
 
-static int fail(const struct atomic_file *f, const char *what, struct err *e)
+static int fail(const struct atomic_open *o, const char *what, struct err *e)
 {
-	return err_set(e, ERR_IO, "%s: %s: %s", f->path, what, strerror(errno));
+	return err_set(e, ERR_IO, "%s: %s: %s", o->path, what, strerror(errno));
 }
 
 static char *take(struct buf *b)
@@ -60,23 +80,106 @@ static char *copy_text(const char *text)
 	return take(&b);
 }
 
-/* Where a chain of links ends at which there is no file yet: realpath does not say. */
-static char *follow_links(const char *path)
+/* A folder where everyone may write and only the owner of a file may remove it: /tmp. What another user has put there, for us to find, is not touched, as by the
+ * kernel with protected_symlinks and protected_regular. */
+static bool may_touch(const char *path, uid_t owner)
 {
-	struct buf at = {0};
-	char *now = copy_text(path), link[4096];
-	for (int i = 0; i < MAX_LINKS; i++) {
-		ssize_t n = readlink(now, link, sizeof link);
-		if (n < 0 || n == (ssize_t)sizeof link)
-			break;
-		if (link[0] != '/')
-			put_folder(&at, now);
-		buf_put(&at, link, (size_t)n);
-		mem_free(now);
-		now = take(&at);
-	}
-	return now;
+	struct buf b = {0};
+	struct stat st;
+	put_folder(&b, path);
+	char *folder = take(&b);
+	bool shared = stat(folder, &st) == 0 && (st.st_mode & S_ISVTX) && (st.st_mode & S_IWOTH);
+	mem_free(folder);
+	return !shared || owner == geteuid() || owner == st.st_uid;
 }
+
+/* Follows the links at the end of o->target. 1: there is a file, *old; 0: not yet; -1: *e. */
+static int follow_links(struct atomic_open *o, struct stat *old, struct err *e)
+{
+	char link[4096];
+	for (int i = 0; i < MAX_LINKS; i++) {
+		if (lstat(o->target, old) < 0)
+			return errno == ENOENT ? 0 : fail(o, "cannot look at it", e);
+		if (!may_touch(o->target, old->st_uid))
+			return err_set(e, ERR_IO, "%s: a %s of another user, in a folder where everyone may write: it is not %s", o->path,
+			               S_ISLNK(old->st_mode) ? "link" : "file", S_ISLNK(old->st_mode) ? "followed" : "replaced");
+		if (!S_ISLNK(old->st_mode))
+			return S_ISREG(old->st_mode) ? 1 : err_set(e, ERR_IO, "%s: not a regular file", o->path);
+		ssize_t n = readlink(o->target, link, sizeof link);
+		if (n < 0 || n == (ssize_t)sizeof link)
+			return fail(o, "cannot follow the link", e);
+		struct buf at = {0};
+		if (link[0] != '/')
+			put_folder(&at, o->target);
+		buf_put(&at, link, (size_t)n);
+		char *next = take(&at);
+		mem_free(o->target);
+		o->target = next;
+	}
+	errno = ELOOP;
+	return fail(o, "cannot follow the link", e);
+}
+
+/* --- what earlier processes left ---------------------------------------------------------------------------------------- */
+
+static bool is_temp_name(const char *name)
+{
+	size_t n = sizeof TEMP_START - 1;
+	return strncmp(name, TEMP_START, n) == 0 && strspn(name + n, "0123456789abcdef") == TEMP_DIGITS && !name[n + TEMP_DIGITS];
+}
+
+/* A file system of this machine alone, so that a lock says whether a process writes to the file. Others may have been told to keep locks to themselves. */
+static bool is_local(int folder)
+{
+	static const __fsword_t known[] = {0xef53 /* ext */, 0x58465342 /* XFS */, 0x9123683e /* Btrfs */, 0x01021994 /* tmpfs */, 0x794c7630 /* overlay */, 0xf2f52010 /* F2FS */};
+	struct statfs fs;
+	bool local = false;
+	for (size_t i = 0; fstatfs(folder, &fs) == 0 && !local && i < sizeof known / sizeof known[0]; i++)
+		local = fs.f_type == known[i];
+	return local;
+}
+
+static bool is_same(int folder, const char *name, const struct stat *file)
+{
+	struct stat st;
+	return fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_dev == file->st_dev && st.st_ino == file->st_ino;
+}
+
+/* Whoever writes such a file holds its lock; one that can be locked has lost its writer. */
+static void remove_if_left(int folder, const char *name, bool local)
+{
+	enum { DAY_S = 24 * 60 * 60 };
+	struct stat st;
+	if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
+	    (!local && time(NULL) - st.st_mtime < DAY_S))
+		return;
+	int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && flock(fd, LOCK_EX | LOCK_NB) == 0 && is_same(folder, name, &st))
+		unlinkat(folder, name, 0);
+	close(fd);
+}
+
+/* Beside `target`. Of a very large folder only a part is looked at. */
+static void remove_left(const char *target)
+{
+	enum { LOOK_AT_MOST = 20000 };
+	struct buf b = {0};
+	put_folder(&b, target);
+	char *folder = take(&b);
+	DIR *d = opendir(folder);
+	bool local = d && is_local(dirfd(d));
+	const struct dirent *entry;
+	for (int i = 0; d && i < LOOK_AT_MOST && (entry = readdir(d)); i++)
+		if (is_temp_name(entry->d_name))
+			remove_if_left(dirfd(d), entry->d_name, local);
+	if (d)
+		closedir(d);
+	mem_free(folder);
+}
+
+/* --- the file ------------------------------------------------------------------------------------------------------------- */
 
 /* The name is short, and not made of the target's, which may be as long as a name can be. */
 static char *temp_name(const char *target)
@@ -86,62 +189,144 @@ static char *temp_name(const char *target)
 		word = (uint64_t)getpid(); /* O_EXCL sees to the rest */
 	struct buf b = {0};
 	put_folder(&b, target);
-	buf_printf(&b, ".opscope-%016llx", (unsigned long long)word);
+	buf_printf(&b, TEMP_START "%016llx", (unsigned long long)word);
 	return take(&b);
 }
 
+static void block_signals(sigset_t *before)
+{
+	sigset_t all;
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, before);
+}
+
+/* Made and listed while signals wait, and locked before anyone who cleans up took it for one that was left: false, and it is gone again, when someone did. */
+static bool make_temp(struct atomic_open *o, mode_t mode)
+{
+	sigset_t before;
+	struct stat st;
+	block_signals(&before);
+	o->fd = open(o->temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+	int why = errno;
+	if (o->fd >= 0)
+		o->leftover = leftover_add(o->temp);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	errno = why;
+	if (o->fd < 0)
+		return false;
+	bool taken = flock(o->fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK; /* where there are no locks, nobody cleans up */
+	if (!taken && fstat(o->fd, &st) == 0 && st.st_nlink)
+		return true;
+	leftover_drop(o->leftover);
+	o->leftover = LEFTOVER_NONE;
+	close(o->fd);
+	o->fd = -1;
+	errno = EEXIST;
+	return false;
+}
+
 /* Created by open, so that the umask applies as to any new file. */
-static int create(struct atomic_file *f)
+static int create(struct atomic_open *o, mode_t mode)
 {
 	for (int attempt = 0; attempt < 8; attempt++) {
-		mem_free(f->temp);
-		f->temp = temp_name(f->target);
-		f->fd = open(f->temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-		if (f->fd >= 0 || errno != EEXIST)
+		mem_free(o->temp);
+		o->temp = NULL; /* not ours to remove */
+		o->temp = temp_name(o->target);
+		if (make_temp(o, mode))
+			return 0;
+		if (errno != EEXIST)
 			break;
 	}
-	if (f->fd >= 0)
-		return 0;
-	mem_free(f->temp);
-	f->temp = NULL; /* not ours to remove */
 	return -1;
 }
 
-static void release(struct atomic_file *f)
+/* Those of the file that is replaced, and never more: a group that the new file cannot be given is to others what it was. */
+static int take_over(struct atomic_open *o, const struct stat *old)
 {
-	mem_free(f->temp);
-	mem_free(f->target);
-	mem_free(f->path);
-	*f = (struct atomic_file){.fd = -1};
+	struct stat st;
+	mode_t mode = old->st_mode & 0777;
+	if (fstat(o->fd, &st) < 0)
+		return -1;
+	if ((st.st_uid != old->st_uid || st.st_gid != old->st_gid) && fchown(o->fd, old->st_uid, old->st_gid) < 0 &&
+	    fchown(o->fd, (uid_t)-1, old->st_gid) < 0 && st.st_gid != old->st_gid)
+		mode &= (mode & 0007) << 3 | 0707;
+	return fchmod(o->fd, mode);
+}
+
+static struct atomic_open *list_new(const char *path)
+{
+	struct atomic_open *o = NEW(struct atomic_open);
+	*o = (struct atomic_open){.owner = pthread_self(), .fd = -1, .also_fd = -1, .leftover = LEFTOVER_NONE};
+	pthread_mutex_lock(&lock);
+	o->number = n_begun++;
+	o->next = opened;
+	opened = o;
+	pthread_mutex_unlock(&lock);
+	o->path = copy_text(path);
+	o->target = copy_text(path);
+	return o;
+}
+
+static void unlist(struct atomic_open *o)
+{
+	pthread_mutex_lock(&lock);
+	struct atomic_open **at = &opened;
+	while (*at != o)
+		at = &(*at)->next;
+	*at = o->next;
+	pthread_mutex_unlock(&lock);
+}
+
+/* Closes and frees all that it holds; what was made of the file is removed by now, or finished. */
+static void release(struct atomic_open *o)
+{
+	unlist(o);
+	leftover_drop(o->leftover);
+	if (o->fd >= 0)
+		close(o->fd);
+	if (o->also_fd >= 0)
+		close(o->also_fd);
+	mem_free(o->temp);
+	mem_free(o->target);
+	mem_free(o->path);
+	mem_free(o);
+}
+
+static void undo(struct atomic_open *o)
+{
+	if (o->fd >= 0)
+		unlink(o->temp);
+	release(o);
 }
 
 int atomic_begin(struct atomic_file *f, const char *path, struct err *e)
 {
+	enum { OWNER_ALONE = 0600, AS_UMASK_SAYS = 0666 };
 	struct stat old;
-	bool exists = stat(path, &old) == 0;
-	*f = (struct atomic_file){.fd = -1, .path = copy_text(path)};
-	sigset_t wait;
-	sigemptyset(&wait);
-	sigaddset(&wait, SIGINT);
-	sigaddset(&wait, SIGTERM);
-	sigaddset(&wait, SIGHUP);
-	pthread_sigmask(SIG_BLOCK, &wait, &f->mask);
-	f->target = exists ? realpath(path, NULL) : follow_links(path);
-	int rc = 0;
-	if (!f->target)
-		rc = fail(f, "cannot replace", e);
-	else if (exists && !S_ISREG(old.st_mode))
-		rc = err_set(e, ERR_IO, "%s: not a regular file", path);
-	else if (create(f) < 0)
-		rc = fail(f, "cannot create", e);
-	else if (exists && fchmod(f->fd, old.st_mode & 0777) < 0)
-		rc = fail(f, "cannot set permissions", e);
-	return rc ? atomic_abort(f) : 0;
+	struct atomic_open *o = list_new(path);
+	*f = (struct atomic_file){.fd = -1};
+	int exists = follow_links(o, &old, e), rc = exists < 0 ? -1 : 0;
+	if (rc == 0) {
+		remove_left(o->target);
+		rc = create(o, exists ? OWNER_ALONE : AS_UMASK_SAYS) < 0 ? fail(o, "cannot create", e) : 0;
+	}
+	if (rc == 0 && exists && take_over(o, &old) < 0)
+		rc = fail(o, "cannot set permissions", e);
+	if (rc < 0)
+		undo(o);
+	else
+		*f = (struct atomic_file){o->fd, o->temp, o->path, o};
+	return rc;
+}
+
+void atomic_keep_fd(struct atomic_file *f, int fd)
+{
+	f->open->also_fd = fd;
 }
 
 int atomic_write(struct atomic_file *f, struct str s, struct err *e)
 {
-	return fd_write_all(f->fd, s) < 0 ? fail(f, "cannot write", e) : 0;
+	return fd_write_all(f->fd, s) < 0 ? fail(f->open, "cannot write", e) : 0;
 }
 
 /* Makes the new name last through a power cut. That it cannot be done on some file systems loses nothing. */
@@ -158,37 +343,59 @@ static void sync_folder(const char *target)
 	mem_free(folder);
 }
 
-/* Lets a signal that waited through, as the last thing. */
-static void finish(struct atomic_file *f)
+/* Signals wait for as long as it takes to say that the file is no unfinished one any more. */
+static int rename_temp(struct atomic_open *o)
 {
-	sigset_t mask = f->mask;
-	release(f);
-	pthread_sigmask(SIG_SETMASK, &mask, NULL);
+	sigset_t before;
+	block_signals(&before);
+	int rc = rename(o->temp, o->target), why = errno;
+	if (rc == 0) {
+		leftover_drop(o->leftover);
+		o->leftover = LEFTOVER_NONE;
+	}
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	errno = why;
+	return rc;
 }
 
 int atomic_commit(struct atomic_file *f, struct err *e)
 {
-	int rc = fsync(f->fd) < 0 ? fail(f, "cannot write", e) : 0;
-	int fd = f->fd;
-	if (!rc) {
-		rc = close(fd) < 0 ? fail(f, "cannot write", e) : 0;
-		f->fd = -1;
-	}
-	if (!rc)
-		rc = rename(f->temp, f->target) < 0 ? fail(f, "cannot write", e) : 0;
-	if (rc)
+	struct atomic_open *o = f->open;
+	if (fsync(o->fd) < 0 || rename_temp(o) < 0) {
+		fail(o, "cannot write", e);
 		return atomic_abort(f);
-	sync_folder(f->target);
-	finish(f);
+	}
+	sync_folder(o->target);
+	release(o);
+	*f = (struct atomic_file){.fd = -1};
 	return 0;
 }
 
 int atomic_abort(struct atomic_file *f)
 {
-	if (f->fd >= 0)
-		close(f->fd);
-	if (f->temp)
-		unlink(f->temp);
-	finish(f);
+	undo(f->open);
+	*f = (struct atomic_file){.fd = -1};
 	return -1;
+}
+
+uint64_t atomic_mark(void)
+{
+	pthread_mutex_lock(&lock);
+	uint64_t mark = n_begun;
+	pthread_mutex_unlock(&lock);
+	return mark;
+}
+
+void atomic_abort_since(uint64_t mark)
+{
+	for (;;) {
+		pthread_mutex_lock(&lock);
+		struct atomic_open *o = opened;
+		while (o && !(o->number >= mark && pthread_equal(o->owner, pthread_self())))
+			o = o->next;
+		pthread_mutex_unlock(&lock);
+		if (!o)
+			return;
+		undo(o);
+	}
 }

@@ -1,6 +1,6 @@
 /* A file that appears whole or not at all: it is written beside its place under another name, brought to the disk, and
- * renamed. A link stays a link, the file that it points to is replaced; a replaced file's permissions are kept, a new
- * file gets those that the umask leaves.
+ * renamed. A link stays a link, the file that it points to is replaced; a replaced file's permissions are kept, and its owner and
+ * group where that is allowed; a new file gets the permissions that the umask leaves.
  *
  *   struct atomic_file f;
  *   if (atomic_begin(&f, path, e))
@@ -8,26 +8,29 @@
  *   ... write to f.fd, or to the file f.temp ...
  *   return ok ? atomic_commit(&f, e) : atomic_abort(&f);
  *
- * Until then SIGINT, SIGTERM and SIGHUP wait (for the calling thread), so that an interruption leaves no file behind. */
+ * What is unfinished is removed when the process ends by exit(), or in the program by a signal (io/leftovers.h). What a process that was
+ * killed has left is removed by the next one that writes into the folder: a file that is being written is locked (flock). */
 #ifndef OPSCOPE_IO_ATOMIC_H
 #define OPSCOPE_IO_ATOMIC_H
 
 #include "base/err.h"
 #include "base/str.h"
 
-#include <signal.h>
+#include <stdint.h>
 
 struct atomic_file {
-	int fd;        /* for writing; closed by commit and abort */
-	char *temp;    /* what is being written: always has a '/' in it */
-	char *target;  /* what it will be: `path` with links followed */
-	char *path;    /* as given, for messages */
-	sigset_t mask; /* the caller's signal mask, put back at the end */
+	int fd;                    /* for writing; closed by commit and abort */
+	const char *temp;          /* what is being written: always has a '/' in it */
+	const char *path;          /* as given, for messages */
+	struct atomic_open *open;
 };
 
-/* ERR_IO when there is something at `path` that is not a regular file, or nothing can be created in its folder; *f is then
- * empty. */
+/* ERR_IO when there is something at `path` that is not a regular file, or that cannot be looked at, or nothing can be created in its folder; also for a
+ * link or file that another user has put into a folder where everyone may write. *f is then empty. */
 int atomic_begin(struct atomic_file *f, const char *path, struct err *e);
+
+/* From now on `fd` is closed when the life of *f ends: a lock that is held for so long. */
+void atomic_keep_fd(struct atomic_file *f, int fd);
 
 /* All of `s`, at the end of what is there. ERR_IO, as for a full disk; *f must then be aborted. */
 int atomic_write(struct atomic_file *f, struct str s, struct err *e);
@@ -36,6 +39,10 @@ int atomic_write(struct atomic_file *f, struct str s, struct err *e);
 int atomic_commit(struct atomic_file *f, struct err *e);
 /* Always -1. */
 int atomic_abort(struct atomic_file *f);
+
+/* For who leaves functions by longjmp: aborts the files that this thread has begun since the mark was taken, and not ended. */
+uint64_t atomic_mark(void);
+void atomic_abort_since(uint64_t mark);
 
 /* write() until all is written; -1 with errno. */
 int fd_write_all(int fd, struct str s);

@@ -204,6 +204,22 @@ static void remove_old_blocks(const char *folder, const struct export_pack *x)
 		closedir(d);
 }
 
+static void put_ends(sigset_t *ends)
+{
+	sigemptyset(ends);
+	sigaddset(ends, SIGINT);
+	sigaddset(ends, SIGTERM);
+	sigaddset(ends, SIGHUP);
+}
+
+/* Whether a signal waits for the end of write_folder. */
+static bool is_interrupted(void)
+{
+	sigset_t pending, ends, both;
+	put_ends(&ends);
+	return sigpending(&pending) == 0 && sigandset(&both, &pending, &ends) == 0 && !sigisemptyset(&both);
+}
+
 /* When it fails, the folder is as it was. */
 static int fill(const char *folder, const struct export_pack *x, struct str page, uint64_t *bytes, struct err *e)
 {
@@ -215,7 +231,7 @@ static int fill(const char *folder, const struct export_pack *x, struct str page
 		export_block_name(&x->block[i], &name);
 		const char *at = path_in(folder, buf_view(&name), &path).p;
 		made[i] = access(at, F_OK) < 0;
-		rc = write_block(at, &x->block[i], buf_view(&name), bytes, e);
+		rc = is_interrupted() ? err_set(e, ERR_IO, "%s: interrupted", folder) : write_block(at, &x->block[i], buf_view(&name), bytes, e);
 		buf_release(&name);
 	}
 	if (rc == 0)
@@ -270,14 +286,11 @@ static int renew_folder(const char *out, const struct export_pack *x, struct str
 	return rc;
 }
 
-/* An interruption waits, and leaves nothing behind. */
+/* An interruption waits for the file that is being written, and leaves nothing behind. */
 static int write_folder(const char *out, const struct export_pack *x, struct str page, uint64_t *bytes, struct err *e)
 {
 	sigset_t wait, before;
-	sigemptyset(&wait);
-	sigaddset(&wait, SIGINT);
-	sigaddset(&wait, SIGTERM);
-	sigaddset(&wait, SIGHUP);
+	put_ends(&wait);
 	pthread_sigmask(SIG_BLOCK, &wait, &before);
 	int rc = access(out, F_OK) == 0 ? renew_folder(out, x, page, bytes, e) : make_folder(out, x, page, bytes, e);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);

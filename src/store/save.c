@@ -51,7 +51,7 @@ void save_bind_str(sqlite3_stmt *st, int i, struct str v)
 
 static int open_db(struct save *s, uint64_t big, struct err *e)
 {
-	if (sqlite3_open_v2(s->file.temp, &s->db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK)
+	if (sqlite3_open_v2(s->file.temp, &s->db, SQLITE_OPEN_READWRITE, SAVE_VFS) != SQLITE_OK)
 		return save_fail(s, e);
 	char sql[160];
 	snprintf(sql, sizeof sql, "PRAGMA page_size=%d; PRAGMA application_id=%d; PRAGMA user_version=%d",
@@ -71,7 +71,6 @@ static int open_db(struct save *s, uint64_t big, struct err *e)
 struct save *save_begin(const char *path, uint64_t big, struct err *e)
 {
 	struct save *s = NEW(struct save);
-	s->lock_fd = -1;
 	if (atomic_begin(&s->file, path, e)) {
 		mem_free(s);
 		return NULL;
@@ -224,8 +223,6 @@ void save_abort(struct save *s)
 {
 	sqlite3_close(s->db);
 	atomic_abort(&s->file);
-	if (s->lock_fd >= 0)
-		close(s->lock_fd);
 	mem_free(s);
 }
 
@@ -239,8 +236,6 @@ int save_commit(struct save *s, struct err *e)
 		return -1;
 	}
 	rc = atomic_commit(&s->file, e);
-	if (s->lock_fd >= 0)
-		close(s->lock_fd);
 	mem_free(s);
 	return rc;
 }

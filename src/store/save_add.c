@@ -94,7 +94,7 @@ static int open_copy(struct save *s, struct err *e)
 		{SQLITE_DBCONFIG_DEFENSIVE, 1}, {SQLITE_DBCONFIG_ENABLE_TRIGGER, 0}, {SQLITE_DBCONFIG_ENABLE_VIEW, 0},
 		{SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0},
 	};
-	if (sqlite3_open_v2(s->file.temp, &s->db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK)
+	if (sqlite3_open_v2(s->file.temp, &s->db, SQLITE_OPEN_READWRITE, SAVE_VFS) != SQLITE_OK)
 		return save_fail(s, e);
 	if (save_run(s, "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA secure_delete=OFF", e))
 		return -1;
@@ -178,14 +178,15 @@ static int check_and_upgrade(struct save *s, const struct profile *p, struct err
 struct save *save_add(const char *path, const struct profile *p, struct err *e)
 {
 	struct save *s = NEW(struct save);
-	s->lock_fd = lock_file(path, e);
-	if (s->lock_fd < 0 || refuse_journal(path, e) || atomic_begin(&s->file, path, e)) {
-		if (s->lock_fd >= 0)
-			close(s->lock_fd);
+	int locked = lock_file(path, e);
+	if (locked < 0 || refuse_journal(path, e) || atomic_begin(&s->file, path, e)) {
+		if (locked >= 0)
+			close(locked);
 		mem_free(s);
 		return NULL;
 	}
-	if (copy_bytes(s->lock_fd, s->file.fd, path, e) || open_copy(s, e) || check_and_upgrade(s, p, e)) {
+	atomic_keep_fd(&s->file, locked);
+	if (copy_bytes(locked, s->file.fd, path, e) || open_copy(s, e) || check_and_upgrade(s, p, e)) {
 		save_abort(s);
 		return NULL;
 	}

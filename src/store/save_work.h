@@ -8,12 +8,12 @@
 #include "io/atomic.h"
 #include "store/save.h"
 
+#define SAVE_VFS "unix-none" /* nobody else writes to the file; and where flock is made of the locks that SQLite takes, it would wait for our own */
 #define SAVE_META "CREATE TABLE meta(key TEXT PRIMARY KEY, value) WITHOUT ROWID"
 
 struct save {
 	sqlite3 *db;
 	struct atomic_file file; /* written by SQLite under file.temp, which it cannot take for a URI: there is a '/' in it */
-	int lock_fd;             /* of the file that is added to, locked; -1 = a new file */
 	int64_t last_id;         /* highest number of an aggregation so far */
 };
 

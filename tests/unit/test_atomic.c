@@ -1,14 +1,18 @@
-/* Files that appear whole or not at all: full disks, links, permissions. */
+/* Files that appear whole or not at all: full disks, links, permissions, what other users and ended processes left. */
 #include "test.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "io/atomic.h"
+#include "io/leftovers.h"
 
 static char folder[] = "/tmp/opscope_atomic_XXXXXX";
 
@@ -114,7 +118,206 @@ static void links_in_a_circle(void **state)
 	struct err e;
 	assert_int_equal(symlink("b", "a"), 0);
 	assert_int_equal(symlink("a", "b"), 0);
-	put("a", "one", &e); /* a link of the circle may be replaced or not: it ends */
+	assert_int_equal(put("a", "one", &e), -1);
+	assert_non_null(strstr(e.msg, "a: cannot follow the link: Too many levels of symbolic links"));
+	assert_files(2);
+}
+
+/* Only what is not there is new: a link may lead to where nobody can look. */
+static void link_to_nowhere(void **state)
+{
+	struct err e;
+	char name[300];
+	memset(name, 'x', sizeof name - 1);
+	name[sizeof name - 1] = 0;
+	assert_int_equal(symlink(name, "a"), 0);
+	assert_int_equal(put("a", "one", &e), -1);
+	assert_non_null(strstr(e.msg, "a: cannot look at it: File name too long"));
+	assert_true(S_ISLNK(mode_of("a")));
+	assert_files(1);
+}
+
+/* As the kernel does with protected_symlinks and protected_regular, whether it does or not. */
+static void of_another_user(void **state)
+{
+	enum { OTHER = 12345 };
+	struct err e;
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(mkdir("shared", 0777), 0);
+	assert_int_equal(chmod("shared", 01777), 0);
+	assert_int_equal(put("aim", "one", &e), 0);
+	static const char *const links[] = {"shared/link", "shared/new"};
+	assert_int_equal(symlink("../aim", links[0]), 0);
+	assert_int_equal(symlink("../not_yet", links[1]), 0);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(lchown(links[i], OTHER, OTHER), 0);
+		assert_int_equal(put(links[i], "two", &e), -1);
+		assert_non_null(strstr(e.msg, "a link of another user, in a folder where everyone may write: it is not followed"));
+	}
+	assert_holds("aim", "one");
+	assert_int_equal(put("shared/file", "one", &e), 0);
+	assert_int_equal(chown("shared/file", OTHER, OTHER), 0);
+	assert_int_equal(put("shared/file", "two", &e), -1);
+	assert_non_null(strstr(e.msg, "a file of another user"));
+	assert_holds("shared/file", "one");
+	assert_files(5);
+	/* Whose folder it is may put there what he likes; and in a folder of one's own, links are followed. */
+	assert_int_equal(chown("shared", OTHER, OTHER), 0);
+	assert_int_equal(put("shared/link", "two", &e), 0);
+	assert_int_equal(chown("shared", 0, 0), 0);
+	assert_int_equal(chmod("shared", 0777), 0);
+	assert_int_equal(put("shared/link", "three", &e), 0);
+	assert_holds("aim", "three");
+	assert_files(5);
+}
+
+/* What is written is as closed to others as what it replaces, from the beginning. */
+static void permissions_while_writing(void **state)
+{
+	struct err e;
+	struct atomic_file f;
+	struct stat st;
+	mode_t old = umask(0);
+	assert_int_equal(put("a", "one", &e), 0);
+	assert_int_equal(chmod("a", 0600), 0);
+	if (geteuid() == 0)
+		assert_int_equal(chown("a", 12345, 12346), 0);
+	assert_int_equal(atomic_begin(&f, "a", &e), 0);
+	assert_int_equal(mode_of(f.temp) & 0777, 0600);
+	assert_int_equal(atomic_write(&f, STR("two"), &e), 0);
+	assert_int_equal(atomic_commit(&f, &e), 0);
+	umask(old);
+	assert_int_equal(mode_of("a") & 0777, 0600);
+	assert_int_equal(stat("a", &st), 0);
+	assert_true(geteuid() != 0 || (st.st_uid == 12345 && st.st_gid == 12346));
+	assert_files(1);
+}
+
+static void write_text(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CREAT, 0666);
+	assert_true(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text) && close(fd) == 0);
+}
+
+/* Only files of the exact name, that nobody holds. */
+static void left_by_others(void **state)
+{
+	struct err e;
+	struct atomic_file f;
+	static const char *const kept[] = {".opscope-0123456789abcde", ".opscope-0123456789abcdef0", ".opscope-0123456789abcdeg", "opscope-0123456789abcdef"};
+	for (int i = 0; i < 4; i++)
+		write_text(kept[i], "mine");
+	assert_int_equal(mkdir(".opscope-00000000000000aa", 0777), 0);
+	assert_int_equal(symlink("opscope-0123456789abcdef", ".opscope-00000000000000bb"), 0);
+	write_text(".opscope-0123456789abcdef", "left");
+	write_text(".opscope-1111111111111111", "being written");
+	int fd = open(".opscope-1111111111111111", O_RDWR);
+	assert_int_equal(flock(fd, LOCK_EX), 0);
+	assert_int_equal(atomic_begin(&f, "b", &e), 0);
+	assert_int_equal(put("a", "one", &e), 0); /* while b is written */
+	assert_int_equal(atomic_commit(&f, &e), 0);
+	assert_files(9);
+	assert_true(access(".opscope-0123456789abcdef", F_OK) < 0);
+	assert_holds(".opscope-1111111111111111", "being written");
+	close(fd);
+	assert_int_equal(put("a", "two", &e), 0);
+	assert_true(access(".opscope-1111111111111111", F_OK) < 0);
+	assert_files(8);
+}
+
+/* In a child that begins to write; how it ends, as waitpid says. */
+static int in_child(void (*end)(void))
+{
+	struct err e;
+	struct atomic_file f;
+	int status;
+	fflush(NULL); /* the child ends by exit, too */
+	pid_t pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		if (atomic_begin(&f, "a", &e) == 0 && atomic_write(&f, STR("two"), &e) == 0 && chdir("/") == 0)
+			end();
+		_exit(99);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return status;
+}
+
+static void end_by_exit(void) { exit(1); }
+static void end_by_kill(void) { raise(SIGKILL); }
+
+static void end_by_signal(void)
+{
+	leftovers_end_on_signals();
+	raise(SIGTERM);
+}
+
+/* A child of its own does not take what is its parent's. */
+static void end_in_grandchild(void)
+{
+	int status;
+	pid_t pid = fork();
+	if (pid == 0)
+		exit(0);
+	waitpid(pid, &status, 0);
+	_exit(0);
+}
+
+static void process_ends(void **state)
+{
+	struct err e;
+	int status;
+	assert_int_equal(put("a", "one", &e), 0);
+	status = in_child(end_by_exit);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+	assert_files(1);
+	status = in_child(end_by_signal);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+	assert_files(1);
+	status = in_child(end_in_grandchild);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	assert_files(2);
+	status = in_child(end_by_kill);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	assert_files(2);
+	assert_holds("a", "one");
+	assert_int_equal(put("a", "three", &e), 0);
+	assert_files(1);
+}
+
+/* A signal is never held for as long as the writing takes. */
+static void signals_are_let_through(void **state)
+{
+	struct err e;
+	struct atomic_file f;
+	sigset_t mask;
+	assert_int_equal(atomic_begin(&f, "a", &e), 0);
+	assert_int_equal(pthread_sigmask(SIG_SETMASK, NULL, &mask), 0);
+	assert_false(sigismember(&mask, SIGINT) || sigismember(&mask, SIGTERM) || sigismember(&mask, SIGHUP));
+	assert_int_equal(atomic_commit(&f, &e), 0);
+	assert_int_equal(pthread_sigmask(SIG_SETMASK, NULL, &mask), 0);
+	assert_false(sigismember(&mask, SIGINT));
+}
+
+static void aborted_from_outside(void **state)
+{
+	struct err e;
+	struct atomic_file before, f, g;
+	assert_int_equal(atomic_begin(&before, "a", &e), 0);
+	uint64_t mark = atomic_mark();
+	assert_int_equal(atomic_begin(&f, "b", &e), 0);
+	assert_int_equal(atomic_begin(&g, "c", &e), 0);
+	int kept = open("/", O_RDONLY);
+	atomic_keep_fd(&g, kept);
+	assert_files(3);
+	atomic_abort_since(mark);
+	assert_files(1);
+	assert_int_equal(fcntl(kept, F_GETFD), -1);
+	assert_int_equal(atomic_write(&before, STR("one"), &e), 0);
+	assert_int_equal(atomic_commit(&before, &e), 0);
+	assert_holds("a", "one");
+	assert_files(1);
 }
 
 static void full_disk(void **state)
@@ -169,6 +372,13 @@ int main(void)
 		cmocka_unit_test_teardown(aborted, empty_folder),
 		cmocka_unit_test_teardown(links, empty_folder),
 		cmocka_unit_test_teardown(links_in_a_circle, empty_folder),
+		cmocka_unit_test_teardown(link_to_nowhere, empty_folder),
+		cmocka_unit_test_teardown(of_another_user, empty_folder),
+		cmocka_unit_test_teardown(permissions_while_writing, empty_folder),
+		cmocka_unit_test_teardown(left_by_others, empty_folder),
+		cmocka_unit_test_teardown(process_ends, empty_folder),
+		cmocka_unit_test_teardown(signals_are_let_through, empty_folder),
+		cmocka_unit_test_teardown(aborted_from_outside, empty_folder),
 		cmocka_unit_test_teardown(full_disk, empty_folder),
 		cmocka_unit_test_teardown(refused, empty_folder),
 		cmocka_unit_test_teardown(longest_name, empty_folder),
