@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/file.h>
@@ -21,19 +20,6 @@ enum { MAX_LINKS = 40 }; /* as in Linux */
 #define TEMP_START ".opscope-"
 enum { TEMP_DIGITS = 16 };
 
-/* What has to be undone when the file does not come to be. Listed, since who leaves by longjmp has no struct atomic_file any more. */
-struct atomic_open {
-	struct atomic_open *next;
-	pthread_t owner;
-	uint64_t number;   /* counts all that were begun */
-	int fd, also_fd;   /* -1 = none */
-	int leftover;
-	char *temp, *target, *path;
-};
-static struct atomic_open *opened;
-static uint64_t n_begun;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
 int fd_write_all(int fd, struct str s)
 {
 	while (s.n) {
@@ -48,9 +34,9 @@ int fd_write_all(int fd, struct str s)
 	return 0;
 }
 
-static int fail(const struct atomic_open *o, const char *what, struct err *e)
+static int fail(const struct atomic_file *f, const char *what, struct err *e)
 {
-	return err_set(e, ERR_IO, "%s: %s: %s", o->path, what, strerror(errno));
+	return err_set(e, ERR_IO, "%s: %s: %s", f->path, what, strerror(errno));
 }
 
 static char *take(struct buf *b)
@@ -93,31 +79,31 @@ static bool may_touch(const char *path, uid_t owner)
 	return !shared || owner == geteuid() || owner == st.st_uid;
 }
 
-/* Follows the links at the end of o->target. 1: there is a file, *old; 0: not yet; -1: *e. */
-static int follow_links(struct atomic_open *o, struct stat *old, struct err *e)
+/* Follows the links at the end of f->target. 1: there is a file, *old; 0: not yet; -1: *e. */
+static int follow_links(struct atomic_file *f, struct stat *old, struct err *e)
 {
 	char link[4096];
 	for (int i = 0; i < MAX_LINKS; i++) {
-		if (lstat(o->target, old) < 0)
-			return errno == ENOENT ? 0 : fail(o, "cannot look at it", e);
-		if (!may_touch(o->target, old->st_uid))
-			return err_set(e, ERR_IO, "%s: a %s of another user, in a folder where everyone may write: it is not %s", o->path,
+		if (lstat(f->target, old) < 0)
+			return errno == ENOENT ? 0 : fail(f, "cannot look at it", e);
+		if (!may_touch(f->target, old->st_uid))
+			return err_set(e, ERR_IO, "%s: a %s of another user, in a folder where everyone may write: it is not %s", f->path,
 			               S_ISLNK(old->st_mode) ? "link" : "file", S_ISLNK(old->st_mode) ? "followed" : "replaced");
 		if (!S_ISLNK(old->st_mode))
-			return S_ISREG(old->st_mode) ? 1 : err_set(e, ERR_IO, "%s: not a regular file", o->path);
-		ssize_t n = readlink(o->target, link, sizeof link);
+			return S_ISREG(old->st_mode) ? 1 : err_set(e, ERR_IO, "%s: not a regular file", f->path);
+		ssize_t n = readlink(f->target, link, sizeof link);
 		if (n < 0 || n == (ssize_t)sizeof link)
-			return fail(o, "cannot follow the link", e);
+			return fail(f, "cannot follow the link", e);
 		struct buf at = {0};
 		if (link[0] != '/')
-			put_folder(&at, o->target);
+			put_folder(&at, f->target);
 		buf_put(&at, link, (size_t)n);
 		char *next = take(&at);
-		mem_free(o->target);
-		o->target = next;
+		mem_free(f->target);
+		f->target = next;
 	}
 	errno = ELOOP;
-	return fail(o, "cannot follow the link", e);
+	return fail(f, "cannot follow the link", e);
 }
 
 /* --- what earlier processes left ---------------------------------------------------------------------------------------- */
@@ -201,38 +187,38 @@ static void block_signals(sigset_t *before)
 }
 
 /* Made and listed while signals wait, and locked before anyone who cleans up took it for one that was left: false, and it is gone again, when someone did. */
-static bool make_temp(struct atomic_open *o, mode_t mode)
+static bool make_temp(struct atomic_file *f, mode_t mode)
 {
 	sigset_t before;
 	struct stat st;
 	block_signals(&before);
-	o->fd = open(o->temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+	f->fd = open(f->temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
 	int why = errno;
-	if (o->fd >= 0)
-		o->leftover = leftover_add(o->temp);
+	if (f->fd >= 0)
+		f->leftover = leftover_add(f->temp);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	errno = why;
-	if (o->fd < 0)
+	if (f->fd < 0)
 		return false;
-	bool taken = flock(o->fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK; /* where there are no locks, nobody cleans up */
-	if (!taken && fstat(o->fd, &st) == 0 && st.st_nlink)
+	bool taken = flock(f->fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK; /* where there are no locks, nobody cleans up */
+	if (!taken && fstat(f->fd, &st) == 0 && st.st_nlink)
 		return true;
-	leftover_drop(o->leftover);
-	o->leftover = LEFTOVER_NONE;
-	close(o->fd);
-	o->fd = -1;
+	leftover_drop(f->leftover);
+	f->leftover = LEFTOVER_NONE;
+	close(f->fd);
+	f->fd = -1;
 	errno = EEXIST;
 	return false;
 }
 
 /* Created by open, so that the umask applies as to any new file. */
-static int create(struct atomic_open *o, mode_t mode)
+static int create(struct atomic_file *f, mode_t mode)
 {
 	for (int attempt = 0; attempt < 8; attempt++) {
-		mem_free(o->temp);
-		o->temp = NULL; /* not ours to remove */
-		o->temp = temp_name(o->target);
-		if (make_temp(o, mode))
+		mem_free(f->temp);
+		f->temp = NULL; /* not ours to remove */
+		f->temp = temp_name(f->target);
+		if (make_temp(f, mode))
 			return 0;
 		if (errno != EEXIST)
 			break;
@@ -241,92 +227,49 @@ static int create(struct atomic_open *o, mode_t mode)
 }
 
 /* Those of the file that is replaced, and never more: a group that the new file cannot be given is to others what it was. */
-static int take_over(struct atomic_open *o, const struct stat *old)
+static int take_over(struct atomic_file *f, const struct stat *old)
 {
 	struct stat st;
 	mode_t mode = old->st_mode & 0777;
-	if (fstat(o->fd, &st) < 0)
+	if (fstat(f->fd, &st) < 0)
 		return -1;
-	if ((st.st_uid != old->st_uid || st.st_gid != old->st_gid) && fchown(o->fd, old->st_uid, old->st_gid) < 0 &&
-	    fchown(o->fd, (uid_t)-1, old->st_gid) < 0 && st.st_gid != old->st_gid)
+	if ((st.st_uid != old->st_uid || st.st_gid != old->st_gid) && fchown(f->fd, old->st_uid, old->st_gid) < 0 &&
+	    fchown(f->fd, (uid_t)-1, old->st_gid) < 0 && st.st_gid != old->st_gid)
 		mode &= (mode & 0007) << 3 | 0707;
-	return fchmod(o->fd, mode);
+	return fchmod(f->fd, mode);
 }
 
-static struct atomic_open *list_new(const char *path)
+static void release(struct atomic_file *f)
 {
-	struct atomic_open *o = NEW(struct atomic_open);
-	*o = (struct atomic_open){.owner = pthread_self(), .fd = -1, .also_fd = -1, .leftover = LEFTOVER_NONE};
-	pthread_mutex_lock(&lock);
-	o->number = n_begun++;
-	o->next = opened;
-	opened = o;
-	pthread_mutex_unlock(&lock);
-	o->path = copy_text(path);
-	o->target = copy_text(path);
-	return o;
-}
-
-static void unlist(struct atomic_open *o)
-{
-	pthread_mutex_lock(&lock);
-	struct atomic_open **at = &opened;
-	while (*at != o)
-		at = &(*at)->next;
-	*at = o->next;
-	pthread_mutex_unlock(&lock);
-}
-
-/* Closes and frees all that it holds; what was made of the file is removed by now, or finished. */
-static void release(struct atomic_open *o)
-{
-	unlist(o);
-	leftover_drop(o->leftover);
-	if (o->fd >= 0)
-		close(o->fd);
-	if (o->also_fd >= 0)
-		close(o->also_fd);
-	mem_free(o->temp);
-	mem_free(o->target);
-	mem_free(o->path);
-	mem_free(o);
-}
-
-static void undo(struct atomic_open *o)
-{
-	if (o->fd >= 0)
-		unlink(o->temp);
-	release(o);
+	leftover_drop(f->leftover);
+	if (f->fd >= 0)
+		close(f->fd);
+	mem_free(f->temp);
+	mem_free(f->target);
+	mem_free(f->path);
+	*f = (struct atomic_file){.fd = -1, .leftover = LEFTOVER_NONE};
 }
 
 int atomic_begin(struct atomic_file *f, const char *path, struct err *e)
 {
 	enum { OWNER_ALONE = 0600, AS_UMASK_SAYS = 0666 };
 	struct stat old;
-	struct atomic_open *o = list_new(path);
-	*f = (struct atomic_file){.fd = -1};
-	int exists = follow_links(o, &old, e), rc = exists < 0 ? -1 : 0;
+	*f = (struct atomic_file){.fd = -1, .leftover = LEFTOVER_NONE};
+	f->path = copy_text(path);
+	f->target = copy_text(path);
+	int exists = follow_links(f, &old, e), rc = exists < 0 ? -1 : 0;
 	if (rc == 0) {
-		remove_left(o->target);
-		rc = create(o, exists ? OWNER_ALONE : AS_UMASK_SAYS) < 0 ? fail(o, "cannot create", e) : 0;
+		remove_left(f->target);
+		rc = create(f, exists ? OWNER_ALONE : AS_UMASK_SAYS) < 0 ? fail(f, "cannot create", e) : 0;
 	}
-	if (rc == 0 && exists && take_over(o, &old) < 0)
-		rc = fail(o, "cannot set permissions", e);
-	if (rc < 0)
-		undo(o);
-	else
-		*f = (struct atomic_file){o->fd, o->temp, o->path, o};
-	return rc;
-}
-
-void atomic_keep_fd(struct atomic_file *f, int fd)
-{
-	f->open->also_fd = fd;
+	if (rc == 0 && exists && take_over(f, &old) < 0)
+		rc = fail(f, "cannot set permissions", e);
+	return rc < 0 ? atomic_abort(f) : 0;
 }
 
 int atomic_write(struct atomic_file *f, struct str s, struct err *e)
 {
-	return fd_write_all(f->fd, s) < 0 ? fail(f->open, "cannot write", e) : 0;
+	return fd_write_all(f->fd, s) < 0 ? fail(f, "cannot write", e) : 0;
 }
 
 /* Makes the new name last through a power cut. That it cannot be done on some file systems loses nothing. */
@@ -344,14 +287,14 @@ static void sync_folder(const char *target)
 }
 
 /* Signals wait for as long as it takes to say that the file is no unfinished one any more. */
-static int rename_temp(struct atomic_open *o)
+static int rename_temp(struct atomic_file *f)
 {
 	sigset_t before;
 	block_signals(&before);
-	int rc = rename(o->temp, o->target), why = errno;
+	int rc = rename(f->temp, f->target), why = errno;
 	if (rc == 0) {
-		leftover_drop(o->leftover);
-		o->leftover = LEFTOVER_NONE;
+		leftover_drop(f->leftover);
+		f->leftover = LEFTOVER_NONE;
 	}
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	errno = why;
@@ -360,42 +303,19 @@ static int rename_temp(struct atomic_open *o)
 
 int atomic_commit(struct atomic_file *f, struct err *e)
 {
-	struct atomic_open *o = f->open;
-	if (fsync(o->fd) < 0 || rename_temp(o) < 0) {
-		fail(o, "cannot write", e);
+	if (fsync(f->fd) < 0 || rename_temp(f) < 0) {
+		fail(f, "cannot write", e);
 		return atomic_abort(f);
 	}
-	sync_folder(o->target);
-	release(o);
-	*f = (struct atomic_file){.fd = -1};
+	sync_folder(f->target);
+	release(f);
 	return 0;
 }
 
 int atomic_abort(struct atomic_file *f)
 {
-	undo(f->open);
-	*f = (struct atomic_file){.fd = -1};
+	if (f->fd >= 0)
+		unlink(f->temp);
+	release(f);
 	return -1;
-}
-
-uint64_t atomic_mark(void)
-{
-	pthread_mutex_lock(&lock);
-	uint64_t mark = n_begun;
-	pthread_mutex_unlock(&lock);
-	return mark;
-}
-
-void atomic_abort_since(uint64_t mark)
-{
-	for (;;) {
-		pthread_mutex_lock(&lock);
-		struct atomic_open *o = opened;
-		while (o && !(o->number >= mark && pthread_equal(o->owner, pthread_self())))
-			o = o->next;
-		pthread_mutex_unlock(&lock);
-		if (!o)
-			return;
-		undo(o);
-	}
 }

@@ -16,21 +16,17 @@
 #include "base/err.h"
 #include "base/str.h"
 
-#include <stdint.h>
-
 struct atomic_file {
-	int fd;                    /* for writing; closed by commit and abort */
-	const char *temp;          /* what is being written: always has a '/' in it */
-	const char *path;          /* as given, for messages */
-	struct atomic_open *open;
+	int fd;        /* for writing; closed by commit and abort */
+	char *temp;    /* what is being written: always has a '/' in it */
+	char *target;  /* what it will be: `path` with links followed */
+	char *path;    /* as given, for messages */
+	int leftover;  /* io/leftovers.h */
 };
 
 /* ERR_IO when there is something at `path` that is not a regular file, or that cannot be looked at, or nothing can be created in its folder; also for a
  * link or file that another user has put into a folder where everyone may write. *f is then empty. */
 int atomic_begin(struct atomic_file *f, const char *path, struct err *e);
-
-/* From now on `fd` is closed when the life of *f ends: a lock that is held for so long. */
-void atomic_keep_fd(struct atomic_file *f, int fd);
 
 /* All of `s`, at the end of what is there. ERR_IO, as for a full disk; *f must then be aborted. */
 int atomic_write(struct atomic_file *f, struct str s, struct err *e);
@@ -39,10 +35,6 @@ int atomic_write(struct atomic_file *f, struct str s, struct err *e);
 int atomic_commit(struct atomic_file *f, struct err *e);
 /* Always -1. */
 int atomic_abort(struct atomic_file *f);
-
-/* For who leaves functions by longjmp: aborts the files that this thread has begun since the mark was taken, and not ended. */
-uint64_t atomic_mark(void);
-void atomic_abort_since(uint64_t mark);
 
 /* write() until all is written; -1 with errno. */
 int fd_write_all(int fd, struct str s);

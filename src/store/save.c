@@ -16,10 +16,8 @@ static int page_bytes(uint64_t file_bytes)
 int save_fail(struct save *s, struct err *e)
 {
 	int code = sqlite3_errcode(s->db), os = sqlite3_system_errno(s->db);
-	if ((code & 0xff) == SQLITE_NOMEM)
-		return err_set(e, ERR_NOMEM, "%s: out of memory while it was written", s->file.path);
 	const char *why = code == SQLITE_FULL ? "no space left" : os ? strerror(os) : sqlite3_errmsg(s->db);
-	return err_set(e, ERR_IO, "%s: cannot write: %s", s->file.path, why);
+	return err_set(e, code == SQLITE_NOMEM ? ERR_NOMEM : ERR_IO, "%s: cannot write: %s", s->file.path, why);
 }
 
 int save_run(struct save *s, const char *sql, struct err *e)
@@ -71,6 +69,7 @@ static int open_db(struct save *s, uint64_t big, struct err *e)
 struct save *save_begin(const char *path, uint64_t big, struct err *e)
 {
 	struct save *s = NEW(struct save);
+	s->lock_fd = -1;
 	if (atomic_begin(&s->file, path, e)) {
 		mem_free(s);
 		return NULL;
@@ -223,6 +222,8 @@ void save_abort(struct save *s)
 {
 	sqlite3_close(s->db);
 	atomic_abort(&s->file);
+	if (s->lock_fd >= 0)
+		close(s->lock_fd);
 	mem_free(s);
 }
 
@@ -236,6 +237,8 @@ int save_commit(struct save *s, struct err *e)
 		return -1;
 	}
 	rc = atomic_commit(&s->file, e);
+	if (s->lock_fd >= 0)
+		close(s->lock_fd);
 	mem_free(s);
 	return rc;
 }

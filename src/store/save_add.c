@@ -178,15 +178,14 @@ static int check_and_upgrade(struct save *s, const struct profile *p, struct err
 struct save *save_add(const char *path, const struct profile *p, struct err *e)
 {
 	struct save *s = NEW(struct save);
-	int locked = lock_file(path, e);
-	if (locked < 0 || refuse_journal(path, e) || atomic_begin(&s->file, path, e)) {
-		if (locked >= 0)
-			close(locked);
+	s->lock_fd = lock_file(path, e);
+	if (s->lock_fd < 0 || refuse_journal(path, e) || atomic_begin(&s->file, path, e)) {
+		if (s->lock_fd >= 0)
+			close(s->lock_fd);
 		mem_free(s);
 		return NULL;
 	}
-	atomic_keep_fd(&s->file, locked);
-	if (copy_bytes(locked, s->file.fd, path, e) || open_copy(s, e) || check_and_upgrade(s, p, e)) {
+	if (copy_bytes(s->lock_fd, s->file.fd, path, e) || open_copy(s, e) || check_and_upgrade(s, p, e)) {
 		save_abort(s);
 		return NULL;
 	}

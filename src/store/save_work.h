@@ -14,6 +14,7 @@
 struct save {
 	sqlite3 *db;
 	struct atomic_file file; /* written by SQLite under file.temp, which it cannot take for a URI: there is a '/' in it */
+	int lock_fd;             /* of the file that is added to, locked; -1 = a new file */
 	int64_t last_id;         /* highest number of an aggregation so far */
 };
 

@@ -300,26 +300,6 @@ static void signals_are_let_through(void **state)
 	assert_false(sigismember(&mask, SIGINT));
 }
 
-static void aborted_from_outside(void **state)
-{
-	struct err e;
-	struct atomic_file before, f, g;
-	assert_int_equal(atomic_begin(&before, "a", &e), 0);
-	uint64_t mark = atomic_mark();
-	assert_int_equal(atomic_begin(&f, "b", &e), 0);
-	assert_int_equal(atomic_begin(&g, "c", &e), 0);
-	int kept = open("/", O_RDONLY);
-	atomic_keep_fd(&g, kept);
-	assert_files(3);
-	atomic_abort_since(mark);
-	assert_files(1);
-	assert_int_equal(fcntl(kept, F_GETFD), -1);
-	assert_int_equal(atomic_write(&before, STR("one"), &e), 0);
-	assert_int_equal(atomic_commit(&before, &e), 0);
-	assert_holds("a", "one");
-	assert_files(1);
-}
-
 static void full_disk(void **state)
 {
 	static char text[] = "longer than the limit";
@@ -378,7 +358,6 @@ int main(void)
 		cmocka_unit_test_teardown(left_by_others, empty_folder),
 		cmocka_unit_test_teardown(process_ends, empty_folder),
 		cmocka_unit_test_teardown(signals_are_let_through, empty_folder),
-		cmocka_unit_test_teardown(aborted_from_outside, empty_folder),
 		cmocka_unit_test_teardown(full_disk, empty_folder),
 		cmocka_unit_test_teardown(refused, empty_folder),
 		cmocka_unit_test_teardown(longest_name, empty_folder),
