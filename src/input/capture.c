@@ -209,6 +209,8 @@ static void read_segment(struct capture *c, const char *path)
 	const char *slash = strrchr(path, '/');
 	if (capture_file_open(&f, path, true, &e) < 0) {
 		diag_add(&c->p->diags, "segment-unreadable", DIAG_LOSS, -1, "%s", e.msg);
+		if (f.error)
+			c->failed = e;
 		return;
 	}
 	c->file = &f;
@@ -226,6 +228,8 @@ static void read_segment(struct capture *c, const char *path)
 	c->p->input_bytes += f.bytes;
 	c->leader &= !c->has_facts;
 	capture_file_close(&f);
+	if (f.error)
+		err_set(&c->failed, ERR_IO, "%s: cannot read: %s", path, strerror(f.error));
 }
 
 /* ---- a run ---- */
@@ -286,7 +290,7 @@ static int read_file(struct source *s, struct profile *p, struct err *e)
 	p->zero_is_start = true;
 	p->recorder = RECORDER_NVIDIA;
 	p->input_bytes = 0;
-	for (unsigned i = 0; i < r.n; i++)
+	for (unsigned i = 0; i < r.n && !c->failed.code; i++)
 		read_segment(c, r.path[i]);
 	for (uint32_t k = 0; k < c->n_seen; k++)
 		if (c->seen[k])
@@ -295,6 +299,10 @@ static int read_file(struct source *s, struct profile *p, struct err *e)
 	note_absent(c, &r);
 	note_missing(c);
 	int rc = build_finish(&c->b, e);
+	if (c->failed.code) {
+		*e = c->failed;
+		rc = -1;
+	}
 	release(c);
 	mem_free(c);
 	capture_run_release(&r);

@@ -28,6 +28,7 @@ struct capture_file {
 	struct capture_chunk *chunk;  /* kept ones first, then by thread and in its order */
 	uint32_t n, cap;
 	char *records;                /* of the chunk that was loaded last */
+	int error;                    /* errno of a read that failed: what was read since is not all; kept behind capture_file_close */
 };
 
 /* -1 and *e: it cannot be read, or is no segment. `lists`: with its chunks. */
@@ -118,6 +119,7 @@ struct capture {
 	struct markers *markers;
 	int64_t base_ns;              /* absolute time of 0 */
 	/* The segment that is being read. */
+	struct err failed;            /* a read that failed; code ERR_NONE = none */
 	struct capture_file *file;
 	const char *name;             /* of the file, for messages */
 	struct arena bytes;           /* texts */

@@ -13,11 +13,19 @@
 enum { CHUNK_MOST = 1 << 20, GRAIN_LEAST = 64, OPEN_TRIES = 20 };
 
 /* As many bytes as there are; a hole in the file is zeros. */
-static size_t read_at(const struct capture_file *f, uint64_t at, void *to, size_t n)
+static size_t read_at(struct capture_file *f, uint64_t at, void *to, size_t n)
 {
 	size_t have = 0;
-	for (long got; have < n && (got = pread(f->fd, (char *)to + have, n - have, (off_t)(at + have))) > 0;)
+	while (have < n) {
+		ssize_t got = pread(f->fd, (char *)to + have, n - have, (off_t)(at + have));
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			f->error = errno;
+		if (got <= 0)
+			break;
 		have += (size_t)got;
+	}
 	return have;
 }
 
@@ -128,7 +136,8 @@ int capture_file_open(struct capture_file *f, const char *path, bool lists, stru
 	f->bytes = S_ISREG(st.st_mode) && st.st_size > 0 ? (uint64_t)st.st_size : 0;
 	if (f->bytes >= sizeof f->h)
 		read_header(f);
-	if (check_header(f, path, e) < 0) {
+	int rc = f->error ? err_set(e, ERR_IO, "%s: cannot read: %s", path, strerror(f->error)) : check_header(f, path, e);
+	if (rc < 0) {
 		capture_file_close(f);
 		return -1;
 	}
@@ -147,7 +156,7 @@ void capture_file_close(struct capture_file *f)
 		close(f->fd);
 	mem_free(f->chunk);
 	mem_free(f->records);
-	*f = (struct capture_file){.fd = -1};
+	*f = (struct capture_file){.fd = -1, .error = f->error};
 }
 
 uint32_t capture_file_load(struct capture_file *f, const struct capture_chunk *c)

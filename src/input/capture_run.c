@@ -81,20 +81,29 @@ static void release_list(struct list *l)
 	mem_free(l->v);
 }
 
-static bool header_of(const char *path, struct wire_header *h, struct err *e)
+enum header { NO_HEADER, HEADER, READ_FAILED };
+
+static enum header look_into(const char *path, struct wire_header *h, struct err *e)
 {
 	struct capture_file f;
 	if (capture_file_open(&f, path, false, e) < 0)
-		return false;
+		return f.error ? READ_FAILED : NO_HEADER;
 	*h = f.h;
 	capture_file_close(&f);
-	return true;
+	return HEADER;
 }
 
-static bool is_of_rank(const char *path, int64_t rank)
+static bool header_of(const char *path, struct wire_header *h, struct err *e)
+{
+	return look_into(path, h, e) == HEADER;
+}
+
+/* Of that rank, HEADER. */
+static enum header is_of_rank(const char *path, int64_t rank, struct err *e)
 {
 	struct wire_header h;
-	return header_of(path, &h, NULL) && (h.rank < 0 ? -1 : h.rank) == rank;
+	enum header is = look_into(path, &h, e);
+	return is == HEADER && (h.rank < 0 ? -1 : h.rank) != rank ? NO_HEADER : is;
 }
 
 static void add(struct capture_run *r, const char *path)
@@ -103,10 +112,30 @@ static void add(struct capture_run *r, const char *path)
 	r->path[r->n++] = join(path, 0, path);
 }
 
+/* The segments of the rank among those of the directory, and when the first of all began. */
+static enum header find_segments(struct capture_run *r, const struct list *l, const char *path, struct err *e)
+{
+	struct wire_header first;
+	enum header is = NO_HEADER;
+	for (unsigned i = 0; i < l->n && is == NO_HEADER; i++)
+		is = look_into(l->v[i].path, &first, e);
+	if (is == HEADER)
+		r->base_ns = first.start_ns < r->base_ns ? first.start_ns : r->base_ns;
+	for (unsigned i = 0; i < l->n && is != READ_FAILED; i++) {
+		is = strcmp(l->v[i].path, path) == 0 ? HEADER : is_of_rank(l->v[i].path, r->rank, e);
+		if (is != HEADER)
+			continue;
+		add(r, l->v[i].path);
+		if (strcmp(r->path[0], path) != 0)
+			break; /* another one leads */
+	}
+	return is;
+}
+
 int capture_run_find(struct capture_run *r, const char *path, struct err *e)
 {
 	struct list l = {0};
-	struct wire_header h, first;
+	struct wire_header h;
 	*r = (struct capture_run){0};
 	if (!header_of(path, &h, e))
 		return -1;
@@ -114,17 +143,11 @@ int capture_run_find(struct capture_run *r, const char *path, struct err *e)
 	r->world = h.world < 0 ? -1 : h.world;
 	r->base_ns = h.start_ns;
 	list_directory(&l, path);
-	for (unsigned i = 0; i < l.n; i++)
-		if (header_of(l.v[i].path, &first, NULL)) {
-			r->base_ns = first.start_ns < r->base_ns ? first.start_ns : r->base_ns;
-			break;
-		}
-	for (unsigned i = 0; i < l.n; i++)
-		if (strcmp(l.v[i].path, path) == 0 || is_of_rank(l.v[i].path, r->rank)) {
-			add(r, l.v[i].path);
-			if (strcmp(r->path[0], path) != 0)
-				break; /* another one leads */
-		}
+	if (find_segments(r, &l, path, e) == READ_FAILED) {
+		capture_run_release(r);
+		release_list(&l);
+		return -1;
+	}
 	if (!r->n || strcmp(r->path[0], path) != 0) { /* it stands alone, also by another name or a link */
 		capture_run_release(r);
 		r->path = NULL;

@@ -1,4 +1,4 @@
-"""Databases on a disk that fails, and in a memory that is full: a command gives what it gives of the sound file, or says why it cannot."""
+"""Traces on a disk that fails, and in a memory that is full: a command gives what it gives of the sound file, or says why it cannot."""
 import gzip
 import json
 import os
@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 
 import oracle
+import segment
 
 BUILD = os.environ.get("OPSCOPE_BUILD", os.path.join(oracle.ROOT, "build"))
 LIBRARY = os.path.join(BUILD, "tests", "libfailing_reads.so")
@@ -34,9 +35,9 @@ class FailingReads(oracle.Case):
         p = subprocess.run([oracle.OPSCOPE, *args], env=env, capture_output=True, timeout=oracle.TIMEOUT)
         return p.returncode, p.stdout, p.stderr.decode(errors="replace")
 
-    def check(self, path, *args):
-        """The same bytes, or a status and a line that says why; the words are those of what failed."""
-        args = [*args, path]
+    def check(self, path, *args, whole=None):
+        """The same bytes, or a status and a line that says why; the words are those of what failed. `whole`: the trace that the file is a part of."""
+        args = [*args, whole or path]
         status, sound, _ = self.run_failing(args, path)
         self.assertEqual(status, 0)
         with open(self.counts.name) as f:
@@ -94,6 +95,19 @@ class FailingReads(oracle.Case):
             z.write(f.read())
         self.check(path, "info")
         self.check(path + ".gz", "info")
+
+    def test_capture(self):
+        """A run of two segments: a read of either."""
+        run, paths = self.folder(), []
+        for pid in (1000, 1001):
+            s = segment.Segment(pid=pid)
+            for i in range(2000):
+                s.push(1, f"range {i % 7}", segment.BASE + 20 * i)
+                s.pop(1, segment.BASE + 20 * i + 10)
+            paths.append(s.write(run))
+        self.assertEqual(len(os.listdir(run)), 2)
+        for path in paths:
+            self.check(path, "info", whole=paths[0])
 
     def test_found_in_a_folder(self):
         """A trace that cannot be looked into is not left out."""
