@@ -18,7 +18,7 @@ struct sql;
 
 /* What a query may cost, and who else uses the profile. {0} = no limit, nobody. */
 struct sql_limits {
-	int64_t time_ns;                /* of one sql_run */
+	int64_t time_ns;                /* of one sql_run; with it, a value that the query makes has 1 MB at most */
 	uint64_t bytes;                 /* of SQLite's memory and of the result, each */
 	bool (*stop)(void *context);    /* asked now and then: true ends the query */
 	/* Around each report that is run, which adds to the profile: so that others can take turns with a long query. */

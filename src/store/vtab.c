@@ -1,5 +1,6 @@
 #include "store/vtab.h"
 
+#include <limits.h>
 #include <math.h>
 
 #include "base/mem.h"
@@ -181,8 +182,12 @@ static int rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *out)
 	return SQLITE_OK;
 }
 
-static void result_str(sqlite3_context *x, struct str s)
+void vtab_result_text(sqlite3_context *x, struct str s)
 {
+	enum { IN_ONE_ROW = 4 }; /* SQLite limits the sum of a row that it sorts, too */
+	sqlite3 *db = sqlite3_context_db_handle(x);
+	if (s.n > (size_t)sqlite3_limit(db, SQLITE_LIMIT_LENGTH, -1) / IN_ONE_ROW)
+		sqlite3_limit(db, SQLITE_LIMIT_LENGTH, s.n < INT_MAX / IN_ONE_ROW ? (int)(s.n * IN_ONE_ROW) : INT_MAX);
 	sqlite3_result_text64(x, s.p ? s.p : "", s.n, SQLITE_STATIC, SQLITE_UTF8);
 }
 
@@ -216,12 +221,12 @@ static void result_store(sqlite3_context *x, const struct vtab *v, const struct 
 	case ST_I16: case ST_I16_MINUS: sqlite3_result_int(x, ((const int16_t *)data)[row]); return;
 	case ST_F64: sqlite3_result_double(x, ((const double *)data)[row]); return; /* NaN becomes NULL */
 	case ST_BOOL: sqlite3_result_int(x, ((const uint8_t *)data)[row]); return;
-	case ST_STR: result_str(x, profile_str(v->p, ((const uint32_t *)data)[row])); return;
-	case ST_CAT: result_str(x, profile_cat(v->p, ((const uint16_t *)data)[row])); return;
+	case ST_STR: vtab_result_text(x, profile_str(v->p, ((const uint32_t *)data)[row])); return;
+	case ST_CAT: vtab_result_text(x, profile_cat(v->p, ((const uint16_t *)data)[row])); return;
 	case ST_TRACK: case ST_SPAN: case ST_LAUNCH: case ST_ARGS: result_ref(x, ((const uint32_t *)data)[row]); return;
-	case ST_SPAN_KIND: result_str(x, str_from(span_kind_name[((const uint8_t *)data)[row]])); return;
-	case ST_GPU_KIND: result_str(x, str_from(gpu_kind_name[((const uint8_t *)data)[row]])); return;
-	case ST_PHASE: result_str(x, (struct str){(const char *)data + row, 1}); return;
+	case ST_SPAN_KIND: vtab_result_text(x, str_from(span_kind_name[((const uint8_t *)data)[row]])); return;
+	case ST_GPU_KIND: vtab_result_text(x, str_from(gpu_kind_name[((const uint8_t *)data)[row]])); return;
+	case ST_PHASE: vtab_result_text(x, (struct str){(const char *)data + row, 1}); return;
 	}
 }
 
@@ -230,7 +235,7 @@ static void result_cell(sqlite3_context *x, const struct table *t, uint64_t row,
 	if (table_is_null(t, row, c))
 		return;
 	if (t->data[c].col.type == CELL_STR)
-		result_str(x, table_str(t, row, c));
+		vtab_result_text(x, table_str(t, row, c));
 	else if (t->data[c].col.type == CELL_F64)
 		sqlite3_result_double(x, table_f64(t, row, c));
 	else

@@ -29,6 +29,10 @@ struct vtab_lazy {
 /* Under l->name; *l is not copied and must outlive the connection. */
 int vtab_add_table(sqlite3 *db, const struct vtab_lazy *l, struct err *e);
 
+/* Text that is there, as a function's or a column's value; it must outlive the statement. However long it is, it can be read: the connection's
+ * SQLITE_LIMIT_LENGTH is for what a query makes of it, and is raised where that needs it. */
+void vtab_result_text(sqlite3_context *x, struct str s);
+
 /* Appends a name as SQL wants it: in double quotes, with those inside doubled. */
 void vtab_put_name(struct buf *b, const char *name);
 
