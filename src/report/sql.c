@@ -494,6 +494,11 @@ void sql_limit(struct sql *s, const struct sql_limits *l)
 	s->limits = *l;
 	if (l->time_ns) /* what one instruction does with a value is done soon */
 		sqlite3_limit(s->db, SQLITE_LIMIT_LENGTH, VALUE_MAX);
+	if (l->bytes) { /* or what is sorted would fill the disk */
+		sqlite3_set_authorizer(s->db, NULL, NULL);
+		sqlite3_exec(s->db, "PRAGMA temp_store = MEMORY", NULL, NULL, NULL);
+		sqlite3_set_authorizer(s->db, authorize, NULL);
+	}
 	sqlite3_progress_handler(s->db, STEPS, check_limits, s);
 }
 

@@ -4,6 +4,7 @@
 #include "base/json_text.h"
 #include "base/mem.h"
 #include "serve/assets.h"
+#include "serve/child.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -145,14 +146,15 @@ static struct answer *error_answer(unsigned status, const struct err *e)
 	return answer_error(status >= 400 ? status : of_code[e->code], "%s", e->msg);
 }
 
-static struct answer *ask(const struct endpoint *k, const struct request *r)
+/* `apart`: what is the user's own runs in a child. */
+static struct answer *ask(const struct endpoint *k, const struct request *r, bool apart)
 {
 	struct response out = {.status = 200, .type = "application/json; charset=utf-8"};
 	struct err e = {0};
 	pthread_mutex_t *turn = k->flags & ENDPOINT_TURN ? &r->entry->ask : NULL;
 	if (turn)
 		pthread_mutex_lock(turn);
-	int rc = k->run(r, &out, &e);
+	int rc = apart && k->queue == QUEUE_QUERIES ? child_run(k, r, &out, &e) : k->run(r, &out, &e);
 	if (turn)
 		pthread_mutex_unlock(turn);
 	if (rc < 0) {
@@ -173,7 +175,7 @@ struct answer *dispatch_now(struct request *r)
 {
 	const struct endpoint *k = find_endpoint(r->path, &r->rest);
 	struct answer *bad = k ? check_arguments(k, r) : answer_error(404, "no page '" STR_FMT "'", STR_ARG(r->path));
-	return bad ? bad : ask(k, r);
+	return bad ? bad : ask(k, r, false);
 }
 
 /* On a thread that answers; the input, if one is needed, is held. */
@@ -184,7 +186,7 @@ static void answer_now(struct job *j)
 	struct str key = key_of(x);
 	x->answer = kept ? answers_get(x->to->answers, key) : NULL;
 	if (!x->answer)
-		x->answer = kept ? answers_put(x->to->answers, key, ask(x->endpoint, &x->request)) : ask(x->endpoint, &x->request);
+		x->answer = kept ? answers_put(x->to->answers, key, ask(x->endpoint, &x->request, true)) : ask(x->endpoint, &x->request, true);
 	if (x->request.entry)
 		library_release(x->to->library, x->request.entry);
 	x->done(x);

@@ -22,6 +22,7 @@ struct request {
 	struct arena *arena;          /* for whatever lives as long as the request */
 	bool read_only;
 	unsigned query_seconds;       /* for the user's own queries */
+	bool alone;                   /* answered in a child (child.h): no lock is taken, and nobody else uses the entry */
 };
 
 /* What it gets. */
@@ -53,7 +54,7 @@ enum endpoint_flag {
 enum endpoint_queue {
 	QUEUE_TABLES,         /* reports: a moment, the first time of a long trace seconds */
 	QUEUE_QUICK,          /* tiles and lists: milliseconds, and many of them */
-	QUEUE_QUERIES,        /* the user's own: who knows */
+	QUEUE_QUERIES,        /* the user's own: who knows. In a child (child.h), which can be ended */
 	QUEUE_WRITES,         /* changes of files, one after the other; the server's end waits for them */
 	QUEUES,
 };
@@ -67,6 +68,8 @@ struct endpoint {
 	const struct endpoint *also;  /* another one of the same file; NULL = no more */
 	/* 0, or -1 and *e: ERR_USAGE becomes 400, ERR_DATA and ERR_LIMIT 422, others 500, unless out->status says it; each with a JSON reason. */
 	int (*run)(const struct request *r, struct response *out, struct err *e);
+	/* Of QUEUE_QUERIES: in the server itself before each child, holding entry->ask: what is made here stays for the next. NULL = nothing. */
+	int (*prepare)(const struct request *r, struct err *e);
 };
 
 extern const struct endpoint *const endpoint_registry[]; /* NULL-terminated, generated */

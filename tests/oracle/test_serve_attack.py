@@ -11,6 +11,8 @@ import socket
 import tempfile
 import threading
 import time
+import unittest
+import urllib.parse
 
 import oracle
 from served import Server
@@ -231,6 +233,31 @@ class Slow(AttackCase):
         self.alive(s)
 
 
+def children(s):
+    found = []
+    for task in os.listdir(f"/proc/{s.process.pid}/task"):
+        with open(f"/proc/{s.process.pid}/task/{task}/children") as f:
+            found += map(int, f.read().split())
+    return found
+
+
+def child_of(s):
+    """The process that answers the query, once it does."""
+    end = time.time() + 20
+    while time.time() < end:
+        for child in children(s):
+            with open(f"/proc/{child}/stat") as f:
+                if int(f.read().rsplit(")", 1)[1].split()[11]) > 5: # its own time in hundredths of a second
+                    return child
+        time.sleep(0.02)
+    raise AssertionError("no process answers the query")
+
+
+def state_of(process):
+    with open(f"/proc/{process}/stat") as f:
+        return f.read().rsplit(")", 1)[1].split()[0]
+
+
 class Queries(AttackCase):
     ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c"
 
@@ -260,6 +287,107 @@ class Queries(AttackCase):
             begin = time.time()
             self.assertIn("took too long", s.get("/api/sql", 422, query=query)["error"])
             self.assertLess(time.time() - begin, 20)
+
+    # Each is one instruction of SQLite's machine for long, or many long ones, or a plan that is long in the making. A value has a megabyte at most.
+    TEXT, PART = "hex(zeroblob(500000))", "hex(zeroblob(250000))"
+    NUMBERS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < %d) "
+    HOSTILE = [
+        "SELECT instr(hex(zeroblob(20000000)), hex(zeroblob(10000000)) || '1')",
+        f"SELECT instr({TEXT}, {PART} || '1')",
+        f"SELECT length(replace({TEXT}, {PART} || '1', ''))",
+        f"SELECT length(trim({TEXT}, replace({PART}, '00', '12') || '0'))",
+        f"SELECT {TEXT} LIKE '%' || substr({TEXT}, 1, 4000) || '1%'",
+        f"SELECT {TEXT} LIKE '%' || {PART} || '1%'",
+        f"SELECT count(*) FROM span a, span b WHERE {TEXT} GLOB '*' || replace(substr({TEXT}, 1, 1300), '0', '[0]') || b.rowid || '*'",
+        NUMBERS % 40000 + "SELECT length(json_patch(json_group_object('a' || x, 1), json_group_object('b' || x, 1))) FROM c",
+        NUMBERS % 2000 + "SELECT json_set(j, " + ", ".join(f"'$.b{i}', 1" for i in range(60)) + ") FROM (SELECT json_group_object('a' || x, 1) AS j FROM c), c",
+        NUMBERS % 200000 + "SELECT max(length(g)) FROM (SELECT group_concat(x) OVER (ORDER BY x ROWS 50000 PRECEDING) AS g FROM c)",
+        NUMBERS % 100000 + f"SELECT x FROM c ORDER BY substr({TEXT}, 1, 2000) || x % 7 LIMIT 1",
+        NUMBERS % 100000000 + "SELECT count(DISTINCT x) FROM c",
+        "SELECT printf('%.*f', 900000, 1e300), printf('%900000d', 1), printf('%,.*f', 100000000, 1.0)",
+        "SELECT count(*) FROM json_tree('" + "[" * 900 + "]" * 900 + "') a, json_tree(hex(zeroblob(4))) b, span c, span d, span e",
+        "SELECT 1 FROM " + ", ".join(f"span a{i}" for i in range(60)) + " WHERE " + " AND ".join(f"a{i}.parent = a{i + 1}.rowid" for i in range(59)),
+        "SELECT count(*) FROM ops_raw a, ops_raw b, ops_raw c WHERE " + " OR ".join(f"a.name || b.name LIKE c.name || '%{i}%'" for i in range(100)),
+        "SELECT x FROM (SELECT randomblob(900000) AS x FROM span a, span b) ORDER BY hex(substr(x, 1, 9)) LIMIT 1",
+        ENDLESS,
+    ]
+
+    def test_every_query_is_ended(self):
+        s = Server(self, "--query-time=2", RESNET)
+        s.get("/api/sql", query="SELECT 1")
+        for query in self.HOSTILE:
+            for last in (False, True): # the machine may be busy with something else for a moment
+                begin = time.time()
+                a = s.ask("/api/sql", {"query": query})
+                took = time.time() - begin
+                self.assertIn(a.status, (200, 400, 422), (query, a.body[:300]))
+                if took < 3 or last:
+                    break
+            self.assertLess(took, 3, query)
+        self.assertEqual(children(s), [])
+        self.alive(s)
+
+    def test_hostile_queries_leave_others_their_turn(self):
+        s = Server(self, "--query-time=2", RESNET)
+        slow = [q for q in self.HOSTILE if "json_patch" in q] * 2
+        answers = []
+        threads = [threading.Thread(target=lambda q=q: answers.append(s.ask("/api/sql", {"query": q}))) for q in slow]
+        for t in threads:
+            t.start()
+        time.sleep(0.5)
+        begin = time.time()
+        self.assertEqual(s.get("/api/sql", query="SELECT 7 AS n")["rows"], [[7]])
+        self.assertLess(time.time() - begin, 4)
+        for t in threads:
+            t.join()
+        self.assertEqual([a.status for a in answers], [422, 422])
+
+    def test_a_query_that_dies_harms_nobody(self):
+        s = Server(self, "--query-time=20", RESNET)
+        for how, status, words in ((signal.SIGSEGV, 500, "ended with signal 11"), (signal.SIGKILL, 422, "too much memory"), (signal.SIGXCPU, 422, "took too long")):
+            answers = []
+            t = threading.Thread(target=lambda: answers.append(s.ask("/api/sql", {"query": self.ENDLESS})))
+            t.start()
+            os.kill(child_of(s), how)
+            t.join()
+            self.assertEqual(answers[0].status, status, answers[0].body)
+            self.assertIn(words, answers[0].json()["error"])
+            self.alive(s)
+
+    def test_the_end_of_the_server_ends_its_queries(self):
+        for how in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+            s = Server(self, "--query-time=60", RESNET)
+            client = self.open(s)
+            client.sendall(request(b"/api/sql?query=" + urllib.parse.quote_plus(self.ENDLESS).encode()))
+            child = child_of(s)
+            if how == signal.SIGKILL:
+                self.assertRaises(AssertionError, s.stop, how)
+            else:
+                s.stop(how, timeout=3)
+            end = time.time() + 3
+            while os.path.exists(f"/proc/{child}") and state_of(child) != "Z" and time.time() < end:
+                time.sleep(0.05)
+            self.assertTrue(not os.path.exists(f"/proc/{child}") or state_of(child) == "Z", how)
+
+    @unittest.skipIf(os.environ.get("OPSCOPE_SANITIZED"), "the sanitizers keep the memory of a process unbounded")
+    def test_memory_of_a_query(self):
+        s = Server(self, "--query-time=20", RESNET)
+        for query in ("SELECT count(*) FROM (SELECT randomblob(900000) AS x FROM span a, span b ORDER BY x)",
+                      "SELECT a.name, b.name, c.name FROM span a, span b, span c", "SELECT hex(randomblob(400000)) FROM span LIMIT 250"):
+            error = s.get("/api/sql", 422, query=query)["error"]
+            self.assertRegex(error, "^SQL: the query was ended: (it took too much memory|its result is too long)$")
+        self.assertLess(s.memory_kb(), 200000)
+        self.alive(s)
+
+    def test_long_text_of_a_trace_can_be_read(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        path = os.path.join(folder.name, "long.pt.trace.json")
+        name = "n" * 3000000
+        with open(path, "w") as f:
+            json.dump({"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": name + str(i), "pid": 1, "tid": 1, "ts": i * 10, "dur": 5} for i in range(3)]}, f)
+        s = Server(self, path)
+        self.assertEqual(s.get("/api/sql", query="SELECT name FROM span ORDER BY name, start_ns")["rows"], [[name + str(i)] for i in range(3)])
 
     def test_large_results(self):
         s = Server(self, "--query-time=10", RESNET)
