@@ -13,6 +13,16 @@ static const struct asset *find(struct str path)
 	return NULL;
 }
 
+static const struct asset *find_page(struct str path)
+{
+	return find(str_eqc(path, "/") ? STR("/index.html") : path);
+}
+
+bool asset_is_there(struct str path)
+{
+	return find_page(path) != NULL;
+}
+
 const struct asset *asset_of(const char *path)
 {
 	return find(str_from(path));
@@ -34,7 +44,7 @@ int asset_unpack(const struct asset *a, struct buf *out)
 
 struct answer *asset_find(struct str path)
 {
-	const struct asset *a = find(str_eqc(path, "/") ? STR("/index.html") : path);
+	const struct asset *a = find_page(path);
 	struct buf body = {0};
 	if (!a || asset_unpack(a, &body) < 0) {
 		buf_release(&body);

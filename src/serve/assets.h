@@ -17,6 +17,7 @@ extern const struct asset asset_registry[];
 
 /* The page at a path, "/" being "/index.html"; to be released like any answer. NULL = none. */
 struct answer *asset_find(struct str path);
+bool asset_is_there(struct str path);
 
 /* As it is in the program; NULL = none. */
 const struct asset *asset_of(const char *path);

@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "serve/assets.h"
 
 #include <ctype.h>
 #include <microhttpd.h>
@@ -34,15 +35,15 @@ static struct str header(struct MHD_Connection *c, const char *name)
 	return str_from(v);
 }
 
-/* "name", "name:80", "[::1]:80" -> name. */
+/* "name", "name:80", "[::1]:80" -> name; of anything else, which names no host, all of it. */
 static struct str host_name(struct str host)
 {
-	if (host.n && host.p[0] == '[') {
-		const char *end = memchr(host.p, ']', host.n);
-		return end ? (struct str){host.p, (size_t)(end - host.p) + 1} : host;
-	}
-	const char *colon = host.n ? memchr(host.p, ':', host.n) : NULL;
-	return colon ? (struct str){host.p, (size_t)(colon - host.p)} : host;
+	size_t digits = 0;
+	while (digits < host.n && isdigit((unsigned char)host.p[host.n - 1 - digits]))
+		digits++;
+	size_t name = host.n - digits;
+	bool port = digits && name && host.p[name - 1] == ':';
+	return port ? (struct str){host.p, name - 1} : host;
 }
 
 /* A page from elsewhere can have its name mean this machine; then the browser sends that name as Host. */
@@ -52,18 +53,23 @@ static bool host_is_ours(const struct server *s, struct str host)
 	if (s->any_host)
 		return true;
 	for (const char **h = s->hosts; *h; h++)
-		if (name.n == strlen(*h) && strncasecmp(name.p, *h, name.n) == 0)
+		if (name.n && name.n == strlen(*h) && strncasecmp(name.p, *h, name.n) == 0)
 			return true;
 	return false;
+}
+
+/* By what the browser says of the page that asks: one of ours, or none, such as the line for addresses. What is no browser says nothing. */
+static bool site_is_ours(struct MHD_Connection *c)
+{
+	struct str site = header(c, "Sec-Fetch-Site");
+	return !site.p || str_eqc(site, "same-origin") || str_eqc(site, "none");
 }
 
 /* Whether a page of ours asks: others cannot set this header without leave, which is never given. */
 static bool origin_is_ours(struct MHD_Connection *c)
 {
-	struct str origin = header(c, "Origin"), host = header(c, "Host"), site = header(c, "Sec-Fetch-Site");
-	if (!str_eqc(header(c, "X-Opscope"), "1"))
-		return false;
-	if (site.n && !str_eqc(site, "same-origin") && !str_eqc(site, "none"))
+	struct str origin = header(c, "Origin"), host = header(c, "Host");
+	if (!str_eqc(header(c, "X-Opscope"), "1") || !site_is_ours(c))
 		return false;
 	const char *rest = origin.n ? strstr(origin.p, "://") : NULL;
 	return !origin.n || (rest && str_eq(str_from(rest + 3), host));
@@ -197,6 +203,9 @@ static void ask(struct visit *v)
 	struct str path = v->x.request.path;
 	if (!v->x.answer && !strip_prefix(v->server, path, &v->x.request.path))
 		v->x.answer = answer_error(404, "no page '" STR_FMT "'; the pages begin at %s/", STR_ARG(path), v->server->prefix);
+	/* Pages of others may lead to ours; what costs time is not for them, though they could not read the answer. */
+	if (!v->x.answer && !site_is_ours(v->connection) && !asset_is_there(v->x.request.path))
+		v->x.answer = answer_error(403, STR_FMT ": a page of another site asks; one of the viewer's own, or none, was expected", STR_ARG(path));
 	if (v->x.answer || dispatch(&v->server->to, &v->x))
 		on_done(&v->x);
 }

@@ -151,6 +151,34 @@ class Requests(AttackCase):
                                                                 "Access-Control-Request-Headers": "x-opscope"})
         self.assertEqual((a.status, [h for h in a.headers if h.startswith("access-control")]), (405, []))
 
+    def test_pages_of_other_sites(self):
+        s = Server(self, SMALL)
+        plugin = {"run": s.inputs().popitem()[1]["run"], "worker": s.inputs().popitem()[1]["worker"], "span": "default"}
+        asks = [("/api/state", {}), ("/api/report/operators", {}), ("/api/sql", {"query": "SELECT 1"}), ("/api/timeline", {}),
+                ("/data/plugin/pytorch_profiler/runs", {}), ("/data/plugin/pytorch_profiler/overview", plugin)]
+        for path, args in asks:
+            for site, method, status in (("cross-site", "GET", 403), ("same-site", "GET", 403), ("cross-site", "HEAD", 403), ("anything", "GET", 403), ("", "GET", 403),
+                                         ("same-origin", "GET", 200), ("none", "GET", 200), (None, "GET", 200)):
+                a = s.ask(path, args, method, {} if site is None else {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "no-cors"})
+                self.assertEqual(a.status, status, (path, site, a.body))
+                if status == 403 and method == "GET":
+                    self.assertEqual(a.json(), {"error": f"{path}: a page of another site asks; one of the viewer's own, or none, was expected"})
+        # but it may lead to the viewer
+        for path in ("/", "/index.html"):
+            self.assertEqual(s.ask(path, headers={"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}).status, 200)
+        prefixed = Server(self, "--path-prefix=/x", SMALL)
+        for path, status in (("/x/", 200), ("/x/api/state", 403), ("/x/data/plugin/pytorch_profiler/runs", 403), ("/x/%61pi/state", 403)):
+            self.assertEqual(prefixed.ask(path, headers={"Sec-Fetch-Site": "cross-site"}).status, status, path)
+
+    def test_names_of_the_server(self):
+        s = Server(self, "--allow-host=box.example", SMALL)
+        for host, status in ((b"localhost", 200), (b"LOCALHOST:1", 200), (b"127.0.0.1:65535", 200), (b"[::1]", 200), (b"[::1]:80", 200), (b"box.example:443", 200),
+                             (b"localhost:80:evil", 403), (b"[::1]evil", 403), (b"[::1]:80evil", 403), (b"[::1", 403), (b"localhost:", 403), (b"localhost:8a", 403),
+                             (b"localhost:-1", 403), (b":80", 403), (b"", 403), (b"localhost.", 403), (b"evil@localhost", 403), (b"localhost:80:80", 403), (b"localhost:80@evil", 403)):
+            got = self.raw(s, b"GET /api/state HTTP/1.1\r\nHost: " + host + b"\r\nConnection: close\r\n\r\n")
+            self.assertEqual(status_of(got), status, (host, got[:200]))
+        self.assertEqual(status_of(self.raw(s, b"GET /api/state HTTP/1.0\r\n\r\n")), 403)
+
     def test_random_bytes(self):
         s = Server(self, SMALL)
         r = random.Random(7)
