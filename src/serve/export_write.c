@@ -53,10 +53,21 @@ static int check_folder(const char *out, struct err *e)
 	return rc;
 }
 
+struct pages {
+	const struct asset *script, *style, *icon;
+};
+
+static int find_pages(struct pages *p, struct err *e)
+{
+	*p = (struct pages){asset_of("/main.js"), asset_of("/main.css"), asset_of("/icon.svg")};
+	return p->script && p->style && p->icon ? 0 : err_set(e, ERR_LIMIT, "this opscope was built without the viewer's pages (npm was not there)");
+}
+
 int export_check(const char *out, bool force, bool *directory, struct err *e)
 {
 	struct str path = str_from(out);
 	struct stat st;
+	struct pages pages;
 	bool exists = stat(out, &st) == 0;
 	bool html = str_ends(path, STR(".html")) || str_ends(path, STR(".htm"));
 	if (!path.n)
@@ -64,6 +75,8 @@ int export_check(const char *out, bool force, bool *directory, struct err *e)
 	*directory = exists ? S_ISDIR(st.st_mode) : !html;
 	if (exists && !*directory && !html)
 		return err_set(e, ERR_USAGE, "%s: not a directory; a directory or a file NAME.html was expected", out);
+	if (find_pages(&pages, e) < 0)
+		return -1;
 	if (!exists || !*directory)
 		return check_folder(out, e);
 	int found = holds_something(out, e);
@@ -81,21 +94,21 @@ void export_block_name(const struct export_block *k, struct buf *out)
  * only because that one asks for them. */
 static int put_head(struct buf *b, bool directory, struct err *e)
 {
-	const struct asset *script = asset_of("/main.js"), *style = asset_of("/main.css"), *icon = asset_of("/icon.svg");
+	struct pages p;
 	struct buf text = {0};
-	if (!script || !style || !icon)
-		return err_set(e, ERR_LIMIT, "this opscope was built without the viewer's pages (npm was not there)");
+	if (find_pages(&p, e) < 0)
+		return -1;
 	buf_cstr(b, "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; ");
 	buf_printf(b, "script-src 'sha256-%s'%s; style-src 'unsafe-inline'; img-src data: blob:; font-src data:; base-uri 'none'; form-action 'none'\">\n",
-	           script->sha256, directory ? " 'strict-dynamic'" : "");
+	           p.script->sha256, directory ? " 'strict-dynamic'" : "");
 	buf_cstr(b, "<meta name=\"viewport\" content=\"width=device-width\">\n<meta name=\"referrer\" content=\"no-referrer\">\n<title>opscope</title>\n");
-	int rc = asset_unpack(icon, &text);
+	int rc = asset_unpack(p.icon, &text);
 	buf_cstr(b, "<link rel=\"icon\" href=\"data:image/svg+xml;base64,");
 	export_base64(buf_view(&text), b);
 	buf_cstr(b, "\">\n<style>");
-	rc |= asset_unpack(style, b);
+	rc |= asset_unpack(p.style, b);
 	buf_cstr(b, "</style>\n<body>\n<noscript>This report is drawn by a script, which this browser does not run.</noscript>\n<script type=\"module\">");
-	rc |= asset_unpack(script, b);
+	rc |= asset_unpack(p.script, b);
 	buf_cstr(b, "</script>\n");
 	buf_release(&text);
 	return rc < 0 ? err_set(e, ERR_LIMIT, "the viewer's pages in this opscope are damaged") : 0;

@@ -10,8 +10,8 @@
 
 struct stat;
 
-/* Whether `out` means a directory. ERR_USAGE when that holds something and `force` is not set; ERR_IO when nothing can be created there. To be
- * asked before the work is begun. */
+/* Whether `out` means a directory. ERR_USAGE when that holds something and `force` is not set; ERR_IO when nothing can be created there;
+ * ERR_LIMIT when this opscope has no pages. To be asked before the work is begun. */
 int export_check(const char *out, bool force, bool *directory, struct err *e);
 
 /* "data-0123456789abcdef.js" of a block. */

@@ -313,5 +313,18 @@ class Instances(ExportCase):
         self.assertIn("whole number from 1", s.get("/api/timeline/whole", 400, items="0")["error"])
 
 
+class WithoutTheViewer(oracle.Case):
+    def test_refused_before_anything_is_read(self):
+        if oracle.run("help")[1].find(b"\n  serve ") < 0:
+            self.skipTest("built without libmicrohttpd")
+        with tempfile.TemporaryDirectory() as folder:
+            out = os.path.join(folder, "out.html")
+            if b"built without the viewer" not in oracle.run("serve", f"--export={out}", TRAINING)[2]:
+                self.skipTest("built with npm")
+            status, printed, said = oracle.run("serve", f"--export={out}", os.path.join(folder, "no such input"))
+            self.assertEqual((status, printed, os.listdir(folder)), (1, b"", []))
+            self.assertEqual(said, b"opscope: this opscope was built without the viewer's pages (npm was not there)\n")
+
+
 if __name__ == "__main__":
     oracle.main()
