@@ -4,9 +4,9 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "serve/assets.h"
+#include "serve/mhd.h"
 
 #include <ctype.h>
-#include <microhttpd.h>
 #include <stdio.h>
 #include <strings.h>
 
@@ -31,7 +31,7 @@ struct visit {
 
 static struct str header(struct MHD_Connection *c, const char *name)
 {
-	const char *v = MHD_lookup_connection_value(c, MHD_HEADER_KIND, name);
+	const char *v = mhd.lookup_connection_value(c, MHD_HEADER_KIND, name);
 	return str_from(v);
 }
 
@@ -110,7 +110,7 @@ static enum MHD_Result take_argument(void *context, enum MHD_ValueKind kind, con
 
 static void add_header(struct MHD_Response *r, const char *name, const char *value)
 {
-	MHD_add_response_header(r, name, value);
+	mhd.add_response_header(r, name, value);
 }
 
 /* `same`: without the body, which the client has. */
@@ -172,12 +172,12 @@ static enum MHD_Result send_answer(struct visit *v)
 	bool same = a->etag[0] && header_has(header(v->connection, "If-None-Match"), str_from(etag));
 	struct str body = same ? (struct str){"", 0} : packed ? a->packed : a->body;
 	/* The bytes live until the request is completed. */
-	struct MHD_Response *r = MHD_create_response_from_buffer(body.n, (void *)(uintptr_t)body.p, MHD_RESPMEM_PERSISTENT);
+	struct MHD_Response *r = mhd.create_response_from_buffer(body.n, (void *)(uintptr_t)body.p, MHD_RESPMEM_PERSISTENT);
 	if (!r)
 		return MHD_NO;
 	add_headers(r, a, packed, same);
-	enum MHD_Result rc = MHD_queue_response(v->connection, same ? 304 : a->status, r);
-	MHD_destroy_response(r);
+	enum MHD_Result rc = mhd.queue_response(v->connection, same ? 304 : a->status, r);
+	mhd.destroy_response(r);
 	clients_set(v->server->clients, v->client, CLIENT_TAKES);
 	return rc;
 }
@@ -185,7 +185,7 @@ static enum MHD_Result send_answer(struct visit *v)
 static void on_done(struct exchange *x)
 {
 	struct visit *v = (struct visit *)(void *)((char *)x - offsetof(struct visit, x));
-	MHD_resume_connection(v->connection);
+	mhd.resume_connection(v->connection);
 }
 
 /* What stands behind the prefix; false when the prefix is not there. */
@@ -214,25 +214,25 @@ static struct visit *visit_new(struct server *s, struct MHD_Connection *c, const
 {
 	struct visit *v = NEW(struct visit);
 	v->connection = c;
-	v->client = MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+	v->client = mhd.get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
 	v->server = s;
 	v->x.post = post;
 	v->x.done = on_done;
 	v->x.request.arg = v->arg;
 	v->bad_text = !utf8_valid(str_from(url));
 	v->x.request.path = arena_str(&v->x.arena, str_from(url));
-	MHD_get_connection_values_n(c, MHD_GET_ARGUMENT_KIND, take_argument, v);
+	mhd.get_connection_values_n(c, MHD_GET_ARGUMENT_KIND, take_argument, v);
 	return v;
 }
 
 static enum MHD_Result refuse_method(struct MHD_Connection *c)
 {
 	static const char text[] = "{\"error\":\"GET, HEAD or POST was expected\"}\n";
-	struct MHD_Response *r = MHD_create_response_from_buffer(sizeof text - 1, (void *)(uintptr_t)text, MHD_RESPMEM_PERSISTENT);
+	struct MHD_Response *r = mhd.create_response_from_buffer(sizeof text - 1, (void *)(uintptr_t)text, MHD_RESPMEM_PERSISTENT);
 	add_header(r, "Content-Type", "application/json; charset=utf-8");
 	add_header(r, "Allow", "GET, HEAD, POST");
-	enum MHD_Result rc = MHD_queue_response(c, 405, r);
-	MHD_destroy_response(r);
+	enum MHD_Result rc = mhd.queue_response(c, 405, r);
+	mhd.destroy_response(r);
 	return rc;
 }
 
@@ -272,7 +272,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *c, const
 		return send_answer(v);
 	v->asked = true;
 	clients_set(v->server->clients, v->client, CLIENT_WAITS);
-	MHD_suspend_connection(c);
+	mhd.suspend_connection(c);
 	ask(v);
 	return MHD_YES;
 }
@@ -297,7 +297,7 @@ static void on_connection(void *context, struct MHD_Connection *c, void **client
 {
 	struct server *s = context;
 	if (code == MHD_CONNECTION_NOTIFY_STARTED)
-		*client = clients_add(s->clients, MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd);
+		*client = clients_add(s->clients, mhd.get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd);
 	else
 		clients_remove(s->clients, *client);
 }
@@ -321,7 +321,7 @@ static size_t unescape(void *context, struct MHD_Connection *c, char *s)
 struct MHD_Daemon *http_listen(struct server *s, const struct addrinfo *a)
 {
 	unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | (a->ai_family == AF_INET6 ? MHD_USE_IPv6 : 0);
-	return MHD_start_daemon(flags, 0, NULL, NULL, on_request, s, MHD_OPTION_SOCK_ADDR, a->ai_addr, MHD_OPTION_NOTIFY_COMPLETED, on_completed, s,
+	return mhd.start_daemon(flags, 0, NULL, NULL, on_request, s, MHD_OPTION_SOCK_ADDR, a->ai_addr, MHD_OPTION_NOTIFY_COMPLETED, on_completed, s,
 	                        MHD_OPTION_NOTIFY_CONNECTION, on_connection, s, MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL,
 	                        MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS,
 	                        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEAD_MAX, MHD_OPTION_END);

@@ -2,9 +2,9 @@
 #include "serve/server_own.h"
 
 #include "base/mem.h"
+#include "serve/mhd.h"
 
 #include <errno.h>
-#include <microhttpd.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -70,7 +70,7 @@ static int start_listening(struct server *s, uint16_t port, struct err *e)
 	if (!s->daemon)
 		return err_set(e, ERR_IO, "cannot listen at %s:%u: %s%s", s->bind, port, why ? strerror(why) : "the address is in use or not this machine's",
 		               port ? "; --port=0 takes any port that is free" : "");
-	s->port = MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_BIND_PORT)->port;
+	s->port = mhd.get_daemon_info(s->daemon, MHD_DAEMON_INFO_BIND_PORT)->port;
 	bool v6 = strchr(s->bind, ':') != NULL;
 	s->url = arena_printf(&s->arena, "http://%s%s%s:%u%s/", v6 ? "[" : "", s->bind, v6 ? "]" : "", s->port, s->prefix).p;
 	return 0;
@@ -112,6 +112,8 @@ struct server *server_start(const struct serve_options *o, struct err *e)
 	s->to.query_seconds = o->query_seconds ? o->query_seconds : QUERY_SECONDS;
 	s->to.answers = answers_new(KEPT_BYTES);
 	int rc = set_prefix(s, o->prefix, e);
+	if (rc == 0)
+		rc = mhd_load(e);
 	if (rc == 0) {
 		s->to.library = library_open(&(struct library_options){o->paths, o->n_paths, o->memory_bytes}, e);
 		rc = s->to.library ? 0 : -1;
@@ -145,7 +147,7 @@ bool server_stop(struct server *s)
 	MHD_socket listening = MHD_INVALID_SOCKET;
 	/* Nobody may be suspended when the daemon stops: first no one new, then everyone who waits gets an answer. The daemon's thread may still take the
 	 * socket out of its poll set: closed now, its number could be somebody else's by then. */
-	if (s->daemon && (listening = MHD_quiesce_daemon(s->daemon)) != MHD_INVALID_SOCKET)
+	if (s->daemon && (listening = mhd.quiesce_daemon(s->daemon)) != MHD_INVALID_SOCKET)
 		shutdown(listening, SHUT_RDWR);
 	if (s->to.library)
 		library_refuse(s->to.library);
@@ -154,7 +156,7 @@ bool server_stop(struct server *s)
 	if (!idle)
 		return false;
 	if (s->daemon)
-		MHD_stop_daemon(s->daemon);
+		mhd.stop_daemon(s->daemon);
 	if (listening != MHD_INVALID_SOCKET)
 		close(listening);
 	clients_free(s->clients);

@@ -283,6 +283,19 @@ class Protocol(ServeCase):
         self.assertEqual(dldb.get("/api/report/ops", compat="dlprof")["rows"],
                          printed("report", "ops", oracle.data("dlprof", "w_relu", "dlprof_dldb.sqlite"), "--compat=dlprof")["rows"])
 
+    def test_http_is_loaded_by_the_server_alone(self):
+        needed = subprocess.run([oracle.OPSCOPE, "--version"], env={**os.environ, "LD_TRACE_LOADED_OBJECTS": "1"}, capture_output=True).stdout
+        self.assertIn(b"libsqlite3", needed)
+        self.assertNotRegex(needed, b"microhttpd|gnutls")
+        # a library that is none
+        with open(os.path.join(self.tmp, "libmicrohttpd.so.12"), "wb"):
+            pass
+        env = {**os.environ, "LD_LIBRARY_PATH": self.tmp}
+        p = subprocess.run([oracle.OPSCOPE, "serve", "-p", "0", SMALL], env=env, capture_output=True, timeout=60)
+        self.assertEqual((p.returncode, p.stdout, p.stderr.count(b"\n")), (1, b"", 1))
+        self.assertRegex(p.stderr, b"^opscope: the server needs libmicrohttpd.so.12, which cannot be loaded: .*file too short")
+        self.assertEqual(subprocess.run([oracle.OPSCOPE, "report", "operators", SMALL], env=env, capture_output=True).returncode, 0)
+
     def test_signals_end_it(self):
         for how in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             Server(self, SMALL).stop(how)
