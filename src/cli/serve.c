@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { KEY_PREFIX = 0x200, KEY_HOST, KEY_READ_ONLY, KEY_MEMORY, KEY_QUERY_TIME, KEY_EXPORT, KEY_FORCE, KEY_STEPS, PORT = 8000, HOSTS_MAX = 16 };
+enum { KEY_PREFIX = 0x200, KEY_HOST, KEY_READ_ONLY, KEY_MEMORY, KEY_QUERY_TIME, KEY_EXPORT, KEY_FORCE, KEY_STEPS, KEY_LINKS, PORT = 8000, HOSTS_MAX = 16 };
 
 struct serve_command {
 	struct serve_options o;
@@ -30,6 +30,7 @@ static const struct argp_option options[] = {
 	{"allow-host", KEY_HOST, "NAME", 0, "another name by which this server may be asked; may be given several times", 0},
 	{"memory", KEY_MEMORY, "SIZE", 0, "keep no more than so much of the inputs in memory: 8G, 500M (default: half of what there is)", 0},
 	{"query-time", KEY_QUERY_TIME, "SECONDS", 0, "end SQL queries that take longer (default: 30)", 0},
+	{"follow-links", KEY_LINKS, NULL, 0, "in a directory, also links that lead out of it", 0},
 	{"read-only", KEY_READ_ONLY, NULL, 0, "write no aggregations into .opscope files either", 0},
 	{"export", KEY_EXPORT, "OUT", 0, "start no server: write the pages with their data into the file OUT, if it ends in .html, or into the directory OUT", 0},
 	{"force", KEY_FORCE, NULL, 0, "with --export: also into a directory that holds something", 0},
@@ -82,6 +83,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_QUERY_TIME:
 		c->o.query_seconds = (unsigned)number("query-time", arg, 1, 1000000);
 		return 0;
+	case KEY_LINKS:
+		c->o.follow_links = true;
+		return 0;
 	case KEY_READ_ONLY:
 		c->o.read_only = true;
 		return 0;
@@ -119,6 +123,13 @@ static void wait_for_end(const sigset_t *ends)
 	pthread_sigmask(SIG_UNBLOCK, ends, NULL);
 }
 
+static void say_left_out(void *unused, struct str path)
+{
+	struct err e;
+	err_set(&e, ERR_IO, STR_FMT ": left out, since it leads out of its directory; opscope serve --follow-links shows it", STR_ARG(path));
+	cli_fail(&e, EXIT_DONE);
+}
+
 int cli_serve(const struct serve_options *o)
 {
 	struct err e;
@@ -131,6 +142,7 @@ int cli_serve(const struct serve_options *o)
 	struct server *s = server_start(o, &e);
 	if (!s)
 		return cli_fail(&e, e.code == ERR_USAGE ? EXIT_USAGE : EXIT_INPUT);
+	server_left_out(s, say_left_out, NULL);
 	printf("%s\n", server_url(s));
 	fflush(stdout);
 	wait_for_end(&ends);
@@ -175,6 +187,7 @@ static int export_pages(struct serve_command *c)
 	struct export_options *o = &c->export;
 	o->paths = c->o.paths;
 	o->n_paths = c->o.n_paths;
+	o->follow_links = c->o.follow_links;
 	o->memory_bytes = c->o.memory_bytes;
 	o->progress = on_progress;
 	o->failed = on_failed;

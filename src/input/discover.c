@@ -15,6 +15,7 @@ enum { MAX_DEPTH = 64 };
 
 struct walk {
 	struct trace_list *list;
+	struct str root; /* real path that is not to be left; n == 0: links lead anywhere */
 	struct seen {
 		dev_t dev;
 		ino_t ino;
@@ -63,7 +64,7 @@ static struct str base_name(struct str path)
 static const char *const candidates[] = {".json", ".opscope", ".sqlite", ".sql", ".nvvp", ".dict", ".seg"};
 enum { CANDIDATES = sizeof candidates / sizeof candidates[0] };
 
-static void add_file(struct trace_list *l, struct str run, struct str name, struct str path)
+static void add_file(struct trace_list *l, struct str run, struct str name, struct str path, struct str root)
 {
 	struct str worker = name, stamp = STR("");
 	if (!discover_parse_name(name, &worker, &stamp)) {
@@ -79,6 +80,7 @@ static void add_file(struct trace_list *l, struct str run, struct str name, stru
 		.span = STR("default"),
 		.path = arena_str(&l->arena, path),
 		.stamp = arena_str(&l->arena, stamp),
+		.root = root,
 	};
 }
 
@@ -134,6 +136,30 @@ static int by_name(const struct dirent **a, const struct dirent **b)
 	return strcmp((*a)->d_name, (*b)->d_name);
 }
 
+bool discover_lies_in(const char *path, struct str root)
+{
+	char *real = realpath(path, NULL);
+	struct str rest = str_from(real);
+	bool lies = real && str_starts(rest, root);
+	rest = lies ? (struct str){rest.p + root.n, rest.n - root.n} : rest;
+	lies = lies && (!rest.n || *rest.p == '/' || root.p[root.n - 1] == '/');
+	free(real);
+	return lies;
+}
+
+/* Nothing but a link leads out of the directory in which it stands. */
+static bool leads_out(const struct walk *w, const char *path)
+{
+	struct stat st;
+	return w->root.n && lstat(path, &st) == 0 && S_ISLNK(st.st_mode) && !discover_lies_in(path, w->root);
+}
+
+static void leave_out(struct trace_list *l, struct str path)
+{
+	MEM_GROW(l->left_out, l->cap_left_out, l->n_left_out + 1);
+	l->left_out[l->n_left_out++] = path;
+}
+
 static int walk_directory(struct walk *w, struct str path, struct str relative, struct str run, unsigned depth);
 
 static void walk_entry(struct walk *w, struct str dir, struct str relative, struct str run, const char *name, unsigned depth)
@@ -144,8 +170,14 @@ static void walk_entry(struct walk *w, struct str dir, struct str relative, stru
 	struct stat st;
 	if (stat(path.p, &st) < 0)
 		return; /* a link to nothing */
+	bool out = leads_out(w, path.p);
 	if (S_ISREG(st.st_mode) && is_trace(w, str_from(name), path.p)) {
-		add_file(w->list, run, str_from(name), path);
+		if (out)
+			leave_out(w->list, path);
+		else
+			add_file(w->list, run, str_from(name), path, w->root);
+	} else if (S_ISDIR(st.st_mode) && out) {
+		leave_out(w->list, path);
 	} else if (S_ISDIR(st.st_mode) && enter_once(w, &st)) {
 		struct str below = arena_printf(a, STR_FMT "%s%s", STR_ARG(relative), relative.n ? "/" : "", name);
 		if (depth >= MAX_DEPTH || walk_directory(w, path, below, below, depth + 1) < 0)
@@ -189,10 +221,15 @@ int discover_add(struct trace_list *l, const char *path, struct err *e)
 	if (!from_stdin && stat(path, &st) < 0)
 		return err_set(e, ERR_IO, "%s: %s", path, strerror(errno));
 	if (from_stdin || !S_ISDIR(st.st_mode)) {
-		add_file(l, STR(""), base_name(str_from(path)), str_from(path));
+		add_file(l, STR(""), base_name(str_from(path)), str_from(path), STR(""));
 		return 0;
 	}
 	struct walk w = {.list = l};
+	char *real = l->stays ? realpath(path, NULL) : NULL;
+	if (l->stays && !real)
+		return err_set(e, ERR_IO, "%s: %s", path, strerror(errno));
+	w.root = arena_str(&l->arena, str_from(real));
+	free(real);
 	enter_once(&w, &st);
 	int rc = walk_directory(&w, arena_str(&l->arena, str_from(path)), STR(""), directory_name(l, path), 0);
 	int why = errno;
@@ -314,6 +351,7 @@ void discover_select_rank(struct trace_list *l, int64_t rank)
 void discover_release(struct trace_list *l)
 {
 	mem_free(l->v);
+	mem_free(l->left_out);
 	arena_release(&l->arena);
 	*l = (struct trace_list){0};
 }

@@ -17,18 +17,25 @@ struct trace_file {
 	struct str run, worker, span; /* span: "1", "2", ... or "default" */
 	struct str path;              /* NUL-terminated */
 	struct str stamp;             /* digits in the name; n == 0: none */
+	struct str root;              /* the real path of the directory in which it was found and must lie; n == 0: may lie anywhere */
 };
 
 struct trace_list {
 	struct trace_file *v;
 	unsigned n, cap;
 	unsigned unreadable;          /* directories that could not be entered, or lay too deep */
+	bool stays;                   /* to be set before discover_add: links in a directory that lead out of it are left out */
+	struct str *left_out;         /* the paths of those that lead to a trace or to a directory; NUL-terminated */
+	unsigned n_left_out, cap_left_out;
 	struct arena arena;           /* owns the strings */
 };
 
-/* Adds what `path` stands for. Symbolic links are followed, each directory is entered once. ERR_IO when the path cannot
+/* Adds what `path` stands for. Symbolic links are followed (`path` itself always), each directory is entered once. ERR_IO when the path cannot
  * be read; a directory without traces adds nothing. */
 int discover_add(struct trace_list *l, const char *path, struct err *e);
+
+/* Whether a path, with all links followed, lies in the directory of this real path. */
+bool discover_lies_in(const char *path, struct str root);
 
 /* Numbers the spans and sorts by run, worker and span. */
 void discover_finish(struct trace_list *l);

@@ -18,10 +18,11 @@ struct export_options {
 	const char *out;             /* "x.html": one file; anything else, and whatever is a directory: a directory */
 	bool force;                  /* into a directory that holds something */
 	const char *steps;           /* "A..B": all pages are about these alone; NULL = about all. The timeline is whole */
+	bool follow_links;           /* in directories also those that lead out of them */
 	uint64_t memory_bytes;       /* profiles beyond this are let go; 0 = half of memory_limit() */
 	/* An input is being read: `what` is its path. May be NULL. */
 	void (*progress)(void *context, const char *what, uint64_t done_bytes, uint64_t total_bytes);
-	/* An input that cannot be read, and why. May be NULL. */
+	/* An input that cannot be read, or that a link out of its directory would be, and why. May be NULL. */
 	void (*failed)(void *context, const char *reason);
 	void *context;
 };

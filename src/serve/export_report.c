@@ -171,6 +171,15 @@ static void say_failed(struct maker *m, struct library_entry *x)
 		m->o->failed(m->o->context, n.error);
 }
 
+static void say_left_out(void *context, struct str path)
+{
+	struct maker *m = context;
+	struct err why;
+	err_set(&why, ERR_IO, STR_FMT ": it leads out of its directory; --follow-links puts it in", STR_ARG(path));
+	if (m->o->failed)
+		m->o->failed(m->o->context, why.msg);
+}
+
 static void add_input(struct maker *m, struct library_entry *x)
 {
 	bool held = hold(m, x);
@@ -230,6 +239,7 @@ static int check_inputs(const struct maker *m, bool directory, struct err *e)
 static int gather(struct maker *m, bool directory, struct err *e)
 {
 	library_look(m->library, note_entry, m);
+	library_left_out(m->library, say_left_out, m);
 	m->result->inputs = m->n;
 	if (!m->n)
 		return err_set(e, ERR_IO, "no traces there");
@@ -250,7 +260,7 @@ int export_report(const struct export_options *o, struct export_result *result, 
 	*result = (struct export_result){0};
 	if (export_check(o->out, o->force, &directory, e) < 0)
 		return -1;
-	m.library = library_open(&(struct library_options){o->paths, o->n_paths, o->memory_bytes}, e);
+	m.library = library_open(&(struct library_options){o->paths, o->n_paths, o->memory_bytes, o->follow_links}, e);
 	if (!m.library)
 		return -1;
 	int rc = gather(&m, directory, e);

@@ -2,6 +2,7 @@
 #include "serve/library_own.h"
 
 #include "base/mem.h"
+#include "input/discover.h"
 #include "input/input.h"
 #include "io/memory_limit.h"
 #include "serve/plugin_views.h"
@@ -108,6 +109,11 @@ static struct profile *read_entry(struct library_entry *x, struct stamp stamp, b
 		err_set(e, ERR_IO, "%s: no longer a regular file, a trace was expected", x->path.p);
 		return NULL;
 	}
+	if (x->own->root.n && !stamp.absent && !discover_lies_in(x->path.p, x->own->root)) {
+		err_set(e, ERR_IO, "%s: leads out of " STR_FMT ", a trace in there was expected; --follow-links reads it all the same", x->path.p,
+		        STR_ARG(x->own->root));
+		return NULL;
+	}
 	return input_open(x->path.p, &o, e);
 }
 
@@ -196,6 +202,7 @@ struct library *library_open(const struct library_options *o, struct err *e)
 {
 	struct library *l = NEW(struct library);
 	l->memory_bytes = o->memory_bytes ? o->memory_bytes : half_of_memory();
+	l->follow_links = o->follow_links;
 	l->n_paths = o->n_paths;
 	l->path = NEW_ARRAY(o->n_paths, char *);
 	for (unsigned i = 0; i < o->n_paths; i++)
@@ -258,6 +265,8 @@ bool library_close(struct library *l, const struct timespec *until)
 		entry_free(l->entry[i]);
 	mem_free(l->entry);
 	mem_free(l->path);
+	mem_free(l->left_out);
+	arena_release(&l->left_arena);
 	pthread_mutex_destroy(&l->lock);
 	pthread_cond_destroy(&l->work);
 	arena_release(&l->arena);

@@ -42,6 +42,7 @@ struct library_options {
 	const char *const *paths;
 	unsigned n_paths;
 	uint64_t memory_bytes;        /* 0 = half of memory_limit() */
+	bool follow_links;            /* in directories also those that lead out of them */
 };
 
 /* Looks at the paths once; then a thread looks for changes every few seconds. ERR_IO when a path cannot be read. */
@@ -59,6 +60,9 @@ uint64_t library_version(struct library *l);
 
 /* Calls see(context, entry) for each entry in order of run, worker and span, with the entries locked: be brief. */
 void library_look(struct library *l, void (*see)(void *context, const struct library_entry *x), void *context);
+
+/* Calls see(context, path) for each link that leads out of the directory which was given and is therefore left out; locked as well. */
+void library_left_out(struct library *l, void (*see)(void *context, struct str path), void *context);
 
 /* Looks whether the entry's file has changed, without waiting for the thread that does: what is held after this is what was there then. */
 void library_renew(struct library *l, struct library_entry *x);

@@ -81,6 +81,7 @@ static struct library_entry *add_entry(struct library *l, const struct trace_fil
 	x->span = valid_text(l, f->span);
 	x->key = new_key(l, x);
 	x->path = arena_str(&l->arena, f->path);
+	x->own->root = arena_str(&l->arena, f->root);
 	pthread_mutex_init(&x->ask, NULL);
 	pthread_mutex_init(&x->own->make, NULL);
 	MEM_GROW(l->entry, l->cap, l->n + 1);
@@ -133,9 +134,30 @@ static void note_absence(struct library *l)
 	}
 }
 
+static bool same_texts(const struct str *a, unsigned n, const struct str *b, unsigned m)
+{
+	unsigned same = 0;
+	while (same < n && same < m && str_eq(a[same], b[same]))
+		same++;
+	return same == n && same == m;
+}
+
+static void note_left_out(struct library *l, const struct trace_list *found)
+{
+	if (same_texts(l->left_out, l->n_left_out, found->left_out, found->n_left_out))
+		return;
+	mem_free(l->left_out);
+	arena_release(&l->left_arena);
+	l->n_left_out = found->n_left_out;
+	l->left_out = NEW_ARRAY(l->n_left_out, struct str);
+	for (unsigned i = 0; i < l->n_left_out; i++)
+		l->left_out[i] = arena_str(&l->left_arena, found->left_out[i]);
+	l->version++;
+}
+
 int library_look_again(struct library *l, struct err *e)
 {
-	struct trace_list found = {0};
+	struct trace_list found = {.stays = !l->follow_links};
 	int rc = 0;
 	for (unsigned i = 0; i < l->n_paths; i++)
 		if (discover_add(&found, l->path[i], e) < 0)
@@ -150,6 +172,7 @@ int library_look_again(struct library *l, struct err *e)
 		note_stamp(l, x, stamp_of(x->path.p));
 	}
 	note_absence(l);
+	note_left_out(l, &found);
 	library_unlock(l);
 	discover_release(&found);
 	return rc;
@@ -195,6 +218,14 @@ void library_look(struct library *l, void (*see)(void *context, const struct lib
 	pthread_mutex_lock(&l->lock);
 	for (unsigned i = 0; i < l->n; i++)
 		see(context, l->entry[i]);
+	pthread_mutex_unlock(&l->lock);
+}
+
+void library_left_out(struct library *l, void (*see)(void *context, struct str path), void *context)
+{
+	pthread_mutex_lock(&l->lock);
+	for (unsigned i = 0; i < l->n_left_out; i++)
+		see(context, l->left_out[i]);
 	pthread_mutex_unlock(&l->lock);
 }
 

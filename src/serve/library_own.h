@@ -27,6 +27,7 @@ struct library_private {
 	unsigned rereads;             /* one after the other, since the file changed meanwhile */
 	bool again;                   /* and then, or after the reading in progress, to be read at once */
 	bool seen;                    /* by the look in progress */
+	struct str root;              /* the directory that its path, with links followed, must not leave; n == 0: any will do */
 	struct library_waiter *waiters;
 };
 
@@ -42,7 +43,10 @@ struct library {
 	unsigned n_paths, n_waiters;
 	struct waste *waste;
 	uint64_t version, clock, generation, memory_bytes;
-	bool closing;
+	bool closing, follow_links;
+	struct str *left_out;         /* links out of the directories */
+	unsigned n_left_out;
+	struct arena left_arena;      /* owns those */
 	struct arena arena;           /* owns the strings */
 };
 

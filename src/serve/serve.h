@@ -6,6 +6,7 @@
 #define OPSCOPE_SERVE_SERVE_H
 
 #include "base/err.h"
+#include "base/str.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,6 +22,7 @@ struct serve_options {
 	uint64_t memory_bytes;       /* profiles beyond this are let go, the least used first; 0 = half of memory_limit() */
 	unsigned query_seconds;      /* that an SQL query may take; 0 = 30 */
 	bool read_only;              /* no aggregation is written either */
+	bool follow_links;           /* in directories also those that lead out of them */
 };
 
 struct server;
@@ -32,6 +34,9 @@ struct server *server_start(const struct serve_options *o, struct err *e);
 uint16_t server_port(const struct server *s);
 /* "http://localhost:8000/x/" */
 const char *server_url(const struct server *s);
+
+/* Calls see(context, path) for each link that is left out since it leads out of its directory. */
+void server_left_out(struct server *s, void (*see)(void *context, struct str path), void *context);
 
 /* Gives answers in progress a second, and what is being written its time. False when something that cannot be interrupted still runs, such as
  * the reading of a long trace: then the process is to end at once, by _exit. */

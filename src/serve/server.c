@@ -115,7 +115,7 @@ struct server *server_start(const struct serve_options *o, struct err *e)
 	if (rc == 0)
 		rc = mhd_load(e);
 	if (rc == 0) {
-		s->to.library = library_open(&(struct library_options){o->paths, o->n_paths, o->memory_bytes}, e);
+		s->to.library = library_open(&(struct library_options){o->paths, o->n_paths, o->memory_bytes, o->follow_links}, e);
 		rc = s->to.library ? 0 : -1;
 	}
 	if (rc == 0)
@@ -136,6 +136,11 @@ uint16_t server_port(const struct server *s)
 const char *server_url(const struct server *s)
 {
 	return s->url;
+}
+
+void server_left_out(struct server *s, void (*see)(void *context, struct str path), void *context)
+{
+	library_left_out(s->to.library, see, context);
 }
 
 bool server_stop(struct server *s)

@@ -56,12 +56,21 @@ static void put_entry(void *context, const struct library_entry *x)
 	state_put_entry(b, x);
 }
 
+static void put_left_out(void *context, struct str path)
+{
+	struct buf *b = context;
+	buf_cstr(b, b->p[b->n - 1] == '[' ? "\n" : ",\n");
+	json_put_string(b, path);
+}
+
 static int run(const struct request *r, struct response *out, struct err *e)
 {
 	(void)e;
 	buf_printf(&out->body, "{\"opscope\":\"%s\",\"version\":%llu,\"read_only\":%s,\"inputs\":[", OPSCOPE_VERSION,
 	           (unsigned long long)library_version(r->library), r->read_only ? "true" : "false");
 	library_look(r->library, put_entry, &out->body);
+	buf_cstr(&out->body, "],\"left_out\":[");
+	library_left_out(r->library, put_left_out, &out->body);
 	buf_cstr(&out->body, "]}\n");
 	return 0;
 }
@@ -69,7 +78,7 @@ static int run(const struct request *r, struct response *out, struct err *e)
 const struct endpoint endpoint_state = {
 	.path = "/api/state",
 	.help = "the inputs: run, worker, span, and whether each is found, queued, loading, ready or failed; `content` grows when "
-	        "the file becomes another, `version` with every change",
+	        "the file becomes another, `version` with every change; `left_out`: links that lead out of the directories",
 	.flags = ENDPOINT_FRESH,
 	.queue = QUEUE_QUICK,
 	.run = run,

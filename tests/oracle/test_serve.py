@@ -384,6 +384,46 @@ class Library(ServeCase):
         self.until(s, f"{os.path.basename(self.tmp)}/a/default", "found")
         self.assertGreater(s.get("/api/state")["version"], before)
 
+    def test_links_that_lead_out(self):
+        folder, beside = os.path.join(self.tmp, "folder"), os.path.join(self.tmp, "beside")
+        os.mkdir(folder)
+        os.mkdir(beside)
+        self.copy(SMALL, "beside/secret.pt.trace.json")
+        self.copy(SMALL, "folder/own.pt.trace.json")
+        links = {"link.pt.trace.json": os.path.join(beside, "secret.pt.trace.json"), "all": beside, "within.pt.trace.json": "own.pt.trace.json", "gone.pt.trace.json": "nothing"}
+        for name, to in links.items():
+            os.symlink(to, os.path.join(folder, name))
+        left_out = [os.path.join(folder, name) for name in ("all", "link.pt.trace.json")]
+        s = Server(self, folder, quiet=False)
+        state = s.get("/api/state")
+        self.assertEqual((sorted(x["worker"] for x in state["inputs"]), state["left_out"]), (["own", "within"], left_out))
+        self.assertEqual(s.get("/api/report/operators", input="folder/within/default")["rows"], printed("report", "operators", SMALL)["rows"])
+        # a link that comes later, and a file that becomes one
+        os.symlink(beside, os.path.join(folder, "zlater"))
+        self.until_left_out(s, left_out + [os.path.join(folder, "zlater")])
+        os.symlink(links["link.pt.trace.json"], os.path.join(folder, "new"))
+        os.rename(os.path.join(folder, "new"), os.path.join(folder, "own.pt.trace.json"))
+        deadline = time.time() + 20
+        while (a := s.ask("/api/report/operators", {"input": "folder/own/default"})).status == 200 and time.time() < deadline:
+            time.sleep(0.1)
+        self.assertEqual(a.json(), {"error": f"{folder}/own.pt.trace.json: leads out of {os.path.realpath(folder)}, a trace in there was expected; --follow-links reads it all the same"})
+        s.stop()
+        self.assertEqual(b"".join(s.errors).decode(), "".join(f"opscope: {path}: left out, since it leads out of its directory; opscope serve --follow-links shows it\n" for path in left_out))
+        # wanted, or named itself
+        s = Server(self, "--follow-links", folder)
+        self.assertEqual(s.get("/api/state")["left_out"], [])
+        self.assertEqual({x["path"] for x in s.inputs().values()} & {left_out[1], os.path.join(folder, "all", "secret.pt.trace.json")},
+                         {left_out[1], os.path.join(folder, "all", "secret.pt.trace.json")})
+        os.symlink(beside, os.path.join(self.tmp, "named"))
+        s = Server(self, left_out[1], os.path.join(self.tmp, "named"))
+        self.assertEqual(sorted(x["worker"] for x in s.inputs().values()), ["link", "secret"])
+
+    def until_left_out(self, s, paths):
+        end = time.time() + 20
+        while (got := s.get("/api/state")["left_out"]) != paths:
+            self.assertLess(time.time(), end, got)
+            time.sleep(0.1)
+
     def test_memory_is_let_go(self):
         big = oracle.data("tb_plugin", "resnet50_num_workers_0", "worker0.1623143089861.pt.trace.json.gz")
         for i in range(8):

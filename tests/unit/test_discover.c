@@ -113,6 +113,54 @@ static void test_directory(void **state)
 	discover_release(&l);
 }
 
+/* Links out of the directory are left out where that is wanted: of files, of directories, through a directory beside it whose name begins alike. */
+static void test_links_that_lead_out(void **state)
+{
+	static const struct { const char *from, *to; bool out; } links[] = {
+		{"b/deep/in.pt.trace.json", "../../host_2.pt.trace.json", false}, {"b/deep/out.pt.trace.json", "../../../beside/a.pt.trace.json", true},
+		{"b/deep/twice.json", "out.pt.trace.json", true},                 {"b/deep/folder", "../../../beside", true},
+		{"b/deep/notes.json", "/etc/hostname", false},                    {"b/deep/up", "../../..", true},
+	};
+	char dir[100], path[600], real[100];
+	snprintf(dir, sizeof dir, "%s/inside", root);
+	snprintf(path, sizeof path, "mkdir -p '%s' '%s/beside' '%s/insider' && cp -r '%s/b' '%s/host_2.pt.trace.json' '%s' && cp '%s/host_2.pt.trace.json' '%s/beside/a.pt.trace.json'",
+	         dir, root, root, root, root, dir, root, root);
+	assert_int_equal(system(path), 0);
+	for (size_t i = 0; i < sizeof links / sizeof links[0]; i++) {
+		snprintf(path, sizeof path, "%s/%s", dir, links[i].from);
+		assert_int_equal(symlink(links[i].to, path), 0);
+	}
+	snprintf(real, sizeof real, "%s/link", root);
+	assert_int_equal(symlink("inside", real), 0); /* as it is given itself, it is followed */
+	struct trace_list l = {.stays = true};
+	struct err e;
+	assert_int_equal(discover_add(&l, real, &e), 0);
+	discover_finish(&l);
+	assert_list(&l, "b|rank-0.Apr_03|1\nb/deep|in|default\nb/deep|other|default\ninside|host_2|default\n");
+	unsigned want = 0;
+	for (size_t i = 0; i < sizeof links / sizeof links[0]; i++) {
+		bool found = false;
+		snprintf(path, sizeof path, "%s/%s", real, links[i].from);
+		for (unsigned k = 0; k < l.n_left_out; k++)
+			found |= str_eqc(l.left_out[k], path);
+		assert_int_equal(found, links[i].out);
+		want += links[i].out;
+	}
+	assert_int_equal(l.n_left_out, want + 1); /* the copy of b/deep/loop */
+	assert_true(discover_lies_in(path, STR("/")));
+	assert_false(discover_lies_in("/nothing/there", STR("/")));
+	snprintf(path, sizeof path, "%s/insider", root);
+	assert_false(discover_lies_in(path, l.v[0].root));
+	discover_release(&l);
+	l = (struct trace_list){0};
+	assert_int_equal(discover_add(&l, real, &e), 0);
+	assert_true(l.n > 6);
+	assert_int_equal(l.n_left_out, 0);
+	discover_release(&l);
+	snprintf(path, sizeof path, "rm -r '%s' '%s' '%s/beside' '%s/insider'", dir, real, root, root);
+	assert_int_equal(system(path), 0);
+}
+
 static void test_rank(void **state)
 {
 	struct trace_list l = {0};
@@ -176,6 +224,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_directory),
+		cmocka_unit_test(test_links_that_lead_out),
 		cmocka_unit_test(test_rank),
 		cmocka_unit_test(test_single_files_and_errors),
 		cmocka_unit_test(test_open_errors),
