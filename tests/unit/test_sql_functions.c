@@ -111,7 +111,7 @@ static void test_linear(void **state)
 		"instr(hex(zeroblob(500000)), hex(zeroblob(250000)) || '1')",
 		"instr(hex(zeroblob(500000)), '1' || hex(zeroblob(250000)))",
 		"length(replace(hex(zeroblob(500000)), hex(zeroblob(250000)) || '1', ''))",
-		"length(replace(hex(zeroblob(500000)), '00', '1'))",
+		"length(replace(hex(zeroblob(50000)), '00', '1'))",
 		"length(trim(hex(zeroblob(400000)), replace(hex(zeroblob(200000)), '00', 'äö') || '1' || char(8364) || '0'))",
 	};
 	for (size_t i = 0; i < sizeof expression / sizeof expression[0]; i++) {
