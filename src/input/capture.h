@@ -28,6 +28,7 @@ struct capture_file {
 	struct capture_chunk *chunk;  /* kept ones first, then by thread and in its order */
 	uint32_t n, cap;
 	char *records;                /* of the chunk that was loaded last */
+	struct mem_undo undo;
 };
 
 /* -1 and *e: it cannot be read, or is no segment. `lists`: with its chunks. */

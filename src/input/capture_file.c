@@ -116,10 +116,16 @@ static int compare(const void *x, const void *y)
 	return a->sequence != b->sequence ? (a->sequence < b->sequence ? -1 : 1) : a->offset < b->offset ? -1 : a->offset > b->offset;
 }
 
+static void abandon(void *f)
+{
+	capture_file_close(f);
+}
+
 int capture_file_open(struct capture_file *f, const char *path, bool lists, struct err *e)
 {
 	struct stat st;
 	*f = (struct capture_file){.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+	mem_undo_begin(&f->undo, abandon, f);
 	if (f->fd < 0 || fstat(f->fd, &st) < 0) {
 		err_set(e, ERR_IO, "%s: %s", path, strerror(errno));
 		capture_file_close(f);
@@ -143,6 +149,7 @@ int capture_file_open(struct capture_file *f, const char *path, bool lists, stru
 
 void capture_file_close(struct capture_file *f)
 {
+	mem_undo_end(&f->undo);
 	if (f->fd >= 0)
 		close(f->fd);
 	mem_free(f->chunk);

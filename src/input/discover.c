@@ -130,6 +130,33 @@ static int by_name(const struct dirent **a, const struct dirent **b)
 	return strcmp((*a)->d_name, (*b)->d_name);
 }
 
+/* What is in a folder, by scandir's malloc. */
+struct names {
+	struct dirent **entry;
+	int n;
+	struct mem_undo undo;
+};
+
+static void free_names(void *list)
+{
+	struct names *l = list;
+	mem_undo_end(&l->undo);
+	for (int i = 0; i < l->n; i++)
+		free(l->entry[i]);
+	free(l->entry);
+}
+
+static int list_names(struct names *l, const char *path)
+{
+	l->n = scandir(path, &l->entry, visible, by_name);
+	if (l->n < 0 && errno == ENOMEM)
+		mem_fail(0);
+	if (l->n < 0)
+		return -1;
+	mem_undo_begin(&l->undo, free_names, l);
+	return 0;
+}
+
 static int walk_directory(struct walk *w, struct str path, struct str relative, struct str run, unsigned depth);
 
 static void walk_entry(struct walk *w, struct str dir, struct str relative, struct str run, const char *name, unsigned depth)
@@ -151,18 +178,15 @@ static void walk_entry(struct walk *w, struct str dir, struct str relative, stru
 
 static int walk_directory(struct walk *w, struct str path, struct str relative, struct str run, unsigned depth)
 {
-	struct dirent **entry;
+	struct names names;
 	struct walk outer = *w;
-	int n = scandir(path.p, &entry, visible, by_name);
-	if (n < 0)
+	if (list_names(&names, path.p) < 0)
 		return -1;
 	w->knows = NULL;
 	w->known = NULL;
-	for (int i = 0; i < n; i++) {
-		walk_entry(w, path, relative, run, entry[i]->d_name, depth);
-		free(entry[i]);
-	}
-	free(entry);
+	for (int i = 0; i < names.n; i++)
+		walk_entry(w, path, relative, run, names.entry[i]->d_name, depth);
+	free_names(&names);
 	forget(w);
 	w->knows = outer.knows;
 	w->known = outer.known;
@@ -173,6 +197,8 @@ static int walk_directory(struct walk *w, struct str path, struct str relative, 
 static struct str directory_name(struct trace_list *l, const char *path)
 {
 	char *real = realpath(path, NULL);
+	if (!real && errno == ENOMEM)
+		mem_fail(0);
 	struct str name = arena_str(&l->arena, base_name(str_from(real ? real : path)));
 	free(real);
 	return name;

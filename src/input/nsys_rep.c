@@ -2,6 +2,7 @@
  * the PATH it is asked to export the report into a folder of our own; else the user is told what to run. */
 #include "input/input.h"
 
+#include "base/mem.h"
 #include "base/program.h"
 
 #include <errno.h>
@@ -89,39 +90,52 @@ static int read_exported(const char *file, const char *path, struct profile *p, 
 	return rc;
 }
 
-/* Removed are what nsys names after its output, and the folder. */
-static void remove_folder(const char *folder, const char *file, struct profile *p)
+/* The folder that nsys exports to, and what waits until it is gone. */
+struct export {
+	char folder[256], file[300];
+	struct held h;
+	struct mem_undo undo;
+};
+
+/* Removes what nsys names after its output, and the folder, then lets signals through. False: something is left. */
+static bool end_export(struct export *x)
 {
-	struct buf b = {0};
 	static const char *const suffix[] = {"", "-journal", "-wal", "-shm"};
+	char name[sizeof x->file + 16];
+	mem_undo_end(&x->undo);
 	for (size_t i = 0; i < sizeof suffix / sizeof suffix[0]; i++) {
-		buf_clear(&b);
-		buf_printf(&b, "%s%s", file, suffix[i]);
-		buf_char(&b, 0);
-		unlink(b.p);
+		snprintf(name, sizeof name, "%s%s", x->file, suffix[i]);
+		unlink(name);
 	}
-	buf_release(&b);
-	if (rmdir(folder) < 0)
-		diag_add(&p->diags, "left-behind", DIAG_NOTE, -1, "nsys left files in %s", folder);
+	bool gone = rmdir(x->folder) == 0;
+	pthread_sigmask(SIG_SETMASK, &x->h.before, NULL);
+	return gone;
+}
+
+static void abandon(void *x)
+{
+	end_export(x);
 }
 
 static int convert(const char *path, struct profile *p, struct err *e)
 {
 	const char *tmp = getenv("TMPDIR");
-	char folder[256], file[300];
-	struct held h;
-	if (snprintf(folder, sizeof folder, "%s/opscope-nsys-XXXXXX", tmp && *tmp ? tmp : "/tmp") >= (int)sizeof folder)
+	struct export x;
+	if (snprintf(x.folder, sizeof x.folder, "%s/opscope-nsys-XXXXXX", tmp && *tmp ? tmp : "/tmp") >= (int)sizeof x.folder)
 		return err_set(e, ERR_IO, "%s: the name of the folder for the export, %s, is too long", path, tmp);
-	hold_signals(&h);
-	int rc = mkdtemp(folder) ? 0 : err_set(e, ERR_IO, "%s: cannot make a folder for the export, %s: %s", path, folder, strerror(errno));
-	if (rc == 0) {
-		snprintf(file, sizeof file, "%s/export.sqlite", folder);
-		rc = export_to(path, file, &h, e);
-		if (rc == 0)
-			rc = read_exported(file, path, p, e);
-		remove_folder(folder, file, p);
+	hold_signals(&x.h);
+	if (!mkdtemp(x.folder)) {
+		err_set(e, ERR_IO, "%s: cannot make a folder for the export, %s: %s", path, x.folder, strerror(errno));
+		pthread_sigmask(SIG_SETMASK, &x.h.before, NULL);
+		return -1;
 	}
-	pthread_sigmask(SIG_SETMASK, &h.before, NULL);
+	mem_undo_begin(&x.undo, abandon, &x);
+	snprintf(x.file, sizeof x.file, "%s/export.sqlite", x.folder);
+	int rc = export_to(path, x.file, &x.h, e);
+	if (rc == 0)
+		rc = read_exported(x.file, path, p, e);
+	if (!end_export(&x))
+		diag_add(&p->diags, "left-behind", DIAG_NOTE, -1, "nsys left files in %s", x.folder);
 	return rc;
 }
 

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "base/mem.h"
 
 enum { MAX_LINKS = 40 }; /* as in Linux */
 
@@ -95,6 +94,7 @@ static int create(struct atomic_file *f)
 {
 	for (int attempt = 0; attempt < 8; attempt++) {
 		mem_free(f->temp);
+		f->temp = NULL;
 		f->temp = temp_name(f->target);
 		f->fd = open(f->temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 		if (f->fd >= 0 || errno != EEXIST)
@@ -109,10 +109,16 @@ static int create(struct atomic_file *f)
 
 static void release(struct atomic_file *f)
 {
+	mem_undo_end(&f->undo);
 	mem_free(f->temp);
 	mem_free(f->target);
 	mem_free(f->path);
 	*f = (struct atomic_file){.fd = -1};
+}
+
+static void abandon(void *f)
+{
+	atomic_abort(f);
 }
 
 int atomic_begin(struct atomic_file *f, const char *path, struct err *e)
@@ -126,8 +132,11 @@ int atomic_begin(struct atomic_file *f, const char *path, struct err *e)
 	sigaddset(&wait, SIGTERM);
 	sigaddset(&wait, SIGHUP);
 	pthread_sigmask(SIG_BLOCK, &wait, &f->mask);
+	mem_undo_begin(&f->undo, abandon, f);
 	f->target = exists ? realpath(path, NULL) : follow_links(path);
 	int rc = 0;
+	if (!f->target && errno == ENOMEM)
+		mem_fail(0);
 	if (!f->target)
 		rc = fail(f, "cannot replace", e);
 	else if (exists && !S_ISREG(old.st_mode))

@@ -13,6 +13,7 @@
 #define OPSCOPE_IO_ATOMIC_H
 
 #include "base/err.h"
+#include "base/mem.h"
 #include "base/str.h"
 
 #include <signal.h>
@@ -23,6 +24,7 @@ struct atomic_file {
 	char *target;  /* what it will be: `path` with links followed */
 	char *path;    /* as given, for messages */
 	sigset_t mask; /* the caller's signal mask, put back at the end */
+	struct mem_undo undo;
 };
 
 /* ERR_IO when there is something at `path` that is not a regular file, or nothing can be created in its folder; *f is then

@@ -30,6 +30,8 @@ struct source {
 	uint64_t file_bytes, bytes_in;
 	struct stat opened;
 	char error[256];
+	bool no_memory;       /* for unpacking: what was read up to then is not the file */
+	struct mem_undo undo;
 
 	char *raw;            /* compressed bytes; also what was peeked of a plain file */
 	size_t raw_n, raw_at;
@@ -112,8 +114,10 @@ static void member_end(struct source *s)
 static void member_begin(struct source *s)
 {
 	memset(&s->inflate, 0, sizeof s->inflate);
-	if (inflateInit2(&s->inflate, 15 + 16) != Z_OK)
+	if (inflateInit2(&s->inflate, 15 + 16) != Z_OK) {
 		snprintf(s->error, sizeof s->error, "cannot start zlib");
+		s->no_memory = true;
+	}
 }
 
 static int member_step(struct source *s, char *p, size_t n, size_t *out)
@@ -125,6 +129,7 @@ static int member_step(struct source *s, char *p, size_t n, size_t *out)
 	int rc = inflate(&s->inflate, Z_NO_FLUSH);
 	s->raw_at = s->raw_n - s->inflate.avail_in;
 	*out = n - s->inflate.avail_out;
+	s->no_memory |= rc == Z_MEM_ERROR;
 	if (rc == Z_STREAM_END)
 		return 1;
 	return rc == Z_OK || rc == Z_BUF_ERROR ? 0 : -1;
@@ -250,23 +255,26 @@ static int open_file(const char *path)
 	return fd;
 }
 
+static void abandon(void *s)
+{
+	source_close(s);
+}
+
 struct source *source_open(const char *path, struct err *e)
 {
 	struct source *s = NEW(struct source);
 	s->is_stdin = strcmp(path, "-") == 0;
 	s->fd = s->is_stdin ? STDIN_FILENO : open_file(path);
+	mem_undo_begin(&s->undo, abandon, s);
 	struct stat st;
 	if (s->fd < 0 || fstat(s->fd, &st) < 0) {
 		err_set(e, ERR_IO, "%s: cannot open: %s", path, strerror(errno));
-		if (s->fd >= 0)
-			close(s->fd);
-		mem_free(s);
+		source_close(s);
 		return NULL;
 	}
 	if (S_ISDIR(st.st_mode)) {
 		err_set(e, ERR_IO, "%s: is a directory, a file was expected", path);
-		close(s->fd);
-		mem_free(s);
+		source_close(s);
 		return NULL;
 	}
 	s->path = memcpy(mem_alloc(strlen(path) + 1, 1), path, strlen(path) + 1);
@@ -328,6 +336,8 @@ struct str source_next(struct source *s, struct str keep, bool *end)
 		return first;
 	}
 	const struct block *b = take(s);
+	if (b->n == 0 && s->no_memory)
+		mem_fail(0);
 	if (s->progress)
 		s->progress(s->progress_context, source_bytes_in(s), s->file_bytes);
 	*end = b->n == 0;
@@ -382,6 +392,7 @@ void source_close(struct source *s)
 {
 	if (!s)
 		return;
+	mem_undo_end(&s->undo);
 	if (s->threaded) {
 		pthread_mutex_lock(&s->lock);
 		s->stop = true;
@@ -393,7 +404,7 @@ void source_close(struct source *s)
 	}
 	if (s->member_open)
 		member_end(s);
-	if (!s->is_stdin)
+	if (!s->is_stdin && s->fd >= 0)
 		close(s->fd);
 	for (unsigned i = 0; i < RING; i++)
 		mem_free(s->ring[i].memory);

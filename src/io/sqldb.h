@@ -10,6 +10,7 @@
 
 #include "base/diag.h"
 #include "base/err.h"
+#include "base/mem.h"
 #include "io/sqlpage.h"
 
 struct sqldb {
@@ -18,6 +19,7 @@ struct sqldb {
 	uint64_t file_bytes;
 	int fd;           /* of the direct reader (io/sqlpage.h); -1 = all goes through the library */
 	struct sqldb_schema *schema; /* ordinary tables and their root pages, read once */
+	struct mem_undo undo;
 };
 
 /* -1 with ERR_IO or ERR_FORMAT. A WAL beside the file that holds data not yet in it is read too where that can be done

@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "io/sqlmem.h"
 #include "store/save_work.h"
 
 /* A row of store_chunk without its data. */
@@ -28,6 +29,7 @@ struct load {
 	uint64_t file_bytes;
 	struct profile *p;
 	struct err *e;
+	struct mem_undo undo;
 };
 
 static int damaged(struct load *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -44,7 +46,7 @@ static int damaged(struct load *l, const char *fmt, ...)
 
 static int sqlite_failed(struct load *l)
 {
-	int code = sqlite3_errcode(l->db) & 0xff;
+	int code = sqlmem(sqlite3_errcode(l->db)) & 0xff;
 	if (code == SQLITE_CANTOPEN || code == SQLITE_IOERR || code == SQLITE_PERM)
 		return err_set(l->e, ERR_IO, "%s: cannot read: %s", l->path, sqlite3_errmsg(l->db));
 	return damaged(l, "%s", sqlite3_errmsg(l->db));
@@ -117,7 +119,7 @@ static int open_db(struct load *l)
 {
 	struct buf uri = {0};
 	put_uri(&uri, l->path);
-	int rc = sqlite3_open_v2(uri.p, &l->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, NULL);
+	int rc = sqlmem(sqlite3_open_v2(uri.p, &l->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, NULL));
 	buf_release(&uri);
 	if (rc != SQLITE_OK)
 		return sqlite_failed(l);
@@ -172,8 +174,8 @@ static int list_chunks(struct load *l)
 			v[i] = sqlite3_column_type(st, i) == SQLITE_INTEGER ? sqlite3_column_int64(st, i) : -1;
 		l->chunk[l->n_chunks++] = (struct chunk){
 			.id = v[0], .seq = v[1], .size = v[2], .checksum = v[3], .bytes = v[4],
-			.table = intern_str(&l->names, str_from((const char *)sqlite3_column_text(st, 5))),
-			.column = intern_str(&l->names, str_from((const char *)sqlite3_column_text(st, 6))),
+			.table = intern_str(&l->names, str_from(sqlmem_text(st, 5))),
+			.column = intern_str(&l->names, str_from(sqlmem_text(st, 6))),
 		};
 	}
 	sqlite3_finalize(st);
@@ -324,9 +326,9 @@ static int read_meta(struct load *l)
 	int64_t order = 0;
 	bool recorder = false;
 	while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
-		struct str key = str_from((const char *)sqlite3_column_text(st, 0));
+		struct str key = str_from(sqlmem_text(st, 0));
 		if (str_eq(key, STR("input")) || str_eq(key, STR("format"))) {
-			const char *text = (const char *)sqlite3_column_text(st, 1);
+			const char *text = sqlmem_text(st, 1);
 			struct str v = arena_str(&p->arena, (struct str){text, text ? (size_t)sqlite3_column_bytes(st, 1) : 0});
 			*(str_eq(key, STR("input")) ? &p->input_path : &p->format) = v;
 		} else if (str_eq(key, STR("input_bytes"))) {
@@ -366,7 +368,7 @@ static int read_diags(struct load *l)
 	int rc;
 	bool good = true;
 	while (good && (rc = sqlite3_step(st)) == SQLITE_ROW) {
-		const char *kind = (const char *)sqlite3_column_text(st, 0), *text = (const char *)sqlite3_column_text(st, 4);
+		const char *kind = sqlmem_text(st, 0), *text = sqlmem_text(st, 4);
 		int64_t level = sqlite3_column_int64(st, 1), count = sqlite3_column_int64(st, 2);
 		good = kind && text && level >= DIAG_NOTE && level <= DIAG_LOSS && count > 0 && l->p->diags.n < MAX_DIAGS;
 		if (good)
@@ -399,24 +401,33 @@ static int read_all(struct load *l)
 	return 0;
 }
 
+static void close_db(void *load)
+{
+	struct load *l = load;
+	mem_undo_end(&l->undo);
+	sqlite3_blob_close(l->blob);
+	sqlmem_close(l->db);
+}
+
 int load_aggregation_list(const char *path, struct profile *p, struct err *e)
 {
 	struct load l = {.path = path, .p = p, .e = e};
+	mem_undo_begin(&l.undo, close_db, &l);
 	int rc = open_db(&l) || load_aggregations(l.db, path, p, e) ? -1 : 0;
-	sqlite3_close(l.db);
+	close_db(&l);
 	return rc;
 }
 
 int load_profile(const char *path, struct profile *p, struct err *e)
 {
 	struct load l = {.path = path, .p = p, .e = e};
+	mem_undo_begin(&l.undo, close_db, &l);
 	intern_init(&l.names);
 	int rc = read_all(&l);
 	if (rc)
 		for (int t = 0; t < STORE_N_TABLES; t++) /* rows.n was not set where a table was left half-way */
 			rows_release(profile_table(p, t), &store_tables[t]);
-	sqlite3_blob_close(l.blob);
-	sqlite3_close(l.db);
+	close_db(&l);
 	intern_release(&l.names);
 	mem_free(l.chunk);
 	return rc;

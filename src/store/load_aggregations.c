@@ -1,4 +1,5 @@
 #include "base/mem.h"
+#include "io/sqlmem.h"
 #include "store/load.h"
 #include "store/save_work.h"
 
@@ -22,7 +23,7 @@ static bool take_text(sqlite3_stmt *st, int c, struct arena *a, struct str *out)
 	*out = (struct str){"", 0};
 	if (sqlite3_column_type(st, c) == SQLITE_NULL)
 		return true;
-	const char *text = (const char *)sqlite3_column_text(st, c);
+	const char *text = sqlmem_text(st, c);
 	size_t n = text ? (size_t)sqlite3_column_bytes(st, c) : 0;
 	if (!text || n > AGGREGATION_TEXT_MAX || sqlite3_column_type(st, c) != SQLITE_TEXT)
 		return false;
@@ -54,7 +55,7 @@ static int read_rows(sqlite3_stmt *st, const char *path, struct profile *p, stru
 	unsigned n = 0;
 	int rc;
 	bool good = true;
-	while (good && (rc = sqlite3_step(st)) == SQLITE_ROW) {
+	while (good && (rc = sqlmem(sqlite3_step(st))) == SQLITE_ROW) {
 		good = n < AGGREGATIONS_MAX && read_row(st, &p->arena, &v[n]) && (!n || v[n].id > v[n - 1].id);
 		n++;
 	}
@@ -71,7 +72,7 @@ static int first_only(sqlite3 *db, struct profile *p)
 {
 	sqlite3_stmt *st = NULL;
 	struct str program = {"", 0};
-	if (sqlite3_prepare_v2(db, "SELECT value FROM meta WHERE key='opscope'", -1, &st, NULL) == SQLITE_OK && sqlite3_step(st) == SQLITE_ROW)
+	if (sqlmem(sqlite3_prepare_v2(db, "SELECT value FROM meta WHERE key='opscope'", -1, &st, NULL)) == SQLITE_OK && sqlmem(sqlite3_step(st)) == SQLITE_ROW)
 		take_text(st, 0, &p->arena, &program);
 	sqlite3_finalize(st);
 	p->aggregation = ARENA_ARRAY(&p->arena, 1, struct aggregation);
@@ -83,8 +84,8 @@ static int first_only(sqlite3 *db, struct profile *p)
 static bool has_reports(sqlite3 *db)
 {
 	sqlite3_stmt *st = NULL;
-	bool has = sqlite3_prepare_v2(db, "SELECT 1 FROM sqlite_schema WHERE name='report_columns'", -1, &st, NULL) == SQLITE_OK &&
-	           sqlite3_step(st) == SQLITE_ROW;
+	bool has = sqlmem(sqlite3_prepare_v2(db, "SELECT 1 FROM sqlite_schema WHERE name='report_columns'", -1, &st, NULL)) == SQLITE_OK &&
+	           sqlmem(sqlite3_step(st)) == SQLITE_ROW;
 	sqlite3_finalize(st);
 	return has;
 }
@@ -113,7 +114,7 @@ int load_aggregations(sqlite3 *db, const char *path, struct profile *p, struct e
 	int is = save_table_columns(db, "aggregations", &columns), rc = 0;
 	if (is > 0)
 		put_query(&columns, &sql);
-	if (is < 0 || (is > 0 && sqlite3_prepare_v2(db, sql.p, -1, &st, NULL) != SQLITE_OK))
+	if (is < 0 || (is > 0 && sqlmem(sqlite3_prepare_v2(db, sql.p, -1, &st, NULL)) != SQLITE_OK))
 		rc = damaged(path, "its list of aggregations", e);
 	else if (is > 0)
 		rc = read_rows(st, path, p, e);

@@ -178,11 +178,11 @@ static int check_and_upgrade(struct save *s, const struct profile *p, struct err
 struct save *save_add(const char *path, const struct profile *p, struct err *e)
 {
 	struct save *s = NEW(struct save);
+	s->lock_fd = -1;
+	save_undo_begin(s);
 	s->lock_fd = lock_file(path, e);
 	if (s->lock_fd < 0 || refuse_journal(path, e) || atomic_begin(&s->file, path, e)) {
-		if (s->lock_fd >= 0)
-			close(s->lock_fd);
-		mem_free(s);
+		save_release(s);
 		return NULL;
 	}
 	if (copy_bytes(s->lock_fd, s->file.fd, path, e) || open_copy(s, e) || check_and_upgrade(s, p, e)) {

@@ -1,4 +1,5 @@
 /* Tables of plain rows in an .opscope file. */
+#include "io/sqlmem.h"
 #include "store/save_work.h"
 #include "store/vtab.h"
 
@@ -21,10 +22,10 @@ static bool put_create(sqlite3 *db, const char *name, struct buf *sql, struct bu
 	unsigned n = 0;
 	buf_cstr(sql, "CREATE TABLE ");
 	vtab_put_name(sql, name);
-	if (sqlite3_prepare_v2(db, "SELECT name, type FROM pragma_table_xinfo(?1)", -1, &st, NULL) == SQLITE_OK) {
+	if (sqlmem(sqlite3_prepare_v2(db, "SELECT name, type FROM pragma_table_xinfo(?1)", -1, &st, NULL)) == SQLITE_OK) {
 		sqlite3_bind_text(st, 1, name, -1, SQLITE_STATIC);
-		while (sqlite3_step(st) == SQLITE_ROW) {
-			const char *column = (const char *)sqlite3_column_text(st, 0), *type = (const char *)sqlite3_column_text(st, 1);
+		while (sqlmem(sqlite3_step(st)) == SQLITE_ROW) {
+			const char *column = sqlmem_text(st, 0), *type = sqlmem_text(st, 1);
 			if (!column || !type)
 				break;
 			put_column(sql, n++, column, type);
@@ -42,12 +43,13 @@ int save_table_columns(sqlite3 *db, const char *name, struct buf *columns)
 	struct buf want = {0};
 	int rc = 0;
 	buf_clear(columns);
-	if (sqlite3_prepare_v2(db, "SELECT sql, type, rootpage FROM sqlite_schema WHERE name=?1 COLLATE NOCASE", -1, &st, NULL) != SQLITE_OK)
+	if (sqlmem(sqlite3_prepare_v2(db, "SELECT sql, type, rootpage FROM sqlite_schema WHERE name=?1 COLLATE NOCASE", -1, &st, NULL)) != SQLITE_OK)
 		return -1;
 	sqlite3_bind_text(st, 1, name, -1, SQLITE_STATIC);
-	if (sqlite3_step(st) == SQLITE_ROW) {
-		struct str sql = {(const char *)sqlite3_column_text(st, 0), (size_t)sqlite3_column_bytes(st, 0)};
-		bool table = str_eqc(str_from((const char *)sqlite3_column_text(st, 1)), "table") && sqlite3_column_int64(st, 2) > 0;
+	if (sqlmem(sqlite3_step(st)) == SQLITE_ROW) {
+		const char *text = sqlmem_text(st, 0);
+		struct str sql = {text, (size_t)sqlite3_column_bytes(st, 0)};
+		bool table = str_eqc(str_from(sqlmem_text(st, 1)), "table") && sqlite3_column_int64(st, 2) > 0;
 		rc = table && sql.p && put_create(db, name, &want, columns) && str_eq(sql, buf_view(&want)) ? 1 : -1;
 	}
 	sqlite3_finalize(st);
