@@ -133,26 +133,62 @@ static void note_absence(struct library *l)
 	}
 }
 
+struct looking {
+	struct library *l;
+	struct trace_list found;
+	const struct trace_file *file;
+	struct library_entry *added;
+	int rc;
+	struct err *e;
+};
+
+static void find_files(void *looking)
+{
+	struct looking *k = looking;
+	for (unsigned i = 0; i < k->l->n_paths; i++)
+		if (discover_add(&k->found, k->l->path[i], k->e) < 0)
+			k->rc = -1;
+	discover_finish(&k->found);
+}
+
+static void add_found(void *looking)
+{
+	struct looking *k = looking;
+	k->added = add_entry(k->l, k->file);
+}
+
+/* One for which there is no memory is left for the next look. Locked. */
+static void note_files(struct looking *k)
+{
+	for (unsigned i = 0; i < k->found.n; i++) {
+		struct library_entry *x = entry_of_path(k->l, k->found.v[i].path);
+		k->file = &k->found.v[i];
+		if (!x && mem_try(NULL, add_found, k) == 0)
+			x = k->added;
+		if (!x) {
+			k->rc = err_nomem(k->e);
+			continue;
+		}
+		x->own->seen = true;
+		note_stamp(k->l, x, stamp_of(x->path.p));
+	}
+	note_absence(k->l);
+}
+
 int library_look_again(struct library *l, struct err *e)
 {
-	struct trace_list found = {0};
-	int rc = 0;
-	for (unsigned i = 0; i < l->n_paths; i++)
-		if (discover_add(&found, l->path[i], e) < 0)
-			rc = -1;
-	discover_finish(&found);
-	pthread_mutex_lock(&l->lock);
-	for (unsigned i = 0; i < found.n; i++) {
-		struct library_entry *x = entry_of_path(l, found.v[i].path);
-		if (!x)
-			x = add_entry(l, &found.v[i]);
-		x->own->seen = true;
-		note_stamp(l, x, stamp_of(x->path.p));
+	struct looking k = {.l = l, .e = e};
+	struct mem_pool blocks = {0};
+	if (mem_try(&blocks, find_files, &k) < 0) {
+		mem_pool_release(&blocks);
+		return err_nomem(e);
 	}
-	note_absence(l);
+	pthread_mutex_lock(&l->lock);
+	note_files(&k);
 	library_unlock(l);
-	discover_release(&found);
-	return rc;
+	discover_release(&k.found);
+	mem_pool_drop(&blocks);
+	return k.rc;
 }
 
 void library_renew(struct library *l, struct library_entry *x)
@@ -192,9 +228,12 @@ void *library_watch(void *context)
 
 void library_look(struct library *l, void (*see)(void *context, const struct library_entry *x), void *context)
 {
+	struct mem_undo undo;
 	pthread_mutex_lock(&l->lock);
+	mem_undo_begin(&undo, library_undo_lock, &l->lock);
 	for (unsigned i = 0; i < l->n; i++)
 		see(context, l->entry[i]);
+	mem_undo_end(&undo);
 	pthread_mutex_unlock(&l->lock);
 }
 
@@ -226,7 +265,7 @@ static struct library_entry *find_in_run(struct library *l, struct str run, bool
 	pthread_mutex_lock(&l->lock);
 	for (unsigned i = 0; i < l->n && !found; i++) {
 		struct library_entry *x = l->entry[i];
-		if (x->state != ENTRY_GONE && str_eq(x->run, run) && !(unread && (x->generation || x->state == ENTRY_FAILED)))
+		if (x->state != ENTRY_GONE && str_eq(x->run, run) && !(unread && (x->generation || (x->state == ENTRY_FAILED && !x->own->no_memory))))
 			found = x;
 	}
 	pthread_mutex_unlock(&l->lock);

@@ -6,36 +6,41 @@
 
 enum { BYTES_MAX = 256 << 20 };
 
+struct query {
+	const struct request *r;
+	struct library_turn turn;
+};
+
 static bool stop(void *context)
 {
-	const struct request *r = context;
-	return library_ends(r->library);
+	const struct query *q = context;
+	return library_ends(q->r->library);
 }
 
-static void enter(void *context)
+static int enter(void *context, struct err *e)
 {
-	const struct request *r = context;
-	pthread_mutex_lock(&r->entry->ask);
+	struct query *q = context;
+	return library_turn_begin(&q->turn, q->r->entry, e);
 }
 
 static void leave(void *context)
 {
-	const struct request *r = context;
-	pthread_mutex_unlock(&r->entry->ask);
+	struct query *q = context;
+	library_turn_end(&q->turn);
 }
 
 int query_answer(const struct request *r, struct str query, struct response *out, struct err *e)
 {
 	struct report_args a;
 	struct table t;
+	struct query q = {.r = r};
 	const struct sql_limits limits = {.time_ns = r->query_seconds * INT64_C(1000000000), .bytes = BYTES_MAX, .stop = stop, .enter = enter, .leave = leave,
-	                                  .context = (void *)(uintptr_t)r};
-	if (table_choice(r, &a, e) < 0)
+	                                  .context = &q};
+	if (table_choice(r, &a, e) < 0 || enter(&q, e) < 0)
 		return -1;
 	/* All passes are run by the time that it is open; what a query reads then does not change. */
-	pthread_mutex_lock(&r->entry->ask);
 	struct sql *s = sql_open(r->entry->profile, &a, e);
-	pthread_mutex_unlock(&r->entry->ask);
+	leave(&q);
 	if (!s)
 		return -1;
 	sql_limit(s, &limits);
