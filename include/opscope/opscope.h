@@ -14,8 +14,10 @@
  * `const char *` belongs to the object it was asked of and lives as long as that; it is NUL-terminated UTF-8, or ASCII
  * (names of kernels and ops are bytes as the trace has them). A table does not need its profile any more once it is made.
  * Errors: functions that return a pointer return NULL, those that return int -1, and write one line into `error` (cut to
- * error_size bytes with its NUL; NULL, 0 is fine). Nothing is printed, and nothing ends the process, except when the
- * system has no memory left.
+ * error_size bytes with its NUL; NULL, 0 is fine). Nothing is printed, and nothing ends the process.
+ * Memory: where the system has none left, the call alone fails (OPSCOPE_ERROR_NOMEM) and gives back what it had allocated. A profile that it
+ * was asking for a report, a query, findings or an export is half done by then: each further call with it fails alike and says so, and it
+ * has no problems to tell. It is to be closed, which gives back its memory, and opened again. All other objects stay as they were.
  * NULL for an object, a name or a value where none is allowed is such an error; where there is no `error` to write, do not.
  * What kind of error it was: opscope_error_code.
  * Threads: different objects are independent of each other. One profile may be asked by several threads at once for reports
@@ -54,6 +56,7 @@ enum opscope_error {
 	OPSCOPE_ERROR_USAGE = 3,  /* the caller asked for something that does not exist */
 	OPSCOPE_ERROR_LACKS = 4,  /* the input is sound but lacks what was asked for: no ops, no such steps */
 	OPSCOPE_ERROR_LIMIT = 5,  /* a size or depth beyond what is supported */
+	OPSCOPE_ERROR_NOMEM = 6,  /* the system has no memory left */
 };
 /* Of the newest call by this thread that failed, among the functions of this header and of arrow.h that have an `error`; all others, as those that find
  * nothing and those of schedule.h, and calls that succeed leave it as it is. OPSCOPE_NO_ERROR before the first. */
@@ -83,7 +86,8 @@ OPSCOPE_API enum opscope_error opscope_error_code(void);
  *   width         for opscope_table_render: columns of the terminal; "0" = unlimited
  *   input         for opscope_table_render: the input's name in JSON and HTML; else that of the path
  *   fragment      for opscope_table_render: "1" = HTML to be put into a page; "0" = a page
- * and, for opscope_export, those of its formats (`opscope export FORMAT --help`). */
+ * and, for opscope_export, those of its formats (`opscope export FORMAT --help`).
+ * opscope_options_new gives NULL where there is no memory. */
 OPSCOPE_API struct opscope_options *opscope_options_new(void);
 OPSCOPE_API int opscope_options_set(struct opscope_options *o, const char *name, const char *value, char *error,
                                     size_t error_size);

@@ -7,7 +7,8 @@
  *	opscope_stepper_stop(p, &todo);
  *
  * The functions before the stepper are pure: the same arguments give the same answer, nothing is kept, any thread may call them.
- * What fails here is always what the caller asked for: opscope_error_code is left as it is.
+ * What fails here is what the caller asked for, or there is no memory for a stepper, a tracker or a new requester: opscope_error_code is left
+ * as it is.
  * Errors as in opscope.h: -1 or NULL, and one line in `error` (NULL, 0 is fine). Nothing is printed, no profiler is touched: what is
  * to be done is returned. The structs here are part of the binary interface: their fields stay as they are. */
 #ifndef OPSCOPE_SCHEDULE_H
@@ -70,7 +71,8 @@ OPSCOPE_API int opscope_transition(int from, int to, enum opscope_operation oper
 
 /* Counts steps for several requesters, e.g. the profiler and each optimizer, where each calls once a step: the global step is the
  * largest count, so that a step is counted once. Torch's KinetoStepTracker; an object here, not a global.
- * One tracker may be used by several threads at once: calls take turns, and each global step is reported to one caller. */
+ * One tracker may be used by several threads at once: calls take turns, and each global step is reported to one caller.
+ * NULL: no memory. Nor is a new requester known then, which opscope_tracker_count tells. */
 struct opscope_tracker;
 OPSCOPE_API struct opscope_tracker *opscope_tracker_new(void);
 OPSCOPE_API void opscope_tracker_free(struct opscope_tracker *t);
@@ -83,7 +85,7 @@ OPSCOPE_API void opscope_tracker_set(struct opscope_tracker *t, const char *name
 OPSCOPE_API int opscope_tracker_erase(struct opscope_tracker *t, const char *name);
 /* A requester's step is over; an unknown one is initialised first. Returns the global step, and in *kineto_steps (may be NULL) how
  * often the library below is to be told: 0 when others were ahead, usually 1. More than 1 comes with a `warning` (else it is "").
- * -1: the count is at its end (2^63 - 1), nothing is changed. */
+ * -1: the count is at its end (2^63 - 1), or there is no memory for a new requester; nothing is changed. */
 OPSCOPE_API int64_t opscope_tracker_increment(struct opscope_tracker *t, const char *name, int64_t *kineto_steps, char *warning,
                                               size_t warning_size);
 OPSCOPE_API int64_t opscope_tracker_current(struct opscope_tracker *t);

@@ -65,6 +65,10 @@ static PyObject *fail_as(enum opscope_error code, const char *message)
 		[OPSCOPE_NO_ERROR] = "usage", [OPSCOPE_ERROR_IO] = "io", [OPSCOPE_ERROR_FORMAT] = "format", [OPSCOPE_ERROR_USAGE] = "usage",
 		[OPSCOPE_ERROR_LACKS] = "lacks", [OPSCOPE_ERROR_LIMIT] = "limit",
 	};
+	if (code == OPSCOPE_ERROR_NOMEM) {
+		PyErr_SetString(PyExc_MemoryError, message);
+		return NULL;
+	}
 	/* A newer library may know of more. */
 	const char *known = (size_t)code < sizeof names / sizeof *names ? names[code] : "usage";
 	PyObject *s = text_of(message, strlen(message)), *name = PyUnicode_FromString(known);
@@ -140,6 +144,10 @@ static struct opscope_options *options_of(PyObject *dict)
 	if (!PyDict_Check(dict)) {
 		PyErr_SetString(PyExc_TypeError, "options: a dict was expected");
 		opscope_options_free(o);
+		return NULL;
+	}
+	if (!o) {
+		PyErr_NoMemory();
 		return NULL;
 	}
 	while (PyDict_Next(dict, &at, &name, &value))
@@ -399,9 +407,12 @@ static PyObject *new_capsule(const char *name, size_t size, PyCapsule_Destructor
 static PyObject *table_arrow_schema(PyObject *self, PyObject *none)
 {
 	void *schema;
+	char message[ERROR_SIZE];
 	PyObject *capsule = new_capsule("arrow_schema", sizeof(struct ArrowSchema), free_schema, &schema);
-	if (capsule)
-		opscope_table_arrow(((Table *)self)->t, schema, NULL, NULL, 0);
+	if (capsule && opscope_table_arrow(((Table *)self)->t, schema, NULL, message, sizeof message) < 0) {
+		Py_DECREF(capsule);
+		return fail(message);
+	}
 	return capsule;
 }
 
@@ -411,11 +422,13 @@ static PyObject *table_arrow_array(PyObject *self, PyObject *none)
 	PyObject *first = new_capsule("arrow_schema", sizeof(struct ArrowSchema), free_schema, &schema);
 	PyObject *second = first ? new_capsule("arrow_array", sizeof(struct ArrowArray), free_array, &batch) : NULL;
 	PyObject *pair = NULL;
+	char message[ERROR_SIZE];
 	if (second) {
+		int rc;
 		Py_BEGIN_ALLOW_THREADS
-		opscope_table_arrow(((Table *)self)->t, schema, batch, NULL, 0);
+		rc = opscope_table_arrow(((Table *)self)->t, schema, batch, message, sizeof message);
 		Py_END_ALLOW_THREADS
-		pair = PyTuple_Pack(2, first, second);
+		pair = rc < 0 ? fail(message) : PyTuple_Pack(2, first, second);
 	}
 	Py_XDECREF(first);
 	Py_XDECREF(second);
@@ -427,9 +440,15 @@ static PyObject *table_arrow_stream(PyObject *self, PyObject *none)
 	void *stream;
 	PyObject *capsule = new_capsule("arrow_array_stream", sizeof(struct ArrowArrayStream), free_stream, &stream);
 	if (capsule) {
+		int rc;
+		char message[ERROR_SIZE];
 		Py_BEGIN_ALLOW_THREADS
-		opscope_table_arrow_stream(((Table *)self)->t, stream, NULL, 0);
+		rc = opscope_table_arrow_stream(((Table *)self)->t, stream, message, sizeof message);
 		Py_END_ALLOW_THREADS
+		if (rc < 0) {
+			Py_DECREF(capsule);
+			return fail(message);
+		}
 	}
 	return capsule;
 }

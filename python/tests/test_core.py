@@ -121,6 +121,67 @@ class Load(oracle.Case):
         self.assertIn("load", dir(opscope))
 
 
+class Memory(oracle.Case):
+    """Where there is none, MemoryError; what has memory goes on."""
+
+    def run_limited(self, code):
+        if oracle.SANITIZED:
+            self.skipTest("a sanitizer has a use of its own for addresses")
+        start = f"""
+import opscope, resource, sys
+def leave(room):
+    with open("/proc/self/status") as f:
+        size = int(next(line for line in f if line.startswith("VmSize")).split()[1]) << 10
+    resource.setrlimit(resource.RLIMIT_AS, (size + room if room is not None else resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+def raises(ask):
+    try:
+        ask()
+    except MemoryError as e:
+        return str(e)
+    sys.exit("no MemoryError")
+large, small = {self.large!r}, {GPU!r}
+right = str(opscope.load(small).report("operators"))
+"""
+        # Each arena has addresses in store, which would do for the trace.
+        env = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p), "MALLOC_ARENA_MAX": "1"}
+        p = subprocess.run([sys.executable, "-c", start + code], env=env, capture_output=True, text=True, timeout=oracle.TIMEOUT)
+        self.assertEqual((p.returncode, p.stderr), (0, ""))
+        return p.stdout.splitlines()
+
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.large = os.path.join(folder.name, "large.json")
+        with open(self.large, "w") as f:
+            f.write('{"schemaVersion": 1, "traceEvents": [')
+            f.writelines(f'{{"ph": "X", "cat": "cpu_op", "name": "op{i}", "pid": 1, "tid": 1, "ts": {i * 10}, "dur": 9, "args": {{"External id": {i}}}}},\n'
+                         for i in range(150000))
+            f.write('{"ph": "X", "cat": "cpu_op", "name": "last", "pid": 1, "tid": 1, "ts": 2000000, "dur": 1}]}')
+
+    def test_load(self):
+        self.assertEqual(self.run_limited("""
+for _ in range(3):
+    leave(4 << 20)
+    print(raises(lambda: opscope.load(large)))
+    assert str(opscope.load(small).report("operators")) == right
+leave(None)
+print(opscope.load(large).events)
+"""), [f"{self.large}: out of memory"] * 3 + ["150001"])
+
+    def test_report(self):
+        """The trace is of no use afterwards, and says so."""
+        self.assertEqual(self.run_limited("""
+trace = opscope.load(large)
+leave(1 << 20)
+print(raises(lambda: trace.report("ops")))
+leave(None)
+print(raises(lambda: trace.report("operators")))
+print(len(trace.problems))
+trace.close()
+"""), ["out of memory", f"{self.large}: memory ran out in an earlier call on this trace, which left it half done: open it again", "0"])
+
+
 def text(*args):
     """What the program prints when it is asked for totals and all notes, as the API gives them."""
     code, out, err = oracle.run(*args, *(["--per=total"] if args[0] == "report" else []), "--notes=full")

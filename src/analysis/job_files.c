@@ -1,10 +1,10 @@
 #include "analysis/job_files.h"
 
-#include <dirent.h>
 #include <stdlib.h>
 
 #include "analysis/job.h"
 #include "base/arena.h"
+#include "base/folder.h"
 #include "base/mem.h"
 
 enum { RANKS_MAX = 1 << 20, NAMED = 3 };
@@ -114,19 +114,20 @@ unsigned job_files_of_others(const struct profile *p, struct buf *names)
 	int place = job.is_rank ? place_of_rank(name, job.rank) : -1;
 	struct arena a = {0};
 	struct str folder = arena_printf(&a, STR_FMT, STR_ARG(((struct str){path.p, path.n - name.n})));
-	DIR *d = place >= 0 ? opendir(folder.n ? folder.p : ".") : NULL;
+	struct folder f = {0};
+	if (place >= 0)
+		folder_open(&f, folder.n ? folder.p : ".");
 	struct other *v = NULL;
 	unsigned n = 0, cap = 0;
 	int64_t rank = 0;
-	for (struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d)) {
-		struct str file = str_from(e->d_name);
+	for (const char *other; (other = folder_next(&f));) {
+		struct str file = str_from(other);
 		if (!is_alike(name, file, place, &rank) || rank == job.rank || rank >= (job.world ? job.world : RANKS_MAX))
 			continue;
 		MEM_GROW(v, cap, n + 1);
 		v[n++] = (struct other){rank, arena_str(&a, file)};
 	}
-	if (d)
-		closedir(d);
+	folder_close(&f);
 	if (n)
 		qsort(v, n, sizeof *v, by_rank_and_name);
 	n = keep_ranks(v, n);

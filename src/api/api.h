@@ -5,6 +5,7 @@
 #include "opscope/opscope.h"
 
 #include "base/intern.h"
+#include "base/mem.h"
 #include "input/input.h"
 #include "report/arrange.h"
 #include "report/report.h"
@@ -59,7 +60,13 @@ int64_t api_number(const char *value);
 /* The trace that the path and the options choose. NULL and *e. */
 struct profile *api_open(const char *path, const struct opscope_options *o, struct err *e);
 
-/* The lock of a profile from api_turns_begin to api_turns_end. api_enter: ERR_USAGE where its profile is lost; it waits else. */
+/* mem_try, with ERR_NOMEM where memory ran out; what run() had allocated is freed then, and stands in *pool else. */
+int api_try(struct mem_pool *pool, void (*run)(void *context), void *context, struct err *e);
+/* The same with a turn at the profile, which becomes the owner of what is left in *pool, or is broken. */
+int api_try_with(struct opscope_profile *p, void (*run)(void *context), void *context, struct err *e);
+
+/* The lock of a profile from api_turns_begin to api_turns_end. api_enter: ERR_USAGE where its profile is lost, ERR_NOMEM where it is broken; it
+ * waits else. */
 void api_turns_begin(struct opscope_profile *p);
 void api_turns_end(struct opscope_profile *p);
 int api_enter(struct opscope_profile *p, struct err *e);

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 
 /* Above it, offsets into text need 64 bits. Tests have a smaller one. */
@@ -151,21 +152,25 @@ static void release_schema(struct ArrowSchema *s)
 	s->release = NULL;
 }
 
-/* Field i; the whole has all others as its children. */
-static void fill_schema(struct fields *f, unsigned i, struct ArrowSchema *out)
+static void fill_field(struct fields *f, unsigned i, struct ArrowSchema *out)
 {
 	const struct field *field = &f->field[i];
 	atomic_fetch_add(&f->users, 1);
 	*out = (struct ArrowSchema){.format = field->format, .name = field->name, .metadata = field->metadata, .flags = i ? ARROW_FLAG_NULLABLE : 0,
 	                            .release = release_schema, .private_data = f};
-	if (i)
-		return;
+}
+
+/* The whole, which has all other fields as its children. Memory first: then all of it counts as a user of *f, or none. */
+static void fill_schema(struct fields *f, struct ArrowSchema *out)
+{
+	struct ArrowSchema **children = NEW_ARRAY_RAW(f->n, struct ArrowSchema *);
+	for (unsigned c = 0; c < f->n; c++)
+		children[c] = NEW(struct ArrowSchema);
+	fill_field(f, 0, out);
 	out->n_children = f->n;
-	out->children = NEW_ARRAY_RAW(f->n, struct ArrowSchema *);
-	for (unsigned c = 0; c < f->n; c++) {
-		out->children[c] = NEW(struct ArrowSchema);
-		fill_schema(f, c + 1, out->children[c]);
-	}
+	out->children = children;
+	for (unsigned c = 0; c < f->n; c++)
+		fill_field(f, c + 1, children[c]);
 }
 
 /* --- the cells -------------------------------------------------------------------------------------------------- */
@@ -299,18 +304,47 @@ static int no_table(const char *function, char *error, size_t error_size)
 	return api_error(&e, error, error_size);
 }
 
+struct conversion {
+	const struct opscope_table *t;
+	struct ArrowSchema *schema;
+	struct ArrowArray *batch;
+	struct ArrowArrayStream *stream;
+};
+
+/* What it makes belongs to whoever takes it; without memory for it, nothing is made. */
+static int convert(struct conversion *x, void (*run)(void *conversion), char *error, size_t error_size)
+{
+	struct mem_pool blocks = {0};
+	struct err e = {0};
+	int rc = api_try(&blocks, run, x, &e);
+	mem_pool_drop(&blocks);
+	return rc < 0 ? api_error(&e, error, error_size) : 0;
+}
+
+static void convert_table(void *conversion)
+{
+	struct conversion *x = conversion;
+	struct ArrowSchema schema;
+	struct ArrowArray batch;
+	struct fields *f = describe(x->t);
+	atomic_fetch_add(&f->users, 1);
+	if (x->schema)
+		fill_schema(f, &schema);
+	if (x->batch)
+		fill_batch(x->t, f, &batch);
+	if (x->schema)
+		*x->schema = schema;
+	if (x->batch)
+		*x->batch = batch;
+	fields_leave(f);
+}
+
 int opscope_table_arrow(const struct opscope_table *t, struct ArrowSchema *schema, struct ArrowArray *batch, char *error, size_t error_size)
 {
+	struct conversion x = {.t = t, .schema = schema, .batch = batch};
 	if (!t)
 		return no_table("opscope_table_arrow", error, error_size);
-	struct fields *f = describe(t);
-	atomic_fetch_add(&f->users, 1);
-	if (schema)
-		fill_schema(f, 0, schema);
-	if (batch)
-		fill_batch(t, f, batch);
-	fields_leave(f);
-	return 0;
+	return convert(&x, convert_table, error, error_size);
 }
 
 /* --- streams ---------------------------------------------------------------------------------------------------- */
@@ -318,12 +352,24 @@ int opscope_table_arrow(const struct opscope_table *t, struct ArrowSchema *schem
 struct stream {
 	struct fields *fields;
 	struct ArrowArray batch; /* release NULL = handed out */
+	struct ArrowSchema *wanted;
+	bool no_memory;          /* for the schema, the last time */
 };
+
+static void make_schema(void *stream)
+{
+	struct stream *p = stream;
+	fill_schema(p->fields, p->wanted);
+}
 
 static int stream_schema(struct ArrowArrayStream *s, struct ArrowSchema *out)
 {
-	fill_schema(((struct stream *)s->private_data)->fields, 0, out);
-	return 0;
+	struct stream *p = s->private_data;
+	struct mem_pool blocks = {0};
+	p->wanted = out;
+	p->no_memory = api_try(&blocks, make_schema, p, NULL) < 0;
+	mem_pool_drop(&blocks);
+	return p->no_memory ? ENOMEM : 0;
 }
 
 static int stream_next(struct ArrowArrayStream *s, struct ArrowArray *out)
@@ -336,7 +382,7 @@ static int stream_next(struct ArrowArrayStream *s, struct ArrowArray *out)
 
 static const char *stream_error(struct ArrowArrayStream *s)
 {
-	return NULL;
+	return ((struct stream *)s->private_data)->no_memory ? "out of memory" : NULL;
 }
 
 static void stream_release(struct ArrowArrayStream *s)
@@ -349,14 +395,20 @@ static void stream_release(struct ArrowArrayStream *s)
 	s->release = NULL;
 }
 
+static void make_stream(void *conversion)
+{
+	struct conversion *x = conversion;
+	struct stream *p = NEW(struct stream);
+	p->fields = describe(x->t);
+	atomic_fetch_add(&p->fields->users, 1);
+	fill_batch(x->t, p->fields, &p->batch);
+	*x->stream = (struct ArrowArrayStream){stream_schema, stream_next, stream_error, stream_release, p};
+}
+
 int opscope_table_arrow_stream(const struct opscope_table *t, struct ArrowArrayStream *stream, char *error, size_t error_size)
 {
 	if (!t || !stream)
 		return no_table("opscope_table_arrow_stream", error, error_size);
-	struct stream *p = NEW(struct stream);
-	p->fields = describe(t);
-	atomic_fetch_add(&p->fields->users, 1);
-	fill_batch(t, p->fields, &p->batch);
-	*stream = (struct ArrowArrayStream){stream_schema, stream_next, stream_error, stream_release, p};
-	return 0;
+	struct conversion x = {.t = t, .stream = stream};
+	return convert(&x, make_stream, error, error_size);
 }

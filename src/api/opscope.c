@@ -24,24 +24,41 @@ static void note_file(struct opscope_profile *api)
 	api->inode = st.st_ino;
 }
 
+struct opening {
+	const char *path;
+	const struct opscope_options *o;
+	struct opscope_profile *made;
+	struct err e;
+};
+
+static void open_it(void *opening)
+{
+	struct opening *x = opening;
+	struct profile *p = api_open(x->path, x->o, &x->e);
+	if (!p)
+		return;
+	x->made = NEW(struct opscope_profile);
+	x->made->p = p;
+	note_file(x->made);
+}
+
 struct opscope_profile *opscope_open(const char *path, const struct opscope_options *o, char *error, size_t error_size)
 {
-	struct err e = {0};
-	if (!path) {
-		err_set(&e, ERR_USAGE, "opscope_open: a path was expected, not NULL");
-		api_error(&e, error, error_size);
+	struct opening x = {.path = path, .o = o};
+	struct mem_pool blocks = {0};
+	if (!path)
+		err_set(&x.e, ERR_USAGE, "opscope_open: a path was expected, not NULL");
+	else if (api_try(&blocks, open_it, &x, &x.e) < 0)
+		err_prefix(&x.e, "%s", path);
+	if (x.e.code) {
+		mem_pool_drop(&blocks);
+		api_error(&x.e, error, error_size);
 		return NULL;
 	}
-	struct profile *p = api_open(path, o, &e);
-	if (!p) {
-		api_error(&e, error, error_size);
-		return NULL;
-	}
-	struct opscope_profile *api = NEW(struct opscope_profile);
-	api->p = p;
-	note_file(api);
-	api_turns_begin(api);
-	return api;
+	mem_disown(x.made);
+	mem_pool_move(&x.made->p->blocks, &blocks);
+	api_turns_begin(x.made);
+	return x.made;
 }
 
 void opscope_close(struct opscope_profile *p)
@@ -49,8 +66,8 @@ void opscope_close(struct opscope_profile *p)
 	if (!p)
 		return;
 	api_turns_end(p);
-	if (!p->lost) /* else it is half done */
-		profile_free(p->p);
+	p->p->broken |= p->lost; /* half done, too */
+	profile_free(p->p);
 	mem_free(p);
 }
 
@@ -193,6 +210,21 @@ static struct opscope_table *make_table(const struct table *t, const struct prof
 	return head;
 }
 
+/* It outlives the call, and the profile. */
+static void disown(const struct opscope_table *t)
+{
+	if (!t)
+		return;
+	table_disown(t->t);
+	mem_disown(t->t);
+	intern_disown(t->text);
+	mem_disown(t->text);
+	for (const struct opscope_table *part = t; part; part = part->next) {
+		mem_disown(part->column);
+		mem_disown((void *)(uintptr_t)part);
+	}
+}
+
 void opscope_table_free(struct opscope_table *t)
 {
 	if (!t)
@@ -226,79 +258,89 @@ static struct opscope_table *finish_table(struct table *t, const struct report *
 	return made;
 }
 
+/* A question to a profile, of any kind. */
+struct asking {
+	struct opscope_profile *p;
+	const struct opscope_options *o;
+	struct report_args args;
+	const struct report *report;
+	const char *query;
+	struct opscope_table *made;
+	struct err e;
+};
+
+/* Where nothing was wrong with the question so far. */
+static struct opscope_table *ask(struct asking *a, void (*run)(void *asking), char *error, size_t error_size)
+{
+	if (!a->e.code && api_try_with(a->p, run, a, &a->e) < 0)
+		a->made = NULL;
+	if (!a->made)
+		api_error(&a->e, error, error_size);
+	return a->made;
+}
+
+static void run_report(void *asking)
+{
+	struct asking *a = asking;
+	struct table t;
+	if (report_run(a->report, a->p->p, &a->args, &t, &a->e) == 0)
+		a->made = finish_table(&t, a->args.compat ? NULL : a->report, a->p->p, a->o, &a->e);
+	disown(a->made);
+}
+
+static void run_advice(void *asking)
+{
+	struct asking *a = asking;
+	struct table t;
+	if (advice_table(a->p->p, &a->args, &t, &a->e) == 0)
+		a->made = finish_table(&t, NULL, a->p->p, a->o, &a->e);
+	disown(a->made);
+}
+
+static void run_query(void *asking)
+{
+	struct asking *a = asking;
+	struct table t;
+	struct sql *s = sql_open(a->p->p, &a->args, &a->e);
+	if (s && sql_run(s, str_from(a->query), &t, &a->e) == 0)
+		a->made = finish_table(&t, NULL, a->p->p, a->o, &a->e);
+	sql_close(s);
+	disown(a->made);
+}
+
 struct opscope_table *opscope_report(struct opscope_profile *p, const char *name, const struct opscope_options *o,
                                      char *error, size_t error_size)
 {
-	const struct report *r = p && name ? report_find(str_from(name)) : NULL;
-	struct report_args args = o ? o->report : (struct report_args){0};
-	struct err e = {0};
-	struct table t;
-	if (!r) {
-		if (p && name)
-			err_set(&e, ERR_USAGE, "no report '%s'", name);
-		else
-			err_set(&e, ERR_USAGE, "opscope_report: a profile and a name were expected, not NULL");
-		api_error(&e, error, error_size);
-		return NULL;
-	}
+	struct asking a = {.p = p, .o = o, .args = o ? o->report : (struct report_args){0}};
+	a.report = p && name ? report_find(str_from(name)) : NULL;
+	if (!p || !name)
+		err_set(&a.e, ERR_USAGE, "opscope_report: a profile and a name were expected, not NULL");
+	else if (!a.report)
+		err_set(&a.e, ERR_USAGE, "no report '%s'", name);
 	if (o && api_number(o->limit) > 0 && !o->arrange.sort && !o->arrange.filter)
-		args.row_limit = (size_t)api_number(o->limit);
-	struct opscope_table *made = NULL;
-	if (api_enter(p, &e) == 0) {
-		if (report_run(r, p->p, &args, &t, &e) == 0)
-			made = finish_table(&t, args.compat ? NULL : r, p->p, o, &e);
-		api_leave(p);
-	}
-	if (!made)
-		api_error(&e, error, error_size);
-	return made;
+		a.args.row_limit = (size_t)api_number(o->limit);
+	return ask(&a, run_report, error, error_size);
 }
 
 struct opscope_table *opscope_advise(struct opscope_profile *p, const struct opscope_options *o, char *error, size_t error_size)
 {
-	const struct report_args args = o ? o->report : (struct report_args){0};
-	struct opscope_table *made = NULL;
-	struct err e = {0};
-	struct table t;
+	struct asking a = {.p = p, .o = o, .args = o ? o->report : (struct report_args){0}};
 	if (!p)
-		err_set(&e, ERR_USAGE, "opscope_advise: a profile was expected, not NULL");
-	else if (args.device)
-		err_set(&e, ERR_USAGE, "advise: device is for reports: this is always of all devices");
-	else if (args.compat && !detect_has(args.compat))
-		err_set(&e, ERR_USAGE, "advise: compat=%s: expected dlprof or torch", args.compat);
-	if (!e.code && api_enter(p, &e) == 0) {
-		if (advice_table(p->p, &args, &t, &e) == 0)
-			made = finish_table(&t, NULL, p->p, o, &e);
-		api_leave(p);
-	}
-	if (!made)
-		api_error(&e, error, error_size);
-	return made;
+		err_set(&a.e, ERR_USAGE, "opscope_advise: a profile was expected, not NULL");
+	else if (a.args.device)
+		err_set(&a.e, ERR_USAGE, "advise: device is for reports: this is always of all devices");
+	else if (a.args.compat && !detect_has(a.args.compat))
+		err_set(&a.e, ERR_USAGE, "advise: compat=%s: expected dlprof or torch", a.args.compat);
+	return ask(&a, run_advice, error, error_size);
 }
 
 struct opscope_table *opscope_sql(struct opscope_profile *p, const char *query, const struct opscope_options *o,
                                   char *error, size_t error_size)
 {
-	static const struct report_args defaults = {0};
-	struct err e = {0};
-	struct table t;
-	if (!p || !query) {
-		err_set(&e, ERR_USAGE, "opscope_sql: a profile and a query were expected, not NULL");
-		api_error(&e, error, error_size);
-		return NULL;
-	}
-	if (api_enter(p, &e) < 0) {
-		api_error(&e, error, error_size);
-		return NULL;
-	}
-	struct sql *s = sql_open(p->p, o ? &o->report : &defaults, &e);
-	int rc = s ? sql_run(s, str_from(query), &t, &e) : -1;
-	struct opscope_table *made = rc == 0 ? finish_table(&t, NULL, p->p, o, &e) : NULL;
-	sql_close(s);
-	api_leave(p);
-	if (!made)
-		api_error(&e, error, error_size);
-	return made;
+	struct asking a = {.p = p, .o = o, .args = o ? o->report : (struct report_args){0}, .query = query};
+	if (!p || !query)
+		err_set(&a.e, ERR_USAGE, "opscope_sql: a profile and a query were expected, not NULL");
+	return ask(&a, run_query, error, error_size);
 }
 
 const char *opscope_table_name(const struct opscope_table *t)
@@ -381,10 +423,28 @@ int opscope_column_find(const struct opscope_table *t, const char *id)
 	return -1;
 }
 
+struct sorting {
+	struct opscope_table *t;
+	const char *column;
+	bool descending;
+	int rc;
+	struct err e;
+};
+
+static void sort_it(void *sorting)
+{
+	struct sorting *s = sorting;
+	s->rc = table_sort(s->t->t, str_from(s->column), s->descending, &s->e);
+}
+
 int opscope_table_sort(struct opscope_table *t, const char *column_id, int descending, char *error, size_t error_size)
 {
-	struct err e = {0};
-	return table_sort(t->t, str_from(column_id), descending != 0, &e) ? api_error(&e, error, error_size) : 0;
+	struct sorting s = {.t = t, .column = column_id, .descending = descending != 0};
+	struct mem_pool blocks = {0};
+	if (api_try(&blocks, sort_it, &s, &s.e) < 0)
+		s.rc = -1;
+	mem_pool_drop(&blocks);
+	return s.rc ? api_error(&s.e, error, error_size) : 0;
 }
 
 /* The cell, if it has a value of a type in `types` (1 << type). */

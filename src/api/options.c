@@ -19,7 +19,7 @@ int api_error(const struct err *e, char *error, size_t size)
 {
 	static const enum opscope_error codes[] = {
 		[ERR_NONE] = OPSCOPE_ERROR_USAGE, [ERR_IO] = OPSCOPE_ERROR_IO, [ERR_FORMAT] = OPSCOPE_ERROR_FORMAT, [ERR_USAGE] = OPSCOPE_ERROR_USAGE,
-		[ERR_DATA] = OPSCOPE_ERROR_LACKS, [ERR_LIMIT] = OPSCOPE_ERROR_LIMIT, [ERR_NOMEM] = OPSCOPE_ERROR_LIMIT,
+		[ERR_DATA] = OPSCOPE_ERROR_LACKS, [ERR_LIMIT] = OPSCOPE_ERROR_LIMIT, [ERR_NOMEM] = OPSCOPE_ERROR_NOMEM,
 	};
 	newest_error = codes[e->code];
 	if (error && size)
@@ -163,9 +163,29 @@ static int set_option(struct opscope_options *o, const char *name, const char *v
 	return of_export(name) ? 0 : unknown_option(name, e);
 }
 
+static void make_options(void *options)
+{
+	*(struct opscope_options **)options = NEW(struct opscope_options);
+}
+
 struct opscope_options *opscope_options_new(void)
 {
-	return NEW(struct opscope_options);
+	struct opscope_options *o = NULL;
+	mem_try(NULL, make_options, &o);
+	return o;
+}
+
+struct setting {
+	struct opscope_options *o;
+	const char *name, *value;
+	struct err *e;
+	int rc;
+};
+
+static void set_it(void *setting)
+{
+	struct setting *s = setting;
+	s->rc = set_option(s->o, s->name, s->value, s->e);
 }
 
 int opscope_options_set(struct opscope_options *o, const char *name, const char *value, char *error, size_t error_size)
@@ -175,7 +195,10 @@ int opscope_options_set(struct opscope_options *o, const char *name, const char 
 		err_set(&e, ERR_USAGE, "opscope_options_set: options, a name and a value were expected, not NULL");
 		return api_error(&e, error, error_size);
 	}
-	return set_option(o, name, value, &e) < 0 ? api_error(&e, error, error_size) : 0;
+	struct setting s = {o, name, value, &e, 0};
+	if (mem_try(NULL, set_it, &s) < 0)
+		s.rc = err_nomem(&e);
+	return s.rc < 0 ? api_error(&e, error, error_size) : 0;
 }
 
 void opscope_options_free(struct opscope_options *o)

@@ -90,31 +90,49 @@ static int render_view(const struct table *shown, const struct opscope_table *t,
 	return rc;
 }
 
+struct rendering {
+	const struct opscope_table *t;
+	const char *format;
+	const struct opscope_options *o;
+	struct buf out;
+	int rc;
+	struct err e;
+};
+
+static void render_it(void *rendering)
+{
+	struct rendering *x = rendering;
+	const struct renderer *r = find_renderer(x->format, &x->e);
+	struct table copy;
+	x->rc = -1;
+	if (!r)
+		return;
+	const struct table *shown = arranged(x->t->t, r, x->o, &copy, &x->e);
+	if (shown)
+		x->rc = render_view(shown, x->t, r, x->o, &x->out, &x->e);
+	table_release(&copy);
+	buf_char(&x->out, 0);
+	if (x->rc < 0)
+		buf_release(&x->out);
+}
+
 char *opscope_table_render(const struct opscope_table *t, const char *format, const struct opscope_options *o, size_t *size, char *error,
                            size_t error_size)
 {
-	struct err e = {0};
-	struct buf out = {0};
-	const struct renderer *r = find_renderer(format, &e);
-	if (!r || !t) {
-		if (r)
-			err_set(&e, ERR_USAGE, "opscope_table_render: a table was expected, not NULL");
-		api_error(&e, error, error_size);
-		return NULL;
-	}
-	struct table copy;
-	const struct table *shown = arranged(t->t, r, o, &copy, &e);
-	int rc = shown ? render_view(shown, t, r, o, &out, &e) : -1;
-	table_release(&copy);
-	buf_char(&out, 0);
-	if (rc < 0) {
-		buf_release(&out);
-		api_error(&e, error, error_size);
+	struct rendering x = {.t = t, .format = format, .o = o};
+	struct mem_pool blocks = {0};
+	if (!t)
+		x.rc = err_set(&x.e, ERR_USAGE, "opscope_table_render: a table was expected, not NULL");
+	else if (api_try(&blocks, render_it, &x, &x.e) < 0)
+		x.rc = -1;
+	mem_pool_drop(&blocks);
+	if (x.rc < 0) {
+		api_error(&x.e, error, error_size);
 		return NULL;
 	}
 	if (size)
-		*size = out.n - 1;
-	return out.p;
+		*size = x.out.n - 1;
+	return x.out.p;
 }
 
 void opscope_text_free(char *text)
@@ -151,22 +169,32 @@ static const struct export_format *find_format(const char *name, struct err *e)
 }
 
 struct export_job {
+	struct opscope_profile *from;
+	const char *format_name, *path;
+	const struct opscope_options *o;
 	const struct export_format *format;
-	struct profile *p;
-	const struct report_args *args;
-	const char *const *value;
-	const char *path;
+	struct report_args args;
+	const char *value[EXPORT_OPTIONS_MAX];
 	struct diags notes;
+	char *list;               /* of the notes; NULL = there is none, or none is wanted */
+	bool wants_list;
+	int rc;
+	struct err e;
 };
 
 static int write_to(struct export_job *j, int fd, struct err *e)
 {
 	struct sink s;
 	sink_init(&s, fd, str_ends(str_from(j->path), STR(".gz")));
-	int rc = export_run(j->format, j->p, j->args, j->value, &s, &j->notes, e);
+	int rc = export_run(j->format, j->from->p, &j->args, j->value, &s, &j->notes, e);
 	if (sink_finish(&s) < 0 && rc == 0)
 		rc = err_set(e, ERR_IO, "%s: cannot write: %s", j->path, strerror(s.error));
 	return rc;
+}
+
+static void close_it(void *fd)
+{
+	close(*(int *)fd);
 }
 
 /* To a device or pipe. */
@@ -175,7 +203,10 @@ static int write_directly(struct export_job *j, struct err *e)
 	int fd = open(j->path, O_WRONLY | O_CLOEXEC);
 	if (fd < 0)
 		return err_set(e, ERR_IO, "%s: %s", j->path, strerror(errno));
+	struct mem_undo undo;
+	mem_undo_begin(&undo, close_it, &fd);
 	int rc = write_to(j, fd, e);
+	mem_undo_end(&undo);
 	close(fd);
 	return rc;
 }
@@ -208,31 +239,38 @@ static char *list_notes(const struct diags *notes)
 	return b.p;
 }
 
+static void export_it(void *job)
+{
+	struct export_job *j = job;
+	j->rc = -1;
+	j->format = find_format(j->format_name, &j->e);
+	if (!j->format || own_values(j->format, j->o, j->value, &j->e) < 0)
+		return;
+	if (is_input(j->from, j->path)) {
+		err_set(&j->e, ERR_USAGE, "%s: the trace was read from this file, which the export would replace: export to another", j->path);
+		return;
+	}
+	j->rc = write_file(j, &j->e);
+	if (j->rc == 0 && j->wants_list)
+		j->list = list_notes(&j->notes);
+	diags_release(&j->notes);
+	mem_disown(j->list);
+}
+
 int opscope_export(struct opscope_profile *p, const char *format, const char *path, const struct opscope_options *o, char **notes, char *error,
                    size_t error_size)
 {
-	struct err e = {0};
-	const char *value[EXPORT_OPTIONS_MAX] = {NULL};
-	struct report_args args = o ? o->report : (struct report_args){0};
-	args.compat = NULL; /* of formats it is an option of their own */
+	struct export_job j = {.from = p, .format_name = format, .path = path, .o = o, .args = o ? o->report : (struct report_args){0}, .wants_list = notes != NULL};
+	j.args.compat = NULL; /* of formats it is an option of their own */
 	if (notes)
 		*notes = NULL;
-	if (!p || !format || !path) {
-		err_set(&e, ERR_USAGE, "opscope_export: a profile, a format and a path were expected, not NULL");
-		return api_error(&e, error, error_size);
-	}
-	const struct export_format *f = find_format(format, &e);
-	if (!f || own_values(f, o, value, &e) < 0)
-		return api_error(&e, error, error_size);
-	struct export_job job = {f, p->p, &args, value, path, {0}};
-	if (is_input(p, path))
-		err_set(&e, ERR_USAGE, "%s: the trace was read from this file, which the export would replace: export to another", path);
-	if (e.code || api_enter(p, &e) < 0)
-		return api_error(&e, error, error_size);
-	int rc = write_file(&job, &e);
-	api_leave(p);
-	if (notes && rc == 0)
-		*notes = list_notes(&job.notes);
-	diags_release(&job.notes);
-	return rc < 0 ? api_error(&e, error, error_size) : 0;
+	if (!p || !format || !path)
+		j.rc = err_set(&j.e, ERR_USAGE, "opscope_export: a profile, a format and a path were expected, not NULL");
+	else if (api_try_with(p, export_it, &j, &j.e) < 0)
+		j.rc = -1;
+	if (j.rc < 0)
+		return api_error(&j.e, error, error_size);
+	if (notes)
+		*notes = j.list;
+	return 0;
 }

@@ -19,10 +19,16 @@ struct opscope_tracker {
 	int64_t current;
 };
 
+static void make_tracker(void *tracker)
+{
+	*(struct opscope_tracker **)tracker = NEW(struct opscope_tracker);
+}
+
 struct opscope_tracker *opscope_tracker_new(void)
 {
-	struct opscope_tracker *t = NEW(struct opscope_tracker);
-	pthread_mutex_init(&t->lock, NULL);
+	struct opscope_tracker *t = NULL;
+	if (mem_try(NULL, make_tracker, &t) == 0)
+		pthread_mutex_init(&t->lock, NULL);
 	return t;
 }
 
@@ -45,16 +51,29 @@ static struct requester *find(const struct opscope_tracker *t, const char *name)
 	return NULL;
 }
 
+struct adding {
+	struct opscope_tracker *t;
+	const char *name;
+};
+
+static void add_requester(void *adding)
+{
+	struct adding *a = adding;
+	struct opscope_tracker *t = a->t;
+	size_t size = strlen(a->name) + 1;
+	MEM_GROW(t->requester, t->cap, t->n + 1);
+	t->requester[t->n].name = memcpy(mem_alloc(size, 1), a->name, size);
+	t->n++;
+}
+
+/* NULL: there is no memory for a new one. */
 static struct requester *set_count(struct opscope_tracker *t, const char *name, int64_t count)
 {
 	struct requester *r = find(t, name);
-	if (!r) {
-		size_t size = strlen(name) + 1;
-		MEM_GROW(t->requester, t->cap, t->n + 1);
-		r = &t->requester[t->n++];
-		r->name = memcpy(mem_alloc(size, 1), name, size);
-	}
-	r->count = count;
+	if (!r && mem_try(NULL, add_requester, &(struct adding){t, name}) == 0)
+		r = &t->requester[t->n - 1];
+	if (r)
+		r->count = count;
 	return r;
 }
 
@@ -108,7 +127,7 @@ int64_t opscope_tracker_increment(struct opscope_tracker *t, const char *name, i
 	struct requester *r = find(t, name);
 	if (!r)
 		r = set_count(t, name, t->current);
-	if (r->count < INT64_MAX) {
+	if (r && r->count < INT64_MAX) {
 		r->count++;
 		by = advance(t, warning, warning_size);
 		now = t->current;

@@ -1,4 +1,5 @@
 #include <stdbool.h>
+#include <stdio.h>
 
 #include "base/mem.h"
 #include "opscope/schedule.h"
@@ -14,18 +15,31 @@ struct opscope_stepper {
 	char warning[256];
 };
 
+static void make_stepper(void *stepper)
+{
+	*(struct opscope_stepper **)stepper = NEW(struct opscope_stepper);
+}
+
 struct opscope_stepper *opscope_stepper_new(const struct opscope_schedule_spec *s, struct opscope_tracker *t, char *error,
                                             size_t error_size)
 {
 	int action = opscope_schedule(s, 0, error, error_size);
 	if (action < 0)
 		return NULL;
-	struct opscope_stepper *p = NEW(struct opscope_stepper);
+	struct opscope_stepper *p = NULL;
+	struct opscope_tracker *tracker = t ? t : opscope_tracker_new();
+	if (!tracker || mem_try(NULL, make_stepper, &p) < 0) {
+		if (!t)
+			opscope_tracker_free(tracker);
+		if (error && error_size)
+			snprintf(error, error_size, "out of memory");
+		return NULL;
+	}
 	if (s)
 		p->spec = *s;
 	p->scheduled = s != NULL;
 	p->owns_tracker = !t;
-	p->tracker = t ? t : opscope_tracker_new();
+	p->tracker = tracker;
 	p->action = action;
 	opscope_tracker_init(p->tracker, REQUESTER);
 	return p;

@@ -60,10 +60,37 @@ int api_enter(struct opscope_profile *p, struct err *e)
 	if (p->lost)
 		return err_set(e, ERR_USAGE, STR_FMT ": another thread was at this trace when the process forked: open it again here", STR_ARG(p->p->input_path));
 	pthread_mutex_lock(&p->lock);
-	return 0;
+	if (profile_check(p->p, e) == 0)
+		return 0;
+	pthread_mutex_unlock(&p->lock);
+	return -1;
 }
 
 void api_leave(struct opscope_profile *p)
 {
 	pthread_mutex_unlock(&p->lock);
+}
+
+int api_try(struct mem_pool *pool, void (*run)(void *context), void *context, struct err *e)
+{
+	if (mem_try(pool, run, context) == 0)
+		return 0;
+	mem_pool_release(pool);
+	return err_nomem(e);
+}
+
+int api_try_with(struct opscope_profile *p, void (*run)(void *context), void *context, struct err *e)
+{
+	struct mem_pool blocks = {0};
+	if (api_enter(p, e) < 0)
+		return -1;
+	if (mem_try(&blocks, run, context) < 0)
+		p->p->broken = true;
+	int rc = p->p->broken ? err_nomem(e) : 0; /* also from within a query, which SQLite then ends */
+	if (rc == 0)
+		mem_pool_move(&p->p->blocks, &blocks);
+	else
+		mem_pool_release(&blocks);
+	api_leave(p);
+	return rc;
 }

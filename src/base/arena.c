@@ -103,6 +103,12 @@ void arena_adopt(struct arena *to, struct arena *from)
 	*from = (struct arena){0};
 }
 
+void arena_disown(const struct arena *a)
+{
+	for (struct arena_chunk *c = a->chunk; c; c = c->next)
+		mem_disown(c);
+}
+
 void arena_release(struct arena *a)
 {
 	for (struct arena_chunk *c = a->chunk, *next; c; c = next) {

@@ -27,5 +27,7 @@ char *arena_bytes(struct arena *a, size_t n);
 void arena_adopt(struct arena *to, struct arena *from);
 
 void arena_release(struct arena *a);
+/* What it holds outlives the mem_try that it was allocated in (mem_disown). */
+void arena_disown(const struct arena *a);
 
 #endif

@@ -16,6 +16,11 @@ int err_set(struct err *e, enum err_code code, const char *fmt, ...)
 	return -1;
 }
 
+int err_nomem(struct err *e)
+{
+	return err_set(e, ERR_NOMEM, "out of memory");
+}
+
 int err_prefix(struct err *e, const char *fmt, ...)
 {
 	if (!e)

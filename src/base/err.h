@@ -21,6 +21,9 @@ struct err {
 /* Fills *e (which may be NULL) and returns -1, so that callers can `return err_set(...)`. */
 int err_set(struct err *e, enum err_code code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
+/* ERR_NOMEM, in the same words everywhere. */
+int err_nomem(struct err *e);
+
 /* Puts "prefix: " before the message already in *e, and returns -1: context on the way up. */
 int err_prefix(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

@@ -14,6 +14,34 @@ static int make_one(const char *path, mode_t mode, struct err *e)
 	return err_set(e, ERR_IO, "cannot make %s: %s", path, errno == EEXIST ? "it is no folder" : strerror(errno));
 }
 
+static void close_it(void *f)
+{
+	folder_close(f);
+}
+
+bool folder_open(struct folder *f, const char *path)
+{
+	*f = (struct folder){.d = opendir(path)};
+	if (!f->d && errno == ENOMEM)
+		mem_fail(0);
+	mem_undo_begin(&f->undo, close_it, f);
+	return f->d != NULL;
+}
+
+const char *folder_next(struct folder *f)
+{
+	struct dirent *e = f->d ? readdir(f->d) : NULL;
+	return e ? e->d_name : NULL;
+}
+
+void folder_close(struct folder *f)
+{
+	mem_undo_end(&f->undo);
+	if (f->d)
+		closedir(f->d);
+	f->d = NULL;
+}
+
 int folder_make(const char *path, mode_t mode, struct err *e)
 {
 	struct buf b = {0};

@@ -2,12 +2,25 @@
 #ifndef OPSCOPE_BASE_FOLDER_H
 #define OPSCOPE_BASE_FOLDER_H
 
+#include <dirent.h>
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "base/mem.h"
 
 /* Makes the folder at `path`, and those above it, unless it is there; the process must then be able to write to it. A folder that is made has the
  * permissions `mode`, those above it 0777, each as far as the umask allows. ERR_IO. */
 int folder_make(const char *path, mode_t mode, struct err *e);
+
+/* What is in one. */
+struct folder {
+	DIR *d;                /* NULL = it cannot be read */
+	struct mem_undo undo;
+};
+
+/* False where it cannot be read; folder_next then finds nothing. */
+bool folder_open(struct folder *f, const char *path);
+const char *folder_next(struct folder *f); /* a name, valid until the next call; NULL = no more */
+void folder_close(struct folder *f);       /* also of one that is {0} */
 
 #endif

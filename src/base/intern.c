@@ -24,6 +24,13 @@ void intern_init(struct intern *t)
 	intern_put(t, "", 0);
 }
 
+void intern_disown(const struct intern *t)
+{
+	arena_disown(&t->bytes);
+	mem_disown(t->entry);
+	mem_disown(t->slot);
+}
+
 void intern_release(struct intern *t)
 {
 	arena_release(&t->bytes);

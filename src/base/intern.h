@@ -25,6 +25,7 @@ struct intern {
 
 void intern_init(struct intern *t);
 void intern_release(struct intern *t);
+void intern_disown(const struct intern *t); /* as arena_disown */
 
 /* The id of these bytes, copying them in at first sight. Strings of 4 GiB or more are cut. */
 uint32_t intern_put(struct intern *t, const char *p, size_t n);

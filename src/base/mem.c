@@ -1,24 +1,16 @@
 #include "base/mem.h"
 
+#include "base/mem_own.h"
+
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-
-static void *give(void *p, size_t bytes)
-{
-	if (!p && bytes) {
-		fprintf(stderr, "opscope: out of memory (%zu bytes more were needed)\n", bytes);
-		exit(1);
-	}
-	return p;
-}
 
 static size_t product(size_t n, size_t size)
 {
 	size_t bytes;
 	if (__builtin_mul_overflow(n, size, &bytes))
-		give(NULL, (size_t)-1);
+		mem_fail((size_t)-1);
 	return bytes;
 }
 
@@ -35,25 +27,44 @@ static void *with_big_pages(void *p, size_t bytes)
 	return p;
 }
 
+/* A fresh block, or NULL. */
+static void *give(void *p, size_t bytes)
+{
+	if (!p || !mem_note(p)) {
+		free(p);
+		mem_fail(bytes);
+	}
+	return with_big_pages(p, bytes);
+}
+
 void *mem_alloc(size_t n, size_t size)
 {
 	size_t bytes = product(n, size);
-	return give(with_big_pages(malloc(bytes ? bytes : 1), bytes), bytes);
+	return give(malloc(bytes ? bytes : 1), bytes);
 }
 
 void *mem_zalloc(size_t n, size_t size)
 {
 	size_t bytes = product(n, size);
-	return give(with_big_pages(calloc(bytes ? bytes : 1, 1), bytes), bytes);
+	return give(calloc(bytes ? bytes : 1, 1), bytes);
 }
 
 void *mem_realloc(void *p, size_t n, size_t size)
 {
 	size_t bytes = product(n, size);
-	return give(with_big_pages(realloc(p, bytes ? bytes : 1), bytes), bytes);
+	if (!p)
+		return give(malloc(bytes ? bytes : 1), bytes);
+	/* Unnoted first: once the old address is free, another thread may be given it. */
+	struct mem_block *noted = mem_unnote(p);
+	void *larger = realloc(p, bytes ? bytes : 1);
+	mem_note_again(noted, larger ? larger : p);
+	if (!larger)
+		mem_fail(bytes);
+	return with_big_pages(larger, bytes);
 }
 
 void mem_free(void *p)
 {
+	mem_forget(p);
 	free(p);
 }

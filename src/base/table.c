@@ -53,6 +53,26 @@ static void release_one(struct table *t)
 	arena_release(&t->arena);
 }
 
+static void disown_one(const struct table *t)
+{
+	for (unsigned c = 0; c < t->n_columns; c++) {
+		mem_disown(t->data[c].cell);
+		mem_disown(t->data[c].set);
+	}
+	mem_disown(t->data);
+	mem_disown(t->notes);
+	arena_disown(&t->arena);
+}
+
+void table_disown(const struct table *t)
+{
+	disown_one(t);
+	for (struct table *s = t->next; s; s = s->next) {
+		disown_one(s);
+		mem_disown(s);
+	}
+}
+
 void table_release(struct table *t)
 {
 	for (struct table *s = t->next; s;) {

@@ -108,6 +108,8 @@ struct table {
 
 void table_init(struct table *t, const char *name, const char *title);
 void table_release(struct table *t); /* and its sections */
+/* What it and its sections hold outlives the mem_try that it was made in (mem_disown). */
+void table_disown(const struct table *t);
 
 /* Makes *out the same table with the same sections, to be sorted and cut; texts are those of *t, which must outlive it. */
 void table_copy(struct table *out, const struct table *t);

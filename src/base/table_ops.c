@@ -17,10 +17,11 @@ static void swap_arrays(size_t **a, size_t **b)
 /* New row i is old row order[i], for n rows; rows behind them stay. */
 static void reorder(struct table *t, const size_t *order, size_t n)
 {
+	union cell *cell = NEW_ARRAY_RAW(t->cap_rows, union cell);
+	uint8_t *set = NEW_ARRAY_RAW(t->cap_rows, uint8_t);
+	/* From here on nothing is allocated: all columns change, or none. Each leaves its old room to the next. */
 	for (unsigned c = 0; c < t->n_columns; c++) {
 		struct column_data *d = &t->data[c];
-		union cell *cell = NEW_ARRAY_RAW(t->cap_rows, union cell);
-		uint8_t *set = NEW_ARRAY_RAW(t->cap_rows, uint8_t);
 		for (size_t i = 0; i < n; i++) {
 			cell[i] = d->cell[order[i]];
 			set[i] = d->set[order[i]];
@@ -29,11 +30,15 @@ static void reorder(struct table *t, const size_t *order, size_t n)
 			cell[i] = d->cell[i];
 			set[i] = d->set[i];
 		}
-		mem_free(d->cell);
-		mem_free(d->set);
+		union cell *old_cell = d->cell;
+		uint8_t *old_set = d->set;
 		d->cell = cell;
 		d->set = set;
+		cell = old_cell;
+		set = old_set;
 	}
+	mem_free(cell);
+	mem_free(set);
 }
 
 static void hold_rows(struct table *t)

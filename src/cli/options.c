@@ -7,6 +7,7 @@
 #include "op/cost.h"
 #include "render/render.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -381,7 +382,16 @@ static void parse_with(const struct argp *a, int argc, char **argv, void *input,
 	const struct argp_child children[] = {{a, 0, NULL, 0}, {0}};
 	const struct argp root = {.options = help_list, .parser = parse_outer, .children = children};
 	struct outer outer = {.root = &root, .input = input, .command = argv[0], .args = a->args_doc};
-	argp_parse(&root, argc, argv, flags | ARGP_NO_ERRS | ARGP_NO_HELP | ARGP_NO_EXIT, NULL, &outer);
+	/* What is wrong with the words themselves was told above. */
+	int why = argp_parse(&root, argc, argv, flags | ARGP_NO_ERRS | ARGP_NO_HELP | ARGP_NO_EXIT, NULL, &outer);
+	struct err e;
+	if (!why)
+		return;
+	if (why == ENOMEM)
+		err_nomem(&e);
+	else
+		err_set(&e, ERR_IO, "the command line cannot be read: %s", strerror(why));
+	exit(cli_fail(&e, EXIT_INPUT));
 }
 
 void cli_parse(const struct argp *a, int argc, char **argv, void *input)

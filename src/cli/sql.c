@@ -22,7 +22,7 @@ static int query(struct profile *p, const struct table_command *c, const char *t
 		status = cli_output(&t, &c->output, p->input_path.p);
 		table_release(&t);
 	} else {
-		status = cli_fail(&e, EXIT_USAGE);
+		status = cli_fail(&e, e.code == ERR_NOMEM ? EXIT_INPUT : EXIT_USAGE);
 	}
 	sql_close(s);
 	return status;

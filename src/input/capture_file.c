@@ -124,11 +124,18 @@ static int compare(const void *x, const void *y)
 	return a->sequence != b->sequence ? (a->sequence < b->sequence ? -1 : 1) : a->offset < b->offset ? -1 : a->offset > b->offset;
 }
 
+static void abandon(void *f)
+{
+	capture_file_close(f);
+}
+
 int capture_file_open(struct capture_file *f, const char *path, bool lists, struct err *e)
 {
 	struct stat st;
 	*f = (struct capture_file){.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+	mem_undo_begin(&f->undo, abandon, f);
 	if (f->fd < 0 || fstat(f->fd, &st) < 0) {
+		f->error = errno == ENOENT || errno == EACCES ? 0 : errno; /* removed meanwhile, or another user's */
 		err_set(e, ERR_IO, "%s: %s", path, strerror(errno));
 		capture_file_close(f);
 		return -1;
@@ -152,6 +159,7 @@ int capture_file_open(struct capture_file *f, const char *path, bool lists, stru
 
 void capture_file_close(struct capture_file *f)
 {
+	mem_undo_end(&f->undo);
 	if (f->fd >= 0)
 		close(f->fd);
 	mem_free(f->chunk);

@@ -2,9 +2,9 @@
  * of the whole machine would have seen of them; each rank is a trace of its own, as it is with other profilers. */
 #include "input/capture.h"
 
+#include "base/folder.h"
 #include "base/hash.h"
 
-#include <dirent.h>
 #include <stdlib.h>
 
 enum { NO_SEGMENT = -2 }; /* instead of a rank */
@@ -58,18 +58,18 @@ static void list_directory(struct list *l, const char *path)
 {
 	size_t n = directory_length(path);
 	char *dir = n ? join(path, n, "") : join(".", 1, "");
-	DIR *d = opendir(dir);
+	struct folder f;
+	folder_open(&f, dir);
 	mem_free(dir);
-	for (struct dirent *e; d && (e = readdir(d));) {
+	for (const char *name; (name = folder_next(&f));) {
 		int64_t start;
-		l->absent += start_in_name(str_from(e->d_name), STR(".none"), &start);
-		if (!start_in_name(str_from(e->d_name), STR(".seg"), &start))
+		l->absent += start_in_name(str_from(name), STR(".none"), &start);
+		if (!start_in_name(str_from(name), STR(".seg"), &start))
 			continue;
 		MEM_GROW(l->v, l->cap, l->n + 1);
-		l->v[l->n++] = (struct segment){join(path, n, e->d_name), start, false};
+		l->v[l->n++] = (struct segment){join(path, n, name), start, false};
 	}
-	if (d)
-		closedir(d);
+	folder_close(&f);
 	if (l->n)
 		qsort(l->v, l->n, sizeof *l->v, by_start);
 }
@@ -177,9 +177,10 @@ static struct list *look(const char *path)
 	list_directory(l, path);
 	idmap_init(&seen, 1, 0, 64);
 	for (unsigned i = 0; i < l->n; i++) {
-		int64_t rank = header_of(l->v[i].path, &h, NULL) ? h.rank < 0 ? -1 : h.rank : NO_SEGMENT;
-		l->v[i].leads = rank != NO_SEGMENT && idmap_get(&seen, rank) == IDMAP_NONE;
-		if (l->v[i].leads)
+		enum header is = look_into(l->v[i].path, &h, NULL);
+		int64_t rank = is == HEADER ? h.rank < 0 ? -1 : h.rank : NO_SEGMENT;
+		l->v[i].leads = is == READ_FAILED || (rank != NO_SEGMENT && idmap_get(&seen, rank) == IDMAP_NONE); /* reading it says why it cannot be read */
+		if (l->v[i].leads && is == HEADER)
 			idmap_put(&seen, rank, 1);
 	}
 	idmap_release(&seen);

@@ -100,17 +100,22 @@ static bool is_whole(struct walk *w, const struct input *i, const char *path)
 	return i->is_whole(path, &w->known);
 }
 
+static bool is_candidate(struct str name)
+{
+	bool is = str_ends(name, STR(".json.gz"));
+	for (int i = 0; i < CANDIDATES && !is; i++)
+		is = str_ends(name, str_from(candidates[i]));
+	return is;
+}
+
 /* Other JSON lies beside traces, so a name that says nothing is not enough. */
 static bool is_trace(struct walk *w, struct str name, const char *path)
 {
 	struct str worker, stamp;
 	if (discover_parse_name(name, &worker, &stamp))
 		return true;
-	bool candidate = str_ends(name, STR(".json.gz"));
-	for (int i = 0; i < CANDIDATES && !candidate; i++)
-		candidate = str_ends(name, str_from(candidates[i]));
 	struct err e = {0};
-	const struct input *i = candidate ? input_recognise(path, &e) : NULL;
+	const struct input *i = is_candidate(name) ? input_recognise(path, &e) : NULL;
 	if (e.code)
 		return access(path, R_OK) == 0; /* reading it says why it could not be looked into */
 	return i && (!i->is_whole || is_whole(w, i, path));
@@ -160,6 +165,33 @@ static void leave_out(struct trace_list *l, struct str path)
 	l->left_out[l->n_left_out++] = path;
 }
 
+/* What is in a folder, by scandir's malloc. */
+struct names {
+	struct dirent **entry;
+	int n;
+	struct mem_undo undo;
+};
+
+static void free_names(void *list)
+{
+	struct names *l = list;
+	mem_undo_end(&l->undo);
+	for (int i = 0; i < l->n; i++)
+		free(l->entry[i]);
+	free(l->entry);
+}
+
+static int list_names(struct names *l, const char *path)
+{
+	l->n = scandir(path, &l->entry, visible, by_name);
+	if (l->n < 0 && errno == ENOMEM)
+		mem_fail(0);
+	if (l->n < 0)
+		return -1;
+	mem_undo_begin(&l->undo, free_names, l);
+	return 0;
+}
+
 static int walk_directory(struct walk *w, struct str path, struct str relative, struct str run, unsigned depth);
 
 static void walk_entry(struct walk *w, struct str dir, struct str relative, struct str run, const char *name, unsigned depth)
@@ -168,8 +200,12 @@ static void walk_entry(struct walk *w, struct str dir, struct str relative, stru
 	bool slash = dir.n && dir.p[dir.n - 1] == '/';
 	struct str path = arena_printf(a, STR_FMT "%s%s", STR_ARG(dir), slash ? "" : "/", name);
 	struct stat st;
-	if (stat(path.p, &st) < 0)
-		return; /* a link to nothing */
+	if (stat(path.p, &st) < 0) {
+		bool absent = errno == ENOENT || errno == ELOOP || errno == EACCES; /* a link to nothing, or to where we may not go */
+		if (!absent && is_candidate(str_from(name)))
+			add_file(w->list, run, str_from(name), path, w->root); /* reading it says why it cannot be read */
+		return;
+	}
 	bool out = leads_out(w, path.p);
 	if (S_ISREG(st.st_mode) && is_trace(w, str_from(name), path.p)) {
 		if (out)
@@ -187,18 +223,15 @@ static void walk_entry(struct walk *w, struct str dir, struct str relative, stru
 
 static int walk_directory(struct walk *w, struct str path, struct str relative, struct str run, unsigned depth)
 {
-	struct dirent **entry;
+	struct names names;
 	struct walk outer = *w;
-	int n = scandir(path.p, &entry, visible, by_name);
-	if (n < 0)
+	if (list_names(&names, path.p) < 0)
 		return -1;
 	w->knows = NULL;
 	w->known = NULL;
-	for (int i = 0; i < n; i++) {
-		walk_entry(w, path, relative, run, entry[i]->d_name, depth);
-		free(entry[i]);
-	}
-	free(entry);
+	for (int i = 0; i < names.n; i++)
+		walk_entry(w, path, relative, run, names.entry[i]->d_name, depth);
+	free_names(&names);
 	forget(w);
 	w->knows = outer.knows;
 	w->known = outer.known;
@@ -209,6 +242,8 @@ static int walk_directory(struct walk *w, struct str path, struct str relative, 
 static struct str directory_name(struct trace_list *l, const char *path)
 {
 	char *real = realpath(path, NULL);
+	if (!real && errno == ENOMEM)
+		mem_fail(0);
 	struct str name = arena_str(&l->arena, base_name(str_from(real ? real : path)));
 	free(real);
 	return name;

@@ -2,6 +2,7 @@
  * the PATH it is asked to export the report into a folder of our own; else the user is told what to run. */
 #include "input/input.h"
 
+#include "base/mem.h"
 #include "base/program.h"
 #include "io/leftovers.h"
 
@@ -95,50 +96,75 @@ static int read_exported(const char *file, const char *path, struct profile *p, 
 	return rc;
 }
 
-/* The folder, and what nsys names after its output. */
-static void list_leftovers(struct held *h, const char *folder, const char *file)
+/* The folder that nsys exports to, and what waits until it is gone. */
+struct export {
+	char folder[256], file[300];
+	struct held h;
+	struct mem_undo undo;
+};
+
+/* Calls see(x, i, path) for each file that nsys names after its output, and for the folder behind them. */
+static void each_leftover(struct export *x, void (*see)(struct export *x, int i, const char *path))
 {
-	char name[320];
+	char name[sizeof x->file + 16];
 	for (int i = 0; i < SUFFIXES; i++) {
-		snprintf(name, sizeof name, "%s%s", file, suffixes[i]);
-		h->listed[i] = leftover_add(name);
+		snprintf(name, sizeof name, "%s%s", x->file, suffixes[i]);
+		see(x, i, name);
 	}
-	h->listed[SUFFIXES] = leftover_add(folder);
+	see(x, SUFFIXES, x->folder);
 }
 
-static void remove_folder(struct held *h, const char *folder, const char *file, struct profile *p)
+static void list_one(struct export *x, int i, const char *path)
 {
-	char name[320];
-	for (int i = 0; i < SUFFIXES; i++) {
-		snprintf(name, sizeof name, "%s%s", file, suffixes[i]);
-		unlink(name);
-	}
-	if (rmdir(folder) < 0)
-		diag_add(&p->diags, "left-behind", DIAG_NOTE, -1, "nsys left files in %s", folder);
-	for (int i = 0; i <= SUFFIXES; i++)
-		leftover_drop(h->listed[i]);
+	x->h.listed[i] = leftover_add(path);
+}
+
+static void remove_one(struct export *x, int i, const char *path)
+{
+	if (i < SUFFIXES)
+		unlink(path);
+	else
+		rmdir(path);
+	leftover_drop(x->h.listed[i]);
+}
+
+/* Removes the files and the folder, then lets signals through. False: something is left. */
+static bool end_export(struct export *x)
+{
+	mem_undo_end(&x->undo);
+	each_leftover(x, remove_one);
+	bool gone = access(x->folder, F_OK) < 0;
+	pthread_sigmask(SIG_SETMASK, &x->h.before, NULL);
+	return gone;
+}
+
+static void abandon(void *x)
+{
+	end_export(x);
 }
 
 static int convert(const char *path, struct profile *p, struct err *e)
 {
 	const char *tmp = getenv("TMPDIR");
-	char folder[256], file[300];
-	struct held h;
-	if (snprintf(folder, sizeof folder, "%s/opscope-nsys-XXXXXX", tmp && *tmp ? tmp : "/tmp") >= (int)sizeof folder)
+	struct export x;
+	if (snprintf(x.folder, sizeof x.folder, "%s/opscope-nsys-XXXXXX", tmp && *tmp ? tmp : "/tmp") >= (int)sizeof x.folder)
 		return err_set(e, ERR_IO, "%s: the name of the folder for the export, %s, is too long", path, tmp);
-	hold_signals(&h);
-	int rc = mkdtemp(folder) ? 0 : err_set(e, ERR_IO, "%s: cannot make a folder for the export, %s: %s", path, folder, strerror(errno));
-	if (rc == 0) {
-		snprintf(file, sizeof file, "%s/export.sqlite", folder);
-		list_leftovers(&h, folder, file);
-		rc = export_to(path, file, &h, e);
-		if (leftovers_see_signals())
-			pthread_sigmask(SIG_SETMASK, &h.before, NULL);
-		if (rc == 0)
-			rc = read_exported(file, path, p, e);
-		remove_folder(&h, folder, file, p);
+	hold_signals(&x.h);
+	if (!mkdtemp(x.folder)) {
+		err_set(e, ERR_IO, "%s: cannot make a folder for the export, %s: %s", path, x.folder, strerror(errno));
+		pthread_sigmask(SIG_SETMASK, &x.h.before, NULL);
+		return -1;
 	}
-	pthread_sigmask(SIG_SETMASK, &h.before, NULL);
+	snprintf(x.file, sizeof x.file, "%s/export.sqlite", x.folder);
+	each_leftover(&x, list_one);
+	mem_undo_begin(&x.undo, abandon, &x);
+	int rc = export_to(path, x.file, &x.h, e);
+	if (leftovers_see_signals())
+		pthread_sigmask(SIG_SETMASK, &x.h.before, NULL);
+	if (rc == 0)
+		rc = read_exported(x.file, path, p, e);
+	if (!end_export(&x))
+		diag_add(&p->diags, "left-behind", DIAG_NOTE, -1, "nsys left files in %s", x.folder);
 	return rc;
 }
 

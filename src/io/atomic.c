@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "base/mem.h"
 #include "io/leftovers.h"
 
 enum { MAX_LINKS = 40 }; /* as in Linux */
@@ -201,8 +200,9 @@ static bool make_temp(struct atomic_file *f, mode_t mode)
 	if (f->fd < 0)
 		return false;
 	bool taken = flock(f->fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK; /* where there are no locks, nobody cleans up */
-	if (!taken && fstat(f->fd, &st) == 0 && st.st_nlink)
+	if (!taken && (fstat(f->fd, &st) < 0 || st.st_nlink))
 		return true;
+	unlink(f->temp);
 	leftover_drop(f->leftover);
 	f->leftover = LEFTOVER_NONE;
 	close(f->fd);
@@ -241,6 +241,7 @@ static int take_over(struct atomic_file *f, const struct stat *old)
 
 static void release(struct atomic_file *f)
 {
+	mem_undo_end(&f->undo);
 	leftover_drop(f->leftover);
 	if (f->fd >= 0)
 		close(f->fd);
@@ -250,11 +251,17 @@ static void release(struct atomic_file *f)
 	*f = (struct atomic_file){.fd = -1, .leftover = LEFTOVER_NONE};
 }
 
+static void abandon(void *f)
+{
+	atomic_abort(f);
+}
+
 int atomic_begin(struct atomic_file *f, const char *path, struct err *e)
 {
 	enum { OWNER_ALONE = 0600, AS_UMASK_SAYS = 0666 };
 	struct stat old;
 	*f = (struct atomic_file){.fd = -1, .leftover = LEFTOVER_NONE};
+	mem_undo_begin(&f->undo, abandon, f);
 	f->path = copy_text(path);
 	f->target = copy_text(path);
 	int exists = follow_links(f, &old, e), rc = exists < 0 ? -1 : 0;

@@ -14,6 +14,7 @@
 #define OPSCOPE_IO_ATOMIC_H
 
 #include "base/err.h"
+#include "base/mem.h"
 #include "base/str.h"
 
 struct atomic_file {
@@ -22,6 +23,7 @@ struct atomic_file {
 	char *target;  /* what it will be: `path` with links followed */
 	char *path;    /* as given, for messages */
 	int leftover;  /* io/leftovers.h */
+	struct mem_undo undo;
 };
 
 /* ERR_IO when there is something at `path` that is not a regular file, or that cannot be looked at, or nothing can be created in its folder; also for a

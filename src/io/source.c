@@ -31,6 +31,7 @@ struct source {
 	struct stat opened;
 	char error[256];
 	enum err_code failed; /* atomic: set behind `error` */
+	struct mem_undo undo;
 
 	char *raw;            /* compressed bytes; also what was peeked of a plain file */
 	size_t raw_n, raw_at;
@@ -262,23 +263,26 @@ static int open_file(const char *path)
 	return fd;
 }
 
+static void abandon(void *s)
+{
+	source_close(s);
+}
+
 struct source *source_open(const char *path, struct err *e)
 {
 	struct source *s = NEW(struct source);
 	s->is_stdin = strcmp(path, "-") == 0;
 	s->fd = s->is_stdin ? STDIN_FILENO : open_file(path);
+	mem_undo_begin(&s->undo, abandon, s);
 	struct stat st;
 	if (s->fd < 0 || fstat(s->fd, &st) < 0) {
 		err_set(e, ERR_IO, "%s: cannot open: %s", path, strerror(errno));
-		if (s->fd >= 0)
-			close(s->fd);
-		mem_free(s);
+		source_close(s);
 		return NULL;
 	}
 	if (S_ISDIR(st.st_mode)) {
 		err_set(e, ERR_IO, "%s: is a directory, a file was expected", path);
-		close(s->fd);
-		mem_free(s);
+		source_close(s);
 		return NULL;
 	}
 	s->path = memcpy(mem_alloc(strlen(path) + 1, 1), path, strlen(path) + 1);
@@ -399,6 +403,7 @@ void source_close(struct source *s)
 {
 	if (!s)
 		return;
+	mem_undo_end(&s->undo);
 	if (s->threaded) {
 		pthread_mutex_lock(&s->lock);
 		s->stop = true;
@@ -410,7 +415,7 @@ void source_close(struct source *s)
 	}
 	if (s->member_open)
 		member_end(s);
-	if (!s->is_stdin)
+	if (!s->is_stdin && s->fd >= 0)
 		close(s->fd);
 	for (unsigned i = 0; i < RING; i++)
 		mem_free(s->ring[i].memory);

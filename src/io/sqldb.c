@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "io/sqlfail.h"
+#include "io/sqlmem.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -65,7 +66,7 @@ static bool exec(struct sqldb *d, const char *sql)
 
 static void close_library(struct sqldb *d)
 {
-	sqlite3_close(d->db);
+	sqlmem_close(d->db);
 	d->db = NULL;
 }
 
@@ -112,6 +113,7 @@ const char *sqldb_text(struct sqldb *d, sqlite3_stmt *st, int column, const char
 
 static void release(struct sqldb *d)
 {
+	mem_undo_end(&d->undo);
 	close_library(d);
 	sqldb_schema_free(d->schema);
 	d->schema = NULL;
@@ -149,11 +151,17 @@ static int read_schema(struct sqldb *d, struct err *e)
 	return fail(d, e);
 }
 
+static void abandon(void *d)
+{
+	release(d);
+}
+
 int sqldb_open(struct sqldb *d, const char *path, bool *stale, struct err *e)
 {
 	*d = (struct sqldb){.path = path};
 	*stale = false;
 	d->fd = open(path, O_RDONLY | O_CLOEXEC);
+	mem_undo_begin(&d->undo, abandon, d);
 	struct stat st;
 	if (d->fd < 0 || fstat(d->fd, &st) < 0) {
 		err_set(e, ERR_IO, "%s: cannot open: %s", path, strerror(errno));

@@ -14,6 +14,7 @@
 #include "base/buf.h"
 #include "base/diag.h"
 #include "base/err.h"
+#include "base/mem.h"
 #include "io/sqlpage.h"
 
 struct sqldb {
@@ -23,6 +24,7 @@ struct sqldb {
 	int fd;           /* of the direct reader (io/sqlpage.h); -1 = all goes through the library */
 	struct sqldb_schema *schema; /* ordinary tables and their root pages, read once */
 	struct err failed;           /* the first read or allocation that failed; code ERR_NONE = none */
+	struct mem_undo undo;
 };
 
 /* -1 with ERR_IO, ERR_NOMEM or ERR_FORMAT. A WAL beside the file that holds data not yet in it is read too where that can be done

@@ -1,6 +1,7 @@
 #include "op/rule_file.h"
 
 #include "base/buf.h"
+#include "base/mem.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,6 +10,8 @@
 static int read_all(const char *path, struct buf *b, struct err *e)
 {
 	FILE *f = fopen(path, "re");
+	if (!f && errno == ENOMEM)
+		mem_fail(0);
 	if (!f)
 		return err_set(e, ERR_IO, "%s: %s", path, strerror(errno));
 	size_t got;

@@ -59,7 +59,8 @@ static struct index {
 	struct slot *slot;
 	uint32_t mask;
 } index_of[TABLES];
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_mutex_t building = PTHREAD_MUTEX_INITIALIZER;
+static bool built; /* written under it */
 
 static struct slot *slot_of(const struct index *x, struct str name)
 {
@@ -103,10 +104,30 @@ static void build(enum table t)
 	enter(&index_of[t], tables[t]);
 }
 
-static void build_all(void)
+static void build_all(void *unused)
 {
+	(void)unused;
 	for (int t = 0; t < TABLES; t++)
 		build((enum table)t);
+}
+
+/* They belong to no call that may be abandoned; where there is no memory for them now, the next call builds them. */
+static void build_once(void)
+{
+	struct mem_pool blocks = {0};
+	if (__atomic_load_n(&built, __ATOMIC_ACQUIRE))
+		return;
+	pthread_mutex_lock(&building);
+	int rc = built ? 0 : mem_try(&blocks, build_all, NULL);
+	if (rc == 0) {
+		mem_pool_drop(&blocks);
+		__atomic_store_n(&built, true, __ATOMIC_RELEASE);
+	} else {
+		mem_pool_release(&blocks);
+	}
+	pthread_mutex_unlock(&building);
+	if (rc < 0)
+		mem_fail(0);
 }
 
 static const struct rule *exact(struct str name, enum table t)
@@ -135,7 +156,7 @@ static const struct rule *find_in(struct str name, enum table t)
 
 const struct rule *rule_find(struct str name, enum cost_rules rules, enum cost_direction d)
 {
-	pthread_once(&once, build_all);
+	build_once();
 	if (!name.n)
 		return NULL;
 	const struct rule *r = NULL;

@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "io/sqlmem.h"
 #include "report/advice.h"
 #include "report/catalog.h"
 #include "report/sql_functions.h"
@@ -35,7 +36,9 @@ struct sql {
 	int64_t end_ns;             /* of the query that runs; 0 = any */
 	sqlite3_int64 used_before;  /* bytes of SQLite when it began */
 	const char *exceeded;       /* why it was ended */
+	uint64_t result_bytes;      /* of its result so far */
 	struct arena arena;
+	struct mem_undo undo;
 };
 
 static const char views[] =
@@ -76,14 +79,17 @@ static int authorize(void *unused, int action, const char *a, const char *b, con
 	}
 }
 
-static void enter(const struct sql *s)
+static int enter(const struct sql *s, struct mem_undo *u, struct err *e)
 {
-	if (s->limits.enter)
-		s->limits.enter(s->limits.context);
+	if (profile_check(s->p, e) < 0 || (s->limits.enter && s->limits.enter(s->limits.context, e) < 0))
+		return -1;
+	mem_undo_begin(u, profile_break, s->p);
+	return 0;
 }
 
-static void leave(const struct sql *s)
+static void leave(const struct sql *s, struct mem_undo *u)
 {
+	mem_undo_end(u);
 	if (s->limits.leave)
 		s->limits.leave(s->limits.context);
 }
@@ -91,12 +97,14 @@ static void leave(const struct sql *s)
 static const struct table *run_report(void *arg, struct err *e)
 {
 	struct lazy_report *l = arg;
+	struct mem_undo u;
 	if (!l->done) {
 		struct report_args args = l->sql->args;
 		args.group_by = l->entry->group_by;
-		enter(l->sql);
+		if (enter(l->sql, &u, e) < 0)
+			return NULL;
 		l->done = report_run(l->entry->report, l->sql->p, &args, &l->table, e) == 0;
-		leave(l->sql);
+		leave(l->sql, &u);
 		if (!l->done) {
 			l->sql->lacks = e->code == ERR_DATA;
 			return NULL;
@@ -108,10 +116,12 @@ static const struct table *run_report(void *arg, struct err *e)
 static const struct table *find(void *arg, struct err *e)
 {
 	struct sql *s = arg;
+	struct mem_undo u;
 	if (!s->found) {
-		enter(s);
+		if (enter(s, &u, e) < 0)
+			return NULL;
 		s->found = advice_table(s->p, &s->args, &s->findings, e) == 0;
-		leave(s);
+		leave(s, &u);
 	}
 	return s->found ? &s->findings : NULL;
 }
@@ -275,6 +285,8 @@ static void sql_arg(sqlite3_context *x, int n, sqlite3_value **v)
 	const struct profile *p = sqlite3_user_data(x);
 	const char *key = (const char *)sqlite3_value_text(v[1]);
 	int64_t set = sqlite3_value_int64(v[0]);
+	if (!key && sqlite3_value_type(v[1]) != SQLITE_NULL)
+		sqlite3_result_error_nomem(x);
 	if (!key || sqlite3_value_type(v[0]) != SQLITE_INTEGER || set < 0 || set >= p->arg_set.rows.n)
 		return;
 	uint32_t id = intern_find(&p->strings, (struct str){key, (size_t)sqlite3_value_bytes(v[1])});
@@ -286,24 +298,32 @@ static void sql_arg(sqlite3_context *x, int n, sqlite3_value **v)
 /* LIKE and GLOB compare each byte of the text with the whole pattern at worst: 1 to 2 ms a byte of the pattern in a text of 1 MB. Queries compare names
  * with each other, too, and names of kernels with 5 KB occur. */
 enum { PATTERN_MAX = 8192 };
+static int fail(struct sql *s, struct err *e)
+{
+	bool memory = !s->db || (sqlite3_errcode(s->db) & 0xff) == SQLITE_NOMEM;
+	return err_set(e, memory ? ERR_NOMEM : ERR_LIMIT, "SQLite: %s", s->db ? sqlite3_errmsg(s->db) : "out of memory");
+}
 
 static int set_up(struct sql *s, struct err *e)
 {
 	if (sqlite3_open_v2(":memory:", &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_MEMORY | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
-		return err_set(e, ERR_LIMIT, "SQLite: %s", sqlite3_errmsg(s->db));
+		return fail(s, e);
 	if (vtab_add_store(s->db, s->p, e) || add_reports(s, e) || add_descriptions(s, e))
 		return -1;
 	int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS;
 	if (sqlite3_create_function_v2(s->db, "arg", 2, flags, s->p, sql_arg, NULL, NULL, NULL) != SQLITE_OK ||
-	    sqlite3_exec(s->db, views, NULL, NULL, NULL) != SQLITE_OK)
-		return err_set(e, ERR_LIMIT, "SQLite: %s", sqlite3_errmsg(s->db));
-	if (sql_functions_add(s->db, e))
-		return -1;
+	    sqlite3_exec(s->db, views, NULL, NULL, NULL) != SQLITE_OK || sql_functions_add(s->db) != SQLITE_OK)
+		return fail(s, e);
 	sqlite3_limit(s->db, SQLITE_LIMIT_ATTACHED, 0);
 	sqlite3_limit(s->db, SQLITE_LIMIT_LIKE_PATTERN_LENGTH, PATTERN_MAX);
 	sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
 	sqlite3_set_authorizer(s->db, authorize, NULL);
 	return 0;
+}
+
+static void abandon(void *sql)
+{
+	sqlmem_close(((struct sql *)sql)->db);
 }
 
 struct sql *sql_open(struct profile *p, const struct report_args *args, struct err *e)
@@ -317,6 +337,7 @@ struct sql *sql_open(struct profile *p, const struct report_args *args, struct e
 		return NULL;
 	}
 	s->args.compat = NULL;
+	mem_undo_begin(&s->undo, abandon, s);
 	if (set_up(s, e)) {
 		sql_close(s);
 		return NULL;
@@ -328,6 +349,7 @@ void sql_close(struct sql *s)
 {
 	if (!s)
 		return;
+	mem_undo_end(&s->undo);
 	sqlite3_close(s->db);
 	for (unsigned i = 0; i < s->catalog.n; i++)
 		if (s->report[i].done)
@@ -402,6 +424,8 @@ static int refuse(struct sql *s, struct err *e)
 	if (s->exceeded)
 		return err_set(e, ERR_LIMIT, "SQL: the query was ended: %s", s->exceeded);
 	int code = sqlite3_errcode(s->db) & 0xff;
+	if (code == SQLITE_NOMEM || s->missing.code == ERR_NOMEM)
+		return err_nomem(e), err_prefix(e, "SQL");
 	const char *hint = code == SQLITE_AUTH ? ": only SELECT is possible" : "";
 	const char *message = sqlite3_errmsg(s->db);
 	if (missing_table(message) && s->missing.code)
@@ -442,20 +466,23 @@ static sqlite3_stmt *prepare(struct sql *s, struct str query, struct err *e)
 	s->missing = (struct err){0};
 	s->lacks = false;
 	while (sqlite3_prepare_v2(s->db, query.p, (int)query.n, &st, &rest) != SQLITE_OK) {
-		const char *name = missing_table(sqlite3_errmsg(s->db));
+		bool memory = (sqlite3_errcode(s->db) & 0xff) == SQLITE_NOMEM;
+		const char *name = memory ? NULL : missing_table(sqlite3_errmsg(s->db));
 		struct buf copy = {0};
 		buf_cstr(&copy, name ? name : "");
 		buf_char(&copy, 0);
 		bool again = name && add_sections(s, copy.p);
 		buf_release(&copy);
-		if (!again) {
-			sqlite3_prepare_v2(s->db, query.p, (int)query.n, &st, &rest); /* for its message */
-			if (strncmp(sqlite3_errmsg(s->db), "no such column", 14) == 0)
-				refuse_column(s, query, e);
-			else
-				refuse(s, e);
-			return NULL;
-		}
+		if (again)
+			continue;
+		/* For its message, where the reports that were run left another. */
+		if (name && sqlite3_prepare_v2(s->db, query.p, (int)query.n, &st, &rest) == SQLITE_OK)
+			break;
+		if (strncmp(sqlite3_errmsg(s->db), "no such column", 14) == 0)
+			refuse_column(s, query, e);
+		else
+			refuse(s, e);
+		return NULL;
 	}
 	size_t used = (size_t)(rest - query.p);
 	if (!st || !is_empty(s, (struct str){rest, query.n - used}) || !sqlite3_stmt_readonly(st) || !sqlite3_column_count(st)) {
@@ -473,6 +500,13 @@ static int64_t now_ns(void)
 	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
 }
 
+/* Other queries of the process are counted in SQLite's. */
+static uint64_t held_bytes(const struct sql *s)
+{
+	sqlite3_int64 used = sqlite3_memory_used();
+	return (used > s->used_before ? (uint64_t)(used - s->used_before) : 0) + s->result_bytes;
+}
+
 /* SQLite asks this now and then; 1 ends the query. */
 static int check_limits(void *context)
 {
@@ -480,7 +514,7 @@ static int check_limits(void *context)
 	const struct sql_limits *l = &s->limits;
 	if (s->end_ns && now_ns() > s->end_ns)
 		s->exceeded = "it took too long";
-	else if (l->bytes && (uint64_t)(sqlite3_memory_used() - s->used_before) > l->bytes && sqlite3_memory_used() > s->used_before)
+	else if (l->bytes && held_bytes(s) > l->bytes)
 		s->exceeded = "it took too much memory";
 	else if (l->stop && l->stop(l->context))
 		s->exceeded = "nobody waits for it any more";
@@ -502,24 +536,37 @@ void sql_limit(struct sql *s, const struct sql_limits *l)
 	sqlite3_progress_handler(s->db, STEPS, check_limits, s);
 }
 
+/* Of its result; false: too much. */
+static bool note_result(void *context, uint64_t bytes)
+{
+	struct sql *s = context;
+	s->result_bytes = bytes;
+	if (s->limits.bytes && held_bytes(s) > s->limits.bytes)
+		s->exceeded = "its result is too long";
+	return !s->exceeded;
+}
+
 int sql_run(struct sql *s, struct str query, struct table *out, struct err *e)
 {
 	s->exceeded = NULL;
 	s->end_ns = s->limits.time_ns ? now_ns() + s->limits.time_ns : 0;
 	s->used_before = sqlite3_memory_used();
+	s->result_bytes = 0;
 	sqlite3_stmt *st = prepare(s, query, e);
 	if (!st)
 		return -1;
 	table_init(out, "sql", "Query result");
-	int rc = sql_result(st, s->limits.bytes, out);
+	int rc = sql_result(st, note_result, s, out);
 	if (rc == SQLITE_TOOBIG && !s->exceeded)
 		s->exceeded = sqlite3_errcode(s->db) == SQLITE_TOOBIG ? "a value is too long" : "its result is too long";
 	if (rc == SQLITE_NOMEM && s->limits.bytes && !s->exceeded)
 		s->exceeded = "it took too much memory";
-	if (rc != SQLITE_DONE) {
+	if (rc == SQLITE_NOMEM && !s->exceeded)
+		err_nomem(e), err_prefix(e, "SQL");
+	else if (rc != SQLITE_DONE)
 		refuse(s, e);
+	if (rc != SQLITE_DONE)
 		table_release(out);
-	}
 	sqlite3_finalize(st);
 	return rc == SQLITE_DONE ? 0 : -1;
 }

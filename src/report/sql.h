@@ -19,10 +19,12 @@ struct sql;
 /* What a query may cost, and who else uses the profile. {0} = no limit, nobody. */
 struct sql_limits {
 	int64_t time_ns;                /* of one sql_run; with it, a value that the query makes has 1 MB at most */
-	uint64_t bytes;                 /* of SQLite's memory and of the result, each */
+	uint64_t bytes;                 /* of SQLite's memory, of the result and of its text, together */
 	bool (*stop)(void *context);    /* asked now and then: true ends the query */
-	/* Around each report that is run, which adds to the profile: so that others can take turns with a long query. */
-	void (*enter)(void *context), (*leave)(void *context);
+	/* Around each report that is run, which adds to the profile: so that others can take turns with a long query. -1: not now. Where memory
+	 * runs out in between, leave is not called: a mem_undo has to see to it. */
+	int (*enter)(void *context, struct err *e);
+	void (*leave)(void *context);
 	void *context;
 };
 
@@ -34,8 +36,8 @@ void sql_close(struct sql *s);
 void sql_limit(struct sql *s, const struct sql_limits *l);
 
 /* One SELECT; *out is initialised here and gets its rows, a column's type being what all its values can be. On error
- * (ERR_USAGE; ERR_DATA where the input lacks what a table is made of; ERR_LIMIT for a query that costs too much) *out is
- * empty and need not be released. */
+ * (ERR_USAGE; ERR_DATA where the input lacks what a table is made of; ERR_LIMIT for a query that costs too much; ERR_NOMEM)
+ * *out is empty and need not be released. */
 int sql_run(struct sql *s, struct str query, struct table *out, struct err *e);
 
 #endif

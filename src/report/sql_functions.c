@@ -192,7 +192,7 @@ static void trim(sqlite3_context *x, int n, sqlite3_value **v)
 	sqlite3_result_text64(x, s.p, s.n, SQLITE_TRANSIENT, SQLITE_UTF8);
 }
 
-int sql_functions_add(sqlite3 *db, struct err *e)
+int sql_functions_add(sqlite3 *db)
 {
 	static const int left = LEFT, right = RIGHT, both = LEFT | RIGHT;
 	static const struct {
@@ -205,9 +205,9 @@ int sql_functions_add(sqlite3 *db, struct err *e)
 		{"ltrim", 1, &left, trim}, {"ltrim", 2, &left, trim},     {"rtrim", 1, &right, trim}, {"rtrim", 2, &right, trim},
 	};
 	int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS;
-	for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++)
-		if (sqlite3_create_function_v2(db, functions[i].name, functions[i].n_args, flags, (void *)(uintptr_t)functions[i].data, functions[i].run, NULL, NULL,
-		                               NULL) != SQLITE_OK)
-			return err_set(e, ERR_LIMIT, "SQLite: %s", sqlite3_errmsg(db));
-	return 0;
+	int rc = SQLITE_OK;
+	for (size_t i = 0; i < sizeof functions / sizeof functions[0] && rc == SQLITE_OK; i++)
+		rc = sqlite3_create_function_v2(db, functions[i].name, functions[i].n_args, flags, (void *)(uintptr_t)functions[i].data, functions[i].run, NULL, NULL,
+		                                NULL);
+	return rc;
 }

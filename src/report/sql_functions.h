@@ -8,7 +8,7 @@
 
 #include "base/err.h"
 
-/* In place of SQLite's own. ERR_LIMIT. */
-int sql_functions_add(sqlite3 *db, struct err *e);
+/* In place of SQLite's own. SQLITE_OK, or why they cannot be added. */
+int sql_functions_add(sqlite3 *db);
 
 #endif

@@ -27,7 +27,8 @@ static struct str hex(struct arena *a, const unsigned char *p, size_t n)
 	return (struct str){text, 2 * n};
 }
 
-static struct value take(sqlite3_stmt *st, int c, struct arena *a)
+/* SQLITE_OK, or SQLITE_NOMEM where SQLite had none for the text or the blob. */
+static int take(sqlite3_stmt *st, int c, struct arena *a, struct value *out)
 {
 	struct value x = {.type = sqlite3_column_type(st, c)};
 	switch (x.type) {
@@ -39,16 +40,22 @@ static struct value take(sqlite3_stmt *st, int c, struct arena *a)
 		break;
 	case SQLITE_TEXT: {
 		const char *p = (const char *)sqlite3_column_text(st, c);
+		if (!p)
+			return SQLITE_NOMEM;
 		x.v.s = arena_str(a, (struct str){p, (size_t)sqlite3_column_bytes(st, c)});
 		break;
 	}
 	case SQLITE_BLOB: {
 		const void *p = sqlite3_column_blob(st, c);
-		x.v.s = hex(a, p, (size_t)sqlite3_column_bytes(st, c));
+		int n = sqlite3_column_bytes(st, c);
+		if (!p && (n || sqlite3_errcode(sqlite3_db_handle(st)) == SQLITE_NOMEM))
+			return SQLITE_NOMEM;
+		x.v.s = hex(a, p, (size_t)n);
 		break;
 	}
 	}
-	return x;
+	*out = x;
+	return SQLITE_OK;
 }
 
 static enum cell_type column_type(const struct values *all, size_t c, size_t n_columns)
@@ -132,18 +139,36 @@ static void set_cell(struct table *out, unsigned c, const struct value *x)
 		table_set_fmt(out, c, "%.15g", x->v.f);
 }
 
-int sql_result(sqlite3_stmt *st, uint64_t max_bytes, struct table *out)
+static bool has_names(sqlite3_stmt *st)
+{
+	for (int c = 0; c < sqlite3_column_count(st); c++)
+		if (!sqlite3_column_name(st, c))
+			return false;
+	return true;
+}
+
+/* The most that is held at once: the cells and their text, and first the values that they come from, later what is written of them. */
+static uint64_t bytes_of(const struct values *all, const struct arena *text)
+{
+	enum { WRITTEN = 12 };
+	uint64_t n = all->n, values = n * sizeof *all->v, written = n * WRITTEN + text->bytes;
+	return n * (sizeof(union cell) + sizeof(uint8_t)) + text->bytes + (values > written ? values : written);
+}
+
+int sql_result(sqlite3_stmt *st, bool (*fits)(void *context, uint64_t bytes), void *context, struct table *out)
 {
 	struct values all = {0};
 	size_t n_columns = (size_t)sqlite3_column_count(st);
-	int rc;
-	while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
+	uint64_t text = 0; /* when it was looked at last */
+	int rc = has_names(st) ? SQLITE_ROW : SQLITE_NOMEM;
+	while (rc == SQLITE_ROW && (rc = sqlite3_step(st)) == SQLITE_ROW) {
 		MEM_GROW(all.v, all.cap, all.n + n_columns);
-		for (size_t c = 0; c < n_columns; c++)
-			all.v[all.n++] = take(st, (int)c, &out->arena);
-		if (max_bytes && all.cap * sizeof *all.v + out->arena.bytes > max_bytes) {
-			rc = SQLITE_TOOBIG;
-			break;
+		for (size_t c = 0; c < n_columns && rc == SQLITE_ROW; c++) {
+			if (take(st, (int)c, &out->arena, &all.v[all.n++]) == SQLITE_NOMEM)
+				rc = SQLITE_NOMEM;
+			else if ((c + 1 == n_columns || out->arena.bytes != text) && !fits(context, bytes_of(&all, &out->arena)))
+				rc = SQLITE_TOOBIG;
+			text = out->arena.bytes;
 		}
 	}
 	if (rc == SQLITE_DONE) {

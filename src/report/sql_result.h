@@ -8,7 +8,8 @@
 
 /* Steps through *st to its end and fills *out, which has been initialised. SQLite gives each value a type, a table each
  * column: integers if all are, reals if all are numbers, else text. Units come from the column's name (dur_ns, size_bytes,
- * busy_pct). Gives SQLITE_DONE or the error code, SQLITE_TOOBIG when it would be more than max_bytes (0 = any). */
-int sql_result(sqlite3_stmt *st, uint64_t max_bytes, struct table *out);
+ * busy_pct). Gives SQLITE_DONE or the error code, SQLITE_TOOBIG when fits(context, bytes) says that what is held of it is too much: the
+ * values so far, the cells that they become, and their text, here and as it will be written. */
+int sql_result(sqlite3_stmt *st, bool (*fits)(void *context, uint64_t bytes), void *context, struct table *out);
 
 #endif

@@ -16,6 +16,9 @@ struct answers {
 	uint64_t bytes, max_bytes;
 };
 
+#define NO_MEMORY "{\"error\":\"out of memory; ask again later\"}\n"
+static struct answer no_memory = {.status = 503, .type = "application/json; charset=utf-8", .body = {NO_MEMORY, sizeof NO_MEMORY - 1}};
+
 struct answer *answer_new(unsigned status, const char *type, struct buf *body, bool keep)
 {
 	struct answer *a = NEW(struct answer);
@@ -47,8 +50,23 @@ void answer_etag(const struct answer *a, bool packed, char out[ETAG_MAX])
 	snprintf(out, ETAG_MAX, "\"%s%s\"", a->etag, packed ? "-gzip" : "");
 }
 
+struct answer *answer_no_memory(void)
+{
+	return &no_memory;
+}
+
+void answer_disown(const struct answer *a)
+{
+	mem_disown(a->owned);
+	mem_disown(a->owned_packed);
+	mem_disown(a->file_name);
+	mem_disown((void *)(uintptr_t)a);
+}
+
 void answer_free(struct answer *a)
 {
+	if (a == &no_memory)
+		return;
 	mem_free(a->owned);
 	mem_free(a->owned_packed);
 	mem_free(a->file_name);
@@ -71,7 +89,7 @@ static uint64_t size_of(const struct answer *a)
 
 static void drop_user(struct answer *a)
 {
-	if (--a->users == 0)
+	if (a != &no_memory && --a->users == 0)
 		answer_free(a);
 }
 

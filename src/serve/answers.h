@@ -45,6 +45,11 @@ void answer_etag(const struct answer *a, bool packed, char out[ETAG_MAX]);
 /* Of an answer that nobody else uses and that was never kept. */
 void answer_free(struct answer *a);
 
+/* 503: out of memory. It is no one's, and may be released or freed like any other. */
+struct answer *answer_no_memory(void);
+/* It outlives the mem_try that it was made in (mem_disown). */
+void answer_disown(const struct answer *a);
+
 /* An answer from its parts; takes over what *body holds. Packs it when it is long enough. */
 struct answer *answer_new(unsigned status, const char *type, struct buf *body, bool keep);
 

@@ -36,9 +36,11 @@ int asset_unpack(const struct asset *a, struct buf *out)
 	z.next_out = (Bytef *)out->p + begin;
 	z.avail_out = (uInt)a->bytes;
 	if (inflateInit2(&z, 15 + 16) != Z_OK)
-		return -1;
+		mem_fail(0);
 	int rc = inflate(&z, Z_FINISH);
 	inflateEnd(&z);
+	if (rc == Z_MEM_ERROR)
+		mem_fail(0);
 	return rc == Z_STREAM_END && z.avail_out == 0 ? 0 : -1;
 }
 

@@ -1,5 +1,8 @@
 #include "serve/child.h"
 
+#include "base/mem.h"
+#include "serve/library.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -92,11 +95,6 @@ static uint64_t size_of_process(void)
 	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-static void end_without_memory(void)
-{
-	_exit(EXIT_MEMORY);
-}
-
 /* Reports that a query names take memory as the profile does, and what the query makes of them has its bound beside that. The sanitizers keep
  * terabytes of addresses. */
 static void limit_memory(const struct request *r)
@@ -105,10 +103,6 @@ static void limit_memory(const struct request *r)
 	if (SANITIZED || !size)
 		return;
 	lower_limit(RLIMIT_AS, size + BYTES_MAX + profile_bytes(r->entry->profile));
-	/* What mem.h does when there is none left: says so, which the answer does here, and exits; what the server does at its end is not for us. */
-	int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-	dup2(null, STDERR_FILENO);
-	atexit(end_without_memory);
 }
 
 static void close_all_but(int fd)
@@ -135,6 +129,20 @@ static void write_all(int fd, const void *p, size_t n)
 	}
 }
 
+struct running {
+	const struct endpoint *k;
+	const struct request *r;
+	struct response *out;
+	struct head *h;
+};
+
+/* Without memory the child ends here: the server's own mem_try, which stands around the fork, is not for the child. */
+static void run_it(void *running)
+{
+	const struct running *x = running;
+	x->h->rc = x->k->run(x->r, x->out, &x->h->e);
+}
+
 /* All that the child does. Locks of the server may be held by threads that are not here: no lock is taken, and no thread started. */
 static _Noreturn void answer(const struct endpoint *k, const struct request *asked, struct response *out, pid_t server, int to)
 {
@@ -150,7 +158,9 @@ static _Noreturn void answer(const struct endpoint *k, const struct request *ask
 	lower_limit(RLIMIT_CORE, 0);
 	lower_limit(RLIMIT_CPU, r.query_seconds + 2);
 	limit_memory(&r);
-	h.rc = k->run(&r, out, &h.e);
+	struct running run = {k, &r, out, &h};
+	if (mem_try(NULL, run_it, &run) < 0)
+		_exit(EXIT_MEMORY);
 	h.out = *out;
 	h.name_bytes = out->file_name ? strlen(out->file_name) : 0;
 	h.body_bytes = h.rc < 0 ? 0 : out->body.n;
@@ -244,11 +254,13 @@ int child_run(const struct endpoint *k, const struct request *r, struct response
 	struct buf got = {0};
 	int from = -1, status = 0;
 	/* While nobody changes the profile. */
-	pthread_mutex_lock(&r->entry->ask);
+	struct library_turn turn;
+	if (library_turn_begin(&turn, r->entry, e) < 0)
+		return -1;
 	int rc = k->prepare ? k->prepare(r, e) : 0;
 	pid_t child = rc == 0 ? start(k, r, out, &from) : 0;
 	int why = errno;
-	pthread_mutex_unlock(&r->entry->ask);
+	library_turn_end(&turn);
 	if (rc < 0)
 		return -1;
 	if (child < 0) {

@@ -124,9 +124,16 @@ void clients_free(struct clients *c)
 	mem_free(c);
 }
 
+static void make_client(void *client)
+{
+	*(struct client **)client = NEW(struct client);
+}
+
 struct client *clients_add(struct clients *c, int fd)
 {
-	struct client *x = NEW(struct client);
+	struct client *x;
+	if (mem_try(NULL, make_client, &x) < 0)
+		return NULL;
 	x->fd = fd;
 	pthread_mutex_lock(&c->lock);
 	link_newest(c, x);
@@ -138,6 +145,8 @@ struct client *clients_add(struct clients *c, int fd)
 
 void clients_remove(struct clients *c, struct client *x)
 {
+	if (!x)
+		return;
 	pthread_mutex_lock(&c->lock);
 	unlink_client(c, x);
 	c->n--;

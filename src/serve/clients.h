@@ -17,9 +17,9 @@ struct clients *clients_new(const struct client_limits *o);
 /* All clients must have been removed. c may be NULL. */
 void clients_free(struct clients *c);
 
-/* A new connection; `fd` stays open until clients_remove. */
+/* A new connection; `fd` stays open until clients_remove. NULL: there is no memory for it. */
 struct client *clients_add(struct clients *c, int fd);
-void clients_remove(struct clients *c, struct client *x);
+void clients_remove(struct clients *c, struct client *x); /* NULL is let pass */
 
 /* What it does now: it is about to ask; its request is there, and it waits for us; it takes the answer. */
 enum client_state { CLIENT_ASKS, CLIENT_WAITS, CLIENT_TAKES };

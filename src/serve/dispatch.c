@@ -9,18 +9,42 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-struct answer *answer_error(unsigned status, const char *fmt, ...)
+/* Makes *answer by make(context), or takes the one that needs no memory. */
+static struct answer *try_answer(void (*make)(void *context), void *context, struct answer **answer)
 {
+	struct mem_pool blocks = {0};
+	if (mem_try(&blocks, make, context) < 0) {
+		mem_pool_release(&blocks);
+		*answer = answer_no_memory();
+	}
+	mem_pool_drop(&blocks);
+	return *answer;
+}
+
+struct short_answer {
+	unsigned status;
 	char text[1200];
-	va_list ap;
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof text, fmt, ap);
-	va_end(ap);
+	struct answer *made;
+};
+
+static void make_error(void *context)
+{
+	struct short_answer *k = context;
 	struct buf b = {0};
 	buf_char(&b, '{');
-	json_put_text(&b, "error", str_from(text));
+	json_put_text(&b, "error", str_from(k->text));
 	buf_cstr(&b, "}\n");
-	return answer_new(status, "application/json; charset=utf-8", &b, false);
+	k->made = answer_new(k->status, "application/json; charset=utf-8", &b, false);
+}
+
+struct answer *answer_error(unsigned status, const char *fmt, ...)
+{
+	struct short_answer k = {.status = status};
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(k.text, sizeof k.text, fmt, ap);
+	va_end(ap);
+	return try_answer(make_error, &k, &k.made);
 }
 
 struct str request_value(const struct request *r, const char *name)
@@ -121,43 +145,48 @@ static struct answer *check_arguments(const struct endpoint *k, const struct req
 }
 
 /* What an answer is kept by: everything it depends on. */
-static struct str key_of(const struct exchange *x)
+static void find_key(void *exchange)
 {
+	struct exchange *x = exchange;
 	const struct request *r = &x->request;
-	struct buf b = {0};
-	buf_printf(&b, "%llu " STR_FMT, r->entry ? (unsigned long long)r->entry->generation : 0ull, STR_ARG(r->path));
+	struct buf *b = &x->key;
+	buf_printf(b, "%llu " STR_FMT, r->entry ? (unsigned long long)r->entry->generation : 0ull, STR_ARG(r->path));
 	for (unsigned i = 0; i < r->n_args; i++) {
 		if (str_eqc(r->arg[i].name, "wait"))
 			continue;
-		buf_char(&b, '&');
-		buf_str(&b, r->arg[i].name);
-		buf_char(&b, 0);
-		buf_str(&b, r->arg[i].value);
+		buf_char(b, '&');
+		buf_str(b, r->arg[i].name);
+		buf_char(b, 0);
+		buf_str(b, r->arg[i].value);
 	}
-	struct str key = arena_str(r->arena, buf_view(&b));
-	buf_release(&b);
-	return key;
 }
 
 static struct answer *error_answer(unsigned status, const struct err *e)
 {
-	static const unsigned of_code[] = {[ERR_NONE] = 500, [ERR_IO] = 500, [ERR_FORMAT] = 500, [ERR_USAGE] = 400, [ERR_DATA] = 422, [ERR_LIMIT] = 422,
-	                                   [ERR_NOMEM] = 500};
+	static const unsigned of_code[] = {[ERR_NONE] = 500, [ERR_IO] = 500, [ERR_FORMAT] = 500, [ERR_USAGE] = 400, [ERR_DATA] = 422, [ERR_LIMIT] = 422, [ERR_NOMEM] = 503};
 	return answer_error(status >= 400 ? status : of_code[e->code], "%s", e->msg);
 }
 
 /* `apart`: what is the user's own runs in a child. */
-static struct answer *ask(const struct endpoint *k, const struct request *r, bool apart)
+static int run_endpoint(const struct endpoint *k, const struct request *r, bool apart, struct response *out, struct err *e)
+{
+	struct library_turn turn;
+	if (apart && k->queue == QUEUE_QUERIES)
+		return child_run(k, r, out, e);
+	if (!(k->flags & ENDPOINT_TURN))
+		return k->run(r, out, e);
+	if (library_turn_begin(&turn, r->entry, e) < 0)
+		return -1;
+	int rc = k->run(r, out, e);
+	library_turn_end(&turn);
+	return rc;
+}
+
+static struct answer *answer_of(const struct endpoint *k, const struct request *r, bool apart)
 {
 	struct response out = {.status = 200, .type = "application/json; charset=utf-8"};
 	struct err e = {0};
-	pthread_mutex_t *turn = k->flags & ENDPOINT_TURN ? &r->entry->ask : NULL;
-	if (turn)
-		pthread_mutex_lock(turn);
-	int rc = apart && k->queue == QUEUE_QUERIES ? child_run(k, r, &out, &e) : k->run(r, &out, &e);
-	if (turn)
-		pthread_mutex_unlock(turn);
-	if (rc < 0) {
+	if (run_endpoint(k, r, apart, &out, &e) < 0) {
 		buf_release(&out.body);
 		return error_answer(out.status, &e);
 	}
@@ -171,22 +200,54 @@ static struct answer *ask(const struct endpoint *k, const struct request *r, boo
 	return a;
 }
 
+struct call {
+	const struct endpoint *endpoint;
+	const struct request *request;
+	struct answer *made;
+};
+
+/* What it allocates in the request's arena ends with the call, however that ends. */
+static void run_call(void *context)
+{
+	struct call *c = context;
+	struct request r = *c->request;
+	struct arena texts = {0};
+	r.arena = &texts;
+	c->made = answer_of(c->endpoint, &r, true);
+	arena_release(&texts);
+	answer_disown(c->made);
+}
+
+static struct answer *ask(const struct endpoint *k, const struct request *r)
+{
+	struct call c = {.endpoint = k, .request = r};
+	return try_answer(run_call, &c, &c.made);
+}
+
 struct answer *dispatch_now(struct request *r)
 {
 	const struct endpoint *k = find_endpoint(r->path, &r->rest);
 	struct answer *bad = k ? check_arguments(k, r) : answer_error(404, "no page '" STR_FMT "'", STR_ARG(r->path));
-	return bad ? bad : ask(k, r, false);
+	return bad ? bad : answer_of(k, r, false);
+}
+
+static void keep(void *exchange)
+{
+	struct exchange *x = exchange;
+	answers_put(x->to->answers, buf_view(&x->key), x->answer);
 }
 
 /* On a thread that answers; the input, if one is needed, is held. */
 static void answer_now(struct job *j)
 {
 	struct exchange *x = (struct exchange *)(void *)((char *)j - offsetof(struct exchange, job));
-	bool kept = !(x->endpoint->flags & (ENDPOINT_FRESH | ENDPOINT_POST));
-	struct str key = key_of(x);
-	x->answer = kept ? answers_get(x->to->answers, key) : NULL;
-	if (!x->answer)
-		x->answer = kept ? answers_put(x->to->answers, key, ask(x->endpoint, &x->request, true)) : ask(x->endpoint, &x->request, true);
+	bool kept = !(x->endpoint->flags & (ENDPOINT_FRESH | ENDPOINT_POST)) && mem_try(NULL, find_key, x) == 0;
+	x->answer = kept ? answers_get(x->to->answers, buf_view(&x->key)) : NULL;
+	if (!x->answer) {
+		x->answer = ask(x->endpoint, &x->request);
+		if (kept)
+			mem_try(NULL, keep, x); /* else it is not kept */
+	}
 	if (x->request.entry)
 		library_release(x->to->library, x->request.entry);
 	x->done(x);
@@ -201,7 +262,7 @@ static struct answer *answer_failed(struct library *l, struct library_entry *x)
 {
 	struct library_news n;
 	library_news(l, x, &n);
-	return n.error[0] ? answer_error(422, "%s", n.error) : answer_error(503, "the server is about to end");
+	return n.error[0] ? answer_error(n.no_memory ? 503 : 422, "%s", n.error) : answer_error(503, "the server is about to end");
 }
 
 enum awaited { AWAITED_READY, AWAITED_ANSWERED, AWAITED_LATER };
@@ -241,8 +302,15 @@ static enum awaited await_run(struct exchange *x)
 static void run_ready(struct library_waiter *w, struct library_entry *entry, bool held)
 {
 	struct exchange *x = (struct exchange *)(void *)((char *)w - offsetof(struct exchange, waiter));
+	struct library_news news;
+	library_news(x->to->library, entry, &news);
 	if (held)
 		library_release(x->to->library, entry);
+	if (!held && news.no_memory) {
+		x->answer = answer_failed(x->to->library, entry);
+		x->done(x);
+		return;
+	}
 	enum awaited is = await_run(x);
 	if (is == AWAITED_LATER || (is == AWAITED_READY && add_job(x)))
 		return;
@@ -262,14 +330,25 @@ static void entry_ready(struct library_waiter *w, struct library_entry *entry, b
 	x->done(x);
 }
 
+struct loading_answer {
+	struct library_news news;
+	struct answer *made;
+};
+
+static void make_loading(void *context)
+{
+	struct loading_answer *k = context;
+	struct buf b = {0};
+	buf_printf(&b, "{\"state\":\"loading\",\"done_bytes\":%llu,\"total_bytes\":%llu}\n", (unsigned long long)k->news.done_bytes,
+	           (unsigned long long)k->news.total_bytes);
+	k->made = answer_new(202, "application/json; charset=utf-8", &b, false);
+}
+
 static struct answer *answer_loading(struct library *l, struct library_entry *entry)
 {
-	struct buf b = {0};
-	struct library_news n;
-	library_news(l, entry, &n);
-	buf_printf(&b, "{\"state\":\"loading\",\"done_bytes\":%llu,\"total_bytes\":%llu}\n", (unsigned long long)n.done_bytes,
-	           (unsigned long long)n.total_bytes);
-	return answer_new(202, "application/json; charset=utf-8", &b, false);
+	struct loading_answer k = {0};
+	library_news(l, entry, &k.news);
+	return try_answer(make_loading, &k, &k.made);
 }
 
 /* Both: NULL and r->entry, or why not. */

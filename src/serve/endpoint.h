@@ -47,7 +47,7 @@ enum endpoint_flag {
 	ENDPOINT_LOOSE = 8,   /* unknown arguments are let pass */
 	ENDPOINT_SPAN = 16,   /* needs an input as ENDPOINT_INPUT, but by `run`, `worker` and `span` */
 	ENDPOINT_RUN = 32,    /* needs `run`: the request waits until all inputs of it have been read once */
-	ENDPOINT_TURN = 64,   /* takes its turn with others at the input (library_entry.ask): it runs passes or reports. Not with library_timeline */
+	ENDPOINT_TURN = 64,   /* takes its turn with others at the input (library_turn_begin): it runs passes or reports. Not with library_timeline */
 };
 
 /* Each has threads of its own, so that what takes long holds up only its like. */
@@ -66,7 +66,8 @@ struct endpoint {
 	enum endpoint_queue queue;
 	const struct endpoint_param *params; /* ended by a row without name; NULL = none but `input`. Others are refused */
 	const struct endpoint *also;  /* another one of the same file; NULL = no more */
-	/* 0, or -1 and *e: ERR_USAGE becomes 400, ERR_DATA and ERR_LIMIT 422, others 500, unless out->status says it; each with a JSON reason. */
+	/* It may be left half-way, where there is no memory: what it locks or opens needs a mem_undo.
+	 * 0, or -1 and *e: ERR_USAGE becomes 400, ERR_DATA and ERR_LIMIT 422, ERR_NOMEM 503, others 500, unless out->status says it; each with a JSON reason. */
 	int (*run)(const struct request *r, struct response *out, struct err *e);
 	/* Of QUEUE_QUERIES: in the server itself before each child, holding entry->ask: what is made here stays for the next. NULL = nothing. */
 	int (*prepare)(const struct request *r, struct err *e);

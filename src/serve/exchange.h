@@ -13,6 +13,7 @@ struct exchange {
 	const struct endpoint *endpoint;
 	struct request request;
 	struct arena arena;              /* owns the texts of the request */
+	struct buf key;                  /* what its answer is kept by */
 	bool post;
 	struct answer *answer;           /* when it is done */
 	void (*done)(struct exchange *x);/* called once, on any thread, after `answer` was set */
@@ -30,11 +31,11 @@ struct dispatcher {
 /* Sees to it that x->answer gets set, at once or later. True when it is there already, and then x->done is not called. */
 bool dispatch(struct dispatcher *d, struct exchange *x);
 
-/* The answer to a GET, at once: r->path, arg, library, arena and, held, entry are there. It is the caller's
+/* The answer to a GET, at once, outside of any mem_try: r->path, arg, library, arena and, held, entry are there. It is the caller's
  * (answer_free). */
 struct answer *dispatch_now(struct request *r);
 
-/* {"error": "..."} with this status. */
+/* {"error": "..."} with this status; answer_no_memory where there is none for it. */
 struct answer *answer_error(unsigned status, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -41,6 +41,11 @@ static int check_size(const struct profile *p, struct err *e)
 	               (unsigned long long)n, ROWS_MAX);
 }
 
+static void close_it(void *fd)
+{
+	close(*(int *)fd);
+}
+
 static int read_back(int fd, struct buf *out, struct err *e)
 {
 	struct stat st;
@@ -76,7 +81,10 @@ int chrome_packed(struct profile *p, struct buf *out, struct err *e)
 	int fd = memfd_create("chrome", MFD_CLOEXEC);
 	if (fd < 0)
 		return err_set(e, ERR_IO, "the export cannot be written: %s", strerror(errno));
+	struct mem_undo undo;
+	mem_undo_begin(&undo, close_it, &fd);
 	int rc = write_part(p, fd, out, e);
+	mem_undo_end(&undo);
 	close(fd);
 	return rc;
 }
@@ -91,11 +99,11 @@ static int export_to(struct profile *p, const struct wanted *w, struct buf *out,
 static int run(const struct request *r, struct response *out, struct err *e)
 {
 	struct wanted w = {0};
-	if (read_wanted(r, &w, e) < 0)
+	struct library_turn turn;
+	if (read_wanted(r, &w, e) < 0 || library_turn_begin(&turn, r->entry, e) < 0)
 		return -1;
-	pthread_mutex_lock(&r->entry->ask);
 	int rc = export_to(r->entry->profile, &w, &out->body, e);
-	pthread_mutex_unlock(&r->entry->ask);
+	library_turn_end(&turn);
 	out->type = "application/gzip";
 	out->file_name = "opscope.trace.json.gz";
 	return rc;

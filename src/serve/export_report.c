@@ -24,6 +24,7 @@ struct maker {
 	/* Of the input at hand. */
 	struct library_entry *held;
 	bool any, found;              /* an answer was entered; the last was there */
+	bool no_memory;               /* for an input: a report without it would be another one */
 };
 
 static void note_entry(void *context, const struct library_entry *x)
@@ -132,6 +133,8 @@ static bool ask(void *context, const struct export_ask *k)
 	json_put_string(&m->answers, buf_view(&key));
 	buf_char(&m->answers, ':');
 	struct answer *a = dispatch_now(&r);
+	if (a->status == 503)
+		mem_fail(0);
 	enter(m, a);
 	answer_free(a);
 	m->any = true;
@@ -167,6 +170,7 @@ static void say_failed(struct maker *m, struct library_entry *x)
 	struct library_news n;
 	library_news(m->library, x, &n);
 	m->result->failed++;
+	m->no_memory |= n.no_memory;
 	if (m->o->failed)
 		m->o->failed(m->o->context, n.error);
 }
@@ -248,8 +252,10 @@ static int gather(struct maker *m, bool directory, struct err *e)
 	begin_input(m, STR(""));
 	export_asks_general(ask, m);
 	end_input(m);
-	for (unsigned i = 0; i < m->n; i++)
+	for (unsigned i = 0; i < m->n && !m->no_memory; i++)
 		add_input(m, m->entry[i]);
+	if (m->no_memory)
+		return err_nomem(e);
 	return m->result->failed == m->n ? err_set(e, ERR_IO, "none of the inputs can be read") : 0;
 }
 

@@ -108,36 +108,42 @@ static enum MHD_Result take_argument(void *context, enum MHD_ValueKind kind, con
 	return MHD_YES;
 }
 
-static void add_header(struct MHD_Response *r, const char *name, const char *value)
+/* The response that is being made. */
+struct making {
+	struct MHD_Response *r;
+	bool failed;             /* there was no memory for a header: it must not go out without */
+};
+
+static void add_header(struct making *m, const char *name, const char *value)
 {
-	mhd.add_response_header(r, name, value);
+	m->failed |= mhd.add_response_header(m->r, name, value) == MHD_NO;
 }
 
 /* `same`: without the body, which the client has. */
-static void add_headers(struct MHD_Response *r, const struct answer *a, bool packed, bool same)
+static void add_headers(struct making *m, const struct answer *a, bool packed, bool same)
 {
-	add_header(r, "Content-Type", a->type);
-	add_header(r, "X-Content-Type-Options", "nosniff");
-	add_header(r, "Referrer-Policy", "no-referrer");
-	add_header(r, "Cross-Origin-Resource-Policy", "same-origin");
-	add_header(r, "X-Frame-Options", "DENY");
-	add_header(r, "Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
+	add_header(m, "Content-Type", a->type);
+	add_header(m, "X-Content-Type-Options", "nosniff");
+	add_header(m, "Referrer-Policy", "no-referrer");
+	add_header(m, "Cross-Origin-Resource-Policy", "same-origin");
+	add_header(m, "X-Frame-Options", "DENY");
+	add_header(m, "Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
 	           "connect-src 'self'; font-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
-	add_header(r, "Vary", "Accept-Encoding");
-	add_header(r, "Cache-Control", a->etag[0] ? "no-cache" : "no-store");
+	add_header(m, "Vary", "Accept-Encoding");
+	add_header(m, "Cache-Control", a->etag[0] ? "no-cache" : "no-store");
 	if (packed && !same)
-		add_header(r, "Content-Encoding", "gzip");
+		add_header(m, "Content-Encoding", "gzip");
 	if (a->etag[0]) {
 		char etag[ETAG_MAX];
 		answer_etag(a, packed, etag);
-		add_header(r, "ETag", etag);
+		add_header(m, "ETag", etag);
 	}
 	if (a->status == 503)
-		add_header(r, "Retry-After", "1");
+		add_header(m, "Retry-After", "1");
 	if (a->file_name) {
 		char text[300];
 		snprintf(text, sizeof text, "attachment; filename=\"%s\"", a->file_name);
-		add_header(r, "Content-Disposition", text);
+		add_header(m, "Content-Disposition", text);
 	}
 }
 
@@ -172,12 +178,12 @@ static enum MHD_Result send_answer(struct visit *v)
 	bool same = a->etag[0] && header_has(header(v->connection, "If-None-Match"), str_from(etag));
 	struct str body = same ? (struct str){"", 0} : packed ? a->packed : a->body;
 	/* The bytes live until the request is completed. */
-	struct MHD_Response *r = mhd.create_response_from_buffer(body.n, (void *)(uintptr_t)body.p, MHD_RESPMEM_PERSISTENT);
-	if (!r)
+	struct making m = {.r = mhd.create_response_from_buffer(body.n, (void *)(uintptr_t)body.p, MHD_RESPMEM_PERSISTENT)};
+	if (!m.r)
 		return MHD_NO;
-	add_headers(r, a, packed, same);
-	enum MHD_Result rc = mhd.queue_response(v->connection, same ? 304 : a->status, r);
-	mhd.destroy_response(r);
+	add_headers(&m, a, packed, same);
+	enum MHD_Result rc = m.failed ? MHD_NO : mhd.queue_response(v->connection, same ? 304 : a->status, m.r);
+	mhd.destroy_response(m.r);
 	clients_set(v->server->clients, v->client, CLIENT_TAKES);
 	return rc;
 }
@@ -196,8 +202,15 @@ static bool strip_prefix(const struct server *s, struct str url, struct str *pat
 	return str_starts(url, str_from(s->prefix)) && path->n && path->p[0] == '/';
 }
 
-static void ask(struct visit *v)
+struct asking {
+	struct visit *v;
+	bool answered;           /* else another thread has it by now */
+};
+
+static void find_answer(void *asking)
 {
+	struct asking *k = asking;
+	struct visit *v = k->v;
 	v->x.request.body = buf_view(&v->body);
 	v->x.answer = refuse_visit(v);
 	struct str path = v->x.request.path;
@@ -206,33 +219,77 @@ static void ask(struct visit *v)
 	/* Pages of others may lead to ours; what costs time is not for them, though they could not read the answer. */
 	if (!v->x.answer && !site_is_ours(v->connection) && !asset_is_there(v->x.request.path))
 		v->x.answer = answer_error(403, STR_FMT ": a page of another site asks; one of the viewer's own, or none, was expected", STR_ARG(path));
-	if (v->x.answer || dispatch(&v->server->to, &v->x))
+	k->answered = v->x.answer || dispatch(&v->server->to, &v->x);
+}
+
+static void ask(struct visit *v)
+{
+	struct asking k = {.v = v};
+	struct mem_pool blocks = {0};
+	if (mem_try(&blocks, find_answer, &k) < 0) {
+		mem_pool_release(&blocks);
+		v->x.answer = answer_no_memory();
+		k.answered = true;
+	}
+	mem_pool_drop(&blocks);
+	if (k.answered)
 		on_done(&v->x);
 }
 
-static struct visit *visit_new(struct server *s, struct MHD_Connection *c, const char *url, bool post)
+/* What libmicrohttpd tells of a request. */
+struct arrival {
+	struct server *server;
+	struct MHD_Connection *connection;
+	const char *url, *data;
+	size_t n;                /* of the data */
+	bool post;
+	struct visit *v;
+};
+
+static void make_visit(void *arrival)
 {
+	const struct arrival *a = arrival;
 	struct visit *v = NEW(struct visit);
-	v->connection = c;
-	v->client = mhd.get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
-	v->server = s;
-	v->x.post = post;
+	v->connection = a->connection;
+	v->client = mhd.get_connection_info(a->connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+	v->server = a->server;
+	v->x.post = a->post;
 	v->x.done = on_done;
 	v->x.request.arg = v->arg;
-	v->bad_text = !utf8_valid(str_from(url));
-	v->x.request.path = arena_str(&v->x.arena, str_from(url));
-	mhd.get_connection_values_n(c, MHD_GET_ARGUMENT_KIND, take_argument, v);
-	return v;
+	v->bad_text = !utf8_valid(str_from(a->url));
+	v->x.request.path = arena_str(&v->x.arena, str_from(a->url));
+	mhd.get_connection_values_n(a->connection, MHD_GET_ARGUMENT_KIND, take_argument, v);
+	((struct arrival *)arrival)->v = v;
+}
+
+/* NULL where there is no memory, for it or for its client. */
+static struct visit *visit_new(struct arrival *a)
+{
+	struct mem_pool blocks = {0};
+	if (!mhd.get_connection_info(a->connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context)
+		return NULL;
+	if (mem_try(&blocks, make_visit, a) < 0)
+		mem_pool_release(&blocks);
+	mem_pool_drop(&blocks);
+	return a->v;
+}
+
+static void take_data(void *arrival)
+{
+	const struct arrival *a = arrival;
+	buf_put(&a->v->body, a->data, a->n);
 }
 
 static enum MHD_Result refuse_method(struct MHD_Connection *c)
 {
 	static const char text[] = "{\"error\":\"GET, HEAD or POST was expected\"}\n";
-	struct MHD_Response *r = mhd.create_response_from_buffer(sizeof text - 1, (void *)(uintptr_t)text, MHD_RESPMEM_PERSISTENT);
-	add_header(r, "Content-Type", "application/json; charset=utf-8");
-	add_header(r, "Allow", "GET, HEAD, POST");
-	enum MHD_Result rc = mhd.queue_response(c, 405, r);
-	mhd.destroy_response(r);
+	struct making m = {.r = mhd.create_response_from_buffer(sizeof text - 1, (void *)(uintptr_t)text, MHD_RESPMEM_PERSISTENT)};
+	if (!m.r)
+		return MHD_NO;
+	add_header(&m, "Content-Type", "application/json; charset=utf-8");
+	add_header(&m, "Allow", "GET, HEAD, POST");
+	enum MHD_Result rc = m.failed ? MHD_NO : mhd.queue_response(c, 405, m.r);
+	mhd.destroy_response(m.r);
 	return rc;
 }
 
@@ -249,11 +306,14 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *c, const
 {
 	struct visit *v = *visit;
 	bool post = strcmp(method, "POST") == 0;
+	struct arrival a = {.server = context, .connection = c, .url = url, .data = data, .n = *data_n, .post = post, .v = v};
 	(void)version;
 	if (!v && !post && strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
 		return refuse_method(c);
 	if (!v) {
-		*visit = v = visit_new(context, c, url, post);
+		*visit = v = visit_new(&a);
+		if (!v)
+			return MHD_NO;
 		v->too_long = body_is_long(c);
 		if (!v->too_long)
 			return MHD_YES;
@@ -264,7 +324,8 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *c, const
 		v->too_long |= v->body.n + *data_n > BODY_MAX;
 		if (v->too_long) /* of unknown length, so that it could not be refused before: it may have no end */
 			return MHD_NO;
-		buf_put(&v->body, data, *data_n);
+		if (mem_try(NULL, take_data, &a) < 0)
+			return MHD_NO;
 		*data_n = 0;
 		return MHD_YES;
 	}
@@ -288,6 +349,7 @@ static void on_completed(void *context, struct MHD_Connection *c, void **visit, 
 	clients_set(s->clients, v->client, CLIENT_ASKS);
 	answers_release(s->to.answers, v->x.answer);
 	buf_release(&v->body);
+	buf_release(&v->x.key);
 	arena_release(&v->x.arena);
 	mem_free(v);
 	*visit = NULL;

@@ -73,11 +73,11 @@ static void explain(const struct request *r, struct err *e)
 	struct report_args a;
 	struct table t;
 	struct err why;
-	if (table_choice(r, &a, &why) < 0)
+	struct library_turn turn;
+	if (table_choice(r, &a, &why) < 0 || library_turn_begin(&turn, r->entry, e) < 0)
 		return;
-	pthread_mutex_lock(&r->entry->ask);
 	int rc = report_run(report_find(STR("kernels")), r->entry->profile, &a, &t, &why);
-	pthread_mutex_unlock(&r->entry->ask);
+	library_turn_end(&turn);
 	if (rc == 0)
 		table_release(&t);
 	else

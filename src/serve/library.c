@@ -24,9 +24,12 @@ struct waste {
 
 void library_let_go(struct library *l, struct library_entry *x)
 {
-	struct waste *w = NEW(struct waste);
-	*w = (struct waste){l->waste, x->profile, x->own->timeline};
-	l->waste = w;
+	struct waste *w = x->own->waste;
+	if (x->profile) {
+		*w = (struct waste){l->waste, x->profile, x->own->timeline};
+		l->waste = w;
+		x->own->waste = NULL;
+	}
 	x->state = x->own->waiters || x->own->again ? ENTRY_QUEUED : ENTRY_FOUND;
 	x->own->timeline = NULL;
 	x->profile = NULL;
@@ -101,48 +104,100 @@ static void tell(struct library_waiter *w, struct library_entry *x, bool held)
 	}
 }
 
-/* Of a file that was `stamp` before; `was_file`: and a regular one at some time. */
-static struct profile *read_entry(struct library_entry *x, struct stamp stamp, bool was_file, struct err *e)
+struct reading {
+	struct library_entry *x;
+	struct stamp stamp;           /* of the file before */
+	bool was_file;                /* and it was a regular one at some time */
+	struct profile *p;
+	unsigned views;
+	struct waste *waste;
+	struct err e;
+};
+
+static void read_file(void *reading)
 {
-	struct input_options o = {.progress = on_progress, .progress_context = x};
-	if (was_file && !stamp.absent && !stamp.is_file) {
-		err_set(e, ERR_IO, "%s: no longer a regular file, a trace was expected", x->path.p);
-		return NULL;
+	struct reading *r = reading;
+	struct input_options o = {.progress = on_progress, .progress_context = r->x};
+	if (r->was_file && !r->stamp.absent && !r->stamp.is_file) {
+		err_set(&r->e, ERR_IO, "%s: no longer a regular file, a trace was expected", r->x->path.p);
+		return;
 	}
-	if (x->own->root.n && !stamp.absent && !discover_lies_in(x->path.p, x->own->root)) {
-		err_set(e, ERR_IO, "%s: leads out of " STR_FMT ", a trace in there was expected; --follow-links reads it all the same", x->path.p,
+	const struct library_entry *x = r->x;
+	if (x->own->root.n && !r->stamp.absent && !discover_lies_in(x->path.p, x->own->root)) {
+		err_set(&r->e, ERR_IO, "%s: leads out of " STR_FMT ", a trace in there was expected; --follow-links reads it all the same", x->path.p,
 		        STR_ARG(x->own->root));
-		return NULL;
+		return;
 	}
-	return input_open(x->path.p, &o, e);
+	struct profile *p = input_open(r->x->path.p, &o, &r->e);
+	if (!p)
+		return;
+	r->views = plugin_views_of(p);
+	r->waste = NEW(struct waste);
+	r->p = p;
+	mem_disown(r->waste);
+}
+
+static void read_entry(struct reading *r)
+{
+	struct mem_pool blocks = {0};
+	if (mem_try(&blocks, read_file, r) < 0) {
+		mem_pool_release(&blocks);
+		err_nomem(&r->e);
+		err_prefix(&r->e, "%s", r->x->path.p);
+	}
+	if (r->p)
+		mem_pool_move(&r->p->blocks, &blocks);
+	else
+		mem_pool_drop(&blocks);
+}
+
+/* All that nobody holds: there is no memory for what is asked for now. Locked. */
+static void let_all_go(struct library *l)
+{
+	for (unsigned i = 0; i < l->n; i++)
+		if (l->entry[i]->state == ENTRY_READY && !l->entry[i]->own->holds)
+			library_let_go(l, l->entry[i]);
+}
+
+/* Told to those who wait, and to whoever asks next without waiting; then it is tried again. Locked. */
+static void fail_for_memory(struct library *l, struct library_entry *x)
+{
+	x->own->no_memory = true;
+	x->own->again = false;
+	x->state = x->own->waiters ? ENTRY_FOUND : ENTRY_FAILED;
+	let_all_go(l);
 }
 
 static void load(struct library *l, struct library_entry *x)
 {
-	struct err e = {0};
-	struct stamp stamp = stamp_of(x->path.p);
+	struct reading r = {.x = x, .stamp = stamp_of(x->path.p)};
+	struct stamp stamp = r.stamp;
 	pthread_mutex_lock(&l->lock);
 	x->own->loading = stamp;
-	bool was_file = x->own->was_file;
+	x->own->no_memory = false;
+	r.was_file = x->own->was_file;
 	pthread_mutex_unlock(&l->lock);
-	struct profile *p = read_entry(x, stamp, was_file, &e);
-	unsigned views = p ? plugin_views_of(p) : 0;
+	read_entry(&r);
+	struct profile *p = r.p;
 	struct stamp after = stamp_of(x->path.p);
 	pthread_mutex_lock(&l->lock);
+	if (p)
+		x->own->waste = r.waste;
 	/* What was read while it was written may be half of one file and half of another. One that never rests is shown all the same; its
 	 * problems say so (input_open). */
-	if (!after.absent && !stamp_same_file(stamp, after) && !l->closing && x->own->rereads < REREADS_MAX) {
+	bool no_memory = r.e.code == ERR_NOMEM;
+	if (!no_memory && !after.absent && !stamp_same_file(stamp, after) && !l->closing && x->own->rereads < REREADS_MAX) {
 		x->own->rereads++;
 		x->own->again = true;
 	}
-	if (x->own->again) {
+	if (x->own->again && !no_memory) {
 		x->profile = p;
 		library_let_go(l, x);
 		library_unlock(l);
 		return;
 	}
 	x->own->rereads = 0;
-	if (!x->generation || !stamp_eq(x->own->read, stamp))
+	if (!no_memory && (!x->generation || !stamp_eq(x->own->read, stamp)))
 		x->generation = ++l->generation;
 	x->own->read = stamp;
 	x->own->used = ++l->clock;
@@ -150,12 +205,14 @@ static void load(struct library *l, struct library_entry *x)
 		x->profile = p;
 		x->own->bytes = profile_bytes(p);
 		x->problems = p->diags.n;
-		x->views = views;
+		x->views = r.views;
 		x->state = ENTRY_READY;
 	} else {
-		snprintf(x->error, sizeof x->error, "%s", e.msg);
+		snprintf(x->error, sizeof x->error, "%s", r.e.msg);
 		x->state = ENTRY_FAILED;
 	}
+	if (no_memory)
+		fail_for_memory(l, x);
 	l->version++;
 	struct library_waiter *w = take_waiters(l, x);
 	make_room(l);
@@ -224,6 +281,7 @@ static void entry_free(struct library_entry *x)
 	profile_free(x->profile);
 	pthread_mutex_destroy(&x->ask);
 	pthread_mutex_destroy(&x->own->make);
+	mem_free(x->own->waste);
 	mem_free(x->own);
 	mem_free(x);
 }
@@ -286,8 +344,10 @@ enum library_hold library_hold(struct library *l, struct library_entry *x, struc
 {
 	enum library_hold is = HOLD_WAITS;
 	pthread_mutex_lock(&l->lock);
-	if (l->closing || x->state == ENTRY_FAILED) {
+	if (l->closing || (x->state == ENTRY_FAILED && !(waits && x->own->no_memory))) {
 		is = HOLD_FAILED;
+		if (x->state == ENTRY_FAILED && x->own->no_memory)
+			l->version++, x->state = ENTRY_FOUND;
 	} else if (x->state == ENTRY_READY && !x->own->stale) {
 		x->own->holds++;
 		x->own->used = ++l->clock;
@@ -300,7 +360,7 @@ enum library_hold library_hold(struct library *l, struct library_entry *x, struc
 			x->own->waiters = w;
 			l->n_waiters++;
 		}
-		if (x->state == ENTRY_FOUND || x->state == ENTRY_GONE) {
+		if (x->state == ENTRY_FOUND || x->state == ENTRY_GONE || x->state == ENTRY_FAILED) {
 			x->state = ENTRY_QUEUED;
 			l->version++;
 			pthread_cond_broadcast(&l->work);
@@ -315,7 +375,8 @@ void library_release(struct library *l, struct library_entry *x)
 	pthread_mutex_lock(&l->lock);
 	if (--x->own->holds == 0) {
 		/* Passes and parts have added to it. */
-		x->own->bytes = profile_bytes(x->profile) + (x->own->timeline ? timeline_bytes(x->own->timeline) : 0);
+		if (!x->profile->broken)
+			x->own->bytes = profile_bytes(x->profile) + (x->own->timeline ? timeline_bytes(x->own->timeline) : 0);
 		if (x->own->stale)
 			library_let_go(l, x);
 		make_room(l);
@@ -327,25 +388,62 @@ void library_news(struct library *l, struct library_entry *x, struct library_new
 {
 	pthread_mutex_lock(&l->lock);
 	*out = (struct library_news){.state = x->state, .done_bytes = x->done_bytes, .total_bytes = x->total_bytes};
-	if (x->state == ENTRY_FAILED)
+	out->no_memory = x->own->no_memory;
+	if (x->state == ENTRY_FAILED || out->no_memory)
 		memcpy(out->error, x->error, sizeof out->error);
 	pthread_mutex_unlock(&l->lock);
 }
 
 const struct timeline *library_timeline(struct library *l, struct library_entry *x, struct err *e)
 {
+	struct library_turn turn;
+	struct mem_undo undo;
 	pthread_mutex_lock(&x->own->make);
-	if (!x->own->timeline) {
-		pthread_mutex_lock(&x->ask);
+	mem_undo_begin(&undo, library_undo_lock, &x->own->make);
+	if (!x->own->timeline && library_turn_begin(&turn, x, e) == 0) {
 		int rc = analysis_run(x->profile, PASS_NEST | PASS_CORRELATE, e);
-		pthread_mutex_unlock(&x->ask);
+		library_turn_end(&turn);
 		struct timeline *t = rc < 0 ? NULL : timeline_new(x->profile);
+		mem_keep(&x->profile->blocks);
 		pthread_mutex_lock(&l->lock);
 		x->own->timeline = t;
 		pthread_mutex_unlock(&l->lock);
 	}
+	mem_undo_end(&undo);
 	pthread_mutex_unlock(&x->own->make);
 	return x->own->timeline;
+}
+
+/* Others may be reading what was made in this turn, so that it is freed with the rest. */
+static void break_turn(void *turn)
+{
+	struct library_entry *x = ((struct library_turn *)turn)->x;
+	struct library *l = x->own->library;
+	mem_keep(&x->profile->blocks);
+	profile_break(x->profile);
+	pthread_mutex_lock(&l->lock);
+	x->own->stale = true;
+	pthread_mutex_unlock(&l->lock);
+	pthread_mutex_unlock(&x->ask);
+}
+
+int library_turn_begin(struct library_turn *t, struct library_entry *x, struct err *e)
+{
+	t->x = x;
+	pthread_mutex_lock(&x->ask);
+	mem_undo_begin(&t->undo, break_turn, t);
+	if (!x->profile->broken)
+		return 0;
+	mem_undo_end(&t->undo);
+	pthread_mutex_unlock(&x->ask);
+	return err_nomem(e);
+}
+
+void library_turn_end(struct library_turn *t)
+{
+	mem_keep(&t->x->profile->blocks);
+	mem_undo_end(&t->undo);
+	pthread_mutex_unlock(&t->x->ask);
 }
 
 void library_changed(struct library *l, struct library_entry *x)

@@ -28,7 +28,7 @@ struct library_entry {
 	unsigned views;               /* bits of enum plugin_view (serve/plugin.h), once it was read */
 	uint32_t problems;            /* that reading it met: profile->diags grows while passes run */
 	struct profile *profile;      /* while held and ENTRY_READY */
-	pthread_mutex_t ask;          /* reports take turns: they add to the profile (analysis_run, slices) */
+	pthread_mutex_t ask;          /* of library_turn_begin */
 	struct library_private *own;
 };
 
@@ -79,15 +79,26 @@ struct library_entry *library_unread(struct library *l, struct str run);
 enum library_hold { HOLD_READY, HOLD_WAITS, HOLD_FAILED, HOLD_FULL };
 
 /* Keeps the entry's profile from being let go. HOLD_READY: library_release is owed. HOLD_WAITS: it is being loaded; if `waits`, w
- * is kept until w->ready. HOLD_FAILED: library_news says why; it will not be tried again before the file changes. HOLD_FULL: too many
- * wait already. */
+ * is kept until w->ready. HOLD_FAILED: library_news says why; it will not be tried again before the file changes, unless there was no memory for
+ * it. HOLD_FULL: too many wait already. */
 enum library_hold library_hold(struct library *l, struct library_entry *x, struct library_waiter *w, bool waits);
 void library_release(struct library *l, struct library_entry *x);
+
+/* A turn at a held entry's profile: what adds to it (analysis_run, reports, slices) is done in one. -1 and ERR_NOMEM where memory ran out in
+ * somebody's turn before; so it is left half done when memory runs out in this one, which then ends by itself: nobody new gets it, and the
+ * file is read again. What was allocated in the thread's mem_try by the end of the turn is the profile's. */
+struct library_turn {
+	struct library_entry *x;
+	struct mem_undo undo;
+};
+int library_turn_begin(struct library_turn *t, struct library_entry *x, struct err *e);
+void library_turn_end(struct library_turn *t);
 
 struct library_news {
 	enum entry_state state;
 	uint64_t done_bytes, total_bytes;
 	char error[1024];
+	bool no_memory;               /* that is why it failed: it may go better the next time */
 };
 /* How far an entry is that is not held. */
 void library_news(struct library *l, struct library_entry *x, struct library_news *out);

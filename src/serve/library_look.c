@@ -148,34 +148,79 @@ static void note_left_out(struct library *l, const struct trace_list *found)
 		return;
 	mem_free(l->left_out);
 	arena_release(&l->left_arena);
-	l->n_left_out = found->n_left_out;
-	l->left_out = NEW_ARRAY(l->n_left_out, struct str);
-	for (unsigned i = 0; i < l->n_left_out; i++)
+	l->left_out = NULL;
+	l->n_left_out = 0;
+	l->left_out = NEW_ARRAY(found->n_left_out, struct str);
+	for (unsigned i = 0; i < found->n_left_out; i++)
 		l->left_out[i] = arena_str(&l->left_arena, found->left_out[i]);
+	l->n_left_out = found->n_left_out;
 	l->version++;
+}
+
+struct looking {
+	struct library *l;
+	struct trace_list found;
+	const struct trace_file *file;
+	struct library_entry *added;
+	int rc;
+	struct err *e;
+};
+
+static void find_files(void *looking)
+{
+	struct looking *k = looking;
+	for (unsigned i = 0; i < k->l->n_paths; i++)
+		if (discover_add(&k->found, k->l->path[i], k->e) < 0)
+			k->rc = -1;
+	discover_finish(&k->found);
+}
+
+static void add_found(void *looking)
+{
+	struct looking *k = looking;
+	k->added = add_entry(k->l, k->file);
+}
+
+static void note_links(void *looking)
+{
+	struct looking *k = looking;
+	note_left_out(k->l, &k->found);
+}
+
+/* One for which there is no memory is left for the next look. Locked. */
+static void note_files(struct looking *k)
+{
+	for (unsigned i = 0; i < k->found.n; i++) {
+		struct library_entry *x = entry_of_path(k->l, k->found.v[i].path);
+		k->file = &k->found.v[i];
+		if (!x && mem_try(NULL, add_found, k) == 0)
+			x = k->added;
+		if (!x) {
+			k->rc = err_nomem(k->e);
+			continue;
+		}
+		x->own->seen = true;
+		note_stamp(k->l, x, stamp_of(x->path.p));
+	}
+	note_absence(k->l);
+	if (mem_try(NULL, note_links, k) < 0)
+		k->rc = err_nomem(k->e);
 }
 
 int library_look_again(struct library *l, struct err *e)
 {
-	struct trace_list found = {.stays = !l->follow_links};
-	int rc = 0;
-	for (unsigned i = 0; i < l->n_paths; i++)
-		if (discover_add(&found, l->path[i], e) < 0)
-			rc = -1;
-	discover_finish(&found);
-	pthread_mutex_lock(&l->lock);
-	for (unsigned i = 0; i < found.n; i++) {
-		struct library_entry *x = entry_of_path(l, found.v[i].path);
-		if (!x)
-			x = add_entry(l, &found.v[i]);
-		x->own->seen = true;
-		note_stamp(l, x, stamp_of(x->path.p));
+	struct looking k = {.l = l, .found = {.stays = !l->follow_links}, .e = e};
+	struct mem_pool blocks = {0};
+	if (mem_try(&blocks, find_files, &k) < 0) {
+		mem_pool_release(&blocks);
+		return err_nomem(e);
 	}
-	note_absence(l);
-	note_left_out(l, &found);
+	pthread_mutex_lock(&l->lock);
+	note_files(&k);
 	library_unlock(l);
-	discover_release(&found);
-	return rc;
+	discover_release(&k.found);
+	mem_pool_drop(&blocks);
+	return k.rc;
 }
 
 void library_renew(struct library *l, struct library_entry *x)
@@ -215,9 +260,12 @@ void *library_watch(void *context)
 
 void library_look(struct library *l, void (*see)(void *context, const struct library_entry *x), void *context)
 {
+	struct mem_undo undo;
 	pthread_mutex_lock(&l->lock);
+	mem_undo_begin(&undo, library_undo_lock, &l->lock);
 	for (unsigned i = 0; i < l->n; i++)
 		see(context, l->entry[i]);
+	mem_undo_end(&undo);
 	pthread_mutex_unlock(&l->lock);
 }
 
@@ -257,7 +305,7 @@ static struct library_entry *find_in_run(struct library *l, struct str run, bool
 	pthread_mutex_lock(&l->lock);
 	for (unsigned i = 0; i < l->n && !found; i++) {
 		struct library_entry *x = l->entry[i];
-		if (x->state != ENTRY_GONE && str_eq(x->run, run) && !(unread && (x->generation || x->state == ENTRY_FAILED)))
+		if (x->state != ENTRY_GONE && str_eq(x->run, run) && !(unread && (x->generation || (x->state == ENTRY_FAILED && !x->own->no_memory))))
 			found = x;
 	}
 	pthread_mutex_unlock(&l->lock);

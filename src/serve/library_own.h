@@ -22,6 +22,8 @@ struct library_private {
 	unsigned holds;
 	uint64_t used;                /* library.clock at the last hold */
 	uint64_t bytes;               /* of profile and timeline */
+	struct waste *waste;          /* room for what is let go, so that it can be where there is no memory */
+	bool no_memory;               /* why the last reading failed */
 	bool stale;                   /* to be let go as soon as nobody holds it; nobody new gets it */
 	bool was_file;                /* a regular one: what else is there later may keep a reader waiting for ever */
 	unsigned rereads;             /* one after the other, since the file changed meanwhile */
@@ -67,6 +69,12 @@ void library_note_content(struct library *l, struct library_entry *x, struct sta
 void library_let_go(struct library *l, struct library_entry *x);
 /* Unlocks, and frees what was let go. */
 void library_unlock(struct library *l);
+
+/* For mem_undo_begin. */
+static inline void library_undo_lock(void *mutex)
+{
+	pthread_mutex_unlock(mutex);
+}
 
 /* Looks what stands at the paths now. ERR_IO for one that cannot be read; the others are looked at all the same. */
 int library_look_again(struct library *l, struct err *e);

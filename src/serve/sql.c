@@ -9,39 +9,42 @@
 
 enum { BYTES_MAX = 256 << 20 };
 
+struct query {
+	const struct request *r;
+	struct library_turn turn;
+};
+
 static bool stop(void *context)
 {
-	const struct request *r = context;
-	return !r->alone && library_ends(r->library);
+	const struct query *q = context;
+	return !q->r->alone && library_ends(q->r->library);
 }
 
-static void enter(void *context)
+static int enter(void *context, struct err *e)
 {
-	const struct request *r = context;
-	if (!r->alone)
-		pthread_mutex_lock(&r->entry->ask);
+	struct query *q = context;
+	return q->r->alone ? 0 : library_turn_begin(&q->turn, q->r->entry, e);
 }
 
 static void leave(void *context)
 {
-	const struct request *r = context;
-	if (!r->alone)
-		pthread_mutex_unlock(&r->entry->ask);
+	struct query *q = context;
+	if (!q->r->alone)
+		library_turn_end(&q->turn);
 }
 
 int query_answer(const struct request *r, struct str query, struct response *out, struct err *e)
 {
 	struct report_args a;
 	struct table t;
-	void *context = (void *)(uintptr_t)r;
+	struct query q = {.r = r};
 	const struct sql_limits limits = {.time_ns = r->query_seconds * INT64_C(1000000000), .bytes = BYTES_MAX, .stop = stop, .enter = enter, .leave = leave,
-	                                  .context = context};
-	if (table_choice(r, &a, e) < 0)
+	                                  .context = &q};
+	if (table_choice(r, &a, e) < 0 || enter(&q, e) < 0)
 		return -1;
 	/* All passes are run by the time that it is open; what a query reads then does not change. */
-	enter(context);
 	struct sql *s = sql_open(r->entry->profile, &a, e);
-	leave(context);
+	leave(&q);
 	if (!s)
 		return -1;
 	sql_limit(s, &limits);

@@ -44,9 +44,9 @@ static int run(const struct request *r, struct response *out, struct err *e)
 {
 	struct buf *b = &out->body;
 	const struct timeline *t = library_timeline(r->library, r->entry, e);
-	if (!t)
+	struct library_turn turn;
+	if (!t || library_turn_begin(&turn, r->entry, e) < 0)
 		return -1;
-	pthread_mutex_lock(&r->entry->ask);
 	/* By their default key op, whatever a report was asked for last. */
 	int rc = report_part(r->entry->profile, &(struct report_args){0}, PASS_STEPS, e) ? 0 : -1;
 	if (rc == 0) {
@@ -62,7 +62,7 @@ static int run(const struct request *r, struct response *out, struct err *e)
 		put_steps(b, t);
 		buf_cstr(b, "]}\n");
 	}
-	pthread_mutex_unlock(&r->entry->ask);
+	library_turn_end(&turn);
 	return rc;
 }
 

@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "io/sqlfail.h"
+#include "io/sqlmem.h"
 #include "store/save_work.h"
 
 /* A row of store_chunk without its data. */
@@ -30,6 +31,7 @@ struct load {
 	bool no_memory;     /* for a text that the file has: it read as if it were not there */
 	struct profile *p;
 	struct err *e;
+	struct mem_undo undo;
 };
 
 static int damaged(struct load *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -138,7 +140,7 @@ static int open_db(struct load *l)
 {
 	struct buf uri = {0};
 	put_uri(&uri, l->path);
-	int rc = sqlite3_open_v2(uri.p, &l->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, NULL);
+	int rc = sqlmem(sqlite3_open_v2(uri.p, &l->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, NULL));
 	buf_release(&uri);
 	if (rc != SQLITE_OK)
 		return sqlite_failed(l);
@@ -421,24 +423,33 @@ static int read_all(struct load *l)
 	return 0;
 }
 
+static void close_db(void *load)
+{
+	struct load *l = load;
+	mem_undo_end(&l->undo);
+	sqlite3_blob_close(l->blob);
+	sqlmem_close(l->db);
+}
+
 int load_aggregation_list(const char *path, struct profile *p, struct err *e)
 {
 	struct load l = {.path = path, .p = p, .e = e};
+	mem_undo_begin(&l.undo, close_db, &l);
 	int rc = open_db(&l) || load_aggregations(l.db, path, p, e) ? -1 : 0;
-	sqlite3_close(l.db);
+	close_db(&l);
 	return rc;
 }
 
 int load_profile(const char *path, struct profile *p, struct err *e)
 {
 	struct load l = {.path = path, .p = p, .e = e};
+	mem_undo_begin(&l.undo, close_db, &l);
 	intern_init(&l.names);
 	int rc = read_all(&l);
 	if (rc)
 		for (int t = 0; t < STORE_N_TABLES; t++) /* rows.n was not set where a table was left half-way */
 			rows_release(profile_table(p, t), &store_tables[t]);
-	sqlite3_blob_close(l.blob);
-	sqlite3_close(l.db);
+	close_db(&l);
 	intern_release(&l.names);
 	mem_free(l.chunk);
 	return rc;

@@ -1,5 +1,6 @@
 #include "base/mem.h"
 #include "io/sqlfail.h"
+#include "io/sqlmem.h"
 #include "store/load.h"
 #include "store/save_work.h"
 
@@ -30,7 +31,7 @@ static bool take_text(sqlite3_stmt *st, int c, struct arena *a, struct str *out)
 	*out = (struct str){"", 0};
 	if (sqlite3_column_type(st, c) == SQLITE_NULL)
 		return true;
-	const char *text = (const char *)sqlite3_column_text(st, c);
+	const char *text = sqlmem_text(st, c);
 	size_t n = text ? (size_t)sqlite3_column_bytes(st, c) : 0;
 	if (!text || n > AGGREGATION_TEXT_MAX || sqlite3_column_type(st, c) != SQLITE_TEXT)
 		return false;
@@ -62,7 +63,7 @@ static int read_rows(sqlite3_stmt *st, const char *path, struct profile *p, stru
 	unsigned n = 0;
 	int rc;
 	bool good = true;
-	while (good && (rc = sqlite3_step(st)) == SQLITE_ROW) {
+	while (good && (rc = sqlmem(sqlite3_step(st))) == SQLITE_ROW) {
 		good = n < AGGREGATIONS_MAX && read_row(st, &p->arena, &v[n]) && (!n || v[n].id > v[n - 1].id);
 		n++;
 	}

@@ -78,10 +78,8 @@ struct profile *profile_new(void)
 	return p;
 }
 
-void profile_free(struct profile *p)
+static void free_parts(struct profile *p)
 {
-	if (!p)
-		return;
 	profile_free(p->slice);
 	for (int t = 0; t < STORE_N_TABLES; t++)
 		if (!p->whole || profile_is_cut(t))
@@ -93,6 +91,29 @@ void profile_free(struct profile *p)
 	diags_release(&p->diags);
 	arena_release(&p->arena);
 	mem_free(p);
+}
+
+void profile_free(struct profile *p)
+{
+	struct mem_pool all = {0}; /* *p may be one of them */
+	if (!p)
+		return;
+	mem_pool_move(&all, &p->blocks);
+	if (!p->broken)
+		free_parts(p);
+	mem_pool_release(&all); /* all of a broken one; of others, what calls that failed have left */
+}
+
+void profile_break(void *profile)
+{
+	((struct profile *)profile)->broken = true;
+}
+
+int profile_check(const struct profile *p, struct err *e)
+{
+	if (!p->broken)
+		return 0;
+	return err_set(e, ERR_NOMEM, STR_FMT ": memory ran out in an earlier call on this trace, which left it half done: open it again", STR_ARG(p->input_path));
 }
 
 static uint32_t arg_row(const struct profile *p, uint32_t set, uint32_t key)

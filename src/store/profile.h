@@ -4,7 +4,9 @@
 #define OPSCOPE_STORE_PROFILE_H
 
 #include "base/diag.h"
+#include "base/err.h"
 #include "base/intern.h"
+#include "base/mem.h"
 #include "store/aggregation.h"
 #include "store/columns.def"
 #include "store/rows.h"
@@ -98,7 +100,14 @@ struct profile {
 	                           * NULL = this is no part */
 	struct profile *slice;    /* the part that was asked for last; owned */
 	struct arena arena;       /* owns the strings above and what passes keep */
+	bool broken;              /* memory ran out while a pass or a report added to it: it is half done, and only to be freed */
+	struct mem_pool blocks;   /* all that it holds, where it was made within a mem_try: by them a broken one is freed */
 };
+
+/* For mem_undo_begin: what is done to the profile until mem_undo_end breaks it when it is abandoned. */
+void profile_break(void *profile);
+/* ERR_NOMEM when it is broken. */
+int profile_check(const struct profile *p, struct err *e);
 
 /* The tables of which a part in time has its own rows; it shares the others. */
 static inline bool profile_is_cut(enum store_table_id id)

@@ -5,6 +5,8 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "io/sqlfail.h"
+#include "io/sqlmem.h"
 #include "store/save_work.h"
 
 /* Each page is one read when loading, but each table takes at least one. */
@@ -15,9 +17,19 @@ static int page_bytes(uint64_t file_bytes)
 
 int save_fail(struct save *s, struct err *e)
 {
-	int code = sqlite3_errcode(s->db), os = sqlite3_system_errno(s->db);
+	int code = sqlite3_extended_errcode(s->db), os = sqlite3_system_errno(s->db);
 	const char *why = code == SQLITE_FULL ? "no space left" : os ? strerror(os) : sqlite3_errmsg(s->db);
-	return err_set(e, code == SQLITE_NOMEM ? ERR_NOMEM : ERR_IO, "%s: cannot write: %s", s->file.path, why);
+	enum err_code failed = sqlfail(s->db, code, &why);
+	return err_set(e, failed ? failed : ERR_IO, "%s: cannot write: %s", s->file.path, why);
+}
+
+int save_open(struct save *s, struct err *e)
+{
+	if (sqlite3_open_v2(s->file.temp, &s->db, SQLITE_OPEN_READWRITE, SAVE_VFS) != SQLITE_OK)
+		return save_fail(s, e);
+	if (sqlite3_db_readonly(s->db, "main") == 1) /* the library's way out, and it keeps the reason to itself */
+		return err_set(e, ERR_IO, "%s: cannot write: unable to open database file for writing", s->file.path);
+	return 0;
 }
 
 int save_run(struct save *s, const char *sql, struct err *e)
@@ -49,8 +61,8 @@ void save_bind_str(sqlite3_stmt *st, int i, struct str v)
 
 static int open_db(struct save *s, uint64_t big, struct err *e)
 {
-	if (sqlite3_open_v2(s->file.temp, &s->db, SQLITE_OPEN_READWRITE, SAVE_VFS) != SQLITE_OK)
-		return save_fail(s, e);
+	if (save_open(s, e))
+		return -1;
 	char sql[160];
 	snprintf(sql, sizeof sql, "PRAGMA page_size=%d; PRAGMA application_id=%d; PRAGMA user_version=%d",
 	         page_bytes(big), SAVE_APPLICATION_ID, SAVE_VERSION);
@@ -66,12 +78,34 @@ static int open_db(struct save *s, uint64_t big, struct err *e)
 	           " checksum INTEGER, data BLOB)", e) ? -1 : 0;
 }
 
+static void abandon(void *save)
+{
+	struct save *s = save;
+	sqlmem_close(s->db);
+	if (s->lock_fd >= 0)
+		close(s->lock_fd);
+}
+
+void save_undo_begin(struct save *s)
+{
+	mem_undo_begin(&s->undo, abandon, s);
+}
+
+void save_release(struct save *s)
+{
+	mem_undo_end(&s->undo);
+	if (s->lock_fd >= 0)
+		close(s->lock_fd);
+	mem_free(s);
+}
+
 struct save *save_begin(const char *path, uint64_t big, struct err *e)
 {
 	struct save *s = NEW(struct save);
 	s->lock_fd = -1;
+	save_undo_begin(s);
 	if (atomic_begin(&s->file, path, e)) {
-		mem_free(s);
+		save_release(s);
 		return NULL;
 	}
 	if (open_db(s, big, e)) {
@@ -222,9 +256,7 @@ void save_abort(struct save *s)
 {
 	sqlite3_close(s->db);
 	atomic_abort(&s->file);
-	if (s->lock_fd >= 0)
-		close(s->lock_fd);
-	mem_free(s);
+	save_release(s);
 }
 
 int save_commit(struct save *s, struct err *e)
@@ -232,13 +264,13 @@ int save_commit(struct save *s, struct err *e)
 	int rc = save_run(s, "COMMIT", e);
 	if (!rc)
 		rc = sqlite3_close(s->db) == SQLITE_OK ? 0 : save_fail(s, e);
+	if (!rc)
+		s->db = NULL;
 	if (rc) {
 		save_abort(s);
 		return -1;
 	}
 	rc = atomic_commit(&s->file, e);
-	if (s->lock_fd >= 0)
-		close(s->lock_fd);
-	mem_free(s);
+	save_release(s);
 	return rc;
 }

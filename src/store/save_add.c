@@ -94,8 +94,8 @@ static int open_copy(struct save *s, struct err *e)
 		{SQLITE_DBCONFIG_DEFENSIVE, 1}, {SQLITE_DBCONFIG_ENABLE_TRIGGER, 0}, {SQLITE_DBCONFIG_ENABLE_VIEW, 0},
 		{SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0},
 	};
-	if (sqlite3_open_v2(s->file.temp, &s->db, SQLITE_OPEN_READWRITE, SAVE_VFS) != SQLITE_OK)
-		return save_fail(s, e);
+	if (save_open(s, e))
+		return -1;
 	if (save_run(s, "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA secure_delete=OFF", e))
 		return -1;
 	for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
@@ -178,11 +178,11 @@ static int check_and_upgrade(struct save *s, const struct profile *p, struct err
 struct save *save_add(const char *path, const struct profile *p, struct err *e)
 {
 	struct save *s = NEW(struct save);
+	s->lock_fd = -1;
+	save_undo_begin(s);
 	s->lock_fd = lock_file(path, e);
 	if (s->lock_fd < 0 || refuse_journal(path, e) || atomic_begin(&s->file, path, e)) {
-		if (s->lock_fd >= 0)
-			close(s->lock_fd);
-		mem_free(s);
+		save_release(s);
 		return NULL;
 	}
 	if (copy_bytes(s->lock_fd, s->file.fd, path, e) || open_copy(s, e) || check_and_upgrade(s, p, e)) {

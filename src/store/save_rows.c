@@ -1,5 +1,6 @@
 /* Tables of plain rows in an .opscope file. */
 #include "io/sqlfail.h"
+#include "io/sqlmem.h"
 #include "store/save_work.h"
 #include "store/vtab.h"
 
@@ -22,10 +23,10 @@ static bool put_create(sqlite3 *db, const char *name, struct buf *sql, struct bu
 	unsigned n = 0;
 	buf_cstr(sql, "CREATE TABLE ");
 	vtab_put_name(sql, name);
-	if (sqlite3_prepare_v2(db, "SELECT name, type FROM pragma_table_xinfo(?1)", -1, &st, NULL) == SQLITE_OK) {
+	if (sqlmem(sqlite3_prepare_v2(db, "SELECT name, type FROM pragma_table_xinfo(?1)", -1, &st, NULL)) == SQLITE_OK) {
 		sqlite3_bind_text(st, 1, name, -1, SQLITE_STATIC);
-		while (sqlite3_step(st) == SQLITE_ROW) {
-			const char *column = (const char *)sqlite3_column_text(st, 0), *type = (const char *)sqlite3_column_text(st, 1);
+		while (sqlmem(sqlite3_step(st)) == SQLITE_ROW) {
+			const char *column = sqlmem_text(st, 0), *type = sqlmem_text(st, 1);
 			if (!column || !type)
 				break;
 			put_column(sql, n++, column, type);

@@ -16,11 +16,17 @@ struct save {
 	struct atomic_file file; /* written by SQLite under file.temp, which it cannot take for a URI: there is a '/' in it */
 	int lock_fd;             /* of the file that is added to, locked; -1 = a new file */
 	int64_t last_id;         /* highest number of an aggregation so far */
+	struct mem_undo undo;
 };
 
 int save_fail(struct save *s, struct err *e);
+/* Opens s->file for SQLite. */
+int save_open(struct save *s, struct err *e);
 int save_run(struct save *s, const char *sql, struct err *e);
 sqlite3_stmt *save_prepare(struct save *s, const char *sql, struct err *e);
+/* Frees *s and what it holds, but for the file. */
+void save_release(struct save *s);
+void save_undo_begin(struct save *s);
 /* Runs a bound statement that gives no rows, and makes it ready for the next. */
 int save_step(struct save *s, sqlite3_stmt *st, struct err *e);
 void save_bind_str(sqlite3_stmt *st, int i, struct str v);

@@ -74,16 +74,34 @@ static int declare(sqlite3 *db, const struct vtab *v)
 	return rc;
 }
 
+/* SQLite must not be left by a jump: what allocates below it does so within a mem_try. */
+struct connection {
+	sqlite3 *db;
+	const struct vtab *v;
+	struct vtab *made;
+	int rc;
+};
+
+static void make_vtab(void *context)
+{
+	struct connection *c = context;
+	struct vtab *copy = NEW(struct vtab);
+	*copy = *c->v;
+	c->rc = declare(c->db, c->v);
+	if (c->rc == SQLITE_OK)
+		c->made = copy;
+	else
+		mem_free(copy);
+}
+
 static int connect_as(sqlite3 *db, const struct vtab *v, sqlite3_vtab **out)
 {
-	struct vtab *copy = NEW(struct vtab);
-	*copy = *v;
-	int rc = declare(db, v);
-	if (rc != SQLITE_OK)
-		mem_free(copy);
-	else
-		*out = &copy->base;
-	return rc;
+	struct connection c = {.db = db, .v = v};
+	if (mem_try(NULL, make_vtab, &c) < 0)
+		return SQLITE_NOMEM;
+	if (c.made)
+		*out = &c.made->base;
+	return c.rc;
 }
 
 static int connect_store(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **out, char **why)
@@ -93,16 +111,28 @@ static int connect_store(sqlite3 *db, void *aux, int argc, const char *const *ar
 	return connect_as(db, &(struct vtab){.p = s->p, .desc = s->desc, .table = table}, out);
 }
 
+struct making {
+	const struct vtab_lazy *lazy;
+	const struct table *t;
+	struct err e;
+};
+
+static void make_table(void *context)
+{
+	struct making *m = context;
+	m->t = m->lazy->make(m->lazy->arg, &m->e);
+}
+
 static int connect_plain(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **out, char **why)
 {
-	const struct vtab_lazy *l = aux;
-	struct err e = {0};
-	const struct table *t = l->make(l->arg, &e);
-	if (!t) {
-		*why = sqlite3_mprintf("%s: %s", l->name, e.msg);
+	struct making m = {.lazy = aux};
+	if (mem_try(NULL, make_table, &m) < 0 || m.e.code == ERR_NOMEM)
+		return SQLITE_NOMEM;
+	if (!m.t) {
+		*why = sqlite3_mprintf("%s: %s", m.lazy->name, m.e.msg);
 		return SQLITE_ERROR;
 	}
-	return connect_as(db, &(struct vtab){.plain = t}, out);
+	return connect_as(db, &(struct vtab){.plain = m.t}, out);
 }
 
 static int disconnect(sqlite3_vtab *v)
@@ -134,13 +164,17 @@ static int best_index(sqlite3_vtab *base, sqlite3_index_info *info)
 
 static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
 {
-	*out = &NEW(struct cursor)->base;
+	struct cursor *c = sqlite3_malloc(sizeof *c);
+	if (!c)
+		return SQLITE_NOMEM;
+	*c = (struct cursor){0};
+	*out = &c->base;
 	return SQLITE_OK;
 }
 
 static int close_cursor(sqlite3_vtab_cursor *c)
 {
-	mem_free(c);
+	sqlite3_free(c);
 	return SQLITE_OK;
 }
 
@@ -260,13 +294,19 @@ static int column(sqlite3_vtab_cursor *base, sqlite3_context *x, int i)
 static const sqlite3_module store_module = VTAB_METHODS(connect_store);
 static const sqlite3_module plain_module = VTAB_METHODS(connect_plain);
 
+static int refuse(sqlite3 *db, const char *table, struct err *e)
+{
+	bool memory = (sqlite3_errcode(db) & 0xff) == SQLITE_NOMEM;
+	return err_set(e, memory ? ERR_NOMEM : ERR_USAGE, "SQL table %s: %s", table, sqlite3_errmsg(db));
+}
+
 int vtab_add_store(sqlite3 *db, const struct profile *p, struct err *e)
 {
 	for (int t = 0; t < STORE_N_TABLES; t++) {
 		struct store_source *s = NEW(struct store_source);
 		*s = (struct store_source){p, &store_tables[t]};
 		if (sqlite3_create_module_v2(db, store_tables[t].name, &store_module, s, mem_free) != SQLITE_OK)
-			return err_set(e, ERR_USAGE, "SQL table %s: %s", store_tables[t].name, sqlite3_errmsg(db));
+			return refuse(db, store_tables[t].name, e);
 	}
 	return 0;
 }
@@ -274,6 +314,6 @@ int vtab_add_store(sqlite3 *db, const struct profile *p, struct err *e)
 int vtab_add_table(sqlite3 *db, const struct vtab_lazy *l, struct err *e)
 {
 	if (sqlite3_create_module_v2(db, l->name, &plain_module, (void *)(uintptr_t)l, NULL) != SQLITE_OK)
-		return err_set(e, ERR_USAGE, "SQL table %s: %s", l->name, sqlite3_errmsg(db));
+		return refuse(db, l->name, e);
 	return 0;
 }

@@ -2,7 +2,6 @@
 import gzip
 import http.client
 import json
-import os
 import signal
 import subprocess
 import threading

@@ -11,10 +11,9 @@ static sqlite3 *theirs, *ours;
 
 static int open_both(void **state)
 {
-	struct err e;
 	assert_int_equal(sqlite3_open(":memory:", &theirs), SQLITE_OK);
 	assert_int_equal(sqlite3_open(":memory:", &ours), SQLITE_OK);
-	return sql_functions_add(ours, &e);
+	return sql_functions_add(ours);
 }
 
 static int close_both(void **state)

@@ -1,0 +1,34 @@
+/* SQLite where memory runs out. */
+#ifndef OPSCOPE_IO_SQLMEM_H
+#define OPSCOPE_IO_SQLMEM_H
+
+#include <sqlite3.h>
+
+#include "base/mem.h"
+
+/* rc, unless SQLite had no memory: then mem_fail, as for an allocation of ours. Not below SQLite, which must not be left by a jump. */
+static inline int sqlmem(int rc)
+{
+	if ((rc & 0xff) == SQLITE_NOMEM)
+		mem_fail(0);
+	return rc;
+}
+
+/* The text of a column; NULL where it has none. */
+static inline const char *sqlmem_text(sqlite3_stmt *st, int column)
+{
+	const char *text = (const char *)sqlite3_column_text(st, column);
+	if (!text && sqlite3_column_type(st, column) != SQLITE_NULL)
+		mem_fail(0);
+	return text;
+}
+
+/* Closes a connection whose user was left half-way (mem_undo): statements that are still there would keep it open. */
+static inline void sqlmem_close(sqlite3 *db)
+{
+	for (sqlite3_stmt *st; db && (st = sqlite3_next_stmt(db, NULL));)
+		sqlite3_finalize(st);
+	sqlite3_close(db);
+}
+
+#endif
