@@ -22,7 +22,8 @@ static void close_it(void *f)
 bool folder_open(struct folder *f, const char *path)
 {
 	*f = (struct folder){.d = opendir(path)};
-	if (!f->d && errno == ENOMEM)
+	f->error = f->d ? 0 : errno;
+	if (f->error == ENOMEM)
 		mem_fail(0);
 	mem_undo_begin(&f->undo, close_it, f);
 	return f->d != NULL;
@@ -30,7 +31,10 @@ bool folder_open(struct folder *f, const char *path)
 
 const char *folder_next(struct folder *f)
 {
+	errno = 0;
 	struct dirent *e = f->d ? readdir(f->d) : NULL;
+	if (f->d)
+		f->error = errno;
 	return e ? e->d_name : NULL;
 }
 

@@ -15,6 +15,7 @@ int folder_make(const char *path, mode_t mode, struct err *e);
 /* What is in one. */
 struct folder {
 	DIR *d;                /* NULL = it cannot be read */
+	int error;             /* the errno of an open or a read of the folder that failed; 0 = none has */
 	struct mem_undo undo;
 };
 

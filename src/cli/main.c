@@ -78,10 +78,10 @@ static const struct command *called_as(const char *path)
 	return path ? find_command(slash ? slash + 1 : path) : NULL;
 }
 
-/* `opscope FILE`: whatever is there to be read. */
+/* `opscope FILE`: whatever is there to be read, also where reading it will fail. */
 static bool is_input(const char *name)
 {
-	return strcmp(name, "-") == 0 || access(name, F_OK) == 0;
+	return strcmp(name, "-") == 0 || access(name, F_OK) == 0 || !discover_is_absent(errno);
 }
 
 static int look(int argc, char **argv)

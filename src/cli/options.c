@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 void cli_usage(const char *fmt, ...)
 {
@@ -212,19 +213,31 @@ static const struct argp_option trace_list_options[] = {
 	{0},
 };
 
+/* A name of no file is wrong usage; a file that is there and cannot be read is a failure like that of an input. */
+static void fail_rules(const char *option, const char *path, struct err *e)
+{
+	if (e->code != ERR_IO || access(path, R_OK) < 0)
+		cli_usage("--%s: %s", option, e->msg);
+	err_prefix(e, "--%s", option);
+	exit(cli_fail(e, EXIT_INPUT));
+}
+
 /* Adds the file's content to *hash. */
 static void load_rules(int (*load)(const char *path, struct err *e), const char *option, const char *path, uint64_t *hash)
 {
 	struct err e;
 	if (load(path, &e) < 0)
-		cli_usage("--%s: %s", option, e.msg);
+		fail_rules(option, path, &e);
 	char piece[4096];
 	size_t n;
 	FILE *f = fopen(path, "re");
 	while (f && (n = fread(piece, 1, sizeof piece, f)) > 0)
 		*hash = hash_u64(*hash + hash_bytes(piece, n)) | 1;
-	if (f)
-		fclose(f);
+	if (!f || ferror(f)) {
+		err_set(&e, ERR_IO, "%s: %s", path, strerror(errno));
+		fail_rules(option, path, &e);
+	}
+	fclose(f);
 }
 
 struct str cli_rules(const struct trace_options *o, bool gpu, char text[CLI_RULES_BYTES])

@@ -5,6 +5,7 @@
 #include "cli/pyprof_common.h"
 #include "export/pyprof_dict.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -90,7 +91,7 @@ static int run(int argc, char **argv)
 	if (o.args.n != 1)
 		cli_usage("%s: one FILE was expected: a database of nsys or nvprof", argv[0]);
 	const char *path = o.args.v[0];
-	if (strcmp(path, "-") != 0 && access(path, F_OK) < 0)
+	if (strcmp(path, "-") != 0 && access(path, F_OK) < 0 && discover_is_absent(errno))
 		cli_usage("%s: No such file '%s'.", argv[0], path);
 	const struct trace_options trace = {0};
 	int status = EXIT_DONE;

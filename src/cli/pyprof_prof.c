@@ -7,6 +7,7 @@
 #include "render/csv_text.h"
 #include "report/pyprof_row.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -303,7 +304,7 @@ static int prof(struct options *o, const struct layout *l, enum pyprof_record_ru
 	if (!o->args.n)
 		cli_args_add(&o->args, standard_input);
 	const char *path = o->args.v[0];
-	if (strcmp(path, "-") != 0 && access(path, R_OK) < 0) {
+	if (strcmp(path, "-") != 0 && access(path, R_OK) < 0 && discover_is_absent(errno)) {
 		fprintf(stderr, "Error opening file %s. Exiting.\n", path);
 		return EXIT_INPUT;
 	}

@@ -28,7 +28,7 @@ struct capture_file {
 	struct capture_chunk *chunk;  /* kept ones first, then by thread and in its order */
 	uint32_t n, cap;
 	char *records;                /* of the chunk that was loaded last */
-	int error;                    /* errno of an open or read that failed: what was read is not all; kept behind capture_file_close */
+	int error;                    /* errno of a read that failed, or of an open for a reason other than discover_is_absent: what was read since is not all; kept behind capture_file_close */
 	struct mem_undo undo;
 };
 

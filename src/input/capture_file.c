@@ -1,6 +1,7 @@
 #include "input/capture.h"
 
 #include "base/machine.h"
+#include "input/discover.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -135,7 +136,7 @@ int capture_file_open(struct capture_file *f, const char *path, bool lists, stru
 	*f = (struct capture_file){.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
 	mem_undo_begin(&f->undo, abandon, f);
 	if (f->fd < 0 || fstat(f->fd, &st) < 0) {
-		f->error = errno == ENOENT || errno == EACCES ? 0 : errno; /* removed meanwhile, or another user's */
+		f->error = discover_is_absent(errno) ? 0 : errno;
 		err_set(e, ERR_IO, "%s: %s", path, strerror(errno));
 		capture_file_close(f);
 		return -1;
@@ -150,6 +151,11 @@ int capture_file_open(struct capture_file *f, const char *path, bool lists, stru
 	}
 	if (lists) {
 		list_chunks(f);
+		if (f->error) {
+			err_set(e, ERR_IO, "%s: cannot read: %s", path, strerror(f->error));
+			capture_file_close(f);
+			return -1;
+		}
 		if (f->n)
 			qsort(f->chunk, f->n, sizeof *f->chunk, compare);
 		f->records = mem_alloc(1, CHUNK_MOST);

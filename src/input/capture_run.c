@@ -4,10 +4,9 @@
 
 #include "base/folder.h"
 #include "base/hash.h"
+#include "input/discover.h"
 
 #include <stdlib.h>
-
-enum { NO_SEGMENT = -2 }; /* instead of a rank */
 
 struct segment {
 	char *path;
@@ -18,6 +17,7 @@ struct segment {
 struct list {
 	struct segment *v;
 	unsigned n, cap, absent;
+	int error; /* errno of listing the directory; 0 = none */
 };
 
 /* "<host>-<pid>-<start ns>.seg": the last number. */
@@ -69,6 +69,7 @@ static void list_directory(struct list *l, const char *path)
 		MEM_GROW(l->v, l->cap, l->n + 1);
 		l->v[l->n++] = (struct segment){join(path, n, name), start, false};
 	}
+	l->error = f.error && !discover_is_absent(f.error) ? f.error : 0;
 	folder_close(&f);
 	if (l->n)
 		qsort(l->v, l->n, sizeof *l->v, by_start);
@@ -117,6 +118,10 @@ static enum header find_segments(struct capture_run *r, const struct list *l, co
 {
 	struct wire_header first;
 	enum header is = NO_HEADER;
+	if (l->error) {
+		err_set(e, ERR_IO, "%s: the folder that it lies in cannot be read: %s", path, strerror(l->error));
+		return READ_FAILED;
+	}
 	for (unsigned i = 0; i < l->n && is == NO_HEADER; i++)
 		is = look_into(l->v[i].path, &first, e);
 	if (is == HEADER)
@@ -167,7 +172,7 @@ void capture_run_release(struct capture_run *r)
 	mem_free(r->path);
 }
 
-/* The segments of a directory, those first that begin first. */
+/* The segments of a directory, those first that begin first. One that cannot be read leads: reading it says why. */
 static struct list *look(const char *path)
 {
 	struct list *l = mem_alloc(1, sizeof *l);
@@ -178,9 +183,9 @@ static struct list *look(const char *path)
 	idmap_init(&seen, 1, 0, 64);
 	for (unsigned i = 0; i < l->n; i++) {
 		enum header is = look_into(l->v[i].path, &h, NULL);
-		int64_t rank = is == HEADER ? h.rank < 0 ? -1 : h.rank : NO_SEGMENT;
-		l->v[i].leads = is == READ_FAILED || (rank != NO_SEGMENT && idmap_get(&seen, rank) == IDMAP_NONE); /* reading it says why it cannot be read */
-		if (l->v[i].leads && is == HEADER)
+		int64_t rank = is == HEADER && h.rank >= 0 ? h.rank : -1;
+		l->v[i].leads = is == READ_FAILED || (is == HEADER && idmap_get(&seen, rank) == IDMAP_NONE);
+		if (is == HEADER && l->v[i].leads)
 			idmap_put(&seen, rank, 1);
 	}
 	idmap_release(&seen);
@@ -196,7 +201,7 @@ bool capture_run_leads(const char *path, void **known)
 		*known = look(path);
 	const struct list *l = *known;
 	const struct segment *s = l->n ? bsearch(&key, l->v, l->n, sizeof *l->v, by_start) : NULL;
-	return s && s->leads;
+	return l->error || (s && s->leads);
 }
 
 void capture_run_forget(void *known)

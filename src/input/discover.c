@@ -21,6 +21,8 @@ struct walk {
 		ino_t ino;
 	} *seen; /* directories entered: a link back to one ends there */
 	unsigned n_seen, cap_seen;
+	int failed;                /* errno of the first failure below the directory; 0 = none */
+	const char *failed_at;
 	const struct input *knows; /* whose is `known`, of the directory that is being walked */
 	void *known;
 };
@@ -117,8 +119,21 @@ static bool is_trace(struct walk *w, struct str name, const char *path)
 	struct err e = {0};
 	const struct input *i = is_candidate(name) ? input_recognise(path, &e) : NULL;
 	if (e.code)
-		return access(path, R_OK) == 0; /* reading it says why it could not be looked into */
+		return access(path, R_OK) == 0 || !discover_is_absent(errno); /* reading it says why it could not be looked into */
 	return i && (!i->is_whole || is_whole(w, i, path));
+}
+
+bool discover_is_absent(int why)
+{
+	return why == ENOENT || why == ENOTDIR || why == ELOOP || why == EACCES || why == EPERM || why == ENAMETOOLONG;
+}
+
+static void remember_failure(struct walk *w, const char *path, int why)
+{
+	if (w->failed || discover_is_absent(why))
+		return;
+	w->failed = why;
+	w->failed_at = path;
 }
 
 static bool enter_once(struct walk *w, const struct stat *st)
@@ -201,9 +216,11 @@ static void walk_entry(struct walk *w, struct str dir, struct str relative, stru
 	struct str path = arena_printf(a, STR_FMT "%s%s", STR_ARG(dir), slash ? "" : "/", name);
 	struct stat st;
 	if (stat(path.p, &st) < 0) {
-		bool absent = errno == ENOENT || errno == ELOOP || errno == EACCES; /* a link to nothing, or to where we may not go */
-		if (!absent && is_candidate(str_from(name)))
-			add_file(w->list, run, str_from(name), path, w->root); /* reading it says why it cannot be read */
+		/* A link to nothing is left out; of a trace, reading it says why it cannot be read. */
+		if (!discover_is_absent(errno) && is_candidate(str_from(name)))
+			add_file(w->list, run, str_from(name), path, w->root);
+		else
+			remember_failure(w, path.p, errno);
 		return;
 	}
 	bool out = leads_out(w, path.p);
@@ -216,8 +233,11 @@ static void walk_entry(struct walk *w, struct str dir, struct str relative, stru
 		leave_out(w->list, path);
 	} else if (S_ISDIR(st.st_mode) && enter_once(w, &st)) {
 		struct str below = arena_printf(a, STR_FMT "%s%s", STR_ARG(relative), relative.n ? "/" : "", name);
-		if (depth >= MAX_DEPTH || walk_directory(w, path, below, below, depth + 1) < 0)
+		bool deep = depth >= MAX_DEPTH;
+		if (deep || walk_directory(w, path, below, below, depth + 1) < 0) {
+			remember_failure(w, path.p, deep ? ENOENT : errno);
 			w->list->unreadable++;
+		}
 	}
 }
 
@@ -269,7 +289,9 @@ int discover_add(struct trace_list *l, const char *path, struct err *e)
 	int rc = walk_directory(&w, arena_str(&l->arena, str_from(path)), STR(""), directory_name(l, path), 0);
 	int why = errno;
 	mem_free(w.seen);
-	return rc < 0 ? err_set(e, ERR_IO, "%s: %s", path, strerror(why)) : 0;
+	if (rc < 0)
+		return err_set(e, ERR_IO, "%s: %s", path, strerror(why));
+	return w.failed ? err_set(e, ERR_IO, "%s: %s", w.failed_at, strerror(w.failed)) : 0;
 }
 
 static int compare(const void *x, const void *y)

@@ -31,7 +31,8 @@ struct trace_list {
 };
 
 /* Adds what `path` stands for. Symbolic links are followed (`path` itself always), each directory is entered once. ERR_IO when the path cannot
- * be read; a directory without traces adds nothing. */
+ * be read, or what lies below it cannot be looked at for a reason other than discover_is_absent; a directory without traces
+ * adds nothing. */
 int discover_add(struct trace_list *l, const char *path, struct err *e);
 
 /* Whether a path, with all links followed, lies in the directory of this real path. */
@@ -47,6 +48,10 @@ void discover_select(struct trace_list *l, const char *run, const char *worker, 
 void discover_select_rank(struct trace_list *l, int64_t rank);
 
 void discover_release(struct trace_list *l);
+
+/* Whether what stat, open or opendir said means no more than that there is nothing for this user: gone, a link to nothing,
+ * forbidden. Anything else is a failure: what would be listed without it is not all that there is. */
+bool discover_is_absent(int why);
 
 /* "worker3.17.pt.trace.json.gz" -> worker "worker3", stamp "17"; false when the name is not of this form. */
 bool discover_parse_name(struct str file_name, struct str *worker, struct str *stamp);
