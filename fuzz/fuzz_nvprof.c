@@ -1,8 +1,0 @@
-/* An nvprof database of any bytes: whatever the tables, types and pages say, it is read as far as it goes. */
-#include "import.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
-	fuzz_import("nvprof", data, size);
-	return 0;
-}
