@@ -313,7 +313,7 @@ static int read_table(struct load *l, enum store_table_id id, bool *derived)
 			return -1;
 		if (!found && col->group == DERIVED)
 			*derived = false;
-		if (!found && col->group == SPARSE) {
+		if (col->group == SPARSE && (!found || !n)) { /* without rows none states a value */
 			mem_free(*data);
 			*data = NULL;
 		} else if (!found) { /* an older opscope did not have it */
