@@ -1,6 +1,7 @@
 #include "base/diag.h"
 
 #include "base/mem.h"
+#include "base/saturate.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,11 +17,12 @@ static struct diag_entry *find(const struct diags *d, const char *kind)
 static void add(struct diags *d, const char *kind, enum diag_level level, uint64_t n, int64_t offset, const char *fmt,
                 va_list ap)
 {
+	int64_t more = n < INT64_MAX ? (int64_t)n : INT64_MAX;
 	if (!n)
 		return;
 	struct diag_entry *known = find(d, kind);
 	if (known) {
-		known->count += n;
+		add_saturated(&known->count, more);
 		return;
 	}
 	char message[1024];
@@ -30,7 +32,7 @@ static void add(struct diags *d, const char *kind, enum diag_level level, uint64
 	d->entry[d->n++] = (struct diag_entry){
 		.kind = arena_str(&d->arena, str_from(kind)).p,
 		.level = level,
-		.count = n,
+		.count = more,
 		.first_offset = offset,
 		.message = arena_str(&d->arena, (struct str){message, used}),
 	};
@@ -55,7 +57,7 @@ void diag_add_n(struct diags *d, const char *kind, enum diag_level level, uint64
 uint64_t diag_count(const struct diags *d, const char *kind)
 {
 	const struct diag_entry *known = find(d, kind);
-	return known ? known->count : 0;
+	return known ? (uint64_t)known->count : 0;
 }
 
 void diags_release(struct diags *d)

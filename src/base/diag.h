@@ -14,7 +14,7 @@ enum diag_level {
 struct diag_entry {
 	const char *kind;      /* stable id, kebab case: "truncated-file" */
 	enum diag_level level;
-	uint64_t count;
+	int64_t count;         /* from 1 up; at INT64_MAX it stays: damaged inputs state any number */
 	int64_t first_offset;  /* byte offset in the (uncompressed) input, or -1 */
 	struct str message;    /* the first occurrence, as a sentence without a full stop */
 };

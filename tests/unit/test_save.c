@@ -83,6 +83,7 @@ static struct profile *small_profile(void)
 	p->input_bytes = 1234567890123;
 	p->file_bytes = 99;
 	diag_add_n(&p->diags, "truncated-file", DIAG_LOSS, 3, 77, "it ends early");
+	diag_add_n(&p->diags, "many", DIAG_LOSS, UINT64_MAX, -1, "more than can be counted");
 	diag_add(&p->diags, "odd", DIAG_NOTE, -1, "100%% odd");
 	return p;
 }

@@ -283,6 +283,9 @@ static void test_diagnostics(void **state)
 	assert_true(str_eqc(d.entry[0].message, "number '1e'"));
 	assert_int_equal(diag_count(&d, "lost"), 5);
 	assert_int_equal(diag_count(&d, "none"), 0);
+	diag_add_n(&d, "lost", DIAG_LOSS, UINT64_MAX, -1, "lost more than can be counted");
+	diag_add_n(&d, "lost", DIAG_LOSS, 1, -1, "lost one more");
+	assert_true(diag_count(&d, "lost") == INT64_MAX);
 	diags_release(&d);
 }
 
