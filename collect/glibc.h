@@ -5,6 +5,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdbool.h>
 
 /* Not for the sanitizers, which put functions of theirs in the place of these. */
 #ifdef __has_feature
@@ -28,6 +29,9 @@ __asm__(".symver dlclose,dlclose@" OLDEST);
 #pragma weak dlopen
 #pragma weak dlsym
 #pragma weak dlclose
+#define HAS_THREADS (&pthread_create != NULL)
+#else
+#define HAS_THREADS true
 #endif
 
 #endif

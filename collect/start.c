@@ -297,7 +297,7 @@ void helper_start(void)
 	pthread_t t;
 	pthread_attr_t attr;
 	uint64_t all = UINT64_MAX, before;
-	if (!pthread_create || atomic_exchange(&s.helper_pid, (int32_t)getpid()) == (int32_t)getpid())
+	if (!HAS_THREADS || atomic_exchange(&s.helper_pid, (int32_t)getpid()) == (int32_t)getpid())
 		return;
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
