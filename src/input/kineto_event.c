@@ -309,7 +309,7 @@ static void open_push(struct kineto *k, uint32_t track, uint32_t span)
 static void close_range(struct kineto *k, uint32_t span, int64_t end)
 {
 	int64_t dur = end - k->p->span.start_ns[span];
-	k->p->span.dur_ns[span] = dur > 0 ? dur : 0;
+	build_span_dur(&k->b, span, dur > 0 ? dur : 0);
 }
 
 static void open_pop(struct kineto *k, uint32_t track, int64_t ts)

@@ -269,16 +269,12 @@ void nsys_popped(struct nsys *n, int64_t end_ns)
 	n->last_pops += end_ns == n->last_pop_ns;
 }
 
-/* The durations added here are far from what the profile may hold in all, unless the file is hostile: then they stay 0. */
 void nsys_close_open(struct nsys *n)
 {
-	struct spans *s = &n->p->span;
 	for (uint32_t i = 0; i < n->n_open; i++) {
-		int64_t dur = n->last_ns - s->start_ns[n->open[i]];
-		if (dur <= 0 || (uint64_t)dur > (1ull << BUILD_SUM_BITS) - n->b.span_ns)
-			continue;
-		s->dur_ns[n->open[i]] = dur;
-		n->b.span_ns += (uint64_t)dur;
+		int64_t dur = n->last_ns - n->p->span.start_ns[n->open[i]];
+		if (dur > 0)
+			build_span_dur(&n->b, n->open[i], dur);
 	}
 	if (n->last_pops > 1)
 		diag_add_n(&n->p->diags, "range-never-popped", DIAG_NOTE, n->last_pops, -1, "a range ends in the same nanosecond as others and as the "

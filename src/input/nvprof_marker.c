@@ -22,20 +22,13 @@ static uint16_t cat_of(struct nvprof *n, struct str domain)
 /* The durations of a hostile file may be more than a profile holds in all: then they stay 0. */
 static void set_end(struct nvprof *n, uint32_t span, int64_t at_ns)
 {
-	struct spans *s = &n->p->span;
-	int64_t dur = at_ns - s->start_ns[span];
+	int64_t dur = at_ns - n->p->span.start_ns[span];
 	if (dur < 0) {
 		diag_add(&n->p->diags, "negative-duration", DIAG_REPAIR, -1, "table %s, row %lld: a range ends %lld ns before it begins: taken as 0",
 		         n->table->name, (long long)n->row, -(long long)dur);
 		return;
 	}
-	if ((uint64_t)dur > (1ull << BUILD_SUM_BITS) - n->b.span_ns) {
-		diag_add(&n->p->diags, "sum-too-large", DIAG_LOSS, -1, "the durations (ns) of host events add up to more than 2^%d: that of a range is left out",
-		         BUILD_SUM_BITS);
-		return;
-	}
-	s->dur_ns[span] = dur;
-	n->b.span_ns += (uint64_t)dur;
+	build_span_dur(&n->b, span, dur);
 }
 
 static void start_range(struct nvprof *n, const struct sqlscan *s, int64_t id, int64_t at_ns)

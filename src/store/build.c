@@ -56,6 +56,17 @@ uint32_t build_span(struct build *b, const struct span_row *r)
 	PUSH_ROW(span, SPAN_COLUMNS, note_place(b, t));
 }
 
+void build_span_dur(struct build *b, uint32_t span, int64_t dur_ns)
+{
+	if ((uint64_t)dur_ns > (1ull << BUILD_SUM_BITS) - b->span_ns) {
+		diag_add(&b->p->diags, "sum-too-large", DIAG_LOSS, -1, "the durations (ns) of host events add up to more than 2^%d: that of a range is left out",
+		         BUILD_SUM_BITS);
+		return;
+	}
+	b->p->span.dur_ns[span] = dur_ns;
+	b->span_ns += (uint64_t)dur_ns;
+}
+
 uint32_t build_gpu(struct build *b, const struct gpu_row *r)
 {
 	struct gpu_ops *t = &b->p->gpu_op;

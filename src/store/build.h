@@ -58,6 +58,9 @@ int build_finish(struct build *b, struct err *e); /* also releases *b */
 
 /* Each returns the new row, or ROW_NONE when the event could not be kept (a diagnostic says why). */
 uint32_t build_span(struct build *b, const struct span_row *r);
+/* The duration, 0 or more, of a span that was built with 0, since its end was not known. One beyond what a profile may hold in all is left out, and a
+ * diagnostic says so. */
+void build_span_dur(struct build *b, uint32_t span, int64_t dur_ns);
 uint32_t build_gpu(struct build *b, const struct gpu_row *r);
 uint32_t build_memory(struct build *b, const struct memory_row *r);
 uint32_t build_flow(struct build *b, int64_t time_ns, int64_t id, uint32_t track, uint16_t cat, uint8_t phase);
