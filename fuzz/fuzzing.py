@@ -43,9 +43,10 @@ def seeds(folders):
     return [os.path.join(ROOT, "fuzz", "corpus", name) for name in folders]
 
 
-def command(folder, target, folders, *more):
+def command(folder, target, folders, *more, corpus=None):
+    """`corpus`: where new inputs go; None = the target's own."""
     return [program(folder, target), *SETTINGS, "-artifact_prefix=" + os.path.join(folder, f"found-{target}-"), *more,
-            own_corpus(folder, target), *seeds(folders)]
+            corpus or own_corpus(folder, target), *seeds(folders)]
 
 
 def figures(log):

@@ -32,7 +32,7 @@ static uint32_t draw(struct text *t, uint32_t below)
 	return (uint32_t)(t->random >> 33) % below;
 }
 
-/* What a token at p[i] ends before. */
+/* The index behind the token that begins at p[i]. */
 static size_t token_end(const char *p, size_t n, size_t i)
 {
 	char quote = p[i];

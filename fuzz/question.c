@@ -118,25 +118,25 @@ static void choose_export(struct ask *a, unsigned choice)
 	}
 }
 
-static struct ask read_ask(const uint8_t ask[ASK_BYTES])
+/* `args` points into *a. */
+static void read_ask(struct ask *a, const uint8_t ask[ASK_BYTES])
 {
 	static unsigned reports, exports;
 	while (report_registry[reports])
 		reports++;
 	while (export_registry[exports])
 		exports++;
-	struct ask a = {.form = renderer_registry[ask[2] % 4]};
+	*a = (struct ask){.form = renderer_registry[ask[2] % 4]};
 	unsigned n = ask[0] % (reports + ASKED_EXPORT - 1 + exports);
-	a.what = n < reports ? ASKED_REPORT : n < reports + ASKED_EXPORT - 1 ? n - reports + 1 : ASKED_EXPORT;
-	if (a.what == ASKED_REPORT) {
-		a.report = report_registry[n];
-		choose_report(&a, ask);
-	} else if (a.what == ASKED_EXPORT) {
-		a.format = export_registry[n - reports - ASKED_EXPORT + 1];
-		choose_export(&a, ask[1]);
+	a->what = n < reports ? ASKED_REPORT : n < reports + ASKED_EXPORT - 1 ? n - reports + 1 : ASKED_EXPORT;
+	if (a->what == ASKED_REPORT) {
+		a->report = report_registry[n];
+		choose_report(a, ask);
+	} else if (a->what == ASKED_EXPORT) {
+		a->format = export_registry[n - reports - ASKED_EXPORT + 1];
+		choose_export(a, ask[1]);
 	}
-	a.query = str_from(queries[ask[1] % QUERIES]);
-	return a;
+	a->query = str_from(queries[ask[1] % QUERIES]);
 }
 
 static int put_table(const struct ask *a, struct table *t, struct buf *out, struct err *e)
@@ -149,9 +149,7 @@ static int put_table(const struct ask *a, struct table *t, struct buf *out, stru
 static int answer_report(const struct ask *a, struct profile *p, struct buf *out, struct err *e)
 {
 	struct table t;
-	struct report_args args = a->args;
-	args.group_by = args.group_by ? a->parts : NULL;
-	return report_run(a->report, p, &args, &t, e) < 0 ? -1 : put_table(a, &t, out, e);
+	return report_run(a->report, p, &a->args, &t, e) < 0 ? -1 : put_table(a, &t, out, e);
 }
 
 static int answer_advice(const struct ask *a, struct profile *p, struct buf *out, struct err *e)
@@ -211,7 +209,8 @@ void question_answer(struct profile *p, const uint8_t ask[ASK_BYTES], struct buf
 		[ASKED_SQL] = answer_sql,       [ASKED_EXPORT] = answer_export,
 	};
 	struct err e = {0};
-	struct ask a = read_ask(ask);
+	struct ask a;
+	read_ask(&a, ask);
 	if (answer[a.what](&a, p, out, &e) == 0)
 		return;
 	if (!e.code || !e.msg[0])
@@ -222,7 +221,8 @@ void question_answer(struct profile *p, const uint8_t ask[ASK_BYTES], struct buf
 void question_name(const uint8_t ask[ASK_BYTES], struct buf *out)
 {
 	static const char *const other[] = {"", "advice", "advice of DLProf", "SQL"};
-	struct ask a = read_ask(ask);
+	struct ask a;
+	read_ask(&a, ask);
 	if (a.what == ASKED_EXPORT) {
 		buf_printf(out, "export %s", a.format->name);
 	} else if (a.what == ASKED_REPORT) {
@@ -244,6 +244,7 @@ void question_name(const uint8_t ask[ASK_BYTES], struct buf *out)
 
 bool question_is_of_file(const uint8_t ask[ASK_BYTES])
 {
-	struct ask a = read_ask(ask);
+	struct ask a;
+	read_ask(&a, ask);
 	return a.what == ASKED_REPORT && (a.report->takes & REPORT_FILE);
 }

@@ -5,8 +5,8 @@
  * seed that is only a file, is a file as a whole, and a hash of its bytes chooses: each seed asks something, always the same.
  *
  *   byte 0   what: the reports in the order of their registry, then advice, DLProf's advice, SQL, then the exports
- *   byte 1   of a report: its default, one of its groupings, or one of its predecessors; of an export: a value of its options
- *   byte 2   of a report: steps, device, top level, rows, and the form of the answer */
+ *   byte 1   of a report: its default, one of its groupings, or one of its predecessors; of SQL: the query; of an export: its options' values
+ *   byte 2   of a report: steps, device, top level, rows; of a report, advice and SQL: the form of the answer */
 #ifndef OPSCOPE_FUZZ_QUESTION_H
 #define OPSCOPE_FUZZ_QUESTION_H
 

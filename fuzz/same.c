@@ -32,13 +32,13 @@ static struct profile *keep_and_open(struct profile *p)
 	return kept;
 }
 
-static int line_at(struct str s, size_t at)
+static void print_line_at(struct str s, size_t at)
 {
 	while (at && s.p[at - 1] != '\n')
 		at--;
 	const char *end = memchr(s.p + at, '\n', s.n - at);
 	size_t n = end ? (size_t)(end - s.p) - at : s.n - at;
-	return fprintf(stderr, "  " STR_FMT "\n", (int)(n < 2000 ? n : 2000), s.p + at);
+	fprintf(stderr, "  " STR_FMT "\n", (int)(n < 2000 ? n : 2000), s.p + at);
 }
 
 static void check_same(const uint8_t ask[ASK_BYTES], struct str source, struct str kept)
@@ -51,9 +51,9 @@ static void check_same(const uint8_t ask[ASK_BYTES], struct str source, struct s
 		at++;
 	question_name(ask, &name);
 	fprintf(stderr, STR_FMT ": the .opscope file answers otherwise than its source, which says\n", STR_ARG(buf_view(&name)));
-	line_at(source, at);
+	print_line_at(source, at);
 	fprintf(stderr, "and the file says\n");
-	line_at(kept, at);
+	print_line_at(kept, at);
 	buf_release(&name);
 	abort();
 }

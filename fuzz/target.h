@@ -17,7 +17,8 @@ struct target_file { char path[32]; };
 void target_file_make(struct target_file *f, const uint8_t *data, size_t size);
 void target_file_remove(const struct target_file *f);
 
-/* Reads the bytes; format NULL = recognised by content. NULL when they are refused; aborts when they are refused without a word. */
+/* Reads the bytes; format NULL = recognised by content; as_written: as in input.h. NULL when they are refused; aborts when they are
+ * refused without a word. */
 struct profile *target_open(const char *format, const uint8_t *data, size_t size, bool as_written);
 
 #endif

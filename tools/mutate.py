@@ -11,6 +11,7 @@ usage: tools/mutate.py [--count=200] [--seed=1] [--only=ID,ID] [--folder=build-m
 """
 import argparse
 import concurrent.futures
+import hashlib
 import json
 import mmap
 import os
@@ -67,7 +68,7 @@ def closing(text, at):
     depth = 0
     for i in range(at, len(text)):
         depth += (text[i] == "(") - (text[i] == ")")
-        if text[i] in "\"'#\n" and text[i] != "\n":
+        if text[i] in "\"'#":
             return None
         if depth == 0:
             return i
@@ -138,12 +139,29 @@ def plant(mutants, tree):
         f.write(SWITCH)
 
 
+def files():
+    """Of the project, as git lists them."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout.decode().split("\0")
+    return [name for name in listed if name and os.path.exists(os.path.join(ROOT, name))]
+
+
+def hash_of_files():
+    """Of all that a verdict rests on. Documents do not count."""
+    h = hashlib.sha256()
+    for name in files():
+        if not name.startswith(("docs/", "tools/")) and not name.endswith(".md"):
+            with open(os.path.join(ROOT, name), "rb") as f:
+                h.update(name.encode() + b"\0" + hashlib.sha256(f.read()).digest())
+    return h.hexdigest()
+
+
 def build(folder, mutants):
     tree, out = os.path.join(folder, "tree"), os.path.join(folder, "build")
+    if os.path.isdir(folder) and os.listdir(folder) and not os.path.exists(os.path.join(folder, "mutant.h")):
+        sys.exit(f"mutate.py: {folder} is not empty, and not a folder of mutants")
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(tree)
-    files = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout.decode().split("\0")
-    for name in filter(None, files):
+    for name in files():
         os.makedirs(os.path.dirname(os.path.join(tree, name)), exist_ok=True)
         shutil.copy2(os.path.join(ROOT, name), os.path.join(tree, name), follow_symlinks=False)
     plant(mutants, tree)
@@ -223,9 +241,10 @@ def main():
     if os.path.exists(kept):
         with open(kept) as f:
             state = json.load(f)
-    if not state or state["mutants"] != [list(m) for m in mutants]:
+    of = hash_of_files()
+    if not state or state["of"] != of or state["mutants"] != [list(m) for m in mutants]:
         tests = tests_of(build(folder, mutants))
-        state = {"mutants": [list(m) for m in mutants], "reached": reach(folder, tests, len(mutants)), "by": {}}
+        state = {"of": of, "mutants": [list(m) for m in mutants], "reached": reach(folder, tests, len(mutants)), "by": {}}
     tests = tests_of(os.path.join(folder, "build"))
     print(f"{len(mutants)} of {n} mutants in {' and '.join(FOLDERS)}, {len(state['reached'])} tests", flush=True)
     wanted = [int(i) for i in o.only.split(",")] if o.only else [i for i in range(len(mutants)) if str(i) not in state["by"]]

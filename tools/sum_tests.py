@@ -28,7 +28,7 @@ def reasons(stdout):
 def tell(test):
     """Why a program failed, where its stderr does not say so already, and how to run it."""
     lines = reasons(test.get("stdout") or "")
-    if not any(line.startswith("#") and line[1:].strip() and line[1:].strip() in (test.get("stderr") or "") for line in lines):
+    if lines and not any(line.startswith("#") and line[1:].strip() and line[1:].strip() in (test.get("stderr") or "") for line in lines):
         print("\n".join("  " + line for line in lines))
     wanted = {k: v for k, v in test.get("env", {}).items() if k.startswith(("OPSCOPE", "PYTHONPATH", "LD_PRELOAD", "CMOCKA")) and os.environ.get(k) != v}
     print("  alone: " + " ".join([f"{k}={shlex.quote(v)}" for k, v in wanted.items()] + [shlex.quote(word) for word in test["command"]]))

@@ -15,9 +15,10 @@
  * (names of kernels and ops are bytes as the trace has them). A table does not need its profile any more once it is made.
  * Errors: functions that return a pointer return NULL, those that return int -1, and write one line into `error` (cut to
  * error_size bytes with its NUL; NULL, 0 is fine). Nothing is printed, and nothing ends the process.
- * Memory: where the system has none left, the call alone fails (OPSCOPE_ERROR_NOMEM) and gives back what it had allocated. A profile that it
- * was asking for a report, a query, findings or an export is half done by then: each further call with it fails alike and says so, and it
- * has no problems to tell. It is to be closed, which gives back its memory, and opened again. All other objects stay as they were.
+ * Memory: where the system has none left, the call alone fails (OPSCOPE_ERROR_NOMEM) and gives back what it had allocated. If the
+ * call asked a profile for a report, a query, findings or an export, that profile can no longer be used: each further call with it fails
+ * with OPSCOPE_ERROR_NOMEM, and it reports no problems. Close the profile, which frees its memory, and open it again. All other objects
+ * stay as they were.
  * NULL for an object, a name or a value where none is allowed is such an error; where there is no `error` to write, do not.
  * What kind of error it was: opscope_error_code.
  * Threads: different objects are independent of each other. One profile may be asked by several threads at once for reports

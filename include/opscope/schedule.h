@@ -72,7 +72,7 @@ OPSCOPE_API int opscope_transition(int from, int to, enum opscope_operation oper
 /* Counts steps for several requesters, e.g. the profiler and each optimizer, where each calls once a step: the global step is the
  * largest count, so that a step is counted once. Torch's KinetoStepTracker; an object here, not a global.
  * One tracker may be used by several threads at once: calls take turns, and each global step is reported to one caller.
- * NULL: no memory. Nor is a new requester known then, which opscope_tracker_count tells. */
+ * opscope_tracker_new returns NULL when there is no memory. opscope_tracker_set then adds no new requester; opscope_tracker_count shows this. */
 struct opscope_tracker;
 OPSCOPE_API struct opscope_tracker *opscope_tracker_new(void);
 OPSCOPE_API void opscope_tracker_free(struct opscope_tracker *t);

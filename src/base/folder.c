@@ -51,6 +51,8 @@ int folder_make(const char *path, mode_t mode, struct err *e)
 	struct buf b = {0};
 	int rc = 0;
 	buf_cstr(&b, path);
+	while (b.n > 1 && b.p[b.n - 1] == '/')
+		b.n--;
 	buf_char(&b, 0);
 	for (size_t i = 1; i < b.n && rc == 0; i++) {
 		char was = b.p[i];

@@ -1,7 +1,6 @@
-/* Heap memory that never comes back NULL. When the system has none left, the innermost mem_try of the thread comes back -1; where there is none,
- * as in the program's own commands, the process says so and ends with status 1.
- * Sizes are checked for overflow. Zero-sized requests are allowed and give a valid pointer or NULL.
- * Release with mem_free (plain free underneath). */
+/* Heap memory. No function here returns NULL for a lack of memory. When the system has no memory left, the thread's innermost mem_try returns -1. A thread
+ * outside any mem_try, as in the program's own commands, prints an error and ends the process with status 1. Sizes are checked for overflow.
+ * A request for 0 bytes gives a valid pointer from mem_alloc and mem_zalloc. Release with mem_free (plain free underneath). */
 #ifndef OPSCOPE_BASE_MEM_H
 #define OPSCOPE_BASE_MEM_H
 
@@ -13,7 +12,8 @@ void *mem_zalloc(size_t n, size_t size) __attribute__((malloc, alloc_size(1, 2))
 void *mem_realloc(void *p, size_t n, size_t size) __attribute__((alloc_size(2, 3)));
 void mem_free(void *p);
 
-/* What is done where somebody else's allocation failed, as a library's: there is no going on from here. 0 = how much it was is not known. */
+/* Reports that an allocation failed elsewhere, as inside a library: leaves the innermost mem_try, or ends the process. `bytes`: how many were asked for;
+ * 0 = not known. */
 void mem_fail(size_t bytes) __attribute__((noreturn));
 
 /* Blocks that were allocated for one purpose and are still there. {0} = none. It must stay where it is while it holds any. */
@@ -21,21 +21,22 @@ struct mem_pool {
 	struct mem_block *newest;
 };
 
-/* Runs run(context). 0, or -1 when memory ran out: then the call was left where it stood, by longjmp, and what it was changing is half done.
- * What was allocated stands in *pool, also after 0, until it is freed; the caller decides what becomes of it. After -1 the sound thing is
- * mem_pool_release, once nothing points into it. NULL: the pool of the mem_try around this one; without one, the abandoned blocks are lost.
- * Blocks that were there before stay what they are, however often they are resized. */
+/* Runs run(context). 0; or -1 when memory ran out. A longjmp has then left run() where it stood, and what run() was changing is half done.
+ * *pool lists the blocks that run() allocated and did not free, after 0 as after -1. The caller decides about these blocks. After -1, release the
+ * pool once nothing points into it. pool == NULL: the blocks go to the pool of the enclosing mem_try; without one, the blocks of an abandoned call
+ * are lost. A block that was there before the call stays out of the pool, also when the call resizes the block. */
 int mem_try(struct mem_pool *pool, void (*run)(void *context), void *context);
 
 void mem_pool_release(struct mem_pool *pool);                          /* frees all of them */
 void mem_pool_move(struct mem_pool *to, struct mem_pool *from);        /* two pools, or twice the same */
-void mem_pool_drop(struct mem_pool *pool);                             /* they are their holders' alone, and the pool is empty */
-void mem_disown(void *p);                                              /* this one is its holder's alone; NULL is let pass */
-/* What the thread's innermost mem_try has allocated so far goes to *pool: it has become part of something that outlives the call. */
+void mem_pool_drop(struct mem_pool *pool);                             /* empties the pool and keeps the blocks; their holders free them */
+void mem_disown(void *p);                                              /* takes one block out of its pool; its holder frees it. NULL does nothing */
+/* Moves what the thread's innermost mem_try has allocated so far to *pool, for something that outlives the call. */
 void mem_keep(struct mem_pool *pool);
 
-/* What is to be done when the mem_try around it fails, before its stack is left: unlock, close, join. The newest first. The functions must not
- * allocate. A struct mem_undo lies where the thing itself does, and ends with it, on the same thread; without a mem_try nothing is done. */
+/* A function that the enclosing mem_try calls when it fails, before the stack is left: to unlock, close or join. The newest is called first. The
+ * function must not allocate. A struct mem_undo lives as long as the thing that it undoes, and begins and ends on one thread. Outside a mem_try it
+ * does nothing. */
 struct mem_undo {
 	struct mem_undo *older, **at;
 	unsigned depth;
@@ -49,7 +50,7 @@ void mem_undo_end(struct mem_undo *u); /* also of one that never began, if it is
 #define NEW_ARRAY(n, T) ((T *)mem_zalloc((n), sizeof(T)))
 #define NEW_ARRAY_RAW(n, T) ((T *)mem_alloc((n), sizeof(T)))
 
-/* Grows the array `p` of `cap` elements so that it holds `need`; doubling, so pushes are O(1) on average. */
+/* Grows the array `p` of `cap` elements to hold at least `need`: by half, so that a push takes O(1) on average. */
 #define MEM_GROW(p, cap, need)                                                                         \
 	do {                                                                                           \
 		if ((need) > (cap)) {                                                                  \

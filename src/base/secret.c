@@ -2,6 +2,7 @@
 
 #include <stdbool.h>
 #include <string.h>
+#include <strings.h>
 
 enum { PART_BYTES = 16, KEY_BYTES_MIN = 16 };
 
@@ -114,10 +115,11 @@ static size_t password_here(const char *at, size_t n, size_t *before)
 		colon++;
 	if (colon == n || at[colon] != ':')
 		return 0;
-	for (sign = colon + 1; sign < n && at[sign] != '/' && at[sign] != '@'; sign++)
-		;
+	size_t last = 0; /* a password may have an @ in it */
+	for (sign = colon + 1; sign < n && at[sign] && !strchr("/ \t\n\"'", at[sign]); sign++)
+		last = at[sign] == '@' ? sign : last;
 	*before = colon + 1;
-	return sign < n && at[sign] == '@' ? sign - colon - 1 : 0;
+	return last ? last - colon - 1 : 0;
 }
 
 /* Up to what ends a value inside a shell's command or a URL. */
@@ -135,7 +137,7 @@ static size_t secret_ahead(const struct masking *m, size_t n, size_t *bytes)
 	size_t before = 0;
 	for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
 		before = strlen(schemes[i]);
-		*bytes = n > before && memcmp(m->from, schemes[i], before) == 0 ? key_bytes(m->from + before, n - before) : 0;
+		*bytes = n > before && strncasecmp(m->from, schemes[i], before) == 0 ? key_bytes(m->from + before, n - before) : 0;
 		if (*bytes)
 			return before;
 	}

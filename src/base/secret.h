@@ -1,5 +1,5 @@
-/* Secrets in a command line: what is kept of one must not hand on a password. The module needs the C library's string.h alone, because the library that
- * records inside other programs has it too. */
+/* Removes secrets from a command line before it is stored. The module uses string.h and strings.h alone, since the library that is loaded into recorded
+ * programs contains it too. */
 #ifndef OPSCOPE_BASE_SECRET_H
 #define OPSCOPE_BASE_SECRET_H
 
@@ -9,9 +9,9 @@
  * each, as /proc/PID/cmdline has them; the last NUL may be missing. A secret is
  *   - the value of an option or variable whose name says so:  --api-key=VALUE, --hf-token VALUE, DB_PASSWORD=VALUE;
  *   - the password of a URL:                                  https://user:VALUE@host;
- *   - what follows "Bearer " or "Basic ";
+ *   - what follows "Bearer " or "Basic ", in any case;
  *   - a word that begins as keys of well-known services do:   hf_..., sk-..., ghp_..., AKIA....
- * A secret under another name stays: the rules know names, not meanings. A secret shorter than 3 bytes becomes as many stars. */
+ * A secret under a name that does not say so stays. So does an option's value in the next word when that value begins with '-'. A secret shorter than 3 bytes becomes as many stars. */
 size_t secret_mask(char *words, size_t n);
 
 #endif

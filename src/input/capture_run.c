@@ -99,8 +99,8 @@ static bool header_of(const char *path, struct wire_header *h, struct err *e)
 	return look_into(path, h, e) == HEADER;
 }
 
-/* Of that rank, HEADER. */
-static enum header is_of_rank(const char *path, int64_t rank, struct err *e)
+/* HEADER if it is of that rank. */
+static enum header look_for_rank(const char *path, int64_t rank, struct err *e)
 {
 	struct wire_header h;
 	enum header is = look_into(path, &h, e);
@@ -113,28 +113,26 @@ static void add(struct capture_run *r, const char *path)
 	r->path[r->n++] = join(path, 0, path);
 }
 
-/* The segments of the rank among those of the directory, and when the first of all began. */
-static enum header find_segments(struct capture_run *r, const struct list *l, const char *path, struct err *e)
+/* The segments of the rank among those of the directory, and when the first of all began. -1 and *e when one cannot be read. */
+static int find_segments(struct capture_run *r, const struct list *l, const char *path, struct err *e)
 {
 	struct wire_header first;
 	enum header is = NO_HEADER;
-	if (l->error) {
-		err_set(e, ERR_IO, "%s: the folder that it lies in cannot be read: %s", path, strerror(l->error));
-		return READ_FAILED;
-	}
+	if (l->error)
+		return err_set(e, ERR_IO, "%s: the folder that it lies in cannot be read: %s", path, strerror(l->error));
 	for (unsigned i = 0; i < l->n && is == NO_HEADER; i++)
 		is = look_into(l->v[i].path, &first, e);
 	if (is == HEADER)
 		r->base_ns = first.start_ns < r->base_ns ? first.start_ns : r->base_ns;
 	for (unsigned i = 0; i < l->n && is != READ_FAILED; i++) {
-		is = strcmp(l->v[i].path, path) == 0 ? HEADER : is_of_rank(l->v[i].path, r->rank, e);
+		is = strcmp(l->v[i].path, path) == 0 ? HEADER : look_for_rank(l->v[i].path, r->rank, e);
 		if (is != HEADER)
 			continue;
 		add(r, l->v[i].path);
 		if (strcmp(r->path[0], path) != 0)
 			break; /* another one leads */
 	}
-	return is;
+	return is == READ_FAILED ? -1 : 0;
 }
 
 int capture_run_find(struct capture_run *r, const char *path, struct err *e)
@@ -148,7 +146,7 @@ int capture_run_find(struct capture_run *r, const char *path, struct err *e)
 	r->world = h.world < 0 ? -1 : h.world;
 	r->base_ns = h.start_ns;
 	list_directory(&l, path);
-	if (find_segments(r, &l, path, e) == READ_FAILED) {
+	if (find_segments(r, &l, path, e) < 0) {
 		capture_run_release(r);
 		release_list(&l);
 		return -1;

@@ -156,9 +156,18 @@ static int by_name(const struct dirent **a, const struct dirent **b)
 	return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-bool discover_lies_in(const char *path, struct str root)
+/* realpath, to be given to free; NULL and errno. */
+static char *real_path(const char *path)
 {
 	char *real = realpath(path, NULL);
+	if (!real && errno == ENOMEM)
+		mem_fail(0);
+	return real;
+}
+
+bool discover_lies_in(const char *path, struct str root)
+{
+	char *real = real_path(path);
 	struct str rest = str_from(real);
 	bool lies = real && str_starts(rest, root);
 	rest = lies ? (struct str){rest.p + root.n, rest.n - root.n} : rest;
@@ -216,7 +225,7 @@ static void walk_entry(struct walk *w, struct str dir, struct str relative, stru
 	struct str path = arena_printf(a, STR_FMT "%s%s", STR_ARG(dir), slash ? "" : "/", name);
 	struct stat st;
 	if (stat(path.p, &st) < 0) {
-		/* A link to nothing is left out; of a trace, reading it says why it cannot be read. */
+		/* A broken link is left out. A name that may be a trace is kept: reading it will say why it cannot be read. */
 		if (!discover_is_absent(errno) && is_candidate(str_from(name)))
 			add_file(w->list, run, str_from(name), path, w->root);
 		else
@@ -258,15 +267,28 @@ static int walk_directory(struct walk *w, struct str path, struct str relative, 
 	return 0;
 }
 
+static void free_path(void *real)
+{
+	free(real);
+}
+
+/* Keeps `name`, which lies in `real`, and frees `real`, which is the C library's. */
+static struct str keep_name(struct trace_list *l, char *real, struct str name)
+{
+	struct mem_undo undo = {0};
+	mem_undo_begin(&undo, free_path, real);
+	name = arena_str(&l->arena, name);
+	mem_undo_end(&undo);
+	free(real);
+	return name;
+}
+
 /* "." and ".." have no name of their own. */
 static struct str directory_name(struct trace_list *l, const char *path)
 {
-	char *real = realpath(path, NULL);
-	if (!real && errno == ENOMEM)
-		mem_fail(0);
-	struct str name = arena_str(&l->arena, base_name(str_from(real ? real : path)));
-	free(real);
-	return name;
+	char *real = real_path(path);
+	struct str name = base_name(str_from(real ? real : path));
+	return real ? keep_name(l, real, name) : arena_str(&l->arena, name);
 }
 
 int discover_add(struct trace_list *l, const char *path, struct err *e)
@@ -280,11 +302,11 @@ int discover_add(struct trace_list *l, const char *path, struct err *e)
 		return 0;
 	}
 	struct walk w = {.list = l};
-	char *real = l->stays ? realpath(path, NULL) : NULL;
+	char *real = l->stays ? real_path(path) : NULL;
 	if (l->stays && !real)
 		return err_set(e, ERR_IO, "%s: %s", path, strerror(errno));
-	w.root = arena_str(&l->arena, str_from(real));
-	free(real);
+	if (real)
+		w.root = keep_name(l, real, str_from(real));
 	enter_once(&w, &st);
 	int rc = walk_directory(&w, arena_str(&l->arena, str_from(path)), STR(""), directory_name(l, path), 0);
 	int why = errno;

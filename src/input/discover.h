@@ -24,15 +24,14 @@ struct trace_list {
 	struct trace_file *v;
 	unsigned n, cap;
 	unsigned unreadable;          /* directories that could not be entered, or lay too deep */
-	bool stays;                   /* to be set before discover_add: links in a directory that lead out of it are left out */
+	bool stays;                   /* leave out links that lead out of their directory; set before discover_add */
 	struct str *left_out;         /* the paths of those that lead to a trace or to a directory; NUL-terminated */
 	unsigned n_left_out, cap_left_out;
 	struct arena arena;           /* owns the strings */
 };
 
-/* Adds what `path` stands for. Symbolic links are followed (`path` itself always), each directory is entered once. ERR_IO when the path cannot
- * be read, or what lies below it cannot be looked at for a reason other than discover_is_absent; a directory without traces
- * adds nothing. */
+/* Adds what `path` stands for. Symbolic links are followed (`path` itself always), each directory is entered once. ERR_IO when `path` cannot be
+ * read, or when something below it fails with an errno that is not discover_is_absent. A directory without traces adds nothing. */
 int discover_add(struct trace_list *l, const char *path, struct err *e);
 
 /* Whether a path, with all links followed, lies in the directory of this real path. */
@@ -49,8 +48,8 @@ void discover_select_rank(struct trace_list *l, int64_t rank);
 
 void discover_release(struct trace_list *l);
 
-/* Whether what stat, open or opendir said means no more than that there is nothing for this user: gone, a link to nothing,
- * forbidden. Anything else is a failure: what would be listed without it is not all that there is. */
+/* Whether this errno of stat, open or opendir only means that there is nothing for this user: gone, a broken link, forbidden. Any other errno is a
+ * failure, and the list would be incomplete. */
 bool discover_is_absent(int why);
 
 /* "worker3.17.pt.trace.json.gz" -> worker "worker3", stamp "17"; false when the name is not of this form. */

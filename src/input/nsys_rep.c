@@ -18,15 +18,16 @@
 extern char **environ;
 extern const struct input input_nsys;
 
-/* What must not leave the folder behind waits, and is then let through: until nsys has ended in a program that removes the folder when it is let through
- * (io/leftovers.h), and to the end in any other. */
-struct held {
-	sigset_t set, before;
-	int listed[5]; /* the folder, and what nsys names after its output, among the leftovers */
-};
-
+/* Of the files that nsys makes. */
 static const char *const suffixes[] = {"", "-journal", "-wal", "-shm"};
 enum { SUFFIXES = sizeof suffixes / sizeof suffixes[0] };
+
+/* Signals that would leave the folder behind are blocked: in a program whose signal handler removes leftovers (io/leftovers.h) until nsys has ended,
+ * elsewhere until the folder is gone. */
+struct held {
+	sigset_t set, before;
+	int listed[SUFFIXES + 1]; /* the folder and the files, among the leftovers */
+};
 
 static void hold_signals(struct held *h)
 {

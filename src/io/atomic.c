@@ -113,7 +113,7 @@ static bool is_temp_name(const char *name)
 	return strncmp(name, TEMP_START, n) == 0 && strspn(name + n, "0123456789abcdef") == TEMP_DIGITS && !name[n + TEMP_DIGITS];
 }
 
-/* A file system of this machine alone, so that a lock says whether a process writes to the file. Others may have been told to keep locks to themselves. */
+/* A file system of this machine alone, so that a lock says whether a process writes to the file. On other file systems, locks may hold on one machine alone. */
 static bool is_local(int folder)
 {
 	static const __fsword_t known[] = {0xef53 /* ext */, 0x58465342 /* XFS */, 0x9123683e /* Btrfs */, 0x01021994 /* tmpfs */, 0x794c7630 /* overlay */, 0xf2f52010 /* F2FS */};
@@ -185,7 +185,8 @@ static void block_signals(sigset_t *before)
 	pthread_sigmask(SIG_BLOCK, &all, before);
 }
 
-/* Made and listed while signals wait, and locked before anyone who cleans up took it for one that was left: false, and it is gone again, when someone did. */
+/* Creates the file and lists it among the leftovers while signals are blocked, then locks it. False when another process, cleaning up, locked or removed
+ * the new file first; the file is then gone. */
 static bool make_temp(struct atomic_file *f, mode_t mode)
 {
 	sigset_t before;
@@ -226,7 +227,7 @@ static int create(struct atomic_file *f, mode_t mode)
 	return -1;
 }
 
-/* Those of the file that is replaced, and never more: a group that the new file cannot be given is to others what it was. */
+/* Gives the new file the owner, group and mode of the old one. When the old group cannot be given, the new file's group gets only what others had. */
 static int take_over(struct atomic_file *f, const struct stat *old)
 {
 	struct stat st;

@@ -8,8 +8,9 @@
  *   ... write to f.fd, or to the file f.temp ...
  *   return ok ? atomic_commit(&f, e) : atomic_abort(&f);
  *
- * What is unfinished is removed when the process ends by exit(), or in the program by a signal (io/leftovers.h). What a process that was
- * killed has left is removed by the next one that writes into the folder: a file that is being written is locked (flock). */
+ * An unfinished file is removed when the process ends by exit(); in the opscope program also when a signal ends it (io/leftovers.h). A killed
+ * process leaves its file. The next process of the same user that writes into the folder removes that file, on network file systems after a day:
+ * a file that is still being written is locked (flock). */
 #ifndef OPSCOPE_IO_ATOMIC_H
 #define OPSCOPE_IO_ATOMIC_H
 
@@ -26,8 +27,8 @@ struct atomic_file {
 	struct mem_undo undo;
 };
 
-/* ERR_IO when there is something at `path` that is not a regular file, or that cannot be looked at, or nothing can be created in its folder; also for a
- * link or file that another user has put into a folder where everyone may write. *f is then empty. */
+/* ERR_IO when `path` is not a regular file or stat fails, when no file can be created in its folder, or when everyone may write to the folder and `path`
+ * is another user's link or file. *f is then empty. */
 int atomic_begin(struct atomic_file *f, const char *path, struct err *e);
 
 /* All of `s`, at the end of what is there. ERR_IO, as for a full disk; *f must then be aborted. */

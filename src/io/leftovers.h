@@ -7,10 +7,10 @@
 
 enum { LEFTOVER_NONE = -1 };
 
-/* Lists a path that was just made: what is given to leftover_drop; LEFTOVER_NONE when the list is full or the path too long for it.
- * A signal that comes before it is listed finds it not: the caller blocks them for so long. */
+/* Lists a path that was just made. Returns the number for leftover_drop, or LEFTOVER_NONE when the list is full or the path too long. The caller blocks
+ * signals from before it makes the path until this returns: otherwise a signal could leave the path behind. */
 int leftover_add(const char *path);
-/* It has been removed, or is finished and stays. */
+/* Takes a path off the list: it was removed, or is finished and stays. */
 void leftover_drop(int number);
 
 /* Removes all that is listed, folders behind files. May be called from a signal handler. */

@@ -1,5 +1,7 @@
 #include "io/sqlfail.h"
 
+#include "io/sqlmem.h"
+
 #include <string.h>
 
 /* Of the last read of the database's file that failed; 0 = none did. */
@@ -9,11 +11,11 @@ static int last_errno(sqlite3 *db)
 	return db && sqlite3_file_control(db, "main", SQLITE_FCNTL_LAST_ERRNO, &n) == SQLITE_OK ? n : 0;
 }
 
-/* Of a file that was cut off the library says the same as of a read that failed, but that this was a short read. */
+/* SQLite reports a file that was cut off as it reports a failed read, but as a short one. */
 enum err_code sqlfail(sqlite3 *db, int rc, const char **why)
 {
 	int kind = rc & 0xff;
-	if (kind == SQLITE_NOMEM || rc == SQLITE_IOERR_NOMEM)
+	if (sqlmem_is_short(rc))
 		return ERR_NOMEM;
 	if (kind != SQLITE_IOERR && kind != SQLITE_CORRUPT && kind != SQLITE_NOTADB)
 		return ERR_NONE;

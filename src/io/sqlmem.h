@@ -6,10 +6,12 @@
 
 #include "base/mem.h"
 
+static inline bool sqlmem_is_short(int rc) { return (rc & 0xff) == SQLITE_NOMEM || rc == SQLITE_IOERR_NOMEM; }
+
 /* rc, unless SQLite had no memory: then mem_fail, as for an allocation of ours. Not below SQLite, which must not be left by a jump. */
 static inline int sqlmem(int rc)
 {
-	if ((rc & 0xff) == SQLITE_NOMEM)
+	if (sqlmem_is_short(rc))
 		mem_fail(0);
 	return rc;
 }

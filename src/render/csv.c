@@ -2,7 +2,8 @@
  * digits that read back the same). Null is an empty field, an empty string is ""; a null that is all of its row is "" too,
  * because readers skip empty lines. Texts come from traces, which may be hostile:
  *   - a control character other than tab and line ends is written as \x1b or \u0085, for a terminal would obey it;
- *   - a text that a spreadsheet would take for a formula gets a ' in front: one that begins with = + @ or a tab, or with - and is no number. */
+ *   - a text that a spreadsheet would take for a formula gets a ' in front: one that begins with = + - @, a tab or a carriage return, has more
+ *     behind that, and is no number. */
 #include "base/utf8.h"
 #include "render/csv_text.h"
 #include "render/number.h"
@@ -65,14 +66,15 @@ static bool is_number(struct str s)
 
 static bool is_formula(struct str s)
 {
-	return s.n > 1 && (strchr("=+@\t\r", s.p[0]) || s.p[0] == '-') && s.p[0] && !is_number(s);
+	return s.n > 1 && s.p[0] && strchr("=+-@\t\r", s.p[0]) && !is_number(s);
 }
 
 static void put_text(struct buf *out, struct str s)
 {
 	struct buf escaped = {0};
-	if (!is_plain(s) || is_formula(s)) {
-		if (is_formula(s))
+	bool formula = is_formula(s);
+	if (formula || !is_plain(s)) {
+		if (formula)
 			buf_char(&escaped, '\'');
 		put_escaped(&escaped, s);
 		s = buf_view(&escaped);

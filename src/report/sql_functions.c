@@ -52,7 +52,7 @@ static void instr(sqlite3_context *x, int n, sqlite3_value **v)
 		return;
 	bool text = whole_type != SQLITE_BLOB || part_type != SQLITE_BLOB;
 	struct str whole = text ? text_of(v[0]) : blob_of(v[0]), part = text ? text_of(v[1]) : blob_of(v[1]);
-	if (text && (!whole.p || !part.p))
+	if ((!whole.p && (text || whole.n)) || (!part.p && (text || part.n)))
 		sqlite3_result_error_nomem(x);
 	else
 		sqlite3_result_int64(x, place_of(whole, part, text));

@@ -1,6 +1,5 @@
-/* SQLite's functions that search text, in time that grows with the text and not with text times pattern: instr, replace, trim, ltrim and rtrim
- * give what SQLite's own give. One instruction of SQLite's machine runs a function to its end, so that no limit of time can end the function
- * meanwhile. */
+/* instr, replace, trim, ltrim and rtrim with the results of SQLite's own, in time linear in the text; SQLite's own take text times pattern. A time limit
+ * cannot end a function while it runs: SQLite looks at the limit between instructions, and a function is one instruction. */
 #ifndef OPSCOPE_REPORT_SQL_FUNCTIONS_H
 #define OPSCOPE_REPORT_SQL_FUNCTIONS_H
 

@@ -129,6 +129,12 @@ static void write_all(int fd, const void *p, size_t n)
 	}
 }
 
+/* A child whose answer is awaited. */
+struct child {
+	pid_t pid;
+	int from; /* where its answer comes from */
+};
+
 struct running {
 	const struct endpoint *k;
 	const struct request *r;
@@ -136,7 +142,6 @@ struct running {
 	struct head *h;
 };
 
-/* Without memory the child ends here: the server's own mem_try, which stands around the fork, is not for the child. */
 static void run_it(void *running)
 {
 	const struct running *x = running;
@@ -159,6 +164,7 @@ static _Noreturn void answer(const struct endpoint *k, const struct request *ask
 	lower_limit(RLIMIT_CPU, r.query_seconds + 2);
 	limit_memory(&r);
 	struct running run = {k, &r, out, &h};
+	/* Without memory the child ends here: the mem_try around the fork is the server's. */
 	if (mem_try(NULL, run_it, &run) < 0)
 		_exit(EXIT_MEMORY);
 	h.out = *out;
@@ -180,7 +186,7 @@ static const char *read_all(int from, const struct request *r, struct buf *got)
 		if (left <= 0)
 			return "it took too long";
 		if (library_ends(r->library))
-			return "nobody waits for it any more";
+			return "the server is ending";
 		if (poll(&p, 1, left < LOOK_MS ? (int)left : LOOK_MS) <= 0)
 			continue;
 		ssize_t n = read(from, buf_room(got, READ_BYTES), READ_BYTES);
@@ -226,53 +232,65 @@ static int take(struct buf *got, const struct request *r, int status, struct res
 	return h.rc;
 }
 
-/* The child, or -1; its answer comes from *from. */
-static pid_t start(const struct endpoint *k, const struct request *r, struct response *out, int *from)
+/* For mem_undo_begin. */
+static void end(void *running)
 {
-	int end[2];
+	const struct child *c = running;
+	kill(c->pid, SIGKILL);
+	while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	close(c->from);
+}
+
+/* 0, or -1 and errno. */
+static int start(const struct endpoint *k, const struct request *r, struct response *out, struct child *c)
+{
+	int pipe_end[2];
 	pid_t server = getpid();
-	if (pipe2(end, O_CLOEXEC) < 0)
+	if (pipe2(pipe_end, O_CLOEXEC) < 0)
 		return -1;
-	fcntl(end[0], F_SETPIPE_SZ, PIPE_BYTES);
+	fcntl(pipe_end[0], F_SETPIPE_SZ, PIPE_BYTES);
 	enter_sqlite();
-	pid_t child = fork();
+	*c = (struct child){fork(), pipe_end[0]};
 	int why = errno;
 	leave_sqlite(last_mutex + 1);
-	if (child == 0)
-		answer(k, r, out, server, end[1]);
-	close(end[1]);
-	*from = end[0];
-	if (child < 0) {
-		close(end[0]);
-		errno = why;
-	}
-	return child;
+	if (c->pid == 0)
+		answer(k, r, out, server, pipe_end[1]);
+	close(pipe_end[1]);
+	if (c->pid > 0)
+		return 0;
+	close(pipe_end[0]);
+	errno = why;
+	return -1;
 }
 
 int child_run(const struct endpoint *k, const struct request *r, struct response *out, struct err *e)
 {
 	struct buf got = {0};
-	int from = -1, status = 0;
+	struct child child;
+	struct mem_undo undo;
+	int status = 0;
 	/* While nobody changes the profile. */
 	struct library_turn turn;
 	if (library_turn_begin(&turn, r->entry, e) < 0)
 		return -1;
 	int rc = k->prepare ? k->prepare(r, e) : 0;
-	pid_t child = rc == 0 ? start(k, r, out, &from) : 0;
-	int why = errno;
+	int started = rc == 0 ? start(k, r, out, &child) : -1, why = errno;
 	library_turn_end(&turn);
 	if (rc < 0)
 		return -1;
-	if (child < 0) {
+	if (started < 0) {
 		out->status = 503;
 		return err_set(e, ERR_LIMIT, "no process for the query could be started: %s", strerror(why));
 	}
-	const char *ended = read_all(from, r, &got);
+	mem_undo_begin(&undo, end, &child);
+	const char *ended = read_all(child.from, r, &got);
+	mem_undo_end(&undo);
 	if (ended)
-		kill(child, SIGKILL);
-	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+		kill(child.pid, SIGKILL);
+	while (waitpid(child.pid, &status, 0) < 0 && errno == EINTR)
 		;
-	close(from);
+	close(child.from);
 	rc = ended ? refuse(ended, e) : take(&got, r, status, out, e);
 	buf_release(&got);
 	return rc;

@@ -84,9 +84,9 @@ enum library_hold { HOLD_READY, HOLD_WAITS, HOLD_FAILED, HOLD_FULL };
 enum library_hold library_hold(struct library *l, struct library_entry *x, struct library_waiter *w, bool waits);
 void library_release(struct library *l, struct library_entry *x);
 
-/* A turn at a held entry's profile: what adds to it (analysis_run, reports, slices) is done in one. -1 and ERR_NOMEM where memory ran out in
- * somebody's turn before; so it is left half done when memory runs out in this one, which then ends by itself: nobody new gets it, and the
- * file is read again. What was allocated in the thread's mem_try by the end of the turn is the profile's. */
+/* One thread at a time adds to a held entry's profile (analysis_run, reports, slices), between these two calls. When memory runs out in a turn, the
+ * profile is marked as broken and the turn ends by itself; nobody new gets the profile, and the file is read again. library_turn_begin: -1 and
+ * ERR_NOMEM when the profile is broken. library_turn_end hands what the thread's mem_try has allocated to the profile. */
 struct library_turn {
 	struct library_entry *x;
 	struct mem_undo undo;

@@ -104,7 +104,7 @@ struct profile {
 	struct mem_pool blocks;   /* all that it holds, where it was made within a mem_try: by them a broken one is freed */
 };
 
-/* For mem_undo_begin: what is done to the profile until mem_undo_end breaks it when it is abandoned. */
+/* Marks the profile as broken. For mem_undo_begin around code that adds to the profile. */
 void profile_break(void *profile);
 /* ERR_NOMEM when it is broken. */
 int profile_check(const struct profile *p, struct err *e);

@@ -1,9 +1,8 @@
-/* LD_PRELOAD library: the Nth call of a class fails, once, or this one and every later one. For programs without sanitizers, which have an allocator of their own.
+/* LD_PRELOAD library: the Nth call of a class fails, or the Nth and all later ones. For programs without sanitizers, which have an allocator of their own.
  *
  *   FAIL_AT=malloc:12:once  CLASS:N:once or CLASS:N:from, and :ERRNO behind it (ENOSPC, EIO; each class has its usual one), or :short for read and write: the call
  *                           is done with half of the bytes, which is no failure. N = 0: calls are counted alone.
  *   FAIL_UNDER=DIR:DIR      full paths of folders: classes that concern files count calls on what lies under them alone. write counts standard output, too.
- *   FAIL_WHO=main|children  which processes count (default: all); main is the first one that maps FAIL_STATE
  *   FAIL_STATE=FILE         a file of 48 bytes, mapped by every process: struct state. It can be read and written while the program runs, and outlives it.
  *   FAIL_WAIT=1             nothing counts before someone sets state.armed; otherwise counting begins with main(), after loader and constructors
  *
@@ -67,12 +66,10 @@ struct state {
 };
 
 enum { SHORT = -1, MAX_FOLDERS = 8 };
-enum who { WHO_ALL, WHO_MAIN, WHO_CHILDREN };
 
 static struct state own_state;          /* where there is no FAIL_STATE */
 static struct state *state = &own_state;
 static enum kind chosen;
-static enum who who;
 static int error;
 static struct {
 	const char *path;
@@ -80,16 +77,10 @@ static struct {
 } folder[MAX_FOLDERS];
 static unsigned n_folders;
 
-static bool counts_here(void)
-{
-	bool is_main = (uint64_t)syscall(SYS_getpid) == __atomic_load_n(&state->main_pid, __ATOMIC_RELAXED);
-	return who == WHO_ALL || is_main == (who == WHO_MAIN);
-}
-
 /* Counts a call of the chosen class; whether it has to fail, errno is then set. */
 static bool due(void)
 {
-	if (!__atomic_load_n(&state->armed, __ATOMIC_ACQUIRE) || !counts_here())
+	if (!__atomic_load_n(&state->armed, __ATOMIC_ACQUIRE))
 		return false;
 	uint64_t at = __atomic_load_n(&state->at, __ATOMIC_RELAXED), now = __atomic_add_fetch(&state->count, 1, __ATOMIC_RELAXED);
 	if (!at || now < at || (now > at && !__atomic_load_n(&state->from, __ATOMIC_RELAXED)))
@@ -149,7 +140,6 @@ static bool path_fails(enum kind c, const char *path)
 }
 
 /* ---- settings ---- */
-
 
 static void wrong(const char *setting)
 {
@@ -237,7 +227,7 @@ static void find_real(void);
 
 __attribute__((constructor)) static void begin(void)
 {
-	const char *at = getenv("FAIL_AT"), *file = getenv("FAIL_STATE"), *which = getenv("FAIL_WHO");
+	const char *at = getenv("FAIL_AT"), *file = getenv("FAIL_STATE");
 	find_real();
 	find_loader();
 	if (!at)
@@ -245,7 +235,6 @@ __attribute__((constructor)) static void begin(void)
 	bool later = file && map_state(file);
 	read_setting(at, later || getenv("FAIL_WAIT"));
 	read_folders(getenv("FAIL_UNDER"));
-	who = !which ? WHO_ALL : strcmp(which, "main") == 0 ? WHO_MAIN : strcmp(which, "children") == 0 ? WHO_CHILDREN : WHO_ALL;
 	if (!later)
 		state->main_pid = (uint64_t)getpid();
 }

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Torture: the Nth allocation, open, read, write, close, fsync, rename, ... of a run fails (fail.c), for every N. Judged is what a user has then: the same output as ever
-and status 0, or status 1 with one line that names the failure; no crash, no hang, no wrong number, no file left.
+"""Torture: the Nth allocation, open, read, write, close, fsync, rename, ... of a run fails (fail.c), for every N. Each run must give the usual output and status 0,
+or status 1 and one line that names the failure. A crash, a hang, a wrong number or a file left behind is a failure of the test.
 
     torture.py                              a sample of the points, as TAP
     torture.py --all                        all of them, with a table at the end
-    torture.py --all --every=10             of them every tenth, but all of the first and the last fifty
+    torture.py --all --every=10             every tenth point, and all of the first and the last fifty
     torture.py --all --only=import          those of scenarios whose name has `import` in it
     torture.py import malloc:12:once        one point, and all that it printed
 
@@ -20,6 +20,7 @@ import mmap
 import os
 import queue
 import re
+import select
 import shutil
 import signal
 import struct
@@ -40,9 +41,9 @@ WORKERS = 2
 SAMPLE_EDGE, SAMPLE_MIDDLE = 2, 3
 SERVE_SAMPLE_MIDDLE = 1
 
-# What has to stand in the line of a failure, by class and error.
+# Words of which one has to stand in the line of a failure: of memory, and by error.
 MEMORY = ("out of memory", "Cannot allocate memory", "Memory allocation failure", "more memory")
-ENDS = {  # class: ways to fail; the quick part takes the first, and short
+ERRORS = {  # class: ways to fail; the quick part takes the first, and short
     "malloc": ("",), "open": ("EIO", "EMFILE"), "read": ("EIO", "short"), "write": ("ENOSPC", "EIO", "short"), "close": ("EIO",), "fsync": ("EIO",), "rename": ("EIO",),
     "truncate": ("ENOSPC",), "mmap": ("ENODEV",), "stat": ("EIO",), "thread": ("EAGAIN",),
 }
@@ -154,7 +155,7 @@ def names_failure(point, err):
 
 
 def default_error(kind):
-    return ENDS[kind][0]
+    return ERRORS[kind][0]
 
 
 def judge(point, reference, before, seen, delivered):
@@ -188,7 +189,7 @@ def judge_success(reference, seen):
     elif seen.err != reference.err:
         wrong += ["status 0, and other words", *differs("stderr", reference.err, seen.err)]
     if seen.files != reference.files:
-        wrong += ["status 0, and other files: " + name for name in sorted(set(seen.files.items()) ^ set(reference.files.items()))[0]]
+        wrong += ["status 0, and other files: " + name for name in sorted({name for name, _ in set(seen.files.items()) ^ set(reference.files.items())})]
     return wrong
 
 
@@ -224,7 +225,7 @@ class Server:
         self.log = open(os.path.join(place.root, "log"), "w+b")
         self.process = subprocess.Popen([oracle.OPSCOPE, *place.args(scenario)], cwd=place.root, env=place.environment(point, **env), stdin=subprocess.DEVNULL,
                                         stdout=subprocess.PIPE, stderr=self.log)
-        url = self.process.stdout.readline()
+        url = self.process.stdout.readline() if select.select([self.process.stdout], [], [], HANGS_S)[0] else b""
         self.port = int(url.split(b":")[-1].split(b"/")[0]) if url else None
 
     def ask(self, path):
@@ -357,7 +358,10 @@ class FirstRequest:
 
     @staticmethod
     def not_started(server, point):
-        status = server.process.wait(HANGS_S)
+        try:
+            status = server.process.wait(HANGS_S)
+        except subprocess.TimeoutExpired:
+            return ["it does not start, and does not end"]
         words = "\n".join(x for x in server.words().splitlines() if not x.startswith(NOT_OURS))
         good = status == 1 and words.count("\n") == 0 and names_failure(point, words)
         return [] if good else [f"the server does not start: status {status}: {words}"]
@@ -436,7 +440,7 @@ def each(count, every):
 
 
 def points_of(way, kind, count, every):
-    for error in ENDS[kind] if every else (x for x in ENDS[kind] if x in (default_error(kind), "short")):
+    for error in ERRORS[kind] if every else (x for x in ERRORS[kind] if x in (default_error(kind), "short")):
         for often in ("once", "from"):
             for at in each(count, every) if every else sample(count, way.middle):
                 yield Point(kind, at, often, error)
@@ -555,7 +559,7 @@ def run_all(torture, only):
                 n += 1
                 print(f"ok {n} - {scenario.name} # SKIP {why}", flush=True)
                 continue
-            for kind in scenario.classes or ENDS:
+            for kind in scenario.classes or ERRORS:
                 t = Tally(scenario, kind)
                 try:
                     torture.run(pool, t)
@@ -586,6 +590,10 @@ def main():
     a.add_argument("scenario", nargs="?")
     a.add_argument("point", nargs="?", help="CLASS:N:once or CLASS:N:from, and :ERRNO behind it")
     args = a.parse_args()
+    if bool(args.scenario) != bool(args.point):
+        a.error("SCENARIO and POINT go together; --only=TEXT chooses scenarios")
+    if args.every != 1 and not args.all:
+        a.error("--every=N goes with --all")
     try:
         oracle.built(oracle.OPSCOPE, "OPSCOPE")
         oracle.built(LIBRARY, "OPSCOPE_BUILD")

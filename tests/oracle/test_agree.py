@@ -7,12 +7,15 @@ import oracle
 from oracle import Case, info, report
 
 
+EACH = 1 if os.environ.get("OPSCOPE_ALL") == "1" else 2  # of the traces
+
+
 def traces():
-    """Real traces of every kind, with and without steps, devices and ops."""
+    """Real traces of every kind, with and without steps, devices and ops: all (OPSCOPE_ALL=1), or every other one."""
     found = [p for pattern in ("nsys/*/*.sqlite", "tb_plugin/*/*.pt.trace.json.gz", "tracelens/**/*.json.gz", "hta/*/*.json.gz",
                                "pyprof/*/net.sql*", "nvprof/*.nvvp", "torch/*/*_full.json.gz", "multirank/*/*_0.json.gz",
                                "dlprof/w_relu/*.sqlite", "verdicts/*.json.gz", "more/**/*.json.gz", "more/nsys/*/*.sqlite") for p in oracle.data_glob(pattern)]
-    return found + [os.path.join(oracle.ROOT, "tests", "data", "torch214_cpu_resnet.json.gz")]
+    return found[::EACH] + [os.path.join(oracle.ROOT, "tests", "data", "torch214_cpu_resnet.json.gz")]
 
 
 def table_or_none(name, *args):

@@ -25,6 +25,8 @@ static const struct {
 	{"report|--key-op=aten::mm|--sort-key=name|--num-key-value-heads=8", NULL},
 	{"curl|-H|Authorization: Bearer abc.def-1|x", "curl|-H|Authorization: Bearer ***|x"},
 	{"pip|https://me:hunter2@host/simple|http://host:80/a@b", "pip|https://me:***@host/simple|http://host:80/a@b"},
+	{"db|postgres://me:p@ss#1?@host/base|x", "db|postgres://me:***@host/base|x"},
+	{"curl|-H|authorization: bearer abcdefghijklmnop|x", "curl|-H|authorization: bearer ***|x"},
 	{"login|hf_abcdefghijklmnop|hf_short|shelf_abcdefghijklmnop", "login|***|hf_short|shelf_abcdefghijklmnop"},
 	{"sh|-c|KEY=sk-abcdefghijklmnop train", "sh|-c|KEY=*** train"},
 	{"sh|-c|WANDB_API_KEY=abcdef train", "sh|-c|WANDB_API_KEY=***"},
