@@ -242,7 +242,7 @@ def main():
         with open(kept) as f:
             state = json.load(f)
     of = hash_of_files()
-    if not state or state["of"] != of or state["mutants"] != [list(m) for m in mutants]:
+    if not state or state.get("of") != of or state["mutants"] != [list(m) for m in mutants]:
         tests = tests_of(build(folder, mutants))
         state = {"of": of, "mutants": [list(m) for m in mutants], "reached": reach(folder, tests, len(mutants)), "by": {}}
     tests = tests_of(os.path.join(folder, "build"))
