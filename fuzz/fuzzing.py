@@ -17,14 +17,19 @@ OPTIONS = ["-Dfuzz=true", "-Db_sanitize=address,undefined", "-Doptimization=1", 
 SETTINGS = ["-entropic=0", f"-max_len={LONGEST}", "-rss_limit_mb=2048", "-timeout=10", "-print_final_stats=1"]
 
 
-def build(folder=BUILD, *also):
+def setup(folder=BUILD):
     if not os.path.exists(os.path.join(folder, "build.ninja")):
         subprocess.run(["meson", "setup", folder, ROOT, *OPTIONS], check=True, stdout=subprocess.DEVNULL, env={**os.environ, "CC": "clang"})
-    subprocess.run(["ninja", "-C", folder, "--quiet", "fuzz_programs", *also], check=True)
+
+
+def build(*what):
+    """All targets unless some of the build are named."""
+    setup()
+    subprocess.run(["ninja", "-C", BUILD, "--quiet", *(what or ["fuzz_programs"])], check=True)
 
 
 def targets(folder=BUILD):
-    """{target: [folder of fuzz/corpus, ...]}; the list is made by fuzz/meson.build."""
+    """{target: [folder of fuzz/corpus, ...]}; the list is made by fuzz/meson.build, and is there once the folder is set up."""
     with open(os.path.join(folder, "fuzz", "targets")) as f:
         return {line.split()[0]: line.split()[1:] for line in f if line.strip()}
 

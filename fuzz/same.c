@@ -16,7 +16,7 @@ static struct profile *keep_and_open(struct profile *p)
 	struct target_file f;
 	struct err e = {0};
 	target_file_make(&f, NULL, 0);
-	struct save *s = save_begin(f.path, 0, &e);
+	struct save *s = save_begin(f.path, 0666, 0, &e);
 	struct profile *kept = NULL;
 	if (s && save_profile(s, p, &e) == 0) {
 		if (save_commit(s, &e) == 0)

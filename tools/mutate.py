@@ -10,6 +10,7 @@ usage: tools/mutate.py [--count=200] [--seed=1] [--only=ID,ID] [--folder=build-m
        second run goes on from there. tools/mutate.accepted lists mutants that change nothing that can be seen, with the reason.
 """
 import argparse
+import collections
 import concurrent.futures
 import hashlib
 import json
@@ -209,9 +210,10 @@ def reach(folder, tests, n):
     return found
 
 
-def judge(i, tests, reached):
-    """The test that notices mutant i, or None."""
-    for name in sorted((n for n in reached if i in reached[n][1]), key=lambda n: reached[n][0]):
+def judge(i, tests, reached, by):
+    """The test that notices mutant i, or None. Short tests come first, and those that have noticed many."""
+    noticed = collections.Counter(by.values())
+    for name in sorted((n for n in reached if i in reached[n][1]), key=lambda n: reached[n][0] / (1 + noticed[n])):
         if not run(tests[name], 10 + 5 * reached[name][0], OPSCOPE_MUTANT=str(i))[0]:
             return name
     return None
@@ -249,7 +251,7 @@ def main():
     print(f"{len(mutants)} of {n} mutants in {' and '.join(FOLDERS)}, {len(state['reached'])} tests", flush=True)
     wanted = [int(i) for i in o.only.split(",")] if o.only else [i for i in range(len(mutants)) if str(i) not in state["by"]]
     with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
-        for i, by in zip(wanted, pool.map(lambda i: judge(i, tests, state["reached"]), wanted)):
+        for i, by in zip(wanted, pool.map(lambda i: judge(i, tests, state["reached"], state["by"]), wanted)):
             state["by"][str(i)] = by
             path, start, _, right, wrong = mutants[i]
             print(f"{i} {path}: {right} -> {wrong}: {by or 'SURVIVES'}", flush=True)

@@ -93,10 +93,26 @@ static unsigned keep_ranks(struct other *v, unsigned n)
 	return kept;
 }
 
-static void put_names(const struct other *v, unsigned n, struct buf *out)
+static void put_range(const struct other *v, unsigned n, struct buf *out)
 {
+	buf_str(out, v[0].name);
+	if (n > 1)
+		buf_printf(out, " to " STR_FMT, STR_ARG(v[n - 1].name));
+}
+
+/* Many as two ranges, of the ranks below `rank` and of those above it. */
+static void put_names(const struct other *v, unsigned n, int64_t rank, struct buf *out)
+{
+	unsigned below = 0;
+	while (below < n && v[below].rank < rank)
+		below++;
 	if (n > NAMED) {
-		buf_printf(out, STR_FMT " to " STR_FMT, STR_ARG(v[0].name), STR_ARG(v[n - 1].name));
+		if (below)
+			put_range(v, below, out);
+		if (below && below < n)
+			buf_cstr(out, " and ");
+		if (below < n)
+			put_range(v + below, n - below, out);
 		return;
 	}
 	for (unsigned i = 0; i < n; i++)
@@ -131,7 +147,7 @@ unsigned job_files_of_others(const struct profile *p, struct buf *names)
 	if (n)
 		qsort(v, n, sizeof *v, by_rank_and_name);
 	n = keep_ranks(v, n);
-	put_names(v, n, names);
+	put_names(v, n, job.rank, names);
 	mem_free(v);
 	arena_release(&a);
 	return n;

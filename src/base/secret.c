@@ -7,7 +7,7 @@
 enum { PART_BYTES = 16, KEY_BYTES_MIN = 16 };
 
 /* Names whose last part is one of these hold a secret ... */
-static const char *const secret_parts[] = {"token", "secret", "password", "passwd", "passphrase", "pwd", "credential", "credentials", "apikey", "accesskey", "secretkey", "authkey"};
+static const char *const secret_parts[] = {"token", "secret", "password", "passwd", "passphrase", "pass", "pwd", "pat", "auth", "cookie", "credential", "credentials", "apikey", "accesskey", "secretkey", "authkey"};
 /* ... but not these tokens, which are words of a language model; */
 static const char *const harmless_tokens[] = {"eos", "bos", "pad", "unk", "sep", "cls", "mask", "image", "stop", "special", "start", "end"};
 /* ... and a key is a secret behind one of these. */

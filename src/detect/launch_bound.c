@@ -124,10 +124,10 @@ static void report(struct findings *f, const struct step_time *w, const struct p
 	put_ns(&evidence, (double)m->work_ns / (double)m->works);
 	buf_cstr(&evidence, " on average, and one comes every ");
 	put_ns(&evidence, (double)w->ns / (double)m->works);
-	buf_printf(&evidence, "; %.0f times%s the GPU had no work for up to %.0f us before the next launch was called, ", (double)m->gaps / w->n, each,
+	buf_printf(&evidence, "; %.0f times%s the GPU had no work, for at most %.0f us, because the next launch had not been called yet: ", (double)m->gaps / w->n, each,
 	           (double)LONGEST_NS / 1e3);
 	put_ns(&evidence, (double)m->gap_ns / (double)m->gaps);
-	buf_cstr(&evidence, " on average");
+	buf_cstr(&evidence, " on average until its work began");
 	if (m->unknown)
 		buf_printf(&evidence, "; of %llu of these launches the call was not recorded", (unsigned long long)m->unknown);
 	if (w->n == 1 && m->queued >= QUEUE_LEAST)

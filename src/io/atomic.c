@@ -257,9 +257,9 @@ static void abandon(void *f)
 	atomic_abort(f);
 }
 
-int atomic_begin(struct atomic_file *f, const char *path, struct err *e)
+int atomic_begin_as(struct atomic_file *f, const char *path, mode_t mode, struct err *e)
 {
-	enum { OWNER_ALONE = 0600, AS_UMASK_SAYS = 0666 };
+	enum { OWNER_ALONE = 0600 };
 	struct stat old;
 	*f = (struct atomic_file){.fd = -1, .leftover = LEFTOVER_NONE};
 	mem_undo_begin(&f->undo, abandon, f);
@@ -268,11 +268,17 @@ int atomic_begin(struct atomic_file *f, const char *path, struct err *e)
 	int exists = follow_links(f, &old, e), rc = exists < 0 ? -1 : 0;
 	if (rc == 0) {
 		remove_left(f->target);
-		rc = create(f, exists ? OWNER_ALONE : AS_UMASK_SAYS) < 0 ? fail(f, "cannot create", e) : 0;
+		rc = create(f, exists ? OWNER_ALONE : mode) < 0 ? fail(f, "cannot create", e) : 0;
 	}
 	if (rc == 0 && exists && take_over(f, &old) < 0)
 		rc = fail(f, "cannot set permissions", e);
 	return rc < 0 ? atomic_abort(f) : 0;
+}
+
+int atomic_begin(struct atomic_file *f, const char *path, struct err *e)
+{
+	enum { AS_UMASK_SAYS = 0666 };
+	return atomic_begin_as(f, path, AS_UMASK_SAYS, e);
 }
 
 int atomic_write(struct atomic_file *f, struct str s, struct err *e)

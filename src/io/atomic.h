@@ -14,6 +14,8 @@
 #ifndef OPSCOPE_IO_ATOMIC_H
 #define OPSCOPE_IO_ATOMIC_H
 
+#include <sys/types.h>
+
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -30,6 +32,9 @@ struct atomic_file {
 /* ERR_IO when `path` is not a regular file or stat fails, when no file can be created in its folder, or when everyone may write to the folder and `path`
  * is another user's link or file. *f is then empty. */
 int atomic_begin(struct atomic_file *f, const char *path, struct err *e);
+
+/* As atomic_begin; a file that is new has at most the permissions `mode`. */
+int atomic_begin_as(struct atomic_file *f, const char *path, mode_t mode, struct err *e);
 
 /* All of `s`, at the end of what is there. ERR_IO, as for a full disk; *f must then be aborted. */
 int atomic_write(struct atomic_file *f, struct str s, struct err *e);

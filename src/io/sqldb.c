@@ -129,13 +129,31 @@ static int fail(struct sqldb *d, struct err *e)
 	return -1;
 }
 
+/* How many bytes the file's header says that there are, where they are more than there are; else 0. The header says so when the change counter is that
+ * of the number of pages. https://www.sqlite.org/fileformat.html, 1.3. */
+static uint64_t bytes_before_cut(const struct sqldb *d)
+{
+	enum { PAGE_BYTES = 16, CHANGES = 24, PAGES = 28, CHANGES_OF_PAGES = 92 };
+	uint8_t h[100];
+	if (d->fd < 0 || pread(d->fd, h, sizeof h, 0) != sizeof h || memcmp(h, "SQLite format 3", 16) != 0 || memcmp(h + CHANGES, h + CHANGES_OF_PAGES, 4) != 0)
+		return 0;
+	const uint8_t *n = h + PAGES;
+	uint64_t page = (uint64_t)h[PAGE_BYTES] << 8 | h[PAGE_BYTES + 1], pages = (uint64_t)n[0] << 24 | (uint64_t)n[1] << 16 | (uint64_t)n[2] << 8 | n[3];
+	uint64_t bytes = pages * (page == 1 ? 65536 : page);
+	return bytes > d->file_bytes ? bytes : 0;
+}
+
 static int refuse(struct sqldb *d, struct err *e)
 {
 	int code = sqlite3_errcode(d->db) & 0xff;
 	bool io = code == SQLITE_CANTOPEN || code == SQLITE_PERM;
+	uint64_t whole = code == SQLITE_CORRUPT || code == SQLITE_OK ? bytes_before_cut(d) : 0;
 	sqldb_failed(d, sqlite3_extended_errcode(d->db), NULL);
 	if (d->failed.code)
 		fail(d, e);
+	else if (whole)
+		err_set(e, ERR_FORMAT, "%s: the database is cut off: %llu of its %llu bytes are there; copy or export it again", d->path,
+		        (unsigned long long)d->file_bytes, (unsigned long long)whole);
 	else
 		err_set(e, io ? ERR_IO : ERR_FORMAT, "%s: %s: %s", d->path, io ? "cannot read" : "not a sound SQLite database", sqlite3_errmsg(d->db));
 	release(d);
@@ -182,7 +200,8 @@ int sqldb_open(struct sqldb *d, const char *path, bool *stale, struct err *e)
 		close_library(d);
 	}
 	*stale = wal || (bytes_beside(path, "-journal") > JOURNAL_HEADER_BYTES && journal_is_hot(path));
-	if (!open_library(d, "?mode=ro&immutable=1", false))
+	/* Of a page that is cut, SQLite takes the rest for zeros. */
+	if (!open_library(d, "?mode=ro&immutable=1", false) || bytes_before_cut(d))
 		return refuse(d, e);
 	return read_schema(d, e);
 }

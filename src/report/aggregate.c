@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 #include "analysis/slice.h"
 #include "detect/detect.h"
@@ -235,11 +236,19 @@ static int import_all(struct save *s, struct profile *p, const struct aggregate_
 	return 0;
 }
 
+/* What a file made of the input may be at most: who cannot read the input is not to read the file. */
+static mode_t mode_of_input(const struct profile *p)
+{
+	enum { ALL = 0666 };
+	struct stat st;
+	return stat(p->input_path.p, &st) == 0 && S_ISREG(st.st_mode) ? (st.st_mode & ALL) | S_IRUSR | S_IWUSR : ALL;
+}
+
 int aggregate_import(struct profile *p, const char *path, const struct aggregate_spec *spec, struct err *e)
 {
 	if (analysis_run(p, UINT_MAX, e))
 		return -1;
-	struct save *s = save_begin(path, profile_bytes(p), e);
+	struct save *s = save_begin(path, mode_of_input(p), profile_bytes(p), e);
 	if (!s)
 		return -1;
 	if (save_profile(s, p, e) || import_all(s, p, spec, e)) {

@@ -99,12 +99,12 @@ void save_release(struct save *s)
 	mem_free(s);
 }
 
-struct save *save_begin(const char *path, uint64_t big, struct err *e)
+struct save *save_begin(const char *path, mode_t mode, uint64_t big, struct err *e)
 {
 	struct save *s = NEW(struct save);
 	s->lock_fd = -1;
 	save_undo_begin(s);
-	if (atomic_begin(&s->file, path, e)) {
+	if (atomic_begin_as(&s->file, path, mode, e)) {
 		save_release(s);
 		return NULL;
 	}

@@ -25,6 +25,8 @@
 #ifndef OPSCOPE_STORE_SAVE_H
 #define OPSCOPE_STORE_SAVE_H
 
+#include <sys/types.h>
+
 #include "base/err.h"
 #include "base/table.h"
 #include "store/profile.h"
@@ -40,8 +42,9 @@ enum {
 
 struct save;
 
-/* `big`: expected bytes of the file, which choose the page size; 0 = small. NULL and *e on failure. */
-struct save *save_begin(const char *path, uint64_t big, struct err *e);
+/* `mode`: the most permissions that a new file may have. `big`: expected bytes of the file, which choose the page size; 0 = small. NULL and *e on
+ * failure. */
+struct save *save_begin(const char *path, mode_t mode, uint64_t big, struct err *e);
 
 /* To add aggregations to an .opscope file, or take some away. Waits for whoever else does so. `p` was loaded from this file; ERR_DATA when
  * other data has taken its place. ERR_FORMAT when the file is damaged, or of a version that is not read. NULL and *e. */

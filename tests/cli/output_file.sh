@@ -13,3 +13,15 @@ done
 opscope report operators $TRACES/synthetic/self_time.json -o - --columns=name,calls >stdout
 for f in dir.d/a .hidden m.xlsx stdout; do cmp a.txt $f; done
 head -1 a.txt
+
+# An .opscope file is never wider open than what it was made of; one that is replaced keeps its own permissions
+umask 022
+cp "$TRACES/synthetic/training_gpu.json" private.json
+chmod 600 private.json
+opscope import private.json -o private.opscope
+stat -c '%a %n' private.opscope
+chmod 644 private.json
+opscope import private.json -o public.opscope
+chmod 600 private.json
+opscope import private.json -o public.opscope --force
+stat -c '%a %n' public.opscope

@@ -17,7 +17,7 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-OPSCOPE = os.path.abspath(os.environ.get("OPSCOPE", os.path.join(ROOT, "build", "opscope")))
+OPSCOPE = os.path.abspath(os.environ.get("OPSCOPE", os.path.join(ROOT, "build", "src", "cli", "opscope")))
 
 
 def read(path):

@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import unittest
 
+import nsys_db
 import oracle
 from oracle import OPSCOPE, Case, info, run
 
@@ -234,6 +235,16 @@ class BadInput(Case):
                     doc = info(path)
                     self.assertEqual(total_events(doc), complete)
                     self.assertIn("truncated-file", diagnostics(doc))
+
+    def test_cut_database(self):
+        path = os.path.join(self.dir, "cut.sqlite")
+        nsys_db.make(path, nsys_db.sample())
+        bytes_whole = os.path.getsize(path)
+        for left in (bytes_whole - 1, bytes_whole // 2, 4096):
+            os.truncate(path, left)
+            with self.subTest(left=left):
+                code, out, err = oracle.run("report", "kernels", path)
+                self.assertEqual((code, out, err.decode()), (1, b"", f"opscope: {path}: the database is cut off: {left} of its {bytes_whole} bytes are there; copy or export it again\n"))
 
     def test_cut_gzip(self):
         events = [op(ts=10 * i, name=f"aten::op{i * 7919 % 1009}", args={"External id": i}) for i in range(3000)]

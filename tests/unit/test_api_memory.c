@@ -326,6 +326,8 @@ static int begin(void **state)
 	char command[8192];
 	const char *root = getenv("OPSCOPE_ROOT"), *program = getenv("OPSCOPE"), *asked = getenv("OPSCOPE_EVERY");
 	every = asked ? strtoul(asked, NULL, 10) : 0;
+	if (!program)
+		fprintf(stderr, "OPSCOPE=PROGRAM was expected\n");
 	if (!mkdtemp(folder) || !program)
 		return -1;
 	snprintf(trace, sizeof trace, "%s/tests/data/synthetic/all_categories.json", root ? root : ".");

@@ -118,7 +118,7 @@ static void assert_same(const struct profile *a, const struct profile *b)
 
 static int save(const struct profile *p, const char *path, struct err *e)
 {
-	struct save *s = save_begin(path, 0, e);
+	struct save *s = save_begin(path, 0666, 0, e);
 	if (!s)
 		return -1;
 	if (save_profile(s, p, e)) {
@@ -188,7 +188,7 @@ static void round_trip_of_chunks(void **state)
 		build_flow(&b, i, i * 0x9e3779b97f4a7c15, track, cat, 'f');
 	assert_int_equal(build_finish(&b, NULL), 0);
 	struct err e;
-	struct save *s = save_begin("a.opscope", 1 << 30, &e);
+	struct save *s = save_begin("a.opscope", 0666, 1 << 30, &e);
 	assert_non_null(s);
 	assert_int_equal(save_profile(s, p, &e), 0);
 	assert_int_equal(save_commit(s, &e), 0);
@@ -658,7 +658,7 @@ static void odd_names(void **state)
 		profile_free(q);
 	}
 	struct err e;
-	assert_null(save_begin("no/such/folder/x.opscope", 0, &e));
+	assert_null(save_begin("no/such/folder/x.opscope", 0666, 0, &e));
 	assert_int_equal(e.code, ERR_IO);
 }
 
