@@ -1,10 +1,12 @@
 /* LD_PRELOAD library: the Nth call of a class fails, or the Nth and all later ones. For programs without sanitizers, which have an allocator of their own.
  *
  *   FAIL_AT=malloc:12:once  CLASS:N:once or CLASS:N:from, and :ERRNO behind it (ENOSPC, EIO; each class has its usual one), or :short for read and write: the call
- *                           is done with half of the bytes, which is no failure. N = 0: calls are counted alone.
- *   FAIL_UNDER=DIR:DIR      full paths of folders: classes that concern files count calls on what lies under them alone. write counts standard output, too.
+ *                           is done with half of the bytes, which is no failure; :cut for read: the file loses half of its bytes before it, and the read is done.
+ *                           N = 0: calls are counted alone.
+ *   FAIL_UNDER=DIR:FILE     full paths: classes that concern files count calls on these, and on what lies under folders, alone. write counts standard output, too.
  *   FAIL_STATE=FILE         a file of 48 bytes, mapped by every process: struct state. It can be read and written while the program runs, and outlives it.
- *   FAIL_WAIT=1             nothing counts before someone sets state.armed; otherwise counting begins with main(), after loader and constructors
+ *   FAIL_WAIT=1             nothing counts before someone sets state.armed; FAIL_WAIT=read: before the first read of what FAIL_UNDER names. Without it counting begins
+ *                           with main(), after loader and constructors
  *
  * Classes: malloc (also calloc, realloc, aligned_alloc, ...), open, read, write, close, fsync, rename, truncate, mmap (of files), stat (also access, realpath,
  * readlink), thread (pthread_create, fork, posix_spawn).
@@ -65,12 +67,13 @@ struct state {
 	uint64_t main_pid;
 };
 
-enum { SHORT = -1, MAX_FOLDERS = 8 };
+enum { SHORT = -1, CUT = -2, MAX_FOLDERS = 8 };
 
 static struct state own_state;          /* where there is no FAIL_STATE */
 static struct state *state = &own_state;
 static enum kind chosen;
 static int error;
+static bool read_arms;
 static struct {
 	const char *path;
 	size_t n;
@@ -86,7 +89,7 @@ static bool due(void)
 	if (!at || now < at || (now > at && !__atomic_load_n(&state->from, __ATOMIC_RELAXED)))
 		return false;
 	__atomic_add_fetch(&state->delivered, 1, __ATOMIC_RELAXED);
-	if (error != SHORT)
+	if (error > 0)
 		errno = error;
 	return true;
 }
@@ -129,9 +132,19 @@ static bool path_under(int dir, const char *path)
 	return under(full);
 }
 
+static bool cut(int fd)
+{
+	char link[32];
+	struct stat s;
+	snprintf(link, sizeof link, "/proc/self/fd/%d", fd); /* it may be open for reading alone */
+	return fstat(fd, &s) == 0 && truncate(link, s.st_size / 2) == 0;
+}
+
 static bool fd_fails(enum kind c, int fd)
 {
-	return chosen == c && (fd_under(fd) || (c == C_WRITE && fd == STDOUT_FILENO)) && due();
+	if (c == C_READ && read_arms && fd_under(fd))
+		__atomic_store_n(&state->armed, 1, __ATOMIC_RELEASE);
+	return chosen == c && (fd_under(fd) || (c == C_WRITE && fd == STDOUT_FILENO)) && due() && !(error == CUT && cut(fd));
 }
 
 static bool path_fails(enum kind c, const char *path)
@@ -143,7 +156,7 @@ static bool path_fails(enum kind c, const char *path)
 
 static void wrong(const char *setting)
 {
-	fprintf(stderr, "fail.so: %s: FAIL_AT is CLASS:N:once|from[:ERRNO|:short]\n", setting);
+	fprintf(stderr, "fail.so: %s: FAIL_AT is CLASS:N:once|from[:ERRNO|:short|:cut]\n", setting);
 	_exit(125);
 }
 
@@ -159,6 +172,8 @@ static int error_named(const char *name, enum kind c)
 {
 	if (strcmp(name, "short") == 0)
 		return c == C_READ || c == C_WRITE ? SHORT : 0;
+	if (strcmp(name, "cut") == 0)
+		return c == C_READ ? CUT : 0;
 	for (unsigned i = 0; i < LENGTH(errors); i++)
 		if (strcmp(errors[i].name, name) == 0)
 			return errors[i].number;
@@ -227,13 +242,14 @@ static void find_real(void);
 
 __attribute__((constructor)) static void begin(void)
 {
-	const char *at = getenv("FAIL_AT"), *file = getenv("FAIL_STATE");
+	const char *at = getenv("FAIL_AT"), *file = getenv("FAIL_STATE"), *wait = getenv("FAIL_WAIT");
 	find_real();
 	find_loader();
 	if (!at)
 		return;
 	bool later = file && map_state(file);
-	read_setting(at, later || getenv("FAIL_WAIT"));
+	read_arms = wait && strcmp(wait, "read") == 0;
+	read_setting(at, later || (wait && !read_arms));
 	read_folders(getenv("FAIL_UNDER"));
 	if (!later)
 		state->main_pid = (uint64_t)getpid();

@@ -16,25 +16,21 @@ import dataclasses
 import hashlib
 import http.client
 import itertools
-import mmap
 import os
 import queue
 import re
 import select
 import shutil
 import signal
-import struct
 import subprocess
 import sys
 import tempfile
 import time
 
-import scenarios
+import scenarios  # which makes the next one known
+from failing import BUILD, LIBRARY, Counter
 from scenarios import SERVED, oracle
 
-BUILD = os.path.abspath(os.environ.get("OPSCOPE_BUILD", os.path.join(oracle.ROOT, "build")))
-LIBRARY = os.path.join(BUILD, "tests", "fail", "fail.so")
-STATE = "armed at from count delivered main_pid".split()  # struct state of fail.c
 HANGS_S = 20
 SHOWN = 3  # failures of a scenario and class
 WORKERS = 2
@@ -63,27 +59,6 @@ def text_of(point):
 def point_of(text):
     kind, at, often, *error = text.split(":")
     return Point(kind, int(at), often, error[0] if error else "")
-
-
-class Counter:
-    """What fail.c counts, in memory shared with the program."""
-
-    def __init__(self, path):
-        self.path = path
-        with open(path, "wb") as f:
-            f.write(bytes(8 * len(STATE)))
-        with open(path, "r+b") as f:
-            self.memory = mmap.mmap(f.fileno(), 8 * len(STATE))
-
-    def get(self, name):
-        return struct.unpack_from("<Q", self.memory, 8 * STATE.index(name))[0]
-
-    def set(self, **values):
-        for name, v in values.items():
-            struct.pack_into("<Q", self.memory, 8 * STATE.index(name), v)
-
-    def clear(self):
-        self.set(**dict.fromkeys(STATE, 0))
 
 
 class Place:

@@ -4,14 +4,12 @@ import json
 import os
 import shutil
 import sqlite3
-import subprocess
 import tempfile
 
+import failing
 import oracle
 import segment
 
-BUILD = os.environ.get("OPSCOPE_BUILD", os.path.join(oracle.ROOT, "build"))
-LIBRARY = os.path.join(BUILD, "tests", "libfailing_reads.so")
 SAMPLES = int(os.environ.get("OPSCOPE_SAMPLES", 40))  # of the reads and the allocations, which are thousands: of each kind, spread over all
 
 
@@ -20,40 +18,35 @@ class FailingReads(oracle.Case):
         super().setUp()
         if oracle.SANITIZED:
             self.skipTest("a sanitizer has its own malloc")
-        oracle.built(LIBRARY, "OPSCOPE_BUILD")
-        self.counts = tempfile.NamedTemporaryFile()
-        self.addCleanup(self.counts.close)
+        oracle.built(failing.LIBRARY, "OPSCOPE_BUILD")
+        self.counter = failing.Counter(os.path.join(self.folder(), "state"))
 
     def folder(self):
         path = tempfile.mkdtemp()
         self.addCleanup(shutil.rmtree, path)
         return path
 
-    def run_failing(self, args, path, **fail):
-        env = {**os.environ, "LD_PRELOAD": LIBRARY, "FAIL_FILE": path, "FAIL_COUNTS": self.counts.name}
-        env.update({"FAIL_" + k.upper(): str(v) for k, v in fail.items()})
-        p = subprocess.run([oracle.OPSCOPE, *args], env=env, capture_output=True, timeout=oracle.TIMEOUT)
-        return p.returncode, p.stdout, p.stderr.decode(errors="replace")
-
     def check(self, path, *args, whole=None):
         """The same bytes, or a status and a line that says why; the words are those of what failed. `whole`: the trace that the file is a part of."""
         args = [*args, whole or path]
-        status, sound, _ = self.run_failing(args, path)
-        self.assertEqual(status, 0)
-        with open(self.counts.name) as f:
-            reads, allocations = map(int, f.read().split())
+        counts = []
+        for kind in ("read", "malloc"):
+            status, sound, _ = self.counter.run(args, path, f"{kind}:0:once")
+            self.assertEqual(status, 0)
+            counts.append(self.counter.get("count"))
+        reads, allocations = counts
         self.assertGreater(reads, 2)
-        points = [dict(read=n, kind=kind) for kind in ("once", "all", "short") for n in range(1, reads + 1, 1 + reads // SAMPLES)]
-        points += [dict(alloc=n, kind=kind) for kind in ("once", "all") for n in range(1, allocations + 1, 1 + allocations // SAMPLES)]
+        points = [f"read:{n}:{how}" for how in ("once", "from", "once:short") for n in range(1, reads + 1, 1 + reads // SAMPLES)]
+        points += [f"malloc:{n}:{how}" for how in ("once", "from") for n in range(1, allocations + 1, 1 + allocations // SAMPLES)]
         failed = 0
         for point in points:
-            status, out, why = self.run_failing(args, path, **point)
-            with self.subTest(file=path, **point):
+            status, out, why = self.counter.run(args, path, point)
+            with self.subTest(file=path, point=point):
                 if status == 0:
                     self.assertEqual(out, sound, why)
                     continue
                 failed += 1
-                words = "out of memory" if "alloc" in point else "cannot read: "
+                words = "out of memory" if point.startswith("malloc") else "cannot read: "
                 self.assertEqual(status, 1, why)
                 self.assertIn(words, why)
                 self.assertEqual(why.count("\n"), 1, why)
@@ -115,14 +108,14 @@ class FailingReads(oracle.Case):
         for name in ("a.json", "bad.json"):
             shutil.copy(oracle.synthetic("two_steps"), os.path.join(folder, name))
         bad = os.path.join(folder, "bad.json")
-        status, out, why = self.run_failing(["info", folder], bad, read=1, kind="all")
+        status, out, why = self.counter.run(["info", folder], bad, "read:1:from")
         self.assertIn("bad.json", out.decode() + why)
 
     def test_recognised(self):
         """What cannot be read is not of an unknown format."""
         path = oracle.data("nvprof", "nccl_8gpu_v16.nvvp")
         for n in range(1, 40):
-            status, _, why = self.run_failing(["info", path], path, read=n, kind="all")
+            status, _, why = self.counter.run(["info", path], path, f"read:{n}:from")
             self.assertEqual((status, why), (1, f"opscope: {path}: cannot read: Input/output error\n"), n)
 
     def test_shortened(self):
@@ -131,7 +124,7 @@ class FailingReads(oracle.Case):
         told = 0
         for n in range(1, 75, 3):
             shutil.copyfile(sound, path)
-            status, out, why = self.run_failing(["info", path], path, read=n, kind="shorten")
+            status, out, why = self.counter.run(["info", path], path, f"read:{n}:once:cut")
             with self.subTest(read=n):
                 said = status == 1 and "the file has become shorter meanwhile" in why
                 told += said

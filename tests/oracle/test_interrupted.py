@@ -7,10 +7,9 @@ import subprocess
 import tempfile
 import time
 
+import failing
 import oracle
 
-BUILD = os.environ.get("OPSCOPE_BUILD", os.path.join(oracle.ROOT, "build"))
-LIBRARY = os.path.join(BUILD, "tests", "libfailing_reads.so")
 EVENTS = 60_000 if oracle.SANITIZED else 400_000
 ENDS_S = 10 if oracle.SANITIZED else 1  # 0.1 s on a machine that does nothing else
 ALLOCATIONS = int(os.environ.get("OPSCOPE_SAMPLES", 60))
@@ -104,23 +103,22 @@ class Interrupted(oracle.Case):
         """At any allocation."""
         if oracle.SANITIZED:
             self.skipTest("a sanitizer has its own malloc")
-        oracle.built(LIBRARY, "OPSCOPE_BUILD")
+        oracle.built(failing.LIBRARY, "OPSCOPE_BUILD")
+        counter = failing.Counter(os.path.join(self.tmp, "state"))
         trace, given = oracle.synthetic("two_steps"), os.path.join(self.tmp, "given.opscope")
         self.assertEqual(oracle.run("import", trace, "-o", given)[0], 0)
         stacks = os.path.join(self.folder, "stacks.json")
         for args, path in ((["import", trace, "-o", self.out], trace), (["aggregate", self.out, "--steps=1"], self.out), (["export", "chrome", trace, "-o", stacks], trace)):
-            env = {**os.environ, "LD_PRELOAD": LIBRARY, "FAIL_FILE": path, "FAIL_COUNTS": os.path.join(self.tmp, "counts")}
             shutil.copyfile(given, self.out)
-            self.assertEqual(subprocess.run([oracle.OPSCOPE, *args], env=env, capture_output=True).returncode, 0)
-            with open(env["FAIL_COUNTS"]) as f:
-                n = int(f.read().split()[1])
+            self.assertEqual(counter.run(args, path, "malloc:0:once")[0], 0)
+            n = counter.get("count")
             failed = 0
             for i in range(1, n, 1 + n // ALLOCATIONS):
                 shutil.copyfile(given, self.out)
-                p = subprocess.run([oracle.OPSCOPE, *args], env={**env, "FAIL_ALLOC": str(i), "FAIL_KIND": "all"}, capture_output=True, timeout=oracle.TIMEOUT)
+                status = counter.run(args, path, f"malloc:{i}:from")[0]
                 with self.subTest(command=args[0], alloc=i):
-                    failed += p.returncode == 1
-                    self.assertIn(p.returncode, (0, 1))
+                    failed += status == 1
+                    self.assertIn(status, (0, 1))
                     self.assertLessEqual(set(os.listdir(self.folder)), {"out.opscope", "stacks.json"})
             self.assertGreater(failed, ALLOCATIONS // 3)
 
