@@ -281,6 +281,10 @@ class Synthetic(Case):
         t = report("steps", path, "--key-op=forward")
         self.assertEqual(len([r for r in t.rows if r["whole"]]), 4)
         self.assertEqual(fact(info(path, "--key-op=k1"), "steps")["number"], 4)  # a kernel
+        alone = trace(5)
+        alone["traceEvents"] = [e for e in alone["traceEvents"] if e["cat"] == "kernel"]
+        self.assertEqual(fact(info(self.write(alone), "--key-op=k1"), "steps")["number"], 4)  # a kernel without a call
+        path = self.write(trace(5))
         code, _, err = run("report", "steps", path, "--key-op=nothing")
         self.assertEqual(code, 2)
         self.assertIn(b"`forward` (5 calls), `backward` (5 calls)", err)

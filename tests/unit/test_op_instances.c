@@ -192,6 +192,9 @@ static void test_annotations(void **state)
 	char text[32];
 	begin(&m);
 	for (int i = 0; i < 3; i++) {
+		snprintf(text, sizeof text, "Epoch #%d:", i);
+		nvtx(&m, m.main, 1000 * i - 20, 1000 * i + 920, text);
+		nvtx(&m, m.main, 1000 * i - 10, 1000 * i + 910, "loopy 1");
 		snprintf(text, sizeof text, "iteration %d", i);
 		nvtx(&m, m.main, 1000 * i, 1000 * i + 900, text);
 		nvtx(&m, m.main, 1000 * i + 100, 1000 * i + 800, "encoder 2");
@@ -205,7 +208,7 @@ static void test_annotations(void **state)
 	const struct ops *o = finish(&m);
 	assert_int_equal(o->origin, OPS_AUTOGRAD);
 	assert_int_equal(o->n_ops, 2);
-	assert_str_equal(op(o, "MM_1")->name, "/encoder 2/mm");
+	assert_str_equal(op(o, "MM_1")->name, "/loopy 1/encoder 2/mm");
 	assert_int_equal(op(o, "MM_1")->instances, 3);
 	assert_str_equal(op(o, "ADD_1")->name, "/sentence-#/add");
 	assert_int_equal(op(o, "ADD_1")->instances, 100);

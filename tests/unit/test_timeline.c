@@ -1,10 +1,12 @@
 /* The timeline: lanes never overlap, levels of detail lose nothing, windows fit together. */
 #include "test.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "analysis/analysis.h"
 #include "analysis/timeline_levels.h"
+#include "analysis/timeline_sums.h"
 #include "base/mem.h"
 #include "store/build.h"
 
@@ -310,6 +312,62 @@ static void test_nothing(void **state)
 	release(&m, t);
 }
 
+/* Of lanes whose slices do not overlap, a window's slices are those that overlap the window or begin in it, and no others. */
+static void test_slices_of_a_window(void **state)
+{
+	struct maker m;
+	make_begin(&m);
+	int64_t at = 0;
+	srand(7);
+	for (int i = 0; i < 300; i++) {
+		int64_t dur = rand() % 4 ? rand() % 30 : 0;
+		make_gpu(&m, at, dur);
+		make_span(&m, at, dur, SPAN_CALL);
+		at += (dur ? dur : 1) + rand() % 20;
+	}
+	struct timeline *t = make_end(&m);
+	for (uint32_t lane = 0; lane < t->n_lanes; lane++)
+		for (int k = 0; k < 500; k++) {
+			const struct timeline_lane *l = &t->lanes[lane];
+			int64_t from = rand() % (int)at, to = from + 1 + rand() % 200;
+			uint32_t end, begin = timeline_slices(t, lane, from, to, &end);
+			for (uint32_t i = 0; i < l->n; i++) {
+				bool wanted = start_of(t, l, i) < to && (start_of(t, l, i) >= from || end_of(t, l, i) > from);
+				assert_int_equal(l->first + i >= begin && l->first + i < end, wanted);
+			}
+		}
+	release(&m, t);
+}
+
+/* Three devices, met in another order than theirs, each with two streams: half of the window is busy on one stream, an overlapping half on the other. */
+static void test_use_of_devices(void **state)
+{
+	static const int32_t met[] = {2, 0, 1};
+	struct maker m;
+	struct timeline_use *u;
+	make_begin(&m);
+	for (int stream = 0; stream < 2; stream++)
+		for (int i = 0; i < 3; i++) {
+			char place[2] = {(char)('0' + met[i]), 0};
+			struct launch_row l = launch_none();
+			l.device = met[i];
+			m.launch = build_launch(&m.b, &l);
+			m.stream = build_track(&m.b, str_from(place), stream ? STR("9") : STR("8"));
+			make_gpu(&m, 1000 + 100 * met[i] + 250 * stream, 500);
+		}
+	struct timeline *t = make_end(&m);
+	assert_int_equal(timeline_use(t, 1000, 2000, 2, &u), 3);
+	for (int d = 0; d < 3; d++) {
+		int64_t busy_from = 100 * d, busy_to = busy_from + 750;
+		assert_int_equal(u[d].device, d);
+		assert_true(u[d].utilization[0] == (double)(500 - busy_from) / 500);
+		assert_true(u[d].utilization[1] == (double)(busy_to - 500) / 500);
+		assert_true(isnan(u[d].sm_efficiency[0]) && isnan(u[d].sm_efficiency[1]));
+	}
+	timeline_use_release(u, 3);
+	release(&m, t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -319,6 +377,8 @@ int main(void)
 		cmocka_unit_test(test_a_window_has_few_items),
 		cmocka_unit_test(test_a_dense_stretch_has_levels_of_its_own),
 		cmocka_unit_test(test_too_deep_shares_a_lane),
+		cmocka_unit_test(test_slices_of_a_window),
+		cmocka_unit_test(test_use_of_devices),
 		cmocka_unit_test(test_nothing),
 	};
 	return RUN_TESTS(tests);
