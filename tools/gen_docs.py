@@ -137,7 +137,7 @@ def reports_page(program):
     out = ["# Reports\n\n", GENERATED,
            "`opscope report NAME INPUT` prints one of these. Times are integers of nanoseconds in CSV and JSON; an empty "
            "cell (`null` in JSON) means *not known*, never zero. In CSV a row that is one unknown value is `\"\"`; control characters are written as `\\x1b`; a text that a "
-           "spreadsheet would take for a formula (it begins with `=`, `+`, `-`, `@`, a tab or a carriage return, has more behind that, and is no number) has a `'` in front.\n\n"
+           "spreadsheet would take for a formula (it begins with `=`, `+`, `-`, `@`, a tab or a carriage return, also behind blanks, has more behind that, and is no number) has a `'` in front.\n\n"
            "A column that is not in every trace's table says in front of its description what it needs: device work in the "
            "trace, a grouping, or, *where recorded*, an argument that the profiler writes only when told so (shapes, stacks, "
            "modules, memory) or only for certain work. The columns under `--compat` are those of the predecessor "

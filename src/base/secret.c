@@ -4,18 +4,18 @@
 #include <string.h>
 #include <strings.h>
 
-enum { PART_BYTES = 16, KEY_BYTES_MIN = 16 };
+enum { PART_BYTES = 32, SUFFIX_BYTES_MIN = 6, KEY_BYTES_MIN = 16 };
 
-/* Names whose last part is one of these hold a secret ... */
-static const char *const secret_parts[] = {"token", "secret", "password", "passwd", "passphrase", "pass", "pwd", "pat", "auth", "cookie", "credential", "credentials", "apikey", "accesskey", "secretkey", "authkey"};
+/* Names whose last part is one of these, or ends in a long one, hold a secret ... */
+static const char *const secret_parts[] = {"token", "secret", "password", "passwd", "passphrase", "passcode", "pass", "pwd", "pat", "auth", "cookie", "credential", "apikey", "accesskey", "secretkey", "authkey"};
 /* ... but not these tokens, which are words of a language model; */
 static const char *const harmless_tokens[] = {"eos", "bos", "pad", "unk", "sep", "cls", "mask", "image", "stop", "special", "start", "end"};
 /* ... and a key is a secret behind one of these. */
-static const char *const secret_keys[] = {"api", "access", "secret", "private", "auth", "account", "encryption", "signing", "license", "wandb", "openai"};
+static const char *const secret_keys[] = {"api", "access", "secret", "private", "auth", "account", "encryption", "signing", "license", "storage", "wandb", "openai"};
 /* How keys of well-known services begin. */
 static const char *const key_starts[] = {"hf_", "sk-", "ghp_", "gho_", "ghs_", "github_pat_", "glpat-", "xoxb-", "xoxp-", "AKIA", "ASIA", "eyJ"};
 /* What stands before a secret inside a word. */
-static const char *const schemes[] = {"Bearer ", "Basic "};
+static const char *const schemes[] = {"Bearer ", "Basic ", "Authorization: token "};
 
 #define IN(text, list) is_one_of(text, list, sizeof(list) / sizeof(list)[0])
 static bool is_one_of(const char *text, const char *const *list, size_t n)
@@ -57,14 +57,41 @@ static bool is_plain_name(const char *name, size_t n)
 	return true;
 }
 
+/* "PGPASSWORD" */
+static bool ends_like_secret(const char *part)
+{
+	size_t n = strlen(part);
+	for (size_t i = 0; i < sizeof secret_parts / sizeof secret_parts[0]; i++) {
+		size_t end = strlen(secret_parts[i]);
+		if (end >= SUFFIX_BYTES_MIN && n > end && strcmp(part + n - end, secret_parts[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Of "TOKEN_1", "token1" and "keys" what "TOKEN" and "key" are; tokens are what a language model reads. */
+static void take_name(const char *name, size_t *n, char part[PART_BYTES])
+{
+	size_t length;
+	do {
+		take_part(name, n, part);
+		for (length = strlen(part); length && is_digit(part[length - 1]); length--)
+			part[length - 1] = 0;
+	} while (!length && *n);
+	if (length && part[length - 1] == 's' && strcmp(part, "tokens") != 0 && strcmp(part, "pass") != 0)
+		part[length - 1] = 0;
+}
+
 static bool is_secret_name(const char *name, size_t n)
 {
 	char last[PART_BYTES], before[PART_BYTES];
-	take_part(name, &n, last);
+	take_name(name, &n, last);
 	take_part(name, &n, before);
 	if (strcmp(last, "key") == 0)
 		return IN(before, secret_keys);
-	return IN(last, secret_parts) && !(strcmp(last, "token") == 0 && IN(before, harmless_tokens));
+	if (strcmp(last, "token") == 0)
+		return !IN(before, harmless_tokens);
+	return IN(last, secret_parts) || ends_like_secret(last);
 }
 
 /* The bytes of a command line from first to last; what has been looked at is written back to its front. */
@@ -145,11 +172,30 @@ static size_t secret_ahead(const struct masking *m, size_t n, size_t *bytes)
 	return before + 2;
 }
 
-/* Of "cd x && API_KEY=abc train", at the '=': how long the value is when the name before it is a secret's, else 0. `word` is where the word begins in
- * what is kept. */
-static size_t value_behind(const struct masking *m, const char *word, size_t n)
+/* Whether what is kept since `word` ends in an option without a value: "train --hf-token". */
+static bool ends_in_option(const struct masking *m, const char *word)
 {
-	return *m->from == '=' && is_secret_name(word, (size_t)(m->to - word)) ? value_bytes(m->from + 1, n - 1) : 0;
+	const char *at = m->to;
+	while (at > word && !strchr(" \t\n", at[-1]))
+		at--;
+	return at < m->to && *at == '-' && !memchr(at, '=', (size_t)(m->to - at));
+}
+
+/* Of "cd x && API_KEY=abc train", at the '=', of "--hf-token abc" at the blank, of {"api_key": "abc"} at the ':': how long the value is when the name
+ * before it is a secret's, else 0. *before bytes stand in front of the value. `word` is where the word begins in what is kept. */
+static size_t value_behind(const struct masking *m, const char *word, size_t n, size_t *before)
+{
+	char sign = *m->from, next = n > 1 ? m->from[1] : 0;
+	bool named = sign == '=' || (sign == ':' && next && strchr(" \"'", next)) || (sign == ' ' && next != '-' && ends_in_option(m, word));
+	if (!named || !is_secret_name(word, (size_t)(m->to - word)))
+		return 0;
+	size_t at = 1;
+	while (sign == ':' && at < n && m->from[at] == ' ')
+		at++;
+	bool quoted = at < n && (m->from[at] == '"' || m->from[at] == '\'');
+	*before = at + quoted;
+	const char *value = m->from + *before, *end = quoted ? memchr(value, value[-1], n - *before) : NULL;
+	return end ? (size_t)(end - value) : quoted ? n - *before : value_bytes(value, n - *before);
 }
 
 /* The next n bytes, which are a word, or the value of an option. */
@@ -161,8 +207,8 @@ static void mask_inside(struct masking *m, size_t n)
 		size_t left = (size_t)(end - m->from), bytes = fresh ? key_here(m->from, left) : 0, before = 0;
 		if (!bytes)
 			before = secret_ahead(m, left, &bytes);
-		if (!bytes && (bytes = value_behind(m, word, left)))
-			before = 1;
+		if (!bytes)
+			bytes = value_behind(m, word, left, &before);
 		if (bytes) {
 			keep(m, before);
 			mask(m, bytes);

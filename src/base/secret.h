@@ -7,7 +7,8 @@
 
 /* Overwrites each secret in `words` with "***" and returns how many bytes are left of the `n`. `words` are the words of a command line with a NUL behind
  * each, as /proc/PID/cmdline has them; the last NUL may be missing. A secret is
- *   - the value of an option or variable whose name says so:  --api-key=VALUE, --hf-token VALUE, DB_PASSWORD=VALUE;
+ *   - the value of an option, variable or key whose name says so, also inside the text of a shell:
+ *                                                             --api-key=VALUE, --hf-token VALUE, DB_PASSWORD="VALUE", {"token": "VALUE"};
  *   - the password of a URL:                                  https://user:VALUE@host;
  *   - what follows "Bearer " or "Basic ", in any case;
  *   - a word that begins as keys of well-known services do:   hf_..., sk-..., ghp_..., AKIA....

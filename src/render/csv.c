@@ -2,8 +2,8 @@
  * digits that read back the same). Null is an empty field, an empty string is ""; a null that is all of its row is "" too,
  * because readers skip empty lines. Texts come from traces, which may be hostile:
  *   - a control character other than tab and line ends is written as \x1b or \u0085, for a terminal would obey it;
- *   - a text that a spreadsheet would take for a formula gets a ' in front: one that begins with = + - @, a tab or a carriage return, has more
- *     behind that, and is no number. */
+ *   - a text that a spreadsheet would take for a formula gets a ' in front: one that begins with = + - @, a tab or a carriage return, also behind
+ *     blanks and line feeds, has more behind that, and is no number. */
 #include "base/utf8.h"
 #include "render/csv_text.h"
 #include "render/number.h"
@@ -66,6 +66,8 @@ static bool is_number(struct str s)
 
 static bool is_formula(struct str s)
 {
+	while (s.n && (*s.p == ' ' || *s.p == '\n')) /* some spreadsheets skip them */
+		s.p++, s.n--;
 	return s.n > 1 && s.p[0] && strchr("=+-@\t\r", s.p[0]) && !is_number(s);
 }
 

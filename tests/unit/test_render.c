@@ -94,6 +94,9 @@ static void test_csv_hostile(void **state)
 {
 	static const char *const rows[][2] = {
 		{"=1+2", "'=1+2"},
+		{" =1", "' =1"},
+		{"\n=1", "\"'\n=1\""},
+		{" a =1", "\" a =1\""},
 		{"+x", "'+x"},
 		{"@SUM(A1)", "'@SUM(A1)"},
 		{"-1+cmd|' /C calc'!A0", "'-1+cmd|' /C calc'!A0"},

@@ -27,6 +27,14 @@ static const struct {
 	{"pip|https://me:hunter2@host/simple|http://host:80/a@b", "pip|https://me:***@host/simple|http://host:80/a@b"},
 	{"db|postgres://me:p@ss#1?@host/base|x", "db|postgres://me:***@host/base|x"},
 	{"curl|-H|authorization: bearer abcdefghijklmnop|x", "curl|-H|authorization: bearer ***|x"},
+	{"sh|-c|export API_KEY=\"abc def\"; train --hf-token abcdef --api-key='ghi' --lr 1", "sh|-c|export API_KEY=\"***\"; train --hf-token *** --api-key='***' --lr 1"},
+	{"sh|-c|train --hf-token --lr 1", NULL},
+	{"env|PGPASSWORD=abc|HF_TOKEN_1=abc|AZURE_STORAGE_KEY=abc|java|-Dpassword=abc", "env|PGPASSWORD=***|HF_TOKEN_1=***|AZURE_STORAGE_KEY=***|java|-Dpassword=***"},
+	{"train|--api-keys=abc|--passcode=abc|--pass|abc|--cookies=abc", "train|--api-keys=***|--passcode=***|--pass|***|--cookies=***"},
+	{"train|--passes|3|--bypass=1|--compass|n", NULL},
+	{"curl|-H|X-Api-Key: abc|-H|Authorization: token abcdef", "curl|-H|X-Api-Key: ***|-H|Authorization: token ***"},
+	{"post|{\"api_key\": \"abc\", \"lr\": 1}|{\"token\":\"abc\"}|password: abc", "post|{\"api_key\": \"***\", \"lr\": 1}|{\"token\":\"***\"}|password: ***"},
+	{"uvicorn|app.auth:app|--max_tokens|8|--stop-token: 1", NULL},
 	{"login|hf_abcdefghijklmnop|hf_short|shelf_abcdefghijklmnop", "login|***|hf_short|shelf_abcdefghijklmnop"},
 	{"sh|-c|KEY=sk-abcdefghijklmnop train", "sh|-c|KEY=*** train"},
 	{"sh|-c|WANDB_API_KEY=abcdef train", "sh|-c|WANDB_API_KEY=***"},
@@ -63,7 +71,7 @@ static void test_rows(void **state)
 /* No size of a part of a name, and no cut of a line, leads out of the words. */
 static void test_cuts(void **state)
 {
-	char line[] = "env\0A_VERY_LONG_NAME_OF_A_VERY_LONG_TOKEN=x\0--averyveryverylongpartofaname-key\0y\0https://a:b@c\0Bearer d\0hf_abcdefghijklmnopq";
+	char line[] = "env\0A_VERY_LONG_NAME_OF_A_VERY_LONG_TOKEN=x\0--averyveryverylongpartofaname-key\0y\0https://a:b@c\0Bearer d\0hf_abcdefghijklmnopq\0sh --token \"a b\" x --key: \"\0{\"api_key\": \"";
 	for (size_t n = 0; n <= sizeof line; n++) {
 		char *copy = malloc(n + 1); /* plain, so that a sanitizer sees its ends */
 		memcpy(copy, line, n);

@@ -93,7 +93,7 @@ function rowsOf(table: Table, o: TableOptions): Row[] {
 /** As src/render/csv.c writes it: control characters escaped, and nothing that a spreadsheet takes for a formula. */
 function csvText(table: Table, rows: Row[]): string {
   const escape = (c: string) => (c < "\x80" ? "\\x" + c.charCodeAt(0).toString(16).padStart(2, "0") : "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0"));
-  const text = (v: string) => (/^[=+@\t\r-]./s.test(v) && Number.isNaN(Number(v)) ? "'" : "") + v.replace(/[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]/g, escape);
+  const text = (v: string) => (/^[ \n]*[=+@\t\r-]./s.test(v) && Number.isNaN(Number(v)) ? "'" : "") + v.replace(/[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]/g, escape);
   const quote = (v: string) => (v === "" || /[",\n\r]|^ | $/.test(v) ? `"${v.replace(/"/g, '""')}"` : v);
   const cell = (v: Cell) => (v === null ? "" : quote(typeof v === "string" ? text(v) : String(v)));
   return [table.columns.map((c) => cell(c.id)), ...rows.map((r) => r.cells.map(cell))].map((r) => r.join(",") || '""').join("\n") + "\n";
