@@ -246,6 +246,17 @@ class BadInput(Case):
                 code, out, err = oracle.run("report", "kernels", path)
                 self.assertEqual((code, out, err.decode()), (1, b"", f"opscope: {path}: the database is cut off: {left} of its {bytes_whole} bytes are there; copy or export it again\n"))
 
+    def test_work_without_calls(self):
+        """Kernels whose launch was not recorded are kept, and counted as such."""
+        call = {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": 10, "dur": 5, "args": {"correlation": 1}}
+        for kernels in (1, 3):
+            work = [{"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": "stream 7", "ts": 20 + 20 * i, "dur": 10, "args": {"correlation": 1 + i, "device": 0, "stream": 7}}
+                    for i in range(kernels)]
+            doc = info(self.file(trace(call, *work)))
+            problems = [t for t in doc.doc["sections"] if t["name"] == "problems"]
+            met = {r["kind"]: r["count"] for t in problems for r in oracle.Table(t).rows}
+            self.assertEqual(met, {"no-launch-call": kernels - 1} if kernels > 1 else {})
+
     def test_cut_gzip(self):
         events = [op(ts=10 * i, name=f"aten::op{i * 7919 % 1009}", args={"External id": i}) for i in range(3000)]
         packed = gzip.compress(trace(*events))

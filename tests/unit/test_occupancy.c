@@ -1,6 +1,9 @@
 /* Resident blocks by registers, shared memory, threads and number, against what profilers and NVIDIA's guides state. */
 #include "test.h"
 
+#include <math.h>
+
+#include "analysis/gpu_metrics.h"
 #include "gpu/occupancy.h"
 
 static struct occupancy find(int cc, int threads, int registers, int shared_bytes)
@@ -134,11 +137,42 @@ static void test_launches(void **state)
 	profile_free(p);
 }
 
+/* What a launch states counts as stated, its borders too; what it does not state comes from its grid and the device. */
+static void test_stated(void **state)
+{
+	(void)state;
+	struct profile *p = profile_new();
+	launch(p, "NVIDIA A100-SXM4-80GB", 8, 64, 0);
+	p->device.sm_count[0] = 100;
+	p->launch.warps_per_sm[0] = 0;
+	static const double stated[] = {0, 37.5, 100};
+	for (size_t i = 0; i < sizeof stated / sizeof *stated; i++) {
+		p->launch.occupancy_pct[0] = stated[i];
+		assert_true(launch_occupancy_pct(p, 0) == stated[i]);
+	}
+	p->launch.blocks_per_sm[0] = NAN;
+	p->launch.grid_x[0] = 50;
+	p->launch.grid_y[0] = p->launch.grid_z[0] = 2;
+	assert_true(launch_blocks_per_sm(p, 0) == 2);
+	p->launch.blocks_per_sm[0] = 0.25;
+	assert_true(launch_blocks_per_sm(p, 0) == 0.25);
+	for (int i = 0; i < 3; i++) {
+		int32_t *grid[] = {p->launch.grid_x, p->launch.grid_y, p->launch.grid_z};
+		p->launch.blocks_per_sm[0] = 0; /* nothing is stated */
+		grid[i][0] = 0;
+		assert_true(isnan(launch_blocks_per_sm(p, 0)));
+		grid[i][0] = 2;
+	}
+	p->device.sm_count[0] = 0;
+	assert_true(isnan(launch_blocks_per_sm(p, 0)));
+	profile_free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_guide),    cmocka_unit_test(test_kineto),  cmocka_unit_test(test_reserved), cmocka_unit_test(test_small_and_large_blocks),
-		cmocka_unit_test(test_unknown),  cmocka_unit_test(test_launches),
+		cmocka_unit_test(test_unknown),  cmocka_unit_test(test_launches), cmocka_unit_test(test_stated),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
