@@ -27,8 +27,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FOLDERS = ("src/analysis", "src/report")
 SUITES = ("unit", "oracle", "cli")
 # Tests that are too long to be run for each mutant, or that measure time; shorter ones look at the same code.
-LEFT_OUT = {"serve_attack", "hostile_memory", "hostile_size", "python_wheel", "record_nsys", "capture_cuda", "guest", "aggregate", "cupti_layouts", "gpu_check", "torture",
-            "interrupted", "failing_reads", "no_memory", "api_memory", "record", "record_own", "record_sample", "own_capture", "serve", "opscope_file", "invariants"}
+LEFT_OUT = {"serve_attack", "hostile_memory", "hostile_size", "python_wheel", "record_nsys", "capture_cuda", "guest", "cupti_layouts", "gpu_check", "torture",
+            "interrupted", "failing_reads", "no_memory", "api_memory", "record", "record_own", "record_sample", "own_capture", "invariants"}
 SURVIVORS_MOST = 0.1
 HEADER = """#define MUTANT(id, right, wrong) (mutant_is(id) ? (wrong) : (right))
 int mutant_is(int id);

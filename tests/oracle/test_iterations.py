@@ -276,6 +276,13 @@ class Synthetic(Case):
         for phases in ([("D", 1), ("G", 1)] * 6, [("D", 3), ("G", 1)] * 6, [("SGD", 8)], [("SGD", 8), ("Adam", 1)]):
             self.assertFalse([n for n in report("steps", self.phases(*phases)).notes if "outside them" in n])
 
+    def test_why_a_pattern_is_no_step(self):
+        """Kernels of one CUDA graph repeat within one launch; layers repeat within a step."""
+        for parts, why in ((("graphs", "vllm_decode_full", "graph_execution.json.gz"), "but several are launched by one call: they are parts of a step"),
+                           (("nsys", "2026.2_mfu_2gpu", "mfu_2gpu_after.sqlite"), "but modules that differ in their number alone occur once each: they are layers of a step")):
+            with self.subTest(trace=parts[-1]):
+                self.assertEqual(sum(why in n for n in report("steps", data(*parts)).notes), 1)
+
     def test_key_op(self):
         path = self.write(trace(5))
         t = report("steps", path, "--key-op=forward")

@@ -352,6 +352,15 @@ class Synthetic(Case):
                          [(0, "Conv2", 1, 0, 211000, 211000), (0, "MyModule", 3, 0, 633000, 447000),
                           (1, "Linear", 3, 3, 186000, 90000)])
 
+    def test_calls_are_not_own_time(self):
+        """What a module itself runs is without its ops and without its API calls, one within another counted once."""
+        call = lambda name, ts, dur: {"ph": "X", "cat": "cuda_runtime", "name": name, "pid": 1, "tid": 1, "ts": ts, "dur": dur, "args": {"correlation": ts}}  # noqa: E731
+        module = {"ph": "X", "cat": "python_function", "name": "nn.Module: A_0", "pid": 1, "tid": 1, "ts": 0, "dur": 100, "args": {"Python id": 1, "Python module id": 0}}
+        op = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 20, "dur": 30, "args": {"External id": 1}}
+        kernel = {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": "stream 7", "ts": 40, "dur": 10, "args": {"correlation": 25, "device": 0, "stream": 7}}
+        path = self.trace([module, op, call("cudaLaunchKernel", 25, 5), call("cudaMemcpyAsync", 60, 10), call("cuMemcpyAsync", 62, 4), kernel])
+        self.assertEqual([(r["module"], r["host_total_ns"], r["host_self_ns"]) for r in report("modules", path).rows], [("A_0", 100000, 60000)])
+
     def test_nothing_to_show(self):
         code, _, err = oracle.run("report", "modules", self.trace([x("aten::mm", 1, 2)]))
         self.assertEqual(code, 1)

@@ -222,6 +222,8 @@ static void test_tensorrt(void **state)
 	struct maker m;
 	begin(&m);
 	nvtx(&m, m.main, 0, 1000, "detect");
+	nvtx_of(&m, "TensorRT", m.main, 1000, 1100, "ExecutionContext::enqueue");
+	nvtx_of(&m, "TensorRT", m.main, 1010, 1020, "/net/Conv2D_12 + fusion.3 + pool2");
 	nvtx_of(&m, "TensorRT", m.main, 10, 500, "ExecutionContext::enqueue");
 	nvtx_of(&m, "TensorRT", m.main, 20, 100, "/net/conv_1/Conv + /net/Relu");
 	nvtx_of(&m, "TensorRT", m.main, 110, 200, "Reformatting CopyNode for Input Tensor 0 to /net/conv_1/Conv");
@@ -235,6 +237,7 @@ static void test_tensorrt(void **state)
 	assert_int_equal(first(o, "CONV + RELU_1")->gpu_ns, 10);
 	assert_str_equal(op(o, "REFORMATTING COPYNODE_1")->type, "Reformatting CopyNode");
 	assert_true(op(o, "CONV + RELU_1")->tc_eligible);
+	assert_str_equal(op(o, "CONV2D + FUSION + POOL2_1")->type, "Conv2D + fusion + pool2");
 	assert_true(op(o, "CUDAEVENTRECORD_1")->unassociated);
 	assert_str_equal(op(o, "EXECUTIONCONTEXT::ENQUEUE_1")->name, "/ExecutionContext::enqueue");
 	end(&m);

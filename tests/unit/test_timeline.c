@@ -294,6 +294,15 @@ static void test_too_deep_shares_a_lane(void **state)
 		timeline_items_of(t, l, INT64_MIN, INT64_MAX, 62, &x);
 		for (size_t i = 0; i < x.n; i++)
 			count += x.v[i].count;
+		for (int64_t from = 0; from < 10000; from += 97) {
+			const struct timeline_lane *lane = &t->lanes[l];
+			uint32_t end, begin = timeline_slices(t, l, from, from + 50, &end);
+			for (uint32_t i = 0; i < lane->n; i++) {
+				uint32_t row = t->row[lane->first + i];
+				if (t->p->span.start_ns[row] < from + 50 && span_end(t->p, row) > from)
+					assert_in_range(lane->first + i, begin, end - 1);
+			}
+		}
 	}
 	assert_int_equal(count, 2000);
 	timeline_items_release(&x);
