@@ -9,11 +9,8 @@
 #include "render/view.h"
 #include "report/curve.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 static const struct renderer *find_renderer(const char *format, struct err *e)
 {
@@ -192,32 +189,10 @@ static int write_to(struct export_job *j, int fd, struct err *e)
 	return rc;
 }
 
-static void close_it(void *fd)
-{
-	close(*(int *)fd);
-}
-
-/* To a device or pipe. */
-static int write_directly(struct export_job *j, struct err *e)
-{
-	int fd = open(j->path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return err_set(e, ERR_IO, "%s: %s", j->path, strerror(errno));
-	struct mem_undo undo;
-	mem_undo_begin(&undo, close_it, &fd);
-	int rc = write_to(j, fd, e);
-	mem_undo_end(&undo);
-	close(fd);
-	return rc;
-}
-
 static int write_file(struct export_job *j, struct err *e)
 {
-	struct stat st;
 	struct atomic_file f;
-	if (stat(j->path, &st) == 0 && !S_ISREG(st.st_mode))
-		return write_directly(j, e);
-	if (atomic_begin(&f, j->path, e))
+	if (atomic_begin_any(&f, j->path, e))
 		return -1;
 	return write_to(j, f.fd, e) < 0 ? atomic_abort(&f) : atomic_commit(&f, e);
 }

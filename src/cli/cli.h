@@ -119,6 +119,8 @@ int64_t cli_seconds_ns(const char *option, const char *text, bool zero);
 
 /* The value of -o; ends the process with EXIT_USAGE when it is empty. */
 const char *cli_output_path(const char *arg);
+/* Whether the value of -o is a name of standard output: as a file to be replaced, /dev/stdout would lose what it holds. False for NULL. */
+bool cli_is_stdout(const char *path);
 
 /* How many rows of a report's main table will be printed, if they are printed in its own order; 0 = all, or not known before
  * they have been sorted or filtered. */

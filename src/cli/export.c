@@ -7,10 +7,7 @@
 #include "io/atomic.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { KEY_GZIP = 0x200, KEY_OF_FORMAT = 0x400 };
@@ -163,25 +160,12 @@ static int write_to(const struct export_command *c, struct profile *p, int fd, c
 	return rc;
 }
 
-static int write_directly(const struct export_command *c, struct profile *p, struct diags *notes, struct err *e)
-{
-	int fd = open(c->path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return err_set(e, ERR_IO, "%s: %s", c->path, strerror(errno));
-	int rc = write_to(c, p, fd, c->path, notes, e);
-	close(fd);
-	return rc;
-}
-
 static int write_file(const struct export_command *c, struct profile *p, struct diags *notes, struct err *e)
 {
-	struct stat st;
 	struct atomic_file f;
-	if (!c->path || strcmp(c->path, "-") == 0 || strcmp(c->path, "/dev/stdout") == 0)
+	if (!c->path || cli_is_stdout(c->path))
 		return write_to(c, p, STDOUT_FILENO, "standard output", notes, e);
-	if (stat(c->path, &st) == 0 && !S_ISREG(st.st_mode))
-		return write_directly(c, p, notes, e);
-	if (atomic_begin(&f, c->path, e))
+	if (atomic_begin_any(&f, c->path, e))
 		return -1;
 	return write_to(c, p, f.fd, c->path, notes, e) < 0 ? atomic_abort(&f) : atomic_commit(&f, e);
 }
@@ -225,7 +209,7 @@ static void check_line(struct export_command *c)
 	struct cli_args inputs = {c->args.v + 1, c->args.n - 1};
 	cli_refuse_overwrite(c->path, &inputs);
 	c->gzip |= c->path && str_ends(str_from(c->path), STR(".gz"));
-	bool to_terminal = !c->path || strcmp(c->path, "-") == 0 || strcmp(c->path, "/dev/stdout") == 0;
+	bool to_terminal = !c->path || cli_is_stdout(c->path);
 	if (to_terminal && (c->gzip || (c->format->takes & EXPORT_BINARY)) && isatty(STDOUT_FILENO))
 		cli_usage("export %s: a terminal does not show this: give -o FILE", c->format->name);
 }

@@ -102,8 +102,8 @@ static int run(int argc, char **argv)
 		cli_usage("import: an INPUT was expected: a trace, a directory, or - for standard input");
 	if (!c.path)
 		cli_usage("import: -o FILE was expected: where to write");
-	if (strcmp(c.path, "-") == 0)
-		cli_usage("import: -o -: a file was expected, a .opscope file cannot go to standard output");
+	if (cli_is_stdout(c.path))
+		cli_usage("import: -o %s: a file was expected, a .opscope file cannot go to standard output", c.path);
 	cli_refuse_overwrite(c.path, &c.inputs);
 	if (c.trace.report.has_steps || c.trace.report.device || c.trace.report.key_op || c.trace.report.aggregation)
 		cli_usage("import: the whole trace is kept; choose steps, their key op and devices when reporting from %s, or with opscope aggregate", c.path);

@@ -9,11 +9,9 @@
 #include "report/curve.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 int cli_fail(const struct err *e, int status)
@@ -27,11 +25,10 @@ int cli_fail(const struct err *e, int status)
 	return status;
 }
 
-/* NULL = standard output, under any of its names: as a file to be replaced, /dev/stdout would lose what it holds. */
+/* NULL = standard output. */
 static const char *file_path(const struct output_options *o)
 {
-	bool standard = o->path && (strcmp(o->path, "-") == 0 || strcmp(o->path, "/dev/stdout") == 0);
-	return standard ? NULL : o->path;
+	return cli_is_stdout(o->path) ? NULL : o->path;
 }
 
 /* What stands behind the last dot of the file's name; empty when there is none, or only a leading one. */
@@ -117,23 +114,10 @@ static int write_stdout(struct str s, struct err *e)
 	return 0;
 }
 
-/* To a device or pipe. */
-static int write_directly(const char *path, struct str s, struct err *e)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	int rc = fd >= 0 && fd_write_all(fd, s) == 0 ? 0 : err_set(e, ERR_IO, "%s: %s", path, strerror(errno));
-	if (fd >= 0)
-		close(fd);
-	return rc;
-}
-
 static int write_file(const char *path, struct str s, struct err *e)
 {
-	struct stat st;
 	struct atomic_file f;
-	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
-		return write_directly(path, s, e);
-	if (atomic_begin(&f, path, e))
+	if (atomic_begin_any(&f, path, e))
 		return -1;
 	return atomic_write(&f, s, e) ? atomic_abort(&f) : atomic_commit(&f, e);
 }

@@ -1,5 +1,6 @@
 #include "cli/record.h"
 
+#include "base/file.h"
 #include "base/folder.h"
 #include "base/json_text.h"
 #include "base/machine.h"
@@ -8,6 +9,7 @@
 #include "base/secret.h"
 #include "input/input.h"
 #include "io/atomic.h"
+#include "io/follow.h"
 #include "io/source.h"
 
 #include <ctype.h>
@@ -116,12 +118,13 @@ static void read_run_file(const char *dir, const char *name, struct buf *out)
 	buf_clear(out);
 	buf_printf(&path, "%s/%s", dir, name);
 	end_text(&path);
-	FILE *f = fopen(path.p, "re");
+	struct stat st;
+	int fd = file_open_regular(path.p, 0, &st);
 	char piece[4096];
-	for (size_t n; f && out->n < MAX_RUN_FILE && (n = fread(piece, 1, sizeof piece, f)) > 0;)
-		buf_put(out, piece, n);
-	if (f)
-		fclose(f);
+	for (ssize_t n; fd >= 0 && out->n < MAX_RUN_FILE && (n = read(fd, piece, sizeof piece)) > 0;)
+		buf_put(out, piece, (size_t)n);
+	if (fd >= 0)
+		close(fd);
 	if (!str_starts(buf_view(out), STR(RUN_FILE_START)))
 		buf_clear(out);
 	buf_release(&path);
@@ -264,7 +267,9 @@ static bool any_process(const char *path)
 		buf_printf(&file, "%s/%s", path, entry->d_name);
 		end_text(&file);
 		struct err unread;
-		const struct input *i = input_recognise(file.p, &unread);
+		struct stat st;
+		bool is_file = stat(file.p, &st) == 0 && S_ISREG(st.st_mode); /* a FIFO would be waited for */
+		const struct input *i = is_file ? input_recognise(file.p, &unread) : NULL;
 		any = i && i->lives && i->lives(file.p);
 	}
 	if (d)
@@ -345,6 +350,34 @@ static int make_room(const char *path, const struct record_options *o, const str
 
 /* --- opening ---------------------------------------------------------------------------------------------------- */
 
+/* What is recorded goes to where the path leads, and --force removes captures there. A directory that nobody named is there already: opscope made it for this user, or another user
+ * laid a trap. */
+static int check_hidden(const char *path, struct err *e)
+{
+	struct stat st;
+	if (lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid())
+		return 0;
+	return err_set(e, ERR_IO, "%s: a directory of your own was expected where the run is recorded: remove it, or choose another --output=NAME", path);
+}
+
+/* Ranks of one job share it. */
+static int check_of_job(const char *path, struct err *e)
+{
+	struct stat st;
+	if (lstat(path, &st) == 0 && follow_may_touch(path, st.st_uid))
+		return 0;
+	return err_set(e, ERR_IO, "%s: another user's, in a folder where everyone may write: --output=DIR chooses another place", path);
+}
+
+static int check_asked(const char *path, struct err *e)
+{
+	char *end;
+	struct stat st;
+	enum followed found = follow_links(path, &end, &st, e);
+	mem_free(end);
+	return found == FOLLOWED_FAILED ? err_prefix(e, "--output") : 0;
+}
+
 /* The first of opscope-1, opscope-2, ... that is not there; of a job, opscope-JOB. */
 static int make_default(struct run_dir *d, const struct record_job *job, struct err *e)
 {
@@ -359,8 +392,10 @@ static int make_default(struct run_dir *d, const struct record_job *job, struct 
 				d->path.p[k] = '_';
 		end_text(&d->path);
 		d->made = mkdir(d->path.p, DIR_MODE) == 0;
-		if (d->made || (*job->id && errno == EEXIST))
+		if (d->made)
 			return 0;
+		if (*job->id && errno == EEXIST)
+			return check_of_job(d->path.p, e);
 		if (errno != EEXIST)
 			break;
 	}
@@ -382,18 +417,17 @@ static int check_into(struct run_dir *d, const struct record_options *o, const s
 static int make_asked(struct run_dir *d, const struct record_options *o, const struct record_job *job, struct err *e)
 {
 	struct stat st;
-	bool exists = stat(o->output, &st) == 0;
-	if (str_ends(str_from(o->output), STR(".opscope")) && !(exists && S_ISDIR(st.st_mode))) {
-		if (check_into(d, o, job, e) < 0)
-			return -1;
-		buf_printf(&d->path, "%s.run", o->output);
-		end_text(&d->path);
-		exists = stat(d->path.p, &st) == 0;
-	} else {
-		buf_cstr(&d->path, o->output);
-		end_text(&d->path);
-	}
+	bool into = str_ends(str_from(o->output), STR(".opscope")) && !(stat(o->output, &st) == 0 && S_ISDIR(st.st_mode));
+	if (into && check_into(d, o, job, e) < 0)
+		return -1;
+	buf_printf(&d->path, into ? "%s.run" : "%s", o->output);
+	while (d->path.n > 1 && d->path.p[d->path.n - 1] == '/') /* a link with a '/' behind it would be looked through */
+		d->path.n--;
+	end_text(&d->path);
+	bool exists = mkdir(d->path.p, DIR_MODE) < 0 && errno == EEXIST;
 	d->made = !exists;
+	if (exists && (into ? check_hidden(d->path.p, e) : check_asked(d->path.p, e)) < 0)
+		return -1;
 	return folder_make(d->path.p, DIR_MODE, e) < 0 ? err_prefix(e, "--output") : 0;
 }
 

@@ -8,9 +8,8 @@
  *   ... write to f.fd, or to the file f.temp ...
  *   return ok ? atomic_commit(&f, e) : atomic_abort(&f);
  *
- * An unfinished file is removed when the process ends by exit(); in the opscope program also when a signal ends it (io/leftovers.h). A killed
- * process leaves its file. The next process of the same user that writes into the folder removes that file, on network file systems after a day:
- * a file that is still being written is locked (flock). */
+ * An unfinished file is removed when the process ends by exit(); in the opscope program also when a signal ends it (io/leftovers.h). What a killed
+ * process leaves is removed by a later one (io/left.h). */
 #ifndef OPSCOPE_IO_ATOMIC_H
 #define OPSCOPE_IO_ATOMIC_H
 
@@ -29,12 +28,15 @@ struct atomic_file {
 	struct mem_undo undo;
 };
 
-/* ERR_IO when `path` is not a regular file or stat fails, when no file can be created in its folder, or when everyone may write to the folder and `path`
- * is another user's link or file. *f is then empty. */
+/* ERR_IO when `path` is not a regular file or stat fails, when no file can be created in its folder, or when another user's link or file may not be touched
+ * (io/follow.h). *f is then empty. */
 int atomic_begin(struct atomic_file *f, const char *path, struct err *e);
 
 /* As atomic_begin; a file that is new has at most the permissions `mode`. */
 int atomic_begin_as(struct atomic_file *f, const char *path, mode_t mode, struct err *e);
+
+/* As atomic_begin; but what is at `path` and no regular file, a pipe or device, is opened and written to as it stands. f->temp is then NULL. Waits for whoever reads a pipe. */
+int atomic_begin_any(struct atomic_file *f, const char *path, struct err *e);
 
 /* All of `s`, at the end of what is there. ERR_IO, as for a full disk; *f must then be aborted. */
 int atomic_write(struct atomic_file *f, struct str s, struct err *e);

@@ -1,6 +1,7 @@
 #include "record/symbols.h"
 
 #include "base/demangle.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "record/elf.h"
@@ -8,7 +9,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { NAME_MOST = 1024, MAP_MOST = 4 << 20, MAP_BYTES_MAX = 256 << 20 }; /* bytes of a name; lines and bytes of a map */
@@ -66,12 +66,12 @@ static void take_line(struct perf_map *m, char *line)
 	m->v[m->n++] = (struct perf_map_entry){start, start + bytes, arena_str(&m->arena, text)};
 }
 
-/* NULL when there is none that can be trusted. O_NONBLOCK: a FIFO would be waited for. */
+/* NULL when there is none that can be trusted. */
 static FILE *open_map(const char *path, int64_t *bytes)
 {
 	struct stat st;
-	int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
-	bool trusted = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (st.st_uid == geteuid() || st.st_uid == 0) && st.st_size <= MAP_BYTES_MAX;
+	int fd = file_open_regular(path, O_NOFOLLOW, &st);
+	bool trusted = fd >= 0 && (st.st_uid == geteuid() || st.st_uid == 0) && st.st_size <= MAP_BYTES_MAX;
 	FILE *f = trusted ? fdopen(fd, "r") : NULL;
 	if (!f && fd >= 0)
 		close(fd);

@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "io/atomic.h"
+#include "io/left.h"
 #include "serve/assets.h"
 
 #include <dirent.h>
@@ -9,7 +10,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -266,27 +266,24 @@ static int fill(const char *folder, const struct export_pack *x, struct str page
 static int make_folder(const char *out, const struct export_pack *x, struct str page, uint64_t *bytes, struct err *e)
 {
 	struct buf b = {0}, path = {0};
-	struct str folder = folder_of(out, &b);
-	b.n = folder.n;
-	buf_cstr(&b, "/.opscope-XXXXXX");
-	buf_char(&b, 0);
+	char *made;
+	int fd = left_make_folder(folder_of(out, &b).p, &made), rc = fd < 0 ? fail(out, "cannot create", e) : 0;
+	buf_release(&b);
+	if (fd < 0)
+		return rc;
 	mode_t mask = umask(0);
 	umask(mask);
-	if (!mkdtemp(b.p)) {
-		int rc = fail(out, "cannot create", e);
-		buf_release(&b);
-		return rc;
-	}
-	int rc = fill(b.p, x, page, bytes, e);
-	if (rc == 0 && (chmod(b.p, 0777 & ~mask) < 0 || rename(b.p, out) < 0)) {
+	rc = fill(made, x, page, bytes, e);
+	if (rc == 0 && (chmod(made, 0777 & ~mask) < 0 || rename(made, out) < 0)) {
 		rc = fail(out, "cannot create", e);
-		remove_old_blocks(b.p, &(struct export_pack){0});
-		unlink(path_in(b.p, STR("index.html"), &path).p);
+		remove_old_blocks(made, &(struct export_pack){0});
+		unlink(path_in(made, STR("index.html"), &path).p);
 	}
 	if (rc < 0)
-		rmdir(b.p);
+		rmdir(made);
+	close(fd);
 	buf_release(&path);
-	buf_release(&b);
+	mem_free(made);
 	return rc;
 }
 

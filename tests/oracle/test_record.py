@@ -255,6 +255,61 @@ class Directory(Launched):
         self.assertIn("nothing was recorded", err)
         self.assertEqual(self.files(), ["x.opscope"])
 
+    def test_one_file_beside_a_trap(self):
+        """The run directory of NAME.opscope, which nobody names, is a directory of our own."""
+        self.capture("victim", "h-1-1.seg")
+        os.symlink("victim", self.path("link.opscope.run"))
+        self.write("work/file.opscope.run", "")
+        os.mkdir(self.path("mine.opscope.run"))
+        names = ["link", "file"]
+        if os.geteuid() == 0:  # only root can give a directory away
+            os.mkdir(self.path("other.opscope.run"))
+            os.chmod(self.path("other.opscope.run"), 0o777)
+            os.chown(self.path("other.opscope.run"), 12345, 12345)
+            names.append("other")
+        for name in names:
+            _, err = self.record("-o", f"{name}.opscope", "--force", "--", "true", status=1)
+            self.assertIn(f"{name}.opscope.run: a directory of your own was expected where the run is recorded", err)
+        self.record("-o", "mine.opscope", "--", "true")
+        self.assertEqual(self.files("victim"), ["h-1-1.seg"])
+
+    def test_links_of_others(self):
+        """In a folder where everyone may write, another user's link to a directory is not followed; one's own is."""
+        if os.geteuid() != 0:
+            self.skipTest("only root can give a link away")
+        self.capture("victim", "h-1-1.seg")
+        os.mkdir(self.path("shared"))
+        os.chmod(self.path("shared"), 0o1777)
+        os.symlink("../victim", self.path("shared", "link"))
+        os.symlink("../victim", self.path("shared", "opscope-7"))
+        for options, env in ((("-o", "link"), {}), (("-o", "link/"), {}), ((), {"OPSCOPE_JOB": "7", "PMI_RANK": "1", "PMI_SIZE": "2"})):
+            for name in ("link", "opscope-7"):
+                os.chown(self.path("shared", name), 12345, 12345, follow_symlinks=False)
+            with self.subTest(options=options):
+                p = subprocess.run([oracle.OPSCOPE, "record", *options, "--force", "--", "true"], capture_output=True, text=True, env={**self.env, **env},
+                                   cwd=self.path("shared"), timeout=PATIENCE)
+                self.assertEqual(p.returncode, 1, p.stderr)
+                self.assertRegex(p.stderr, "another user('s)?, in a folder where everyone may write")
+                self.assertEqual(self.files("victim"), ["h-1-1.seg"])
+        os.chown(self.path("shared", "link"), 0, 0, follow_symlinks=False)
+        self.record("-o", "shared/link", "--force", "--", "true")
+        self.assertEqual(self.files("victim"), [])
+
+    def test_pipes_in_the_directory(self):
+        """A pipe that is named like a run file or a segment is not waited for."""
+        for name in ("h-1.run.json", "h-1-1.seg"):
+            with self.subTest(name=name):
+                os.makedirs(self.path("out"), exist_ok=True)
+                os.mkfifo(self.path("out", name))
+                _, err = self.record("-o", "out", "--", "true", status=1)
+                self.assertIn("there are captures already", err)
+                with self.start("kernels", "out", "--follow=0.01", command="report") as p:
+                    self.assertTrue(p.stdout.readline())
+                    p.send_signal(signal.SIGINT)
+                    p.communicate(timeout=PATIENCE)
+                self.record("-o", "out", "--force", "--", "true")
+                self.assertFalse(os.path.exists(self.path("out", name)))
+
 
 class Jobs(Launched):
     TORCH = {"TORCHELASTIC_RUN_ID": "run7", "MASTER_ADDR": "node0", "MASTER_PORT": "29500", "WORLD_SIZE": "2"}

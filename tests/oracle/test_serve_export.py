@@ -273,6 +273,25 @@ class Places(ExportCase):
         self.assertEqual((sorted(os.listdir(self.path("d"))), self.listing()), (before, ["a.html", "d"]))
         Report(self.path("d"))
 
+    def kill(self):
+        """Kills an export to d once its unfinished folder is there, which is returned; None when the export was faster."""
+        with subprocess.Popen([oracle.OPSCOPE, "serve", f"--export={self.path('d')}", TRAINING, RESNET], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as p:
+            while p.poll() is None and not self.listing():
+                pass
+            p.kill()
+        left = [n for n in self.listing() if n != "d"]
+        shutil.rmtree(self.path("d"), ignore_errors=True)
+        return left[0] if left else None
+
+    def test_killed(self):
+        """What a killed export left, the next one removes, and so does another command that writes there."""
+        for args in (("serve", f"--export={self.path('d')}", TRAINING), ("report", "overview", TRAINING, "-o", self.path("d.txt"))):
+            left = next(filter(None, (self.kill() for _ in range(20))))
+            self.assertRegex(left, r"^\.opscope-[0-9a-f]{16}$")
+            self.assertEqual(oracle.run(*args)[0], 0)
+            self.assertNotIn(left, self.listing())
+            shutil.rmtree(self.path("d"), ignore_errors=True)
+
 
 class Instances(ExportCase):
     """/api/instances is what these queries say."""

@@ -12,6 +12,7 @@
 
 #include "base/buf.h"
 #include "io/atomic.h"
+#include "io/left.h"
 #include "io/leftovers.h"
 
 static char folder[] = "/tmp/opscope_atomic_XXXXXX";
@@ -37,6 +38,15 @@ static int put(const char *path, const char *text, struct err *e)
 	struct atomic_file f;
 	*e = (struct err){0};
 	if (atomic_begin(&f, path, e))
+		return -1;
+	return atomic_write(&f, str_from(text), e) ? atomic_abort(&f) : atomic_commit(&f, e);
+}
+
+static int put_any(const char *path, const char *text, struct err *e)
+{
+	struct atomic_file f;
+	*e = (struct err){0};
+	if (atomic_begin_any(&f, path, e))
 		return -1;
 	return atomic_write(&f, str_from(text), e) ? atomic_abort(&f) : atomic_commit(&f, e);
 }
@@ -172,6 +182,79 @@ static void of_another_user(void **state)
 	assert_files(5);
 }
 
+/* A pipe that was opened to be read and written: nobody waits for the other end. */
+static void assert_in_pipe(int fd, const char *text)
+{
+	char got[64] = "";
+	assert_int_equal(read(fd, got, sizeof got - 1), strlen(text));
+	assert_string_equal(got, text);
+}
+
+/* What is no file is written to as it stands, by whatever path it is reached. */
+static void as_it_stands(void **state)
+{
+	struct err e;
+	int ends[2];
+	char path[64];
+	assert_int_equal(put_any("file", "one", &e), 0);
+	assert_holds("file", "one");
+	assert_int_equal(mkfifo("fifo", 0600), 0);
+	assert_int_equal(symlink("fifo", "link"), 0);
+	int fd = open("fifo", O_RDWR | O_NONBLOCK);
+	assert_int_equal(put_any("fifo", "two", &e), 0);
+	assert_in_pipe(fd, "two");
+	assert_int_equal(put_any("link", "three", &e), 0);
+	assert_in_pipe(fd, "three");
+	close(fd);
+	assert_true(S_ISFIFO(mode_of("fifo")));
+	assert_int_equal(pipe(ends), 0);
+	static const char *const folders[] = {"/dev/fd", "/proc/self/fd"};
+	for (int i = 0; i < 2; i++) {
+		snprintf(path, sizeof path, "%s/%d", folders[i], ends[1]);
+		assert_int_equal(put_any(path, "four", &e), 0);
+		assert_in_pipe(ends[0], "four");
+	}
+	assert_int_equal(symlink(path, "to_descriptor"), 0);
+	assert_int_equal(put_any("to_descriptor", "five", &e), 0);
+	assert_in_pipe(ends[0], "five");
+	assert_int_equal(put_any("/dev/null", "six", &e), 0);
+	assert_int_equal(put_any("/dev/full", "six", &e), -1);
+	assert_non_null(strstr(e.msg, "/dev/full: cannot write: No space left on device"));
+	assert_int_equal(put_any(".", "six", &e), -1);
+	assert_non_null(strstr(e.msg, ".: cannot write: Is a directory"));
+	close(ends[0]);
+	close(ends[1]);
+	assert_files(4);
+}
+
+/* In a folder where everyone may write, a link, a pipe or a device of another user is not written to, whatever it leads to. */
+static void as_it_stands_of_another_user(void **state)
+{
+	enum { OTHER = 12345 };
+	struct err e;
+	if (geteuid() != 0)
+		skip(); /* only root can give a file away */
+	assert_int_equal(mkdir("shared", 0777), 0);
+	assert_int_equal(chmod("shared", 01777), 0);
+	assert_int_equal(mkfifo("shared/fifo", 0666), 0);
+	int fd = open("shared/fifo", O_RDWR | O_NONBLOCK);
+	assert_int_equal(symlink("fifo", "shared/own"), 0);
+	assert_int_equal(put_any("shared/own", "one", &e), 0);
+	assert_in_pipe(fd, "one");
+	assert_int_equal(chown("shared/fifo", OTHER, OTHER), 0);
+	static const char *const paths[] = {"shared/fifo", "shared/own"};
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(put_any(paths[i], "two", &e), -1);
+		assert_non_null(strstr(e.msg, "a pipe or device of another user, in a folder where everyone may write: it is not written to"));
+	}
+	close(fd);
+	assert_int_equal(symlink("/dev/null", "shared/link"), 0);
+	assert_int_equal(lchown("shared/link", OTHER, OTHER), 0);
+	assert_int_equal(put_any("shared/link", "two", &e), -1);
+	assert_non_null(strstr(e.msg, "a link of another user, in a folder where everyone may write: it is not followed"));
+	assert_files(4);
+}
+
 /* What is written is as closed to others as what it replaces, from the beginning. */
 static void permissions_while_writing(void **state)
 {
@@ -208,7 +291,6 @@ static void left_by_others(void **state)
 	static const char *const kept[] = {".opscope-0123456789abcde", ".opscope-0123456789abcdef0", ".opscope-0123456789abcdeg", "opscope-0123456789abcdef"};
 	for (int i = 0; i < 4; i++)
 		write_text(kept[i], "mine");
-	assert_int_equal(mkdir(".opscope-00000000000000aa", 0777), 0);
 	assert_int_equal(symlink("opscope-0123456789abcdef", ".opscope-00000000000000bb"), 0);
 	write_text(".opscope-0123456789abcdef", "left");
 	write_text(".opscope-1111111111111111", "being written");
@@ -217,13 +299,48 @@ static void left_by_others(void **state)
 	assert_int_equal(atomic_begin(&f, "b", &e), 0);
 	assert_int_equal(put("a", "one", &e), 0); /* while b is written */
 	assert_int_equal(atomic_commit(&f, &e), 0);
-	assert_files(9);
+	assert_files(8);
 	assert_true(access(".opscope-0123456789abcdef", F_OK) < 0);
 	assert_holds(".opscope-1111111111111111", "being written");
 	close(fd);
 	assert_int_equal(put("a", "two", &e), 0);
 	assert_true(access(".opscope-1111111111111111", F_OK) < 0);
+	assert_files(7);
+}
+
+/* Folders, too: those that are ours, that nobody holds, and in which files alone lie. */
+static void folders_left_by_others(void **state)
+{
+	enum { OTHER = 12345 };
+	struct err e;
+	char *held;
+	write_text("aim", "mine");
+	assert_int_equal(mkdir(".opscope-0123456789abcdef", 0700), 0);
+	write_text(".opscope-0123456789abcdef/index.html", "left");
+	write_text(".opscope-0123456789abcdef/.opscope-1111111111111111", "left");
+	assert_int_equal(mkdir(".opscope-2222222222222222", 0700), 0);
+	write_text(".opscope-2222222222222222/file", "mine");
+	assert_int_equal(symlink("../aim", ".opscope-2222222222222222/link"), 0);
+	assert_int_equal(mkdir(".opscope-3333333333333333", 0700), 0);
+	assert_int_equal(mkdir(".opscope-3333333333333333/folder", 0700), 0);
+	int fd = left_make_folder("./", &held);
+	assert_true(fd >= 0 && (mode_of(held) & 0777) == 0700 && strlen(held) == strlen("./.opscope-0123456789abcdef"));
+	assert_true(access(".opscope-0123456789abcdef", F_OK) < 0);
+	assert_files(7);
+	assert_int_equal(put("a", "one", &e), 0);
 	assert_files(8);
+	close(fd);
+	if (geteuid() == 0) {
+		assert_int_equal(chown(held, OTHER, OTHER), 0);
+		assert_int_equal(put("a", "one", &e), 0);
+		assert_files(8);
+		assert_int_equal(chown(held, 0, 0), 0);
+	}
+	assert_int_equal(put("a", "two", &e), 0);
+	assert_true(access(held, F_OK) < 0);
+	assert_files(7);
+	assert_holds(".opscope-2222222222222222/file", "mine");
+	mem_free(held);
 }
 
 /* In a child that begins to write; how it ends, as waitpid says. */
@@ -354,8 +471,11 @@ int main(void)
 		cmocka_unit_test_teardown(links_in_a_circle, empty_folder),
 		cmocka_unit_test_teardown(link_to_nowhere, empty_folder),
 		cmocka_unit_test_teardown(of_another_user, empty_folder),
+		cmocka_unit_test_teardown(as_it_stands, empty_folder),
+		cmocka_unit_test_teardown(as_it_stands_of_another_user, empty_folder),
 		cmocka_unit_test_teardown(permissions_while_writing, empty_folder),
 		cmocka_unit_test_teardown(left_by_others, empty_folder),
+		cmocka_unit_test_teardown(folders_left_by_others, empty_folder),
 		cmocka_unit_test_teardown(process_ends, empty_folder),
 		cmocka_unit_test_teardown(signals_are_let_through, empty_folder),
 		cmocka_unit_test_teardown(full_disk, empty_folder),
