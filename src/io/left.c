@@ -91,7 +91,12 @@ static void empty_folder(int fd)
 		closedir(d);
 }
 
-/* Whoever writes to it holds its lock; what can be locked has lost its writer. */
+/* Whoever writes to it holds its lock; what can be locked has lost its writer. NFS locks only what is open for writing (EBADF): there a day must do. */
+static bool has_no_writer(int fd, bool local)
+{
+	return flock(fd, LOCK_EX | LOCK_NB) == 0 || (!local && errno == EBADF);
+}
+
 static void remove_if_left(int folder, const char *name, bool local)
 {
 	enum { DAY_S = 24 * 60 * 60 };
@@ -102,7 +107,7 @@ static void remove_if_left(int folder, const char *name, bool local)
 	int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return;
-	if (fstat(fd, &st) == 0 && (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)) && flock(fd, LOCK_EX | LOCK_NB) == 0 && is_same(folder, name, &st)) {
+	if (fstat(fd, &st) == 0 && (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)) && has_no_writer(fd, local) && is_same(folder, name, &st)) {
 		if (S_ISDIR(st.st_mode))
 			empty_folder(fd);
 		unlinkat(folder, name, S_ISDIR(st.st_mode) ? AT_REMOVEDIR : 0);
