@@ -371,6 +371,21 @@ class Queries(AttackCase):
             t.join()
         self.assertEqual([a.status for a in answers], [422, 422])
 
+    def test_queries_of_those_who_left_are_ended(self):
+        s = Server(self, "--query-time=30", RESNET)
+        s.get("/api/sql", query="SELECT 1 AS n")
+        path = "/api/sql?" + urllib.parse.urlencode({"query": self.ENDLESS})
+        clients = [self.open(s) for _ in range(6)]
+        for c in clients:
+            c.sendall(request(path.encode()))
+        child_of(s)
+        begin = time.time()
+        for c in clients:
+            c.close()
+        self.assertEqual(s.get("/api/sql", query="SELECT 7 AS n")["rows"], [[7]])
+        self.assertLess(time.time() - begin, 10)
+        self.assertEqual(children(s), [])
+
     def test_a_query_that_dies_harms_nobody(self):
         s = Server(self, "--query-time=20", RESNET)
         for how, status, words in ((signal.SIGABRT, 500, "ended with signal 6"), (signal.SIGKILL, 422, "too much memory"), (signal.SIGXCPU, 422, "took too long")):
