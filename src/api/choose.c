@@ -43,8 +43,11 @@ struct profile *api_open(const char *path, const struct opscope_options *o, stru
 {
 	struct trace_list l = {0};
 	struct profile *p = NULL;
-	if (choose(path, o, &l, e) == 0)
-		p = input_open(l.v[0].path.p, o ? &o->input : NULL, e);
+	struct input_options input = o ? o->input : (struct input_options){0};
+	if (choose(path, o, &l, e) == 0) {
+		input.found = l.v[0].found;
+		p = input_open(l.v[0].path.p, &input, e);
+	}
 	discover_release(&l);
 	if (p && o && o->gpu && gpu_state(p, str_from(o->gpu), e) < 0) {
 		profile_free(p);

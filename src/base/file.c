@@ -1,15 +1,29 @@
 #include "base/file.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
+#include <string.h>
 #include <unistd.h>
 
-/* O_NONBLOCK: a FIFO would be waited for. */
-int file_open_regular(const char *path, int flags, struct stat *st)
+int file_open_regular(const char *path, int flags, struct stat *st, struct err *e)
 {
-	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | flags);
-	if (fd >= 0 && (fstat(fd, st) < 0 || !S_ISREG(st->st_mode))) {
+	struct stat own;
+	int fd;
+	st = st ? st : &own;
+	do
+		fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | flags);
+	while (fd < 0 && errno == EINTR);
+	bool known = fd >= 0 && fstat(fd, st) == 0;
+	if (known && S_ISREG(st->st_mode))
+		return fd;
+	if (!known)
+		err_set(e, ERR_IO, "%s: cannot open: %s", path, strerror(errno));
+	else if (S_ISDIR(st->st_mode))
+		err_set(e, ERR_IO, "%s: is a directory, a file was expected", path);
+	else
+		err_set(e, ERR_IO, "%s: not a regular file, as was expected", path);
+	if (fd >= 0)
 		close(fd);
-		fd = -1;
-	}
-	return fd;
+	return -1;
 }

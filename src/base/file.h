@@ -4,7 +4,10 @@
 
 #include <sys/stat.h>
 
-/* Opens a regular file for reading, with `flags` besides (O_NOFOLLOW: no link), and fills *st. -1 where there is none: never waits for the other end of a pipe. */
-int file_open_regular(const char *path, int flags, struct stat *st);
+#include "base/err.h"
+
+/* Opens the regular file at `path` for reading, with `flags` besides (O_NOFOLLOW: no link). What stood there when it was found may be a pipe by now: never
+ * waits for a writer. Fills *st, unless that is NULL. -1 and *e, ERR_IO, where there is no such file. */
+int file_open_regular(const char *path, int flags, struct stat *st, struct err *e);
 
 #endif

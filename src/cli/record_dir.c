@@ -119,7 +119,7 @@ static void read_run_file(const char *dir, const char *name, struct buf *out)
 	buf_printf(&path, "%s/%s", dir, name);
 	end_text(&path);
 	struct stat st;
-	int fd = file_open_regular(path.p, 0, &st);
+	int fd = file_open_regular(path.p, 0, &st, NULL);
 	char piece[4096];
 	for (ssize_t n; fd >= 0 && out->n < MAX_RUN_FILE && (n = read(fd, piece, sizeof piece)) > 0;)
 		buf_put(out, piece, (size_t)n);

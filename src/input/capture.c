@@ -283,7 +283,7 @@ static int read_file(struct source *s, struct profile *p, struct err *e)
 		return err_set(e, ERR_USAGE, "a capture cannot be read from a pipe: give its name");
 	if (source_is_compressed(s))
 		return err_set(e, ERR_FORMAT, "%s: a segment of a capture that was compressed: unpack it first", path);
-	if (capture_run_find(&r, path, e) < 0)
+	if (capture_run_find(&r, path, source_root(s), e) < 0)
 		return -1;
 	struct capture *c = mem_alloc(1, sizeof *c);
 	begin(c, p, &r);

@@ -49,16 +49,17 @@ struct capture_run {
 	int64_t base_ns;              /* when the first segment of the directory began */
 	int64_t rank, world;
 };
-/* The segment at `path`, and all others of its rank in its directory where it is the first of them. -1 and *e: it is no segment. */
-int capture_run_find(struct capture_run *r, const char *path, struct err *e);
+/* The segment at `path`, and all others of its rank in its directory where it is the first of them. -1 and *e: it is no segment. Here and below,
+ * segments that are links out of `root` are not there, unless root.n == 0. */
+int capture_run_find(struct capture_run *r, const char *path, struct str root, struct err *e);
 void capture_run_release(struct capture_run *r);
 /* Whether the file is the first segment of its rank in its directory, which stands for them all. *known: NULL, or what was found out of this directory before;
  * capture_run_forget takes it. */
-bool capture_run_leads(const char *path, void **known);
+bool capture_run_leads(const char *path, struct str root, void **known);
 void capture_run_forget(void *known);
 bool capture_run_lives(const char *path);
 /* A number that another state of the segments that are read with this one makes another one; 0 = it is no segment. */
-uint64_t capture_run_progress(const char *path);
+uint64_t capture_run_progress(const char *path, struct str root);
 /* False: it is no rank of a job. */
 bool capture_run_rank(const char *path, int64_t *rank);
 

@@ -54,7 +54,7 @@ static char *join(const char *dir, size_t n, const char *name)
 }
 
 /* By what their names say: opening each of thousands for each of thousands would take long. */
-static void list_directory(struct list *l, const char *path)
+static void list_directory(struct list *l, const char *path, struct str root)
 {
 	size_t n = directory_length(path);
 	char *dir = n ? join(path, n, "") : join(".", 1, "");
@@ -66,8 +66,13 @@ static void list_directory(struct list *l, const char *path)
 		l->absent += start_in_name(str_from(name), STR(".none"), &start);
 		if (!start_in_name(str_from(name), STR(".seg"), &start))
 			continue;
+		char *segment = join(path, n, name);
+		if (discover_leads_out(segment, root)) {
+			mem_free(segment);
+			continue;
+		}
 		MEM_GROW(l->v, l->cap, l->n + 1);
-		l->v[l->n++] = (struct segment){join(path, n, name), start, false};
+		l->v[l->n++] = (struct segment){segment, start, false};
 	}
 	l->error = f.error && !discover_is_absent(f.error) ? f.error : 0;
 	folder_close(&f);
@@ -135,7 +140,7 @@ static int find_segments(struct capture_run *r, const struct list *l, const char
 	return is == READ_FAILED ? -1 : 0;
 }
 
-int capture_run_find(struct capture_run *r, const char *path, struct err *e)
+int capture_run_find(struct capture_run *r, const char *path, struct str root, struct err *e)
 {
 	struct list l = {0};
 	struct wire_header h;
@@ -145,7 +150,7 @@ int capture_run_find(struct capture_run *r, const char *path, struct err *e)
 	r->rank = h.rank < 0 ? -1 : h.rank;
 	r->world = h.world < 0 ? -1 : h.world;
 	r->base_ns = h.start_ns;
-	list_directory(&l, path);
+	list_directory(&l, path, root);
 	if (find_segments(r, &l, path, e) < 0) {
 		capture_run_release(r);
 		release_list(&l);
@@ -171,13 +176,13 @@ void capture_run_release(struct capture_run *r)
 }
 
 /* The segments of a directory, those first that begin first. One that cannot be read leads: reading it says why. */
-static struct list *look(const char *path)
+static struct list *look(const char *path, struct str root)
 {
 	struct list *l = mem_alloc(1, sizeof *l);
 	struct idmap seen;
 	struct wire_header h;
 	*l = (struct list){0};
-	list_directory(l, path);
+	list_directory(l, path, root);
 	idmap_init(&seen, 1, 0, 64);
 	for (unsigned i = 0; i < l->n; i++) {
 		enum header is = look_into(l->v[i].path, &h, NULL);
@@ -190,13 +195,13 @@ static struct list *look(const char *path)
 	return l;
 }
 
-bool capture_run_leads(const char *path, void **known)
+bool capture_run_leads(const char *path, struct str root, void **known)
 {
 	struct segment key = {(char *)(uintptr_t)path, 0, false};
 	if (!start_in_name(str_from(path), STR(".seg"), &key.start_ns))
 		return true; /* stands alone */
 	if (!*known)
-		*known = look(path);
+		*known = look(path, root);
 	const struct list *l = *known;
 	const struct segment *s = l->n ? bsearch(&key, l->v, l->n, sizeof *l->v, by_start) : NULL;
 	return l->error || (s && s->leads);
@@ -215,12 +220,12 @@ bool capture_run_lives(const char *path)
 	return header_of(path, &h, NULL) && capture_file_lives(&h);
 }
 
-uint64_t capture_run_progress(const char *path)
+uint64_t capture_run_progress(const char *path, struct str root)
 {
 	struct capture_run r;
 	struct wire_header h;
 	uint64_t sum = 0;
-	if (capture_run_find(&r, path, NULL) < 0)
+	if (capture_run_find(&r, path, root, NULL) < 0)
 		return 0;
 	for (unsigned i = 0; i < r.n; i++)
 		if (header_of(r.path[i], &h, NULL)) {

@@ -66,7 +66,8 @@ static struct str base_name(struct str path)
 static const char *const candidates[] = {".json", ".opscope", ".sqlite", ".sql", ".nvvp", ".dict", ".seg"};
 enum { CANDIDATES = sizeof candidates / sizeof candidates[0] };
 
-static void add_file(struct trace_list *l, struct str run, struct str name, struct str path, struct str root)
+/* w == NULL: it was named. */
+static void add_file(struct trace_list *l, const struct walk *w, struct str run, struct str name, struct str path)
 {
 	struct str worker = name, stamp = STR("");
 	if (!discover_parse_name(name, &worker, &stamp)) {
@@ -82,7 +83,8 @@ static void add_file(struct trace_list *l, struct str run, struct str name, stru
 		.span = STR("default"),
 		.path = arena_str(&l->arena, path),
 		.stamp = arena_str(&l->arena, stamp),
-		.root = root,
+		.root = w ? w->root : STR(""),
+		.found = w != NULL,
 	};
 }
 
@@ -94,12 +96,15 @@ static void forget(struct walk *w)
 	w->known = NULL;
 }
 
-static bool is_whole(struct walk *w, const struct input *i, const char *path)
+/* Of a trace of several files only the first counts. A link out is never one of them: it is left out by its own name. */
+static bool is_whole(struct walk *w, const struct input *i, const char *path, bool out)
 {
+	if (!i->is_whole || out)
+		return true;
 	if (i != w->knows)
 		forget(w);
 	w->knows = i;
-	return i->is_whole(path, &w->known);
+	return i->is_whole(path, w->root, &w->known);
 }
 
 static bool is_candidate(struct str name)
@@ -111,7 +116,7 @@ static bool is_candidate(struct str name)
 }
 
 /* Other JSON lies beside traces, so a name that says nothing is not enough. */
-static bool is_trace(struct walk *w, struct str name, const char *path)
+static bool is_trace(struct walk *w, struct str name, const char *path, bool out)
 {
 	struct str worker, stamp;
 	if (discover_parse_name(name, &worker, &stamp))
@@ -120,7 +125,7 @@ static bool is_trace(struct walk *w, struct str name, const char *path)
 	const struct input *i = is_candidate(name) ? input_recognise(path, &e) : NULL;
 	if (e.code)
 		return access(path, R_OK) == 0 || !discover_is_absent(errno); /* reading it says why it could not be looked into */
-	return i && (!i->is_whole || is_whole(w, i, path));
+	return i && is_whole(w, i, path, out);
 }
 
 bool discover_is_absent(int why)
@@ -177,10 +182,10 @@ bool discover_lies_in(const char *path, struct str root)
 }
 
 /* Nothing but a link leads out of the directory in which it stands. */
-static bool leads_out(const struct walk *w, const char *path)
+bool discover_leads_out(const char *path, struct str root)
 {
 	struct stat st;
-	return w->root.n && lstat(path, &st) == 0 && S_ISLNK(st.st_mode) && !discover_lies_in(path, w->root);
+	return root.n && lstat(path, &st) == 0 && S_ISLNK(st.st_mode) && !discover_lies_in(path, root);
 }
 
 static void leave_out(struct trace_list *l, struct str path)
@@ -227,17 +232,17 @@ static void walk_entry(struct walk *w, struct str dir, struct str relative, stru
 	if (stat(path.p, &st) < 0) {
 		/* A broken link is left out. A name that may be a trace is kept: reading it will say why it cannot be read. */
 		if (!discover_is_absent(errno) && is_candidate(str_from(name)))
-			add_file(w->list, run, str_from(name), path, w->root);
+			add_file(w->list, w, run, str_from(name), path);
 		else
 			remember_failure(w, path.p, errno);
 		return;
 	}
-	bool out = leads_out(w, path.p);
-	if (S_ISREG(st.st_mode) && is_trace(w, str_from(name), path.p)) {
+	bool out = discover_leads_out(path.p, w->root);
+	if (S_ISREG(st.st_mode) && is_trace(w, str_from(name), path.p, out)) {
 		if (out)
 			leave_out(w->list, path);
 		else
-			add_file(w->list, run, str_from(name), path, w->root);
+			add_file(w->list, w, run, str_from(name), path);
 	} else if (S_ISDIR(st.st_mode) && out) {
 		leave_out(w->list, path);
 	} else if (S_ISDIR(st.st_mode) && enter_once(w, &st)) {
@@ -298,7 +303,7 @@ int discover_add(struct trace_list *l, const char *path, struct err *e)
 	if (!from_stdin && stat(path, &st) < 0)
 		return err_set(e, ERR_IO, "%s: %s", path, strerror(errno));
 	if (from_stdin || !S_ISDIR(st.st_mode)) {
-		add_file(l, STR(""), base_name(str_from(path)), str_from(path), STR(""));
+		add_file(l, NULL, STR(""), base_name(str_from(path)), str_from(path));
 		return 0;
 	}
 	struct walk w = {.list = l};
@@ -411,7 +416,7 @@ static bool is_of_rank(const struct trace_file *f, int64_t wanted)
 		return !discover_rank_in_name(f->worker, &own) || own == wanted;
 	if (i && i->rank)
 		return i->rank(f->path.p, &own) && own == wanted;
-	struct source *s = source_open(f->path.p, NULL);
+	struct source *s = source_open_regular(f->path.p, NULL);
 	bool found = s && discover_rank_in_head(source_peek(s), &own);
 	if (s)
 		source_close(s);

@@ -18,6 +18,7 @@ struct trace_file {
 	struct str path;              /* NUL-terminated */
 	struct str stamp;             /* digits in the name; n == 0: none */
 	struct str root;              /* the real path of the directory in which it was found and must lie; n == 0: may lie anywhere */
+	bool found;                   /* in a directory, as a regular file; else it was named, and may be a pipe */
 };
 
 struct trace_list {
@@ -36,6 +37,8 @@ int discover_add(struct trace_list *l, const char *path, struct err *e);
 
 /* Whether a path, with all links followed, lies in the directory of this real path. */
 bool discover_lies_in(const char *path, struct str root);
+/* Whether a path that was found below the directory of this real path is a link out of it; root.n == 0: links may lead anywhere. */
+bool discover_leads_out(const char *path, struct str root);
 
 /* Numbers the spans and sorts by run, worker and span. */
 void discover_finish(struct trace_list *l);

@@ -33,7 +33,7 @@ static int check_source(const struct source *s, const char *path, struct err *e)
 const struct input *input_recognise(const char *path, struct err *e)
 {
 	*e = (struct err){0};
-	struct source *s = source_open(path, e);
+	struct source *s = source_open_regular(path, e);
 	if (!s)
 		return NULL;
 	int score;
@@ -116,22 +116,23 @@ static struct profile *read_with(const struct input *i, struct source *s, const 
 
 struct profile *input_open(const char *path, const struct input_options *o, struct err *e)
 {
-	struct source *s = source_open(path, e);
-	if (!s)
-		return NULL;
 	static const struct input_options by_content = {0};
 	if (!o)
 		o = &by_content;
+	struct source *s = o->found ? source_open_regular(path, e) : source_open(path, e);
+	if (!s)
+		return NULL;
+	source_set_root(s, o->root);
 	const struct input *i = choose(s, path, o, e);
 	struct profile *p = i ? read_with(i, s, path, o, e) : NULL;
 	source_close(s);
 	return p;
 }
 
-uint64_t input_progress(const char *path)
+uint64_t input_progress(const char *path, struct str root)
 {
 	uint64_t now = 0;
 	for (const struct input *const *i = input_registry; *i && !now; i++)
-		now = (*i)->progress ? (*i)->progress(path) : 0;
+		now = (*i)->progress ? (*i)->progress(path, root) : 0;
 	return now;
 }

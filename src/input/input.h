@@ -19,14 +19,14 @@ struct input {
 	int (*read)(struct source *s, struct profile *p, struct err *e);
 	/* For formats of which a trace may be several files; NULL = each file is one. Whether this one stands for its trace: a directory then
 	 * lists it, and reading it reads the others. */
-	bool (*is_whole)(const char *path, void **known);
+	bool (*is_whole)(const char *path, struct str root, void **known); /* root: as in input_options */
 	void (*forget)(void *known); /* what is_whole keeps of a directory, so that it does not look at all of it for each file: *known is NULL at first */
 	/* The rank of the job that the file is of, where it says so; NULL = the name tells, or distributedInfo in its first bytes. */
 	bool (*rank)(const char *path, int64_t *rank);
 	bool (*lives)(const char *path); /* whether who writes the file is still there; NULL = not known of this format */
 	/* Another number when there is more in the files, though their sizes and times need not have changed, since they are written through memory; 0 = none
 	 * of this format. NULL = of this format they have. */
-	uint64_t (*progress)(const char *path);
+	uint64_t (*progress)(const char *path, struct str root);
 	bool grows;        /* files are sound while they are written: that one has grown since it was opened is nothing odd */
 };
 
@@ -37,15 +37,18 @@ struct input_options {
 	bool as_written;    /* keep how each event was written, where the input can: profile.as_written */
 	source_progress_fn *progress; /* called while reading; NULL = no one wants to know */
 	void *progress_context;
+	struct str root;    /* real path of the directory below which `path` was found: links out of it are read by nobody; n == 0 = links lead anywhere */
+	bool found;         /* in a directory: a regular file is expected, and nothing else is waited for */
 };
 
 /* Opens `path` ("-" = stdin), recognises it and reads it. The result is the caller's (profile_free). NULL on error. */
 struct profile *input_open(const char *path, const struct input_options *o, struct err *e);
 
 /* What an input says of how far the file has come (struct input, `progress`); 0 = its size and time tell. Of a regular file. */
-uint64_t input_progress(const char *path);
+uint64_t input_progress(const char *path, struct str root);
 
-/* The input that the first bytes of the file speak for, not only its being JSON. NULL: there is none, and e->code is ERR_NONE, or the file cannot be read. */
+/* The input that the first bytes of the file speak for, not only its being JSON. NULL: there is none, and e->code is ERR_NONE, or the file cannot be read:
+ * it must be a regular one, since of a pipe these bytes would be gone. */
 const struct input *input_recognise(const char *path, struct err *e);
 
 #endif

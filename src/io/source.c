@@ -1,5 +1,6 @@
 #include "io/source.h"
 
+#include "base/file.h"
 #include "base/mem.h"
 
 #include <errno.h>
@@ -27,6 +28,7 @@ struct source {
 	int fd;
 	bool is_stdin, gzip, threaded;
 	char *path;
+	struct str root;
 	uint64_t file_bytes, bytes_in;
 	struct stat opened;
 	char error[256];
@@ -254,13 +256,13 @@ static struct block *take(struct source *s)
 }
 
 /* A pipe with a name waits for its writer, and signals come meanwhile. */
-static int open_file(const char *path)
+static int open_any(const char *path, struct err *e)
 {
 	int fd;
 	do
 		fd = open(path, O_RDONLY | O_CLOEXEC);
 	while (fd < 0 && errno == EINTR);
-	return fd;
+	return fd < 0 ? err_set(e, ERR_IO, "%s: cannot open: %s", path, strerror(errno)) : fd;
 }
 
 static void abandon(void *s)
@@ -268,15 +270,20 @@ static void abandon(void *s)
 	source_close(s);
 }
 
-struct source *source_open(const char *path, struct err *e)
+static int open_regular(const char *path, struct err *e)
+{
+	return file_open_regular(path, 0, NULL, e);
+}
+
+static struct source *open_with(const char *path, int (*open_path)(const char *path, struct err *e), struct err *e)
 {
 	struct source *s = NEW(struct source);
 	s->is_stdin = strcmp(path, "-") == 0;
-	s->fd = s->is_stdin ? STDIN_FILENO : open_file(path);
+	s->fd = s->is_stdin ? STDIN_FILENO : open_path(path, e);
 	mem_undo_begin(&s->undo, abandon, s);
 	struct stat st;
-	if (s->fd < 0 || fstat(s->fd, &st) < 0) {
-		err_set(e, ERR_IO, "%s: cannot open: %s", path, strerror(errno));
+	int rc = s->fd < 0 ? -1 : fstat(s->fd, &st) == 0 ? 0 : err_set(e, ERR_IO, "%s: cannot open: %s", path, strerror(errno));
+	if (rc < 0) {
 		source_close(s);
 		return NULL;
 	}
@@ -306,6 +313,26 @@ struct source *source_open(const char *path, struct err *e)
 		s->threaded = pthread_create(&s->thread, NULL, fill_ahead, s) == 0;
 	}
 	return s;
+}
+
+struct source *source_open(const char *path, struct err *e)
+{
+	return open_with(path, open_any, e);
+}
+
+struct source *source_open_regular(const char *path, struct err *e)
+{
+	return open_with(path, open_regular, e);
+}
+
+void source_set_root(struct source *s, struct str root)
+{
+	s->root = root;
+}
+
+struct str source_root(const struct source *s)
+{
+	return s->root;
 }
 
 struct str source_peek(struct source *s)

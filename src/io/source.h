@@ -13,6 +13,12 @@ struct source;
 
 /* `path` "-" means stdin. NULL and *e on failure. */
 struct source *source_open(const char *path, struct err *e);
+/* The same of a path that was found and not named: ERR_IO at once for a pipe or device, whose bytes would be waited for. */
+struct source *source_open_regular(const char *path, struct err *e);
+
+/* For readers of traces of several files: input_options.root. Borrowed. */
+void source_set_root(struct source *s, struct str root);
+struct str source_root(const struct source *s);
 
 /* The first bytes, uncompressed, without consuming them: up to SOURCE_PEEK_BYTES, fewer when the input is shorter. */
 struct str source_peek(struct source *s);

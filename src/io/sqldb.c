@@ -1,12 +1,13 @@
 #include "io/sqldb_schema.h"
 
 #include "base/buf.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "io/sqlfail.h"
 #include "io/sqlmem.h"
+#include "io/sqlvfs.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -51,7 +52,7 @@ static bool journal_is_hot(const char *path)
 	static const unsigned char magic[] = {0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};
 	buf_printf(&b, "%s-journal", path);
 	buf_char(&b, 0);
-	int fd = open(b.p, O_RDONLY | O_CLOEXEC);
+	int fd = file_open_regular(b.p, 0, NULL, NULL);
 	bool hot = fd >= 0 && read(fd, head, sizeof head) == sizeof head && memcmp(head, magic, sizeof head) == 0;
 	if (fd >= 0)
 		close(fd);
@@ -74,6 +75,8 @@ static void close_library(struct sqldb *d)
 static bool open_library(struct sqldb *d, const char *parameters, bool with_wal)
 {
 	struct buf uri = {0};
+	if (!sqlvfs_register())
+		mem_fail(0);
 	put_uri(&uri, d->path, parameters);
 	int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX;
 	bool ok = sqlite3_open_v2(uri.p, &d->db, flags, NULL) == SQLITE_OK;
@@ -178,17 +181,17 @@ int sqldb_open(struct sqldb *d, const char *path, bool *stale, struct err *e)
 {
 	*d = (struct sqldb){.path = path};
 	*stale = false;
-	d->fd = open(path, O_RDONLY | O_CLOEXEC);
+	d->fd = file_open_regular(path, 0, NULL, e);
 	mem_undo_begin(&d->undo, abandon, d);
 	struct stat st;
-	if (d->fd < 0 || fstat(d->fd, &st) < 0) {
-		err_set(e, ERR_IO, "%s: cannot open: %s", path, strerror(errno));
+	int rc = d->fd < 0 ? -1 : fstat(d->fd, &st) == 0 ? 0 : err_set(e, ERR_IO, "%s: cannot open: %s", path, strerror(errno));
+	if (rc < 0) {
 		release(d);
 		return -1;
 	}
 	d->file_bytes = (uint64_t)st.st_size;
 	bool wal = bytes_beside(path, "-wal") > WAL_HEADER_BYTES;
-	if (wal && open_library(d, "?mode=ro&vfs=unix-none", true)) {
+	if (wal && open_library(d, "?mode=ro&vfs=" SQLVFS, true)) {
 		close(d->fd);
 		d->fd = -1;
 		return read_schema(d, e);
@@ -201,7 +204,7 @@ int sqldb_open(struct sqldb *d, const char *path, bool *stale, struct err *e)
 	}
 	*stale = wal || (bytes_beside(path, "-journal") > JOURNAL_HEADER_BYTES && journal_is_hot(path));
 	/* Of a page that is cut, SQLite takes the rest for zeros. */
-	if (!open_library(d, "?mode=ro&immutable=1", false) || bytes_before_cut(d))
+	if (!open_library(d, "?mode=ro&immutable=1&vfs=" SQLVFS, false) || bytes_before_cut(d))
 		return refuse(d, e);
 	return read_schema(d, e);
 }

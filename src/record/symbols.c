@@ -70,7 +70,7 @@ static void take_line(struct perf_map *m, char *line)
 static FILE *open_map(const char *path, int64_t *bytes)
 {
 	struct stat st;
-	int fd = file_open_regular(path, O_NOFOLLOW, &st);
+	int fd = file_open_regular(path, O_NOFOLLOW, &st, NULL);
 	bool trusted = fd >= 0 && (st.st_uid == geteuid() || st.st_uid == 0) && st.st_size <= MAP_BYTES_MAX;
 	FILE *f = trusted ? fdopen(fd, "r") : NULL;
 	if (!f && fd >= 0)

@@ -176,6 +176,14 @@ static _Noreturn void answer(const struct endpoint *k, const struct request *ask
 	_exit(EXIT_SUCCESS);
 }
 
+/* NULL, or why nobody wants the answer any more. */
+static const char *unwanted(const struct request *r)
+{
+	if (library_ends(r->library))
+		return "the server is ending";
+	return r->gone && r->gone(r->who) ? "the client has gone" : NULL;
+}
+
 /* Everything that the child writes until its end; NULL, or why the child must be ended before. */
 static const char *read_all(int from, const struct request *r, struct buf *got)
 {
@@ -185,8 +193,9 @@ static const char *read_all(int from, const struct request *r, struct buf *got)
 		int64_t left = until - now_ms();
 		if (left <= 0)
 			return "it took too long";
-		if (library_ends(r->library))
-			return "the server is ending";
+		const char *why = unwanted(r);
+		if (why)
+			return why;
 		if (poll(&p, 1, left < LOOK_MS ? (int)left : LOOK_MS) <= 0)
 			continue;
 		ssize_t n = read(from, buf_room(got, READ_BYTES), READ_BYTES);
@@ -270,6 +279,10 @@ int child_run(const struct endpoint *k, const struct request *r, struct response
 	struct child child;
 	struct mem_undo undo;
 	int status = 0;
+	/* Those who asked may have left while the query waited for its turn. */
+	const char *unasked = unwanted(r);
+	if (unasked)
+		return refuse(unasked, e);
 	/* While nobody changes the profile. */
 	struct library_turn turn;
 	if (library_turn_begin(&turn, r->entry, e) < 0)

@@ -6,7 +6,7 @@
 #include "serve/endpoint.h"
 
 /* Calls k->prepare in this process, then k->run in a child, and gives the child's answer. ERR_LIMIT: the child took longer than r->query_seconds or
- * more memory than it may, the server is ending (library_ends), or no child could be started (status 503). ERR_IO: the child ended without an
+ * more memory than it may, the server is ending (library_ends), the client has gone (r->gone), or no child could be started (status 503). ERR_IO: the child ended without an
  * answer (status 500). The caller holds r->entry, and does not hold r->entry->ask. */
 int child_run(const struct endpoint *k, const struct request *r, struct response *out, struct err *e);
 

@@ -23,6 +23,8 @@ struct request {
 	bool read_only;
 	unsigned query_seconds;       /* for the user's own queries */
 	bool alone;                   /* answered in a child (child.h): no lock is taken, and nobody else uses the entry */
+	bool (*gone)(const void *who);/* whether who asked has hung up meanwhile; NULL = nobody can */
+	const void *who;              /* for `gone` */
 };
 
 /* What it gets. */

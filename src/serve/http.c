@@ -7,6 +7,7 @@
 #include "serve/mhd.h"
 
 #include <ctype.h>
+#include <poll.h>
 #include <stdio.h>
 #include <strings.h>
 
@@ -23,6 +24,7 @@ struct visit {
 	struct exchange x;
 	struct MHD_Connection *connection;
 	struct client *client;
+	int fd;                  /* of the connection */
 	struct server *server;
 	struct request_arg arg[ARGUMENTS_MAX];
 	struct buf body;
@@ -236,6 +238,14 @@ static void ask(struct visit *v)
 		on_done(&v->x);
 }
 
+/* While its answer is awaited nobody reads from the connection. One that says no more is as good as closed: no browser closes its half and waits. */
+static bool has_gone(const void *visit)
+{
+	const struct visit *v = visit;
+	struct pollfd p = {.fd = v->fd, .events = POLLRDHUP};
+	return poll(&p, 1, 0) > 0;
+}
+
 /* What libmicrohttpd tells of a request. */
 struct arrival {
 	struct server *server;
@@ -252,10 +262,13 @@ static void make_visit(void *arrival)
 	struct visit *v = NEW(struct visit);
 	v->connection = a->connection;
 	v->client = mhd.get_connection_info(a->connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+	v->fd = mhd.get_connection_info(a->connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
 	v->server = a->server;
 	v->x.post = a->post;
 	v->x.done = on_done;
 	v->x.request.arg = v->arg;
+	v->x.request.gone = has_gone;
+	v->x.request.who = v;
 	v->bad_text = !utf8_valid(str_from(a->url));
 	v->x.request.path = arena_str(&v->x.arena, str_from(a->url));
 	mhd.get_connection_values_n(a->connection, MHD_GET_ARGUMENT_KIND, take_argument, v);

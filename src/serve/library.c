@@ -117,7 +117,7 @@ struct reading {
 static void read_file(void *reading)
 {
 	struct reading *r = reading;
-	struct input_options o = {.progress = on_progress, .progress_context = r->x};
+	struct input_options o = {.progress = on_progress, .progress_context = r->x, .root = r->x->own->root, .found = r->was_file};
 	if (r->was_file && !r->stamp.absent && !r->stamp.is_file) {
 		err_set(&r->e, ERR_IO, "%s: no longer a regular file, a trace was expected", r->x->path.p);
 		return;
@@ -170,7 +170,7 @@ static void fail_for_memory(struct library *l, struct library_entry *x)
 
 static void load(struct library *l, struct library_entry *x)
 {
-	struct reading r = {.x = x, .stamp = stamp_of(x->path.p)};
+	struct reading r = {.x = x, .stamp = stamp_of(x)};
 	struct stamp stamp = r.stamp;
 	pthread_mutex_lock(&l->lock);
 	x->own->loading = stamp;
@@ -179,7 +179,7 @@ static void load(struct library *l, struct library_entry *x)
 	pthread_mutex_unlock(&l->lock);
 	read_entry(&r);
 	struct profile *p = r.p;
-	struct stamp after = stamp_of(x->path.p);
+	struct stamp after = stamp_of(x);
 	pthread_mutex_lock(&l->lock);
 	if (p)
 		x->own->waste = r.waste;
@@ -448,7 +448,7 @@ void library_turn_end(struct library_turn *t)
 
 void library_changed(struct library *l, struct library_entry *x)
 {
-	struct stamp now = stamp_of(x->path.p);
+	struct stamp now = stamp_of(x);
 	pthread_mutex_lock(&l->lock);
 	x->own->stale = x->own->again = true;
 	library_note_content(l, x, now);

@@ -13,13 +13,13 @@
 
 enum { LOOK_SECONDS = 3 };
 
-struct stamp stamp_of(const char *path)
+struct stamp stamp_of(const struct library_entry *x)
 {
 	struct stat st;
-	if (stat(path, &st) < 0)
+	if (stat(x->path.p, &st) < 0)
 		return (struct stamp){.absent = true};
 	return (struct stamp){st.st_dev, st.st_ino, (uint64_t)st.st_size, st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec,
-	                      .progress = S_ISREG(st.st_mode) ? input_progress(path) : 0, .is_file = S_ISREG(st.st_mode)};
+	                      .progress = S_ISREG(st.st_mode) ? input_progress(x->path.p, x->own->root) : 0, .is_file = S_ISREG(st.st_mode)};
 }
 
 static struct library_entry *entry_of_path(const struct library *l, struct str path)
@@ -82,6 +82,7 @@ static struct library_entry *add_entry(struct library *l, const struct trace_fil
 	x->key = new_key(l, x);
 	x->path = arena_str(&l->arena, f->path);
 	x->own->root = arena_str(&l->arena, f->root);
+	x->own->was_file = f->found;
 	pthread_mutex_init(&x->ask, NULL);
 	pthread_mutex_init(&x->own->make, NULL);
 	MEM_GROW(l->entry, l->cap, l->n + 1);
@@ -200,7 +201,7 @@ static void note_files(struct looking *k)
 			continue;
 		}
 		x->own->seen = true;
-		note_stamp(k->l, x, stamp_of(x->path.p));
+		note_stamp(k->l, x, stamp_of(x));
 	}
 	note_absence(k->l);
 	if (mem_try(NULL, note_links, k) < 0)
@@ -225,7 +226,7 @@ int library_look_again(struct library *l, struct err *e)
 
 void library_renew(struct library *l, struct library_entry *x)
 {
-	struct stamp now = stamp_of(x->path.p);
+	struct stamp now = stamp_of(x);
 	pthread_mutex_lock(&l->lock);
 	note_stamp(l, x, now);
 	if (x->state == ENTRY_LOADING && !stamp_same_file(x->own->loading, now))

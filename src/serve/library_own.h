@@ -52,7 +52,7 @@ struct library {
 	struct arena arena;           /* owns the strings */
 };
 
-struct stamp stamp_of(const char *path);
+struct stamp stamp_of(const struct library_entry *x);
 
 /* But for progress: what is read of a file that tells that is sound all the same. */
 static inline bool stamp_same_file(struct stamp a, struct stamp b)

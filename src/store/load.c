@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "io/sqlfail.h"
 #include "io/sqlmem.h"
+#include "io/sqlvfs.h"
 #include "store/save_work.h"
 
 /* A row of store_chunk without its data. */
@@ -122,7 +123,7 @@ static void put_uri(struct buf *b, const char *path)
 		else
 			buf_char(b, *path);
 	}
-	buf_cstr(b, "?immutable=1");
+	buf_cstr(b, "?immutable=1&vfs=" SQLVFS);
 	buf_char(b, 0);
 }
 
@@ -139,6 +140,8 @@ static int check_schema(struct load *l)
 static int open_db(struct load *l)
 {
 	struct buf uri = {0};
+	if (!sqlvfs_register())
+		mem_fail(0);
 	put_uri(&uri, l->path);
 	int rc = sqlmem(sqlite3_open_v2(uri.p, &l->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, NULL));
 	buf_release(&uri);

@@ -1,12 +1,12 @@
 /* Adding to an .opscope file. Everything happens in a copy beside it, which then takes its place: readers, who open the file as one that
  * does not change, never see half of it, and neither a crash nor a full disk can harm it. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "store/load.h"
@@ -23,9 +23,9 @@ static int lock_file(const char *path, struct err *e)
 {
 	struct stat is, was;
 	for (;;) {
-		int fd = open(path, O_RDONLY | O_CLOEXEC), rc;
+		int fd = file_open_regular(path, 0, NULL, e), rc;
 		if (fd < 0)
-			return fail(path, "cannot open", e);
+			return -1;
 		while ((rc = flock(fd, LOCK_EX)) < 0 && errno == EINTR)
 			;
 		if (rc < 0 && errno != ENOLCK && errno != EOPNOTSUPP) {

@@ -418,6 +418,37 @@ class Library(ServeCase):
         s = Server(self, left_out[1], os.path.join(self.tmp, "named"))
         self.assertEqual(sorted(x["worker"] for x in s.inputs().values()), ["link", "secret"])
 
+    def test_segments_that_lead_out(self):
+        """A capture is read with those of its segments that lie in the directory: neither do others add to it, nor does one that began earlier stand for it."""
+        served, outside = os.path.join(self.tmp, "served", "run"), os.path.join(self.tmp, "outside")
+        for folder in (served, outside):
+            os.makedirs(folder)
+        links = []
+
+        def write(pid, linked):
+            one = segment.Segment(pid=pid, start=segment.BASE + pid)
+            one.push(pid, "range", one.start + 10)
+            one.pop(pid, one.start + 20)
+            path = one.write(outside if linked else served)
+            if linked:
+                links.append(os.path.join(served, os.path.basename(path)))
+                os.symlink(path, links[-1])
+
+        def processes(s):
+            self.assertEqual(len(s.inputs()), 1)
+            return [row[0] for row in s.get("/api/sql", query="SELECT DISTINCT tid FROM track ORDER BY 1")["rows"]]
+
+        write(1, linked=True)
+        write(2, linked=False)
+        write(3, linked=True)
+        s = Server(self, os.path.dirname(served), quiet=False)
+        self.assertEqual((processes(s), s.get("/api/state")["left_out"]), ([2], links))
+        write(4, linked=True)
+        self.until_left_out(s, links)
+        self.assertEqual(processes(s), [2])
+        s = Server(self, "--follow-links", os.path.dirname(served))
+        self.assertEqual((processes(s), s.get("/api/state")["left_out"]), ([1, 2, 3, 4], []))
+
     def until_left_out(self, s, paths):
         end = time.time() + 20
         while (got := s.get("/api/state")["left_out"]) != paths:

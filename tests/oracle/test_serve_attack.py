@@ -371,6 +371,21 @@ class Queries(AttackCase):
             t.join()
         self.assertEqual([a.status for a in answers], [422, 422])
 
+    def test_queries_of_those_who_left_are_ended(self):
+        s = Server(self, "--query-time=30", RESNET)
+        s.get("/api/sql", query="SELECT 1 AS n")
+        path = "/api/sql?" + urllib.parse.urlencode({"query": self.ENDLESS})
+        clients = [self.open(s) for _ in range(6)]
+        for c in clients:
+            c.sendall(request(path.encode()))
+        child_of(s)
+        begin = time.time()
+        for c in clients:
+            c.close()
+        self.assertEqual(s.get("/api/sql", query="SELECT 7 AS n")["rows"], [[7]])
+        self.assertLess(time.time() - begin, 10)
+        self.assertEqual(children(s), [])
+
     def test_a_query_that_dies_harms_nobody(self):
         s = Server(self, "--query-time=20", RESNET)
         for how, status, words in ((signal.SIGABRT, 500, "ended with signal 6"), (signal.SIGKILL, 422, "too much memory"), (signal.SIGXCPU, 422, "took too long")):
@@ -583,6 +598,44 @@ class Files(AttackCase):
         os.mkfifo(os.path.join(folder, "a.json"))
         self.assertIn("no longer a regular file", s.get("/api/report/operators", 422, input="d/a/default")["error"])
         self.assertEqual(self.names(s, "d/b/default"), {"b"})
+
+    def test_files_that_become_pipes_now_and_then_hold_up_nobody(self):
+        folder, stop = self.served(b=self.trace("b")), threading.Event()
+        sources = {"a.json": os.path.join(folder, "b.json"), "a.opscope": os.path.join(self.tmp, "saved.opscope")}
+        self.assertEqual(oracle.run("import", sources["a.json"], "-o", sources["a.opscope"])[0], 0)
+        for name, source in sources.items():
+            shutil.copy(source, os.path.join(folder, name))
+            for i in range(50): # each is looked at, every few seconds
+                os.symlink(name, os.path.join(folder, f"link{i}-{name}"))
+        s = Server(self, folder)
+
+        def swap(name):
+            """A file and a pipe take each other's place: between a look at it and its opening, too."""
+            new = os.path.join(self.tmp, name)
+            while not stop.is_set():
+                for make in (os.mkfifo, lambda to: os.link(sources[name], to)):
+                    make(new)
+                    os.rename(new, os.path.join(folder, name))
+
+        swappers = [threading.Thread(target=swap, args=(name,)) for name in sources]
+        for t in swappers:
+            t.start()
+        try:
+            end = time.time() + 8
+            while time.time() < end:
+                for key in s.inputs():
+                    a = s.ask("/api/report/operators", {"input": key}, timeout=20)
+                    self.assertIn(a.status, (200, 422), a.body)
+        finally:
+            stop.set()
+            for t in swappers:
+                t.join()
+        self.assertEqual(self.names(s, "d/b/default"), {"b"})
+        shutil.copy(os.path.join(folder, "b.json"), os.path.join(folder, "later.json"))
+        end = time.time() + 20
+        while "d/later/default" not in s.inputs():
+            self.assertLess(time.time(), end)
+            time.sleep(0.1)
 
     def test_two_versions_are_not_mixed(self):
         """Written to while it is read, it is read again."""

@@ -12,8 +12,10 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
+#include "base/file.h"
 #include "input/discover.h"
 #include "input/input.h"
+#include "io/sqldb.h"
 
 static char root[] = "/tmp/opscope-discover-XXXXXX";
 
@@ -161,6 +163,37 @@ static void test_links_that_lead_out(void **state)
 	assert_int_equal(system(path), 0);
 }
 
+/* What was found as a file may be a pipe when it is opened: then nobody waits for its writer. */
+static void test_pipe(void **state)
+{
+	char path[100], want[200];
+	struct err e = {0};
+	struct sqldb d;
+	bool stale;
+	snprintf(path, sizeof path, "%s/pipe.json", root);
+	snprintf(want, sizeof want, "%s: not a regular file, as was expected", path);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	alarm(20); /* ends a test that waits */
+	assert_int_equal(file_open_regular(path, 0, NULL, &e), -1);
+	assert_string_equal(e.msg, want);
+	assert_null(input_recognise(path, &e));
+	assert_string_equal(e.msg, want);
+	e = (struct err){0};
+	assert_null(input_open(path, &(struct input_options){.found = true}, &e));
+	assert_string_equal(e.msg, want);
+	e = (struct err){0};
+	assert_int_equal(sqldb_open(&d, path, &stale, &e), -1);
+	assert_string_equal(e.msg, want);
+	alarm(0);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(file_open_regular(path, 0, NULL, &e), -1);
+	snprintf(want, sizeof want, "%s: cannot open: No such file or directory", path);
+	assert_string_equal(e.msg, want);
+	assert_int_equal(file_open_regular(root, 0, NULL, &e), -1);
+	snprintf(want, sizeof want, "%s: is a directory, a file was expected", root);
+	assert_string_equal(e.msg, want);
+}
+
 static void test_rank(void **state)
 {
 	struct trace_list l = {0};
@@ -225,6 +258,7 @@ int main(void)
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_directory),
 		cmocka_unit_test(test_links_that_lead_out),
+		cmocka_unit_test(test_pipe),
 		cmocka_unit_test(test_rank),
 		cmocka_unit_test(test_single_files_and_errors),
 		cmocka_unit_test(test_open_errors),
