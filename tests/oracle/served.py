@@ -2,6 +2,7 @@
 import gzip
 import http.client
 import json
+import os
 import signal
 import subprocess
 import threading
@@ -65,6 +66,9 @@ class Server:
 
     def get(self, path, status=200, **args):
         a = self.ask(path, args)
+        # Another thread may hold a lock of ASan's allocator while the server forks: gcc 12's does not see to that, and the child then stands still.
+        if a.status == 422 and status == 200 and b"it took too long" in a.body and os.environ.get("OPSCOPE_SANITIZED"):
+            a = self.ask(path, args)
         self.case.assertEqual(a.status, status, (path, args, a.body[:2000]))
         return a.json()
 
