@@ -151,7 +151,7 @@ static void read_entry(struct reading *r)
 		mem_pool_drop(&blocks);
 }
 
-/* All that nobody holds: there is no memory for what is asked for now. Locked. */
+/* Lets go of every profile that nobody holds, where memory has run out. The library is locked. */
 static void let_all_go(struct library *l)
 {
 	for (unsigned i = 0; i < l->n; i++)
