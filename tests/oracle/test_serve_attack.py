@@ -262,12 +262,23 @@ class Slow(AttackCase):
         self.alive(s)
 
 
+def read_proc(path):
+    """The text of a file of /proc; empty when its thread or process has ended."""
+    try:
+        with open(f"/proc/{path}") as f:
+            return f.read()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
 def children(s):
-    found = []
-    for task in os.listdir(f"/proc/{s.process.pid}/task"):
-        with open(f"/proc/{s.process.pid}/task/{task}/children") as f:
-            found += map(int, f.read().split())
-    return found
+    tasks = os.listdir(f"/proc/{s.process.pid}/task")
+    return [int(child) for task in tasks for child in read_proc(f"{s.process.pid}/task/{task}/children").split()]
+
+
+def stat_of(process):
+    """The fields of /proc/PID/stat from the state on; none when the process has ended."""
+    return read_proc(f"{process}/stat").rpartition(")")[2].split()
 
 
 def child_of(s):
@@ -275,16 +286,15 @@ def child_of(s):
     end = time.time() + 20
     while time.time() < end:
         for child in children(s):
-            with open(f"/proc/{child}/stat") as f:
-                if int(f.read().rsplit(")", 1)[1].split()[11]) > 5: # its own time in hundredths of a second
-                    return child
+            stat = stat_of(child)
+            if stat and int(stat[11]) > 5: # its own time in hundredths of a second
+                return child
         time.sleep(0.02)
     raise AssertionError("no process answers the query")
 
 
-def state_of(process):
-    with open(f"/proc/{process}/stat") as f:
-        return f.read().rsplit(")", 1)[1].split()[0]
+def has_ended(process):
+    return stat_of(process)[:1] in ([], ["Z"])
 
 
 class Queries(AttackCase):
@@ -438,9 +448,9 @@ class Queries(AttackCase):
             else:
                 s.stop(how, timeout=3)
             end = time.time() + 3
-            while os.path.exists(f"/proc/{child}") and state_of(child) != "Z" and time.time() < end:
+            while not has_ended(child) and time.time() < end:
                 time.sleep(0.05)
-            self.assertTrue(not os.path.exists(f"/proc/{child}") or state_of(child) == "Z", how)
+            self.assertTrue(has_ended(child), how)
 
     @unittest.skipIf(os.environ.get("OPSCOPE_SANITIZED"), "the sanitizers keep the memory of a process unbounded")
     def test_memory_of_a_query(self):
