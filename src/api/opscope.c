@@ -325,8 +325,8 @@ struct opscope_table *opscope_advise(struct opscope_profile *p, const struct ops
 		err_set(&a.e, ERR_USAGE, "opscope_advise: a profile was expected, not NULL");
 	else if (a.args.device)
 		err_set(&a.e, ERR_USAGE, "advise: device is for reports: this is always of all devices");
-	else if (a.args.compat && !detect_has(a.args.compat))
-		err_set(&a.e, ERR_USAGE, "advise: compat=%s: expected dlprof or torch", a.args.compat);
+	else if (detect_check(a.args.compat, &a.e) < 0)
+		err_prefix(&a.e, "advise");
 	return ask(&a, run_advice, error, error_size);
 }
 
