@@ -1,8 +1,8 @@
-#include "report/torch_table.h"
+#include "predecessors/torch/table.h"
 
 #include "base/mem.h"
 #include "base/saturate.h"
-#include "report/torch_us.h"
+#include "predecessors/torch/us.h"
 
 #include <math.h>
 

@@ -1,4 +1,4 @@
-#include "report/torch_us.h"
+#include "predecessors/torch/us.h"
 
 #include "analysis/recording.h"
 #include "base/mem.h"

@@ -1,7 +1,7 @@
 /* What --compat=torch-* prints of key_averages() and total_average(): columns under the names that torch's own objects have
  * (torch/autograd/profiler_util.py, FunctionEventAvg), times in microseconds as it holds them, layout "torch" or "repr". */
-#ifndef OPSCOPE_REPORT_TORCH_TABLE_H
-#define OPSCOPE_REPORT_TORCH_TABLE_H
+#ifndef OPSCOPE_PREDECESSORS_TORCH_TABLE_H
+#define OPSCOPE_PREDECESSORS_TORCH_TABLE_H
 
 #include "report/key_groups.h"
 #include "report/report.h"

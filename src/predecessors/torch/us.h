@@ -2,8 +2,8 @@
  * numbers of three decimals, these decide how it is printed. From the start of the recording on ((start - recording) / 1000), as
  * torch/autograd/profiler.py makes them; the children of an event are added with Python's compensated sum (since 3.12), everything else
  * one after the other. Rules of whole microseconds are exact. O(n). */
-#ifndef OPSCOPE_REPORT_TORCH_US_H
-#define OPSCOPE_REPORT_TORCH_US_H
+#ifndef OPSCOPE_PREDECESSORS_TORCH_US_H
+#define OPSCOPE_PREDECESSORS_TORCH_US_H
 
 #include "report/key_groups.h"
 
