@@ -91,6 +91,14 @@ void builder_gpu(struct builder *m, int device, enum gpu_kind kind, const char *
 	build_gpu(&m->b, &r);
 }
 
+void builder_op(struct builder *m, uint32_t track, const char *name, int64_t start, int64_t end, int64_t sequence, int32_t forward_thread)
+{
+	struct span_row r = builder_span_row(m, track, SPAN_OP, name, start, end);
+	r.link_id = sequence;
+	r.aux_id = forward_thread;
+	build_span(&m->b, &r);
+}
+
 void builder_call(struct builder *m, uint32_t track, const char *name, int64_t start, int64_t end, int64_t correlation)
 {
 	struct span_row r = builder_span_row(m, track, SPAN_CALL, name, start, end);
@@ -115,4 +123,29 @@ void builder_device(struct builder *m, int id, int64_t memory_bytes)
 	d->memory_bytes[row] = memory_bytes;
 	d->sm_count[row] = d->max_threads_per_sm[row] = d->warp_size[row] = 0;
 	d->cc_major[row] = d->cc_minor[row] = -1;
+}
+
+static uint32_t only_row(const struct profile *p, const uint32_t *names, uint32_t n, const char *name)
+{
+	uint32_t found = ROW_NONE;
+	for (uint32_t i = 0; i < n; i++) {
+		if (!str_eqc(profile_str(p, names[i]), name))
+			continue;
+		if (found != ROW_NONE)
+			fail_msg("several rows are named %s", name);
+		found = i;
+	}
+	if (found == ROW_NONE)
+		fail_msg("no row is named %s", name);
+	return found;
+}
+
+uint32_t builder_span_named(const struct profile *p, const char *name)
+{
+	return only_row(p, p->span.name, p->span.rows.n, name);
+}
+
+uint32_t builder_gpu_named(const struct profile *p, const char *name)
+{
+	return only_row(p, p->gpu_op.name, p->gpu_op.rows.n, name);
 }

@@ -45,6 +45,8 @@ struct gpu_row builder_gpu_row(struct builder *m, int device, enum gpu_kind kind
 void builder_span(struct builder *m, uint32_t track, enum span_kind kind, const char *name, int64_t start, int64_t end);
 void builder_gpu(struct builder *m, int device, enum gpu_kind kind, const char *name, int64_t start, int64_t end);
 
+/* An op with its sequence number; of one that autograd runs, `forward_thread` > 0 is the thread of the forward op with the same number. */
+void builder_op(struct builder *m, uint32_t track, const char *name, int64_t start, int64_t end, int64_t sequence, int32_t forward_thread);
 /* An API call with a correlation id. */
 void builder_call(struct builder *m, uint32_t track, const char *name, int64_t start, int64_t end, int64_t correlation);
 /* cudaLaunchKernel, and the kernel that it launches. */
@@ -52,5 +54,9 @@ void builder_launch(struct builder *m, uint32_t track, int64_t call_start, int64
 
 /* A device that the input describes. */
 void builder_device(struct builder *m, int id, int64_t memory_bytes);
+
+/* After builder_finish: the row of the only range, or the only device work, with this name. */
+uint32_t builder_span_named(const struct profile *p, const char *name);
+uint32_t builder_gpu_named(const struct profile *p, const char *name);
 
 #endif
