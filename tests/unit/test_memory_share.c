@@ -27,9 +27,9 @@ static void test_the_fullest(void **state)
 	builder_device(&m, 1, 4000);
 	event(&m, 0, 1, 250, 400);
 	event(&m, 0, 2, 200, 500);
-	event(&m, 1, 3, 900, 3000);
+	event(&m, 1, 3, 900, 1200);
 	event(&m, MEMORY_CPU, 4, 99999, 99999);
-	assert_shares(&m, 25, 75);
+	assert_shares(&m, 25, 50);
 }
 
 static void test_not_stated(void **state)
