@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Checks the house's include rules and speaks TAP:
 
-  1. A layer includes only itself and those below it (src/meson.build lists them); python/ includes what is installed, and itself.
-  2. Each header compiles alone: it includes what it uses.
+  1. A layer includes only itself and those that it stands on, by src/meson.build; python/ includes what is installed, and itself.
+  2. The tree of README.md has the layers in the order of src/meson.build.
+  3. Each header compiles alone: it includes what it uses.
 
 usage: check_layers.py [ROOT]
 """
@@ -13,29 +14,22 @@ import subprocess
 import sys
 import tempfile
 
-# What each folder of src/ may include besides itself.
-BELOW = {
-    "base": [],
-    "io": ["base"],
-    "store": ["base", "io"],
-    "input": ["base", "io", "store"],
-    "op": ["base", "io", "store"],
-    "gpu": ["base", "io", "store", "op"],
-    "analysis": ["base", "io", "store", "op", "gpu"],
-    "detect": ["base", "io", "store", "op", "gpu", "analysis"],
-    "report": ["base", "io", "store", "op", "gpu", "analysis", "detect"],
-    "export": ["base", "io", "store", "op", "gpu", "analysis", "detect", "report"],
-    "render": ["base"],
-    "record": ["base"],
-}
-EVERYTHING = list(BELOW)
-BELOW["serve"] = EVERYTHING
-BELOW["api"] = EVERYTHING
-BELOW["cli"] = EVERYTHING + ["api", "serve"]
-
 ROOT = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(__file__), ".."))
 SRC = os.path.join(ROOT, "src")
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
+
+
+def read_layers():
+    """{layer: all that it may include besides itself}, in the order of src/meson.build. A layer that is listed before one that it stands on has
+    a word in its set that is no layer."""
+    below = {}
+    with open(os.path.join(SRC, "meson.build"), encoding="utf-8") as f:
+        for layer, on in re.findall(r"^subdir\('(\w+)'\)(?: *# on ([\w ]+))?$", f.read(), re.M):
+            below[layer] = {over for under in on.split() for over in {under, *below.get(under, {f"{under}, which is not listed above {layer}"})}}
+    return below
+
+
+BELOW = read_layers()
 
 
 def sources():
@@ -63,6 +57,20 @@ def check_includes(layer):
                 trouble.append(f"src/{rel} includes {target}: {layer} stands below {top}")
             elif not os.path.exists(os.path.join(SRC, target)) and os.path.exists(os.path.join(os.path.dirname(path), target)):
                 trouble.append(f"src/{rel} includes {target}: write it from src/, as {layer}/{target}")
+    return trouble
+
+
+def check_order():
+    """What a layer stands on is listed above it."""
+    return [f"src/meson.build: {layer} stands on {under}" for layer, all_under in BELOW.items() for under in sorted(all_under) if under not in BELOW]
+
+
+def check_readme():
+    with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as f:
+        shown = [m for row in re.findall(r"^\| (`src/.*?) \|", f.read(), re.M) for m in re.findall(r"`src/(\w+)/`", row)]
+    trouble = [f"README.md: the tree lacks src/{layer}/" for layer in BELOW if layer not in shown]
+    for at, layer in enumerate(shown):
+        trouble += [f"README.md: src/{layer}/ stands in the tree above src/{under}/, on which it stands" for under in shown[at + 1:] if under in BELOW.get(layer, ())]
     return trouble
 
 
@@ -99,7 +107,8 @@ def main():
         print(f"{'not ok' if trouble else 'ok'} {n} - {name}", *("# " + t for t in trouble), sep="\n", flush=True)
 
     unknown = sorted(d for d in os.listdir(SRC) if os.path.isdir(os.path.join(SRC, d)) and d not in BELOW)
-    result("every folder of src has its place", [f"src/{d}: give it a line in tools/check_layers.py" for d in unknown])
+    result("every folder of src has its place", [f"src/{d}: give it a line in src/meson.build" for d in unknown] + check_order())
+    result("README.md has the layers in their order", check_readme())
     for layer in BELOW:
         result(f"{layer} includes downward only", check_includes(layer))
     result("python includes what is installed", check_python())

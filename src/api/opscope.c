@@ -148,18 +148,14 @@ const char *opscope_report_help(unsigned i)
 const char *opscope_report_choice(unsigned i, const char *option, unsigned k)
 {
 	const struct report *r = report_at(i);
-	const char *const *list = !r                              ? NULL
-	                          : strcmp(option, "group-by") == 0 ? r->group_by
-	                          : strcmp(option, "compat") == 0   ? r->compat
-	                                                          : NULL;
-	for (; list && *list && k; k--)
-		list++;
-	return list ? *list : NULL;
+	if (r && strcmp(option, "group-by") == 0)
+		return report_grouping(r, k);
+	return r && strcmp(option, "compat") == 0 ? report_compat(r, k) : NULL;
 }
 
 int opscope_report_combines(unsigned i, const char *option)
 {
-	return report_at(i) && option && strcmp(option, "group-by") == 0 && report_at(i)->group_combines;
+	return report_at(i) && option && strcmp(option, "group-by") == 0 && report_combines(report_at(i));
 }
 
 /* Text in a table may lie in the profile, and may end without a NUL: here it gets both right, each string once. */
@@ -329,8 +325,8 @@ struct opscope_table *opscope_advise(struct opscope_profile *p, const struct ops
 		err_set(&a.e, ERR_USAGE, "opscope_advise: a profile was expected, not NULL");
 	else if (a.args.device)
 		err_set(&a.e, ERR_USAGE, "advise: device is for reports: this is always of all devices");
-	else if (a.args.compat && !detect_has(a.args.compat))
-		err_set(&a.e, ERR_USAGE, "advise: compat=%s: expected dlprof or torch", a.args.compat);
+	else if (detect_check(a.args.compat, &a.e) < 0)
+		err_prefix(&a.e, "advise");
 	return ask(&a, run_advice, error, error_size);
 }
 

@@ -1,5 +1,6 @@
 #include "cli/cli.h"
 
+#include "base/buf.h"
 #include "base/mem.h"
 #include "detect/detect.h"
 #include "render/render.h"
@@ -12,10 +13,9 @@ struct advise_command {
 	const char *fail_on;    /* NULL = findings are no failure */
 };
 
-
 static const struct argp_option options[] = {
 	{NULL, 0, NULL, 0, "What to look for:", 0},
-	{"compat", KEY_COMPAT, "TOOL", 0, "the findings of a predecessor's expert system, in its words: dlprof, torch", 0},
+	{"compat", KEY_COMPAT, "TOOL", 0, "the findings of a predecessor's expert system, in its words: ", 0},
 	{"all", KEY_ALL, NULL, 0, "list each detector that could not look, with the reason, as text, too", 0},
 	{"fail-on", KEY_FAIL_ON, "SEVERITY", 0, "status 3 when there is a finding of this severity (high, medium, low) or a higher one", 0},
 	{0},
@@ -47,9 +47,23 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
+/* argp frees what is not its own text. */
+static char *add_predecessors(int key, const char *text, void *input)
+{
+	struct buf b = {0};
+	if (key != KEY_COMPAT)
+		return (char *)(uintptr_t)text;
+	buf_cstr(&b, text);
+	detect_predecessors(", ", &b);
+	char *help = strndup(b.p, b.n);
+	buf_release(&b);
+	return help;
+}
+
 static const struct argp argp = {
 	.options = options,
 	.parser = parse,
+	.help_filter = add_predecessors,
 	.children = table_children,
 	.args_doc = "INPUT...",
 	.doc = "Lists what keeps the run from being faster, the worst first: the problem with its numbers, what to do, how much it can gain at "
@@ -80,6 +94,7 @@ static int print_findings(struct profile *p, const struct report_args *asked, co
 
 static int run(int argc, char **argv)
 {
+	struct err e;
 	struct advise_command a = {.c.trace.report.brief = true};
 	cli_parse(&argp, argc, argv, &a);
 	struct table_command c = a.c;
@@ -89,8 +104,8 @@ static int run(int argc, char **argv)
 		cli_usage("advise: an INPUT was expected: a trace, a directory, or - for standard input");
 	if (c.trace.report.device)
 		cli_usage("advise: --device is for reports: this is always of all devices");
-	if (c.trace.report.compat && !detect_has(c.trace.report.compat))
-		cli_usage("advise: --compat=%s: expected dlprof or torch", c.trace.report.compat);
+	if (detect_check(c.trace.report.compat, &e) < 0)
+		cli_usage("advise: --%s", e.msg);
 	if (a.fail_on && c.trace.report.compat)
 		cli_usage("advise: --fail-on is for opscope's own findings: a predecessor's have no severity");
 	c.trace.report.brief &= cli_renderer(&c.output) == renderer_find(STR("text"));

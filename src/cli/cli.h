@@ -106,6 +106,9 @@ error_t cli_table_option(int key, char *arg, struct argp_state *state);
  * the error, and *status is the exit status. The caller releases *l in either case. */
 int cli_discover(const struct cli_args *paths, const struct trace_options *o, struct trace_list *l, int *status);
 
+/* The table of these traces, by which a user chooses one; `note` stands under it (NULL = nothing). Returns the exit status. */
+int cli_list_traces(const struct trace_list *l, const char *note, const struct output_options *o, const char *input_name);
+
 /* Opens the one profile that the paths and options select; prints losses and repairs on stderr as one line each. NULL
  * after printing the error; *status gets the exit status. */
 struct profile *cli_open_one(const struct cli_args *paths, const struct trace_options *o, int *status);
@@ -133,6 +136,9 @@ int cli_output(struct table *t, const struct output_options *o, const char *inpu
  * last call's status. With `screen`, what a terminal showed is replaced; with `text`, a line says of which
  * moment each table is, and whether the run goes on. */
 int cli_follow(char *const *paths, int n, int64_t every_ns, bool screen, bool text, int (*print)(void *context), void *context);
+
+/* Whether all that was printed with stdio has reached standard output; a reader that is gone has seen enough. Says once when it has not. */
+bool cli_printed(void);
 
 /* "opscope: <message>" on stderr; returns `status`. */
 int cli_fail(const struct err *e, int status);

@@ -314,7 +314,7 @@ static int print_profile(struct profile *p, const char *key_op, const struct out
 	return status;
 }
 
-static int print_list(const struct trace_list *l, const struct output_options *o, const char *input)
+int cli_list_traces(const struct trace_list *l, const char *note, const struct output_options *o, const char *input)
 {
 	struct table t;
 	table_init(&t, "traces", "Traces");
@@ -331,6 +331,8 @@ static int print_list(const struct trace_list *l, const struct output_options *o
 	}
 	if (l->unreadable)
 		table_note(&t, "%u director%s could not be read", l->unreadable, l->unreadable == 1 ? "y" : "ies");
+	if (note)
+		table_note(&t, "%s", note);
 	int status = cli_output(&t, o, input);
 	table_release(&t);
 	return status;
@@ -347,7 +349,7 @@ static int run(int argc, char **argv)
 	int status = EXIT_DONE;
 	struct trace_list l = {0};
 	if (cli_discover(&c.args, &c.trace, &l, &status) == 0 && l.n > 1) {
-		status = print_list(&l, &c.output, c.args.v[0]);
+		status = cli_list_traces(&l, NULL, &c.output, c.args.v[0]);
 	} else if (l.n == 1) {
 		struct profile *p = cli_read(l.v[0].path.p, &c.trace, &status);
 		if (p)

@@ -3,11 +3,7 @@
 #include "base/mem.h"
 #include "report/advice.h"
 
-#include <stdio.h>
-
 enum { FINDINGS_SHOWN = 3 };
-
-extern const struct command command_info;
 
 /* The first findings that stand by themselves, and how many more there are. The first note says how short a step can become. */
 static void keep_first(struct table *t, const char *path)
@@ -66,20 +62,6 @@ static int print_look(struct profile *p, struct table_command *c)
 	return status;
 }
 
-/* Of several traces: which there are. */
-static int list_traces(const struct table_command *c)
-{
-	char info[] = "info", **argv = NEW_ARRAY((size_t)c->args.n + 2, char *);
-	argv[0] = info;
-	for (int i = 0; i < c->args.n; i++)
-		argv[i + 1] = c->args.v[i];
-	int status = command_info.run(c->args.n + 1, argv);
-	mem_free(argv);
-	if (status == EXIT_DONE)
-		puts("\nSeveral traces: give the path of one, or choose it by --run, --worker, --span or --rank.");
-	return status;
-}
-
 static int run(int argc, char **argv)
 {
 	struct table_command c = {0};
@@ -89,7 +71,7 @@ static int run(int argc, char **argv)
 	if (!c.args.n)
 		cli_usage("look: an INPUT was expected: a trace, a directory, or - for standard input");
 	if (cli_discover(&c.args, &c.trace, &l, &status) == 0 && l.n > 1) {
-		status = list_traces(&c);
+		status = cli_list_traces(&l, "Several traces: give the path of one, or choose it by --run, --worker, --span or --rank.", &c.output, c.args.v[0]);
 	} else if (l.n == 1) {
 		struct profile *p = cli_read(l.v[0].path.p, &c.trace, &status);
 		if (p)

@@ -108,11 +108,8 @@ static int options_first(int argc, char **argv)
 /* Help and lists go through stdio, argp's by its own exit: a full disk must not pass for success. */
 static void finish_stdout(void)
 {
-	if (fflush(stdout) == 0 || errno == EPIPE)
-		return;
-	struct err e;
-	err_set(&e, ERR_IO, "cannot write to standard output: %s", strerror(errno));
-	_exit(cli_fail(&e, EXIT_INPUT));
+	if (!cli_printed())
+		_exit(EXIT_INPUT);
 }
 
 static void nothing(int signal)

@@ -1,52 +1,61 @@
 #include "cli/cli.h"
 
 #include "base/buf.h"
+#include "base/mem.h"
 #include "cli/progress.h"
 #include "gpu/gpu_state.h"
 
 #include <stdio.h>
 
-/* The different values of one property over the list, in order, at most a few; how many there are is the result. */
-static unsigned list_values(const struct trace_list *l, struct str (*property)(const struct trace_file *), struct buf *out)
+/* What tells traces apart. The text is the list's, or goes into its arena. */
+static struct str run_of(struct trace_list *l, unsigned i)
+{
+	return l->v[i].run;
+}
+static struct str worker_of(struct trace_list *l, unsigned i)
+{
+	return l->v[i].worker;
+}
+static struct str span_of(struct trace_list *l, unsigned i)
+{
+	return l->v[i].span;
+}
+static struct str rank_of(struct trace_list *l, unsigned i)
+{
+	int64_t rank;
+	return discover_rank(&l->v[i], &rank) ? arena_printf(&l->arena, "%lld", (long long)rank) : STR("");
+}
+
+/* The different values of one property over the list, in order, at most a few; how many there are is the result. Traces without one are left out. */
+static unsigned list_values(struct trace_list *l, struct str (*property)(struct trace_list *, unsigned i), struct buf *out)
 {
 	enum { SHOWN = 6 };
 	unsigned n = 0;
+	struct str *value = NEW_ARRAY(l->n, struct str);
 	for (unsigned i = 0; i < l->n; i++) {
-		struct str v = property(&l->v[i]);
-		bool seen = false;
-		for (unsigned k = 0; k < i && !seen; k++)
-			seen = str_eq(v, property(&l->v[k]));
+		struct str v = property(l, i);
+		bool seen = !v.n;
+		for (unsigned k = 0; k < n && !seen; k++)
+			seen = str_eq(v, value[k]);
 		if (seen)
 			continue;
 		if (n < SHOWN)
 			buf_printf(out, "%s" STR_FMT, n ? ", " : "", STR_ARG(v));
-		n++;
+		value[n++] = v;
 	}
 	if (n > SHOWN)
 		buf_printf(out, ", ...");
+	mem_free(value);
 	return n;
 }
 
-static struct str run_of(const struct trace_file *f)
-{
-	return f->run;
-}
-static struct str worker_of(const struct trace_file *f)
-{
-	return f->worker;
-}
-static struct str span_of(const struct trace_file *f)
-{
-	return f->span;
-}
-
 /* One line that names the options which tell the candidates apart, with their values. */
-static int fail_ambiguous(const struct trace_list *l, const struct cli_args *paths, const struct trace_options *o)
+static int fail_ambiguous(struct trace_list *l, const struct cli_args *paths, const struct trace_options *o)
 {
 	static const struct {
 		const char *option;
-		struct str (*property)(const struct trace_file *);
-	} ways[] = {{"--run", run_of}, {"--worker", worker_of}, {"--span", span_of}};
+		struct str (*property)(struct trace_list *, unsigned i);
+	} ways[] = {{"--run", run_of}, {"--worker", worker_of}, {"--span", span_of}, {"--rank", rank_of}};
 	struct buf how = {0}, values = {0};
 	for (unsigned i = 0; !o->by_path && i < sizeof ways / sizeof ways[0]; i++) {
 		buf_clear(&values);

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -104,6 +105,17 @@ bool cli_color(const struct output_options *o)
 {
 	const char *term = getenv("TERM"), *no = getenv("NO_COLOR");
 	return !file_path(o) && isatty(STDOUT_FILENO) && !(no && *no) && term && strcmp(term, "dumb") != 0;
+}
+
+bool cli_printed(void)
+{
+	if (fflush(stdout) == 0 || errno == EPIPE)
+		return true;
+	struct err e;
+	err_set(&e, ERR_IO, "cannot write to standard output: %s", strerror(errno));
+	__fpurge(stdout); /* or the next flush would fail again */
+	cli_fail(&e, EXIT_INPUT);
+	return false;
 }
 
 /* A reader that has seen enough (`| head`) is no error. */

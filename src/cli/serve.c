@@ -21,6 +21,7 @@ struct serve_command {
 	struct cli_args args;
 	const char *hosts[HOSTS_MAX + 1];
 	unsigned n_hosts;
+	const char *of_server; /* an option that was given and is about a server alone; NULL = none */
 };
 
 static const struct argp_option options[] = {
@@ -64,15 +65,19 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	struct serve_command *c = state->input;
 	switch (key) {
 	case 'b':
+		c->of_server = "--bind";
 		c->o.bind = arg;
 		return 0;
 	case 'p':
+		c->of_server = "--port";
 		c->o.port = cli_port(arg);
 		return 0;
 	case KEY_PREFIX:
+		c->of_server = "--path-prefix";
 		c->o.prefix = arg;
 		return 0;
 	case KEY_HOST:
+		c->of_server = "--allow-host";
 		if (c->n_hosts == HOSTS_MAX)
 			cli_usage("--allow-host: at most %d are possible", HOSTS_MAX);
 		c->hosts[c->n_hosts++] = arg;
@@ -81,12 +86,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		c->o.memory_bytes = cli_size("--memory", str_from(arg));
 		return 0;
 	case KEY_QUERY_TIME:
+		c->of_server = "--query-time";
 		c->o.query_seconds = (unsigned)number("query-time", arg, 1, 1000000);
 		return 0;
 	case KEY_LINKS:
 		c->o.follow_links = true;
 		return 0;
 	case KEY_READ_ONLY:
+		c->of_server = "--read-only";
 		c->o.read_only = true;
 		return 0;
 	case KEY_EXPORT:
@@ -144,13 +151,14 @@ int cli_serve(const struct serve_options *o)
 		return cli_fail(&e, e.code == ERR_USAGE ? EXIT_USAGE : EXIT_INPUT);
 	server_left_out(s, say_left_out, NULL);
 	printf("%s\n", server_url(s));
-	fflush(stdout);
-	wait_for_end(&ends);
+	int status = cli_printed() ? EXIT_DONE : EXIT_INPUT; /* a server whose address nobody knows is of no use */
+	if (status == EXIT_DONE)
+		wait_for_end(&ends);
 	if (!server_stop(s)) {
 		leftovers_remove();
-		_exit(EXIT_DONE);
+		_exit(status);
 	}
-	return EXIT_DONE;
+	return status;
 }
 
 struct export_news {
@@ -209,6 +217,8 @@ static int run(int argc, char **argv)
 		cli_usage("--force: only together with --export=OUT");
 	if (c.export.steps && !c.export.out)
 		cli_usage("--steps: only together with --export=OUT; pages of the server have a field for them");
+	if (c.export.out && c.of_server)
+		cli_usage("%s: not together with --export=OUT, which starts no server", c.of_server);
 	if (!c.args.n)
 		cli_usage("serve: an INPUT was expected: a trace or a directory");
 	c.o.paths = (const char *const *)c.args.v;

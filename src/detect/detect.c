@@ -177,6 +177,35 @@ static int run_chosen(struct profile *p, struct findings *f, struct err *e)
 	return 0;
 }
 
+/* Whether a detector before this one reproduces the same predecessor's. */
+static bool is_named_before(const struct detector *const *d)
+{
+	for (const struct detector *const *k = detector_registry; k < d; k++)
+		if ((*k)->compat && strcmp((*k)->compat, (*d)->compat) == 0)
+			return true;
+	return false;
+}
+
+void detect_predecessors(const char *between, struct buf *out)
+{
+	size_t before = out->n;
+	for (const struct detector *const *d = detector_registry; *d; d++)
+		if ((*d)->compat && !is_named_before(d))
+			buf_printf(out, "%s%s", out->n > before ? between : "", (*d)->compat);
+}
+
+int detect_check(const char *compat, struct err *e)
+{
+	struct buf names = {0};
+	for (const struct detector *const *d = detector_registry; *d; d++)
+		if (!compat || ((*d)->compat && strcmp((*d)->compat, compat) == 0))
+			return 0;
+	detect_predecessors(" or ", &names);
+	err_set(e, ERR_USAGE, "compat=%s: expected " STR_FMT, compat, STR_ARG(buf_view(&names)));
+	buf_release(&names);
+	return -1;
+}
+
 int detect_run(struct profile *p, const struct detect_args *args, struct findings *f, struct err *e)
 {
 	unsigned needs = 0, chosen = 0;
@@ -187,7 +216,7 @@ int detect_run(struct profile *p, const struct detect_args *args, struct finding
 			chosen++;
 		}
 	if (!chosen)
-		return err_set(e, ERR_USAGE, "--compat=%s: no predecessor with an expert system has this name; expected dlprof or torch", args->compat);
+		return detect_check(args->compat, e);
 	assert(!p->ops_layers && !p->ops_stacks);
 	p->keeps_ops_work = true;
 	int passed = analysis_run(p, needs, e);
@@ -211,14 +240,6 @@ int detect_run(struct profile *p, const struct detect_args *args, struct finding
 	if (rc < 0)
 		findings_release(f);
 	return rc;
-}
-
-bool detect_has(const char *compat)
-{
-	for (const struct detector *const *d = detector_registry; *d; d++)
-		if ((*d)->compat && strcmp((*d)->compat, compat) == 0)
-			return true;
-	return false;
 }
 
 int detect_all(struct profile *p, struct findings *f, struct err *e)

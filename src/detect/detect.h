@@ -11,6 +11,7 @@
 
 #include "analysis/analysis.h"
 #include "analysis/interval.h"
+#include "base/buf.h"
 #include "base/table.h"
 
 enum finding_severity { FINDING_INFO, FINDING_LOW, FINDING_MEDIUM, FINDING_HIGH };
@@ -92,8 +93,10 @@ void findings_release(struct findings *f);
 /* Runs the detectors chosen (and the passes they need). opscope's own findings are sorted by gain, those without one by severity, then in registry
  * order; what is part of another finding stands behind it (detect/merge.h); a predecessor's stay in registry order. ERR_USAGE when no detector is of args->compat. */
 int detect_run(struct profile *p, const struct detect_args *args, struct findings *f, struct err *e);
-/* Whether any detector reproduces this predecessor's. */
-bool detect_has(const char *compat);
+/* The predecessors whose expert systems the detectors reproduce, each once, in registry order: "dlprof or torch" with " or " between them. */
+void detect_predecessors(const char *between, struct buf *out);
+/* ERR_USAGE when `compat` is none of them; "compat=x: expected dlprof or torch". NULL is opscope itself. */
+int detect_check(const char *compat, struct err *e);
 /* opscope's own. */
 int detect_all(struct profile *p, struct findings *f, struct err *e);
 /* The findings as a table: severity, detector, problem, evidence, advice, disprove, gain_ns_per_step, bound, events, time_ns, share_pct, report, from_ns, to_ns;

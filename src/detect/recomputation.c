@@ -1,6 +1,6 @@
 #include "analysis/busy.h"
-#include "analysis/memory.h"
 #include "detect/inside.h"
+#include "detect/memory_share.h"
 
 /* Percent of the device's computing time. Recomputing the whole forward pass takes about a quarter of a training step; a tenth is worth a look at
  * which layers need it. */
@@ -33,24 +33,6 @@ static uint8_t mark_of(uint8_t around, uint8_t own)
 	return own ? own : around;
 }
 
-/* The highest share of a device's memory that was allocated; -1 = not recorded. */
-static double memory_used_pct(const struct profile *p)
-{
-	struct memory_peak *peak;
-	size_t n = memory_peaks(p, INT64_MIN, INT64_MAX, &peak);
-	double most = -1;
-	for (uint32_t i = 0; i < p->device.rows.n; i++) {
-		int64_t total = p->device.memory_bytes[i];
-		size_t at = (size_t)((int64_t)p->device.id[i] - MEMORY_CPU);
-		if (p->device.id[i] < 0 || at >= n || total <= 0 || peak[at].allocated == ROW_NONE)
-			continue;
-		double pct = 100.0 * (double)p->memory.total_allocated[peak[at].allocated] / (double)total;
-		most = pct > most ? pct : most;
-	}
-	mem_free(peak);
-	return most;
-}
-
 static void find_places(const struct profile *p, struct findings *f, const struct step_time *w, const uint8_t *mark, struct places *t)
 {
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
@@ -65,7 +47,7 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 {
 	struct places t;
 	struct buf evidence = {0};
-	double used = memory_used_pct(p);
+	double used = memory_share_pct(p, MEMORY_ALLOCATED);
 	struct finding *x = findings_add(f, &detector_recomputation, used >= 0 && used < ROOM ? FINDING_LOW : FINDING_INFO);
 	x->problem = arena_printf(&f->arena, "%.1f %% of the GPU's computing time goes to running the forward pass again (activation "
 	                          "checkpointing)", compute_pct);

@@ -7,7 +7,7 @@ enum { PLACES_TOLD = 3 };
 
 extern const struct detector detector_synchronising_calls;
 
-/* The gap that the device is in when a call returns; NULL = it has work. */
+/* The index of the gap that the device is in when a call returns; ROW_NONE = the device has work. */
 static uint32_t gap_at(const struct gaps *g, int64_t t)
 {
 	uint32_t a = 0, b = g->n;

@@ -406,28 +406,39 @@ bool discover_rank_in_head(struct str head, int64_t *rank)
 	return digits && str_to_i64((struct str){rest.p + i, digits}, rank);
 }
 
-/* One that cannot be read is of the rank that its name says, or may be of any: reading it says why it cannot. */
-static bool is_of_rank(const struct trace_file *f, int64_t wanted)
+/* *readable: whether the file could be looked into. */
+static bool find_rank(const struct trace_file *f, bool *readable, int64_t *rank)
 {
 	struct err e;
-	int64_t own;
 	const struct input *i = input_recognise(f->path.p, &e);
-	if (e.code)
-		return !discover_rank_in_name(f->worker, &own) || own == wanted;
-	if (i && i->rank)
-		return i->rank(f->path.p, &own) && own == wanted;
-	struct source *s = source_open_regular(f->path.p, NULL);
-	bool found = s && discover_rank_in_head(source_peek(s), &own);
+	*readable = !e.code;
+	if (*readable && i && i->rank)
+		return i->rank(f->path.p, rank);
+	struct source *s = *readable ? source_open_regular(f->path.p, NULL) : NULL;
+	bool found = s && discover_rank_in_head(source_peek(s), rank);
 	if (s)
 		source_close(s);
-	return (found || discover_rank_in_name(f->worker, &own)) && own == wanted;
+	return found || discover_rank_in_name(f->worker, rank);
+}
+
+bool discover_rank(const struct trace_file *f, int64_t *rank)
+{
+	bool readable;
+	return find_rank(f, &readable, rank);
+}
+
+static bool may_be_of_rank(const struct trace_file *f, int64_t wanted)
+{
+	bool readable;
+	int64_t own;
+	return find_rank(f, &readable, &own) ? own == wanted : !readable;
 }
 
 void discover_select_rank(struct trace_list *l, int64_t rank)
 {
 	unsigned n = 0;
 	for (unsigned i = 0; i < l->n; i++)
-		if (is_of_rank(&l->v[i], rank))
+		if (may_be_of_rank(&l->v[i], rank))
 			l->v[n++] = l->v[i];
 	l->n = n;
 }

@@ -46,7 +46,10 @@ void discover_finish(struct trace_list *l);
 /* Keeps what matches; a NULL argument matches all. */
 void discover_select(struct trace_list *l, const char *run, const char *worker, const char *span);
 
-/* Keeps the traces of one rank: by the rank that distributedInfo states, or else the number in the worker's name. */
+/* The rank of a trace: by what distributedInfo states, or else the number in the worker's name; false when there is neither. Reads the head of the file. */
+bool discover_rank(const struct trace_file *f, int64_t *rank);
+
+/* Keeps the traces of one rank, and those that cannot be read and whose name states none: reading them says why. */
 void discover_select_rank(struct trace_list *l, int64_t rank);
 
 void discover_release(struct trace_list *l);

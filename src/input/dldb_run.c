@@ -4,6 +4,7 @@
 #include "base/sort.h"
 #include "input/marker_dict.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 static uint32_t word(struct dldb *d, const char *text) { return intern_str(&d->p->strings, str_from(text)); }
@@ -153,17 +154,22 @@ static struct str trimmed(struct str s)
 	return s;
 }
 
+/* Each argument that instance_args adds, at most once. */
+enum { PAIRS_MAX = 15 };
+
 struct pairs {
 	struct dldb *d;
-	struct arg_pair v[16];
+	struct arg_pair v[PAIRS_MAX];
 	unsigned n;
 };
 
 static void add(struct pairs *x, const char *key, struct str value, bool is_string)
 {
 	value = trimmed(value);
-	if (says_something(value))
-		x->v[x->n++] = (struct arg_pair){word(x->d, key), intern_str(&x->d->p->strings, value), is_string};
+	if (!says_something(value))
+		return;
+	assert(x->n < PAIRS_MAX);
+	x->v[x->n++] = (struct arg_pair){word(x->d, key), intern_str(&x->d->p->strings, value), is_string};
 }
 
 /* Outermost first, a line each, as DLProf has them -> innermost first, "; " between, as Kineto has them. */

@@ -1,7 +1,6 @@
 /* Attention: shapes, rates, what causal masks would save. */
 #include "report/cost_table.h"
 
-
 static const struct cost_spec spec = {
 	.classes = 1u << OP_ATTENTION,
 	.set = COST_SET_OPS,
@@ -10,12 +9,15 @@ static const struct cost_spec spec = {
 	.sort = "total_gpu_ns",
 };
 
-static const char *const compats[] = {"tracelens", NULL};
-
 static int attention_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
 	return cost_report(&spec, p, args, out, e);
 }
+
+static const struct report_variant attention_variants[] = {
+	{.compat = "tracelens", .by = COST_BY_SHAPE},
+	{0},
+};
 
 const struct report report_attention = {
 	.name = "attention",
@@ -26,7 +28,7 @@ const struct report report_attention = {
 	        "FLOPs count all pairs, as torch.utils.flop_counter does; where a causal mask is known, flops_causal counts those below "
 	        "the diagonal. Attention that is written out as products and a softmax is in report gemm. Kernels for which no shapes were "
 	        "recorded have a row by their name, without FLOPs. --compat=tracelens counts as TraceLens does.",
-	.compat = compats,
+	.variants = attention_variants,
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = attention_run,

@@ -289,10 +289,9 @@ static int comm_run(const struct profile *p, const struct report_args *args, str
 	struct window w;
 	if (window_of(p, args, &w, e) < 0)
 		return -1;
-	struct comm x = {.p = p, .w = &w, .has_device = args->device != NULL};
+	struct comm x = {.p = p, .w = &w, .by = (enum by)args->variant->by, .has_device = args->device != NULL};
 	if (args->device && !str_to_i64(str_from(args->device), &x.device))
 		return err_set(e, ERR_USAGE, "--device=%s: a GPU number was expected", args->device);
-	x.by = args->group_by && strcmp(args->group_by, "size") == 0 ? BY_SIZE : args->group_by && strcmp(args->group_by, "kernel") == 0 ? BY_KERNEL : BY_NAME;
 	x.is = NEW_ARRAY(p->gpu_op.rows.n, uint8_t);
 	gpus_find(p, &x.gpus);
 	x.costs = costs_new(p, COST_DEFAULT);
@@ -326,7 +325,12 @@ static int comm_run(const struct profile *p, const struct report_args *args, str
 	return rc;
 }
 
-static const char *const groupings[] = {"name", "size", "kernel", NULL};
+static const struct report_variant comm_variants[] = {
+	{.group_by = "name", .by = BY_NAME},
+	{.group_by = "size", .by = BY_SIZE},
+	{.group_by = "kernel", .by = BY_KERNEL},
+	{0},
+};
 
 const struct report report_comm = {
 	.name = "comm",
@@ -336,7 +340,7 @@ const struct report report_comm = {
 	.help = "What communication between GPUs cost: each kind of collective by process group and GPU, with its bytes, calls, time and the exposed time, in which the GPU did "
 	        "nothing else. --group-by=size divides by the size of the message, too; --group-by=kernel by the kernel's name. A rank's time holds waiting "
 	        "for the ranks that reach the collective later; the shortest call is the nearest to the transfer alone.",
-	.group_by = groupings,
+	.variants = comm_variants,
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS | REPORT_DEVICE,
 	.timeline = true,

@@ -488,14 +488,6 @@ static void put_notes(struct table *t, const struct cost_rows *r, bool all)
 	note_gpu(t, r);
 }
 
-static enum cost_by grouping(const struct cost_spec *spec, const struct report_args *args)
-{
-	for (int i = 0; spec->groupings && spec->groupings[i]; i++)
-		if (!args->group_by || strcmp(args->group_by, spec->groupings[i]) == 0)
-			return spec->by[i];
-	return COST_BY_SHAPE;
-}
-
 static void put_time(struct buf *b, int64_t ns)
 {
 	if (ns < 1000)
@@ -539,7 +531,7 @@ static int none_found(const struct cost_spec *spec, const struct cost_rows *x, b
 int cost_report(const struct cost_spec *spec, const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
 	struct window w;
-	struct shown s = {.by = grouping(spec, args)};
+	struct shown s = {.by = (enum cost_by)args->variant->by};
 	struct buf b = {0};
 	if (window_of(p, args, &w, e) < 0)
 		return -1;

@@ -214,7 +214,10 @@ static int costs_run(const struct profile *p, const struct report_args *args, st
 	return rc;
 }
 
-static const char *const compats[] = {"tracelens", NULL};
+static const struct report_variant costs_variants[] = {
+	{.compat = "tracelens"},
+	{0},
+};
 
 const struct report report_costs = {
 	.name = "costs",
@@ -224,7 +227,7 @@ const struct report report_costs = {
 	.help = "FLOPs and bytes of every distinct call of an op, by its shapes, types and parameters, with the formula, and the time of the "
 	        "kernels that it explains; where something is unknown, why. FLOPs count a multiply-add as 2, bytes are what an ideal kernel "
 	        "reads and writes once. --compat=tracelens prints TraceLens' figures.",
-	.compat = compats,
+	.variants = costs_variants,
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.run = costs_run,
 };

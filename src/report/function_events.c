@@ -233,12 +233,19 @@ static int function_events_run(const struct profile *p, const struct report_args
 	return rc;
 }
 
+#define TORCH_VERSION(name, ...) {.compat = name},
+
+static const struct report_variant function_events_variants[] = {
+#include "analysis/torch_versions.def"
+	{0},
+};
+
 const struct report report_function_events = {
 	.name = "function-events",
 	.title = "Events one by one",
 	.help = "What prof.events() of torch lists: every op, annotation and API call with its times, parent, memory, shapes and stack. "
 	        "--compat=torch-* lists what that version does, kernels included.",
-	.compat = torch_compats,
+	.variants = function_events_variants,
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_LIMIT,
 	.run = function_events_run,

@@ -30,7 +30,7 @@ struct groups {
 	uint64_t left_out;
 };
 
-static const char *const group_by[] = {"device", "launch", "recompute", NULL};
+enum grouping { BY_DEVICE, BY_LAUNCH, BY_RECOMPUTE };
 
 static void group_by_launch(const struct profile *p, struct groups *g)
 {
@@ -238,8 +238,7 @@ static void own_table(const struct profile *p, const struct report_args *args, c
 {
 	struct groups g = {.take = NEW_ARRAY(p->gpu_op.rows.n, uint8_t)};
 	struct gpus gpus;
-	const char *by = args->group_by ? args->group_by : group_by[0];
-	bool devices = strcmp(by, "device") == 0;
+	bool devices = args->variant->by == BY_DEVICE;
 	gpus_find(p, &gpus);
 	struct busy *each = NEW_ARRAY(gpus.n, struct busy);
 	TABLE_COLUMN(t, "group", devices ? "Device" : "Group", "mean, min, max: over the GPUs, each by itself", CELL_STR);
@@ -247,7 +246,7 @@ static void own_table(const struct profile *p, const struct report_args *args, c
 	TABLE_COLUMN(t, "time_ns", "Time", "union over all streams of a GPU", CELL_I64, UNIT_NS);
 	TABLE_COLUMN(t, "share_pct", "Share", "of total: the device's, else that of all", CELL_F64, UNIT_PERCENT);
 	busy_measure_each(p, &gpus, NULL, 0, window, each);
-	if (strcmp(by, "launch") == 0)
+	if (args->variant->by == BY_LAUNCH)
 		group_by_launch(p, &g);
 	else if (!devices)
 		group_by_recompute(p, &g);
@@ -255,7 +254,7 @@ static void own_table(const struct profile *p, const struct report_args *args, c
 		device_rows(p, &gpus, each, t);
 	else
 		group_rows(p, &gpus, &g, window, each, t);
-	if (strcmp(by, "launch") != 0)
+	if (args->variant->by != BY_LAUNCH)
 		note_early(p, window, t);
 	note_unstated(p, &gpus, t);
 	mem_free(each);
@@ -320,7 +319,13 @@ static int run(const struct profile *p, const struct report_args *args, struct t
 	return 0;
 }
 
-static const char *const compat[] = {"tracelens", NULL};
+static const struct report_variant gpu_timeline_variants[] = {
+	{.group_by = "device", .by = BY_DEVICE},
+	{.group_by = "launch", .by = BY_LAUNCH},
+	{.group_by = "recompute", .by = BY_RECOMPUTE},
+	{.compat = "tracelens"},
+	{0},
+};
 
 const struct report report_gpu_timeline = {
 	.name = "gpu-timeline",
@@ -333,8 +338,7 @@ const struct report report_gpu_timeline = {
 	        "time. Computation, exposed communication and exposed copy sum to busy; busy and idle sum to total. Grouped by "
 	        "device, where there are several; by launch (was the launching call recorded?); or by recompute (activation "
 	        "checkpointing's second forward pass; needs with_stack). The last two have no idle time of their own.",
-	.group_by = group_by,
-	.compat = compat,
+	.variants = gpu_timeline_variants,
 	.timeline = true,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.takes = REPORT_STEPS,

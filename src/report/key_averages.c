@@ -354,6 +354,16 @@ static int key_averages_run(const struct profile *p, const struct report_args *a
 	return rc;
 }
 
+static const char *const torch_groupings[] = {"name", "shape", "stack:N", "overload", "event", NULL};
+#define TORCH_VERSION(name, ...) {.compat = name, .parts = torch_groupings},
+
+static const struct report_variant key_averages_variants[] = {
+	{.parts = groupings},
+	{.group_by = "event", .takes = REPORT_LIMIT}, /* of single events all are made: the order is not theirs */
+#include "analysis/torch_versions.def"
+	{0},
+};
+
 const struct report report_key_averages = {
 	.name = "key-averages",
 	.title = "Events by name",
@@ -361,11 +371,8 @@ const struct report report_key_averages = {
 	        "took on the host and on the device, its memory and FLOPs, and how much its calls differ. Device time counts once, at what "
 	        "launched the work; what nothing launched is in the row (unattributed). "
 	        "With --compat=torch-* text is the table that this version prints (docs/torch.md).",
-	.group_by = groupings,
-	.compat = torch_compats,
-	.group_combines = true,
+	.variants = key_averages_variants,
 	.needs = PASS_NEST | PASS_CORRELATE,
-	.takes = REPORT_TOP_LEVEL | REPORT_LIMIT, /* of single events all are made: the order is not theirs */
-	.per_event = "event",
+	.takes = REPORT_TOP_LEVEL,
 	.run = key_averages_run,
 };

@@ -345,7 +345,6 @@ static void put_torch(const struct counted *x, uint32_t depth, struct table *out
 }
 
 static const char *const groupings[] = {"tree", "depth:N", NULL};
-static const char *const compats[] = {"torch", NULL};
 
 static uint32_t depth_of(const struct report_args *args)
 {
@@ -387,6 +386,12 @@ static int module_flops_run(const struct profile *p, const struct report_args *a
 	return rc;
 }
 
+static const struct report_variant module_flops_variants[] = {
+	{.parts = groupings},
+	{.compat = "torch", .parts = groupings},
+	{0},
+};
+
 const struct report report_module_flops = {
 	.name = "module-flops",
 	.title = "FLOPs by module",
@@ -395,9 +400,7 @@ const struct report report_module_flops = {
 	        "operation counts once, at the innermost op whose FLOPs are known. Needs modules (with_stack=True) and shapes (record_shapes=True). A note says "
 	        "what is unknown. --group-by=depth:N shows N levels. --compat=torch is the table of torch.utils.flop_counter's FlopCounterMode: ops that it has "
 	        "a formula for, and no others; modules by class and number, for the trace does not have their attribute names.",
-	.group_by = groupings,
-	.group_combines = true,
-	.compat = compats,
+	.variants = module_flops_variants,
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = module_flops_run,

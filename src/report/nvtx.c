@@ -293,9 +293,7 @@ static int nvtx_run(const struct profile *p, const struct report_args *args, str
 	struct window w;
 	if (window_of(p, args, &w, e) < 0)
 		return -1;
-	struct ranges r = {.p = p, .facts = str_eqc(p->format, "capture")};
-	if (args->group_by)
-		r.by = strcmp(args->group_by, "path") == 0 ? BY_PATH : strcmp(args->group_by, "thread") == 0 ? BY_THREAD : BY_NAME;
+	struct ranges r = {.p = p, .by = (enum grouping)args->variant->by, .facts = str_eqc(p->format, "capture")};
 	find_op_cats(&r);
 	struct projection *projection = projection_new(p);
 	collect(&r, &w, projection);
@@ -330,7 +328,12 @@ static int nvtx_run(const struct profile *p, const struct report_args *args, str
 	return rc;
 }
 
-static const char *const groupings[] = {"name", "path", "thread", NULL};
+static const struct report_variant nvtx_variants[] = {
+	{.group_by = "name", .by = BY_NAME},
+	{.group_by = "path", .by = BY_PATH},
+	{.group_by = "thread", .by = BY_THREAD},
+	{0},
+};
 
 const struct report report_nvtx = {
 	.name = "nvtx",
@@ -339,7 +342,7 @@ const struct report report_nvtx = {
 	.help = "Ranges that the program or its libraries marked (NVTX, record_function): how often, how long on the host, and the device work "
 	        "that was launched inside, summed and projected: from the start of the first to the end of the last. By name and domain; "
 	        "--group-by=path tells apart what they are nested in, --group-by=thread the threads. Steps are one row, ProfilerStep*.",
-	.group_by = groupings,
+	.variants = nvtx_variants,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.takes = REPORT_STEPS,
 	.timeline = true,

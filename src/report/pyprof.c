@@ -410,7 +410,11 @@ static int pyprof_run(const struct profile *p, const struct report_args *args, s
 	return rc;
 }
 
-static const char *const compat[] = {"pyprof", "pyprof2", NULL};
+static const struct report_variant pyprof_variants[] = {
+	{.compat = "pyprof"},
+	{.compat = "pyprof2"},
+	{0},
+};
 
 const struct report report_pyprof = {
 	.name = "pyprof",
@@ -420,7 +424,7 @@ const struct report report_pyprof = {
 	        "line, forward or backward (then with op, layer and line of the forward op), how many FLOPs and bytes that takes, and whether "
 	        "it used Tensor Cores. From NVTX ranges (PyProf's or DLProf's markers, emit_nvtx) or the ops of a PyTorch trace. "
 	        "--compat=pyprof and --compat=pyprof2 give the columns and numbers of those tools, in the order of the kernels' starts.",
-	.compat = compat,
+	.variants = pyprof_variants,
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_LIMIT,
 	.run = pyprof_run,

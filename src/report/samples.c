@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 enum grouping { BY_FUNCTION, BY_STACK, BY_THREAD };
-static const char *const groupings[] = {"function", "stack", "thread", NULL};
 
 struct group {
 	uint32_t key;              /* string, or track */
@@ -146,7 +145,7 @@ static int run(const struct profile *p, const struct report_args *args, struct t
 {
 	struct groups g = {0};
 	bool lives = diag_count(&p->diags, "still-recording") > 0;
-	enum grouping by = !args->group_by ? BY_FUNCTION : strcmp(args->group_by, "stack") == 0 ? BY_STACK : strcmp(args->group_by, "thread") == 0 ? BY_THREAD : BY_FUNCTION;
+	enum grouping by = (enum grouping)args->variant->by;
 	intern_init(&g.names);
 	idmap_init(&g.at, 0, INT64_MAX, 64);
 	count(&g, p, by);
@@ -169,6 +168,13 @@ static int run(const struct profile *p, const struct report_args *args, struct t
 	return g.samples ? 0 : -1;
 }
 
+static const struct report_variant samples_variants[] = {
+	{.group_by = "function", .by = BY_FUNCTION},
+	{.group_by = "stack", .by = BY_STACK},
+	{.group_by = "thread", .by = BY_THREAD},
+	{0},
+};
+
 const struct report report_samples = {
 	.name = "samples",
 	.title = "What the CPU did, by samples",
@@ -176,7 +182,7 @@ const struct report report_samples = {
 	.help = "What `opscope record --sample=cpu` saw: which functions the threads of all recorded processes ran. Self: it ran itself; total: it or what it called. "
 	        "A stack reaches as far as frame pointers do: code that was built without them (much of Debian's) shows its innermost function, and may lack callers. "
 	        "?? is a function without a name in its file. Python's own functions are there when it was built with frame pointers and runs with `-X perf` (3.12 and later).",
-	.group_by = groupings,
+	.variants = samples_variants,
 	.timeline = true,
 	.run = run,
 };

@@ -219,12 +219,7 @@ static void note_missing(struct table *t, const struct key_groups *g)
 
 int torch_table_check(const struct torch_rules *rules, const struct report_args *args, struct err *e)
 {
-	static const char *const own[] = {"module", "thread", "cycle"};
 	int64_t frames = 1;
-	for (unsigned i = 0; i < sizeof own / sizeof *own; i++)
-		if (report_groups_by(args, own[i], NULL))
-			return err_set(e, ERR_USAGE, "--group-by=%s: torch groups by name, shape, stack:N and overload: leave out '%s' or --compat", args->group_by,
-			               own[i]);
 	if (report_groups_by(args, "overload", NULL) && !rules->overload)
 		return err_set(e, ERR_USAGE, "--group-by=%s: --compat=%s knows no overloads; torch-2.14 does", args->group_by, rules->name);
 	if (report_groups_by(args, "stack", &frames) && !frames)

@@ -89,12 +89,19 @@ static int total_average_run(const struct profile *p, const struct report_args *
 	return rc;
 }
 
+#define TORCH_VERSION(name, ...) {.compat = name},
+
+static const struct report_variant total_average_variants[] = {
+#include "analysis/torch_versions.def"
+	{0},
+};
+
 const struct report report_total_average = {
 	.name = "total-average",
 	.title = "All events together",
 	.help = "What prof.total_average() of torch answers: one row for all events. Times that count nested events again and again are there "
 	        "only with --compat=torch-*.",
-	.compat = torch_compats,
+	.variants = total_average_variants,
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.run = total_average_run,
 };

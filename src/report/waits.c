@@ -200,7 +200,7 @@ static int none(const struct waits *w, struct err *e)
 
 static int run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
-	struct waits w = {.p = p, .by = args->group_by && strcmp(args->group_by, "name") == 0 ? BY_NAME : BY_STREAM};
+	struct waits w = {.p = p, .by = (enum grouping)args->variant->by};
 	if (window_of(p, args, &w.window, e) < 0)
 		return -1;
 	w.device_of_track = devices_of_tracks(p);
@@ -221,7 +221,11 @@ static int run(const struct profile *p, const struct report_args *args, struct t
 	return rc;
 }
 
-static const char *const groupings[] = {"stream", "name", NULL};
+static const struct report_variant waits_variants[] = {
+	{.group_by = "stream", .by = BY_STREAM},
+	{.group_by = "name", .by = BY_NAME},
+	{0},
+};
 
 const struct report report_waits = {
 	.name = "waits",
@@ -232,7 +236,7 @@ const struct report report_waits = {
 	        "device's tracer recorded of it counts first; a wait without such a record is known by the API call that waits: cudaStreamSynchronize and its "
 	        "kin, and calls that return with the copy they launched (cudaMemcpy; cudaMemcpyAsync of pageable memory). A Stream Wait Event keeps no host "
 	        "waiting: its time is that of the call; cudaStreamWaitEvent without a record is none of these waits. --group-by=name adds all streams.",
-	.group_by = groupings,
+	.variants = waits_variants,
 	.timeline = true,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.needs = PASS_STEPS | PASS_NEST | PASS_CORRELATE,

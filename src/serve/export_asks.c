@@ -8,6 +8,8 @@
 
 #include <stdio.h>
 
+enum { PATH_BYTES = 80 };
+
 enum {
 	ASK_CHOSEN = 1,      /* of the chosen steps; where none are, again for each aggregation of the input */
 	ASK_ELSE = 2,        /* only where there is no answer to the one before */
@@ -62,21 +64,23 @@ static void ask(struct asking *x, struct export_ask a, bool chosen)
 
 static void ask_report(struct asking *x, const struct report *k)
 {
-	char path[80];
+	char path[PATH_BYTES];
 	snprintf(path, sizeof path, "/api/report/%s", k->name);
 	ask(x, (struct export_ask){.path = path}, true);
-	for (unsigned i = 0; k->group_by && k->group_by[i]; i++) {
+	for (unsigned i = 0; report_grouping(k, i); i++) {
 		struct export_ask a = {.path = path};
-		add_arg(&a, "group_by", k->group_by[i]);
+		add_arg(&a, "group_by", report_grouping(k, i));
 		ask(x, a, true);
 	}
 }
 
-/* The page's choice of a device. */
-static void ask_memory(struct asking *x, const char *path)
+/* The page of memory has a choice of the device: one with events. */
+static void ask_memory(struct asking *x, const struct report *k)
 {
+	char path[PATH_BYTES];
 	struct memory_peak *peak;
 	size_t n = memory_peaks(x->p, INT64_MIN, INT64_MAX, &peak);
+	snprintf(path, sizeof path, "/api/report/%s", k->name);
 	for (size_t d = 0; d < n; d++) {
 		char device[24];
 		struct export_ask a = {.path = path};
@@ -101,8 +105,9 @@ static void ask_all(struct asking *x)
 	}
 	for (const struct report *const *k = report_registry; *k; k++)
 		ask_report(x, *k);
-	ask_memory(x, "/api/report/memory");
-	ask_memory(x, "/api/report/memory-categories");
+	for (const struct report *const *k = report_registry; *k; k++)
+		if ((*k)->asks == ASKS_MEMORY && ((*k)->takes & REPORT_DEVICE))
+			ask_memory(x, *k);
 }
 
 void export_asks(const struct profile *p, const char *steps, bool (*see)(void *context, const struct export_ask *a), void *context)

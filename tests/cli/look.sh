@@ -4,7 +4,10 @@ grep -E '^(Where|Steps|GPU|Environment|Findings)' look # the headings: without t
 [ "$(grep -cE '^(high|medium|low|info)  ' look)" -le 3 ]
 opscope look "$TRACES/synthetic/two_steps.json" --section=steps --format=csv --columns=step | head -2
 opscope look "$TRACES/synthetic/two_steps.json" --format=json | grep -c '"advise"'
-opscope "$TRACES/synthetic/two_steps.json" "$TRACES/synthetic/self_time.json" --width=80 | tail -1
+mkdir traces
+cp "$TRACES/synthetic/two_steps.json" "$TRACES/synthetic/self_time.json" traces
+opscope traces --width=40 # the options of output hold for the list, too
+opscope traces --format=csv --columns=worker
 opscope --width=80 "$TRACES/synthetic/two_steps.json" | cmp - look # options may stand first
 opscope --names full --width 80 "$TRACES/synthetic/two_steps.json" | grep -c '^Findings'
 opscope --width=80 report kernels x || echo "status $?"

@@ -7,7 +7,10 @@
 Its stdout must be NAME.stdout, byte for byte; its stderr NAME.stderr (absent: nothing); it must end with status 0, so a
 script that expects a failure says so: `opscope report nothing x.json || echo "status $?"`.
 
-usage: run.py [--bless] [NAME...]     --bless writes what was printed as what is expected
+The program is $OPSCOPE, else that of the build folder $OPSCOPE_BUILD, else that of build/. Without a program no script runs: PATH may have
+another opscope, which is not the one to be tested.
+
+usage: run.py [--bless] [NAME...]     --bless writes what was printed as what is expected; not that of a script that failed
 """
 import difflib
 import os
@@ -17,7 +20,8 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-OPSCOPE = os.path.abspath(os.environ.get("OPSCOPE", os.path.join(ROOT, "build", "src", "cli", "opscope")))
+BUILD = os.environ.get("OPSCOPE_BUILD", os.path.join(ROOT, "build"))
+OPSCOPE = os.path.abspath(os.environ.get("OPSCOPE", os.path.join(BUILD, "src", "cli", "opscope")))
 
 
 def read(path):
@@ -61,7 +65,7 @@ def diff(what, want, got):
 def check(name, bless):
     base = os.path.join(HERE, name)
     status, out, err = run_script(name)
-    if bless:
+    if bless and not status:
         write(base + ".stdout", out)
         write(base + ".stderr", err)
     trouble = []
@@ -79,6 +83,9 @@ def main():
     bless = "--bless" in args
     names = [a for a in args if a != "--bless"] or sorted(f[:-3] for f in os.listdir(HERE) if f.endswith(".sh"))
     failed = 0
+    if not os.path.isfile(OPSCOPE):
+        print(f"Bail out! {OPSCOPE} is missing: build it, or set OPSCOPE or OPSCOPE_BUILD")
+        return 1
     print(f"1..{len(names)}")
     for i, name in enumerate(names, 1):
         trouble = check(name, bless)

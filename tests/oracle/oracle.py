@@ -1,7 +1,7 @@
 """What every oracle test uses: run the program, read its JSON, find the data, speak TAP.
 
 Environment (set by meson; by hand: OPSCOPE=build/src/cli/opscope python3 tests/oracle/test_x.py):
-  OPSCOPE       the program
+  OPSCOPE       the program; else that of the build folder, else that of build/
   OPSCOPE_BUILD the build folder, for what else is built
                 (a test skips where these are not set and nothing is built; where they are, a missing file is a failure)
   OPSCOPE_SANITIZED is set for a program with AddressSanitizer
@@ -20,7 +20,7 @@ import time
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-OPSCOPE = os.path.abspath(os.environ.get("OPSCOPE", os.path.join(ROOT, "build", "src", "cli", "opscope")))
+OPSCOPE = os.path.abspath(os.environ.get("OPSCOPE", os.path.join(os.environ.get("OPSCOPE_BUILD", os.path.join(ROOT, "build")), "src", "cli", "opscope")))
 DATA = os.path.normpath(os.environ.get("OPSCOPE_DATA", os.path.join(ROOT, "..", "shared", "data")))
 SYNTHETIC = os.path.join(ROOT, "tests", "data", "synthetic")
 TIMEOUT = 120
