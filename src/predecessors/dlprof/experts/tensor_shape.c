@@ -1,6 +1,6 @@
 /* No output of DLProf with this finding is known: the text is in its manner. */
 #include "base/mem.h"
-#include "detect/dlprof.h"
+#include "predecessors/dlprof/experts/experts.h"
 
 extern const struct detector detector_dlprof_tensor_shape;
 
@@ -46,7 +46,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	}
 	mem_free(uses);
 	if (bad)
-		findings_add_compat(f, &detector_dlprof_tensor_shape,
+		findings_quote(f, &detector_dlprof_tensor_shape,
 		                    arena_printf(&f->arena, "%u ops were eligible to use tensor cores but their tensor shapes are not multiples of 8", bad),
 		                    STR("Try changing the tensor shapes so that all dimensions are multiples of 8"));
 	return 0;
@@ -58,7 +58,7 @@ const struct detector detector_dlprof_tensor_shape = {
 	.why = "Older libraries use Tensor Cores only for multiples of 8.",
 	.fix = "Pad tensors to multiples of 8.",
 	.disprove = "Newer cuDNN and cuBLAS use Tensor Cores for any shape.",
-	.compat = "dlprof",
+	.experts = &dlprof_experts,
 	.needs = DLPROF_NEEDS,
 	.run = run,
 };

@@ -1,6 +1,6 @@
 /* What DLProf's PyTorch module records of the run: markers {"model_config": {"key": value}}, which its database holds as facts. */
-#ifndef OPSCOPE_DETECT_MODEL_CONFIG_H
-#define OPSCOPE_DETECT_MODEL_CONFIG_H
+#ifndef OPSCOPE_OP_MODEL_CONFIG_H
+#define OPSCOPE_OP_MODEL_CONFIG_H
 
 #include "store/profile.h"
 
@@ -10,5 +10,8 @@ bool model_config_find(const struct profile *p, const char *key, struct str *val
 bool model_config_is(const struct profile *p, const char *key);
 /* Whether there is any such marker: without, nothing of this is recorded. */
 bool model_config_any(const struct profile *p);
+
+/* What records them. */
+extern const char model_config_how[];
 
 #endif

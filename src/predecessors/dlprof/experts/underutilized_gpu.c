@@ -1,7 +1,7 @@
 /* The text about GPUs without work is in DLProf's manner; that about too little of it, DLProf's. */
 #include "analysis/job.h"
 #include "base/mem.h"
-#include "detect/dlprof.h"
+#include "predecessors/dlprof/experts/experts.h"
 
 extern const struct detector detector_dlprof_underutilized_gpu;
 
@@ -27,7 +27,7 @@ static void report_unused(const struct profile *p, struct findings *f)
 	if (own < p->device.rows.n)
 		dlprof_note_hints(f, p, HINT_GPUS);
 	if (n && n < own)
-		findings_add_compat(f, &detector_dlprof_underutilized_gpu,
+		findings_quote(f, &detector_dlprof_underutilized_gpu,
 		                    arena_printf(&f->arena, "The following GPUs are visible but unused: " STR_FMT,
 		                                 STR_ARG(dlprof_device_list(f, unused, n))),
 		                    STR("Use all of the GPUs, or restrict the visible ones by setting the environment variable CUDA_VISIBLE_DEVICES"));
@@ -56,7 +56,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 		return 0;
 	report_unused(p, f);
 	if (pct < TOO_LITTLE)
-		findings_add_compat(f, &detector_dlprof_underutilized_gpu,
+		findings_quote(f, &detector_dlprof_underutilized_gpu,
 		                    arena_printf(&f->arena, "The GPU is underutilized: Only %.1f%% of the profiled time is spent on GPU kernel operations",
 		                                 pct), advice(f, r));
 	return 0;
@@ -68,7 +68,7 @@ const struct detector detector_dlprof_underutilized_gpu = {
 	.why = "Kernels run for less than half of the time.",
 	.fix = "Look at what the time goes to most, CPU, data loader or other.",
 	.disprove = "The recording holds much start-up: DLProf counts all of it.",
-	.compat = "dlprof",
+	.experts = &dlprof_experts,
 	.needs = DLPROF_NEEDS,
 	.run = run,
 };

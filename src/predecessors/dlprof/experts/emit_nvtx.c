@@ -1,5 +1,5 @@
 /* No output of DLProf with this finding is known: the text is in its manner. */
-#include "detect/dlprof.h"
+#include "predecessors/dlprof/experts/experts.h"
 
 extern const struct detector detector_dlprof_emit_nvtx;
 
@@ -12,7 +12,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	for (uint32_t i = 0; i < p->span.rows.n && !ranges; i++)
 		ranges = p->span.kind[i] == SPAN_OP && p->span.link_id[i] != ID_NONE;
 	if (!ranges)
-		findings_add_compat(f, &detector_dlprof_emit_nvtx, STR("torch.autograd.profiler.emit_nvtx was not enabled"),
+		findings_quote(f, &detector_dlprof_emit_nvtx, STR("torch.autograd.profiler.emit_nvtx was not enabled"),
 		                    STR("Run the training/inference loop inside the context manager torch.autograd.profiler.emit_nvtx()"));
 	return 0;
 }
@@ -23,7 +23,7 @@ const struct detector detector_dlprof_emit_nvtx = {
 	.why = "Without it, the backward pass is one op.",
 	.fix = "Run the loop inside emit_nvtx().",
 	.disprove = "Only what emit_nvtx does not mark was recorded.",
-	.compat = "dlprof",
+	.experts = &dlprof_experts,
 	.needs = DLPROF_NEEDS,
 	.run = run,
 };

@@ -1,5 +1,5 @@
-#include "detect/dlprof.h"
 #include "detect/memory_share.h"
+#include "predecessors/dlprof/experts/experts.h"
 
 extern const struct detector detector_dlprof_batch_size;
 
@@ -12,9 +12,10 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	int factor = used > 0 ? (int)(100 / used) : 0;
 	factor = factor > MOST ? MOST : factor;
 	if (used < 0 && p->gpu_op.rows.n)
-		findings_missing(f, &detector_dlprof_batch_size, "the input does not state how much GPU memory was used");
+		findings_missing_aside(f, &detector_dlprof_batch_size, "the input does not state how much GPU memory was used",
+		                       "DLProf, which samples the GPUs' memory while it runs");
 	if (factor >= 2)
-		findings_add_compat(f, &detector_dlprof_batch_size,
+		findings_quote(f, &detector_dlprof_batch_size,
 		                    arena_printf(&f->arena, "GPU Memory is underutilized: Only %d%% of GPU Memory is used", (int)used),
 		                    arena_printf(&f->arena, "Try increasing batch size by %dx to increase data throughput", factor));
 	return 0;
@@ -26,7 +27,7 @@ const struct detector detector_dlprof_batch_size = {
 	.why = "A larger batch gives each launch more work.",
 	.fix = "Increase the batch size.",
 	.disprove = "A larger batch takes as long per sample, or trains worse.",
-	.compat = "dlprof",
+	.experts = &dlprof_experts,
 	.needs = DLPROF_NEEDS,
 	.run = run,
 };

@@ -1,6 +1,8 @@
-#include "detect/dlprof.h"
+#include "predecessors/dlprof/experts/experts.h"
 
 #include "detect/shared.h"
+
+const struct expert_system dlprof_experts = {"dlprof", "Expert Systems Feedback"};
 
 static uint32_t clamp(int64_t i, uint32_t n)
 {
@@ -21,20 +23,19 @@ static struct dlprof_run *make(const struct detect_args *a, const struct profile
 	return r;
 }
 
-const struct dlprof_run *dlprof_run_of(struct findings *f, const struct profile *p)
+static void run_free(void *run)
 {
-	struct dlprof_run **slot = shared_dlprof(f);
-	if (!*slot)
-		*slot = make(&f->args, p);
-	return *slot;
-}
-
-void dlprof_run_free(struct dlprof_run *r)
-{
-	if (!r)
-		return;
+	struct dlprof_run *r = run;
 	dlprof_iterations_release(&r->iterations);
 	mem_free(r);
+}
+
+const struct dlprof_run *dlprof_run_of(struct findings *f, const struct profile *p)
+{
+	struct shared_experts *slot = shared_experts(f);
+	if (!slot->state)
+		*slot = (struct shared_experts){make(&f->args, p), run_free};
+	return slot->state;
 }
 
 double dlprof_pct(const struct dlprof_run *r, double ns)

@@ -1,11 +1,11 @@
-#include "detect/dlprof.h"
+#include "predecessors/dlprof/experts/experts.h"
 
 extern const struct detector detector_dlprof_cudnn_benchmark;
 
 static int run(const struct profile *p, struct findings *f, struct err *e)
 {
 	if (model_config_is(p, "cudnn_benchmark_disabled"))
-		findings_add_compat(f, &detector_dlprof_cudnn_benchmark,
+		findings_quote(f, &detector_dlprof_cudnn_benchmark,
 		                    STR("Convolution operations were detected but torch.backends.cudnn.benchmark was not enabled."),
 		                    STR("Try setting torch.backends.cudnn.benchmark = True in your network. For best performance, the input shapes should "
 		                        "be relatively stable."));
@@ -18,7 +18,7 @@ const struct detector detector_dlprof_cudnn_benchmark = {
 	.why = "With it, cuDNN takes the fastest algorithm for each shape.",
 	.fix = "Enable it.",
 	.disprove = "The shapes change all the time.",
-	.compat = "dlprof",
+	.experts = &dlprof_experts,
 	.needs = DLPROF_NEEDS,
 	.run = run,
 };

@@ -1,7 +1,7 @@
 /* No output of DLProf with this finding is known: the text is in its manner. */
 #include "analysis/busy.h"
 #include "base/mem.h"
-#include "detect/dlprof.h"
+#include "predecessors/dlprof/experts/experts.h"
 
 extern const struct detector detector_dlprof_imbalanced_gpu;
 
@@ -44,7 +44,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 		if ((double)ns[i] < MUCH_LESS * (double)most)
 			less[n_less++] = device[i];
 	if (n_less)
-		findings_add_compat(f, &detector_dlprof_imbalanced_gpu,
+		findings_quote(f, &detector_dlprof_imbalanced_gpu,
 		                    arena_printf(&f->arena, "GPU utilization is imbalanced: GPUs " STR_FMT " are used much less than the others",
 		                                 STR_ARG(dlprof_device_list(f, less, n_less))),
 		                    STR("Balance the workload so that all GPUs are used evenly"));
@@ -57,7 +57,7 @@ const struct detector detector_dlprof_imbalanced_gpu = {
 	.why = "The others wait for the busiest.",
 	.fix = "Balance the work.",
 	.disprove = "The GPUs do different parts of the work by design.",
-	.compat = "dlprof",
+	.experts = &dlprof_experts,
 	.needs = DLPROF_NEEDS,
 	.run = run,
 };

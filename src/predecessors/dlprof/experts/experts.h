@@ -1,14 +1,16 @@
 /* What DLProf's own detectors look at. Their texts are DLProf's, as it prints them; where no output of it with that finding is known,
  * the text is written in its manner, and the file says so. Thresholds are the guide's or, where it gives none, our own. */
-#ifndef OPSCOPE_DETECT_DLPROF_H
-#define OPSCOPE_DETECT_DLPROF_H
+#ifndef OPSCOPE_PREDECESSORS_DLPROF_EXPERTS_H
+#define OPSCOPE_PREDECESSORS_DLPROF_EXPERTS_H
 
 #include "analysis/dlprof_hints.h"
 #include "analysis/iterations.h"
 #include "analysis/op_instances.h"
 #include "analysis/usage.h"
 #include "detect/detect.h"
-#include "detect/model_config.h"
+#include "op/model_config.h"
+
+extern const struct expert_system dlprof_experts;
 
 enum { DLPROF_NEEDS = PASS_NEST | PASS_CORRELATE | PASS_STEPS | PASS_OPS };
 
@@ -21,7 +23,6 @@ struct dlprof_run {
 };
 
 const struct dlprof_run *dlprof_run_of(struct findings *f, const struct profile *p);
-void dlprof_run_free(struct dlprof_run *r);
 
 static inline int64_t dlprof_iteration_end(const struct dlprof_run *r, uint32_t i)
 {

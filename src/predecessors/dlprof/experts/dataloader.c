@@ -1,4 +1,4 @@
-#include "detect/dlprof.h"
+#include "predecessors/dlprof/experts/experts.h"
 
 extern const struct detector detector_dlprof_dataloader;
 
@@ -22,13 +22,13 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	if (!dlprof_is_pytorch(p))
 		return 0;
 	if (ns[USAGE_DATALOADER] > ns[USAGE_CPU] && ns[USAGE_DATALOADER] > ns[USAGE_OTHER])
-		findings_add_compat(f, &detector_dlprof_dataloader,
+		findings_quote(f, &detector_dlprof_dataloader,
 		                    arena_printf(&f->arena, "%.1f%% of the aggregated run was spent in the dataloader while not simultaneously running "
 		                                 "on the GPU", dlprof_pct(r, ns[USAGE_DATALOADER])),
 		                    STR("Focus on reducing time spent in the training data input process. This could be time spent in file reading, "
 		                        "preprocessing and augmentation or file transfer.\n" DALI));
 	else if (!has_dali(p))
-		findings_add_compat(f, &detector_dlprof_dataloader, STR("No DALI ops detected"), STR(DALI));
+		findings_quote(f, &detector_dlprof_dataloader, STR("No DALI ops detected"), STR(DALI));
 	return 0;
 }
 
@@ -38,7 +38,7 @@ const struct detector detector_dlprof_dataloader = {
 	.why = "The GPU waits for data.",
 	.fix = "Load data faster; consider DALI.",
 	.disprove = "The run reads no data: DLProf recommends DALI to every PyTorch run that does not use it.",
-	.compat = "dlprof",
+	.experts = &dlprof_experts,
 	.needs = DLPROF_NEEDS,
 	.run = run,
 };

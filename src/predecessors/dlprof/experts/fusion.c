@@ -1,5 +1,5 @@
 /* No output of DLProf with this finding is known: the text is in its manner. */
-#include "detect/dlprof.h"
+#include "predecessors/dlprof/experts/experts.h"
 
 extern const struct detector detector_dlprof_fusion;
 
@@ -11,7 +11,7 @@ static const char *const fused[] = {"_Fused*", NULL};
 static int run(const struct profile *p, struct findings *f, struct err *e)
 {
 	if (dlprof_is_tensorflow(p) && dlprof_has_type(p, fusible) && dlprof_has_type(p, products) && !dlprof_has_type(p, fused))
-		findings_add_compat(f, &detector_dlprof_fusion, STR("Fusion is not enabled: No fused ops detected"),
+		findings_quote(f, &detector_dlprof_fusion, STR("Fusion is not enabled: No fused ops detected"),
 		                    STR("Try enabling fusion of ops (the graph optimizer's remapping)"));
 	return 0;
 }
@@ -22,7 +22,7 @@ const struct detector detector_dlprof_fusion = {
 	.why = "Fused ops read and write memory once.",
 	.fix = "Enable fusion.",
 	.disprove = "Nothing in the graph can be fused.",
-	.compat = "dlprof",
+	.experts = &dlprof_experts,
 	.needs = DLPROF_NEEDS,
 	.run = run,
 };

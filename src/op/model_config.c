@@ -1,6 +1,8 @@
-#include "detect/model_config.h"
+#include "op/model_config.h"
 
 #include <stdio.h>
+
+const char model_config_how[] = "the markers of DLProf (nvidia_dlprof_pytorch_nvtx.init()), which state it";
 
 /* The value of "key" in a JSON object of plain values. */
 static bool value_in(struct str object, const char *key, struct str *value)

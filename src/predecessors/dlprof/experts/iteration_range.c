@@ -1,5 +1,5 @@
 #include "base/mem.h"
-#include "detect/dlprof.h"
+#include "predecessors/dlprof/experts/experts.h"
 
 #include <stdlib.h>
 
@@ -58,7 +58,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	if (find_steady(r, &first, &last))
 		advice = arena_printf(&f->arena, "Try limiting the iteration range to a steady range by rerunning with the --database option and "
 		                      "setting --iter_start=%u --iter_stop=%u", first, last);
-	findings_add_compat(f, &detector_dlprof_iteration_range,
+	findings_quote(f, &detector_dlprof_iteration_range,
 	                    arena_printf(&f->arena, "The aggregated iteration range of %u to %u contains a lot of variation", r->first, r->last), advice);
 	return 0;
 }
@@ -69,7 +69,7 @@ const struct detector detector_dlprof_iteration_range = {
 	.why = "Means over start-up, steady work and the end say nothing of any of them.",
 	.fix = "Aggregate a steady range.",
 	.disprove = "The iterations do different work by design.",
-	.compat = "dlprof",
+	.experts = &dlprof_experts,
 	.needs = DLPROF_NEEDS,
 	.run = run,
 };

@@ -1,6 +1,6 @@
 /* No output of DLProf with this finding is known: the text is in its manner. */
-#include "detect/dlprof.h"
 #include "detect/shared.h"
+#include "predecessors/dlprof/experts/experts.h"
 
 extern const struct detector detector_dlprof_slow_api;
 
@@ -24,7 +24,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 		if (model_config_is(p, slow[i].key))
 			buf_printf(&used, "%s%s", used.n ? ", " : "", slow[i].api);
 	if (used.n)
-		findings_add_compat(f, &detector_dlprof_slow_api,
+		findings_quote(f, &detector_dlprof_slow_api,
 		                    arena_printf(&f->arena, "The following debug APIs are enabled and slow down training: " STR_FMT, STR_ARG(buf_view(&used))),
 		                    STR("Try disabling them when not debugging"));
 	buf_release(&used);
@@ -37,7 +37,7 @@ const struct detector detector_dlprof_slow_api = {
 	.why = "Anomaly detection, gradient checks and the autograd profiler slow each op down.",
 	.fix = "Disable them.",
 	.disprove = "They run outside the training loop.",
-	.compat = "dlprof",
+	.experts = &dlprof_experts,
 	.needs = DLPROF_NEEDS,
 	.run = run,
 };

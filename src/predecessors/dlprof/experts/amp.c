@@ -1,4 +1,4 @@
-#include "detect/dlprof.h"
+#include "predecessors/dlprof/experts/experts.h"
 
 extern const struct detector detector_dlprof_amp;
 
@@ -15,7 +15,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	if (!eligible || half)
 		return 0;
 	dlprof_note_hints(f, p, HINT_KERNELS | HINT_TYPES);
-	findings_add_compat(f, &detector_dlprof_amp,
+	findings_quote(f, &detector_dlprof_amp,
 	                    arena_printf(&f->arena, "%u ops were eligible to use tensor cores but none are using FP16", eligible),
 	                    STR("Try enabling AMP (Automatic Mixed Precision). For more information: "
 	                        "https://developer.nvidia.com/automatic-mixed-precision"));
@@ -28,7 +28,7 @@ const struct detector detector_dlprof_amp = {
 	.why = "Tensor Cores multiply 16-bit floats several times faster.",
 	.fix = "Enable Automatic Mixed Precision.",
 	.disprove = "The ops run in TF32, which DLProf does not tell from float32.",
-	.compat = "dlprof",
+	.experts = &dlprof_experts,
 	.needs = DLPROF_NEEDS,
 	.run = run,
 };
