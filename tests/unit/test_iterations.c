@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "input/input.h"
 #include "store/build.h"
+#include "predecessors/dlprof/iterations.h"
 
 /* A profile in the making: ops and calls on one thread per process, kernels on one stream per GPU. */
 struct maker {

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "input/marker.h"
 #include "store/build.h"
+#include "predecessors/dlprof/op_names.h"
 
 struct maker {
 	struct profile *p;
