@@ -86,13 +86,4 @@ struct op_shapes {
 };
 void op_instance_shapes(const struct ops *o, const struct profile *p, uint32_t instance, struct arena *a, struct op_shapes *out);
 
-/* What DLProf calls an op: "Conv2d::_call_impl[2]" for "Conv2d::_call_impl(2)", API calls with their version,
- * "unassociated_cudaDeviceSynchronize_v3020". In `a`. */
-struct op_dlprof_names {
-	struct str id, name, type;
-};
-/* Numbers as DLProf prints them, "/a(2)/relu(3)" to "/a[2]/relu[3]". In `a`. */
-struct str op_name_brackets(struct str name, struct arena *a);
-void op_dlprof_names(const struct ops *o, const struct profile *p, uint32_t op, struct arena *a, struct op_dlprof_names *out);
-
 #endif

@@ -402,8 +402,6 @@ static const struct report_variant kernels_variants[] = {
 	{.compat = "tb-plugin", .group_by = "name", .by = BY_NAME},
 	{.compat = "tb-plugin", .group_by = "op", .by = BY_LAUNCH}, /* the plugin's second grouping is by op and launch properties together */
 	{.compat = "tb-plugin", .group_by = "launch", .by = BY_LAUNCH},
-	{.compat = "dlprof", .group_by = "op", .run = kernels_dlprof_kernel, .needs = PASS_OPS},
-	{.compat = "dlprof", .group_by = "instance", .run = kernels_dlprof_iteration, .needs = PASS_OPS},
 	{0},
 };
 
@@ -414,8 +412,7 @@ const struct report report_kernels = {
 	.help = "Which kernels took the device's time, how often they ran and how evenly, and whether they use Tensor Cores. Copies and "
 	        "sets of memory are no kernels. --group-by=op tells apart the operators that launched them, each the innermost as in `operators`, "
 	        "--group-by=launch also the grid, block, registers and shared memory; --group-by=instance lists each launch with its step, this "
-	        "operator and the op of the model that it belongs to: the outermost, with its place, as in `ops`. --compat=dlprof gives DLProf's kernel "
-	        "report (--group-by=op) and iteration report (--group-by=instance).",
+	        "operator and the op of the model that it belongs to: the outermost, with its place, as in `ops`.",
 	.variants = kernels_variants,
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS | REPORT_DEVICE,

@@ -1,6 +1,5 @@
 #include "analysis/iterations.h"
 #include "report/step_table.h"
-#include "report/steps_dlprof.h"
 
 /* What would do as a key op, where nothing marks steps. */
 static void candidates(const struct profile *p, struct table *first)
@@ -24,8 +23,6 @@ static void candidates(const struct profile *p, struct table *first)
 
 static int run(const struct profile *p, const struct report_args *args, struct table *t, struct err *e)
 {
-	if (report_compat_is(args, "dlprof"))
-		return steps_dlprof(p, args, t, e);
 	struct roles *r = step_roles(p, args, e);
 	if (!r)
 		return -1;
@@ -39,7 +36,6 @@ static int run(const struct profile *p, const struct report_args *args, struct t
 
 static const struct report_variant steps_variants[] = {
 	{.compat = "tb-plugin"},
-	{.compat = "dlprof"},
 	{0},
 };
 

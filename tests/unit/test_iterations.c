@@ -11,6 +11,7 @@
 #include "analysis/slice.h"
 #include "base/mem.h"
 #include "input/input.h"
+#include "predecessors/dlprof/iterations.h"
 
 /* A profile in the making: ops and calls on one thread per process, kernels on one stream per GPU. */
 struct maker {

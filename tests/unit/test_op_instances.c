@@ -4,6 +4,7 @@
 #include "analysis/op_instances.h"
 #include "base/mem.h"
 #include "input/marker.h"
+#include "predecessors/dlprof/op_names.h"
 
 struct maker {
 	struct builder b;
