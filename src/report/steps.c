@@ -26,19 +26,17 @@ static int run(const struct profile *p, const struct report_args *args, struct t
 {
 	if (report_compat_is(args, "dlprof"))
 		return steps_dlprof(p, args, t, e);
-	struct roles *r = step_roles(p, args, e);
+	struct roles *r = step_roles(p, p->steps, &roles_own, args, e);
 	if (!r)
 		return -1;
-	bool plugin = report_is_plugin(args);
-	step_table(r, p, plugin, true, t);
-	if (!plugin && p->steps->whole_trace)
+	step_table(r, p, true, t);
+	if (p->steps->whole_trace)
 		candidates(p, t);
 	roles_free(r);
 	return 0;
 }
 
 static const struct report_variant steps_variants[] = {
-	{.compat = "tb-plugin"},
 	{.compat = "dlprof"},
 	{0},
 };

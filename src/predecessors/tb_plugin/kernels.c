@@ -1,6 +1,7 @@
 /* Kernels (kernel_parser.py of the plugin). */
 #include "base/round.h"
 #include "op/kernels.h"
+#include "predecessors/tb_plugin/rules.h"
 #include "predecessors/tb_plugin/tables.h"
 #include "report/kernel_groups.h"
 
@@ -96,9 +97,10 @@ static int kernels_put(struct table *out, const struct kernel_groups *g, struct 
 
 int tb_kernels(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
+	struct arena a = {0};
 	struct window w;
 	struct kernel_groups g;
-	if (window_of(p, args, &w, e) < 0)
+	if (tb_window(p, args, &a, &w, e) < 0)
 		return -1;
 	struct optree *t = optree_new(p, OPTREE_TB_PLUGIN);
 	int rc = kernel_groups_collect(p, args, &w, t, &kernels_rules, &g, e);
@@ -107,5 +109,6 @@ int tb_kernels(const struct profile *p, const struct report_args *args, struct t
 		kernel_groups_release(&g);
 	}
 	optree_free(t);
+	arena_release(&a);
 	return rc;
 }

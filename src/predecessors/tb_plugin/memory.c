@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "predecessors/tb_plugin/memory_blocks.h"
+#include "predecessors/tb_plugin/rules.h"
 #include "predecessors/tb_plugin/tables.h"
 #include "report/memory_view.h"
 
@@ -98,8 +99,9 @@ static void put_curve(const struct memory_view *v, struct table *t)
 
 int tb_memory(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
+	struct arena a = {0};
 	struct memory_view v;
-	if (memory_view_init(&v, p, args, e) < 0 || window_of(p, args, &v.w, e) < 0)
+	if (memory_view_init(&v, p, args, e) < 0 || tb_window(p, args, &a, &v.w, e) < 0)
 		return -1;
 	memory_view_select(&v);
 	int rc = put_statistics(&v, out, e);
@@ -108,5 +110,6 @@ int tb_memory(const struct profile *p, const struct report_args *args, struct ta
 	put_curve(&v, table_section(out, "curve", "Memory over time"));
 	memory_view_put_peaks(&v, table_section(out, "peaks", "Peak memory by device"));
 	memory_view_release(&v);
+	arena_release(&a);
 	return rc;
 }

@@ -2,8 +2,8 @@
 #include "analysis/modules.h"
 #include "analysis/recording.h"
 #include "base/mem.h"
+#include "predecessors/tb_plugin/rules.h"
 #include "predecessors/tb_plugin/tables.h"
-#include "report/window.h"
 
 static const struct column modules_columns[] = {
 	{"depth", "Depth", "0 = root", CELL_I64, UNIT_NONE, COLUMN_TREE},
@@ -66,8 +66,9 @@ static void modules_put(const struct modules *m, struct table *t)
 
 int tb_modules(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
+	struct arena a = {0};
 	struct window w;
-	if (window_of(p, args, &w, e) < 0)
+	if (tb_window(p, args, &a, &w, e) < 0)
 		return -1;
 	struct modules *m = modules_new(p, MODULES_TB_PLUGIN, w.all ? NULL : &w.in);
 	int rc = 0;
@@ -76,5 +77,6 @@ int tb_modules(const struct profile *p, const struct report_args *args, struct t
 	else
 		modules_put(m, out);
 	modules_free(m);
+	arena_release(&a);
 	return rc;
 }

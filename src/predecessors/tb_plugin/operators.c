@@ -3,9 +3,9 @@
 #include "analysis/recording.h"
 #include "base/mem.h"
 #include "base/round.h"
+#include "predecessors/tb_plugin/rules.h"
 #include "predecessors/tb_plugin/tables.h"
 #include "report/operator_keys.h"
-#include "report/window.h"
 
 enum { T_NAME, T_SHAPE, T_CALLS, T_DEV_SELF, T_DEV_TOTAL, T_HOST_SELF, T_HOST_TOTAL,
        T_ELIGIBLE, T_TC_SELF, T_TC_TOTAL, T_STACK, T_HAS_STACK, T_N };
@@ -131,8 +131,9 @@ static int operators_put(struct table *out, const struct op_rows *g, struct err 
 
 int tb_operators(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
+	struct arena a = {0};
 	struct window w;
-	if (window_of(p, args, &w, e) < 0)
+	if (tb_window(p, args, &a, &w, e) < 0)
 		return -1;
 	struct optree *t = optree_new(p, OPTREE_TB_PLUGIN);
 	struct op_rows g = {.p = p, .t = t};
@@ -146,5 +147,6 @@ int tb_operators(const struct profile *p, const struct report_args *args, struct
 	operator_keys_release(&g.keys);
 	mem_free(g.v);
 	optree_free(t);
+	arena_release(&a);
 	return rc;
 }

@@ -14,6 +14,9 @@ static const struct report_variant tb_variants[] = {
 	TB_PLUGIN("operators", .group_by = "stack", .by = OPERATORS_BY_STACK, .run = tb_operators),
 	TB_PLUGIN("modules", .group_by = "tree", .run = tb_modules),
 	TB_PLUGIN("memory", .run = tb_memory),
+	TB_PLUGIN("overview", .run = tb_overview),
+	TB_PLUGIN("steps", .run = tb_steps),
+	TB_PLUGIN("devices", .run = tb_devices),
 	{0},
 };
 
