@@ -3,7 +3,7 @@
 #include "analysis/optree.h"
 #include "base/mem.h"
 #include "render/number.h"
-#include "report/memory_blocks.h"
+#include "predecessors/tb_plugin/memory_blocks.h"
 #include "serve/plugin.h"
 
 /* In which units numbers are wanted. */
