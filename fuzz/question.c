@@ -61,6 +61,15 @@ static unsigned length(const char *const *list)
 	return n;
 }
 
+/* How many words of report_grouping or report_compat there are. */
+static unsigned words(const struct report *r, const char *(*word)(const struct report *r, unsigned i))
+{
+	unsigned n = 0;
+	while (word(r, n))
+		n++;
+	return n;
+}
+
 /* A part as it is typed: "stack:3" of "stack:N". */
 static void put_part(char *to, size_t room, const char *part, unsigned depth)
 {
@@ -81,13 +90,13 @@ static void put_part(char *to, size_t room, const char *part, unsigned depth)
 static void choose_grouping(struct ask *a, unsigned choice, unsigned more)
 {
 	const struct report *r = a->report;
-	unsigned groups = length(r->group_by), compats = length(r->compat), n = choice % (1 + groups + compats);
+	unsigned groups = words(r, report_grouping), compats = words(r, report_compat), n = choice % (1 + groups + compats);
 	if (n > groups) {
-		a->args.compat = r->compat[n - groups - 1];
+		a->args.compat = report_compat(r, n - groups - 1);
 	} else if (n) {
-		put_part(a->parts, sizeof a->parts, r->group_by[n - 1], more);
-		if (r->group_combines && more % 3 == 0 && more % groups != n - 1)
-			put_part(a->parts, sizeof a->parts, r->group_by[more % groups], more);
+		put_part(a->parts, sizeof a->parts, report_grouping(r, n - 1), more);
+		if (report_combines(r) && more % 3 == 0 && more % groups != n - 1)
+			put_part(a->parts, sizeof a->parts, report_grouping(r, more % groups), more);
 		a->args.group_by = a->parts;
 	}
 }
@@ -103,7 +112,7 @@ static void choose_report(struct ask *a, const uint8_t ask[ASK_BYTES])
 		a->args.device = "0";
 	if (ask[2] / 8 % 4 == 2 && (a->report->takes & REPORT_TOP_LEVEL))
 		a->args.top_level = true;
-	if (ask[2] / 32 % 2 && (a->report->takes & REPORT_LIMIT))
+	if (ask[2] / 32 % 2)
 		a->args.row_limit = 3;
 	a->form = renderer_registry[ask[2] / 64u];
 }
@@ -157,7 +166,7 @@ static int answer_advice(const struct ask *a, struct profile *p, struct buf *out
 	struct table t;
 	struct findings f = {0};
 	int rc = a->what == ASKED_ADVICE ? detect_all(p, &f, e)
-	                                 : detect_run(p, &(struct detect_args){.compat = "dlprof", .whole = p, .last = INT64_MAX}, &f, e);
+	                                 : detect_run(p, &(struct detect_args){.experts = "dlprof", .whole = p, .last = INT64_MAX}, &f, e);
 	if (rc == 0) {
 		findings_table(&f, &t);
 		rc = put_table(a, &t, out, e);

@@ -25,14 +25,14 @@ static void row(struct table *t, const char *const *cells, unsigned n)
 			table_set_str_copy(t, i, str_from(cells[i]));
 }
 
-/* The words of a NULL-terminated list with spaces between; NULL for no list. */
-static const char *join(const char *const *list, struct buf *b)
+/* report_grouping's or report_compat's words with spaces between; NULL for none. */
+static const char *join(const struct report *r, const char *(*word)(const struct report *r, unsigned i), struct buf *b)
 {
 	buf_clear(b);
-	for (unsigned i = 0; list && list[i]; i++)
-		buf_printf(b, i ? " %s" : "%s", list[i]);
+	for (unsigned i = 0; word(r, i); i++)
+		buf_printf(b, i ? " %s" : "%s", word(r, i));
 	buf_char(b, 0);
-	return list ? b->p : NULL;
+	return b->n > 1 ? b->p : NULL;
 }
 
 static void reports(struct table *t)
@@ -40,8 +40,8 @@ static void reports(struct table *t)
 	columns(t, (const char *const[]){"name", "title", "help", "group_by", "compat", "combines"}, 6);
 	struct buf group = {0}, compat = {0};
 	for (const struct report *const *r = report_registry; *r; r++)
-		row(t, (const char *const[]){(*r)->name, (*r)->title, (*r)->help, join((*r)->group_by, &group), join((*r)->compat, &compat),
-		                                (*r)->group_combines ? "yes" : NULL}, 6);
+		row(t, (const char *const[]){(*r)->name, (*r)->title, (*r)->help, join(*r, report_grouping, &group), join(*r, report_compat, &compat),
+		                                report_combines(*r) ? "yes" : NULL}, 6);
 	buf_release(&group);
 	buf_release(&compat);
 }
@@ -50,7 +50,7 @@ static void detectors(struct table *t)
 {
 	columns(t, (const char *const[]){"id", "title", "why", "fix", "disprove", "compat", "report"}, 7);
 	for (const struct detector *const *d = detector_registry; *d; d++)
-		row(t, (const char *const[]){(*d)->id, (*d)->title, (*d)->why, (*d)->fix, (*d)->disprove, (*d)->compat, (*d)->report}, 7);
+		row(t, (const char *const[]){(*d)->id, (*d)->title, (*d)->why, (*d)->fix, (*d)->disprove, (*d)->experts ? (*d)->experts->name : NULL, (*d)->report}, 7);
 }
 
 static void inputs(struct table *t)

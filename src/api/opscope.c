@@ -148,18 +148,14 @@ const char *opscope_report_help(unsigned i)
 const char *opscope_report_choice(unsigned i, const char *option, unsigned k)
 {
 	const struct report *r = report_at(i);
-	const char *const *list = !r                              ? NULL
-	                          : strcmp(option, "group-by") == 0 ? r->group_by
-	                          : strcmp(option, "compat") == 0   ? r->compat
-	                                                          : NULL;
-	for (; list && *list && k; k--)
-		list++;
-	return list ? *list : NULL;
+	if (r && strcmp(option, "group-by") == 0)
+		return report_grouping(r, k);
+	return r && strcmp(option, "compat") == 0 ? report_compat(r, k) : NULL;
 }
 
 int opscope_report_combines(unsigned i, const char *option)
 {
-	return report_at(i) && option && strcmp(option, "group-by") == 0 && report_at(i)->group_combines;
+	return report_at(i) && option && strcmp(option, "group-by") == 0 && report_combines(report_at(i));
 }
 
 /* Text in a table may lie in the profile, and may end without a NUL: here it gets both right, each string once. */

@@ -66,11 +66,14 @@ static const struct argp argp = {
 	       "shows, its groupings and its columns.",
 };
 
-static void put_words(struct table *t, unsigned col, const char *const *words, const char *between)
+/* What a report offers: report_grouping or report_compat. */
+typedef const char *report_words_fn(const struct report *r, unsigned i);
+
+static void put_words(struct table *t, unsigned col, const struct report *r, report_words_fn *word, const char *between)
 {
 	struct buf b = {0};
-	for (unsigned i = 0; words && words[i]; i++)
-		buf_printf(&b, "%s%s", i ? between : "", words[i]);
+	for (unsigned i = 0; word(r, i); i++)
+		buf_printf(&b, "%s%s", i ? between : "", word(r, i));
 	if (b.n)
 		table_set_str_copy(t, col, buf_view(&b));
 	buf_release(&b);
@@ -91,8 +94,8 @@ static int put_report_table(const struct output_options *o)
 		table_row(&t);
 		table_set_str(&t, 0, str_from((*r)->name));
 		table_set_str(&t, 1, str_from((*r)->title));
-		put_words(&t, 2, (*r)->group_by, (*r)->group_combines ? " + " : ", ");
-		put_words(&t, 3, (*r)->compat, ", ");
+		put_words(&t, 2, *r, report_grouping, report_combines(*r) ? " + " : ", ");
+		put_words(&t, 3, *r, report_compat, ", ");
 		table_set_str(&t, 4, str_from((*r)->help));
 		table_set_str(&t, 5, str_from(report_question[(*r)->asks]));
 	}
@@ -191,12 +194,12 @@ static int print_report(const struct report *r, struct table_command *c)
 	return status;
 }
 
-static void put_choices(const char *option, const char *const *list, const char *after)
+static void put_choices(const char *option, const struct report *r, report_words_fn *word, const char *after)
 {
-	printf("  --%s=", option);
-	for (unsigned i = 0; list[i]; i++)
-		printf("%s%s", i ? "|" : "", list[i]);
-	printf("%s\n", after);
+	for (unsigned i = 0; word(r, i); i++)
+		i ? printf("|%s", word(r, i)) : printf("  --%s=%s", option, word(r, i));
+	if (word(r, 0))
+		printf("%s\n", after);
 }
 
 static void put_wrapped(struct str text, int indent)
@@ -242,10 +245,8 @@ static int print_report_help(const struct report *r)
 	printf("Usage: opscope report %s INPUT... [OPTION...]\n%s\n\n", r->name, r->title);
 	put_wrapped(str_from(r->help), 0);
 	printf("\nOptions (opscope report --help lists those that all reports take):\n");
-	if (r->group_by)
-		put_choices("group-by", r->group_by, r->group_combines ? "  (one or more, separated by commas)" : "  (the first unless told otherwise)");
-	if (r->compat)
-		put_choices("compat", r->compat, "  the columns and numbers of a predecessor instead");
+	put_choices("group-by", r, report_grouping, report_combines(r) ? "  (one or more, separated by commas)" : "  (the first unless told otherwise)");
+	put_choices("compat", r, report_compat, "  the columns and numbers of a predecessor instead");
 	if (r->takes & REPORT_DEVICE)
 		printf("  --device=N  only GPU N, or cpu\n");
 	if (r->takes & REPORT_TOP_LEVEL)

@@ -88,7 +88,7 @@ static int run(const struct work *w, const struct catalog_entry *c, struct table
 	args.group_by = c->group_by;
 	if (report_is_per_event(c->report, c->group_by))
 		return err_set(e, ERR_DATA, "one row an event: made when asked for (opscope report %s, opscope sql)", c->report->name);
-	if (c->report->group_combines && c->group_by)
+	if (c->group_by && report_combines(c->report))
 		return err_set(e, ERR_DATA, "made when asked for (opscope report %s --group-by=%s, opscope sql)", c->report->name, c->group_by);
 	return report_run(c->report, w->p, &args, t, e);
 }

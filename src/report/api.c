@@ -77,9 +77,7 @@ static int api_run(const struct profile *p, const struct report_args *args, stru
 	struct window w;
 	if (window_of(p, args, &w, e) < 0)
 		return -1;
-	enum grouping by = BY_NAME;
-	if (args->group_by)
-		by = strcmp(args->group_by, "thread") == 0 ? BY_THREAD : strcmp(args->group_by, "op") == 0 ? BY_OP : BY_NAME;
+	enum grouping by = (enum grouping)args->variant->by;
 	struct stats s = {0};
 	uint32_t n = p->span.rows.n, *group_of_call = NEW_ARRAY_RAW(n, uint32_t);
 	uint64_t left_out = 0;
@@ -114,7 +112,12 @@ static int api_run(const struct profile *p, const struct report_args *args, stru
 	return rc;
 }
 
-static const char *const groupings[] = {"name", "thread", "op", NULL};
+static const struct report_variant api_variants[] = {
+	{.group_by = "name", .by = BY_NAME},
+	{.group_by = "thread", .by = BY_THREAD},
+	{.group_by = "op", .by = BY_OP},
+	{0},
+};
 
 const struct report report_api = {
 	.name = "api",
@@ -124,7 +127,7 @@ const struct report report_api = {
 	.help = "Which functions of the CUDA, HIP or other runtime and driver took the host's time, how often they were called, and what "
 	        "they put on the devices. All processes and threads together; --group-by=thread tells them apart, --group-by=op the ops "
 	        "that called.",
-	.group_by = groupings,
+	.variants = api_variants,
 	.timeline = true,
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,

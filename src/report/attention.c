@@ -1,7 +1,6 @@
 /* Attention: shapes, rates, what causal masks would save. */
 #include "report/cost_table.h"
 
-
 static const struct cost_spec spec = {
 	.classes = 1u << OP_ATTENTION,
 	.set = COST_SET_OPS,
@@ -9,8 +8,6 @@ static const struct cost_spec spec = {
 	.absent = "no fused attention kernel was found; `opscope advise` says whether attention runs unfused",
 	.sort = "total_gpu_ns",
 };
-
-static const char *const compats[] = {"tracelens", NULL};
 
 static int attention_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
@@ -26,7 +23,6 @@ const struct report report_attention = {
 	        "FLOPs count all pairs, as torch.utils.flop_counter does; where a causal mask is known, flops_causal counts those below "
 	        "the diagonal. Attention that is written out as products and a softmax is in report gemm. Kernels for which no shapes were "
 	        "recorded have a row by their name, without FLOPs. --compat=tracelens counts as TraceLens does.",
-	.compat = compats,
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = attention_run,

@@ -30,7 +30,7 @@ static void add(struct catalog *c, const struct report *r, const char *group_by)
 {
 	struct str by = {"", 0};
 	if (group_by) {
-		if (r->group_combines) /* "stack" of "stack:N"; else "depth:1" is a grouping as it stands */
+		if (report_combines(r)) /* "stack" of "stack:N"; else "depth:1" is a grouping as it stands */
 			group_by = arena_str(&c->arena, report_part_name(str_from(group_by))).p;
 		by = arena_printf(&c->arena, "by_%s", group_by);
 	}
@@ -43,9 +43,8 @@ void catalog_init(struct catalog *c)
 	*c = (struct catalog){0};
 	for (const struct report *const *r = report_registry; *r; r++) {
 		add(c, *r, NULL);
-		for (const char *const *g = (*r)->group_by; g && *g; g++)
-			if (g > (*r)->group_by)
-				add(c, *r, *g);
+		for (unsigned i = 1; report_grouping(*r, i); i++)
+			add(c, *r, report_grouping(*r, i));
 	}
 }
 

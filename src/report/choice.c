@@ -1,6 +1,6 @@
 /* What a report has of --group-by, --compat and the like, and what was asked of it. */
 #include "base/buf.h"
-#include "report/report.h"
+#include "report/predecessor.h"
 
 #include <stdlib.h>
 
@@ -30,12 +30,96 @@ static bool allows(const char *word, struct str part)
 	return str_eq(name, report_part_name(part)) && part_number(part, &n) && (number || name.n == part.n);
 }
 
-static bool listed(const char *const *list, struct str value)
+/* The row of a report that lists none of its own. */
+static const struct report_variant choice_own_row = {0};
+
+static bool choice_is_end(const struct report_variant *v)
 {
-	for (; list && *list; list++)
-		if (allows(*list, value))
+	return !v->report && !v->compat && !v->group_by && !v->parts && !v->run;
+}
+
+static bool choice_is_of(const struct report_variant *v, const char *compat)
+{
+	return compat && v->compat ? strcmp(v->compat, compat) == 0 : compat == v->compat;
+}
+
+/* The rows of a report: its own, then those of the wings. */
+struct choice_rows {
+	const struct report *report;
+	const struct report_variant *at;          /* NULL: behind the last */
+	const struct predecessor *const *wing;    /* the next */
+};
+
+/* From rows->at on, the first row that is of the report. */
+static void choice_settle(struct choice_rows *rows)
+{
+	for (;;) {
+		if (rows->at && !choice_is_end(rows->at) && (!rows->at->report || strcmp(rows->at->report, rows->report->name) == 0))
+			return;
+		if (rows->at && !choice_is_end(rows->at))
+			rows->at++;
+		else if (*rows->wing)
+			rows->at = (*rows->wing++)->variants;
+		else
+			break;
+	}
+	rows->at = NULL;
+}
+
+static struct choice_rows choice_rows_of(const struct report *r)
+{
+	struct choice_rows rows = {r, r->variants, predecessor_registry};
+	choice_settle(&rows);
+	return rows;
+}
+
+static void choice_next(struct choice_rows *rows)
+{
+	rows->at++;
+	choice_settle(rows);
+}
+
+/* The i-th grouping of these numbers. A list of parts names what rows beside it choose. */
+static const char *choice_grouping(const struct report *r, const char *compat, unsigned i)
+{
+	for (struct choice_rows rows = choice_rows_of(r); rows.at; choice_next(&rows)) {
+		const struct report_variant *v = rows.at;
+		if (!choice_is_of(v, compat))
+			continue;
+		for (unsigned k = 0; v->parts; k++)
+			if (k == i || !v->parts[k])
+				return v->parts[k];
+		if (v->group_by && !i--)
+			return v->group_by;
+	}
+	return NULL;
+}
+
+const char *report_grouping(const struct report *r, unsigned i)
+{
+	return choice_grouping(r, NULL, i);
+}
+
+bool report_combines(const struct report *r)
+{
+	for (struct choice_rows rows = choice_rows_of(r); rows.at; choice_next(&rows))
+		if (!rows.at->compat && rows.at->parts)
 			return true;
 	return false;
+}
+
+const char *report_compat(const struct report *r, unsigned i)
+{
+	const char *last = NULL;
+	for (struct choice_rows rows = choice_rows_of(r); rows.at; choice_next(&rows)) {
+		const char *compat = rows.at->compat;
+		if (!compat || (last && strcmp(compat, last) == 0))
+			continue;
+		if (!i--)
+			return compat;
+		last = compat;
+	}
+	return NULL;
 }
 
 static bool twice(struct str value, struct str part)
@@ -47,7 +131,15 @@ static bool twice(struct str value, struct str part)
 	return n > 1;
 }
 
-/* Sets *wrong to the part that is not in the list, or is there twice. */
+static bool listed(const char *const *list, struct str value)
+{
+	for (; *list; list++)
+		if (allows(*list, value))
+			return true;
+	return false;
+}
+
+/* Whether each part of the value is in the list, and is there once; else *wrong is the part that is not. */
 static bool combined(const char *const *list, struct str value, struct str *wrong)
 {
 	struct str rest = value;
@@ -72,57 +164,116 @@ static bool version_of(struct str word, struct str *tool, int64_t *version)
 	return major >= 0 && major < 1000 && minor >= 0 && minor < 1000;
 }
 
-/* The word of the list that is the same tool of the nearest version; NULL = none is. */
-static const char *nearest_version(const char *const *list, struct str wrong)
+/* The predecessor of the report that is the same tool of the nearest version; NULL = none is. */
+static const char *nearest_version(const struct report *r, struct str wrong)
 {
 	struct str tool, other;
 	int64_t version, v, least = INT64_MAX;
-	const char *found = NULL;
+	const char *found = NULL, *compat;
 	if (!version_of(wrong, &tool, &version))
 		return NULL;
-	for (; list && *list; list++)
-		if (version_of(str_from(*list), &other, &v) && str_eq(tool, other) && llabs(v - version) < least) {
+	for (unsigned i = 0; (compat = report_compat(r, i)); i++)
+		if (version_of(str_from(compat), &other, &v) && str_eq(tool, other) && llabs(v - version) < least) {
 			least = llabs(v - version);
-			found = *list;
+			found = compat;
 		}
 	return found;
 }
 
-static int refuse(const struct report *r, const char *option, const char *value, struct str wrong, const char *const *list, bool combines,
-                  struct err *e)
+static void put_word(struct buf *b, const char *word)
+{
+	buf_printf(b, "%s%s", b->n ? ", " : "", word);
+}
+
+static const struct report_variant *refuse_compat(const struct report *r, const char *compat, struct err *e)
 {
 	struct buf words = {0};
-	const char *nearest = nearest_version(list, wrong.n ? wrong : str_from(value));
-	for (; list && *list; list++)
-		buf_printf(&words, "%s%s", words.n ? ", " : "", *list);
-	if (!words.n)
-		err_set(e, ERR_USAGE, "report %s has no %s", r->name, option);
-	else if (combines)
-		err_set(e, ERR_USAGE, "%s=%s: '" STR_FMT "': report %s combines, each once: " STR_FMT, option, value, STR_ARG(wrong), r->name,
-		        STR_ARG(buf_view(&words)));
+	const char *nearest = nearest_version(r, str_from(compat)), *word;
+	for (unsigned i = 0; (word = report_compat(r, i)); i++)
+		put_word(&words, word);
+	if (words.n)
+		err_set(e, ERR_USAGE, "--compat=%s: report %s has: " STR_FMT "%s%s", compat, r->name, STR_ARG(buf_view(&words)), nearest ? "; the nearest is " : "",
+		        nearest ? nearest : "");
 	else
-		err_set(e, ERR_USAGE, "%s=%s: report %s has: " STR_FMT "%s%s", option, value, r->name, STR_ARG(buf_view(&words)),
-		        nearest ? "; the nearest is " : "", nearest ? nearest : "");
+		err_set(e, ERR_USAGE, "report %s has no --compat", r->name);
 	buf_release(&words);
-	return -1;
+	return NULL;
+}
+
+/* `wrong` is the part of the value that cannot be combined; empty where groupings do not combine. */
+static const struct report_variant *refuse_grouping(const struct report *r, const struct report_args *a, struct str wrong, struct err *e)
+{
+	struct buf words = {0};
+	const char *word;
+	for (unsigned i = 0; (word = choice_grouping(r, a->compat, i)); i++)
+		put_word(&words, word);
+	struct str has = buf_view(&words);
+	if (a->compat && !a->group_by)
+		err_set(e, ERR_USAGE, "report %s: --compat=%s goes with --group-by: " STR_FMT, r->name, a->compat, STR_ARG(has));
+	else if (a->compat)
+		err_set(e, ERR_USAGE, "report %s: --compat=%s has no --group-by=%s%s" STR_FMT, r->name, a->compat, a->group_by, has.n ? "; it has: " : "", STR_ARG(has));
+	else if (!has.n)
+		err_set(e, ERR_USAGE, "report %s has no --group-by", r->name);
+	else if (wrong.n)
+		err_set(e, ERR_USAGE, "--group-by=%s: '" STR_FMT "': report %s combines, each once: " STR_FMT, a->group_by, STR_ARG(wrong), r->name, STR_ARG(has));
+	else
+		err_set(e, ERR_USAGE, "--group-by=%s: report %s has: " STR_FMT, a->group_by, r->name, STR_ARG(has));
+	buf_release(&words);
+	return NULL;
+}
+
+/* Whether the row is what this value of --group-by chooses. */
+static bool choice_fits(const struct report_variant *v, struct str value, struct str *wrong)
+{
+	return v->parts ? combined(v->parts, value, wrong) : v->group_by && allows(v->group_by, value);
+}
+
+/* Whether the row is what is meant where nobody says --group-by. */
+static bool choice_is_default(const struct report *r, const struct report_variant *v)
+{
+	const char *first = report_grouping(r, 0);
+	return !v->group_by || (first && strcmp(v->group_by, first) == 0);
+}
+
+const struct report_variant *report_variant_of(const struct report *r, const struct report_args *a, struct err *e)
+{
+	const struct report_variant *found = NULL;
+	struct str wrong = STR("");
+	bool any = false;
+	for (struct choice_rows rows = choice_rows_of(r); rows.at; choice_next(&rows)) {
+		const struct report_variant *v = rows.at;
+		if (!choice_is_of(v, a->compat))
+			continue;
+		any = true;
+		bool fits = a->group_by ? choice_fits(v, str_from(a->group_by), &wrong) : choice_is_default(r, v);
+		if (fits && (!found || !v->parts)) /* a row for one grouping goes before the list of parts */
+			found = v;
+	}
+	if (!any && !a->compat && !a->group_by)
+		return &choice_own_row;
+	if (!any && a->compat)
+		return refuse_compat(r, a->compat, e);
+	return found ? found : refuse_grouping(r, a, wrong, e);
+}
+
+bool report_is_per_event(const struct report *r, const char *group_by)
+{
+	const struct report_variant *v = report_variant_of(r, &(struct report_args){.group_by = group_by}, NULL);
+	return v && ((r->takes | v->takes) & REPORT_LIMIT);
 }
 
 int report_check(const struct report *r, const struct report_args *a, struct err *e)
 {
-	struct str wrong = STR("");
-	if (a->group_by) {
-		struct str value = str_from(a->group_by);
-		if (r->group_combines ? !combined(r->group_by, value, &wrong) : !listed(r->group_by, value))
-			return refuse(r, "--group-by", a->group_by, wrong, r->group_by, r->group_combines, e);
-	}
-	if (a->compat && !listed(r->compat, str_from(a->compat)))
-		return refuse(r, "--compat", a->compat, wrong, r->compat, false, e);
-	if (a->device && !(r->takes & REPORT_DEVICE))
+	const struct report_variant *v = report_variant_of(r, a, e);
+	if (!v)
+		return -1;
+	unsigned takes = r->takes | v->takes;
+	if (a->device && !(takes & REPORT_DEVICE))
 		return err_set(e, ERR_USAGE, "report %s has no --device: it is always of all devices", r->name);
-	if (a->outside && (a->compat || !(r->takes & REPORT_OF_STEPS)))
+	if (a->outside && (a->compat || !(takes & REPORT_OF_STEPS)))
 		return a->compat ? err_set(e, ERR_USAGE, "--steps=outside: not with --compat=%s", a->compat)
 		                 : err_set(e, ERR_USAGE, "--steps=outside: report %s cannot show what lies outside the steps: A..B, one step number or all was expected", r->name);
-	if (a->top_level && !(r->takes & REPORT_TOP_LEVEL))
+	if (a->top_level && !(takes & REPORT_TOP_LEVEL))
 		return err_set(e, ERR_USAGE, "report %s has no --top-level: its rows are not calls that lie in each other", r->name);
 	return 0;
 }

@@ -1,7 +1,6 @@
 /* Convolutions: shapes, rates, Tensor Cores. */
 #include "report/cost_table.h"
 
-
 static const struct cost_spec spec = {
 	.classes = 1u << OP_CONV,
 	.set = COST_SET_OPS,
@@ -9,8 +8,6 @@ static const struct cost_spec spec = {
 	.absent = "the run has no convolution: no op with recorded shapes is one, and no kernel by its name",
 	.sort = "total_gpu_ns",
 };
-
-static const char *const compats[] = {"tracelens", NULL};
 
 static int conv_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
@@ -26,7 +23,6 @@ const struct report report_conv = {
 	        "an output of O x P x Q. How long, how many FLOPs and bytes, which rate, whether it ran on Tensor Cores and could, and "
 	        "which share of the GPU's peak that is. Time includes kernels that convert or copy for it. Kernels for which no shapes were "
 	        "recorded have a row by their name, without FLOPs. --compat=tracelens counts as TraceLens does.",
-	.compat = compats,
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = conv_run,

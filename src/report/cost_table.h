@@ -63,8 +63,6 @@ enum cost_set { COST_SET_OPS /* gemm, conv, attention */, COST_SET_ROOFLINE };
 struct cost_spec {
 	uint32_t classes;
 	enum cost_set set;
-	const char *const *groupings; /* the report's; NULL = none: by shape */
-	const enum cost_by *by;    /* what each of them means */
 	const char *missing;       /* what is said when there is no such op */
 	const char *absent;        /* the same where shapes of other ops were recorded; NULL = `missing` */
 	const char *sort;          /* column */
@@ -73,6 +71,7 @@ struct cost_spec {
 	void (*put)(struct table *t, unsigned at, const struct cost_row *x);
 };
 
+/* args->variant says by what: .by is an enum cost_by, .rules an enum cost_rules (NULL = opscope's own). */
 int cost_report(const struct cost_spec *spec, const struct profile *p, const struct report_args *args, struct table *out, struct err *e);
 
 /* Value of "C" in "N=8,C=3,..."; false when it is not there. */

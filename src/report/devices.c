@@ -15,7 +15,10 @@ static int run(const struct profile *p, const struct report_args *args, struct t
 	return 0;
 }
 
-static const char *const compat[] = {"tb-plugin", NULL};
+static const struct report_variant devices_variants[] = {
+	{.compat = "tb-plugin"},
+	{0},
+};
 
 const struct report report_devices = {
 	.name = "devices",
@@ -26,7 +29,7 @@ const struct report report_devices = {
 	        "how well its kernels filled it. GPU utilisation says only that some kernel was running; SM efficiency, how many of "
 	        "its multiprocessors had blocks; occupancy, how full these were. The time is that from the start of the first step "
 	        "to the end of the last one.",
-	.compat = compat,
+	.variants = devices_variants,
 	.timeline = true,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.takes = REPORT_STEPS,

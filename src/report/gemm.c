@@ -1,7 +1,6 @@
 /* Matrix products: shapes, rates, Tensor Cores. */
 #include "report/cost_table.h"
 
-
 static void add_columns(struct table *t)
 {
 	TABLE_COLUMN(t, "b", "B", "how many products a call makes", CELL_I64, UNIT_NONE, COLUMN_DETAIL);
@@ -27,8 +26,6 @@ static const struct cost_spec spec = {
 	.put = put,
 };
 
-static const char *const compats[] = {"tracelens", NULL};
-
 static int gemm_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
 	return cost_report(&spec, p, args, out, e);
@@ -44,7 +41,6 @@ const struct report report_gemm = {
 	        "(gradients of input and weight) where the trace shows only their forward op. Kernels for which no shapes were "
 	        "recorded have a row by their name, without FLOPs. "
 	        "--compat=tracelens counts as TraceLens does.",
-	.compat = compats,
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = gemm_run,

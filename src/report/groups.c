@@ -7,8 +7,6 @@
 
 #include <stdlib.h>
 
-static const char *const compats[] = {"dlprof", NULL};
-
 /* The iterations of the window, as instances fall into them on the host. */
 struct cuts {
 	int64_t *start, *end;
@@ -223,6 +221,11 @@ static int groups_run(const struct profile *p, const struct report_args *args, s
 	return 0;
 }
 
+static const struct report_variant groups_variants[] = {
+	{.compat = "dlprof"},
+	{0},
+};
+
 const struct report report_groups = {
 	.name = "groups",
 	.title = "Time by group of ops",
@@ -230,7 +233,7 @@ const struct report report_groups = {
 	.help = "The ops of `ops` as a tree: by the functions or modules that called them, the layers or ranges around them, and where the input "
 	        "names none of these by direction and type. A group's time is the union over all ops in it, so that what runs at the same time "
 	        "counts once; means are over steps.",
-	.compat = compats,
+	.variants = groups_variants,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_OPS | PASS_STEPS,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = groups_run,

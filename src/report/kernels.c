@@ -367,13 +367,7 @@ static int kernels_run(const struct profile *p, const struct report_args *args, 
 	struct window w;
 	if (window_of(p, args, &w, e) < 0)
 		return -1;
-	struct groups g = {.p = p, .by = BY_NAME, .plugin = args->compat != NULL};
-	if (args->group_by && strcmp(args->group_by, "op") == 0)
-		g.by = BY_OP;
-	if (args->group_by && strcmp(args->group_by, "launch") == 0)
-		g.by = BY_LAUNCH;
-	if (args->compat && g.by == BY_OP)
-		g.by = BY_LAUNCH; /* the plugin's second grouping is by op and launch properties together */
+	struct groups g = {.p = p, .by = (enum grouping)args->variant->by, .plugin = args->compat != NULL};
 	g.has_device = args->device != NULL;
 	if (g.has_device && !str_to_i64(str_from(args->device), &g.device))
 		return err_set(e, ERR_USAGE, "--device=%s: a GPU number was expected", args->device);
@@ -400,26 +394,18 @@ static int kernels_run(const struct profile *p, const struct report_args *args, 
 	return rc;
 }
 
-static int run(const struct profile *p, const struct report_args *args, struct table *t, struct err *e)
-{
-	bool instances = args->group_by && strcmp(args->group_by, "instance") == 0, by_op = args->group_by && strcmp(args->group_by, "op") == 0;
-	if (report_compat_is(args, "dlprof"))
-		return by_op ? kernels_dlprof_kernel(p, args, t, e) : instances ? kernels_dlprof_iteration(p, args, t, e)
-		             : err_set(e, ERR_USAGE, "report kernels: --compat=dlprof goes with --group-by=op or --group-by=instance");
-	if (instances && args->compat)
-		return err_set(e, ERR_USAGE, "report kernels: --group-by=instance has no --compat=%s", args->compat);
-	return instances ? kernel_calls(p, args, t, e) : kernels_run(p, args, t, e);
-}
-
-/* Kernels one by one have their ops and steps. */
-static unsigned more_needs(const struct report_args *args)
-{
-	bool instances = args->group_by && strcmp(args->group_by, "instance") == 0;
-	return report_compat_is(args, "dlprof") ? PASS_OPS : instances ? PASS_OPS | PASS_STEPS : 0;
-}
-
-static const char *const groupings[] = {"name", "op", "launch", "instance", NULL};
-static const char *const compats[] = {"tb-plugin", "dlprof", NULL};
+static const struct report_variant kernels_variants[] = {
+	{.group_by = "name", .by = BY_NAME},
+	{.group_by = "op", .by = BY_OP},
+	{.group_by = "launch", .by = BY_LAUNCH},
+	{.group_by = "instance", .run = kernel_calls, .needs = PASS_OPS | PASS_STEPS, .takes = REPORT_LIMIT}, /* kernels one by one have their ops and steps */
+	{.compat = "tb-plugin", .group_by = "name", .by = BY_NAME},
+	{.compat = "tb-plugin", .group_by = "op", .by = BY_LAUNCH}, /* the plugin's second grouping is by op and launch properties together */
+	{.compat = "tb-plugin", .group_by = "launch", .by = BY_LAUNCH},
+	{.compat = "dlprof", .group_by = "op", .run = kernels_dlprof_kernel, .needs = PASS_OPS},
+	{.compat = "dlprof", .group_by = "instance", .run = kernels_dlprof_iteration, .needs = PASS_OPS},
+	{0},
+};
 
 const struct report report_kernels = {
 	.name = "kernels",
@@ -430,11 +416,8 @@ const struct report report_kernels = {
 	        "--group-by=launch also the grid, block, registers and shared memory; --group-by=instance lists each launch with its step, this "
 	        "operator and the op of the model that it belongs to: the outermost, with its place, as in `ops`. --compat=dlprof gives DLProf's kernel "
 	        "report (--group-by=op) and iteration report (--group-by=instance).",
-	.group_by = groupings,
-	.compat = compats,
+	.variants = kernels_variants,
 	.needs = PASS_NEST | PASS_CORRELATE,
-	.more_needs = more_needs,
-	.takes = REPORT_STEPS | REPORT_OF_STEPS | REPORT_DEVICE | REPORT_LIMIT,
-	.per_event = "instance",
-	.run = run,
+	.takes = REPORT_STEPS | REPORT_OF_STEPS | REPORT_DEVICE,
+	.run = kernels_run,
 };

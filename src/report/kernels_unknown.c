@@ -53,6 +53,8 @@ static enum vendor vendor_of(const struct profile *p, uint32_t gpu)
 	return v == VENDOR_UNKNOWN && p->recorder == RECORDER_NVIDIA ? NVIDIA : v;
 }
 
+enum grouping { BY_NAME, BY_VENDOR };
+
 struct group {
 	uint64_t calls;
 	int64_t ns, vendor_ns[VENDORS];
@@ -177,7 +179,7 @@ static int kernels_unknown_run(const struct profile *p, const struct report_args
 	struct window w;
 	if (window_of(p, args, &w, e) < 0)
 		return -1;
-	bool by_vendor = args->group_by && strcmp(args->group_by, "vendor") == 0, any = false;
+	bool by_vendor = args->variant->by == BY_VENDOR, any = false;
 	int64_t all = 0;
 	struct group *v = collect(p, &w, &all);
 	struct sums s = {0};
@@ -209,7 +211,11 @@ static int kernels_unknown_run(const struct profile *p, const struct report_args
 	return table_sort(out, STR("total_ns"), true, e);
 }
 
-static const char *const groupings[] = {"name", "vendor", NULL};
+static const struct report_variant kernels_unknown_variants[] = {
+	{.group_by = "name", .by = BY_NAME},
+	{.group_by = "vendor", .by = BY_VENDOR},
+	{0},
+};
 
 const struct report report_kernels_unknown = {
 	.name = "kernels-unknown",
@@ -217,7 +223,7 @@ const struct report report_kernels_unknown = {
 	.asks = ASKS_INPUT,
 	.help = "Kernels whose class, or whose use of Tensor Cores, cannot be told from their name, with the time at stake and the ops that "
 	        "launched them. The notes say which share of the kernel time is known. An empty table: all are. --group-by=vendor: how much of each vendor's.",
-	.group_by = groupings,
+	.variants = kernels_unknown_variants,
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = kernels_unknown_run,

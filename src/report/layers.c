@@ -489,17 +489,13 @@ static int build(struct rows_of *r, struct table *out, struct err *e)
 	return table_sort(out, str_from(s.device ? "total_gpu_ns" : "total_host_ns"), true, e);
 }
 
-static const char *const groupings[] = {[BY_LAYER] = "layer", [BY_TYPE] = "type", [BY_LINE] = "line", NULL};
 
 static int layers_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
 	struct window w;
-	struct rows_of r = {.p = p, .w = &w};
+	struct rows_of r = {.p = p, .w = &w, .by = (enum grouping)args->variant->by};
 	if (window_of(p, args, &w, e) < 0)
 		return -1;
-	for (int i = 0; args->group_by && groupings[i]; i++)
-		if (strcmp(args->group_by, groupings[i]) == 0)
-			r.by = (enum grouping)i;
 	struct layers *l = layers_new(p);
 	r.l = l;
 	r.costs = costs_new(p, COST_DEFAULT);
@@ -516,6 +512,13 @@ static int layers_run(const struct profile *p, const struct report_args *args, s
 	return rc;
 }
 
+static const struct report_variant layers_variants[] = {
+	{.group_by = "layer", .by = BY_LAYER},
+	{.group_by = "type", .by = BY_TYPE},
+	{.group_by = "line", .by = BY_LINE},
+	{0},
+};
+
 const struct report report_layers = {
 	.name = "layers",
 	.title = "Time by layer",
@@ -528,7 +531,7 @@ const struct report report_layers = {
 	        "Layers are ranges layer:NAME, else nn.Modules, else PyProf's or DLProf's markers. --group-by=type adds "
 	        "up modules of one class, --group-by=line goes by the line of your Python code (needs call stacks and device work; for the host's time, report "
 	        "operators --group-by=line).",
-	.group_by = groupings,
+	.variants = layers_variants,
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = layers_run,

@@ -1,25 +1,26 @@
 /* Python lines: `operators --group-by=line` under the name that people look for. */
 #include "analysis/recording.h"
 #include "analysis/stacks.h"
-#include "report/report.h"
-
-extern const struct report report_operators;
+#include "report/operators.h"
 
 static int lines_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
-	struct report_args by_line = *args;
 	struct stacks *stacks = stacks_new(p);
 	bool any = stacks_any(stacks);
 	stacks_free(stacks);
 	if (!any)
 		return err_set(e, ERR_DATA, "the trace holds no call stacks, without which no line of Python is known; to record them: %s",
 		               recording_how(p, RECORD_STACKS));
-	by_line.group_by = "line";
-	if (report_operators.run(p, &by_line, out, e) < 0)
+	if (operators_run(p, args, out, e) < 0)
 		return -1;
 	table_note(out, "rows are of ops: Python that calls none (a data loader's transforms) is in no row; `opscope advise` names it where the GPU waits for it");
 	return 0;
 }
+
+static const struct report_variant lines_variants[] = {
+	{.by = OPERATORS_BY_LINE, .run = lines_run},
+	{0},
+};
 
 const struct report report_lines = {
 	.name = "lines",
@@ -33,5 +34,5 @@ const struct report report_lines = {
 	        "installed package or the standard library, else of these. The same as `operators --group-by=line`.",
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,
-	.run = lines_run,
+	.variants = lines_variants,
 };

@@ -158,9 +158,7 @@ static int memcpy_run(const struct profile *p, const struct report_args *args, s
 	struct window w;
 	if (window_of(p, args, &w, e) < 0)
 		return -1;
-	enum grouping by = BY_KIND;
-	if (args->group_by)
-		by = strcmp(args->group_by, "device") == 0 ? BY_DEVICE : strcmp(args->group_by, "op") == 0 ? BY_OP : BY_KIND;
+	enum grouping by = (enum grouping)args->variant->by;
 	struct stats s = {0};
 	struct moved *moved = NULL, all = {0};
 	uint32_t cap = 0;
@@ -194,7 +192,12 @@ static int memcpy_run(const struct profile *p, const struct report_args *args, s
 	return rc;
 }
 
-static const char *const groupings[] = {"kind", "device", "op", NULL};
+static const struct report_variant memcpy_variants[] = {
+	{.group_by = "kind", .by = BY_KIND},
+	{.group_by = "device", .by = BY_DEVICE},
+	{.group_by = "op", .by = BY_OP},
+	{0},
+};
 
 const struct report report_memcpy = {
 	.name = "memcpy",
@@ -203,7 +206,7 @@ const struct report report_memcpy = {
 	.also = "copies copy memset",
 	.help = "What copies and sets of memory took on the devices, by direction and, where the input tells, by kind of memory (pageable or "
 	        "pinned, ...), with bytes and rate. --group-by=device tells devices apart, --group-by=op the ops that launched them.",
-	.group_by = groupings,
+	.variants = memcpy_variants,
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = memcpy_run,

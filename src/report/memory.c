@@ -482,7 +482,10 @@ static int memory_run(const struct profile *p, const struct report_args *args, s
 	return rc;
 }
 
-static const char *const compats[] = {"tb-plugin", NULL};
+static const struct report_variant memory_variants[] = {
+	{.compat = "tb-plugin"},
+	{0},
+};
 
 const struct report report_memory = {
 	.name = "memory",
@@ -495,7 +498,7 @@ const struct report report_memory = {
 	        "allocated it, with lines where Python stacks were recorded), which are read first; 'events' (the life of each block: an allocation and the next "
 	        "free of the same address), 'curve' (allocated and reserved memory over time, in steps; without recorded totals what the events add up to, a lower "
 	        "bound). Needs profile_memory=True.",
-	.compat = compats,
+	.variants = memory_variants,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_MEMORY,
 	.takes = REPORT_STEPS | REPORT_DEVICE,
 	.run = memory_run,

@@ -332,6 +332,8 @@ static void put_tb_plugin(const struct modules *m, struct table *t)
 	mem_free(total_of);
 }
 
+enum grouping { BY_TREE, BY_NAME };
+
 static int modules_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
 	struct window w;
@@ -344,13 +346,17 @@ static int modules_run(const struct profile *p, const struct report_args *args, 
 	else if (args->compat)
 		put_tb_plugin(m, out);
 	else
-		rc = put_default(p, m, &w, args->group_by && strcmp(args->group_by, "flat") == 0, out, e);
+		rc = put_default(p, m, &w, args->variant->by == BY_NAME, out, e);
 	modules_free(m);
 	return rc;
 }
 
-static const char *const groupings[] = {"tree", "flat", NULL};
-static const char *const compats[] = {"tb-plugin", NULL};
+static const struct report_variant modules_variants[] = {
+	{.group_by = "tree", .by = BY_TREE},
+	{.group_by = "flat", .by = BY_NAME},
+	{.compat = "tb-plugin", .group_by = "tree", .by = BY_TREE},
+	{0},
+};
 
 const struct report report_modules = {
 	.name = "modules",
@@ -362,8 +368,7 @@ const struct report report_modules = {
 	        "by flow). Calls of one module at one place are one row. The first note says where all device time went, the optimizer "
 	        "and work outside modules included. --group-by=flat lists all modules without the hierarchy, by the time that each took without the modules inside. "
 	        "Needs Python frames (with_stack=True).",
-	.group_by = groupings,
-	.compat = compats,
+	.variants = modules_variants,
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = modules_run,

@@ -5,8 +5,6 @@
 
 #include <stdlib.h>
 
-static const char *const compats[] = {"dlprof", NULL};
-
 struct type_row {
 	struct str type;
 	uint8_t direction;
@@ -175,11 +173,16 @@ static int op_types_run(const struct profile *p, const struct report_args *args,
 	return rc;
 }
 
+static const struct report_variant op_types_variants[] = {
+	{.compat = "dlprof"},
+	{0},
+};
+
 const struct report report_op_types = {
 	.name = "op-types",
 	.title = "Time by type of op",
 	.help = "The ops of `ops` added up by their type (conv2d, linear, ...) and direction, wherever in the model they are.",
-	.compat = compats,
+	.variants = op_types_variants,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_OPS,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = op_types_run,

@@ -6,11 +6,10 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/round.h"
+#include "report/operators.h"
 #include "report/window.h"
 
 #include <math.h>
-
-enum grouping { BY_NAME, BY_SHAPE, BY_STACK, BY_LINE };
 
 struct group {
 	uint32_t name, detail; /* name: string id, 0 by line; detail: string id of the shapes, a stack, an id of `lines` */
@@ -25,14 +24,13 @@ struct group {
 struct groups {
 	const struct profile *p;
 	const struct optree *t;
-	enum grouping by;
+	enum operators_by by;
 	struct intern keys;   /* (name, detail) pairs; group i has key i + 1 */
 	struct group *v;
 	uint32_t cap;
 	struct stacks *stacks; /* by stack and by line */
 	struct directions *dir; /* by line */
 	struct intern lines;
-	uint32_t key_dims, key_stack;
 };
 
 static void groups_release(struct groups *g)
@@ -48,13 +46,13 @@ static void groups_release(struct groups *g)
 static uint32_t detail_of(struct groups *g, uint32_t span)
 {
 	switch (g->by) {
-	case BY_SHAPE:
-		return profile_arg_id(g->p, g->p->span.args[span], g->key_dims);
-	case BY_STACK:
+	case OPERATORS_BY_SHAPE:
+		return profile_arg_id(g->p, g->p->span.args[span], ARG_INPUT_DIMS);
+	case OPERATORS_BY_STACK:
 		return stacks_of(g->stacks, span);
-	case BY_LINE:
+	case OPERATORS_BY_LINE:
 		return intern_str(&g->lines, stacks_user_line(g->stacks, stacks_of(g->stacks, span)));
-	case BY_NAME:
+	case OPERATORS_BY_NAME:
 		break;
 	}
 	return 0;
@@ -174,7 +172,7 @@ static void collect(struct groups *g, const struct window *w, bool compat)
 			path_down(&path, g, n, NULL);
 			continue;
 		}
-		struct group *x = group_of(g, g->by == BY_LINE ? 0 : g->p->span.name[span], detail_of(g, span));
+		struct group *x = group_of(g, g->by == OPERATORS_BY_LINE ? 0 : g->p->span.name[span], detail_of(g, span));
 		x->calls++;
 		x->dev_self += t->dev_self[n];
 		x->host_self += own[n];
@@ -182,7 +180,7 @@ static void collect(struct groups *g, const struct window *w, bool compat)
 		x->tc_unknown_self += t->tc_unknown_self[n];
 		add_totals(x, t, n, compat);
 		add_eligible(x, t, n, last);
-		x->has_stack |= profile_arg_id(g->p, g->p->span.args[span], g->key_stack) != 0;
+		x->has_stack |= profile_arg_id(g->p, g->p->span.args[span], ARG_CALL_STACK) != 0;
 		if (g->dir)
 			add_direction(x, g, n, own[n]);
 		path_down(&path, g, n, x);
@@ -230,18 +228,18 @@ static const struct column columns[N_COLUMNS] = {
 };
 
 static const struct column detail_columns[] = {
-	[BY_NAME] = {"", "", "", CELL_STR},
-	[BY_SHAPE] = {"input_shape", "Input shape", "dimensions of its inputs", CELL_STR, UNIT_NONE, COLUMN_WIDE},
-	[BY_STACK] = {"call_stack", "Call stack", "Python frames, innermost first; of the forward op for ops of the backward pass", CELL_STR,
+	[OPERATORS_BY_NAME] = {"", "", "", CELL_STR},
+	[OPERATORS_BY_SHAPE] = {"input_shape", "Input shape", "dimensions of its inputs", CELL_STR, UNIT_NONE, COLUMN_WIDE},
+	[OPERATORS_BY_STACK] = {"call_stack", "Call stack", "Python frames, innermost first; of the forward op for ops of the backward pass", CELL_STR,
 	              UNIT_NONE, COLUMN_WIDE | COLUMN_STACK},
-	[BY_LINE] = {"python_line", "Python line", "innermost frame outside torch and installed packages", CELL_STR, UNIT_NONE, COLUMN_STACK},
+	[OPERATORS_BY_LINE] = {"python_line", "Python line", "innermost frame outside torch and installed packages", CELL_STR, UNIT_NONE, COLUMN_STACK},
 };
 
 static const char *const titles[] = {
-	[BY_NAME] = "Time by operator",
-	[BY_SHAPE] = "Time by operator and input shape",
-	[BY_STACK] = "Time by operator and call stack",
-	[BY_LINE] = "Time by function of Python, with its recorded line",
+	[OPERATORS_BY_NAME] = "Time by operator",
+	[OPERATORS_BY_SHAPE] = "Time by operator and input shape",
+	[OPERATORS_BY_STACK] = "Time by operator and call stack",
+	[OPERATORS_BY_LINE] = "Time by function of Python, with its recorded line",
 };
 
 static bool is_of_device(unsigned c)
@@ -261,7 +259,7 @@ static void add_columns(struct table *out, const struct groups *g, bool device, 
 		/* Ops on one line contain each other: their totals would count the same time again and again. */
 		bool of_op = c == C_NAME || c == C_DEV_TOTAL || c == C_HOST_TOTAL || c == C_ELIGIBLE || c == C_TC_TOTAL;
 		at[c] = UINT32_MAX;
-		if ((c == C_DETAIL ? g->by == BY_NAME : is_of_device(c) && !device) || (g->by == BY_LINE ? of_op : is_of_direction(c)))
+		if ((c == C_DETAIL ? g->by == OPERATORS_BY_NAME : is_of_device(c) && !device) || (g->by == OPERATORS_BY_LINE ? of_op : is_of_direction(c)))
 			continue;
 		struct column col = c == C_DETAIL ? detail_columns[g->by] : columns[c];
 		col.flags |= c == C_DETAIL ? COLUMN_GROUP : 0;
@@ -283,11 +281,11 @@ static void put_directions(struct table *out, const unsigned at[], const struct 
 
 static void put_detail(struct table *out, unsigned col, const struct groups *g, const struct group *x)
 {
-	if (g->by == BY_SHAPE && x->detail)
+	if (g->by == OPERATORS_BY_SHAPE && x->detail)
 		table_set_str(out, col, profile_str(g->p, x->detail));
-	else if (g->by == BY_STACK)
+	else if (g->by == OPERATORS_BY_STACK)
 		put_stack(out, col, g, x->detail);
-	else if (g->by == BY_LINE)
+	else if (g->by == OPERATORS_BY_LINE)
 		table_set_str_copy(out, col, x->detail ? intern_get(&g->lines, x->detail) : STR("(no line known)"));
 }
 
@@ -327,7 +325,7 @@ static int put_default(struct table *out, const struct groups *g, const struct w
 		attributed += x->dev_self;
 		unknown += x->tc_unknown_self;
 		table_row(out);
-		if (g->by != BY_NAME)
+		if (g->by != OPERATORS_BY_NAME)
 			put_detail(out, at[C_DETAIL], g, x);
 		table_set_i64(out, at[C_CALLS], (int64_t)x->calls);
 		table_set_i64(out, at[C_HOST_SELF], x->host_self);
@@ -337,17 +335,17 @@ static int put_default(struct table *out, const struct groups *g, const struct w
 			if (!x->tc_unknown_self)
 				table_set_f64(out, at[C_TC_SELF], percent((double)x->tc_self, (double)x->dev_self));
 		}
-		if (g->by == BY_LINE)
+		if (g->by == OPERATORS_BY_LINE)
 			put_directions(out, at, x, device);
 		else
 			put_op(out, at, g, x, device);
 	}
 	if (outside_ops) {
 		table_row(out);
-		table_set_str(out, at[g->by == BY_LINE ? C_DETAIL : C_NAME], STR("(unattributed)"));
+		table_set_str(out, at[g->by == OPERATORS_BY_LINE ? C_DETAIL : C_NAME], STR("(unattributed)"));
 		table_set_i64(out, at[C_DEV_SELF], outside);
 		table_set_f64(out, at[C_DEV_SELF_PCT], percent((double)outside, (double)all));
-		if (g->by != BY_LINE)
+		if (g->by != OPERATORS_BY_LINE)
 			table_set_i64(out, at[C_DEV_TOTAL], outside);
 	}
 	int rc;
@@ -393,7 +391,7 @@ static int put_tb_plugin(struct table *out, const struct groups *g, struct err *
 	bool device = g->p->gpu_op.rows.n > 0;
 	unsigned at[12];
 	for (unsigned c = 0; c < 12; c++) {
-		bool skip = (c == 1 && g->by != BY_SHAPE) || (c == 10 && g->by != BY_STACK) ||
+		bool skip = (c == 1 && g->by != OPERATORS_BY_SHAPE) || (c == 10 && g->by != OPERATORS_BY_STACK) ||
 		            (!device && (c == 3 || c == 4));
 		at[c] = skip ? UINT32_MAX : table_column(out, &tb[c]);
 	}
@@ -401,12 +399,12 @@ static int put_tb_plugin(struct table *out, const struct groups *g, struct err *
 		const struct group *x = &g->v[i];
 		table_row(out);
 		table_set_str(out, at[0], profile_str(g->p, x->name));
-		if (g->by == BY_SHAPE)
+		if (g->by == OPERATORS_BY_SHAPE)
 			table_set_str(out, at[1], x->detail ? profile_str(g->p, x->detail) : STR("[]"));
 		table_set_i64(out, at[2], (int64_t)x->calls);
 		table_set_i64(out, at[5], round_us(x->host_self));
 		table_set_i64(out, at[6], round_us(x->host_total));
-		if (g->by == BY_STACK)
+		if (g->by == OPERATORS_BY_STACK)
 			put_stack(out, at[10], g, x->detail);
 		table_set_bool(out, at[11], x->has_stack);
 		if (device) {
@@ -420,32 +418,19 @@ static int put_tb_plugin(struct table *out, const struct groups *g, struct err *
 	return table_sort(out, device ? STR("device_self_duration") : STR("host_self_duration"), true, e);
 }
 
-static const char *const groupings[] = {
-	[BY_NAME] = "name", [BY_SHAPE] = "shape", [BY_STACK] = "stack", [BY_LINE] = "line", NULL,
-};
-
-static int operators_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
+int operators_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
 	struct window w;
 	if (window_of(p, args, &w, e) < 0)
 		return -1;
-	struct groups g = {.p = p, .by = BY_NAME};
-	for (int i = 0; args->group_by && groupings[i]; i++)
-		if (strcmp(args->group_by, groupings[i]) == 0)
-			g.by = (enum grouping)i;
-	if (args->compat && g.by == BY_LINE)
-		return err_set(e, ERR_USAGE, "report operators: --compat=%s has no --group-by=line", args->compat);
-	g.key_stack = intern_find(&p->strings, STR("Call stack"));
-	g.key_dims = intern_find(&p->strings, STR("Input Dims"));
-	if (g.key_dims == INTERN_NONE)
-		g.key_dims = intern_find(&p->strings, STR("Input dims"));
+	struct groups g = {.p = p, .by = (enum operators_by)args->variant->by};
 	struct optree *t = optree_new(p, args->compat ? OPTREE_TB_PLUGIN : OPTREE_DEFAULT);
 	g.t = t;
 	intern_init(&g.keys);
 	intern_init(&g.lines);
-	if (g.by == BY_STACK || g.by == BY_LINE)
+	if (g.by == OPERATORS_BY_STACK || g.by == OPERATORS_BY_LINE)
 		g.stacks = stacks_new(p);
-	if (g.by == BY_LINE)
+	if (g.by == OPERATORS_BY_LINE)
 		g.dir = directions_new(p);
 	collect(&g, &w, args->compat);
 	int rc = 0;
@@ -460,7 +445,16 @@ static int operators_run(const struct profile *p, const struct report_args *args
 	return rc;
 }
 
-static const char *const compats[] = {"tb-plugin", NULL};
+static const struct report_variant operators_variants[] = {
+	{.group_by = "name", .by = OPERATORS_BY_NAME},
+	{.group_by = "shape", .by = OPERATORS_BY_SHAPE},
+	{.group_by = "stack", .by = OPERATORS_BY_STACK},
+	{.group_by = "line", .by = OPERATORS_BY_LINE},
+	{.compat = "tb-plugin", .group_by = "name", .by = OPERATORS_BY_NAME},
+	{.compat = "tb-plugin", .group_by = "shape", .by = OPERATORS_BY_SHAPE},
+	{.compat = "tb-plugin", .group_by = "stack", .by = OPERATORS_BY_STACK},
+	{0},
+};
 
 const struct report report_operators = {
 	.name = "operators",
@@ -471,8 +465,7 @@ const struct report report_operators = {
 	        "called and the optimizer apart. Rows of the backward pass are the nodes of autograd's graph, under the names that it gives them, of which a "
 	        "forward call can have several. Device time is given to the op that launched the work; what no op launched is in the row (unattributed), so that "
 	        "the column device_self_ns adds up to all device work of the trace.",
-	.group_by = groupings,
-	.compat = compats,
+	.variants = operators_variants,
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = operators_run,

@@ -5,8 +5,6 @@
 #include "report/op_sums.h"
 
 enum grouping { BY_OP, BY_NAME, BY_SHAPE };
-static const char *const groupings[] = {[BY_OP] = "op", [BY_NAME] = "name", [BY_SHAPE] = "shape", NULL};
-static const char *const compats[] = {"dlprof", NULL};
 
 struct rows_of {
 	const struct profile *p;
@@ -300,10 +298,7 @@ static int ops_run(const struct profile *p, const struct report_args *args, stru
 	bool dlprof = report_compat_is(args, "dlprof");
 	if (op_check(p, e) < 0 || op_window(p, args, &w, e) < 0)
 		return -1;
-	struct rows_of r = {.p = p, .o = p->ops, .w = &w, .tc = op_tc_new(p, dlprof)};
-	for (int i = 0; args->group_by && groupings[i]; i++)
-		if (strcmp(args->group_by, groupings[i]) == 0)
-			r.by = (enum grouping)i;
+	struct rows_of r = {.p = p, .o = p->ops, .w = &w, .by = (enum grouping)args->variant->by, .tc = op_tc_new(p, dlprof)};
 	r.sum = NEW_ARRAY(r.o->n_ops, struct op_sum);
 	r.row = NEW_ARRAY(r.o->n_ops, uint32_t);
 	r.op = NEW_ARRAY(r.o->n_ops, uint32_t);
@@ -325,6 +320,14 @@ static int ops_run(const struct profile *p, const struct report_args *args, stru
 	return rc;
 }
 
+static const struct report_variant ops_variants[] = {
+	{.group_by = "op", .by = BY_OP},
+	{.group_by = "name", .by = BY_NAME},
+	{.group_by = "shape", .by = BY_SHAPE},
+	{.compat = "dlprof", .group_by = "op", .by = BY_OP},
+	{0},
+};
+
 const struct report report_ops = {
 	.name = "ops",
 	.title = "Time by op",
@@ -335,8 +338,7 @@ const struct report report_ops = {
 	        "product and its weights turned around, of a function of Python those of all functions that it calls. Where several lines of the program call one op at one place, the second has '(2)' behind its name, the third "
 	        "'(3)'. API calls outside all ops have rows 'unassociated_...'. --group-by=name adds up shapes, --group-by=shape "
 	        "places.",
-	.group_by = groupings,
-	.compat = compats,
+	.variants = ops_variants,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_OPS,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = ops_run,

@@ -128,11 +128,9 @@ static void put_notes(const struct calls *c, struct table *out)
 
 static int run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
-	struct calls c = {.p = p};
+	struct calls c = {.p = p, .by = (enum grouping)args->variant->by};
 	if (window_of(p, args, &c.window, e) < 0)
 		return -1;
-	if (args->group_by)
-		c.by = strcmp(args->group_by, "kind") == 0 ? BY_KIND : strcmp(args->group_by, "thread") == 0 ? BY_THREAD : BY_NAME;
 	c.kind = NEW_ARRAY(p->strings.n, uint8_t);
 	find_device_work(&c);
 	collect(&c);
@@ -154,7 +152,12 @@ static int run(const struct profile *p, const struct report_args *args, struct t
 	return rc;
 }
 
-static const char *const groupings[] = {"name", "kind", "thread", NULL};
+static const struct report_variant osrt_variants[] = {
+	{.group_by = "name", .by = BY_NAME},
+	{.group_by = "kind", .by = BY_KIND},
+	{.group_by = "thread", .by = BY_THREAD},
+	{0},
+};
 
 const struct report report_osrt = {
 	.name = "osrt",
@@ -162,7 +165,7 @@ const struct report report_osrt = {
 	.help = "Which functions of the C library and of pthreads took the host's time, and of what kind they are: file I/O, waits for I/O, locks, sleep, ...; how "
 	        "often, how long, and how much of that passed in threads that launch device work while no device worked, before the first work included. All processes and threads together; "
 	        "--group-by=kind adds the calls of a kind, --group-by=thread tells the threads apart.",
-	.group_by = groupings,
+	.variants = osrt_variants,
 	.timeline = true,
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,

@@ -131,7 +131,7 @@ void outside_sums(const struct report *r, const struct profile *p, const struct 
 		return;
 	of_rest.outside = true;
 	table_init(&rest, r->name, r->title);
-	if (r->run(p, &of_rest, &rest, &e) == 0)
+	if (report_fill(r, p, &of_rest, &rest, &e) == 0)
 		put_sums(&rest, ids, t);
 	table_release(&rest);
 }

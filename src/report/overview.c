@@ -114,7 +114,10 @@ static int run(const struct profile *p, const struct report_args *args, struct t
 	return 0;
 }
 
-static const char *const compat[] = {"tb-plugin", NULL};
+static const struct report_variant overview_variants[] = {
+	{.compat = "tb-plugin"},
+	{0},
+};
 
 const struct report report_overview = {
 	.name = "overview",
@@ -124,7 +127,7 @@ const struct report report_overview = {
 	        "kernel, memset, communication, memcpy, runtime call, data loader, CPU op; what is left is Other. Of several GPUs each is divided by itself, and figures are means over these. So DataLoader is "
 	        "the time in which the GPU had nothing to do because the CPU waited for data, and CPU Exec is the time in which "
 	        "the GPU waited for the CPU to launch work. Below: the same per step, and how well each GPU was used.",
-	.compat = compat,
+	.variants = overview_variants,
 	.timeline = true,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.takes = REPORT_STEPS,

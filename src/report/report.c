@@ -201,10 +201,10 @@ static void note_recording(const struct profile *p, struct table *t)
 		}
 }
 
-/* Whether the report is of the steps though nobody asked: args then say so. */
-static bool is_of_steps(const struct report *r, struct profile *p, struct report_args *args, struct err *e)
+/* Whether a report that takes REPORT_OF_STEPS is of the steps though nobody asked: args then say so. */
+static bool is_of_steps(struct profile *p, struct report_args *args, struct err *e)
 {
-	if (!(r->takes & REPORT_OF_STEPS) || args->has_steps || args->all_steps || args->compat || p->durations_only || p->whole)
+	if (args->has_steps || args->all_steps || args->compat || p->durations_only || p->whole)
 		return false;
 	if (analysis_run(p, PASS_STEPS, e) < 0 || p->steps->whole_trace || !p->steps->n)
 		return false;
@@ -238,6 +238,11 @@ static int fail_of_steps(const struct report *r, struct profile *p, const struct
 	return err_set(e, ERR_DATA, "report %s: the steps hold nothing for it; --steps=all: what lies outside them counts, too", r->name);
 }
 
+int report_fill(const struct report *r, const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
+{
+	return (args->variant->run ? args->variant->run : r->run)(p, args, out, e);
+}
+
 int report_run(const struct report *r, struct profile *p, const struct report_args *asked, struct table *out,
                struct err *e)
 {
@@ -248,24 +253,26 @@ int report_run(const struct report *r, struct profile *p, const struct report_ar
 		return -1;
 	if (report_check(r, args, e) < 0)
 		return -1;
+	args->variant = report_variant_of(r, args, NULL);
+	unsigned needs = r->needs | args->variant->needs, takes = r->takes | args->variant->takes;
 	if (r->timeline && p->durations_only)
 		return err_set(e, ERR_DATA, "report %s: this input holds durations but no times, which idle time, overlap and steps "
 		               "need: give the database or trace that it was made from", r->name);
-	if (choose_steps(p, args, r->needs | (r->more_needs ? r->more_needs(args) : 0), e) < 0)
+	if (choose_steps(p, args, needs, e) < 0)
 		return -1;
-	bool by_default = is_of_steps(r, p, args, e);
+	bool by_default = (takes & REPORT_OF_STEPS) && is_of_steps(p, args, e);
 	struct report_args of_part = *args;
-	if (args->has_steps && !(r->takes & REPORT_STEPS)) {
+	if (args->has_steps && !(takes & REPORT_STEPS)) {
 		of_part.has_steps = false;
 		whole = p;
-		p = part_of(p, args, r->needs, e);
+		p = part_of(p, args, needs, e);
 		if (!p)
 			return -1;
 	}
 	table_init(out, r->name, r->title);
-	if (r->run(p, &of_part, out, e) < 0) {
+	if (report_fill(r, p, &of_part, out, e) < 0) {
 		table_release(out);
-		bool empty = args->has_steps && (r->takes & REPORT_OF_STEPS) && !args->compat && e && e->code == ERR_DATA;
+		bool empty = args->has_steps && (takes & REPORT_OF_STEPS) && !args->compat && e && e->code == ERR_DATA;
 		return empty ? fail_of_steps(r, whole ? (struct profile *)whole : p, args, out, e) : -1;
 	}
 	bool outside = by_default && outside_note(whole ? whole : p, args, out);

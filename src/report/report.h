@@ -26,8 +26,9 @@ struct report_args {
 	bool top_level;       /* only what no other event of the report called */
 	bool brief;           /* of the findings: how many detectors could not look, in place of a long list of their names */
 	enum { REPORT_PER_TOTAL, REPORT_PER_STEP_IF_RIGHT, REPORT_PER_STEP, REPORT_PER_CALL } per; /* report/per.h */
-	size_t row_limit;     /* no more rows of the main table will be looked at, in the report's own order; 0 = all. Only for reports
+	size_t row_limit;     /* no more rows of the main table will be looked at, in the report's own order; 0 = all. Only for variants
 	                       * that take REPORT_LIMIT, which then set hidden_rows; the others need not know */
+	const struct report_variant *variant; /* what group_by and compat choose. report_run sets it; what a caller leaves here is not looked at */
 };
 
 /* Sets the steps from text: "3..7", "3.." (to the last), "..7" or "5". ERR_USAGE when it is nothing of these. */
@@ -40,7 +41,8 @@ int report_args_population(struct report_args *a, struct str text, struct err *e
 int report_args_chosen(const struct profile *p, const struct report_args *in, struct report_args *out, struct err *e);
 
 enum report_option {
-	REPORT_STEPS = 1, REPORT_DEVICE = 2, REPORT_LIMIT = 4,
+	REPORT_STEPS = 1, REPORT_DEVICE = 2,
+	REPORT_LIMIT = 4, /* has a row for each event, and heeds args->row_limit */
 	REPORT_FILE = 8, /* about the file, not the run: no aggregation keeps it */
 	REPORT_TOP_LEVEL = 16,
 	REPORT_OF_STEPS = 32, /* where the input has steps, and neither steps nor a predecessor is asked for, it is of the steps: what lies outside them
@@ -61,32 +63,54 @@ enum report_question {
 };
 extern const char *const report_question[];
 
+typedef int report_run_fn(const struct profile *p, const struct report_args *args, struct table *out, struct err *e);
+
+/* One way to ask a report: whose numbers, by which grouping. Help, refusals and dispatch follow from these rows; no report compares texts. */
+struct report_variant {
+	const char *report;          /* the report of a row that stands in a wing (report/predecessor.h); NULL in the list of the report itself */
+	const char *compat;          /* the predecessor whose numbers these are: "tb-plugin"; NULL = opscope's own */
+	const char *group_by;        /* the grouping; NULL: these numbers have no choice */
+	const char *const *parts;    /* NULL-terminated, in place of group_by: parts of a key, which go together: "name,shape". "stack:N" allows stack and
+	                              * stack:5. SQL has a table for each part alone. run() asks report_groups_by */
+	int by;                      /* the report's own number of the grouping: for run(), in args->variant */
+	const void *rules;           /* what the analysis does otherwise for a predecessor: for run(), too */
+	unsigned needs, takes;       /* beyond those of the report */
+	report_run_fn *run;          /* NULL = the report's */
+};
+
 struct report {
 	const char *name;        /* "gpu-timeline" */
 	const char *title;       /* "GPU busy, exposed and idle time" */
 	enum report_question asks; /* the question that it answers */
 	const char *also;        /* what else people type for it, separated by blanks: told to who does; NULL = nothing */
 	const char *help;        /* what question it answers and how to read it; several sentences */
-	const char *const *group_by; /* NULL-terminated; the first is the default; NULL = no choice */
-	bool group_combines;     /* these are parts of a key, which go together: "name,shape"; "stack:N" in the list allows stack and stack:5.
-	                          * SQL has a table for each part alone. run() asks report_groups_by */
-	const char *const *compat;   /* NULL-terminated list of predecessors it can reproduce: "tb-plugin" */
+	const struct report_variant *variants; /* ends with {0}; a pair (compat, group_by) stands in one row. The groupings of opscope's own rows are those of the
+	                          * report, the first is the default. NULL, or no row of opscope's own: no choice of groupings */
 	unsigned needs;          /* enum analysis_pass bits */
 	unsigned takes;          /* enum report_option bits: what it heeds of the args; anything else is refused (ERR_USAGE), so that no
 	                          * table looks filtered that is not. Without REPORT_STEPS, --steps gives it a part of the profile
 	                          * (analysis/slice.h; with compat dlprof by DLProf's iterations) and args without steps */
-	const char *per_event;   /* with REPORT_LIMIT: the grouping that has a row for each event; NULL = all of them have */
-	unsigned (*more_needs)(const struct report_args *args); /* what these args need beyond `needs`; NULL = nothing */
 	bool timeline;           /* its numbers need times, not only durations: refused (ERR_DATA) for profile->durations_only */
 	/* Fills *out, which is table_init-ed with the report's name and title. ERR_DATA when the profile lacks what the
-	 * report is about, saying what is missing and how to record it. The profile has had the passes in `needs`. */
-	int (*run)(const struct profile *p, const struct report_args *args, struct table *out, struct err *e);
+	 * report is about, saying what is missing and how to record it. The profile has had the passes that report and variant need. */
+	report_run_fn *run;
 };
 
 static inline bool report_compat_is(const struct report_args *a, const char *tool)
 {
 	return a->compat && strcmp(a->compat, tool) == 0;
 }
+
+/* The i-th grouping of the report, the first is the default; NULL behind the last. "stack:N" where groupings combine. */
+const char *report_grouping(const struct report *r, unsigned i);
+/* Whether the groupings are parts of a key, which go together: "name,shape". */
+bool report_combines(const struct report *r);
+/* The i-th predecessor that the report reproduces; NULL behind the last. */
+const char *report_compat(const struct report *r, unsigned i);
+
+/* The row that a->compat and a->group_by choose. Without a->group_by: the row without a choice, else that of the report's default grouping.
+ * NULL and ERR_USAGE, which says what there is, when there is none. */
+const struct report_variant *report_variant_of(const struct report *r, const struct report_args *a, struct err *e);
 
 /* Whether *a are choices that the report has; ERR_USAGE says which there are. report_run checks; before a long trace is read, its
  * caller may. */
@@ -99,11 +123,8 @@ bool report_groups_by(const struct report_args *a, const char *part, int64_t *n)
 /* "stack" of "stack:5" and of "stack:N". */
 struct str report_part_name(struct str part);
 
-/* Whether it has a row for each event with this grouping (NULL = the default), and heeds args->row_limit: no aggregation. */
-static inline bool report_is_per_event(const struct report *r, const char *group_by)
-{
-	return (r->takes & REPORT_LIMIT) && (!r->per_event || (group_by && strcmp(group_by, r->per_event) == 0));
-}
+/* Whether opscope's own table by this grouping (NULL = the default) has a row for each event: no aggregation. */
+bool report_is_per_event(const struct report *r, const char *group_by);
 
 /* All reports, in the order of meson.build, NULL-terminated (generated). */
 extern const struct report *const report_registry[];
@@ -119,5 +140,8 @@ struct profile *report_part(struct profile *p, const struct report_args *args, u
  * need not be released. */
 int report_run(const struct report *r, struct profile *p, const struct report_args *args, struct table *out,
                struct err *e);
+
+/* run() of the report or of args->variant, which is set: for what asks a report again, of other steps. *out is table_init-ed. */
+int report_fill(const struct report *r, const struct profile *p, const struct report_args *args, struct table *out, struct err *e);
 
 #endif

@@ -1,15 +1,8 @@
 /* What each op could take at the GPU's peaks, and what that would gain. */
 #include "report/cost_table.h"
 
-
-static const enum cost_by by[] = {COST_BY_OP, COST_BY_SHAPE, COST_BY_KERNEL};
-static const char *const groupings[] = {"op", "shape", "kernel", NULL};
-static const char *const compats[] = {"tracelens", NULL};
-
 static const struct cost_spec spec = {
 	.set = COST_SET_ROOFLINE,
-	.groupings = groupings,
-	.by = by,
 	.missing = "no kernel belongs to an op with a cost model and recorded shapes",
 	.sort = "gain_ns",
 };
@@ -18,6 +11,13 @@ static int roofline_run(const struct profile *p, const struct report_args *args,
 {
 	return cost_report(&spec, p, args, out, e);
 }
+
+static const struct report_variant roofline_variants[] = {
+	{.group_by = "op", .by = COST_BY_OP},
+	{.group_by = "shape", .by = COST_BY_SHAPE},
+	{.group_by = "kernel", .by = COST_BY_KERNEL},
+	{0},
+};
 
 const struct report report_roofline = {
 	.name = "roofline",
@@ -28,8 +28,7 @@ const struct report report_roofline = {
 	        "and what could be gained by that, most first. The peak is of the op's type, on Tensor Cores where its kernels "
 	        "used them or type and shape allow it. What is not known of the GPU or the op stays empty. --group-by=shape tells shapes "
 	        "apart, --group-by=kernel goes by kernel.",
-	.group_by = groupings,
-	.compat = compats,
+	.variants = roofline_variants,
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = roofline_run,

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 enum grouping { BY_FUNCTION, BY_STACK, BY_THREAD };
-static const char *const groupings[] = {"function", "stack", "thread", NULL};
 
 struct group {
 	uint32_t key;              /* string, or track */
@@ -57,15 +56,14 @@ static void count_functions(struct groups *g, struct str stack, int64_t ns)
 
 static void count(struct groups *g, const struct profile *p, enum grouping by)
 {
-	uint32_t stack_key = intern_find(&p->strings, STR("Call stack")), period_key = intern_find(&p->strings, STR("period_us"));
 	for (uint32_t i = 0; i < p->mark.rows.n; i++) {
 		struct str period;
 		int64_t us = 0;
 		if (!str_eqc(profile_cat(p, p->mark.cat[i]), "cpu_sample"))
 			continue;
-		if (profile_arg(p, p->mark.args[i], period_key, &period))
+		if (profile_arg(p, p->mark.args[i], ARG_SAMPLE_PERIOD, &period))
 			str_to_i64(period, &us);
-		uint32_t stack = profile_arg_id(p, p->mark.args[i], stack_key);
+		uint32_t stack = profile_arg_id(p, p->mark.args[i], ARG_CALL_STACK);
 		int64_t ns = us > 0 && us < INT32_MAX ? us * 1000 : 0;
 		g->samples++;
 		g->ns += ns;
@@ -147,7 +145,7 @@ static int run(const struct profile *p, const struct report_args *args, struct t
 {
 	struct groups g = {0};
 	bool lives = diag_count(&p->diags, "still-recording") > 0;
-	enum grouping by = !args->group_by ? BY_FUNCTION : strcmp(args->group_by, "stack") == 0 ? BY_STACK : strcmp(args->group_by, "thread") == 0 ? BY_THREAD : BY_FUNCTION;
+	enum grouping by = (enum grouping)args->variant->by;
 	intern_init(&g.names);
 	idmap_init(&g.at, 0, INT64_MAX, 64);
 	count(&g, p, by);
@@ -170,6 +168,13 @@ static int run(const struct profile *p, const struct report_args *args, struct t
 	return g.samples ? 0 : -1;
 }
 
+static const struct report_variant samples_variants[] = {
+	{.group_by = "function", .by = BY_FUNCTION},
+	{.group_by = "stack", .by = BY_STACK},
+	{.group_by = "thread", .by = BY_THREAD},
+	{0},
+};
+
 const struct report report_samples = {
 	.name = "samples",
 	.title = "What the CPU did, by samples",
@@ -177,7 +182,7 @@ const struct report report_samples = {
 	.help = "What `opscope record --sample=cpu` saw: which functions the threads of all recorded processes ran. Self: it ran itself; total: it or what it called. "
 	        "A stack reaches as far as frame pointers do: code that was built without them (much of Debian's) shows its innermost function, and may lack callers. "
 	        "?? is a function without a name in its file. Python's own functions are there when it was built with frame pointers and runs with `-X perf` (3.12 and later).",
-	.group_by = groupings,
+	.variants = samples_variants,
 	.timeline = true,
 	.run = run,
 };

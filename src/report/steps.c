@@ -37,7 +37,11 @@ static int run(const struct profile *p, const struct report_args *args, struct t
 	return 0;
 }
 
-static const char *const compat[] = {"tb-plugin", "dlprof", NULL};
+static const struct report_variant steps_variants[] = {
+	{.compat = "tb-plugin"},
+	{.compat = "dlprof"},
+	{0},
+};
 
 const struct report report_steps = {
 	.name = "steps",
@@ -48,7 +52,7 @@ const struct report report_steps = {
 	        "instead. It is moved and stretched to cover the device work that it launched; steps at the end that lack device work "
 	        "which they launched are left out. Each nanosecond goes to the first role that was active, from left to right, so the roles "
 	        "sum to the step. Where no step is found, the time from the first to the last device work is one step, and a section lists what would do as a key op.",
-	.compat = compat,
+	.variants = steps_variants,
 	.timeline = true,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.takes = REPORT_STEPS,

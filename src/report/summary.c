@@ -293,7 +293,10 @@ static int run(const struct profile *p, const struct report_args *args, struct t
 	return rc;
 }
 
-static const char *const compats[] = {"dlprof", NULL};
+static const struct report_variant summary_variants[] = {
+	{.compat = "dlprof"},
+	{0},
+};
 
 const struct report report_summary = {
 	.name = "summary",
@@ -303,7 +306,7 @@ const struct report report_summary = {
 	        "loader, file I/O, the CPU; each nanosecond goes to the first that was active, so that later rows are time in which the GPU had "
 	        "nothing to do. Then the steps, ops and kernels by their use of Tensor Cores, and the machine. Only whole steps count; without "
 	        "steps, the whole recording.",
-	.compat = compats,
+	.variants = summary_variants,
 	.timeline = true,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS | PASS_OPS,
 	.takes = REPORT_STEPS,

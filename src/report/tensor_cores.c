@@ -9,8 +9,6 @@
 
 #include <stdlib.h>
 
-static const char *const compats[] = {"dlprof", NULL};
-
 /* Names of the kernels of one op, each once. */
 struct kernel_set {
 	uint32_t *v, n, cap;     /* string ids of kernels' names */
@@ -339,6 +337,11 @@ static int tensor_cores_run(const struct profile *p, const struct report_args *a
 	return rc;
 }
 
+static const struct report_variant tensor_cores_variants[] = {
+	{.compat = "dlprof"},
+	{0},
+};
+
 const struct report report_tensor_cores = {
 	.name = "tensor-cores",
 	.title = "Tensor Cores by op",
@@ -346,7 +349,7 @@ const struct report report_tensor_cores = {
 	.also = "tensorcores tc",
 	.help = "The ops with kernels that could use Tensor Cores (those of convolutions and products of matrices), how much of the time of these does, and in which "
 	        "kernels. `advise` measures the same kernels. What no name of a kernel tells is shown as unknown. `--sort=non_tc_ns` lists first what runs without them; `gemm` and `conv` say for single calls what shape or type is in the way.",
-	.compat = compats,
+	.variants = tensor_cores_variants,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_OPS,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = tensor_cores_run,

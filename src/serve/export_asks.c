@@ -67,9 +67,9 @@ static void ask_report(struct asking *x, const struct report *k)
 	char path[PATH_BYTES];
 	snprintf(path, sizeof path, "/api/report/%s", k->name);
 	ask(x, (struct export_ask){.path = path}, true);
-	for (unsigned i = 0; k->group_by && k->group_by[i]; i++) {
+	for (unsigned i = 0; report_grouping(k, i); i++) {
 		struct export_ask a = {.path = path};
-		add_arg(&a, "group_by", k->group_by[i]);
+		add_arg(&a, "group_by", report_grouping(k, i));
 		ask(x, a, true);
 	}
 }

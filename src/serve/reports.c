@@ -4,12 +4,12 @@
 #include "base/json_text.h"
 #include "report/report.h"
 
-static void put_words(struct buf *b, const char *name, const char *const *words)
+static void put_words(struct buf *b, const char *name, const struct report *r, const char *(*word)(const struct report *r, unsigned i))
 {
 	buf_printf(b, ",\"%s\":[", name);
-	for (unsigned i = 0; words && words[i]; i++) {
+	for (unsigned i = 0; word(r, i); i++) {
 		buf_cstr(b, i ? "," : "");
-		json_put_string(b, str_from(words[i]));
+		json_put_string(b, str_from(word(r, i)));
 	}
 	buf_char(b, ']');
 }
@@ -31,8 +31,8 @@ static int run(const struct request *r, struct response *out, struct err *e)
 		put_text(b, "name", (*k)->name);
 		put_text(b, "title", (*k)->title);
 		put_text(b, "help", (*k)->help);
-		put_words(b, "group_by", (*k)->group_by);
-		put_words(b, "compat", (*k)->compat);
+		put_words(b, "group_by", *k, report_grouping);
+		put_words(b, "compat", *k, report_compat);
 		buf_printf(b, ",\"device\":%s}", (*k)->takes & REPORT_DEVICE ? "true" : "false");
 	}
 	buf_cstr(b, "]}\n");

@@ -25,10 +25,10 @@ class Pages(unittest.TestCase):
                         self.assertTrue(os.path.exists(os.path.join(house.ROOT, os.path.dirname(page), target)))
 
     def test_paths(self):
-        """NAME, TARGET: what the reader puts there."""
+        """NAME, TARGET, TOOL: what the reader puts there."""
         for page in FOR_WORKERS:
             for path in set(re.findall(r"`((?:src|web|tests|tools|fuzz|docs)/[\w./-]+)`", house.read(page))):
-                if not re.search(r"\b(NAME|TARGET)\b", path):
+                if not re.search(r"\b(NAME|TARGET|TOOL)\b", path):
                     with self.subTest(page=page, path=path):
                         self.assertTrue(os.path.exists(os.path.join(house.ROOT, path)))
 

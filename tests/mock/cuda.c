@@ -35,6 +35,7 @@ struct mock_graph {
 	void *node[NODES], *clone[NODES];
 	unsigned n;
 	uint32_t id;
+	struct mock_graph *older; /* the driver owns its graphs: a program may end without destroying them */
 };
 
 static uint64_t now_ns(void)
@@ -332,9 +333,13 @@ EXPORT void mock_devices(uint32_t devices, uint32_t streams)
 
 EXPORT struct mock_graph *mock_graph_begin(void)
 {
-	static uint32_t graphs;
+	static struct mock_graph *newest;
 	struct mock_graph *g = calloc(1, sizeof *g);
-	g->id = 2 * __atomic_add_fetch(&graphs, 1, __ATOMIC_RELAXED);
+	pthread_mutex_lock(&lock);
+	g->id = newest ? newest->id + 2 : 2;
+	g->older = newest;
+	newest = g;
+	pthread_mutex_unlock(&lock);
 	return g;
 }
 

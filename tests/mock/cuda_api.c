@@ -12,6 +12,7 @@
 
 struct stream {
 	uint32_t id;
+	struct stream *older;
 	struct mock_graph *capturing;
 };
 static struct stream null_stream = {.id = 7};
@@ -144,9 +145,13 @@ EXPORT int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, struc
 EXPORT int cuStreamCreate(struct stream **s, unsigned flags)
 {
 	static uint32_t streams = 13;
+	static struct stream *newest; /* the driver owns its streams: a program may end without destroying them */
 	(void)flags;
 	*s = calloc(1, sizeof **s);
 	(*s)->id = __atomic_fetch_add(&streams, 1, __ATOMIC_RELAXED);
+	(*s)->older = __atomic_load_n(&newest, __ATOMIC_RELAXED);
+	while (!__atomic_compare_exchange_n(&newest, &(*s)->older, *s, 1, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		;
 	return 0;
 }
 

@@ -135,7 +135,7 @@ static void test_cut(void **state)
 		if (whole)
 			builder_span(&m, t, SPAN_USER, "ProfilerStep#1", 0, 100);
 		struct span_row cut = builder_span_row(&m, t, SPAN_USER, "ProfilerStep#2", 100, 150);
-		cut.args = builder_text_args(&m, (const char *const[]){SPAN_CUT_KEY, SPAN_CUT_VALUE, NULL});
+		cut.args = builder_text_args(&m, (const char *const[]){arg_key_text[ARG_NOT_TO_END], "not to its end", NULL});
 		build_span(&m.b, &cut);
 		struct profile *p = builder_finish(&m, PASSES);
 		assert_int_equal(p->steps->cut, 1);
@@ -165,6 +165,7 @@ static void test_window(void **state)
 	assert_int_equal(s->window, WINDOW_DEVICE);
 	assert_int_equal(s->n, 1);
 	assert_step(&s->v[0], "0", 0, 130, 260);
+	assert_int_equal(s->v[0].device_ops, 2); /* gemm, too, which is launched before the window */
 	assert_int_equal(s->v[0].host_start_ns, 110); /* where the first of that work was launched */
 	assert_int_equal(s->edges, 2);
 	assert_step(&s->edge[0], "0", 0, 10, 130);
