@@ -262,10 +262,9 @@ static unsigned count_kept_by_share(const struct drafts *d, double least_share)
 
 static void find_cut(const struct profile *p, struct drafts *d, struct steps *s)
 {
-	uint32_t key = intern_find(&p->strings, STR(SPAN_CUT_KEY));
-	for (unsigned i = 0; key != INTERN_NONE && i < d->n; i++) {
+	for (unsigned i = 0; profile_has_arg(p, ARG_NOT_TO_END) && i < d->n; i++) {
 		struct step *x = &d->v[i].step;
-		x->cut = x->span != ROW_NONE && profile_arg_id(p, p->span.args[x->span], key);
+		x->cut = x->span != ROW_NONE && profile_arg_id(p, p->span.args[x->span], ARG_NOT_TO_END);
 		s->cut += x->cut;
 	}
 }

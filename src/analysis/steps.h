@@ -7,7 +7,7 @@
  *   none       one step "0", the window (enum steps_window_kind)
  * Ranges that hold an iteration are the steps. Calls of an op that is only a part of one are borders: a step goes from call to
  * call, and what is before the first and after the last is kept apart (`edge`): it is no whole step and counts in no mean. The same holds for
- * a range that was not recorded to its end (SPAN_CUT_KEY), unless there is no whole one.
+ * a range that was not recorded to its end (ARG_NOT_TO_END), unless there is no whole one.
  *
  * Each step but the window is moved and stretched to cover the device work that it launched.
  *

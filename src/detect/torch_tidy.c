@@ -5,6 +5,8 @@
 #include "base/mem.h"
 #include "detect/shared.h"
 
+const struct expert_system tidy_experts = {"torch", "TorchTidy Report"};
+
 enum { PLACES_TOLD = 10 };
 
 static bool is_event(const struct profile *p, uint32_t i)
@@ -52,13 +54,13 @@ bool tidy_is(const struct tidy *t, uint32_t span, const char *name)
 }
 
 /* Texts between quotes, lists between brackets, at the outermost level of a list. */
-bool tidy_item(const struct tidy *t, uint32_t span, uint32_t key, unsigned at, struct str *item)
+bool tidy_item(const struct tidy *t, uint32_t span, enum arg_key key, unsigned at, struct str *item)
 {
 	struct str list;
 	int depth = 0;
 	bool quoted = false;
 	size_t from = 1;
-	if (key == INTERN_NONE || !profile_arg(t->p, t->p->span.args[span], key, &list) || list.n < 3 || list.p[0] != '[')
+	if (!profile_arg(t->p, t->p->span.args[span], key, &list) || list.n < 3 || list.p[0] != '[')
 		return false;
 	for (size_t i = 0; i < list.n; i++) {
 		char c = list.p[i];
@@ -132,7 +134,7 @@ static void report(const struct tidy *t, const struct detector *d, const struct 
 		buf_printf(&b, "%s" STR_FMT, i ? "; " : "", STR_ARG(intern_get(&m->places, i + 1)));
 	if (m->n > PLACES_TOLD)
 		buf_printf(&b, "; and %u more", m->n - PLACES_TOLD);
-	findings_add_compat(t->f, d, arena_printf(&t->f->arena, "%s: %llu events matched.", name, (unsigned long long)m->events),
+	findings_quote(t->f, d, arena_printf(&t->f->arena, "%s: %llu events matched.", name, (unsigned long long)m->events),
 	                    arena_str(&t->f->arena, buf_view(&b)));
 	buf_release(&b);
 }
@@ -152,17 +154,15 @@ static bool lacks(const struct tidy *t, const struct detector *d, unsigned wants
 static struct tidy *tidy_new(const struct profile *p, struct findings *f)
 {
 	struct tidy *t = NEW(struct tidy);
-	*t = (struct tidy){.p = p, .f = f, .key_types = intern_find(&p->strings, STR("Input type")), .key_dims = intern_find(&p->strings, STR("Input Dims"))};
-	t->shapes = t->key_dims != INTERN_NONE;
+	*t = (struct tidy){.p = p, .f = f, .shapes = profile_has_arg(p, ARG_INPUT_DIMS)};
 	for (uint32_t i = 0; i < p->span.rows.n && !t->stacks; i++)
 		t->stacks = p->span.kind[i] == SPAN_PYTHON;
 	return t;
 }
 
-void tidy_free(struct tidy *t)
+static void tidy_free(void *tree)
 {
-	if (!t)
-		return;
+	struct tidy *t = tree;
 	mem_free(t->parent);
 	mem_free(t->before);
 	mem_free(t->after);
@@ -174,14 +174,15 @@ void tidy_free(struct tidy *t)
 
 struct tidy *tidy_ready(const struct profile *p, struct findings *f, const struct detector *d, unsigned wants)
 {
-	struct tidy **t = shared_tidy(f);
-	if (!*t)
-		*t = tidy_new(p, f);
-	if (lacks(*t, d, wants))
+	struct shared_experts *slot = shared_experts(f);
+	if (!slot->state)
+		*slot = (struct shared_experts){tidy_new(p, f), tidy_free};
+	struct tidy *t = slot->state;
+	if (lacks(t, d, wants))
 		return NULL;
-	if (!(*t)->parent)
-		link_up(*t);
-	return *t;
+	if (!t->parent)
+		link_up(t);
+	return t;
 }
 
 void tidy_look(const struct tidy *t, const struct detector *d, const char *name, const char *description,

@@ -5,13 +5,14 @@
 
 #include "detect/detect.h"
 
+extern const struct expert_system tidy_experts;
+
 /* By span; ROW_NONE = none, also for spans that are no part of the tree. Children stand in order of time; roots of one thread are siblings. */
 struct tidy {
 	const struct profile *p;
 	struct findings *f;
 	uint32_t *parent, *before, *after, *first_child, *last_child;
 	uint8_t *zeroed;               /* tidy_zero_grad.c's; NULL until it looks */
-	uint32_t key_types, key_dims;  /* INTERN_NONE = none recorded */
 	bool stacks, shapes;           /* recorded at all */
 };
 
@@ -23,7 +24,6 @@ enum tidy_wants { TIDY_STACKS = 1, TIDY_SHAPES = 2 };
 /* The tree, made when the first detector asks and owned by f->shared. NULL where the input lacks one of `wants` (enum tidy_wants bits):
  * as torch, it does not look, and says so. */
 struct tidy *tidy_ready(const struct profile *p, struct findings *f, const struct detector *d, unsigned wants);
-void tidy_free(struct tidy *t);
 /* Runs `match` on each event of the tree, in order. What matched becomes a finding in torch's words, its misspellings included:
  * "NAME: N events matched.", with `description` and the places. */
 void tidy_look(const struct tidy *t, const struct detector *d, const char *name, const char *description,
@@ -34,7 +34,7 @@ void tidy_run(const struct profile *p, struct findings *f, const struct detector
 
 static inline struct str tidy_name(const struct tidy *t, uint32_t span) { return profile_str(t->p, t->p->span.name[span]); }
 bool tidy_is(const struct tidy *t, uint32_t span, const char *name); /* false for ROW_NONE */
-/* The text of argument `at` in a JSON list of texts or lists (`key`: key_types, key_dims); false when there are not so many. */
-bool tidy_item(const struct tidy *t, uint32_t span, uint32_t key, unsigned at, struct str *item);
+/* The text of argument `at` in a JSON list of texts or lists (ARG_INPUT_TYPES, ARG_INPUT_DIMS); false when there are not so many. */
+bool tidy_item(const struct tidy *t, uint32_t span, enum arg_key key, unsigned at, struct str *item);
 
 #endif

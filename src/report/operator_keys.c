@@ -5,9 +5,7 @@
 
 void operator_keys_init(struct operator_keys *k, const struct profile *p, enum operators_by by)
 {
-	*k = (struct operator_keys){.p = p, .by = by, .key_dims = intern_find(&p->strings, STR("Input Dims"))};
-	if (k->key_dims == INTERN_NONE)
-		k->key_dims = intern_find(&p->strings, STR("Input dims"));
+	*k = (struct operator_keys){.p = p, .by = by};
 	intern_init(&k->keys);
 	intern_init(&k->lines);
 	if (by == OPERATORS_BY_STACK || by == OPERATORS_BY_LINE)
@@ -26,7 +24,7 @@ static uint32_t operator_detail(struct operator_keys *k, uint32_t span)
 {
 	switch (k->by) {
 	case OPERATORS_BY_SHAPE:
-		return profile_arg_id(k->p, k->p->span.args[span], k->key_dims);
+		return profile_arg_id(k->p, k->p->span.args[span], ARG_INPUT_DIMS);
 	case OPERATORS_BY_STACK:
 		return stacks_of(k->stacks, span);
 	case OPERATORS_BY_LINE:

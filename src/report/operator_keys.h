@@ -16,7 +16,6 @@ struct operator_keys {
 	struct intern keys;
 	struct intern lines;
 	struct stacks *stacks;  /* by stack and by line; else NULL */
-	uint32_t key_dims;
 };
 
 void operator_keys_init(struct operator_keys *k, const struct profile *p, enum operators_by by);

@@ -319,7 +319,7 @@ static int tensor_cores_run(const struct profile *p, const struct report_args *a
 	x.sum = NEW_ARRAY(n, struct op_sum);
 	x.part = NEW_ARRAY(n, struct possible);
 	if (!dlprof) {
-		struct optree *t = optree_new(p, OPTREE_DEFAULT);
+		struct optree *t = optree_new(p, &optree_own);
 		x.could = tc_could_use(p, t);
 		optree_free(t);
 	}

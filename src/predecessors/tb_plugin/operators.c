@@ -66,7 +66,7 @@ static void add_eligible(struct op_row *x, const struct optree *t, uint32_t node
 static void collect(struct op_rows *g, const struct window *w)
 {
 	const struct optree *t = g->t;
-	uint32_t *last = last_nodes(t), key_stack = intern_find(&g->p->strings, STR("Call stack"));
+	uint32_t *last = last_nodes(t);
 	for (uint32_t n = 0; n < t->n; n++) {
 		uint32_t span = t->span[n];
 		if (t->kind[n] != NODE_OP || !window_has(w, g->p->span.start_ns[span]))
@@ -85,7 +85,7 @@ static void collect(struct op_rows *g, const struct window *w)
 		x->host_total += t->host_total[n];
 		x->tc_self += t->tc_self[n];
 		x->tc_total += t->tc_total[n];
-		x->has_stack |= profile_arg_id(g->p, g->p->span.args[span], key_stack) != 0;
+		x->has_stack |= profile_arg_id(g->p, g->p->span.args[span], ARG_CALL_STACK) != 0;
 		add_eligible(x, t, n, last);
 	}
 	mem_free(last);
@@ -135,7 +135,7 @@ int tb_operators(const struct profile *p, const struct report_args *args, struct
 	struct window w;
 	if (tb_window(p, args, &a, &w, e) < 0)
 		return -1;
-	struct optree *t = optree_new(p, OPTREE_TB_PLUGIN);
+	struct optree *t = optree_new(p, &tb_optree);
 	struct op_rows g = {.p = p, .t = t};
 	operator_keys_init(&g.keys, p, (enum operators_by)args->variant->by);
 	collect(&g, &w);
