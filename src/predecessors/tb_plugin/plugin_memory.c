@@ -2,10 +2,10 @@
 #include "analysis/memory.h"
 #include "analysis/optree.h"
 #include "base/mem.h"
-#include "render/number.h"
 #include "predecessors/tb_plugin/memory_blocks.h"
+#include "predecessors/tb_plugin/plugin.h"
 #include "predecessors/tb_plugin/rules.h"
-#include "serve/plugin.h"
+#include "render/number.h"
 
 /* In which units numbers are wanted. */
 struct units {

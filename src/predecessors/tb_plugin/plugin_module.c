@@ -1,9 +1,9 @@
 /* The plugin's modules, and its tree of operators of the main thread. */
 #include "analysis/optree.h"
 #include "analysis/steps.h"
-#include "render/number.h"
+#include "predecessors/tb_plugin/plugin.h"
 #include "predecessors/tb_plugin/rules.h"
-#include "serve/plugin.h"
+#include "render/number.h"
 
 static void put_module(struct buf *b, const struct table *t, size_t row)
 {
