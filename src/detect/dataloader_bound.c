@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-/* The plugin's threshold (the plugin's data.py), percent of the mean step. */
+/* Percent of the mean step. */
 static const double TOO_MUCH = 5, SEVERE = 20;
 enum { PLACES_TOLD = 3 };
 

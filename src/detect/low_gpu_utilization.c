@@ -3,7 +3,7 @@
 #include "analysis/gpu_metrics.h"
 #include "detect/shared.h"
 
-/* The plugin's threshold (the plugin's data.py). */
+/* Of the time of the steps. */
 static const double TOO_LITTLE = 0.5, SEVERE = 0.25;
 
 extern const struct detector detector_low_gpu_utilization;

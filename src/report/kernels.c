@@ -150,7 +150,7 @@ static int kernels_run(const struct profile *p, const struct report_args *args, 
 	struct kernel_groups g;
 	if (window_of(p, args, &w, e) < 0)
 		return -1;
-	struct optree *t = optree_new(p, OPTREE_DEFAULT);
+	struct optree *t = optree_new(p, &optree_own);
 	int rc = kernel_groups_collect(p, args, &w, t, &kernels_rules, &g, e);
 	if (rc == 0) {
 		rc = kernels_put(out, &g, e);

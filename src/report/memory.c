@@ -20,7 +20,7 @@ static const struct column statistics_columns[] = {
 
 static int put_statistics(struct memory_view *v, struct table *out, struct err *e)
 {
-	struct optree *t = optree_new(v->p, OPTREE_DEFAULT);
+	struct optree *t = optree_new(v->p, &optree_own);
 	struct memory_op *op;
 	uint32_t n = memory_view_ops(v, t, &op);
 	table_columns(out, statistics_columns, sizeof statistics_columns / sizeof *statistics_columns);

@@ -281,7 +281,7 @@ static int modules_run(const struct profile *p, const struct report_args *args, 
 	struct window w;
 	if (window_of(p, args, &w, e) < 0)
 		return -1;
-	struct modules *m = modules_new(p, MODULES_DEFAULT, w.all ? NULL : &w.in);
+	struct modules *m = modules_new(p, &modules_own, w.all ? NULL : &w.in);
 	int rc = 0;
 	if (m->source == MODULES_NONE)
 		rc = err_set(e, ERR_DATA, "the input holds no modules; to record them: %s", recording_how(p, RECORD_MODULES));

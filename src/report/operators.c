@@ -318,7 +318,7 @@ int operators_run(const struct profile *p, const struct report_args *args, struc
 	if (window_of(p, args, &w, e) < 0)
 		return -1;
 	struct groups g = {.p = p, .by = (enum operators_by)args->variant->by};
-	struct optree *t = optree_new(p, OPTREE_DEFAULT);
+	struct optree *t = optree_new(p, &optree_own);
 	g.t = t;
 	operator_keys_init(&g.keys, p, g.by);
 	if (g.by == OPERATORS_BY_LINE)

@@ -2,12 +2,6 @@
 #include "profile_builder.h"
 
 #include "analysis/roles.h"
-#include "predecessors/tb_plugin/rules.h"
-
-static struct roles *plugin_roles(struct profile *p)
-{
-	return roles_new(p, tb_steps_of(p, &p->arena), &tb_roles, NULL, NULL);
-}
 
 static void step(struct builder *m, uint32_t t, int number, int64_t start, int64_t end)
 {
@@ -61,12 +55,6 @@ static void test_order(void **state)
 	for (int i = 0; i < ROLES; i++)
 		assert_true(r->shown[i]);
 	roles_free(r);
-	/* The plugin: a copy goes before what is set and communicated, and a kernel is communication only by an op's external id. */
-	r = plugin_roles(p);
-	assert_costs(&r->cost[0], (int64_t[ROLES]){[ROLE_KERNEL] = 22, [ROLE_MEMCPY] = 16, [ROLE_MEMSET] = 2, [ROLE_RUNTIME] = 10, [ROLE_DATALOADER] = 15,
-	                                           [ROLE_CPU] = 15, [ROLE_OTHER] = 20});
-	assert_false(r->shown[ROLE_COMM]);
-	roles_free(r);
 	profile_free(p);
 }
 
@@ -119,33 +107,6 @@ static void test_gpus(void **state)
 	assert_costs(&r->gpu[1].sum, (int64_t[ROLES]){[ROLE_KERNEL] = 20, [ROLE_MEMCPY] = 20, [ROLE_CPU] = 20, [ROLE_OTHER] = 40});
 	assert_costs(&r->sum, (int64_t[ROLES]){[ROLE_KERNEL] = 36, [ROLE_MEMCPY] = 10, [ROLE_CPU] = 10, [ROLE_OTHER] = 44});
 	roles_free(r);
-	r = plugin_roles(p); /* one union */
-	assert_int_equal(r->gpus, 0);
-	assert_costs(&r->sum, (int64_t[ROLES]){[ROLE_KERNEL] = 51, [ROLE_MEMCPY] = 9, [ROLE_OTHER] = 40});
-	roles_free(r);
-	profile_free(p);
-}
-
-/* Once the whole step has a role, the plugin shares it out again: its parts are more than the step. */
-static void test_the_plugin_counts_twice(void **state)
-{
-	struct builder m;
-	builder_begin(&m);
-	uint32_t t = builder_track(&m, "1", "1");
-	step(&m, t, 1, 0, 100);
-	builder_gpu(&m, 0, GPU_KERNEL, "gemm", 0, 100);
-	builder_call(&m, t, "cudaDeviceSynchronize", 10, 30, ID_NONE);
-	builder_span(&m, t, SPAN_OP, "aten::add", 0, 100);
-	struct profile *p = finish(&m);
-	struct roles *r = plugin_roles(p);
-	int64_t sum = 0;
-	for (int i = 0; i < ROLES; i++)
-		sum += r->sum.ns[i];
-	assert_int_equal(sum, 200);
-	roles_free(r);
-	r = roles_new(p, p->steps, &roles_own, NULL, NULL);
-	assert_costs(&r->sum, (int64_t[ROLES]){[ROLE_KERNEL] = 100});
-	roles_free(r);
 	profile_free(p);
 }
 
@@ -171,7 +132,6 @@ static void test_collectives_on_the_host(void **state)
 	}
 }
 
-/* The plugin does not know calls of the driver. */
 static void test_driver_calls(void **state)
 {
 	struct builder m;
@@ -182,21 +142,17 @@ static void test_driver_calls(void **state)
 	r.cat = build_cat(&m.b, builder_text(&m, "cuda_driver"));
 	build_span(&m.b, &r);
 	struct profile *p = finish(&m);
-	struct roles *own = roles_new(p, p->steps, &roles_own, NULL, NULL), *plugin = plugin_roles(p);
+	struct roles *own = roles_new(p, p->steps, &roles_own, NULL, NULL);
 	assert_costs(&own->sum, (int64_t[ROLES]){[ROLE_RUNTIME] = 20, [ROLE_OTHER] = 80});
-	assert_costs(&plugin->sum, (int64_t[ROLES]){[ROLE_OTHER] = 100});
-	assert_true(own->has_device && !plugin->has_device); /* calls are a sign of a device */
-	assert_false(plugin->shown[ROLE_KERNEL]);
-	assert_true(plugin->shown[ROLE_CPU]);
+	assert_true(own->has_device); /* calls are a sign of a device */
 	roles_free(own);
-	roles_free(plugin);
 	profile_free(p);
 }
 
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_order), cmocka_unit_test(test_several_steps), cmocka_unit_test(test_gpus), cmocka_unit_test(test_the_plugin_counts_twice),
+		cmocka_unit_test(test_order), cmocka_unit_test(test_several_steps), cmocka_unit_test(test_gpus),
 		cmocka_unit_test(test_collectives_on_the_host), cmocka_unit_test(test_driver_calls),
 	};
 	return RUN_TESTS(tests);

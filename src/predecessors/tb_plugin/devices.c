@@ -40,7 +40,7 @@ static void device_row(const struct profile *p, const struct gpu_metrics *m, str
 void tb_device_table(const struct profile *p, const struct steps *s, const struct report_args *args, struct table *t)
 {
 	struct gpu_metrics_list l;
-	struct optree *tree = optree_new(p, OPTREE_TB_PLUGIN);
+	struct optree *tree = optree_new(p, &tb_optree);
 	gpu_metrics_measure(p, s, &tb_gpu_metrics, tree, args->has_steps ? &args->step_first : NULL, args->has_steps ? &args->step_last : NULL, &l);
 	table_columns(t, device_columns, sizeof device_columns / sizeof *device_columns);
 	for (unsigned i = 0; i < l.n; i++)

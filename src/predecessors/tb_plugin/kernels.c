@@ -102,7 +102,7 @@ int tb_kernels(const struct profile *p, const struct report_args *args, struct t
 	struct kernel_groups g;
 	if (tb_window(p, args, &a, &w, e) < 0)
 		return -1;
-	struct optree *t = optree_new(p, OPTREE_TB_PLUGIN);
+	struct optree *t = optree_new(p, &tb_optree);
 	int rc = kernel_groups_collect(p, args, &w, t, &kernels_rules, &g, e);
 	if (rc == 0) {
 		rc = kernels_put(out, &g, e);

@@ -25,7 +25,7 @@ static const struct column statistics_columns[] = {
 
 static int put_statistics(struct memory_view *v, struct table *out, struct err *e)
 {
-	struct optree *t = optree_new(v->p, OPTREE_TB_PLUGIN);
+	struct optree *t = optree_new(v->p, &tb_optree);
 	struct memory_op *op;
 	uint32_t n = memory_view_ops(v, t, &op);
 	table_columns(out, statistics_columns, sizeof statistics_columns / sizeof *statistics_columns);
@@ -54,7 +54,7 @@ static void put_events(const struct memory_view *v, struct table *t)
 	TABLE_COLUMN(t, "allocation_time_ms", "Allocation Time (ms)", "since the start of the profiler", CELL_F64);
 	TABLE_COLUMN(t, "release_time_ms", "Release Time (ms)", "since the start of the profiler", CELL_F64);
 	TABLE_COLUMN(t, "duration_ms", "Duration (ms)", "release - allocation", CELL_F64);
-	struct optree *tree = optree_new(v->p, OPTREE_TB_PLUGIN);
+	struct optree *tree = optree_new(v->p, &tb_optree);
 	struct memory_block *block;
 	struct buf name = {0};
 	uint32_t n = memory_blocks(v->p, tree, &v->w, v->device, &block);

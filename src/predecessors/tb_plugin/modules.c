@@ -1,9 +1,10 @@
 /* Time by module (module_op.py of the plugin). */
-#include "analysis/modules.h"
 #include "analysis/recording.h"
 #include "base/mem.h"
 #include "predecessors/tb_plugin/rules.h"
 #include "predecessors/tb_plugin/tables.h"
+
+const struct module_rules tb_module_rules = {.parent_ids = true, .forward_only = true, .calls_are_own = true, .optree = &tb_optree};
 
 static const struct column modules_columns[] = {
 	{"depth", "Depth", "0 = root", CELL_I64, UNIT_NONE, COLUMN_TREE},
@@ -70,7 +71,7 @@ int tb_modules(const struct profile *p, const struct report_args *args, struct t
 	struct window w;
 	if (tb_window(p, args, &a, &w, e) < 0)
 		return -1;
-	struct modules *m = modules_new(p, MODULES_TB_PLUGIN, w.all ? NULL : &w.in);
+	struct modules *m = modules_new(p, &tb_module_rules, w.all ? NULL : &w.in);
 	int rc = 0;
 	if (m->source == MODULES_NONE)
 		rc = err_set(e, ERR_DATA, "the input holds no modules; to record them: %s", recording_how(p, RECORD_MODULES));

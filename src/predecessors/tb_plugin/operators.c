@@ -135,7 +135,7 @@ int tb_operators(const struct profile *p, const struct report_args *args, struct
 	struct window w;
 	if (tb_window(p, args, &a, &w, e) < 0)
 		return -1;
-	struct optree *t = optree_new(p, OPTREE_TB_PLUGIN);
+	struct optree *t = optree_new(p, &tb_optree);
 	struct op_rows g = {.p = p, .t = t};
 	operator_keys_init(&g.keys, p, (enum operators_by)args->variant->by);
 	collect(&g, &w);

@@ -3,9 +3,12 @@
 #define OPSCOPE_PREDECESSORS_TB_PLUGIN_RULES_H
 
 #include "analysis/gpu_metrics.h"
+#include "analysis/modules.h"
 #include "analysis/roles.h"
 #include "report/window.h"
 
+extern const struct optree_rules tb_optree;
+extern const struct module_rules tb_module_rules;
 extern const struct roles_rules tb_roles;
 extern const struct gpu_metrics_rules tb_gpu_metrics;
 
