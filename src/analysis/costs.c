@@ -24,9 +24,7 @@ struct costs_cache {
 	uint32_t cap;
 	struct cost **stable;     /* copies that do not move, for costs_of_span */
 	uint32_t n_stable;
-	uint32_t key_dims, key_dims_old, key_types, key_concrete, key_names, key_marker;
 	uint32_t *linked;         /* span -> string id of a linked op's sizes, 0 = none; NULL: of none */
-	uint32_t key_collective, key_dtype, key_in, key_out, key_group;
 };
 
 /* While the kernels are attributed. */
@@ -44,34 +42,12 @@ struct work {
 	uint8_t *class_of_name;   /* string id -> enum kernel_class + 1; 0 = not looked */
 };
 
-static uint32_t key_id(const struct profile *p, const char *name)
-{
-	uint32_t id = intern_find(&p->strings, str_from(name));
-	return id == INTERN_NONE ? 0 : id;
-}
-
-static struct costs_cache *cache_new(const struct profile *p, enum cost_rules rules)
+static struct costs_cache *cache_new(enum cost_rules rules)
 {
 	struct costs_cache *x = NEW(struct costs_cache);
 	x->rules = rules;
 	intern_init(&x->keys);
-	x->key_dims = key_id(p, "Input Dims");
-	x->key_dims_old = key_id(p, "Input dims");
-	x->key_types = key_id(p, "Input type");
-	x->key_concrete = key_id(p, "Concrete Inputs");
-	x->key_names = key_id(p, "Input names");
-	x->key_marker = key_id(p, "marker");
-	x->key_collective = key_id(p, "Collective name");
-	x->key_dtype = key_id(p, "dtype");
-	x->key_in = key_id(p, "In msg nelems");
-	x->key_out = key_id(p, "Out msg nelems");
-	x->key_group = key_id(p, "Group size");
 	return x;
-}
-
-static uint32_t arg_id(const struct profile *p, uint32_t set, uint32_t key)
-{
-	return key ? profile_arg_id(p, set, key) : 0;
 }
 
 static int64_t number(const struct profile *p, uint32_t id)
@@ -80,29 +56,27 @@ static int64_t number(const struct profile *p, uint32_t id)
 	return id && str_to_i64(profile_str(p, id), &v) ? v : -1;
 }
 
-static void add_collective(const struct profile *p, const struct costs_cache *x, uint32_t set, struct key *k)
+static void add_collective(const struct profile *p, uint32_t set, struct key *k)
 {
-	k->collective = arg_id(p, set, x->key_collective);
+	k->collective = profile_arg_id(p, set, ARG_COLLECTIVE);
 	if (!k->collective)
 		return;
-	k->comm_dtype = arg_id(p, set, x->key_dtype);
-	k->in_elements = arg_id(p, set, x->key_in);
-	k->out_elements = arg_id(p, set, x->key_out);
-	k->group_size = arg_id(p, set, x->key_group);
+	k->comm_dtype = profile_arg_id(p, set, ARG_MESSAGE_TYPE);
+	k->in_elements = profile_arg_id(p, set, ARG_MESSAGE_IN);
+	k->out_elements = profile_arg_id(p, set, ARG_MESSAGE_OUT);
+	k->group_size = profile_arg_id(p, set, ARG_GROUP_SIZE);
 }
 
 static struct key key_of_span(const struct profile *p, const struct costs_cache *x, uint32_t span, enum cost_direction d)
 {
 	uint32_t set = p->span.args[span];
 	struct key k = {.name = p->span.name[span], .direction = d};
-	k.dims = arg_id(p, set, x->key_dims);
-	if (!k.dims)
-		k.dims = arg_id(p, set, x->key_dims_old);
-	k.types = arg_id(p, set, x->key_types);
-	k.concrete = arg_id(p, set, x->key_concrete);
-	k.names = arg_id(p, set, x->key_names);
+	k.dims = profile_arg_id(p, set, ARG_INPUT_DIMS);
+	k.types = profile_arg_id(p, set, ARG_INPUT_TYPES);
+	k.concrete = profile_arg_id(p, set, ARG_INPUT_VALUES);
+	k.names = profile_arg_id(p, set, ARG_INPUT_NAMES);
 	k.linked = x->linked && d == COST_FORWARD ? x->linked[span] : 0;
-	add_collective(p, x, set, &k);
+	add_collective(p, set, &k);
 	return k;
 }
 
@@ -143,7 +117,7 @@ static bool is_model(const struct cost *m)
 
 static bool is_comm_kernel(const struct work *w, uint32_t gpu)
 {
-	return arg_id(w->p, w->p->gpu_op.args[gpu], w->c->cache->key_collective) != 0;
+	return profile_arg_id(w->p, w->p->gpu_op.args[gpu], ARG_COLLECTIVE) != 0;
 }
 
 /* The backward of one call that PyProf marked may be several nodes of autograd: its kernels are of one instance. It begins with the
@@ -176,7 +150,7 @@ static uint32_t backward_model(struct work *w, uint32_t span)
 {
 	uint32_t forward = fwdbwd_forward(w->links, span), at = forward;
 	for (int up = 0; at != ROW_NONE && up < MARKER_DEPTH; at = w->p->span.op[at], up++) {
-		bool marker = arg_id(w->p, w->p->span.args[at], w->c->cache->key_marker) != 0;
+		bool marker = profile_arg_id(w->p, w->p->span.args[at], ARG_MARKER) != 0;
 		if (at != forward && !marker)
 			continue;
 		struct key k = key_of_span(w->p, w->c->cache, at, COST_BACKWARD);
@@ -247,7 +221,7 @@ static void attribute(struct work *w)
 		if (kernel && is_comm_kernel(w, i)) {
 			/* The kernel says itself what it sends. */
 			struct key k = {0};
-			add_collective(w->p, c->cache, g->args[i], &k);
+			add_collective(w->p, g->args[i], &k);
 			uint32_t at = cost_at(c, w->p, &k);
 			c->of_gpu[i] = is_model(&c->cost[at]) ? at : ROW_NONE;
 			c->parts[i] = 1;
@@ -373,16 +347,10 @@ static void count_once(struct work *w)
 	mem_free(list);
 }
 
-static uint32_t dims_of(const struct profile *p, const struct costs_cache *x, uint32_t span)
-{
-	uint32_t dims = arg_id(p, p->span.args[span], x->key_dims);
-	return dims ? dims : arg_id(p, p->span.args[span], x->key_dims_old);
-}
-
 void costs_link(struct costs *c, const struct profile *p, const struct fwdbwd *links)
 {
 	struct costs_cache *x = c->cache;
-	if (x->linked || x->key_concrete || x->rules != COST_DEFAULT || (!x->key_dims && !x->key_dims_old))
+	if (x->linked || profile_has_arg(p, ARG_INPUT_VALUES) || x->rules != COST_DEFAULT || !profile_has_arg(p, ARG_INPUT_DIMS))
 		return;
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
 		struct str name = profile_str(p, p->span.name[i]);
@@ -395,7 +363,7 @@ void costs_link(struct costs *c, const struct profile *p, const struct fwdbwd *l
 			continue;
 		if (!x->linked)
 			x->linked = NEW_ARRAY(p->span.rows.n, uint32_t);
-		uint32_t of = is_node ? forward : i, dims = dims_of(p, x, is_node ? i : around);
+		uint32_t of = is_node ? forward : i, dims = profile_arg_id(p, p->span.args[is_node ? i : around], ARG_INPUT_DIMS);
 		x->linked[of] = dims ? dims : x->linked[of];
 	}
 }
@@ -405,7 +373,7 @@ struct costs *costs_new_linked(const struct profile *p, enum cost_rules rules, c
 	struct costs *c = NEW(struct costs);
 	uint32_t n_gpu = p->gpu_op.rows.n;
 	struct work w = {.c = c, .p = p, .links = links};
-	c->cache = cache_new(p, rules);
+	c->cache = cache_new(rules);
 	c->of_gpu = NEW_ARRAY_RAW(n_gpu, uint32_t);
 	c->op = NEW_ARRAY_RAW(n_gpu, uint32_t);
 	c->parts = NEW_ARRAY(n_gpu, uint8_t);
@@ -444,7 +412,7 @@ struct costs *costs_new(const struct profile *p, enum cost_rules rules)
 struct costs *costs_models(const struct profile *p, enum cost_rules rules)
 {
 	struct costs *c = NEW(struct costs);
-	c->cache = cache_new(p, rules);
+	c->cache = cache_new(rules);
 	return c;
 }
 

@@ -23,7 +23,7 @@ const struct gpu_reason gpu_reasons[] = {
 
 /* Ids of the strings that are looked for; 0 = the profile has no such string. */
 struct names {
-	uint32_t metric[GPU_METRICS], reasons, device, value;
+	uint32_t metric[GPU_METRICS], reasons;
 };
 
 static uint32_t id_of(const struct profile *p, const char *text)
@@ -34,16 +34,16 @@ static uint32_t id_of(const struct profile *p, const char *text)
 
 static struct names names_of(const struct profile *p)
 {
-	struct names n = {.reasons = id_of(p, "gpu_throttle_reasons"), .device = id_of(p, "device"), .value = id_of(p, "value")};
+	struct names n = {.reasons = id_of(p, "gpu_throttle_reasons")};
 	for (int m = 0; m < GPU_METRICS; m++)
 		n.metric[m] = id_of(p, gpu_metric_info[m].counter);
 	return n;
 }
 
-static bool number(const struct profile *p, uint32_t args, uint32_t key, int64_t *v)
+static bool number(const struct profile *p, uint32_t args, enum arg_key key, int64_t *v)
 {
 	struct str text;
-	return key && profile_arg(p, args, key, &text) && str_to_i64(text, v);
+	return profile_arg(p, args, key, &text) && str_to_i64(text, v);
 }
 
 /* NULL = there are too many to be true. */
@@ -101,7 +101,7 @@ static bool clock_beside(const struct profile *p, const struct names *n, uint32_
 		first--;
 	for (uint32_t i = first; i < rows && i - first < 2 * NEAR && p->mark.time_ns[i] == p->mark.time_ns[mark]; i++)
 		if (n->metric[GPU_SM_CLOCK] && p->mark.name[i] == n->metric[GPU_SM_CLOCK] && same_sample(p, i, mark))
-			return number(p, p->mark.args[i], n->value, clock);
+			return number(p, p->mark.args[i], ARG_COUNTER_VALUE, clock);
 	return false;
 }
 
@@ -126,7 +126,7 @@ void gpu_samples_measure(const struct profile *p, struct gpu_samples_list *out)
 		bool reasons = n.reasons && p->mark.name[i] == n.reasons;
 		if (metric == GPU_METRICS && !reasons)
 			continue;
-		bool sound = number(p, p->mark.args[i], n.device, &device) && number(p, p->mark.args[i], n.value, &value) && device >= 0 && device <= INT16_MAX;
+		bool sound = number(p, p->mark.args[i], ARG_COUNTER_DEVICE, &device) && number(p, p->mark.args[i], ARG_COUNTER_VALUE, &value) && device >= 0 && device <= INT16_MAX;
 		struct gpu_samples *s = sound ? of_device(out, &cap, (int32_t)device, p->mark.time_ns[i]) : NULL;
 		if (!s) {
 			out->odd++;

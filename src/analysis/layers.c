@@ -14,7 +14,6 @@ struct work {
 	struct layers *l;
 	struct intern keys;     /* (parent, name) -> layer + 1 */
 	struct buf path;
-	uint32_t key_module, key_repr, key_stack;
 	uint32_t *of_stack;     /* string id of a function stack -> its layer; NOT_LOOKED */
 };
 
@@ -82,8 +81,7 @@ static bool is_marker(struct work *w, uint32_t i)
 {
 	const struct spans *s = &w->p->span;
 	struct str module, repr;
-	return s->kind[i] == SPAN_MARKER && w->key_repr != INTERN_NONE && w->key_module != INTERN_NONE &&
-	       profile_arg(w->p, s->args[i], w->key_repr, &repr) && profile_arg(w->p, s->args[i], w->key_module, &module) && module.n;
+	return s->kind[i] == SPAN_MARKER && profile_arg(w->p, s->args[i], ARG_MARKER_REPR, &repr) && profile_arg(w->p, s->args[i], ARG_MARKER_MODULE, &module) && module.n;
 }
 
 /* "Linear(in_features=4, bias=False)": what the module prints of itself, or around its arguments alone (extra_repr) its class; the class. */
@@ -99,8 +97,8 @@ static void marker_name(struct buf *out, struct str class, struct str repr)
 static uint32_t marker_layer(struct work *w, uint32_t i, uint32_t parent)
 {
 	struct str module = {"", 0}, repr = {"", 0};
-	profile_arg(w->p, w->p->span.args[i], w->key_module, &module);
-	profile_arg(w->p, w->p->span.args[i], w->key_repr, &repr);
+	profile_arg(w->p, w->p->span.args[i], ARG_MARKER_MODULE, &module);
+	profile_arg(w->p, w->p->span.args[i], ARG_MARKER_REPR, &repr);
 	struct str class = last_word(module);
 	struct buf name = {0};
 	marker_name(&name, class, repr);
@@ -138,9 +136,9 @@ static uint32_t stack_layer(struct work *w, struct str stack)
 static uint32_t stack_of(struct work *w, uint32_t i)
 {
 	const struct spans *s = &w->p->span;
-	if (s->kind[i] != SPAN_MARKER || w->key_stack == INTERN_NONE)
+	if (s->kind[i] != SPAN_MARKER)
 		return LAYER_NONE;
-	uint32_t text = profile_arg_id(w->p, s->args[i], w->key_stack);
+	uint32_t text = profile_arg_id(w->p, s->args[i], ARG_FUNCTION_STACK);
 	if (!text)
 		return LAYER_NONE;
 	if (!w->of_stack)
@@ -205,7 +203,7 @@ static void place_all(struct work *w)
 			around = backward ? layer_around_backward(w, i) : up == ROW_NONE ? LAYER_NONE : l->of_span[up];
 			l->of_span[i] = l->is_call[i] ? call_layer(w, i, around) : around;
 			if (l->source == LAYERS_STACKS && stack_of(w, i) != LAYER_NONE)
-				l->of_span[i] = w->of_stack[profile_arg_id(w->p, s->args[i], w->key_stack)];
+				l->of_span[i] = w->of_stack[profile_arg_id(w->p, s->args[i], ARG_FUNCTION_STACK)];
 		}
 	}
 }
@@ -254,9 +252,6 @@ struct layers *layers_new(const struct profile *p)
 	struct work w = {.p = p, .l = l};
 	intern_init(&l->names);
 	intern_init(&w.keys);
-	w.key_module = intern_find(&p->strings, STR("Module"));
-	w.key_repr = intern_find(&p->strings, STR("strRepr"));
-	w.key_stack = intern_find(&p->strings, STR("funcStack"));
 	l->dir = directions_new(p);
 	find_calls(&w);
 	struct modules *m = l->source == LAYERS_RANGES ? NULL : modules_new(p, MODULES_DEFAULT, NULL);

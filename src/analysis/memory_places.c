@@ -108,12 +108,6 @@ static void find_passes(struct memory_places *m, const struct profile *p)
 	mem_free(v);
 }
 
-static uint32_t key_id(const struct profile *p, const char *name)
-{
-	uint32_t id = intern_find(&p->strings, str_from(name));
-	return id == INTERN_NONE ? 0 : id;
-}
-
 static int64_t tensor_bytes(const struct op_arg *x, const struct op_tensor *t)
 {
 	int64_t bits;
@@ -130,7 +124,6 @@ static bool is_tensor(const struct op_arg *x, const struct op_tensor *t)
 
 static void sizes_of_args(struct memory_places *m, const struct profile *p)
 {
-	uint32_t dims = key_id(p, "Input Dims"), old = key_id(p, "Input dims"), types = key_id(p, "Input type");
 	uint32_t n = 0, cap = 0;
 	m->first = NEW_ARRAY((size_t)p->arg_set.rows.n + 1, uint32_t);
 	for (uint32_t set = 0; set < p->arg_set.rows.n; set++) {
@@ -138,10 +131,9 @@ static void sizes_of_args(struct memory_places *m, const struct profile *p)
 		struct op_args a = {0};
 		char why[160];
 		m->first[set] = n;
-		if ((!dims || !profile_arg(p, set, dims, &f.dims)) && (!old || !profile_arg(p, set, old, &f.dims)))
+		if (!profile_arg(p, set, ARG_INPUT_DIMS, &f.dims))
 			continue;
-		if (types)
-			profile_arg(p, set, types, &f.types);
+		profile_arg(p, set, ARG_INPUT_TYPES, &f.types);
 		if (op_args_parse(&a, &f, why) == 0)
 			for (unsigned i = 0; i < a.n; i++)
 				for (uint32_t k = 0; k < a.arg[i].n_tensors; k++) {

@@ -25,7 +25,6 @@ struct work {
 	uint8_t *phase;        /* per span: enum module_phase */
 	uint32_t *lender;      /* per track */
 	struct idmap python;   /* Python id -> span */
-	uint32_t key_hierarchy;
 	uint32_t *of_hierarchy; /* TorchScript: per string, its node; NODE_UNSET = not asked */
 };
 
@@ -72,8 +71,7 @@ static enum module_source find_source(const struct work *w)
 			found = MODULES_LIGHTNING;
 		else if (kind == NAME_MODULE && s->kind[i] == SPAN_PYTHON && found != MODULES_LIGHTNING)
 			found = MODULES_PYTHON;
-		else if (found == MODULES_NONE && s->kind[i] == SPAN_OP && w->key_hierarchy != INTERN_NONE &&
-		         profile_arg_id(w->p, s->args[i], w->key_hierarchy))
+		else if (found == MODULES_NONE && s->kind[i] == SPAN_OP && profile_arg_id(w->p, s->args[i], ARG_MODULE_HIERARCHY))
 			found = MODULES_TORCHSCRIPT;
 	}
 	return found;
@@ -217,7 +215,7 @@ static uint32_t torchscript_node(struct work *w, struct str text)
 
 static uint32_t hierarchy_node(struct work *w, uint32_t i)
 {
-	uint32_t text = profile_arg_id(w->p, w->p->span.args[i], w->key_hierarchy);
+	uint32_t text = profile_arg_id(w->p, w->p->span.args[i], ARG_MODULE_HIERARCHY);
 	if (!text)
 		return NODE_UNSET;
 	if (w->of_hierarchy[text] == NODE_UNSET)
@@ -569,7 +567,6 @@ struct modules *modules_new(const struct profile *p, enum module_rules rules, co
 	struct work w = {.p = p, .m = m, .rules = rules, .in = in};
 	module_tree_init(&m->tree);
 	w.name_kind = NEW_ARRAY(p->strings.n, uint8_t);
-	w.key_hierarchy = intern_find(&p->strings, STR("Module Hierarchy"));
 	m->source = find_source(&w);
 	if (m->source != MODULES_NONE) {
 		resolve(&w);

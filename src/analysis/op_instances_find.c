@@ -12,34 +12,9 @@ enum { PATH_DEPTH_MAX = 64, PART_MAX = 200, FAMILY_MAX = 64 };
 /* What a name says, asked once a name. */
 enum name_bit { NAME_ASKED = 1, NAME_GROUP = 2, NAME_CONTEXT = 4 };
 
-static uint32_t key_of(const struct profile *p, const char *key)
+static uint32_t arg_of(const struct profile *p, uint32_t span, enum arg_key key)
 {
-	return intern_find(&p->strings, str_from(key));
-}
-
-static uint32_t arg_of(const struct profile *p, uint32_t span, uint32_t key)
-{
-	return key == INTERN_NONE ? 0 : profile_arg_id(p, p->span.args[span], key);
-}
-
-static void find_keys(struct ops_work *w)
-{
-	const struct profile *p = w->p;
-	w->key_dims = key_of(p, "Input Dims");
-	w->key_types = key_of(p, "Input type");
-	w->key_marker = key_of(p, "marker");
-	w->key_op = key_of(p, "Op");
-	w->key_module = key_of(p, "Module");
-	w->key_func = key_of(p, "funcStack");
-	w->key_stack = key_of(p, "Call stack");
-	w->key_hlo = key_of(p, "hlo_op");
-	w->key_op_id = key_of(p, "op_id");
-	w->key_op_name = key_of(p, "op_name");
-	w->key_op_type = key_of(p, "op_type");
-	w->key_direction = key_of(p, "direction");
-	w->key_tc = key_of(p, "tc_support");
-	w->key_stated_stack = key_of(p, "stack");
-	w->key_data_type = key_of(p, "data_type");
+	return profile_arg_id(p, p->span.args[span], key);
 }
 
 /* Ranges of a library's domain are ops of that library; those of PyTorch's profilers have these categories. */
@@ -77,21 +52,21 @@ static unsigned ask_name(uint8_t *known, const struct profile *p, uint32_t name)
 static enum span_role role_of_op(const struct ops_work *w, uint32_t i, unsigned name)
 {
 	const struct profile *p = w->p;
-	if (arg_of(p, i, w->key_marker)) {
-		struct str op = profile_str(p, arg_of(p, i, w->key_op));
+	if (arg_of(p, i, ARG_MARKER)) {
+		struct str op = profile_str(p, arg_of(p, i, ARG_MARKER_OP));
 		/* A module's attribute: the import of the whole program may run inside. */
 		return str_eqc(op, "__getattr__") ? ROLE_IMPORT : ROLE_OP;
 	}
 	if (!ops_is_library(p, i))
 		return name & NAME_GROUP ? ROLE_GROUP : ROLE_OP;
-	if (w->key_hlo != INTERN_NONE && str_eqc(profile_cat(p, p->span.cat[i]), "TSL"))
-		return arg_of(p, i, w->key_hlo) ? ROLE_OP : ROLE_CONTEXT;
+	if (profile_has_arg(w->p, ARG_HLO_OP) && str_eqc(profile_cat(p, p->span.cat[i]), "TSL"))
+		return arg_of(p, i, ARG_HLO_OP) ? ROLE_OP : ROLE_CONTEXT;
 	return name & NAME_CONTEXT ? ROLE_CONTEXT : ROLE_OP;
 }
 
 static void tell_origin(struct ops_work *w, uint32_t i)
 {
-	enum op_origin from = arg_of(w->p, i, w->key_marker) ? OPS_MARKERS : ops_is_library(w->p, i) ? OPS_LIBRARY : OPS_KINETO;
+	enum op_origin from = arg_of(w->p, i, ARG_MARKER) ? OPS_MARKERS : ops_is_library(w->p, i) ? OPS_LIBRARY : OPS_KINETO;
 	static const uint8_t rank[] = {
 		[OPS_NONE] = 0, [OPS_LIBRARY] = 1, [OPS_AUTOGRAD] = 2, [OPS_KINETO] = 3, [OPS_MARKERS] = 4, [OPS_STATED] = 5,
 	};
@@ -113,7 +88,7 @@ static void find_roles(struct ops_work *w)
 		if (p->span.kind[i] != SPAN_OP)
 			continue;
 		if (w->o->origin == OPS_STATED)
-			w->role[i] = arg_of(p, i, w->key_op_id) ? ROLE_OP : ROLE_NONE;
+			w->role[i] = arg_of(p, i, ARG_OP_ID) ? ROLE_OP : ROLE_NONE;
 		else
 			w->role[i] = (uint8_t)role_of_op(w, i, ask_name(known, p, p->span.name[i]));
 	}
@@ -234,7 +209,7 @@ static uint32_t context_inside(struct ops_work *w, uint32_t i)
 	uint32_t up = p->span.parent[i], around = up == ROW_NONE ? 0 : w->context[up];
 	struct context c = context_get(w, around);
 	if (p->span.kind[i] == SPAN_MARKER) {
-		uint32_t func = arg_of(p, i, w->key_func), stack = arg_of(p, i, w->key_stack);
+		uint32_t func = arg_of(p, i, ARG_FUNCTION_STACK), stack = arg_of(p, i, ARG_CALL_STACK);
 		if (!func && !stack)
 			return around;
 		c.func_stack = func;
@@ -263,7 +238,7 @@ static uint32_t add_draft(struct ops_work *w, struct draft d)
 
 static bool is_call_of_backward(const struct ops_work *w, uint32_t i)
 {
-	return str_eqc(profile_str(w->p, arg_of(w->p, i, w->key_op)), "backward");
+	return str_eqc(profile_str(w->p, arg_of(w->p, i, ARG_MARKER_OP)), "backward");
 }
 
 static uint32_t add_range(struct ops_work *w, uint32_t i)
@@ -323,7 +298,7 @@ static void find_backward_calls(const struct ops_work *w, struct backward_calls 
 	b->has_ops = NEW_ARRAY(p->track.rows.n, uint8_t);
 	for (uint32_t k = 0; k < w->n_drafts; k++) {
 		b->has_ops[p->span.track[w->draft[k].row]] = 1;
-		if (w->key_marker != INTERN_NONE && arg_of(p, w->draft[k].row, w->key_marker) && is_call_of_backward(w, w->draft[k].row))
+		if (profile_has_arg(w->p, ARG_MARKER) && arg_of(p, w->draft[k].row, ARG_MARKER) && is_call_of_backward(w, w->draft[k].row))
 			b->v[b->n++] = (struct sort_item){.key = sort_key_i64(w->draft[k].start_ns), .row = k};
 	}
 	sort_items(b->v, b->n);
@@ -420,10 +395,9 @@ static void put_in_order(struct ops_work *w)
 void ops_find(struct ops_work *w)
 {
 	struct profile *p = w->p;
-	find_keys(w);
-	if (w->key_op_id != INTERN_NONE && w->key_op_name != INTERN_NONE)
+	if (profile_has_arg(w->p, ARG_OP_ID) && profile_has_arg(w->p, ARG_OP_NAME))
 		for (uint32_t i = 0; i < p->span.rows.n && w->o->origin == OPS_NONE; i++)
-			if (p->span.kind[i] == SPAN_OP && arg_of(p, i, w->key_op_id) && arg_of(p, i, w->key_op_name))
+			if (p->span.kind[i] == SPAN_OP && arg_of(p, i, ARG_OP_ID) && arg_of(p, i, ARG_OP_NAME))
 				w->o->origin = OPS_STATED;
 	w->role = NEW_ARRAY(p->span.rows.n, uint8_t);
 	w->context = NEW_ARRAY(p->span.rows.n, uint32_t);

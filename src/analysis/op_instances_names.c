@@ -6,12 +6,12 @@
 #include <ctype.h>
 #include <stdlib.h>
 
-static uint32_t arg_of(const struct ops_work *w, uint32_t span, uint32_t key)
+static uint32_t arg_of(const struct ops_work *w, uint32_t span, enum arg_key key)
 {
-	return key == INTERN_NONE ? 0 : profile_arg_id(w->p, w->p->span.args[span], key);
+	return profile_arg_id(w->p, w->p->span.args[span], key);
 }
 
-static struct str text_of(const struct ops_work *w, uint32_t span, uint32_t key)
+static struct str text_of(const struct ops_work *w, uint32_t span, enum arg_key key)
 {
 	return profile_str(w->p, arg_of(w, span, key));
 }
@@ -119,8 +119,8 @@ static struct str without_engine(struct str name)
 
 static struct str own_type(struct ops_work *w, uint32_t span)
 {
-	struct str name = profile_str(w->p, w->p->span.name[span]), op = text_of(w, span, w->key_op);
-	if (arg_of(w, span, w->key_marker) && op.n)
+	struct str name = profile_str(w->p, w->p->span.name[span]), op = text_of(w, span, ARG_MARKER_OP);
+	if (arg_of(w, span, ARG_MARKER) && op.n)
 		return op;
 	return ops_is_library(w->p, span) ? library_type(w, name) : without_scope(without_engine(name));
 }
@@ -154,9 +154,9 @@ static struct parts parts_of(struct ops_work *w, uint32_t span)
 	if (w->context[span])
 		memcpy(&c, intern_get(&w->contexts, w->context[span]).p, sizeof c);
 	uint32_t layer = w->layers ? w->layers->of_span[span] : LAYER_NONE;
-	if (arg_of(w, span, w->key_marker)) { /* opscope.torch says it at the op itself */
-		c.func_stack = c.func_stack ? c.func_stack : arg_of(w, span, w->key_func);
-		c.call_stack = c.call_stack ? c.call_stack : arg_of(w, span, w->key_stack);
+	if (arg_of(w, span, ARG_MARKER)) { /* opscope.torch says it at the op itself */
+		c.func_stack = c.func_stack ? c.func_stack : arg_of(w, span, ARG_FUNCTION_STACK);
+		c.call_stack = c.call_stack ? c.call_stack : arg_of(w, span, ARG_CALL_STACK);
 	}
 	if (c.func_stack)
 		return (struct parts){.func_stack = c.func_stack};
@@ -192,7 +192,7 @@ static struct str name_of(struct ops_work *w, uint32_t span, struct parts x, str
 			--*path_n;
 	} else {
 		struct str name = profile_str(w->p, w->p->span.name[span]);
-		bool library = ops_is_library(w->p, span) && !arg_of(w, span, w->key_marker);
+		bool library = ops_is_library(w->p, span) && !arg_of(w, span, ARG_MARKER);
 		buf_str(&b, intern_get(&w->texts, x.path));
 		buf_char(&b, '/');
 		*path_n = (uint32_t)b.n;
@@ -292,8 +292,8 @@ static uint32_t name_range(struct ops_work *w, const struct draft *d)
 {
 	struct parts x = parts_of(w, d->row);
 	struct { uint32_t tag, func, path, stack, name, dims, types, dir; } key = {
-		'r', x.func_stack, x.path, x.call_stack, w->p->span.name[d->row], arg_of(w, d->row, w->key_dims),
-		arg_of(w, d->row, w->key_types), d->direction,
+		'r', x.func_stack, x.path, x.call_stack, w->p->span.name[d->row], arg_of(w, d->row, ARG_INPUT_DIMS),
+		arg_of(w, d->row, ARG_INPUT_TYPES), d->direction,
 	};
 	uint32_t *slot = slot_of_key(w, &key, sizeof key);
 	if (*slot != ROW_NONE)
@@ -337,7 +337,7 @@ static uint32_t name_backward(struct ops_work *w, const struct draft *d)
 	if (*slot != ROW_NONE)
 		return *slot;
 	struct op op = w->o->op[key.forward];
-	struct str shapes = text_of(w, w->draft[k].row, w->key_dims);
+	struct str shapes = text_of(w, w->draft[k].row, ARG_INPUT_DIMS);
 	op.direction = DIR_BACKWARD;
 	op.forward = key.forward;
 	*slot = op_at(w, &op, shapes);
@@ -373,14 +373,14 @@ static uint32_t name_work(struct ops_work *w)
 /* The input says what it is. */
 static uint32_t name_stated(struct ops_work *w, const struct draft *d)
 {
-	struct { uint32_t tag, id; } key = {'s', arg_of(w, d->row, w->key_op_id)};
+	struct { uint32_t tag, id; } key = {'s', arg_of(w, d->row, ARG_OP_ID)};
 	uint32_t *slot = slot_of_key(w, &key, sizeof key);
 	if (*slot != ROW_NONE)
 		return *slot;
-	struct str dir = text_of(w, d->row, w->key_direction), tc = text_of(w, d->row, w->key_tc);
+	struct str dir = text_of(w, d->row, ARG_OP_DIRECTION), tc = text_of(w, d->row, ARG_OP_TENSOR_CORES);
 	struct op op = {
-		.id = profile_str(w->p, key.id), .name = text_of(w, d->row, w->key_op_name), .type = text_of(w, d->row, w->key_op_type),
-		.stack = text_of(w, d->row, w->key_stated_stack), .data_type = {"", 0}, .forward = ROW_NONE,
+		.id = profile_str(w->p, key.id), .name = text_of(w, d->row, ARG_OP_NAME), .type = text_of(w, d->row, ARG_OP_TYPE),
+		.stack = text_of(w, d->row, ARG_OP_STACK), .data_type = {"", 0}, .forward = ROW_NONE,
 		.direction = str_eqc(dir, "fprop") ? DIR_FORWARD : str_eqc(dir, "bprop") ? DIR_BACKWARD : DIR_OTHER,
 		.tc_eligible = str_eqc(tc, "0") || str_eqc(tc, "yes") || str_eqc(tc, "eligible"), /* DLProf's status: 0 = could use them */
 	};
@@ -388,9 +388,9 @@ static uint32_t name_stated(struct ops_work *w, const struct draft *d)
 	for (size_t i = op.name.n; i && !op.unassociated && !op.path_n; i--)
 		if (op.name.p[i - 1] == '/')
 			op.path_n = (uint32_t)i;
-	op.data_type = text_of(w, d->row, w->key_data_type);
+	op.data_type = text_of(w, d->row, ARG_OP_DATA_TYPE);
 	if (!op.data_type.n)
-		op.data_type = join_types(w, op.data_type, text_of(w, d->row, w->key_types));
+		op.data_type = join_types(w, op.data_type, text_of(w, d->row, ARG_INPUT_TYPES));
 	*slot = op_at(w, &op, op.id);
 	return *slot;
 }

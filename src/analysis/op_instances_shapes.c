@@ -172,10 +172,9 @@ static void linear_outputs(const struct op_args *args, const struct lettered *l,
 
 /* ---------------------------------------------------------------------------------------------------------------- */
 
-static struct str arg_text(const struct profile *p, uint32_t span, const char *key)
+static struct str arg_text(const struct profile *p, uint32_t span, enum arg_key key)
 {
-	uint32_t id = intern_find(&p->strings, str_from(key));
-	return id == INTERN_NONE ? (struct str){"", 0} : profile_str(p, profile_arg_id(p, p->span.args[span], id));
+	return profile_str(p, profile_arg_id(p, p->span.args[span], key));
 }
 
 void op_instance_shapes(const struct ops *o, const struct profile *p, uint32_t instance, struct arena *a, struct op_shapes *out)
@@ -187,8 +186,8 @@ void op_instance_shapes(const struct ops *o, const struct profile *p, uint32_t i
 	if (op->unassociated || span == ROW_NONE)
 		return;
 	struct op_facts f = {
-		.name = profile_str(p, p->span.name[span]), .dims = arg_text(p, span, "Input Dims"), .types = arg_text(p, span, "Input type"),
-		.concrete = arg_text(p, span, "Concrete Inputs"), .names = arg_text(p, span, "Input names"),
+		.name = profile_str(p, p->span.name[span]), .dims = arg_text(p, span, ARG_INPUT_DIMS), .types = arg_text(p, span, ARG_INPUT_TYPES),
+		.concrete = arg_text(p, span, ARG_INPUT_VALUES), .names = arg_text(p, span, ARG_INPUT_NAMES),
 	};
 	struct op_args args = {0};
 	char why[160];

@@ -56,9 +56,6 @@ struct ops_work {
 	uint32_t n_drafts, cap_drafts;
 	uint32_t cap_ops;
 	struct buf text;
-	/* argument keys; INTERN_NONE = not in this input */
-	uint32_t key_dims, key_types, key_marker, key_op, key_module, key_func, key_stack, key_hlo;
-	uint32_t key_op_id, key_op_name, key_op_type, key_direction, key_tc, key_stated_stack, key_data_type;
 };
 
 /* op_instances_find.c: which ranges, calls and works are instances, in order of start; fills o->of_span (instances), o->of_gpu. */

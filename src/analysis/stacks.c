@@ -85,11 +85,10 @@ static uint32_t push_text(struct stacks *s, struct str text, bool (*leave_out)(s
 /* Argument set -> the stack that it holds. */
 static uint32_t *recorded_stacks(struct stacks *s, const struct profile *p, bool (*leave_out)(struct str frame))
 {
-	uint32_t key = intern_find(&p->strings, STR("Call stack"));
 	uint32_t *of_set = NEW_ARRAY(p->arg_set.rows.n, uint32_t);
 	for (uint32_t set = 0; set < p->arg_set.rows.n; set++) {
 		struct str text;
-		if (profile_arg(p, set, key, &text))
+		if (profile_arg(p, set, ARG_CALL_STACK, &text))
 			of_set[set] = push_text(s, text, leave_out);
 	}
 	return of_set;

@@ -262,10 +262,9 @@ static unsigned count_kept_by_plugin(const struct drafts *d)
 
 static void find_cut(const struct profile *p, struct drafts *d, struct steps *s)
 {
-	uint32_t key = intern_find(&p->strings, STR(SPAN_CUT_KEY));
-	for (unsigned i = 0; key != INTERN_NONE && i < d->n; i++) {
+	for (unsigned i = 0; profile_has_arg(p, ARG_NOT_TO_END) && i < d->n; i++) {
 		struct step *x = &d->v[i].step;
-		x->cut = x->span != ROW_NONE && profile_arg_id(p, p->span.args[x->span], key);
+		x->cut = x->span != ROW_NONE && profile_arg_id(p, p->span.args[x->span], ARG_NOT_TO_END);
 		s->cut += x->cut;
 	}
 }
@@ -385,6 +384,15 @@ static void add_edge(struct steps *s, int64_t start, int64_t end)
 		s->edge[s->edges++] = (struct step){.name = STR("0"), .host_start_ns = start, .host_end_ns = end, .start_ns = start, .end_ns = end, .span = ROW_NONE};
 }
 
+/* Device work that begins in the window. What is launched before the window counts: the first kernel's launch always is. */
+static uint32_t device_ops_in(const struct profile *p, const struct window *w)
+{
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < p->gpu_op.rows.n; i++)
+		n += p->gpu_op.start_ns[i] >= w->start && p->gpu_op.start_ns[i] < w->end;
+	return n;
+}
+
 /* No step was found: the window is one, and what the recording holds before and after it stands apart. */
 static struct steps *steps_of_window(struct profile *p, const struct steps *plugin, const struct iterations *seen, struct str key, uint32_t calls)
 {
@@ -405,6 +413,7 @@ static struct steps *steps_of_window(struct profile *p, const struct steps *plug
 	draft_add(&d, STR("0"), w.start, w.end, ROW_NONE);
 	finish_steps(p, &d, s);
 	s->v[0].host_start_ns = w.host_start < w.start ? w.host_start : w.start;
+	s->v[0].device_ops = device_ops_in(p, &w);
 	s->edge = ARENA_ARRAY(&p->arena, 2, struct step);
 	add_edge(s, first, w.start);
 	add_edge(s, w.end, last);

@@ -7,7 +7,7 @@
  *   none       one step "0", the window (enum steps_window_kind); for the plugin, from the first to the last host op
  * Ranges that hold an iteration are the steps. Calls of an op that is only a part of one are borders: a step goes from call to
  * call, and what is before the first and after the last is kept apart (`edge`): it is no whole step and counts in no mean. The same holds for
- * a range that was not recorded to its end (SPAN_CUT_KEY), unless there is no whole one.
+ * a range that was not recorded to its end (ARG_NOT_TO_END), unless there is no whole one.
  *
  * Each step but the window is moved and stretched to cover the device work that it launched (the rules of the plugin's event_parser.py).
  *
@@ -43,7 +43,7 @@ struct step {
 	int64_t host_start_ns, host_end_ns; /* of the annotation, or from border to border */
 	int64_t start_ns, end_ns;           /* with device work */
 	int64_t host_until_ns;   /* the latest host_end_ns of this step and all before it */
-	uint32_t device_ops;     /* device events that its API calls launched */
+	uint32_t device_ops;     /* device events that its API calls launched; without steps, those that begin in the window */
 	uint32_t launches;       /* launching calls in it */
 	uint32_t launches_lost;  /* of these, without device work */
 	uint32_t span;           /* the annotation; ROW_NONE: there is none */

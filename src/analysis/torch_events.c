@@ -100,8 +100,8 @@ static uint32_t node_run(struct torch_work *w, uint32_t name)
 static bool is_node(struct torch_work *w, uint32_t span)
 {
 	const struct spans *s = &w->p->span;
-	if (w->key_scope)
-		return profile_arg_id(w->p, s->args[span], w->key_scope) != 0;
+	if (profile_has_arg(w->p, ARG_BACKWARD_NODE))
+		return profile_arg_id(w->p, s->args[span], ARG_BACKWARD_NODE) != 0;
 	uint32_t up = s->op[span];
 	if (up != ROW_NONE && s->track[up] == s->track[span] && node_run(w, s->name[up]) == s->name[span])
 		return s->name[span] != 0;
@@ -267,27 +267,13 @@ enum torch_side torch_memory_side(const struct torch_events *t, uint32_t row)
 	return t->rules->name ? TORCH_NEITHER : TORCH_DEVICE; /* torch counts no others */
 }
 
-static uint32_t string_id(const struct profile *p, const char *text)
-{
-	uint32_t id = intern_find(&p->strings, str_from(text));
-	return id == INTERN_NONE ? 0 : id;
-}
-
 struct torch_events *torch_events_new(const struct profile *p, const struct torch_rules *r, unsigned want)
 {
 	struct torch_events *t = NEW(struct torch_events);
 	struct torch_work w = {.t = t, .p = p};
 	t->p = p;
 	t->rules = r;
-	t->key_dims = string_id(p, "Input Dims");
-	if (!t->key_dims)
-		t->key_dims = string_id(p, "Input dims");
-	t->key_stack = string_id(p, "Call stack");
-	t->key_overload = string_id(p, "Overload Name");
-	if (!t->key_overload)
-		t->key_overload = string_id(p, "overload_name");
-	w.key_scope = string_id(p, "Backward node");
-	t->shapes_known = t->key_dims != 0;
+	t->shapes_known = profile_has_arg(p, ARG_INPUT_DIMS);
 	t->memory_known = p->memory.rows.n > 0;
 	intern_init(&t->keys);
 	w.key_of_name = NEW_ARRAY(p->strings.n, uint32_t);
@@ -349,13 +335,13 @@ struct str torch_event_trace_name(const struct torch_events *t, uint32_t i)
 	return (struct str){"", 0};
 }
 
-static uint32_t arg_of(const struct torch_events *t, uint32_t i, uint32_t key)
+static uint32_t arg_of(const struct torch_events *t, uint32_t i, enum arg_key key)
 {
-	return key && t->kind[i] == TORCH_SPAN ? profile_arg_id(t->p, t->p->span.args[t->row[i]], key) : 0;
+	return t->kind[i] == TORCH_SPAN ? profile_arg_id(t->p, t->p->span.args[t->row[i]], key) : 0;
 }
 
-uint32_t torch_event_shapes(const struct torch_events *t, uint32_t i) { return arg_of(t, i, t->key_dims); }
-uint32_t torch_event_overload(const struct torch_events *t, uint32_t i) { return arg_of(t, i, t->key_overload); }
+uint32_t torch_event_shapes(const struct torch_events *t, uint32_t i) { return arg_of(t, i, ARG_INPUT_DIMS); }
+uint32_t torch_event_overload(const struct torch_events *t, uint32_t i) { return arg_of(t, i, ARG_OVERLOAD); }
 
 uint32_t torch_event_args(const struct torch_events *t, uint32_t i)
 {

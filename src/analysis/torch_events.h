@@ -108,7 +108,6 @@ struct torch_events {
 	                           * without a forward op there is none */
 	bool shapes_known;        /* the input has Input Dims */
 	bool memory_known;        /* allocations were recorded */
-	uint32_t key_dims, key_stack, key_overload; /* string ids of those arguments; 0 = no event has it */
 	/* Counted while building. */
 	uint64_t folded;          /* events that went into a parent of the same name */
 	uint64_t dropped_names;   /* utility ops left out */

@@ -12,14 +12,13 @@ struct asker {
 	int64_t *flops;          /* by key - 1 */
 	uint32_t cap;
 	uint8_t *counted;        /* string id -> 0 not asked, 1 torch does not count it, 2 it does */
-	uint32_t key_stated;     /* string id of the argument "Counted FLOPs"; 0 = no event has it */
 };
 
 /* What torch itself counted, where whoever wrote the trace had it: the formulas need more than shapes for a convolution. */
 static bool stated(const struct asker *a, uint32_t span, int64_t *flops)
 {
 	const struct profile *p = a->t->p;
-	uint32_t id = a->key_stated ? profile_arg_id(p, p->span.args[span], a->key_stated) : 0;
+	uint32_t id = profile_arg_id(p, p->span.args[span], ARG_COUNTED_FLOPS);
 	return id && str_to_i64(profile_str(p, id), flops) && *flops >= 0;
 }
 
@@ -63,8 +62,6 @@ void torch_put_flops(struct torch_events *t)
 	if (t->rules->name && !t->shapes_known)
 		return; /* torch counts none without shapes */
 	intern_init(&a.keys);
-	a.key_stated = intern_find(&t->p->strings, STR("Counted FLOPs"));
-	a.key_stated = a.key_stated == INTERN_NONE ? 0 : a.key_stated;
 	a.models = costs_models(t->p, COST_DEFAULT);
 	a.counted = NEW_ARRAY(t->p->strings.n, uint8_t);
 	t->flops = NEW_ARRAY_RAW(t->n, int64_t);

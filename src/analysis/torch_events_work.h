@@ -19,7 +19,6 @@ struct torch_work {
 	uint32_t n, cap;
 	uint32_t *key_of_name;  /* string id -> key, 0 = not asked */
 	uint32_t *run_by_name;  /* string id -> what node the engine runs in a range of this name, + 1; 0 = not asked */
-	uint32_t key_scope;     /* string id of the argument "Backward node", as recordings of opscope.profile have it; 0 = no event has it */
 	uint32_t *order;        /* sorted place -> candidate */
 	uint32_t *place;        /* candidate -> sorted place */
 };

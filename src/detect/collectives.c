@@ -58,11 +58,8 @@ static enum collective_use use_of_group(struct str text)
 }
 
 /* An argument of the kernel, else of the nearest range around its launch that has it. */
-static bool find_arg(const struct profile *p, uint32_t g, const char *name, struct str *value)
+static bool find_arg(const struct profile *p, uint32_t g, enum arg_key key, struct str *value)
 {
-	uint32_t key = intern_find(&p->strings, str_from(name));
-	if (key == INTERN_NONE)
-		return false;
 	bool found = profile_arg(p, p->gpu_op.args[g], key, value) && value->n;
 	uint32_t at = p->gpu_op.call[g] != ROW_NONE ? p->gpu_op.call[g] : p->gpu_op.op[g];
 	for (; !found && at != ROW_NONE; at = p->span.parent[at])
@@ -73,8 +70,7 @@ static bool find_arg(const struct profile *p, uint32_t g, const char *name, stru
 struct str collective_name(const struct profile *p, uint32_t g)
 {
 	struct str s;
-	uint32_t key = intern_find(&p->strings, STR("Collective name"));
-	if (key != INTERN_NONE && profile_arg(p, p->gpu_op.args[g], key, &s) && s.n)
+	if (profile_arg(p, p->gpu_op.args[g], ARG_COLLECTIVE, &s) && s.n)
 		return s;
 	s = profile_str(p, p->gpu_op.name[g]);
 	const char *args = memchr(s.p, '(', s.n);
@@ -181,9 +177,9 @@ static void describe(struct work *x, struct findings *f, const uint8_t *mark)
 			continue;
 		struct str text;
 		int64_t ranks;
-		enum collective_use use = find_arg(p, g, "Process Group Description", &text) ? use_of_group(text) : COLLECTIVE_UNKNOWN;
+		enum collective_use use = find_arg(p, g, ARG_GROUP_DESCRIPTION, &text) ? use_of_group(text) : COLLECTIVE_UNKNOWN;
 		uint32_t at = p->gpu_op.op[g] != ROW_NONE ? p->gpu_op.op[g] : p->gpu_op.call[g];
-		if (find_arg(p, g, "Group size", &text) && str_to_i64(text, &ranks) && ranks > c->ranks)
+		if (find_arg(p, g, ARG_GROUP_SIZE, &text) && str_to_i64(text, &ranks) && ranks > c->ranks)
 			c->ranks = ranks;
 		c->v[c->n++] = (struct collective){
 			.gpu_op = g, .gpu = x->gpu[g], .at = at, .use = use ? (uint8_t)use : inside_of_gpu(p, mark, g), .wire_bytes = wire_bytes(costs, g),

@@ -7,19 +7,15 @@ static const double WORTH = 0.5;
 
 extern const struct detector detector_conv_bias;
 
-static struct str arg_of(const struct profile *p, uint32_t span, const char *key)
+static struct str arg_of(const struct profile *p, uint32_t span, enum arg_key key)
 {
-	struct str s = {"", 0};
-	uint32_t id = intern_find(&p->strings, str_from(key));
-	if (id != INTERN_NONE)
-		profile_arg(p, p->span.args[span], id, &s);
-	return s;
+	return profile_str(p, profile_arg_id(p, p->span.args[span], key));
 }
 
 /* Sizes of argument i as one number each, in size[4]; its rank, 0 = no tensor, -1 = not recorded. */
 static int shape_of(const struct profile *p, uint32_t span, unsigned i, int64_t size[4])
 {
-	struct op_facts f = {.name = profile_str(p, p->span.name[span]), .dims = arg_of(p, span, "Input Dims")};
+	struct op_facts f = {.name = profile_str(p, p->span.name[span]), .dims = arg_of(p, span, ARG_INPUT_DIMS)};
 	struct op_args a = {0};
 	char why[160];
 	int rank = f.dims.n && op_args_parse(&a, &f, why) == 0 ? 0 : -1;
@@ -37,8 +33,8 @@ static int shape_of(const struct profile *p, uint32_t span, unsigned i, int64_t 
 static bool is_evaluating(const struct profile *p, uint32_t norm)
 {
 	enum { TRAINING = 5 };
-	struct op_facts f = {.name = profile_str(p, p->span.name[norm]), .dims = arg_of(p, norm, "Input Dims"), .types = arg_of(p, norm, "Input type"),
-	                     .concrete = arg_of(p, norm, "Concrete Inputs")};
+	struct op_facts f = {.name = profile_str(p, p->span.name[norm]), .dims = arg_of(p, norm, ARG_INPUT_DIMS), .types = arg_of(p, norm, ARG_INPUT_TYPES),
+	                     .concrete = arg_of(p, norm, ARG_INPUT_VALUES)};
 	struct op_args a = {0};
 	char why[160];
 	bool training = true;

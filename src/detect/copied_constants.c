@@ -16,10 +16,10 @@ static bool fills(struct str name)
 }
 
 /* The first argument's shape; "" = not recorded. */
-static struct str first_shape(const struct profile *p, uint32_t span, uint32_t key)
+static struct str first_shape(const struct profile *p, uint32_t span)
 {
 	struct str s, none = {"", 0};
-	if (key == INTERN_NONE || !profile_arg(p, p->span.args[span], key, &s) || s.n < 3)
+	if (!profile_arg(p, p->span.args[span], ARG_INPUT_DIMS, &s) || s.n < 3)
 		return none;
 	const char *end = memchr(s.p, ']', s.n);
 	return end ? (struct str){s.p + 1, (size_t)(end - s.p)} : none;
@@ -41,7 +41,6 @@ struct work {
 	const struct step_time *w;
 	struct op_siblings siblings;
 	uint8_t *launches;
-	uint32_t shape_key;
 	struct places places;
 	struct intervals host, exposed;
 };
@@ -59,7 +58,7 @@ static uint32_t filled_before(const struct work *x, uint32_t copy)
 	if (before == ROW_NONE || x->launches[before])
 		return ROW_NONE;
 	uint32_t leaf = op_last_leaf(&x->siblings, before);
-	struct str a = first_shape(x->p, leaf, x->shape_key), b = first_shape(x->p, to, x->shape_key);
+	struct str a = first_shape(x->p, leaf), b = first_shape(x->p, to);
 	return fills(profile_str(x->p, s->name[leaf])) && (!a.n || !b.n || str_eq(a, b)) ? before : ROW_NONE;
 }
 
@@ -113,7 +112,6 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	op_siblings_init(&x.siblings, p);
 	places_init(&x.places);
 	x.launches = launches(p);
-	x.shape_key = intern_find(&p->strings, STR("Input Dims"));
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
 		look(&x, g);
 	intervals_normalise(&x.host);

@@ -18,7 +18,6 @@ struct peers {
 	struct pair *v;           /* pair i has the id i + 1 in `pairs` */
 	uint32_t n, cap;
 	struct intern pairs;      /* {from, to} */
-	uint32_t from_key, to_key; /* names of arguments; INTERN_NONE */
 	uint64_t copies;
 	struct intervals when;    /* such copies, and no other work of any GPU */
 	struct places places;
@@ -29,16 +28,16 @@ static bool is_peer(struct str name)
 	return str_has(name, STR("PtoP")) || str_has(name, STR("Peer"));
 }
 
-static int64_t device_arg(const struct profile *p, uint32_t g, uint32_t key)
+static int64_t device_arg(const struct profile *p, uint32_t g, enum arg_key key)
 {
 	struct str text;
 	int64_t n;
-	return key != INTERN_NONE && profile_arg(p, p->gpu_op.args[g], key, &text) && str_to_i64(text, &n) && n >= 0 ? n : -1;
+	return profile_arg(p, p->gpu_op.args[g], key, &text) && str_to_i64(text, &n) && n >= 0 ? n : -1;
 }
 
 static void add_pair(const struct profile *p, struct peers *x, uint32_t g)
 {
-	const int64_t k[2] = {device_arg(p, g, x->from_key), device_arg(p, g, x->to_key)};
+	const int64_t k[2] = {device_arg(p, g, ARG_FROM_DEVICE), device_arg(p, g, ARG_TO_DEVICE)};
 	uint32_t id = intern_put(&x->pairs, (const char *)k, sizeof k), i = id - 1;
 	if (!id)
 		return; /* more pairs than an interner holds */
@@ -121,7 +120,7 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 static int run(const struct profile *p, struct findings *f, struct err *e)
 {
 	const struct step_time *w = shared_window(f, &detector_peer_copies);
-	struct peers x = {.from_key = intern_find(&p->strings, STR("fromDevice")), .to_key = intern_find(&p->strings, STR("toDevice"))};
+	struct peers x = {0};
 	if (!w)
 		return 0;
 	places_init(&x.places);

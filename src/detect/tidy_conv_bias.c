@@ -6,7 +6,7 @@ extern const struct detector detector_tidy_conv_bias;
 static bool match(const struct tidy *t, uint32_t i)
 {
 	struct str bias;
-	if (!tidy_is(t, i, "aten::conv2d") || !tidy_item(t, i, t->key_types, 2, &bias) || !bias.n)
+	if (!tidy_is(t, i, "aten::conv2d") || !tidy_item(t, i, ARG_INPUT_TYPES, 2, &bias) || !bias.n)
 		return false;
 	uint32_t module = i;
 	for (int up = 0; up < TIDY_DEPTH && t->parent[module] != ROW_NONE && !str_starts(tidy_name(t, module), STR("nn.Module: Conv2d")); up++)

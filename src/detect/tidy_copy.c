@@ -24,7 +24,7 @@ static bool match(const struct tidy *t, uint32_t i)
 	struct str to, from;
 	uint32_t inner = tidy_is(t, i, "aten::to") ? t->last_child[i] : ROW_NONE;
 	uint32_t copy = tidy_is(t, inner, "aten::_to_copy") ? t->last_child[inner] : ROW_NONE;
-	if (!tidy_is(t, copy, "aten::copy_") || !tidy_item(t, copy, t->key_types, 0, &to) || !tidy_item(t, copy, t->key_types, 1, &from) || !to.n ||
+	if (!tidy_is(t, copy, "aten::copy_") || !tidy_item(t, copy, ARG_INPUT_TYPES, 0, &to) || !tidy_item(t, copy, ARG_INPUT_TYPES, 1, &from) || !to.n ||
 	    !str_eq(to, from) || t->parent[i] == ROW_NONE)
 		return false;
 	return ends_in_fill(t, t->before[t->parent[i]]);

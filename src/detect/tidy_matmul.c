@@ -24,9 +24,9 @@ static bool match(const struct tidy *t, uint32_t i)
 {
 	struct str type, dims;
 	if ((!tidy_is(t, i, "aten::mm") && !tidy_is(t, i, "aten::bmm") && !tidy_is(t, i, "aten::addmm")) ||
-	    !tidy_item(t, i, t->key_types, 0, &type) || (!str_eqc(type, "c10::Half") && !str_eqc(type, "c10::BFloat16")))
+	    !tidy_item(t, i, ARG_INPUT_TYPES, 0, &type) || (!str_eqc(type, "c10::Half") && !str_eqc(type, "c10::BFloat16")))
 		return false;
-	for (unsigned k = 0; tidy_item(t, i, t->key_dims, k, &dims); k++)
+	for (unsigned k = 0; tidy_item(t, i, ARG_INPUT_DIMS, k, &dims); k++)
 		if (!is_aligned(dims))
 			return true;
 	return false;

@@ -54,13 +54,13 @@ bool tidy_is(const struct tidy *t, uint32_t span, const char *name)
 }
 
 /* Texts between quotes, lists between brackets, at the outermost level of a list. */
-bool tidy_item(const struct tidy *t, uint32_t span, uint32_t key, unsigned at, struct str *item)
+bool tidy_item(const struct tidy *t, uint32_t span, enum arg_key key, unsigned at, struct str *item)
 {
 	struct str list;
 	int depth = 0;
 	bool quoted = false;
 	size_t from = 1;
-	if (key == INTERN_NONE || !profile_arg(t->p, t->p->span.args[span], key, &list) || list.n < 3 || list.p[0] != '[')
+	if (!profile_arg(t->p, t->p->span.args[span], key, &list) || list.n < 3 || list.p[0] != '[')
 		return false;
 	for (size_t i = 0; i < list.n; i++) {
 		char c = list.p[i];
@@ -154,8 +154,7 @@ static bool lacks(const struct tidy *t, const struct detector *d, unsigned wants
 static struct tidy *tidy_new(const struct profile *p, struct findings *f)
 {
 	struct tidy *t = NEW(struct tidy);
-	*t = (struct tidy){.p = p, .f = f, .key_types = intern_find(&p->strings, STR("Input type")), .key_dims = intern_find(&p->strings, STR("Input Dims"))};
-	t->shapes = t->key_dims != INTERN_NONE;
+	*t = (struct tidy){.p = p, .f = f, .shapes = profile_has_arg(p, ARG_INPUT_DIMS)};
 	for (uint32_t i = 0; i < p->span.rows.n && !t->stacks; i++)
 		t->stacks = p->span.kind[i] == SPAN_PYTHON;
 	return t;

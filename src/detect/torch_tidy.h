@@ -13,7 +13,6 @@ struct tidy {
 	struct findings *f;
 	uint32_t *parent, *before, *after, *first_child, *last_child;
 	uint8_t *zeroed;               /* tidy_zero_grad.c's; NULL until it looks */
-	uint32_t key_types, key_dims;  /* INTERN_NONE = none recorded */
 	bool stacks, shapes;           /* recorded at all */
 };
 
@@ -35,7 +34,7 @@ void tidy_run(const struct profile *p, struct findings *f, const struct detector
 
 static inline struct str tidy_name(const struct tidy *t, uint32_t span) { return profile_str(t->p, t->p->span.name[span]); }
 bool tidy_is(const struct tidy *t, uint32_t span, const char *name); /* false for ROW_NONE */
-/* The text of argument `at` in a JSON list of texts or lists (`key`: key_types, key_dims); false when there are not so many. */
-bool tidy_item(const struct tidy *t, uint32_t span, uint32_t key, unsigned at, struct str *item);
+/* The text of argument `at` in a JSON list of texts or lists (ARG_INPUT_TYPES, ARG_INPUT_DIMS); false when there are not so many. */
+bool tidy_item(const struct tidy *t, uint32_t span, enum arg_key key, unsigned at, struct str *item);
 
 #endif

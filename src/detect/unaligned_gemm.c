@@ -119,7 +119,6 @@ static int *pads_at(struct pads *s, uint32_t cost, uint32_t strides)
 static void measure(const struct profile *p, struct findings *f, const struct step_time *w, struct measured *m)
 {
 	const struct costs *costs = shared_costs(f);
-	uint32_t strides_key = intern_find(&p->strings, STR("Input Strides"));
 	struct pads pads = {0};
 	struct buf text = {0};
 	const struct attentions *attention = attentions_of(p, f);
@@ -133,7 +132,7 @@ static void measure(const struct profile *p, struct findings *f, const struct st
 		m->kernel_ns += p->gpu_op.dur_ns[g];
 		if (k == ROW_NONE || (by_other_name && attention->member[g]) || !costs->parts[g] || !is_half_gemm(&costs->cost[k]))
 			continue;
-		uint32_t strides = strides_key != INTERN_NONE ? profile_arg_id(p, p->span.args[costs->op[g]], strides_key) : 0;
+		uint32_t strides = profile_arg_id(p, p->span.args[costs->op[g]], ARG_INPUT_STRIDES);
 		struct op_facts facts = costs_facts(costs, p, k, &d);
 		facts.strides = profile_str(p, strides);
 		int *pad = pads_at(&pads, k, strides);

@@ -50,7 +50,7 @@ static void put_torch(const struct export_run *x, const struct torch_rules *rule
 {
 	struct torch_events *t = torch_events_new(x->p, rules, TORCH_STACKS);
 	struct buf text = {0}, *b = &x->out->buf;
-	if (!t->key_stack)
+	if (!profile_has_arg(t->p, ARG_CALL_STACK))
 		diag_add(x->notes, "no-stacks", DIAG_NOTE, -1,
 		         "no event has a recorded 'Call stack', so that torch's export_stacks writes an empty file: torch 2.0 and later record it "
 		         "with _ExperimentalConfig(verbose=True) alone. Without --compat, Python frames are used");

@@ -213,8 +213,8 @@ void capture_copy(struct capture *c, const struct wire_head *h, uint32_t bytes)
 	struct arg_pair pair[3];
 	unsigned n = 0;
 	if (k->peer) {
-		pair[n++] = number_arg(c, "fromDevice", capture_device_id(c, k->from_device));
-		pair[n++] = number_arg(c, "toDevice", capture_device_id(c, k->to_device));
+		pair[n++] = number_arg(c, arg_key_text[ARG_FROM_DEVICE], capture_device_id(c, k->from_device));
+		pair[n++] = number_arg(c, arg_key_text[ARG_TO_DEVICE], capture_device_id(c, k->to_device));
 	}
 	if (!k->async) /* the host waited for it */
 		pair[n++] = number_arg(c, "async", 0);
@@ -434,8 +434,8 @@ void capture_gpu_sample(struct capture *c, const struct wire_head *h, uint32_t b
 			continue;
 		buf_clear(&c->scratch);
 		buf_printf(&c->scratch, "%llu", (unsigned long long)value[i]);
-		struct arg_pair pair[2] = {{intern_str(&c->p->strings, STR("value")), named(c, &c->scratch), 0},
-		                           {intern_str(&c->p->strings, STR("device")), intern_str(&c->p->strings, str_from(device)), 0}};
+		struct arg_pair pair[2] = {{intern_str(&c->p->strings, str_from(arg_key_text[ARG_COUNTER_VALUE])), named(c, &c->scratch), 0},
+		                           {intern_str(&c->p->strings, str_from(arg_key_text[ARG_COUNTER_DEVICE])), intern_str(&c->p->strings, str_from(device)), 0}};
 		build_count(&c->b, cat, 'C', 1);
 		build_mark(&c->b, at, intern_str(&c->p->strings, str_from(name[i])), track, build_args(&c->b, pair, 2), cat, 'C');
 	}

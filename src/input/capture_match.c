@@ -94,7 +94,7 @@ static void match_waits(struct capture *c, const struct idmap *call)
 		const struct capture_event *e = last_before(c, &c->wait[i]);
 		if (!e)
 			continue;
-		struct arg_pair pair[] = {number(c, "wait_on_stream", e->stream), number(c, "wait_on_cuda_event_record_corr_id", e->correlation),
+		struct arg_pair pair[] = {number(c, arg_key_text[ARG_WAIT_ON_STREAM], e->stream), number(c, "wait_on_cuda_event_record_corr_id", e->correlation),
 		                          number(c, "wait_on_cuda_event_id", e->event)};
 		c->p->span.args[c->wait[i].row] = build_args(&c->b, pair, 3);
 	}

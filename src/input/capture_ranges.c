@@ -303,7 +303,7 @@ void capture_pop(struct capture *c, const struct wire_head *h, uint32_t bytes)
 /* What has no end of its own ends where the recording does: its length says little, and a step of that kind counts in no mean. */
 static void add_cut(struct capture *c, struct capture_range *r, int64_t end_ns)
 {
-	add_arg(c, &r->args, key_of(c, SPAN_CUT_KEY), STR(SPAN_CUT_VALUE), true);
+	add_arg(c, &r->args, key_of(c, arg_key_text[ARG_NOT_TO_END]), STR("not to its end"), true);
 	add_span(c, r, end_ns);
 }
 

@@ -123,7 +123,7 @@ static void counter(struct capture *c, const struct wire_head *h, uint32_t bytes
 		snprintf(text, sizeof text, "%.17g", d);
 	else
 		snprintf(text, sizeof text, h->flags == WIRE_U64 ? "%" PRIu64 : "%" PRId64, k->value);
-	pair[0] = (struct arg_pair){intern_str(&c->p->strings, STR("value")), intern_str(&c->p->strings, str_from(text)), h->flags == WIRE_F64 && !finite};
+	pair[0] = (struct arg_pair){intern_str(&c->p->strings, str_from(arg_key_text[ARG_COUNTER_VALUE])), intern_str(&c->p->strings, str_from(text)), h->flags == WIRE_F64 && !finite};
 	if (k->unit)
 		pair[n++] = (struct arg_pair){intern_str(&c->p->strings, STR("unit")), capture_string(c, k->unit), 1};
 	uint16_t cat = k->domain && k->domain < CAPTURE_DOMAINS && c->domain[k->domain].name ? c->domain[k->domain].cat : capture_cat(c, "counter");
@@ -206,8 +206,8 @@ static void cpu_sample(struct capture *c, const struct wire_head *h, uint32_t by
 	char period[16];
 	snprintf(period, sizeof period, "%u", s->period_us);
 	uint32_t name = capture_made(c, (struct str){n ? b->p : "", innermost});
-	struct arg_pair pair[2] = {{intern_str(&c->p->strings, STR("Call stack")), capture_made(c, (struct str){n ? b->p : "", b->n}), 1},
-	                           {intern_str(&c->p->strings, STR("period_us")), intern_str(&c->p->strings, str_from(period)), 0}};
+	struct arg_pair pair[2] = {{intern_str(&c->p->strings, str_from(arg_key_text[ARG_CALL_STACK])), capture_made(c, (struct str){n ? b->p : "", b->n}), 1},
+	                           {intern_str(&c->p->strings, str_from(arg_key_text[ARG_SAMPLE_PERIOD])), intern_str(&c->p->strings, str_from(period)), 0}};
 	uint16_t cat = capture_cat(c, "cpu_sample");
 	build_count(&c->b, cat, 'P', 1);
 	build_mark(&c->b, at, name, capture_track(c, h->id, false), build_args(&c->b, pair, 2), cat, 'P');

@@ -186,7 +186,7 @@ static void add_call_stack(struct pairs *x, struct str stack)
 			break;
 	}
 	if (b.n)
-		add(x, "Call stack", buf_view(&b), true);
+		add(x, arg_key_text[ARG_CALL_STACK], buf_view(&b), true);
 	buf_release(&b);
 }
 
@@ -206,7 +206,7 @@ static void add_types(struct pairs *x, struct str shapes, struct str type)
 	for (unsigned i = 0; i < tensors; i++)
 		buf_printf(&b, "%s\"" STR_FMT "\"", i ? ", " : "[", STR_ARG(name));
 	buf_cstr(&b, tensors ? "]" : "");
-	add(x, "Input type", b.n ? buf_view(&b) : STR(""), false);
+	add(x, arg_key_text[ARG_INPUT_TYPES], b.n ? buf_view(&b) : STR(""), false);
 	buf_release(&b);
 }
 
@@ -217,16 +217,16 @@ static uint32_t instance_args(struct dldb *d, uint32_t op, uint32_t inst)
 	struct str stack = profile_str(p, dldb_text(d, dldb_at(&d->ops, op, OP_STACK)));
 	struct str shapes = trimmed(profile_str(p, dldb_word(d, dldb_at(&d->instances, inst, INST_INPUT_SHAPES))));
 	struct str type = profile_str(p, dldb_word(d, dldb_at(&d->ops, op, OP_DATA_TYPE)));
-	add(&x, "op_id", profile_str(p, dldb_text(d, dldb_at(&d->ops, op, OP_ID))), true);
-	add(&x, "op_name", profile_str(p, dldb_text(d, dldb_at(&d->ops, op, OP_NAME))), true);
-	add(&x, "op_type", profile_str(p, dldb_word(d, dldb_at(&d->ops, op, OP_TYPE))), true);
-	add(&x, "direction", profile_str(p, dldb_word(d, dldb_at(&d->ops, op, OP_DIRECTION))), true);
-	add(&x, "tc_support", profile_str(p, dldb_text(d, dldb_at(&d->ops, op, OP_TC))), false);
-	add(&x, "data_type", type, true);
-	add(&x, "stack", stack, true);
+	add(&x, arg_key_text[ARG_OP_ID], profile_str(p, dldb_text(d, dldb_at(&d->ops, op, OP_ID))), true);
+	add(&x, arg_key_text[ARG_OP_NAME], profile_str(p, dldb_text(d, dldb_at(&d->ops, op, OP_NAME))), true);
+	add(&x, arg_key_text[ARG_OP_TYPE], profile_str(p, dldb_word(d, dldb_at(&d->ops, op, OP_TYPE))), true);
+	add(&x, arg_key_text[ARG_OP_DIRECTION], profile_str(p, dldb_word(d, dldb_at(&d->ops, op, OP_DIRECTION))), true);
+	add(&x, arg_key_text[ARG_OP_TENSOR_CORES], profile_str(p, dldb_text(d, dldb_at(&d->ops, op, OP_TC))), false);
+	add(&x, arg_key_text[ARG_OP_DATA_TYPE], type, true);
+	add(&x, arg_key_text[ARG_OP_STACK], stack, true);
 	add_call_stack(&x, trimmed(stack));
 	add(&x, "input_shapes", shapes, false);
-	add(&x, "Input Dims", shapes, false);
+	add(&x, arg_key_text[ARG_INPUT_DIMS], shapes, false);
 	add_types(&x, shapes, type);
 	add(&x, "input_names", profile_str(p, dldb_word(d, dldb_at(&d->instances, inst, INST_INPUT_NAMES))), false);
 	add(&x, "output_shapes", profile_str(p, dldb_word(d, dldb_at(&d->instances, inst, INST_OUTPUT_SHAPES))), false);
@@ -346,7 +346,7 @@ static uint32_t call_name(struct dldb *d, uint32_t full, uint32_t *args)
 		version = s.p[i] >= '0' && s.p[i] <= '9';
 	if (!version)
 		return full;
-	struct arg_pair pair = {word(d, "version"), intern_put(&d->p->strings, s.p + s.n - 5, 5), 1};
+	struct arg_pair pair = {word(d, arg_key_text[ARG_API_VERSION]), intern_put(&d->p->strings, s.p + s.n - 5, 5), 1};
 	*args = build_args(&d->b, &pair, 1);
 	return intern_put(&d->p->strings, s.p, s.n - 6);
 }

@@ -1,6 +1,6 @@
 #include "input/kineto_event.h"
 
-static struct arg_key *key_find(struct kineto *k, struct str name)
+static struct kineto_key *key_find(struct kineto *k, struct str name)
 {
 	unsigned at = key_slot(name);
 	while (k->key[at].name.p && !(k->key[at].name.n == name.n && same_text(k->key[at].name.p, name.p, name.n)))
@@ -21,8 +21,8 @@ static void key_add(struct kineto *k, const char *text, enum arg_field field, un
 	char padded[64] = {0};
 	memcpy(padded, text, strlen(text));
 	uint32_t id = intern_str(&k->p->strings, str_from(text));
-	struct arg_key *key = key_find(k, (struct str){padded, strlen(text)});
-	*key = (struct arg_key){key_text(k, str_from(text)), id, (uint16_t)kinds, (uint8_t)field};
+	struct kineto_key *key = key_find(k, (struct str){padded, strlen(text)});
+	*key = (struct kineto_key){key_text(k, str_from(text)), id, (uint16_t)kinds, (uint8_t)field};
 	k->n_keys++;
 }
 
@@ -38,18 +38,18 @@ void kineto_args_init(struct kineto *k)
 }
 
 /* The key's entry; names not seen before are entered, as long as there is room. *spare serves when there is none. */
-static const struct arg_key *key_get(struct kineto *k, struct str name, struct arg_key *spare)
+static const struct kineto_key *key_get(struct kineto *k, struct str name, struct kineto_key *spare)
 {
-	struct arg_key *key = name.n ? key_find(k, name) : spare;
+	struct kineto_key *key = name.n ? key_find(k, name) : spare;
 	if (key != spare && key->name.p)
 		return key;
 	uint32_t id = intern_str(&k->p->strings, name);
 	if (key == spare || k->n_keys >= KEY_SLOTS / 2) {
-		*spare = (struct arg_key){name, id, 0, FIELD_TEXT};
+		*spare = (struct kineto_key){name, id, 0, FIELD_TEXT};
 		return spare;
 	}
 	k->n_keys++;
-	*key = (struct arg_key){key_text(k, name), id, 0, FIELD_TEXT};
+	*key = (struct kineto_key){key_text(k, name), id, 0, FIELD_TEXT};
 	return key;
 }
 
@@ -114,8 +114,8 @@ const char *kineto_args(struct kineto *k, const char *p, struct event *ev, unsig
 		p = json_value(&k->j, p, &v);
 		if (!p)
 			return NULL;
-		struct arg_key spare;
-		const struct arg_key *key = key_get(k, name.raw, &spare);
+		struct kineto_key spare;
+		const struct kineto_key *key = key_get(k, name.raw, &spare);
 		if ((key->kinds & kind) && set_field(ev, key->field, &v))
 			continue;
 		uint32_t value = kineto_intern(k, &v);

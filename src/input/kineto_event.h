@@ -26,7 +26,7 @@ enum event_kind {
 enum { KEY_SLOTS = 256, TRACK_SLOTS = 256, CAT_SLOTS = 64, MAX_ARGS = 256 };
 
 /* A known argument name, or one met before. */
-struct arg_key {
+struct kineto_key {
 	struct str name;
 	uint32_t id;       /* interned name */
 	uint16_t kinds;    /* event kinds for which `field` holds */
@@ -85,7 +85,7 @@ struct kineto {
 	uint32_t n_value_texts, cap_value_texts;
 	struct arena value_arena;
 	int64_t offset;              /* in the input, of the event being read */
-	struct arg_key key[KEY_SLOTS];
+	struct kineto_key key[KEY_SLOTS];
 	struct arena names_arena;    /* of the keys' names */
 	unsigned n_keys;
 	struct track_slot track[TRACK_SLOTS];

@@ -28,8 +28,8 @@ struct markers *markers_new(struct build *b)
 	struct markers *m = NEW(struct markers);
 	m->b = b;
 	idmap_init(&m->dicts, 1, 0, 64);
-	m->dims_key = intern_str(&b->p->strings, STR("Input Dims"));
-	m->layer_key = intern_str(&b->p->strings, STR("Layer"));
+	m->dims_key = intern_str(&b->p->strings, str_from(arg_key_text[ARG_INPUT_DIMS]));
+	m->layer_key = intern_str(&b->p->strings, str_from(arg_key_text[ARG_LAYER]));
 	return m;
 }
 
@@ -342,7 +342,7 @@ static struct marker read_xla(struct markers *m, struct str text)
 		if (eq <= 0)
 			continue;
 		struct str key = {piece.p, (size_t)eq}, v = {piece.p + eq + 1, piece.n - (size_t)eq - 1};
-		if (str_eq(key, STR("hlo_op")) && v.n)
+		if (str_eqc(key, arg_key_text[ARG_HLO_OP]) && v.n)
 			name = v;
 		pair[n++] = (struct arg_pair){intern_str(t, key), intern_str(t, v), 1};
 	}

@@ -167,13 +167,13 @@ static bool argument_marker(struct pairs *p, const struct py *d, struct str raw,
 		out->kind = str_eq(op, STR("__getattr__")) ? SPAN_MARKER : SPAN_OP;
 		out->name = intern_str(&p->b->p->strings, buf_view(&name));
 		buf_release(&name);
-		add(p, "Input Dims", buf_view(&l.dims), false);
-		add(p, "Input type", buf_view(&l.types), false);
-		add(p, "Concrete Inputs", buf_view(&l.concrete), false);
-		add(p, "Input names", buf_view(&l.names), false);
-		add(p, "Module", mod, true);
-		add(p, "Op", op, true);
-		add(p, "marker", raw, true);
+		add(p, arg_key_text[ARG_INPUT_DIMS], buf_view(&l.dims), false);
+		add(p, arg_key_text[ARG_INPUT_TYPES], buf_view(&l.types), false);
+		add(p, arg_key_text[ARG_INPUT_VALUES], buf_view(&l.concrete), false);
+		add(p, arg_key_text[ARG_INPUT_NAMES], buf_view(&l.names), false);
+		add(p, arg_key_text[ARG_MARKER_MODULE], mod, true);
+		add(p, arg_key_text[ARG_MARKER_OP], op, true);
+		add(p, arg_key_text[ARG_MARKER], raw, true);
 		if ((id = py_get(d, "callid")))
 			add(p, "callid", id->raw, false);
 		if ((id = py_get(d, "input_callids")))
@@ -199,7 +199,7 @@ static void add_stack(struct pairs *p, const struct py *frames)
 			order[n++] = f;
 	for (unsigned i = n; i-- > 0;)
 		buf_printf(&b, "%s" STR_FMT, i + 1 < n ? ";" : "", STR_ARG(order[i]->s));
-	add(p, "Call stack", buf_view(&b), true);
+	add(p, arg_key_text[ARG_CALL_STACK], buf_view(&b), true);
 	arena_release(&a);
 	buf_release(&b);
 }
@@ -222,16 +222,16 @@ static bool describe(struct pairs *p, const struct py *d, struct str raw, struct
 		if (v->type != PY_LIST && v->type != PY_TUPLE)
 			return false;
 		add_stack(p, v);
-		add_value(p, "funcStack", py_get(d, "funcStack"));
+		add_value(p, arg_key_text[ARG_FUNCTION_STACK], py_get(d, "funcStack"));
 		return true;
 	}
 	if ((v = py_get(d, "strRepr"))) {
-		add(p, "Module", text_of(d, "mod"), true);
-		add_value(p, "strRepr", v);
+		add(p, arg_key_text[ARG_MARKER_MODULE], text_of(d, "mod"), true);
+		add_value(p, arg_key_text[ARG_MARKER_REPR], v);
 		return true;
 	}
 	if ((v = py_get(d, "model_config"))) {
-		add_value(p, "model_config", v);
+		add_value(p, arg_key_text[ARG_MODEL_CONFIG], v);
 		return true;
 	}
 	return false;

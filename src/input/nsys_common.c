@@ -92,7 +92,7 @@ uint32_t nsys_api_name(struct nsys *n, int64_t string_id, uint32_t *args)
 	if (slot->string != at + 1) {
 		bool version = ends_in_version(s);
 		*slot = (struct nsys_name){at + 1, intern_put(t, s->p, version ? s->n - 6 : s->n), 0};
-		struct arg_pair pair = {intern_str(t, STR("version")), version ? intern_put(t, s->p + s->n - 5, 5) : 0, 1};
+		struct arg_pair pair = {intern_str(t, str_from(arg_key_text[ARG_API_VERSION])), version ? intern_put(t, s->p + s->n - 5, 5) : 0, 1};
 		slot->args = version ? build_args(&n->b, &pair, 1) : 0;
 	}
 	*args = slot->args;

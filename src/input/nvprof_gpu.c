@@ -67,7 +67,7 @@ static void memcpy_row(struct nvprof *n, const struct sqlscan *s)
 	           cupti_memory_kind(nvprof_int(n, s, TO_KIND, 0)));
 	r.name = nvprof_intern_buf(n, &b);
 	if (from >= 0 && to >= 0) {
-		struct arg_pair pair[2] = {{.key = intern_str(&n->p->strings, STR("fromDevice"))}, {.key = intern_str(&n->p->strings, STR("toDevice"))}};
+		struct arg_pair pair[2] = {{.key = intern_str(&n->p->strings, str_from(arg_key_text[ARG_FROM_DEVICE]))}, {.key = intern_str(&n->p->strings, str_from(arg_key_text[ARG_TO_DEVICE]))}};
 		for (int i = 0; i < 2; i++) {
 			struct buf v = {0};
 			buf_i64(&v, i ? to : from);

@@ -32,10 +32,9 @@ static bool value_in_facts(const struct profile *p, const char *key, struct str 
 
 bool model_config_find(const struct profile *p, const char *key, struct str *value)
 {
-	uint32_t id = intern_find(&p->strings, STR("model_config"));
 	bool found = value_in_facts(p, key, value);
-	for (uint32_t i = 0; id != INTERN_NONE && i < p->arg.rows.n; i++)
-		if (p->arg.key[i] == id)
+	for (uint32_t i = 0; profile_has_arg(p, ARG_MODEL_CONFIG) && i < p->arg.rows.n; i++)
+		if (profile_is_arg(p, p->arg.key[i], ARG_MODEL_CONFIG))
 			found |= value_in(profile_str(p, p->arg.value[i]), key, value);
 	return found;
 }
@@ -48,10 +47,9 @@ bool model_config_is(const struct profile *p, const char *key)
 
 bool model_config_any(const struct profile *p)
 {
-	uint32_t id = intern_find(&p->strings, STR("model_config"));
 	struct str unused;
 	for (uint32_t i = 0; i < p->arg.rows.n; i++)
-		if (p->arg.key[i] == id)
+		if (profile_is_arg(p, p->arg.key[i], ARG_MODEL_CONFIG))
 			return true;
 	return value_in_facts(p, "emit_nvtx", &unused);
 }

@@ -40,7 +40,7 @@ struct comm {
 	struct intervals *other; /* by GPU: all its work but collectives */
 	struct intern texts, keys;
 	struct row *v;
-	uint32_t n, cap, key_name, key_description, key_group;
+	uint32_t n, cap;
 };
 
 static int64_t end_of(const struct profile *p, uint32_t g)
@@ -57,7 +57,7 @@ static struct str name_of(const struct comm *x, const struct cost *cost, uint32_
 		str_split(&rest, ',', &s);
 		return s;
 	}
-	if (x->by != BY_KERNEL && profile_arg(x->p, x->p->gpu_op.args[g], x->key_name, &s) && s.n)
+	if (x->by != BY_KERNEL && profile_arg(x->p, x->p->gpu_op.args[g], ARG_COLLECTIVE, &s) && s.n)
 		return s;
 	s = profile_str(x->p, x->p->gpu_op.name[g]);
 	const char *args = memchr(s.p, '(', s.n);
@@ -71,10 +71,10 @@ static struct str group_of(const struct comm *x, uint32_t g)
 	struct str s;
 	uint32_t op = x->costs->op[g], args[2] = {x->p->gpu_op.args[g], op != ROW_NONE ? x->p->span.args[op] : 0};
 	for (int i = 0; i < 2; i++)
-		if (profile_arg(x->p, args[i], x->key_description, &s) && s.n && !str_eqc(s, "undefined"))
+		if (profile_arg(x->p, args[i], ARG_GROUP_DESCRIPTION, &s) && s.n && !str_eqc(s, "undefined"))
 			return s;
 	for (int i = 0; i < 2; i++)
-		if (profile_arg(x->p, args[i], x->key_group, &s) && s.n)
+		if (profile_arg(x->p, args[i], ARG_GROUP_NAME, &s) && s.n)
 			return s;
 	return STR("");
 }
@@ -292,9 +292,6 @@ static int comm_run(const struct profile *p, const struct report_args *args, str
 	struct comm x = {.p = p, .w = &w, .by = (enum by)args->variant->by, .has_device = args->device != NULL};
 	if (args->device && !str_to_i64(str_from(args->device), &x.device))
 		return err_set(e, ERR_USAGE, "--device=%s: a GPU number was expected", args->device);
-	x.key_name = intern_find(&p->strings, STR("Collective name"));
-	x.key_description = intern_find(&p->strings, STR("Process Group Description"));
-	x.key_group = intern_find(&p->strings, STR("Process Group Name"));
 	x.is = NEW_ARRAY(p->gpu_op.rows.n, uint8_t);
 	gpus_find(p, &x.gpus);
 	x.costs = costs_new(p, COST_DEFAULT);

@@ -52,23 +52,16 @@ struct view {
 	struct table *out;
 	struct buf text;
 	struct str *arguments; /* by argument set, made when first needed */
-	uint32_t key_concrete, key_backward; /* string ids of those arguments; 0 = no event has it */
 	int64_t first_ns;      /* the earliest start */
 	bool has[N_COLUMNS];
 	unsigned at[N_COLUMNS];
 };
 
-static uint32_t string_id(const struct profile *p, const char *s)
-{
-	uint32_t id = intern_find(&p->strings, str_from(s));
-	return id == INTERN_NONE ? 0 : id;
-}
-
 /* Whether a column of its own has the argument. */
-static bool is_shown(const struct view *v, uint32_t key)
+static bool is_shown(const struct profile *p, uint32_t key)
 {
-	const struct torch_events *t = v->t;
-	return key == t->key_dims || key == t->key_stack || key == t->key_overload || key == v->key_concrete || key == v->key_backward;
+	return profile_is_arg(p, key, ARG_INPUT_DIMS) || profile_is_arg(p, key, ARG_CALL_STACK) || profile_is_arg(p, key, ARG_OVERLOAD) ||
+	       profile_is_arg(p, key, ARG_INPUT_VALUES) || profile_is_arg(p, key, ARG_BACKWARD_NODE);
 }
 
 /* Argument set `set` as a JSON object; nothing where all of it has columns. It lies in the table. */
@@ -78,7 +71,7 @@ static struct str arguments_text(struct view *v, uint32_t set)
 	uint32_t end = set + 1 < p->arg_set.rows.n ? p->arg_set.first[set + 1] : p->arg.rows.n;
 	v->text.n = 0;
 	for (uint32_t i = p->arg_set.first[set]; i < end; i++) {
-		if (is_shown(v, p->arg.key[i]))
+		if (is_shown(p, p->arg.key[i]))
 			continue;
 		buf_cstr(&v->text, v->text.n ? ", " : "{");
 		json_put_string(&v->text, profile_str(p, p->arg.key[i]));
@@ -100,7 +93,7 @@ static void put_arguments(struct view *v, uint32_t i)
 	uint32_t set = torch_event_args(v->t, i);
 	if (!set)
 		return;
-	if (v->key_concrete && profile_arg(v->p, set, v->key_concrete, &text))
+	if (profile_arg(v->p, set, ARG_INPUT_VALUES, &text))
 		table_set_str(v->out, v->at[C_CONCRETE], text);
 	if (!v->arguments[set].p)
 		v->arguments[set] = arguments_text(v, set);
@@ -117,10 +110,10 @@ static void choose_columns(struct view *v)
 	v->has[C_CPU_MEM] = v->has[C_CPU_MEM_SELF] = v->has[C_DEV_MEM] = v->has[C_DEV_MEM_SELF] = t->memory_known;
 	v->has[C_FLOPS] = t->flops;
 	v->has[C_SHAPES] = t->shapes_known;
-	v->has[C_OVERLOAD] = t->key_overload;
-	v->has[C_STACK] = stacks_any(t->stacks) && (!t->rules->name || t->key_stack);
+	v->has[C_OVERLOAD] = profile_has_arg(v->p, ARG_OVERLOAD);
+	v->has[C_STACK] = stacks_any(t->stacks) && (!t->rules->name || profile_has_arg(v->p, ARG_CALL_STACK));
 	v->has[C_ON_DEVICE] = v->has[C_STREAM] = v->p->gpu_op.rows.n && t->rules->name;
-	v->has[C_CONCRETE] = v->key_concrete;
+	v->has[C_CONCRETE] = profile_has_arg(v->p, ARG_INPUT_VALUES);
 	v->has[C_ARGUMENTS] = v->p->arg.rows.n;
 	for (unsigned c = 0; c < N_COLUMNS; c++)
 		v->at[c] = v->has[c] ? table_column(v->out, &columns[c]) : UINT32_MAX;
@@ -218,8 +211,7 @@ static void put_event(struct view *v, uint32_t i)
 /* args->variant->rules: struct torch_rules; NULL = opscope's own. */
 static int function_events_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
-	struct view v = {.p = p, .out = out, .arguments = NEW_ARRAY(p->arg_set.rows.n + 1, struct str), .key_concrete = string_id(p, "Concrete Inputs"),
-	                 .key_backward = string_id(p, "Backward node")};
+	struct view v = {.p = p, .out = out, .arguments = NEW_ARRAY(p->arg_set.rows.n + 1, struct str)};
 	v.t = torch_events_new(p, args->variant->rules ? args->variant->rules : &torch_rules[TORCH_OWN], TORCH_STACKS | TORCH_FLOPS);
 	uint32_t n = args->row_limit && args->row_limit < v.t->n ? (uint32_t)args->row_limit : v.t->n;
 	int rc = 0;

@@ -231,10 +231,10 @@ static const struct column columns[N_COLUMNS] = {
 /* The text as it was; emit_nvtx's numbers are kept apart from its names. */
 static struct str text_of(const struct profile *p, uint32_t span, struct buf *b)
 {
-	uint32_t raw = profile_arg_id(p, p->span.args[span], intern_find(&p->strings, STR("marker")));
+	uint32_t raw = profile_arg_id(p, p->span.args[span], ARG_MARKER);
 	if (raw || p->span.kind[span] != SPAN_OP)
 		return profile_str(p, raw ? raw : p->span.name[span]);
-	uint32_t sizes = profile_arg_id(p, p->span.args[span], intern_find(&p->strings, STR("Input Dims")));
+	uint32_t sizes = profile_arg_id(p, p->span.args[span], ARG_INPUT_DIMS);
 	buf_clear(b);
 	buf_str(b, profile_str(p, p->span.name[span]));
 	if (p->span.link_id[span] != ID_NONE)

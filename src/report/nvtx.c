@@ -31,7 +31,7 @@ struct ranges {
 	uint32_t *around;   /* span -> innermost marked range around it; ROW_NONE */
 	uint32_t *group;    /* span -> its group; ROW_NONE = no marked range, or not of the steps */
 	uint64_t recursive; /* ranges inside others of their group */
-	uint32_t fact;      /* key of what a fact about the program says: no range of it; INTERN_NONE = such ranges are rows, as in nsys' nvtx_sum */
+	bool facts;         /* a marker that says a fact about the program is no range of it; else it is a row, as in nsys' nvtx_sum */
 	uint8_t *cat_is_op; /* category -> 1: a framework's ops as its own profiler records them, no ranges of the program's */
 };
 
@@ -42,7 +42,7 @@ static bool is_marked(const struct ranges *r, uint32_t i)
 	case SPAN_RANGE:
 		return true;
 	case SPAN_MARKER:
-		return r->fact == INTERN_NONE || !profile_arg_id(r->p, r->p->span.args[i], r->fact);
+		return !r->facts || !profile_arg_id(r->p, r->p->span.args[i], ARG_MODEL_CONFIG);
 	case SPAN_OP:
 		return !r->cat_is_op[r->p->span.cat[i]];
 	}
@@ -293,7 +293,7 @@ static int nvtx_run(const struct profile *p, const struct report_args *args, str
 	struct window w;
 	if (window_of(p, args, &w, e) < 0)
 		return -1;
-	struct ranges r = {.p = p, .by = (enum grouping)args->variant->by, .fact = str_eqc(p->format, "capture") ? intern_find(&p->strings, STR("model_config")) : INTERN_NONE};
+	struct ranges r = {.p = p, .by = (enum grouping)args->variant->by, .facts = str_eqc(p->format, "capture")};
 	find_op_cats(&r);
 	struct projection *projection = projection_new(p);
 	collect(&r, &w, projection);

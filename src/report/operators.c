@@ -31,7 +31,6 @@ struct groups {
 	struct stacks *stacks; /* by stack and by line */
 	struct directions *dir; /* by line */
 	struct intern lines;
-	uint32_t key_dims, key_stack;
 };
 
 static void groups_release(struct groups *g)
@@ -48,7 +47,7 @@ static uint32_t detail_of(struct groups *g, uint32_t span)
 {
 	switch (g->by) {
 	case OPERATORS_BY_SHAPE:
-		return profile_arg_id(g->p, g->p->span.args[span], g->key_dims);
+		return profile_arg_id(g->p, g->p->span.args[span], ARG_INPUT_DIMS);
 	case OPERATORS_BY_STACK:
 		return stacks_of(g->stacks, span);
 	case OPERATORS_BY_LINE:
@@ -181,7 +180,7 @@ static void collect(struct groups *g, const struct window *w, bool compat)
 		x->tc_unknown_self += t->tc_unknown_self[n];
 		add_totals(x, t, n, compat);
 		add_eligible(x, t, n, last);
-		x->has_stack |= profile_arg_id(g->p, g->p->span.args[span], g->key_stack) != 0;
+		x->has_stack |= profile_arg_id(g->p, g->p->span.args[span], ARG_CALL_STACK) != 0;
 		if (g->dir)
 			add_direction(x, g, n, own[n]);
 		path_down(&path, g, n, x);
@@ -425,10 +424,6 @@ int operators_run(const struct profile *p, const struct report_args *args, struc
 	if (window_of(p, args, &w, e) < 0)
 		return -1;
 	struct groups g = {.p = p, .by = (enum operators_by)args->variant->by};
-	g.key_stack = intern_find(&p->strings, STR("Call stack"));
-	g.key_dims = intern_find(&p->strings, STR("Input Dims"));
-	if (g.key_dims == INTERN_NONE)
-		g.key_dims = intern_find(&p->strings, STR("Input dims"));
 	struct optree *t = optree_new(p, args->compat ? OPTREE_TB_PLUGIN : OPTREE_DEFAULT);
 	g.t = t;
 	intern_init(&g.keys);

@@ -56,15 +56,14 @@ static void count_functions(struct groups *g, struct str stack, int64_t ns)
 
 static void count(struct groups *g, const struct profile *p, enum grouping by)
 {
-	uint32_t stack_key = intern_find(&p->strings, STR("Call stack")), period_key = intern_find(&p->strings, STR("period_us"));
 	for (uint32_t i = 0; i < p->mark.rows.n; i++) {
 		struct str period;
 		int64_t us = 0;
 		if (!str_eqc(profile_cat(p, p->mark.cat[i]), "cpu_sample"))
 			continue;
-		if (profile_arg(p, p->mark.args[i], period_key, &period))
+		if (profile_arg(p, p->mark.args[i], ARG_SAMPLE_PERIOD, &period))
 			str_to_i64(period, &us);
-		uint32_t stack = profile_arg_id(p, p->mark.args[i], stack_key);
+		uint32_t stack = profile_arg_id(p, p->mark.args[i], ARG_CALL_STACK);
 		int64_t ns = us > 0 && us < INT32_MAX ? us * 1000 : 0;
 		g->samples++;
 		g->ns += ns;

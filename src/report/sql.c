@@ -289,9 +289,8 @@ static void sql_arg(sqlite3_context *x, int n, sqlite3_value **v)
 		sqlite3_result_error_nomem(x);
 	if (!key || sqlite3_value_type(v[0]) != SQLITE_INTEGER || set < 0 || set >= p->arg_set.rows.n)
 		return;
-	uint32_t id = intern_find(&p->strings, (struct str){key, (size_t)sqlite3_value_bytes(v[1])});
 	struct str value;
-	if (profile_arg(p, (uint32_t)set, id, &value))
+	if (profile_arg_named(p, (uint32_t)set, (struct str){key, (size_t)sqlite3_value_bytes(v[1])}, &value))
 		vtab_result_text(x, value);
 }
 

@@ -209,8 +209,6 @@ static const struct {
 
 static void count_spans(const struct profile *p, uint64_t has[N_ITEMS])
 {
-	uint32_t dims = intern_find(&p->strings, STR("Input Dims")), dims_old = intern_find(&p->strings, STR("Input dims"));
-	uint32_t stack = intern_find(&p->strings, STR("Call stack")), modules = intern_find(&p->strings, STR("Module Hierarchy"));
 	const struct spans *s = &p->span;
 	uint8_t *of_name = NEW_ARRAY(p->strings.n, uint8_t); /* 0 not asked, 1 plain, 2 step, 3 module */
 	for (uint32_t i = 0; i < s->rows.n; i++) {
@@ -222,9 +220,9 @@ static void count_spans(const struct profile *p, uint64_t has[N_ITEMS])
 		bool op = s->kind[i] == SPAN_OP;
 		has[HAS_OPS] += op;
 		has[HAS_STEPS] += *kind == 2 && (op || s->kind[i] == SPAN_USER);
-		has[HAS_STACKS] += s->kind[i] == SPAN_PYTHON || (op && profile_arg_id(p, s->args[i], stack));
-		has[HAS_MODULES] += *kind == 3 || (op && profile_arg_id(p, s->args[i], modules));
-		has[HAS_SHAPES] += op && (profile_arg_id(p, s->args[i], dims) || profile_arg_id(p, s->args[i], dims_old));
+		has[HAS_STACKS] += s->kind[i] == SPAN_PYTHON || (op && profile_arg_id(p, s->args[i], ARG_CALL_STACK));
+		has[HAS_MODULES] += *kind == 3 || (op && profile_arg_id(p, s->args[i], ARG_MODULE_HIERARCHY));
+		has[HAS_SHAPES] += op && profile_arg_id(p, s->args[i], ARG_INPUT_DIMS);
 		has[HAS_BACKWARD] += op && s->link_id[i] >= 0 && span_aux_id(s, i) > 0;
 	}
 	mem_free(of_name);

@@ -4,16 +4,16 @@
 
 /* Arguments that the compiler writes on the launching op. */
 static const struct argument {
-	const char *key;
+	enum arg_key key;
 	struct column column;
 } arguments[] = {
-	{"kernel_file", {"kernel_file", "File", "generated source file", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_PATH | COLUMN_KEY}},
-	{"kernel_hash", {"kernel_hash", "Hash", "hash of the generated code", CELL_STR, UNIT_NONE, COLUMN_DETAIL}},
-	{"kernel_backend", {"kernel_backend", "Backend", "code generator", CELL_STR, UNIT_NONE, COLUMN_DETAIL}},
-	{"grid", {"grid", "Grid", "launch grid as the compiler wrote it", CELL_STR}},
-	{"num_warps", {"num_warps", "Warps", "warps of a program", CELL_STR}},
-	{"num_stages", {"num_stages", "Stages", "software pipeline stages", CELL_STR}},
-	{"kernel_kwargs", {"kernel_kwargs", "Parameters", "compile-time parameters", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_MINOR}},
+	{ARG_KERNEL_FILE, {"kernel_file", "File", "generated source file", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_PATH | COLUMN_KEY}},
+	{ARG_KERNEL_HASH, {"kernel_hash", "Hash", "hash of the generated code", CELL_STR, UNIT_NONE, COLUMN_DETAIL}},
+	{ARG_KERNEL_BACKEND, {"kernel_backend", "Backend", "code generator", CELL_STR, UNIT_NONE, COLUMN_DETAIL}},
+	{ARG_KERNEL_GRID, {"grid", "Grid", "launch grid as the compiler wrote it", CELL_STR}},
+	{ARG_KERNEL_WARPS, {"num_warps", "Warps", "warps of a program", CELL_STR}},
+	{ARG_KERNEL_STAGES, {"num_stages", "Stages", "software pipeline stages", CELL_STR}},
+	{ARG_KERNEL_PARAMETERS, {"kernel_kwargs", "Parameters", "compile-time parameters", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_MINOR}},
 };
 enum { N_ARGUMENTS = sizeof arguments / sizeof arguments[0] };
 
@@ -73,9 +73,7 @@ static int triton_run(const struct profile *p, const struct report_args *args, s
 	struct window w;
 	if (window_of(p, args, &w, e) < 0)
 		return -1;
-	uint32_t keys[N_ARGUMENTS], cap = 0;
-	for (unsigned a = 0; a < N_ARGUMENTS; a++)
-		keys[a] = intern_find(&p->strings, str_from(arguments[a].key));
+	uint32_t cap = 0;
 	struct intern groups;
 	intern_init(&groups);
 	struct group *v = NULL;
@@ -88,7 +86,7 @@ static int triton_run(const struct profile *p, const struct report_args *args, s
 		uint32_t op = p->gpu_op.op[g];
 		struct key k = {.kernel = p->gpu_op.name[g], .op = op == ROW_NONE ? 0 : p->span.name[op]};
 		for (unsigned a = 0; op != ROW_NONE && a < N_ARGUMENTS; a++)
-			k.value[a] = profile_arg_id(p, p->span.args[op], keys[a]);
+			k.value[a] = profile_arg_id(p, p->span.args[op], arguments[a].key);
 		if (!is_triton(p, g, k.value[0]))
 			continue;
 		triton_ns += ns;

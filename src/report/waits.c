@@ -26,7 +26,6 @@ struct waits {
 	enum grouping by;
 	struct wait_calls calls;
 	int32_t *device_of_track;   /* where all work is that the calls of the track's process launched */
-	uint32_t on_name;           /* id of "wait_on_stream"; 0 = no record says it */
 	struct stats s;
 	uint64_t n[EVIDENCES], left_out, for_events, known;
 	int64_t ns[EVIDENCES];
@@ -67,7 +66,7 @@ static struct key key_of_record(const struct waits *w, uint32_t i)
 	struct key k = {.stream = ID_NONE, .name = p->span.name[i], .device = NO_DEVICE, .evidence = RECORD};
 	if (w->by == BY_STREAM) {
 		k.track = p->span.track[i] + 1;
-		k.on = w->on_name ? profile_arg_id(p, p->span.args[i], w->on_name) : 0;
+		k.on = profile_arg_id(p, p->span.args[i], ARG_WAIT_ON_STREAM);
 	}
 	return k;
 }
@@ -92,7 +91,7 @@ static void count_record(struct waits *w, uint32_t i)
 {
 	struct str name = profile_str(w->p, w->p->span.name[i]);
 	w->for_events += str_eqc(name, "Event Sync") || str_eqc(name, "Stream Wait Event");
-	w->known += w->on_name && profile_arg_id(w->p, w->p->span.args[i], w->on_name) != 0;
+	w->known += profile_arg_id(w->p, w->p->span.args[i], ARG_WAIT_ON_STREAM) != 0;
 }
 
 static void collect(struct waits *w)
@@ -204,8 +203,6 @@ static int run(const struct profile *p, const struct report_args *args, struct t
 	struct waits w = {.p = p, .by = (enum grouping)args->variant->by};
 	if (window_of(p, args, &w.window, e) < 0)
 		return -1;
-	uint32_t id = intern_find(&p->strings, STR("wait_on_stream"));
-	w.on_name = id == INTERN_NONE ? 0 : id;
 	w.device_of_track = devices_of_tracks(p);
 	wait_calls_find(p, &w.calls);
 	collect(&w);

@@ -353,6 +353,7 @@ int build_finish(struct build *b, struct err *e)
 	sort_table(p, TABLE_span, p->span.start_ns, p->span.track);
 	sort_table(p, TABLE_gpu_op, p->gpu_op.start_ns, p->gpu_op.track);
 	sort_table(p, TABLE_memory, p->memory.time_ns, NULL);
+	profile_find_arg_keys(p);
 	profile_join_devices(p);
 	if (p->device_joined)
 		diag_add(&p->diags, "device-joined", DIAG_NOTE, -1, "the only device that is described is device %d, and all work is on device %d: taken for the same one, "

@@ -422,6 +422,7 @@ static int read_all(struct load *l)
 	struct err why;
 	if (load_check(l->p, &why))
 		return damaged(l, "%s", why.msg);
+	profile_find_arg_keys(l->p);
 	profile_join_devices(l->p);
 	return 0;
 }

@@ -116,29 +116,82 @@ int profile_check(const struct profile *p, struct err *e)
 	return err_set(e, ERR_NOMEM, STR_FMT ": memory ran out in an earlier call on this trace, which left it half done: open it again", STR_ARG(p->input_path));
 }
 
-static uint32_t arg_row(const struct profile *p, uint32_t set, uint32_t key)
+const char *const arg_key_text[ARG_KEYS] = {
+#define ARG_KEY(name, text, other) [ARG_##name] = text,
+#include "store/arg_keys.def"
+#undef ARG_KEY
+};
+static const char *const other_text[ARG_KEYS] = {
+#define ARG_KEY(name, text, other) [ARG_##name] = other,
+#include "store/arg_keys.def"
+#undef ARG_KEY
+};
+
+static uint32_t find_string(const struct profile *p, struct str text)
 {
-	if (set >= p->arg_set.rows.n || key == INTERN_NONE)
+	uint32_t id = intern_find(&p->strings, text);
+	return id == INTERN_NONE ? 0 : id;
+}
+
+void profile_find_arg_keys(struct profile *p)
+{
+	for (int key = 0; key < ARG_KEYS; key++) {
+		p->arg_key[key][0] = find_string(p, str_from(arg_key_text[key]));
+		p->arg_key[key][1] = other_text[key] ? find_string(p, str_from(other_text[key])) : 0;
+	}
+}
+
+static uint32_t row_of_name(const struct profile *p, uint32_t set, uint32_t name)
+{
+	if (!name || set >= p->arg_set.rows.n)
 		return ROW_NONE;
 	uint32_t end = set + 1 < p->arg_set.rows.n ? p->arg_set.first[set + 1] : p->arg.rows.n;
 	for (uint32_t i = p->arg_set.first[set]; i < end; i++)
-		if (p->arg.key[i] == key)
+		if (p->arg.key[i] == name)
 			return i;
 	return ROW_NONE;
 }
 
-uint32_t profile_arg_id(const struct profile *p, uint32_t set, uint32_t key)
+static uint32_t row_of_key(const struct profile *p, uint32_t set, enum arg_key key)
 {
-	uint32_t i = arg_row(p, set, key);
-	return i == ROW_NONE ? 0 : p->arg.value[i];
+	uint32_t row = row_of_name(p, set, p->arg_key[key][0]);
+	return row == ROW_NONE ? row_of_name(p, set, p->arg_key[key][1]) : row;
 }
 
-bool profile_arg(const struct profile *p, uint32_t set, uint32_t key, struct str *value)
+uint32_t profile_arg_id(const struct profile *p, uint32_t set, enum arg_key key)
 {
-	uint32_t i = arg_row(p, set, key);
-	if (i == ROW_NONE)
+	uint32_t row = row_of_key(p, set, key);
+	return row == ROW_NONE ? 0 : p->arg.value[row];
+}
+
+bool profile_arg(const struct profile *p, uint32_t set, enum arg_key key, struct str *value)
+{
+	uint32_t row = row_of_key(p, set, key);
+	if (row == ROW_NONE)
 		return false;
-	*value = profile_str(p, p->arg.value[i]);
+	*value = profile_str(p, p->arg.value[row]);
+	return true;
+}
+
+bool profile_has_arg(const struct profile *p, enum arg_key key)
+{
+	return p->arg_key[key][0] || p->arg_key[key][1];
+}
+
+bool profile_is_arg(const struct profile *p, uint32_t id, enum arg_key key)
+{
+	return id && (id == p->arg_key[key][0] || id == p->arg_key[key][1]);
+}
+
+bool profile_arg_named(const struct profile *p, uint32_t set, struct str name, struct str *value)
+{
+	for (int key = 0; key < ARG_KEYS; key++)
+		if (str_eqc(name, arg_key_text[key]) || (other_text[key] && str_eqc(name, other_text[key])))
+			return profile_arg(p, set, (enum arg_key)key, value);
+	uint32_t row = row_of_name(p, set, find_string(p, name));
+	if (row == ROW_NONE)
+		return false;
+	*value = profile_str(p, p->arg.value[row]);
 	return true;
 }
 

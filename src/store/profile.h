@@ -50,6 +50,16 @@ struct steps;
 struct written;
 struct ops;
 
+/* What an argument of an event is (store/arg_keys.def). */
+enum arg_key {
+#define ARG_KEY(name, ...) ARG_##name,
+#include "store/arg_keys.def"
+#undef ARG_KEY
+	ARG_KEYS,
+};
+enum { ARG_SPELLINGS = 2 };
+extern const char *const arg_key_text[ARG_KEYS];
+
 /* What analysis can add to a profile (analysis/analysis.h); bits of profile.passes_done. */
 enum analysis_pass {
 	PASS_NEST = 1 << 0,      /* span.parent; span.op of ops and frames (the plugin's op_tree.py, torch/autograd/profiler_util.py) */
@@ -77,6 +87,7 @@ struct profile {
 	struct str format;        /* the input's name: "kineto" */
 	uint64_t input_bytes;     /* uncompressed */
 	uint64_t file_bytes;      /* on disk; 0 when read from a pipe */
+	uint32_t arg_key[ARG_KEYS][ARG_SPELLINGS]; /* string ids; 0 = the input has no such string. Set by profile_find_arg_keys */
 	unsigned passes_done;     /* enum analysis_pass bits */
 	bool durations_only;      /* the input states durations and an order, but no times: start_ns is made up from both, so that
 	                           * idle time, overlap and steps are unknown (a PyProf .dict) */
@@ -141,13 +152,18 @@ static inline bool gpu_is_graph(const struct profile *p, uint32_t i)
 	return p->gpu_op.kind[i] == GPU_KERNEL && l != ROW_NONE && p->launch.graph_id[l] != ID_NONE && p->launch.graph_node_id[l] == ID_NONE && p->launch.grid_x[l] == INT32_MIN;
 }
 
-/* The value of argument `key` (an interned id) in argument set `set`; false when it is not there. */
-bool profile_arg(const struct profile *p, uint32_t set, uint32_t key, struct str *value);
+/* The value of an argument in argument set `set`; false when it is not there. */
+bool profile_arg(const struct profile *p, uint32_t set, enum arg_key key, struct str *value);
 /* The interned id of the value, 0 = not there. */
-uint32_t profile_arg_id(const struct profile *p, uint32_t set, uint32_t key);
-/* The argument that an input gives to a range of which the end was not recorded: it ends with the recording of its thread. */
-#define SPAN_CUT_KEY "Recorded"
-#define SPAN_CUT_VALUE "not to its end"
+uint32_t profile_arg_id(const struct profile *p, uint32_t set, enum arg_key key);
+/* False: no event of the input has the argument, as there is no such string. */
+bool profile_has_arg(const struct profile *p, enum arg_key key);
+/* Whether string `id` is a spelling of `key`. */
+bool profile_is_arg(const struct profile *p, uint32_t id, enum arg_key key);
+/* The value of an argument by its recorded name. One that has a row in store/arg_keys.def is found under its other spelling, too. */
+bool profile_arg_named(const struct profile *p, uint32_t set, struct str name, struct str *value);
+/* Once, when all strings are there: build_finish and profile_load do. */
+void profile_find_arg_keys(struct profile *p);
 /* The value of a fact about the run. */
 bool profile_meta(const struct profile *p, const char *key, struct str *value);
 

@@ -37,9 +37,8 @@ static struct marker read_in(const char *text, const char *domain)
 static struct str arg(struct marker k, const char *key)
 {
 	struct str v = {"(absent)", 8};
-	uint32_t id = intern_find(&p->strings, str_from(key));
-	if (id != INTERN_NONE)
-		profile_arg(p, k.args, id, &v);
+	profile_find_arg_keys(p);
+	profile_arg_named(p, k.args, str_from(key), &v);
 	return v;
 }
 

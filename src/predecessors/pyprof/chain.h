@@ -14,7 +14,6 @@ struct pyprof_names {
 	uint32_t *op_id;     /* name -> id + 1 in `ops` */
 	uint32_t *sane_id;   /* the same of the name without what says "backward" */
 	uint32_t *marker_of_args; /* argument set -> string id of its "marker"; 0 = none */
-	uint32_t key_marker, key_module, key_op;
 	struct intern ops;
 };
 

@@ -9,15 +9,8 @@
 static void find_markers(struct pyprof_names *x, const struct profile *p)
 {
 	x->marker_of_args = NEW_ARRAY(p->arg_set.rows.n + 1, uint32_t);
-	x->key_marker = intern_find(&p->strings, STR("marker"));
-	x->key_module = intern_find(&p->strings, STR("Module"));
-	x->key_op = intern_find(&p->strings, STR("Op"));
-	for (uint32_t set = 0; x->key_marker != INTERN_NONE && set < p->arg_set.rows.n; set++) {
-		uint32_t end = set + 1 < p->arg_set.rows.n ? p->arg_set.first[set + 1] : p->arg.rows.n;
-		for (uint32_t i = p->arg_set.first[set]; i < end; i++)
-			if (p->arg.key[i] == x->key_marker)
-				x->marker_of_args[set] = p->arg.value[i];
-	}
+	for (uint32_t set = 0; profile_has_arg(p, ARG_MARKER) && set < p->arg_set.rows.n; set++)
+		x->marker_of_args[set] = profile_arg_id(p, set, ARG_MARKER);
 }
 
 struct pyprof_names *pyprof_names_new(const struct profile *p)
@@ -198,17 +191,17 @@ static void add_op(struct pyprof_facts *f, uint32_t op)
 	f->op[f->n_ops++] = op;
 }
 
-static uint32_t arg_text(const struct pyprof_records *r, uint32_t span, uint32_t key)
+static uint32_t arg_text(const struct pyprof_records *r, uint32_t span, enum arg_key key)
 {
-	uint32_t value = key == INTERN_NONE ? 0 : profile_arg_id(r->p, r->p->span.args[span], key);
+	uint32_t value = profile_arg_id(r->p, r->p->span.args[span], key);
 	return intern_str(&r->names->ops, profile_str(r->p, value));
 }
 
 bool pyprof_is_import(const struct pyprof_records *r, uint32_t span)
 {
-	if (r->rules != PYPROF_RECORDS_DEFAULT || r->names->key_op == INTERN_NONE)
+	if (r->rules != PYPROF_RECORDS_DEFAULT || !profile_has_arg(r->p, ARG_MARKER_OP))
 		return false;
-	return str_eqc(profile_str(r->p, profile_arg_id(r->p, r->p->span.args[span], r->names->key_op)), "__getattr__");
+	return str_eqc(profile_str(r->p, profile_arg_id(r->p, r->p->span.args[span], ARG_MARKER_OP)), "__getattr__");
 }
 
 /* The op: by argument markers, else by ranges of the backward pass, else by those with a number, else by any other. */
@@ -219,8 +212,8 @@ static void find_ops(const struct pyprof_records *r, struct pyprof_facts *f)
 	for (uint32_t i = 0; i < f->n_spans; i++)
 		if (pyprof_range_kind(r, f->span[i]) == PYPROF_MARKER && !pyprof_is_import(r, f->span[i])) {
 			if (!f->n_ops)
-				f->mod0 = arg_text(r, f->span[i], r->names->key_module);
-			add_op(f, arg_text(r, f->span[i], r->names->key_op));
+				f->mod0 = arg_text(r, f->span[i], ARG_MARKER_MODULE);
+			add_op(f, arg_text(r, f->span[i], ARG_MARKER_OP));
 		}
 	f->n_markers = f->n_ops;
 	for (uint32_t i = 0; i < f->n_seq && !f->n_markers; i++)

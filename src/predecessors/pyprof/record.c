@@ -81,7 +81,7 @@ static void from_chain(const struct pyprof_records *r, uint32_t i, struct arena 
 			if (pyprof_is_import(r, span))
 				break;
 			add(&out->marker, profile_str(p, r->names->marker_of_args[args]));
-			add(&out->mod, profile_str(p, profile_arg_id(p, args, r->names->key_module)));
+			add(&out->mod, profile_str(p, profile_arg_id(p, args, ARG_MARKER_MODULE)));
 			break;
 		case PYPROF_LAYER:
 			add(&out->layer, layer_name(name));
@@ -152,9 +152,8 @@ struct str pyprof_dict_field(const struct pyprof_records *r, uint32_t gpu, const
 {
 	char name[64];
 	int n = snprintf(name, sizeof name, "pyprof.%s", key);
-	uint32_t id = intern_find(&r->p->strings, (struct str){name, (size_t)n});
 	struct str value = {0};
-	if (id == INTERN_NONE || !profile_arg(r->p, r->p->gpu_op.args[gpu], id, &value))
+	if (!profile_arg_named(r->p, r->p->gpu_op.args[gpu], (struct str){name, (size_t)n}, &value))
 		return (struct str){0};
 	return value;
 }

@@ -360,7 +360,7 @@ static bool has_stacks(const struct profile *p)
 	bool frames = false;
 	for (uint16_t c = 0; c < p->cat.rows.n; c++)
 		frames |= p->cat.events[c] && str_eqc(profile_cat(p, c), "python_function");
-	return frames || intern_find(&p->strings, STR("Call stack")) != INTERN_NONE;
+	return frames || profile_has_arg(p, ARG_CALL_STACK);
 }
 
 static void open_default(struct printer *x)
