@@ -1,7 +1,7 @@
 #include "analysis/op_instances_work.h"
 #include "op/op_args.h"
 
-/* Sizes with the letters that DLProf gives them, one letter a dimension. */
+/* Sizes with letters, one letter a dimension. */
 struct lettered {
 	const char *type;
 	const char *input[2], *output;

@@ -4,12 +4,6 @@
 
 #include "base/mem.h"
 
-/* "v7000" of a call of the driver; "" where the call says none. */
-static struct str op_names_api_version(const struct profile *p, uint32_t span)
-{
-	return span == ROW_NONE ? STR("") : profile_str(p, profile_arg_id(p, p->span.args[span], ARG_API_VERSION));
-}
-
 struct str op_name_brackets(struct str name, struct arena *a)
 {
 	struct str out = arena_str(a, name);
@@ -35,7 +29,7 @@ void op_dlprof_names(const struct ops *o, const struct profile *p, uint32_t op, 
 		out->name = op_name_brackets(x->name, a);
 		return;
 	}
-	struct str version = op_names_api_version(p, span);
+	struct str version = span == ROW_NONE ? STR("") : profile_str(p, profile_arg_id(p, p->span.args[span], ARG_API_VERSION));
 	if (!version.n || x->id.n <= x->type.n)
 		return;
 	struct str number = {x->id.p + x->type.n, x->id.n - x->type.n};
