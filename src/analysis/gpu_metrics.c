@@ -175,7 +175,7 @@ static void add_tensor_core(struct work *w, uint32_t g, int64_t dur, uint8_t *tc
 	}
 	if (tc[name] == UINT8_MAX) {
 		struct str s = profile_str(w->p, name);
-		tc[name] = w->rules == OPTREE_TB_PLUGIN ? kernel_uses_tc_compat(s) : (uint8_t)kernel_classify(s).tensor_core;
+		tc[name] = w->rules == OPTREE_TB_PLUGIN ? kernel_uses_tc_listed(s) : (uint8_t)kernel_classify(s).tensor_core;
 	}
 	w->m->kernel_ns += dur;
 	if (tc[name] == TRI_YES)

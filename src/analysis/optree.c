@@ -260,7 +260,7 @@ static enum tri uses_tc(struct maker *m, uint32_t name)
 	if (!m->tc_of_name[name]) {
 		struct str s = profile_str(m->p, name);
 		enum tri answer = m->rules == OPTREE_DEFAULT        ? kernel_classify(s).tensor_core
-		                  : kernel_uses_tc_compat(s) ? TRI_YES
+		                  : kernel_uses_tc_listed(s) ? TRI_YES
 		                                             : TRI_NO;
 		m->tc_of_name[name] = (uint8_t)(answer + 1);
 	}

@@ -39,7 +39,7 @@ enum { ASKED = 1, COMM = 2, USES = 4, PRODUCT = 8, NAMELESS = 16 };
 static uint8_t by_name(struct str name)
 {
 	struct kernel_info k = kernel_classify(name);
-	bool uses = kernel_uses_tc_compat(name) || k.tensor_core == TRI_YES;
+	bool uses = kernel_uses_tc_listed(name) || k.tensor_core == TRI_YES;
 	bool product = k.class == KERNEL_GEMM || k.class == KERNEL_CONV || k.class == KERNEL_ATTENTION || k.class == KERNEL_RNN;
 	return ASKED | (kernel_is_comm(name) ? COMM : 0) | (uses ? USES : 0) | (product ? PRODUCT : 0) | (k.class == KERNEL_UNKNOWN ? NAMELESS : 0);
 }

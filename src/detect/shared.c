@@ -361,7 +361,7 @@ static void ask_kernel(struct shared *s, uint32_t name)
 		return;
 	struct str text = profile_str(s->p, name);
 	s->kernel[name] = kernel_classify(text);
-	s->tensor_core[name] = (uint8_t)(1 + (kernel_uses_tc_compat(text) ? TRI_YES : s->kernel[name].tensor_core));
+	s->tensor_core[name] = (uint8_t)(1 + (kernel_uses_tc_listed(text) ? TRI_YES : s->kernel[name].tensor_core));
 }
 
 struct kernel_info shared_kernel(struct findings *f, uint32_t name)

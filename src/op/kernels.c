@@ -199,7 +199,7 @@ enum tri kernel_tensor_core(struct kernel_info k, enum dtype operands)
 	return dtype_bits(operands) <= 16 ? TRI_YES : TRI_UNKNOWN;
 }
 
-bool kernel_uses_tc_compat(struct str name)
+bool kernel_uses_tc_listed(struct str name)
 {
 	return ANY_OF(name, tc_substrings);
 }

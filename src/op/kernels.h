@@ -40,8 +40,8 @@ enum tri kernel_tensor_core(struct kernel_info k, enum dtype operands);
 /* Adds rows from a file, KERNEL(...) as in kernels.def, before the built-in ones; for the whole process, before kernels are
  * classified. -1 with file:line and what was expected. */
 int kernel_load_rules(const char *path, struct err *e);
-/* The rule of the plugin and PyProf: any of a fixed list of substrings (PyProf's tc.py, the plugin's tensor_core.py). */
-bool kernel_uses_tc_compat(struct str name);
+/* Whether the name is on the list that predecessors share: it holds any of these substrings (PyProf's tc.py, the TensorBoard plugin's tensor_core.py). */
+bool kernel_uses_tc_listed(struct str name);
 /* The function's own name in a C++ signature, as Nsight Systems shortens it: "f" of "void ns::f<int, (bool)1>(int)". A slice. */
 struct str kernel_function_name(struct str name);
 /* Ops that could use Tensor Cores by name: the plugin's list (its tensor_core.py), and that with aten::convolution_backward and ops in

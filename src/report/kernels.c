@@ -333,7 +333,7 @@ static int put_tb_plugin(struct table *out, const struct groups *g, bool blocks,
 	for (uint32_t i = 0; i < g->n; i++) {
 		const struct group *x = &g->v[i];
 		struct str name = profile_str(g->p, x->key.name);
-		struct str uses = kernel_uses_tc_compat(name) ? STR("Yes") : STR("No");
+		struct str uses = kernel_uses_tc_listed(name) ? STR("Yes") : STR("No");
 		table_row(out);
 		table_set_str(out, at[T_NAME], name);
 		if (g->by == BY_NAME) {

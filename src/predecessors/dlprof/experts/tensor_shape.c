@@ -25,7 +25,7 @@ static uint8_t *find_users(const struct profile *p)
 {
 	uint8_t *uses = NEW_ARRAY(p->ops->n_ops, uint8_t);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
-		if (p->gpu_op.kind[g] == GPU_KERNEL && kernel_uses_tc_compat(profile_str(p, p->gpu_op.name[g])))
+		if (p->gpu_op.kind[g] == GPU_KERNEL && kernel_uses_tc_listed(profile_str(p, p->gpu_op.name[g])))
 			uses[p->ops->instance[p->ops->of_gpu[g]].op] = 1;
 	return uses;
 }
