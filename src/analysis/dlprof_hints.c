@@ -1,6 +1,7 @@
 #include "analysis/dlprof_hints.h"
 
 #include "analysis/job.h"
+#include "analysis/names.h"
 #include "analysis/op_instances.h"
 #include "analysis/recording.h"
 #include "base/mem.h"
@@ -29,27 +30,21 @@ static void say_gpus(const struct profile *p, struct buf *b)
 	mem_free(foreign);
 }
 
-/* Asked once a name: 1 = not a newer kernel, 2 = one. */
-static bool is_newer(const struct profile *p, uint32_t name, uint8_t *known)
+static bool is_newer(const struct profile *p, uint32_t name)
 {
-	struct str s = profile_str(p, name);
-	if (!known[name])
-		known[name] = kernel_classify(s).tensor_core == TRI_YES && !kernel_uses_tc_compat(s) ? 2 : 1;
-	return known[name] == 2;
+	return name_kernel(p, name)->tensor_core == TRI_YES && !name_is(p, name, NAME_TC_LISTED);
 }
 
 static void say_kernels(const struct profile *p, const uint8_t *in, struct buf *b)
 {
-	uint8_t *known = NEW_ARRAY(p->strings.n, uint8_t);
 	int64_t newer = 0, all = 0;
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
 		if (p->gpu_op.kind[g] != GPU_KERNEL || (in && !in[g]))
 			continue;
 		all += p->gpu_op.dur_ns[g];
-		if (is_newer(p, p->gpu_op.name[g], known))
+		if (is_newer(p, p->gpu_op.name[g]))
 			newer += p->gpu_op.dur_ns[g];
 	}
-	mem_free(known);
 	if (newer)
 		buf_printf(b, "%lld ns (%.1f %%) of kernel time are in kernels newer than DLProf's list that do use Tensor Cores; "
 		           "`opscope report tensor-cores` counts them.", (long long)newer, 100.0 * (double)newer / (double)all);

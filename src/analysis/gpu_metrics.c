@@ -1,5 +1,6 @@
 #include "analysis/gpu_metrics.h"
 
+#include "analysis/names.h"
 #include "gpu/occupancy.h"
 
 #include <math.h>
@@ -164,8 +165,8 @@ static void add_occupancy(struct work *w, uint32_t g, int64_t within)
 	w->m->occupancy_known_ns += within;
 }
 
-/* tc: enum tri by string id, so that each kernel name is looked at once. `dur`: of the kernel, what counts. */
-static void add_tensor_core(struct work *w, uint32_t g, int64_t dur, uint8_t *tc)
+/* `dur`: of the kernel, what counts. */
+static void add_tensor_core(struct work *w, uint32_t g, int64_t dur)
 {
 	uint32_t name = w->p->gpu_op.name[g];
 	if (w->rules == OPTREE_TB_PLUGIN) {
@@ -173,14 +174,12 @@ static void add_tensor_core(struct work *w, uint32_t g, int64_t dur, uint8_t *tc
 		if (node == ROW_NONE || w->tree->kind[node] != NODE_OP)
 			return;
 	}
-	if (tc[name] == UINT8_MAX) {
-		struct str s = profile_str(w->p, name);
-		tc[name] = w->rules == OPTREE_TB_PLUGIN ? kernel_uses_tc_compat(s) : (uint8_t)kernel_classify(s).tensor_core;
-	}
+	bool listed = name_is(w->p, name, NAME_TC_LISTED);
+	enum tri uses = w->rules != OPTREE_TB_PLUGIN ? name_kernel(w->p, name)->tensor_core : listed ? TRI_YES : TRI_NO;
 	w->m->kernel_ns += dur;
-	if (tc[name] == TRI_YES)
+	if (uses == TRI_YES)
 		w->m->tc_ns += dur;
-	else if (tc[name] == TRI_UNKNOWN)
+	else if (uses == TRI_UNKNOWN)
 		w->m->tc_unknown_ns += dur;
 }
 
@@ -195,7 +194,7 @@ static int64_t length_within(const struct work *w, int64_t start, int64_t end)
 	return at_end || intervals_length_within(w->in, start, start + 1) ? 0 : -1;
 }
 
-static void add_gpu_op(struct work *w, uint32_t g, uint8_t *tc)
+static void add_gpu_op(struct work *w, uint32_t g)
 {
 	const struct gpu_ops *v = &w->p->gpu_op;
 	bool plugin = w->rules == OPTREE_TB_PLUGIN;
@@ -217,7 +216,7 @@ static void add_gpu_op(struct work *w, uint32_t g, uint8_t *tc)
 	intervals_add(&w->kernels, v->start_ns[g], gpu_end(w->p, g));
 	add_load(w, g, within > 0 ? within : 0);
 	add_occupancy(w, g, within > 0 ? within : 0);
-	add_tensor_core(w, g, plugin ? v->dur_ns[g] : within, tc);
+	add_tensor_core(w, g, plugin ? v->dur_ns[g] : within);
 }
 
 /* The sweep: at each start or end of a kernel the sum of blocks per SM changes; it counts up to 1. */
@@ -322,18 +321,15 @@ void gpu_metrics_measure(const struct profile *p, enum optree_rules rules, const
 	struct work *w = NEW_ARRAY(out->n, struct work);
 	for (unsigned i = 0; i < out->n; i++)
 		w[i] = (struct work){.p = p, .rules = rules, .tree = tree, .m = &out->v[i], .in = &in};
-	uint8_t *tc = NEW_ARRAY_RAW(p->strings.n, uint8_t);
-	memset(tc, UINT8_MAX, p->strings.n);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
 		int32_t device = p->launch.device[p->gpu_op.launch[g]];
 		if (device != INT32_MIN)
-			add_gpu_op(&w[idmap_get(&at, device)], g, tc);
+			add_gpu_op(&w[idmap_get(&at, device)], g);
 	}
 	for (unsigned i = 0; i < out->n; i++)
 		finish_device(&w[i]);
 	intervals_release(&in);
 	idmap_release(&at);
-	mem_free(tc);
 	mem_free(w);
 }
 

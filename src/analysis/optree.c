@@ -1,23 +1,26 @@
 #include "analysis/optree.h"
 
+#include "analysis/names.h"
 #include "base/mem.h"
 #include "op/kernels.h"
 
-enum optree_kind optree_classify(struct str name, enum span_kind kind)
+/* The ranges of data loaders that the plugin knows. */
+static bool is_loader_of_plugin(struct str name)
 {
-	if (str_starts(name, STR("ProfilerStep#")))
+	return (str_starts(name, STR("enumerate(DataLoader)#")) && str_ends(name, STR(".__next__"))) || str_starts(name, STR("enumerate(DataPipe)#"));
+}
+
+enum optree_kind optree_kind_of_name(const struct profile *p, uint32_t name, enum span_kind kind, enum optree_rules rules)
+{
+	if (name_is(p, name, NAME_STEP))
 		return NODE_STEP;
-	if ((str_starts(name, STR("enumerate(DataLoader)#")) && str_ends(name, STR(".__next__"))) ||
-	    str_starts(name, STR("enumerate(DataPipe)#")))
+	if (name_is_dataloader(p, name) && (rules == OPTREE_DEFAULT || is_loader_of_plugin(profile_str(p, name))))
 		return NODE_DATALOADER;
-	if (str_starts(name, STR("Optimizer.step")))
+	if (name_is(p, name, NAME_OPTIMIZER_STEP))
 		return NODE_OPTIMIZER;
 	if (kind == SPAN_USER)
-		return op_is_comm(name) ? NODE_COMM : NODE_USER;
-	if (str_starts(name, STR("Optimizer.")) || str_eq(name, STR("DataParallel.forward")) ||
-	    str_eq(name, STR("DistributedDataParallel.forward")))
-		return NODE_EXCLUDED_OP;
-	return NODE_OP;
+		return name_is(p, name, NAME_COMM) ? NODE_COMM : NODE_USER;
+	return name_is(p, name, NAME_WRAPPER) ? NODE_EXCLUDED_OP : NODE_OP;
 }
 
 /* Work arrays of one construction. */
@@ -31,9 +34,6 @@ struct maker {
 	uint32_t *by_ext;        /* tb-plugin, per call: the op with its external id, whatever that is worth; else NULL */
 	uint32_t *near_op;       /* per node: the op at or around it; ROW_NONE = none */
 	uint8_t *own_calls_lost; /* per node, tb-plugin: its calls gave way to its child's */
-	uint8_t *tc_of_name;     /* per string: 0 not asked, else enum tri + 1 */
-	uint8_t *eligible_name;  /* per string: the same for op names that could use Tensor Cores */
-	uint8_t *kind_of_name;   /* per string: 0 not asked, else enum optree_kind + 1, apart for ops and annotations */
 };
 
 /* What the plugin's comparison with its operator type sees. */
@@ -42,23 +42,13 @@ static bool is_op_type(const struct maker *m, uint32_t node)
 	return m->p->span.kind[m->t->span[node]] == SPAN_OP;
 }
 
-static enum optree_kind classify_cached(struct maker *m, uint32_t span)
-{
-	uint32_t name = m->p->span.name[span];
-	bool user = m->p->span.kind[span] == SPAN_USER;
-	uint8_t *slot = &m->kind_of_name[(size_t)name * 2 + user];
-	if (!*slot)
-		*slot = (uint8_t)(optree_classify(profile_str(m->p, name), m->p->span.kind[span]) + 1);
-	return *slot - 1;
-}
-
 /* Is this span a node under the rules? *kind gets which. */
 static bool is_node(struct maker *m, uint32_t i, enum optree_kind *kind)
 {
 	uint8_t k = m->p->span.kind[i];
 	if (k != SPAN_OP && k != SPAN_USER)
 		return false;
-	*kind = classify_cached(m, i);
+	*kind = optree_kind_of_name(m->p, m->p->span.name[i], (enum span_kind)k, m->rules);
 	return m->rules == OPTREE_DEFAULT || *kind != NODE_USER;
 }
 
@@ -255,25 +245,16 @@ static void own_time_tb(struct maker *m)
 	}
 }
 
-static enum tri uses_tc(struct maker *m, uint32_t name)
+static enum tri uses_tc(const struct maker *m, uint32_t name)
 {
-	if (!m->tc_of_name[name]) {
-		struct str s = profile_str(m->p, name);
-		enum tri answer = m->rules == OPTREE_DEFAULT        ? kernel_classify(s).tensor_core
-		                  : kernel_uses_tc_compat(s) ? TRI_YES
-		                                             : TRI_NO;
-		m->tc_of_name[name] = (uint8_t)(answer + 1);
-	}
-	return (enum tri)(m->tc_of_name[name] - 1);
+	if (m->rules == OPTREE_DEFAULT)
+		return name_kernel(m->p, name)->tensor_core;
+	return name_is(m->p, name, NAME_TC_LISTED) ? TRI_YES : TRI_NO;
 }
 
-static bool eligible_by_name(struct maker *m, uint32_t name)
+static bool eligible_by_name(const struct maker *m, uint32_t name)
 {
-	if (!m->eligible_name[name]) {
-		struct str s = profile_str(m->p, name);
-		m->eligible_name[name] = (m->rules == OPTREE_DEFAULT ? op_tc_eligible(s) : op_tc_eligible_compat(s)) ? 2 : 1;
-	}
-	return m->eligible_name[name] == 2;
+	return name_is(m->p, name, NAME_TC_ELIGIBLE) && (m->rules == OPTREE_DEFAULT || op_tc_eligible_compat(profile_str(m->p, name)));
 }
 
 /* Parents come before their children: one pass, however deep the nesting. */
@@ -405,9 +386,6 @@ struct optree *optree_new(const struct profile *p, enum optree_rules rules)
 {
 	struct optree *t = NEW(struct optree);
 	struct maker m = {.p = p, .t = t, .rules = rules};
-	m.kind_of_name = NEW_ARRAY((size_t)p->strings.n * 2, uint8_t);
-	m.tc_of_name = NEW_ARRAY(p->strings.n, uint8_t);
-	m.eligible_name = NEW_ARRAY(p->strings.n, uint8_t);
 	m.near_node = NEW_ARRAY_RAW(p->span.rows.n, uint32_t);
 	memset(m.near_node, 0xff, (size_t)p->span.rows.n * sizeof *m.near_node);
 	t->node_of_span = NEW_ARRAY_RAW(p->span.rows.n, uint32_t);
@@ -428,9 +406,6 @@ struct optree *optree_new(const struct profile *p, enum optree_rules rules)
 	add_device_work(&m);
 	sum_up(&m);
 	compact(&m);
-	mem_free(m.kind_of_name);
-	mem_free(m.tc_of_name);
-	mem_free(m.eligible_name);
 	mem_free(m.near_node);
 	mem_free(m.by_ext);
 	mem_free(m.n_children);

@@ -23,7 +23,7 @@ enum optree_kind {
 	NODE_OP,           /* what tables count as an operator */
 	NODE_EXCLUDED_OP,  /* an op that tables leave out, as the plugin's node.py does: DataParallel.forward, Optimizer.zero_grad, ... */
 	NODE_STEP,         /* ProfilerStep#N */
-	NODE_DATALOADER,   /* enumerate(DataLoader)#....__next__, enumerate(DataPipe)#... */
+	NODE_DATALOADER,   /* a data loader makes a batch */
 	NODE_OPTIMIZER,    /* Optimizer.step* */
 	NODE_COMM,         /* a collective's annotation: nccl:all_reduce, gloo:... */
 	NODE_USER,         /* any other annotation (not in the plugin's tree) */
@@ -56,7 +56,7 @@ void optree_free(struct optree *t);
  * user's launches nothing by itself. Default rules. */
 uint32_t optree_operator(const struct optree *t, const struct profile *p, uint32_t gpu_op);
 
-/* What an annotation or op with this name is (the plugin's node.py). */
-enum optree_kind optree_classify(struct str name, enum span_kind kind);
+/* What an annotation or op with this name (string id) is (the plugin's node.py). */
+enum optree_kind optree_kind_of_name(const struct profile *p, uint32_t name, enum span_kind kind, enum optree_rules rules);
 
 #endif

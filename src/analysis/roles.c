@@ -4,6 +4,7 @@
 #include "analysis/gpus.h"
 #include "analysis/host_use.h"
 #include "analysis/interval.h"
+#include "analysis/names.h"
 #include "analysis/optree.h"
 #include "base/hash.h"
 #include "base/mem.h"
@@ -23,14 +24,11 @@ const enum role roles_order[2][ROLES] = {
 	[ROLES_TB_PLUGIN] = {ROLE_KERNEL, ROLE_MEMCPY, ROLE_MEMSET, ROLE_COMM, ROLE_RUNTIME, ROLE_DATALOADER, ROLE_CPU, ROLE_OTHER},
 };
 
-/* What a name says, found once per distinct string. */
-enum { NAME_SEEN = 1, NAME_COMM_OP = 2, NAME_COMM_KERNEL = 4, NAME_STEP = 8, NAME_DATALOADER = 16, NAME_HOST_COMM = 32 };
-
 struct work {
 	const struct profile *p;
 	enum roles_rules rules;
 	struct host_uses *host_uses;  /* default rules */
-	uint8_t *name;                /* flags by string id */
+	uint8_t *is_step;             /* tb-plugin, by string id: a range of this name is a step */
 	struct idmap comm_ext;        /* tb-plugin: external ids of communication ops */
 	bool device_comm;             /* GPUs run collectives */
 	struct gpus gpus;
@@ -51,25 +49,6 @@ static bool is_comm_tb_plugin(struct str name)
 		if (str_eqc(op, ops[i]))
 			return true;
 	return false;
-}
-
-static uint8_t name_flags(struct work *w, uint32_t id)
-{
-	if (w->name[id])
-		return w->name[id];
-	struct str s = profile_str(w->p, id);
-	uint8_t f = NAME_SEEN;
-	if (w->rules == ROLES_TB_PLUGIN ? is_comm_tb_plugin(s) : op_is_comm(s))
-		f |= NAME_COMM_OP;
-	if (kernel_is_comm(s))
-		f |= NAME_COMM_KERNEL;
-	if (str_starts(s, STR("gloo:")) || str_starts(s, STR("mpi:")) || str_starts(s, STR("ucc:")))
-		f |= NAME_HOST_COMM;
-	if (str_starts(s, STR("ProfilerStep#")))
-		f |= NAME_STEP;
-	if (optree_classify(s, SPAN_USER) == NODE_DATALOADER)
-		f |= NAME_DATALOADER;
-	return w->name[id] = f;
 }
 
 static int64_t ext_or_zero(int64_t id)
@@ -107,12 +86,12 @@ static enum role plugin_role_of_span(struct work *w, uint32_t i)
 	default:
 		return ROLES;
 	}
-	uint8_t f = name_flags(w, s->name[i]);
-	if (f & NAME_STEP)
+	enum optree_kind kind = optree_kind_of_name(w->p, s->name[i], SPAN_USER, OPTREE_TB_PLUGIN);
+	if (kind == NODE_STEP || w->is_step[s->name[i]])
 		return ROLES;
-	if (f & NAME_DATALOADER)
+	if (kind == NODE_DATALOADER)
 		return ROLE_DATALOADER;
-	return f & NAME_COMM_OP ? ROLE_COMM : ROLE_CPU;
+	return name_is(w->p, s->name[i], NAME_COMM) && is_comm_tb_plugin(profile_str(w->p, s->name[i])) ? ROLE_COMM : ROLE_CPU;
 }
 
 static enum role role_of_span(struct work *w, uint32_t i)
@@ -124,7 +103,7 @@ static enum role role_of_span(struct work *w, uint32_t i)
 	if (!w->host_uses)
 		return plugin_role_of_span(w, i);
 	enum role role = of_use[host_use_of(w->host_uses, i)];
-	bool enqueues = role == ROLE_COMM && w->device_comm && !(name_flags(w, w->p->span.name[i]) & NAME_HOST_COMM);
+	bool enqueues = role == ROLE_COMM && w->device_comm && !name_is(w->p, w->p->span.name[i], NAME_COMM_BY_HOST);
 	return enqueues ? ROLE_CPU : role;
 }
 
@@ -162,7 +141,7 @@ static enum role role_of_gpu_op(struct work *w, uint32_t g)
 	if (w->rules == ROLES_TB_PLUGIN)
 		comm = idmap_get(&w->comm_ext, ext_or_zero(gpu_ext_id(v, g))) != IDMAP_NONE;
 	else
-		comm = name_flags(w, v->name[g]) & NAME_COMM_KERNEL;
+		comm = name_is(w->p, v->name[g], NAME_COMM_KERNEL);
 	return comm ? ROLE_COMM : ROLE_KERNEL;
 }
 
@@ -173,7 +152,7 @@ static void mark_step_names(struct work *w)
 	const struct steps *s = steps_by(p->steps, true);
 	for (unsigned i = 0; i < s->total; i++)
 		if (s->v[i].span != ROW_NONE)
-			w->name[p->span.name[s->v[i].span]] = NAME_SEEN | NAME_STEP;
+			w->is_step[p->span.name[s->v[i].span]] = 1;
 }
 
 static void collect_device(struct work *w)
@@ -199,7 +178,7 @@ static void collect_device(struct work *w)
 static void collect(struct work *w)
 {
 	const struct profile *p = w->p;
-	w->name = NEW_ARRAY(p->strings.n, uint8_t);
+	w->is_step = NEW_ARRAY(p->strings.n, uint8_t);
 	if (w->rules == ROLES_DEFAULT) {
 		w->host_uses = host_uses_new(p);
 		collect_device(w);
@@ -212,7 +191,7 @@ static void collect(struct work *w)
 	for (int r = 0; r < ROLES; r++)
 		intervals_normalise(&w->host[r]);
 	idmap_release(&w->comm_ext);
-	mem_free(w->name);
+	mem_free(w->is_step);
 	host_uses_free(w->host_uses);
 }
 

@@ -134,7 +134,6 @@ static void put_work(struct dump *d)
 {
 	const struct gpu_ops *g = &d->p->gpu_op;
 	const struct launches *l = &d->p->launch;
-	struct op_tc *tc = op_tc_new(d->p, true);
 	buf_cstr(&d->b, "],\n\"gpu_work\": [");
 	for (uint32_t i = 0; i < g->rows.n; i++) {
 		uint32_t at = g->launch[i], call = g->call[i];
@@ -152,10 +151,9 @@ static void put_work(struct dump *d)
 		put_number(d, "bytes", l->bytes[at], l->bytes[at] != ID_NONE);
 		put_sizes(d, "grid", l->grid_x[at], l->grid_y[at], l->grid_z[at]);
 		put_sizes(d, "block", l->block_x[at], l->block_y[at], l->block_z[at]);
-		put_truth(d, "uses_tc", op_tc_of(tc, i) == TRI_YES);
+		put_truth(d, "uses_tc", op_tc_of(d->p, i, true) == TRI_YES);
 	}
 	buf_cstr(&d->b, "]}\n");
-	op_tc_free(tc);
 }
 
 int dlprof_dump_model(const struct profile *p, const char *path, struct err *e)

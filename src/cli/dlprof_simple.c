@@ -2,6 +2,7 @@
 #include "analysis/analysis.h"
 #include "analysis/interval.h"
 #include "analysis/iterations.h"
+#include "analysis/names.h"
 #include "base/mem.h"
 #include "cli/dlprof.h"
 #include "op/kernels.h"
@@ -34,16 +35,11 @@ void dlprof_simple_summary(const struct profile *p, struct table *t)
 {
 	struct dlprof_iterations d;
 	int64_t gpu = 0, tc = 0;
-	uint8_t *known = NEW_ARRAY(p->strings.n, uint8_t);
 	for (uint32_t i = 0; i < p->gpu_op.rows.n; i++) {
-		uint8_t *k = &known[p->gpu_op.name[i]];
-		if (!*k)
-			*k = kernel_uses_tc_compat(profile_str(p, p->gpu_op.name[i])) ? 2 : 1;
 		add_ns(&gpu, p->gpu_op.dur_ns[i]);
-		if (p->gpu_op.kind[i] == GPU_KERNEL && *k == 2)
+		if (p->gpu_op.kind[i] == GPU_KERNEL && name_is(p, p->gpu_op.name[i], NAME_TC_LISTED))
 			add_ns(&tc, p->gpu_op.dur_ns[i]);
 	}
-	mem_free(known);
 	iterations_dlprof(p, STR(""), &d);
 	t->title = "System Config";
 	TABLE_COLUMN(t, "name", "Name", "what", CELL_STR);
@@ -117,7 +113,7 @@ int dlprof_simple_kernels(const struct profile *p, struct table *t, struct err *
 			for (; n <= *at; n++)
 				v[n] = (struct kernel_sum){0};
 			v[*at].name = name;
-			v[*at].uses_tc |= kernel_uses_tc_compat(full);
+			v[*at].uses_tc |= name_is(p, p->gpu_op.name[g], NAME_TC_LISTED);
 		}
 		struct kernel_sum *s = &v[*at];
 		bool first = !s->calls++;

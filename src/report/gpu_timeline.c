@@ -1,5 +1,6 @@
 #include "analysis/busy.h"
 #include "analysis/gpus.h"
+#include "analysis/names.h"
 #include "analysis/recording.h"
 #include "analysis/steps.h"
 #include "base/buf.h"
@@ -42,7 +43,7 @@ static void group_by_launch(const struct profile *p, struct groups *g)
 }
 
 /* Frames that show activation checkpointing running the forward pass again. */
-static bool is_recompute_frame(struct str name)
+static uint8_t is_recompute_frame(struct str name)
 {
 	return str_has(name, STR("torch/utils/checkpoint.py")) &&
 	       (str_ends(name, STR(": recompute_fn")) || str_ends(name, STR(": unpack_hook")));
@@ -51,17 +52,13 @@ static bool is_recompute_frame(struct str name)
 /* Per span: in recomputation. Parents stand before their children: one pass, however deep the nesting. */
 static uint8_t *mark_recompute(const struct profile *p)
 {
-	uint8_t *frame = NEW_ARRAY(p->strings.n, uint8_t), *in = NEW_ARRAY(p->span.rows.n, uint8_t);
+	struct name_memo frames = name_memo_new(p, is_recompute_frame);
+	uint8_t *in = NEW_ARRAY(p->span.rows.n, uint8_t);
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
-		uint32_t up = p->span.parent[i], name = p->span.name[i];
-		in[i] = up < i && in[up];
-		if (in[i] || p->span.kind[i] != SPAN_PYTHON)
-			continue;
-		if (!frame[name]) /* asked once per name */
-			frame[name] = is_recompute_frame(profile_str(p, name)) ? 2 : 1;
-		in[i] = frame[name] == 2;
+		uint32_t up = p->span.parent[i];
+		in[i] = (up < i && in[up]) || (p->span.kind[i] == SPAN_PYTHON && name_memo_of(&frames, p->span.name[i]));
 	}
-	mem_free(frame);
+	name_memo_release(&frames);
 	return in;
 }
 

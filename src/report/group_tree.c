@@ -282,17 +282,17 @@ static uint32_t iteration_at(const struct group_iterations *it, int64_t ns)
 
 enum { RAN = 1, USED = 2 };
 
-static bool uses_tc(const struct profile *p, uint32_t k, struct op_tc *tc)
+static bool uses_tc(const struct profile *p, uint32_t k, bool dlprof)
 {
 	const struct op_instance *x = &p->ops->instance[k];
 	for (uint32_t i = 0; i < x->gpu_n; i++)
-		if (op_tc_of(tc, p->ops->gpu[x->gpu_first + i]) == TRI_YES)
+		if (op_tc_of(p, p->ops->gpu[x->gpu_first + i], dlprof) == TRI_YES)
 			return true;
 	return false;
 }
 
 /* Instances are sorted by start, and so by iteration, but for device work of no call. */
-static void count(struct sweep *s, struct op_tc *tc, bool dlprof)
+static void count(struct sweep *s, bool dlprof)
 {
 	const struct ops *o = s->p->ops;
 	uint8_t *op_bits = NEW_ARRAY(o->n_ops, uint8_t);
@@ -303,7 +303,7 @@ static void count(struct sweep *s, struct op_tc *tc, bool dlprof)
 		if (iteration == UINT32_MAX)
 			continue;
 		op_bits[o->instance[k].op] |= RAN;
-		if (!(op_bits[o->instance[k].op] & USED) && uses_tc(s->p, k, tc))
+		if (!(op_bits[o->instance[k].op] & USED) && uses_tc(s->p, k, dlprof))
 			op_bits[o->instance[k].op] |= USED;
 		for (uint32_t g = s->t->of_op[o->instance[k].op]; g != GROUP_NONE; g = above(s->t, g)) {
 			s->t->v[g].calls++;
@@ -324,7 +324,7 @@ static void count(struct sweep *s, struct op_tc *tc, bool dlprof)
 }
 
 void group_tree_measure(struct group_tree *t, const struct profile *p, const struct window *w, const struct group_iterations *it,
-                        struct op_tc *tc, bool dlprof)
+                        bool dlprof)
 {
 	const struct ops *o = p->ops;
 	uint32_t *iteration_of = NEW_ARRAY_RAW(o->n_instances, uint32_t);
@@ -334,7 +334,7 @@ void group_tree_measure(struct group_tree *t, const struct profile *p, const str
 		bool skip = (dlprof && o->instance[k].span == ROW_NONE) || !op_in_window(p, k, w);
 		iteration_of[k] = skip ? UINT32_MAX : iteration_at(it, o->instance[k].start_ns);
 	}
-	count(&s, tc, dlprof);
+	count(&s, dlprof);
 	ranges(&s, &x);
 	sweep(&s, OP_CPU, &x);
 	device_work(&s, &x);

@@ -44,7 +44,7 @@ struct group_tree {
 void group_tree_init(struct group_tree *t, const struct profile *p, bool by_type);
 /* Adds all instances of the window; `dlprof`: by its rules, and without what it does not have. */
 void group_tree_measure(struct group_tree *t, const struct profile *p, const struct window *w, const struct group_iterations *it,
-                        struct op_tc *tc, bool dlprof);
+                        bool dlprof);
 void group_tree_release(struct group_tree *t);
 
 static inline double group_mean(const struct group *g, enum op_time t)

@@ -202,10 +202,9 @@ static int groups_run(const struct profile *p, const struct report_args *args, s
 		return err_set(e, ERR_USAGE, "--steps=outside: report groups cannot show what lies outside the steps, since its times are means of them: A..B, one step number or all was expected");
 	if (op_check(p, e) < 0 || op_window(p, args, &w, e) < 0)
 		return -1;
-	struct op_tc *tc = op_tc_new(p, dlprof);
 	find_cuts(p, &w, dlprof, &c);
 	group_tree_init(&tree, p, !dlprof);
-	group_tree_measure(&tree, p, &w, &(struct group_iterations){c.start, c.end, c.n}, tc, dlprof);
+	group_tree_measure(&tree, p, &w, &(struct group_iterations){c.start, c.end, c.n}, dlprof);
 	if (dlprof) {
 		dlprof_table(&tree, out);
 		op_dlprof_hints(out, p, &w, HINT_KERNELS);
@@ -215,7 +214,6 @@ static int groups_run(const struct profile *p, const struct report_args *args, s
 		own_notes(out, p, &w, has_paths(p->ops), c.n);
 	}
 	group_tree_release(&tree);
-	op_tc_free(tc);
 	mem_free(c.start);
 	mem_free(c.end);
 	return 0;

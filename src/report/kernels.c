@@ -1,5 +1,6 @@
 /* Device kernels (the plugin's kernel_parser.py): how often, how long, with which launch configuration, for which op. */
 #include "analysis/gpu_metrics.h"
+#include "analysis/names.h"
 #include "analysis/optree.h"
 #include "analysis/recording.h"
 #include "base/mem.h"
@@ -256,7 +257,7 @@ static int put_default(struct table *out, const struct groups *g, bool blocks, b
 	for (uint32_t i = 0; i < g->n; i++) {
 		const struct group *x = &g->v[i];
 		struct str name = profile_str(g->p, x->key.name);
-		struct kernel_info info = kernel_classify(name);
+		struct kernel_info info = *name_kernel(g->p, x->key.name);
 		by_tc[info.tensor_core] += info.class == KERNEL_GRAPH ? 0 : x->total;
 		in_ops += x->key.op ? x->total : 0;
 		table_row(out);
@@ -333,7 +334,7 @@ static int put_tb_plugin(struct table *out, const struct groups *g, bool blocks,
 	for (uint32_t i = 0; i < g->n; i++) {
 		const struct group *x = &g->v[i];
 		struct str name = profile_str(g->p, x->key.name);
-		struct str uses = kernel_uses_tc_compat(name) ? STR("Yes") : STR("No");
+		struct str uses = name_is(g->p, x->key.name, NAME_TC_LISTED) ? STR("Yes") : STR("No");
 		table_row(out);
 		table_set_str(out, at[T_NAME], name);
 		if (g->by == BY_NAME) {

@@ -136,7 +136,7 @@ static void put_op(struct table *t, const struct kernel_rows *x, const struct ke
 	table_set_str(t, direction, op_dlprof_direction(&x->p->ops->op[r->op]));
 }
 
-static void put_iteration_row(struct table *t, const struct kernel_rows *x, const struct kernel_row *r, struct op_tc *tc, const struct op_shapes *shapes,
+static void put_iteration_row(struct table *t, const struct kernel_rows *x, const struct kernel_row *r, const struct op_shapes *shapes,
                               int64_t zero_ns)
 {
 	const struct profile *p = x->p;
@@ -156,7 +156,7 @@ static void put_iteration_row(struct table *t, const struct kernel_rows *x, cons
 		table_set_i64(t, I_CALL_START, p->span.start_ns[call] - zero_ns);
 		table_set_i64(t, I_CALL_DUR, p->span.dur_ns[call]);
 	}
-	table_set_bool(t, I_TC, op_tc_of(tc, r->gpu) == TRI_YES);
+	table_set_bool(t, I_TC, op_tc_of(x->p, r->gpu, true) == TRI_YES);
 	for (unsigned i = 0; i < 6; i++)
 		if (sizes[i] != INT32_MIN)
 			table_set_i64(t, I_GRID_X + i, sizes[i]);
@@ -180,7 +180,6 @@ int kernels_dlprof_iteration(const struct profile *p, const struct report_args *
 	struct kernel_rows x = {.p = p};
 	int rc = collect(&x, args, false, e);
 	if (rc == 0) {
-		struct op_tc *tc = op_tc_new(p, true);
 		struct op_shapes shapes = {0};
 		uint32_t of = ROW_NONE;
 		int64_t zero_ns = dlprof_zero_ns(p);
@@ -190,10 +189,9 @@ int kernels_dlprof_iteration(const struct profile *p, const struct report_args *
 			if (k != of)
 				op_instance_shapes(p->ops, p, k, &t->arena, &shapes);
 			of = k;
-			put_iteration_row(t, &x, &x.v[i], tc, &shapes, zero_ns);
+			put_iteration_row(t, &x, &x.v[i], &shapes, zero_ns);
 		}
 		put_hints(t, p, args);
-		op_tc_free(tc);
 	}
 	kernel_rows_release(&x);
 	return rc;
@@ -208,7 +206,7 @@ static void put_stat(struct table *t, unsigned col, int64_t total, uint32_t n, i
 }
 
 /* Rows i .. the result - 1 have one op and one short name. */
-static uint32_t put_kernel_row(struct table *t, const struct kernel_rows *x, uint32_t i, struct op_tc *tc)
+static uint32_t put_kernel_row(struct table *t, const struct kernel_rows *x, uint32_t i)
 {
 	const struct profile *p = x->p;
 	const struct kernel_row *r = &x->v[i];
@@ -224,7 +222,7 @@ static uint32_t put_kernel_row(struct table *t, const struct kernel_rows *x, uin
 			s[1] = values[k] < s[1] ? values[k] : s[1];
 			s[2] = values[k] > s[2] ? values[k] : s[2];
 		}
-		uses |= op_tc_of(tc, g) == TRI_YES;
+		uses |= op_tc_of(x->p, g, true) == TRI_YES;
 	}
 	table_row(t);
 	table_set_str(t, 0, r->kernel);
@@ -255,12 +253,10 @@ int kernels_dlprof_kernel(const struct profile *p, const struct report_args *arg
 	struct kernel_rows x = {.p = p};
 	int rc = collect(&x, args, true, e);
 	if (rc == 0) {
-		struct op_tc *tc = op_tc_new(p, true);
 		table_columns(t, columns, sizeof columns / sizeof columns[0]);
 		for (uint32_t i = 0; i < x.n;)
-			i = put_kernel_row(t, &x, i, tc);
+			i = put_kernel_row(t, &x, i);
 		put_hints(t, p, args);
-		op_tc_free(tc);
 	}
 	kernel_rows_release(&x);
 	return rc;

@@ -1,43 +1,19 @@
 #include "report/op_sums.h"
 
+#include "analysis/names.h"
 #include "analysis/recording.h"
 #include "analysis/slice.h"
 #include "base/mem.h"
 
 #include <stdlib.h>
 
-struct op_tc {
-	const struct profile *p;
-	bool compat;
-	uint8_t *known;  /* string id of a kernel's name -> enum tri + 1; 0 = not asked */
-};
-
-struct op_tc *op_tc_new(const struct profile *p, bool compat)
+enum tri op_tc_of(const struct profile *p, uint32_t gpu, bool dlprof)
 {
-	struct op_tc *t = NEW(struct op_tc);
-	*t = (struct op_tc){p, compat, NEW_ARRAY(p->strings.n, uint8_t)};
-	return t;
-}
-
-void op_tc_free(struct op_tc *t)
-{
-	if (!t)
-		return;
-	mem_free(t->known);
-	mem_free(t);
-}
-
-enum tri op_tc_of(struct op_tc *t, uint32_t gpu)
-{
-	if (t->p->gpu_op.kind[gpu] != GPU_KERNEL)
+	if (p->gpu_op.kind[gpu] != GPU_KERNEL)
 		return TRI_NO;
-	uint8_t *known = &t->known[t->p->gpu_op.name[gpu]];
-	if (!*known) {
-		struct str name = profile_str(t->p, t->p->gpu_op.name[gpu]);
-		enum tri uses = t->compat ? (kernel_uses_tc_compat(name) ? TRI_YES : TRI_NO) : kernel_classify(name).tensor_core;
-		*known = (uint8_t)(uses + 1);
-	}
-	return (enum tri)(*known - 1);
+	if (dlprof)
+		return name_is(p, p->gpu_op.name[gpu], NAME_TC_LISTED) ? TRI_YES : TRI_NO;
+	return gpu_kernel(p, gpu)->tensor_core;
 }
 
 static void add_ns(int64_t *sum, int64_t ns)
@@ -53,7 +29,7 @@ static void add_stat(struct op_stat *s, int64_t ns, bool first)
 	s->max = first || ns > s->max ? ns : s->max;
 }
 
-void op_sum_add(struct op_sum *s, const struct profile *p, uint32_t k, struct op_tc *t)
+void op_sum_add(struct op_sum *s, const struct profile *p, uint32_t k, bool dlprof)
 {
 	const struct op_instance *x = &p->ops->instance[k];
 	bool first = !s->calls++;
@@ -67,7 +43,7 @@ void op_sum_add(struct op_sum *s, const struct profile *p, uint32_t k, struct op
 		add_ns(&s->work_ns, ns);
 		if (p->gpu_op.kind[g] != GPU_KERNEL)
 			continue;
-		enum tri uses = op_tc_of(t, g);
+		enum tri uses = op_tc_of(p, g, dlprof);
 		s->kernels++;
 		add_ns(&s->kernel_ns, ns);
 		s->tc_kernels += uses == TRI_YES;

@@ -22,15 +22,11 @@ struct op_sum {
 	uint32_t kernels, tc_kernels;
 };
 
-struct op_tc;
-
-/* Whether kernels use Tensor Cores, asked once a name. `compat`: by DLProf's list of names. */
-struct op_tc *op_tc_new(const struct profile *p, bool compat);
-void op_tc_free(struct op_tc *t);
-enum tri op_tc_of(struct op_tc *t, uint32_t gpu_op);
+/* Whether this work uses Tensor Cores. `dlprof`: by DLProf's list of names. */
+enum tri op_tc_of(const struct profile *p, uint32_t gpu_op, bool dlprof);
 
 /* Adds instance k to *s. */
-void op_sum_add(struct op_sum *s, const struct profile *p, uint32_t k, struct op_tc *t);
+void op_sum_add(struct op_sum *s, const struct profile *p, uint32_t k, bool dlprof);
 
 static inline double op_stat_mean(const struct op_sum *s, enum op_time t)
 {

@@ -44,7 +44,7 @@ static void find_types(struct types *x, bool dlprof)
 	intern_release(&keys);
 }
 
-static void sum_types(struct types *x, const struct window *w, struct op_tc *tc, bool dlprof)
+static void sum_types(struct types *x, const struct window *w, bool dlprof)
 {
 	const struct ops *o = x->p->ops;
 	for (uint32_t k = 0; k < o->n_instances; k++) {
@@ -54,7 +54,7 @@ static void sum_types(struct types *x, const struct window *w, struct op_tc *tc,
 		struct type_row *r = &x->v[x->of_op[op]];
 		r->ops += !x->seen[op];
 		x->seen[op] = true;
-		op_sum_add(&r->sum, x->p, k, tc);
+		op_sum_add(&r->sum, x->p, k, dlprof);
 	}
 }
 
@@ -154,12 +154,11 @@ static int op_types_run(const struct profile *p, const struct report_args *args,
 	if (op_check(p, e) < 0 || op_window(p, args, &w, e) < 0)
 		return -1;
 	struct types x = {.p = p};
-	struct op_tc *tc = op_tc_new(p, dlprof);
 	x.v = NEW_ARRAY(p->ops->n_ops, struct type_row);
 	x.of_op = NEW_ARRAY(p->ops->n_ops, uint32_t);
 	x.seen = NEW_ARRAY(p->ops->n_ops, bool);
 	find_types(&x, dlprof);
-	sum_types(&x, &w, tc, dlprof);
+	sum_types(&x, &w, dlprof);
 	int rc = 0;
 	if (dlprof)
 		dlprof_table(&x, out);
@@ -169,7 +168,6 @@ static int op_types_run(const struct profile *p, const struct report_args *args,
 	mem_free(x.v);
 	mem_free(x.of_op);
 	mem_free(x.seen);
-	op_tc_free(tc);
 	return rc;
 }
 

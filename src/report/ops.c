@@ -11,7 +11,7 @@ struct rows_of {
 	const struct ops *o;
 	const struct window *w;
 	enum grouping by;
-	struct op_tc *tc;
+	bool dlprof;
 	struct op_sum *sum;       /* by row */
 	uint32_t *row;            /* op -> row */
 	uint32_t *op;             /* row -> its first op */
@@ -26,7 +26,7 @@ static void sum_ops(struct rows_of *r)
 {
 	for (uint32_t k = 0; k < r->o->n_instances; k++)
 		if (op_in_window(r->p, k, r->w))
-			op_sum_add(&r->sum[r->row[r->o->instance[k].op]], r->p, k, r->tc);
+			op_sum_add(&r->sum[r->row[r->o->instance[k].op]], r->p, k, r->dlprof);
 }
 
 static void dlprof_row(struct table *t, const struct op *op, const struct op_dlprof_names *names, const struct op_sum *s, unsigned first)
@@ -298,7 +298,7 @@ static int ops_run(const struct profile *p, const struct report_args *args, stru
 	bool dlprof = report_compat_is(args, "dlprof");
 	if (op_check(p, e) < 0 || op_window(p, args, &w, e) < 0)
 		return -1;
-	struct rows_of r = {.p = p, .o = p->ops, .w = &w, .by = (enum grouping)args->variant->by, .tc = op_tc_new(p, dlprof)};
+	struct rows_of r = {.p = p, .o = p->ops, .w = &w, .by = (enum grouping)args->variant->by, .dlprof = dlprof};
 	r.sum = NEW_ARRAY(r.o->n_ops, struct op_sum);
 	r.row = NEW_ARRAY(r.o->n_ops, uint32_t);
 	r.op = NEW_ARRAY(r.o->n_ops, uint32_t);
@@ -316,7 +316,6 @@ static int ops_run(const struct profile *p, const struct report_args *args, stru
 	mem_free(r.row);
 	mem_free(r.op);
 	mem_free(r.ops);
-	op_tc_free(r.tc);
 	return rc;
 }
 

@@ -16,7 +16,6 @@ struct summing {
 	const struct profile *p;
 	const struct window *w;
 	bool dlprof;
-	struct op_tc *tc;
 	struct op_sum *sum;          /* by op */
 	uint8_t *could;              /* gpu_op -> a kernel that could use Tensor Cores; NULL by DLProf's rules, which ask for ops alone */
 	int64_t *unknown_ns;         /* by op: of its kernels that could, those whose name does not tell; the same condition */
@@ -86,7 +85,7 @@ static void sum_possible(struct summing *x)
 		if (!x->could[g] || !counts(x, o->of_gpu[g]))
 			continue;
 		int64_t ns = x->p->gpu_op.dur_ns[g];
-		enum tri uses = op_tc_of(x->tc, g);
+		enum tri uses = op_tc_of(x->p, g, x->dlprof);
 		add_ns(&x->out->kernel_ns, ns);
 		if (uses == TRI_YES)
 			add_ns(&x->out->tc_ns, ns);
@@ -115,7 +114,7 @@ static void sum_ops(struct summing *x)
 	const struct ops *o = x->p->ops;
 	for (uint32_t k = 0; k < o->n_instances; k++)
 		if (counts(x, k))
-			op_sum_add(&x->sum[o->instance[k].op], x->p, k, x->tc);
+			op_sum_add(&x->sum[o->instance[k].op], x->p, k, x->dlprof);
 	find_gpus(x);
 	if (x->could)
 		sum_possible(x);
@@ -147,7 +146,7 @@ static void sum_ops(struct summing *x)
 static enum tc_use kernel_class(struct summing *x, uint32_t g)
 {
 	static const enum tc_use of[] = {[TRI_NO] = TC_OTHER, [TRI_YES] = TC_USING, [TRI_UNKNOWN] = TC_UNKNOWN};
-	return x->p->gpu_op.kind[g] == GPU_KERNEL ? of[op_tc_of(x->tc, g)] : TC_MEMORY;
+	return x->p->gpu_op.kind[g] == GPU_KERNEL ? of[op_tc_of(x->p, g, x->dlprof)] : TC_MEMORY;
 }
 
 /* The name by which it is counted. */
@@ -211,7 +210,7 @@ static void sum_kernels(struct summing *x)
 
 void summary_sum(const struct profile *p, const struct window *w, bool dlprof, struct summary_sums *out)
 {
-	struct summing x = {.p = p, .w = w, .dlprof = dlprof, .tc = op_tc_new(p, dlprof), .out = out};
+	struct summing x = {.p = p, .w = w, .dlprof = dlprof, .out = out};
 	*out = (struct summary_sums){0};
 	x.sum = NEW_ARRAY(p->ops->n_ops, struct op_sum);
 	if (!dlprof) {
@@ -223,7 +222,6 @@ void summary_sum(const struct profile *p, const struct window *w, bool dlprof, s
 	sum_ops(&x);
 	sum_kernels(&x);
 	idmap_release(&x.gpu_of);
-	op_tc_free(x.tc);
 	mem_free(x.sum);
 	mem_free(x.could);
 	mem_free(x.unknown_ns);

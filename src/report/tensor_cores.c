@@ -24,7 +24,6 @@ struct eligible {
 	const struct profile *p;
 	const struct window *w;
 	bool dlprof;
-	struct op_tc *tc;
 	struct short_names *names;
 	struct op_sum *sum;      /* by op */
 	struct possible *part;   /* by op; DLProf's table counts all kernels of its ops */
@@ -42,7 +41,7 @@ static struct kernel_set *set_of(struct eligible *x, uint32_t op, enum tri uses)
 static void add_possible(struct possible *s, struct eligible *x, uint32_t g)
 {
 	int64_t ns = x->p->gpu_op.dur_ns[g];
-	enum tri uses = op_tc_of(x->tc, g);
+	enum tri uses = op_tc_of(x->p, g, x->dlprof);
 	s->ns += ns;
 	s->tc_ns += uses == TRI_YES ? ns : 0;
 	s->unknown_ns += uses == TRI_UNKNOWN ? ns : 0;
@@ -62,7 +61,7 @@ static void add_kernels(struct eligible *x, uint32_t k)
 		if (x->last_tc[name] == in->op + 1)
 			continue;
 		x->last_tc[name] = in->op + 1;
-		struct kernel_set *s = set_of(x, in->op, op_tc_of(x->tc, g));
+		struct kernel_set *s = set_of(x, in->op, op_tc_of(x->p, g, x->dlprof));
 		MEM_GROW(s->v, s->cap, s->n + 1);
 		s->v[s->n++] = name;
 	}
@@ -83,7 +82,7 @@ static void sum_all(struct eligible *x)
 		uint32_t k = by_op[i];
 		if ((x->dlprof && !op_eligible(&o->op[o->instance[k].op], true)) || !op_in_window(x->p, k, x->w))
 			continue;
-		op_sum_add(&x->sum[o->instance[k].op], x->p, k, x->tc);
+		op_sum_add(&x->sum[o->instance[k].op], x->p, k, x->dlprof);
 		add_kernels(x, k);
 	}
 	mem_free(first);
@@ -302,7 +301,6 @@ static void eligible_release(struct eligible *x)
 	mem_free(x->sum);
 	mem_free(x->part);
 	mem_free(x->could);
-	op_tc_free(x->tc);
 	short_names_free(x->names);
 	costs_free(x->costs);
 }
@@ -314,7 +312,7 @@ static int tensor_cores_run(const struct profile *p, const struct report_args *a
 	uint32_t n = p->ops->n_ops;
 	if (op_check(p, e) < 0 || op_window(p, args, &w, e) < 0)
 		return -1;
-	struct eligible x = {.p = p, .w = &w, .dlprof = dlprof, .tc = op_tc_new(p, dlprof), .names = dlprof ? NULL : short_names_new(p)};
+	struct eligible x = {.p = p, .w = &w, .dlprof = dlprof, .names = dlprof ? NULL : short_names_new(p)};
 	x.costs = dlprof ? NULL : costs_new(p, COST_DEFAULT);
 	x.sum = NEW_ARRAY(n, struct op_sum);
 	x.part = NEW_ARRAY(n, struct possible);

@@ -1,4 +1,5 @@
 /* The plugin's kernels: by time, by use of Tensor Cores, and the table. */
+#include "analysis/names.h"
 #include "base/mem.h"
 #include "op/kernels.h"
 #include "render/number.h"
@@ -27,16 +28,9 @@ static int run_tensor_cores(const struct request *r, struct response *out, struc
 		return -1;
 	table_release(&t);
 	int64_t ns[2] = {0};
-	uint8_t *uses = NEW_ARRAY(p->strings.n, uint8_t); /* by name of kernel: 0 = not asked, 1 = no, 2 = yes */
-	for (uint32_t i = 0; i < p->gpu_op.rows.n; i++) {
-		uint32_t name = p->gpu_op.name[i];
-		if (p->gpu_op.kind[i] != GPU_KERNEL)
-			continue;
-		if (!uses[name])
-			uses[name] = kernel_uses_tc_compat(profile_str(p, name)) ? 2 : 1;
-		ns[uses[name] == 2] += p->gpu_op.dur_ns[i];
-	}
-	mem_free(uses);
+	for (uint32_t i = 0; i < p->gpu_op.rows.n; i++)
+		if (p->gpu_op.kind[i] == GPU_KERNEL)
+			ns[name_is(p, p->gpu_op.name[i], NAME_TC_LISTED)] += p->gpu_op.dur_ns[i];
 	double ratio = ns[0] + ns[1] > 0 ? (double)ns[1] / (double)(ns[0] + ns[1]) : 0;
 	struct buf *b = &out->body;
 	buf_cstr(b, "{\"total\":{\"columns\":[{\"type\":\"string\",\"name\":\"name\"},{\"type\":\"number\",\"name\":\"value\"}],"

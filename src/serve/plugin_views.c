@@ -1,6 +1,7 @@
 #include "serve/plugin_views.h"
 
 #include "serve/plugin.h"
+#include "store/torch_names.h"
 
 static bool has_kernel(const struct profile *p)
 {
@@ -27,7 +28,7 @@ unsigned plugin_views_of(const struct profile *p)
 		views |= 1 << VIEW_MEMORY;
 	if (has_span(p, SPAN_KINDS, STR("[pl][module]")))
 		views |= 1 << VIEW_LIGHTNING;
-	else if (has_span(p, SPAN_PYTHON, STR("nn.Module: ")))
+	else if (has_span(p, SPAN_PYTHON, STR(TORCH_MODULE)))
 		views |= 1 << VIEW_MODULE;
 	return views;
 }
