@@ -1,7 +1,7 @@
 /* PyProf's formulas on any marker: a line with the kernel's name, then the text of an argument marker. It ends, and numbers are finite or
  * refused, whatever the marker says; what a marker's strings and integers are read with takes any text. */
-#include "op/pyprof/pyprof.h"
-#include "op/pyprof/repr.h"
+#include "predecessors/pyprof/op/pyprof.h"
+#include "predecessors/pyprof/op/repr.h"
 
 #include <math.h>
 #include <stdlib.h>

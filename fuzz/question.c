@@ -166,7 +166,7 @@ static int answer_advice(const struct ask *a, struct profile *p, struct buf *out
 	struct table t;
 	struct findings f = {0};
 	int rc = a->what == ASKED_ADVICE ? detect_all(p, &f, e)
-	                                 : detect_run(p, &(struct detect_args){.compat = "dlprof", .whole = p, .last = INT64_MAX}, &f, e);
+	                                 : detect_run(p, &(struct detect_args){.experts = "dlprof", .whole = p, .last = INT64_MAX}, &f, e);
 	if (rc == 0) {
 		findings_table(&f, &t);
 		rc = put_table(a, &t, out, e);

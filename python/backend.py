@@ -46,8 +46,9 @@ def _metadata(project):
     """METADATA of a wheel, PKG-INFO of an sdist."""
     with open(os.path.join(ROOT, project["readme"]), encoding="utf-8") as f:
         readme = f.read()
-    lines = ["Metadata-Version: 2.1", f"Name: {project['name']}", f"Version: {_version()}", f"Summary: {project['description']}",
-             f"Requires-Python: {project['requires-python']}", *(f"Classifier: {c}" for c in project["classifiers"]),
+    lines = ["Metadata-Version: 2.4", f"Name: {project['name']}", f"Version: {_version()}", f"Summary: {project['description']}",
+             *(f"Author: {a['name']}" for a in project["authors"]), f"License-Expression: {project['license']}",
+             *(f"License-File: {path}" for path in project["license-files"]), f"Requires-Python: {project['requires-python']}", *(f"Classifier: {c}" for c in project["classifiers"]),
              "Description-Content-Type: text/markdown"]
     return "\n".join(lines) + "\n\n" + readme
 
@@ -128,6 +129,9 @@ class _Wheel:
 
 def _put_info(add, info, project):
     add(f"{info}/METADATA", _metadata(project).encode())
+    for path in project["license-files"]:
+        with open(os.path.join(ROOT, path), "rb") as f:
+            add(f"{info}/licenses/{path}", f.read())
     scripts = "".join(f"{name} = {target}\n" for name, target in project["scripts"].items())
     add(f"{info}/entry_points.txt", f"[console_scripts]\n{scripts}".encode())
 
@@ -160,9 +164,9 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
 def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
     project = _project()
     info = f"{_stem(project)}.dist-info"
-    os.mkdir(os.path.join(metadata_directory, info))
 
     def add(place, data):
+        os.makedirs(os.path.dirname(os.path.join(metadata_directory, place)), exist_ok=True)
         with open(os.path.join(metadata_directory, place), "wb") as f:
             f.write(data)
 

@@ -18,7 +18,6 @@ ROOT = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.pat
 SRC = os.path.join(ROOT, "src")
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 
-
 def read_layers():
     """{layer: all that it may include besides itself}, in the order of src/meson.build. A layer that is listed before one that it stands on has
     a word in its set that is no layer."""
@@ -26,18 +25,15 @@ def read_layers():
     with open(os.path.join(SRC, "meson.build"), encoding="utf-8") as f:
         for layer, on in re.findall(r"^subdir\('(\w+)'\)(?: *# on ([\w ]+))?$", f.read(), re.M):
             below[layer] = {over for under in on.split() for over in {under, *below.get(under, {f"{under}, which is not listed above {layer}"})}}
-    return below
-
+    return {layer: {other for other in below if other != layer} if "all" in under else under for layer, under in below.items()}
 
 BELOW = read_layers()
-
 
 def sources():
     for folder, _, names in os.walk(SRC):
         for name in sorted(names):
             if name.endswith((".c", ".h", ".def")):
                 yield os.path.join(folder, name)
-
 
 def check_includes(layer):
     trouble = []
@@ -59,11 +55,9 @@ def check_includes(layer):
                 trouble.append(f"src/{rel} includes {target}: write it from src/, as {layer}/{target}")
     return trouble
 
-
 def check_order():
     """What a layer stands on is listed above it."""
     return [f"src/meson.build: {layer} stands on {under}" for layer, all_under in BELOW.items() for under in sorted(all_under) if under not in BELOW]
-
 
 def check_readme():
     with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as f:
@@ -72,7 +66,6 @@ def check_readme():
     for at, layer in enumerate(shown):
         trouble += [f"README.md: src/{layer}/ stands in the tree above src/{under}/, on which it stands" for under in shown[at + 1:] if under in BELOW.get(layer, ())]
     return trouble
-
 
 def check_python():
     """The package is a user of the library as others are."""
@@ -86,7 +79,6 @@ def check_python():
                         for target in included if not os.path.exists(os.path.join(folder, target))]
     return trouble
 
-
 def check_header(path, tmp):
     source = os.path.join(tmp, "one.c")
     with open(source, "w") as f:
@@ -95,7 +87,6 @@ def check_header(path, tmp):
                         "-Werror", "-I" + SRC, "-I" + os.path.join(ROOT, "include"), "-fsyntax-only", source],
                        capture_output=True, text=True)
     return p.stderr.splitlines()[:5] if p.returncode else []
-
 
 def main():
     n = failed = 0
@@ -121,6 +112,5 @@ def main():
             result(f"{os.path.relpath(path, ROOT)} compiles alone", check_header(path, tmp))
     print(f"1..{n}")
     return 1 if failed else 0
-
 
 sys.exit(main())

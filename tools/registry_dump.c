@@ -50,7 +50,7 @@ static void detectors(struct table *t)
 {
 	columns(t, (const char *const[]){"id", "title", "why", "fix", "disprove", "compat", "report"}, 7);
 	for (const struct detector *const *d = detector_registry; *d; d++)
-		row(t, (const char *const[]){(*d)->id, (*d)->title, (*d)->why, (*d)->fix, (*d)->disprove, (*d)->compat, (*d)->report}, 7);
+		row(t, (const char *const[]){(*d)->id, (*d)->title, (*d)->why, (*d)->fix, (*d)->disprove, (*d)->experts ? (*d)->experts->name : NULL, (*d)->report}, 7);
 }
 
 static void inputs(struct table *t)

@@ -56,6 +56,9 @@ class Wheel(oracle.Case):
             info = f"{info[0]}-{info[1]}.dist-info"
             self.assertEqual({n.split("/")[0] for n in names}, {"opscope", info})
             self.assertEqual(names[-1], info + "/RECORD")
+            for path in ("LICENSE", "NOTICE", "docs/licences.md"):
+                self.assertIn(f"{info}/licenses/{path}", names)
+                self.assertIn(f"\nLicense-File: {path}\n", z.read(info + "/METADATA").decode())
             record = {r[0]: r[1:] for r in csv.reader(z.read(names[-1]).decode().splitlines())}
             self.assertEqual(sorted(record), sorted(names))
             for name in names[:-1]:
@@ -162,7 +165,7 @@ class Setup(oracle.Case):
         with tempfile.TemporaryDirectory() as folder:
             info = build("prepare_metadata_for_build_wheel", folder)
             with open(os.path.join(info, "METADATA")) as f:
-                self.assertRegex(f.read(), r"(?s)^Metadata-Version: 2\.1\nName: opscope\nVersion: [0-9.]+\n.*\n\n# opscope\n")
+                self.assertRegex(f.read(), r"(?s)^Metadata-Version: 2\.4\nName: opscope\nVersion: [0-9.]+\n.*\n\n# opscope\n")
             with open(os.path.join(info, "entry_points.txt")) as f:
                 self.assertIn("opscope = opscope.__main__:main\n", f.read())
 

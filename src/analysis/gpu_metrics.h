@@ -12,7 +12,7 @@
  * launch_blocks_per_sm and launch_occupancy_pct; kernels for which they are unknown count as 0 in the SM efficiency and
  * not at all in the occupancy, and where they are more than half of the kernel time, the figure is NaN. The Tensor Core
  * time is that of all kernels; those of which it is unknown are counted apart. tb-plugin: counts and the Tensor Core
- * time are of the whole trace, the latter of kernels attached to operators and by the list (kernel_uses_tc_compat);
+ * time are of the whole trace, the latter of kernels attached to operators and by the list (NAME_TC_LISTED);
  * only stated values, negative ones ignored. */
 #ifndef OPSCOPE_ANALYSIS_GPU_METRICS_H
 #define OPSCOPE_ANALYSIS_GPU_METRICS_H

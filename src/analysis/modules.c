@@ -459,7 +459,7 @@ static void add_gpu(struct work *w, uint32_t g)
 	struct module_node *n = from == ROW_NONE ? NULL : node_of(w, w->place[from]);
 	if (from == ROW_NONE) {
 		m->dev_unattributed += dur;
-	} else if (w->phase[from] == PHASE_ACCUMULATE && kernel_is_comm(profile_str(w->p, gpu->name[g]))) {
+	} else if (w->phase[from] == PHASE_ACCUMULATE && name_is(w->p, gpu->name[g], NAME_COMM_KERNEL)) {
 		/* Launched by a hook on the gradient, for a whole bucket of parameters of many modules. */
 		m->dev_gradient_comm += dur;
 	} else if (w->phase[from] == PHASE_OPTIMIZER) {

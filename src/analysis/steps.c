@@ -1,6 +1,7 @@
 #include "analysis/steps.h"
 
 #include "analysis/analysis.h"
+#include "analysis/interval.h"
 #include "analysis/iterations.h"
 #include "analysis/recording.h"
 #include "base/buf.h"
@@ -537,6 +538,15 @@ bool steps_have_device(const struct steps *s, unsigned n, int64_t first, int64_t
 {
 	unsigned i = first_open(s, n, time, true);
 	return i < n && s->v[i].start_ns <= time && is_numbered(&s->v[i], first, last);
+}
+
+void steps_intervals(const struct profile *p, int64_t first, int64_t last, struct intervals *out)
+{
+	const struct steps *s = p->steps;
+	for (unsigned i = 0; i < s->n; i++)
+		if (s->v[i].number >= first && s->v[i].number <= last)
+			intervals_add(out, s->v[i].start_ns, s->v[i].end_ns);
+	intervals_normalise(out);
 }
 
 struct steps_text steps_range_text(int64_t first, int64_t last)

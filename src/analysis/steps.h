@@ -23,6 +23,7 @@
 #include "base/err.h"
 #include "base/str.h"
 
+struct intervals;
 struct profile;
 
 enum step_source { STEPS_NONE, STEPS_GIVEN, STEPS_PROFILER, STEPS_NAMED, STEPS_OPTIMIZER, STEPS_PERIOD, STEP_SOURCES };
@@ -78,6 +79,9 @@ static inline unsigned steps_kept(const struct steps *s, bool plugin) { return p
  * none. O(log n). */
 bool steps_have_host(const struct steps *s, unsigned n, int64_t first, int64_t last, int64_t time_ns);
 bool steps_have_device(const struct steps *s, unsigned n, int64_t first, int64_t last, int64_t time_ns);
+
+/* The times of the steps first..last, put into *out, disjoint and ascending. The caller releases *out. */
+void steps_intervals(const struct profile *p, int64_t first, int64_t last, struct intervals *out);
 
 /* step_first and step_last of --steps=outside: no step has this number. */
 #define STEP_OUTSIDE INT64_MIN

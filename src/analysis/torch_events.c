@@ -8,27 +8,27 @@
 
 #include <string.h>
 
-const char *const torch_compats[] = {
-#define TORCH_VERSION(name, ...) name,
+const char *const torch_versions[] = {
+#define TORCH_VERSION(id, name, ...) name,
 #include "analysis/torch_versions.def"
 #undef TORCH_VERSION
 	NULL,
 };
 
-static const struct torch_rules rules[] = {
-	{.name = NULL, .overload = true, .user_annotation = true, .xpu_memory = true},
-#define TORCH_VERSION(n, ...) {.name = n, __VA_ARGS__},
+const struct torch_rules torch_rules[] = {
+	[TORCH_OWN] = {.name = NULL, .overload = true, .user_annotation = true, .xpu_memory = true},
+#define TORCH_VERSION(id, n, ...) [TORCH_##id] = {.name = n, __VA_ARGS__},
 #include "analysis/torch_versions.def"
 #include "store/torch_names.h"
 #undef TORCH_VERSION
 };
 
-const struct torch_rules *torch_rules_of(const char *compat)
+const struct torch_rules *torch_rules_of(const char *version)
 {
-	for (size_t i = 1; compat && i < sizeof rules / sizeof rules[0]; i++)
-		if (strcmp(rules[i].name, compat) == 0)
-			return &rules[i];
-	return &rules[0];
+	for (int i = TORCH_OWN + 1; version && i < TORCH_VERSIONS; i++)
+		if (strcmp(torch_rules[i].name, version) == 0)
+			return &torch_rules[i];
+	return &torch_rules[TORCH_OWN];
 }
 
 static bool is_utility(struct str name)

@@ -33,7 +33,7 @@
  * does, a field here and what heeds it; how its tables look in styles[] of render/layout_torch.c (a test holds that each version has a
  * row there); its recorded output among the runs of tests/oracle/test_torch_events.py and test_torch_tables.py. */
 struct torch_rules {
-	const char *name;       /* as --compat has it: "torch-2.6"; NULL = opscope's own */
+	const char *name;       /* as users type it: "torch-2.6"; NULL = opscope's own */
 	bool python_events;     /* Python frames are events and parents */
 	bool python_rows;       /* and have rows in key_averages */
 	bool memory_float_us;   /* the ends of an event, when allocations are looked up, are doubles of microseconds */
@@ -44,9 +44,19 @@ struct torch_rules {
 	bool user_annotation;   /* whether an event is an annotation is part of a group's key */
 };
 
-/* All of --compat, NULL-terminated, for struct report; the rules by such a name, NULL = opscope's own. */
-extern const char *const torch_compats[];
-const struct torch_rules *torch_rules_of(const char *compat);
+enum torch_version {
+	TORCH_OWN, /* opscope's own rules */
+#define TORCH_VERSION(id, ...) TORCH_##id,
+#include "analysis/torch_versions.def"
+#undef TORCH_VERSION
+	TORCH_VERSIONS
+};
+
+extern const struct torch_rules torch_rules[TORCH_VERSIONS];
+
+/* The names of all versions, NULL-terminated; the rules by such a name, NULL = opscope's own. */
+extern const char *const torch_versions[];
+const struct torch_rules *torch_rules_of(const char *version);
 
 enum torch_event_kind {
 	TORCH_SPAN,   /* row: of span */

@@ -54,7 +54,7 @@ static char *add_predecessors(int key, const char *text, void *input)
 	if (key != KEY_COMPAT)
 		return (char *)(uintptr_t)text;
 	buf_cstr(&b, text);
-	detect_predecessors(", ", &b);
+	detect_expert_systems(", ", &b);
 	char *help = strndup(b.p, b.n);
 	buf_release(&b);
 	return help;

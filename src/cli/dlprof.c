@@ -160,7 +160,7 @@ static int choose_iterations(const struct dlprof_options *o, const struct profil
 /* Findings of the iterations asked for, as a table. */
 static int findings(struct profile *p, const struct report_args *args, struct table *t, struct err *e)
 {
-	struct detect_args d = {.compat = "dlprof", .first = args->step_first, .last = args->step_last};
+	struct detect_args d = {.experts = "dlprof", .first = args->step_first, .last = args->step_last};
 	struct findings f;
 	struct step_window w;
 	if (args->has_steps) {

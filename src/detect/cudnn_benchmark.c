@@ -1,7 +1,7 @@
 #include "analysis/bounds.h"
 #include "analysis/names.h"
-#include "detect/model_config.h"
 #include "detect/shared.h"
+#include "op/model_config.h"
 
 /* Percent of the kernel time in convolutions: less is not worth a search. */
 static const double WORTH = 5;
@@ -150,7 +150,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	else if (off && m.convs && 100.0 * (double)m.conv.ns >= WORTH * (double)m.kernel_ns)
 		report_off(f, w, &m);
 	else if (!off && m.convs && !model_config_any(p))
-		findings_missing(f, &detector_cudnn_benchmark, "the input does not tell whether torch.backends.cudnn.benchmark is on");
+		findings_missing_aside(f, &detector_cudnn_benchmark, "the input does not tell whether torch.backends.cudnn.benchmark is on", model_config_how);
 	intervals_release(&m.conv.when);
 	intervals_release(&m.search.when);
 	bounds_free(m.bounds);

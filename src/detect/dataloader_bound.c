@@ -1,8 +1,8 @@
 #include "analysis/host_use.h"
-#include "analysis/roles.h"
 #include "analysis/names.h"
-#include "detect/model_config.h"
+#include "analysis/roles.h"
 #include "detect/shared.h"
+#include "op/model_config.h"
 
 #include <stdio.h>
 

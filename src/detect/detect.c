@@ -23,7 +23,7 @@ struct finding *findings_add(struct findings *f, const struct detector *d, enum 
 	return &f->v[f->n++];
 }
 
-void findings_add_compat(struct findings *f, const struct detector *d, struct str problem, struct str recommendation)
+void findings_quote(struct findings *f, const struct detector *d, struct str problem, struct str recommendation)
 {
 	struct finding *x = findings_add(f, d, FINDING_INFO);
 	x->problem = problem;
@@ -39,6 +39,12 @@ void findings_missing(struct findings *f, const struct detector *d, const char *
 	va_end(ap);
 	MEM_GROW(f->missing, f->cap_missing, f->n_missing + 1);
 	f->missing[f->n_missing++] = (struct not_looked){d->id, arena_str(&f->arena, str_from(text)), NULL};
+}
+
+void findings_missing_aside(struct findings *f, const struct detector *d, const char *why, const char *how)
+{
+	MEM_GROW(f->missing, f->cap_missing, f->n_missing + 1);
+	f->missing[f->n_missing++] = (struct not_looked){d->id, str_from(why), how, true};
 }
 
 void findings_note(struct findings *f, struct str text)
@@ -159,7 +165,7 @@ static void tell_outlook(struct findings *f)
 
 static bool is_chosen(const struct detector *d, const struct detect_args *a)
 {
-	return a->compat && d->compat ? strcmp(a->compat, d->compat) == 0 : !a->compat && !d->compat;
+	return a->experts && d->experts ? strcmp(a->experts, d->experts->name) == 0 : !a->experts && !d->experts;
 }
 
 static int run_chosen(struct profile *p, struct findings *f, struct err *e)
@@ -177,31 +183,31 @@ static int run_chosen(struct profile *p, struct findings *f, struct err *e)
 	return 0;
 }
 
-/* Whether a detector before this one reproduces the same predecessor's. */
+/* Whether a detector before this one is of the same expert system. */
 static bool is_named_before(const struct detector *const *d)
 {
 	for (const struct detector *const *k = detector_registry; k < d; k++)
-		if ((*k)->compat && strcmp((*k)->compat, (*d)->compat) == 0)
+		if ((*k)->experts == (*d)->experts)
 			return true;
 	return false;
 }
 
-void detect_predecessors(const char *between, struct buf *out)
+void detect_expert_systems(const char *between, struct buf *out)
 {
 	size_t before = out->n;
 	for (const struct detector *const *d = detector_registry; *d; d++)
-		if ((*d)->compat && !is_named_before(d))
-			buf_printf(out, "%s%s", out->n > before ? between : "", (*d)->compat);
+		if ((*d)->experts && !is_named_before(d))
+			buf_printf(out, "%s%s", out->n > before ? between : "", (*d)->experts->name);
 }
 
-int detect_check(const char *compat, struct err *e)
+int detect_check(const char *experts, struct err *e)
 {
 	struct buf names = {0};
 	for (const struct detector *const *d = detector_registry; *d; d++)
-		if (!compat || ((*d)->compat && strcmp((*d)->compat, compat) == 0))
+		if (!experts || ((*d)->experts && strcmp((*d)->experts->name, experts) == 0))
 			return 0;
-	detect_predecessors(" or ", &names);
-	err_set(e, ERR_USAGE, "compat=%s: expected " STR_FMT, compat, STR_ARG(buf_view(&names)));
+	detect_expert_systems(" or ", &names);
+	err_set(e, ERR_USAGE, "compat=%s: expected " STR_FMT, experts, STR_ARG(buf_view(&names)));
 	buf_release(&names);
 	return -1;
 }
@@ -216,7 +222,7 @@ int detect_run(struct profile *p, const struct detect_args *args, struct finding
 			chosen++;
 		}
 	if (!chosen)
-		return detect_check(args->compat, e);
+		return detect_check(args->experts, e);
 	assert(!p->ops_layers && !p->ops_stacks);
 	p->keeps_ops_work = true;
 	int passed = analysis_run(p, needs, e);
@@ -227,7 +233,7 @@ int detect_run(struct profile *p, const struct detect_args *args, struct finding
 		return -1;
 	}
 	int rc = run_chosen(p, f, e);
-	if (rc == 0 && !args->compat) {
+	if (rc == 0 && !args->experts) {
 		merge_findings(f);
 		name_overlaps(f);
 		tell_outlook(f);
@@ -236,7 +242,8 @@ int detect_run(struct profile *p, const struct detect_args *args, struct finding
 	shared_free(f->shared);
 	f->shared = NULL;
 	for (unsigned i = 0; i < f->n_missing; i++)
-		f->missing[i].remedy = could_not_look_remedy(p, f->missing[i].why, &f->missing[i].aside);
+		if (!f->missing[i].remedy)
+			f->missing[i].remedy = could_not_look_remedy(p, f->missing[i].why, &f->missing[i].aside);
 	if (rc < 0)
 		findings_release(f);
 	return rc;
@@ -315,7 +322,7 @@ static void own_table(const struct findings *f, struct table *t)
 		table_note(t, f->n_missing ? "Nothing found by the detectors that could look." : "Nothing found.");
 }
 
-static void compat_table(const struct findings *f, struct table *t)
+static void quoted_table(const struct findings *f, struct table *t)
 {
 	static const struct column columns[] = {
 		{"problem", "Problem", "in the predecessor's words", CELL_STR, UNIT_NONE, COLUMN_PROSE},
@@ -349,29 +356,26 @@ static void missing_notes(const struct findings *f, struct table *t)
 	buf_release(&names);
 }
 
-/* What a predecessor sets above its findings. */
-static const char *title_of(const char *compat)
+/* What an expert system sets above its findings. */
+static const char *title_of(const char *experts)
 {
-	static const struct {
-		const char *compat, *title;
-	} titles[] = {{"dlprof", "Expert Systems Feedback"}, {"torch", "TorchTidy Report"}};
-	for (size_t i = 0; compat && i < sizeof titles / sizeof *titles; i++)
-		if (strcmp(titles[i].compat, compat) == 0)
-			return titles[i].title;
+	for (const struct detector *const *d = detector_registry; experts && *d; d++)
+		if ((*d)->experts && strcmp((*d)->experts->name, experts) == 0)
+			return (*d)->experts->title;
 	return "Findings";
 }
 
 void findings_table(const struct findings *f, struct table *t)
 {
-	table_init(t, "advise", title_of(f->args.compat));
-	if (f->args.compat)
-		compat_table(f, t);
+	table_init(t, "advise", title_of(f->args.experts));
+	if (f->args.experts)
+		quoted_table(f, t);
 	else
 		own_table(f, t);
 	t->notes_answer = true;
 	for (unsigned i = 0; i < f->n_notes; i++)
 		table_note(t, STR_FMT, STR_ARG(f->note[i]));
-	if (f->args.brief && !f->args.compat)
+	if (f->args.brief && !f->args.experts)
 		could_not_look_note(f, t);
 	else
 		missing_notes(f, t);

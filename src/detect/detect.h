@@ -40,7 +40,7 @@ struct shared;
 
 /* What to run, and how. {0} = opscope's own detectors. */
 struct detect_args {
-	const char *compat;   /* a predecessor's detectors alone: "dlprof" */
+	const char *experts;  /* the detectors of this expert system alone: struct expert_system, name */
 	/* For predecessors, which count iterations their own way: the profile given is a part of *whole, its iterations first..last. */
 	const struct profile *whole;
 	int64_t first, last;
@@ -61,6 +61,12 @@ struct findings {
 	struct arena arena;            /* owns the strings */
 };
 
+/* The expert system of a predecessor. */
+struct expert_system {
+	const char *name;    /* what --compat calls the predecessor: "torch" */
+	const char *title;   /* what stands above its findings */
+};
+
 struct detector {
 	const char *id;      /* "dataloader-bound" */
 	const char *title;
@@ -72,7 +78,7 @@ struct detector {
 	const char *shares;  /* ids of detectors, separated by blanks, whose gains may hold some of the time that this one's do; said once of a
 	                      * pair; NULL = none */
 	const char *report;  /* the report that shows what its findings rest on; NULL = the timeline does */
-	const char *compat;  /* NULL = opscope's own; else whose expert system it reproduces, problem and recommendation word by word */
+	const struct expert_system *experts; /* the expert system of a predecessor, whose problem and recommendation it quotes; NULL = opscope's own */
 	bool device_work;    /* it can look only where the input has device work; it is not run elsewhere */
 	unsigned needs;      /* enum analysis_pass bits */
 	int (*run)(const struct profile *p, struct findings *f, struct err *e);
@@ -82,21 +88,23 @@ extern const struct detector *const detector_registry[]; /* NULL-terminated, gen
 
 /* For detectors: adds a finding and returns it for filling in (valid until the next is added); the strings go into f->arena. */
 struct finding *findings_add(struct findings *f, const struct detector *d, enum finding_severity s);
-/* One of a predecessor, in its words. */
-void findings_add_compat(struct findings *f, const struct detector *d, struct str problem, struct str recommendation);
+/* One of an expert system, in its words. */
+void findings_quote(struct findings *f, const struct detector *d, struct str problem, struct str recommendation);
 void findings_missing(struct findings *f, const struct detector *d, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+/* The same where no option of a recorder helps: `how` says how to find out. Both texts are kept as pointers. */
+void findings_missing_aside(struct findings *f, const struct detector *d, const char *why, const char *how);
 /* A sentence under the findings. */
 void findings_note(struct findings *f, struct str text);
 void findings_release(struct findings *f);
 
 /* Runs the detectors chosen (and the passes they need). opscope's own findings are sorted by gain, those without one by severity, then in registry
- * order; what is part of another finding stands behind it (detect/merge.h); a predecessor's stay in registry order. ERR_USAGE when no detector is of args->compat. */
+ * order; what is part of another finding stands behind it (detect/merge.h); a predecessor's stay in registry order. ERR_USAGE when no detector is of args->experts. */
 int detect_run(struct profile *p, const struct detect_args *args, struct findings *f, struct err *e);
-/* The predecessors whose expert systems the detectors reproduce, each once, in registry order: "dlprof or torch" with " or " between them. */
-void detect_predecessors(const char *between, struct buf *out);
-/* ERR_USAGE when `compat` is none of them; "compat=x: expected dlprof or torch". NULL is opscope itself. */
-int detect_check(const char *compat, struct err *e);
+/* The names of the expert systems that detectors reproduce, each once, in registry order. */
+void detect_expert_systems(const char *between, struct buf *out);
+/* ERR_USAGE when `experts` is none of these names: "compat=x: expected torch or ...". NULL is opscope itself. */
+int detect_check(const char *experts, struct err *e);
 /* opscope's own. */
 int detect_all(struct profile *p, struct findings *f, struct err *e);
 /* The findings as a table: severity, detector, problem, evidence, advice, disprove, gain_ns_per_step, bound, events, time_ns, share_pct, report, from_ns, to_ns;

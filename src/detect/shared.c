@@ -3,10 +3,8 @@
 #include "analysis/names.h"
 #include "analysis/thinned.h"
 #include "detect/attention_chains.h"
-#include "detect/dlprof.h"
 #include "detect/kernel_grids.h"
 #include "op/kernels.h"
-#include "detect/torch_tidy.h"
 
 /* Steps by a key op that are less certain than this are not taken for steps: the time from the first to the last of them counts as one. */
 static const double LEAST_CERTAIN = 0.8;
@@ -16,8 +14,7 @@ struct shared {
 	struct step_time window;
 	bool has_window, captures, asked_thinned, thinned;
 	struct gaps *gaps;
-	struct dlprof_run *dlprof;
-	struct tidy *tidy;
+	struct shared_experts experts;
 	struct attentions *attentions;
 	struct stacks *stacks;
 	struct layers *layers;
@@ -53,8 +50,8 @@ void shared_free(struct shared *s)
 		return;
 	window_release(&s->window);
 	gaps_free(s->gaps);
-	dlprof_run_free(s->dlprof);
-	tidy_free(s->tidy);
+	if (s->experts.state)
+		s->experts.release(s->experts.state);
 	attentions_free(s->attentions);
 	stacks_free(s->stacks);
 	layers_free(s->layers);
@@ -289,14 +286,9 @@ const struct gaps *shared_gaps(struct findings *f)
 	return s->gaps;
 }
 
-struct dlprof_run **shared_dlprof(struct findings *f)
+struct shared_experts *shared_experts(struct findings *f)
 {
-	return &f->shared->dlprof;
-}
-
-struct tidy **shared_tidy(struct findings *f)
-{
-	return &f->shared->tidy;
+	return &f->shared->experts;
 }
 
 struct attentions **shared_attentions(struct findings *f)

@@ -62,15 +62,14 @@ const struct directions *shared_directions(struct findings *f);
 /* Whether a kernel runs beside another one of its GPU: kernels_beside (detect/kernel_grids.h). */
 const uint8_t *shared_beside(struct findings *f);
 
-/* Where DLProf's detectors keep what they share (detect/dlprof.h). */
-struct dlprof_run;
-struct dlprof_run **shared_dlprof(struct findings *f);
+/* What the detectors of one expert system share: the detectors of two systems never run together. */
+struct shared_experts {
+	void *state;              /* NULL = not made yet */
+	void (*release)(void *state);
+};
+struct shared_experts *shared_experts(struct findings *f);
 
-/* The same for torch's (detect/torch_tidy.h). */
-struct tidy;
-struct tidy **shared_tidy(struct findings *f);
-
-/* And the detectors of attention (detect/attention_chains.h). */
+/* What the detectors of attention share (detect/attention_chains.h). */
 struct attentions;
 struct attentions **shared_attentions(struct findings *f);
 

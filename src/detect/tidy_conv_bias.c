@@ -29,7 +29,7 @@ const struct detector detector_tidy_conv_bias = {
 	.why = "The normalisation takes the bias away again.",
 	.fix = "bias=False.",
 	.disprove = "Something else uses the result, too.",
-	.compat = "torch",
+	.experts = &tidy_experts,
 	.needs = PASS_NEST,
 	.run = run,
 };

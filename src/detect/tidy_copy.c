@@ -43,7 +43,7 @@ const struct detector detector_tidy_copy = {
 	.why = "The copy over the bus costs more than filling it on the GPU.",
 	.fix = "Make it with device=.",
 	.disprove = "The values must come from the host.",
-	.compat = "torch",
+	.experts = &tidy_experts,
 	.needs = PASS_NEST,
 	.run = run,
 };

@@ -30,7 +30,7 @@ const struct detector detector_tidy_dataloader = {
 	.why = "The training loop makes the batches itself.",
 	.fix = "num_workers > 0.",
 	.disprove = "Batches are made in no time.",
-	.compat = "torch",
+	.experts = &tidy_experts,
 	.needs = PASS_NEST,
 	.run = run,
 };

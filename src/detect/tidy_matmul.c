@@ -45,7 +45,7 @@ const struct detector detector_tidy_matmul = {
 	.why = "Tensor Core kernels read 16 bytes at once.",
 	.fix = "Pad them.",
 	.disprove = "The padded product takes as long.",
-	.compat = "torch",
+	.experts = &tidy_experts,
 	.needs = PASS_NEST,
 	.run = run,
 };

@@ -22,7 +22,7 @@ const struct detector detector_tidy_optimizer = {
 	.why = "Each parameter costs launches of its own.",
 	.fix = "foreach=True or fused=True.",
 	.disprove = "The kernels are long.",
-	.compat = "torch",
+	.experts = &tidy_experts,
 	.needs = PASS_NEST,
 	.run = run,
 };

@@ -4,7 +4,8 @@ extern const struct detector detector_tidy_tf32;
 
 static int run(const struct profile *p, struct findings *f, struct err *e)
 {
-	findings_missing(f, &detector_tidy_tf32, "a trace does not say torch.backends.cuda.matmul.allow_tf32");
+	findings_missing_aside(f, &detector_tidy_tf32, "a trace does not say torch.backends.cuda.matmul.allow_tf32",
+	                       "opscope's own tf32-off (advise without --compat), which looks at the kernels");
 	return 0;
 }
 
@@ -14,7 +15,7 @@ const struct detector detector_tidy_tf32 = {
 	.why = "From compute capability 8.0, Tensor Cores multiply float32 as TF32.",
 	.fix = "Allow TF32.",
 	.disprove = "float32 precision is needed.",
-	.compat = "torch",
+	.experts = &tidy_experts,
 	.needs = PASS_NEST,
 	.run = run,
 };

@@ -36,7 +36,7 @@ const struct detector detector_tidy_zero_grad = {
 	.why = "None costs nothing, and the first gradient need not be added.",
 	.fix = "zero_grad(set_to_none=True).",
 	.disprove = "Something reads the zeros.",
-	.compat = "torch",
+	.experts = &tidy_experts,
 	.needs = PASS_NEST,
 	.run = run,
 };

@@ -6,6 +6,8 @@
 #include "detect/shared.h"
 #include "store/torch_names.h"
 
+const struct expert_system tidy_experts = {"torch", "TorchTidy Report"};
+
 enum { PLACES_TOLD = 10 };
 
 static bool is_event(const struct profile *p, uint32_t i)
@@ -133,7 +135,7 @@ static void report(const struct tidy *t, const struct detector *d, const struct 
 		buf_printf(&b, "%s" STR_FMT, i ? "; " : "", STR_ARG(intern_get(&m->places, i + 1)));
 	if (m->n > PLACES_TOLD)
 		buf_printf(&b, "; and %u more", m->n - PLACES_TOLD);
-	findings_add_compat(t->f, d, arena_printf(&t->f->arena, "%s: %llu events matched.", name, (unsigned long long)m->events),
+	findings_quote(t->f, d, arena_printf(&t->f->arena, "%s: %llu events matched.", name, (unsigned long long)m->events),
 	                    arena_str(&t->f->arena, buf_view(&b)));
 	buf_release(&b);
 }
@@ -159,10 +161,9 @@ static struct tidy *tidy_new(const struct profile *p, struct findings *f)
 	return t;
 }
 
-void tidy_free(struct tidy *t)
+static void tidy_free(void *tree)
 {
-	if (!t)
-		return;
+	struct tidy *t = tree;
 	mem_free(t->parent);
 	mem_free(t->before);
 	mem_free(t->after);
@@ -174,14 +175,15 @@ void tidy_free(struct tidy *t)
 
 struct tidy *tidy_ready(const struct profile *p, struct findings *f, const struct detector *d, unsigned wants)
 {
-	struct tidy **t = shared_tidy(f);
-	if (!*t)
-		*t = tidy_new(p, f);
-	if (lacks(*t, d, wants))
+	struct shared_experts *slot = shared_experts(f);
+	if (!slot->state)
+		*slot = (struct shared_experts){tidy_new(p, f), tidy_free};
+	struct tidy *t = slot->state;
+	if (lacks(t, d, wants))
 		return NULL;
-	if (!(*t)->parent)
-		link_up(*t);
-	return *t;
+	if (!t->parent)
+		link_up(t);
+	return t;
 }
 
 void tidy_look(const struct tidy *t, const struct detector *d, const char *name, const char *description,

@@ -5,6 +5,8 @@
 
 #include "detect/detect.h"
 
+extern const struct expert_system tidy_experts;
+
 /* By span; ROW_NONE = none, also for spans that are no part of the tree. Children stand in order of time; roots of one thread are siblings. */
 struct tidy {
 	const struct profile *p;
@@ -22,7 +24,6 @@ enum tidy_wants { TIDY_STACKS = 1, TIDY_SHAPES = 2 };
 /* The tree, made when the first detector asks and owned by f->shared. NULL where the input lacks one of `wants` (enum tidy_wants bits):
  * as torch, it does not look, and says so. */
 struct tidy *tidy_ready(const struct profile *p, struct findings *f, const struct detector *d, unsigned wants);
-void tidy_free(struct tidy *t);
 /* Runs `match` on each event of the tree, in order. What matched becomes a finding in torch's words, its misspellings included:
  * "NAME: N events matched.", with `description` and the places. */
 void tidy_look(const struct tidy *t, const struct detector *d, const char *name, const char *description,

@@ -1,8 +1,8 @@
 #include "analysis/busy.h"
 #include "detect/shared.h"
 
-/* Percent by which the computing time of the least loaded device is below that of the most loaded one. A tenth comes from the data; DLProf and
- * PyTorch give no figure. */
+/* Percent by which the computing time of the least loaded device is below that of the most loaded one. A tenth comes from the data; no
+ * guide gives a figure. */
 static const double TOO_UNEVEN = 20, SEVERE = 40;
 /* Percent of the steps' time that the most loaded device computes: below, no device does much. */
 static const double LEAST_BUSY = 10;

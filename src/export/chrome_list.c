@@ -95,7 +95,7 @@ static int write_list(const struct export_run *x, struct err *e)
 }
 
 static const struct export_option options[] = {
-	{"compat", "VERSION", "the event list of that version: {values} (default: opscope's own rules)", torch_compats, true},
+	{"compat", "VERSION", "the event list of that version: {values} (default: opscope's own rules)", torch_versions, true},
 	{0},
 };
 

@@ -138,7 +138,7 @@ static const struct export_option options[] = {
 	[OPTION_BY] = {"by", "WHAT", "stack (default): Python frames, then ops; module: nn.Modules, then ops; op: annotations and ops", views},
 	[OPTION_UNIT] = {"unit", "UNIT", "of the weights: ns (default) or us", units},
 	[OPTION_COMPAT] = {"compat", "RULES", "the lines that export_stacks of that version writes, in us: {values} (default: opscope's own)",
-	                   torch_compats, true},
+	                   torch_versions, true},
 	{0},
 };
 

@@ -48,8 +48,7 @@ struct str kernel_function_name(struct str name);
  * place that the list forgets. */
 bool op_tc_eligible_compat(struct str name);
 bool op_tc_eligible(struct str name);
-/* A collective, by the name of a kernel (nccl*, rccl, ...), or of an op or annotation (nccl:*, gloo:*, c10d::*). */
-bool kernel_is_comm(struct str name);
+/* A collective, by the name of an op or annotation (nccl:*, gloo:*, c10d::*). */
 bool op_is_comm(struct str name);
 
 #endif

@@ -16,7 +16,7 @@ static struct profile *dlprof_part(struct profile *p, struct detect_args *d, str
 /* The profile itself, or the part that the steps choose. NULL and *e. */
 static struct profile *chosen_part(struct profile *p, const struct report_args *args, struct detect_args *d, struct err *e)
 {
-	*d = (struct detect_args){.compat = args->compat, .first = args->step_first, .last = args->step_last, .brief = args->brief};
+	*d = (struct detect_args){.experts = args->compat, .first = args->step_first, .last = args->step_last, .brief = args->brief};
 	if (steps_choose(p, args->key_op, e) < 0)
 		return NULL;
 	if (!args->has_steps)

@@ -14,11 +14,6 @@ static int attention_run(const struct profile *p, const struct report_args *args
 	return cost_report(&spec, p, args, out, e);
 }
 
-static const struct report_variant attention_variants[] = {
-	{.compat = "tracelens", .by = COST_BY_SHAPE},
-	{0},
-};
-
 const struct report report_attention = {
 	.name = "attention",
 	.title = "Attention",
@@ -28,7 +23,6 @@ const struct report report_attention = {
 	        "FLOPs count all pairs, as torch.utils.flop_counter does; where a causal mask is known, flops_causal counts those below "
 	        "the diagonal. Attention that is written out as products and a softmax is in report gemm. Kernels for which no shapes were "
 	        "recorded have a row by their name, without FLOPs. --compat=tracelens counts as TraceLens does.",
-	.variants = attention_variants,
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = attention_run,

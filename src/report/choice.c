@@ -1,6 +1,6 @@
 /* What a report has of --group-by, --compat and the like, and what was asked of it. */
 #include "base/buf.h"
-#include "report/report.h"
+#include "report/predecessor.h"
 
 #include <stdlib.h>
 
@@ -35,7 +35,7 @@ static const struct report_variant choice_own_row = {0};
 
 static bool choice_is_end(const struct report_variant *v)
 {
-	return !v->compat && !v->group_by && !v->parts && !v->run;
+	return !v->report && !v->compat && !v->group_by && !v->parts && !v->run;
 }
 
 static bool choice_is_of(const struct report_variant *v, const char *compat)
@@ -43,21 +43,47 @@ static bool choice_is_of(const struct report_variant *v, const char *compat)
 	return compat && v->compat ? strcmp(v->compat, compat) == 0 : compat == v->compat;
 }
 
-/* The first row of the report, and the next; NULL behind the last. */
-static const struct report_variant *choice_first(const struct report *r)
+/* The rows of a report: its own, then those of the wings. */
+struct choice_rows {
+	const struct report *report;
+	const struct report_variant *at;          /* NULL: behind the last */
+	const struct predecessor *const *wing;    /* the next */
+};
+
+/* From rows->at on, the first row that is of the report. */
+static void choice_settle(struct choice_rows *rows)
 {
-	return r->variants && !choice_is_end(r->variants) ? r->variants : NULL;
+	for (;;) {
+		if (rows->at && !choice_is_end(rows->at) && (!rows->at->report || strcmp(rows->at->report, rows->report->name) == 0))
+			return;
+		if (rows->at && !choice_is_end(rows->at))
+			rows->at++;
+		else if (*rows->wing)
+			rows->at = (*rows->wing++)->variants;
+		else
+			break;
+	}
+	rows->at = NULL;
 }
 
-static const struct report_variant *choice_next(const struct report_variant *v)
+static struct choice_rows choice_rows_of(const struct report *r)
 {
-	return choice_is_end(v + 1) ? NULL : v + 1;
+	struct choice_rows rows = {r, r->variants, predecessor_registry};
+	choice_settle(&rows);
+	return rows;
+}
+
+static void choice_next(struct choice_rows *rows)
+{
+	rows->at++;
+	choice_settle(rows);
 }
 
 /* The i-th grouping of these numbers. A list of parts names what rows beside it choose. */
 static const char *choice_grouping(const struct report *r, const char *compat, unsigned i)
 {
-	for (const struct report_variant *v = choice_first(r); v; v = choice_next(v)) {
+	for (struct choice_rows rows = choice_rows_of(r); rows.at; choice_next(&rows)) {
+		const struct report_variant *v = rows.at;
 		if (!choice_is_of(v, compat))
 			continue;
 		for (unsigned k = 0; v->parts; k++)
@@ -76,8 +102,8 @@ const char *report_grouping(const struct report *r, unsigned i)
 
 bool report_combines(const struct report *r)
 {
-	for (const struct report_variant *v = choice_first(r); v; v = choice_next(v))
-		if (!v->compat && v->parts)
+	for (struct choice_rows rows = choice_rows_of(r); rows.at; choice_next(&rows))
+		if (!rows.at->compat && rows.at->parts)
 			return true;
 	return false;
 }
@@ -85,12 +111,13 @@ bool report_combines(const struct report *r)
 const char *report_compat(const struct report *r, unsigned i)
 {
 	const char *last = NULL;
-	for (const struct report_variant *v = choice_first(r); v; v = choice_next(v)) {
-		if (!v->compat || (last && strcmp(v->compat, last) == 0))
+	for (struct choice_rows rows = choice_rows_of(r); rows.at; choice_next(&rows)) {
+		const char *compat = rows.at->compat;
+		if (!compat || (last && strcmp(compat, last) == 0))
 			continue;
 		if (!i--)
-			return v->compat;
-		last = v->compat;
+			return compat;
+		last = compat;
 	}
 	return NULL;
 }
@@ -213,7 +240,8 @@ const struct report_variant *report_variant_of(const struct report *r, const str
 	const struct report_variant *found = NULL;
 	struct str wrong = STR("");
 	bool any = false;
-	for (const struct report_variant *v = choice_first(r); v; v = choice_next(v)) {
+	for (struct choice_rows rows = choice_rows_of(r); rows.at; choice_next(&rows)) {
+		const struct report_variant *v = rows.at;
 		if (!choice_is_of(v, a->compat))
 			continue;
 		any = true;

@@ -14,11 +14,6 @@ static int conv_run(const struct profile *p, const struct report_args *args, str
 	return cost_report(&spec, p, args, out, e);
 }
 
-static const struct report_variant conv_variants[] = {
-	{.compat = "tracelens", .by = COST_BY_SHAPE},
-	{0},
-};
-
 const struct report report_conv = {
 	.name = "conv",
 	.title = "Convolutions",
@@ -28,7 +23,6 @@ const struct report report_conv = {
 	        "an output of O x P x Q. How long, how many FLOPs and bytes, which rate, whether it ran on Tensor Cores and could, and "
 	        "which share of the GPU's peak that is. Time includes kernels that convert or copy for it. Kernels for which no shapes were "
 	        "recorded have a row by their name, without FLOPs. --compat=tracelens counts as TraceLens does.",
-	.variants = conv_variants,
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = conv_run,

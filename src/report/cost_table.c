@@ -531,17 +531,18 @@ static int none_found(const struct cost_spec *spec, const struct cost_rows *x, b
 int cost_report(const struct cost_spec *spec, const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
 	struct window w;
+	enum cost_rules rules = args->variant->rules ? *(const enum cost_rules *)args->variant->rules : COST_DEFAULT;
 	struct shown s = {.by = (enum cost_by)args->variant->by};
 	struct buf b = {0};
 	if (window_of(p, args, &w, e) < 0)
 		return -1;
-	struct cost_rows *x = cost_rows_new(p, &w, spec->classes, s.by, report_compat_is(args, "tracelens") ? COST_TRACELENS : COST_DEFAULT);
+	struct cost_rows *x = cost_rows_new(p, &w, spec->classes, s.by, rules);
 	int rc = 0;
 	if (!x->all_ns && !x->n) {
 		rc = w.all ? err_set(e, ERR_DATA, "the input holds no device work; to record it: %s", recording_how(p, RECORD_DEVICE_WORK))
 		           : err_set(e, ERR_DATA, "no device work is of those steps");
 	} else if (!x->n) {
-		rc = none_found(spec, x, spec->classes && !report_compat_is(args, "tracelens"), e);
+		rc = none_found(spec, x, spec->classes && rules == COST_DEFAULT, e);
 	} else {
 		look(&s, x);
 		add_columns(out, &s, spec);

@@ -71,7 +71,7 @@ struct cost_spec {
 	void (*put)(struct table *t, unsigned at, const struct cost_row *x);
 };
 
-/* The grouping, enum cost_by, is args->variant->by. */
+/* args->variant says by what: .by is an enum cost_by, .rules an enum cost_rules (NULL = opscope's own). */
 int cost_report(const struct cost_spec *spec, const struct profile *p, const struct report_args *args, struct table *out, struct err *e);
 
 /* Value of "C" in "N=8,C=3,..."; false when it is not there. */

@@ -4,70 +4,15 @@
 #include "analysis/recording.h"
 #include "base/mem.h"
 #include "base/round.h"
-#include "report/report.h"
+#include "report/cost_calls.h"
 
 #include <math.h>
 
-struct row {
-	uint64_t calls;
-	int64_t gpu_ns;
-};
-
-struct calls {
-	const struct profile *p;
-	struct costs *c;
-	struct row *v;
-	uint32_t n, cap;
-	int64_t device_ns; /* of all device work, whatever launched it */
-	bool tracelens;
-};
-
-static struct row *row_at(struct calls *r, uint32_t index)
-{
-	while (r->n <= index) {
-		MEM_GROW(r->v, r->cap, r->n + 1);
-		r->v[r->n++] = (struct row){0};
-	}
-	return &r->v[index];
-}
-
-/* Calls of ops as the trace has them; of a backward that only its link to a forward op explains, ranges that launched work. */
-static void collect(struct calls *r)
-{
-	const struct profile *p = r->p;
-	uint8_t *counted = NEW_ARRAY(p->span.rows.n, uint8_t);
-	for (uint32_t i = 0; i < p->span.rows.n; i++)
-		if (p->span.kind[i] == SPAN_OP)
-			row_at(r, costs_index_of_span(r->c, p, i, COST_FORWARD))->calls++;
-	for (uint32_t i = 0; i < p->gpu_op.rows.n; i++) {
-		uint32_t at = r->c->of_gpu[i], op = r->c->op[i];
-		enum cost_direction d = COST_FORWARD;
-		r->device_ns += p->gpu_op.dur_ns[i];
-		if (at == ROW_NONE && op != ROW_NONE && p->span.kind[op] == SPAN_OP)
-			at = costs_index_of_span(r->c, p, op, COST_FORWARD);
-		if (at == ROW_NONE)
-			continue;
-		struct row *x = row_at(r, at);
-		struct op_facts f = costs_facts(r->c, p, at, &d);
-		x->gpu_ns += p->gpu_op.dur_ns[i];
-		bool of_kernel = f.collective.n && (op == ROW_NONE || costs_index_of_span(r->c, p, op, COST_FORWARD) != at);
-		if (of_kernel)
-			x->calls++;
-		else if (d == COST_BACKWARD && op != ROW_NONE && !counted[op])
-			x->calls += counted[op] = 1;
-	}
-	mem_free(counted);
-}
-
 /* What has neither a rule nor device work of its own says nothing; views do nothing. */
-static bool shown(const struct calls *r, uint32_t i)
+static bool shown(const struct cost_calls *r, uint32_t i)
 {
-	const struct cost *m = &r->c->cost[i];
-	if (r->v[i].calls == 0)
-		return false;
-	if (r->tracelens)
-		return m->flops >= 0 && m->class != OP_VIEW;
-	return r->v[i].gpu_ns > 0 || (m->class != OP_UNKNOWN && m->class != OP_VIEW);
+	const struct cost *m = &r->costs->cost[i];
+	return r->v[i].calls && (r->v[i].gpu_ns > 0 || (m->class != OP_UNKNOWN && m->class != OP_VIEW));
 }
 
 static void set_known(struct table *out, unsigned col, int64_t v)
@@ -105,12 +50,12 @@ static const struct column columns[N_COLUMNS] = {
 	[C_WHY] = {"why", "Unknown Because", "why FLOPs or bytes are unknown", CELL_STR, UNIT_NONE, COLUMN_WIDE},
 };
 
-static void put(struct table *out, const struct calls *r, uint32_t i)
+static void put(struct table *out, const struct cost_calls *r, uint32_t i)
 {
 	static const char *const tri[] = {[TRI_NO] = "no", [TRI_YES] = "yes", [TRI_UNKNOWN] = "unknown"};
-	const struct cost *m = &r->c->cost[i];
+	const struct cost *m = &r->costs->cost[i];
 	enum cost_direction d;
-	struct op_facts f = costs_facts(r->c, r->p, i, &d);
+	struct op_facts f = costs_facts(r->costs, r->p, i, &d);
 	table_row(out);
 	table_set_str_copy(out, C_OP, f.name);
 	table_set_str(out, C_DIRECTION, d == COST_BACKWARD || str_has_nocase(f.name, STR("backward")) ? STR("backward") : STR("forward"));
@@ -141,37 +86,6 @@ static void put(struct table *out, const struct calls *r, uint32_t i)
 		table_set_str_copy(out, C_WHY, m->why);
 }
 
-enum { T_NAME, T_DIMS, T_TYPES, T_CONCRETE, T_CALLS, T_GFLOPS, T_MB, T_AI, N_TRACELENS };
-
-static const struct column tracelens_columns[N_TRACELENS] = {
-	[T_NAME] = {"name", "name", "op", CELL_STR},
-	[T_DIMS] = {"input_dims", "Input Dims", "shapes as recorded", CELL_STR, UNIT_NONE, COLUMN_WIDE},
-	[T_TYPES] = {"input_type", "Input type", "types as recorded", CELL_STR, UNIT_NONE, COLUMN_WIDE},
-	[T_CONCRETE] = {"concrete_inputs", "Concrete Inputs", "values as recorded", CELL_STR, UNIT_NONE, COLUMN_WIDE},
-	[T_CALLS] = {"operation_count", "operation_count", "how often it was called so", CELL_I64},
-	[T_GFLOPS] = {"gflops", "GFLOPS", "10^9 FLOPs of one call, by TraceLens' formulas", CELL_F64, UNIT_NONE, 0, 9},
-	[T_MB] = {"data_moved_mb", "Data Moved (MB)", "2^20 bytes of one call", CELL_F64, UNIT_NONE, 0, 9},
-	[T_AI] = {"flops_per_byte", "FLOPS/Byte", "arithmetic intensity", CELL_F64},
-};
-
-static void put_tracelens(struct table *out, const struct calls *r, uint32_t i)
-{
-	const struct cost *m = &r->c->cost[i];
-	enum cost_direction d;
-	struct op_facts f = costs_facts(r->c, r->p, i, &d);
-	table_row(out);
-	table_set_str_copy(out, T_NAME, f.name);
-	table_set_str(out, T_DIMS, f.dims);
-	table_set_str(out, T_TYPES, f.types);
-	table_set_str(out, T_CONCRETE, f.concrete);
-	table_set_i64(out, T_CALLS, (int64_t)r->v[i].calls);
-	table_set_f64(out, T_GFLOPS, (double)m->flops / 1e9);
-	if (m->bytes >= 0)
-		table_set_f64(out, T_MB, (double)m->bytes / (1 << 20));
-	if (m->bytes > 0)
-		table_set_f64(out, T_AI, (double)m->flops / (double)m->bytes);
-}
-
 static void notes(struct table *out, const struct costs *c)
 {
 	if (!c->kernel_ns) {
@@ -186,38 +100,17 @@ static void notes(struct table *out, const struct costs *c)
 
 static int costs_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
-	struct calls r = {.p = p, .tracelens = report_compat_is(args, "tracelens")};
-	bool any = false;
-	int rc = 0;
-	for (uint32_t i = 0; i < p->span.rows.n && !any; i++)
-		any = p->span.kind[i] == SPAN_OP;
-	if (!any)
-		return err_set(e, ERR_DATA, "the input holds no framework ops; to record them: %s, and %s", recording_how(p, RECORD_OPS),
-		               recording_how(p, RECORD_SHAPES));
-	r.c = costs_new(p, r.tracelens ? COST_TRACELENS : COST_DEFAULT);
-	collect(&r);
-	table_columns(out, r.tracelens ? tracelens_columns : columns, r.tracelens ? N_TRACELENS : N_COLUMNS);
-	for (uint32_t i = 0; i < r.n; i++) {
-		if (!shown(&r, i))
-			continue;
-		if (r.tracelens)
-			put_tracelens(out, &r, i);
-		else
-			put(out, &r, i);
-	}
-	if (!r.tracelens) {
-		notes(out, r.c);
-		rc = table_sort(out, STR("gpu_ns"), true, e);
-	}
-	mem_free(r.v);
-	costs_free(r.c);
-	return rc;
+	struct cost_calls *r = cost_calls_new(p, COST_DEFAULT, e);
+	if (!r)
+		return -1;
+	table_columns(out, columns, N_COLUMNS);
+	for (uint32_t i = 0; i < r->n; i++)
+		if (shown(r, i))
+			put(out, r, i);
+	notes(out, r->costs);
+	cost_calls_free(r);
+	return table_sort(out, STR("gpu_ns"), true, e);
 }
-
-static const struct report_variant costs_variants[] = {
-	{.compat = "tracelens"},
-	{0},
-};
 
 const struct report report_costs = {
 	.name = "costs",
@@ -227,7 +120,6 @@ const struct report report_costs = {
 	.help = "FLOPs and bytes of every distinct call of an op, by its shapes, types and parameters, with the formula, and the time of the "
 	        "kernels that it explains; where something is unknown, why. FLOPs count a multiply-add as 2, bytes are what an ideal kernel "
 	        "reads and writes once. --compat=tracelens prints TraceLens' figures.",
-	.variants = costs_variants,
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.run = costs_run,
 };

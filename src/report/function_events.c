@@ -208,10 +208,11 @@ static void put_event(struct view *v, uint32_t i)
 	put_arguments(v, i);
 }
 
+/* args->variant->rules: struct torch_rules; NULL = opscope's own. */
 static int function_events_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
 	struct view v = {.p = p, .out = out, .arguments = NEW_ARRAY(p->arg_set.rows.n + 1, struct str)};
-	v.t = torch_events_new(p, torch_rules_of(args->compat), TORCH_STACKS | TORCH_FLOPS);
+	v.t = torch_events_new(p, args->variant->rules ? args->variant->rules : &torch_rules[TORCH_OWN], TORCH_STACKS | TORCH_FLOPS);
 	uint32_t n = args->row_limit && args->row_limit < v.t->n ? (uint32_t)args->row_limit : v.t->n;
 	int rc = 0;
 	if (!v.t->n) {
@@ -233,19 +234,11 @@ static int function_events_run(const struct profile *p, const struct report_args
 	return rc;
 }
 
-#define TORCH_VERSION(name, ...) {.compat = name},
-
-static const struct report_variant function_events_variants[] = {
-#include "analysis/torch_versions.def"
-	{0},
-};
-
 const struct report report_function_events = {
 	.name = "function-events",
 	.title = "Events one by one",
 	.help = "What prof.events() of torch lists: every op, annotation and API call with its times, parent, memory, shapes and stack. "
 	        "--compat=torch-* lists what that version does, kernels included.",
-	.variants = function_events_variants,
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_LIMIT,
 	.run = function_events_run,

@@ -31,11 +31,6 @@ static int gemm_run(const struct profile *p, const struct report_args *args, str
 	return cost_report(&spec, p, args, out, e);
 }
 
-static const struct report_variant gemm_variants[] = {
-	{.compat = "tracelens", .by = COST_BY_SHAPE},
-	{0},
-};
-
 const struct report report_gemm = {
 	.name = "gemm",
 	.title = "Matrix products",
@@ -46,7 +41,6 @@ const struct report report_gemm = {
 	        "(gradients of input and weight) where the trace shows only their forward op. Kernels for which no shapes were "
 	        "recorded have a row by their name, without FLOPs. "
 	        "--compat=tracelens counts as TraceLens does.",
-	.variants = gemm_variants,
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = gemm_run,

@@ -1,34 +1,30 @@
 #include "analysis/busy.h"
 #include "analysis/gpus.h"
-#include "analysis/names.h"
+#include "analysis/recompute.h"
 #include "analysis/recording.h"
 #include "analysis/steps.h"
 #include "base/buf.h"
-#include "base/hash.h"
 #include "base/mem.h"
 #include "base/round.h"
 #include "report/report.h"
 
-static const struct kind_text {
-	const char *name, *tracelens;
-} kind_text[BUSY_KINDS] = {
-	[BUSY_COMPUTE] = {"computation", "computation_time"},
-	[BUSY_EXPOSED_COMM] = {"exposed_communication", "exposed_comm_time"},
-	[BUSY_EXPOSED_COPY] = {"exposed_copy", "exposed_memcpy_time"},
-	[BUSY_BUSY] = {"busy", "busy_time"},
-	[BUSY_IDLE] = {"idle", "idle_time"},
-	[BUSY_TOTAL] = {"total", "total_time"},
-	[BUSY_COMM] = {"communication", "total_comm_time"},
-	[BUSY_COPY] = {"copy", "total_memcpy_time"},
+static const char *const kind_text[BUSY_KINDS] = {
+	[BUSY_COMPUTE] = "computation",
+	[BUSY_EXPOSED_COMM] = "exposed_communication",
+	[BUSY_EXPOSED_COPY] = "exposed_copy",
+	[BUSY_BUSY] = "busy",
+	[BUSY_IDLE] = "idle",
+	[BUSY_TOTAL] = "total",
+	[BUSY_COMM] = "communication",
+	[BUSY_COPY] = "copy",
 };
 
-/* The groups into which device work falls: take[g] is the index of its group, or LEFT_OUT. */
-enum { LEFT_OUT = UINT8_MAX, MAX_GROUPS = 2 };
+/* The groups into which device work falls: take[g] is the index of its group. */
+enum { MAX_GROUPS = 2 };
 struct groups {
 	uint8_t *take;
 	struct str name[MAX_GROUPS];
 	unsigned n;
-	uint64_t left_out;
 };
 
 enum grouping { BY_DEVICE, BY_LAUNCH, BY_RECOMPUTE };
@@ -42,64 +38,15 @@ static void group_by_launch(const struct profile *p, struct groups *g)
 		g->take[i] = p->gpu_op.call[i] == ROW_NONE;
 }
 
-/* Frames that show activation checkpointing running the forward pass again. */
-static uint8_t is_recompute_frame(struct str name)
-{
-	return str_has(name, STR("torch/utils/checkpoint.py")) &&
-	       (str_ends(name, STR(": recompute_fn")) || str_ends(name, STR(": unpack_hook")));
-}
-
-/* Per span: in recomputation. Parents stand before their children: one pass, however deep the nesting. */
-static uint8_t *mark_recompute(const struct profile *p)
-{
-	struct name_memo frames = name_memo_new(p, is_recompute_frame);
-	uint8_t *in = NEW_ARRAY(p->span.rows.n, uint8_t);
-	for (uint32_t i = 0; i < p->span.rows.n; i++) {
-		uint32_t up = p->span.parent[i];
-		in[i] = (up < i && in[up]) || (p->span.kind[i] == SPAN_PYTHON && name_memo_of(&frames, p->span.name[i]));
-	}
-	name_memo_release(&frames);
-	return in;
-}
-
 static void group_by_recompute(const struct profile *p, struct groups *g)
 {
-	uint8_t *in = mark_recompute(p);
+	uint8_t *in = recompute_spans(p);
 	g->n = 2;
 	g->name[0] = STR("not recomputation");
 	g->name[1] = STR("recomputation");
 	for (uint32_t i = 0; i < p->gpu_op.rows.n; i++)
 		g->take[i] = p->gpu_op.call[i] != ROW_NONE && in[p->gpu_op.call[i]];
 	mem_free(in);
-}
-
-/* TraceLens counts what an ac2g arrow ties to its call, and what a graph launch started; a hipMemset, which has a call but no
- * arrow, is lost to it. */
-static void leave_out_as_tracelens(const struct profile *p, struct groups *g)
-{
-	struct idmap arrows;
-	int64_t min = INT64_MAX, max = INT64_MIN;
-	uint64_t n = 0;
-	for (uint32_t i = 0; i < p->flow.rows.n; i++)
-		if (p->flow.phase[i] == 's' && str_eq(profile_cat(p, p->flow.cat[i]), STR("ac2g"))) {
-			min = p->flow.id[i] < min ? p->flow.id[i] : min;
-			max = p->flow.id[i] > max ? p->flow.id[i] : max;
-			n++;
-		}
-	idmap_init(&arrows, min, max, n);
-	for (uint32_t i = 0; i < p->flow.rows.n; i++)
-		if (p->flow.phase[i] == 's' && str_eq(profile_cat(p, p->flow.cat[i]), STR("ac2g")))
-			idmap_put(&arrows, p->flow.id[i], i);
-	for (uint32_t i = 0; i < p->gpu_op.rows.n; i++) {
-		uint32_t call = p->gpu_op.call[i];
-		bool tied = call != ROW_NONE && (str_has(profile_str(p, p->span.name[call]), STR("GraphLaunch")) ||
-		                                 idmap_get(&arrows, p->gpu_op.corr_id[i]) != IDMAP_NONE);
-		if (!tied) {
-			g->take[i] = LEFT_OUT;
-			g->left_out++;
-		}
-	}
-	idmap_release(&arrows);
 }
 
 static double share(int64_t part, const struct busy *whole)
@@ -117,7 +64,7 @@ static void own_rows(struct table *t, struct str group, const struct busy *b, co
 			continue;
 		table_row(t);
 		table_set_str_copy(t, 0, group);
-		table_set_str(t, 1, str_from(kind_text[k].name));
+		table_set_str(t, 1, str_from(kind_text[k]));
 		table_set_i64(t, 2, b->ns[k]);
 		table_set_f64(t, 3, share(b->ns[k], whole));
 	}
@@ -259,59 +206,19 @@ static void own_table(const struct profile *p, const struct report_args *args, c
 	gpus_release(&gpus);
 }
 
-static void tracelens_rows(struct table *t, const struct busy *b, bool split, bool recompute)
-{
-	for (int k = 0; k < BUSY_KINDS; k++) {
-		table_row(t);
-		table_set_str(t, 0, str_from(kind_text[k].tracelens));
-		table_set_f64(t, 1, (double)b->ns[k] / 1e6);
-		table_set_f64(t, 2, share(b->ns[k], b));
-		if (split)
-			table_set_bool(t, 3, recompute);
-	}
-}
-
-static void tracelens_table(const struct profile *p, const struct intervals *window, struct table *t)
-{
-	struct groups g = {.take = NEW_ARRAY(p->gpu_op.rows.n, uint8_t)};
-	struct busy b, again;
-	group_by_recompute(p, &g);
-	leave_out_as_tracelens(p, &g);
-	busy_measure(p, g.take, 0, window, &b);
-	busy_measure(p, g.take, 1, window, &again);
-	TABLE_COLUMN(t, "type", "type", "what the device did", CELL_STR);
-	TABLE_COLUMN(t, "time_ms", "time ms", "union over all streams and devices, milliseconds", CELL_F64);
-	TABLE_COLUMN(t, "percent", "percent", "of total_time", CELL_F64, UNIT_PERCENT);
-	if (again.events)
-		TABLE_COLUMN(t, "is_recompute", "is_recompute", "work of activation checkpointing's second forward pass", CELL_BOOL);
-	tracelens_rows(t, &b, again.events > 0, false);
-	if (again.events)
-		tracelens_rows(t, &again, true, true);
-	if (g.left_out)
-		table_note(t, "%llu device events have no arrow from an API call and are left out, as TraceLens does.",
-		           (unsigned long long)g.left_out);
-	mem_free(g.take);
-}
-
 static int run(const struct profile *p, const struct report_args *args, struct table *t, struct err *e)
 {
 	struct intervals steps = {0};
 	int64_t first, last;
 	if (!p->gpu_op.rows.n)
 		return err_set(e, ERR_DATA, "no device work in the input; to record it: %s", recording_how(p, RECORD_DEVICE_WORK));
-	for (unsigned i = 0; (args->has_steps || (!args->compat && !args->all_steps)) && i < p->steps->n; i++)
-		if (!args->has_steps || (p->steps->v[i].number >= args->step_first && p->steps->v[i].number <= args->step_last))
-			intervals_add(&steps, p->steps->v[i].start_ns, p->steps->v[i].end_ns);
+	if (!args->all_steps)
+		steps_intervals(p, args->has_steps ? args->step_first : INT64_MIN, args->has_steps ? args->step_last : INT64_MAX, &steps);
 	if (args->has_steps && !steps.n)
 		return err_set(e, ERR_DATA, "%s: no step has such a number", steps_range_text(args->step_first, args->step_last).s);
-	intervals_normalise(&steps);
-	if (args->compat) {
-		tracelens_table(p, args->has_steps ? &steps : NULL, t);
-	} else {
-		if (!steps.n && recording_extent(p, &first, &last))
-			intervals_add(&steps, first, last);
-		own_table(p, args, &steps, t);
-	}
+	if (!steps.n && recording_extent(p, &first, &last))
+		intervals_add(&steps, first, last);
+	own_table(p, args, &steps, t);
 	intervals_release(&steps);
 	return 0;
 }
@@ -320,7 +227,6 @@ static const struct report_variant gpu_timeline_variants[] = {
 	{.group_by = "device", .by = BY_DEVICE},
 	{.group_by = "launch", .by = BY_LAUNCH},
 	{.group_by = "recompute", .by = BY_RECOMPUTE},
-	{.compat = "tracelens"},
 	{0},
 };
 

@@ -4,7 +4,6 @@
 #include "base/round.h"
 #include "report/key_groups.h"
 #include "report/report.h"
-#include "report/torch_table.h"
 
 #include <math.h>
 
@@ -73,13 +72,12 @@ struct view {
 
 /* The columns that are part of the key. */
 static const struct {
-	const char *grouping;
 	unsigned part, column;
 	const char *words;
 } parts[] = {
-	{"overload", KEY_OVERLOAD, C_OVERLOAD, "overload"}, {"shape", KEY_SHAPE, C_SHAPES, "input shape"}, {"stack", KEY_STACK, C_STACK, "stack"},
-	{"module", KEY_MODULE, C_MODULE, "module"},         {"thread", KEY_THREAD, C_THREAD, "thread"},    {"cycle", KEY_CYCLE, C_CYCLE, "cycle"},
-	{"event", KEY_EVENT, C_EVENT, "event"},
+	{KEY_OVERLOAD, C_OVERLOAD, "overload"}, {KEY_SHAPE, C_SHAPES, "input shape"}, {KEY_STACK, C_STACK, "stack"},
+	{KEY_MODULE, C_MODULE, "module"},         {KEY_THREAD, C_THREAD, "thread"},    {KEY_CYCLE, C_CYCLE, "cycle"},
+	{KEY_EVENT, C_EVENT, "event"},
 };
 enum { N_PARTS = sizeof parts / sizeof parts[0] };
 
@@ -308,34 +306,16 @@ static bool any(const int64_t *v, uint32_t n)
 
 static const char *const groupings[] = {"name", "shape", "stack:N", "overload", "module", "thread", "cycle", "event", NULL};
 
-static struct key_choice choice_of(const struct report_args *args)
-{
-	struct key_choice c = {0};
-	for (unsigned i = 0; i < N_PARTS; i++) {
-		int64_t n = 0;
-		if (!report_groups_by(args, parts[i].grouping, &n))
-			continue;
-		c.parts |= parts[i].part;
-		if (parts[i].part == KEY_STACK)
-			c.frames = n > UINT32_MAX ? UINT32_MAX : (unsigned)n;
-	}
-	return c;
-}
-
 static int key_averages_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
-	struct key_choice choice = choice_of(args);
-	if (args->compat && torch_table_check(torch_rules_of(args->compat), args, e) < 0)
-		return -1;
+	struct key_choice choice = key_choice_of(args);
 	struct view v = {.out = out, .device = p->gpu_op.rows.n > 0, .device_ns = device_work(p)};
-	v.t = torch_events_new(p, torch_rules_of(args->compat), TORCH_FLOPS | key_choice_want(&choice));
+	v.t = torch_events_new(p, &torch_rules[TORCH_OWN], TORCH_FLOPS | key_choice_want(&choice));
 	v.g = key_groups_new(v.t, &choice);
 	v.device_memory = any(v.t->dev_mem, v.t->n);
 	int rc = 0;
 	if (!v.g->n) {
 		rc = err_set(e, ERR_DATA, "the trace holds no framework ops; to record them: %s", recording_how(p, RECORD_OPS));
-	} else if (args->compat) {
-		torch_table_averages(v.g, args, out);
 	} else {
 		set_title(&v);
 		add_columns(&v);
@@ -354,13 +334,9 @@ static int key_averages_run(const struct profile *p, const struct report_args *a
 	return rc;
 }
 
-static const char *const torch_groupings[] = {"name", "shape", "stack:N", "overload", "event", NULL};
-#define TORCH_VERSION(name, ...) {.compat = name, .parts = torch_groupings},
-
 static const struct report_variant key_averages_variants[] = {
 	{.parts = groupings},
 	{.group_by = "event", .takes = REPORT_LIMIT}, /* of single events all are made: the order is not theirs */
-#include "analysis/torch_versions.def"
 	{0},
 };
 

@@ -270,6 +270,21 @@ static void collect(struct looked *l)
 	collect_totals(g);
 }
 
+struct key_choice key_choice_of(const struct report_args *args)
+{
+	static const struct {
+		const char *grouping;
+		unsigned part;
+	} parts[] = {{"overload", KEY_OVERLOAD}, {"shape", KEY_SHAPE}, {"stack", KEY_STACK}, {"module", KEY_MODULE}, {"thread", KEY_THREAD}, {"cycle", KEY_CYCLE}, {"event", KEY_EVENT}};
+	struct key_choice c = {0};
+	int64_t n = 0;
+	for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+		if (report_groups_by(args, parts[i].grouping, parts[i].part == KEY_STACK ? &n : NULL))
+			c.parts |= parts[i].part;
+	c.frames = n > UINT32_MAX ? UINT32_MAX : (unsigned)n;
+	return c;
+}
+
 struct key_groups *key_groups_new(const struct torch_events *t, const struct key_choice *c)
 {
 	struct key_groups *g = NEW(struct key_groups);

@@ -5,6 +5,7 @@
 
 #include "analysis/cycles.h"
 #include "analysis/torch_events.h"
+#include "report/report.h"
 #include "report/stats.h"
 
 /* What makes a group, besides the name, the node, the device and whether it is an annotation. */
@@ -56,6 +57,9 @@ struct key_groups {
 	struct key_group all;              /* sum of all groups */
 	uint64_t overflows;                /* sums that did not fit 64 bits: they stand at the limit */
 };
+
+/* What args->group_by chooses: "name,shape,stack:5". */
+struct key_choice key_choice_of(const struct report_args *args);
 
 /* KEY_STACK and KEY_MODULE need events with TORCH_STACKS; *t must outlive the groups. */
 struct key_groups *key_groups_new(const struct torch_events *t, const struct key_choice *c);

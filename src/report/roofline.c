@@ -16,9 +16,6 @@ static const struct report_variant roofline_variants[] = {
 	{.group_by = "op", .by = COST_BY_OP},
 	{.group_by = "shape", .by = COST_BY_SHAPE},
 	{.group_by = "kernel", .by = COST_BY_KERNEL},
-	{.compat = "tracelens", .group_by = "op", .by = COST_BY_OP},
-	{.compat = "tracelens", .group_by = "shape", .by = COST_BY_SHAPE},
-	{.compat = "tracelens", .group_by = "kernel", .by = COST_BY_KERNEL},
 	{0},
 };
 

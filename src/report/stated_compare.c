@@ -192,7 +192,7 @@ static void compare_tables(struct compare *x, const struct pair *p, const struct
 static int advise(struct compare *x, const struct report_args *args, struct table *t, struct err *e)
 {
 	struct findings f = {0};
-	struct detect_args d = {.compat = "dlprof", .first = args->step_first, .last = args->step_last};
+	struct detect_args d = {.experts = "dlprof", .first = args->step_first, .last = args->step_last};
 	struct step_window w;
 	struct profile *part = x->p;
 	if (steps_choose(x->p, args->key_op, e) < 0 || analysis_run(x->p, PASS_STEPS | PASS_OPS, e) < 0)

@@ -3,7 +3,7 @@
 #include "analysis/recording.h"
 #include "report/key_groups.h"
 #include "report/report.h"
-#include "report/torch_table.h"
+#include "report/key_groups.h"
 
 enum { C_NAME, C_CALLS, C_HOST_SELF, C_DEV_SELF, C_CPU_MEM_SELF, C_DEV_MEM_SELF, C_FLOPS, C_UNKNOWN, N_COLUMNS };
 
@@ -72,16 +72,14 @@ static void put_total(struct table *out, const struct torch_events *t, const str
 
 static int total_average_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
-	struct torch_events *t = torch_events_new(p, torch_rules_of(args->compat), args->compat ? TORCH_FLOPS : 0);
+	struct torch_events *t = torch_events_new(p, &torch_rules[TORCH_OWN], 0);
 	struct key_groups *g = key_groups_new(t, &(struct key_choice){0});
 	int rc = 0;
-	if (g->n && args->compat)
-		torch_table_total(g, out);
-	else if (g->n)
+	if (g->n)
 		put_total(out, t, &g->all);
 	else
 		rc = err_set(e, ERR_DATA, "the trace holds no framework ops; to record them: %s", recording_how(p, RECORD_OPS));
-	if (g->n && !args->compat && p->gpu_op.rows.n)
+	if (g->n && p->gpu_op.rows.n)
 		table_note(out, "device work %lld ns = attributed %lld + unattributed %lld", (long long)(g->all.dev_self + t->unattributed_ns),
 		           (long long)g->all.dev_self, (long long)t->unattributed_ns);
 	key_groups_free(g);
@@ -89,19 +87,11 @@ static int total_average_run(const struct profile *p, const struct report_args *
 	return rc;
 }
 
-#define TORCH_VERSION(name, ...) {.compat = name},
-
-static const struct report_variant total_average_variants[] = {
-#include "analysis/torch_versions.def"
-	{0},
-};
-
 const struct report report_total_average = {
 	.name = "total-average",
 	.title = "All events together",
 	.help = "What prof.total_average() of torch answers: one row for all events. Times that count nested events again and again are there "
 	        "only with --compat=torch-*.",
-	.variants = total_average_variants,
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.run = total_average_run,
 };

@@ -1,9 +1,7 @@
 /* Who is around whom and who launched what, against a look at every pair, by the rules that analysis/nest.c and correlate.c state. */
-#include "test.h"
+#include "profile_builder.h"
 
-#include "analysis/analysis.h"
 #include "base/mem.h"
-#include "store/build.h"
 
 enum { ROUNDS = 4000, MOST_SPANS = 48, MOST_GPU = 16 };
 
@@ -14,32 +12,26 @@ static uint32_t random_below(uint32_t *x, uint32_t n)
 }
 
 struct maker {
-	struct profile *p;
-	struct build b;
-	uint32_t seed, track[4], stream, launch[3];
-	uint16_t cat;
+	struct builder b;
+	uint32_t seed, track[4], launch[3];
 };
 
 static void make_begin(struct maker *m, uint32_t seed)
 {
-	*m = (struct maker){.p = profile_new(), .seed = seed};
-	build_init(&m->b, m->p);
+	*m = (struct maker){.seed = seed};
+	builder_begin(&m->b);
 	for (int i = 0; i < 4; i++)
-		m->track[i] = build_track(&m->b, i < 2 ? STR("1") : STR("2"), i % 2 ? STR("11") : STR("12"));
-	m->stream = build_track(&m->b, STR("0"), STR("7"));
-	m->cat = build_cat(&m->b, intern_str(&m->p->strings, STR("any")));
+		m->track[i] = builder_track(&m->b, i < 2 ? "1" : "2", i % 2 ? "11" : "12");
 	for (int i = 0; i < 3; i++) {
 		struct launch_row l = launch_none();
 		l.pid = i ? i : ID_NONE;
-		m->launch[i] = build_launch(&m->b, &l);
+		m->launch[i] = build_launch(&m->b.b, &l);
 	}
 }
 
-static void make_end(struct maker *m)
+static struct profile *make_end(struct maker *m)
 {
-	struct err e = {0};
-	assert_int_equal(build_finish(&m->b, &e), 0);
-	assert_int_equal(analysis_run(m->p, PASS_NEST | PASS_CORRELATE, &e), 0);
+	return builder_finish(&m->b, PASS_NEST | PASS_CORRELATE);
 }
 
 /* Few distinct ids, so that several share one; 0 and "none" among them. */
@@ -51,8 +43,10 @@ static int64_t random_id(uint32_t *seed, uint32_t n)
 
 static void make_span(struct maker *m, uint32_t track, int64_t start, int64_t dur, uint8_t kind)
 {
-	build_span(&m->b, &(struct span_row){.start_ns = start, .dur_ns = dur, .ext_id = random_id(&m->seed, 8),
-	                                     .link_id = random_id(&m->seed, 8), .aux_id = -1, .track = track, .cat = m->cat, .kind = kind});
+	struct span_row r = builder_span_row(&m->b, track, kind, "x", start, start + dur);
+	r.ext_id = random_id(&m->seed, 8);
+	r.link_id = random_id(&m->seed, 8);
+	build_span(&m->b.b, &r);
 }
 
 /* Ranges cross as they please; all kinds, also those that do not nest; empty ones; several that begin together. */
@@ -66,12 +60,15 @@ static struct profile *crossing(uint32_t seed)
 		uint32_t dur = random_below(&m.seed, random_below(&m.seed, 3) ? 8 : time);
 		make_span(&m, track, start, dur, (uint8_t)(random_below(&m.seed, 2) ? random_below(&m.seed, 4) : random_below(&m.seed, SPAN_KINDS)));
 	}
-	for (uint32_t i = random_below(&m.seed, MOST_GPU); i--;)
-		build_gpu(&m.b, &(struct gpu_row){.start_ns = random_below(&m.seed, 2 * time), .dur_ns = 1, .ext_id = random_id(&m.seed, 8),
-		                                  .corr_id = random_id(&m.seed, 8), .track = m.stream, .launch = m.launch[random_below(&m.seed, 3)],
-		                                  .cat = m.cat, .kind = GPU_KERNEL});
-	make_end(&m);
-	return m.p;
+	for (uint32_t i = random_below(&m.seed, MOST_GPU); i--;) {
+		uint32_t at = random_below(&m.seed, 2 * time);
+		struct gpu_row r = builder_gpu_row(&m.b, 0, GPU_KERNEL, "kernel", at, at + 1);
+		r.ext_id = random_id(&m.seed, 8);
+		r.corr_id = random_id(&m.seed, 8);
+		r.launch = m.launch[random_below(&m.seed, 3)];
+		build_gpu(&m.b.b, &r);
+	}
+	return make_end(&m);
 }
 
 /* Ranges well inside one another: each splits what is around it. */
@@ -95,8 +92,7 @@ static struct profile *nested(uint32_t seed)
 	make_begin(&m, seed);
 	for (int i = 0; i < 4; i++)
 		split(&m, m.track[i], 0, 10 + random_below(&m.seed, 150), 0);
-	make_end(&m);
-	return m.p;
+	return make_end(&m);
 }
 
 /* --- rules ------------------------------------------------------------------------------------------------------ */

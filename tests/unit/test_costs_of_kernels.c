@@ -1,56 +1,43 @@
 /* Which op's model covers which kernel, and that each call counts once, on small made-up profiles. */
-#include "test.h"
+#include "profile_builder.h"
 
-#include "analysis/analysis.h"
 #include "analysis/costs.h"
-#include "store/build.h"
 
-/* One thread and one stream; times in ns. An op at [start, end); a kernel launched at `at` that ran `ns`. */
+/* One thread and one stream. */
 struct maker {
+	struct builder b;
 	struct profile *p;
-	struct build b;
-	uint32_t thread, stream, launch;
-	uint16_t cat;
-	int64_t next_corr;
+	uint32_t thread;
 };
 
 static struct maker begin(void)
 {
-	struct maker m = {.p = profile_new(), .next_corr = 1};
-	struct launch_row none = launch_none();
-	build_init(&m.b, m.p);
-	m.thread = build_track(&m.b, STR("1"), STR("1"));
-	m.stream = build_track(&m.b, STR("0"), STR("7"));
-	m.launch = build_launch(&m.b, &none);
-	m.cat = build_cat(&m.b, intern_str(&m.p->strings, STR("cpu_op")));
+	struct maker m;
+	builder_begin(&m.b);
+	m.p = m.b.p;
+	m.thread = builder_track(&m.b, "1", "1");
 	return m;
 }
 
-static uint32_t text(struct maker *m, const char *s) { return intern_str(&m->p->strings, str_from(s)); }
-
 static void op(struct maker *m, const char *name, int64_t start, int64_t end, const char *dims, const char *types, int64_t seq, int32_t fwd)
 {
-	struct arg_pair pairs[] = {{text(m, "Input Dims"), text(m, dims), 0}, {text(m, "Input type"), text(m, types), 0}};
-	build_span(&m->b, &(struct span_row){.start_ns = start, .dur_ns = end - start, .ext_id = ID_NONE, .link_id = seq, .aux_id = fwd,
-	                                     .name = text(m, name), .track = m->thread, .args = *dims ? build_args(&m->b, pairs, 2) : 0,
-	                                     .cat = m->cat, .kind = SPAN_OP});
+	struct span_row r = builder_span_row(&m->b, m->thread, SPAN_OP, name, start, end);
+	if (*dims)
+		r.args = builder_args(&m->b, (const char *const[]){"Input Dims", dims, "Input type", types, NULL});
+	r.link_id = seq;
+	r.aux_id = fwd;
+	build_span(&m->b.b, &r);
 }
 
+/* Launched at `at`; ran `ns`. */
 static void kernel(struct maker *m, const char *name, int64_t at, int64_t ns)
 {
-	int64_t corr = m->next_corr++;
-	build_span(&m->b, &(struct span_row){.start_ns = at, .dur_ns = 1, .ext_id = ID_NONE, .link_id = corr, .aux_id = -1,
-	                                     .name = text(m, "cudaLaunchKernel"), .track = m->thread, .cat = m->cat, .kind = SPAN_CALL});
-	build_gpu(&m->b, &(struct gpu_row){.start_ns = 10000 + at * 100, .dur_ns = ns, .ext_id = ID_NONE, .corr_id = corr, .name = text(m, name),
-	                                   .track = m->stream, .launch = m->launch, .cat = m->cat, .kind = GPU_KERNEL});
+	builder_launch(&m->b, m->thread, at, at + 1, 0, name, 10000 + at * 100, 10000 + at * 100 + ns);
 }
 
 static struct costs *end(struct maker *m)
 {
-	struct err e = {0};
-	assert_int_equal(build_finish(&m->b, &e), 0);
-	assert_int_equal(analysis_run(m->p, PASS_NEST | PASS_CORRELATE, &e), 0);
-	return costs_new(m->p, COST_DEFAULT);
+	return costs_new(builder_finish(&m->b, PASS_NEST | PASS_CORRELATE), COST_DEFAULT);
 }
 
 static void done(struct maker *m, struct costs *c)

@@ -1,14 +1,14 @@
 /* Spans of a repeated schedule: jumps of the step number, processes that are not in step (analysis/cycles.h). */
-#include "made.h"
+#include "profile_builder.h"
 
 #include "analysis/cycles.h"
 
-static void steps(struct made *m, uint32_t track, int64_t at, int first, int last)
+static void steps(struct builder *m, uint32_t track, int64_t at, int first, int last)
 {
 	char name[32];
 	for (int i = first; i <= last; i++, at += 100) {
 		snprintf(name, sizeof name, "ProfilerStep#%d", i);
-		made_span(m, track, SPAN_USER, name, at, at + 90);
+		builder_span(m, track, SPAN_USER, name, at, at + 90);
 	}
 }
 
@@ -23,14 +23,14 @@ static void assert_cycle(const struct cycles *c, uint32_t i, int64_t start, int6
 
 static void test_none(void **state)
 {
-	struct made m;
+	struct builder m;
 	struct cycles c;
-	made_begin(&m);
-	uint32_t t = made_thread(&m, "1", "1");
-	made_span(&m, t, SPAN_USER, "ProfilerStep#x", 0, 10);
-	made_span(&m, t, SPAN_USER, "ProfilerStep#-3", 0, 10);
-	made_span(&m, t, SPAN_CALL, "ProfilerStep#3", 0, 10);
-	made_finish(&m, 0);
+	builder_begin(&m);
+	uint32_t t = builder_track(&m, "1", "1");
+	builder_span(&m, t, SPAN_USER, "ProfilerStep#x", 0, 10);
+	builder_span(&m, t, SPAN_USER, "ProfilerStep#-3", 0, 10);
+	builder_span(&m, t, SPAN_CALL, "ProfilerStep#3", 0, 10);
+	builder_finish(&m, 0);
 	cycles_find(m.p, &c);
 	assert_int_equal(c.n, 0);
 	assert_int_equal(cycle_at(&c, m.p, t, 5), 0);
@@ -40,15 +40,15 @@ static void test_none(void **state)
 
 static void test_jump(void **state)
 {
-	struct made m;
+	struct builder m;
 	struct cycles c;
-	made_begin(&m);
-	uint32_t t = made_thread(&m, "1", "1"), other = made_thread(&m, "1", "2"), gpu = made_thread(&m, "0", "7");
+	builder_begin(&m);
+	uint32_t t = builder_track(&m, "1", "1"), other = builder_track(&m, "1", "2"), gpu = builder_track(&m, "0", "7");
 	steps(&m, t, 100, 3, 5);
 	steps(&m, other, 105, 3, 5); /* the same ones: no cycles of their own */
 	steps(&m, t, 400, 7, 8);
 	steps(&m, t, 600, 2, 2);     /* back: as when a profiler starts again */
-	made_finish(&m, 0);
+	builder_finish(&m, 0);
 	cycles_find(m.p, &c);
 	assert_int_equal(c.n, 3);
 	assert_cycle(&c, 0, 100, 395, 3, 5);
@@ -66,15 +66,15 @@ static void test_jump(void **state)
 /* Process 2 is one step and a half late: its first cycle ends when that of process 1 has begun the second. */
 static void test_processes(void **state)
 {
-	struct made m;
+	struct builder m;
 	struct cycles c;
-	made_begin(&m);
-	uint32_t one = made_thread(&m, "1", "1"), two = made_thread(&m, "2", "1");
+	builder_begin(&m);
+	uint32_t one = builder_track(&m, "1", "1"), two = builder_track(&m, "2", "1");
 	steps(&m, one, 0, 3, 6);
 	steps(&m, two, 150, 3, 6);
 	steps(&m, one, 400, 10, 12);
 	steps(&m, two, 550, 10, 12);
-	made_finish(&m, 0);
+	builder_finish(&m, 0);
 	cycles_find(m.p, &c);
 	assert_int_equal(c.n, 2);
 	assert_cycle(&c, 0, 0, 540, 3, 6);
@@ -90,14 +90,14 @@ static void test_processes(void **state)
 /* A process that did all of it later, or other steps meanwhile, is a cycle of its own. */
 static void test_apart(void **state)
 {
-	struct made m;
+	struct builder m;
 	struct cycles c;
-	made_begin(&m);
-	uint32_t one = made_thread(&m, "1", "1"), two = made_thread(&m, "2", "1"), three = made_thread(&m, "3", "1");
+	builder_begin(&m);
+	uint32_t one = builder_track(&m, "1", "1"), two = builder_track(&m, "2", "1"), three = builder_track(&m, "3", "1");
 	steps(&m, one, 0, 3, 4);
 	steps(&m, two, 1000, 3, 4);
 	steps(&m, three, 1010, 8, 9);
-	made_finish(&m, 0);
+	builder_finish(&m, 0);
 	cycles_find(m.p, &c);
 	assert_int_equal(c.n, 3);
 	assert_cycle(&c, 0, 0, 190, 3, 4);

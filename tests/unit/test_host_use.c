@@ -1,20 +1,21 @@
 /* What each range of the host stands for (analysis/host_use.h). */
-#include "made.h"
+#include "profile_builder.h"
 
 #include "analysis/host_use.h"
 #include "analysis/steps.h"
 
 static const char *const use_name[] = {"none", "call", "dataloader", "comm", "io", "cpu"};
 
-static void span_of(struct made *m, uint32_t track, uint8_t kind, const char *cat, const char *name)
+static void span_of(struct builder *m, uint32_t track, uint8_t kind, const char *cat, const char *name)
 {
 	static int64_t at;
 	at += 10;
-	build_span(&m->b, &(struct span_row){.start_ns = at, .dur_ns = 5, .ext_id = ID_NONE, .link_id = ID_NONE, .aux_id = -1,
-	                                     .name = made_id(m, name), .track = track, .cat = build_cat(&m->b, made_id(m, cat)), .kind = kind});
+	struct span_row r = builder_span_row(m, track, kind, name, at, at + 5);
+	r.cat = build_cat(&m->b, builder_text(m, cat));
+	build_span(&m->b, &r);
 }
 
-static void check(struct made *m, uint32_t i, enum host_use want)
+static void check(struct builder *m, uint32_t i, enum host_use want)
 {
 	struct host_uses *h = host_uses_new(m->p);
 	for (int again = 0; again < 2; again++) { /* a name is looked at once */
@@ -50,12 +51,12 @@ static void test_uses(void **state)
 		{SPAN_GPU_USER, "gpu_user_annotation", "my range", HOST_NONE},
 	};
 	enum { N = sizeof v / sizeof v[0] };
-	struct made m;
-	made_begin(&m);
-	uint32_t t = made_thread(&m, "1", "1");
+	struct builder m;
+	builder_begin(&m);
+	uint32_t t = builder_track(&m, "1", "1");
 	for (size_t i = 0; i < N; i++)
 		span_of(&m, t, v[i].kind, v[i].cat, v[i].name);
-	made_finish(&m, PASS_STEPS);
+	builder_finish(&m, PASS_STEPS);
 	assert_int_equal(m.p->span.rows.n, N); /* in order of time, which is that of the list */
 	for (uint32_t i = 0; i < N; i++)
 		check(&m, i, v[i].want);
@@ -65,18 +66,18 @@ static void test_uses(void **state)
 /* Ranges that are no work since they mark steps, and any other with the name of one. */
 static void test_named_steps(void **state)
 {
-	struct made m;
-	made_begin(&m);
-	uint32_t one = made_thread(&m, "1", "1"), two = made_thread(&m, "1", "2");
+	struct builder m;
+	builder_begin(&m);
+	uint32_t one = builder_track(&m, "1", "1"), two = builder_track(&m, "1", "2");
 	for (int i = 0; i < 4; i++) {
 		char name[32];
 		snprintf(name, sizeof name, "train_step %d", i);
-		made_span(&m, one, SPAN_USER, name, 100 * i, 100 * i + 90);
-		made_span(&m, one, SPAN_OP, "aten::add", 100 * i + 10, 100 * i + 20);
+		builder_span(&m, one, SPAN_USER, name, 100 * i, 100 * i + 90);
+		builder_span(&m, one, SPAN_OP, "aten::add", 100 * i + 10, 100 * i + 20);
 	}
-	made_span(&m, one, SPAN_USER, "train_step 2", 230, 280); /* inside the step of that name: none of its own */
-	made_span(&m, two, SPAN_USER, "train_stepping", 310, 320);
-	made_finish(&m, PASS_STEPS);
+	builder_span(&m, one, SPAN_USER, "train_step 2", 230, 280); /* inside the step of that name: none of its own */
+	builder_span(&m, two, SPAN_USER, "train_stepping", 310, 320);
+	builder_finish(&m, PASS_STEPS);
 	assert_int_equal(m.p->steps->source, STEPS_NAMED);
 	assert_int_equal(m.p->steps->total, 4);
 	for (uint32_t i = 0; i < m.p->span.rows.n; i++) {

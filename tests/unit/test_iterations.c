@@ -1,66 +1,49 @@
 /* Iterations: what marks a step, what repeats, how borders cut, what a part of a profile holds. */
-#include "test.h"
+#include "profile_builder.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <time.h>
 
-#include "analysis/analysis.h"
 #include "analysis/iterations.h"
 #include "analysis/iterations_names.h"
 #include "analysis/slice.h"
 #include "base/mem.h"
 #include "input/input.h"
-#include "store/build.h"
 
 /* A profile in the making: ops and calls on one thread per process, kernels on one stream per GPU. */
 struct maker {
-	struct profile *p;
-	struct build b;
-	uint32_t thread[4], stream[4], launch[4], seed;
-	uint16_t cat;
-	int64_t now, corr;
+	struct builder b;
+	uint32_t thread[4], seed;
+	int64_t now;
 };
 
 static void make_begin(struct maker *m)
 {
-	static const char *const number[] = {"0", "1", "2", "3"};
-	*m = (struct maker){.p = profile_new(), .seed = 7, .now = 1000};
-	build_init(&m->b, m->p);
-	m->cat = build_cat(&m->b, intern_str(&m->p->strings, STR("any")));
-	for (int i = 0; i < 4; i++) {
-		m->thread[i] = build_track(&m->b, i == 0 ? STR("100") : i == 1 ? STR("101") : STR("102"), i < 3 ? STR("1") : STR("2"));
-		m->stream[i] = build_track(&m->b, str_from(number[i]), STR("7"));
-		struct launch_row l = launch_none();
-		l.device = i;
-		m->launch[i] = build_launch(&m->b, &l);
-	}
+	*m = (struct maker){.seed = 7, .now = 1000};
+	builder_begin(&m->b);
+	for (int i = 0; i < 4; i++)
+		m->thread[i] = builder_track(&m->b, i == 0 ? "100" : i == 1 ? "101" : "102", i < 3 ? "1" : "2");
 }
 
 static struct profile *make_end(struct maker *m, unsigned passes)
 {
-	struct err e = {0};
-	assert_int_equal(build_finish(&m->b, &e), 0);
-	assert_int_equal(analysis_run(m->p, passes, &e), 0);
-	return m->p;
+	return builder_finish(&m->b, passes);
 }
 
-static void make_span(struct maker *m, int track, const char *name, int64_t start, int64_t dur, uint8_t kind, int64_t corr)
+static void make_span(struct maker *m, int track, const char *name, int64_t start, int64_t dur, uint8_t kind)
 {
-	build_span(&m->b, &(struct span_row){.start_ns = start, .dur_ns = dur, .ext_id = ID_NONE, .link_id = corr, .aux_id = -1,
-	                                     .name = intern_str(&m->p->strings, str_from(name)), .track = m->thread[track], .cat = m->cat,
-	                                     .kind = kind});
+	builder_span(&m->b, m->thread[track], kind, name, start, start + dur);
 }
 
 /* One call and its kernel, 10 ns behind each other. */
 static void make_kernel(struct maker *m, int gpu, const char *name, enum gpu_kind kind)
 {
-	m->corr++;
-	make_span(m, gpu, "cudaLaunchKernel", m->now, 4, SPAN_CALL, m->corr);
-	build_gpu(&m->b, &(struct gpu_row){.start_ns = m->now + 5, .dur_ns = 8, .ext_id = ID_NONE, .corr_id = m->corr,
-	                                   .name = intern_str(&m->p->strings, str_from(name)), .track = m->stream[gpu], .cat = m->cat,
-	                                   .launch = m->launch[gpu], .kind = kind});
+	struct gpu_row r = builder_gpu_row(&m->b, gpu, kind, name, m->now + 5, m->now + 13);
+	r.corr_id = ++m->b.correlation;
+	builder_call(&m->b, m->thread[gpu], "cudaLaunchKernel", m->now, m->now + 4, r.corr_id);
+	build_gpu(&m->b.b, &r);
 	m->now += 10;
 }
 
@@ -172,7 +155,7 @@ static void layers_are_no_steps(void **state)
 		int64_t start = m.now;
 		snprintf(name, sizeof name, "model.layers.%d.mlp", l);
 		make_step(&m, 2, false, true);
-		make_span(&m, 0, name, start, m.now - start - 1, SPAN_USER, ID_NONE);
+		make_span(&m, 0, name, start, m.now - start - 1, SPAN_USER);
 	}
 	assert_int_equal(period_of(make_end(&m, PASS_NEST | PASS_CORRELATE), NULL), 0);
 }
@@ -257,21 +240,21 @@ static struct profile *make_rounds(const char *around)
 {
 	struct maker m;
 	make_begin(&m);
-	make_span(&m, 0, "import", 0, 500, SPAN_USER, ID_NONE);
+	make_span(&m, 0, "import", 0, 500, SPAN_USER);
 	for (int i = 0; i < 4; i++) {
 		char name[64];
 		int64_t start = m.now;
-		make_span(&m, 0, "next", m.now, 5, SPAN_USER, ID_NONE);
+		make_span(&m, 0, "next", m.now, 5, SPAN_USER);
 		m.now += 10;
 		make_kernel(&m, 0, "forward", GPU_KERNEL);
-		make_span(&m, 0, "Optimizer.step#SGD.step", m.now, 8, SPAN_USER, ID_NONE);
+		make_span(&m, 0, "Optimizer.step#SGD.step", m.now, 8, SPAN_USER);
 		m.now += 10;
 		snprintf(name, sizeof name, "%s %d", around ? around : "", 10 + i);
 		if (around)
-			make_span(&m, 0, name, start, m.now - start, SPAN_USER, ID_NONE);
+			make_span(&m, 0, name, start, m.now - start, SPAN_USER);
 		m.now += 30;
 	}
-	make_span(&m, 0, "save", m.now, 100, SPAN_USER, ID_NONE);
+	make_span(&m, 0, "save", m.now, 100, SPAN_USER);
 	return make_end(&m, PASS_STEPS);
 }
 
@@ -371,7 +354,7 @@ static struct profile *make_gpus(int on_first, int on_second)
 		for (int gpu = 0; gpu < 2; gpu++) {
 			m.now = 1000 + 100 * i + 3 * gpu;
 			if (i < (gpu ? on_second : on_first))
-				make_span(&m, gpu, "key", m.now, 40 + 2 * gpu, SPAN_OP, ID_NONE);
+				make_span(&m, gpu, "key", m.now, 40 + 2 * gpu, SPAN_OP);
 			make_kernel(&m, gpu, "work", GPU_KERNEL);
 		}
 	return make_end(&m, PASS_NEST | PASS_CORRELATE);
@@ -412,8 +395,8 @@ static void only_the_outermost_call_counts(void **state)
 	struct key_calls k;
 	make_begin(&m);
 	for (int i = 0; i < 3; i++) {
-		make_span(&m, 0, "key", 100 * i, 50, SPAN_OP, ID_NONE);
-		make_span(&m, 0, "key", 100 * i + 10, 20, SPAN_OP, ID_NONE);
+		make_span(&m, 0, "key", 100 * i, 50, SPAN_OP);
+		make_span(&m, 0, "key", 100 * i + 10, 20, SPAN_OP);
 	}
 	struct profile *p = make_end(&m, PASS_NEST | PASS_CORRELATE);
 	assert_true(key_calls_find(p, STR("key"), &k));

@@ -1,32 +1,13 @@
 /* Which rank a recording is, and which of the GPUs that it lists are its own (analysis/job.h). */
-#include "made.h"
+#include "profile_builder.h"
 
 #include "analysis/job.h"
 
-static void begin(struct made *m, const char *info)
+static void begin(struct builder *m, const char *info)
 {
-	made_begin(m);
+	builder_begin(m);
 	if (info)
-		build_meta(&m->b, made_id(m, "distributedInfo"), made_id(m, info), false);
-}
-
-static void list_gpus(struct made *m, int n)
-{
-	struct devices *d = &m->p->device;
-	for (int i = 0; i < n; i++) {
-		uint32_t row = rows_push(d, &store_tables[TABLE_device]);
-		d->id[row] = i;
-		d->name[row] = made_id(m, "GPU");
-		d->memory_bytes[row] = d->sm_count[row] = d->max_threads_per_sm[row] = d->warp_size[row] = 0;
-		d->cc_major[row] = d->cc_minor[row] = -1;
-	}
-}
-
-static void work_on(struct made *m, int gpu)
-{
-	struct launch_row l = launch_none();
-	l.device = gpu;
-	build_launch(&m->b, &l);
+		build_meta(&m->b, builder_text(m, "distributedInfo"), builder_text(m, info), false);
 }
 
 static void test_job(void **state)
@@ -48,9 +29,9 @@ static void test_job(void **state)
 		{"", false, 0, 0},
 	};
 	for (size_t i = 0; i < sizeof want / sizeof want[0]; i++) {
-		struct made m;
+		struct builder m;
 		begin(&m, want[i].info);
-		made_finish(&m, 0);
+		builder_finish(&m, 0);
 		struct job j = job_of(m.p);
 		if (j.is_rank != want[i].is_rank || j.rank != want[i].rank || j.world != want[i].world)
 			fail_msg("%s: %d %lld %lld", want[i].info, j.is_rank, (long long)j.rank, (long long)j.world);
@@ -60,13 +41,14 @@ static void test_job(void **state)
 
 static void check_gpus(const char *info, int listed, const int *used, int n_used, const uint8_t *want, uint32_t n_want)
 {
-	struct made m;
+	struct builder m;
 	uint8_t foreign[4] = {0};
 	begin(&m, info);
-	list_gpus(&m, listed);
+	for (int i = 0; i < listed; i++)
+		builder_device(&m, i, 0);
 	for (int i = 0; i < n_used; i++)
-		work_on(&m, used[i]);
-	made_finish(&m, 0);
+		builder_launch_on(&m, used[i]);
+	builder_finish(&m, 0);
 	assert_int_equal(job_foreign_gpus(m.p, foreign), n_want);
 	for (int i = 0; i < listed; i++)
 		assert_int_equal(foreign[i], want ? want[i] : 0);

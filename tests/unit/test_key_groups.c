@@ -1,32 +1,32 @@
 /* Events by key: what makes a group and what it adds up to (report/key_groups.h). */
-#include "made.h"
+#include "profile_builder.h"
 
 #include "base/buf.h"
 #include "report/key_groups.h"
 
 struct grouped {
-	struct made m;
+	struct builder m;
 	struct torch_events *t;
 	struct key_groups *g;
 };
 
-static void op(struct made *m, uint32_t track, const char *name, int64_t start, int64_t end, const char *dims, const char *overload)
+static void op(struct builder *m, uint32_t track, const char *name, int64_t start, int64_t end, const char *dims, const char *overload)
 {
 	struct arg_pair pairs[2];
 	unsigned n = 0;
 	if (dims)
-		pairs[n++] = (struct arg_pair){made_id(m, "Input Dims"), made_id(m, dims), false};
+		pairs[n++] = (struct arg_pair){builder_text(m, "Input Dims"), builder_text(m, dims), false};
 	if (overload)
-		pairs[n++] = (struct arg_pair){made_id(m, "Overload Name"), made_id(m, overload), true};
-	build_span(&m->b, &(struct span_row){.start_ns = start, .dur_ns = end - start, .ext_id = ID_NONE, .link_id = ID_NONE, .aux_id = -1,
-	                                     .name = made_id(m, name), .track = track, .args = n ? build_args(&m->b, pairs, n) : 0,
-	                                     .cat = build_cat(&m->b, made_id(m, "cpu_op")), .kind = SPAN_OP});
+		pairs[n++] = (struct arg_pair){builder_text(m, "Overload Name"), builder_text(m, overload), true};
+	struct span_row r = builder_span_row(m, track, SPAN_OP, name, start, end);
+	r.args = build_args(&m->b, pairs, n);
+	build_span(&m->b, &r);
 }
 
 static void begin(struct grouped *x, unsigned parts, const char *compat)
 {
 	struct key_choice c = {.parts = parts};
-	made_finish(&x->m, PASS_NEST | PASS_CORRELATE);
+	builder_finish(&x->m, PASS_NEST | PASS_CORRELATE);
 	x->t = torch_events_new(x->m.p, torch_rules_of(compat), key_choice_want(&c));
 	x->g = key_groups_new(x->t, &c);
 }
@@ -50,8 +50,8 @@ static void assert_group(const struct grouped *x, uint32_t i, const char *name, 
 
 static void few_ops(struct grouped *x)
 {
-	made_begin(&x->m);
-	uint32_t one = made_thread(&x->m, "1", "1"), two = made_thread(&x->m, "1", "2");
+	builder_begin(&x->m);
+	uint32_t one = builder_track(&x->m, "1", "1"), two = builder_track(&x->m, "1", "2");
 	op(&x->m, one, "aten::a", 0, 100, "[[2, 3]]", "Tensor");
 	op(&x->m, one, "aten::b", 10, 40, "[[2, 3]]", NULL);
 	op(&x->m, one, "aten::a", 200, 220, "[[4, 3]]", "Scalar");
@@ -116,10 +116,10 @@ static void test_annotations(void **state)
 	static const struct { const char *compat; uint32_t groups; } want[] = {{NULL, 2}, {"torch-1.13", 1}, {"torch-2.6", 2}, {"torch-2.14", 2}};
 	for (size_t i = 0; i < sizeof want / sizeof want[0]; i++) {
 		struct grouped x;
-		made_begin(&x.m);
-		uint32_t t = made_thread(&x.m, "1", "1");
-		made_span(&x.m, t, SPAN_OP, "both", 0, 1000);
-		made_span(&x.m, t, SPAN_USER, "both", 2000, 3000);
+		builder_begin(&x.m);
+		uint32_t t = builder_track(&x.m, "1", "1");
+		builder_span(&x.m, t, SPAN_OP, "both", 0, 1000);
+		builder_span(&x.m, t, SPAN_USER, "both", 2000, 3000);
 		begin(&x, 0, want[i].compat);
 		assert_int_equal(x.g->n, want[i].groups);
 		assert_int_equal(x.g->all.calls, 2);
@@ -130,10 +130,10 @@ static void test_annotations(void **state)
 static void test_cycles(void **state)
 {
 	struct grouped x;
-	made_begin(&x.m);
-	uint32_t t = made_thread(&x.m, "1", "1");
-	made_span(&x.m, t, SPAN_USER, "ProfilerStep#1", 100, 200);
-	made_span(&x.m, t, SPAN_USER, "ProfilerStep#5", 300, 400);
+	builder_begin(&x.m);
+	uint32_t t = builder_track(&x.m, "1", "1");
+	builder_span(&x.m, t, SPAN_USER, "ProfilerStep#1", 100, 200);
+	builder_span(&x.m, t, SPAN_USER, "ProfilerStep#5", 300, 400);
 	op(&x.m, t, "aten::a", 50, 60, NULL, NULL);
 	op(&x.m, t, "aten::a", 250, 260, NULL, NULL);
 	op(&x.m, t, "aten::a", 310, 320, NULL, NULL);

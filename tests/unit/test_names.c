@@ -1,5 +1,5 @@
 /* What the names of an input say (analysis/names.h): the rows of name_rows.h. */
-#include "made.h"
+#include "profile_builder.h"
 
 #include "analysis/names.h"
 
@@ -29,14 +29,6 @@ static const struct kernel_row {
 };
 enum { N_RANGES = sizeof ranges / sizeof ranges[0], N_KERNELS = sizeof kernels / sizeof kernels[0] };
 
-static void add_kernel(struct made *m, const char *name, uint8_t kind)
-{
-	struct launch_row none = launch_none();
-	build_gpu(&m->b, &(struct gpu_row){.start_ns = 1, .dur_ns = 1, .ext_id = ID_NONE, .corr_id = ID_NONE, .name = made_id(m, name),
-	                                   .track = made_thread(m, "0", "7"), .launch = build_launch(&m->b, &none),
-	                                   .cat = build_cat(&m->b, made_id(m, "kernel")), .kind = kind});
-}
-
 static void check_range(const struct profile *p, uint32_t id, const struct range_row *r)
 {
 	if (p->names->facts[id] != r->facts)
@@ -51,11 +43,11 @@ static void check_range(const struct profile *p, uint32_t id, const struct range
 
 static void test_ranges(void **state)
 {
-	struct made m;
-	made_begin(&m);
+	struct builder m;
+	builder_begin(&m);
 	for (size_t i = 0; i < N_RANGES; i++)
-		made_span(&m, made_thread(&m, "1", "1"), SPAN_USER, ranges[i].name, (int64_t)i * 10, (int64_t)i * 10 + 5);
-	made_finish(&m, 0);
+		builder_span(&m, builder_track(&m, "1", "1"), SPAN_USER, ranges[i].name, (int64_t)i * 10, (int64_t)i * 10 + 5);
+	builder_finish(&m, 0);
 	for (size_t i = 0; i < N_RANGES; i++)
 		check_range(m.p, intern_find(&m.p->strings, str_from(ranges[i].name)), &ranges[i]);
 	profile_free(m.p);
@@ -63,11 +55,11 @@ static void test_ranges(void **state)
 
 static void test_kernels(void **state)
 {
-	struct made m;
-	made_begin(&m);
+	struct builder m;
+	builder_begin(&m);
 	for (size_t i = 0; i < N_KERNELS; i++)
-		add_kernel(&m, kernels[i].name, GPU_KERNEL);
-	made_finish(&m, 0);
+		builder_gpu(&m, 0, GPU_KERNEL, kernels[i].name, (int64_t)i * 10, (int64_t)i * 10 + 5);
+	builder_finish(&m, 0);
 	for (size_t i = 0; i < N_KERNELS; i++) {
 		const struct kernel_row *r = &kernels[i];
 		uint32_t id = intern_find(&m.p->strings, str_from(r->name));
@@ -82,18 +74,18 @@ static void test_kernels(void **state)
 /* One text may be the name of ranges and of kernels, and of work that is no kernel. */
 static void test_shared_names(void **state)
 {
-	struct made m;
-	made_begin(&m);
-	made_span(&m, made_thread(&m, "1", "1"), SPAN_OP, "ncclDevKernel_mm", 0, 5);
-	add_kernel(&m, "ncclDevKernel_mm", GPU_KERNEL);
-	add_kernel(&m, "ncclDevKernel_copy", GPU_MEMCPY);
-	made_id(&m, "nccl:all_reduce"); /* no name of anything */
-	made_finish(&m, 0);
-	assert_true(name_is(m.p, made_id(&m, "ncclDevKernel_mm"), NAME_COMM_KERNEL));
-	assert_int_equal(name_kernel(m.p, made_id(&m, "ncclDevKernel_mm"))->class, KERNEL_COMM);
-	assert_false(name_is(m.p, made_id(&m, "ncclDevKernel_copy"), NAME_COMM_KERNEL));
-	assert_int_equal(name_kernel(m.p, made_id(&m, "ncclDevKernel_copy"))->class, KERNEL_UNKNOWN);
-	assert_int_equal(m.p->names->facts[made_id(&m, "nccl:all_reduce")], 0);
+	struct builder m;
+	builder_begin(&m);
+	builder_span(&m, builder_track(&m, "1", "1"), SPAN_OP, "ncclDevKernel_mm", 0, 5);
+	builder_gpu(&m, 0, GPU_KERNEL, "ncclDevKernel_mm", 10, 15);
+	builder_gpu(&m, 0, GPU_MEMCPY, "ncclDevKernel_copy", 20, 25);
+	builder_text(&m, "nccl:all_reduce"); /* no name of anything */
+	builder_finish(&m, 0);
+	assert_true(name_is(m.p, builder_text(&m, "ncclDevKernel_mm"), NAME_COMM_KERNEL));
+	assert_int_equal(name_kernel(m.p, builder_text(&m, "ncclDevKernel_mm"))->class, KERNEL_COMM);
+	assert_false(name_is(m.p, builder_text(&m, "ncclDevKernel_copy"), NAME_COMM_KERNEL));
+	assert_int_equal(name_kernel(m.p, builder_text(&m, "ncclDevKernel_copy"))->class, KERNEL_UNKNOWN);
+	assert_int_equal(m.p->names->facts[builder_text(&m, "nccl:all_reduce")], 0);
 	profile_free(m.p);
 }
 
@@ -107,10 +99,10 @@ static uint8_t count_letters(struct str name)
 
 static void test_memo(void **state)
 {
-	struct made m;
-	made_begin(&m);
-	uint32_t one = made_id(&m, "four"), two = made_id(&m, "");
-	made_finish(&m, 0);
+	struct builder m;
+	builder_begin(&m);
+	uint32_t one = builder_text(&m, "four"), two = builder_text(&m, "");
+	builder_finish(&m, 0);
 	struct name_memo memo = name_memo_new(m.p, count_letters);
 	for (int again = 0; again < 3; again++) {
 		assert_int_equal(name_memo_of(&memo, one), 4);
@@ -124,13 +116,13 @@ static void test_memo(void **state)
 /* Two spellings of one argument (store/arg_keys.def). */
 static void test_arguments(void **state)
 {
-	struct made m;
+	struct builder m;
 	struct str v;
-	made_begin(&m);
-	struct arg_pair old = {made_id(&m, "Input dims"), made_id(&m, "[[1]]"), 0}, new = {made_id(&m, "Input Dims"), made_id(&m, "[[2]]"), 0};
-	struct arg_pair both[2] = {old, new}, other = {made_id(&m, "mine"), made_id(&m, "3"), 0};
+	builder_begin(&m);
+	struct arg_pair old = {builder_text(&m, "Input dims"), builder_text(&m, "[[1]]"), 0}, new = {builder_text(&m, "Input Dims"), builder_text(&m, "[[2]]"), 0};
+	struct arg_pair both[2] = {old, new}, other = {builder_text(&m, "mine"), builder_text(&m, "3"), 0};
 	uint32_t a = build_args(&m.b, &old, 1), b = build_args(&m.b, &new, 1), c = build_args(&m.b, both, 2), d = build_args(&m.b, &other, 1);
-	made_finish(&m, 0);
+	builder_finish(&m, 0);
 	assert_int_equal(profile_arg_id(m.p, a, ARG_INPUT_DIMS), old.value);
 	assert_int_equal(profile_arg_id(m.p, b, ARG_INPUT_DIMS), new.value);
 	assert_int_equal(profile_arg_id(m.p, c, ARG_INPUT_DIMS), new.value);

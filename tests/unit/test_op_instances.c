@@ -1,48 +1,35 @@
 /* Ops, their names and times, by the rules that analysis/op_instances.h states; and DLProf's names (its guide's example). */
-#include "test.h"
+#include "profile_builder.h"
 
-#include "analysis/analysis.h"
 #include "analysis/op_instances.h"
 #include "base/mem.h"
 #include "input/marker.h"
-#include "store/build.h"
 
 struct maker {
+	struct builder b;
 	struct profile *p;
-	struct build b;
 	struct markers *markers;
-	uint32_t main, other, stream[2], launch[2];
-	int64_t correlation;
+	uint32_t main, other;
 	struct arena arena;
 };
 
-static uint32_t name_id(struct maker *m, const char *text)
-{
-	return intern_str(&m->p->strings, str_from(text));
-}
-
 static void begin(struct maker *m)
 {
-	*m = (struct maker){.p = profile_new()};
-	build_init(&m->b, m->p);
-	m->markers = markers_new(&m->b);
-	m->main = build_track(&m->b, STR("1"), STR("10"));
-	m->other = build_track(&m->b, STR("1"), STR("11"));
-	for (int i = 0; i < 2; i++) {
-		struct launch_row l = launch_none();
-		l.device = i;
-		m->launch[i] = build_launch(&m->b, &l);
-		m->stream[i] = build_track(&m->b, i ? STR("1") : STR("0"), STR("7"));
-	}
+	*m = (struct maker){0};
+	builder_begin(&m->b);
+	m->p = m->b.p;
+	m->markers = markers_new(&m->b.b);
+	m->main = builder_track(&m->b, "1", "10");
+	m->other = builder_track(&m->b, "1", "11");
 }
 
 /* An NVTX range. */
-static uint32_t nvtx_of(struct maker *m, const char *domain, uint32_t track, int64_t start, int64_t end, const char *text)
+static void nvtx_of(struct maker *m, const char *domain, uint32_t track, int64_t start, int64_t end, const char *text)
 {
 	struct marker x = marker_read(m->markers, str_from(text), domain ? str_from(domain) : (struct str){0}, 0);
-	return build_span(&m->b, &(struct span_row){.start_ns = start, .dur_ns = end - start, .ext_id = ID_NONE, .link_id = x.link_id,
-	                                            .aux_id = -1, .name = x.name, .track = track, .args = x.args,
-	                                            .cat = build_cat(&m->b, name_id(m, domain ? domain : "nvtx")), .kind = x.kind});
+	build_span(&m->b.b, &(struct span_row){.start_ns = start, .dur_ns = end - start, .ext_id = ID_NONE, .link_id = x.link_id, .aux_id = -1,
+	                                       .name = x.name, .track = track, .args = x.args,
+	                                       .cat = build_cat(&m->b.b, builder_text(&m->b, domain ? domain : "nvtx")), .kind = x.kind});
 }
 
 static void nvtx(struct maker *m, uint32_t track, int64_t start, int64_t end, const char *text)
@@ -60,38 +47,28 @@ static void marked(struct maker *m, int64_t start, int64_t end, const char *stac
 	nvtx(m, m->main, start, end, text);
 }
 
-static void call_of(struct maker *m, uint32_t track, int64_t start, int64_t end, const char *name, int64_t ext, int64_t correlation)
-{
-	build_span(&m->b, &(struct span_row){.start_ns = start, .dur_ns = end - start, .ext_id = ext, .link_id = correlation, .aux_id = -1,
-	                                     .name = name_id(m, name), .track = track, .cat = build_cat(&m->b, name_id(m, "cuda_runtime")),
-	                                     .kind = SPAN_CALL});
-}
-
 static void call(struct maker *m, uint32_t track, int64_t start, int64_t end, const char *name)
 {
-	call_of(m, track, start, end, name, ID_NONE, ID_NONE);
+	builder_call(&m->b, track, name, start, end, ID_NONE);
 }
 
 static void work(struct maker *m, int device, int64_t start, int64_t end, int64_t correlation)
 {
-	build_gpu(&m->b, &(struct gpu_row){.start_ns = start, .dur_ns = end - start, .ext_id = ID_NONE, .corr_id = correlation,
-	                                   .name = name_id(m, "kernel"), .track = m->stream[device], .launch = m->launch[device],
-	                                   .cat = build_cat(&m->b, name_id(m, "kernel")), .kind = GPU_KERNEL});
+	struct gpu_row r = builder_gpu_row(&m->b, device, GPU_KERNEL, "kernel", start, end);
+	r.corr_id = correlation;
+	build_gpu(&m->b.b, &r);
 }
 
 /* A launch and what it launched. */
 static void launch(struct maker *m, uint32_t track, int64_t start, int64_t end, int device, int64_t gpu_start, int64_t gpu_end)
 {
-	call_of(m, track, start, end, "cudaLaunchKernel", ID_NONE, ++m->correlation);
-	work(m, device, gpu_start, gpu_end, m->correlation);
+	builder_launch(&m->b, track, start, end, device, "kernel", gpu_start, gpu_end);
 }
 
 static const struct ops *finish(struct maker *m)
 {
-	struct err e = {0};
 	markers_free(m->markers);
-	assert_int_equal(build_finish(&m->b, &e), 0);
-	assert_int_equal(analysis_run(m->p, PASS_OPS, &e), 0);
+	builder_finish(&m->b, PASS_OPS);
 	const struct ops *o = m->p->ops;
 	uint32_t sum = 0;
 	for (uint32_t i = 0; i < o->n_ops; i++)
@@ -355,11 +332,13 @@ static void test_call_of_other_thread(void **state)
 {
 	struct maker m;
 	begin(&m);
-	build_span(&m.b, &(struct span_row){.start_ns = 100, .dur_ns = 100, .ext_id = 5, .link_id = ID_NONE, .aux_id = -1,
-	                                    .name = name_id(&m, "aten::mm"), .track = m.main, .cat = build_cat(&m.b, name_id(&m, "cpu_op")),
-	                                    .kind = SPAN_OP});
-	call_of(&m, m.other, 150, 160, "cudaLaunchKernel", 5, 1);
-	call_of(&m, m.main, 150, 160, "cudaEventRecord", ID_NONE, 2);
+	struct span_row mm = builder_span_row(&m.b, m.main, SPAN_OP, "aten::mm", 100, 200);
+	struct span_row launch = builder_span_row(&m.b, m.other, SPAN_CALL, "cudaLaunchKernel", 150, 160);
+	mm.ext_id = launch.ext_id = 5;
+	launch.link_id = 1;
+	build_span(&m.b.b, &mm);
+	build_span(&m.b.b, &launch);
+	builder_call(&m.b, m.main, "cudaEventRecord", 150, 160, 2);
 	work(&m, 0, 170, 180, 1);
 	const struct ops *o = finish(&m);
 	assert_int_equal(o->origin, OPS_KINETO);
@@ -467,14 +446,10 @@ static void test_stated(void **state)
 	struct maker m;
 	begin(&m);
 	for (int i = 0; i < 2; i++) {
-		struct arg_pair pair[] = {
-			{name_id(&m, "op_id"), name_id(&m, "RELU_7"), 1}, {name_id(&m, "op_name"), name_id(&m, "/a/relu[2]"), 1},
-			{name_id(&m, "op_type"), name_id(&m, "relu"), 1}, {name_id(&m, "direction"), name_id(&m, "bprop"), 1},
-			{name_id(&m, "stack"), name_id(&m, "x.py:3\ny.py:4"), 1},
-		};
-		build_span(&m.b, &(struct span_row){.start_ns = 100 * i, .dur_ns = 50, .ext_id = ID_NONE, .link_id = ID_NONE, .aux_id = -1,
-		                                    .name = name_id(&m, "relu"), .track = m.main, .args = build_args(&m.b, pair, 5),
-		                                    .cat = build_cat(&m.b, name_id(&m, "op")), .kind = SPAN_OP});
+		struct span_row r = builder_span_row(&m.b, m.main, SPAN_OP, "relu", 100 * i, 100 * i + 50);
+		r.args = builder_text_args(&m.b, (const char *const[]){"op_id", "RELU_7", "op_name", "/a/relu[2]", "op_type", "relu", "direction", "bprop",
+		                                                       "stack", "x.py:3\ny.py:4", NULL});
+		build_span(&m.b.b, &r);
 	}
 	const struct ops *o = finish(&m);
 	assert_int_equal(o->origin, OPS_STATED);

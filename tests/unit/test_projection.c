@@ -1,12 +1,11 @@
 /* Ranges projected onto devices, against a look at every launch for every range; statistics against sorting. */
-#include "test.h"
+#include "profile_builder.h"
 
 #include <stdlib.h>
 
 #include "analysis/projection.h"
 #include "base/mem.h"
 #include "report/stats.h"
-#include "store/build.h"
 
 static uint32_t next_random(uint32_t *x)
 {
@@ -17,31 +16,25 @@ static uint32_t next_random(uint32_t *x)
 /* Threads 1.1, 1.2 and 2.1; calls that launch none, one or (graphs) several; ranges of both kinds, crossing as they please. */
 static struct profile *random_profile(uint32_t seed, int calls, int ranges)
 {
-	struct profile *p = profile_new();
-	struct build b;
-	build_init(&b, p);
-	uint32_t track[] = {build_track(&b, STR("1"), STR("1")), build_track(&b, STR("1"), STR("2")), build_track(&b, STR("2"), STR("1"))};
-	uint32_t stream = build_track(&b, STR("0"), STR("stream 7"));
-	uint16_t cat = build_cat(&b, intern_str(&p->strings, STR("cuda_runtime")));
-	struct launch_row none = launch_none();
-	uint32_t launch = build_launch(&b, &none);
+	struct builder m;
+	builder_begin(&m);
+	uint32_t track[] = {builder_track(&m, "1", "1"), builder_track(&m, "1", "2"), builder_track(&m, "2", "1")};
 	for (int i = 0; i < calls; i++) {
-		int64_t start = next_random(&seed) % 1000;
-		build_span(&b, &(struct span_row){.start_ns = start, .dur_ns = next_random(&seed) % 3, .ext_id = ID_NONE, .link_id = i, .aux_id = -1,
-		                                  .track = track[next_random(&seed) % 3], .cat = cat, .kind = SPAN_CALL});
-		for (uint32_t n = next_random(&seed) % 3; n--;)
-			build_gpu(&b, &(struct gpu_row){.start_ns = start + next_random(&seed) % 500, .dur_ns = next_random(&seed) % 50,
-			                                .ext_id = ID_NONE, .corr_id = i, .track = stream, .launch = launch, .cat = cat,
-			                                .kind = (uint8_t)(next_random(&seed) % GPU_KINDS)});
+		int64_t start = next_random(&seed) % 1000, dur = next_random(&seed) % 3;
+		builder_call(&m, track[next_random(&seed) % 3], "call", start, start + dur, i);
+		for (uint32_t n = next_random(&seed) % 3; n--;) {
+			int64_t at = start + next_random(&seed) % 500, ns = next_random(&seed) % 50;
+			struct gpu_row r = builder_gpu_row(&m, 0, (enum gpu_kind)(next_random(&seed) % GPU_KINDS), "work", at, at + ns);
+			r.corr_id = i;
+			build_gpu(&m.b, &r);
+		}
 	}
-	for (int i = 0; i < ranges; i++)
-		build_span(&b, &(struct span_row){.start_ns = next_random(&seed) % 1000, .dur_ns = next_random(&seed) % 700, .ext_id = ID_NONE,
-		                                  .link_id = ID_NONE, .aux_id = -1, .track = track[next_random(&seed) % 3], .cat = cat,
-		                                  .kind = next_random(&seed) % 2 ? SPAN_USER : SPAN_RANGE});
-	struct err e = {0};
-	assert_int_equal(build_finish(&b, &e), 0);
-	assert_int_equal(analysis_run(p, PASS_NEST | PASS_CORRELATE, &e), 0);
-	return p;
+	for (int i = 0; i < ranges; i++) {
+		int64_t start = next_random(&seed) % 1000, dur = next_random(&seed) % 700;
+		uint32_t on = track[next_random(&seed) % 3];
+		builder_span(&m, on, next_random(&seed) % 2 ? SPAN_USER : SPAN_RANGE, "range", start, start + dur);
+	}
+	return builder_finish(&m, PASS_NEST | PASS_CORRELATE);
 }
 
 static struct projected brute_force(const struct profile *p, uint32_t span)

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "op/pyprof/pyprof.h"
+#include "predecessors/pyprof/op/pyprof.h"
 
 #define T(shape, type) "{'name': '', 'type': 'tensor', 'shape': " shape ", 'dtype': '" type "'}"
 #define K(key, shape, type) "{'name': '" key "', 'type': 'tensor', 'shape': " shape ", 'dtype': '" type "'}"

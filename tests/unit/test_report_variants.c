@@ -24,7 +24,7 @@ static void assert_refused(const char *name, const char *compat, const char *gro
 
 static bool is_last(const struct report_variant *v)
 {
-	return !v->compat && !v->group_by && !v->parts && !v->run;
+	return !v->compat && !v->group_by && !v->parts && !v->run && !v->report;
 }
 
 static bool same_word(const char *a, const char *b)

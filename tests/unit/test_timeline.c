@@ -1,53 +1,44 @@
 /* The timeline: lanes never overlap, levels of detail lose nothing, windows fit together. */
-#include "test.h"
+#include "profile_builder.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#include "analysis/analysis.h"
 #include "analysis/timeline_levels.h"
 #include "analysis/timeline_sums.h"
 #include "base/mem.h"
-#include "store/build.h"
 
 struct maker {
+	struct builder b;
 	struct profile *p;
-	struct build b;
-	uint16_t cat;
-	uint32_t thread, stream, launch, name;
+	uint32_t thread, stream, launch;
 };
 
 static void make_begin(struct maker *m)
 {
-	*m = (struct maker){.p = profile_new()};
-	build_init(&m->b, m->p);
-	m->cat = build_cat(&m->b, intern_str(&m->p->strings, STR("any")));
-	m->name = intern_str(&m->p->strings, STR("x"));
-	m->thread = build_track(&m->b, STR("100"), STR("1"));
-	m->stream = build_track(&m->b, STR("0"), STR("7"));
-	struct launch_row l = launch_none();
-	l.device = 0;
-	m->launch = build_launch(&m->b, &l);
+	builder_begin(&m->b);
+	m->p = m->b.p;
+	m->thread = builder_track(&m->b, "100", "1");
+	m->stream = builder_stream(&m->b, 0);
+	m->launch = builder_launch_on(&m->b, 0);
 }
 
 static void make_span(struct maker *m, int64_t start, int64_t dur, uint8_t kind)
 {
-	build_span(&m->b, &(struct span_row){.start_ns = start, .dur_ns = dur, .ext_id = ID_NONE, .link_id = ID_NONE, .aux_id = -1,
-	                                     .name = m->name, .track = m->thread, .cat = m->cat, .kind = kind});
+	builder_span(&m->b, m->thread, kind, "x", start, start + dur);
 }
 
 static void make_gpu(struct maker *m, int64_t start, int64_t dur)
 {
-	build_gpu(&m->b, &(struct gpu_row){.start_ns = start, .dur_ns = dur, .ext_id = ID_NONE, .corr_id = ID_NONE, .name = m->name,
-	                                   .track = m->stream, .launch = m->launch, .cat = m->cat, .kind = GPU_KERNEL});
+	struct gpu_row r = builder_gpu_row(&m->b, 0, GPU_KERNEL, "x", start, start + dur);
+	r.track = m->stream;
+	r.launch = m->launch;
+	build_gpu(&m->b.b, &r);
 }
 
 static struct timeline *make_end(struct maker *m)
 {
-	struct err e = {0};
-	assert_int_equal(build_finish(&m->b, &e), 0);
-	assert_int_equal(analysis_run(m->p, PASS_NEST, &e), 0);
-	return timeline_new(m->p);
+	return timeline_new(builder_finish(&m->b, PASS_NEST));
 }
 
 static void release(struct maker *m, struct timeline *t)
@@ -358,10 +349,8 @@ static void test_use_of_devices(void **state)
 	for (int stream = 0; stream < 2; stream++)
 		for (int i = 0; i < 3; i++) {
 			char place[2] = {(char)('0' + met[i]), 0};
-			struct launch_row l = launch_none();
-			l.device = met[i];
-			m.launch = build_launch(&m.b, &l);
-			m.stream = build_track(&m.b, str_from(place), stream ? STR("9") : STR("8"));
+			m.launch = builder_launch_on(&m.b, met[i]);
+			m.stream = builder_track(&m.b, place, stream ? "9" : "8");
 			make_gpu(&m, 1000 + 100 * met[i] + 250 * stream, 500);
 		}
 	struct timeline *t = make_end(&m);

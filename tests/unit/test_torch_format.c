@@ -159,11 +159,11 @@ static void test_versions(void **state)
 {
 	struct table t;
 	make(&t, "torch-2.14");
-	for (const char *const *compat = torch_compats; *compat; compat++) {
+	for (const char *const *compat = torch_versions; *compat; compat++) {
 		t.layout = *compat;
 		assert_non_null(layout_of(&t));
 	}
-	assert_string_equal(torch_compats[0], "torch-1.13");
+	assert_string_equal(torch_versions[0], "torch-1.13");
 	t.layout = "torch-9.9";
 	assert_null(layout_of(&t));
 	table_release(&t);

@@ -1,73 +1,39 @@
 /* What a moment is used for: the order of uses, several GPUs, many windows (analysis/usage.h). */
-#include "test.h"
+#include "profile_builder.h"
 
-#include "analysis/analysis.h"
 #include "analysis/usage.h"
 #include "base/mem.h"
 #include "input/marker.h"
-#include "store/build.h"
 
 static const char tc_name[] = "volta_fp16_s884gemm_fp16_128x128_ldg8_f2f_nn", simt_name[] = "volta_sgemm_128x64_nn",
                   unknown_name[] = "my_own_thing";
 
 struct maker {
+	struct builder b;
 	struct profile *p;
-	struct build b;
-	struct markers *markers;
-	uint32_t thread, stream[3], launch[3];
+	uint32_t thread;
 };
-
-static uint32_t id(struct maker *m, const char *text)
-{
-	return intern_str(&m->p->strings, str_from(text));
-}
 
 static void begin(struct maker *m)
 {
-	static const char *const number[] = {"0", "1", "2"};
-	*m = (struct maker){.p = profile_new()};
-	build_init(&m->b, m->p);
-	m->markers = markers_new(&m->b);
-	m->thread = build_track(&m->b, STR("100"), STR("1"));
-	for (int i = 0; i < 3; i++) {
-		struct launch_row l = launch_none();
-		l.device = i;
-		m->launch[i] = build_launch(&m->b, &l);
-		m->stream[i] = build_track(&m->b, str_from(number[i]), STR("7"));
-	}
-}
-
-static void visible(struct maker *m, int gpus)
-{
-	struct devices *d = &m->p->device;
-	for (int i = 0; i < gpus; i++) {
-		uint32_t row = rows_push(d, &store_tables[TABLE_device]);
-		d->id[row] = i;
-		d->name[row] = id(m, "GPU");
-		d->memory_bytes[row] = d->sm_count[row] = d->max_threads_per_sm[row] = d->warp_size[row] = 0;
-		d->cc_major[row] = d->cc_minor[row] = -1;
-	}
+	builder_begin(&m->b);
+	m->p = m->b.p;
+	m->thread = builder_track(&m->b, "100", "1");
 }
 
 static void on_host(struct maker *m, uint8_t kind, const char *name, int64_t start, int64_t end)
 {
-	build_span(&m->b, &(struct span_row){.start_ns = start, .dur_ns = end - start, .ext_id = ID_NONE, .link_id = ID_NONE, .aux_id = -1,
-	                                     .name = id(m, name), .track = m->thread, .cat = build_cat(&m->b, id(m, "cpu_op")), .kind = kind});
+	builder_span(&m->b, m->thread, kind, name, start, end);
 }
 
 static void on_gpu(struct maker *m, int gpu, enum gpu_kind kind, const char *name, int64_t start, int64_t end)
 {
-	build_gpu(&m->b, &(struct gpu_row){.start_ns = start, .dur_ns = end - start, .ext_id = ID_NONE, .corr_id = ID_NONE, .name = id(m, name),
-	                                   .track = m->stream[gpu], .launch = m->launch[gpu], .cat = build_cat(&m->b, id(m, "kernel")),
-	                                   .kind = kind});
+	builder_gpu(&m->b, gpu, kind, name, start, end);
 }
 
 static void finish(struct maker *m)
 {
-	struct err e = {0};
-	markers_free(m->markers);
-	assert_int_equal(build_finish(&m->b, &e), 0);
-	assert_int_equal(analysis_run(m->p, PASS_OPS | PASS_STEPS, &e), 0);
+	builder_finish(&m->b, PASS_OPS | PASS_STEPS);
 }
 
 static void assert_uses(const struct usage *u, const double want[USAGES])
@@ -125,9 +91,11 @@ static void test_dlprof_loader(void **state)
 	struct maker m;
 	struct usage u;
 	begin(&m);
-	struct marker x = marker_read(m.markers, STR("{'mod': 'torch.utils.data.dataloader', 'op': 'DataLoader', 'args': []}"), (struct str){0}, 0);
-	build_span(&m.b, &(struct span_row){.start_ns = 10, .dur_ns = 30, .ext_id = ID_NONE, .link_id = x.link_id, .aux_id = -1, .name = x.name,
-	                                    .track = m.thread, .args = x.args, .cat = build_cat(&m.b, id(&m, "nvtx")), .kind = x.kind});
+	struct markers *markers = markers_new(&m.b.b);
+	struct marker x = marker_read(markers, STR("{'mod': 'torch.utils.data.dataloader', 'op': 'DataLoader', 'args': []}"), (struct str){0}, 0);
+	build_span(&m.b.b, &(struct span_row){.start_ns = 10, .dur_ns = 30, .ext_id = ID_NONE, .link_id = x.link_id, .aux_id = -1, .name = x.name,
+	                                      .track = m.thread, .args = x.args, .cat = build_cat(&m.b.b, builder_text(&m.b, "nvtx")), .kind = x.kind});
+	markers_free(markers);
 	finish(&m);
 	usage_measure(m.p, 0, 100, USAGE_DLPROF, &u);
 	assert_uses(&u, (double[USAGES]){[USAGE_DATALOADER] = 30, [USAGE_OTHER] = 70});
@@ -141,7 +109,8 @@ static void test_several_gpus(void **state)
 	struct maker m;
 	struct usage u;
 	begin(&m);
-	visible(&m, 3);
+	for (int i = 0; i < 3; i++)
+		builder_device(&m.b, i, 0);
 	on_gpu(&m, 0, GPU_KERNEL, tc_name, 0, 60);
 	on_gpu(&m, 1, GPU_KERNEL, simt_name, 30, 60);
 	on_host(&m, SPAN_OP, "aten::add", 0, 90);

@@ -1,0 +1,24 @@
+#include "predecessors/dlprof/experts/experts.h"
+
+extern const struct detector detector_dlprof_cudnn_benchmark;
+
+static int run(const struct profile *p, struct findings *f, struct err *e)
+{
+	if (model_config_is(p, "cudnn_benchmark_disabled"))
+		findings_quote(f, &detector_dlprof_cudnn_benchmark,
+		                    STR("Convolution operations were detected but torch.backends.cudnn.benchmark was not enabled."),
+		                    STR("Try setting torch.backends.cudnn.benchmark = True in your network. For best performance, the input shapes should "
+		                        "be relatively stable."));
+	return 0;
+}
+
+const struct detector detector_dlprof_cudnn_benchmark = {
+	.id = "cudnn_benchmark_detector",
+	.title = "A convolution ran with cuDNN's benchmark off (PyTorch)",
+	.why = "With it, cuDNN takes the fastest algorithm for each shape.",
+	.fix = "Enable it.",
+	.disprove = "The shapes change all the time.",
+	.experts = &dlprof_experts,
+	.needs = DLPROF_NEEDS,
+	.run = run,
+};

@@ -1,0 +1,48 @@
+/* What DLProf's own detectors look at. Their texts are DLProf's, as it prints them; where no output of it with that finding is known,
+ * the text is written in its manner, and the file says so. Thresholds are the guide's or, where it gives none, our own. */
+#ifndef OPSCOPE_PREDECESSORS_DLPROF_EXPERTS_H
+#define OPSCOPE_PREDECESSORS_DLPROF_EXPERTS_H
+
+#include "analysis/dlprof_hints.h"
+#include "analysis/iterations.h"
+#include "analysis/op_instances.h"
+#include "analysis/usage.h"
+#include "detect/detect.h"
+#include "op/model_config.h"
+
+extern const struct expert_system dlprof_experts;
+
+enum { DLPROF_NEEDS = PASS_NEST | PASS_CORRELATE | PASS_STEPS | PASS_OPS };
+
+/* The aggregated iterations and what their time was used for; made once for all. */
+struct dlprof_run {
+	const struct profile *whole;  /* of which the profile may be a part */
+	struct dlprof_iterations iterations;
+	uint32_t first, last;         /* aggregated */
+	struct usage usage;
+};
+
+const struct dlprof_run *dlprof_run_of(struct findings *f, const struct profile *p);
+
+static inline int64_t dlprof_iteration_end(const struct dlprof_run *r, uint32_t i)
+{
+	return i + 1 < r->iterations.n ? r->iterations.start_ns[i + 1] : r->iterations.stop_ns[i];
+}
+
+/* Percent of the window; of an empty one, 0. */
+double dlprof_pct(const struct dlprof_run *r, double ns);
+
+bool dlprof_is_tensorflow(const struct profile *p);
+bool dlprof_is_pytorch(const struct profile *p);
+
+/* Ops that could use Tensor Cores and have instances in the profile. */
+bool dlprof_is_eligible(const struct op *op);
+/* Adds what applies of `which` as notes of the findings. */
+void dlprof_note_hints(struct findings *f, const struct profile *p, unsigned which);
+/* Whether an op of one of the types (NULL-terminated; "Xla*" is a prefix) was called. */
+bool dlprof_has_type(const struct profile *p, const char *const *types);
+
+/* "1, 3" */
+struct str dlprof_device_list(struct findings *f, const int32_t *device, unsigned n);
+
+#endif

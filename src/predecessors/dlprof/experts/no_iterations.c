@@ -1,0 +1,25 @@
+#include "predecessors/dlprof/experts/experts.h"
+
+extern const struct detector detector_dlprof_no_iterations;
+
+static int run(const struct profile *p, struct findings *f, struct err *e)
+{
+	const struct dlprof_run *r = dlprof_run_of(f, p);
+	if (!r->iterations.calls)
+		findings_quote(f, &detector_dlprof_no_iterations,
+		                    arena_printf(&f->arena, "Unable to split profile into training iterations: key op " STR_FMT " not found",
+		                                 STR_ARG(r->whole->key_op)),
+		                    STR("Specify key op by setting the --key_op argument"));
+	return 0;
+}
+
+const struct detector detector_dlprof_no_iterations = {
+	.id = "no_iterations_detector",
+	.title = "The key op is missing",
+	.why = "Without iterations, start-up counts like steady work.",
+	.fix = "Name an op that each iteration calls once (--key-op).",
+	.disprove = "The run has a single iteration.",
+	.experts = &dlprof_experts,
+	.needs = DLPROF_NEEDS,
+	.run = run,
+};

@@ -1,0 +1,106 @@
+#include "predecessors/dlprof/experts/experts.h"
+
+#include "detect/shared.h"
+
+const struct expert_system dlprof_experts = {"dlprof", "Expert Systems Feedback"};
+
+static uint32_t clamp(int64_t i, uint32_t n)
+{
+	return i < 0 ? 0 : i >= n ? n - 1 : (uint32_t)i;
+}
+
+static struct dlprof_run *make(const struct detect_args *a, const struct profile *p)
+{
+	struct dlprof_run *r = NEW(struct dlprof_run);
+	r->whole = a->whole ? a->whole : p;
+	iterations_dlprof(r->whole, r->whole->key_op, &r->iterations);
+	r->last = r->iterations.n - 1;
+	if (a->whole) {
+		r->first = clamp(a->first, r->iterations.n);
+		r->last = clamp(a->last, r->iterations.n);
+	}
+	usage_measure(r->whole, r->iterations.start_ns[r->first], dlprof_iteration_end(r, r->last), USAGE_DLPROF, &r->usage);
+	return r;
+}
+
+static void run_free(void *run)
+{
+	struct dlprof_run *r = run;
+	dlprof_iterations_release(&r->iterations);
+	mem_free(r);
+}
+
+const struct dlprof_run *dlprof_run_of(struct findings *f, const struct profile *p)
+{
+	struct shared_experts *slot = shared_experts(f);
+	if (!slot->state)
+		*slot = (struct shared_experts){make(&f->args, p), run_free};
+	return slot->state;
+}
+
+double dlprof_pct(const struct dlprof_run *r, double ns)
+{
+	return r->usage.window_ns > 0 ? 100 * ns / (double)r->usage.window_ns : 0;
+}
+
+bool dlprof_is_tensorflow(const struct profile *p)
+{
+	struct str framework;
+	if (profile_meta(p, "system_config:framework", &framework))
+		return str_has_nocase(framework, STR("tensorflow"));
+	uint32_t cat = 0; /* a domain may be registered and not used */
+	while (cat < p->cat.rows.n && !str_has_nocase(profile_str(p, p->cat.name[cat]), STR("tensorflow")))
+		cat++;
+	for (uint32_t i = 0; cat < p->cat.rows.n && i < p->span.rows.n; i++)
+		if (p->span.cat[i] == cat)
+			return true;
+	return false;
+}
+
+bool dlprof_is_pytorch(const struct profile *p)
+{
+	struct str framework;
+	if (profile_meta(p, "system_config:framework", &framework))
+		return str_has_nocase(framework, STR("pytorch"));
+	return p->ops->origin == OPS_MARKERS || p->ops->origin == OPS_AUTOGRAD || p->ops->origin == OPS_KINETO;
+}
+
+bool dlprof_is_eligible(const struct op *op)
+{
+	return op->tc_eligible && op->instances;
+}
+
+static void add_note(void *context, struct str text)
+{
+	findings_note(context, text);
+}
+
+void dlprof_note_hints(struct findings *f, const struct profile *p, unsigned which)
+{
+	dlprof_hints(p, which, NULL, add_note, f);
+}
+
+static bool type_is(struct str type, const char *wanted)
+{
+	struct str w = str_from(wanted);
+	bool prefix = w.n && w.p[w.n - 1] == '*';
+	w.n -= prefix;
+	return prefix ? str_starts(type, w) : str_eq(type, w);
+}
+
+bool dlprof_has_type(const struct profile *p, const char *const *types)
+{
+	for (uint32_t i = 0; i < p->ops->n_ops; i++)
+		for (const char *const *t = types; *t && p->ops->op[i].instances; t++)
+			if (type_is(p->ops->op[i].type, *t))
+				return true;
+	return false;
+}
+
+struct str dlprof_device_list(struct findings *f, const int32_t *device, unsigned n)
+{
+	struct buf b = {0};
+	for (unsigned i = 0; i < n; i++)
+		buf_printf(&b, "%s%d", i ? ", " : "", device[i]);
+	return finding_text(f, &b);
+}

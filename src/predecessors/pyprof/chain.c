@@ -1,0 +1,127 @@
+/* The ranges around launches: one sweep over all spans with a stack for the thread. A launch takes the stack as it stands, as a
+ * node of a tree: ranges get a node when a launch is first found in them, so that there are no more nodes than ranges with launches. */
+#include "predecessors/pyprof/chain.h"
+
+#include "analysis/analysis.h"
+#include "base/mem.h"
+#include "base/sort.h"
+
+struct open_range {
+	int64_t start, end;
+	uint32_t span, node; /* ROW_NONE: no node yet */
+};
+
+struct stack {
+	struct open_range *v;
+	uint32_t n, cap;
+	bool overlap; /* some range ends after one that is around it */
+};
+
+static uint32_t new_node(struct pyprof_records *r, uint32_t span, uint32_t outer)
+{
+	MEM_GROW(r->node, r->cap_nodes, r->n_nodes + 1);
+	r->node[r->n_nodes] = (struct pyprof_node){span, outer};
+	return r->n_nodes++;
+}
+
+/* Takes away what has ended. Ranges over one that goes lose their nodes: their chains are others now. */
+static void close_ended(struct stack *s, int64_t now)
+{
+	while (s->n && s->v[s->n - 1].end <= now)
+		s->n--;
+	if (!s->overlap)
+		return;
+	uint32_t kept = 0;
+	s->overlap = false;
+	for (uint32_t i = 0; i < s->n; i++) {
+		if (s->v[i].end <= now)
+			continue;
+		if (kept != i)
+			s->v[i].node = ROW_NONE;
+		s->overlap |= kept && s->v[i].end > s->v[kept - 1].end;
+		s->v[kept++] = s->v[i];
+	}
+	s->n = kept;
+}
+
+static void open_one(struct pyprof_records *r, struct stack *s, const struct spans *t, uint32_t i)
+{
+	if (s->n >= PYPROF_OPEN_MAX) {
+		r->too_deep++;
+		return;
+	}
+	int64_t end = t->start_ns[i] + t->dur_ns[i];
+	s->overlap |= s->n && end > s->v[s->n - 1].end;
+	MEM_GROW(s->v, s->cap, s->n + 1);
+	s->v[s->n++] = (struct open_range){t->start_ns[i], end, i, ROW_NONE};
+}
+
+static bool encloses(const struct open_range *o, int64_t start, int64_t end, bool strict)
+{
+	return strict ? o->start < start && o->end > end : o->start <= start && o->end >= end;
+}
+
+static uint32_t chain_now(struct pyprof_records *r, struct stack *s, int64_t start, int64_t end, bool strict)
+{
+	uint32_t chain = ROW_NONE, n = s->n;
+	if (s->overlap) {
+		for (uint32_t i = n > PYPROF_AROUND_MAX ? n - PYPROF_AROUND_MAX : 0; i < n; i++)
+			if (encloses(&s->v[i], start, end, strict))
+				chain = new_node(r, s->v[i].span, chain);
+		return chain;
+	}
+	while (n && !encloses(&s->v[n - 1], start, end, strict))
+		n--;
+	uint32_t first = n;
+	while (first && s->v[first - 1].node == ROW_NONE)
+		first--;
+	for (uint32_t i = first; i < n; i++)
+		s->v[i].node = new_node(r, s->v[i].span, i ? s->v[i - 1].node : ROW_NONE);
+	return n ? s->v[n - 1].node : ROW_NONE;
+}
+
+static bool is_range(uint8_t kind)
+{
+	return kind == SPAN_OP || kind == SPAN_USER || kind == SPAN_MARKER;
+}
+
+/* Records by the row of the call that launched them. */
+static struct sort_item *by_call(const struct pyprof_records *r, uint32_t *n)
+{
+	struct sort_item *v = NEW_ARRAY_RAW(r->n, struct sort_item);
+	*n = 0;
+	for (uint32_t i = 0; i < r->n; i++) {
+		uint32_t call = r->p->gpu_op.call[r->gpu[i]];
+		if (call != ROW_NONE)
+			v[(*n)++] = (struct sort_item){.key = call, .row = i};
+	}
+	sort_items(v, *n);
+	return v;
+}
+
+void pyprof_chains(struct pyprof_records *r)
+{
+	const struct spans *t = &r->p->span;
+	bool strict = r->rules != PYPROF_RECORDS_DEFAULT;
+	struct stack s = {0};
+	uint32_t n, at = 0;
+	struct sort_item *launch = by_call(r, &n);
+	memset(r->chain, 0xff, r->n * sizeof *r->chain);
+	for (uint32_t i = 0; i < t->rows.n && at < n; i++) {
+		if (i && t->track[i] != t->track[i - 1]) {
+			s.n = 0;
+			s.overlap = false;
+		}
+		if (launch[at].key == i) {
+			close_ended(&s, t->start_ns[i]);
+			uint32_t chain = chain_now(r, &s, t->start_ns[i], span_end(r->p, i), strict);
+			for (; at < n && launch[at].key == i; at++)
+				r->chain[launch[at].row] = chain;
+		} else if (is_range(t->kind[i])) {
+			close_ended(&s, t->start_ns[i]);
+			open_one(r, &s, t, i);
+		}
+	}
+	mem_free(s.v);
+	mem_free(launch);
+}

@@ -1,0 +1,11 @@
+/* PyProf's .dict: a Python dictionary a kernel, one a line. */
+#ifndef OPSCOPE_PREDECESSORS_PYPROF_DICT_H
+#define OPSCOPE_PREDECESSORS_PYPROF_DICT_H
+
+#include "predecessors/pyprof/records.h"
+#include "base/buf.h"
+
+/* Appends the line of one kernel. */
+void pyprof_dict_put(struct buf *b, const struct pyprof_record *x);
+
+#endif

@@ -1,0 +1,225 @@
+/* The texts of one record, from its chain or from the arguments that a .dict left. */
+#include "analysis/analysis.h"
+#include "predecessors/pyprof/chain.h"
+#include "base/buf.h"
+#include "base/mem.h"
+#include "predecessors/pyprof/op/pyprof.h"
+
+#include <stdio.h>
+
+/* Frames of these files say nothing of the user's program (PyProf's nsight.py). */
+static const char *const own_files[] = {
+	"/torch/nn/modules/", "/torch/nn/functional.py", "/torch/tensor.py", "/torch/autograd/__init__.py", "/torch/_jit_internal.py",
+	"/pyprof/nvtx/nvmarker.py", "/apex/optimizers/", "/torch/_utils.py", "/torch/optim/",
+};
+/* Those that took their places since. */
+static const char *const newer_files[] = {"/torch/_tensor.py", "/torch/utils/_", "/nvidia_dlprof_pytorch_nvtx/"};
+
+static bool is_users(const struct pyprof_records *r, struct str frame)
+{
+	for (size_t i = 0; i < sizeof own_files / sizeof own_files[0]; i++)
+		if (str_has(frame, str_from(own_files[i])))
+			return false;
+	for (size_t i = 0; r->rules == PYPROF_RECORDS_DEFAULT && i < sizeof newer_files / sizeof newer_files[0]; i++)
+		if (str_has(frame, str_from(newer_files[i])))
+			return false;
+	return true;
+}
+
+static void add(struct pyprof_texts *t, struct str s)
+{
+	t->v[t->n++] = s;
+}
+
+/* The text after the first ':', up to the next. */
+static struct str layer_name(struct str text)
+{
+	struct str before, name = {0};
+	if (str_split(&text, ':', &before))
+		str_split(&text, ':', &name);
+	return name.p ? name : STR("");
+}
+
+static void set_trace(const struct pyprof_records *r, struct str text, struct arena *a, struct pyprof_texts *out)
+{
+	struct str *frame;
+	unsigned n;
+	if (pyprof_strings_parse(text, "traceMarker", a, &frame, &n) < 0)
+		return;
+	*out = (struct pyprof_texts){ARENA_ARRAY(a, n, struct str), 0};
+	for (unsigned i = 0; i < n; i++)
+		if (is_users(r, frame[i]))
+			add(out, frame[i]);
+}
+
+static void set_ids(const struct pyprof_records *r, uint32_t i, const struct pyprof_facts *f, struct arena *a, struct pyprof_record *out)
+{
+	int64_t *kept = ARENA_ARRAY(a, f->n_ids, int64_t), *other = ARENA_ARRAY(a, f->n_ids, int64_t);
+	pyprof_split_ids(r->rules, f->id, f->n_ids, r->seq[i], kept, &out->seq.n, other, &out->alt_seq.n);
+	out->seq.v = kept;
+	out->alt_seq.v = other;
+}
+
+static void from_chain(const struct pyprof_records *r, uint32_t i, struct arena *a, struct pyprof_record *out)
+{
+	const struct profile *p = r->p;
+	struct pyprof_facts f = {0};
+	pyprof_facts_of(r, r->chain[i], &f);
+	struct str *texts = ARENA_ARRAY(a, 4 * (size_t)f.n_spans + f.n_seq + f.n_ops + 1, struct str);
+	out->layer.v = texts;
+	out->repr.v = out->layer.v + f.n_spans;
+	out->marker.v = out->repr.v + f.n_spans;
+	out->mod.v = out->marker.v + f.n_spans;
+	out->seq_marker.v = out->mod.v + f.n_spans + 1;
+	out->op.v = out->seq_marker.v + f.n_seq;
+	struct str trace = {0};
+	for (uint32_t k = 0; k < f.n_spans; k++) {
+		uint32_t span = f.span[k], args = p->span.args[span];
+		struct str name = profile_str(p, p->span.name[span]);
+		switch (pyprof_range_kind(r, span)) {
+		case PYPROF_MARKER:
+			if (pyprof_is_import(r, span))
+				break;
+			add(&out->marker, profile_str(p, r->names->marker_of_args[args]));
+			add(&out->mod, profile_str(p, profile_arg_id(p, args, ARG_MARKER_MODULE)));
+			break;
+		case PYPROF_LAYER:
+			add(&out->layer, layer_name(name));
+			break;
+		case PYPROF_TRACE:
+			trace = name;
+			break;
+		case PYPROF_REPR:
+			add(&out->repr, name);
+			break;
+		case PYPROF_IGNORED:
+		case PYPROF_SEQUENCE:
+		case PYPROF_PLAIN:
+			break;
+		}
+	}
+	for (uint32_t k = 0; k < f.n_seq; k++)
+		add(&out->seq_marker, arena_printf(a, STR_FMT ", seq = %lld", STR_ARG(profile_str(p, f.seq[k].name)), (long long)f.seq[k].seq));
+	for (uint32_t k = 0; k < f.n_ops; k++)
+		add(&out->op, intern_get(&r->names->ops, f.op[k]));
+	if (!f.n_markers) {
+		struct str *na = ARENA_ARRAY(a, f.n_ops + 1, struct str);
+		out->mod = (struct pyprof_texts){na, 0};
+		do
+			add(&out->mod, STR("na"));
+		while (out->mod.n < f.n_ops);
+	}
+	set_trace(r, trace, a, &out->trace);
+	set_ids(r, i, &f, a, out);
+	out->sub = r->sub[i];
+	out->backward = f.backward;
+	pyprof_facts_release(&f);
+}
+
+static int64_t stated(int32_t v)
+{
+	return v == INT32_MIN ? -1 : v;
+}
+
+static void set_launch(const struct pyprof_records *r, uint32_t gpu, struct arena *a, struct pyprof_record *out)
+{
+	const struct profile *p = r->p;
+	uint32_t row = p->gpu_op.launch[gpu], call = p->gpu_op.call[gpu];
+	out->duration_ns = p->gpu_op.dur_ns[gpu];
+	out->long_name = profile_str(p, p->gpu_op.name[gpu]);
+	struct buf b = {0};
+	pyprof_short_name(&b, out->long_name);
+	out->short_name = arena_str(a, b.n ? buf_view(&b) : STR(""));
+	buf_release(&b);
+	out->tid = out->device = out->stream = -1;
+	for (int k = 0; k < 3; k++)
+		out->grid[k] = out->block[k] = -1;
+	if (call != ROW_NONE && p->track.tid[p->span.track[call]] != ID_NONE)
+		out->tid = p->track.tid[p->span.track[call]] & 0xffffffff;
+	if (row == ROW_NONE)
+		return;
+	const struct launches *l = &p->launch;
+	out->device = stated(l->device[row]);
+	out->stream = l->stream[row] == ID_NONE ? -1 : l->stream[row];
+	const int32_t grid[] = {l->grid_x[row], l->grid_y[row], l->grid_z[row]}, block[] = {l->block_x[row], l->block_y[row], l->block_z[row]};
+	for (int k = 0; k < 3; k++) {
+		out->grid[k] = stated(grid[k]);
+		out->block[k] = stated(block[k]);
+	}
+}
+
+struct str pyprof_dict_field(const struct pyprof_records *r, uint32_t gpu, const char *key)
+{
+	char name[64];
+	int n = snprintf(name, sizeof name, "pyprof.%s", key);
+	struct str value = {0};
+	if (!profile_arg_named(r->p, r->p->gpu_op.args[gpu], (struct str){name, (size_t)n}, &value))
+		return (struct str){0};
+	return value;
+}
+
+static struct pyprof_texts dict_texts(const struct pyprof_records *r, uint32_t gpu, const char *key, struct arena *a)
+{
+	struct pyprof_texts t = {0};
+	struct str text = pyprof_dict_field(r, gpu, key);
+	if (text.p && pyprof_strings_parse(text, NULL, a, &t.v, &t.n) < 0)
+		t.n = 0;
+	return t;
+}
+
+static struct pyprof_ids dict_ids(const struct pyprof_records *r, uint32_t gpu, const char *key, struct arena *a)
+{
+	struct pyprof_ids t = {0};
+	struct str text = pyprof_dict_field(r, gpu, key);
+	if (text.p && pyprof_ints_parse(text, a, &t.v, &t.n) < 0)
+		t.n = 0;
+	return t;
+}
+
+static void from_dict(const struct pyprof_records *r, uint32_t gpu, struct arena *a, struct pyprof_record *out)
+{
+	out->layer = dict_texts(r, gpu, "layer", a);
+	out->trace = dict_texts(r, gpu, "trace", a);
+	out->repr = dict_texts(r, gpu, "reprMarkers", a);
+	out->marker = dict_texts(r, gpu, "marker", a);
+	out->seq_marker = dict_texts(r, gpu, "seqMarker", a);
+	out->seq = dict_ids(r, gpu, "seqId", a);
+	out->alt_seq = dict_ids(r, gpu, "altSeqId", a);
+	out->mod = dict_texts(r, gpu, "mod", a);
+	out->op = dict_texts(r, gpu, "op", a);
+	out->backward = str_eqc(pyprof_string_parse(pyprof_dict_field(r, gpu, "dir"), a), "bprop");
+	if (!str_to_i64(pyprof_dict_field(r, gpu, "subSeqId"), &out->sub))
+		out->sub = 0;
+	int64_t tid;
+	if (str_to_i64(pyprof_dict_field(r, gpu, "tid"), &tid))
+		out->tid = tid;
+	struct str name = pyprof_dict_field(r, gpu, "kShortName");
+	if (name.p)
+		out->short_name = pyprof_string_parse(name, a);
+}
+
+void pyprof_record_get(const struct pyprof_records *r, uint32_t i, struct arena *scratch, struct pyprof_record *out)
+{
+	*out = (struct pyprof_record){0};
+	set_launch(r, r->gpu[i], scratch, out);
+	if (r->from_dict)
+		from_dict(r, r->gpu[i], scratch, out);
+	else
+		from_chain(r, i, scratch, out);
+}
+
+bool pyprof_record_attributed(const struct pyprof_records *r, uint32_t i)
+{
+	if (r->from_dict) {
+		struct str op = pyprof_dict_field(r, r->gpu[i], "op");
+		return op.n > 2 && !str_eqc(op, "[]");
+	}
+	uint32_t around = 0;
+	for (uint32_t c = r->chain[i]; c != ROW_NONE && around < PYPROF_AROUND_MAX; c = r->node[c].outer, around++) {
+		enum pyprof_range kind = pyprof_range_kind(r, r->node[c].span);
+		bool says = kind == PYPROF_MARKER || kind == PYPROF_SEQUENCE || kind == PYPROF_PLAIN;
+		if (says && !pyprof_is_import(r, r->node[c].span))
+			return true;
+	}
+	return false;
+}

@@ -1,0 +1,414 @@
+/* Per kernel: op, layer, line, shapes, direction, FLOPs, bytes, Tensor Cores; as PyProf and PyProf2 printed it, or right. */
+#include "analysis/costs.h"
+#include "analysis/names.h"
+#include "analysis/recording.h"
+#include "analysis/short_names.h"
+#include "analysis/stacks.h"
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/round.h"
+#include "op/kernels.h"
+#include "op/short_name.h"
+#include "predecessors/pyprof/row.h"
+#include "report/report.h"
+
+enum { C_IDX, C_SEQ, C_ALTSEQ, C_TID, C_LAYER, C_TRACE, C_DIR, C_SUB, C_MOD, C_OP, C_KERNEL, C_PARAMS, C_SIL, C_TC, C_DEVICE, C_STREAM,
+       C_GRID, C_BLOCK, C_FLOPS, C_BYTES, N_COMPAT, C_START = N_COMPAT, C_OPS, C_CLASS, C_TFLOPS, C_GBPS, C_LINE, C_NAME, C_WHY, N_COLUMNS };
+
+/* PyProf's columns and headers (its output.py). */
+static const struct column compat_columns[N_COMPAT] = {
+	[C_IDX] = {"idx", "Idx", "number of the row", CELL_I64},
+	[C_SEQ] = {"seq", "SeqId", "sequence number", CELL_STR},
+	[C_ALTSEQ] = {"altseq", "AltSeqId", "further sequence numbers", CELL_STR},
+	[C_TID] = {"tid", "TId", "thread that launched it", CELL_I64},
+	[C_LAYER] = {"layer", "Layer", "user's layer: ranges, outermost first", CELL_STR},
+	[C_TRACE] = {"trace", "Trace", "call stack, outermost first", CELL_STR, UNIT_NONE, COLUMN_WIDE},
+	[C_DIR] = {"dir", "Direction", "fprop or bprop", CELL_STR},
+	[C_SUB] = {"sub", "Sub", "which kernel of the op", CELL_I64},
+	[C_MOD] = {"mod", "Module", "module of the op", CELL_STR},
+	[C_OP] = {"op", "Op", "op", CELL_STR},
+	[C_KERNEL] = {"kernel", "Kernel", "short name of the kernel", CELL_STR},
+	[C_PARAMS] = {"params", "Params", "parameters", CELL_STR, UNIT_NONE, COLUMN_WIDE},
+	[C_SIL] = {"sil_ns", "Sil(ns)", "duration", CELL_I64},
+	[C_TC] = {"tc", "TC", "Tensor Cores: 1 used, 0 not, - not applicable, na unknown", CELL_STR},
+	[C_DEVICE] = {"device", "Device", "device", CELL_I64},
+	[C_STREAM] = {"stream", "Stream", "stream", CELL_I64},
+	[C_GRID] = {"grid", "Grid", "grid", CELL_STR},
+	[C_BLOCK] = {"block", "Block", "block", CELL_STR},
+	[C_FLOPS] = {"flops", "FLOPs", "as Python prints it", CELL_STR},
+	[C_BYTES] = {"bytes", "Bytes", "as Python prints it", CELL_STR},
+};
+
+static const struct column columns[N_COLUMNS] = {
+	[C_IDX] = {"idx", "Idx", "number of the kernel in the order of launches, from 1", CELL_I64},
+	[C_SEQ] = {"seq", "SeqId", "autograd's sequence number of the op", CELL_STR, UNIT_NONE, COLUMN_DETAIL},
+	[C_ALTSEQ] = {"altseq", "AltSeqId", "sequence numbers of the ops inside it around the launch", CELL_STR, UNIT_NONE, COLUMN_DETAIL},
+	[C_TID] = {"tid", "TId", "thread that launched it", CELL_I64, UNIT_NONE, COLUMN_DETAIL},
+	[C_LAYER] = {"layer", "Layer", "ranges `layer:NAME` around it, outermost first; of a backward kernel its forward op's", CELL_STR, UNIT_NONE, COLUMN_KEY | COLUMN_PATH},
+	[C_TRACE] = {"trace", "Trace", "call stack of the op, outermost first; of a backward kernel its forward op's", CELL_STR, UNIT_NONE,
+	             COLUMN_DETAIL | COLUMN_WIDE},
+	[C_DIR] = {"dir", "Direction", "bprop: launched in autograd's backward pass; fprop: by any other op; empty: nothing says what launched it", CELL_STR},
+	[C_SUB] = {"sub", "Sub", "which of the kernels of this call of the op, from 0", CELL_I64, UNIT_NONE, COLUMN_MINOR},
+	[C_MOD] = {"mod", "Module", "module or class of the op", CELL_STR, UNIT_NONE, COLUMN_MINOR},
+	[C_OP] = {"op", "Op", "op that FLOPs and bytes are of, else the outermost; of a backward kernel the forward op", CELL_STR, UNIT_NONE, COLUMN_KEY},
+	[C_KERNEL] = {"kernel", "Kernel", "name without parameters, template arguments and PyTorch's name spaces", CELL_STR, UNIT_NONE, COLUMN_KEY},
+	[C_PARAMS] = {"params", "Params", "dimensions and parameters of the op", CELL_STR, UNIT_NONE, COLUMN_WIDE},
+	[C_SIL] = {"sil_ns", "Sil", "duration", CELL_I64, UNIT_NS, COLUMN_KEY},
+	[C_TC] = {"tc", "TC", "Tensor Cores: used, not used, unknown where neither name nor op tells", CELL_STR, UNIT_NONE, COLUMN_KEY},
+	[C_DEVICE] = {"device", "Device", "device", CELL_I64, UNIT_NONE, COLUMN_DETAIL},
+	[C_STREAM] = {"stream", "Stream", "stream", CELL_I64, UNIT_NONE, COLUMN_DETAIL},
+	[C_GRID] = {"grid", "Grid", "grid", CELL_STR, UNIT_NONE, COLUMN_DETAIL},
+	[C_BLOCK] = {"block", "Block", "block", CELL_STR, UNIT_NONE, COLUMN_DETAIL},
+	[C_FLOPS] = {"flops", "FLOPs", "that the op needs, counted at its main kernel; 0 at its others; empty = unknown", CELL_I64, UNIT_FLOPS},
+	[C_BYTES] = {"bytes", "Bytes", "that the op must read and write, counted likewise", CELL_I64, UNIT_BYTES, COLUMN_KEY},
+	[C_START] = {"start_ns", "Start", "when it began; empty when the input has no times", CELL_I64, UNIT_TIME_NS, COLUMN_DETAIL},
+	[C_OPS] = {"ops", "Ops", "all ops around the launch, outermost first", CELL_STR, UNIT_NONE, COLUMN_DETAIL | COLUMN_WIDE},
+	[C_CLASS] = {"class", "Class", "kind of kernel, by its name", CELL_STR, UNIT_NONE, COLUMN_DETAIL},
+	[C_TFLOPS] = {"tflops", "TFLOP/s", "flops / (duration + time of the op's kernels at which nothing is counted)", CELL_F64, UNIT_NONE, COLUMN_KEY, 3},
+	[C_GBPS] = {"gb_per_s", "GB/s", "bytes / the same time", CELL_F64, UNIT_NONE, 0, 1},
+	[C_LINE] = {"line", "Line", "innermost line of the user's program", CELL_STR, UNIT_NONE, COLUMN_KEY | COLUMN_PATH},
+	[C_NAME] = {"kernel_name", "Kernel Name", "full name", CELL_STR, UNIT_NONE, COLUMN_DETAIL | COLUMN_WIDE},
+	[C_WHY] = {"why", "Unknown Because", "why FLOPs or bytes are unknown", CELL_STR, UNIT_NONE, COLUMN_DETAIL},
+};
+
+/* The kernels of one call of an op. */
+struct call {
+	int64_t other_ns;               /* of those at which nothing is counted */
+	uint32_t carriers;              /* how many others */
+};
+
+struct printer {
+	const struct profile *p;
+	struct pyprof_rows *rows;
+	struct table *out;
+	struct costs *costs;
+	struct idmap call_of;           /* op (row in span) -> place in `call` */
+	struct call *call;
+	struct stacks *stacks;          /* NULL: no call stacks were recorded with the ops */
+	struct short_names *names;      /* NULL: PyProf's own table */
+	struct buf text;
+	uint64_t ended;                 /* rows at which PyProf would have ended */
+	uint32_t first_ended;
+	struct str first_why;
+};
+
+static void set_text(struct printer *x, unsigned col)
+{
+	table_set_str_copy(x->out, col, buf_view(&x->text));
+	buf_clear(&x->text);
+}
+
+static void set_three(struct printer *x, unsigned col, const int64_t v[3])
+{
+	if (v[0] < 0)
+		return;
+	pyprof_put_three(&x->text, v);
+	set_text(x, col);
+}
+
+static void set_stated(struct table *out, unsigned col, int64_t v)
+{
+	if (v >= 0)
+		table_set_i64(out, col, v);
+}
+
+/* Columns that both forms have, in the same way. */
+static void put_common(struct printer *x, uint32_t i, const struct pyprof_row *row)
+{
+	table_row(x->out);
+	table_set_i64(x->out, C_IDX, (int64_t)i + 1);
+	set_stated(x->out, C_TID, row->r.tid);
+	table_set_i64(x->out, C_SUB, row->r.sub);
+	table_set_i64(x->out, C_SIL, row->r.duration_ns);
+	set_stated(x->out, C_DEVICE, row->r.device);
+	set_stated(x->out, C_STREAM, row->r.stream);
+	set_three(x, C_GRID, row->r.grid);
+	set_three(x, C_BLOCK, row->r.block);
+}
+
+static void put_compat(struct printer *x, uint32_t i)
+{
+	const struct pyprof_row *row = pyprof_rows_get(x->rows, i);
+	char tc[] = {row->model.tc, '\0'};
+	put_common(x, i, row);
+	table_set_str(x->out, C_DIR, row->r.backward ? STR("bprop") : STR("fprop"));
+	pyprof_put_ids(&x->text, row->r.seq);
+	set_text(x, C_SEQ);
+	pyprof_put_ids(&x->text, row->r.alt_seq);
+	set_text(x, C_ALTSEQ);
+	pyprof_put_joined(&x->text, row->r.layer, ":");
+	set_text(x, C_LAYER);
+	pyprof_put_joined(&x->text, row->r.trace, ",");
+	set_text(x, C_TRACE);
+	table_set_str_copy(x->out, C_MOD, row->mod);
+	table_set_str_copy(x->out, C_OP, row->op);
+	table_set_str_copy(x->out, C_KERNEL, row->kernel);
+	table_set_str_copy(x->out, C_PARAMS, row->modelled ? buf_view(&row->model.params) : STR("na=na,"));
+	table_set_str_copy(x->out, C_TC, row->modelled ? str_from(tc) : STR("na"));
+	pyprof_num_put(&x->text, row->model.flops);
+	set_text(x, C_FLOPS);
+	pyprof_num_put(&x->text, row->model.bytes);
+	set_text(x, C_BYTES);
+	if (row->why && !x->ended++) {
+		x->first_ended = i + 1;
+		x->first_why = str_from(row->why);
+	}
+}
+
+/* What of the kernels of the op's call at which nothing is counted (transforms, reductions of parts) falls to this one, at which
+ * something is. */
+static double helpers_ns(const struct printer *x, uint32_t gpu)
+{
+	uint32_t op = x->costs->op[gpu], at = op == ROW_NONE ? IDMAP_NONE : idmap_get(&x->call_of, op);
+	return at == IDMAP_NONE || !x->call[at].carriers ? 0 : (double)x->call[at].other_ns / x->call[at].carriers;
+}
+
+/* The calls whose kernels are among the first `shown` rows. */
+static void find_calls(struct printer *x, uint32_t shown)
+{
+	const struct gpu_ops *g = &x->p->gpu_op;
+	const struct costs *c = x->costs;
+	const uint32_t *row = pyprof_rows_records(x->rows)->gpu;
+	uint32_t n = 0;
+	idmap_init(&x->call_of, 0, x->p->span.rows.n, shown);
+	x->call = NEW_ARRAY(shown, struct call);
+	for (uint32_t i = 0; i < shown; i++)
+		if (c->op[row[i]] != ROW_NONE && idmap_get(&x->call_of, c->op[row[i]]) == IDMAP_NONE)
+			idmap_put(&x->call_of, c->op[row[i]], n++);
+	for (uint32_t i = 0; n && i < g->rows.n; i++) {
+		if (g->kind[i] != GPU_KERNEL || c->of_gpu[i] == ROW_NONE || c->op[i] == ROW_NONE)
+			continue;
+		uint32_t at = idmap_get(&x->call_of, c->op[i]);
+		if (at == IDMAP_NONE)
+			continue;
+		x->call[at].carriers += c->parts[i] > 0;
+		x->call[at].other_ns += c->parts[i] > 0 ? 0 : g->dur_ns[i];
+	}
+}
+
+/* Why no model covers a kernel: what the model of the innermost op around it that has one says. */
+static struct str why_not(struct printer *x, uint32_t gpu)
+{
+	const struct profile *p = x->p;
+	uint32_t op = x->costs->op[gpu];
+	if (op == ROW_NONE)
+		return x->p->gpu_op.call[gpu] == ROW_NONE ? STR("its launch was not recorded") : STR("launched by no op that was recorded");
+	for (uint32_t up = op; up != ROW_NONE; up = p->span.op[up]) {
+		const struct cost *m = costs_of_span(x->costs, p, up, COST_FORWARD);
+		if (m && m->class != OP_UNKNOWN && m->why.n)
+			return m->why;
+	}
+	return STR("no model of this op");
+}
+
+static void put_cost(struct printer *x, uint32_t gpu, const struct pyprof_row *row)
+{
+	int64_t flops = costs_flops(x->costs, gpu), bytes = costs_bytes(x->costs, gpu);
+	uint32_t index = x->costs->of_gpu[gpu];
+	const struct cost *m = index == ROW_NONE ? NULL : &x->costs->cost[index];
+	const struct kernel_info *k = gpu_kernel(x->p, gpu);
+	static const char *const tri[] = {[TRI_NO] = "not used", [TRI_YES] = "used", [TRI_UNKNOWN] = "unknown"};
+	table_set_str(x->out, C_TC, str_from(tri[kernel_tensor_core(*k, m ? m->dtype : DTYPE_UNKNOWN)]));
+	table_set_str(x->out, C_CLASS, str_from(kernel_class_name[k->class]));
+	double ns = (double)row->r.duration_ns + helpers_ns(x, gpu);
+	set_stated(x->out, C_FLOPS, flops);
+	set_stated(x->out, C_BYTES, bytes);
+	if (flops > 0 && ns > 0)
+		table_set_f64(x->out, C_TFLOPS, (double)flops / ns / 1e3);
+	if (bytes > 0 && ns > 0)
+		table_set_f64(x->out, C_GBPS, (double)bytes / ns);
+	if (m && m->params.n)
+		table_set_str_copy(x->out, C_PARAMS, m->params);
+	if (m && m->why.n)
+		table_set_str_copy(x->out, C_WHY, m->why);
+	else if (!m)
+		table_set_str_copy(x->out, C_WHY, why_not(x, gpu));
+}
+
+static void put_kernel_name(struct printer *x, const struct pyprof_row *row)
+{
+	struct str full = row->r.long_name.n ? row->r.long_name : row->r.short_name, found = short_names_find(x->names, full);
+	if (found.p == full.p)
+		kernel_short_name(&x->text, full);
+	else
+		buf_str(&x->text, found);
+	set_text(x, C_KERNEL);
+}
+
+/* The op that FLOPs and bytes are of; where nothing has a model, the outermost one. "torch.nn.functional.linear" is a module and an
+ * op, "aten::mm" is an op. */
+static void put_op(struct printer *x, uint32_t gpu, const struct pyprof_row *row)
+{
+	struct str op = row->r.op.n ? row->r.op.v[0] : STR(""), mod = str_eqc(row->mod, "na") ? STR("") : row->mod;
+	uint32_t index = x->costs->of_gpu[gpu];
+	if (index != ROW_NONE) {
+		enum cost_direction d;
+		op = costs_facts(x->costs, x->p, index, &d).name;
+		mod = STR("");
+		const char *dot = memrchr(op.p, '.', op.n);
+		if (dot && !str_has(op, STR("::"))) {
+			mod = (struct str){op.p, (size_t)(dot - op.p)};
+			op = (struct str){dot + 1, (size_t)(op.p + op.n - dot - 1)};
+		}
+	}
+	if (mod.n)
+		table_set_str_copy(x->out, C_MOD, mod);
+	if (op.n)
+		table_set_str_copy(x->out, C_OP, op);
+	for (unsigned i = 0; i < row->r.op.n; i++) {
+		buf_cstr(&x->text, i ? " > " : "");
+		buf_str(&x->text, row->r.op.v[i]);
+	}
+	if (row->r.op.n)
+		set_text(x, C_OPS);
+}
+
+/* From a trace marker, else from the stack that the profiler recorded with the op. */
+static void put_trace(struct printer *x, uint32_t gpu, const struct pyprof_row *row)
+{
+	if (row->r.trace.n) {
+		pyprof_put_joined(&x->text, row->r.trace, ",");
+		set_text(x, C_TRACE);
+		table_set_str_copy(x->out, C_LINE, row->r.trace.v[row->r.trace.n - 1]);
+		return;
+	}
+	uint32_t op = x->p->gpu_op.op[gpu];
+	if (!x->stacks || op == ROW_NONE)
+		return;
+	struct str line = stacks_user_line(x->stacks, stacks_of(x->stacks, op));
+	if (line.n)
+		table_set_str_copy(x->out, C_LINE, line);
+}
+
+static void put_default(struct printer *x, uint32_t i)
+{
+	const struct pyprof_row *row = pyprof_rows_get(x->rows, i);
+	uint32_t gpu = pyprof_rows_records(x->rows)->gpu[i];
+	put_common(x, i, row);
+	if (pyprof_record_attributed(pyprof_rows_records(x->rows), i))
+		table_set_str(x->out, C_DIR, row->r.backward ? STR("bprop") : STR("fprop"));
+	if (row->r.seq.n)
+		pyprof_put_ids(&x->text, row->r.seq), set_text(x, C_SEQ);
+	if (row->r.alt_seq.n)
+		pyprof_put_ids(&x->text, row->r.alt_seq), set_text(x, C_ALTSEQ);
+	if (row->r.layer.n)
+		pyprof_put_joined(&x->text, row->r.layer, ":"), set_text(x, C_LAYER);
+	put_trace(x, gpu, row);
+	if (!x->p->durations_only)
+		table_set_i64(x->out, C_START, x->p->gpu_op.start_ns[gpu]);
+	table_set_str(x->out, C_NAME, row->r.long_name);
+	put_kernel_name(x, row);
+	put_cost(x, gpu, row);
+	put_op(x, gpu, row);
+}
+
+static void note_compat(const struct printer *x, uint32_t shown)
+{
+	const struct pyprof_records *r = pyprof_rows_records(x->rows);
+	if (x->ended)
+		table_note(x->out, "PyProf would have ended at %llu of the %u rows here, first at row %u, where it asserts: " STR_FMT
+		           "; they are printed as it prints ops that it does not know", (unsigned long long)x->ended, shown, x->first_ended,
+		           STR_ARG(x->first_why));
+	if (r->left_out && !r->from_dict)
+		table_note(x->out, "%u kernels are left out, as PyProf does: their launch was not recorded", r->left_out);
+}
+
+/* Every nanosecond of the kernels is in one of the parts. */
+static void note_default(const struct printer *x)
+{
+	const struct pyprof_records *r = pyprof_rows_records(x->rows);
+	int64_t total = 0, by_op = 0, by_range = 0, backward = 0, linked = 0;
+	for (uint32_t i = 0; i < r->n; i++) {
+		int64_t ns = x->p->gpu_op.dur_ns[r->gpu[i]];
+		total += ns;
+		bool op = r->from_dict ? pyprof_record_attributed(r, i) : x->costs->op[r->gpu[i]] != ROW_NONE;
+		by_op += op ? ns : 0;
+		by_range += !op && pyprof_record_attributed(r, i) ? ns : 0;
+		backward += r->backward[i] ? ns : 0;
+		linked += r->forward[i] != ROW_NONE ? ns : 0;
+	}
+	table_note(x->out, "kernels %lld ns = launched by an op %lld + inside a user's range only %lld + unattributed %lld", (long long)total,
+	           (long long)by_op, (long long)by_range, (long long)(total - by_op - by_range));
+	if (total && !by_op && !by_range && !x->p->whole)
+		table_warn(x->out, "the input does not say what launched kernels; to record ops: %s", recording_how(x->p, RECORD_OPS));
+	table_note(x->out, "backward kernels %lld ns, of which %lld were given op, layer and line of a forward kernel by sequence number",
+	           (long long)backward, (long long)linked);
+	table_note(x->out, "a model covers %.1f %% of the kernels' time: %lld ns of %lld; ops without a model %lld, no op %lld",
+		           percent_or_zero((double)x->costs->modelled_ns, (double)x->costs->kernel_ns), (long long)x->costs->modelled_ns,
+		           (long long)x->costs->kernel_ns, (long long)x->costs->unmodelled_ns, (long long)x->costs->unattributed_ns);
+	table_note(x->out, "FLOPs and bytes of an op stand at its main kernel (its backward's: in parts at two), and are 0 at its others");
+	if (r->from_dict)
+		table_warn(x->out, "a .dict says what PyProf found, by its rules, and does not tell calls apart that say the same in a row: they count as one. The database "
+		           "that it was made from says more");
+	if (r->too_deep)
+		table_note(x->out, "%llu ranges lie inside more than %d others and were not looked at", (unsigned long long)r->too_deep,
+		           PYPROF_OPEN_MAX);
+	if (r->left_out && !r->from_dict)
+		table_warn(x->out, "the launch of %u kernels was not recorded: they stand where they ran", r->left_out);
+}
+
+static bool has_stacks(const struct profile *p)
+{
+	bool frames = false;
+	for (uint16_t c = 0; c < p->cat.rows.n; c++)
+		frames |= p->cat.events[c] && str_eqc(profile_cat(p, c), "python_function");
+	return frames || profile_has_arg(p, ARG_CALL_STACK);
+}
+
+static void open_default(struct printer *x)
+{
+	if (has_stacks(x->p))
+		x->stacks = stacks_new(x->p);
+
+	table_columns(x->out, columns, N_COLUMNS);
+}
+
+static int pyprof_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
+{
+	const enum pyprof_record_rules *asked = args->variant->rules, rules = asked ? *asked : PYPROF_RECORDS_DEFAULT;
+	bool compat = asked != NULL;
+	struct printer x = {.p = p, .out = out};
+	x.names = compat ? NULL : short_names_new(p);
+	if (!compat)
+		x.costs = costs_new(p, COST_DEFAULT); /* before the records: making it takes more memory than holding it */
+	x.rows = pyprof_rows_new(p, rules);
+	uint32_t n = pyprof_rows_records(x.rows)->n, shown = n;
+	int rc = n ? 0 : err_set(e, ERR_DATA, "no kernels%s in the input; to record them: %s, and their ops: %s",
+	                         compat && pyprof_rows_records(x.rows)->left_out ? " whose launch was recorded" : "",
+	                         recording_how(p, RECORD_DEVICE_WORK), recording_how(p, RECORD_OPS));
+	if (rc == 0) {
+		if (compat)
+			table_columns(out, compat_columns, N_COMPAT);
+		else
+			open_default(&x);
+		if (args->row_limit && args->row_limit < n)
+			shown = (uint32_t)args->row_limit;
+		if (!compat)
+			find_calls(&x, shown);
+		for (uint32_t i = 0; i < shown; i++)
+			compat ? put_compat(&x, i) : put_default(&x, i);
+		out->hidden_rows = n - shown;
+		compat ? note_compat(&x, shown) : note_default(&x);
+	}
+	costs_free(x.costs);
+	short_names_free(x.names);
+	stacks_free(x.stacks);
+	mem_free(x.call);
+	idmap_release(&x.call_of);
+	buf_release(&x.text);
+	pyprof_rows_free(x.rows);
+	return rc;
+}
+
+const struct report report_pyprof = {
+	.name = "pyprof",
+	.title = "Kernels with op, layer, line, FLOPs and bytes",
+	.asks = ASKS_FASTER,
+	.help = "For each kernel in the order of launches: which op launched it, with which shapes and parameters, in which layer and from which "
+	        "line, forward or backward (then with op, layer and line of the forward op), how many FLOPs and bytes that takes, and whether "
+	        "it used Tensor Cores. From NVTX ranges (PyProf's or DLProf's markers, emit_nvtx) or the ops of a PyTorch trace. "
+	        "--compat=pyprof and --compat=pyprof2 give the columns and numbers of those tools, in the order of the kernels' starts.",
+	.needs = PASS_NEST | PASS_CORRELATE,
+	.takes = REPORT_LIMIT,
+	.run = pyprof_run,
+};

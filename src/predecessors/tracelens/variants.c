@@ -1,0 +1,21 @@
+/* What opscope shows as TraceLens does. The reports on FLOPs and bytes are opscope's, by TraceLens' formulas (op/rules_tracelens.def). */
+#include "predecessors/tracelens/tables.h"
+#include "report/cost_table.h"
+#include "report/predecessor.h"
+
+static const enum cost_rules tracelens_rules = COST_TRACELENS;
+
+#define TRACELENS(name, ...) {.report = name, .compat = "tracelens", __VA_ARGS__}
+static const struct report_variant tracelens_variants[] = {
+	TRACELENS("gpu-timeline", .run = tracelens_gpu_timeline),
+	TRACELENS("costs", .run = tracelens_costs),
+	TRACELENS("gemm", .by = COST_BY_SHAPE, .rules = &tracelens_rules),
+	TRACELENS("conv", .by = COST_BY_SHAPE, .rules = &tracelens_rules),
+	TRACELENS("attention", .by = COST_BY_SHAPE, .rules = &tracelens_rules),
+	TRACELENS("roofline", .group_by = "op", .by = COST_BY_OP, .rules = &tracelens_rules),
+	TRACELENS("roofline", .group_by = "shape", .by = COST_BY_SHAPE, .rules = &tracelens_rules),
+	TRACELENS("roofline", .group_by = "kernel", .by = COST_BY_KERNEL, .rules = &tracelens_rules),
+	{0},
+};
+
+const struct predecessor predecessor_tracelens = {.variants = tracelens_variants};
