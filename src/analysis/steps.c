@@ -383,6 +383,15 @@ static void add_edge(struct steps *s, int64_t start, int64_t end)
 		s->edge[s->edges++] = (struct step){.name = STR("0"), .host_start_ns = start, .host_end_ns = end, .start_ns = start, .end_ns = end, .span = ROW_NONE};
 }
 
+/* Device work that begins in the window. What is launched before the window counts: the first kernel's launch always is. */
+static uint32_t device_ops_in(const struct profile *p, const struct window *w)
+{
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < p->gpu_op.rows.n; i++)
+		n += p->gpu_op.start_ns[i] >= w->start && p->gpu_op.start_ns[i] < w->end;
+	return n;
+}
+
 /* No step was found: the window is one, and what the recording holds before and after it stands apart. */
 static struct steps *steps_of_window(struct profile *p, const struct steps *plugin, const struct iterations *seen, struct str key, uint32_t calls)
 {
@@ -403,6 +412,7 @@ static struct steps *steps_of_window(struct profile *p, const struct steps *plug
 	draft_add(&d, STR("0"), w.start, w.end, ROW_NONE);
 	finish_steps(p, &d, s);
 	s->v[0].host_start_ns = w.host_start < w.start ? w.host_start : w.start;
+	s->v[0].device_ops = device_ops_in(p, &w);
 	s->edge = ARENA_ARRAY(&p->arena, 2, struct step);
 	add_edge(s, first, w.start);
 	add_edge(s, w.end, last);

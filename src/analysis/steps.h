@@ -43,7 +43,7 @@ struct step {
 	int64_t host_start_ns, host_end_ns; /* of the annotation, or from border to border */
 	int64_t start_ns, end_ns;           /* with device work */
 	int64_t host_until_ns;   /* the latest host_end_ns of this step and all before it */
-	uint32_t device_ops;     /* device events that its API calls launched */
+	uint32_t device_ops;     /* device events that its API calls launched; without steps, those that begin in the window */
 	uint32_t launches;       /* launching calls in it */
 	uint32_t launches_lost;  /* of these, without device work */
 	uint32_t span;           /* the annotation; ROW_NONE: there is none */

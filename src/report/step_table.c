@@ -150,7 +150,7 @@ static void own_table(const struct roles *r, const struct steps *s, const struct
 	TABLE_COLUMN(t, "start_ns", "Start", "when the step begins, on the trace's clock", CELL_I64, UNIT_TIME_NS, COLUMN_DETAIL);
 	TABLE_COLUMN(t, "total_ns", "Total", "length of the step, its device work included", CELL_I64, UNIT_NS, COLUMN_KEY);
 	TABLE_COLUMN(t, "host_ns", "Host", "length of the annotation on the CPU, or from border to border", CELL_I64, UNIT_NS, COLUMN_DETAIL);
-	TABLE_COLUMN(t, "device_ops", "Device ops", "kernels, copies and sets that the step launched", CELL_I64, UNIT_COUNT, COLUMN_MINOR);
+	TABLE_COLUMN(t, "device_ops", "Device ops", "kernels, copies and sets that the step launched; without steps, those that began in the time shown", CELL_I64, UNIT_COUNT, COLUMN_MINOR);
 	for (int i = 0; i < ROLES; i++)
 		if (r->shown[own_order[i]])
 			table_column(t, &ns_column[own_order[i]]);

@@ -165,6 +165,7 @@ static void test_window(void **state)
 	assert_int_equal(s->window, WINDOW_DEVICE);
 	assert_int_equal(s->n, 1);
 	assert_step(&s->v[0], "0", 0, 130, 260);
+	assert_int_equal(s->v[0].device_ops, 2); /* gemm, too, which is launched before the window */
 	assert_int_equal(s->v[0].host_start_ns, 110); /* where the first of that work was launched */
 	assert_int_equal(s->edges, 2);
 	assert_step(&s->edge[0], "0", 0, 10, 130);
