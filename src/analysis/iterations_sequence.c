@@ -7,7 +7,6 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/sort.h"
-#include "op/kernels.h"
 
 /* What steps have and layers have not. */
 static const char *const optimizer_words[] = {"multi_tensor_apply", "multitensorapply", "adam", "sgd", "lamb_", "optimizer", NULL};

@@ -5,7 +5,6 @@
 #include "analysis/optree.h"
 #include "base/hash.h"
 #include "base/mem.h"
-#include "op/kernels.h"
 #include "store/torch_names.h"
 
 /* Values of work.mod while it is being made. */
@@ -26,9 +25,9 @@ struct work {
 	uint32_t *of_hierarchy; /* TorchScript: per string, its node; NODE_UNSET = not asked */
 };
 
-static bool is_named(const struct work *w, uint32_t span, enum name_fact fact)
+static bool is_named(const struct work *w, uint32_t span, unsigned facts)
 {
-	return name_is(w->p, w->p->span.name[span], fact);
+	return name_is(w->p, w->p->span.name[span], facts);
 }
 
 static bool in_window(const struct work *w, int64_t time)

@@ -39,11 +39,12 @@ struct name_facts {
 	struct kernel_info *info;   /* by kernel's name; info[0] says nothing */
 };
 
-static inline bool name_is(const struct profile *p, uint32_t id, enum name_fact fact) { return p->names->facts[id] & fact; }
+/* Whether any of these facts holds. */
+static inline bool name_is(const struct profile *p, uint32_t id, unsigned facts) { return p->names->facts[id] & facts; }
 static inline enum autograd_name name_autograd(const struct profile *p, uint32_t id) { return (enum autograd_name)p->names->autograd[id]; }
 static inline enum host_kind name_host_kind(const struct profile *p, uint32_t id) { return (enum host_kind)p->names->host[id]; }
 static inline bool name_is_dataloader(const struct profile *p, uint32_t id) { return name_host_kind(p, id) == HOST_DATA; }
-/* Of the name of a kernel. */
+/* Of the name of a kernel; of another name, what is known of none. */
 static inline const struct kernel_info *name_kernel(const struct profile *p, uint32_t id) { return &p->names->info[p->names->kernel[id]]; }
 
 /* The same of a text. */

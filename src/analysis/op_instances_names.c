@@ -1,4 +1,3 @@
-#include "analysis/autograd_names.h"
 #include "analysis/names.h"
 #include "analysis/op_instances_work.h"
 

@@ -8,7 +8,6 @@
 #include "analysis/optree.h"
 #include "base/hash.h"
 #include "base/mem.h"
-#include "op/kernels.h"
 
 const char *const role_title[ROLES] = {
 	[ROLE_KERNEL] = "Kernel", [ROLE_MEMCPY] = "Memcpy", [ROLE_MEMSET] = "Memset", [ROLE_COMM] = "Communication",

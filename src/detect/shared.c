@@ -4,7 +4,6 @@
 #include "analysis/thinned.h"
 #include "detect/attention_chains.h"
 #include "detect/kernel_grids.h"
-#include "op/kernels.h"
 
 /* Steps by a key op that are less certain than this are not taken for steps: the time from the first to the last of them counts as one. */
 static const double LEAST_CERTAIN = 0.8;

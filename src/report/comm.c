@@ -11,7 +11,6 @@
 #include "base/round.h"
 #include "base/sort.h"
 #include "op/cost_call.h"
-#include "op/kernels.h"
 #include "report/cost_table.h"
 #include "report/window.h"
 

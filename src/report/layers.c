@@ -7,7 +7,6 @@
 #include "analysis/stacks.h"
 #include "base/buf.h"
 #include "base/mem.h"
-#include "op/kernels.h"
 #include "report/window.h"
 
 #include <math.h>

@@ -210,7 +210,7 @@ static const struct {
 
 static void count_spans(const struct profile *p, uint64_t has[N_ITEMS])
 {
-	const enum name_fact modules = NAME_MODULE | NAME_MODULE_ANNOTATED | NAME_MODULE_LIGHTNING;
+	const unsigned modules = NAME_MODULE | NAME_MODULE_ANNOTATED | NAME_MODULE_LIGHTNING;
 	const struct spans *s = &p->span;
 	for (uint32_t i = 0; i < s->rows.n; i++) {
 		bool op = s->kind[i] == SPAN_OP;

@@ -1,7 +1,5 @@
 /* The plugin's kernels: by time, by use of Tensor Cores, and the table. */
 #include "analysis/names.h"
-#include "base/mem.h"
-#include "op/kernels.h"
 #include "render/number.h"
 #include "serve/plugin.h"
 
