@@ -3,7 +3,6 @@
 #include "analysis/analysis.h"
 #include "analysis/autograd_names.h"
 #include "analysis/names.h"
-#include "analysis/optree.h"
 #include "base/mem.h"
 #include "base/sort.h"
 #include "op/op_args.h"
@@ -25,8 +24,7 @@ static unsigned bits_at(const struct profile *p, uint32_t i)
 	enum span_kind kind = (enum span_kind)p->span.kind[i];
 	if (kind != SPAN_OP && kind != SPAN_USER)
 		return 0;
-	enum optree_kind k = optree_kind_of_name(p, name, kind, OPTREE_DEFAULT);
-	unsigned bits = (k == NODE_OPTIMIZER ? PLACE_OPTIMIZER : 0) | (k == NODE_DATALOADER ? PLACE_LOADER : 0);
+	unsigned bits = (name_is(p, name, NAME_OPTIMIZER_STEP) ? PLACE_OPTIMIZER : 0) | (name_is_dataloader(p, name) ? PLACE_LOADER : 0);
 	if (kind == SPAN_USER)
 		return bits;
 	if (name_is(p, name, NAME_ENGINE))

@@ -2,7 +2,6 @@
 
 #include "analysis/analysis.h"
 #include "analysis/interval.h"
-#include "analysis/iterations.h"
 #include "analysis/op_instances.h"
 #include "base/hash.h"
 #include "base/mem.h"
@@ -10,10 +9,9 @@
 #include <assert.h>
 #include <sys/param.h>
 
-int steps_window(const struct steps *s, bool plugin, int64_t first, int64_t last, struct step_window *w, struct err *e)
+int steps_window(const struct steps *s, int64_t first, int64_t last, struct step_window *w, struct err *e)
 {
-	s = steps_by(s, plugin);
-	unsigned n = steps_kept(s, plugin);
+	unsigned n = s->n;
 	*w = (struct step_window){.among = s, .n_among = n, .first = first, .last = last};
 	if ((!n || s->whole_trace) && s->key.n)
 		return err_set(e, ERR_DATA, "--steps: the trace has no steps: " STR_FMT, STR_ARG(s->how));
@@ -41,23 +39,6 @@ int steps_window(const struct steps *s, bool plugin, int64_t first, int64_t last
 	if (first == STEP_OUTSIDE && last == STEP_OUTSIDE)
 		return err_set(e, ERR_USAGE, "--steps=outside: what lies outside the steps can be shown by reports of ops, kernels, calls and copies alone: A..B, one step number or all was expected");
 	return err_set(e, ERR_DATA, "%s: the trace has steps %lld to %lld", steps_range_text(first, last).s, (long long)s->v[0].number, (long long)s->v[n - 1].number);
-}
-
-int dlprof_window(const struct profile *p, int64_t first, int64_t last, struct step_window *w, struct err *e)
-{
-	struct dlprof_iterations d;
-	iterations_dlprof(p, p->key_op, &d);
-	int64_t most = (int64_t)d.n - 1, from = MAX(first, 0), to = MIN(last, most);
-	*w = (struct step_window){0};
-	if (from <= to) {
-		int64_t end = d.stop_ns[to] < INT64_MAX ? d.stop_ns[to] + 1 : INT64_MAX;
-		*w = (struct step_window){.start_ns = d.start_ns[from], .end_ns = end, .device_start_ns = d.start_ns[from], .device_end_ns = end,
-		                          .steps = (unsigned)(to - from + 1)};
-	}
-	dlprof_iterations_release(&d);
-	if (w->steps)
-		return 0;
-	return err_set(e, ERR_DATA, "%s: DLProf's iterations of this input are 0 to %lld", steps_range_text(first, last).s, (long long)most);
 }
 
 bool step_window_has_host(const struct step_window *w, int64_t time)
@@ -241,8 +222,7 @@ static void cut_steps(struct cutter *c, int64_t first, int64_t last)
 			s->cut += x->cut;
 			x->span = x->span == ROW_NONE ? ROW_NONE : c->span.of[x->span];
 		}
-	s->n_plugin = s->total = s->n;
-	s->plugin = s;
+	s->total = s->n;
 	c->part->steps = s;
 	c->part->passes_done |= PASS_STEPS;
 }
@@ -395,7 +375,7 @@ struct profile *slice_of(struct profile *p, const struct step_window *w, int64_t
 struct profile *slice_of_steps(struct profile *p, int64_t first, int64_t last, struct err *e)
 {
 	struct step_window w;
-	if (analysis_run(p, PASS_NEST | PASS_CORRELATE | PASS_STEPS, e) < 0 || steps_window(p->steps, false, first, last, &w, e) < 0)
+	if (analysis_run(p, PASS_NEST | PASS_CORRELATE | PASS_STEPS, e) < 0 || steps_window(p->steps, first, last, &w, e) < 0)
 		return NULL;
 	return slice_of(p, &w, first, last, e);
 }

@@ -4,10 +4,9 @@
 #include "analysis/host_use.h"
 #include "analysis/interval.h"
 #include "analysis/job.h"
-#include "analysis/names.h"
-#include "analysis/op_instances.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "op/kernels.h"
 
 const char *const usage_title[USAGES] = {
 	[USAGE_TC] = "Tensor Core Kernel", [USAGE_KERNEL] = "Non-Tensor Core Kernel", [USAGE_UNKNOWN] = "Other Kernel",
@@ -25,18 +24,21 @@ struct gpu_use {
 
 struct work {
 	const struct profile *p;
-	enum usage_rules rules;
+	const struct usage_rules *rules;
 	struct gpu_use *gpu;
 	uint32_t n, cap;                      /* GPUs that did something */
 	struct intervals host[USAGE_OTHER];   /* from USAGE_DATALOADER on */
+	uint8_t *known;                       /* string id -> what the name says + 1; 0 = not asked */
 };
 
-static enum usage_kind kernel_kind(const struct work *w, uint32_t name)
+static enum usage_kind kernel_kind(struct work *w, uint32_t name)
 {
-	if (w->rules == USAGE_DLPROF)
-		return name_is(w->p, name, NAME_TC_LISTED) ? USAGE_TC : USAGE_KERNEL;
-	enum tri uses = name_kernel(w->p, name)->tensor_core;
-	return uses == TRI_YES ? USAGE_TC : uses == TRI_NO ? USAGE_KERNEL : USAGE_UNKNOWN;
+	if (!w->known[name]) {
+		struct str s = profile_str(w->p, name);
+		enum tri uses = w->rules->listed_kernels ? (kernel_uses_tc_compat(s) ? TRI_YES : TRI_NO) : kernel_classify(s).tensor_core;
+		w->known[name] = (uint8_t)(1 + (uses == TRI_YES ? USAGE_TC : uses == TRI_NO ? USAGE_KERNEL : USAGE_UNKNOWN));
+	}
+	return (enum usage_kind)(w->known[name] - 1);
 }
 
 static void collect_devices(struct work *w)
@@ -59,40 +61,6 @@ static void collect_devices(struct work *w)
 	for (uint32_t i = 0; i < w->n; i++)
 		for (int k = 0; k < USAGE_DATALOADER; k++)
 			intervals_normalise(&w->gpu[i].kind[k]);
-}
-
-/* The data loaders that DLProf knows. */
-static bool is_loader_of_dlprof(struct str name)
-{
-	return str_starts(name, STR("enumerate(DataLoader)#")) || str_starts(name, STR("enumerate(DataPipe)#")) || str_starts(name, STR("torch.utils.data.dataloader."));
-}
-
-/* DLProf's: ops and API calls, its data loader's ranges, and two calls of the C library. */
-static enum usage_kind dlprof_kind(const struct work *w, uint32_t span)
-{
-	uint32_t name = w->p->span.name[span];
-	uint8_t kind = w->p->span.kind[span];
-	if (kind == SPAN_CALL)
-		return USAGE_CPU;
-	if (kind != SPAN_OS && kind != SPAN_OP && kind != SPAN_USER && kind != SPAN_RANGE)
-		return USAGE_OTHER;
-	struct str s = profile_str(w->p, name);
-	if (kind == SPAN_OS)
-		return str_eqc(s, "fread") || str_eqc(s, "fwrite") ? USAGE_IO : USAGE_OTHER;
-	return name_is_dataloader(w->p, name) && is_loader_of_dlprof(s) ? USAGE_DATALOADER : USAGE_OTHER;
-}
-
-static void collect_host_dlprof(struct work *w)
-{
-	const struct profile *p = w->p;
-	for (uint32_t i = 0; i < p->span.rows.n; i++) {
-		enum usage_kind kind = dlprof_kind(w, i);
-		if (kind != USAGE_OTHER)
-			intervals_add(&w->host[kind], p->span.start_ns[i], span_end(p, i));
-	}
-	for (uint32_t k = 0; k < p->ops->n_instances; k++)
-		if (p->ops->instance[k].span != ROW_NONE)
-			intervals_add(&w->host[USAGE_CPU], p->ops->instance[k].start_ns, p->ops->instance[k].end_ns);
 }
 
 static void collect_host(struct work *w)
@@ -148,17 +116,19 @@ static void measure_gpu(const struct work *w, const struct gpu_use *gpu, unsigne
 static unsigned count_gpus(const struct work *w)
 {
 	unsigned visible = job_own_gpus(w->p);
-	return w->rules == USAGE_DLPROF && visible > w->n ? visible : w->n;
+	return w->rules->visible_gpus && visible > w->n ? visible : w->n;
 }
 
-void usage_measure_all(const struct profile *p, const int64_t *start, const int64_t *end, unsigned n, enum usage_rules rules,
+void usage_measure_all(const struct profile *p, const int64_t *start, const int64_t *end, unsigned n, const struct usage_rules *rules,
                        struct usage *out)
 {
-	struct work w = {.p = p, .rules = rules};
+	static const struct usage_rules own = {0};
+	struct work w = {.p = p, .rules = rules ? rules : &own};
 	struct windows x = {start, end, n, NEW_ARRAY(n, int64_t), out};
+	w.known = NEW_ARRAY(p->strings.n, uint8_t);
 	collect_devices(&w);
-	if (rules == USAGE_DLPROF)
-		collect_host_dlprof(&w);
+	if (w.rules->add_host)
+		w.rules->add_host(p, w.host);
 	else
 		collect_host(&w);
 	for (int k = USAGE_DATALOADER; k < USAGE_OTHER; k++)
@@ -182,10 +152,11 @@ void usage_measure_all(const struct profile *p, const int64_t *start, const int6
 	for (int k = USAGE_DATALOADER; k < USAGE_OTHER; k++)
 		intervals_release(&w.host[k]);
 	mem_free(w.gpu);
+	mem_free(w.known);
 	mem_free(x.before);
 }
 
-void usage_measure(const struct profile *p, int64_t start, int64_t end, enum usage_rules rules, struct usage *out)
+void usage_measure(const struct profile *p, int64_t start, int64_t end, const struct usage_rules *rules, struct usage *out)
 {
 	usage_measure_all(p, &start, &end, 1, rules, out);
 }

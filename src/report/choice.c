@@ -43,11 +43,20 @@ static bool choice_is_of(const struct report_variant *v, const char *compat)
 	return compat && v->compat ? strcmp(v->compat, compat) == 0 : compat == v->compat;
 }
 
-/* The rows of a report: its own, then those of the wings. */
+const struct predecessor *predecessor_find(const char *name)
+{
+	for (const struct predecessor *const *by = predecessor_registry; name && *by; by++)
+		if ((*by)->name && strcmp((*by)->name, name) == 0)
+			return *by;
+	return NULL;
+}
+
+/* The rows of a report: those of the wings, then its own. */
 struct choice_rows {
 	const struct report *report;
 	const struct report_variant *at;          /* NULL: behind the last */
 	const struct predecessor *const *wing;    /* the next */
+	bool own;                                 /* the report's own rows have begun */
 };
 
 /* From rows->at on, the first row that is of the report. */
@@ -60,15 +69,19 @@ static void choice_settle(struct choice_rows *rows)
 			rows->at++;
 		else if (*rows->wing)
 			rows->at = (*rows->wing++)->variants;
-		else
+		else if (!rows->own) {
+			rows->at = rows->report->variants;
+			rows->own = true;
+		} else {
 			break;
+		}
 	}
 	rows->at = NULL;
 }
 
 static struct choice_rows choice_rows_of(const struct report *r)
 {
-	struct choice_rows rows = {r, r->variants, predecessor_registry};
+	struct choice_rows rows = {.report = r, .wing = predecessor_registry};
 	choice_settle(&rows);
 	return rows;
 }

@@ -282,17 +282,17 @@ static uint32_t iteration_at(const struct group_iterations *it, int64_t ns)
 
 enum { RAN = 1, USED = 2 };
 
-static bool uses_tc(const struct profile *p, uint32_t k, bool dlprof)
+static bool uses_tc(const struct profile *p, uint32_t k, struct op_tc *tc)
 {
 	const struct op_instance *x = &p->ops->instance[k];
 	for (uint32_t i = 0; i < x->gpu_n; i++)
-		if (op_tc_of(p, p->ops->gpu[x->gpu_first + i], dlprof) == TRI_YES)
+		if (op_tc_of(tc, p->ops->gpu[x->gpu_first + i]) == TRI_YES)
 			return true;
 	return false;
 }
 
 /* Instances are sorted by start, and so by iteration, but for device work of no call. */
-static void count(struct sweep *s, bool dlprof)
+static void count(struct sweep *s, struct op_tc *tc, const struct op_rules *rules)
 {
 	const struct ops *o = s->p->ops;
 	uint8_t *op_bits = NEW_ARRAY(o->n_ops, uint8_t);
@@ -303,7 +303,7 @@ static void count(struct sweep *s, bool dlprof)
 		if (iteration == UINT32_MAX)
 			continue;
 		op_bits[o->instance[k].op] |= RAN;
-		if (!(op_bits[o->instance[k].op] & USED) && uses_tc(s->p, k, dlprof))
+		if (!(op_bits[o->instance[k].op] & USED) && uses_tc(s->p, k, tc))
 			op_bits[o->instance[k].op] |= USED;
 		for (uint32_t g = s->t->of_op[o->instance[k].op]; g != GROUP_NONE; g = above(s->t, g)) {
 			s->t->v[g].calls++;
@@ -314,27 +314,31 @@ static void count(struct sweep *s, bool dlprof)
 	for (uint32_t i = 0; i < o->n_ops; i++)
 		for (uint32_t g = s->t->of_op[i]; g != GROUP_NONE && op_bits[i]; g = above(s->t, g)) {
 			struct group *x = &s->t->v[g];
+			bool eligible = rules->by_type ? o->op[i].tc_eligible : op_eligible(&o->op[i]);
 			x->ops++;
-			x->eligible += op_eligible(&o->op[i], dlprof);
+			x->eligible += eligible;
 			x->using_tc += (op_bits[i] & USED) != 0;
-			x->eligible_using_tc += (op_bits[i] & USED) && op_eligible(&o->op[i], dlprof);
+			x->eligible_using_tc += (op_bits[i] & USED) && eligible;
 		}
 	mem_free(op_bits);
 	mem_free(last);
 }
 
 void group_tree_measure(struct group_tree *t, const struct profile *p, const struct window *w, const struct group_iterations *it,
-                        bool dlprof)
+                        const struct op_rules *asked)
 {
+	static const struct op_rules own = {0};
+	const struct op_rules *rules = asked ? asked : &own;
+	struct op_tc *tc = op_tc_new(p, rules->listed_kernels);
 	const struct ops *o = p->ops;
 	uint32_t *iteration_of = NEW_ARRAY_RAW(o->n_instances, uint32_t);
 	struct sweep s = {.t = t, .p = p, .iteration_of = iteration_of, .n_iterations = it->n, .at = NEW_ARRAY(t->n, struct running)};
 	struct pieces x = {0};
 	for (uint32_t k = 0; k < o->n_instances; k++) {
-		bool skip = (dlprof && o->instance[k].span == ROW_NONE) || !op_in_window(p, k, w);
+		bool skip = (rules->recorded_calls && o->instance[k].span == ROW_NONE) || !op_in_window(p, k, w);
 		iteration_of[k] = skip ? UINT32_MAX : iteration_at(it, o->instance[k].start_ns);
 	}
-	count(&s, dlprof);
+	count(&s, tc, rules);
 	ranges(&s, &x);
 	sweep(&s, OP_CPU, &x);
 	device_work(&s, &x);
@@ -346,4 +350,5 @@ void group_tree_measure(struct group_tree *t, const struct profile *p, const str
 	mem_free(x.v);
 	mem_free(s.at);
 	mem_free(iteration_of);
+	op_tc_free(tc);
 }

@@ -41,6 +41,7 @@ static const struct column columns[N_COLUMNS] = {
 struct calls {
 	const struct profile *p;
 	struct table *out;
+	struct op_tc *tc;
 	struct optree *tree;
 	uint32_t instance;       /* that the shapes are of; ROW_NONE */
 	struct op_shapes shapes;
@@ -123,7 +124,7 @@ static void put_row(struct calls *x, uint32_t g)
 		table_set_i64(x->out, C_STREAM, l->stream[row]);
 	table_set_i64(x->out, C_START, p->gpu_op.start_ns[g]);
 	table_set_i64(x->out, C_DUR, p->gpu_op.dur_ns[g]);
-	table_set_str(x->out, C_TC, str_from(tri[op_tc_of(x->p, g, false)]));
+	table_set_str(x->out, C_TC, str_from(tri[op_tc_of(x->tc, g)]));
 	put_three(x, C_GRID, l->grid_x[row], l->grid_y[row], l->grid_z[row]);
 	put_three(x, C_BLOCK, l->block_x[row], l->block_y[row], l->block_z[row]);
 	uint32_t operator = optree_operator(x->tree, p, g);
@@ -158,7 +159,7 @@ int kernel_calls(const struct profile *p, const struct report_args *args, struct
 	else if (!n)
 		rc = err_set(e, ERR_DATA, "the input holds no kernels; to record them: %s", recording_how(p, RECORD_DEVICE_WORK));
 	sort_items(v, n);
-	struct calls x = {.p = p, .out = t, .instance = ROW_NONE, .tree = optree_new(p, OPTREE_DEFAULT), .names = short_names_new(p)};
+	struct calls x = {.p = p, .out = t, .tc = op_tc_new(p, false), .instance = ROW_NONE, .tree = optree_new(p, &optree_own), .names = short_names_new(p)};
 	uint32_t shown = args->row_limit && args->row_limit < n ? (uint32_t)args->row_limit : n;
 	if (rc == 0) {
 		table_columns(t, columns, N_COLUMNS);
@@ -167,6 +168,7 @@ int kernel_calls(const struct profile *p, const struct report_args *args, struct
 		t->hidden_rows = n - shown;
 		table_note(t, "kernels %lld ns = in ops of the model %lld + in none %lld", (long long)all_ns, (long long)in_ops, (long long)(all_ns - in_ops));
 	}
+	op_tc_free(x.tc);
 	optree_free(x.tree);
 	short_names_free(x.names);
 	mem_free(v);

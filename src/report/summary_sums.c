@@ -15,9 +15,10 @@ struct class_use {
 struct summing {
 	const struct profile *p;
 	const struct window *w;
-	bool dlprof;
+	const struct op_rules *rules;
+	struct op_tc *tc;
 	struct op_sum *sum;          /* by op */
-	uint8_t *could;              /* gpu_op -> a kernel that could use Tensor Cores; NULL by DLProf's rules, which ask for ops alone */
+	uint8_t *could;              /* gpu_op -> a kernel that could use Tensor Cores; NULL by rules that ask for ops alone */
 	int64_t *unknown_ns;         /* by op: of its kernels that could, those whose name does not tell; the same condition */
 	struct idmap gpu_of;         /* device -> index */
 	uint32_t gpus;
@@ -38,15 +39,15 @@ static enum tc_use class_of(const struct summing *x, uint32_t op)
 	const struct op_sum *s = &x->sum[op];
 	if (s->tc_kernels)
 		return TC_USING;
-	if (!op_eligible(&x->p->ops->op[op], x->dlprof))
+	const struct op *of = &x->p->ops->op[op];
+	if (!(x->rules->by_type ? of->tc_eligible : op_eligible(of)))
 		return TC_OTHER;
 	return (x->could ? x->unknown_ns[op] : s->unknown_ns) ? TC_UNKNOWN : TC_ELIGIBLE;
 }
 
-/* By DLProf's rules device work whose call was not recorded is no op. */
 static bool counts(const struct summing *x, uint32_t instance)
 {
-	return !(x->dlprof && x->p->ops->instance[instance].span == ROW_NONE) && op_in_window(x->p, instance, x->w);
+	return !(x->rules->recorded_calls && x->p->ops->instance[instance].span == ROW_NONE) && op_in_window(x->p, instance, x->w);
 }
 
 static uint32_t gpu_index(const struct summing *x, uint32_t g)
@@ -85,7 +86,7 @@ static void sum_possible(struct summing *x)
 		if (!x->could[g] || !counts(x, o->of_gpu[g]))
 			continue;
 		int64_t ns = x->p->gpu_op.dur_ns[g];
-		enum tri uses = op_tc_of(x->p, g, x->dlprof);
+		enum tri uses = op_tc_of(x->tc, g);
 		add_ns(&x->out->kernel_ns, ns);
 		if (uses == TRI_YES)
 			add_ns(&x->out->tc_ns, ns);
@@ -114,7 +115,7 @@ static void sum_ops(struct summing *x)
 	const struct ops *o = x->p->ops;
 	for (uint32_t k = 0; k < o->n_instances; k++)
 		if (counts(x, k))
-			op_sum_add(&x->sum[o->instance[k].op], x->p, k, x->dlprof);
+			op_sum_add(&x->sum[o->instance[k].op], x->p, k, x->tc);
 	find_gpus(x);
 	if (x->could)
 		sum_possible(x);
@@ -133,7 +134,7 @@ static void sum_ops(struct summing *x)
 			x->out->op[at[c]].ops++;
 			x->out->op[at[c]].calls += s->calls;
 		}
-		if (!x->could && op_eligible(&o->op[i], true)) {
+		if (!x->could && o->op[i].tc_eligible) {
 			add_ns(&x->out->tc_ns, s->tc_ns);
 			add_ns(&x->out->kernel_ns, s->kernel_ns);
 			add_ns(&x->out->unknown_ns, s->unknown_ns);
@@ -146,7 +147,7 @@ static void sum_ops(struct summing *x)
 static enum tc_use kernel_class(struct summing *x, uint32_t g)
 {
 	static const enum tc_use of[] = {[TRI_NO] = TC_OTHER, [TRI_YES] = TC_USING, [TRI_UNKNOWN] = TC_UNKNOWN};
-	return x->p->gpu_op.kind[g] == GPU_KERNEL ? of[op_tc_of(x->p, g, x->dlprof)] : TC_MEMORY;
+	return x->p->gpu_op.kind[g] == GPU_KERNEL ? of[op_tc_of(x->tc, g)] : TC_MEMORY;
 }
 
 /* The name by which it is counted. */
@@ -156,7 +157,7 @@ static void put_name(const struct summing *x, uint32_t g, struct buf *b)
 	struct str name = profile_str(x->p, gpu->name[g]);
 	if (gpu->kind[g] != GPU_KERNEL)
 		buf_str(b, gpu->call[g] == ROW_NONE ? name : profile_str(x->p, x->p->span.name[gpu->call[g]]));
-	else if (x->dlprof)
+	else if (x->rules->function_names)
 		buf_str(b, kernel_function_name(name));
 	else
 		buf_str(b, name);
@@ -182,7 +183,7 @@ static void sum_kernels(struct summing *x)
 		add_ns(&u->gpu_ns, g->dur_ns[i]);
 		if (call == ROW_NONE)
 			add_ns(&x->out->unlaunched_ns, g->dur_ns[i]);
-		else if (x->dlprof || !called[call])
+		else if (x->rules->call_per_launch || !called[call])
 			add_ns(&u->api_ns, p->span.dur_ns[call]);
 		if (call != ROW_NONE)
 			called[call] = 1;
@@ -208,13 +209,15 @@ static void sum_kernels(struct summing *x)
 	mem_free(called);
 }
 
-void summary_sum(const struct profile *p, const struct window *w, bool dlprof, struct summary_sums *out)
+void summary_sum(const struct profile *p, const struct window *w, const struct op_rules *rules, struct summary_sums *out)
 {
-	struct summing x = {.p = p, .w = w, .dlprof = dlprof, .out = out};
+	static const struct op_rules own = {0};
+	struct summing x = {.p = p, .w = w, .rules = rules ? rules : &own, .out = out};
+	x.tc = op_tc_new(p, x.rules->listed_kernels);
 	*out = (struct summary_sums){0};
 	x.sum = NEW_ARRAY(p->ops->n_ops, struct op_sum);
-	if (!dlprof) {
-		struct optree *t = optree_new(p, OPTREE_DEFAULT);
+	if (!x.rules->by_type) {
+		struct optree *t = optree_new(p, &optree_own);
 		x.could = tc_could_use(p, t);
 		x.unknown_ns = NEW_ARRAY(p->ops->n_ops, int64_t);
 		optree_free(t);
@@ -222,6 +225,7 @@ void summary_sum(const struct profile *p, const struct window *w, bool dlprof, s
 	sum_ops(&x);
 	sum_kernels(&x);
 	idmap_release(&x.gpu_of);
+	op_tc_free(x.tc);
 	mem_free(x.sum);
 	mem_free(x.could);
 	mem_free(x.unknown_ns);

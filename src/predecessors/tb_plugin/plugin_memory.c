@@ -1,0 +1,302 @@
+/* The plugin's memory: by operator, over time, and the life of each block, each for all devices. */
+#include "analysis/memory.h"
+#include "analysis/optree.h"
+#include "base/mem.h"
+#include "predecessors/tb_plugin/memory_blocks.h"
+#include "predecessors/tb_plugin/plugin.h"
+#include "predecessors/tb_plugin/rules.h"
+#include "render/number.h"
+
+/* In which units numbers are wanted. */
+struct units {
+	const char *memory, *time;
+	double bytes, ns; /* of one of each */
+};
+
+static int read_units(const struct request *r, struct units *u, const char *memory, struct err *e)
+{
+	static const struct { const char *name; double value; } memories[] = {{"B", 1}, {"KB", 1024}, {"MB", 1 << 20}, {"GB", 1 << 30}},
+	                                                        times[] = {{"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
+	struct str m = request_value(r, "memory_metric"), t = request_value(r, "time_metric");
+	*u = (struct units){0};
+	for (unsigned i = 0; i < 4; i++)
+		if (m.p ? str_eqc(m, memories[i].name) : strcmp(memory, memories[i].name) == 0)
+			u->memory = memories[i].name, u->bytes = memories[i].value;
+	for (unsigned i = 0; i < 3; i++)
+		if (t.p ? str_eqc(t, times[i].name) : i == 1)
+			u->time = times[i].name, u->ns = times[i].value;
+	if (!u->memory)
+		return err_set(e, ERR_USAGE, "memory_metric=" STR_FMT ": B, KB, MB or GB was expected", STR_ARG(m));
+	if (!u->time)
+		return err_set(e, ERR_USAGE, "time_metric=" STR_FMT ": us, ms or s was expected", STR_ARG(t));
+	if (request_value(r, "start_ts").n || request_value(r, "end_ts").n)
+		return err_set(e, ERR_DATA, "start_ts, end_ts: the memory of a part of the time is not told apart here; /api/report/memory takes steps");
+	return 0;
+}
+
+/* "cpu" of "CPU", "3" of "GPU3". */
+static const char *device_arg(const struct request *r, struct str name)
+{
+	return str_eqc(name, "CPU") ? "cpu" : arena_str(r->arena, (struct str){name.p + 3, name.n - 3}).p;
+}
+
+/* The devices of the peaks, "CPU" and "GPU0" and so on, in order of name as the plugin sorted them: the default is the first GPU. */
+static struct str default_device(const struct table *peaks)
+{
+	struct str best = STR("CPU");
+	for (size_t i = 0; i < peaks->n_rows; i++) {
+		struct str name = table_str(peaks, i, 0);
+		if (str_starts(name, STR("GPU")) && (!str_starts(best, STR("GPU")) || str_cmp(name, best) < 0))
+			best = name;
+	}
+	return best;
+}
+
+static void put_amount(struct buf *b, const struct table *t, size_t row, unsigned col, double unit)
+{
+	if (table_is_null(t, row, col)) {
+		buf_cstr(b, "null");
+		return;
+	}
+	number_shortest(b, (double)table_i64(t, row, col) / unit);
+}
+
+/* Of each device: its rows of the table that `put` writes. */
+static int put_devices(const struct request *r, const struct table *peaks, const struct units *u, bool plugin,
+                       int (*put)(struct buf *b, struct table *t, const struct units *u, struct err *e), struct buf *b, struct err *e)
+{
+	int rc = 0;
+	buf_cstr(b, ",\n\"rows\":{");
+	for (size_t i = 0; rc == 0 && i < peaks->n_rows; i++) {
+		struct str name = table_str(peaks, i, 0);
+		struct report_args a = {.device = device_arg(r, name), .compat = plugin ? "tb-plugin" : NULL};
+		struct table t;
+		if (report_run(report_find(STR("memory")), r->entry->profile, &a, &t, e) < 0)
+			return -1;
+		buf_cstr(b, i ? ",\n" : "");
+		json_put_string(b, name);
+		buf_cstr(b, ":[");
+		rc = put(b, &t, u, e);
+		buf_char(b, ']');
+		table_release(&t);
+	}
+	buf_cstr(b, "}}\n");
+	return rc;
+}
+
+/* Columns from their names, which may have a unit behind them. */
+static void put_columns(struct buf *b, const char *const names[][2], unsigned n)
+{
+	buf_cstr(b, ",\n\"columns\":[");
+	for (unsigned i = 0; i < n; i++) {
+		buf_printf(b, "%s{\"name\":\"%s", i ? "," : "", names[i][0]);
+		if (names[i][1])
+			buf_printf(b, " (%s)", names[i][1]);
+		buf_printf(b, "\",\"type\":\"%s\"}", str_starts(str_from(names[i][0]), STR("Operator")) ? "string" : "number");
+	}
+	buf_char(b, ']');
+}
+
+/* The report tells it in KB. */
+static int put_statistics(struct buf *b, struct table *t, const struct units *u, struct err *e)
+{
+	if (table_sort(t, STR("operator"), false, e) < 0)
+		return -1;
+	for (size_t i = 0; i < t->n_rows; i++) {
+		buf_cstr(b, i ? ",\n[" : "\n[");
+		for (unsigned c = 0; c < t->n_columns; c++) {
+			buf_cstr(b, c ? "," : "");
+			if (str_ends(str_from(t->data[c].col.id), STR("_kb")) && u->bytes != 1024)
+				number_shortest(b, memory_shown_compat(table_f64(t, i, c) * 1024 / u->bytes));
+			else
+				plugin_put_cell(b, t, i, (int)c);
+		}
+		buf_char(b, ']');
+	}
+	return 0;
+}
+
+static void put_time(struct buf *b, const struct profile *p, uint32_t from, uint32_t to, const struct units *u)
+{
+	buf_char(b, ',');
+	if (to == ROW_NONE)
+		buf_cstr(b, "null");
+	else
+		number_shortest(b, memory_shown_compat(memory_span_compat(p, from, to, u->ns)));
+}
+
+static void put_blocks(struct buf *b, const struct profile *p, const struct optree *t, int device, const struct units *u)
+{
+	struct memory_block *block;
+	struct buf name = {0};
+	uint32_t n = memory_blocks(p, t, &(struct window){.all = true}, device, &block);
+	for (uint32_t i = 0; i < n; i++) {
+		const struct memory_block *x = &block[i];
+		buf_clear(&name);
+		memory_block_name(p, t, x, &name);
+		buf_cstr(b, i ? ",\n[" : "\n[");
+		json_put_string(b, buf_view(&name));
+		buf_char(b, ',');
+		number_shortest(b, memory_shown_compat((double)x->bytes / u->bytes));
+		put_time(b, p, ROW_NONE, x->alloc, u);
+		put_time(b, p, ROW_NONE, x->release, u);
+		put_time(b, p, x->alloc, x->alloc == ROW_NONE ? ROW_NONE : x->release, u);
+		buf_char(b, ']');
+	}
+	buf_release(&name);
+	mem_free(block);
+}
+
+static int put_points(struct buf *b, struct table *all, const struct units *u, struct err *e)
+{
+	const struct table *t = plugin_section(all, "curve");
+	(void)e;
+	for (size_t i = 0; i < t->n_rows; i++) {
+		buf_cstr(b, i ? ",[" : "[");
+		for (unsigned c = 0; c < t->n_columns; c++) {
+			buf_cstr(b, c ? "," : "");
+			put_amount(b, t, i, c, c ? u->bytes : u->ns);
+		}
+		buf_char(b, ']');
+	}
+	return 0;
+}
+
+static void put_head(struct buf *b, const char *title, struct str device)
+{
+	buf_printf(b, "{\"metadata\":{\"title\":\"%s\",\"default_device\":", title);
+	json_put_string(b, device);
+}
+
+static int put_memory(const struct request *r, const struct table *peaks, struct buf *b, struct err *e)
+{
+	struct units u;
+	if (read_units(r, &u, "KB", e) < 0)
+		return -1;
+	if (u.bytes < 1024)
+		return err_set(e, ERR_USAGE, "memory_metric=B: KB, MB or GB was expected: the plugin's numbers are rounded");
+	const char *const names[][2] = {{"Operator Name", NULL}, {"Calls", NULL}, {"Size Increase", u.memory}, {"Self Size Increase", u.memory},
+	                                {"Allocation Count", NULL}, {"Self Allocation Count", NULL}, {"Allocation Size", u.memory},
+	                                {"Self Allocation Size", u.memory}};
+	put_head(b, "Memory View", default_device(peaks));
+	buf_printf(b, ",\"search\":\"Operator Name\",\"sort\":\"Self Size Increase (%s)\"}", u.memory);
+	put_columns(b, names, sizeof names / sizeof names[0]);
+	return put_devices(r, peaks, &u, true, put_statistics, b, e);
+}
+
+static int put_events(const struct request *r, const struct table *peaks, struct buf *b, struct err *e)
+{
+	struct units u;
+	if (read_units(r, &u, "KB", e) < 0)
+		return -1;
+	const char *const names[][2] = {{"Operator", NULL}, {"Size", u.memory}, {"Allocation Time", u.time}, {"Release Time", u.time}, {"Duration", u.time}};
+	put_head(b, "Memory Events", default_device(peaks));
+	buf_char(b, '}');
+	put_columns(b, names, sizeof names / sizeof names[0]);
+	struct optree *t = optree_new(r->entry->profile, &tb_optree);
+	buf_cstr(b, ",\n\"rows\":{");
+	for (size_t i = 0; i < peaks->n_rows; i++) {
+		struct str name = table_str(peaks, i, 0);
+		int64_t ordinal = MEMORY_CPU;
+		str_to_i64(str_from(device_arg(r, name)), &ordinal);
+		buf_cstr(b, i ? ",\n" : "");
+		json_put_string(b, name);
+		buf_cstr(b, ":[");
+		put_blocks(b, r->entry->profile, t, (int)ordinal, &u);
+		buf_char(b, ']');
+	}
+	buf_cstr(b, "}}\n");
+	optree_free(t);
+	return 0;
+}
+
+static int put_curve(const struct request *r, const struct table *peaks, struct buf *b, struct err *e)
+{
+	struct units u;
+	if (read_units(r, &u, "KB", e) < 0)
+		return -1;
+	const char *const names[][2] = {{"Time", u.time}, {"Allocated", u.memory}, {"Reserved", u.memory}};
+	buf_cstr(b, "{\"metadata\":{\"default_device\":");
+	json_put_string(b, default_device(peaks));
+	buf_cstr(b, ",\"devices\":[");
+	for (size_t i = 0; i < peaks->n_rows; i++) {
+		buf_cstr(b, i ? "," : "");
+		json_put_string(b, table_str(peaks, i, 0));
+	}
+	buf_cstr(b, "],\"peaks\":{");
+	bool any = false;
+	for (size_t i = 0; i < peaks->n_rows; i++) {
+		if (table_is_null(peaks, i, 1))
+			continue;
+		buf_cstr(b, any ? "," : "");
+		any = true;
+		json_put_string(b, table_str(peaks, i, 0));
+		buf_cstr(b, ":\"Peak Memory Usage: ");
+		number_fixed(b, (double)table_i64(peaks, i, 1) / u.bytes, 1, false);
+		buf_printf(b, "%s\"", u.memory);
+	}
+	buf_cstr(b, "},\"totals\":{},\"first_ts\":");
+	number_shortest(b, (double)memory_zero_ns(r->entry->profile) / 1000);
+	buf_printf(b, ",\"time_metric\":\"%s\",\"memory_metric\":\"%s\",\"time_factor\":%.0f,\"memory_factor\":%.0f}", u.time, u.memory, u.ns / 1000, u.bytes);
+	put_columns(b, names, sizeof names / sizeof names[0]);
+	return put_devices(r, peaks, &u, false, put_points, b, e);
+}
+
+static int with_peaks(const struct request *r, struct response *out,
+                      int (*put)(const struct request *r, const struct table *peaks, struct buf *b, struct err *e), struct err *e)
+{
+	struct table t;
+	int rc = report_run(report_find(STR("memory")), r->entry->profile, &(struct report_args){0}, &t, e);
+	if (rc == 0) {
+		rc = put(r, plugin_section(&t, "peaks"), &out->body, e);
+		table_release(&t);
+	}
+	return rc;
+}
+
+static int run_memory(const struct request *r, struct response *out, struct err *e)
+{
+	return with_peaks(r, out, put_memory, e);
+}
+
+static int run_events(const struct request *r, struct response *out, struct err *e)
+{
+	return with_peaks(r, out, put_events, e);
+}
+
+static int run_curve(const struct request *r, struct response *out, struct err *e)
+{
+	return with_peaks(r, out, put_curve, e);
+}
+
+static const struct endpoint_param params[] = {
+	{"memory_metric", "KB (the default), MB, GB; B where numbers are not rounded", NULL, false},
+	{"time_metric", "us, ms (the default) or s", NULL, false},
+	{0},
+};
+
+static const struct endpoint events = {
+	.path = PLUGIN_PATH "memory_events",
+	.help = "allocation and release of each block",
+	.flags = PLUGIN_FLAGS,
+	.params = params,
+	.run = run_events,
+};
+
+static const struct endpoint curve = {
+	.path = PLUGIN_PATH "memory_curve",
+	.help = "allocated and reserved memory over time",
+	.flags = PLUGIN_FLAGS,
+	.params = params,
+	.also = &events,
+	.run = run_curve,
+};
+
+const struct endpoint endpoint_plugin_memory = {
+	.path = PLUGIN_PATH "memory",
+	.help = "memory by operator",
+	.flags = PLUGIN_FLAGS,
+	.params = params,
+	.also = &curve,
+	.run = run_memory,
+};

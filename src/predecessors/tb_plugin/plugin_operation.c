@@ -1,0 +1,130 @@
+/* The plugin's operators: four pies, the table, and the rows of one operator by call stack. */
+#include "predecessors/tb_plugin/plugin.h"
+
+static const char *grouping(const struct request *r)
+{
+	return plugin_grouped(r, "OperationAndInputShape") ? "shape" : "name";
+}
+
+static int run_pies(const struct request *r, struct response *out, struct err *e)
+{
+	static const struct { const char *name, *title, *column; bool device; } pies[] = {
+		{"device_total_time", "Device Total Time (us)", "device_total_duration", true},
+		{"device_self_time", "Device Self Time (us)", "device_self_duration", true},
+		{"host_total_time", "Host Total Time (us)", "host_total_duration", false},
+		{"host_self_time", "Host Self Time (us)", "host_self_duration", false},
+	};
+	struct buf *b = &out->body;
+	struct table t;
+	int rc = 0;
+	if (plugin_report(r, "operators", grouping(r), NULL, &t, e) < 0)
+		return -1;
+	for (unsigned i = 0; rc == 0 && i < sizeof pies / sizeof pies[0]; i++) {
+		buf_printf(b, "%s\"%s\":", i ? ",\n" : "{", pies[i].name);
+		if (table_find_column(&t, str_from(pies[i].column)) < 0)
+			buf_cstr(b, "null");
+		else
+			rc = plugin_put_pie(b, pies[i].title, &t, pies[i].column, e);
+	}
+	buf_cstr(b, "}\n");
+	table_release(&t);
+	return rc;
+}
+
+static void put_head(struct buf *b, const struct table *t)
+{
+	bool device = table_find_column(t, STR("device_self_duration")) >= 0;
+	buf_printf(b, "{\"metadata\":{\"sort\":\"%s\",\"tooltips\":{", device ? "device_self_duration" : "host_self_duration");
+	buf_cstr(b, "\"tc_eligible\":\"Whether the operator could use Tensor Cores.\","
+	         "\"tc_self_ratio\":\"Time of its own kernels that use Tensor Cores / time of its own kernels.\","
+	         "\"tc_total_ratio\":\"The same with the kernels of the operators inside it.\"}},\"data\":[");
+}
+
+/* All columns by their ids, which are the plugin's, but `leave_out`. */
+static void put_row(struct buf *b, const struct table *t, size_t row, const char *leave_out)
+{
+	bool any = false;
+	for (unsigned c = 0; c < t->n_columns; c++) {
+		if (strcmp(t->data[c].col.id, leave_out) == 0)
+			continue;
+		buf_printf(b, "%s\"%s\":", any ? "," : "{", t->data[c].col.id);
+		any = true;
+		plugin_put_cell(b, t, row, (int)c);
+	}
+	buf_char(b, '}');
+}
+
+static int run_table(const struct request *r, struct response *out, struct err *e)
+{
+	struct buf *b = &out->body;
+	struct table t;
+	if (plugin_report(r, "operators", grouping(r), NULL, &t, e) < 0)
+		return -1;
+	put_head(b, &t);
+	for (size_t i = 0; i < t.n_rows; i++) {
+		buf_cstr(b, i ? ",\n" : "\n");
+		put_row(b, &t, i, "");
+	}
+	buf_cstr(b, "]}\n");
+	table_release(&t);
+	return 0;
+}
+
+static int run_stacks(const struct request *r, struct response *out, struct err *e)
+{
+	struct str op = request_value(r, "op_name");
+	struct table t;
+	bool any = false;
+	if (plugin_grouped(r, "OperationAndInputShape"))
+		return err_set(e, ERR_DATA, "group_by=OperationAndInputShape: call stacks are told apart by operator alone; group_by=Operation gives them");
+	if (plugin_report(r, "operators", "stack", NULL, &t, e) < 0)
+		return -1;
+	int name = table_find_column(&t, STR("name")), stack = table_find_column(&t, STR("call_stack"));
+	put_head(&out->body, &t);
+	for (size_t i = 0; i < t.n_rows; i++) {
+		if (!str_eq(table_str(&t, i, (unsigned)name), op) || table_is_null(&t, i, (unsigned)stack))
+			continue;
+		buf_cstr(&out->body, any ? ",\n" : "\n");
+		put_row(&out->body, &t, i, "has_call_stack");
+		any = true;
+	}
+	buf_cstr(&out->body, "]}\n");
+	table_release(&t);
+	if (any)
+		return 0;
+	out->status = 404;
+	return err_set(e, ERR_DATA, "no call stack of operator '" STR_FMT "' was recorded", STR_ARG(op));
+}
+
+static const struct endpoint_param params[] = {{"group_by", "Operation or OperationAndInputShape", NULL, false}, {0}};
+static const struct endpoint_param stack_params[] = {
+	{"op_name", "the operator", NULL, true},
+	{"group_by", "Operation", NULL, false},
+	{0},
+};
+
+static const struct endpoint stacks = {
+	.path = PLUGIN_PATH "operation/stack",
+	.help = "the calls of one operator by call stack",
+	.flags = PLUGIN_FLAGS,
+	.params = stack_params,
+	.run = run_stacks,
+};
+
+static const struct endpoint table = {
+	.path = PLUGIN_PATH "operation/table",
+	.help = "a row for each operator",
+	.flags = PLUGIN_FLAGS,
+	.params = params,
+	.also = &stacks,
+	.run = run_table,
+};
+
+const struct endpoint endpoint_plugin_operation = {
+	.path = PLUGIN_PATH "operation",
+	.help = "operators by device and host time, total and self",
+	.flags = PLUGIN_FLAGS,
+	.params = params,
+	.also = &table,
+	.run = run_pies,
+};

@@ -1,0 +1,17 @@
+/* The trace itself, as Chrome trace JSON. */
+#include "predecessors/tb_plugin/plugin.h"
+#include "serve/chrome.h"
+
+static int run(const struct request *r, struct response *out, struct err *e)
+{
+	out->type = "application/json";
+	out->packed = true;
+	return chrome_packed(r->entry->profile, &out->body, e);
+}
+
+const struct endpoint endpoint_plugin_trace = {
+	.path = PLUGIN_PATH "trace",
+	.help = "the trace as Chrome trace JSON, always packed by gzip",
+	.flags = PLUGIN_FLAGS | ENDPOINT_FRESH,
+	.run = run,
+};

@@ -1,0 +1,32 @@
+/* Which of its views the plugin would show of a profile. */
+#include "predecessors/tb_plugin/plugin.h"
+
+static bool has_kernel(const struct profile *p)
+{
+	for (uint32_t i = 0; i < p->gpu_op.rows.n; i++)
+		if (p->gpu_op.kind[i] == GPU_KERNEL)
+			return true;
+	return false;
+}
+
+static bool has_span(const struct profile *p, enum span_kind kind, struct str start)
+{
+	for (uint32_t i = 0; i < p->span.rows.n; i++)
+		if ((kind == SPAN_KINDS || p->span.kind[i] == kind) && str_starts(profile_str(p, p->span.name[i]), start))
+			return true;
+	return false;
+}
+
+unsigned plugin_views_of(const struct profile *p)
+{
+	unsigned views = 1 << VIEW_OVERVIEW | 1 << VIEW_OPERATOR | 1 << VIEW_TRACE;
+	if (has_kernel(p))
+		views |= 1 << VIEW_KERNEL;
+	if (p->memory.rows.n)
+		views |= 1 << VIEW_MEMORY;
+	if (has_span(p, SPAN_KINDS, STR("[pl][module]")))
+		views |= 1 << VIEW_LIGHTNING;
+	else if (has_span(p, SPAN_PYTHON, STR("nn.Module: ")))
+		views |= 1 << VIEW_MODULE;
+	return views;
+}
