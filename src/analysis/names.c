@@ -90,7 +90,7 @@ static void names_look_at_kernel(struct name_facts *n, const struct profile *p, 
 	struct str name = profile_str(p, id);
 	n->kernel[id] = place;
 	n->info[place] = kernel_classify(name);
-	n->facts[id] |= (n->info[place].class == KERNEL_COMM ? NAME_COMM_KERNEL : 0) | (kernel_uses_tc_compat(name) ? NAME_TC_LISTED : 0);
+	n->facts[id] |= (n->info[place].class == KERNEL_COMM ? NAME_COMM_KERNEL : 0) | (kernel_uses_tc_listed(name) ? NAME_TC_LISTED : 0);
 }
 
 int pass_names(struct profile *p, struct err *e)

@@ -35,7 +35,7 @@ static enum usage_kind kernel_kind(struct work *w, uint32_t name)
 {
 	if (!w->known[name]) {
 		struct str s = profile_str(w->p, name);
-		enum tri uses = w->rules->listed_kernels ? (kernel_uses_tc_compat(s) ? TRI_YES : TRI_NO) : kernel_classify(s).tensor_core;
+		enum tri uses = w->rules->listed_kernels ? (kernel_uses_tc_listed(s) ? TRI_YES : TRI_NO) : kernel_classify(s).tensor_core;
 		w->known[name] = (uint8_t)(1 + (uses == TRI_YES ? USAGE_TC : uses == TRI_NO ? USAGE_KERNEL : USAGE_UNKNOWN));
 	}
 	return (enum usage_kind)(w->known[name] - 1);

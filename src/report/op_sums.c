@@ -31,7 +31,7 @@ enum tri op_tc_of(struct op_tc *t, uint32_t gpu)
 	uint8_t *known = &t->known[t->p->gpu_op.name[gpu]];
 	if (!*known) {
 		struct str name = profile_str(t->p, t->p->gpu_op.name[gpu]);
-		enum tri uses = t->listed ? (kernel_uses_tc_compat(name) ? TRI_YES : TRI_NO) : kernel_classify(name).tensor_core;
+		enum tri uses = t->listed ? (kernel_uses_tc_listed(name) ? TRI_YES : TRI_NO) : kernel_classify(name).tensor_core;
 		*known = (uint8_t)(uses + 1);
 	}
 	return (enum tri)(*known - 1);

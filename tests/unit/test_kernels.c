@@ -140,10 +140,10 @@ static void test_dot(void **state)
 static void test_plugin_rule(void **state)
 {
 	(void)state;
-	assert_true(kernel_uses_tc_compat(STR("sm80_xmma_gemm_f32f32_f32f32_f32_ffma")));
-	assert_true(kernel_uses_tc_compat(STR("volta_h884gemm_256x128")));
-	assert_false(kernel_uses_tc_compat(STR("nvjet_tst_64x64")));
-	assert_false(kernel_uses_tc_compat(STR("volta_sgemm_64x64_nt")));
+	assert_true(kernel_uses_tc_listed(STR("sm80_xmma_gemm_f32f32_f32f32_f32_ffma")));
+	assert_true(kernel_uses_tc_listed(STR("volta_h884gemm_256x128")));
+	assert_false(kernel_uses_tc_listed(STR("nvjet_tst_64x64")));
+	assert_false(kernel_uses_tc_listed(STR("volta_sgemm_64x64_nt")));
 }
 
 static void test_ops(void **state)

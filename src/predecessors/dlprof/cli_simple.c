@@ -38,13 +38,13 @@ void dlprof_simple_summary(const struct profile *p, struct table *t)
 	for (uint32_t i = 0; i < p->gpu_op.rows.n; i++) {
 		uint8_t *k = &known[p->gpu_op.name[i]];
 		if (!*k)
-			*k = kernel_uses_tc_compat(profile_str(p, p->gpu_op.name[i])) ? 2 : 1;
+			*k = kernel_uses_tc_listed(profile_str(p, p->gpu_op.name[i])) ? 2 : 1;
 		add_ns(&gpu, p->gpu_op.dur_ns[i]);
 		if (p->gpu_op.kind[i] == GPU_KERNEL && *k == 2)
 			add_ns(&tc, p->gpu_op.dur_ns[i]);
 	}
 	mem_free(known);
-	iterations_dlprof(p, STR(""), &d);
+	dlprof_iterations_of(p, STR(""), &d);
 	t->title = "System Config";
 	TABLE_COLUMN(t, "name", "Name", "what", CELL_STR);
 	TABLE_COLUMN(t, "value", "Value", "its value", CELL_STR);
@@ -110,7 +110,7 @@ int dlprof_simple_kernels(const struct profile *p, struct table *t, struct err *
 			for (; n <= *at; n++)
 				v[n] = (struct kernel_sum){0};
 			v[*at].name = name;
-			v[*at].uses_tc |= kernel_uses_tc_compat(full);
+			v[*at].uses_tc |= kernel_uses_tc_listed(full);
 		}
 		struct kernel_sum *s = &v[*at];
 		bool first = !s->calls++;

@@ -16,7 +16,7 @@ static bool is_newer(const struct profile *p, uint32_t name, uint8_t *known)
 {
 	struct str s = profile_str(p, name);
 	if (!known[name])
-		known[name] = kernel_classify(s).tensor_core == TRI_YES && !kernel_uses_tc_compat(s) ? 2 : 1;
+		known[name] = kernel_classify(s).tensor_core == TRI_YES && !kernel_uses_tc_listed(s) ? 2 : 1;
 	return known[name] == 2;
 }
 

@@ -33,7 +33,7 @@ static int run_tensor_cores(const struct request *r, struct response *out, struc
 		if (p->gpu_op.kind[i] != GPU_KERNEL)
 			continue;
 		if (!uses[name])
-			uses[name] = kernel_uses_tc_compat(profile_str(p, name)) ? 2 : 1;
+			uses[name] = kernel_uses_tc_listed(profile_str(p, name)) ? 2 : 1;
 		ns[uses[name] == 2] += p->gpu_op.dur_ns[i];
 	}
 	mem_free(uses);

@@ -174,7 +174,7 @@ void pyprof_put_input(struct pyprof_model *out, const struct pyprof_call *c, con
 char pyprof_tensor_core(const struct pyprof_call *c, const char *word2, const char *other_word2, char otherwise)
 {
 	bool used = c->rules == PYPROF_3
-	                    ? kernel_uses_tc_compat(c->kernel)
+	                    ? kernel_uses_tc_listed(c->kernel)
 	                    : str_has(c->kernel, str_from(word2)) || (other_word2 && str_has(c->kernel, str_from(other_word2)));
 	return used ? '1' : otherwise;
 }
