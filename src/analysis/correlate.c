@@ -1,5 +1,4 @@
-/* Who launched what: API call -> op, device work -> API call -> op (the plugin's node_parser.py,
- * torch/autograd/profiler.py).
+/* Who launched what: API call -> op, device work -> API call -> op.
  *
  * An API call belongs to the op of its process with its external id; else to the innermost op around it in time, which
  * PASS_NEST has already put into span.op: launches through the driver API carry no external id. Where all calls of a trace have their

@@ -45,10 +45,10 @@ static void map_rows(const struct profile *p, struct idmap *rows)
 
 /* Devices with work first, found through the distinct launch configurations; then the others that the input describes.
  * *at: ordinal -> index. */
-static void list_devices(const struct profile *p, enum optree_rules rules, struct gpu_metrics_list *l, struct idmap *at)
+static void list_devices(const struct profile *p, const struct gpu_metrics_rules *rules, struct gpu_metrics_list *l, struct idmap *at)
 {
 	unsigned cap = 0;
-	bool joined = p->device_joined && rules != OPTREE_TB_PLUGIN; /* the plugin knows nothing of that */
+	bool joined = p->device_joined && !rules->stated;
 	struct idmap rows;
 	map_rows(p, &rows);
 	idmap_init(at, INT32_MIN, INT32_MAX, (uint64_t)p->launch.rows.n + p->device.rows.n);
@@ -77,7 +77,7 @@ static void list_devices(const struct profile *p, enum optree_rules rules, struc
 /* The figures of one device while they are collected. */
 struct work {
 	const struct profile *p;
-	enum optree_rules rules;
+	const struct gpu_metrics_rules *rules;
 	const struct optree *tree;
 	struct gpu_metrics *m;
 	const struct intervals *in; /* the span, not empty unless there are no steps */
@@ -133,12 +133,12 @@ double launch_occupancy_pct(const struct profile *p, uint32_t launch)
 
 static double blocks_per_sm(struct work *w, uint32_t launch)
 {
-	return w->rules == OPTREE_TB_PLUGIN ? w->p->launch.blocks_per_sm[launch] : blocks_on_row(w->p, launch, w->m->row);
+	return w->rules->stated ? w->p->launch.blocks_per_sm[launch] : blocks_on_row(w->p, launch, w->m->row);
 }
 
 static double occupancy_pct(struct work *w, uint32_t launch)
 {
-	return w->rules == OPTREE_TB_PLUGIN ? w->p->launch.occupancy_pct[launch] : occupancy_on_row(w->p, launch, w->m->row);
+	return w->rules->stated ? w->p->launch.occupancy_pct[launch] : occupancy_on_row(w->p, launch, w->m->row);
 }
 
 static void add_load(struct work *w, uint32_t g, int64_t within)
@@ -157,7 +157,7 @@ static void add_occupancy(struct work *w, uint32_t g, int64_t within)
 {
 	uint32_t launch = w->p->gpu_op.launch[g];
 	double occupancy = occupancy_pct(w, launch);
-	w->m->bad_values += w->p->launch.occupancy_pct[launch] < 0 || (w->rules != OPTREE_TB_PLUGIN && is_false_zero(w->p, launch, w->m->row));
+	w->m->bad_values += w->p->launch.occupancy_pct[launch] < 0 || is_false_zero(w->p, launch, w->m->row);
 	if (!(occupancy >= 0))
 		return;
 	w->occupancy_time += occupancy * (double)within;
@@ -168,15 +168,11 @@ static void add_occupancy(struct work *w, uint32_t g, int64_t within)
 static void add_tensor_core(struct work *w, uint32_t g, int64_t dur, uint8_t *tc)
 {
 	uint32_t name = w->p->gpu_op.name[g];
-	if (w->rules == OPTREE_TB_PLUGIN) {
-		uint32_t node = w->tree ? w->tree->gpu_node[g] : ROW_NONE;
-		if (node == ROW_NONE || w->tree->kind[node] != NODE_OP)
-			return;
-	}
-	if (tc[name] == UINT8_MAX) {
-		struct str s = profile_str(w->p, name);
-		tc[name] = w->rules == OPTREE_TB_PLUGIN ? kernel_uses_tc_listed(s) : (uint8_t)kernel_classify(s).tensor_core;
-	}
+	uint32_t node = w->tree ? w->tree->gpu_node[g] : ROW_NONE;
+	if (w->tree && (node == ROW_NONE || w->tree->kind[node] != NODE_OP))
+		return;
+	if (tc[name] == UINT8_MAX)
+		tc[name] = (uint8_t)w->rules->uses_tc(profile_str(w->p, name));
 	w->m->kernel_ns += dur;
 	if (tc[name] == TRI_YES)
 		w->m->tc_ns += dur;
@@ -198,12 +194,11 @@ static int64_t length_within(const struct work *w, int64_t start, int64_t end)
 static void add_gpu_op(struct work *w, uint32_t g, uint8_t *tc)
 {
 	const struct gpu_ops *v = &w->p->gpu_op;
-	bool plugin = w->rules == OPTREE_TB_PLUGIN;
 	int64_t within = length_within(w, v->start_ns[g], gpu_end(w->p, g));
 	w->m->trace_kernels += v->kind[g] == GPU_KERNEL;
 	if (within < 0) {
 		w->m->outside++;
-		if (!plugin)
+		if (!w->rules->whole_trace)
 			return;
 	}
 	intervals_add(&w->all, v->start_ns[g], gpu_end(w->p, g));
@@ -217,7 +212,7 @@ static void add_gpu_op(struct work *w, uint32_t g, uint8_t *tc)
 	intervals_add(&w->kernels, v->start_ns[g], gpu_end(w->p, g));
 	add_load(w, g, within > 0 ? within : 0);
 	add_occupancy(w, g, within > 0 ? within : 0);
-	add_tensor_core(w, g, plugin ? v->dur_ns[g] : within, tc);
+	add_tensor_core(w, g, w->rules->whole_trace ? v->dur_ns[g] : within, tc);
 }
 
 /* The sweep: at each start or end of a kernel the sum of blocks per SM changes; it counts up to 1. */
@@ -248,30 +243,23 @@ static double integrate_load(const struct work *w)
 	return sum;
 }
 
-/* The plugin says nothing of SMs when no kernel lies within the span. */
-static void finish_by_plugin(struct work *w, int64_t span)
+static enum tri uses_tc(struct str kernel)
 {
-	struct gpu_metrics *m = w->m;
-	double load = w->n_load && span > 0 ? integrate_load(w) : 0;
-	if (load > 0)
-		m->sm_efficiency = load / (double)span;
-	if (m->occupancy_known_ns > 0)
-		m->occupancy_pct = w->occupancy_time / (double)m->occupancy_known_ns;
-	if (m->kernels)
-		m->tc_ratio = m->kernel_ns > 0 ? (double)m->tc_ns / (double)m->kernel_ns : 0;
+	return kernel_classify(kernel).tensor_core;
 }
 
 /* What is known for less than half of the kernel time stays unknown. */
-static void finish_by_default(struct work *w, int64_t span)
+static void finish(struct gpu_metrics *m, double load_ns, double occupancy_time, int64_t span)
 {
-	struct gpu_metrics *m = w->m;
 	if (m->trace_kernels && span > 0 && m->blocks_known_ns >= m->kernel_ns - m->blocks_known_ns)
-		m->sm_efficiency = integrate_load(w) / (double)span;
+		m->sm_efficiency = load_ns / (double)span;
 	if (m->occupancy_known_ns > 0 && m->occupancy_known_ns >= m->kernel_ns - m->occupancy_known_ns)
-		m->occupancy_pct = w->occupancy_time / (double)m->occupancy_known_ns;
+		m->occupancy_pct = occupancy_time / (double)m->occupancy_known_ns;
 	if (m->kernel_ns > 0)
 		m->tc_ratio = (double)m->tc_ns / (double)m->kernel_ns;
 }
+
+const struct gpu_metrics_rules gpu_metrics_own = {.uses_tc = uses_tc, .finish = finish};
 
 static void finish_device(struct work *w)
 {
@@ -285,37 +273,33 @@ static void finish_device(struct work *w)
 	m->busy_ns = intervals_length(&w->all);
 	if (m->trace_kernels && span > 0)
 		m->utilization = (double)m->kernel_busy_ns / (double)span;
-	if (w->rules == OPTREE_TB_PLUGIN)
-		finish_by_plugin(w, span);
-	else
-		finish_by_default(w, span);
+	w->rules->finish(m, span > 0 ? integrate_load(w) : 0, w->occupancy_time, span);
 	intervals_release(&w->kernels);
 	intervals_release(&w->all);
 	mem_free(w->load);
 }
 
-/* Steps stand in order of time. The plugin also counts the time between them. */
-static void find_span(const struct steps *s, unsigned n, const int64_t *first, const int64_t *last, bool plugin, struct intervals *in)
+/* Steps stand in order of time. `between`: with the time between two of them. */
+static void find_span(const struct steps *s, const int64_t *first, const int64_t *last, bool between, struct intervals *in)
 {
 	int64_t start = 0;
 	bool any = false;
-	for (unsigned i = 0; i < n; i++) {
+	for (unsigned i = 0; i < s->n; i++) {
 		if ((first && s->v[i].number < *first) || (last && s->v[i].number > *last))
 			continue;
-		start = any && plugin ? start : s->v[i].start_ns;
+		start = any && between ? start : s->v[i].start_ns;
 		intervals_add(in, start, s->v[i].end_ns);
 		any = true;
 	}
 	intervals_normalise(in);
 }
 
-void gpu_metrics_measure(const struct profile *p, enum optree_rules rules, const struct optree *tree, const int64_t *first,
+void gpu_metrics_measure(const struct profile *p, const struct steps *steps, const struct gpu_metrics_rules *rules, const struct optree *tree, const int64_t *first,
                          const int64_t *last, struct gpu_metrics_list *out)
 {
 	*out = (struct gpu_metrics_list){0};
-	const struct steps *steps = steps_by(p->steps, rules == OPTREE_TB_PLUGIN);
 	struct intervals in = {0};
-	find_span(steps, steps_kept(steps, rules == OPTREE_TB_PLUGIN), first, last, rules == OPTREE_TB_PLUGIN, &in);
+	find_span(steps, first, last, rules->whole_trace, &in);
 	out->span_ns = intervals_length(&in);
 	struct idmap at;
 	list_devices(p, rules, out, &at);

@@ -1,5 +1,5 @@
 /* Sets of time as sorted, disjoint half-open ranges [start, end), int64 ns: union, intersection, difference, length.
- * The plugin's own list algebra (its test_ranges.py) and every busy/idle/exposed figure rest on these. */
+ * Every busy, idle and exposed figure rests on these. */
 #ifndef OPSCOPE_ANALYSIS_INTERVAL_H
 #define OPSCOPE_ANALYSIS_INTERVAL_H
 

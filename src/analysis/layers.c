@@ -254,7 +254,7 @@ struct layers *layers_new(const struct profile *p)
 	intern_init(&w.keys);
 	l->dir = directions_new(p);
 	find_calls(&w);
-	struct modules *m = l->source == LAYERS_RANGES ? NULL : modules_new(p, MODULES_DEFAULT, NULL);
+	struct modules *m = l->source == LAYERS_RANGES ? NULL : modules_new(p, &modules_own, NULL);
 	if (m && m->source != MODULES_NONE)
 		take_modules(&w, m);
 	else

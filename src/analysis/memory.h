@@ -1,4 +1,4 @@
-/* Allocations and frees (the plugin's memory_parser.py): which device, which belongs to which. pass_memory (analysis.h)
+/* Allocations and frees: which device, which belongs to which. pass_memory (analysis.h)
  * finds the op of each. */
 #ifndef OPSCOPE_ANALYSIS_MEMORY_H
 #define OPSCOPE_ANALYSIS_MEMORY_H

@@ -15,7 +15,7 @@ enum { NODE_UNSET = MODULE_NONE - 1, NODE_PENDING = MODULE_NONE - 2 };
 struct work {
 	const struct profile *p;
 	struct modules *m;
-	enum module_rules rules;
+	const struct module_rules *rules;
 	const struct step_window *in; /* NULL = everything */
 	uint8_t *name_kind;    /* per string: enum name_kind */
 	uint8_t *is_module;    /* per span */
@@ -121,15 +121,15 @@ static bool python_around(const struct work *w, uint32_t i, const uint8_t *near_
 
 /* What this span is called from. Recorded parent ids are at times those of an outer or an ended frame (seen in torch 2.6), so
  * nesting in time goes first; the id serves where a thread's outermost frame was called from another thread, and only if
- * the caller was still running then. The plugin knows the ids alone. */
+ * the caller was still running then. */
 static uint32_t caller(const struct work *w, uint32_t i, const uint8_t *near_python)
 {
 	const struct spans *s = &w->p->span;
-	bool by_id = w->rules == MODULES_TB_PLUGIN || !near_python[i];
+	bool by_id = w->rules->parent_ids || !near_python[i];
 	if (s->kind[i] == SPAN_PYTHON && s->link_id[i] != ID_NONE && by_id) {
 		uint32_t up = idmap_get(&w->python, s->link_id[i]);
 		if (up != IDMAP_NONE && up != i && s->start_ns[up] <= s->start_ns[i] &&
-		    (w->rules == MODULES_TB_PLUGIN || span_end(w->p, up) > s->start_ns[i]))
+		    (w->rules->parent_ids || span_end(w->p, up) > s->start_ns[i]))
 			return up;
 	}
 	return s->parent[i];
@@ -165,8 +165,7 @@ static void resolve_python(struct work *w)
 			node = w->mod[at] = w->is_module[at] ? python_node(w, at, node) : node;
 		}
 	}
-	/* The plugin takes what is inside a frame by time, whatever the ids say. */
-	for (uint32_t i = 0; i < n_spans && w->rules == MODULES_TB_PLUGIN; i++)
+	for (uint32_t i = 0; i < n_spans && w->rules->parent_ids; i++)
 		w->mod[i] = w->is_module[i] ? w->mod[i] : NODE_UNSET;
 	mem_free(near_python);
 	mem_free(chain);
@@ -353,8 +352,8 @@ static void place_all(struct work *w)
 	}
 }
 
-/* The plugin takes modules as they come. */
-static void place_tb(struct work *w)
+/* Modules as they come. */
+static void place_forward(struct work *w)
 {
 	for (uint32_t i = 0; i < w->p->span.rows.n; i++) {
 		w->place[i] = w->mod[i];
@@ -462,7 +461,7 @@ static void add_host(struct work *w)
 			add_frame(w, i);
 		else if (s->kind[i] == SPAN_OP)
 			add_op(w, i);
-		else if (s->kind[i] == SPAN_CALL && w->rules == MODULES_DEFAULT)
+		else if (s->kind[i] == SPAN_CALL && !w->rules->calls_are_own)
 			add_call(w, i, &covered);
 		if (in_window(w, s->start_ns[i]))
 			add_backward(w, i);
@@ -499,10 +498,10 @@ static void add_gpu(struct work *w, uint32_t g)
 	}
 }
 
-/* The plugin's own op tree decides which work an op launched. */
-static void add_gpu_tb(struct work *w)
+/* The op tree decides which work an op launched. */
+static void add_gpu_of_tree(struct work *w)
 {
-	struct optree *t = optree_new(w->p, OPTREE_TB_PLUGIN);
+	struct optree *t = optree_new(w->p, w->rules->optree);
 	for (uint32_t k = 0; k < t->n; k++) {
 		struct module_node *n = node_of(w, w->mod[t->span[k]]);
 		if (!in_window(w, w->p->span.start_ns[t->span[k]]))
@@ -517,18 +516,19 @@ static void add_gpu_tb(struct work *w)
 
 static void measure(struct work *w)
 {
-	if (w->rules == MODULES_TB_PLUGIN) {
-		place_tb(w);
+	if (w->rules->forward_only) {
+		place_forward(w);
 		count_calls(w);
-		add_gpu_tb(w);
 	} else {
 		w->m->links = fwdbwd_new(w->p);
 		place_all(w);
 		count_calls(w);
 		w->m->joined = module_tree_join_recomputed(&w->m->tree);
-		for (uint32_t g = 0; g < w->p->gpu_op.rows.n; g++)
-			add_gpu(w, g);
 	}
+	if (w->rules->optree)
+		add_gpu_of_tree(w);
+	for (uint32_t g = 0; !w->rules->optree && g < w->p->gpu_op.rows.n; g++)
+		add_gpu(w, g);
 	add_host(w);
 	module_tree_finish(&w->m->tree);
 }
@@ -561,7 +561,9 @@ static void resolve(struct work *w)
 	resolve_rest(w);
 }
 
-struct modules *modules_new(const struct profile *p, enum module_rules rules, const struct step_window *in)
+const struct module_rules modules_own = {0};
+
+struct modules *modules_new(const struct profile *p, const struct module_rules *rules, const struct step_window *in)
 {
 	struct modules *m = NEW(struct modules);
 	struct work w = {.p = p, .m = m, .rules = rules, .in = in};

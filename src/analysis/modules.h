@@ -1,4 +1,4 @@
-/* Time per nn.Module, forward and backward (the plugin's module_op.py, the plugin's op_tree.py).
+/* Time per nn.Module, forward and backward.
  *
  * Where modules come from, first that is there:
  *   annotated  ranges `[module]Type: Model.dotted.name` (opscope.torch, python/annotate/layer.c); the dots are the hierarchy
@@ -27,10 +27,16 @@ enum module_source { MODULES_NONE, MODULES_ANNOTATED, MODULES_LIGHTNING, MODULES
 /* Modules are called by their place in the model ("layer1.0.conv1") and have a type beside it. */
 static inline bool modules_are_dotted(enum module_source source) { return source == MODULES_ANNOTATED || source == MODULES_LIGHTNING; }
 
-enum module_rules {
-	MODULES_DEFAULT,
-	MODULES_TB_PLUGIN, /* device work by external id only, as in its op tree; no backward; recomputation as any call */
+struct optree_rules;
+
+/* What is otherwise for the numbers of another tool. */
+struct module_rules {
+	bool parent_ids;     /* a frame was called from the one with its recorded parent id, also if that has ended; what else is inside a frame is so by time */
+	bool forward_only;   /* no backward pass; recomputation counts as any call */
+	bool calls_are_own;  /* API calls directly inside are the module's own time */
+	const struct optree_rules *optree; /* device work is what this op tree gives to the ops inside; NULL = by PASS_CORRELATE */
 };
+extern const struct module_rules modules_own;
 
 enum module_phase { PHASE_OUTSIDE, PHASE_FORWARD, PHASE_BACKWARD, PHASE_ACCUMULATE, PHASE_RECOMPUTE, PHASE_OPTIMIZER };
 
@@ -53,7 +59,7 @@ struct modules {
 
 /* Only what starts in *in on the host counts; NULL = everything, also device work whose launch was not recorded. A profile without modules gives source MODULES_NONE and an
  * empty tree. Needs PASS_NEST and PASS_CORRELATE. Free with modules_free. */
-struct modules *modules_new(const struct profile *p, enum module_rules rules, const struct step_window *in);
+struct modules *modules_new(const struct profile *p, const struct module_rules *rules, const struct step_window *in);
 void modules_free(struct modules *m);
 
 /* For each track the track that lends it its module frames, ROW_NONE = none. `is_module` has one byte a span. Counts in

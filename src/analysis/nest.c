@@ -1,5 +1,4 @@
-/* Parents of ranges, by a stack sweep over each thread (the plugin's op_tree.py, torch/autograd/profiler_util.py). Rows
- * are sorted by (track, start, -duration), so one pass over them is enough: O(n), however deep the nesting.
+/* Parents of ranges, by a stack sweep over each thread. Rows are sorted by (track, start, -duration), so one pass over them is enough: O(n), however deep the nesting.
  *
  * A range that begins inside another and ends after it overlaps it partially: clocks and profilers do that. It is
  * repaired, not dropped, and counted. The Python frame that opens an annotation (__enter__, _record_function_enter) is left

@@ -1,7 +1,6 @@
-#include "analysis/optree.h"
+#include "analysis/optree_work.h"
 
 #include "base/mem.h"
-#include "op/kernels.h"
 
 enum optree_kind optree_classify(struct str name, enum span_kind kind)
 {
@@ -20,29 +19,12 @@ enum optree_kind optree_classify(struct str name, enum span_kind kind)
 	return NODE_OP;
 }
 
-/* Work arrays of one construction. */
-struct maker {
-	const struct profile *p;
-	struct optree *t;
-	enum optree_rules rules;
-	uint32_t *near_node;     /* per span: the node that it is, or that is around it */
-	uint32_t *n_children, *last_child;
-	uint32_t *folded_into;   /* per node; ROW_NONE = stands for itself */
-	uint32_t *by_ext;        /* tb-plugin, per call: the op with its external id, whatever that is worth; else NULL */
-	uint32_t *near_op;       /* per node: the op at or around it; ROW_NONE = none */
-	uint8_t *own_calls_lost; /* per node, tb-plugin: its calls gave way to its child's */
-	uint8_t *tc_of_name;     /* per string: 0 not asked, else enum tri + 1 */
-	uint8_t *eligible_name;  /* per string: the same for op names that could use Tensor Cores */
-	uint8_t *kind_of_name;   /* per string: 0 not asked, else enum optree_kind + 1, apart for ops and annotations */
-};
-
-/* What the plugin's comparison with its operator type sees. */
-static bool is_op_type(const struct maker *m, uint32_t node)
+static bool is_op_type(const struct optree_work *m, uint32_t node)
 {
 	return m->p->span.kind[m->t->span[node]] == SPAN_OP;
 }
 
-static enum optree_kind classify_cached(struct maker *m, uint32_t span)
+static enum optree_kind classify_cached(struct optree_work *m, uint32_t span)
 {
 	uint32_t name = m->p->span.name[span];
 	bool user = m->p->span.kind[span] == SPAN_USER;
@@ -52,27 +34,26 @@ static enum optree_kind classify_cached(struct maker *m, uint32_t span)
 	return *slot - 1;
 }
 
-/* Is this span a node under the rules? *kind gets which. */
-static bool is_node(struct maker *m, uint32_t i, enum optree_kind *kind)
+bool optree_is_node(struct optree_work *m, uint32_t span, enum optree_kind *kind)
 {
-	uint8_t k = m->p->span.kind[i];
+	uint8_t k = m->p->span.kind[span];
 	if (k != SPAN_OP && k != SPAN_USER)
 		return false;
-	*kind = classify_cached(m, i);
-	return m->rules == OPTREE_DEFAULT || *kind != NODE_USER;
+	*kind = classify_cached(m, span);
+	return m->rules->user_nodes || *kind != NODE_USER;
 }
 
 /* Counts nodes first, so that the arrays are exact. */
-static uint32_t count_nodes(struct maker *m)
+static uint32_t count_nodes(struct optree_work *m)
 {
 	uint32_t n = 0;
 	enum optree_kind kind;
 	for (uint32_t i = 0; i < m->p->span.rows.n; i++)
-		n += is_node(m, i, &kind);
+		n += optree_is_node(m, i, &kind);
 	return n;
 }
 
-static void alloc_nodes(struct maker *m, uint32_t n)
+static void alloc_nodes(struct optree_work *m, uint32_t n)
 {
 	struct optree *t = m->t;
 	t->span = NEW_ARRAY_RAW(n, uint32_t);
@@ -91,10 +72,10 @@ static void alloc_nodes(struct maker *m, uint32_t n)
 	m->last_child = NEW_ARRAY_RAW(n, uint32_t);
 	m->folded_into = NEW_ARRAY_RAW(n, uint32_t);
 	memset(m->folded_into, 0xff, n * sizeof *m->folded_into);
-	m->own_calls_lost = NEW_ARRAY(n, uint8_t);
+	m->has_same_child = NEW_ARRAY(n, uint8_t);
 }
 
-static uint32_t add_node(struct maker *m, uint32_t span, enum optree_kind kind, uint32_t parent)
+uint32_t optree_add_node(struct optree_work *m, uint32_t span, enum optree_kind kind, uint32_t parent)
 {
 	struct optree *t = m->t;
 	uint32_t n = t->n++;
@@ -108,59 +89,31 @@ static uint32_t add_node(struct maker *m, uint32_t span, enum optree_kind kind, 
 	return n;
 }
 
-/* Default: the nesting that PASS_NEST found, over all kinds of ranges. */
-static void nodes_default(struct maker *m)
+/* The nesting that PASS_NEST found, over all kinds of ranges. */
+static void nodes_of_nest(struct optree_work *m)
 {
 	const struct spans *s = &m->p->span;
 	for (uint32_t i = 0; i < s->rows.n; i++) {
 		uint32_t around = s->parent[i] == ROW_NONE ? ROW_NONE : m->near_node[s->parent[i]];
 		enum optree_kind kind;
-		m->near_node[i] = is_node(m, i, &kind) ? add_node(m, i, kind, around) : around;
+		m->near_node[i] = optree_is_node(m, i, &kind) ? optree_add_node(m, i, kind, around) : around;
 	}
 }
 
-/* The plugin: only its own nodes take part in the nesting, and what overlaps partially is dropped. */
-static void nodes_tb(struct maker *m)
-{
-	const struct spans *s = &m->p->span;
-	uint32_t *stack = NULL;
-	size_t depth = 0, cap = 0;
-	for (uint32_t i = 0; i < s->rows.n; i++) {
-		if (i && s->track[i] != s->track[i - 1])
-			depth = 0;
-		enum optree_kind kind;
-		if (!is_node(m, i, &kind))
-			continue;
-		while (depth && s->start_ns[i] >= span_end(m->p, m->t->span[stack[depth - 1]]))
-			depth--;
-		uint32_t top = depth ? stack[depth - 1] : ROW_NONE;
-		if (top != ROW_NONE && span_end(m->p, i) > span_end(m->p, m->t->span[top])) {
-			m->t->dropped++;
-			continue;
-		}
-		uint32_t node = add_node(m, i, kind, top);
-		m->near_node[i] = node;
-		MEM_GROW(stack, cap, depth + 1);
-		stack[depth++] = node;
-	}
-	mem_free(stack);
-}
-
-/* A node whose only child has its name takes the child's place (the plugin's op_tree.py,
- * torch/autograd/profiler_util.py), again and again. */
-static void fold(struct maker *m)
+/* A node whose only child has its name takes the child's place, again and again. */
+static void fold(struct optree_work *m)
 {
 	struct optree *t = m->t;
 	for (uint32_t n = 0; n < t->n; n++) {
 		if (m->folded_into[n] != ROW_NONE || !is_op_type(m, n))
 			continue;
-		uint32_t owner = n; /* whose calls the folded node has, by the plugin's rule */
+		uint32_t owner = n; /* the innermost of those that were folded */
 		while (m->n_children[n] == 1) {
 			uint32_t child = m->last_child[n];
 			if (!is_op_type(m, child) || m->p->span.name[t->span[child]] != m->p->span.name[t->span[n]])
 				break;
 			m->folded_into[child] = n;
-			m->own_calls_lost[owner] = 1;
+			m->has_same_child[owner] = 1;
 			owner = child;
 			m->n_children[n] = m->n_children[child];
 			m->last_child[n] = m->last_child[child];
@@ -169,33 +122,19 @@ static void fold(struct maker *m)
 	}
 }
 
-static uint32_t live(const struct maker *m, uint32_t node)
-{
-	return node != ROW_NONE && m->folded_into[node] != ROW_NONE ? m->folded_into[node] : node;
-}
-
 /* The node that an API call counts for; ROW_NONE = none. */
-static uint32_t node_of_call(const struct maker *m, uint32_t call)
+static uint32_t node_of_call(const struct optree_work *m, uint32_t call)
 {
 	const struct spans *s = &m->p->span;
-	uint32_t op = m->by_ext ? m->by_ext[call] : s->op[call];
-	if (m->by_ext)
-		return op == ROW_NONE ? ROW_NONE : m->near_node[op];
-	uint32_t by_time = m->near_node[call];
+	uint32_t op = s->op[call], by_time = m->near_node[call];
 	if (op == ROW_NONE)
 		return by_time;
 	/* By external id the call belongs to `op`; by time, possibly to an annotation inside it. */
 	return span_ext_id(s, call) != ID_NONE && span_ext_id(s, op) == span_ext_id(s, call) ? m->near_node[op] : by_time;
 }
 
-/* The plugin knows runtime calls, but no driver calls. */
-static bool call_counts(const struct maker *m, uint32_t call)
-{
-	return m->rules == OPTREE_DEFAULT || str_has_nocase(profile_cat(m->p, m->p->span.cat[call]), STR("runtime"));
-}
-
 /* Takes what range `i` covers of a node's time off its own time; `covered` tells per node how far it is covered already. */
-static void cover(struct maker *m, int64_t *covered, uint32_t node, uint32_t i)
+static void cover(struct optree_work *m, int64_t *covered, uint32_t node, uint32_t i)
 {
 	int64_t limit = span_end(m->p, m->t->span[node]), begin = m->p->span.start_ns[i], end = span_end(m->p, i);
 	begin = begin > covered[node] ? begin : covered[node];
@@ -210,7 +149,7 @@ static void cover(struct maker *m, int64_t *covered, uint32_t node, uint32_t i)
  * runtime call, or a call and a child that overlap, do not count twice, so that own time is never negative. Rows come in
  * order of start, so a cursor per node is enough. A call that belongs to another op by its external id covers what is
  * innermost around it in time as well: the moment is the call's alone. */
-static void own_time(struct maker *m)
+static void own_time(struct optree_work *m)
 {
 	const struct spans *s = &m->p->span;
 	struct optree *t = m->t;
@@ -222,11 +161,11 @@ static void own_time(struct maker *m)
 	for (uint32_t i = 0; i < s->rows.n; i++) {
 		uint32_t node = m->near_node[i], inside = ROW_NONE;
 		if (s->kind[i] == SPAN_CALL) {
-			inside = live(m, node_of_call(m, i));
-			if (live(m, node) != inside && node != ROW_NONE)
-				cover(m, covered, live(m, node), i);
+			inside = optree_live(m, node_of_call(m, i));
+			if (optree_live(m, node) != inside && node != ROW_NONE)
+				cover(m, covered, optree_live(m, node), i);
 		} else if (node != ROW_NONE && t->span[node] == i && m->folded_into[node] == ROW_NONE) {
-			inside = live(m, t->parent[node]);
+			inside = optree_live(m, t->parent[node]);
 		}
 		if (inside != ROW_NONE)
 			cover(m, covered, inside, i);
@@ -234,94 +173,57 @@ static void own_time(struct maker *m)
 	mem_free(covered);
 }
 
-/* The plugin subtracts every child and every call in full. */
-static void own_time_tb(struct maker *m)
+static enum tri kernel_tc(struct str name)
 {
-	const struct spans *s = &m->p->span;
-	struct optree *t = m->t;
-	for (uint32_t n = 0; n < t->n; n++) {
-		if (m->folded_into[n] != ROW_NONE)
-			continue;
-		t->host_self[n] += s->dur_ns[t->span[n]];
-		if (t->parent[n] != ROW_NONE)
-			t->host_self[live(m, t->parent[n])] -= s->dur_ns[t->span[n]];
-	}
-	for (uint32_t i = 0; i < s->rows.n; i++) {
-		if (s->kind[i] != SPAN_CALL || !call_counts(m, i))
-			continue;
-		uint32_t node = node_of_call(m, i);
-		if (node != ROW_NONE && !m->own_calls_lost[node])
-			t->host_self[live(m, node)] -= s->dur_ns[i];
-	}
+	return kernel_classify(name).tensor_core;
 }
 
-static enum tri uses_tc(struct maker *m, uint32_t name)
+static enum tri uses_tc(struct optree_work *m, uint32_t name)
 {
-	if (!m->tc_of_name[name]) {
-		struct str s = profile_str(m->p, name);
-		enum tri answer = m->rules == OPTREE_DEFAULT        ? kernel_classify(s).tensor_core
-		                  : kernel_uses_tc_listed(s) ? TRI_YES
-		                                             : TRI_NO;
-		m->tc_of_name[name] = (uint8_t)(answer + 1);
-	}
+	if (!m->tc_of_name[name])
+		m->tc_of_name[name] = (uint8_t)(m->rules->uses_tc(profile_str(m->p, name)) + 1);
 	return (enum tri)(m->tc_of_name[name] - 1);
 }
 
-static bool eligible_by_name(struct maker *m, uint32_t name)
+static bool eligible_by_name(struct optree_work *m, uint32_t name)
 {
-	if (!m->eligible_name[name]) {
-		struct str s = profile_str(m->p, name);
-		m->eligible_name[name] = (m->rules == OPTREE_DEFAULT ? op_tc_eligible(s) : op_tc_eligible_compat(s)) ? 2 : 1;
-	}
+	if (!m->eligible_name[name])
+		m->eligible_name[name] = m->rules->tc_eligible(profile_str(m->p, name)) ? 2 : 1;
 	return m->eligible_name[name] == 2;
 }
 
 /* Parents come before their children: one pass, however deep the nesting. */
-static void find_near_ops(struct maker *m)
+static void find_near_ops(struct optree_work *m)
 {
 	m->near_op = NEW_ARRAY_RAW(m->t->n, uint32_t);
 	for (uint32_t n = 0; n < m->t->n; n++) {
-		uint32_t up = live(m, m->t->parent[n]);
+		uint32_t up = optree_live(m, m->t->parent[n]);
 		m->near_op[n] = m->t->kind[n] == NODE_OP ? n : up != ROW_NONE ? m->near_op[up] : ROW_NONE;
 	}
 }
 
 /* The op at or around `node`; `node` itself where there is none. */
-static uint32_t nearest_op(const struct maker *m, uint32_t node)
+static uint32_t nearest_op(const struct optree_work *m, uint32_t node)
 {
 	return node != ROW_NONE && m->near_op[node] != ROW_NONE ? m->near_op[node] : node;
 }
 
-static uint32_t node_of_gpu(struct maker *m, uint32_t g)
+static uint32_t node_of_gpu(struct optree_work *m, uint32_t g)
 {
 	const struct gpu_ops *gpu = &m->p->gpu_op;
 	uint32_t call = gpu->call[g];
-	if (m->rules == OPTREE_TB_PLUGIN) {
-		if (call == ROW_NONE || !call_counts(m, call))
-			return ROW_NONE; /* kept, under the root */
-		uint32_t node = node_of_call(m, call);
-		if (node == ROW_NONE) {
-			m->t->gpu_lost[g] = span_ext_id(&m->p->span, call) != 0;
-			return ROW_NONE;
-		}
-		if (m->own_calls_lost[node]) {
-			m->t->gpu_lost[g] = 1;
-			return ROW_NONE;
-		}
-		return live(m, node);
-	}
 	uint32_t node = call != ROW_NONE ? node_of_call(m, call) : ROW_NONE;
 	if (node == ROW_NONE && gpu->op[g] != ROW_NONE)
 		node = m->near_node[gpu->op[g]];
-	return nearest_op(m, live(m, node));
+	return nearest_op(m, optree_live(m, node));
 }
 
-static void add_device_work(struct maker *m)
+static void add_device_work(struct optree_work *m)
 {
 	const struct gpu_ops *gpu = &m->p->gpu_op;
 	struct optree *t = m->t;
 	for (uint32_t g = 0; g < gpu->rows.n; g++) {
-		uint32_t node = node_of_gpu(m, g);
+		uint32_t node = m->rules->node_of_gpu(m, g);
 		t->gpu_node[g] = node;
 		if (node == ROW_NONE) {
 			t->unattributed_ns += gpu->dur_ns[g];
@@ -338,7 +240,7 @@ static void add_device_work(struct maker *m)
 }
 
 /* Children's figures into their parents, from the last node to the first. */
-static void sum_up(struct maker *m)
+static void sum_up(struct optree_work *m)
 {
 	struct optree *t = m->t;
 	for (uint32_t n = 0; n < t->n; n++) {
@@ -355,7 +257,7 @@ static void sum_up(struct maker *m)
 		uint32_t up = t->parent[n];
 		if (m->folded_into[n] != ROW_NONE || up == ROW_NONE)
 			continue;
-		up = t->parent[n] = live(m, up);
+		up = t->parent[n] = optree_live(m, up);
 		t->dev_total[up] += t->dev_total[n];
 		t->tc_total[up] += t->tc_total[n];
 		t->tc_unknown_total[up] += t->tc_unknown_total[n];
@@ -365,7 +267,7 @@ static void sum_up(struct maker *m)
 }
 
 /* Takes the folded nodes out; node numbers change, their order does not. */
-static void compact(struct maker *m)
+static void compact(struct optree_work *m)
 {
 	struct optree *t = m->t;
 	uint32_t *renumber = NEW_ARRAY_RAW(t->n, uint32_t), kept = 0;
@@ -392,7 +294,7 @@ static void compact(struct maker *m)
 		if (t->gpu_node[g] != ROW_NONE)
 			t->gpu_node[g] = renumber[t->gpu_node[g]];
 	for (uint32_t i = 0; i < m->p->span.rows.n; i++) {
-		uint32_t node = live(m, m->near_node[i]);
+		uint32_t node = optree_live(m, m->near_node[i]);
 		uint8_t kind = m->p->span.kind[i];
 		bool itself = kind == SPAN_OP || kind == SPAN_USER;
 		t->node_of_span[i] = node == ROW_NONE || !itself ? ROW_NONE : renumber[node];
@@ -401,10 +303,19 @@ static void compact(struct maker *m)
 	mem_free(renumber);
 }
 
-struct optree *optree_new(const struct profile *p, enum optree_rules rules)
+const struct optree_rules optree_own = {
+	.user_nodes = true,
+	.nodes = nodes_of_nest,
+	.own_time = own_time,
+	.node_of_gpu = node_of_gpu,
+	.uses_tc = kernel_tc,
+	.tc_eligible = op_tc_eligible,
+};
+
+struct optree *optree_new(const struct profile *p, const struct optree_rules *rules)
 {
 	struct optree *t = NEW(struct optree);
-	struct maker m = {.p = p, .t = t, .rules = rules};
+	struct optree_work m = {.p = p, .t = t, .rules = rules};
 	m.kind_of_name = NEW_ARRAY((size_t)p->strings.n * 2, uint8_t);
 	m.tc_of_name = NEW_ARRAY(p->strings.n, uint8_t);
 	m.eligible_name = NEW_ARRAY(p->strings.n, uint8_t);
@@ -413,17 +324,10 @@ struct optree *optree_new(const struct profile *p, enum optree_rules rules)
 	t->node_of_span = NEW_ARRAY_RAW(p->span.rows.n, uint32_t);
 	t->gpu_node = NEW_ARRAY_RAW(p->gpu_op.rows.n, uint32_t);
 	t->gpu_lost = NEW_ARRAY(p->gpu_op.rows.n, uint8_t);
-	m.by_ext = rules == OPTREE_TB_PLUGIN ? correlate_by_ext_id(p) : NULL;
 	alloc_nodes(&m, count_nodes(&m));
-	if (rules == OPTREE_TB_PLUGIN)
-		nodes_tb(&m);
-	else
-		nodes_default(&m);
+	rules->nodes(&m);
 	fold(&m);
-	if (rules == OPTREE_TB_PLUGIN)
-		own_time_tb(&m);
-	else
-		own_time(&m);
+	rules->own_time(&m);
 	find_near_ops(&m);
 	add_device_work(&m);
 	sum_up(&m);
@@ -432,12 +336,12 @@ struct optree *optree_new(const struct profile *p, enum optree_rules rules)
 	mem_free(m.tc_of_name);
 	mem_free(m.eligible_name);
 	mem_free(m.near_node);
-	mem_free(m.by_ext);
+	mem_free(m.op_of_call);
 	mem_free(m.n_children);
 	mem_free(m.last_child);
 	mem_free(m.folded_into);
 	mem_free(m.near_op);
-	mem_free(m.own_calls_lost);
+	mem_free(m.has_same_child);
 	return t;
 }
 

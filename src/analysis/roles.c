@@ -18,215 +18,131 @@ const char *const role_id[ROLES] = {
 	[ROLE_RUNTIME] = "runtime", [ROLE_DATALOADER] = "dataloader", [ROLE_CPU] = "cpu_exec", [ROLE_OTHER] = "other",
 };
 
-const enum role roles_order[2][ROLES] = {
-	[ROLES_DEFAULT] = {ROLE_KERNEL, ROLE_MEMSET, ROLE_COMM, ROLE_MEMCPY, ROLE_RUNTIME, ROLE_DATALOADER, ROLE_CPU, ROLE_OTHER},
-	[ROLES_TB_PLUGIN] = {ROLE_KERNEL, ROLE_MEMCPY, ROLE_MEMSET, ROLE_COMM, ROLE_RUNTIME, ROLE_DATALOADER, ROLE_CPU, ROLE_OTHER},
-};
-
 /* What a name says, found once per distinct string. */
-enum { NAME_SEEN = 1, NAME_COMM_OP = 2, NAME_COMM_KERNEL = 4, NAME_STEP = 8, NAME_DATALOADER = 16, NAME_HOST_COMM = 32 };
+enum { NAME_SEEN = 1, NAME_COMM_KERNEL = 2, NAME_HOST_COMM = 4 };
 
-struct work {
+/* The ranges of the roles while they are collected. */
+struct collection {
 	const struct profile *p;
-	enum roles_rules rules;
-	struct host_uses *host_uses;  /* default rules */
+	struct role_ranges *r;
+	struct host_uses *host_uses;
 	uint8_t *name;                /* flags by string id */
-	struct idmap comm_ext;        /* tb-plugin: external ids of communication ops */
 	bool device_comm;             /* GPUs run collectives */
-	struct gpus gpus;
-	struct intervals (*device)[ROLES]; /* of each GPU; by the plugin's rules of all together */
-	struct intervals host[ROLES];
-	struct intervals range[ROLES]; /* of the GPU that is looked at: what each role owns */
-	uint32_t views;               /* entries of device; at least 1 */
 };
 
-/* The names that the plugin knows (its consts). */
-static bool is_comm_tb_plugin(struct str name)
-{
-	static const char *const ops[] = {"broadcast", "reduce", "all_reduce", "all_gather", "reduce_scatter"};
-	if (!str_starts(name, STR("nccl:")) && !str_starts(name, STR("gloo:")))
-		return false;
-	struct str op = {name.p + 5, name.n - 5};
-	for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
-		if (str_eqc(op, ops[i]))
-			return true;
-	return false;
-}
-
-static uint8_t name_flags(struct work *w, uint32_t id)
+static uint8_t name_flags(struct collection *w, uint32_t id)
 {
 	if (w->name[id])
 		return w->name[id];
 	struct str s = profile_str(w->p, id);
 	uint8_t f = NAME_SEEN;
-	if (w->rules == ROLES_TB_PLUGIN ? is_comm_tb_plugin(s) : op_is_comm(s))
-		f |= NAME_COMM_OP;
 	if (kernel_is_comm(s))
 		f |= NAME_COMM_KERNEL;
 	if (str_starts(s, STR("gloo:")) || str_starts(s, STR("mpi:")) || str_starts(s, STR("ucc:")))
 		f |= NAME_HOST_COMM;
-	if (str_starts(s, STR("ProfilerStep#")))
-		f |= NAME_STEP;
-	if (optree_classify(s, SPAN_USER) == NODE_DATALOADER)
-		f |= NAME_DATALOADER;
 	return w->name[id] = f;
 }
 
-static int64_t ext_or_zero(int64_t id)
-{
-	return id == ID_NONE ? 0 : id;
-}
-
-/* The plugin goes by lower-cased category, and knows these. */
-static bool is_tb_plugin_call(struct str cat)
-{
-	static const char *const cats[] = {
-		"runtime", "cuda_runtime", "mtia_runtime", "glow_runtime", "xpu_runtime", "privateuse1_runtime",
-	};
-	for (size_t i = 0; i < sizeof cats / sizeof cats[0]; i++)
-		if (cat.n == strlen(cats[i]) && str_has_nocase(cat, str_from(cats[i])))
-			return true;
-	return false;
-}
-
-/* The role of a CPU-side range as the plugin sees it; ROLES = none. */
-static enum role plugin_role_of_span(struct work *w, uint32_t i)
-{
-	const struct spans *s = &w->p->span;
-	switch (s->kind[i]) {
-	case SPAN_CALL:
-		return is_tb_plugin_call(profile_cat(w->p, s->cat[i])) ? ROLE_RUNTIME : ROLES;
-	case SPAN_PYTHON: { /* the old per-call `python` events, not the frames of with_stack, which cover everything */
-		struct str cat = profile_cat(w->p, s->cat[i]);
-		return cat.n == 6 && str_has_nocase(cat, STR("python")) ? ROLE_CPU : ROLES;
-	}
-	case SPAN_GPU_USER:
-	case SPAN_OP:
-	case SPAN_USER:
-		break;
-	default:
-		return ROLES;
-	}
-	uint8_t f = name_flags(w, s->name[i]);
-	if (f & NAME_STEP)
-		return ROLES;
-	if (f & NAME_DATALOADER)
-		return ROLE_DATALOADER;
-	return f & NAME_COMM_OP ? ROLE_COMM : ROLE_CPU;
-}
-
-static enum role role_of_span(struct work *w, uint32_t i)
+static enum role role_of_span(struct collection *w, uint32_t i)
 {
 	static const enum role of_use[] = {
 		[HOST_NONE] = ROLES, [HOST_CALL] = ROLE_RUNTIME, [HOST_DATALOADER] = ROLE_DATALOADER, [HOST_COMM] = ROLE_COMM,
 		[HOST_IO] = ROLES, [HOST_CPU] = ROLE_CPU,
 	};
-	if (!w->host_uses)
-		return plugin_role_of_span(w, i);
 	enum role role = of_use[host_use_of(w->host_uses, i)];
 	bool enqueues = role == ROLE_COMM && w->device_comm && !(name_flags(w, w->p->span.name[i]) & NAME_HOST_COMM);
 	return enqueues ? ROLE_CPU : role;
 }
 
-static void collect_spans(struct work *w)
-{
-	const struct profile *p = w->p;
-	uint64_t n_comm = 0;
-	int64_t min = INT64_MAX, max = INT64_MIN;
-	for (uint32_t i = 0; i < p->span.rows.n; i++) {
-		enum role role = role_of_span(w, i);
-		if (role == ROLES)
-			continue;
-		intervals_add(&w->host[role], p->span.start_ns[i], span_end(p, i));
-		if (role != ROLE_COMM)
-			continue;
-		int64_t id = ext_or_zero(span_ext_id(&p->span, i));
-		n_comm++;
-		min = id < min ? id : min;
-		max = id > max ? id : max;
-	}
-	idmap_init(&w->comm_ext, min, max, n_comm);
-	for (uint32_t i = 0; n_comm && i < p->span.rows.n; i++)
-		if (role_of_span(w, i) == ROLE_COMM)
-			idmap_put(&w->comm_ext, ext_or_zero(span_ext_id(&p->span, i)), i);
-}
-
-static enum role role_of_gpu_op(struct work *w, uint32_t g)
+static enum role role_of_gpu_op(struct collection *w, uint32_t g)
 {
 	const struct gpu_ops *v = &w->p->gpu_op;
 	if (v->kind[g] == GPU_MEMCPY)
 		return ROLE_MEMCPY;
 	if (v->kind[g] == GPU_MEMSET)
 		return ROLE_MEMSET;
-	bool comm;
-	if (w->rules == ROLES_TB_PLUGIN)
-		comm = idmap_get(&w->comm_ext, ext_or_zero(gpu_ext_id(v, g))) != IDMAP_NONE;
-	else
-		comm = name_flags(w, v->name[g]) & NAME_COMM_KERNEL;
-	return comm ? ROLE_COMM : ROLE_KERNEL;
+	return name_flags(w, v->name[g]) & NAME_COMM_KERNEL ? ROLE_COMM : ROLE_KERNEL;
 }
 
-/* A range that is a step is no work in it. */
-static void mark_step_names(struct work *w)
+static void collect_device(struct collection *w)
 {
 	const struct profile *p = w->p;
-	const struct steps *s = steps_by(p->steps, true);
-	for (unsigned i = 0; i < s->total; i++)
-		if (s->v[i].span != ROW_NONE)
-			w->name[p->span.name[s->v[i].span]] = NAME_SEEN | NAME_STEP;
-}
-
-static void collect_device(struct work *w)
-{
-	const struct profile *p = w->p;
-	gpus_find(p, &w->gpus);
-	w->views = w->rules == ROLES_DEFAULT && w->gpus.n ? w->gpus.n : 1;
-	w->device = (struct intervals(*)[ROLES])NEW_ARRAY((size_t)w->views * ROLES, struct intervals);
+	struct gpus gpus;
+	gpus_find(p, &gpus);
+	role_ranges_add_gpus(w->r, gpus.device, gpus.n);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
 		enum role role = role_of_gpu_op(w, g);
-		uint32_t view = w->views > 1 ? gpus_of(&w->gpus, p, g) : 0;
+		uint32_t view = w->r->views > 1 ? gpus_of(&gpus, p, g) : 0;
 		if (view == GPUS_NONE)
 			continue;
-		intervals_add(&w->device[view][role], p->gpu_op.start_ns[g], gpu_end(p, g));
+		intervals_add(&w->r->device[view][role], p->gpu_op.start_ns[g], gpu_end(p, g));
 		w->device_comm |= role == ROLE_COMM;
 	}
-	for (uint32_t v = 0; v < w->views; v++)
-		for (int r = 0; r < ROLES; r++)
-			intervals_normalise(&w->device[v][r]);
+	gpus_release(&gpus);
 }
 
-/* By the default rules, what a range of the host means depends on what GPUs do; by the plugin's, the role of device work on the host's ranges. */
-static void collect(struct work *w)
+/* What a range of the host means depends on what GPUs do: these come first. */
+static void roles_collect(const struct profile *p, const struct steps *steps, struct role_ranges *out)
 {
-	const struct profile *p = w->p;
-	w->name = NEW_ARRAY(p->strings.n, uint8_t);
-	if (w->rules == ROLES_DEFAULT) {
-		w->host_uses = host_uses_new(p);
-		collect_device(w);
-		collect_spans(w);
-	} else {
-		mark_step_names(w);
-		collect_spans(w);
-		collect_device(w);
+	(void)steps;
+	struct collection w = {.p = p, .r = out, .host_uses = host_uses_new(p), .name = NEW_ARRAY(p->strings.n, uint8_t)};
+	collect_device(&w);
+	for (uint32_t i = 0; i < p->span.rows.n; i++) {
+		enum role role = role_of_span(&w, i);
+		if (role != ROLES)
+			intervals_add(&out->host[role], p->span.start_ns[i], span_end(p, i));
 	}
+	mem_free(w.name);
+	host_uses_free(w.host_uses);
+}
+
+const struct roles_rules roles_own = {
+	.order = {ROLE_KERNEL, ROLE_MEMSET, ROLE_COMM, ROLE_MEMCPY, ROLE_RUNTIME, ROLE_DATALOADER, ROLE_CPU, ROLE_OTHER},
+	.edges = true,
+	.collect = roles_collect,
+};
+
+/* --- sharing out ------------------------------------------------------------------------------------------------ */
+
+void role_ranges_add_gpus(struct role_ranges *r, const int32_t *device, uint32_t n)
+{
+	r->gpus = n;
+	r->gpu = NEW_ARRAY(n, int32_t);
+	for (uint32_t i = 0; i < n; i++)
+		r->gpu[i] = device[i];
+	r->views = n ? n : 1;
+	r->device = (struct intervals(*)[ROLES])NEW_ARRAY((size_t)r->views * ROLES, struct intervals);
+}
+
+/* The ranges of the roles, and what is shared out of them. */
+struct work {
+	const struct profile *p;
+	const struct roles_rules *rules;
+	struct role_ranges r;
+	struct intervals range[ROLES]; /* of the GPU that is looked at: what each role owns */
+};
+
+static void work_collect(struct work *w, const struct steps *steps)
+{
+	w->rules->collect(w->p, steps, &w->r);
+	for (uint32_t v = 0; v < w->r.views; v++)
+		for (int r = 0; r < ROLES; r++)
+			intervals_normalise(&w->r.device[v][r]);
 	for (int r = 0; r < ROLES; r++)
-		intervals_normalise(&w->host[r]);
-	idmap_release(&w->comm_ext);
-	mem_free(w->name);
-	host_uses_free(w->host_uses);
+		intervals_normalise(&w->r.host[r]);
 }
 
 static void work_release(struct work *w)
 {
-	for (uint32_t v = 0; v < w->views; v++)
+	for (uint32_t v = 0; v < w->r.views; v++)
 		for (int r = 0; r < ROLES; r++)
-			intervals_release(&w->device[v][r]);
+			intervals_release(&w->r.device[v][r]);
 	for (int r = 0; r < ROLES; r++) {
-		intervals_release(&w->host[r]);
+		intervals_release(&w->r.host[r]);
 		intervals_release(&w->range[r]);
 	}
-	mem_free(w->device);
-	gpus_release(&w->gpus);
+	mem_free(w->r.device);
+	mem_free(w->r.gpu);
 }
 
 /* Turns the ranges of a GPU's work and of the host into the part of the steps that each role owns. */
@@ -235,14 +151,14 @@ static void share_out(struct work *w, uint32_t view, const struct steps *steps, 
 	struct intervals all = {0}, free_time = {0};
 	for (unsigned i = 0; i < n_steps; i++)
 		intervals_add(&all, steps->v[i].start_ns, steps->v[i].end_ns);
-	for (unsigned i = 0; w->rules == ROLES_DEFAULT && i < steps->edges; i++)
+	for (unsigned i = 0; w->rules->edges && i < steps->edges; i++)
 		intervals_add(&all, steps->edge[i].start_ns, steps->edge[i].end_ns);
 	intervals_normalise(&all);
 	intervals_union(&all, &(struct intervals){0}, &free_time);
 	for (int i = 0; i < ROLE_OTHER; i++) {
-		enum role r = roles_order[w->rules][i];
-		intervals_union(&w->device[view][r], &w->host[r], &w->range[r]);
-		if (w->rules == ROLES_TB_PLUGIN && free_time.n == 0)
+		enum role r = w->rules->order[i];
+		intervals_union(&w->r.device[view][r], &w->r.host[r], &w->range[r]);
+		if (w->rules->again && free_time.n == 0)
 			intervals_subtract(&all, &w->range[r], &free_time);
 		else {
 			intervals_intersect(&w->range[r], &free_time, &w->range[r]);
@@ -315,44 +231,42 @@ static void choose(struct roles *r, const struct steps *steps, unsigned n, const
 
 static void list_gpus(struct roles *r, const struct work *w)
 {
-	r->gpus = w->rules == ROLES_DEFAULT ? w->gpus.n : 0;
+	r->gpus = w->r.gpus;
 	r->gpu = NEW_ARRAY(r->gpus, struct role_gpu);
 	for (unsigned i = 0; i < r->gpus; i++)
-		r->gpu[i].device = w->gpus.device[i];
+		r->gpu[i].device = w->r.gpu[i];
 }
 
 static void find_shown(struct roles *r, const struct work *w)
 {
-	bool comm = w->host[ROLE_COMM].n > 0;
-	for (uint32_t v = 0; v < w->views; v++)
-		comm |= w->device[v][ROLE_COMM].n > 0;
-	r->has_device = w->p->gpu_op.rows.n > 0 || w->host[ROLE_RUNTIME].n > 0;
+	bool comm = w->r.host[ROLE_COMM].n > 0;
+	for (uint32_t v = 0; v < w->r.views; v++)
+		comm |= w->r.device[v][ROLE_COMM].n > 0;
+	r->has_device = w->p->gpu_op.rows.n > 0 || w->r.host[ROLE_RUNTIME].n > 0;
 	for (int i = 0; i < ROLES; i++)
 		r->shown[i] = i >= ROLE_DATALOADER || (i == ROLE_COMM ? comm : r->has_device);
 }
 
-struct roles *roles_new(const struct profile *p, enum roles_rules rules, const int64_t *first, const int64_t *last)
+struct roles *roles_new(const struct profile *p, const struct steps *steps, const struct roles_rules *rules, const int64_t *first, const int64_t *last)
 {
 	struct roles *r = NEW(struct roles);
 	struct work w = {.p = p, .rules = rules};
-	const struct steps *steps = steps_by(p->steps, rules == ROLES_TB_PLUGIN);
-	unsigned n = steps_kept(steps, rules == ROLES_TB_PLUGIN);
-	collect(&w);
+	work_collect(&w, steps);
 	find_shown(r, &w);
-	choose(r, steps, n, first, last);
+	choose(r, steps, steps->n, first, last);
 	list_gpus(r, &w);
-	r->edges = rules == ROLES_DEFAULT && !first && !last ? steps->edges : 0;
+	r->edges = rules->edges && !first && !last ? steps->edges : 0;
 	r->edge = NEW_ARRAY((size_t)r->edges + 1, struct role_costs);
-	for (uint32_t v = 0; v < w.views; v++) {
-		share_out(&w, v, steps, n);
+	for (uint32_t v = 0; v < w.r.views; v++) {
+		share_out(&w, v, steps, steps->n);
 		add_view(r, &w, v, steps);
 	}
 	for (unsigned i = 0; i < r->n; i++) {
-		take_mean(&r->cost[i], w.views);
+		take_mean(&r->cost[i], w.r.views);
 		add_costs(&r->sum, &r->cost[i]);
 	}
 	for (unsigned i = 0; i < r->edges; i++)
-		take_mean(&r->edge[i], w.views);
+		take_mean(&r->edge[i], w.r.views);
 	work_release(&w);
 	return r;
 }

@@ -9,10 +9,9 @@
 #include <assert.h>
 #include <sys/param.h>
 
-int steps_window(const struct steps *s, bool plugin, int64_t first, int64_t last, struct step_window *w, struct err *e)
+int steps_window(const struct steps *s, int64_t first, int64_t last, struct step_window *w, struct err *e)
 {
-	s = steps_by(s, plugin);
-	unsigned n = steps_kept(s, plugin);
+	unsigned n = s->n;
 	*w = (struct step_window){.among = s, .n_among = n, .first = first, .last = last};
 	if ((!n || s->whole_trace) && s->key.n)
 		return err_set(e, ERR_DATA, "--steps: the trace has no steps: " STR_FMT, STR_ARG(s->how));
@@ -223,8 +222,7 @@ static void cut_steps(struct cutter *c, int64_t first, int64_t last)
 			s->cut += x->cut;
 			x->span = x->span == ROW_NONE ? ROW_NONE : c->span.of[x->span];
 		}
-	s->n_plugin = s->total = s->n;
-	s->plugin = s;
+	s->total = s->n;
 	c->part->steps = s;
 	c->part->passes_done |= PASS_STEPS;
 }
@@ -376,7 +374,7 @@ struct profile *slice_of(struct profile *p, const struct step_window *w, int64_t
 struct profile *slice_of_steps(struct profile *p, int64_t first, int64_t last, struct err *e)
 {
 	struct step_window w;
-	if (analysis_run(p, PASS_NEST | PASS_CORRELATE | PASS_STEPS, e) < 0 || steps_window(p->steps, false, first, last, &w, e) < 0)
+	if (analysis_run(p, PASS_NEST | PASS_CORRELATE | PASS_STEPS, e) < 0 || steps_window(p->steps, first, last, &w, e) < 0)
 		return NULL;
 	return slice_of(p, &w, first, last, e);
 }

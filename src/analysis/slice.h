@@ -18,13 +18,13 @@ struct step_window {
 	unsigned n_among;
 	int64_t first, last;
 	int64_t start_ns, end_ns;               /* on the host */
-	int64_t device_start_ns, device_end_ns; /* moved and stretched to the device work (the plugin's event_parser.py) */
+	int64_t device_start_ns, device_end_ns; /* moved and stretched to the device work */
 	unsigned steps;                         /* how many steps it covers */
 	bool outside;                           /* what is not in these times or steps is in it, and only that; not for slice_of */
 };
 
 /* The steps with numbers first..last. ERR_DATA when there is none. */
-int steps_window(const struct steps *s, bool plugin, int64_t first, int64_t last, struct step_window *w, struct err *e);
+int steps_window(const struct steps *s, int64_t first, int64_t last, struct step_window *w, struct err *e);
 
 /* The part of *p that is in the window, with the steps numbered first..last and what p->ops holds of it (give PASS_OPS before if
  * that is wanted). *p keeps the part until it is asked for another one or freed; text that was made with it lives as long as *p.

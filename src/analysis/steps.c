@@ -86,8 +86,8 @@ static void extend(struct extent *x, int64_t start, int64_t end)
 		x->last = end;
 }
 
-/* What the plugin takes for the whole: from the first to the last op; of whatever else there is when there are no ops. */
-static struct extent plugin_extent(const struct profile *p)
+/* From the first to the last op; of whatever else there is when there are no ops. */
+static struct extent extent_of_ops(const struct profile *p)
 {
 	struct extent ops = {INT64_MAX, INT64_MIN}, host = ops, device = ops;
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
@@ -252,10 +252,10 @@ static unsigned count_kept(const struct drafts *d)
 	return last ? last : with_work;
 }
 
-static unsigned count_kept_by_plugin(const struct drafts *d)
+static unsigned count_kept_by_share(const struct drafts *d, double least_share)
 {
 	unsigned last = count_with_work(d);
-	if (last > 1 && d->v[last - 2].step.device_ops * 0.8 > d->v[last - 1].step.device_ops)
+	if (last > 1 && d->v[last - 2].step.device_ops * least_share > d->v[last - 1].step.device_ops)
 		last--;
 	return last;
 }
@@ -270,13 +270,13 @@ static void find_cut(const struct profile *p, struct drafts *d, struct steps *s)
 }
 
 /* Takes those that are no whole step aside; cut ones stay where there are no others. */
-static void set_aside(struct profile *p, struct drafts *d, struct steps *s)
+static void set_aside(struct drafts *d, struct steps *s, struct arena *a)
 {
 	unsigned n = 0, partial = 0;
 	for (unsigned i = 0; i < d->n; i++)
 		partial += d->v[i].partial;
 	bool some_whole = s->cut + partial < d->n;
-	s->edge = ARENA_ARRAY(&p->arena, partial + (some_whole ? s->cut : 0), struct step);
+	s->edge = ARENA_ARRAY(a, partial + (some_whole ? s->cut : 0), struct step);
 	for (unsigned i = 0; i < d->n; i++)
 		if (d->v[i].partial || (d->v[i].step.cut && some_whole))
 			s->edge[s->edges++] = d->v[i].step;
@@ -285,53 +285,49 @@ static void set_aside(struct profile *p, struct drafts *d, struct steps *s)
 	d->n = n;
 }
 
-/* Places the drafts, and takes those that are no whole step aside. The whole recording is not moved: it holds all device work. */
-static void finish_steps(struct profile *p, struct drafts *d, struct steps *s)
+/* Places the drafts, and takes those that are no whole step aside. The window is not moved: it is one of device work. least_share: steps_of_profiler. */
+static void finish_steps(const struct profile *p, struct drafts *d, struct steps *s, double least_share, struct arena *a)
 {
 	sort_by_time(d);
 	bool work = d->n && match_device_work(p, d);
 	if (work) {
-		if (s->source != STEPS_NONE || !s->plugin)
+		if (s->window == WINDOW_STEPS)
 			stretch_to_device(p, d);
 		count_launches(p, d);
 	}
 	find_cut(p, d, s);
-	set_aside(p, d, s);
+	set_aside(d, s, a);
 	unsigned n = d->n;
-	s->n = s->n_plugin = s->total = n;
-	if (work && n) {
-		s->n = count_kept(d);
-		s->n_plugin = count_kept_by_plugin(d);
-	}
-	s->v = ARENA_ARRAY(&p->arena, n, struct step);
+	s->n = s->total = n;
+	if (work && n)
+		s->n = least_share > 0 ? count_kept_by_share(d, least_share) : count_kept(d);
+	s->v = ARENA_ARRAY(a, n, struct step);
 	for (unsigned i = 0; i < n; i++) {
 		int64_t before = i ? s->v[i - 1].host_until_ns : INT64_MIN;
 		s->v[i] = d->v[i].step;
 		s->v[i].host_until_ns = s->v[i].host_end_ns > before ? s->v[i].host_end_ns : before;
 	}
 	mem_free(d->v);
-	s->plugin = s->plugin ? s->plugin : s;
 }
 
-/* ProfilerStep, else the whole trace as one step: what the plugin knows. */
-static struct steps *steps_of_profiler(struct profile *p)
+struct steps *steps_of_profiler(const struct profile *p, double least_share, struct arena *a)
 {
 	struct drafts d = {0};
-	struct steps *s = ARENA_ARRAY(&p->arena, 1, struct steps);
+	struct steps *s = ARENA_ARRAY(a, 1, struct steps);
 	collect_annotations(p, &d);
-	s->seen = s->calls = d.n;
+	s->calls = d.n;
 	s->whole_trace = d.n == 0;
 	if (s->whole_trace) {
-		struct extent x = plugin_extent(p);
+		struct extent x = extent_of_ops(p);
 		if (x.first <= x.last)
 			draft_add(&d, STR("0"), x.first, x.last, ROW_NONE);
 	} else {
 		s->source = STEPS_PROFILER;
 		s->key = STR("ProfilerStep#");
 		s->certainty = 1;
-		s->how = arena_printf(&p->arena, "Steps are the ranges `ProfilerStep#` (%u).", d.n);
+		s->how = arena_printf(a, "Steps are the ranges `ProfilerStep#` (%u).", d.n);
 	}
-	finish_steps(p, &d, s);
+	finish_steps(p, &d, s, least_share, a);
 	return s;
 }
 
@@ -394,15 +390,15 @@ static uint32_t device_ops_in(const struct profile *p, const struct window *w)
 }
 
 /* No step was found: the window is one, and what the recording holds before and after it stands apart. */
-static struct steps *steps_of_window(struct profile *p, const struct steps *plugin, const struct iterations *seen, struct str key, uint32_t calls)
+static struct steps *steps_of_window(struct profile *p, const struct iterations *seen, struct str key, uint32_t calls)
 {
 	struct drafts d = {0};
 	struct window w = {0};
 	int64_t first, last;
 	struct steps *s = ARENA_ARRAY(&p->arena, 1, struct steps);
-	*s = (struct steps){.key = key, .calls = calls, .seen = plugin->seen, .whole_trace = true, .plugin = plugin};
+	*s = (struct steps){.key = key, .calls = calls, .whole_trace = true};
 	if (!recording_extent(p, &first, &last)) {
-		finish_steps(p, &d, s);
+		finish_steps(p, &d, s, 0, &p->arena);
 		s->window = WINDOW_RECORDING;
 		return s;
 	}
@@ -411,7 +407,7 @@ static struct steps *steps_of_window(struct profile *p, const struct steps *plug
 	if (s->window == WINDOW_RECORDING)
 		w = (struct window){first, last, first};
 	draft_add(&d, STR("0"), w.start, w.end, ROW_NONE);
-	finish_steps(p, &d, s);
+	finish_steps(p, &d, s, 0, &p->arena);
 	s->v[0].host_start_ns = w.host_start < w.start ? w.host_start : w.start;
 	s->v[0].device_ops = device_ops_in(p, &w);
 	s->edge = ARENA_ARRAY(&p->arena, 2, struct step);
@@ -420,18 +416,16 @@ static struct steps *steps_of_window(struct profile *p, const struct steps *plug
 	return s;
 }
 
-static struct steps *steps_of_iterations(struct profile *p, enum step_source source, const struct iterations *it,
-                                         const struct steps *plugin)
+static struct steps *steps_of_iterations(struct profile *p, enum step_source source, const struct iterations *it)
 {
 	struct drafts d = {0};
 	struct steps *s = ARENA_ARRAY(&p->arena, 1, struct steps);
-	*s = (struct steps){.source = source, .key = it->key, .calls = it->calls, .certainty = it->certainty, .how = it->how,
-	                    .seen = plugin->seen, .plugin = plugin};
+	*s = (struct steps){.source = source, .key = it->key, .calls = it->calls, .certainty = it->certainty, .how = it->how};
 	for (uint32_t i = 0; i < it->n; i++) {
 		draft_add(&d, it->v[i].name, it->v[i].start_ns, it->v[i].end_ns, it->v[i].span);
 		d.v[i].partial = it->v[i].partial;
 	}
-	finish_steps(p, &d, s);
+	finish_steps(p, &d, s, 0, &p->arena);
 	return s;
 }
 
@@ -487,7 +481,7 @@ static void explain_none(struct profile *p, struct steps *s, const struct iterat
 }
 
 /* The finders in order; the first that finds a whole step. */
-static struct steps *search(struct profile *p, struct steps *plugin)
+static struct steps *search(struct profile *p)
 {
 	static const struct {
 		enum step_source source;
@@ -497,25 +491,25 @@ static struct steps *search(struct profile *p, struct steps *plugin)
 	for (size_t i = 0; i < sizeof finders / sizeof finders[0]; i++) {
 		it = (struct iterations){0};
 		bool found = finders[i].find(p, &p->arena, &it);
-		struct steps *s = found ? steps_of_iterations(p, finders[i].source, &it, plugin) : NULL;
+		struct steps *s = found ? steps_of_iterations(p, finders[i].source, &it) : NULL;
 		iterations_release(&it);
 		if (found)
 			return s;
 	}
-	struct steps *s = steps_of_window(p, plugin, &it, (struct str){0}, 0); /* `it` is of the last, which says what pattern it saw */
+	struct steps *s = steps_of_window(p, &it, (struct str){0}, 0); /* `it` is of the last, which says what pattern it saw */
 	explain_none(p, s, &it);
 	return s;
 }
 
-static struct steps *steps_of_key(struct profile *p, struct steps *plugin)
+static struct steps *steps_of_key(struct profile *p)
 {
 	struct iterations it = {0};
 	bool found = iterations_of_key(p, p->key_op, &p->arena, &it);
-	struct steps *s = found ? steps_of_iterations(p, STEPS_GIVEN, &it, plugin) : NULL;
+	struct steps *s = found ? steps_of_iterations(p, STEPS_GIVEN, &it) : NULL;
 	iterations_release(&it);
 	if (found)
 		return s;
-	s = steps_of_window(p, plugin, &(struct iterations){0}, it.key, it.calls);
+	s = steps_of_window(p, &(struct iterations){0}, it.key, it.calls);
 	explain_none(p, s, &(struct iterations){0});
 	return s;
 }
@@ -579,15 +573,14 @@ struct steps_text steps_range_text(int64_t first, int64_t last)
 int pass_steps(struct profile *p, struct err *e)
 {
 	(void)e;
-	struct steps *plugin = steps_of_profiler(p);
+	if (p->key_op.n) {
+		p->steps = steps_of_key(p);
+		return 0;
+	}
+	struct steps *s = steps_of_profiler(p, 0, &p->arena);
 	if (p->durations_only)
-		plugin->how = STR("The input holds durations but no times, so that there are no steps.");
-	if (p->key_op.n)
-		p->steps = steps_of_key(p, plugin);
-	else if (plugin->source == STEPS_PROFILER || p->durations_only)
-		p->steps = plugin;
-	else
-		p->steps = search(p, plugin);
+		s->how = STR("The input holds durations but no times, so that there are no steps.");
+	p->steps = s->source == STEPS_PROFILER || p->durations_only ? s : search(p);
 	return 0;
 }
 

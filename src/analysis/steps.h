@@ -4,22 +4,20 @@
  *   named      ranges by which frameworks and people mark a step: step_keys.def, "train_step 12", "Iteration 7", "step[DECODE bs=32]"
  *   optimizer  the end of the optimizer's work: Optimizer.step#*, fused optimizers
  *   period     a pattern of device work (or host ops) that repeats: iterations_period.c; only when that is nearly certain
- *   none       one step "0", the window (enum steps_window_kind); for the plugin, from the first to the last host op
+ *   none       one step "0", the window (enum steps_window_kind)
  * Ranges that hold an iteration are the steps. Calls of an op that is only a part of one are borders: a step goes from call to
  * call, and what is before the first and after the last is kept apart (`edge`): it is no whole step and counts in no mean. The same holds for
  * a range that was not recorded to its end (ARG_NOT_TO_END), unless there is no whole one.
  *
- * Each step but the window is moved and stretched to cover the device work that it launched (the rules of the plugin's event_parser.py).
+ * Each step but the window is moved and stretched to cover the device work that it launched.
  *
- * Steps at the end do not count when the recording holds no, or not all, device work of them. By the default rules that
- * needs evidence: a step launched no device work while an earlier one did, or more than a fifth of its launching calls
- * have no device work with their correlation id. A call launches when of the calls of its name in the trace at least a
- * quarter have device work. The plugin's rule: no device work, or under 0.8 times that of the step before, which also
- * leaves out a whole step that is shorter than the others (the last of a gradient accumulation). The plugin knows
- * ProfilerStep alone: steps_by(s, true). */
+ * Steps at the end do not count when the recording holds no, or not all, device work of them. That needs evidence: a step
+ * launched no device work while an earlier one did, or more than a fifth of its launching calls have no device work with their
+ * correlation id. A call launches when of the calls of its name in the trace at least a quarter have device work. */
 #ifndef OPSCOPE_ANALYSIS_STEPS_H
 #define OPSCOPE_ANALYSIS_STEPS_H
 
+#include "base/arena.h"
 #include "base/err.h"
 #include "base/str.h"
 
@@ -53,9 +51,7 @@ struct step {
 struct steps {
 	struct step *v;          /* in order of time, all `total` */
 	unsigned n;              /* how many count */
-	unsigned n_plugin;       /* how many count by the plugin's rule */
 	unsigned total;
-	unsigned seen;           /* ProfilerStep annotations in the input */
 	bool whole_trace;        /* none found: v[0] is the window, `edge` the recording before and after */
 	enum steps_window_kind window;
 	uint32_t repeats;        /* of WINDOW_REPEATS */
@@ -67,13 +63,12 @@ struct steps {
 	uint32_t calls;          /* of the key op */
 	double certainty;        /* 0..1: below 1 only where the steps were searched for; 0 = none found */
 	struct str how;          /* one sentence for notes: what the steps are, or what was looked for in vain */
-	const struct steps *plugin; /* by ProfilerStep alone; this struct itself where that is the same */
 };
 
-static inline const struct steps *steps_by(const struct steps *s, bool plugin) { return plugin ? s->plugin : s; }
-
-/* How many of s->v count. */
-static inline unsigned steps_kept(const struct steps *s, bool plugin) { return plugin ? s->n_plugin : s->n; }
+/* The steps that `ProfilerStep#N` ranges make, whatever p->steps are; without such a range one step from the first to the last op, moved and stretched as
+ * others are. With a least_share above 0, the last step counts by the number of its device events alone: when it has at least this share of
+ * those of the step before. *a holds them. Needs PASS_NEST and PASS_CORRELATE. */
+struct steps *steps_of_profiler(const struct profile *p, double least_share, struct arena *a);
 
 /* Whether a time of the host, or of a device, is in one of the first n steps whose number is first..last. What lies between two steps is in
  * none. O(log n). */

@@ -194,7 +194,7 @@ static void put_device_work(struct own *o)
 void torch_events_own(struct torch_work *w)
 {
 	const struct profile *p = w->p;
-	struct optree *tree = optree_new(p, OPTREE_DEFAULT);
+	struct optree *tree = optree_new(p, &optree_own);
 	struct own o = {.w = w, .p = p, .tree = tree};
 	o.of_node = NEW_ARRAY_RAW(tree->n, uint32_t);
 	o.of_span = NEW_ARRAY_RAW(p->span.rows.n, uint32_t);

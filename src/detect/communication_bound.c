@@ -3,7 +3,7 @@
 #include "base/sort.h"
 #include "detect/collective_waits.h"
 
-/* Percent of the steps' time, mean over the GPUs; TOO_MUCH is the threshold of the plugin (its data.py). */
+/* Percent of the steps' time, mean over the GPUs. */
 static const double TOO_MUCH = 10, SEVERE = 30;
 /* Times as much as the middle one of the steps, and percent of a step more: one step has far more than the others. */
 static const double UNEVEN = 1.5, UNEVEN_PCT = 5;

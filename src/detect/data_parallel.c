@@ -7,7 +7,7 @@ static unsigned devices_used(const struct profile *p)
 {
 	struct gpu_metrics_list l;
 	unsigned n = 0;
-	gpu_metrics_measure(p, OPTREE_DEFAULT, NULL, NULL, NULL, &l);
+	gpu_metrics_measure(p, p->steps, &gpu_metrics_own, NULL, NULL, NULL, &l);
 	for (unsigned i = 0; i < l.n; i++)
 		n += l.v[i].kernels + l.v[i].copies + l.v[i].sets + l.v[i].outside > 0;
 	gpu_metrics_release(&l);

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-/* The plugin's threshold (the plugin's data.py), percent of the mean step. */
+/* Percent of the mean step. */
 static const double TOO_MUCH = 5, SEVERE = 20;
 enum { PLACES_TOLD = 3 };
 
@@ -112,7 +112,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 		findings_missing(f, d, "%s", shared_thinned_why);
 		return 0;
 	}
-	struct roles *r = roles_new(p, ROLES_DEFAULT, NULL, NULL);
+	struct roles *r = roles_new(p, p->steps, &roles_own, NULL, NULL);
 	double pct = roles_share_pct(r, ROLE_DATALOADER);
 	if (pct > TOO_MUCH) {
 		struct finding *x = findings_add(f, d, pct > SEVERE ? FINDING_HIGH : FINDING_MEDIUM);

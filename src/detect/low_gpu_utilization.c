@@ -3,7 +3,7 @@
 #include "analysis/gpu_metrics.h"
 #include "detect/shared.h"
 
-/* The plugin's threshold (the plugin's data.py). */
+/* Of the time of the steps. */
 static const double TOO_LITTLE = 0.5, SEVERE = 0.25;
 
 extern const struct detector detector_low_gpu_utilization;
@@ -61,7 +61,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	struct gpu_metrics_list l;
 	struct buf list = {0};
 	double lowest = 1;
-	gpu_metrics_measure(p, OPTREE_DEFAULT, NULL, NULL, NULL, &l);
+	gpu_metrics_measure(p, p->steps, &gpu_metrics_own, NULL, NULL, NULL, &l);
 	for (unsigned i = 0; i < l.n; i++) {
 		double u = l.v[i].utilization;
 		if (isnan(u) || u >= TOO_LITTLE)

@@ -3,7 +3,7 @@
 #include "base/mem.h"
 #include "detect/detect.h"
 
-/* The plugin's threshold (the plugin's data.py), of the device's memory. */
+/* Of the device's memory. */
 static const double TOO_MUCH = 0.9;
 
 extern const struct detector detector_memory_nearly_full;

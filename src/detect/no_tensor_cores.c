@@ -163,7 +163,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 		findings_missing(f, d, "the input does not say what the GPUs are (their compute capability, or a name known here)");
 	if (target.types <= 0)
 		return 0;
-	struct optree *t = optree_new(p, OPTREE_DEFAULT);
+	struct optree *t = optree_new(p, &optree_own);
 	struct measured m = measure(p, f, t, &target);
 	if (!m.all_ns)
 		findings_missing(f, d, "no kernel can be attributed to an operator");

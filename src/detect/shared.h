@@ -63,7 +63,7 @@ const struct directions *shared_directions(struct findings *f);
 const uint8_t *shared_beside(struct findings *f);
 /* What a kernel is by its name (string id), asked once per name. */
 struct kernel_info shared_kernel(struct findings *f, uint32_t name);
-/* Whether it uses Tensor Cores; a name on the plugin's list counts as yes. */
+/* Whether it uses Tensor Cores; a name on the list of kernel_uses_tc_listed counts as yes. */
 enum tri shared_tensor_core(struct findings *f, uint32_t name);
 
 /* What the detectors of one expert system share: the detectors of two systems never run together. */

@@ -47,7 +47,7 @@ int export_check_value(const struct export_format *f, const struct export_option
 static void note_absent_steps(const struct profile *p, const struct report_args *args, struct diags *notes)
 {
 	const struct steps *s = args->has_steps ? p->steps : NULL;
-	unsigned n = s ? steps_kept(s, false) : 0;
+	unsigned n = s ? s->n : 0;
 	if (!n)
 		return;
 	int64_t from = s->v[0].number, to = s->v[n - 1].number;

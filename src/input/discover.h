@@ -1,5 +1,5 @@
 /* Which traces a path stands for: a file is one, a directory is all that lie in it at any depth, as runs, workers and
- * spans (the plugin's io and consts modules).
+ * spans.
  *
  * In `WORKER[.DIGITS].pt.trace.json[.gz]` the name before the digits is the worker, and the digits order its spans, which
  * are numbered 1, 2, ... in the text order of the digits; without digits the span is "default". Of other files, those

@@ -65,7 +65,7 @@ static const char *const fewer_words[] = {
 #include "op/kernels.def"
 };
 
-/* Substrings that PyProf and the TensorBoard plugin take for Tensor Core use (PyProf's tc.py). */
+/* What older tools took for Tensor Core use. */
 static const char *const tc_substrings[] = {
 	"h884", "s884", "h1688", "s1688", "hmma", "i8816", "16816", "dgrad_1x1_stride_2x2", "first_layer_wgrad_kernel",
 	"conv1x1", "conv2d_c1_k1", "direct_group", "xmma_implicit_gemm", "xmma_sparse_conv",

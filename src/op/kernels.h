@@ -40,12 +40,11 @@ enum tri kernel_tensor_core(struct kernel_info k, enum dtype operands);
 /* Adds rows from a file, KERNEL(...) as in kernels.def, before the built-in ones; for the whole process, before kernels are
  * classified. -1 with file:line and what was expected. */
 int kernel_load_rules(const char *path, struct err *e);
-/* Whether the name is on the list that predecessors share: it holds any of these substrings (PyProf's tc.py, the TensorBoard plugin's tensor_core.py). */
+/* Any of a fixed list of substrings, by which older tools told Tensor Core use. */
 bool kernel_uses_tc_listed(struct str name);
 /* The function's own name in a C++ signature, as Nsight Systems shortens it: "f" of "void ns::f<int, (bool)1>(int)". A slice. */
 struct str kernel_function_name(struct str name);
-/* Ops that could use Tensor Cores by name: the plugin's list (its tensor_core.py), and that with aten::convolution_backward and ops in
- * place that the list forgets. */
+/* Ops that could use Tensor Cores by name: a list of older tools, and that with aten::convolution_backward and ops in place that the list forgets. */
 bool op_tc_eligible_compat(struct str name);
 bool op_tc_eligible(struct str name);
 /* A collective, by the name of a kernel (nccl*, rccl, ...), or of an op or annotation (nccl:*, gloo:*, c10d::*). */

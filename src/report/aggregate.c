@@ -278,7 +278,7 @@ int aggregate_check(struct profile *p, const struct aggregate_spec *spec, struct
 	if (p->n_aggregations >= AGGREGATIONS_MAX)
 		return err_set(e, ERR_LIMIT, STR_FMT ": it holds %u aggregations, which are as many as there can be: delete some", STR_ARG(p->input_path),
 		               p->n_aggregations);
-	return spec->args.has_steps ? steps_window(p->steps, false, spec->args.step_first, spec->args.step_last, &w, e) : 0;
+	return spec->args.has_steps ? steps_window(p->steps, spec->args.step_first, spec->args.step_last, &w, e) : 0;
 }
 
 const struct aggregation *aggregate_find(const struct profile *p, const struct aggregate_spec *spec)

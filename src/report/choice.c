@@ -51,11 +51,12 @@ const struct predecessor *predecessor_find(const char *name)
 	return NULL;
 }
 
-/* The rows of a report: its own, then those of the wings. */
+/* The rows of a report: those of the wings, then its own. */
 struct choice_rows {
 	const struct report *report;
 	const struct report_variant *at;          /* NULL: behind the last */
 	const struct predecessor *const *wing;    /* the next */
+	bool own;                                 /* the report's own rows have begun */
 };
 
 /* From rows->at on, the first row that is of the report. */
@@ -68,15 +69,19 @@ static void choice_settle(struct choice_rows *rows)
 			rows->at++;
 		else if (*rows->wing)
 			rows->at = (*rows->wing++)->variants;
-		else
+		else if (!rows->own) {
+			rows->at = rows->report->variants;
+			rows->own = true;
+		} else {
 			break;
+		}
 	}
 	rows->at = NULL;
 }
 
 static struct choice_rows choice_rows_of(const struct report *r)
 {
-	struct choice_rows rows = {r, r->variants, predecessor_registry};
+	struct choice_rows rows = {.report = r, .wing = predecessor_registry};
 	choice_settle(&rows);
 	return rows;
 }

@@ -6,9 +6,6 @@
 #include "analysis/mfu.h"
 #include "base/buf.h"
 #include "base/round.h"
-#include "report/step_table.h"
-
-static const double GIB = 1024.0 * 1024.0 * 1024.0;
 
 static const struct column own_columns[] = {
 	{"device", "Device", "ordinal", CELL_I64},
@@ -36,17 +33,6 @@ static const struct column own_columns[] = {
 	{"kernel_busy_ns", "Kernels busy", "time of the steps with at least one kernel running", CELL_I64, UNIT_NS, COLUMN_DETAIL},
 	{"busy_ns", "Busy", "time of the steps with any device work", CELL_I64, UNIT_NS},
 	{"idle_ns", "Idle", "time of the steps without device work", CELL_I64, UNIT_NS},
-};
-
-static const struct column plugin_columns[] = {
-	{"device", "GPU", "ordinal", CELL_I64},
-	{"name", "Name", "product name", CELL_STR},
-	{"memory_gb", "Memory (GB)", "global memory, GB of 1024^3", CELL_F64, UNIT_NONE, 0, 2},
-	{"compute_capability", "Compute Capability", "compute capability", CELL_STR},
-	{"gpu_utilization_pct", "GPU Utilization", "GPU busy time / all steps time", CELL_F64, UNIT_PERCENT},
-	{"sm_efficiency_pct", "Est. SM Efficiency", "estimated streaming multiprocessor efficiency", CELL_F64, UNIT_PERCENT},
-	{"achieved_occupancy_pct", "Est. Achieved Occupancy", "estimated achieved occupancy", CELL_F64, UNIT_PERCENT},
-	{"tc_time_pct", "Kernel Time using Tensor Cores", "of the kernels attached to operators", CELL_F64, UNIT_PERCENT},
 };
 
 /* What a device achieved in the steps chosen; NAN = not known. */
@@ -107,28 +93,10 @@ static void note_unknown_mfu(const struct profile *p, const struct mfu *m, const
 	buf_release(&gpus);
 }
 
-static void set_capability(const struct profile *p, uint32_t row, struct table *t, unsigned col)
+void device_table_set_capability(const struct profile *p, uint32_t row, struct table *t, unsigned col)
 {
 	if (p->device.cc_major[row] >= 0 && p->device.cc_minor[row] >= 0)
 		table_set_fmt(t, col, "%d.%d", p->device.cc_major[row], p->device.cc_minor[row]);
-}
-
-static void plugin_row(const struct profile *p, const struct gpu_metrics *m, struct table *t)
-{
-	unsigned col = 0;
-	table_row(t);
-	table_set_i64(t, col++, m->device);
-	if (m->row != ROW_NONE) {
-		table_set_str(t, col, profile_str(p, p->device.name[m->row]));
-		if (p->device.memory_bytes[m->row] > 0)
-			table_set_f64(t, col + 1, round_digits((double)p->device.memory_bytes[m->row] / GIB, 2));
-		set_capability(p, m->row, t, col + 2);
-	}
-	col += 3;
-	table_set_f64(t, col++, round_digits(m->utilization * 100, 2));
-	table_set_f64(t, col++, round_digits(m->sm_efficiency * 100, 2));
-	table_set_f64(t, col++, round_digits(m->occupancy_pct, 2));
-	table_set_f64(t, col++, round_digits(m->tc_ratio * 100, 2));
 }
 
 static void describe(const struct profile *p, uint32_t row, struct table *t, unsigned col)
@@ -138,7 +106,7 @@ static void describe(const struct profile *p, uint32_t row, struct table *t, uns
 		table_set_str(t, col, name);
 	if (p->device.memory_bytes[row] > 0)
 		table_set_i64(t, col + 1, p->device.memory_bytes[row]);
-	set_capability(p, row, t, col + 2);
+	device_table_set_capability(p, row, t, col + 2);
 	if (p->device.sm_count[row] > 0)
 		table_set_i64(t, col + 3, p->device.sm_count[row]);
 }
@@ -216,35 +184,20 @@ static void add_notes(const struct gpu_metrics *m, struct table *t)
 void device_table(const struct profile *p, const struct report_args *args, bool only_used, struct table *t)
 {
 	struct gpu_metrics_list l;
-	bool plugin = report_is_plugin(args);
-	struct mfu *mfu = plugin || p->durations_only ? NULL : mfu_new(p);
+	struct mfu *mfu = p->durations_only ? NULL : mfu_new(p);
 	uint32_t mfu_row = 0;
-	struct optree *tree = plugin ? optree_new(p, OPTREE_TB_PLUGIN) : NULL;
-	gpu_metrics_measure(p, plugin ? OPTREE_TB_PLUGIN : OPTREE_DEFAULT, tree, args->has_steps ? &args->step_first : NULL,
-	                    args->has_steps ? &args->step_last : NULL, &l);
-	if (plugin)
-		table_columns(t, plugin_columns, sizeof plugin_columns / sizeof *plugin_columns);
-	else
-		table_columns(t, own_columns, sizeof own_columns / sizeof *own_columns);
+	gpu_metrics_measure(p, p->steps, &gpu_metrics_own, NULL, args->has_steps ? &args->step_first : NULL, args->has_steps ? &args->step_last : NULL, &l);
+	table_columns(t, own_columns, sizeof own_columns / sizeof *own_columns);
 	for (unsigned i = 0; i < l.n; i++) {
-		if ((only_used || plugin) && !l.v[i].trace_kernels)
+		if (only_used && !l.v[i].trace_kernels)
 			continue;
-		if (plugin)
-			plugin_row(p, &l.v[i], t);
-		else
-			own_row(p, &l.v[i], achieved_on(p, mfu, l.v[i].device, args, &mfu_row), l.span_ns, t);
-		if (!plugin)
-			add_notes(&l.v[i], t);
+		own_row(p, &l.v[i], achieved_on(p, mfu, l.v[i].device, args, &mfu_row), l.span_ns, t);
+		add_notes(&l.v[i], t);
 	}
-	if (p->device_joined && !plugin)
+	if (p->device_joined)
 		table_note(t, "Device %d is the one that the input describes as device %d: only one is described, and only one works.", p->joined_device, p->device.id[0]);
-	if (plugin)
-		table_note(t, "Measured from the start of the first step to the end of the last: %lld ns.", (long long)l.span_ns);
-	else
-		table_note(t, "Measured during the steps: %lld ns; busy and idle sum to it.", (long long)l.span_ns);
+	table_note(t, "Measured during the steps: %lld ns; busy and idle sum to it.", (long long)l.span_ns);
 	note_unknown_mfu(p, mfu, args, t);
 	mfu_free(mfu);
 	gpu_metrics_release(&l);
-	if (tree)
-		optree_free(tree);
 }

@@ -7,18 +7,13 @@ static int run(const struct profile *p, const struct report_args *args, struct t
 	if (!p->device.rows.n && !p->gpu_op.rows.n)
 		return err_set(e, ERR_DATA, "no devices: the input describes none and ran nothing on any; to record them: %s",
 		               recording_how(p, RECORD_DEVICE_WORK));
-	struct roles *r = args->has_steps ? step_roles(p, args, e) : NULL; /* is there such a step? */
+	struct roles *r = args->has_steps ? step_roles(p, p->steps, &roles_own, args, e) : NULL; /* is there such a step? */
 	if (args->has_steps && !r)
 		return -1;
 	roles_free(r);
 	device_table(p, args, false, t);
 	return 0;
 }
-
-static const struct report_variant devices_variants[] = {
-	{.compat = "tb-plugin"},
-	{0},
-};
 
 const struct report report_devices = {
 	.name = "devices",
@@ -29,7 +24,6 @@ const struct report report_devices = {
 	        "how well its kernels filled it. GPU utilisation says only that some kernel was running; SM efficiency, how many of "
 	        "its multiprocessors had blocks; occupancy, how full these were. The time is that from the start of the first step "
 	        "to the end of the last one.",
-	.variants = devices_variants,
 	.timeline = true,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.takes = REPORT_STEPS,

@@ -159,7 +159,7 @@ int kernel_calls(const struct profile *p, const struct report_args *args, struct
 	else if (!n)
 		rc = err_set(e, ERR_DATA, "the input holds no kernels; to record them: %s", recording_how(p, RECORD_DEVICE_WORK));
 	sort_items(v, n);
-	struct calls x = {.p = p, .out = t, .tc = op_tc_new(p, false), .instance = ROW_NONE, .tree = optree_new(p, OPTREE_DEFAULT), .names = short_names_new(p)};
+	struct calls x = {.p = p, .out = t, .tc = op_tc_new(p, false), .instance = ROW_NONE, .tree = optree_new(p, &optree_own), .names = short_names_new(p)};
 	uint32_t shown = args->row_limit && args->row_limit < n ? (uint32_t)args->row_limit : n;
 	if (rc == 0) {
 		table_columns(t, columns, N_COLUMNS);

@@ -71,7 +71,7 @@ struct module_flops *module_flops_new(const struct profile *p, const struct repo
 	struct window w;
 	if (window_of(p, args, &w, e) < 0)
 		return NULL;
-	struct modules *m = modules_new(p, MODULES_DEFAULT, w.all ? NULL : &w.in);
+	struct modules *m = modules_new(p, &modules_own, w.all ? NULL : &w.in);
 	if (m->source == MODULES_NONE) {
 		modules_free(m);
 		err_set(e, ERR_DATA, "the input holds no modules; to record them: %s", recording_how(p, RECORD_MODULES));

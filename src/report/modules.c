@@ -1,4 +1,4 @@
-/* Time by nn.Module, forward and backward (the plugin's module_op.py, the plugin's op_tree.py). */
+/* Time by nn.Module, forward and backward. */
 #include "analysis/modules.h"
 
 #include "analysis/recording.h"
@@ -258,7 +258,7 @@ static void put_notes(struct table *t, const struct modules *m, const struct sho
 		           (unsigned long long)m->unlent_tracks);
 }
 
-static int put_default(const struct profile *p, const struct modules *m, const struct window *w, bool flat, struct table *t, struct err *e)
+static int modules_put(const struct profile *p, const struct modules *m, const struct window *w, bool flat, struct table *t, struct err *e)
 {
 	struct shown s = {.flat = flat};
 	struct buf path = {0};
@@ -274,64 +274,6 @@ static int put_default(const struct profile *p, const struct modules *m, const s
 	return rc;
 }
 
-/* The plugin adds up by (name, module id) and shows the sum wherever the module stands. */
-struct total {
-	uint64_t calls, operators;
-	int64_t host_total, host_self, dev_total, dev_self;
-};
-
-static struct total *totals_tb(const struct modules *m, uint32_t *total_of)
-{
-	struct intern keys;
-	intern_init(&keys);
-	struct total *total = NEW_ARRAY((size_t)m->tree.n + 1, struct total);
-	for (uint32_t i = 0; i < m->tree.n; i++) {
-		const struct module_node *n = &m->tree.v[i];
-		uint32_t key[2] = {n->name, (uint32_t)n->module_id};
-		struct total *x = &total[total_of[i] = intern_put(&keys, (const char *)key, sizeof key)];
-		x->calls += n->calls;
-		x->operators += n->operators;
-		x->host_total += n->host_total;
-		x->host_self += n->host_self;
-		x->dev_total += n->dev_total;
-		x->dev_self += n->dev_self;
-	}
-	intern_release(&keys);
-	return total;
-}
-
-static void put_tb_plugin(const struct modules *m, struct table *t)
-{
-	static const struct column tb[] = {
-		{"depth", "Depth", "0 = root", CELL_I64, UNIT_NONE, COLUMN_TREE},
-		{"name", "Module Name", "class and number of the module", CELL_STR},
-		{"occurences", "Occurences", "how often it was called", CELL_I64},
-		{"operators", "Operators", "ops directly inside", CELL_I64},
-		{"host_total_time", "Host Total Time", "us", CELL_F64, UNIT_US, 0, 3},
-		{"host_self_time", "Host Self Time", "us; less modules and ops directly inside", CELL_F64, UNIT_US, 0, 3},
-		{"device_total_time", "Device Total Time", "us", CELL_F64, UNIT_US, 0, 3},
-		{"device_self_time", "Device Self Time", "us; with the device total of ops directly inside", CELL_F64, UNIT_US, 0, 3},
-	};
-	table_columns(t, tb, sizeof tb / sizeof tb[0]);
-	uint32_t *total_of = NEW_ARRAY(m->tree.n, uint32_t);
-	struct total *total = totals_tb(m, total_of);
-	for (uint32_t k = 0; k < m->tree.n_order; k++) {
-		const struct module_node *n = &m->tree.v[m->tree.order[k]];
-		const struct total *x = &total[total_of[m->tree.order[k]]];
-		table_row(t);
-		table_set_i64(t, 0, n->depth);
-		table_set_str_copy(t, 1, intern_get(&m->tree.names, n->name));
-		table_set_i64(t, 2, (int64_t)x->calls);
-		table_set_i64(t, 3, (int64_t)x->operators);
-		table_set_f64(t, 4, (double)x->host_total / 1000);
-		table_set_f64(t, 5, (double)x->host_self / 1000);
-		table_set_f64(t, 6, (double)x->dev_total / 1000);
-		table_set_f64(t, 7, (double)x->dev_self / 1000);
-	}
-	mem_free(total);
-	mem_free(total_of);
-}
-
 enum grouping { BY_TREE, BY_NAME };
 
 static int modules_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
@@ -339,14 +281,12 @@ static int modules_run(const struct profile *p, const struct report_args *args, 
 	struct window w;
 	if (window_of(p, args, &w, e) < 0)
 		return -1;
-	struct modules *m = modules_new(p, args->compat ? MODULES_TB_PLUGIN : MODULES_DEFAULT, w.all ? NULL : &w.in);
+	struct modules *m = modules_new(p, &modules_own, w.all ? NULL : &w.in);
 	int rc = 0;
 	if (m->source == MODULES_NONE)
 		rc = err_set(e, ERR_DATA, "the input holds no modules; to record them: %s", recording_how(p, RECORD_MODULES));
-	else if (args->compat)
-		put_tb_plugin(m, out);
 	else
-		rc = put_default(p, m, &w, args->variant->by == BY_NAME, out, e);
+		rc = modules_put(p, m, &w, args->variant->by == BY_NAME, out, e);
 	modules_free(m);
 	return rc;
 }
@@ -354,7 +294,6 @@ static int modules_run(const struct profile *p, const struct report_args *args, 
 static const struct report_variant modules_variants[] = {
 	{.group_by = "tree", .by = BY_TREE},
 	{.group_by = "flat", .by = BY_NAME},
-	{.compat = "tb-plugin", .group_by = "tree", .by = BY_TREE},
 	{0},
 };
 

@@ -1,78 +1,54 @@
-/* Time by operator (the plugin's op_agg.py): on the host and on the device, own and with all that it called. */
+/* Time by operator: on the host and on the device, own and with all that it called. */
 #include "analysis/direction.h"
 #include "analysis/optree.h"
 #include "analysis/recording.h"
-#include "analysis/stacks.h"
-#include "base/buf.h"
 #include "base/mem.h"
 #include "base/round.h"
-#include "report/operators.h"
+#include "report/operator_keys.h"
 #include "report/window.h"
 
 #include <math.h>
 
 struct group {
-	uint32_t name, detail; /* name: string id, 0 by line; detail: string id of the shapes, a stack, an id of `lines` */
 	uint64_t calls;
 	int64_t dev_self, dev_total, host_self, host_total, tc_self, tc_total, tc_unknown_self, tc_unknown_total;
 	int64_t dev_of[DIRECTIONS], host_of[DIRECTIONS]; /* by line: the parts of dev_self and host_self */
-	bool tc_eligible, has_stack;
-	uint32_t open;              /* calls of this row around the node at hand */
-	uint32_t first, first_last; /* for the plugin: the node that decides tc_eligible, and the last node under it */
+	bool tc_eligible;
+	uint32_t open;          /* calls of this row around the node at hand */
 };
 
 struct groups {
 	const struct profile *p;
 	const struct optree *t;
 	enum operators_by by;
-	struct intern keys;   /* (name, detail) pairs; group i has key i + 1 */
-	struct group *v;
-	uint32_t cap;
-	struct stacks *stacks; /* by stack and by line */
+	struct operator_keys keys;
+	struct group *v;        /* of each row of keys */
+	uint32_t n, cap;
 	struct directions *dir; /* by line */
-	struct intern lines;
 };
 
 static void groups_release(struct groups *g)
 {
-	intern_release(&g->keys);
-	intern_release(&g->lines);
-	stacks_free(g->stacks);
+	operator_keys_release(&g->keys);
 	directions_free(g->dir);
 	mem_free(g->v);
 }
 
-/* The group's second key. */
-static uint32_t detail_of(struct groups *g, uint32_t span)
+static struct group *group_of(struct groups *g, uint32_t span)
 {
-	switch (g->by) {
-	case OPERATORS_BY_SHAPE:
-		return profile_arg_id(g->p, g->p->span.args[span], ARG_INPUT_DIMS);
-	case OPERATORS_BY_STACK:
-		return stacks_of(g->stacks, span);
-	case OPERATORS_BY_LINE:
-		return intern_str(&g->lines, stacks_user_line(g->stacks, stacks_of(g->stacks, span)));
-	case OPERATORS_BY_NAME:
-		break;
+	uint32_t row = operator_keys_row(&g->keys, span);
+	if (row == g->n) {
+		g->n++;
+		MEM_GROW(g->v, g->cap, g->n);
+		g->v[row] = (struct group){0};
 	}
-	return 0;
-}
-
-static struct group *group_of(struct groups *g, uint32_t name, uint32_t detail)
-{
-	uint32_t pair[2] = {name, detail}, before = g->keys.n;
-	uint32_t at = intern_put(&g->keys, (const char *)pair, sizeof pair) - 1;
-	if (g->keys.n > before) {
-		MEM_GROW(g->v, g->cap, at + 1);
-		g->v[at] = (struct group){.name = name, .detail = detail};
-	}
-	return &g->v[at];
+	return &g->v[row];
 }
 
 /* Own host time of the tree's nodes for a table of ops alone: what an annotation, a step or an optimizer inside an op has of its own is
  * the op's, as the work it launched is; it has no row, and its time would be in none. One that outlives what is around it gives
  * nothing: a part of it lies outside, and was not taken off the op. */
-static int64_t *own_times(const struct optree *t, const struct profile *p, bool compat)
+static int64_t *own_times(const struct optree *t, const struct profile *p)
 {
 	const int64_t *start = p->span.start_ns, *dur = p->span.dur_ns;
 	int64_t *own = NEW_ARRAY(t->n, int64_t);
@@ -80,7 +56,7 @@ static int64_t *own_times(const struct optree *t, const struct profile *p, bool 
 	for (uint32_t n = 0; n < t->n; n++) {
 		uint32_t up = t->parent[n], at = t->span[n];
 		bool inside = up != ROW_NONE && start[at] + dur[at] <= start[t->span[up]] + dur[t->span[up]];
-		op[n] = t->kind[n] == NODE_OP ? n : inside && !compat ? op[up] : ROW_NONE;
+		op[n] = t->kind[n] == NODE_OP ? n : inside ? op[up] : ROW_NONE;
 		if (op[n] != ROW_NONE)
 			own[op[n]] += t->host_self[n];
 	}
@@ -95,32 +71,6 @@ static void add_direction(struct group *x, const struct groups *g, uint32_t node
 	d = d == DIR_OTHER ? DIR_FORWARD : d;
 	x->dev_of[d] += g->t->dev_self[node];
 	x->host_of[d] += host;
-}
-
-/* Node -> the last one under it, or itself. */
-static uint32_t *last_nodes(const struct optree *t)
-{
-	uint32_t *last = NEW_ARRAY_RAW(t->n, uint32_t);
-	for (uint32_t n = 0; n < t->n; n++)
-		last[n] = n;
-	for (uint32_t n = t->n; n-- > 0;)
-		if (t->parent[n] != ROW_NONE && last[t->parent[n]] < last[n])
-			last[t->parent[n]] = last[n];
-	return last;
-}
-
-/* Of ops with one name any decides; for the plugin the first that its walk of the tree ends with, children before parents. */
-static void add_eligible(struct group *x, const struct optree *t, uint32_t node, const uint32_t *last)
-{
-	if (!last) {
-		x->tc_eligible |= t->tc_eligible[node];
-		return;
-	}
-	if (x->calls == 1 || last[node] < x->first_last || (last[node] == x->first_last && node > x->first)) {
-		x->first = node;
-		x->first_last = last[node];
-		x->tc_eligible = t->tc_eligible[node];
-	}
 }
 
 /* The nodes around the one at hand, with their rows. Nodes come in pre-order. */
@@ -149,9 +99,9 @@ static void path_down(struct path *at, struct groups *g, uint32_t node, const st
 }
 
 /* A call inside one of its own row is a part of that one's total. */
-static void add_totals(struct group *x, const struct optree *t, uint32_t node, bool compat)
+static void add_totals(struct group *x, const struct optree *t, uint32_t node)
 {
-	if (x->open && !compat)
+	if (x->open)
 		return;
 	x->dev_total += t->dev_total[node];
 	x->host_total += t->host_total[node];
@@ -159,11 +109,10 @@ static void add_totals(struct group *x, const struct optree *t, uint32_t node, b
 	x->tc_unknown_total += t->tc_unknown_total[node];
 }
 
-static void collect(struct groups *g, const struct window *w, bool compat)
+static void collect(struct groups *g, const struct window *w)
 {
 	const struct optree *t = g->t;
-	int64_t *own = own_times(t, g->p, compat);
-	uint32_t *last = compat ? last_nodes(t) : NULL;
+	int64_t *own = own_times(t, g->p);
 	struct path path = {0};
 	for (uint32_t n = 0; n < t->n; n++) {
 		uint32_t span = t->span[n];
@@ -172,31 +121,20 @@ static void collect(struct groups *g, const struct window *w, bool compat)
 			path_down(&path, g, n, NULL);
 			continue;
 		}
-		struct group *x = group_of(g, g->by == OPERATORS_BY_LINE ? 0 : g->p->span.name[span], detail_of(g, span));
+		struct group *x = group_of(g, span);
 		x->calls++;
 		x->dev_self += t->dev_self[n];
 		x->host_self += own[n];
 		x->tc_self += t->tc_self[n];
 		x->tc_unknown_self += t->tc_unknown_self[n];
-		add_totals(x, t, n, compat);
-		add_eligible(x, t, n, last);
-		x->has_stack |= profile_arg_id(g->p, g->p->span.args[span], ARG_CALL_STACK) != 0;
+		x->tc_eligible |= t->tc_eligible[n];
+		add_totals(x, t, n);
 		if (g->dir)
 			add_direction(x, g, n, own[n]);
 		path_down(&path, g, n, x);
 	}
 	mem_free(path.v);
 	mem_free(own);
-	mem_free(last);
-}
-
-static void put_stack(struct table *out, unsigned col, const struct groups *g, uint32_t stack)
-{
-	struct buf text = {0};
-	stacks_text(g->stacks, stack, &text);
-	if (text.n)
-		table_set_str_copy(out, col, buf_view(&text));
-	buf_release(&text);
 }
 
 /* Those of the three directions stand in the order of enum direction. */
@@ -279,20 +217,22 @@ static void put_directions(struct table *out, const unsigned at[], const struct 
 	}
 }
 
-static void put_detail(struct table *out, unsigned col, const struct groups *g, const struct group *x)
+static void put_detail(struct table *out, unsigned col, const struct groups *g, uint32_t row)
 {
-	if (g->by == OPERATORS_BY_SHAPE && x->detail)
-		table_set_str(out, col, profile_str(g->p, x->detail));
+	uint32_t detail = g->keys.v[row].detail;
+	if (g->by == OPERATORS_BY_SHAPE && detail)
+		table_set_str(out, col, profile_str(g->p, detail));
 	else if (g->by == OPERATORS_BY_STACK)
-		put_stack(out, col, g, x->detail);
+		operator_keys_put_stack(out, col, &g->keys, detail);
 	else if (g->by == OPERATORS_BY_LINE)
-		table_set_str_copy(out, col, x->detail ? intern_get(&g->lines, x->detail) : STR("(no line known)"));
+		table_set_str_copy(out, col, detail ? intern_get(&g->keys.lines, detail) : STR("(no line known)"));
 }
 
 /* The columns that a row for one op has, and a row for a line of many ops has not. */
-static void put_op(struct table *out, const unsigned at[], const struct groups *g, const struct group *x, bool device)
+static void put_op(struct table *out, const unsigned at[], const struct groups *g, uint32_t row, bool device)
 {
-	table_set_str(out, at[C_NAME], profile_str(g->p, x->name));
+	const struct group *x = &g->v[row];
+	table_set_str(out, at[C_NAME], profile_str(g->p, g->keys.v[row].name));
 	table_set_i64(out, at[C_HOST_TOTAL], x->host_total);
 	if (!device)
 		return;
@@ -302,7 +242,7 @@ static void put_op(struct table *out, const unsigned at[], const struct groups *
 		table_set_f64(out, at[C_TC_TOTAL], percent((double)x->tc_total, (double)x->dev_total));
 }
 
-static int put_default(struct table *out, const struct groups *g, const struct window *w, struct err *e)
+static int operators_put(struct table *out, const struct groups *g, const struct window *w, struct err *e)
 {
 	unsigned at[N_COLUMNS];
 	bool device = g->p->gpu_op.rows.n > 0;
@@ -320,13 +260,13 @@ static int put_default(struct table *out, const struct groups *g, const struct w
 	}
 	out->title = titles[g->by];
 	add_columns(out, g, device, at);
-	for (uint32_t i = 0; i + 1 < g->keys.n; i++) {
+	for (uint32_t i = 0; i < g->n; i++) {
 		const struct group *x = &g->v[i];
 		attributed += x->dev_self;
 		unknown += x->tc_unknown_self;
 		table_row(out);
 		if (g->by != OPERATORS_BY_NAME)
-			put_detail(out, at[C_DETAIL], g, x);
+			put_detail(out, at[C_DETAIL], g, i);
 		table_set_i64(out, at[C_CALLS], (int64_t)x->calls);
 		table_set_i64(out, at[C_HOST_SELF], x->host_self);
 		if (device) {
@@ -338,7 +278,7 @@ static int put_default(struct table *out, const struct groups *g, const struct w
 		if (g->by == OPERATORS_BY_LINE)
 			put_directions(out, at, x, device);
 		else
-			put_op(out, at, g, x, device);
+			put_op(out, at, g, i, device);
 	}
 	if (outside_ops) {
 		table_row(out);
@@ -360,62 +300,16 @@ static int put_default(struct table *out, const struct groups *g, const struct w
 		table_warn(out, "the trace holds no device work: times are of the host");
 		rc = table_sort(out, STR("host_self_ns"), true, e);
 	}
-	if (w->all && g->keys.n == 1)
+	if (w->all && !g->n)
 		table_warn(out, "the input holds no framework ops; to record them: %s", recording_how(g->p, RECORD_OPS));
-	if (g->stacks && stacks_from_forward(g->stacks))
+	if (g->keys.stacks && stacks_from_forward(g->keys.stacks))
 		table_note(out, "%llu ops of the backward pass have the stack of their forward op; they are nodes of autograd's graph, of which a call can have several, and count as calls, too",
-		           (unsigned long long)stacks_from_forward(g->stacks));
-	if (g->stacks && !stacks_any(g->stacks))
+		           (unsigned long long)stacks_from_forward(g->keys.stacks));
+	if (g->keys.stacks && !stacks_any(g->keys.stacks))
 		table_warn(out, "the input holds no Python stacks; to record them: %s", recording_how(g->p, RECORD_STACKS));
 	if (g->t->folded)
 		table_note(out, "%llu ops were folded into a parent of the same name", (unsigned long long)g->t->folded);
 	return rc;
-}
-
-static int put_tb_plugin(struct table *out, const struct groups *g, struct err *e)
-{
-	static const struct column tb[] = {
-		{"name", "Name", "operator", CELL_STR},
-		{"input_shape", "Input Shape", "dimensions of its inputs", CELL_STR, UNIT_NONE, COLUMN_WIDE},
-		{"calls", "Calls", "how often it ran", CELL_I64},
-		{"device_self_duration", "Device Self Duration (us)", "rounded to us", CELL_I64, UNIT_US},
-		{"device_total_duration", "Device Total Duration (us)", "rounded to us", CELL_I64, UNIT_US},
-		{"host_self_duration", "Host Self Duration (us)", "rounded to us", CELL_I64, UNIT_US},
-		{"host_total_duration", "Host Total Duration (us)", "rounded to us", CELL_I64, UNIT_US},
-		{"tc_eligible", "Tensor Cores Eligible", "Yes or No", CELL_STR},
-		{"tc_self_ratio", "Tensor Cores Self(%)", "TC time of own kernels / own device time", CELL_F64, UNIT_NONE, 0, 2},
-		{"tc_total_ratio", "Tensor Cores Total(%)", "the same with the ops inside", CELL_F64, UNIT_NONE, 0, 2},
-		{"call_stack", "Call Stack", "Python frames", CELL_STR, UNIT_NONE, COLUMN_WIDE},
-		{"has_call_stack", "Has Call Stack", "whether stacks were recorded", CELL_BOOL},
-	};
-	bool device = g->p->gpu_op.rows.n > 0;
-	unsigned at[12];
-	for (unsigned c = 0; c < 12; c++) {
-		bool skip = (c == 1 && g->by != OPERATORS_BY_SHAPE) || (c == 10 && g->by != OPERATORS_BY_STACK) ||
-		            (!device && (c == 3 || c == 4));
-		at[c] = skip ? UINT32_MAX : table_column(out, &tb[c]);
-	}
-	for (uint32_t i = 0; i + 1 < g->keys.n; i++) {
-		const struct group *x = &g->v[i];
-		table_row(out);
-		table_set_str(out, at[0], profile_str(g->p, x->name));
-		if (g->by == OPERATORS_BY_SHAPE)
-			table_set_str(out, at[1], x->detail ? profile_str(g->p, x->detail) : STR("[]"));
-		table_set_i64(out, at[2], (int64_t)x->calls);
-		table_set_i64(out, at[5], round_us(x->host_self));
-		table_set_i64(out, at[6], round_us(x->host_total));
-		if (g->by == OPERATORS_BY_STACK)
-			put_stack(out, at[10], g, x->detail);
-		table_set_bool(out, at[11], x->has_stack);
-		if (device) {
-			table_set_i64(out, at[3], round_us(x->dev_self));
-			table_set_i64(out, at[4], round_us(x->dev_total));
-		}
-		table_set_str(out, at[7], x->tc_eligible ? STR("Yes") : STR("No"));
-		table_set_f64(out, at[8], x->dev_self > 0 ? round_digits(percent((double)x->tc_self, (double)x->dev_self), 2) : 0);
-		table_set_f64(out, at[9], x->dev_total > 0 ? round_digits(percent((double)x->tc_total, (double)x->dev_total), 2) : 0);
-	}
-	return table_sort(out, device ? STR("device_self_duration") : STR("host_self_duration"), true, e);
 }
 
 int operators_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
@@ -424,22 +318,17 @@ int operators_run(const struct profile *p, const struct report_args *args, struc
 	if (window_of(p, args, &w, e) < 0)
 		return -1;
 	struct groups g = {.p = p, .by = (enum operators_by)args->variant->by};
-	struct optree *t = optree_new(p, args->compat ? OPTREE_TB_PLUGIN : OPTREE_DEFAULT);
+	struct optree *t = optree_new(p, &optree_own);
 	g.t = t;
-	intern_init(&g.keys);
-	intern_init(&g.lines);
-	if (g.by == OPERATORS_BY_STACK || g.by == OPERATORS_BY_LINE)
-		g.stacks = stacks_new(p);
+	operator_keys_init(&g.keys, p, g.by);
 	if (g.by == OPERATORS_BY_LINE)
 		g.dir = directions_new(p);
-	collect(&g, &w, args->compat);
+	collect(&g, &w);
 	int rc = 0;
-	if (g.keys.n == 1 && t->unattributed_ops == 0)
+	if (!g.n && t->unattributed_ops == 0)
 		rc = err_set(e, ERR_DATA, "the trace holds no framework ops; to record them: %s", recording_how(p, RECORD_OPS));
-	else if (args->compat)
-		rc = put_tb_plugin(out, &g, e);
 	else
-		rc = put_default(out, &g, &w, e);
+		rc = operators_put(out, &g, &w, e);
 	groups_release(&g);
 	optree_free(t);
 	return rc;
@@ -450,9 +339,6 @@ static const struct report_variant operators_variants[] = {
 	{.group_by = "shape", .by = OPERATORS_BY_SHAPE},
 	{.group_by = "stack", .by = OPERATORS_BY_STACK},
 	{.group_by = "line", .by = OPERATORS_BY_LINE},
-	{.compat = "tb-plugin", .group_by = "name", .by = OPERATORS_BY_NAME},
-	{.compat = "tb-plugin", .group_by = "shape", .by = OPERATORS_BY_SHAPE},
-	{.compat = "tb-plugin", .group_by = "stack", .by = OPERATORS_BY_STACK},
 	{0},
 };
 

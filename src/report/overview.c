@@ -3,27 +3,6 @@
 #include "report/device_table.h"
 #include "report/step_table.h"
 
-static void plugin_rows(const struct roles *r, struct table *t)
-{
-	double mean_us = roles_mean_step_ns(r) / 1000;
-	TABLE_COLUMN(t, "role", "Role", "what the time went to; the first of the list that was active", CELL_STR);
-	TABLE_COLUMN(t, "mean_us", "Time", "mean over the steps", CELL_I64, UNIT_US);
-	TABLE_COLUMN(t, "share_pct", "Share", "of the mean step", CELL_F64, UNIT_PERCENT);
-	table_row(t);
-	table_set_str(t, 0, STR("Average Step Time"));
-	table_set_i64(t, 1, round_even(mean_us));
-	table_set_f64(t, 2, 100);
-	for (int i = 0; i < ROLES; i++) {
-		double us = (double)r->sum.ns[i] / 1000 / r->n;
-		if (!r->shown[i])
-			continue;
-		table_row(t);
-		table_set_str(t, 0, str_from(role_title[i]));
-		table_set_i64(t, 1, round_even(us));
-		table_set_f64(t, 2, round_digits(100 * us / mean_us, 2));
-	}
-}
-
 /* What one role takes a step on the GPU with least and on that with most of it. */
 static void put_range(const struct roles *r, enum role role, struct table *t, unsigned col)
 {
@@ -56,7 +35,7 @@ static void own_rows(const struct roles *r, bool window, struct table *t)
 	table_set_f64(t, SHARE, 100);
 	table_set_i64(t, TOTAL, r->sum.total_ns);
 	for (int k = 0; k < ROLES; k++) {
-		enum role i = roles_order[ROLES_DEFAULT][k];
+		enum role i = roles_own.order[k];
 		if (!r->shown[i])
 			continue;
 		table_row(t);
@@ -69,55 +48,44 @@ static void own_rows(const struct roles *r, bool window, struct table *t)
 	}
 }
 
-static void main_table(const struct roles *r, const struct steps *s, bool plugin, struct table *t)
+static void main_table(const struct roles *r, const struct steps *s, struct table *t)
 {
-	bool window = !plugin && s->whole_trace;
-	if (plugin)
-		plugin_rows(r, t);
-	else
-		own_rows(r, window, t);
+	own_rows(r, s->whole_trace, t);
 	t->whole = true;
-	if (window)
+	if (s->whole_trace)
 		table_warn(t, STR_FMT " `opscope advise` says what to do about it.", STR_ARG(s->how));
 	else
 		table_note(t, "Mean over %u step%s. `opscope advise` says what to do about it.", r->n, r->n == 1 ? "" : "s");
 }
 
-/* The plugin counted the profiles that it showed together: one. */
-static void environment_table(const struct roles *r, const struct profile *p, bool plugin, struct table *t)
+static void environment_table(const struct roles *r, const struct profile *p, struct table *t)
 {
 	TABLE_COLUMN(t, "title", "Environment", "what", CELL_STR);
 	TABLE_COLUMN(t, "value", "Value", "its value", CELL_STR);
 	table_row(t);
-	table_set_str(t, 0, plugin ? STR("Number of Worker(s)") : STR("Ranks"));
-	table_set_fmt(t, 1, "%lld", plugin || !job_of(p).world ? 1LL : (long long)job_of(p).world);
+	table_set_str(t, 0, STR("Ranks"));
+	table_set_fmt(t, 1, "%lld", job_of(p).world ? (long long)job_of(p).world : 1LL);
 	table_row(t);
 	table_set_str(t, 0, STR("Device Type"));
 	table_set_str(t, 1, r->has_device ? STR("GPU") : STR("CPU"));
 }
 
-static int run(const struct profile *p, const struct report_args *args, struct table *t, struct err *e)
+static int overview_run(const struct profile *p, const struct report_args *args, struct table *t, struct err *e)
 {
-	bool plugin = report_is_plugin(args);
-	struct roles *r = step_roles(p, args, e);
+	struct roles *r = step_roles(p, p->steps, &roles_own, args, e);
 	if (!r)
 		return -1;
-	main_table(r, steps_by(p->steps, plugin), plugin, t);
-	step_table(r, p, plugin, false, table_section(t, "steps", "Steps"));
+	main_table(r, p->steps, t);
+	step_table(r, p, false, table_section(t, "steps", "Steps"));
 	if (p->gpu_op.rows.n)
 		device_table(p, args, true, table_section(t, "devices", "GPU summary"));
-	if (!plugin && str_eqc(p->format, "capture") && r->sum.ns[ROLE_CPU] && !r->sum.ns[ROLE_DATALOADER])
+	if (str_eqc(p->format, "capture") && r->sum.ns[ROLE_CPU] && !r->sum.ns[ROLE_DATALOADER])
 		table_note(t, "DataLoader is the time of ranges that begin with `enumerate(DataLoader)#`, as PyTorch calls its own; other ranges are CPU Exec: "
 		           "`opscope report nvtx --group-by=path` has them by name");
-	environment_table(r, p, plugin, table_section(t, "environment", "Environment"));
+	environment_table(r, p, table_section(t, "environment", "Environment"));
 	roles_free(r);
 	return 0;
 }
-
-static const struct report_variant overview_variants[] = {
-	{.compat = "tb-plugin"},
-	{0},
-};
 
 const struct report report_overview = {
 	.name = "overview",
@@ -127,9 +95,8 @@ const struct report report_overview = {
 	        "kernel, memset, communication, memcpy, runtime call, data loader, CPU op; what is left is Other. Of several GPUs each is divided by itself, and figures are means over these. So DataLoader is "
 	        "the time in which the GPU had nothing to do because the CPU waited for data, and CPU Exec is the time in which "
 	        "the GPU waited for the CPU to launch work. Below: the same per step, and how well each GPU was used.",
-	.variants = overview_variants,
 	.timeline = true,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.takes = REPORT_STEPS,
-	.run = run,
+	.run = overview_run,
 };

@@ -68,7 +68,7 @@ typedef int report_run_fn(const struct profile *p, const struct report_args *arg
 /* One way to ask a report: whose numbers, by which grouping. Help, refusals and dispatch follow from these rows; no report compares texts. */
 struct report_variant {
 	const char *report;          /* the report of a row that stands in a wing (report/predecessor.h); NULL in the list of the report itself */
-	const char *compat;          /* the predecessor whose numbers these are: "tb-plugin"; NULL = opscope's own */
+	const char *compat;          /* the predecessor whose numbers these are, as a user types it; NULL = opscope's own */
 	const char *group_by;        /* the grouping; NULL: these numbers have no choice */
 	const char *const *parts;    /* NULL-terminated, in place of group_by: parts of a key, which go together: "name,shape". "stack:N" allows stack and
 	                              * stack:5. SQL has a table for each part alone. run() asks report_groups_by */

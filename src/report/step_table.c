@@ -17,16 +17,6 @@ static const struct column ns_column[ROLES] = {
 	              CELL_I64, UNIT_NS, COLUMN_KEY},
 	[ROLE_OTHER] = {"other_ns", "Other", "the rest of the step: nothing recorded", CELL_I64, UNIT_NS, COLUMN_KEY},
 };
-static const struct column us_column[ROLES] = {
-	[ROLE_KERNEL] = {"kernel_us", "Kernel", "as the plugin gave it", CELL_I64, UNIT_US},
-	[ROLE_MEMCPY] = {"memcpy_us", "Memcpy", "as the plugin gave it", CELL_I64, UNIT_US},
-	[ROLE_MEMSET] = {"memset_us", "Memset", "as the plugin gave it", CELL_I64, UNIT_US},
-	[ROLE_COMM] = {"communication_us", "Communication", "as the plugin gave it", CELL_I64, UNIT_US},
-	[ROLE_RUNTIME] = {"runtime_us", "Runtime", "as the plugin gave it", CELL_I64, UNIT_US},
-	[ROLE_DATALOADER] = {"dataloader_us", "DataLoader", "as the plugin gave it", CELL_I64, UNIT_US},
-	[ROLE_CPU] = {"cpu_exec_us", "CPU Exec", "as the plugin gave it", CELL_I64, UNIT_US},
-	[ROLE_OTHER] = {"other_us", "Other", "as the plugin gave it", CELL_I64, UNIT_US},
-};
 static const struct column pct_column[ROLES] = {
 	[ROLE_KERNEL] = {"kernel_pct", "Kernel", "share of the step", CELL_F64, UNIT_PERCENT, COLUMN_DETAIL},
 	[ROLE_MEMCPY] = {"memcpy_pct", "Memcpy", "share of the step", CELL_F64, UNIT_PERCENT, COLUMN_DETAIL},
@@ -38,48 +28,19 @@ static const struct column pct_column[ROLES] = {
 	[ROLE_OTHER] = {"other_pct", "Other", "share of the step", CELL_F64, UNIT_PERCENT, COLUMN_DETAIL},
 };
 
-struct roles *step_roles(const struct profile *p, const struct report_args *args, struct err *e)
+struct roles *step_roles(const struct profile *p, const struct steps *s, const struct roles_rules *rules, const struct report_args *args, struct err *e)
 {
-	const struct steps *s = steps_by(p->steps, report_is_plugin(args));
-	unsigned n = steps_kept(s, report_is_plugin(args));
-	if (!n) {
+	if (!s->n) {
 		err_set(e, ERR_DATA, "no steps: the input has neither ops nor device work");
 		return NULL;
 	}
-	struct roles *r = roles_new(p, report_is_plugin(args) ? ROLES_TB_PLUGIN : ROLES_DEFAULT,
-	                            args->has_steps ? &args->step_first : NULL, args->has_steps ? &args->step_last : NULL);
+	struct roles *r = roles_new(p, s, rules, args->has_steps ? &args->step_first : NULL, args->has_steps ? &args->step_last : NULL);
 	if (r->n)
 		return r;
 	roles_free(r);
 	err_set(e, ERR_DATA, "%s: the input has steps %lld to %lld", steps_range_text(args->step_first, args->step_last).s,
-	        (long long)s->v[0].number, (long long)s->v[n - 1].number);
+	        (long long)s->v[0].number, (long long)s->v[s->n - 1].number);
 	return NULL;
-}
-
-static void plugin_table(const struct roles *r, struct table *t)
-{
-	TABLE_COLUMN(t, "step", "Step", "number of the ProfilerStep", CELL_STR);
-	TABLE_COLUMN(t, "total_us", "Total", "length of the step", CELL_I64, UNIT_US);
-	for (int i = 0; i < ROLES; i++)
-		if (r->shown[i]) {
-			table_column(t, &us_column[i]);
-			table_column(t, &pct_column[i]);
-		}
-	for (unsigned s = 0; s < r->n; s++) {
-		const struct role_costs *c = &r->cost[s];
-		double total = (double)c->total_ns / 1000;
-		unsigned col = 0;
-		table_row(t);
-		table_set_str(t, col++, r->step[s]->name);
-		table_set_i64(t, col++, round_even(total));
-		for (int i = 0; i < ROLES; i++) {
-			if (!r->shown[i])
-				continue;
-			double us = (double)c->ns[i] / 1000;
-			table_set_i64(t, col++, round_even(us));
-			table_set_f64(t, col++, round_digits(100 * us / total, 2));
-		}
-	}
 }
 
 static bool is_number(const struct step *s)
@@ -114,8 +75,6 @@ struct own_columns {
 	const struct steps *steps;
 };
 
-static const enum role *const own_order = roles_order[ROLES_DEFAULT];
-
 static void own_row(const struct roles *r, const struct own_columns *o, const struct step *step, const struct role_costs *c, bool whole,
                     struct table *t)
 {
@@ -131,11 +90,11 @@ static void own_row(const struct roles *r, const struct own_columns *o, const st
 	table_set_i64(t, col++, step->host_end_ns - step->host_start_ns);
 	table_set_i64(t, col++, step->device_ops);
 	for (int i = 0; i < ROLES; i++)
-		if (r->shown[own_order[i]])
-			table_set_i64(t, col++, c->ns[own_order[i]]);
+		if (r->shown[roles_own.order[i]])
+			table_set_i64(t, col++, c->ns[roles_own.order[i]]);
 	for (int i = 0; i < ROLES; i++)
-		if (r->shown[own_order[i]])
-			table_set_f64(t, col++, 100.0 * (double)c->ns[own_order[i]] / (double)c->total_ns);
+		if (r->shown[roles_own.order[i]])
+			table_set_f64(t, col++, 100.0 * (double)c->ns[roles_own.order[i]] / (double)c->total_ns);
 }
 
 static void own_table(const struct roles *r, const struct steps *s, const struct own_columns *o, struct table *t)
@@ -152,11 +111,11 @@ static void own_table(const struct roles *r, const struct steps *s, const struct
 	TABLE_COLUMN(t, "host_ns", "Host", "length of the annotation on the CPU, or from border to border", CELL_I64, UNIT_NS, COLUMN_DETAIL);
 	TABLE_COLUMN(t, "device_ops", "Device ops", "kernels, copies and sets that the step launched; without steps, those that began in the time shown", CELL_I64, UNIT_COUNT, COLUMN_MINOR);
 	for (int i = 0; i < ROLES; i++)
-		if (r->shown[own_order[i]])
-			table_column(t, &ns_column[own_order[i]]);
+		if (r->shown[roles_own.order[i]])
+			table_column(t, &ns_column[roles_own.order[i]]);
 	for (int i = 0; i < ROLES; i++)
-		if (r->shown[own_order[i]])
-			table_column(t, &pct_column[own_order[i]]);
+		if (r->shown[roles_own.order[i]])
+			table_column(t, &pct_column[roles_own.order[i]]);
 	unsigned edge = 0, edges = o->whole ? r->edges : 0;
 	for (unsigned i = 0; i < r->n; i++) {
 		for (; edge < edges && s->edge[edge].host_start_ns < r->step[i]->host_start_ns; edge++)
@@ -167,7 +126,7 @@ static void own_table(const struct roles *r, const struct steps *s, const struct
 		own_row(r, o, &s->edge[edge], &r->edge[edge], false, t);
 }
 
-static void reconcile(const struct roles *r, struct table *t)
+void step_table_note_sum(const struct roles *r, const char *why, struct table *t)
 {
 	int64_t parts = 0;
 	for (int i = 0; i < ROLES; i++)
@@ -177,34 +136,29 @@ static void reconcile(const struct roles *r, struct table *t)
 	if (parts == r->sum.total_ns)
 		table_note(t, "Roles sum to %lld ns, the length of the %u step%s.", (long long)parts, r->n, r->n == 1 ? "" : "s");
 	else
-		table_note(t,
-		           "Roles sum to %lld ns, the %u step%s to %lld: the plugin counts roles again once the device covers "
-		           "the steps completely.",
-		           (long long)parts, r->n, r->n == 1 ? "" : "s", (long long)r->sum.total_ns);
+		table_note(t, "Roles sum to %lld ns, the %u step%s to %lld%s.", (long long)parts, r->n, r->n == 1 ? "" : "s", (long long)r->sum.total_ns, why);
 }
 
 /* Why steps at the end do not count. */
-static void note_left_out(const struct steps *s, bool plugin, struct table *t)
+static void note_left_out(const struct steps *s, struct table *t)
 {
-	unsigned n = steps_kept(s, plugin), out = s->total - n;
+	unsigned out = s->total - s->n;
 	uint64_t launches = 0, lost = 0;
-	for (unsigned i = n; i < s->total; i++) {
+	for (unsigned i = s->n; i < s->total; i++) {
 		launches += s->v[i].launches;
 		lost += s->v[i].launches_lost;
 	}
-	if (plugin)
-		table_note(t, "%u of %u steps at the end left out, as the plugin does: no device work, or under 0.8 times that of the "
-		           "step before.", out, s->total);
-	else if (lost)
+	if (lost)
 		table_warn(t, "%u of %u steps at the end left out: of the %llu calls in them that launch device work, %llu have none in "
 		           "the trace.", out, s->total, (unsigned long long)launches, (unsigned long long)lost);
 	else
 		table_warn(t, "%u of %u steps at the end left out: they launched no device work, earlier ones did.", out, s->total);
 }
 
-/* Also where their rows are not shown. */
-static void note_cut(const struct steps *s, struct table *t)
+void step_table_note_cut(const struct steps *s, struct table *t)
 {
+	if (!s->cut)
+		return;
 	bool aside = s->edges > 0;
 	const struct step *of = aside ? s->edge : s->v, *first = of, *last = of;
 	for (unsigned i = 0, n = aside ? s->edges : s->n, seen = 0; i < n; i++)
@@ -220,20 +174,14 @@ static void note_cut(const struct steps *s, struct table *t)
 		           STR_ARG(last->name), what);
 }
 
-void step_table(const struct roles *r, const struct profile *p, bool plugin, bool all, struct table *t)
+void step_table(const struct roles *r, const struct profile *p, bool all, struct table *t)
 {
-	const struct steps *s = steps_by(p->steps, plugin);
-	if (plugin)
-		plugin_table(r, t);
-	else
-		own_table(r, s, &(struct own_columns){all && (r->edges || (s->cut && !s->edges)), all, s}, t);
-	reconcile(r, t);
-	if (plugin && s->whole_trace)
-		table_note(t, "The trace has no ProfilerStep: all of it is one step.");
-	else if (!plugin && s->source != STEPS_PROFILER && s->how.n)
+	const struct steps *s = p->steps;
+	own_table(r, s, &(struct own_columns){all && (r->edges || (s->cut && !s->edges)), all, s}, t);
+	step_table_note_sum(r, "", t);
+	if (s->source != STEPS_PROFILER && s->how.n)
 		table_warn(t, STR_FMT, STR_ARG(s->how));
-	if (s->cut)
-		note_cut(s, t);
-	if (steps_kept(s, plugin) < s->total)
-		note_left_out(s, plugin, t);
+	step_table_note_cut(s, t);
+	if (s->n < s->total)
+		note_left_out(s, t);
 }

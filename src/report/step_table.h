@@ -5,16 +5,16 @@
 #include "analysis/roles.h"
 #include "report/report.h"
 
-/* Roles for these arguments: compat and the range of steps. Free with roles_free. NULL with ERR_DATA when there is no step. */
-struct roles *step_roles(const struct profile *p, const struct report_args *args, struct err *e);
+/* Roles for the range of steps in args. Free with roles_free. NULL with ERR_DATA when there is no step. */
+struct roles *step_roles(const struct profile *p, const struct steps *s, const struct roles_rules *rules, const struct report_args *args, struct err *e);
 
-/* Adds columns and rows to an empty table, and the note that the roles sum to the step. `all`: also what is before the first and after
- * the last border, with a column that tells such rows apart, and what only `steps` shows. */
-void step_table(const struct roles *r, const struct profile *p, bool plugin, bool all, struct table *t);
+/* Adds columns and rows to an empty table, and notes. `all`: also what is before the first and after the last border, with a column that tells such rows apart,
+ * and what only `steps` shows. */
+void step_table(const struct roles *r, const struct profile *p, bool all, struct table *t);
 
-static inline bool report_is_plugin(const struct report_args *args)
-{
-	return report_compat_is(args, "tb-plugin");
-}
+/* The note that the roles sum to the steps, `why` (": ...") behind it where they do not; and that of steps which were not recorded to their ends, also where
+ * their rows are not shown. */
+void step_table_note_sum(const struct roles *r, const char *why, struct table *t);
+void step_table_note_cut(const struct steps *s, struct table *t);
 
 #endif

@@ -23,21 +23,15 @@ static void candidates(const struct profile *p, struct table *first)
 
 static int run(const struct profile *p, const struct report_args *args, struct table *t, struct err *e)
 {
-	struct roles *r = step_roles(p, args, e);
+	struct roles *r = step_roles(p, p->steps, &roles_own, args, e);
 	if (!r)
 		return -1;
-	bool plugin = report_is_plugin(args);
-	step_table(r, p, plugin, true, t);
-	if (!plugin && p->steps->whole_trace)
+	step_table(r, p, true, t);
+	if (p->steps->whole_trace)
 		candidates(p, t);
 	roles_free(r);
 	return 0;
 }
-
-static const struct report_variant steps_variants[] = {
-	{.compat = "tb-plugin"},
-	{0},
-};
 
 const struct report report_steps = {
 	.name = "steps",
@@ -48,7 +42,6 @@ const struct report report_steps = {
 	        "instead. It is moved and stretched to cover the device work that it launched; steps at the end that lack device work "
 	        "which they launched are left out. Each nanosecond goes to the first role that was active, from left to right, so the roles "
 	        "sum to the step. Where no step is found, the time from the first to the last device work is one step, and a section lists what would do as a key op.",
-	.variants = steps_variants,
 	.timeline = true,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.takes = REPORT_STEPS,

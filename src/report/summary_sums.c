@@ -217,7 +217,7 @@ void summary_sum(const struct profile *p, const struct window *w, const struct o
 	*out = (struct summary_sums){0};
 	x.sum = NEW_ARRAY(p->ops->n_ops, struct op_sum);
 	if (!x.rules->by_type) {
-		struct optree *t = optree_new(p, OPTREE_DEFAULT);
+		struct optree *t = optree_new(p, &optree_own);
 		x.could = tc_could_use(p, t);
 		x.unknown_ns = NEW_ARRAY(p->ops->n_ops, int64_t);
 		optree_free(t);

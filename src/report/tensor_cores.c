@@ -175,7 +175,7 @@ static int tensor_cores_run(const struct profile *p, const struct report_args *a
 	if (op_check(p, e) < 0 || window_of(p, args, &w, e) < 0)
 		return -1;
 	struct eligible x = {.p = p, .w = &w, .tc = op_tc_new(p, false), .names = short_names_new(p), .costs = costs_new(p, COST_DEFAULT)};
-	struct optree *t = optree_new(p, OPTREE_DEFAULT);
+	struct optree *t = optree_new(p, &optree_own);
 	x.could = tc_could_use(p, t);
 	optree_free(t);
 	x.sum = NEW_ARRAY(p->ops->n_ops, struct op_sum);

@@ -1,7 +1,6 @@
 #include "report/window.h"
 
 #include "report/predecessor.h"
-#include "report/step_table.h"
 
 int window_of(const struct profile *p, const struct report_args *args, struct window *w, struct err *e)
 {
@@ -11,7 +10,7 @@ int window_of(const struct profile *p, const struct report_args *args, struct wi
 		return 0;
 	int64_t first = args->outside ? INT64_MIN : args->step_first, last = args->outside ? INT64_MAX : args->step_last;
 	const struct predecessor *by = predecessor_find(args->compat);
-	if (by && by->window ? by->window(p, first, last, &s, e) : steps_window(p->steps, report_is_plugin(args), first, last, &s, e))
+	if (by && by->window ? by->window(p, first, last, &s, e) : steps_window(p->steps, first, last, &s, e))
 		return -1;
 	s.outside = args->outside;
 	*w = window_from(&s);

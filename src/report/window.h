@@ -11,7 +11,7 @@
 struct window {
 	bool all;
 	int64_t start_ns, end_ns;               /* on the host */
-	int64_t device_start_ns, device_end_ns; /* moved and stretched to the device work (the plugin's event_parser.py) */
+	int64_t device_start_ns, device_end_ns; /* moved and stretched to the device work */
 	unsigned steps;           /* how many steps it covers */
 	struct step_window in;    /* the same times, without those between steps; with args->outside, what is not in them */
 };

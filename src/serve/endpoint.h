@@ -73,6 +73,8 @@ struct endpoint {
 	int (*run)(const struct request *r, struct response *out, struct err *e);
 	/* Of QUEUE_QUERIES: in the server itself before each child, holding entry->ask: what is made here stays for the next. NULL = nothing. */
 	int (*prepare)(const struct request *r, struct err *e);
+	/* At each input that was read, before anybody else has it: bits that are kept in library_entry.marks, beside those of other endpoints. NULL = none. */
+	unsigned (*look)(const struct profile *p);
 };
 
 extern const struct endpoint *const endpoint_registry[]; /* NULL-terminated, generated */

@@ -5,7 +5,6 @@
 #include "input/discover.h"
 #include "input/input.h"
 #include "io/memory_limit.h"
-#include "serve/plugin_views.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -109,7 +108,7 @@ struct reading {
 	struct stamp stamp;           /* of the file before */
 	bool was_file;                /* and it was a regular one at some time */
 	struct profile *p;
-	unsigned views;
+	unsigned marks;
 	struct waste *waste;
 	struct err e;
 };
@@ -131,7 +130,7 @@ static void read_file(void *reading)
 	struct profile *p = input_open(r->x->path.p, &o, &r->e);
 	if (!p)
 		return;
-	r->views = plugin_views_of(p);
+	r->marks = r->x->own->library->look ? r->x->own->library->look(p) : 0;
 	r->waste = NEW(struct waste);
 	r->p = p;
 	mem_disown(r->waste);
@@ -205,7 +204,7 @@ static void load(struct library *l, struct library_entry *x)
 		x->profile = p;
 		x->own->bytes = profile_bytes(p);
 		x->problems = p->diags.n;
-		x->views = r.views;
+		x->marks = r.marks;
 		x->state = ENTRY_READY;
 	} else {
 		snprintf(x->error, sizeof x->error, "%s", r.e.msg);
@@ -260,6 +259,7 @@ struct library *library_open(const struct library_options *o, struct err *e)
 	struct library *l = NEW(struct library);
 	l->memory_bytes = o->memory_bytes ? o->memory_bytes : half_of_memory();
 	l->follow_links = o->follow_links;
+	l->look = o->look;
 	l->n_paths = o->n_paths;
 	l->path = NEW_ARRAY(o->n_paths, char *);
 	for (unsigned i = 0; i < o->n_paths; i++)

@@ -25,7 +25,7 @@ struct library_entry {
 	char error[1024];             /* of ENTRY_FAILED */
 	uint64_t content;             /* grows whenever other content is seen in the file, be it read or not */
 	uint64_t generation;          /* of what is held: another one for other content; 0 = not read yet */
-	unsigned views;               /* bits of enum plugin_view (serve/plugin.h), once it was read */
+	unsigned marks;               /* what library_options.look said, once it was read */
 	uint32_t problems;            /* that reading it met: profile->diags grows while passes run */
 	struct profile *profile;      /* while held and ENTRY_READY */
 	pthread_mutex_t ask;          /* of library_turn_begin */
@@ -43,6 +43,7 @@ struct library_options {
 	unsigned n_paths;
 	uint64_t memory_bytes;        /* 0 = half of memory_limit() */
 	bool follow_links;            /* in directories also those that lead out of them */
+	unsigned (*look)(const struct profile *p); /* at what was read, before anybody else has it; NULL = nothing is wanted */
 };
 
 /* Looks at the paths once; then a thread looks for changes every few seconds. ERR_IO when a path cannot be read. */

@@ -46,6 +46,7 @@ struct library {
 	struct waste *waste;
 	uint64_t version, clock, generation, memory_bytes;
 	bool closing, follow_links;
+	unsigned (*look)(const struct profile *p);
 	struct str *left_out;         /* links out of the directories */
 	unsigned n_left_out;
 	struct arena left_arena;      /* owns those */

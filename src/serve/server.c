@@ -102,6 +102,14 @@ static int start_threads(struct server *s, const struct serve_options *o, struct
 	return ok && s->clients ? 0 : err_set(e, ERR_LIMIT, "no thread could be started");
 }
 
+static unsigned endpoints_look(const struct profile *p)
+{
+	unsigned marks = 0;
+	for (const struct endpoint *const *x = endpoint_registry; *x; x++)
+		marks |= (*x)->look ? (*x)->look(p) : 0;
+	return marks;
+}
+
 struct server *server_start(const struct serve_options *o, struct err *e)
 {
 	struct server *s = NEW(struct server);
@@ -115,7 +123,7 @@ struct server *server_start(const struct serve_options *o, struct err *e)
 	if (rc == 0)
 		rc = mhd_load(e);
 	if (rc == 0) {
-		s->to.library = library_open(&(struct library_options){o->paths, o->n_paths, o->memory_bytes, o->follow_links}, e);
+		s->to.library = library_open(&(struct library_options){o->paths, o->n_paths, o->memory_bytes, o->follow_links, endpoints_look}, e);
 		rc = s->to.library ? 0 : -1;
 	}
 	if (rc == 0)

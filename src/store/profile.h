@@ -62,10 +62,10 @@ extern const char *const arg_key_text[ARG_KEYS];
 
 /* What analysis can add to a profile (analysis/analysis.h); bits of profile.passes_done. */
 enum analysis_pass {
-	PASS_NEST = 1 << 0,      /* span.parent; span.op of ops and frames (the plugin's op_tree.py, torch/autograd/profiler_util.py) */
-	PASS_CORRELATE = 1 << 1, /* span.op of API calls; gpu_op.call, gpu_op.op (the plugin's node_parser.py, torch/autograd/profiler.py) */
-	PASS_STEPS = 1 << 2,     /* profile->steps (the plugin's event_parser.py) */
-	PASS_MEMORY = 1 << 3,    /* memory.span (the plugin's memory_parser.py) */
+	PASS_NEST = 1 << 0,      /* span.parent; span.op of ops and frames */
+	PASS_CORRELATE = 1 << 1, /* span.op of API calls; gpu_op.call, gpu_op.op */
+	PASS_STEPS = 1 << 2,     /* profile->steps */
+	PASS_MEMORY = 1 << 3,    /* memory.span */
 	PASS_OPS = 1 << 4,       /* profile->ops: which op each call and kernel belongs to */
 	/* Those whose results are all in DERIVED columns: a file can hold them. */
 	PASSES_IN_COLUMNS = PASS_NEST | PASS_CORRELATE | PASS_MEMORY,

@@ -65,7 +65,7 @@ static void test_forward(void **state)
 	builder_launch(&b, t, 1110, 1120, 0, "sum", 2200, 2232);
 	builder_gpu(&b, 0, GPU_KERNEL, "of no call", 2300, 2364);
 	struct profile *p = finish(&b);
-	struct modules *m = modules_new(p, MODULES_DEFAULT, NULL);
+	struct modules *m = modules_new(p, &modules_own, NULL);
 	assert_int_equal(m->source, MODULES_PYTHON);
 	assert_int_equal(m->tree.n_order, 3);
 	assert_parent(m, "Net_0", "");
@@ -109,7 +109,7 @@ static void test_backward(void **state)
 	builder_span(&b, t, SPAN_USER, "Optimizer.step#SGD.step", 1900, 1990);
 	builder_launch(&b, t, 1910, 1920, 0, "multi_tensor_apply", 2260, 2292);
 	struct profile *p = finish(&b);
-	struct modules *m = modules_new(p, MODULES_DEFAULT, NULL);
+	struct modules *m = modules_new(p, &modules_own, NULL);
 	const struct module_node *linear = module(m, "Linear_0"), *relu = module(m, "ReLU_0"), *net = module(m, "Net_0");
 	assert_int_equal(relu->bwd_dev_self, 1);
 	assert_int_equal(relu->bwd_host_self, 100);
@@ -139,7 +139,7 @@ static void test_recomputation(void **state)
 	builder_op(&b, engine, "aten::linear", 1210, 1290, ID_NONE, -1);
 	builder_launch(&b, engine, 1220, 1230, 0, "again", 2500, 2516);
 	struct profile *p = finish(&b);
-	struct modules *m = modules_new(p, MODULES_DEFAULT, NULL);
+	struct modules *m = modules_new(p, &modules_own, NULL);
 	const struct module_node *linear = module(m, "Linear_0");
 	assert_int_equal(linear->calls, 2);
 	assert_int_equal(linear->recompute_calls, 1);
@@ -171,7 +171,7 @@ static void test_sources(void **state)
 			op.args = builder_text_args(&b, (const char *const[]){"Module Hierarchy", "TOP(Net)::forward.head(Linear)::forward.SELF(Linear)::_f", NULL});
 		build_span(&b.b, &op);
 		struct profile *p = finish(&b);
-		struct modules *m = modules_new(p, MODULES_DEFAULT, NULL);
+		struct modules *m = modules_new(p, &modules_own, NULL);
 		assert_int_equal(m->source, want[from]);
 		if (from <= 1) { /* the dots are the hierarchy */
 			assert_parent(m, "head", "net");
@@ -202,7 +202,7 @@ static void test_lent_frames(void **state)
 			builder_launch(&b, t, 110, 120, 0, "gemm", 2000, 2010);
 		}
 		struct profile *p = finish(&b);
-		struct modules *m = modules_new(p, MODULES_DEFAULT, NULL);
+		struct modules *m = modules_new(p, &modules_own, NULL);
 		assert_int_equal(m->lent_tracks, threads == 1);
 		assert_int_equal(m->unlent_tracks, threads == 2);
 		assert_int_equal(m->dev_forward, threads == 1 ? 10 : 0);
@@ -222,7 +222,7 @@ static void test_window(void **state)
 	builder_gpu(&b, 0, GPU_KERNEL, "of no call", 2300, 2364);
 	struct profile *p = finish(&b);
 	struct step_window w = {.start_ns = 300, .end_ns = 600};
-	struct modules *m = modules_new(p, MODULES_DEFAULT, &w);
+	struct modules *m = modules_new(p, &modules_own, &w);
 	assert_int_equal(module(m, "Linear_0")->calls, 1);
 	assert_int_equal(module(m, "Linear_0")->host_total, 100);
 	assert_int_equal(module(m, "Linear_0")->dev_self, 10);

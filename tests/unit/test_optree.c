@@ -45,7 +45,7 @@ static void test_times(void **state)
 	builder_call(&m, t, "cuLaunchKernel", 55, 65, ID_NONE);
 	builder_launch(&m, t, 80, 90, 0, unknown_name, 300, 400);
 	struct profile *p = builder_finish(&m, PASS_NEST | PASS_CORRELATE);
-	struct optree *o = optree_new(p, OPTREE_DEFAULT);
+	struct optree *o = optree_new(p, &optree_own);
 	assert_int_equal(o->n, 2);
 	uint32_t outer = node(p, o, "outer"), inner = node(p, o, "inner");
 	assert_int_equal(o->parent[outer], ROW_NONE);
@@ -62,10 +62,6 @@ static void test_times(void **state)
 	assert_true(o->tc_eligible[inner] && o->tc_eligible[outer]); /* it launched such a kernel; its child can use them */
 	assert_int_equal(o->unattributed_ns, 0);
 	optree_free(o);
-	o = optree_new(p, OPTREE_TB_PLUGIN);
-	assert_int_equal(o->host_self[node(p, o, "outer")], 100 - 30); /* calls without an external id are no op's */
-	assert_int_equal(o->unattributed_ns, 113);
-	optree_free(o);
 	profile_free(p);
 }
 
@@ -80,7 +76,7 @@ static void test_own_time_is_never_negative(void **state)
 	build_span(&m.b, &op);
 	build_span(&m.b, &call);
 	struct profile *p = builder_finish(&m, PASS_NEST | PASS_CORRELATE);
-	struct optree *o = optree_new(p, OPTREE_DEFAULT);
+	struct optree *o = optree_new(p, &optree_own);
 	assert_int_equal(o->host_self[0], 5);
 	optree_free(o);
 	profile_free(p);
@@ -100,7 +96,7 @@ static void test_folding(void **state)
 	builder_launch(&m, t, 2, 5, 0, "of the outer add", 400, 410);
 	builder_launch(&m, t, 20, 25, 0, "of the inner add", 410, 430);
 	struct profile *p = builder_finish(&m, PASS_NEST | PASS_CORRELATE);
-	struct optree *o = optree_new(p, OPTREE_DEFAULT);
+	struct optree *o = optree_new(p, &optree_own);
 	assert_int_equal(o->n, 4);
 	assert_int_equal(o->folded, 1);
 	assert_int_equal(o->node_of_span[0], 0);
@@ -109,35 +105,6 @@ static void test_folding(void **state)
 	assert_int_equal(o->gpu_node[0], 0);
 	assert_int_equal(o->gpu_node[1], 0);
 	assert_int_equal(o->host_self[1], 100 - 20);
-	optree_free(o);
-	profile_free(p);
-}
-
-/* The plugin goes by external ids, and loses the calls of an op that it folds. */
-static void test_folding_of_the_plugin(void **state)
-{
-	struct builder m;
-	builder_begin(&m);
-	uint32_t t = builder_track(&m, "1", "1");
-	for (int i = 0; i < 2; i++) {
-		struct span_row op = builder_span_row(&m, t, SPAN_OP, "aten::add", 10 * i, 100 - 10 * i);
-		struct span_row call = builder_span_row(&m, t, SPAN_CALL, "cudaLaunchKernel", 2 + 18 * i, 5 + 18 * i);
-		struct gpu_row work = builder_gpu_row(&m, 0, GPU_KERNEL, i ? "inner" : "outer", 400 + 10 * i, 410 + 20 * i);
-		op.ext_id = call.ext_id = 5 + i;
-		work.corr_id = call.link_id = 100 + i;
-		build_span(&m.b, &op);
-		build_span(&m.b, &call);
-		build_gpu(&m.b, &work);
-	}
-	struct profile *p = builder_finish(&m, PASS_NEST | PASS_CORRELATE);
-	struct optree *o = optree_new(p, OPTREE_TB_PLUGIN);
-	uint32_t outer = builder_gpu_named(p, "outer"), inner = builder_gpu_named(p, "inner");
-	assert_int_equal(o->n, 1);
-	assert_int_equal(o->host_self[0], 100 - 3);
-	assert_int_equal(o->dev_self[0], 20);
-	assert_int_equal(o->gpu_lost[outer], 1);
-	assert_int_equal(o->gpu_lost[inner], 0);
-	assert_int_equal(o->gpu_node[inner], 0);
 	optree_free(o);
 	profile_free(p);
 }
@@ -158,7 +125,7 @@ static void test_external_ids(void **state)
 	build_gpu(&m.b, &work);
 	builder_span(&m, two, SPAN_OP, "around", 0, 100);
 	struct profile *p = builder_finish(&m, PASS_NEST | PASS_CORRELATE);
-	struct optree *o = optree_new(p, OPTREE_DEFAULT);
+	struct optree *o = optree_new(p, &optree_own);
 	assert_int_equal(o->dev_self[node(p, o, "asks")], 50);
 	assert_int_equal(o->dev_self[node(p, o, "around")], 0);
 	assert_int_equal(o->host_self[node(p, o, "around")], 90);
@@ -183,7 +150,7 @@ static void test_annotations(void **state)
 	builder_launch(&m, t, 190, 195, 0, "of nothing", 230, 238);
 	builder_gpu(&m, 0, GPU_KERNEL, "of no call", 240, 256);
 	struct profile *p = builder_finish(&m, PASS_NEST | PASS_CORRELATE);
-	struct optree *o = optree_new(p, OPTREE_DEFAULT);
+	struct optree *o = optree_new(p, &optree_own);
 	static const struct { const char *work, *node, *operator; } want[] = {
 		{"through a range", "op", "op"}, {"of a range", "alone", ""}, {"of the optimizer", "Optimizer.step#SGD.step", "Optimizer.step#SGD.step"},
 		{"of nothing", NULL, ""}, {"of no call", NULL, ""},
@@ -200,37 +167,11 @@ static void test_annotations(void **state)
 	profile_free(p);
 }
 
-/* Ranges of the user are no nodes of the plugin's; what crosses the end of another is dropped. */
-static void test_nodes_of_the_plugin(void **state)
-{
-	struct builder m;
-	builder_begin(&m);
-	uint32_t t = builder_track(&m, "1", "1");
-	builder_span(&m, t, SPAN_USER, "my range", 0, 100);
-	builder_span(&m, t, SPAN_USER, "nccl:all_reduce", 5, 95);
-	builder_span(&m, t, SPAN_OP, "first", 10, 50);
-	builder_span(&m, t, SPAN_OP, "crosses", 40, 60);
-	struct profile *p = builder_finish(&m, PASS_NEST | PASS_CORRELATE);
-	struct optree *plugin = optree_new(p, OPTREE_TB_PLUGIN), *own = optree_new(p, OPTREE_DEFAULT);
-	assert_int_equal(plugin->n, 2);
-	assert_int_equal(plugin->dropped, 1);
-	assert_int_equal(node(p, plugin, "my range"), ROW_NONE);
-	assert_int_equal(node(p, plugin, "crosses"), ROW_NONE);
-	assert_int_equal(plugin->parent[node(p, plugin, "first")], node(p, plugin, "nccl:all_reduce"));
-	assert_int_equal(own->n, 4);
-	assert_int_equal(own->dropped, 0);
-	assert_int_equal(own->kind[node(p, own, "nccl:all_reduce")], NODE_COMM);
-	optree_free(plugin);
-	optree_free(own);
-	profile_free(p);
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_names), cmocka_unit_test(test_times), cmocka_unit_test(test_own_time_is_never_negative), cmocka_unit_test(test_folding),
-		cmocka_unit_test(test_folding_of_the_plugin), cmocka_unit_test(test_external_ids), cmocka_unit_test(test_annotations),
-		cmocka_unit_test(test_nodes_of_the_plugin),
+		cmocka_unit_test(test_external_ids), cmocka_unit_test(test_annotations),
 	};
 	return RUN_TESTS(tests);
 }

@@ -47,19 +47,13 @@ static struct profile *staircase(void)
 static void test_order(void **state)
 {
 	struct profile *p = staircase();
-	struct roles *r = roles_new(p, ROLES_DEFAULT, NULL, NULL);
+	struct roles *r = roles_new(p, p->steps, &roles_own, NULL, NULL);
 	assert_int_equal(r->n, 1);
 	assert_costs(&r->cost[0], (int64_t[ROLES]){[ROLE_KERNEL] = 10, [ROLE_MEMSET] = 8, [ROLE_COMM] = 10, [ROLE_MEMCPY] = 12, [ROLE_RUNTIME] = 10,
 	                                           [ROLE_DATALOADER] = 15, [ROLE_CPU] = 15, [ROLE_OTHER] = 20});
 	assert_true(roles_mean_ns(r, ROLE_MEMCPY) == 12 && roles_mean_step_ns(r) == 100 && roles_share_pct(r, ROLE_CPU) == 15);
 	for (int i = 0; i < ROLES; i++)
 		assert_true(r->shown[i]);
-	roles_free(r);
-	/* The plugin: a copy goes before what is set and communicated, and a kernel is communication only by an op's external id. */
-	r = roles_new(p, ROLES_TB_PLUGIN, NULL, NULL);
-	assert_costs(&r->cost[0], (int64_t[ROLES]){[ROLE_KERNEL] = 22, [ROLE_MEMCPY] = 16, [ROLE_MEMSET] = 2, [ROLE_RUNTIME] = 10, [ROLE_DATALOADER] = 15,
-	                                           [ROLE_CPU] = 15, [ROLE_OTHER] = 20});
-	assert_false(r->shown[ROLE_COMM]);
 	roles_free(r);
 	profile_free(p);
 }
@@ -77,7 +71,7 @@ static void test_several_steps(void **state)
 	builder_gpu(&m, 0, GPU_KERNEL, "gemm", 190, 210);
 	builder_span(&m, t, SPAN_OP, "aten::add", 250, 320);
 	struct profile *p = finish(&m);
-	struct roles *r = roles_new(p, ROLES_DEFAULT, NULL, NULL);
+	struct roles *r = roles_new(p, p->steps, &roles_own, NULL, NULL);
 	assert_int_equal(r->n, 3);
 	assert_costs(&r->cost[0], (int64_t[ROLES]){[ROLE_KERNEL] = 30, [ROLE_OTHER] = 70});
 	assert_costs(&r->cost[1], (int64_t[ROLES]){[ROLE_KERNEL] = 10, [ROLE_CPU] = 10, [ROLE_OTHER] = 40});
@@ -85,7 +79,7 @@ static void test_several_steps(void **state)
 	assert_costs(&r->sum, (int64_t[ROLES]){[ROLE_KERNEL] = 40, [ROLE_CPU] = 30, [ROLE_OTHER] = 190});
 	roles_free(r);
 	int64_t first = 2, last = 3;
-	r = roles_new(p, ROLES_DEFAULT, &first, &last);
+	r = roles_new(p, p->steps, &roles_own, &first, &last);
 	assert_int_equal(r->n, 2);
 	assert_int_equal(r->step[0]->number, 2);
 	assert_costs(&r->sum, (int64_t[ROLES]){[ROLE_KERNEL] = 10, [ROLE_CPU] = 30, [ROLE_OTHER] = 120});
@@ -106,39 +100,12 @@ static void test_gpus(void **state)
 	builder_gpu(&m, 1, GPU_MEMCPY, "Memcpy DtoD (Device -> Device)", 40, 60);
 	builder_span(&m, t, SPAN_OP, "aten::add", 0, 30);
 	struct profile *p = finish(&m);
-	struct roles *r = roles_new(p, ROLES_DEFAULT, NULL, NULL);
+	struct roles *r = roles_new(p, p->steps, &roles_own, NULL, NULL);
 	assert_int_equal(r->gpus, 2);
 	assert_int_equal(r->gpu[1].device, 1);
 	assert_costs(&r->gpu[0].sum, (int64_t[ROLES]){[ROLE_KERNEL] = 51, [ROLE_OTHER] = 49});
 	assert_costs(&r->gpu[1].sum, (int64_t[ROLES]){[ROLE_KERNEL] = 20, [ROLE_MEMCPY] = 20, [ROLE_CPU] = 20, [ROLE_OTHER] = 40});
 	assert_costs(&r->sum, (int64_t[ROLES]){[ROLE_KERNEL] = 36, [ROLE_MEMCPY] = 10, [ROLE_CPU] = 10, [ROLE_OTHER] = 44});
-	roles_free(r);
-	r = roles_new(p, ROLES_TB_PLUGIN, NULL, NULL); /* one union */
-	assert_int_equal(r->gpus, 0);
-	assert_costs(&r->sum, (int64_t[ROLES]){[ROLE_KERNEL] = 51, [ROLE_MEMCPY] = 9, [ROLE_OTHER] = 40});
-	roles_free(r);
-	profile_free(p);
-}
-
-/* Once the whole step has a role, the plugin shares it out again: its parts are more than the step. */
-static void test_the_plugin_counts_twice(void **state)
-{
-	struct builder m;
-	builder_begin(&m);
-	uint32_t t = builder_track(&m, "1", "1");
-	step(&m, t, 1, 0, 100);
-	builder_gpu(&m, 0, GPU_KERNEL, "gemm", 0, 100);
-	builder_call(&m, t, "cudaDeviceSynchronize", 10, 30, ID_NONE);
-	builder_span(&m, t, SPAN_OP, "aten::add", 0, 100);
-	struct profile *p = finish(&m);
-	struct roles *r = roles_new(p, ROLES_TB_PLUGIN, NULL, NULL);
-	int64_t sum = 0;
-	for (int i = 0; i < ROLES; i++)
-		sum += r->sum.ns[i];
-	assert_int_equal(sum, 200);
-	roles_free(r);
-	r = roles_new(p, ROLES_DEFAULT, NULL, NULL);
-	assert_costs(&r->sum, (int64_t[ROLES]){[ROLE_KERNEL] = 100});
 	roles_free(r);
 	profile_free(p);
 }
@@ -155,7 +122,7 @@ static void test_collectives_on_the_host(void **state)
 		builder_span(&m, t, SPAN_USER, "gloo:all_reduce", 20, 50);
 		builder_gpu(&m, 0, GPU_KERNEL, device ? "ncclDevKernel_AllReduce_Sum_f32_RING_LL" : "gemm", 90, 95);
 		struct profile *p = finish(&m);
-		struct roles *r = roles_new(p, ROLES_DEFAULT, NULL, NULL);
+		struct roles *r = roles_new(p, p->steps, &roles_own, NULL, NULL);
 		if (device)
 			assert_costs(&r->sum, (int64_t[ROLES]){[ROLE_COMM] = 30 + 5, [ROLE_CPU] = 20, [ROLE_OTHER] = 45});
 		else
@@ -165,7 +132,6 @@ static void test_collectives_on_the_host(void **state)
 	}
 }
 
-/* The plugin does not know calls of the driver. */
 static void test_driver_calls(void **state)
 {
 	struct builder m;
@@ -176,21 +142,17 @@ static void test_driver_calls(void **state)
 	r.cat = build_cat(&m.b, builder_text(&m, "cuda_driver"));
 	build_span(&m.b, &r);
 	struct profile *p = finish(&m);
-	struct roles *own = roles_new(p, ROLES_DEFAULT, NULL, NULL), *plugin = roles_new(p, ROLES_TB_PLUGIN, NULL, NULL);
+	struct roles *own = roles_new(p, p->steps, &roles_own, NULL, NULL);
 	assert_costs(&own->sum, (int64_t[ROLES]){[ROLE_RUNTIME] = 20, [ROLE_OTHER] = 80});
-	assert_costs(&plugin->sum, (int64_t[ROLES]){[ROLE_OTHER] = 100});
-	assert_true(own->has_device && !plugin->has_device); /* calls are a sign of a device */
-	assert_false(plugin->shown[ROLE_KERNEL]);
-	assert_true(plugin->shown[ROLE_CPU]);
+	assert_true(own->has_device); /* calls are a sign of a device */
 	roles_free(own);
-	roles_free(plugin);
 	profile_free(p);
 }
 
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_order), cmocka_unit_test(test_several_steps), cmocka_unit_test(test_gpus), cmocka_unit_test(test_the_plugin_counts_twice),
+		cmocka_unit_test(test_order), cmocka_unit_test(test_several_steps), cmocka_unit_test(test_gpus),
 		cmocka_unit_test(test_collectives_on_the_host), cmocka_unit_test(test_driver_calls),
 	};
 	return RUN_TESTS(tests);

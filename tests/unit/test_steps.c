@@ -38,7 +38,6 @@ static void test_stretched_to_device(void **state)
 	assert_int_equal(s->source, STEPS_PROFILER);
 	assert_int_equal(s->n, 3);
 	assert_false(s->whole_trace);
-	assert_true(s->plugin == s);
 	assert_step(&s->v[0], "2", 2, 230, 290);
 	assert_step(&s->v[1], "3", 3, 300, 420);
 	assert_step(&s->v[2], "4", 4, 420, 490);
@@ -51,13 +50,13 @@ static void test_stretched_to_device(void **state)
 /* The last steps of a recording that ended too soon do not count; where no step has work, that is not why. */
 static void test_ends_without_work(void **state)
 {
-	static const struct { int works[4]; unsigned n, n_plugin; } v[] = {
+	static const struct { int works[4]; unsigned n, by_share; } v[] = {
 		{{5, 5, 5, 5}, 4, 4},
 		{{5, 5, 5, 0}, 3, 3},
 		{{5, 0, 5, 0}, 3, 3}, /* one in the middle stays */
 		{{5, 0, 0, 0}, 1, 1},
 		{{0, 0, 0, 0}, 4, 4},
-		{{5, 5, 5, 4}, 4, 4}, /* the plugin's limit: 0.8 times the step before */
+		{{5, 5, 5, 4}, 4, 4}, /* the limit: 0.8 times the step before */
 		{{5, 5, 5, 3}, 4, 3}, /* a short step is whole by our rule: nothing of it was lost */
 	};
 	for (size_t i = 0; i < sizeof v / sizeof v[0]; i++) {
@@ -69,7 +68,7 @@ static void test_ends_without_work(void **state)
 		struct profile *p = builder_finish(&m, PASSES);
 		assert_int_equal(p->steps->total, 4);
 		assert_int_equal(p->steps->n, v[i].n);
-		assert_int_equal(p->steps->n_plugin, v[i].n_plugin);
+		assert_int_equal(steps_of_profiler(p, 0.8, &p->arena)->n, v[i].by_share);
 		profile_free(p);
 	}
 }
@@ -147,7 +146,7 @@ static void test_cut(void **state)
 	}
 }
 
-/* Without steps: from the first to the last device work; what is before and after stands apart. For the plugin, from the first to the last op. */
+/* Without steps: from the first to the last device work; what is before and after stands apart. Of ProfilerStep alone, from the first to the last op. */
 static void test_window(void **state)
 {
 	struct builder m;
@@ -170,9 +169,10 @@ static void test_window(void **state)
 	assert_int_equal(s->edges, 2);
 	assert_step(&s->edge[0], "0", 0, 10, 130);
 	assert_step(&s->edge[1], "0", 0, 260, 500);
-	assert_true(s->plugin->whole_trace);
-	assert_int_equal(s->plugin->v[0].host_start_ns, 10);
-	assert_int_equal(s->plugin->v[0].host_end_ns, 200);
+	const struct steps *marked = steps_of_profiler(p, 0, &p->arena);
+	assert_true(marked->whole_trace);
+	assert_int_equal(marked->v[0].host_start_ns, 10);
+	assert_int_equal(marked->v[0].host_end_ns, 200);
 	profile_free(p);
 }
 

@@ -2,9 +2,10 @@
 #include "analysis/memory.h"
 #include "analysis/optree.h"
 #include "base/mem.h"
+#include "predecessors/tb_plugin/memory_blocks.h"
+#include "predecessors/tb_plugin/plugin.h"
+#include "predecessors/tb_plugin/rules.h"
 #include "render/number.h"
-#include "report/memory_blocks.h"
-#include "serve/plugin.h"
 
 /* In which units numbers are wanted. */
 struct units {
@@ -192,7 +193,7 @@ static int put_events(const struct request *r, const struct table *peaks, struct
 	put_head(b, "Memory Events", default_device(peaks));
 	buf_char(b, '}');
 	put_columns(b, names, sizeof names / sizeof names[0]);
-	struct optree *t = optree_new(r->entry->profile, OPTREE_TB_PLUGIN);
+	struct optree *t = optree_new(r->entry->profile, &tb_optree);
 	buf_cstr(b, ",\n\"rows\":{");
 	for (size_t i = 0; i < peaks->n_rows; i++) {
 		struct str name = table_str(peaks, i, 0);

@@ -1,8 +1,9 @@
 /* The plugin's modules, and its tree of operators of the main thread. */
 #include "analysis/optree.h"
 #include "analysis/steps.h"
+#include "predecessors/tb_plugin/plugin.h"
+#include "predecessors/tb_plugin/rules.h"
 #include "render/number.h"
-#include "serve/plugin.h"
 
 static void put_module(struct buf *b, const struct table *t, size_t row)
 {
@@ -124,7 +125,7 @@ static int run_tree(const struct request *r, struct response *out, struct err *e
 	const struct profile *p = r->entry->profile;
 	if (analysis_run(r->entry->profile, PASS_NEST | PASS_CORRELATE, e) < 0)
 		return -1;
-	struct optree *t = optree_new(p, OPTREE_TB_PLUGIN);
+	struct optree *t = optree_new(p, &tb_optree);
 	uint32_t track = main_track(p, t);
 	if (track == ROW_NONE) {
 		optree_free(t);

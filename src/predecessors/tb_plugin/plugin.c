@@ -1,4 +1,4 @@
-#include "serve/plugin.h"
+#include "predecessors/tb_plugin/plugin.h"
 
 #include "render/number.h"
 

@@ -1,6 +1,6 @@
 /* What the plugin answered about several workers or two runs together, which opscope does not compare yet: 404 with the reason, as the plugin did
  * for a run without such a view. */
-#include "serve/plugin.h"
+#include "predecessors/tb_plugin/plugin.h"
 
 static int refuse(const struct request *r, struct response *out, struct err *e)
 {

@@ -1,6 +1,6 @@
 /* The trace itself, as Chrome trace JSON. */
+#include "predecessors/tb_plugin/plugin.h"
 #include "serve/chrome.h"
-#include "serve/plugin.h"
 
 static int run(const struct request *r, struct response *out, struct err *e)
 {

@@ -1,5 +1,5 @@
 /* Which runs there are, and which views, workers and spans each has. A run is read before its views are told. */
-#include "serve/plugin.h"
+#include "predecessors/tb_plugin/plugin.h"
 
 struct names {
 	const struct request *r;
@@ -41,7 +41,7 @@ static void see_views(void *context, const struct library_entry *x)
 {
 	struct names *n = context;
 	if (str_eq(x->run, n->run))
-		n->views |= x->views;
+		n->views |= x->marks;
 }
 
 static int run_views(const struct request *r, struct response *out, struct err *e)
@@ -60,7 +60,7 @@ static int run_views(const struct request *r, struct response *out, struct err *
 static void see_worker(void *context, const struct library_entry *x)
 {
 	struct names *n = context;
-	if (str_eq(x->run, n->run) && (x->views & n->view))
+	if (str_eq(x->run, n->run) && (x->marks & n->view))
 		put_name(n, x->worker);
 }
 
@@ -137,4 +137,5 @@ const struct endpoint endpoint_plugin_runs = {
 	.queue = QUEUE_QUICK,
 	.also = &views,
 	.run = run_runs,
+	.look = plugin_views_of,
 };

@@ -1,5 +1,5 @@
 /* The plugin's operators: four pies, the table, and the rows of one operator by call stack. */
-#include "serve/plugin.h"
+#include "predecessors/tb_plugin/plugin.h"
 
 static const char *grouping(const struct request *r)
 {

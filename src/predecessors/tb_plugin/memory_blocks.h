@@ -1,6 +1,6 @@
 /* Blocks of memory as the TensorBoard plugin lists them (its RunProfile.get_memory_events), with its arithmetic. */
-#ifndef OPSCOPE_REPORT_MEMORY_BLOCKS_H
-#define OPSCOPE_REPORT_MEMORY_BLOCKS_H
+#ifndef OPSCOPE_PREDECESSORS_TB_PLUGIN_MEMORY_BLOCKS_H
+#define OPSCOPE_PREDECESSORS_TB_PLUGIN_MEMORY_BLOCKS_H
 
 #include "report/window.h"
 

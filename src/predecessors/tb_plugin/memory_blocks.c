@@ -1,4 +1,4 @@
-#include "report/memory_blocks.h"
+#include "predecessors/tb_plugin/memory_blocks.h"
 
 #include "analysis/memory.h"
 #include "analysis/optree.h"

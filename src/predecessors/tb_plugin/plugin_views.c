@@ -1,6 +1,5 @@
-#include "serve/plugin_views.h"
-
-#include "serve/plugin.h"
+/* Which of its views the plugin would show of a profile. */
+#include "predecessors/tb_plugin/plugin.h"
 
 static bool has_kernel(const struct profile *p)
 {

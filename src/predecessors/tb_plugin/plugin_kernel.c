@@ -1,8 +1,8 @@
 /* The plugin's kernels: by time, by use of Tensor Cores, and the table. */
 #include "base/mem.h"
 #include "op/kernels.h"
+#include "predecessors/tb_plugin/plugin.h"
 #include "render/number.h"
-#include "serve/plugin.h"
 
 /* The pie of all kernels. */
 static int run_pie(const struct request *r, struct response *out, struct err *e)

@@ -1,7 +1,7 @@
 /* The TensorBoard plugin's own addresses, for scripts that ask them: the plugin's JSON, filled from reports with its numbers. Tooltips and
  * recommendations are in opscope's words. */
-#ifndef OPSCOPE_SERVE_PLUGIN_H
-#define OPSCOPE_SERVE_PLUGIN_H
+#ifndef OPSCOPE_PREDECESSORS_TB_PLUGIN_PLUGIN_H
+#define OPSCOPE_PREDECESSORS_TB_PLUGIN_PLUGIN_H
 
 #include "base/json_text.h"
 #include "report/report.h"
@@ -12,9 +12,11 @@
 /* Of a profile. The plugin lets pass arguments that it does not know. */
 #define PLUGIN_FLAGS (ENDPOINT_SPAN | ENDPOINT_LOOSE | ENDPOINT_TURN)
 
-/* The views of a run, in the plugin's order; bits 1 << VIEW of library_entry.views. */
+/* The views of a run, in the plugin's order; bits 1 << VIEW of library_entry.marks. */
 enum plugin_view { VIEW_OVERVIEW, VIEW_OPERATOR, VIEW_KERNEL, VIEW_TRACE, VIEW_MEMORY, VIEW_MODULE, VIEW_LIGHTNING, PLUGIN_VIEWS };
 extern const char *const plugin_view_name[PLUGIN_VIEWS];
+/* Those that a profile has; look() of an endpoint. */
+unsigned plugin_views_of(const struct profile *p);
 
 /* Runs a report with the plugin's numbers; group_by and device may be NULL. For endpoints that take turns. */
 int plugin_report(const struct request *r, const char *report, const char *group_by, const char *device, struct table *out, struct err *e);

@@ -1,0 +1,115 @@
+/* Memory by operator, the life of each block and the curve (memory_parser.py of the plugin). */
+#include "analysis/memory.h"
+#include "base/buf.h"
+#include "base/mem.h"
+#include "predecessors/tb_plugin/memory_blocks.h"
+#include "predecessors/tb_plugin/rules.h"
+#include "predecessors/tb_plugin/tables.h"
+#include "report/memory_view.h"
+
+static void set_kb(struct table *t, unsigned col, int64_t bytes)
+{
+	table_set_f64(t, col, memory_shown_compat((double)bytes / 1024));
+}
+
+static const struct column statistics_columns[] = {
+	{"operator", "Operator Name", "operator", CELL_STR},
+	{"calls", "Calls", "how often it ran", CELL_I64},
+	{"size_increase_kb", "Size Increase (KB)", "KB of 1024 bytes", CELL_F64},
+	{"self_size_increase_kb", "Self Size Increase (KB)", "KB of 1024 bytes", CELL_F64},
+	{"allocations", "Allocation Count", "with the ops inside", CELL_I64},
+	{"self_allocations", "Self Allocation Count", "its own", CELL_I64},
+	{"allocation_kb", "Allocation Size (KB)", "KB of 1024 bytes", CELL_F64},
+	{"self_allocation_kb", "Self Allocation Size (KB)", "KB of 1024 bytes", CELL_F64},
+};
+
+static int put_statistics(struct memory_view *v, struct table *out, struct err *e)
+{
+	struct optree *t = optree_new(v->p, &tb_optree);
+	struct memory_op *op;
+	uint32_t n = memory_view_ops(v, t, &op);
+	table_columns(out, statistics_columns, sizeof statistics_columns / sizeof *statistics_columns);
+	for (uint32_t i = 0; i < n; i++) {
+		if (!op[i].touched)
+			continue;
+		table_row(out);
+		table_set_str(out, 0, profile_str(v->p, op[i].name));
+		table_set_i64(out, 1, (int64_t)op[i].calls);
+		set_kb(out, 2, op[i].total[MEMORY_INCREASE]);
+		set_kb(out, 3, op[i].self[MEMORY_INCREASE]);
+		table_set_i64(out, 4, op[i].total[MEMORY_ALLOCATIONS]);
+		table_set_i64(out, 5, op[i].self[MEMORY_ALLOCATIONS]);
+		set_kb(out, 6, op[i].total[MEMORY_ALLOCATED]);
+		set_kb(out, 7, op[i].self[MEMORY_ALLOCATED]);
+	}
+	mem_free(op);
+	optree_free(t);
+	return table_sort(out, str_from(statistics_columns[3].id), true, e);
+}
+
+static void put_events(const struct memory_view *v, struct table *t)
+{
+	TABLE_COLUMN(t, "operator", "Operator", "operator", CELL_STR);
+	TABLE_COLUMN(t, "size_kb", "Size (KB)", "KB of 1024 bytes", CELL_F64);
+	TABLE_COLUMN(t, "allocation_time_ms", "Allocation Time (ms)", "since the start of the profiler", CELL_F64);
+	TABLE_COLUMN(t, "release_time_ms", "Release Time (ms)", "since the start of the profiler", CELL_F64);
+	TABLE_COLUMN(t, "duration_ms", "Duration (ms)", "release - allocation", CELL_F64);
+	struct optree *tree = optree_new(v->p, &tb_optree);
+	struct memory_block *block;
+	struct buf name = {0};
+	uint32_t n = memory_blocks(v->p, tree, &v->w, v->device, &block);
+	for (uint32_t i = 0; i < n; i++) {
+		const struct memory_block *x = &block[i];
+		table_row(t);
+		buf_clear(&name);
+		memory_block_name(v->p, tree, x, &name);
+		table_set_str_copy(t, 0, buf_view(&name));
+		set_kb(t, 1, x->bytes);
+		if (x->alloc != ROW_NONE)
+			table_set_f64(t, 2, memory_shown_compat(memory_span_compat(v->p, ROW_NONE, x->alloc, 1e6)));
+		if (x->release != ROW_NONE)
+			table_set_f64(t, 3, memory_shown_compat(memory_span_compat(v->p, ROW_NONE, x->release, 1e6)));
+		if (x->alloc != ROW_NONE && x->release != ROW_NONE)
+			table_set_f64(t, 4, memory_shown_compat(memory_span_compat(v->p, x->alloc, x->release, 1e6)));
+	}
+	buf_release(&name);
+	mem_free(block);
+	optree_free(tree);
+}
+
+static void put_point(const struct memory_view *v, struct table *t, const struct memory_curve *c, uint32_t at, uint32_t values_of)
+{
+	table_row(t);
+	table_set_f64(t, 0, memory_shown_compat((double)c->time_ns[at] / 1e6));
+	set_kb(t, 1, c->bytes[values_of]);
+	if (v->p->memory.total_reserved[c->row[values_of]] != ID_NONE)
+		set_kb(t, 2, v->p->memory.total_reserved[c->row[values_of]]);
+}
+
+static void put_curve(const struct memory_view *v, struct table *t)
+{
+	struct memory_curve c;
+	TABLE_COLUMN(t, "time_ms", "Time (ms)", "since the start of the profiler", CELL_F64);
+	TABLE_COLUMN(t, "allocated_kb", "Allocated (KB)", "KB of 1024 bytes", CELL_F64);
+	TABLE_COLUMN(t, "reserved_kb", "Reserved (KB)", "KB of 1024 bytes", CELL_F64);
+	memory_curve_init(&c, v);
+	memory_curve_put(v, &c, t, put_point);
+	memory_curve_release(&c);
+}
+
+int tb_memory(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
+{
+	struct arena a = {0};
+	struct memory_view v;
+	if (memory_view_init(&v, p, args, e) < 0 || tb_window(p, args, &a, &v.w, e) < 0)
+		return -1;
+	memory_view_select(&v);
+	int rc = put_statistics(&v, out, e);
+	memory_view_put_notes(&v, out);
+	put_events(&v, table_section(out, "events", "Memory blocks"));
+	put_curve(&v, table_section(out, "curve", "Memory over time"));
+	memory_view_put_peaks(&v, table_section(out, "peaks", "Peak memory by device"));
+	memory_view_release(&v);
+	arena_release(&a);
+	return rc;
+}

@@ -1,0 +1,22 @@
+/* What passes do otherwise for the plugin's numbers. */
+#ifndef OPSCOPE_PREDECESSORS_TB_PLUGIN_RULES_H
+#define OPSCOPE_PREDECESSORS_TB_PLUGIN_RULES_H
+
+#include "analysis/gpu_metrics.h"
+#include "analysis/modules.h"
+#include "analysis/roles.h"
+#include "report/window.h"
+
+extern const struct optree_rules tb_optree;
+extern const struct module_rules tb_module_rules;
+extern const struct roles_rules tb_roles;
+extern const struct gpu_metrics_rules tb_gpu_metrics;
+
+/* The steps that the plugin knows: ProfilerStep alone. The last is left out with less than 0.8 times the device events of the step before, which
+ * also leaves out a whole step that is shorter than the others (the last of a gradient accumulation). *a holds them. */
+const struct steps *tb_steps_of(const struct profile *p, struct arena *a);
+
+/* window_of with these steps, which *a, an empty one, holds as long as the window is used. With an error *a is empty. */
+int tb_window(const struct profile *p, const struct report_args *args, struct arena *a, struct window *w, struct err *e);
+
+#endif
