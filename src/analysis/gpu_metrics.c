@@ -243,13 +243,13 @@ static double integrate_load(const struct work *w)
 	return sum;
 }
 
-static enum tri uses_tc(struct str kernel)
+static enum tri metrics_uses_tc(struct str kernel)
 {
 	return kernel_classify(kernel).tensor_core;
 }
 
 /* What is known for less than half of the kernel time stays unknown. */
-static void finish(struct gpu_metrics *m, double load_ns, double occupancy_time, int64_t span)
+static void metrics_finish(struct gpu_metrics *m, double load_ns, double occupancy_time, int64_t span)
 {
 	if (m->trace_kernels && span > 0 && m->blocks_known_ns >= m->kernel_ns - m->blocks_known_ns)
 		m->sm_efficiency = load_ns / (double)span;
@@ -259,7 +259,7 @@ static void finish(struct gpu_metrics *m, double load_ns, double occupancy_time,
 		m->tc_ratio = (double)m->tc_ns / (double)m->kernel_ns;
 }
 
-const struct gpu_metrics_rules gpu_metrics_own = {.uses_tc = uses_tc, .finish = finish};
+const struct gpu_metrics_rules gpu_metrics_own = {.uses_tc = metrics_uses_tc, .finish = metrics_finish};
 
 static void finish_device(struct work *w)
 {

@@ -227,7 +227,7 @@ struct str kernel_function_name(struct str name)
 	return start < i ? (struct str){name.p + start, i - start} : name;
 }
 
-bool op_tc_eligible_compat(struct str name)
+bool op_tc_eligible_listed(struct str name)
 {
 	static const char *const aten[] = {
 		"_convolution", "_convolution_nogroup", "conv1d", "conv2d", "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d",
@@ -251,15 +251,7 @@ bool op_tc_eligible(struct str name)
 	static const char *const more[] = {
 		"aten::addmv_", "aten::addr_", "aten::addbmm_", "aten::baddbmm_", "aten::convolution_backward",
 	};
-	return op_tc_eligible_compat(name) || STR_IN(name, more);
-}
-
-bool kernel_is_comm(struct str name)
-{
-	struct pairs s;
-	pairs_of(&s, name);
-	const struct kernel_row *row = row_of(name, &s);
-	return row && row->class == KERNEL_COMM;
+	return op_tc_eligible_listed(name) || STR_IN(name, more);
 }
 
 bool op_is_comm(struct str name)

@@ -202,11 +202,31 @@ static void test_driver_calls(void **state)
 	profile_free(p);
 }
 
+/* --- rows of reports ---------------------------------------------------------------------------------------------- */
+
+static void assert_refused(const char *report, const char *group_by, const char *why)
+{
+	struct err e;
+	assert_null(report_variant_of(report_find(str_from(report)), &(struct report_args){.compat = "tb-plugin", .group_by = group_by}, &e));
+	assert_int_equal(e.code, ERR_USAGE);
+	assert_string_equal(e.msg, why);
+}
+
+static void test_rows(void **state)
+{
+	const struct report *kernels = report_find(STR("kernels")), *operators = report_find(STR("operators"));
+	assert_string_equal(report_variant_of(operators, &(struct report_args){.compat = "tb-plugin"}, NULL)->group_by, "name");
+	assert_string_equal(report_compat(kernels, 0), "tb-plugin");
+	assert_refused("kernels", "instance", "report kernels: --compat=tb-plugin has no --group-by=instance; it has: name, op, launch");
+	assert_refused("overview", "name", "report overview: --compat=tb-plugin has no --group-by=name");
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_calls_without_an_id), cmocka_unit_test(test_folding), cmocka_unit_test(test_nodes),
 		cmocka_unit_test(test_order), cmocka_unit_test(test_gpus), cmocka_unit_test(test_twice), cmocka_unit_test(test_driver_calls),
+		cmocka_unit_test(test_rows),
 	};
 	return RUN_TESTS(tests);
 }

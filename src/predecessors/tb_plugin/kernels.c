@@ -79,7 +79,7 @@ static int kernels_put(struct table *out, const struct kernel_groups *g, struct 
 			if (x->key.shared_bytes != INT32_MIN)
 				table_set_i64(out, at[T_SHARED], x->key.shared_bytes);
 			table_set_str(out, at[T_USES], uses);
-			bool eligible = x->key.op && op_tc_eligible_compat(profile_str(g->p, x->key.op));
+			bool eligible = x->key.op && op_tc_eligible_listed(profile_str(g->p, x->key.op));
 			table_set_str(out, at[T_ELIGIBLE], eligible ? STR("Yes") : STR("No"));
 		}
 		table_set_i64(out, at[T_CALLS], (int64_t)x->calls);

@@ -9,7 +9,7 @@
 
 static void set_kb(struct table *t, unsigned col, int64_t bytes)
 {
-	table_set_f64(t, col, memory_shown_compat((double)bytes / 1024));
+	table_set_f64(t, col, memory_shown((double)bytes / 1024));
 }
 
 static const struct column statistics_columns[] = {
@@ -66,11 +66,11 @@ static void put_events(const struct memory_view *v, struct table *t)
 		table_set_str_copy(t, 0, buf_view(&name));
 		set_kb(t, 1, x->bytes);
 		if (x->alloc != ROW_NONE)
-			table_set_f64(t, 2, memory_shown_compat(memory_span_compat(v->p, ROW_NONE, x->alloc, 1e6)));
+			table_set_f64(t, 2, memory_shown(memory_span_in(v->p, ROW_NONE, x->alloc, 1e6)));
 		if (x->release != ROW_NONE)
-			table_set_f64(t, 3, memory_shown_compat(memory_span_compat(v->p, ROW_NONE, x->release, 1e6)));
+			table_set_f64(t, 3, memory_shown(memory_span_in(v->p, ROW_NONE, x->release, 1e6)));
 		if (x->alloc != ROW_NONE && x->release != ROW_NONE)
-			table_set_f64(t, 4, memory_shown_compat(memory_span_compat(v->p, x->alloc, x->release, 1e6)));
+			table_set_f64(t, 4, memory_shown(memory_span_in(v->p, x->alloc, x->release, 1e6)));
 	}
 	buf_release(&name);
 	mem_free(block);
@@ -80,7 +80,7 @@ static void put_events(const struct memory_view *v, struct table *t)
 static void put_point(const struct memory_view *v, struct table *t, const struct memory_curve *c, uint32_t at, uint32_t values_of)
 {
 	table_row(t);
-	table_set_f64(t, 0, memory_shown_compat((double)c->time_ns[at] / 1e6));
+	table_set_f64(t, 0, memory_shown((double)c->time_ns[at] / 1e6));
 	set_kb(t, 1, c->bytes[values_of]);
 	if (v->p->memory.total_reserved[c->row[values_of]] != ID_NONE)
 		set_kb(t, 2, v->p->memory.total_reserved[c->row[values_of]]);

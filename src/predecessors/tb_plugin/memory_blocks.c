@@ -174,13 +174,13 @@ static double in_us(int64_t ns)
 	return (double)((long double)ns / 1000);
 }
 
-double memory_span_compat(const struct profile *p, uint32_t from, uint32_t to, double unit_ns)
+double memory_span_in(const struct profile *p, uint32_t from, uint32_t to, double unit_ns)
 {
 	double begin = in_us(from == ROW_NONE ? memory_zero_ns(p) : p->memory.time_ns[from]);
 	return 1 / (unit_ns / 1000) * (in_us(p->memory.time_ns[to]) - begin);
 }
 
-double memory_shown_compat(double v)
+double memory_shown(double v)
 {
 	double size = fabs(v);
 	return round_digits(v, size >= 0.01 || size == 0 ? 2 : (int)-floor(log10(size)));

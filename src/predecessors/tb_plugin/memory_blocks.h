@@ -23,9 +23,9 @@ struct buf;
 void memory_block_name(const struct profile *p, const struct optree *t, const struct memory_block *x, struct buf *b);
 
 /* From memory row `from` (ROW_NONE = the first moment of the trace) to `to`, in units of `unit_ns`: a difference of doubles in us times a factor. */
-double memory_span_compat(const struct profile *p, uint32_t from, uint32_t to, double unit_ns);
+double memory_span_in(const struct profile *p, uint32_t from, uint32_t to, double unit_ns);
 
 /* What it displays of a number: two decimals, or as many as show the first digit of what is smaller. */
-double memory_shown_compat(double v);
+double memory_shown(double v);
 
 #endif

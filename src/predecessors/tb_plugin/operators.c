@@ -63,7 +63,7 @@ static void add_eligible(struct op_row *x, const struct optree *t, uint32_t node
 }
 
 /* A call inside another of its row counts again in the row's totals. */
-static void collect(struct op_rows *g, const struct window *w)
+static void operators_collect(struct op_rows *g, const struct window *w)
 {
 	const struct optree *t = g->t;
 	uint32_t *last = last_nodes(t);
@@ -138,7 +138,7 @@ int tb_operators(const struct profile *p, const struct report_args *args, struct
 	struct optree *t = optree_new(p, &tb_optree);
 	struct op_rows g = {.p = p, .t = t};
 	operator_keys_init(&g.keys, p, (enum operators_by)args->variant->by);
-	collect(&g, &w);
+	operators_collect(&g, &w);
 	int rc = 0;
 	if (!g.n && t->unattributed_ops == 0)
 		rc = err_set(e, ERR_DATA, "the trace holds no framework ops; to record them: %s", recording_how(p, RECORD_OPS));

@@ -8,7 +8,7 @@
 #include "predecessors/tb_plugin/rules.h"
 
 /* Only nodes take part in the nesting, and what overlaps partially is dropped. */
-static void nodes(struct optree_work *m)
+static void optree_nodes(struct optree_work *m)
 {
 	const struct spans *s = &m->p->span;
 	uint32_t *stack = NULL;
@@ -46,7 +46,7 @@ static bool call_counts(const struct optree_work *m, uint32_t call)
 }
 
 /* Every child and every call is subtracted in full. */
-static void own_time(struct optree_work *m)
+static void optree_own_time(struct optree_work *m)
 {
 	const struct spans *s = &m->p->span;
 	struct optree *t = m->t;
@@ -66,7 +66,7 @@ static void own_time(struct optree_work *m)
 	}
 }
 
-static uint32_t node_of_gpu(struct optree_work *m, uint32_t g)
+static uint32_t optree_node_of_gpu(struct optree_work *m, uint32_t g)
 {
 	uint32_t call = m->p->gpu_op.call[g];
 	if (call == ROW_NONE || !call_counts(m, call))
@@ -83,15 +83,15 @@ static uint32_t node_of_gpu(struct optree_work *m, uint32_t g)
 	return optree_live(m, node);
 }
 
-static enum tri uses_tc(struct str kernel)
+static enum tri optree_uses_tc(struct str kernel)
 {
 	return kernel_uses_tc_listed(kernel) ? TRI_YES : TRI_NO;
 }
 
 const struct optree_rules tb_optree = {
-	.nodes = nodes,
-	.own_time = own_time,
-	.node_of_gpu = node_of_gpu,
-	.uses_tc = uses_tc,
-	.tc_eligible = op_tc_eligible_compat,
+	.nodes = optree_nodes,
+	.own_time = optree_own_time,
+	.node_of_gpu = optree_node_of_gpu,
+	.uses_tc = optree_uses_tc,
+	.tc_eligible = op_tc_eligible_listed,
 };

@@ -107,7 +107,7 @@ static int put_statistics(struct buf *b, struct table *t, const struct units *u,
 		for (unsigned c = 0; c < t->n_columns; c++) {
 			buf_cstr(b, c ? "," : "");
 			if (str_ends(str_from(t->data[c].col.id), STR("_kb")) && u->bytes != 1024)
-				number_shortest(b, memory_shown_compat(table_f64(t, i, c) * 1024 / u->bytes));
+				number_shortest(b, memory_shown(table_f64(t, i, c) * 1024 / u->bytes));
 			else
 				plugin_put_cell(b, t, i, (int)c);
 		}
@@ -122,7 +122,7 @@ static void put_time(struct buf *b, const struct profile *p, uint32_t from, uint
 	if (to == ROW_NONE)
 		buf_cstr(b, "null");
 	else
-		number_shortest(b, memory_shown_compat(memory_span_compat(p, from, to, u->ns)));
+		number_shortest(b, memory_shown(memory_span_in(p, from, to, u->ns)));
 }
 
 static void put_blocks(struct buf *b, const struct profile *p, const struct optree *t, int device, const struct units *u)
@@ -137,7 +137,7 @@ static void put_blocks(struct buf *b, const struct profile *p, const struct optr
 		buf_cstr(b, i ? ",\n[" : "\n[");
 		json_put_string(b, buf_view(&name));
 		buf_char(b, ',');
-		number_shortest(b, memory_shown_compat((double)x->bytes / u->bytes));
+		number_shortest(b, memory_shown((double)x->bytes / u->bytes));
 		put_time(b, p, ROW_NONE, x->alloc, u);
 		put_time(b, p, ROW_NONE, x->release, u);
 		put_time(b, p, x->alloc, x->alloc == ROW_NONE ? ROW_NONE : x->release, u);

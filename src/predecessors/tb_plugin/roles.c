@@ -130,7 +130,7 @@ static void mark_step_names(struct collection *w, const struct steps *s)
 			w->name[w->p->span.name[s->v[i].span]] = NAME_SEEN | NAME_STEP;
 }
 
-static void collect(const struct profile *p, const struct steps *steps, struct role_ranges *r)
+static void roles_collect(const struct profile *p, const struct steps *steps, struct role_ranges *r)
 {
 	struct collection w = {.p = p, .r = r, .name = NEW_ARRAY(p->strings.n, uint8_t)};
 	role_ranges_add_gpus(r, NULL, 0);
@@ -145,5 +145,5 @@ static void collect(const struct profile *p, const struct steps *steps, struct r
 const struct roles_rules tb_roles = {
 	.order = {ROLE_KERNEL, ROLE_MEMCPY, ROLE_MEMSET, ROLE_COMM, ROLE_RUNTIME, ROLE_DATALOADER, ROLE_CPU, ROLE_OTHER},
 	.again = true,
-	.collect = collect,
+	.collect = roles_collect,
 };
