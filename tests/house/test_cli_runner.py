@@ -73,6 +73,14 @@ class Runner(unittest.TestCase):
         self.assertIn("not ok 1 - fails", p.stdout)
         self.assertEqual(self.read("fails.stdout"), "what it should print\n")
 
+    def test_a_script_that_cannot_run_is_skipped(self):
+        self.program("build")
+        self.write("lacks.sh", "opscope; exit 77\n")
+        self.write("lacks.stdout", "what it should print\n")
+        p = self.run_it("--bless", "lacks")
+        self.assertEqual((p.returncode, p.stdout), (0, "1..1\nok 1 - lacks # SKIP\n"))
+        self.assertEqual(self.read("lacks.stdout"), "what it should print\n")
+
 
 if __name__ == "__main__":
     house.main()
