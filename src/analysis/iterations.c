@@ -47,7 +47,7 @@ static struct str number_text(struct arena *a, int64_t n)
 	return arena_printf(a, "%lld", (long long)n);
 }
 
-/* From border to border; numbers as DLProf counts: 0 is what is before the first. */
+/* From border to border; 0 is what is before the first. */
 static unsigned cut_at_borders(const struct profile *p, const int64_t *border, uint32_t n, struct arena *a, struct iterations *it)
 {
 	int64_t first, last;

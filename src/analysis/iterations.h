@@ -66,23 +66,4 @@ bool iterations_period(const struct profile *p, struct arena *a, struct iteratio
  * what the profiler adds (see recording_extent). False when there is none. */
 bool work_extent(const struct profile *p, int64_t *first_ns, int64_t *last_ns);
 
-/* DLProf's iterations: calls of the key op in order of their ends cut the whole recording, from 0 (when it began; the first event where
- * the input does not tell) to the end of the last event, into calls + 1 intervals numbered from 0: [0, end1 - 1], [end1, end2 - 1], ...
- * Without a key op there is one. What belongs to an interval starts in it. Several GPUs: key_borders. */
-struct dlprof_iterations {
-	int64_t *start_ns, *stop_ns; /* both inclusive, as DLProf's iteration_list has them */
-	uint32_t n;                  /* >= 1 */
-	uint32_t calls;              /* of the key op; 0: it was not found, or none was given and the default is not there */
-	struct str key;              /* what was looked for */
-};
-/* `key`: op name or id; "" = DLProf's default, global_step. Of p->ops only where PASS_OPS was done. */
-void iterations_dlprof(const struct profile *p, struct str key, struct dlprof_iterations *out);
-void dlprof_iterations_release(struct dlprof_iterations *d);
-/* When the recording began: what DLProf counts times from. 0 where the input itself does; else the first event. */
-int64_t dlprof_zero_ns(const struct profile *p);
-
-/* Mean and standard deviation (population form: DLProf's tells the two apart nowhere) of the lengths stop - start + 1 of intervals
- * first..last; both are 0 when there is none. */
-void iterations_mean(const struct dlprof_iterations *d, uint32_t first, uint32_t last, double *mean_ns, double *deviation_ns);
-
 #endif

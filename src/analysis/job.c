@@ -61,3 +61,21 @@ uint32_t job_own_gpus(const struct profile *p)
 	mem_free(foreign);
 	return n;
 }
+
+void job_put_foreign_gpus(const struct profile *p, struct buf *b)
+{
+	uint8_t *foreign = NEW_ARRAY(p->device.rows.n, uint8_t);
+	uint32_t n = job_foreign_gpus(p, foreign);
+	struct job job = job_of(p);
+	if (n) {
+		buf_printf(b, "This is rank %lld", (long long)job.rank);
+		if (job.world)
+			buf_printf(b, " of %lld", (long long)job.world);
+		buf_cstr(b, n == 1 ? ": listed GPU" : ": listed GPUs");
+		for (uint32_t i = 0, k = 0; i < p->device.rows.n; i++)
+			if (foreign[i])
+				buf_printf(b, "%s %d", k++ ? "," : "", p->device.id[i]);
+		buf_printf(b, " %s no work here and count%s as those of other ranks: no number is divided by them.", n == 1 ? "has" : "have", n == 1 ? "s" : "");
+	}
+	mem_free(foreign);
+}

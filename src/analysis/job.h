@@ -2,6 +2,7 @@
 #ifndef OPSCOPE_ANALYSIS_JOB_H
 #define OPSCOPE_ANALYSIS_JOB_H
 
+#include "base/buf.h"
 #include "store/profile.h"
 
 struct job {
@@ -18,5 +19,7 @@ struct job job_of(const struct profile *p);
 uint32_t job_foreign_gpus(const struct profile *p, uint8_t *foreign);
 /* How many of the GPUs listed are not foreign. */
 uint32_t job_own_gpus(const struct profile *p);
+/* A sentence that names the foreign GPUs; nothing where there is none. */
+void job_put_foreign_gpus(const struct profile *p, struct buf *b);
 
 #endif

@@ -18,11 +18,11 @@
  * Type: the op alone ("conv2d" of "aten::conv2d"). A backward op linked to its forward op (fwdbwd.h) has the name, the type and
  * the shapes of that; one that is not is of type "backward".
  *
- * What makes two instances the same op (found in DLProf's results, and independent of iterations): equal name, direction and input
+ * What makes two instances the same op (independent of iterations): equal name, direction and input
  * shapes; of calls outside ops, the call and the op before it on its thread. An op's id is its type in capitals, '_' and a running number
  * of that type, in order of first start.
  *
- * Times of an instance (DLProf's definitions, checked against its own results):
+ * Times of an instance:
  *   cpu       length of the range (of an unassociated call, of the call)
  *   gpu       length of the union of the kernels, copies and sets that it launched; of each GPU by itself, added up
  *   overhead  cpu - sum of the durations of its API calls; calls within calls count once; never below 0
@@ -50,7 +50,7 @@ struct op {
 	uint32_t path_n;           /* how much of the name is its path, with the last '/'; 0 = outside the tree of groups */
 	uint8_t direction;         /* enum direction; DIR_OTHER for unassociated calls */
 	bool unassociated;
-	bool tc_eligible;          /* could use Tensor Cores, by its type: convolutions and the GEMM family (DLProf's rule) */
+	bool tc_eligible;          /* could use Tensor Cores, by its type: convolutions and the GEMM family */
 	bool tc_inside;            /* or by that of an op inside it: an autograd function, a whole attention; or because one of its kernels
 	                            * uses them. Of calls outside ops never: what they ran is not told */
 	uint32_t instances;
@@ -78,21 +78,12 @@ struct ops {
 	uint32_t *gpu;             /* gpu_op rows grouped by instance */
 };
 
-/* Texts of one instance as DLProf printed them: data types, "<N:32, C:3, H:32, W:32>; <K:6, C:3, R:3, S:3>; <6>" (letters only for
+/* Texts of one instance: data types, "<N:32, C:3, H:32, W:32>; <K:6, C:3, R:3, S:3>; <6>" (letters only for
  * convolutions and linear layers), parameters, output shapes "<N:32, K:6, P:30, Q:30>"; "" where not recorded or not to be told. In `a`. */
 struct op_shapes {
 	struct str data_types, inputs, parameters, outputs;
-	bool assumed;              /* outputs: where strides and padding were not recorded, DLProf takes 1 and 0 */
+	bool assumed;              /* outputs: strides and padding were not recorded, and are taken to be 1 and 0 */
 };
 void op_instance_shapes(const struct ops *o, const struct profile *p, uint32_t instance, struct arena *a, struct op_shapes *out);
-
-/* What DLProf calls an op: "Conv2d::_call_impl[2]" for "Conv2d::_call_impl(2)", API calls with their version,
- * "unassociated_cudaDeviceSynchronize_v3020". In `a`. */
-struct op_dlprof_names {
-	struct str id, name, type;
-};
-/* Numbers as DLProf prints them, "/a(2)/relu(3)" to "/a[2]/relu[3]". In `a`. */
-struct str op_name_brackets(struct str name, struct arena *a);
-void op_dlprof_names(const struct ops *o, const struct profile *p, uint32_t op, struct arena *a, struct op_dlprof_names *out);
 
 #endif

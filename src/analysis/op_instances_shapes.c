@@ -1,7 +1,7 @@
 #include "analysis/op_instances_work.h"
 #include "op/op_args.h"
 
-/* Sizes with the letters that DLProf gives them, one letter a dimension. */
+/* Sizes with letters, one letter a dimension. */
 struct lettered {
 	const char *type;
 	const char *input[2], *output;
@@ -201,40 +201,4 @@ void op_instance_shapes(const struct ops *o, const struct profile *p, uint32_t i
 			linear_outputs(&args, l, a, out);
 	}
 	op_args_release(&args);
-}
-
-/* --- DLProf's names --------------------------------------------------------------------------------------------- */
-
-struct str op_name_brackets(struct str name, struct arena *a)
-{
-	struct str out = arena_str(a, name);
-	char *p = (char *)(uintptr_t)out.p;
-	for (size_t i = 0; i < out.n; i++) {
-		size_t k = i + 1;
-		while (p[i] == '(' && k < out.n && p[k] >= '0' && p[k] <= '9')
-			k++;
-		if (p[i] == '(' && k > i + 1 && k < out.n && p[k] == ')' && (k + 1 == out.n || p[k + 1] == '/')) {
-			p[i] = '[';
-			p[k] = ']';
-		}
-	}
-	return out;
-}
-
-void op_dlprof_names(const struct ops *o, const struct profile *p, uint32_t op, struct arena *a, struct op_dlprof_names *out)
-{
-	const struct op *x = &o->op[op];
-	uint32_t span = o->instance[x->first].span;
-	*out = (struct op_dlprof_names){x->id, x->name, x->type};
-	if (!x->unassociated) {
-		out->name = op_name_brackets(x->name, a);
-		return;
-	}
-	struct str version = span == ROW_NONE ? (struct str){"", 0} : arg_text(p, span, ARG_API_VERSION);
-	if (!version.n || x->id.n <= x->type.n)
-		return;
-	struct str number = {x->id.p + x->type.n, x->id.n - x->type.n};
-	out->name = arena_printf(a, STR_FMT "_" STR_FMT, STR_ARG(x->name), STR_ARG(version));
-	out->type = arena_printf(a, STR_FMT "_" STR_FMT, STR_ARG(x->type), STR_ARG(version));
-	out->id = arena_printf(a, "%.*s_V" STR_FMT STR_FMT, (int)x->type.n, x->id.p, (int)version.n - 1, version.p + 1, STR_ARG(number));
 }

@@ -12,8 +12,7 @@ enum record {
 };
 
 /* From the start of the first to the end of the last event of host or device, whatever it is, but for the range by which a profiler
- * says how long it recorded (SPAN_TRACE). This is the length of the whole recording in every report; only predecessors have others (work_extent
- * for DLProf, the devices' own for TraceLens). False, and both 0: there is no event, or the
+ * says how long it recorded (SPAN_TRACE). This is the length of the whole recording in every report; only predecessors have others. False, and both 0: there is no event, or the
  * times span more than int64 ns hold. */
 bool recording_extent(const struct profile *p, int64_t *first_ns, int64_t *last_ns);
 

@@ -2,7 +2,6 @@
 
 #include "analysis/analysis.h"
 #include "analysis/interval.h"
-#include "analysis/iterations.h"
 #include "analysis/op_instances.h"
 #include "base/hash.h"
 #include "base/mem.h"
@@ -40,23 +39,6 @@ int steps_window(const struct steps *s, int64_t first, int64_t last, struct step
 	if (first == STEP_OUTSIDE && last == STEP_OUTSIDE)
 		return err_set(e, ERR_USAGE, "--steps=outside: what lies outside the steps can be shown by reports of ops, kernels, calls and copies alone: A..B, one step number or all was expected");
 	return err_set(e, ERR_DATA, "%s: the trace has steps %lld to %lld", steps_range_text(first, last).s, (long long)s->v[0].number, (long long)s->v[n - 1].number);
-}
-
-int dlprof_window(const struct profile *p, int64_t first, int64_t last, struct step_window *w, struct err *e)
-{
-	struct dlprof_iterations d;
-	iterations_dlprof(p, p->key_op, &d);
-	int64_t most = (int64_t)d.n - 1, from = MAX(first, 0), to = MIN(last, most);
-	*w = (struct step_window){0};
-	if (from <= to) {
-		int64_t end = d.stop_ns[to] < INT64_MAX ? d.stop_ns[to] + 1 : INT64_MAX;
-		*w = (struct step_window){.start_ns = d.start_ns[from], .end_ns = end, .device_start_ns = d.start_ns[from], .device_end_ns = end,
-		                          .steps = (unsigned)(to - from + 1)};
-	}
-	dlprof_iterations_release(&d);
-	if (w->steps)
-		return 0;
-	return err_set(e, ERR_DATA, "%s: DLProf's iterations of this input are 0 to %lld", steps_range_text(first, last).s, (long long)most);
 }
 
 bool step_window_has_host(const struct step_window *w, int64_t time)

@@ -25,8 +25,6 @@ struct step_window {
 
 /* The steps with numbers first..last. ERR_DATA when there is none. */
 int steps_window(const struct steps *s, int64_t first, int64_t last, struct step_window *w, struct err *e);
-/* DLProf's iterations first..last by its default key op or p->key_op. Needs PASS_NEST and PASS_CORRELATE. ERR_DATA. */
-int dlprof_window(const struct profile *p, int64_t first, int64_t last, struct step_window *w, struct err *e);
 
 /* The part of *p that is in the window, with the steps numbered first..last and what p->ops holds of it (give PASS_OPS before if
  * that is wanted). *p keeps the part until it is asked for another one or freed; text that was made with it lives as long as *p.

@@ -4,7 +4,6 @@
 #include "analysis/host_use.h"
 #include "analysis/interval.h"
 #include "analysis/job.h"
-#include "analysis/op_instances.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "op/kernels.h"
@@ -25,7 +24,7 @@ struct gpu_use {
 
 struct work {
 	const struct profile *p;
-	enum usage_rules rules;
+	const struct usage_rules *rules;
 	struct gpu_use *gpu;
 	uint32_t n, cap;                      /* GPUs that did something */
 	struct intervals host[USAGE_OTHER];   /* from USAGE_DATALOADER on */
@@ -36,7 +35,7 @@ static enum usage_kind kernel_kind(struct work *w, uint32_t name)
 {
 	if (!w->known[name]) {
 		struct str s = profile_str(w->p, name);
-		enum tri uses = w->rules == USAGE_DLPROF ? (kernel_uses_tc_listed(s) ? TRI_YES : TRI_NO) : kernel_classify(s).tensor_core;
+		enum tri uses = w->rules->listed_kernels ? (kernel_uses_tc_listed(s) ? TRI_YES : TRI_NO) : kernel_classify(s).tensor_core;
 		w->known[name] = (uint8_t)(1 + (uses == TRI_YES ? USAGE_TC : uses == TRI_NO ? USAGE_KERNEL : USAGE_UNKNOWN));
 	}
 	return (enum usage_kind)(w->known[name] - 1);
@@ -62,38 +61,6 @@ static void collect_devices(struct work *w)
 	for (uint32_t i = 0; i < w->n; i++)
 		for (int k = 0; k < USAGE_DATALOADER; k++)
 			intervals_normalise(&w->gpu[i].kind[k]);
-}
-
-/* DLProf's: ops and API calls, its data loader's ranges, and two calls of the C library. */
-static enum usage_kind dlprof_kind(const struct work *w, uint8_t *asked, uint32_t span)
-{
-	uint32_t name = w->p->span.name[span];
-	uint8_t kind = w->p->span.kind[span];
-	if (kind == SPAN_CALL)
-		return USAGE_CPU;
-	if (kind != SPAN_OS && kind != SPAN_OP && kind != SPAN_USER && kind != SPAN_RANGE)
-		return USAGE_OTHER;
-	struct str s = profile_str(w->p, name);
-	if (!asked[name])
-		asked[name] = (uint8_t)(1 + 2 * host_is_dataloader(s) + 4 * (str_eqc(s, "fread") || str_eqc(s, "fwrite")));
-	if (kind == SPAN_OS)
-		return asked[name] & 4 ? USAGE_IO : USAGE_OTHER;
-	return asked[name] & 2 ? USAGE_DATALOADER : USAGE_OTHER;
-}
-
-static void collect_host_dlprof(struct work *w)
-{
-	const struct profile *p = w->p;
-	uint8_t *asked = NEW_ARRAY(p->strings.n, uint8_t);
-	for (uint32_t i = 0; i < p->span.rows.n; i++) {
-		enum usage_kind kind = dlprof_kind(w, asked, i);
-		if (kind != USAGE_OTHER)
-			intervals_add(&w->host[kind], p->span.start_ns[i], span_end(p, i));
-	}
-	for (uint32_t k = 0; k < p->ops->n_instances; k++)
-		if (p->ops->instance[k].span != ROW_NONE)
-			intervals_add(&w->host[USAGE_CPU], p->ops->instance[k].start_ns, p->ops->instance[k].end_ns);
-	mem_free(asked);
 }
 
 static void collect_host(struct work *w)
@@ -149,18 +116,19 @@ static void measure_gpu(const struct work *w, const struct gpu_use *gpu, unsigne
 static unsigned count_gpus(const struct work *w)
 {
 	unsigned visible = job_own_gpus(w->p);
-	return w->rules == USAGE_DLPROF && visible > w->n ? visible : w->n;
+	return w->rules->visible_gpus && visible > w->n ? visible : w->n;
 }
 
-void usage_measure_all(const struct profile *p, const int64_t *start, const int64_t *end, unsigned n, enum usage_rules rules,
+void usage_measure_all(const struct profile *p, const int64_t *start, const int64_t *end, unsigned n, const struct usage_rules *rules,
                        struct usage *out)
 {
-	struct work w = {.p = p, .rules = rules};
+	static const struct usage_rules own = {0};
+	struct work w = {.p = p, .rules = rules ? rules : &own};
 	struct windows x = {start, end, n, NEW_ARRAY(n, int64_t), out};
 	w.known = NEW_ARRAY(p->strings.n, uint8_t);
 	collect_devices(&w);
-	if (rules == USAGE_DLPROF)
-		collect_host_dlprof(&w);
+	if (w.rules->add_host)
+		w.rules->add_host(p, w.host);
 	else
 		collect_host(&w);
 	for (int k = USAGE_DATALOADER; k < USAGE_OTHER; k++)
@@ -188,7 +156,7 @@ void usage_measure_all(const struct profile *p, const int64_t *start, const int6
 	mem_free(x.before);
 }
 
-void usage_measure(const struct profile *p, int64_t start, int64_t end, enum usage_rules rules, struct usage *out)
+void usage_measure(const struct profile *p, int64_t start, int64_t end, const struct usage_rules *rules, struct usage *out)
 {
 	usage_measure_all(p, &start, &end, 1, rules, out);
 }

@@ -230,6 +230,7 @@ int detect_run(struct profile *p, const struct detect_args *args, struct finding
 	f->shared = shared_new(p);
 	if (passed < 0) {
 		shared_free(f->shared);
+		f->shared = NULL;
 		return -1;
 	}
 	int rc = run_chosen(p, f, e);

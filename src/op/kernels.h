@@ -42,7 +42,7 @@ enum tri kernel_tensor_core(struct kernel_info k, enum dtype operands);
 int kernel_load_rules(const char *path, struct err *e);
 /* Any of a fixed list of substrings, by which older tools told Tensor Core use. */
 bool kernel_uses_tc_listed(struct str name);
-/* The function's own name in a C++ signature, as Nsight Systems and DLProf shorten it: "f" of "void ns::f<int, (bool)1>(int)". A slice. */
+/* The function's own name in a C++ signature, as Nsight Systems shortens it: "f" of "void ns::f<int, (bool)1>(int)". A slice. */
 struct str kernel_function_name(struct str name);
 /* Ops that could use Tensor Cores by name: a list of older tools, and that with aten::convolution_backward and ops in place that the list forgets. */
 bool op_tc_eligible_listed(struct str name);

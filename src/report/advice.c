@@ -2,12 +2,13 @@
 
 #include "analysis/slice.h"
 #include "detect/detect.h"
+#include "report/predecessor.h"
 
-/* DLProf's iterations are not opscope's steps. */
-static struct profile *dlprof_part(struct profile *p, struct detect_args *d, struct err *e)
+/* The iterations of a predecessor are not opscope's steps. */
+static struct profile *part_by(struct profile *p, const struct predecessor *by, struct detect_args *d, struct err *e)
 {
 	struct step_window w;
-	if (analysis_run(p, PASS_STEPS | PASS_OPS, e) < 0 || dlprof_window(p, d->first, d->last, &w, e) < 0)
+	if (analysis_run(p, PASS_STEPS | PASS_OPS, e) < 0 || by->window(p, d->first, d->last, &w, e) < 0)
 		return NULL;
 	d->whole = p;
 	return slice_of(p, &w, d->first, d->last, e);
@@ -21,7 +22,8 @@ static struct profile *chosen_part(struct profile *p, const struct report_args *
 		return NULL;
 	if (!args->has_steps)
 		return p;
-	return report_compat_is(args, "dlprof") ? dlprof_part(p, d, e) : slice_of_steps(p, args->step_first, args->step_last, e);
+	const struct predecessor *by = predecessor_find(args->compat);
+	return by && by->window ? part_by(p, by, d, e) : slice_of_steps(p, args->step_first, args->step_last, e);
 }
 
 int advice_table(struct profile *p, const struct report_args *asked, struct table *out, struct err *e)

@@ -4,7 +4,7 @@
 
 #include "report/report.h"
 
-/* Key op, steps, aggregation, compat and brief of *asked count; with compat "dlprof", steps are DLProf's iterations. Initialises *out; on error it is
+/* Key op, steps, aggregation, compat and brief of *asked count; with the compat of a predecessor that counts iterations of its own, steps are these. Initialises *out; on error it is
  * empty and need not be released. ERR_USAGE for a key op, steps, an aggregation or a predecessor that are not there. */
 int advice_table(struct profile *p, const struct report_args *asked, struct table *out, struct err *e);
 

@@ -1,5 +1,6 @@
 /* Report aggregations: what an .opscope file or a DLProf database holds of questions asked before. */
 #include "report/aggregate.h"
+#include "report/predecessor.h"
 #include "report/stated.h"
 
 enum { C_ID, C_NAME, C_MADE_BY, C_CREATED, C_KEY_OP, C_STEPS, C_FIRST, C_LAST, C_AGGREGATED, C_TOTAL, C_WALL, C_BUSY, C_TC, C_TABLES, C_ROWS, C_MISSING };
@@ -73,28 +74,24 @@ static void take(struct table *t, unsigned to, const struct table *from, size_t 
 		table_set_f64(t, to, table_f64(from, row, (unsigned)c));
 }
 
-static void stated_rows(const struct profile *p, const struct table *tables, struct table *t)
+/* What a predecessor made before, if the tables are its. */
+static void stated_rows(const struct profile *p, const struct predecessor *by, const struct table *tables, struct table *t)
 {
-	const struct table *list = stated_find(tables, "aggregations"), *summary = stated_find(tables, "model_summary");
+	const struct predecessor_stated *s = by->stated;
+	const struct table *list = stated_find(tables, s->list);
 	struct str version = {"", 0};
-	profile_meta(p, "system_config:dlprof_version", &version);
+	profile_meta(p, s->version, &version);
 	for (size_t i = 0; list && i < list->n_rows; i++) {
 		if (table_is_null(list, i, 0))
 			continue;
 		int64_t id = table_i64(list, i, 0);
-		size_t row = stated_row(summary, id, 0);
 		table_row(t);
 		table_set_i64(t, C_ID, id);
-		table_set_fmt(t, C_MADE_BY, "DLProf %.*s", (int)(version.n < 40 ? version.n : 40), version.p);
-		take(t, C_CREATED, list, i, "start");
-		take(t, C_KEY_OP, summary, row, "key_op");
-		take(t, C_FIRST, summary, row, "start_iteration");
-		take(t, C_LAST, summary, row, "stop_iteration");
-		take(t, C_AGGREGATED, summary, row, "aggregated_iterations");
-		take(t, C_TOTAL, summary, row, "total_iterations");
-		take(t, C_WALL, summary, row, "wall_clock_time_ns");
-		take(t, C_BUSY, summary, row, "gpu_utilization_pct");
-		take(t, C_TC, summary, row, "tc_utilization_pct");
+		table_set_fmt(t, C_MADE_BY, "%s %.*s", by->title, (int)(version.n < 40 ? version.n : 40), version.p);
+		for (const struct predecessor_cell *c = s->cells; c->column; c++) {
+			const struct table *from = stated_find(tables, c->table);
+			take(t, (unsigned)table_find_column(t, str_from(c->column)), from, from == list ? i : stated_row(from, id, 0), c->stated);
+		}
 	}
 }
 
@@ -109,11 +106,14 @@ static int run(const struct profile *p, const struct report_args *args, struct t
 	struct table tables;
 	table_init(&tables, "", "");
 	stated_tables(p, &tables);
-	stated_rows(p, &tables, out);
+	for (const struct predecessor *const *by = predecessor_registry; *by; by++)
+		if ((*by)->stated)
+			stated_rows(p, *by, &tables, out);
 	for (unsigned i = 0; i < p->n_aggregations; i++)
 		own_row(&p->aggregation[i], out);
-	if (tables.next)
-		stated_compare((struct profile *)(uintptr_t)p, &tables, out);
+	for (const struct predecessor *const *by = predecessor_registry; *by && tables.next; by++)
+		if ((*by)->stated)
+			(*by)->stated->compare((struct profile *)(uintptr_t)p, &tables, out);
 	table_release(&tables);
 	stated_tables(p, out);
 	table_note(out, "--aggregation=N makes any report of one of them.");

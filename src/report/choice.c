@@ -43,6 +43,14 @@ static bool choice_is_of(const struct report_variant *v, const char *compat)
 	return compat && v->compat ? strcmp(v->compat, compat) == 0 : compat == v->compat;
 }
 
+const struct predecessor *predecessor_find(const char *name)
+{
+	for (const struct predecessor *const *by = predecessor_registry; name && *by; by++)
+		if ((*by)->name && strcmp((*by)->name, name) == 0)
+			return *by;
+	return NULL;
+}
+
 /* The rows of a report: those of the wings, then its own. */
 struct choice_rows {
 	const struct report *report;

@@ -292,7 +292,7 @@ static bool uses_tc(const struct profile *p, uint32_t k, struct op_tc *tc)
 }
 
 /* Instances are sorted by start, and so by iteration, but for device work of no call. */
-static void count(struct sweep *s, struct op_tc *tc, bool dlprof)
+static void count(struct sweep *s, struct op_tc *tc, const struct op_rules *rules)
 {
 	const struct ops *o = s->p->ops;
 	uint8_t *op_bits = NEW_ARRAY(o->n_ops, uint8_t);
@@ -314,27 +314,31 @@ static void count(struct sweep *s, struct op_tc *tc, bool dlprof)
 	for (uint32_t i = 0; i < o->n_ops; i++)
 		for (uint32_t g = s->t->of_op[i]; g != GROUP_NONE && op_bits[i]; g = above(s->t, g)) {
 			struct group *x = &s->t->v[g];
+			bool eligible = rules->by_type ? o->op[i].tc_eligible : op_eligible(&o->op[i]);
 			x->ops++;
-			x->eligible += op_eligible(&o->op[i], dlprof);
+			x->eligible += eligible;
 			x->using_tc += (op_bits[i] & USED) != 0;
-			x->eligible_using_tc += (op_bits[i] & USED) && op_eligible(&o->op[i], dlprof);
+			x->eligible_using_tc += (op_bits[i] & USED) && eligible;
 		}
 	mem_free(op_bits);
 	mem_free(last);
 }
 
 void group_tree_measure(struct group_tree *t, const struct profile *p, const struct window *w, const struct group_iterations *it,
-                        struct op_tc *tc, bool dlprof)
+                        const struct op_rules *asked)
 {
+	static const struct op_rules own = {0};
+	const struct op_rules *rules = asked ? asked : &own;
+	struct op_tc *tc = op_tc_new(p, rules->listed_kernels);
 	const struct ops *o = p->ops;
 	uint32_t *iteration_of = NEW_ARRAY_RAW(o->n_instances, uint32_t);
 	struct sweep s = {.t = t, .p = p, .iteration_of = iteration_of, .n_iterations = it->n, .at = NEW_ARRAY(t->n, struct running)};
 	struct pieces x = {0};
 	for (uint32_t k = 0; k < o->n_instances; k++) {
-		bool skip = (dlprof && o->instance[k].span == ROW_NONE) || !op_in_window(p, k, w);
+		bool skip = (rules->recorded_calls && o->instance[k].span == ROW_NONE) || !op_in_window(p, k, w);
 		iteration_of[k] = skip ? UINT32_MAX : iteration_at(it, o->instance[k].start_ns);
 	}
-	count(&s, tc, dlprof);
+	count(&s, tc, rules);
 	ranges(&s, &x);
 	sweep(&s, OP_CPU, &x);
 	device_work(&s, &x);
@@ -346,4 +350,5 @@ void group_tree_measure(struct group_tree *t, const struct profile *p, const str
 	mem_free(x.v);
 	mem_free(s.at);
 	mem_free(iteration_of);
+	op_tc_free(tc);
 }

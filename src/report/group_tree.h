@@ -1,6 +1,6 @@
 /* Ops grouped by the paths in their names: "/Net/layer1/conv2d" is in the groups "/", "/Net/" and "/Net/layer1/".
  *
- * A group's times are unions over all ops below it (DLProf's "flatten"): of their ranges on the host (cpu), of their device work, of
+ * A group's times are unions over all ops below it: of their ranges on the host (cpu), of their device work, of
  * each GPU by itself (gpu), of the parts of their ranges outside API calls (overhead), and of the gaps between the device work of each
  * call (idle). Each iteration has its own; total is their sum, what lies in no iteration included; min, max and mean are over the
  * iterations in which the group ran. O(n log n + n x depth), and no deeper than GROUP_DEPTH_MAX. */
@@ -42,9 +42,9 @@ struct group_tree {
 
 /* By the names of ops; `by_type`: those whose name has no path by direction and type, "/(forward)/conv2d/". */
 void group_tree_init(struct group_tree *t, const struct profile *p, bool by_type);
-/* Adds all instances of the window; `dlprof`: by its rules, and without what it does not have. */
+/* Adds all instances of the window. */
 void group_tree_measure(struct group_tree *t, const struct profile *p, const struct window *w, const struct group_iterations *it,
-                        struct op_tc *tc, bool dlprof);
+                        const struct op_rules *rules);
 void group_tree_release(struct group_tree *t);
 
 static inline double group_mean(const struct group *g, enum op_time t)

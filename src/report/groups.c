@@ -1,93 +1,33 @@
-/* Time by group of ops: DLProf's group report. */
-#include "analysis/iterations.h"
+/* Time by group of ops. */
 #include "analysis/recording.h"
 #include "analysis/steps.h"
 #include "base/mem.h"
 #include "report/group_tree.h"
 
-#include <stdlib.h>
-
-/* The iterations of the window, as instances fall into them on the host. */
+/* The steps of the window, as instances fall into them on the host; without steps, all of the time. */
 struct cuts {
 	int64_t *start, *end;
 	uint32_t n;
 };
 
-static void cut(struct cuts *c, const struct window *w, int64_t start, int64_t end)
-{
-	if (!window_has(w, start))
-		return;
-	c->start[c->n] = start;
-	c->end[c->n++] = end;
-}
-
-static void find_cuts(const struct profile *p, const struct window *w, bool dlprof, struct cuts *c)
+static struct cuts find_cuts(const struct profile *p, const struct window *w)
 {
 	const struct steps *s = p->steps;
-	struct dlprof_iterations d = {0};
-	if (dlprof)
-		iterations_dlprof(p, p->key_op, &d);
-	unsigned n = dlprof ? d.n : s->whole_trace ? 0 : s->total;
-	c->start = NEW_ARRAY((size_t)n + 1, int64_t);
-	c->end = NEW_ARRAY((size_t)n + 1, int64_t);
-	for (unsigned i = 0; i < n; i++)
-		if (dlprof)
-			cut(c, w, d.start_ns[i], d.stop_ns[i] < INT64_MAX ? d.stop_ns[i] + 1 : INT64_MAX);
-		else
-			cut(c, w, s->v[i].host_start_ns, s->v[i].host_end_ns);
-	if (!c->n) {
-		c->start[0] = INT64_MIN;
-		c->end[0] = INT64_MAX;
-		c->n = 1;
-	}
-	dlprof_iterations_release(&d);
-}
-
-/* --- DLProf's table --------------------------------------------------------------------------------------------- */
-
-struct named {
-	struct str name;
-	uint32_t group;
-};
-
-static int by_name(const void *a, const void *b)
-{
-	return str_cmp(((const struct named *)a)->name, ((const struct named *)b)->name);
-}
-
-static void put_dlprof_times(struct table *t, unsigned first, const struct group *g)
-{
-	struct op_sum s = {.calls = g->iterations};
-	memcpy(s.time, g->time, sizeof s.time);
-	op_dlprof_put(t, first, &s);
-}
-
-static void dlprof_table(const struct group_tree *tree, struct table *t)
-{
-	struct named *v = NEW_ARRAY(tree->n, struct named);
-	for (uint32_t g = 0; g < tree->n; g++)
-		v[g] = (struct named){op_name_brackets(tree->v[g].name, &t->arena), g};
-	qsort(v, tree->n, sizeof *v, by_name);
-	TABLE_COLUMN(t, .id = "name", .title = "Name", .help = "The path that its ops have in common.", .type = CELL_STR);
-	TABLE_COLUMN(t, .id = "num_calls_aggregated", .title = "Num Calls Aggregated", .help = "Calls of ops in it.", .type = CELL_I64);
-	TABLE_COLUMN(t, .id = "num_tc_eligible_ops", .title = "Num TC Eligible Ops", .help = "Ops in it that could use Tensor Cores.", .type = CELL_I64);
-	TABLE_COLUMN(t, .id = "num_ops_using_tc", .title = "Num Ops Using TC", .help = "Ops in it that do.", .type = CELL_I64);
-	unsigned first = op_dlprof_columns(t);
-	for (uint32_t i = 0; i < tree->n; i++) {
-		const struct group *g = &tree->v[v[i].group];
-		if (!g->calls)
+	unsigned n = s->whole_trace ? 0 : s->total;
+	struct cuts c = {NEW_ARRAY((size_t)n + 1, int64_t), NEW_ARRAY((size_t)n + 1, int64_t), 0};
+	for (unsigned i = 0; i < n; i++) {
+		if (!window_has(w, s->v[i].host_start_ns))
 			continue;
-		table_row(t);
-		table_set_str(t, 0, v[i].name);
-		table_set_i64(t, 1, (int64_t)g->calls);
-		table_set_i64(t, 2, g->eligible);
-		table_set_i64(t, 3, g->using_tc);
-		put_dlprof_times(t, first, g);
+		c.start[c.n] = s->v[i].host_start_ns;
+		c.end[c.n++] = s->v[i].host_end_ns;
 	}
-	mem_free(v);
+	if (!c.n) {
+		c.start[0] = INT64_MIN;
+		c.end[0] = INT64_MAX;
+		c.n = 1;
+	}
+	return c;
 }
-
-/* --- our own ---------------------------------------------------------------------------------------------------- */
 
 enum {
 	C_DEPTH, C_GROUP, C_PATH, C_CALLS, C_OPS, C_GPU, C_SHARE, C_GPU_MEAN, C_GPU_MIN, C_GPU_MAX, C_CPU, C_CPU_MEAN, C_OVERHEAD, C_IDLE,
@@ -196,35 +136,21 @@ static int groups_run(const struct profile *p, const struct report_args *args, s
 {
 	struct window w;
 	struct group_tree tree;
-	struct cuts c = {0};
-	bool dlprof = report_compat_is(args, "dlprof");
 	if (args->outside)
 		return err_set(e, ERR_USAGE, "--steps=outside: report groups cannot show what lies outside the steps, since its times are means of them: A..B, one step number or all was expected");
-	if (op_check(p, e) < 0 || op_window(p, args, &w, e) < 0)
+	if (op_check(p, e) < 0 || window_of(p, args, &w, e) < 0)
 		return -1;
-	struct op_tc *tc = op_tc_new(p, dlprof);
-	find_cuts(p, &w, dlprof, &c);
-	group_tree_init(&tree, p, !dlprof);
-	group_tree_measure(&tree, p, &w, &(struct group_iterations){c.start, c.end, c.n}, tc, dlprof);
-	if (dlprof) {
-		dlprof_table(&tree, out);
-		op_dlprof_hints(out, p, &w, HINT_KERNELS);
-	} else {
-		table_columns(out, own_columns, N_COLUMNS);
-		own_rows(&tree, out, !p->durations_only);
-		own_notes(out, p, &w, has_paths(p->ops), c.n);
-	}
+	struct cuts c = find_cuts(p, &w);
+	group_tree_init(&tree, p, true);
+	group_tree_measure(&tree, p, &w, &(struct group_iterations){c.start, c.end, c.n}, NULL);
+	table_columns(out, own_columns, N_COLUMNS);
+	own_rows(&tree, out, !p->durations_only);
+	own_notes(out, p, &w, has_paths(p->ops), c.n);
 	group_tree_release(&tree);
-	op_tc_free(tc);
 	mem_free(c.start);
 	mem_free(c.end);
 	return 0;
 }
-
-static const struct report_variant groups_variants[] = {
-	{.compat = "dlprof"},
-	{0},
-};
 
 const struct report report_groups = {
 	.name = "groups",
@@ -233,7 +159,6 @@ const struct report report_groups = {
 	.help = "The ops of `ops` as a tree: by the functions or modules that called them, the layers or ranges around them, and where the input "
 	        "names none of these by direction and type. A group's time is the union over all ops in it, so that what runs at the same time "
 	        "counts once; means are over steps.",
-	.variants = groups_variants,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_OPS | PASS_STEPS,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = groups_run,

@@ -165,8 +165,6 @@ static const struct report_variant kernels_variants[] = {
 	{.group_by = "op", .by = KERNELS_BY_OP},
 	{.group_by = "launch", .by = KERNELS_BY_LAUNCH},
 	{.group_by = "instance", .run = kernel_calls, .needs = PASS_OPS | PASS_STEPS, .takes = REPORT_LIMIT}, /* kernels one by one have their ops and steps */
-	{.compat = "dlprof", .group_by = "op", .run = kernels_dlprof_kernel, .needs = PASS_OPS},
-	{.compat = "dlprof", .group_by = "instance", .run = kernels_dlprof_iteration, .needs = PASS_OPS},
 	{0},
 };
 
@@ -177,8 +175,7 @@ const struct report report_kernels = {
 	.help = "Which kernels took the device's time, how often they ran and how evenly, and whether they use Tensor Cores. Copies and "
 	        "sets of memory are no kernels. --group-by=op tells apart the operators that launched them, each the innermost as in `operators`, "
 	        "--group-by=launch also the grid, block, registers and shared memory; --group-by=instance lists each launch with its step, this "
-	        "operator and the op of the model that it belongs to: the outermost, with its place, as in `ops`. --compat=dlprof gives DLProf's kernel "
-	        "report (--group-by=op) and iteration report (--group-by=instance).",
+	        "operator and the op of the model that it belongs to: the outermost, with its place, as in `ops`.",
 	.variants = kernels_variants,
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS | REPORT_DEVICE,

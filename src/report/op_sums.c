@@ -1,21 +1,18 @@
 #include "report/op_sums.h"
 
 #include "analysis/recording.h"
-#include "analysis/slice.h"
 #include "base/mem.h"
-
-#include <stdlib.h>
 
 struct op_tc {
 	const struct profile *p;
-	bool compat;
+	bool listed;
 	uint8_t *known;  /* string id of a kernel's name -> enum tri + 1; 0 = not asked */
 };
 
-struct op_tc *op_tc_new(const struct profile *p, bool compat)
+struct op_tc *op_tc_new(const struct profile *p, bool listed)
 {
 	struct op_tc *t = NEW(struct op_tc);
-	*t = (struct op_tc){p, compat, NEW_ARRAY(p->strings.n, uint8_t)};
+	*t = (struct op_tc){p, listed, NEW_ARRAY(p->strings.n, uint8_t)};
 	return t;
 }
 
@@ -34,7 +31,7 @@ enum tri op_tc_of(struct op_tc *t, uint32_t gpu)
 	uint8_t *known = &t->known[t->p->gpu_op.name[gpu]];
 	if (!*known) {
 		struct str name = profile_str(t->p, t->p->gpu_op.name[gpu]);
-		enum tri uses = t->compat ? (kernel_uses_tc_listed(name) ? TRI_YES : TRI_NO) : kernel_classify(name).tensor_core;
+		enum tri uses = t->listed ? (kernel_uses_tc_listed(name) ? TRI_YES : TRI_NO) : kernel_classify(name).tensor_core;
 		*known = (uint8_t)(uses + 1);
 	}
 	return (enum tri)(*known - 1);
@@ -76,99 +73,11 @@ void op_sum_add(struct op_sum *s, const struct profile *p, uint32_t k, struct op
 	}
 }
 
-int op_window(const struct profile *p, const struct report_args *args, struct window *w, struct err *e)
-{
-	struct step_window s;
-	if (!args->has_steps || !report_compat_is(args, "dlprof"))
-		return window_of(p, args, w, e);
-	if (dlprof_window(p, args->step_first, args->step_last, &s, e) < 0)
-		return -1;
-	*w = window_from(&s);
-	return 0;
-}
-
 bool op_in_window(const struct profile *p, uint32_t k, const struct window *w)
 {
 	const struct op_instance *x = &p->ops->instance[k];
 	return x->span == ROW_NONE ? window_has_gpu(w, p, p->ops->gpu[x->gpu_first]) : window_has(w, x->start_ns);
 }
-
-/* --- DLProf's tables -------------------------------------------------------------------------------------------- */
-
-static void add_note(void *context, struct str text)
-{
-	table_note(context, STR_FMT, STR_ARG(text));
-}
-
-void op_dlprof_hints(struct table *t, const struct profile *p, const struct window *w, unsigned which)
-{
-	uint8_t *in = w->all ? NULL : NEW_ARRAY(p->gpu_op.rows.n, uint8_t);
-	for (uint32_t g = 0; in && g < p->gpu_op.rows.n; g++)
-		in[g] = op_in_window(p, p->ops->of_gpu[g], w);
-	dlprof_hints(p, which, in, add_note, t);
-	mem_free(in);
-}
-
-unsigned op_dlprof_columns(struct table *t)
-{
-#define TIME(id, title, what) \
-	{"total_" id "_time_ns", "Total " title " (ns)", "Total " what, CELL_I64, UNIT_NONE, 0, 0}, \
-	{"avg_" id "_time_ns", "Avg. " title " (ns)", "Mean " what, CELL_F64, UNIT_NONE, 0, 1}, \
-	{"min_" id "_time_ns", "Min " title " (ns)", "Smallest " what, CELL_I64, UNIT_NONE, 0, 0}, \
-	{"max_" id "_time_ns", "Max " title " (ns)", "Largest " what, CELL_I64, UNIT_NONE, 0, 0}
-	static const struct column columns[] = {
-		TIME("cpu", "CPU Time", "length of the op's range on the host."),
-		TIME("gpu", "GPU Time", "length of the union of its device work."),
-		TIME("cpu_overhead", "CPU Overhead", "host time that is not in API calls."),
-		TIME("gpu_idle", "GPU Idle", "time between its first and last device work in which it ran none."),
-	};
-#undef TIME
-	unsigned first = t->n_columns;
-	for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++)
-		table_column(t, &columns[i]);
-	return first;
-}
-
-void op_dlprof_put(struct table *t, unsigned first, const struct op_sum *s)
-{
-	for (unsigned i = 0; i < OP_TIMES; i++) {
-		table_set_i64(t, first + 4 * i, s->time[i].total);
-		table_set_f64(t, first + 4 * i + 1, op_stat_mean(s, (enum op_time)i));
-		table_set_i64(t, first + 4 * i + 2, s->time[i].min);
-		table_set_i64(t, first + 4 * i + 3, s->time[i].max);
-	}
-}
-
-struct str op_dlprof_direction(const struct op *op)
-{
-	static const char *const name[DIRECTIONS] = {
-		[DIR_FORWARD] = "fprop", [DIR_BACKWARD] = "bprop", [DIR_OPTIMIZER] = "fprop", [DIR_OTHER] = "",
-	};
-	return str_from(name[op->direction]);
-}
-
-static int compare_ids(const void *a, const void *b)
-{
-	const struct op_dlprof_row *x = a, *y = b;
-	return str_cmp(x->names.id, y->names.id);
-}
-
-struct op_dlprof_row *op_dlprof_order(const struct profile *p, struct arena *a, uint32_t *n)
-{
-	const struct ops *o = p->ops;
-	struct op_dlprof_row *v = NEW_ARRAY(o->n_ops, struct op_dlprof_row);
-	*n = 0;
-	for (uint32_t i = 0; i < o->n_ops; i++) {
-		if (o->instance[o->op[i].first].span == ROW_NONE)
-			continue;
-		v[*n].op = i;
-		op_dlprof_names(o, p, i, a, &v[(*n)++].names);
-	}
-	qsort(v, *n, sizeof *v, compare_ids);
-	return v;
-}
-
-/* --- what all of them say --------------------------------------------------------------------------------------- */
 
 int op_check(const struct profile *p, struct err *e)
 {

@@ -3,7 +3,6 @@
 #ifndef OPSCOPE_REPORT_OP_SUMS_H
 #define OPSCOPE_REPORT_OP_SUMS_H
 
-#include "analysis/dlprof_hints.h"
 #include "analysis/op_instances.h"
 #include "report/window.h"
 
@@ -22,10 +21,19 @@ struct op_sum {
 	uint32_t kernels, tc_kernels;
 };
 
+/* What differs where a predecessor's numbers are asked for; NULL = opscope's own rules. */
+struct op_rules {
+	bool listed_kernels;      /* a kernel uses Tensor Cores if it is on the predecessors' list (op/kernels.h), else it does not */
+	bool by_type;             /* an op could use Tensor Cores by its type alone, and all its kernels count; else a kernel counts if it could */
+	bool recorded_calls;      /* device work whose call was not recorded is no op */
+	bool function_names;      /* kernels are counted by their functions' names, without arguments */
+	bool call_per_launch;     /* a call that launches several kernels counts with each of them */
+};
+
 struct op_tc;
 
-/* Whether kernels use Tensor Cores, asked once a name. `compat`: by DLProf's list of names. */
-struct op_tc *op_tc_new(const struct profile *p, bool compat);
+/* Whether kernels use Tensor Cores, asked once a name. `listed`: if they are on the predecessors' list (op/kernels.h), else they do not. */
+struct op_tc *op_tc_new(const struct profile *p, bool listed);
 void op_tc_free(struct op_tc *t);
 enum tri op_tc_of(struct op_tc *t, uint32_t gpu_op);
 
@@ -37,27 +45,11 @@ static inline double op_stat_mean(const struct op_sum *s, enum op_time t)
 	return s->calls ? (double)s->time[t].total / (double)s->calls : 0;
 }
 
-/* The steps that are asked for; in DLProf's tables, its iterations. As window_of. */
-int op_window(const struct profile *p, const struct report_args *args, struct window *w, struct err *e);
 /* Whether instance k counts in this window: that in which it starts; device work of no call, where it ran. */
 bool op_in_window(const struct profile *p, uint32_t k, const struct window *w);
 
-/* Adds what applies of enum dlprof_hint as notes to one of DLProf's tables. */
-void op_dlprof_hints(struct table *t, const struct profile *p, const struct window *w, unsigned which);
-/* DLProf's 16 columns of time; returns the index of the first. And their cells. */
-unsigned op_dlprof_columns(struct table *t);
-void op_dlprof_put(struct table *t, unsigned first, const struct op_sum *s);
-/* By DLProf's rule, its type alone, or ours: an op inside it will do. */
-static inline bool op_eligible(const struct op *op, bool dlprof) { return op->tc_eligible || (!dlprof && op->tc_inside); }
-/* "fprop", "bprop", "": DLProf takes the optimizer for fprop. */
-struct str op_dlprof_direction(const struct op *op);
-/* Ops in DLProf's order, by the text of their ids, without those that DLProf does not have; n of them. Free with mem_free; texts are
- * in `a`. */
-struct op_dlprof_row {
-	struct op_dlprof_names names;
-	uint32_t op;
-};
-struct op_dlprof_row *op_dlprof_order(const struct profile *p, struct arena *a, uint32_t *n);
+/* Whether the op, one inside it or one of its kernels could use Tensor Cores. */
+static inline bool op_eligible(const struct op *op) { return op->tc_eligible || op->tc_inside; }
 
 /* ERR_DATA when there is neither an op nor device work nor a call. */
 int op_check(const struct profile *p, struct err *e);

@@ -1,9 +1,7 @@
-/* Time by type of op: DLProf's op type report. */
+/* Time by type of op. */
 #include "base/intern.h"
 #include "base/mem.h"
 #include "report/op_sums.h"
-
-#include <stdlib.h>
 
 struct type_row {
 	struct str type;
@@ -22,62 +20,35 @@ struct types {
 	struct arena texts;
 };
 
-/* DLProf's types are one row each; ours one for each direction too. */
-static void find_types(struct types *x, bool dlprof)
+static void find_types(struct types *x)
 {
 	const struct ops *o = x->p->ops;
 	struct intern keys;
 	intern_init(&keys);
 	for (uint32_t i = 0; i < o->n_ops; i++) {
 		const struct op *op = &o->op[i];
-		struct op_dlprof_names names;
-		op_dlprof_names(o, x->p, i, &x->texts, &names);
-		struct str type = dlprof ? names.type : op->type;
-		struct str key = arena_printf(&x->texts, "%d" STR_FMT, dlprof ? 0 : op->direction, STR_ARG(type));
+		struct str key = arena_printf(&x->texts, "%d" STR_FMT, op->direction, STR_ARG(op->type));
 		uint32_t at = intern_str(&keys, key) - 1;
 		x->of_op[i] = at;
 		if (at == x->n)
-			x->v[x->n++] = (struct type_row){.type = type, .direction = op->direction};
-		x->v[at].eligible |= op_eligible(op, dlprof);
+			x->v[x->n++] = (struct type_row){.type = op->type, .direction = op->direction};
+		x->v[at].eligible |= op_eligible(op);
 		x->v[at].known |= !op->unassociated;
 	}
 	intern_release(&keys);
 }
 
-static void sum_types(struct types *x, const struct window *w, struct op_tc *tc, bool dlprof)
+static void sum_types(struct types *x, const struct window *w, struct op_tc *tc)
 {
 	const struct ops *o = x->p->ops;
 	for (uint32_t k = 0; k < o->n_instances; k++) {
-		if ((dlprof && o->instance[k].span == ROW_NONE) || !op_in_window(x->p, k, w))
+		if (!op_in_window(x->p, k, w))
 			continue;
 		uint32_t op = o->instance[k].op;
 		struct type_row *r = &x->v[x->of_op[op]];
 		r->ops += !x->seen[op];
 		x->seen[op] = true;
 		op_sum_add(&r->sum, x->p, k, tc);
-	}
-}
-
-static int by_type(const void *a, const void *b)
-{
-	return str_cmp(((const struct type_row *)a)->type, ((const struct type_row *)b)->type);
-}
-
-static void dlprof_table(struct types *x, struct table *t)
-{
-	TABLE_COLUMN(t, .id = "op_type", .title = "Op Type", .help = "The op alone.", .type = CELL_STR);
-	TABLE_COLUMN(t, .id = "no_ops", .title = "# Ops", .help = "Ops of that type.", .type = CELL_I64);
-	TABLE_COLUMN(t, .id = "no_calls", .title = "# Calls", .help = "How often they ran.", .type = CELL_I64);
-	unsigned first = op_dlprof_columns(t);
-	qsort(x->v, x->n, sizeof *x->v, by_type);
-	for (uint32_t i = 0; i < x->n; i++) {
-		if (!x->v[i].sum.calls)
-			continue;
-		table_row(t);
-		table_set_str_copy(t, 0, x->v[i].type);
-		table_set_i64(t, 1, x->v[i].ops);
-		table_set_i64(t, 2, (int64_t)x->v[i].sum.calls);
-		op_dlprof_put(t, first, &x->v[i].sum);
 	}
 }
 
@@ -150,21 +121,16 @@ static int own_table(struct types *x, const struct window *w, struct table *t, s
 static int op_types_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
 	struct window w;
-	bool dlprof = report_compat_is(args, "dlprof");
-	if (op_check(p, e) < 0 || op_window(p, args, &w, e) < 0)
+	if (op_check(p, e) < 0 || window_of(p, args, &w, e) < 0)
 		return -1;
 	struct types x = {.p = p};
-	struct op_tc *tc = op_tc_new(p, dlprof);
+	struct op_tc *tc = op_tc_new(p, false);
 	x.v = NEW_ARRAY(p->ops->n_ops, struct type_row);
 	x.of_op = NEW_ARRAY(p->ops->n_ops, uint32_t);
 	x.seen = NEW_ARRAY(p->ops->n_ops, bool);
-	find_types(&x, dlprof);
-	sum_types(&x, &w, tc, dlprof);
-	int rc = 0;
-	if (dlprof)
-		dlprof_table(&x, out);
-	else
-		rc = own_table(&x, &w, out, e);
+	find_types(&x);
+	sum_types(&x, &w, tc);
+	int rc = own_table(&x, &w, out, e);
 	arena_release(&x.texts);
 	mem_free(x.v);
 	mem_free(x.of_op);
@@ -173,16 +139,10 @@ static int op_types_run(const struct profile *p, const struct report_args *args,
 	return rc;
 }
 
-static const struct report_variant op_types_variants[] = {
-	{.compat = "dlprof"},
-	{0},
-};
-
 const struct report report_op_types = {
 	.name = "op-types",
 	.title = "Time by type of op",
 	.help = "The ops of `ops` added up by their type (conv2d, linear, ...) and direction, wherever in the model they are.",
-	.variants = op_types_variants,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_OPS,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = op_types_run,

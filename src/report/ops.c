@@ -1,4 +1,4 @@
-/* Time by op: DLProf's detailed report; by default with what it lacks. */
+/* Time by op. */
 #include "analysis/recording.h"
 #include "base/buf.h"
 #include "base/mem.h"
@@ -20,58 +20,12 @@ struct rows_of {
 	int64_t all_ns;
 };
 
-/* --- DLProf's table --------------------------------------------------------------------------------------------- */
-
 static void sum_ops(struct rows_of *r)
 {
 	for (uint32_t k = 0; k < r->o->n_instances; k++)
 		if (op_in_window(r->p, k, r->w))
 			op_sum_add(&r->sum[r->row[r->o->instance[k].op]], r->p, k, r->tc);
 }
-
-static void dlprof_row(struct table *t, const struct op *op, const struct op_dlprof_names *names, const struct op_sum *s, unsigned first)
-{
-	table_row(t);
-	table_set_str(t, 0, names->id);
-	table_set_str(t, 1, names->name);
-	table_set_str(t, 2, op_dlprof_direction(op));
-	table_set_str(t, 3, names->type);
-	table_set_i64(t, 4, (int64_t)s->calls);
-	table_set_bool(t, 5, op->tc_eligible);
-	table_set_bool(t, 6, s->tc_kernels > 0);
-	op_dlprof_put(t, first, s);
-	table_set_str(t, first + 16, op->data_type);
-	table_set_str(t, first + 17, op->stack);
-}
-
-static void dlprof_table(struct rows_of *r, struct table *t)
-{
-	static const struct column head[] = {
-		{"op_id", "Op ID", "The op's type and a running number.", CELL_STR, UNIT_NONE, 0, 0},
-		{"op_name", "Op Name", "The op and where in the program it was called.", CELL_STR, UNIT_NONE, COLUMN_WIDE, 0},
-		{"direction", "Direction", "fprop or bprop; empty outside ops.", CELL_STR, UNIT_NONE, 0, 0},
-		{"op_type", "Op Type", "The op alone.", CELL_STR, UNIT_NONE, 0, 0},
-		{"no_calls", "No. Calls", "How often it ran.", CELL_I64, UNIT_NONE, 0, 0},
-		{"tc_eligible", "TC Eligible", "Whether it could use Tensor Cores, by its type.", CELL_BOOL, UNIT_NONE, COLUMN_MINOR, 0},
-		{"using_tc", "Using TC", "Whether any of its kernels uses Tensor Cores, by DLProf's list of names.", CELL_BOOL, UNIT_NONE, 0, 0},
-	};
-	uint32_t n;
-	struct op_dlprof_row *order = op_dlprof_order(r->p, &t->arena, &n);
-	for (size_t i = 0; i < sizeof head / sizeof head[0]; i++)
-		table_column(t, &head[i]);
-	unsigned first = op_dlprof_columns(t);
-	TABLE_COLUMN(t, .id = "data_type", .title = "Data Type", .help = "Of its inputs.", .type = CELL_STR);
-	TABLE_COLUMN(t, .id = "stack_trace", .title = "Stack Trace", .help = "Lines that called it, outermost first, one a line.",
-	             .type = CELL_STR, .flags = COLUMN_WIDE);
-	for (uint32_t i = 0; i < n; i++)
-		if (r->sum[order[i].op].calls)
-			dlprof_row(t, &r->o->op[order[i].op], &order[i].names, &r->sum[order[i].op], first);
-	if (n < r->o->n_ops)
-		table_note(t, "left out: device work whose API call was not recorded, for which DLProf has no op");
-	mem_free(order);
-}
-
-/* --- our own ---------------------------------------------------------------------------------------------------- */
 
 enum {
 	C_ID, C_NAME, C_TYPE, C_DIRECTION, C_SHAPES, C_DTYPE, C_OPS, C_CALLS, C_GPU, C_SHARE, C_GPU_MEAN, C_GPU_MIN, C_GPU_MAX, C_CPU,
@@ -126,7 +80,7 @@ static struct str shapes_of(const struct rows_of *r, const struct op *op, struct
 }
 
 /* The row of each op: calls outside ops are one row a name, whatever op they stand behind. */
-static void find_rows(struct rows_of *r, bool every_op)
+static void find_rows(struct rows_of *r)
 {
 	struct intern keys;
 	struct arena scratch = {0};
@@ -138,7 +92,7 @@ static void find_rows(struct rows_of *r, bool every_op)
 		buf_clear(&key);
 		buf_printf(&key, "%d %zu ", op->direction, what.n);
 		buf_str(&key, what);
-		if (every_op || (r->by == BY_OP && !op->unassociated))
+		if (r->by == BY_OP && !op->unassociated)
 			buf_printf(&key, " %u", i);
 		else if (r->by == BY_SHAPE)
 			buf_str(&key, shapes_of(r, op, &scratch));
@@ -195,7 +149,7 @@ static void put_row(const struct rows_of *r, struct table *t, uint32_t row)
 		table_set_f64(t, C_SHARE, 100.0 * (double)s->time[OP_GPU].total / (double)r->all_ns);
 	table_set_i64(t, C_KERNELS, s->kernels);
 	if (!op->unassociated)
-		table_set_bool(t, C_ELIGIBLE, op_eligible(op, false));
+		table_set_bool(t, C_ELIGIBLE, op_eligible(op));
 	table_set_str(t, C_USES, tc_used(s));
 	if (s->kernel_ns && !s->unknown_ns)
 		table_set_f64(t, C_TC_SHARE, 100.0 * (double)s->tc_ns / (double)s->kernel_ns);
@@ -295,23 +249,16 @@ static int own_table(struct rows_of *r, struct table *t, struct err *e)
 static int ops_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
 	struct window w;
-	bool dlprof = report_compat_is(args, "dlprof");
-	if (op_check(p, e) < 0 || op_window(p, args, &w, e) < 0)
+	if (op_check(p, e) < 0 || window_of(p, args, &w, e) < 0)
 		return -1;
-	struct rows_of r = {.p = p, .o = p->ops, .w = &w, .by = (enum grouping)args->variant->by, .tc = op_tc_new(p, dlprof)};
+	struct rows_of r = {.p = p, .o = p->ops, .w = &w, .by = (enum grouping)args->variant->by, .tc = op_tc_new(p, false)};
 	r.sum = NEW_ARRAY(r.o->n_ops, struct op_sum);
 	r.row = NEW_ARRAY(r.o->n_ops, uint32_t);
 	r.op = NEW_ARRAY(r.o->n_ops, uint32_t);
 	r.ops = NEW_ARRAY(r.o->n_ops, uint32_t);
-	find_rows(&r, dlprof);
+	find_rows(&r);
 	sum_ops(&r);
-	int rc = 0;
-	if (dlprof) {
-		dlprof_table(&r, out);
-		op_dlprof_hints(out, p, &w, HINT_KERNELS);
-	} else {
-		rc = own_table(&r, out, e);
-	}
+	int rc = own_table(&r, out, e);
 	mem_free(r.sum);
 	mem_free(r.row);
 	mem_free(r.op);
@@ -324,7 +271,6 @@ static const struct report_variant ops_variants[] = {
 	{.group_by = "op", .by = BY_OP},
 	{.group_by = "name", .by = BY_NAME},
 	{.group_by = "shape", .by = BY_SHAPE},
-	{.compat = "dlprof", .group_by = "op", .by = BY_OP},
 	{0},
 };
 

@@ -5,11 +5,41 @@
 #ifndef OPSCOPE_REPORT_PREDECESSOR_H
 #define OPSCOPE_REPORT_PREDECESSOR_H
 
+#include "analysis/slice.h"
 #include "report/report.h"
 
-struct predecessor {
-	const struct report_variant *variants; /* each has .report, the name of the report that it is a row of; ends with {0} */
+/* A fact that a predecessor records of itself, for report summary. */
+struct predecessor_fact {
+	const char *id, *title;  /* as system_fact_row has them */
+	const char *key;         /* of the store's table of facts */
 };
+
+/* How a predecessor's own databases state what it was asked before (report/stated.h). */
+struct predecessor_stated {
+	const char *version;     /* key of the fact that holds the predecessor's version */
+	const char *list;        /* the table with a row for each aggregation */
+	/* Columns of report aggregations: the table and the column that have them; ends with {0}. */
+	const struct predecessor_cell {
+		const char *column, *table, *stated;
+	} *cells;
+	/* The key op and iterations that an aggregation was made with; strings are borrowed. False: the tables do not have it. */
+	bool (*args)(const struct table *stated, int64_t aggregation, struct report_args *args);
+	/* Appends the section `differences`: where the stated numbers differ from those that opscope computes from the recording by the predecessor's
+	 * rules, with the same key op and iterations. Says in notes what was compared and what was not. */
+	void (*compare)(struct profile *p, const struct table *stated, struct table *out);
+};
+
+struct predecessor {
+	const char *name, *title;              /* as --compat and as people call it; of those with one of the last three */
+	const struct report_variant *variants; /* each has .report, the name of the report that it is a row of; ends with {0} */
+	/* The times of what it counts in place of steps, first..last. NULL: it counts opscope's steps. Needs PASS_NEST and PASS_CORRELATE. ERR_DATA. */
+	int (*window)(const struct profile *p, int64_t first, int64_t last, struct step_window *w, struct err *e);
+	const struct predecessor_fact *facts;  /* ends with {0}; NULL = none */
+	const struct predecessor_stated *stated; /* NULL: it has no databases */
+};
+
+/* The wing of that name; NULL for none. */
+const struct predecessor *predecessor_find(const char *name);
 
 /* All wings, in the order of meson.build, NULL-terminated (generated). */
 extern const struct predecessor *const predecessor_registry[];

@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "report/outside.h"
 #include "report/per.h"
+#include "report/predecessor.h"
 #include "report/stated.h"
 #include "report/window.h"
 
@@ -45,18 +46,27 @@ int report_args_population(struct report_args *a, struct str text, struct err *e
 	return err_set(e, ERR_USAGE, "steps=" STR_FMT ": A..B with A <= B, one step number, all (what lies outside the steps counts, too) or outside was expected", STR_ARG(text));
 }
 
-static int of_stated(const struct profile *p, int64_t id, struct report_args *out, struct err *e)
+/* The predecessor whose tables have the aggregation, and what it was made with; NULL. */
+static const struct predecessor *find_stated(const struct profile *p, int64_t id, struct report_args *out)
 {
 	struct table tables;
+	const struct predecessor *const *by = predecessor_registry;
 	table_init(&tables, "", "");
 	stated_tables(p, &tables);
-	bool found = stated_args(&tables, id, out);
+	while (*by && !((*by)->stated && (*by)->stated->args(&tables, id, out)))
+		by++;
 	table_release(&tables);
-	if (!found)
+	return *by;
+}
+
+static int of_stated(const struct profile *p, int64_t id, struct report_args *out, struct err *e)
+{
+	const struct predecessor *by = find_stated(p, id, out);
+	if (!by)
 		return err_set(e, ERR_USAGE, "--aggregation=%lld: the input has no such aggregation; `opscope report aggregations` lists them", (long long)id);
-	if (out->has_steps && !report_compat_is(out, "dlprof"))
-		return err_set(e, ERR_DATA, "--aggregation=%lld: it is of DLProf's iterations %lld to %lld, which are cut by other rules than steps: use --compat=dlprof, "
-		               "or --steps and --key-op", (long long)id, (long long)out->step_first, (long long)out->step_last);
+	if (out->has_steps && !report_compat_is(out, by->name))
+		return err_set(e, ERR_DATA, "--aggregation=%lld: it is of %s's iterations %lld to %lld, which are cut by other rules than steps: use --compat=%s, "
+		               "or --steps and --key-op", (long long)id, by->title, (long long)out->step_first, (long long)out->step_last, by->name);
 	return 0;
 }
 

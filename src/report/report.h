@@ -37,7 +37,7 @@ int report_args_steps(struct report_args *a, struct str text, struct err *e);
 int report_args_population(struct report_args *a, struct str text, struct err *e);
 
 /* *out = *in with the key op and steps of in->aggregation in place of its number. ERR_USAGE when the input has none of this number, or a key
- * op or steps are chosen as well; ERR_DATA for DLProf's iterations without compat dlprof, if they are not all. */
+ * op or steps are chosen as well; ERR_DATA for a predecessor's iterations without its compat, if they are not all. */
 int report_args_chosen(const struct profile *p, const struct report_args *in, struct report_args *out, struct err *e);
 
 enum report_option {
@@ -89,7 +89,7 @@ struct report {
 	unsigned needs;          /* enum analysis_pass bits */
 	unsigned takes;          /* enum report_option bits: what it heeds of the args; anything else is refused (ERR_USAGE), so that no
 	                          * table looks filtered that is not. Without REPORT_STEPS, --steps gives it a part of the profile
-	                          * (analysis/slice.h; with compat dlprof by DLProf's iterations) and args without steps */
+	                          * (analysis/slice.h; of a predecessor by its own iterations) and args without steps */
 	bool timeline;           /* its numbers need times, not only durations: refused (ERR_DATA) for profile->durations_only */
 	/* Fills *out, which is table_init-ed with the report's name and title. ERR_DATA when the profile lacks what the
 	 * report is about, saying what is missing and how to record it. The profile has had the passes that report and variant need. */

@@ -13,11 +13,4 @@ const struct table *stated_find(const struct table *t, const char *name);
 /* The first row of an aggregation in it, at or behind `from`; SIZE_MAX = none. */
 size_t stated_row(const struct table *t, int64_t aggregation, size_t from);
 
-/* The key op and iterations that an aggregation was made with; strings are borrowed. False: it is not stated. */
-bool stated_args(const struct table *stated, int64_t aggregation, struct report_args *args);
-
-/* Appends the section `differences`: where the stated numbers differ from those that opscope computes from the recording, by DLProf's
- * rules (--compat=dlprof), with the same key op and iterations. Says in notes what was compared and what was not. */
-void stated_compare(struct profile *p, const struct table *stated, struct table *out);
-
 #endif

@@ -1,6 +1,5 @@
 #include "analysis/iterations.h"
 #include "report/step_table.h"
-#include "report/steps_dlprof.h"
 
 /* What would do as a key op, where nothing marks steps. */
 static void candidates(const struct profile *p, struct table *first)
@@ -24,8 +23,6 @@ static void candidates(const struct profile *p, struct table *first)
 
 static int run(const struct profile *p, const struct report_args *args, struct table *t, struct err *e)
 {
-	if (report_compat_is(args, "dlprof"))
-		return steps_dlprof(p, args, t, e);
 	struct roles *r = step_roles(p, p->steps, &roles_own, args, e);
 	if (!r)
 		return -1;
@@ -36,11 +33,6 @@ static int run(const struct profile *p, const struct report_args *args, struct t
 	return 0;
 }
 
-static const struct report_variant steps_variants[] = {
-	{.compat = "dlprof"},
-	{0},
-};
-
 const struct report report_steps = {
 	.name = "steps",
 	.title = "Steps by role",
@@ -50,7 +42,6 @@ const struct report report_steps = {
 	        "instead. It is moved and stretched to cover the device work that it launched; steps at the end that lack device work "
 	        "which they launched are left out. Each nanosecond goes to the first role that was active, from left to right, so the roles "
 	        "sum to the step. Where no step is found, the time from the first to the last device work is one step, and a section lists what would do as a key op.",
-	.variants = steps_variants,
 	.timeline = true,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.takes = REPORT_STEPS,

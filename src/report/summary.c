@@ -2,11 +2,12 @@
 #include <math.h>
 #include <sys/param.h>
 
+#include "analysis/job.h"
 #include "analysis/recording.h"
 #include "analysis/steps.h"
 #include "base/mem.h"
 #include "base/round.h"
-#include "report/summary_dlprof.h"
+#include "report/predecessor.h"
 #include "report/summary_sums.h"
 #include "report/system_facts.h"
 
@@ -65,7 +66,7 @@ static int measure(const struct profile *p, const struct report_args *args, stru
 		x->end_ns[0] = p->steps->v[0].end_ns;
 	}
 	struct usage *u = NEW_ARRAY(n, struct usage);
-	usage_measure_all(p, x->start_ns, x->end_ns, n, USAGE_DEFAULT, u);
+	usage_measure_all(p, x->start_ns, x->end_ns, n, NULL, u);
 	for (unsigned i = 0; i < n; i++)
 		add_usage(&x->use, &u[i]);
 	mem_free(u);
@@ -251,37 +252,45 @@ static void kernels_table(const struct summary_sums *s, struct table *t)
 	           (long long)s->kernel[TC_ALL].gpu_ns, (long long)(s->kernel[TC_ALL].gpu_ns - s->unlaunched_ns), (long long)s->unlaunched_ns);
 }
 
+static void put_fact(struct table *t, const char *id, const char *title, struct str value)
+{
+	if (!value.n)
+		return;
+	table_row(t);
+	table_set_str(t, 0, str_from(id));
+	table_set_str(t, 1, str_from(title));
+	table_set_str(t, 2, value);
+}
+
 static void system_table(const struct profile *p, struct table *t)
 {
 	TABLE_COLUMN(t, "id", "Id", "what, as a word", CELL_STR, UNIT_NONE, COLUMN_DETAIL);
 	TABLE_COLUMN(t, "name", "System", "what", CELL_STR);
 	TABLE_COLUMN(t, "value", "Value", "as recorded; what was not recorded has no row", CELL_STR, UNIT_NONE, COLUMN_WIDE);
-	for (int f = 0; f < ALL_FACTS; f++) {
-		struct str v = system_fact(p, system_fact_row[f].fact, &t->arena);
-		if (!v.n)
-			continue;
-		table_row(t);
-		table_set_str(t, 0, str_from(system_fact_row[f].id));
-		table_set_str(t, 1, str_from(system_fact_row[f].title));
-		table_set_str(t, 2, v);
-	}
+	for (int f = 0; f < SYSTEM_FACTS; f++)
+		put_fact(t, system_fact_row[f].id, system_fact_row[f].title, system_fact(p, system_fact_row[f].fact, &t->arena));
+	for (const struct predecessor *const *by = predecessor_registry; *by; by++)
+		for (const struct predecessor_fact *f = (*by)->facts; f && f->id; f++)
+			put_fact(t, f->id, f->title, system_text(p, f->key));
 	struct str driver = system_fact(p, FACT_CUDA, &t->arena), runtime = system_fact(p, FACT_CUDA_RUNTIME, &t->arena);
 	if (driver.n && runtime.n && !str_eq(driver, runtime))
 		table_note(t, "CUDA: the program ran with the runtime's version; the driver's is the newest that it supports.");
-	op_dlprof_hints(t, p, &(struct window){.all = true}, HINT_GPUS);
+	struct buf b = {0};
+	job_put_foreign_gpus(p, &b);
+	if (b.n)
+		table_note(t, STR_FMT, STR_ARG(buf_view(&b)));
+	buf_release(&b);
 }
 
 static int run(const struct profile *p, const struct report_args *args, struct table *t, struct err *e)
 {
 	if (op_check(p, e) < 0)
 		return -1;
-	if (report_compat_is(args, "dlprof"))
-		return summary_dlprof(p, args, t, e);
 	struct span_of_time x = {0};
 	struct summary_sums sums;
 	int rc = measure(p, args, &x, e);
 	if (rc == 0) {
-		summary_sum(p, &x.w, false, &sums);
+		summary_sum(p, &x.w, NULL, &sums);
 		usage_table(p, &x, t);
 		figures_table(&x, &sums, table_section(t, "figures", "Key figures"));
 		steps_table(p, &x, table_section(t, "steps", "Steps"));
@@ -293,11 +302,6 @@ static int run(const struct profile *p, const struct report_args *args, struct t
 	return rc;
 }
 
-static const struct report_variant summary_variants[] = {
-	{.compat = "dlprof"},
-	{0},
-};
-
 const struct report report_summary = {
 	.name = "summary",
 	.title = "What the time was used for",
@@ -306,7 +310,6 @@ const struct report report_summary = {
 	        "loader, file I/O, the CPU; each nanosecond goes to the first that was active, so that later rows are time in which the GPU had "
 	        "nothing to do. Then the steps, ops and kernels by their use of Tensor Cores, and the machine. Only whole steps count; without "
 	        "steps, the whole recording.",
-	.variants = summary_variants,
 	.timeline = true,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS | PASS_OPS,
 	.takes = REPORT_STEPS,

@@ -15,10 +15,10 @@ struct class_use {
 struct summing {
 	const struct profile *p;
 	const struct window *w;
-	bool dlprof;
+	const struct op_rules *rules;
 	struct op_tc *tc;
 	struct op_sum *sum;          /* by op */
-	uint8_t *could;              /* gpu_op -> a kernel that could use Tensor Cores; NULL by DLProf's rules, which ask for ops alone */
+	uint8_t *could;              /* gpu_op -> a kernel that could use Tensor Cores; NULL by rules that ask for ops alone */
 	int64_t *unknown_ns;         /* by op: of its kernels that could, those whose name does not tell; the same condition */
 	struct idmap gpu_of;         /* device -> index */
 	uint32_t gpus;
@@ -39,15 +39,15 @@ static enum tc_use class_of(const struct summing *x, uint32_t op)
 	const struct op_sum *s = &x->sum[op];
 	if (s->tc_kernels)
 		return TC_USING;
-	if (!op_eligible(&x->p->ops->op[op], x->dlprof))
+	const struct op *of = &x->p->ops->op[op];
+	if (!(x->rules->by_type ? of->tc_eligible : op_eligible(of)))
 		return TC_OTHER;
 	return (x->could ? x->unknown_ns[op] : s->unknown_ns) ? TC_UNKNOWN : TC_ELIGIBLE;
 }
 
-/* By DLProf's rules device work whose call was not recorded is no op. */
 static bool counts(const struct summing *x, uint32_t instance)
 {
-	return !(x->dlprof && x->p->ops->instance[instance].span == ROW_NONE) && op_in_window(x->p, instance, x->w);
+	return !(x->rules->recorded_calls && x->p->ops->instance[instance].span == ROW_NONE) && op_in_window(x->p, instance, x->w);
 }
 
 static uint32_t gpu_index(const struct summing *x, uint32_t g)
@@ -134,7 +134,7 @@ static void sum_ops(struct summing *x)
 			x->out->op[at[c]].ops++;
 			x->out->op[at[c]].calls += s->calls;
 		}
-		if (!x->could && op_eligible(&o->op[i], true)) {
+		if (!x->could && o->op[i].tc_eligible) {
 			add_ns(&x->out->tc_ns, s->tc_ns);
 			add_ns(&x->out->kernel_ns, s->kernel_ns);
 			add_ns(&x->out->unknown_ns, s->unknown_ns);
@@ -157,7 +157,7 @@ static void put_name(const struct summing *x, uint32_t g, struct buf *b)
 	struct str name = profile_str(x->p, gpu->name[g]);
 	if (gpu->kind[g] != GPU_KERNEL)
 		buf_str(b, gpu->call[g] == ROW_NONE ? name : profile_str(x->p, x->p->span.name[gpu->call[g]]));
-	else if (x->dlprof)
+	else if (x->rules->function_names)
 		buf_str(b, kernel_function_name(name));
 	else
 		buf_str(b, name);
@@ -183,7 +183,7 @@ static void sum_kernels(struct summing *x)
 		add_ns(&u->gpu_ns, g->dur_ns[i]);
 		if (call == ROW_NONE)
 			add_ns(&x->out->unlaunched_ns, g->dur_ns[i]);
-		else if (x->dlprof || !called[call])
+		else if (x->rules->call_per_launch || !called[call])
 			add_ns(&u->api_ns, p->span.dur_ns[call]);
 		if (call != ROW_NONE)
 			called[call] = 1;
@@ -209,12 +209,14 @@ static void sum_kernels(struct summing *x)
 	mem_free(called);
 }
 
-void summary_sum(const struct profile *p, const struct window *w, bool dlprof, struct summary_sums *out)
+void summary_sum(const struct profile *p, const struct window *w, const struct op_rules *rules, struct summary_sums *out)
 {
-	struct summing x = {.p = p, .w = w, .dlprof = dlprof, .tc = op_tc_new(p, dlprof), .out = out};
+	static const struct op_rules own = {0};
+	struct summing x = {.p = p, .w = w, .rules = rules ? rules : &own, .out = out};
+	x.tc = op_tc_new(p, x.rules->listed_kernels);
 	*out = (struct summary_sums){0};
 	x.sum = NEW_ARRAY(p->ops->n_ops, struct op_sum);
-	if (!dlprof) {
+	if (!x.rules->by_type) {
 		struct optree *t = optree_new(p, &optree_own);
 		x.could = tc_could_use(p, t);
 		x.unknown_ns = NEW_ARRAY(p->ops->n_ops, int64_t);

@@ -6,17 +6,12 @@
 #include "base/mem.h"
 #include "base/sort.h"
 
-const char *const system_fact_title[SYSTEM_FACTS] = {
-	[FACT_PROFILE_NAME] = "Profile Name", [FACT_GPU_COUNT] = "GPU Count", [FACT_GPU_NAMES] = "GPU Name(s)", [FACT_CPU] = "CPU Model",
-	[FACT_DRIVER] = "GPU Driver Version", [FACT_FRAMEWORK] = "Framework", [FACT_CUDA] = "CUDA Version", [FACT_CUDNN] = "cuDNN Version",
-	[FACT_NSYS] = "NSys Version", [FACT_DLPROF] = "DLProf Version", [FACT_DLPROF_BUILD] = "DLProf Build",
-};
-const struct system_fact_row system_fact_row[ALL_FACTS] = {
+const struct system_fact_row system_fact_row[SYSTEM_FACTS] = {
 	{FACT_PROFILE_NAME, "profile_name", "Profile Name"}, {FACT_GPU_COUNT, "gpu_count", "GPU Count"}, {FACT_GPU_NAMES, "gpu_names", "GPU Name(s)"},
 	{FACT_CPU, "cpu_model", "CPU Model"}, {FACT_DRIVER, "gpu_driver_version", "GPU Driver Version"}, {FACT_CUDA, "cuda_driver_version", "CUDA Version (driver)"},
 	{FACT_CUDA_RUNTIME, "cuda_runtime_version", "CUDA Version (runtime)"}, {FACT_HIP_DRIVER, "hip_driver_version", "HIP Version (driver)"},
 	{FACT_HIP_RUNTIME, "hip_runtime_version", "HIP Version (runtime)"}, {FACT_CUDNN, "cudnn_version", "cuDNN Version"}, {FACT_FRAMEWORK, "framework", "Framework"},
-	{FACT_NSYS, "nsys_version", "NSys Version"}, {FACT_DLPROF, "dlprof_version", "DLProf Version"}, {FACT_DLPROF_BUILD, "dlprof_build", "DLProf Build"},
+	{FACT_NSYS, "nsys_version", "NSys Version"},
 };
 
 /* How a recorder writes it. */
@@ -48,8 +43,6 @@ static const struct source {
 	{FACT_CUDNN, "system_config:cudnn_version", AS_IT_STANDS},
 	{FACT_NSYS, "system_config:nsys_version", AS_IT_STANDS},
 	{FACT_NSYS, "EXPORT_PRODUCT_VERSION", AS_IT_STANDS},
-	{FACT_DLPROF, "system_config:dlprof_version", AS_IT_STANDS},
-	{FACT_DLPROF_BUILD, "system_config:dlprof_build", AS_IT_STANDS},
 };
 
 static struct str in_form(struct str s, enum form form, struct arena *a)
@@ -103,15 +96,20 @@ static uint32_t gpu_count(const struct profile *p)
 	return n > job_own_gpus(p) ? n : job_own_gpus(p);
 }
 
-struct str system_fact(const struct profile *p, enum system_fact f, struct arena *a)
+struct str system_text(const struct profile *p, const char *key)
 {
 	struct str v;
+	return profile_meta(p, key, &v) && !str_eqc(v, "unknown") ? v : STR("");
+}
+
+struct str system_fact(const struct profile *p, enum system_fact f, struct arena *a)
+{
 	if (f == FACT_GPU_COUNT)
 		return gpu_count(p) ? arena_printf(a, "%u", gpu_count(p)) : STR("");
 	if (f == FACT_GPU_NAMES)
 		return gpu_names(p, a);
 	for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++)
-		if (sources[i].fact == f && profile_meta(p, sources[i].key, &v) && v.n && !str_eqc(v, "unknown"))
-			return in_form(v, sources[i].form, a);
+		if (sources[i].fact == f && system_text(p, sources[i].key).n)
+			return in_form(system_text(p, sources[i].key), sources[i].form, a);
 	return STR("");
 }

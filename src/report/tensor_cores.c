@@ -1,18 +1,9 @@
-/* Ops that could use Tensor Cores, and whether they do: DLProf's tensor core report. */
+/* Ops that could use Tensor Cores, and whether they do. */
 #include "analysis/costs.h"
 #include "analysis/short_names.h"
 #include "analysis/tc_use.h"
-#include "base/buf.h"
-#include "base/intern.h"
 #include "base/mem.h"
-#include "report/op_sums.h"
-
-#include <stdlib.h>
-
-/* Names of the kernels of one op, each once. */
-struct kernel_set {
-	uint32_t *v, n, cap;     /* string ids of kernels' names */
-};
+#include "report/op_kernels.h"
 
 /* What an op's kernels that could use Tensor Cores took. */
 struct possible {
@@ -23,21 +14,14 @@ struct possible {
 struct eligible {
 	const struct profile *p;
 	const struct window *w;
-	bool dlprof;
 	struct op_tc *tc;
 	struct short_names *names;
 	struct op_sum *sum;      /* by op */
-	struct possible *part;   /* by op; DLProf's table counts all kernels of its ops */
-	uint8_t *could;          /* gpu_op -> could use them; NULL in DLProf's table */
-	struct kernel_set *tc_names, *other_names, *unknown_names;
-	struct costs *costs;     /* NULL in DLProf's table */
-	uint32_t *last_tc;       /* string id -> op + 1 in whose set it was put last: instances of one op come one after the other */
+	struct possible *part;   /* by op */
+	uint8_t *could;          /* gpu_op -> could use them */
+	struct op_kernels kernels; /* that could */
+	struct costs *costs;
 };
-
-static struct kernel_set *set_of(struct eligible *x, uint32_t op, enum tri uses)
-{
-	return &(uses == TRI_YES ? x->tc_names : uses == TRI_NO ? x->other_names : x->unknown_names)[op];
-}
 
 static void add_possible(struct possible *s, struct eligible *x, uint32_t g)
 {
@@ -55,133 +39,30 @@ static void add_kernels(struct eligible *x, uint32_t k)
 	const struct ops *o = x->p->ops;
 	const struct op_instance *in = &o->instance[k];
 	for (uint32_t i = 0; i < in->gpu_n; i++) {
-		uint32_t g = o->gpu[in->gpu_first + i], name = x->p->gpu_op.name[g];
-		if (x->p->gpu_op.kind[g] != GPU_KERNEL || (x->could && !x->could[g]))
+		uint32_t g = o->gpu[in->gpu_first + i];
+		if (x->p->gpu_op.kind[g] != GPU_KERNEL || !x->could[g])
 			continue;
 		add_possible(&x->part[in->op], x, g);
-		if (x->last_tc[name] == in->op + 1)
-			continue;
-		x->last_tc[name] = in->op + 1;
-		struct kernel_set *s = set_of(x, in->op, op_tc_of(x->tc, g));
-		MEM_GROW(s->v, s->cap, s->n + 1);
-		s->v[s->n++] = name;
+		op_kernels_add(&x->kernels, in->op, g);
 	}
 }
 
-/* Instances by op, so that a kernel's name enters an op's set once. */
 static void sum_all(struct eligible *x)
 {
 	const struct ops *o = x->p->ops;
-	uint32_t *first = NEW_ARRAY((size_t)o->n_ops + 1, uint32_t), *by_op = NEW_ARRAY_RAW(o->n_instances, uint32_t);
-	for (uint32_t k = 0; k < o->n_instances; k++)
-		first[o->instance[k].op + 1]++;
-	for (uint32_t i = 0; i < o->n_ops; i++)
-		first[i + 1] += first[i];
-	for (uint32_t k = 0; k < o->n_instances; k++)
-		by_op[first[o->instance[k].op]++] = k;
+	uint32_t *by_op = op_instances_by_op(o);
 	for (uint32_t i = 0; i < o->n_instances; i++) {
-		uint32_t k = by_op[i];
-		if ((x->dlprof && !op_eligible(&o->op[o->instance[k].op], true)) || !op_in_window(x->p, k, x->w))
+		if (!op_in_window(x->p, by_op[i], x->w))
 			continue;
-		op_sum_add(&x->sum[o->instance[k].op], x->p, k, x->tc);
-		add_kernels(x, k);
+		op_sum_add(&x->sum[o->instance[by_op[i]].op], x->p, by_op[i], x->tc);
+		add_kernels(x, by_op[i]);
 	}
-	mem_free(first);
 	mem_free(by_op);
 }
 
-static int compare_names(const void *a, const void *b)
+static struct str short_name(const void *names, uint32_t name)
 {
-	return str_cmp(*(const struct str *)a, *(const struct str *)b);
-}
-
-/* Short names, DLProf's or our own, distinct, sorted, joined by ", "; *count of them. */
-static struct str joined(const struct eligible *x, const struct kernel_set *s, struct arena *a, int64_t *count)
-{
-	struct intern names;
-	struct buf b = {0};
-	intern_init(&names);
-	for (uint32_t i = 0; i < s->n; i++) {
-		struct str name = profile_str(x->p, s->v[i]);
-		buf_clear(&b);
-		if (x->dlprof)
-			buf_str(&b, kernel_function_name(name));
-		else
-			buf_str(&b, short_names_get(x->names, s->v[i]));
-		intern_str(&names, buf_view(&b));
-	}
-	struct str *v = NEW_ARRAY(names.n, struct str);
-	*count = names.n - 1;
-	for (uint32_t i = 1; i < names.n; i++)
-		v[i - 1] = intern_get(&names, i);
-	qsort(v, names.n - 1, sizeof *v, compare_names);
-	buf_clear(&b);
-	for (uint32_t i = 1; i < names.n; i++) {
-		buf_cstr(&b, i > 1 ? ", " : "");
-		buf_str(&b, v[i - 1]);
-	}
-	struct str out = arena_str(a, b.n ? buf_view(&b) : (struct str){"", 0});
-	intern_release(&names);
-	buf_release(&b);
-	mem_free(v);
-	return out;
-}
-
-enum {
-	D_ID, D_NAME, D_DIRECTION, D_TYPE, D_USES, D_TOTAL, D_TC, D_OTHER, D_SHARE, D_KERNELS, D_TC_KERNELS, D_TC_NAMES, D_OTHER_KERNELS,
-	D_OTHER_NAMES, D_COLUMNS,
-};
-static const struct column dlprof_columns[D_COLUMNS] = {
-	[D_ID] = {"op_id", "Op ID", "The op's type and a running number.", CELL_STR, UNIT_NONE, 0, 0},
-	[D_NAME] = {"op_name", "Op Name", "The op and where in the program it was called.", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_PATH, 0},
-	[D_DIRECTION] = {"direction", "Direction", "fprop or bprop.", CELL_STR, UNIT_NONE, 0, 0},
-	[D_TYPE] = {"op_type", "Op Type", "The op alone.", CELL_STR, UNIT_NONE, 0, 0},
-	[D_USES] = {"uses_tc", "Uses TC", "Whether any of its kernels uses Tensor Cores.", CELL_BOOL, UNIT_NONE, 0, 0},
-	[D_TOTAL] = {"total_gpu_time_ns", "Total GPU Time (ns)", "Sum of its kernels' durations.", CELL_I64, UNIT_NONE, 0, 0},
-	[D_TC] = {"tc_gpu_time_ns", "TC GPU Time (ns)", "Of kernels that use Tensor Cores.", CELL_I64, UNIT_NONE, 0, 0},
-	[D_OTHER] = {"non_tc_gpu_time_ns", "Non-TC GPU Time (ns)", "Of all other kernels.", CELL_I64, UNIT_NONE, 0, 0},
-	[D_SHARE] = {"tc_utilization", "TC Utilization (%)", "Share of the first in the sum.", CELL_F64, UNIT_NONE, 0, 1},
-	[D_KERNELS] = {"total_kernel_count", "Total Kernel Count", "Distinct names of kernels.", CELL_I64, UNIT_NONE, 0, 0},
-	[D_TC_KERNELS] = {"tc_kernel_count", "TC Kernel Count", "Of these, with Tensor Cores.", CELL_I64, UNIT_NONE, 0, 0},
-	[D_TC_NAMES] = {"tc_kernel_names", "TC Kernel Names", "Their names.", CELL_STR, UNIT_NONE, COLUMN_WIDE, 0},
-	[D_OTHER_KERNELS] = {"non_tc_kernel_count", "Non-TC Kernel Count", "Without.", CELL_I64, UNIT_NONE, 0, 0},
-	[D_OTHER_NAMES] = {"non_tc_kernel_names", "Non-TC Kernel Names", "Their names.", CELL_STR, UNIT_NONE, COLUMN_WIDE, 0},
-};
-
-static void dlprof_row(struct table *t, const struct eligible *x, const struct op_dlprof_row *r)
-{
-	const struct op *op = &x->p->ops->op[r->op];
-	const struct op_sum *s = &x->sum[r->op];
-	int64_t tc, other; /* DLProf counts names */
-	struct str tc_names = joined(x, &x->tc_names[r->op], &t->arena, &tc);
-	struct str other_names = joined(x, &x->other_names[r->op], &t->arena, &other);
-	table_row(t);
-	table_set_str(t, D_ID, r->names.id);
-	table_set_str(t, D_NAME, r->names.name);
-	table_set_str(t, D_DIRECTION, op_dlprof_direction(op));
-	table_set_str(t, D_TYPE, r->names.type);
-	table_set_bool(t, D_USES, s->tc_kernels > 0);
-	table_set_i64(t, D_TOTAL, s->kernel_ns);
-	table_set_i64(t, D_TC, s->tc_ns);
-	table_set_i64(t, D_OTHER, s->kernel_ns - s->tc_ns);
-	table_set_f64(t, D_SHARE, s->kernel_ns ? 100.0 * (double)s->tc_ns / (double)s->kernel_ns : 0);
-	table_set_i64(t, D_KERNELS, tc + other);
-	table_set_i64(t, D_TC_KERNELS, tc);
-	table_set_str(t, D_TC_NAMES, tc_names);
-	table_set_i64(t, D_OTHER_KERNELS, other);
-	table_set_str(t, D_OTHER_NAMES, other_names);
-}
-
-static void dlprof_table(const struct eligible *x, struct table *t)
-{
-	uint32_t n;
-	struct op_dlprof_row *order = op_dlprof_order(x->p, &t->arena, &n);
-	table_columns(t, dlprof_columns, D_COLUMNS);
-	for (uint32_t i = 0; i < n; i++)
-		if (x->sum[order[i].op].calls)
-			dlprof_row(t, x, &order[i]);
-	op_dlprof_hints(t, x->p, x->w, HINT_KERNELS);
-	mem_free(order);
+	return short_names_get(names, name);
 }
 
 enum {
@@ -226,7 +107,7 @@ static struct str possible(const struct eligible *x, const struct op *op, bool u
 	uint32_t span = o->instance[op->forward == ROW_NONE ? op->first : o->op[op->forward].first].span;
 	if (used)
 		return STR("yes");
-	if (span == ROW_NONE || !x->costs)
+	if (span == ROW_NONE)
 		return STR("unknown");
 	enum cost_direction d = op->direction == DIR_BACKWARD ? COST_BACKWARD : COST_FORWARD;
 	const struct cost *c = costs_of_span(x->costs, x->p, span, d);
@@ -262,9 +143,9 @@ static void own_row(struct table *t, const struct eligible *x, uint32_t i)
 		table_set_f64(t, C_SHARE, 100.0 * (double)s->tc_ns / (double)s->ns);
 	table_set_i64(t, C_KERNELS, s->kernels);
 	table_set_i64(t, C_TC_KERNELS, s->tc_kernels);
-	table_set_str(t, C_TC_NAMES, joined(x, &x->tc_names[i], &t->arena, &n));
-	table_set_str(t, C_OTHER_NAMES, joined(x, &x->other_names[i], &t->arena, &n));
-	table_set_str(t, C_UNKNOWN_NAMES, joined(x, &x->unknown_names[i], &t->arena, &n));
+	table_set_str(t, C_TC_NAMES, op_kernels_text(&x->kernels, i, TRI_YES, short_name, x->names, &t->arena, &n));
+	table_set_str(t, C_OTHER_NAMES, op_kernels_text(&x->kernels, i, TRI_NO, short_name, x->names, &t->arena, &n));
+	table_set_str(t, C_UNKNOWN_NAMES, op_kernels_text(&x->kernels, i, TRI_UNKNOWN, short_name, x->names, &t->arena, &n));
 }
 
 static int own_table(const struct eligible *x, struct table *t, struct err *e)
@@ -276,7 +157,7 @@ static int own_table(const struct eligible *x, struct table *t, struct err *e)
 		part[0] += s->tc_ns;
 		part[1] += s->ns - s->tc_ns - s->unknown_ns;
 		part[2] += s->unknown_ns;
-		if (x->sum[i].calls && (s->kernels || op_eligible(&x->p->ops->op[i], false)))
+		if (x->sum[i].calls && (s->kernels || op_eligible(&x->p->ops->op[i])))
 			own_row(t, x, i);
 	}
 	for (uint32_t g = 0; g < x->p->gpu_op.rows.n; g++)
@@ -288,59 +169,29 @@ static int own_table(const struct eligible *x, struct table *t, struct err *e)
 	return table_sort(t, STR("possible_ns"), true, e);
 }
 
-static void eligible_release(struct eligible *x)
-{
-	for (uint32_t i = 0; i < x->p->ops->n_ops; i++) {
-		mem_free(x->tc_names[i].v);
-		mem_free(x->other_names[i].v);
-		mem_free(x->unknown_names[i].v);
-	}
-	mem_free(x->tc_names);
-	mem_free(x->other_names);
-	mem_free(x->unknown_names);
-	mem_free(x->last_tc);
-	mem_free(x->sum);
-	mem_free(x->part);
-	mem_free(x->could);
-	op_tc_free(x->tc);
-	short_names_free(x->names);
-	costs_free(x->costs);
-}
-
 static int tensor_cores_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
 	struct window w;
-	bool dlprof = report_compat_is(args, "dlprof");
-	uint32_t n = p->ops->n_ops;
-	if (op_check(p, e) < 0 || op_window(p, args, &w, e) < 0)
+	if (op_check(p, e) < 0 || window_of(p, args, &w, e) < 0)
 		return -1;
-	struct eligible x = {.p = p, .w = &w, .dlprof = dlprof, .tc = op_tc_new(p, dlprof), .names = dlprof ? NULL : short_names_new(p)};
-	x.costs = dlprof ? NULL : costs_new(p, COST_DEFAULT);
-	x.sum = NEW_ARRAY(n, struct op_sum);
-	x.part = NEW_ARRAY(n, struct possible);
-	if (!dlprof) {
-		struct optree *t = optree_new(p, &optree_own);
-		x.could = tc_could_use(p, t);
-		optree_free(t);
-	}
-	x.tc_names = NEW_ARRAY(n, struct kernel_set);
-	x.other_names = NEW_ARRAY(n, struct kernel_set);
-	x.unknown_names = NEW_ARRAY(n, struct kernel_set);
-	x.last_tc = NEW_ARRAY(p->strings.n, uint32_t);
+	struct eligible x = {.p = p, .w = &w, .tc = op_tc_new(p, false), .names = short_names_new(p), .costs = costs_new(p, COST_DEFAULT)};
+	struct optree *t = optree_new(p, &optree_own);
+	x.could = tc_could_use(p, t);
+	optree_free(t);
+	x.sum = NEW_ARRAY(p->ops->n_ops, struct op_sum);
+	x.part = NEW_ARRAY(p->ops->n_ops, struct possible);
+	op_kernels_init(&x.kernels, p, x.tc);
 	sum_all(&x);
-	int rc = 0;
-	if (dlprof)
-		dlprof_table(&x, out);
-	else
-		rc = own_table(&x, out, e);
-	eligible_release(&x);
+	int rc = own_table(&x, out, e);
+	op_kernels_release(&x.kernels);
+	mem_free(x.sum);
+	mem_free(x.part);
+	mem_free(x.could);
+	op_tc_free(x.tc);
+	short_names_free(x.names);
+	costs_free(x.costs);
 	return rc;
 }
-
-static const struct report_variant tensor_cores_variants[] = {
-	{.compat = "dlprof"},
-	{0},
-};
 
 const struct report report_tensor_cores = {
 	.name = "tensor-cores",
@@ -349,7 +200,6 @@ const struct report report_tensor_cores = {
 	.also = "tensorcores tc",
 	.help = "The ops with kernels that could use Tensor Cores (those of convolutions and products of matrices), how much of the time of these does, and in which "
 	        "kernels. `advise` measures the same kernels. What no name of a kernel tells is shown as unknown. `--sort=non_tc_ns` lists first what runs without them; `gemm` and `conv` say for single calls what shape or type is in the way.",
-	.variants = tensor_cores_variants,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_OPS,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = tensor_cores_run,

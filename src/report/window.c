@@ -1,5 +1,7 @@
 #include "report/window.h"
 
+#include "report/predecessor.h"
+
 int window_of(const struct profile *p, const struct report_args *args, struct window *w, struct err *e)
 {
 	struct step_window s;
@@ -7,7 +9,8 @@ int window_of(const struct profile *p, const struct report_args *args, struct wi
 	if (w->all)
 		return 0;
 	int64_t first = args->outside ? INT64_MIN : args->step_first, last = args->outside ? INT64_MAX : args->step_last;
-	if (report_compat_is(args, "dlprof") ? dlprof_window(p, first, last, &s, e) : steps_window(p->steps, first, last, &s, e))
+	const struct predecessor *by = predecessor_find(args->compat);
+	if (by && by->window ? by->window(p, first, last, &s, e) : steps_window(p->steps, first, last, &s, e))
 		return -1;
 	s.outside = args->outside;
 	*w = window_from(&s);

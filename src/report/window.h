@@ -1,7 +1,7 @@
 /* --steps=A..B as times: host events count when they start inside one of the steps' annotations; device work counts with
  * the op or call that launched it, and where none is known, when it starts inside one of the steps as the device sees them, so
- * that what was launched before the recording belongs to no step. What starts between two steps is in neither: A..B is the sum of its steps. With
- * compat dlprof numbers are those of DLProf's iterations. */
+ * that what was launched before the recording belongs to no step. What starts between two steps is in neither: A..B is the sum of its steps. The
+ * numbers of a predecessor may be those of its own iterations (report/predecessor.h). */
 #ifndef OPSCOPE_REPORT_WINDOW_H
 #define OPSCOPE_REPORT_WINDOW_H
 

@@ -17,7 +17,7 @@ static int run(const struct request *r, struct response *out, struct err *e)
 }
 
 static const struct endpoint_param params[] = {
-	{"compat", "the expert system of a predecessor: dlprof, torch", NULL, false},
+	{"compat", "the expert system of a predecessor, as `opscope advise --help` lists them", NULL, false},
 	CHOICE_PARAMS,
 	TABLE_PARAMS,
 	{0},

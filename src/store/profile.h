@@ -66,7 +66,7 @@ enum analysis_pass {
 	PASS_CORRELATE = 1 << 1, /* span.op of API calls; gpu_op.call, gpu_op.op */
 	PASS_STEPS = 1 << 2,     /* profile->steps */
 	PASS_MEMORY = 1 << 3,    /* memory.span */
-	PASS_OPS = 1 << 4,       /* profile->ops (DLProf's correlation of ops, calls and kernels) */
+	PASS_OPS = 1 << 4,       /* profile->ops: which op each call and kernel belongs to */
 	/* Those whose results are all in DERIVED columns: a file can hold them. */
 	PASSES_IN_COLUMNS = PASS_NEST | PASS_CORRELATE | PASS_MEMORY,
 };

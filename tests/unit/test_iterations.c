@@ -314,38 +314,6 @@ static void steps_of_a_given_key(void **state)
 	profile_free(p);
 }
 
-static void dlprof_cuts_at_ends(void **state)
-{
-	struct profile *p = make_rounds(NULL);
-	struct dlprof_iterations d;
-	double mean, deviation;
-	p->zero_is_start = true;
-	iterations_dlprof(p, STR("Optimizer.step#SGD.step"), &d);
-	assert_int_equal(d.n, 5);
-	assert_int_equal(d.calls, 4);
-	assert_int_equal(d.start_ns[0], 0);
-	assert_int_equal(d.stop_ns[0], 1027);
-	assert_int_equal(d.start_ns[1], 1028);
-	assert_int_equal(d.stop_ns[1], 1087);
-	assert_int_equal(d.start_ns[4], 1028 + 3 * 60);
-	assert_int_equal(d.stop_ns[4], 1000 + 4 * 60 + 100); /* the last event's end */
-	iterations_mean(&d, 0, 4, &mean, &deviation);
-	assert_true(fabs(mean - 1340 / 5.0) < 1e-9); /* lengths sum to the whole */
-	iterations_mean(&d, 1, 3, &mean, &deviation);
-	assert_true(mean == 60 && deviation == 0);
-	iterations_mean(&d, 0, 1, &mean, &deviation);
-	assert_true(mean == 544 && deviation == 484); /* population form: of two, half their difference */
-	dlprof_iterations_release(&d);
-	iterations_dlprof(p, STR(""), &d); /* no global_step here */
-	assert_int_equal(d.n, 1);
-	assert_int_equal(d.calls, 0);
-	assert_int_equal(d.stop_ns[0], 1340);
-	iterations_mean(&d, 0, 0, &mean, &deviation);
-	assert_true(mean == 1340 && deviation == 0);
-	dlprof_iterations_release(&d);
-	profile_free(p);
-}
-
 /* Each process has a GPU; key ranges of GPU 1 are 3 ns later and 2 ns longer. */
 static struct profile *make_gpus(int on_first, int on_second)
 {
@@ -482,7 +450,6 @@ int main(void)
 		cmocka_unit_test(steps_of_an_optimizer),
 		cmocka_unit_test(steps_by_name),
 		cmocka_unit_test(steps_of_a_given_key),
-		cmocka_unit_test(dlprof_cuts_at_ends),
 		cmocka_unit_test(several_gpus),
 		cmocka_unit_test(only_the_outermost_call_counts),
 		cmocka_unit_test(candidates_come_in_order),

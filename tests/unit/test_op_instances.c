@@ -1,4 +1,4 @@
-/* Ops, their names and times, by the rules that analysis/op_instances.h states; and DLProf's names (its guide's example). */
+/* Ops, their names and times, by the rules that analysis/op_instances.h states. */
 #include "profile_builder.h"
 
 #include "analysis/op_instances.h"
@@ -106,7 +106,6 @@ static const struct op_instance *first(const struct ops *o, const char *id)
 static void test_function_stacks(void **state)
 {
 	static const char *const stack[] = {"/a/b/conv1d", "/a/b/conv1d(2)", "/a/b(2)/conv1d", "/a/b(2)/conv1d(2)"};
-	static const char *const printed[] = {"/a/b/conv1d", "/a/b/conv1d[2]", "/a/b[2]/conv1d", "/a/b[2]/conv1d[2]"};
 	static const char *const id[] = {"CONV1D_1", "CONV1D_2", "CONV1D_3", "CONV1D_4"};
 	struct maker m;
 	begin(&m);
@@ -117,15 +116,11 @@ static void test_function_stacks(void **state)
 	assert_int_equal(o->origin, OPS_MARKERS);
 	assert_int_equal(o->n_ops, 4);
 	for (int i = 0; i < 4; i++) {
-		struct op_dlprof_names names;
 		assert_str_equal(op(o, id[i])->name, stack[i]);
 		assert_str_equal(op(o, id[i])->type, "conv1d");
 		assert_int_equal(op(o, id[i])->instances, 2);
 		assert_int_equal(op(o, id[i])->direction, DIR_FORWARD);
 		assert_true(op(o, id[i])->tc_eligible);
-		op_dlprof_names(o, m.p, (uint32_t)(op(o, id[i]) - o->op), &m.arena, &names);
-		assert_str_equal(names.name, printed[i]);
-		assert_str_equal(names.id, id[i]);
 	}
 	assert_str_equal(op(o, "CONV1D_1")->stack, "a.py:1\na.py:2");
 	assert_str_equal(((struct str){op(o, "CONV1D_3")->name.p, op(o, "CONV1D_3")->path_n}), "/a/b(2)/");

@@ -3,7 +3,6 @@
 
 #include "analysis/usage.h"
 #include "base/mem.h"
-#include "input/marker.h"
 
 static const char tc_name[] = "volta_fp16_s884gemm_fp16_128x128_ldg8_f2f_nn", simt_name[] = "volta_sgemm_128x64_nn",
                   unknown_name[] = "my_own_thing";
@@ -69,41 +68,19 @@ static void test_order(void **state)
 	struct maker m;
 	struct usage u;
 	staircase(&m);
-	usage_measure(m.p, 0, 100, USAGE_DEFAULT, &u);
+	usage_measure(m.p, 0, 100, NULL, &u);
 	assert_uses(&u, (double[USAGES]){[USAGE_TC] = 10, [USAGE_KERNEL] = 10, [USAGE_UNKNOWN] = 8, [USAGE_MEMORY] = 2, [USAGE_DATALOADER] = 20,
 	                                 [USAGE_IO] = 12, [USAGE_CPU] = 17, [USAGE_OTHER] = 21});
 	assert_true(u.kernel_busy_ns == 28 && u.device_busy_ns == 30);
-	/* no use is unknown, and pread is no I/O */
-	usage_measure(m.p, 0, 100, USAGE_DLPROF, &u);
-	assert_uses(&u, (double[USAGES]){[USAGE_TC] = 10, [USAGE_KERNEL] = 18, [USAGE_MEMORY] = 2, [USAGE_DATALOADER] = 20, [USAGE_IO] = 10,
-	                                 [USAGE_CPU] = 19, [USAGE_OTHER] = 21});
 	/* a window cuts what reaches beyond it; an empty one has nothing */
-	usage_measure(m.p, 8, 45, USAGE_DEFAULT, &u);
+	usage_measure(m.p, 8, 45, NULL, &u);
 	assert_uses(&u, (double[USAGES]){[USAGE_TC] = 2, [USAGE_KERNEL] = 10, [USAGE_UNKNOWN] = 8, [USAGE_MEMORY] = 2, [USAGE_DATALOADER] = 15});
-	usage_measure(m.p, 50, 50, USAGE_DEFAULT, &u);
+	usage_measure(m.p, 50, 50, NULL, &u);
 	assert_uses(&u, (double[USAGES]){0});
 	profile_free(m.p);
 }
 
-/* DLProf's recorder wraps the loader's iterator and marks it. */
-static void test_dlprof_loader(void **state)
-{
-	struct maker m;
-	struct usage u;
-	begin(&m);
-	struct markers *markers = markers_new(&m.b.b);
-	struct marker x = marker_read(markers, STR("{'mod': 'torch.utils.data.dataloader', 'op': 'DataLoader', 'args': []}"), (struct str){0}, 0);
-	build_span(&m.b.b, &(struct span_row){.start_ns = 10, .dur_ns = 30, .ext_id = ID_NONE, .link_id = x.link_id, .aux_id = -1, .name = x.name,
-	                                      .track = m.thread, .args = x.args, .cat = build_cat(&m.b.b, builder_text(&m.b, "nvtx")), .kind = x.kind});
-	markers_free(markers);
-	finish(&m);
-	usage_measure(m.p, 0, 100, USAGE_DLPROF, &u);
-	assert_uses(&u, (double[USAGES]){[USAGE_DATALOADER] = 30, [USAGE_OTHER] = 70});
-	assert_int_equal(u.gpus, 0);
-	profile_free(m.p);
-}
-
-/* Averages: of DLProf's GPUs the idle ones count, of ours those that did something. */
+/* Averages over the GPUs that did something. */
 static void test_several_gpus(void **state)
 {
 	struct maker m;
@@ -115,13 +92,9 @@ static void test_several_gpus(void **state)
 	on_gpu(&m, 1, GPU_KERNEL, simt_name, 30, 60);
 	on_host(&m, SPAN_OP, "aten::add", 0, 90);
 	finish(&m);
-	usage_measure(m.p, 0, 120, USAGE_DEFAULT, &u);
+	usage_measure(m.p, 0, 120, NULL, &u);
 	assert_int_equal(u.gpus, 2);
 	assert_uses(&u, (double[USAGES]){[USAGE_TC] = 30, [USAGE_KERNEL] = 15, [USAGE_CPU] = 45, [USAGE_OTHER] = 30});
-	usage_measure(m.p, 0, 120, USAGE_DLPROF, &u);
-	assert_int_equal(u.gpus, 3);
-	assert_uses(&u, (double[USAGES]){[USAGE_TC] = 20, [USAGE_KERNEL] = 10, [USAGE_CPU] = 60, [USAGE_OTHER] = 30});
-	assert_true(u.kernel_busy_ns == 30);
 	profile_free(m.p);
 }
 
@@ -137,8 +110,8 @@ static void test_windows(void **state)
 		start[i] = 2 * i;
 		end[i] = start[i] + 2;
 	}
-	usage_measure(m.p, 0, 2 * N, USAGE_DEFAULT, &all);
-	usage_measure_all(m.p, start, end, N, USAGE_DEFAULT, part);
+	usage_measure(m.p, 0, 2 * N, NULL, &all);
+	usage_measure_all(m.p, start, end, N, NULL, part);
 	for (int k = 0; k < USAGES; k++) {
 		double sum = 0;
 		for (int i = 0; i < N; i++)
@@ -151,7 +124,7 @@ static void test_windows(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_order), cmocka_unit_test(test_dlprof_loader), cmocka_unit_test(test_several_gpus), cmocka_unit_test(test_windows),
+		cmocka_unit_test(test_order), cmocka_unit_test(test_several_gpus), cmocka_unit_test(test_windows),
 	};
 	return RUN_TESTS(tests);
 }

@@ -3,12 +3,13 @@
 #ifndef OPSCOPE_PREDECESSORS_DLPROF_EXPERTS_H
 #define OPSCOPE_PREDECESSORS_DLPROF_EXPERTS_H
 
-#include "analysis/dlprof_hints.h"
-#include "analysis/iterations.h"
 #include "analysis/op_instances.h"
-#include "analysis/usage.h"
 #include "detect/detect.h"
 #include "op/model_config.h"
+#include "predecessors/dlprof/hints.h"
+#include "predecessors/dlprof/iterations.h"
+#include "predecessors/dlprof/usage.h"
+#include "report/report.h"
 
 extern const struct expert_system dlprof_experts;
 
@@ -28,6 +29,9 @@ static inline int64_t dlprof_iteration_end(const struct dlprof_run *r, uint32_t 
 {
 	return i + 1 < r->iterations.n ? r->iterations.start_ns[i + 1] : r->iterations.stop_ns[i];
 }
+
+/* Its findings of the iterations asked for, by p->key_op. Initialises *t; on error it is empty. */
+int dlprof_findings(struct profile *p, const struct report_args *args, struct table *t, struct err *e);
 
 /* Percent of the window; of an empty one, 0. */
 double dlprof_pct(const struct dlprof_run *r, double ns);

@@ -19,7 +19,7 @@ static struct dlprof_run *make(const struct detect_args *a, const struct profile
 		r->first = clamp(a->first, r->iterations.n);
 		r->last = clamp(a->last, r->iterations.n);
 	}
-	usage_measure(r->whole, r->iterations.start_ns[r->first], dlprof_iteration_end(r, r->last), USAGE_DLPROF, &r->usage);
+	usage_measure(r->whole, r->iterations.start_ns[r->first], dlprof_iteration_end(r, r->last), &dlprof_usage, &r->usage);
 	return r;
 }
 
@@ -103,4 +103,24 @@ struct str dlprof_device_list(struct findings *f, const int32_t *device, unsigne
 	for (unsigned i = 0; i < n; i++)
 		buf_printf(&b, "%s%d", i ? ", " : "", device[i]);
 	return finding_text(f, &b);
+}
+
+int dlprof_findings(struct profile *p, const struct report_args *args, struct table *t, struct err *e)
+{
+	struct detect_args d = {.experts = dlprof_experts.name, .first = args->step_first, .last = args->step_last};
+	struct findings f = {0};
+	struct step_window w;
+	if (analysis_run(p, PASS_STEPS | PASS_OPS, e) < 0)
+		return -1;
+	if (args->has_steps) {
+		d.whole = p;
+		if (dlprof_window(p, d.first, d.last, &w, e) < 0)
+			return -1;
+		p = slice_of(p, &w, d.first, d.last, e);
+	}
+	int rc = p ? detect_run(p, &d, &f, e) : -1;
+	if (rc == 0)
+		findings_table(&f, t);
+	findings_release(&f);
+	return rc;
 }

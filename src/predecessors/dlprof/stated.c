@@ -1,14 +1,14 @@
 /* Numbers that a DLProf database states against those that opscope's own reports compute from its recording. */
-#include "report/stated.h"
+#include "predecessors/dlprof/stated.h"
 
 #include <math.h>
 #include <stdio.h>
 
-#include "analysis/slice.h"
 #include "base/buf.h"
 #include "base/intern.h"
 #include "base/mem.h"
-#include "detect/detect.h"
+#include "predecessors/dlprof/experts/experts.h"
+#include "report/stated.h"
 
 enum { COMPARED_MAX = 16, SHOWN_MAX = 1000 }; /* aggregations; rows */
 
@@ -188,28 +188,6 @@ static void compare_tables(struct compare *x, const struct pair *p, const struct
 	intern_release(&keys);
 }
 
-/* DLProf's expert systems. */
-static int advise(struct compare *x, const struct report_args *args, struct table *t, struct err *e)
-{
-	struct findings f = {0};
-	struct detect_args d = {.experts = "dlprof", .first = args->step_first, .last = args->step_last};
-	struct step_window w;
-	struct profile *part = x->p;
-	if (steps_choose(x->p, args->key_op, e) < 0 || analysis_run(x->p, PASS_STEPS | PASS_OPS, e) < 0)
-		return -1;
-	if (args->has_steps) {
-		d.whole = x->p;
-		part = dlprof_window(x->p, d.first, d.last, &w, e) < 0 ? NULL : slice_of(x->p, &w, d.first, d.last, e);
-	}
-	if (!part || detect_run(part, &d, &f, e) < 0) {
-		findings_release(&f);
-		return -1;
-	}
-	findings_table(&f, t);
-	findings_release(&f);
-	return 0;
-}
-
 static int compute(struct compare *x, const char *report, const char *group_by, const struct report_args *args, struct table *t, struct err *e)
 {
 	const struct report *r = report ? report_find(str_from(report)) : NULL;
@@ -217,7 +195,7 @@ static int compute(struct compare *x, const char *report, const char *group_by, 
 	own.group_by = group_by;
 	own.compat = "dlprof";
 	if (!report)
-		return advise(x, args, t, e);
+		return steps_choose(x->p, args->key_op, e) < 0 ? -1 : dlprof_findings(x->p, args, t, e);
 	return r ? report_run(r, x->p, &own, t, e) : err_set(e, ERR_USAGE, "no such report");
 }
 
@@ -270,18 +248,7 @@ static void compare_summary(struct compare *x, const struct report_args *args)
 	table_release(&t);
 }
 
-/* What was asked for then: all iterations unless it covers fewer. */
-static void compare_aggregation(struct compare *x)
-{
-	struct report_args args = {0};
-	if (!stated_args(x->stated, x->aggregation, &args))
-		return;
-	compare_summary(x, &args);
-	for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
-		compare_pair(x, &pairs[i], &args);
-}
-
-bool stated_args(const struct table *stated, int64_t aggregation, struct report_args *args)
+static bool stated_args(const struct table *stated, int64_t aggregation, struct report_args *args)
 {
 	const struct table *s = stated_find(stated, "model_summary");
 	size_t row = stated_row(s, aggregation, 0);
@@ -304,7 +271,18 @@ bool stated_args(const struct table *stated, int64_t aggregation, struct report_
 	return true;
 }
 
-void stated_compare(struct profile *p, const struct table *stated, struct table *out)
+/* What was asked for then: all iterations unless it covers fewer. */
+static void compare_aggregation(struct compare *x)
+{
+	struct report_args args = {0};
+	if (!stated_args(x->stated, x->aggregation, &args))
+		return;
+	compare_summary(x, &args);
+	for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
+		compare_pair(x, &pairs[i], &args);
+}
+
+static void stated_compare(struct profile *p, const struct table *stated, struct table *out)
 {
 	const struct table *list = stated_find(stated, "aggregations");
 	struct compare x = {.p = p, .stated = stated};
@@ -330,3 +308,15 @@ void stated_compare(struct profile *p, const struct table *stated, struct table 
 		table_note(x.diff, "not compared: " STR_FMT, STR_ARG(buf_view(&x.not_compared)));
 	buf_release(&x.not_compared);
 }
+
+static const struct predecessor_cell stated_cells[] = {
+	{"created", "aggregations", "start"}, {"key_op", "model_summary", "key_op"}, {"first_step", "model_summary", "start_iteration"},
+	{"last_step", "model_summary", "stop_iteration"}, {"aggregated_steps", "model_summary", "aggregated_iterations"},
+	{"total_steps", "model_summary", "total_iterations"}, {"wall_ns", "model_summary", "wall_clock_time_ns"},
+	{"gpu_utilization_pct", "model_summary", "gpu_utilization_pct"}, {"tc_utilization_pct", "model_summary", "tc_utilization_pct"},
+	{0},
+};
+
+const struct predecessor_stated dlprof_stated = {
+	.version = "system_config:dlprof_version", .list = "aggregations", .cells = stated_cells, .args = stated_args, .compare = stated_compare,
+};

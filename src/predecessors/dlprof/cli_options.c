@@ -1,4 +1,4 @@
-#include "cli/dlprof.h"
+#include "predecessors/dlprof/cli_dlprof.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@ const char *const dlprof_format_name[DLPROF_FORMATS] = {[DLPROF_CSV] = "csv", [D
 
 const struct dlprof_report dlprof_reports[DLPROF_REPORTS] = {
 #define DLPROF_REPORT(key, other, suffix, title, report, group_by) {key, other, suffix, title, report, group_by},
-#include "cli/dlprof_reports.def"
+#include "predecessors/dlprof/cli_reports.def"
 #undef DLPROF_REPORT
 };
 

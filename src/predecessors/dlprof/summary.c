@@ -1,10 +1,11 @@
-#include "report/summary_dlprof.h"
-
-#include "analysis/iterations.h"
+/* DLProf's summary report. */
 #include "base/round.h"
-#include "report/op_sums.h"
+#include "predecessors/dlprof/iterations.h"
+#include "predecessors/dlprof/op_table.h"
+#include "predecessors/dlprof/reports.h"
+#include "predecessors/dlprof/system.h"
+#include "predecessors/dlprof/usage.h"
 #include "report/summary_sums.h"
-#include "report/system_facts.h"
 
 #include <sys/param.h>
 
@@ -31,20 +32,6 @@ static int range_of(const struct profile *p, const struct report_args *args, str
 	return 0;
 }
 
-static void system_table(const struct profile *p, struct table *t)
-{
-	TABLE_COLUMN(t, "name", "Name", "what", CELL_STR);
-	TABLE_COLUMN(t, "value", "Value", "as recorded; what was not recorded has no row", CELL_STR, UNIT_NONE, COLUMN_WIDE);
-	for (int f = 0; f < SYSTEM_FACTS; f++) {
-		struct str v = system_fact(p, (enum system_fact)f, &t->arena);
-		if (!v.n)
-			continue;
-		table_row(t);
-		table_set_str(t, 0, str_from(system_fact_title[f]));
-		table_set_str(t, 1, v);
-	}
-}
-
 static void report_table(const struct profile *p, const struct range *r, const struct summary_sums *sums, struct table *t)
 {
 	enum { R_WALL, R_TC_USE, R_GPU_USE, R_TC, R_KERNEL, R_MEMORY, R_LOADER, R_IO, R_CPU, R_OTHER, R_COLUMNS };
@@ -68,7 +55,7 @@ static void report_table(const struct profile *p, const struct range *r, const s
 		[R_CPU] = USAGE_CPU, [R_OTHER] = USAGE_OTHER,
 	};
 	struct usage u;
-	usage_measure(p, r->start_ns, r->end_ns, USAGE_DLPROF, &u);
+	usage_measure(p, r->start_ns, r->end_ns, &dlprof_usage, &u);
 	table_columns(t, columns, R_COLUMNS);
 	table_row(t);
 	table_set_i64(t, R_WALL, u.window_ns);
@@ -139,16 +126,18 @@ static void sums_tables(const struct summary_sums *s, struct table *t)
 	}
 }
 
-int summary_dlprof(const struct profile *p, const struct report_args *args, struct table *t, struct err *e)
+int dlprof_summary(const struct profile *p, const struct report_args *args, struct table *t, struct err *e)
 {
 	struct window w;
 	struct range r;
 	struct summary_sums sums;
-	if (op_window(p, args, &w, e) < 0 || range_of(p, args, &r, e) < 0)
+	if (op_check(p, e) < 0 || window_of(p, args, &w, e) < 0 || range_of(p, args, &r, e) < 0)
 		return -1;
-	summary_sum(p, &w, true, &sums);
+	summary_sum(p, &w, &dlprof_op_rules, &sums);
 	t->title = "System Config";
-	system_table(p, t);
+	TABLE_COLUMN(t, "name", "Name", "what", CELL_STR);
+	TABLE_COLUMN(t, "value", "Value", "as recorded; what was not recorded has no row", CELL_STR, UNIT_NONE, COLUMN_WIDE);
+	dlprof_system_rows(p, t);
 	report_table(p, &r, &sums, table_section(t, "summary_report", "Summary Report"));
 	iterations_table(&r, table_section(t, "iterations", "Iterations"));
 	sums_tables(&sums, t);

@@ -1,7 +1,7 @@
 /* DLProf's files. CSV: a line with the title, one with the columns' titles, then rows; text in quotes, numbers, yes and no without. The
  * summary is several such tables with an empty line between, all without quotes. JSON, whose layout DLProf documents nowhere: the title,
  * and each row as an object by columns' titles. */
-#include "cli/dlprof.h"
+#include "predecessors/dlprof/cli_dlprof.h"
 
 #include "base/json_text.h"
 #include "base/utf8.h"

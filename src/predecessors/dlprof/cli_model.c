@@ -1,13 +1,13 @@
 /* --dump_model_data: which op is what, its calls, and the API calls and device work of each, as one JSON object of arrays. Ops and
  * instances are named by their places in their arrays. */
 #include "analysis/analysis.h"
-#include "analysis/iterations.h"
 #include "analysis/op_instances.h"
 #include "base/json_text.h"
-#include "cli/dlprof.h"
 #include "io/atomic.h"
 #include "op/kernels.h"
-#include "report/op_sums.h"
+#include "predecessors/dlprof/cli_dlprof.h"
+#include "predecessors/dlprof/iterations.h"
+#include "predecessors/dlprof/op_table.h"
 
 enum { PIECE_BYTES = 1 << 20 };
 

@@ -1,11 +1,11 @@
 /* Mode simple: what can be said of kernels without knowing ops. */
 #include "analysis/analysis.h"
 #include "analysis/interval.h"
-#include "analysis/iterations.h"
 #include "base/mem.h"
-#include "cli/dlprof.h"
 #include "op/kernels.h"
-#include "report/system_facts.h"
+#include "predecessors/dlprof/cli_dlprof.h"
+#include "predecessors/dlprof/iterations.h"
+#include "predecessors/dlprof/system.h"
 
 #include <stdlib.h>
 
@@ -48,14 +48,7 @@ void dlprof_simple_summary(const struct profile *p, struct table *t)
 	t->title = "System Config";
 	TABLE_COLUMN(t, "name", "Name", "what", CELL_STR);
 	TABLE_COLUMN(t, "value", "Value", "its value", CELL_STR);
-	for (int f = 0; f < SYSTEM_FACTS; f++) {
-		struct str v = system_fact(p, (enum system_fact)f, &t->arena);
-		if (!v.n)
-			continue;
-		table_row(t);
-		table_set_str(t, 0, str_from(system_fact_title[f]));
-		table_set_str(t, 1, v);
-	}
+	dlprof_system_rows(p, t);
 	struct table *s = table_section(t, "summary_report", "Summary Report");
 	TABLE_COLUMN(s, "total_wall_clock_time_ns", "Total Wall Clock Time (ns)", "from the begin of the recording to the end of the last event",
 	             CELL_I64);

@@ -1,6 +1,6 @@
 /* DLProf's command: profiles a program or takes a profile, and writes DLProf's reports. All reports of one run share the profile and its
  * passes. */
-#include "cli/dlprof.h"
+#include "predecessors/dlprof/cli_dlprof.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -9,13 +9,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "analysis/iterations.h"
 #include "analysis/slice.h"
 #include "base/folder.h"
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "detect/detect.h"
-#include "report/op_sums.h"
+#include "predecessors/dlprof/experts/experts.h"
+#include "predecessors/dlprof/iterations.h"
+#include "predecessors/dlprof/op_table.h"
 
 enum { ITERATIONS_SHOWN = 10, CANDIDATES_SHOWN = 5 };
 
@@ -157,25 +157,6 @@ static int choose_iterations(const struct dlprof_options *o, const struct profil
 
 /* --- reports ---------------------------------------------------------------------------------------------------- */
 
-/* Findings of the iterations asked for, as a table. */
-static int findings(struct profile *p, const struct report_args *args, struct table *t, struct err *e)
-{
-	struct detect_args d = {.experts = "dlprof", .first = args->step_first, .last = args->step_last};
-	struct findings f;
-	struct step_window w;
-	if (args->has_steps) {
-		d.whole = p;
-		if (dlprof_window(p, d.first, d.last, &w, e) < 0)
-			return -1;
-		p = slice_of(p, &w, d.first, d.last, e);
-	}
-	if (!p || detect_run(p, &d, &f, e) < 0)
-		return -1;
-	findings_table(&f, t);
-	findings_release(&f);
-	return 0;
-}
-
 static void print_findings(const struct dlprof_options *o, const struct table *t)
 {
 	static const char *const title[] = {"Problem detected:", "Recommended change:"};
@@ -247,7 +228,7 @@ static int make_table(const struct dlprof_options *o, const struct dlprof_report
 		else
 			dlprof_simple_summary(p, t);
 	} else if (!r->report) {
-		return findings(p, base, t, e);
+		return dlprof_findings(p, base, t, e);
 	} else {
 		args.group_by = r->group_by;
 		if (report_run(report_find(str_from(r->report)), p, &args, t, e) < 0)
@@ -360,7 +341,7 @@ static void tell_hints(struct dlprof_options *o, const struct profile *p, const 
 		return;
 	}
 	table_init(&t, "", "");
-	if (op_window(p, args, &w, &e) == 0)
+	if (window_of(p, args, &w, &e) == 0)
 		op_dlprof_hints(&t, p, &w, HINT_ALL);
 	for (unsigned i = 0; i < t.n_notes; i++)
 		say_hint(o, t.notes[i]);

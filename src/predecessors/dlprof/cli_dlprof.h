@@ -12,7 +12,7 @@ enum dlprof_verbosity { DLPROF_QUIET, DLPROF_MINIMAL, DLPROF_NORMAL, DLPROF_DETA
 enum dlprof_format { DLPROF_CSV, DLPROF_JSON, DLPROF_FORMATS };
 extern const char *const dlprof_format_name[DLPROF_FORMATS];
 
-/* Rows of dlprof_reports.def; their places are the bits of options.reports. */
+/* Rows of cli_reports.def; their places are the bits of options.reports. */
 struct dlprof_report {
 	const char *key, *other, *suffix, *title;
 	const char *report, *group_by;   /* report NULL: expert_systems */

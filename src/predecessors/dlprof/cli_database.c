@@ -1,11 +1,11 @@
 /* DLProf's database: here an .opscope file, dlprof_dldb.opscope, which any other command reads. What will be kept is settled before the first
  * report is written. */
-#include "cli/dlprof.h"
+#include "predecessors/dlprof/cli_dlprof.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analysis/iterations.h"
+#include "predecessors/dlprof/iterations.h"
 
 enum { MOST_FILES = 10000 };
 

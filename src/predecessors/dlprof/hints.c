@@ -1,4 +1,4 @@
-#include "analysis/dlprof_hints.h"
+#include "predecessors/dlprof/hints.h"
 
 #include "analysis/job.h"
 #include "analysis/op_instances.h"
@@ -9,24 +9,6 @@
 bool dlprof_is_half(struct str t)
 {
 	return str_has(t, STR("float16")) || str_has(t, STR("bfloat16")) || str_has(t, STR("fp16")) || str_has(t, STR("half")) || str_has(t, STR("Half"));
-}
-
-static void say_gpus(const struct profile *p, struct buf *b)
-{
-	uint8_t *foreign = NEW_ARRAY(p->device.rows.n, uint8_t);
-	uint32_t n = job_foreign_gpus(p, foreign);
-	struct job job = job_of(p);
-	if (n) {
-		buf_printf(b, "This is rank %lld", (long long)job.rank);
-		if (job.world)
-			buf_printf(b, " of %lld", (long long)job.world);
-		buf_cstr(b, n == 1 ? ": listed GPU" : ": listed GPUs");
-		for (uint32_t i = 0, k = 0; i < p->device.rows.n; i++)
-			if (foreign[i])
-				buf_printf(b, "%s %d", k++ ? "," : "", p->device.id[i]);
-		buf_printf(b, " %s no work here and count%s as those of other ranks: no number is divided by them.", n == 1 ? "has" : "have", n == 1 ? "s" : "");
-	}
-	mem_free(foreign);
 }
 
 /* Asked once a name: 1 = not a newer kernel, 2 = one. */
@@ -79,7 +61,7 @@ void dlprof_hints(const struct profile *p, unsigned which, const uint8_t *in, vo
 		if (!(which & hint))
 			continue;
 		if (hint == HINT_GPUS)
-			say_gpus(p, &b);
+			job_put_foreign_gpus(p, &b);
 		else if (hint == HINT_KERNELS)
 			say_kernels(p, in, &b);
 		else

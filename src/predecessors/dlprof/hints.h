@@ -1,6 +1,6 @@
 /* What DLProf's rules do not see in recordings made after it: sentences for notes under its tables and for its console. Its numbers stay. */
-#ifndef OPSCOPE_ANALYSIS_DLPROF_HINTS_H
-#define OPSCOPE_ANALYSIS_DLPROF_HINTS_H
+#ifndef OPSCOPE_PREDECESSORS_DLPROF_HINTS_H
+#define OPSCOPE_PREDECESSORS_DLPROF_HINTS_H
 
 #include "base/buf.h"
 #include "store/profile.h"

@@ -1,11 +1,11 @@
-#include "report/steps_dlprof.h"
-
+/* The table of DLProf's iterations: where each begins and ends, and how busy the GPUs were in it. */
 #include "analysis/interval.h"
-#include "analysis/iterations.h"
 #include "analysis/job.h"
 #include "base/hash.h"
 #include "base/mem.h"
-#include "report/op_sums.h"
+#include "predecessors/dlprof/iterations.h"
+#include "predecessors/dlprof/op_table.h"
+#include "predecessors/dlprof/reports.h"
 
 /* What each GPU did, kernels, copies and sets together; visible GPUs that did nothing count too. */
 struct gpus {
@@ -63,7 +63,7 @@ static void put_iteration(const struct gpus *g, const struct dlprof_iterations *
 	table_set_f64(t, 4, utilization_pct(g, d->start_ns[i], end));
 }
 
-int steps_dlprof(const struct profile *p, const struct report_args *args, struct table *t, struct err *e)
+int dlprof_steps(const struct profile *p, const struct report_args *args, struct table *t, struct err *e)
 {
 	struct dlprof_iterations d;
 	uint32_t shown = 0;

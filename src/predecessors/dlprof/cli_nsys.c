@@ -1,5 +1,5 @@
 /* Runs a program under Nsight Systems, as DLProf does: nsys profile -t cuda,nvtx -s none --show-output=true --export=sqlite -o DIR/NAME. */
-#include "cli/dlprof.h"
+#include "predecessors/dlprof/cli_dlprof.h"
 
 #include "record/nsys.h"
 

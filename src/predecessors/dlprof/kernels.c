@@ -1,10 +1,10 @@
 /* DLProf's iteration and kernel reports. */
-#include "analysis/iterations.h"
 #include "base/buf.h"
 #include "base/mem.h"
 #include "op/kernels.h"
-#include "report/kernel_calls.h"
-#include "report/op_sums.h"
+#include "predecessors/dlprof/iterations.h"
+#include "predecessors/dlprof/op_table.h"
+#include "predecessors/dlprof/reports.h"
 
 #include <stdlib.h>
 
@@ -171,11 +171,11 @@ static void put_hints(struct table *t, const struct profile *p, const struct rep
 {
 	struct window w;
 	struct err e;
-	if (op_window(p, args, &w, &e) == 0)
+	if (window_of(p, args, &w, &e) == 0)
 		op_dlprof_hints(t, p, &w, HINT_KERNELS);
 }
 
-int kernels_dlprof_iteration(const struct profile *p, const struct report_args *args, struct table *t, struct err *e)
+int dlprof_kernels_by_instance(const struct profile *p, const struct report_args *args, struct table *t, struct err *e)
 {
 	struct kernel_rows x = {.p = p};
 	int rc = collect(&x, args, false, e);
@@ -235,7 +235,7 @@ static uint32_t put_kernel_row(struct table *t, const struct kernel_rows *x, uin
 	return i;
 }
 
-int kernels_dlprof_kernel(const struct profile *p, const struct report_args *args, struct table *t, struct err *e)
+int dlprof_kernels_by_op(const struct profile *p, const struct report_args *args, struct table *t, struct err *e)
 {
 #define TIMES(id, title, what)                                                                                      \
 	{"total_" id "_time_ns", "Total " title " Time (ns)", "sum of " what, CELL_I64},                            \

@@ -1,90 +1,9 @@
-/* DLProf's cutting of a recording into iterations, and the search for a key op by hand that its guide describes: sort the ops by their
- * number of calls, take one that is called about as often as there are steps, early in the step. */
+/* The search for a key op by hand: sort the ops by their number of calls, take one that is called about as often as there are steps, early in the step. */
 #include "analysis/iterations.h"
 
-#include <math.h>
-
 #include "analysis/analysis.h"
-#include "analysis/iterations_names.h"
 #include "base/mem.h"
 #include "base/sort.h"
-
-void dlprof_iterations_release(struct dlprof_iterations *d)
-{
-	mem_free(d->start_ns);
-	mem_free(d->stop_ns);
-	*d = (struct dlprof_iterations){0};
-}
-
-int64_t dlprof_zero_ns(const struct profile *p)
-{
-	int64_t first, last;
-	while (p->whole)
-		p = p->whole;
-	return p->zero_is_start || !work_extent(p, &first, &last) ? 0 : first;
-}
-
-/* TensorFlow's node that counts steps, under each name that it goes by. */
-static bool find_default(const struct profile *p, struct key_calls *k)
-{
-	uint8_t *wanted = NEW_ARRAY(p->strings.n, uint8_t);
-	struct str name = {0};
-	for (uint32_t s = 1; s < p->strings.n; s++) {
-		unsigned row = str_has(profile_str(p, s), STR("global_step")) ? step_key_of(profile_str(p, s)) : n_step_keys;
-		wanted[s] = row < n_step_keys && strstr(step_keys[row].pattern, "global_step");
-		name = wanted[s] ? profile_str(p, s) : name;
-	}
-	if (name.n)
-		key_calls_of_names(p, wanted, name, k);
-	mem_free(wanted);
-	return k->n > 0;
-}
-
-void iterations_dlprof(const struct profile *p, struct str key, struct dlprof_iterations *out)
-{
-	struct key_calls k = {0};
-	int64_t first, last;
-	uint32_t n = 0;
-	int64_t *border = NULL;
-	*out = (struct dlprof_iterations){.key = key.n ? key : STR("global_step")};
-	if (key.n ? key_calls_find(p, key, &k) : find_default(p, &k))
-		border = key_borders(&k, true, &n);
-	if (!work_extent(p, &first, &last))
-		first = last = 0;
-	if (p->zero_is_start && first > 0)
-		first = 0;
-	out->calls = k.n;
-	out->n = n + 1;
-	out->start_ns = NEW_ARRAY(out->n, int64_t);
-	out->stop_ns = NEW_ARRAY(out->n, int64_t);
-	for (uint32_t i = 0; i <= n; i++) {
-		out->start_ns[i] = i ? border[i - 1] : first;
-		out->stop_ns[i] = i < n ? border[i] - 1 : last;
-		if (out->stop_ns[i] < out->start_ns[i]) /* the last event is the key op's */
-			out->stop_ns[i] = out->start_ns[i];
-	}
-	mem_free(border);
-	key_calls_release(&k);
-}
-
-/* Lengths sum to the length of the whole. */
-static double length_of(const struct dlprof_iterations *d, uint32_t i)
-{
-	int64_t end = i + 1 < d->n ? d->start_ns[i + 1] : d->stop_ns[i];
-	return (double)(end - d->start_ns[i]);
-}
-
-void iterations_mean(const struct dlprof_iterations *d, uint32_t first, uint32_t last, double *mean, double *deviation)
-{
-	double sum = 0, squares = 0;
-	uint32_t n = 0;
-	for (uint32_t i = first; i <= last && i < d->n; i++, n++)
-		sum += length_of(d, i);
-	*mean = n ? sum / n : 0;
-	for (uint32_t i = first; i <= last && i < d->n; i++)
-		squares += (length_of(d, i) - *mean) * (length_of(d, i) - *mean);
-	*deviation = n ? sqrt(squares / n) : 0;
-}
 
 /* What steps may differ by, as the standard deviation of their lengths divided by the mean, and what share of the time from the first to the last device
  * work they must fill, for an op to be proposed as what marks them. */

@@ -1,5 +1,5 @@
 /* Runs a program without Nsight Systems: with our own library in it, as `opscope record` does. */
-#include "cli/dlprof.h"
+#include "predecessors/dlprof/cli_dlprof.h"
 
 #include "base/program.h"
 #include "cli/record.h"

@@ -1,0 +1,68 @@
+#include "predecessors/dlprof/op_names.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+
+struct str op_name_brackets(struct str name, struct arena *a)
+{
+	struct str out = arena_str(a, name);
+	char *p = (char *)(uintptr_t)out.p;
+	for (size_t i = 0; i < out.n; i++) {
+		size_t k = i + 1;
+		while (p[i] == '(' && k < out.n && p[k] >= '0' && p[k] <= '9')
+			k++;
+		if (p[i] == '(' && k > i + 1 && k < out.n && p[k] == ')' && (k + 1 == out.n || p[k + 1] == '/')) {
+			p[i] = '[';
+			p[k] = ']';
+		}
+	}
+	return out;
+}
+
+void op_dlprof_names(const struct ops *o, const struct profile *p, uint32_t op, struct arena *a, struct op_dlprof_names *out)
+{
+	const struct op *x = &o->op[op];
+	uint32_t span = o->instance[x->first].span;
+	*out = (struct op_dlprof_names){x->id, x->name, x->type};
+	if (!x->unassociated) {
+		out->name = op_name_brackets(x->name, a);
+		return;
+	}
+	struct str version = span == ROW_NONE ? STR("") : profile_str(p, profile_arg_id(p, p->span.args[span], ARG_API_VERSION));
+	if (!version.n || x->id.n <= x->type.n)
+		return;
+	struct str number = {x->id.p + x->type.n, x->id.n - x->type.n};
+	out->name = arena_printf(a, STR_FMT "_" STR_FMT, STR_ARG(x->name), STR_ARG(version));
+	out->type = arena_printf(a, STR_FMT "_" STR_FMT, STR_ARG(x->type), STR_ARG(version));
+	out->id = arena_printf(a, "%.*s_V" STR_FMT STR_FMT, (int)x->type.n, x->id.p, (int)version.n - 1, version.p + 1, STR_ARG(number));
+}
+
+struct str op_dlprof_direction(const struct op *op)
+{
+	static const char *const name[DIRECTIONS] = {
+		[DIR_FORWARD] = "fprop", [DIR_BACKWARD] = "bprop", [DIR_OPTIMIZER] = "fprop", [DIR_OTHER] = "",
+	};
+	return str_from(name[op->direction]);
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+	const struct op_dlprof_row *x = a, *y = b;
+	return str_cmp(x->names.id, y->names.id);
+}
+
+struct op_dlprof_row *op_dlprof_order(const struct profile *p, struct arena *a, uint32_t *n)
+{
+	const struct ops *o = p->ops;
+	struct op_dlprof_row *v = NEW_ARRAY(o->n_ops, struct op_dlprof_row);
+	*n = 0;
+	for (uint32_t i = 0; i < o->n_ops; i++) {
+		if (o->instance[o->op[i].first].span == ROW_NONE)
+			continue;
+		v[*n].op = i;
+		op_dlprof_names(o, p, i, a, &v[(*n)++].names);
+	}
+	qsort(v, *n, sizeof *v, compare_ids);
+	return v;
+}
