@@ -279,7 +279,7 @@ struct torch_events *torch_events_new(const struct profile *p, const struct torc
 	w.key_of_name = NEW_ARRAY(p->strings.n, uint32_t);
 	w.run_by_name = NEW_ARRAY(p->strings.n, uint32_t);
 	if (r->name)
-		torch_events_compat(&w);
+		torch_events_of_version(&w);
 	else
 		torch_events_own(&w);
 	mem_free(w.v);

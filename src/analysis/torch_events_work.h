@@ -51,6 +51,6 @@ void torch_put_flops(struct torch_events *t);
 
 /* The two ways; they leave *t complete but for stacks and FLOPs. */
 void torch_events_own(struct torch_work *w);
-void torch_events_compat(struct torch_work *w);
+void torch_events_of_version(struct torch_work *w);
 
 #endif

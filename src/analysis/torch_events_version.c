@@ -4,7 +4,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 
-struct compat {
+struct version_work {
 	struct torch_work *w;
 	struct torch_events *t;
 	const struct profile *p;
@@ -15,7 +15,7 @@ struct compat {
 	uint32_t n_items;
 };
 
-static bool is_event(const struct compat *c, uint8_t kind)
+static bool is_event(const struct version_work *c, uint8_t kind)
 {
 	switch (kind) {
 	case SPAN_OP:
@@ -52,7 +52,7 @@ static void whole_us(struct torch_candidate *v)
 	v->end_ns = v->start_ns + dur;
 }
 
-static void add_events(struct compat *c)
+static void add_events(struct version_work *c)
 {
 	const struct profile *p = c->p;
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
@@ -69,7 +69,7 @@ static void add_events(struct compat *c)
 }
 
 /* Candidates from `first` on, where the rules have it so. */
-static void round_times(struct compat *c, uint32_t first)
+static void round_times(struct version_work *c, uint32_t first)
 {
 	for (uint32_t i = first; c->t->rules->whole_us && i < c->w->n; i++)
 		whole_us(&c->w->v[i]);
@@ -83,7 +83,7 @@ struct prefix {
 	int64_t *time;
 };
 
-static void prefix_make(const struct compat *c, struct prefix *x)
+static void prefix_make(const struct version_work *c, struct prefix *x)
 {
 	const struct memories *m = &c->p->memory;
 	x->row = NEW_ARRAY_RAW(m->rows.n, uint32_t);
@@ -140,7 +140,7 @@ static int64_t through_us(int64_t ns, int64_t base)
 }
 
 /* Allocations by time alone, both ends included; those inside no event become events. */
-static void add_memory(struct compat *c, struct prefix *x, uint32_t **range)
+static void add_memory(struct version_work *c, struct prefix *x, uint32_t **range)
 {
 	int64_t base = base_ns(c->p);
 	uint32_t n = c->w->n;
@@ -176,7 +176,7 @@ static void add_memory(struct compat *c, struct prefix *x, uint32_t **range)
 	mem_free(used);
 }
 
-static void put_memory(struct compat *c, const struct prefix *x, const uint32_t *range, uint32_t n)
+static void put_memory(struct version_work *c, const struct prefix *x, const uint32_t *range, uint32_t n)
 {
 	struct torch_events *t = c->t;
 	for (uint32_t k = 0; k < n; k++) {
@@ -191,7 +191,7 @@ static void put_memory(struct compat *c, const struct prefix *x, const uint32_t 
 	}
 }
 
-static bool is_frontend(const struct compat *c, uint32_t i)
+static bool is_frontend(const struct version_work *c, uint32_t i)
 {
 	if (c->t->kind[i] != TORCH_SPAN || (c->t->flags[i] & TORCH_ASYNC))
 		return false;
@@ -201,7 +201,7 @@ static bool is_frontend(const struct compat *c, uint32_t i)
 
 /* Ids are the correlation ids of ops and annotations; device work and API calls carry that of what made them: kernels go to that
  * event, API calls to its thread. */
-static void link_launches(struct compat *c)
+static void link_launches(struct version_work *c)
 {
 	struct torch_events *t = c->t;
 	const struct spans *s = &c->p->span;
@@ -242,7 +242,7 @@ static void link_launches(struct compat *c)
 
 /* Parents, by a stack for each thread: a range is in the innermost one that it fits into; those that it overlaps partially are
  * over for good. */
-static void nest(struct compat *c)
+static void nest(struct version_work *c)
 {
 	struct torch_events *t = c->t;
 	uint32_t *top = NEW_ARRAY_RAW(c->p->track.rows.n, uint32_t), *below = NEW_ARRAY_RAW(t->n, uint32_t);
@@ -264,13 +264,13 @@ static void nest(struct compat *c)
 	mem_free(below);
 }
 
-static uint32_t there(const struct compat *c, uint32_t i)
+static uint32_t there(const struct version_work *c, uint32_t i)
 {
 	return i != ROW_NONE && c->into[i] != ROW_NONE ? c->into[i] : i;
 }
 
 /* Parents stand before their children: one pass is enough. */
-static void fold(struct compat *c)
+static void fold(struct version_work *c)
 {
 	struct torch_events *t = c->t;
 	for (uint32_t i = 0; i < t->n; i++) {
@@ -286,7 +286,7 @@ static void fold(struct compat *c)
 	}
 }
 
-static void sum_up(struct compat *c)
+static void sum_up(struct version_work *c)
 {
 	struct torch_events *t = c->t;
 	for (uint32_t k = 0; k < c->n_items; k++) {
@@ -323,7 +323,7 @@ static void sum_up(struct compat *c)
 }
 
 /* Takes the folded events out of all columns. */
-static void compact(struct compat *c)
+static void compact(struct version_work *c)
 {
 	struct torch_events *t = c->t;
 	uint32_t *now = NEW_ARRAY_RAW(t->n, uint32_t), n = 0;
@@ -358,9 +358,9 @@ static void compact(struct compat *c)
 	mem_free(now);
 }
 
-void torch_events_compat(struct torch_work *w)
+void torch_events_of_version(struct torch_work *w)
 {
-	struct compat c = {.w = w, .t = w->t, .p = w->p};
+	struct version_work c = {.w = w, .t = w->t, .p = w->p};
 	struct prefix x = {0};
 	uint32_t *range = NULL;
 	add_events(&c);
