@@ -4,8 +4,6 @@
 #include "analysis/gpus.h"
 #include "analysis/host_use.h"
 #include "analysis/interval.h"
-#include "analysis/optree.h"
-#include "base/hash.h"
 #include "base/mem.h"
 #include "op/kernels.h"
 
