@@ -1,5 +1,9 @@
 #include "analysis/analysis.h"
 
+static bool has_names(const struct profile *p)
+{
+	return p->names;
+}
 static bool has_nest(const struct profile *p)
 {
 	return p->span.parent && p->span.op;
@@ -28,6 +32,7 @@ static const struct pass {
 	bool (*has)(const struct profile *p); /* are the results there? */
 } passes[] = {
 	/* in an order in which each finds what it needs */
+	{PASS_NAMES, 0, pass_names, has_names},
 	{PASS_NEST, 0, pass_nest, has_nest},
 	{PASS_CORRELATE, PASS_NEST, pass_correlate, has_correlate},
 	{PASS_STEPS, PASS_NEST | PASS_CORRELATE, pass_steps, has_steps},
@@ -46,6 +51,7 @@ static void distrust_marks(struct profile *p)
 
 int analysis_run(struct profile *p, unsigned wanted, struct err *e)
 {
+	wanted |= PASS_NAMES;
 	for (int i = N_PASSES - 1; i >= 0; i--)
 		if (wanted & passes[i].provides)
 			wanted |= passes[i].needs;

@@ -9,11 +9,12 @@
 #include "base/err.h"
 #include "store/profile.h"
 
-/* `passes`: enum analysis_pass bits. A pass that is marked as done but whose results are not there runs again, and so does
+/* `passes`: enum analysis_pass bits; PASS_NAMES always runs. A pass that is marked as done but whose results are not there runs again, and so does
  * what built on it. */
 int analysis_run(struct profile *p, unsigned passes, struct err *e);
 
 /* The passes themselves; call analysis_run. */
+int pass_names(struct profile *p, struct err *e);
 int pass_nest(struct profile *p, struct err *e);
 int pass_correlate(struct profile *p, struct err *e);
 int pass_steps(struct profile *p, struct err *e);

@@ -1,5 +1,7 @@
 #include "analysis/autograd_names.h"
 
+#include "store/torch_names.h"
+
 #include <ctype.h>
 
 /* Without namespaces, and without what some compilers put before the name of a type: "struct torch::autograd::AccumulateGrad". */
@@ -33,7 +35,7 @@ static bool is_formula(struct str name)
 /* PyProf's markers name the class and the method: "torch.optim.adam.Adam.step", "apex.optimizers.FusedAdam.step". */
 static bool is_optimizer(struct str name)
 {
-	return str_starts(name, STR("Optimizer.step")) || str_starts(name, STR("Optimizer.zero_grad")) ||
+	return str_starts(name, STR(TORCH_OPTIMIZER_STEP)) || str_starts(name, STR("Optimizer.zero_grad")) ||
 	       (str_has(name, STR("optim")) && str_ends(name, STR(".step"))) || str_starts(name, STR("aten::_fused_ada")) ||
 	       str_starts(name, STR("aten::_fused_sgd"));
 }
@@ -42,7 +44,7 @@ enum autograd_name autograd_classify(struct str name)
 {
 	if (str_ends(name, STR("AccumulateGrad")))
 		return AUTOGRAD_ACCUMULATE;
-	if (str_starts(name, STR("autograd::engine::evaluate_function: ")))
+	if (str_starts(name, STR(TORCH_ENGINE)))
 		return AUTOGRAD_ENGINE;
 	if (is_optimizer(name))
 		return AUTOGRAD_OPTIMIZER;

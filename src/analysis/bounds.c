@@ -1,5 +1,6 @@
 #include "analysis/bounds.h"
 
+#include "analysis/names.h"
 #include "base/hash.h"
 #include "base/mem.h"
 
@@ -10,8 +11,6 @@ struct bounds {
 	struct bounds_gpus gpus;
 	const struct gpu **found;     /* by row of device; looked up once */
 	uint8_t *looked;
-	struct kernel_info *info;     /* by string */
-	uint8_t *has_info;
 };
 
 static void index_devices(struct bounds *b)
@@ -37,8 +36,6 @@ struct bounds *bounds_new(const struct profile *p)
 	b->gpus.assumed = INT32_MIN;
 	b->found = NEW_ARRAY(p->device.rows.n, const struct gpu *);
 	b->looked = NEW_ARRAY(p->device.rows.n, uint8_t);
-	b->info = NEW_ARRAY(p->strings.n, struct kernel_info);
-	b->has_info = NEW_ARRAY(p->strings.n, uint8_t);
 	index_devices(b);
 	return b;
 }
@@ -50,24 +47,12 @@ void bounds_free(struct bounds *b)
 	idmap_release(&b->devices);
 	mem_free(b->found);
 	mem_free(b->looked);
-	mem_free(b->info);
-	mem_free(b->has_info);
 	mem_free(b);
 }
 
 struct bounds_gpus bounds_gpus(const struct bounds *b)
 {
 	return b->gpus;
-}
-
-struct kernel_info bounds_kernel(struct bounds *b, uint32_t gpu)
-{
-	uint32_t name = b->p->gpu_op.name[gpu];
-	if (!b->has_info[name]) {
-		b->info[name] = kernel_classify(profile_str(b->p, name));
-		b->has_info[name] = 1;
-	}
-	return b->info[name];
 }
 
 const struct gpu *bounds_gpu(struct bounds *b, uint32_t gpu)
@@ -130,7 +115,7 @@ static struct bound at_peaks(const struct cost *c, int64_t flops, int64_t bytes,
 struct bound bounds_of(struct bounds *b, const struct cost *c, int64_t flops, int64_t bytes, uint32_t gpu, enum bound_cores cores)
 {
 	bool kernel = b->p->gpu_op.kind[gpu] == GPU_KERNEL;
-	struct kernel_info k = kernel ? bounds_kernel(b, gpu) : (struct kernel_info){.tensor_core = TRI_NO};
+	struct kernel_info k = kernel ? *gpu_kernel(b->p, gpu) : (struct kernel_info){.tensor_core = TRI_NO};
 	enum tri used = kernel ? kernel_tensor_core(k, c->dtype) : TRI_NO;
 	const struct gpu *g = bounds_gpu(b, gpu);
 	if (c->class == OP_COMM || b->p->gpu_op.kind[gpu] == GPU_MEMCPY)

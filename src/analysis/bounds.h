@@ -35,8 +35,6 @@ void bounds_free(struct bounds *b);
 
 /* The GPU that did this work (row of gpu_op); NULL = not known. */
 const struct gpu *bounds_gpu(struct bounds *b, uint32_t gpu);
-/* What its kernel is by its name, asked once a name. */
-struct kernel_info bounds_kernel(struct bounds *b, uint32_t gpu);
 
 /* Of an op of this model with so many FLOPs and bytes (COST_UNKNOWN), whose main kernel is row `gpu` of gpu_op. */
 struct bound bounds_of(struct bounds *b, const struct cost *c, int64_t flops, int64_t bytes, uint32_t gpu, enum bound_cores cores);

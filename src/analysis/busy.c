@@ -1,21 +1,18 @@
 #include "analysis/busy.h"
 
 #include "analysis/analysis.h"
+#include "analysis/names.h"
 #include "base/mem.h"
-#include "op/kernels.h"
 
 enum { COMPUTE, COMM, COPY, CLASSES };
 
-static int class_of(const struct profile *p, uint32_t g, uint8_t *comm)
+static int class_of(const struct profile *p, uint32_t g)
 {
 	if (p->gpu_op.kind[g] == GPU_MEMCPY)
 		return COPY;
 	if (p->gpu_op.kind[g] == GPU_MEMSET)
 		return COMPUTE;
-	uint32_t name = p->gpu_op.name[g];
-	if (!comm[name]) /* asked once per name */
-		comm[name] = kernel_is_comm(profile_str(p, name)) ? 2 : 1;
-	return comm[name] == 2 ? COMM : COMPUTE;
+	return name_is(p, p->gpu_op.name[g], NAME_COMM_KERNEL) ? COMM : COMPUTE;
 }
 
 /* The kinds of work of one device, while they are collected. */
@@ -27,7 +24,6 @@ struct classes {
 static void collect(const struct profile *p, const struct gpus *gpus, const uint8_t *take, uint8_t want, const struct intervals *window,
                     struct classes *v, struct busy *out)
 {
-	uint8_t *comm = NEW_ARRAY(p->strings.n, uint8_t);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
 		int64_t start = p->gpu_op.start_ns[g], end = gpu_end(p, g);
 		if (take && take[g] != want)
@@ -35,10 +31,9 @@ static void collect(const struct profile *p, const struct gpus *gpus, const uint
 		uint32_t i = gpus ? gpus_of(gpus, p, g) : 0;
 		if (i == GPUS_NONE)
 			continue;
-		intervals_add(&v[i].set[class_of(p, g, comm)], start, end);
+		intervals_add(&v[i].set[class_of(p, g)], start, end);
 		out[i].events += !window || intervals_length_within(window, start, end) > 0;
 	}
-	mem_free(comm);
 }
 
 /* Takes the sets, and releases them. */

@@ -1,6 +1,6 @@
 /* What devices did over time: computing, communicating, copying, nothing.
  *
- * Which event is what: memcpy is copy; a kernel that kernel_is_comm() is communication; every other kernel, and memset, is
+ * Which event is what: memcpy is copy; a kernel of a collective is communication; every other kernel, and memset, is
  * computation. Each kind is the union of its events over all streams, so that concurrent kernels count once. Then
  *   exposed_comm = communication - computation            (nothing else hid it)
  *   exposed_copy = copy - computation - communication

@@ -1,6 +1,7 @@
 #include "analysis/costs.h"
 
 #include "analysis/fwdbwd.h"
+#include "analysis/names.h"
 #include "base/intern.h"
 #include "base/mem.h"
 #include "base/rankset.h"
@@ -39,7 +40,6 @@ struct work {
 	uint32_t *own;            /* classes of the models that are its own and cover work */
 	uint32_t *run;            /* see marker_run; NULL = no marker was asked. ROW_NONE */
 	uint32_t *joined;         /* backward op -> the one whose instance it is of; ROW_NONE = itself */
-	uint8_t *class_of_name;   /* string id -> enum kernel_class + 1; 0 = not looked */
 };
 
 static struct costs_cache *cache_new(enum cost_rules rules)
@@ -271,10 +271,7 @@ static bool fits(struct work *w, uint32_t gpu, enum op_class class)
 	const struct gpu_ops *g = &w->p->gpu_op;
 	if (g->kind[gpu] != GPU_KERNEL)
 		return class == (g->kind[gpu] == GPU_MEMCPY ? OP_COPY : OP_FILL);
-	uint8_t *known = &w->class_of_name[g->name[gpu]];
-	if (!*known)
-		*known = (uint8_t)(kernel_classify(profile_str(w->p, g->name[gpu])).class + 1);
-	return fitting(class) >> (*known - 1) & 1;
+	return fitting(class) >> gpu_kernel(w->p, gpu)->class & 1;
 }
 
 /* Work that supports an op and is not the op's own: an inner copy does not mean that the op around it is modelled by it. */
@@ -384,7 +381,6 @@ struct costs *costs_new_linked(const struct profile *p, enum cost_rules rules, c
 	w.model = NEW_ARRAY_RAW(n_ops, uint32_t);
 	w.inside = NEW_ARRAY(n_ops, uint32_t);
 	w.own = NEW_ARRAY(n_ops, uint32_t);
-	w.class_of_name = NEW_ARRAY(p->strings.n, uint8_t);
 	for (uint32_t i = 0; i < n_ops; i++)
 		w.cover[i] = w.model[i] = NOT_LOOKED;
 	attribute(&w);
@@ -397,7 +393,6 @@ struct costs *costs_new_linked(const struct profile *p, enum cost_rules rules, c
 	mem_free(w.run);
 	mem_free(w.joined);
 	rankset_release(&w.ops);
-	mem_free(w.class_of_name);
 	return c;
 }
 

@@ -4,16 +4,14 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/sort.h"
+#include "store/torch_names.h"
 
 static bool step_number(const struct profile *p, uint32_t span, int64_t *number)
 {
-	static const char prefix[] = "ProfilerStep#";
 	if (p->span.kind[span] != SPAN_USER && p->span.kind[span] != SPAN_OP)
 		return false;
 	struct str s = profile_str(p, p->span.name[span]);
-	if (!str_starts(s, STR(prefix)))
-		return false;
-	return str_to_i64((struct str){s.p + sizeof prefix - 1, s.n - (sizeof prefix - 1)}, number) && *number >= 0;
+	return str_skip(&s, STR(TORCH_STEP)) && str_to_i64(s, number) && *number >= 0;
 }
 
 struct run {

@@ -1,7 +1,7 @@
 #include "analysis/direction.h"
 
-#include "analysis/autograd_names.h"
 #include "analysis/fwdbwd.h"
+#include "analysis/names.h"
 #include "base/mem.h"
 
 const char *const direction_name[DIRECTIONS] = {
@@ -12,16 +12,12 @@ const char *const direction_name[DIRECTIONS] = {
 struct sweep {
 	const struct profile *p;
 	struct directions *d;
-	uint8_t *name_kind;       /* per string: enum autograd_name + 1; 0 = not asked */
 	uint32_t last_forward;    /* forward op of the last backward op of this thread */
 };
 
 static enum autograd_name kind_of_name(struct sweep *w, uint32_t i)
 {
-	uint8_t *slot = &w->name_kind[w->p->span.name[i]];
-	if (!*slot)
-		*slot = (uint8_t)(autograd_classify(profile_str(w->p, w->p->span.name[i])) + 1);
-	return (enum autograd_name)(*slot - 1);
+	return name_autograd(w->p, w->p->span.name[i]);
 }
 
 static void inherit(struct sweep *w, uint32_t i)
@@ -95,14 +91,12 @@ struct directions *directions_new(const struct profile *p)
 	d->span_forward = NEW_ARRAY_RAW(n, uint32_t);
 	d->accumulates = NEW_ARRAY_RAW(n, uint32_t);
 	d->links = fwdbwd_new(p);
-	w.name_kind = NEW_ARRAY(p->strings.n, uint8_t);
 	for (uint32_t i = 0; i < n; i++) {
 		if (i && p->span.track[i] != p->span.track[i - 1])
 			w.last_forward = ROW_NONE;
 		tell(&w, i);
 	}
 	tell_gpu(p, d);
-	mem_free(w.name_kind);
 	return d;
 }
 

@@ -3,6 +3,7 @@
 #include "analysis/analysis.h"
 #include "analysis/stacks.h"
 #include "base/mem.h"
+#include "store/torch_names.h"
 
 struct work {
 	const struct profile *p;
@@ -43,7 +44,7 @@ static void nodes_of_stacks(struct work *w)
 		uint32_t stack = i;
 		stacks_pop(w->stacks, &stack, &frame);
 		uint32_t around = w->of_stack[stack];
-		bool module = str_starts(frame, STR("nn.Module: "));
+		bool module = str_starts(frame, STR(TORCH_MODULE));
 		if (w->by == FLAME_STACK || module)
 			w->of_stack[i] = child(w->f, around, frame, module ? FLAME_NN_MODULE : FLAME_PYTHON);
 		else
@@ -53,7 +54,7 @@ static void nodes_of_stacks(struct work *w)
 
 static struct str without_number(struct str name)
 {
-	return str_starts(name, STR("ProfilerStep#")) ? STR("ProfilerStep*") : name;
+	return str_starts(name, STR(TORCH_STEP)) ? STR(TORCH_ANY_STEP) : name;
 }
 
 /* The op around an op, or for FLAME_OP what of ops and annotations is nearest around a range. */

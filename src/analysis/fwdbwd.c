@@ -1,10 +1,11 @@
 #include "analysis/fwdbwd.h"
 
 #include "analysis/analysis.h"
-#include "analysis/autograd_names.h"
+#include "analysis/names.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/sort.h"
+#include "store/torch_names.h"
 
 /* A forward thread id of the profiler and the thread of the trace that it stands for. Where ops carry none (emit_nvtx), the backward
  * op's own thread takes its place: each runs what one forward thread made. */
@@ -16,7 +17,7 @@ struct thread_match {
 struct linker {
 	const struct profile *p;
 	struct fwdbwd *out;
-	uint8_t *name_kind;        /* per string: enum autograd_name; NULL where forward thread ids tell */
+	bool by_name;              /* no forward thread id tells forward from backward: names do */
 	uint32_t *track_first;     /* first span of each thread; one more for the end */
 	struct sort_item *forward; /* forward ops by sequence number, then thread, then start */
 	uint32_t n_forward;
@@ -43,7 +44,7 @@ static bool is_numbered(const struct spans *s, uint32_t i)
 
 static enum autograd_name kind_of_name(const struct linker *l, uint32_t i)
 {
-	return l->name_kind[l->p->span.name[i]];
+	return name_autograd(l->p, l->p->span.name[i]);
 }
 
 static bool is_forward(const struct linker *l, uint32_t i)
@@ -51,7 +52,7 @@ static bool is_forward(const struct linker *l, uint32_t i)
 	const struct spans *s = &l->p->span;
 	if (!is_numbered(s, i))
 		return false;
-	if (!l->name_kind)
+	if (!l->by_name)
 		return span_aux_id(s, i) <= 0;
 	return kind_of_name(l, i) == AUTOGRAD_NONE || kind_of_name(l, i) == AUTOGRAD_FORMULA;
 }
@@ -59,12 +60,12 @@ static bool is_forward(const struct linker *l, uint32_t i)
 static bool is_backward(const struct linker *l, uint32_t i)
 {
 	const struct spans *s = &l->p->span;
-	return is_numbered(s, i) && (l->name_kind ? kind_of_name(l, i) == AUTOGRAD_NODE : span_aux_id(s, i) > 0);
+	return is_numbered(s, i) && (l->by_name ? kind_of_name(l, i) == AUTOGRAD_NODE : span_aux_id(s, i) > 0);
 }
 
 static int32_t thread_key(const struct linker *l, uint32_t i)
 {
-	return l->name_kind ? (int32_t)l->p->span.track[i] : span_aux_id(&l->p->span, i);
+	return l->by_name ? (int32_t)l->p->span.track[i] : span_aux_id(&l->p->span, i);
 }
 
 /* Without one forward thread id in the whole input, names tell forward from backward. */
@@ -74,10 +75,7 @@ static void look_at_names(struct linker *l)
 	for (uint32_t i = 0; i < p->span.rows.n; i++)
 		if (is_numbered(&p->span, i) && span_aux_id(&p->span, i) > 0)
 			return;
-	l->name_kind = NEW_ARRAY(p->strings.n, uint8_t);
-	for (uint32_t i = 0; i < p->span.rows.n; i++)
-		if (is_numbered(&p->span, i))
-			l->name_kind[p->span.name[i]] = (uint8_t)autograd_classify(profile_str(p, p->span.name[i]));
+	l->by_name = true;
 }
 
 static void find_tracks(struct linker *l)
@@ -190,8 +188,7 @@ static uint32_t flow_start(const struct flows *f, const struct sort_item *v, uin
 static bool is_engine_range_of(const struct profile *p, uint32_t outer, uint32_t inner)
 {
 	struct str name = profile_str(p, p->span.name[outer]);
-	return p->span.kind[outer] == SPAN_OP && str_starts(name, STR("autograd::engine::evaluate_function: ")) &&
-	       str_ends(name, profile_str(p, p->span.name[inner]));
+	return p->span.kind[outer] == SPAN_OP && str_starts(name, STR(TORCH_ENGINE)) && str_ends(name, profile_str(p, p->span.name[inner]));
 }
 
 /* Longer runs of one id than this are damage, not arrows. */
@@ -313,7 +310,7 @@ static void vote_by_number(struct linker *l, struct votes *t, uint32_t bwd)
 	uint32_t i = position(l, seq, 0, INT64_MIN);
 	for (int k = 0; k < MAX_SAME_NUMBER && i < l->n_forward && l->forward[i].key == seq; k++) {
 		uint32_t fwd = l->forward[i].row;
-		if (l->name_kind ? may_be_from(l, bwd, s->track[fwd]) : s->start_ns[fwd] <= s->start_ns[bwd])
+		if (l->by_name ? may_be_from(l, bwd, s->track[fwd]) : s->start_ns[fwd] <= s->start_ns[bwd])
 			vote(t, thread_key(l, bwd), s->track[fwd]);
 		i = position(l, seq, s->track[fwd] + 1, INT64_MIN);
 	}
@@ -400,7 +397,7 @@ static void link_op(struct linker *l, uint32_t i)
 	struct fwdbwd *out = l->out;
 	const struct thread_match *m = match_find(l->match, l->n_match, thread_key(l, i));
 	uint32_t fwd = ROW_NONE;
-	if (is_backward(l, i) && l->name_kind)
+	if (is_backward(l, i) && l->by_name)
 		fwd = forward_by_name(l, i, m);
 	else if (is_backward(l, i) && m && m->track != ROW_NONE)
 		fwd = forward_of(l, i, m->track);
@@ -454,11 +451,10 @@ struct fwdbwd *fwdbwd_new(const struct profile *p)
 	match_threads(&l);
 	for (uint32_t i = 0; i < n; i++)
 		link_op(&l, i);
-	for (uint32_t i = 0; i < n && l.name_kind; i++)
+	for (uint32_t i = 0; i < n && l.by_name; i++)
 		link_engine_range(&l, i);
 	keep_links(&l);
 	mem_free(l.links);
-	mem_free(l.name_kind);
 	mem_free(l.track_first);
 	mem_free(l.forward);
 	idmap_release(&l.first);

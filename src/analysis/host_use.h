@@ -1,5 +1,5 @@
 /* What a range of the host says that the host was doing, by the default rules: the one answer for the roles of steps (roles.h) and the uses
- * of time (usage.h), so that the two divide the same time in the same way. A name is looked at once.
+ * of time (usage.h), so that the two divide the same time in the same way.
  *
  *   none        nothing: steps and ranges that mark steps (on any thread, any with the name of one that is a step), Python
  *               frames (they cover everything), what describes or is the profiler's own
@@ -20,9 +20,6 @@ struct host_uses;
 /* Needs PASS_STEPS. Free with host_uses_free, which takes NULL, too. */
 struct host_uses *host_uses_new(const struct profile *p);
 void host_uses_free(struct host_uses *h);
-
-/* By its name. */
-bool host_is_dataloader(struct str name);
 
 enum host_use host_use_of(struct host_uses *h, uint32_t span);
 

@@ -6,6 +6,7 @@
 
 #include "analysis/analysis.h"
 #include "analysis/iterations_names.h"
+#include "analysis/names.h"
 #include "analysis/recording.h"
 #include "base/buf.h"
 #include "base/mem.h"
@@ -441,7 +442,7 @@ static bool iterations_worded(const struct profile *p, struct arena *a, struct i
 		if (!wanted[s])
 			continue;
 		wanted[s] = 0;
-		if (!name_means_step(name) || str_starts(name, STR("ProfilerStep#")))
+		if (!name_means_step(name) || name_is(p, s, NAME_STEP))
 			continue;
 		unsigned at = 0;
 		while (at < n && !name_matches_numbers(name, w[at].pattern))

@@ -2,11 +2,11 @@
 #include "analysis/analysis.h"
 #include "analysis/iterations_names.h"
 #include "analysis/iterations_period.h"
+#include "analysis/names.h"
 #include "analysis/recording.h"
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/sort.h"
-#include "op/kernels.h"
 
 /* What steps have and layers have not. */
 static const char *const optimizer_words[] = {"multi_tensor_apply", "multitensorapply", "adam", "sgd", "lamb_", "optimizer", NULL};
@@ -29,29 +29,27 @@ static bool has_word(struct str s, const char *const *words)
 /* When a pattern is worth to be looked at by itself, whether it is a step or a layer. */
 static const double ENOUGH_EXPLAINED = 0.9, MOST_ALIKE = 0.75;
 
-enum { MARK_WORD = 1, MARK_WAIT = 2, MARK_COPY = 4, MARK_OPTIMIZER = 8, NAME_LOOKED_AT = 16 };
+enum { MARK_WORD = 1, MARK_WAIT = 2, MARK_COPY = 4, MARK_OPTIMIZER = 8 };
 
-static uint8_t name_marks(const struct profile *p, uint8_t *marks, uint32_t string)
+static uint8_t name_marks(struct str s)
 {
-	if (!marks[string]) {
-		struct str s = profile_str(p, string);
-		marks[string] = NAME_LOOKED_AT | (has_word(s, mark_words) ? MARK_WORD : 0) | (has_word(s, wait_words) ? MARK_WAIT : 0) |
-		                (has_word(s, copy_words) ? MARK_COPY : 0) | (has_word(s, optimizer_words) ? MARK_OPTIMIZER : 0);
-	}
-	return marks[string];
+	return (has_word(s, mark_words) ? MARK_WORD : 0) | (has_word(s, wait_words) ? MARK_WAIT : 0) | (has_word(s, copy_words) ? MARK_COPY : 0) |
+	       (has_word(s, optimizer_words) ? MARK_OPTIMIZER : 0);
 }
 
-static uint8_t mark_of_span(const struct profile *p, uint8_t *marks, uint32_t i)
+static uint8_t mark_of_span(const struct name_memo *marks, uint32_t i)
 {
+	const struct profile *p = marks->p;
 	uint8_t kind = p->span.kind[i];
 	if (kind == SPAN_CALL)
-		return name_marks(p, marks, p->span.name[i]) & MARK_WAIT;
-	return kind == SPAN_OP || kind == SPAN_USER ? name_marks(p, marks, p->span.name[i]) & (MARK_WORD | MARK_OPTIMIZER) : 0;
+		return name_memo_of(marks, p->span.name[i]) & MARK_WAIT;
+	return kind == SPAN_OP || kind == SPAN_USER ? name_memo_of(marks, p->span.name[i]) & (MARK_WORD | MARK_OPTIMIZER) : 0;
 }
 
-static uint8_t mark_of_gpu(const struct profile *p, uint8_t *marks, uint32_t g)
+static uint8_t mark_of_gpu(const struct name_memo *marks, uint32_t g)
 {
-	return name_marks(p, marks, p->gpu_op.name[g]) & (p->gpu_op.kind[g] == GPU_MEMCPY ? MARK_COPY : MARK_WORD | MARK_OPTIMIZER);
+	const struct profile *p = marks->p;
+	return name_memo_of(marks, p->gpu_op.name[g]) & (p->gpu_op.kind[g] == GPU_MEMCPY ? MARK_COPY : MARK_WORD | MARK_OPTIMIZER);
 }
 
 /* A kind of mark that is everywhere says nothing. Where optimizers are seen, a step has one: of a gradient's accumulation each part has a
@@ -73,21 +71,21 @@ static void count_marks(uint32_t *count, uint8_t marks)
 
 static void find_marks(const struct profile *p, struct sequence *q)
 {
-	uint8_t *marks = NEW_ARRAY(p->strings.n, uint8_t);
+	struct name_memo marks = name_memo_new(p, name_marks);
 	uint32_t count[MARK_OPTIMIZER + 1] = {0}, spans = p->span.rows.n, n = 0, cap = 0;
 	for (uint32_t i = 0; i < spans; i++)
-		count_marks(count, mark_of_span(p, marks, i));
+		count_marks(count, mark_of_span(&marks, i));
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
-		count_marks(count, mark_of_gpu(p, marks, g));
+		count_marks(count, mark_of_gpu(&marks, g));
 	uint8_t useful = useful_marks(p, q, count);
 	struct sort_item *item = NULL;
 	for (uint32_t i = 0; i < spans; i++)
-		if (mark_of_span(p, marks, i) & useful) {
+		if (mark_of_span(&marks, i) & useful) {
 			MEM_GROW(item, cap, n + 1);
 			item[n++] = (struct sort_item){sort_key_i64(p->span.start_ns[i]), i, 0};
 		}
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
-		if (mark_of_gpu(p, marks, g) & useful) {
+		if (mark_of_gpu(&marks, g) & useful) {
 			MEM_GROW(item, cap, n + 1);
 			item[n++] = (struct sort_item){sort_key_i64(p->gpu_op.start_ns[g]), g, 0};
 		}
@@ -97,7 +95,7 @@ static void find_marks(const struct profile *p, struct sequence *q)
 		q->mark_ns[i] = (int64_t)(item[i].key ^ (1ull << 63));
 	q->n_marks = n;
 	mem_free(item);
-	mem_free(marks);
+	name_memo_release(&marks);
 }
 
 static void push(struct sequence *q, uint32_t *cap, uint32_t string, int64_t start, int64_t end, uint32_t call)
@@ -146,13 +144,8 @@ static void add_stream(const struct profile *p, struct sequence *q)
 {
 	int64_t *ns = NEW_ARRAY(p->track.rows.n, int64_t);
 	uint32_t cap = 0;
-	uint8_t *comm = NEW_ARRAY(p->strings.n, uint8_t); /* 1 + is it a collective, whose kernel waits for others; 0 = not looked at */
-	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
-		uint32_t name = p->gpu_op.name[g];
-		comm[name] = comm[name] ? comm[name] : 1 + kernel_is_comm(profile_str(p, name));
-		ns[p->gpu_op.track[g]] += comm[name] > 1 ? 0 : p->gpu_op.dur_ns[g];
-	}
-	mem_free(comm);
+	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) /* the kernel of a collective waits for others */
+		ns[p->gpu_op.track[g]] += name_is(p, p->gpu_op.name[g], NAME_COMM_KERNEL) ? 0 : p->gpu_op.dur_ns[g];
 	q->track = busiest(ns, p->track.rows.n);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
 		if (p->gpu_op.track[g] == q->track)

@@ -2,78 +2,55 @@
 
 #include "analysis/analysis.h"
 #include "analysis/autograd_names.h"
-#include "analysis/optree.h"
+#include "analysis/names.h"
 #include "base/mem.h"
 #include "base/sort.h"
 #include "op/op_args.h"
 
 #include <stdlib.h>
 
-/* What the name of a range makes of it; per string, worked out once. */
-enum name_bits {
-	NAME_SEEN = 1,
-	NAME_ENGINE = 2,       /* autograd runs a node: the engine's range, or the node's where engines did not record theirs */
-	NAME_CALL = 4,         /* an op with a schema, or a node of autograd */
-	NAME_OPTIMIZER = 8,    /* Optimizer.step */
-	NAME_LOADER = 16,
-	NAME_ACCUMULATE = 32,  /* AccumulateGrad itself */
+/* What the name of a range makes of it. */
+enum place_bits {
+	PLACE_ENGINE = 1,      /* autograd runs a node: the engine's range, or the node's where engines did not record theirs */
+	PLACE_CALL = 2,        /* an op with a schema, or a node of autograd */
+	PLACE_OPTIMIZER = 4,   /* Optimizer.step */
+	PLACE_LOADER = 8,
+	PLACE_ACCUMULATE = 16, /* AccumulateGrad itself */
 };
 
-static unsigned bits_of(struct str name, enum span_kind kind)
+static unsigned bits_at(const struct profile *p, uint32_t i)
 {
-	bool engine = str_starts(name, STR("autograd::engine::"));
-	enum autograd_name a = autograd_classify(name);
-	enum optree_kind k = optree_classify(name, kind);
-	bool node = !engine && (a == AUTOGRAD_NODE || a == AUTOGRAD_ACCUMULATE);
-	unsigned bits = NAME_SEEN;
-	if (kind == SPAN_OP && (engine || node))
-		bits |= NAME_ENGINE;
-	if (kind == SPAN_OP && !engine && (node || str_has(name, STR("::"))))
-		bits |= NAME_CALL;
-	if (k == NODE_OPTIMIZER)
-		bits |= NAME_OPTIMIZER;
-	if (k == NODE_DATALOADER)
-		bits |= NAME_LOADER;
-	if (kind == SPAN_OP && !engine && a == AUTOGRAD_ACCUMULATE)
-		bits |= NAME_ACCUMULATE;
-	return bits;
-}
-
-/* An op's name and an annotation's may be the same text, so each has a byte of its own. */
-static uint8_t *name_bits(const struct profile *p)
-{
-	uint8_t *bits = NEW_ARRAY((size_t)p->strings.n * 2, uint8_t);
-	for (uint32_t i = 0; i < p->span.rows.n; i++) {
-		uint8_t kind = p->span.kind[i];
-		uint8_t *slot = &bits[(size_t)p->span.name[i] * 2 + (kind == SPAN_OP)];
-		if (!*slot && (kind == SPAN_OP || kind == SPAN_USER))
-			*slot = (uint8_t)bits_of(profile_str(p, p->span.name[i]), (enum span_kind)kind);
-	}
-	return bits;
-}
-
-static unsigned bits_at(const struct profile *p, const uint8_t *bits, uint32_t i)
-{
-	uint8_t kind = p->span.kind[i];
-	return kind == SPAN_OP || kind == SPAN_USER ? bits[(size_t)p->span.name[i] * 2 + (kind == SPAN_OP)] : 0;
+	uint32_t name = p->span.name[i];
+	enum span_kind kind = (enum span_kind)p->span.kind[i];
+	if (kind != SPAN_OP && kind != SPAN_USER)
+		return 0;
+	unsigned bits = (name_is(p, name, NAME_OPTIMIZER_STEP) ? PLACE_OPTIMIZER : 0) | (name_is_dataloader(p, name) ? PLACE_LOADER : 0);
+	if (kind == SPAN_USER)
+		return bits;
+	if (name_is(p, name, NAME_ENGINE))
+		return bits | PLACE_ENGINE;
+	enum autograd_name a = name_autograd(p, name);
+	if (a == AUTOGRAD_NODE || a == AUTOGRAD_ACCUMULATE)
+		bits |= PLACE_ENGINE | PLACE_CALL | (a == AUTOGRAD_ACCUMULATE ? PLACE_ACCUMULATE : 0);
+	return bits | (name_is(p, name, NAME_SCOPED) ? PLACE_CALL : 0);
 }
 
 /* Rows of a parent come before those of its children. */
-static void places_of_spans(struct memory_places *m, const struct profile *p, const uint8_t *bits)
+static void places_of_spans(struct memory_places *m, const struct profile *p)
 {
 	m->of_span = NEW_ARRAY_RAW(p->span.rows.n, struct memory_place);
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
 		uint32_t up = p->span.parent[i];
-		unsigned b = bits_at(p, bits, i);
+		unsigned b = bits_at(p, i);
 		struct memory_place *w = &m->of_span[i];
 		*w = up == ROW_NONE ? (struct memory_place){ROW_NONE, ROW_NONE, ROW_NONE, ROW_NONE} : m->of_span[up];
-		if (b & NAME_CALL && w->call == ROW_NONE)
+		if (b & PLACE_CALL && w->call == ROW_NONE)
 			w->call = i;
-		if (b & NAME_ENGINE && w->engine == ROW_NONE)
+		if (b & PLACE_ENGINE && w->engine == ROW_NONE)
 			w->engine = i;
-		if (b & NAME_OPTIMIZER)
+		if (b & PLACE_OPTIMIZER)
 			w->optimizer = i;
-		if (b & NAME_LOADER)
+		if (b & PLACE_LOADER)
 			w->loader = i;
 	}
 }
@@ -157,12 +134,12 @@ static int by_pass_and_bytes(const void *a, const void *b)
 }
 
 /* The first op inside AccumulateGrad (detach, add_, clone) has the gradient as its first argument. */
-static void find_gradients(struct memory_places *m, const struct profile *p, const uint8_t *bits)
+static void find_gradients(struct memory_places *m, const struct profile *p)
 {
 	uint32_t cap = 0;
 	m->gradients_sized = true;
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
-		if (!(bits_at(p, bits, i) & NAME_ACCUMULATE))
+		if (!(bits_at(p, i) & PLACE_ACCUMULATE))
 			continue;
 		uint32_t child = i + 1;
 		bool has = child < p->span.rows.n && p->span.parent[child] == i && p->span.kind[child] == SPAN_OP;
@@ -194,13 +171,11 @@ static void find_copies(struct memory_places *m, const struct profile *p)
 void memory_places_init(struct memory_places *m, const struct profile *p)
 {
 	*m = (struct memory_places){0};
-	uint8_t *bits = name_bits(p);
-	places_of_spans(m, p, bits);
+	places_of_spans(m, p);
 	find_passes(m, p);
 	sizes_of_args(m, p);
-	find_gradients(m, p, bits);
+	find_gradients(m, p);
 	find_copies(m, p);
-	mem_free(bits);
 }
 
 void memory_places_release(struct memory_places *m)

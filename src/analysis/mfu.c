@@ -1,6 +1,7 @@
 #include "analysis/mfu.h"
 
 #include "analysis/gpus.h"
+#include "analysis/names.h"
 #include "analysis/steps.h"
 #include "base/buf.h"
 #include "base/mem.h"
@@ -143,7 +144,7 @@ static void add_to(struct work *w, uint32_t row, uint32_t g, int64_t flops)
 	struct mfu_row *r = &w->out->v[row];
 	uint32_t at = w->costs->of_gpu[g];
 	const struct cost *c = at == ROW_NONE ? NULL : &w->costs->cost[at];
-	struct kernel_info k = bounds_kernel(w->bounds, g);
+	struct kernel_info k = *gpu_kernel(w->p, g);
 	int64_t ns = w->p->gpu_op.kind[g] == GPU_KERNEL ? w->p->gpu_op.dur_ns[g] : 0; /* a copy or set may carry its op's FLOPs */
 	r->kernel_ns += ns;
 	r->gpu = bounds_gpu(w->bounds, g);
@@ -165,7 +166,7 @@ static void add_work(struct work *w, uint32_t g)
 	bool inside = step != ROW_NONE && gpu != GPUS_NONE;
 	if (flops > 0)
 		plus(inside ? &m->inside_flops : &m->outside_flops, flops);
-	if (!inside || bounds_kernel(w->bounds, g).class == KERNEL_COMM)
+	if (!inside || gpu_kernel(w->p, g)->class == KERNEL_COMM)
 		return;
 	uint32_t first = gpu * (w->steps + 1);
 	if (step < w->steps)

@@ -1,13 +1,11 @@
 #include "analysis/modules.h"
 
 #include "analysis/analysis.h"
+#include "analysis/names.h"
 #include "analysis/optree.h"
 #include "base/hash.h"
 #include "base/mem.h"
-#include "op/kernels.h"
-
-/* What a name says; found once per string. */
-enum name_kind { NAME_UNSEEN, NAME_PLAIN, NAME_MODULE, NAME_ANNOTATED, NAME_LIGHTNING, NAME_ENGINE, NAME_ACCUMULATE, NAME_OPTIMIZER };
+#include "store/torch_names.h"
 
 /* Values of work.mod while it is being made. */
 enum { NODE_UNSET = MODULE_NONE - 1, NODE_PENDING = MODULE_NONE - 2 };
@@ -17,7 +15,6 @@ struct work {
 	struct modules *m;
 	const struct module_rules *rules;
 	const struct step_window *in; /* NULL = everything */
-	uint8_t *name_kind;    /* per string: enum name_kind */
 	uint8_t *is_module;    /* per span */
 	uint32_t *frame;       /* per span: the innermost module frame at or around it in time, on its own or a lent thread */
 	uint32_t *mod;         /* per span: the module it is in, as a node of the tree */
@@ -28,27 +25,9 @@ struct work {
 	uint32_t *of_hierarchy; /* TorchScript: per string, its node; NODE_UNSET = not asked */
 };
 
-static enum name_kind classify(struct str name)
+static bool is_named(const struct work *w, uint32_t span, unsigned facts)
 {
-	if (str_starts(name, STR("nn.Module: ")))
-		return NAME_MODULE;
-	if (str_starts(name, STR("[module]")))
-		return NAME_ANNOTATED;
-	if (str_starts(name, STR("[pl][module]")))
-		return NAME_LIGHTNING;
-	if (str_ends(name, STR("torch::autograd::AccumulateGrad")))
-		return NAME_ACCUMULATE;
-	if (str_starts(name, STR("autograd::engine::evaluate_function: ")))
-		return NAME_ENGINE;
-	return str_starts(name, STR("Optimizer.step")) ? NAME_OPTIMIZER : NAME_PLAIN;
-}
-
-static enum name_kind kind_of_name(const struct work *w, uint32_t span)
-{
-	uint8_t *slot = &w->name_kind[w->p->span.name[span]];
-	if (*slot == NAME_UNSEEN)
-		*slot = (uint8_t)classify(profile_str(w->p, w->p->span.name[span]));
-	return *slot;
+	return name_is(w->p, w->p->span.name[span], facts);
 }
 
 static bool in_window(const struct work *w, int64_t time)
@@ -63,13 +42,12 @@ static enum module_source find_source(const struct work *w)
 	const struct spans *s = &w->p->span;
 	enum module_source found = MODULES_NONE;
 	for (uint32_t i = 0; i < s->rows.n; i++) {
-		enum name_kind kind = kind_of_name(w, i);
 		bool range = s->kind[i] == SPAN_OP || s->kind[i] == SPAN_USER;
-		if (kind == NAME_ANNOTATED && range)
+		if (range && is_named(w, i, NAME_MODULE_ANNOTATED))
 			return MODULES_ANNOTATED;
-		if (kind == NAME_LIGHTNING && range)
+		if (range && is_named(w, i, NAME_MODULE_LIGHTNING))
 			found = MODULES_LIGHTNING;
-		else if (kind == NAME_MODULE && s->kind[i] == SPAN_PYTHON && found != MODULES_LIGHTNING)
+		else if (s->kind[i] == SPAN_PYTHON && is_named(w, i, NAME_MODULE) && found != MODULES_LIGHTNING)
 			found = MODULES_PYTHON;
 		else if (found == MODULES_NONE && s->kind[i] == SPAN_OP && profile_arg_id(w->p, s->args[i], ARG_MODULE_HIERARCHY))
 			found = MODULES_TORCHSCRIPT;
@@ -81,12 +59,11 @@ static void mark_modules(struct work *w)
 {
 	const struct spans *s = &w->p->span;
 	for (uint32_t i = 0; i < s->rows.n; i++) {
-		enum name_kind kind = kind_of_name(w, i);
 		if (modules_are_dotted(w->m->source))
-			w->is_module[i] = kind == (w->m->source == MODULES_ANNOTATED ? NAME_ANNOTATED : NAME_LIGHTNING) &&
+			w->is_module[i] = is_named(w, i, w->m->source == MODULES_ANNOTATED ? NAME_MODULE_ANNOTATED : NAME_MODULE_LIGHTNING) &&
 			                  (s->kind[i] == SPAN_OP || s->kind[i] == SPAN_USER);
 		else if (w->m->source == MODULES_PYTHON)
-			w->is_module[i] = kind == NAME_MODULE && s->kind[i] == SPAN_PYTHON;
+			w->is_module[i] = s->kind[i] == SPAN_PYTHON && is_named(w, i, NAME_MODULE);
 	}
 }
 
@@ -138,7 +115,7 @@ static uint32_t caller(const struct work *w, uint32_t i, const uint8_t *near_pyt
 static uint32_t python_node(struct work *w, uint32_t i, uint32_t parent)
 {
 	struct str name = profile_str(w->p, w->p->span.name[i]);
-	size_t skip = sizeof "nn.Module: " - 1;
+	size_t skip = sizeof TORCH_MODULE - 1;
 	return module_tree_node(&w->m->tree, parent, (struct str){name.p + skip, name.n - skip}, span_aux_id(&w->p->span, i));
 }
 
@@ -316,7 +293,7 @@ static void place_span(struct work *w, uint32_t i, uint32_t *last_backward)
 	const struct spans *s = &w->p->span;
 	uint32_t up = s->parent[i], forward = fwdbwd_forward(w->m->links, i);
 	enum module_phase around = up == ROW_NONE ? PHASE_OUTSIDE : w->phase[up];
-	enum name_kind kind = kind_of_name(w, i);
+	enum autograd_name kind = name_autograd(w->p, w->p->span.name[i]);
 	bool op = s->kind[i] == SPAN_OP;
 	w->place[i] = w->mod[i];
 	w->phase[i] = w->mod[i] == MODULE_NONE ? PHASE_OUTSIDE : PHASE_FORWARD;
@@ -325,17 +302,17 @@ static void place_span(struct work *w, uint32_t i, uint32_t *last_backward)
 	} else if (forward != ROW_NONE) {
 		w->place[i] = *last_backward = w->mod[forward];
 		w->phase[i] = PHASE_BACKWARD;
-	} else if (op && kind == NAME_ACCUMULATE && around != PHASE_ACCUMULATE) {
+	} else if (op && kind == AUTOGRAD_ACCUMULATE && around != PHASE_ACCUMULATE) {
 		w->place[i] = *last_backward;
 		w->phase[i] = PHASE_ACCUMULATE;
 		w->m->accumulated++;
-	} else if (op && kind == NAME_ENGINE) {
+	} else if (op && kind == AUTOGRAD_ENGINE) {
 		w->place[i] = *last_backward = MODULE_NONE;
 		w->phase[i] = PHASE_BACKWARD;
 	} else if (is_backward(around) || around == PHASE_OPTIMIZER) {
 		w->place[i] = w->place[up];
 		w->phase[i] = (uint8_t)around;
-	} else if (kind == NAME_OPTIMIZER) {
+	} else if (is_named(w, i, NAME_OPTIMIZER_STEP)) {
 		w->place[i] = MODULE_NONE;
 		w->phase[i] = PHASE_OPTIMIZER;
 	}
@@ -480,7 +457,7 @@ static void add_gpu(struct work *w, uint32_t g)
 	struct module_node *n = from == ROW_NONE ? NULL : node_of(w, w->place[from]);
 	if (from == ROW_NONE) {
 		m->dev_unattributed += dur;
-	} else if (w->phase[from] == PHASE_ACCUMULATE && kernel_is_comm(profile_str(w->p, gpu->name[g]))) {
+	} else if (w->phase[from] == PHASE_ACCUMULATE && name_is(w->p, gpu->name[g], NAME_COMM_KERNEL)) {
 		/* Launched by a hook on the gradient, for a whole bucket of parameters of many modules. */
 		m->dev_gradient_comm += dur;
 	} else if (w->phase[from] == PHASE_OPTIMIZER) {
@@ -568,7 +545,6 @@ struct modules *modules_new(const struct profile *p, const struct module_rules *
 	struct modules *m = NEW(struct modules);
 	struct work w = {.p = p, .m = m, .rules = rules, .in = in};
 	module_tree_init(&m->tree);
-	w.name_kind = NEW_ARRAY(p->strings.n, uint8_t);
 	m->source = find_source(&w);
 	if (m->source != MODULES_NONE) {
 		resolve(&w);
@@ -578,7 +554,6 @@ struct modules *modules_new(const struct profile *p, const struct module_rules *
 	m->phase = w.phase;
 	m->is_module = w.is_module;
 	idmap_release(&w.python);
-	mem_free(w.name_kind);
 	mem_free(w.frame);
 	mem_free(w.mod);
 	mem_free(w.lender);

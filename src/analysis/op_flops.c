@@ -1,6 +1,6 @@
 #include "analysis/op_flops.h"
 
-#include "analysis/autograd_names.h"
+#include "analysis/names.h"
 #include "base/mem.h"
 #include "op/op_args.h"
 
@@ -62,7 +62,7 @@ static const struct cost *model(struct work *w, uint32_t i)
 /* Ranges of autograd's own that hold ops, and nothing else that counts. */
 static bool is_wrapper(const struct work *w, uint32_t i)
 {
-	enum autograd_name kind = autograd_classify(profile_str(w->p, w->p->span.name[i]));
+	enum autograd_name kind = name_autograd(w->p, w->p->span.name[i]);
 	return kind == AUTOGRAD_ENGINE || kind == AUTOGRAD_NODE || kind == AUTOGRAD_ACCUMULATE;
 }
 

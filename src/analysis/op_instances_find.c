@@ -1,5 +1,6 @@
 #include "analysis/autograd_names.h"
 #include "analysis/iterations_names.h"
+#include "analysis/names.h"
 #include "analysis/op_instances_work.h"
 #include "base/sort.h"
 
@@ -9,8 +10,8 @@
 /* Paths of annotations nested deeper than this say no more than those around them; longer names are cut. */
 enum { PATH_DEPTH_MAX = 64, PART_MAX = 200, FAMILY_MAX = 64 };
 
-/* What a name says, asked once a name. */
-enum name_bit { NAME_ASKED = 1, NAME_GROUP = 2, NAME_CONTEXT = 4 };
+/* What a name says. */
+enum { SAYS_GROUP = 1, SAYS_CONTEXT = 2 };
 
 static uint32_t arg_of(const struct profile *p, uint32_t span, enum arg_key key)
 {
@@ -40,13 +41,9 @@ static bool is_execution(struct str name)
 	return str_starts(name, STR("ExecutionContext::")) || str_starts(name, STR("IExecutionContext::"));
 }
 
-static unsigned ask_name(uint8_t *known, const struct profile *p, uint32_t name)
+static uint8_t ask_name(struct str name)
 {
-	if (!known[name]) {
-		struct str text = profile_str(p, name);
-		known[name] = (uint8_t)(NAME_ASKED | (is_annotation(text) ? NAME_GROUP : 0) | (is_execution(text) ? NAME_CONTEXT : 0));
-	}
-	return known[name];
+	return (is_annotation(name) ? SAYS_GROUP : 0) | (is_execution(name) ? SAYS_CONTEXT : 0);
 }
 
 static enum span_role role_of_op(const struct ops_work *w, uint32_t i, unsigned name)
@@ -58,10 +55,10 @@ static enum span_role role_of_op(const struct ops_work *w, uint32_t i, unsigned 
 		return str_eqc(op, "__getattr__") ? ROLE_IMPORT : ROLE_OP;
 	}
 	if (!ops_is_library(p, i))
-		return name & NAME_GROUP ? ROLE_GROUP : ROLE_OP;
+		return name & SAYS_GROUP ? ROLE_GROUP : ROLE_OP;
 	if (profile_has_arg(w->p, ARG_HLO_OP) && str_eqc(profile_cat(p, p->span.cat[i]), "TSL"))
 		return arg_of(p, i, ARG_HLO_OP) ? ROLE_OP : ROLE_CONTEXT;
-	return name & NAME_CONTEXT ? ROLE_CONTEXT : ROLE_OP;
+	return name & SAYS_CONTEXT ? ROLE_CONTEXT : ROLE_OP;
 }
 
 static void tell_origin(struct ops_work *w, uint32_t i)
@@ -81,7 +78,8 @@ static void find_roles(struct ops_work *w)
 {
 	const struct profile *p = w->p;
 	uint32_t n = p->span.rows.n;
-	uint8_t *known = NEW_ARRAY(p->strings.n, uint8_t), *has_op = NEW_ARRAY(n, uint8_t);
+	struct name_memo names = name_memo_new(p, ask_name);
+	uint8_t *has_op = NEW_ARRAY(n, uint8_t);
 	for (uint32_t i = 0; i < n; i++) {
 		if (p->span.kind[i] == SPAN_USER)
 			w->role[i] = ROLE_GROUP;
@@ -90,7 +88,7 @@ static void find_roles(struct ops_work *w)
 		if (w->o->origin == OPS_STATED)
 			w->role[i] = arg_of(p, i, ARG_OP_ID) ? ROLE_OP : ROLE_NONE;
 		else
-			w->role[i] = (uint8_t)role_of_op(w, i, ask_name(known, p, p->span.name[i]));
+			w->role[i] = (uint8_t)role_of_op(w, i, name_memo_of(&names, p->span.name[i]));
 	}
 	for (uint32_t i = n; i-- > 0;) {
 		if (w->role[i] == ROLE_CONTEXT)
@@ -102,7 +100,7 @@ static void find_roles(struct ops_work *w)
 		if (p->span.parent[i] != ROW_NONE && (has_op[i] || w->role[i] == ROLE_OP))
 			has_op[p->span.parent[i]] = 1;
 	}
-	mem_free(known);
+	name_memo_release(&names);
 	mem_free(has_op);
 }
 

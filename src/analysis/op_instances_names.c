@@ -1,7 +1,8 @@
-#include "analysis/autograd_names.h"
+#include "analysis/names.h"
 #include "analysis/op_instances_work.h"
 
 #include "op/dtype.h"
+#include "store/torch_names.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -113,8 +114,8 @@ static struct str without_scope(struct str name)
 
 static struct str without_engine(struct str name)
 {
-	struct str engine = STR("autograd::engine::evaluate_function: ");
-	return str_starts(name, engine) ? (struct str){name.p + engine.n, name.n - engine.n} : name;
+	str_skip(&name, STR(TORCH_ENGINE));
+	return name;
 }
 
 static struct str own_type(struct ops_work *w, uint32_t span)
@@ -461,36 +462,24 @@ static void number_ops(struct ops_work *w)
 static void look_inside(struct ops_work *w)
 {
 	const struct spans *s = &w->p->span;
-	enum { ASKED = 1, YES = 2 };
-	uint8_t *known = NEW_ARRAY(w->p->strings.n, uint8_t);
 	for (uint32_t i = 0; i < s->rows.n; i++) {
-		uint8_t *x = &known[s->name[i]];
 		if (s->kind[i] != SPAN_OP || w->o->of_span[i] == ROW_NONE)
 			continue;
-		if (!*x)
-			*x = ASKED | (op_tc_eligible(profile_str(w->p, s->name[i])) ? YES : 0);
-		if (*x & YES)
+		if (name_is(w->p, s->name[i], NAME_TC_ELIGIBLE))
 			w->o->op[w->o->instance[w->o->of_span[i]].op].tc_inside = true;
 	}
-	mem_free(known);
 }
 
 /* What uses Tensor Cores could use them. */
 static void look_at_kernels(struct ops_work *w)
 {
 	const struct gpu_ops *g = &w->p->gpu_op;
-	enum { ASKED = 1, YES = 2 };
-	uint8_t *known = NEW_ARRAY(w->p->strings.n, uint8_t);
 	for (uint32_t i = 0; i < g->rows.n; i++) {
-		uint8_t *x = &known[g->name[i]];
 		struct op *op = &w->o->op[w->o->instance[w->o->of_gpu[i]].op];
 		if (g->kind[i] != GPU_KERNEL || op->unassociated || op->tc_inside)
 			continue;
-		if (!*x)
-			*x = ASKED | (kernel_classify(profile_str(w->p, g->name[i])).tensor_core == TRI_YES ? YES : 0);
-		op->tc_inside = *x & YES;
+		op->tc_inside = gpu_kernel(w->p, i)->tensor_core == TRI_YES;
 	}
-	mem_free(known);
 }
 
 /* Texts live as long as the profile, not as long as w. */

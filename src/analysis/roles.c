@@ -4,8 +4,8 @@
 #include "analysis/gpus.h"
 #include "analysis/host_use.h"
 #include "analysis/interval.h"
+#include "analysis/names.h"
 #include "base/mem.h"
-#include "op/kernels.h"
 
 const char *const role_title[ROLES] = {
 	[ROLE_KERNEL] = "Kernel", [ROLE_MEMCPY] = "Memcpy", [ROLE_MEMSET] = "Memset", [ROLE_COMM] = "Communication",
@@ -16,30 +16,13 @@ const char *const role_id[ROLES] = {
 	[ROLE_RUNTIME] = "runtime", [ROLE_DATALOADER] = "dataloader", [ROLE_CPU] = "cpu_exec", [ROLE_OTHER] = "other",
 };
 
-/* What a name says, found once per distinct string. */
-enum { NAME_SEEN = 1, NAME_COMM_KERNEL = 2, NAME_HOST_COMM = 4 };
-
 /* The ranges of the roles while they are collected. */
 struct collection {
 	const struct profile *p;
 	struct role_ranges *r;
 	struct host_uses *host_uses;
-	uint8_t *name;                /* flags by string id */
 	bool device_comm;             /* GPUs run collectives */
 };
-
-static uint8_t name_flags(struct collection *w, uint32_t id)
-{
-	if (w->name[id])
-		return w->name[id];
-	struct str s = profile_str(w->p, id);
-	uint8_t f = NAME_SEEN;
-	if (kernel_is_comm(s))
-		f |= NAME_COMM_KERNEL;
-	if (str_starts(s, STR("gloo:")) || str_starts(s, STR("mpi:")) || str_starts(s, STR("ucc:")))
-		f |= NAME_HOST_COMM;
-	return w->name[id] = f;
-}
 
 static enum role role_of_span(struct collection *w, uint32_t i)
 {
@@ -48,7 +31,7 @@ static enum role role_of_span(struct collection *w, uint32_t i)
 		[HOST_IO] = ROLES, [HOST_CPU] = ROLE_CPU,
 	};
 	enum role role = of_use[host_use_of(w->host_uses, i)];
-	bool enqueues = role == ROLE_COMM && w->device_comm && !(name_flags(w, w->p->span.name[i]) & NAME_HOST_COMM);
+	bool enqueues = role == ROLE_COMM && w->device_comm && !name_is(w->p, w->p->span.name[i], NAME_COMM_BY_HOST);
 	return enqueues ? ROLE_CPU : role;
 }
 
@@ -59,7 +42,7 @@ static enum role role_of_gpu_op(struct collection *w, uint32_t g)
 		return ROLE_MEMCPY;
 	if (v->kind[g] == GPU_MEMSET)
 		return ROLE_MEMSET;
-	return name_flags(w, v->name[g]) & NAME_COMM_KERNEL ? ROLE_COMM : ROLE_KERNEL;
+	return name_is(w->p, v->name[g], NAME_COMM_KERNEL) ? ROLE_COMM : ROLE_KERNEL;
 }
 
 static void collect_device(struct collection *w)
@@ -83,14 +66,13 @@ static void collect_device(struct collection *w)
 static void roles_collect(const struct profile *p, const struct steps *steps, struct role_ranges *out)
 {
 	(void)steps;
-	struct collection w = {.p = p, .r = out, .host_uses = host_uses_new(p), .name = NEW_ARRAY(p->strings.n, uint8_t)};
+	struct collection w = {.p = p, .r = out, .host_uses = host_uses_new(p)};
 	collect_device(&w);
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
 		enum role role = role_of_span(&w, i);
 		if (role != ROLES)
 			intervals_add(&out->host[role], p->span.start_ns[i], span_end(p, i));
 	}
-	mem_free(w.name);
 	host_uses_free(w.host_uses);
 }
 

@@ -1,7 +1,9 @@
 #include "analysis/stacks.h"
 
 #include "analysis/fwdbwd.h"
+#include "analysis/names.h"
 #include "base/mem.h"
+#include "store/torch_names.h"
 
 struct stack {
 	uint32_t frame;     /* innermost */
@@ -41,7 +43,7 @@ static bool is_own_code(struct str frame)
 /* Frames that are not the user's: how they begin, or what their path holds. */
 static bool is_user_code(struct str frame)
 {
-	static const char *const begins[] = {"<", "nn.Module: ", "torch/", "threading.py(", "contextlib.py(", "runpy.py(",
+	static const char *const begins[] = {"<", TORCH_MODULE, "torch/", "threading.py(", "contextlib.py(", "runpy.py(",
 	                                     "multiprocessing/", "concurrent/", "importlib/", "/usr/lib/python"};
 	static const char *const holds[] = {"site-packages/", "dist-packages/", "/lib/python3", "<built-in", "<frozen"};
 	if (!frame.n || is_own_code(frame))
@@ -111,7 +113,7 @@ static void own_stacks(struct stacks *s, const struct profile *p)
 
 static bool is_module(const struct profile *p, uint32_t span)
 {
-	return p->span.kind[span] == SPAN_PYTHON && str_starts(profile_str(p, p->span.name[span]), STR("nn.Module: "));
+	return p->span.kind[span] == SPAN_PYTHON && name_is(p, p->span.name[span], NAME_MODULE);
 }
 
 static uint32_t op_around(const struct profile *p, uint32_t span)

@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/sort.h"
+#include "store/torch_names.h"
 
 #include <stdio.h>
 
@@ -40,15 +41,13 @@ static void draft_add(struct drafts *d, struct str name, int64_t start, int64_t 
 
 static void collect_annotations(const struct profile *p, struct drafts *d)
 {
-	struct str prefix = STR("ProfilerStep#");
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
 		if (p->span.kind[i] != SPAN_USER && p->span.kind[i] != SPAN_OP)
 			continue;
-		struct str name = profile_str(p, p->span.name[i]);
-		if (!str_starts(name, prefix))
+		struct str number = profile_str(p, p->span.name[i]);
+		if (!str_skip(&number, STR(TORCH_STEP)))
 			continue;
-		name = (struct str){name.p + prefix.n, name.n - prefix.n};
-		draft_add(d, name, p->span.start_ns[i], span_end(p, i), i);
+		draft_add(d, number, p->span.start_ns[i], span_end(p, i), i);
 	}
 }
 
@@ -323,7 +322,7 @@ struct steps *steps_of_profiler(const struct profile *p, double least_share, str
 			draft_add(&d, STR("0"), x.first, x.last, ROW_NONE);
 	} else {
 		s->source = STEPS_PROFILER;
-		s->key = STR("ProfilerStep#");
+		s->key = STR(TORCH_STEP);
 		s->certainty = 1;
 		s->how = arena_printf(a, "Steps are the ranges `ProfilerStep#` (%u).", d.n);
 	}

@@ -1,5 +1,6 @@
 #include "analysis/tc_use.h"
 
+#include "analysis/names.h"
 #include "analysis/op_instances.h"
 #include "base/mem.h"
 
@@ -33,41 +34,33 @@ static uint8_t *types_of_instances(const struct profile *p, const struct optree 
 	return type;
 }
 
-/* What the name of a kernel tells. */
-enum { ASKED = 1, COMM = 2, USES = 4, PRODUCT = 8, NAMELESS = 16 };
-
-static uint8_t by_name(struct str name)
+/* A kernel that multiplies, by its name. */
+static bool is_product(enum kernel_class k)
 {
-	struct kernel_info k = kernel_classify(name);
-	bool uses = kernel_uses_tc_listed(name) || k.tensor_core == TRI_YES;
-	bool product = k.class == KERNEL_GEMM || k.class == KERNEL_CONV || k.class == KERNEL_ATTENTION || k.class == KERNEL_RNN;
-	return ASKED | (kernel_is_comm(name) ? COMM : 0) | (uses ? USES : 0) | (product ? PRODUCT : 0) | (k.class == KERNEL_UNKNOWN ? NAMELESS : 0);
+	return k == KERNEL_GEMM || k == KERNEL_CONV || k == KERNEL_ATTENTION || k == KERNEL_RNN;
 }
 
 /* Of kernel g, launched by the op `node`; ROW_NONE = none. */
-static bool could_use(const struct profile *p, uint32_t g, uint32_t node, const uint8_t *bottom, const uint8_t *type, uint8_t name)
+static bool could_use(const struct profile *p, uint32_t g, uint32_t node, const uint8_t *bottom, const uint8_t *type)
 {
-	uint32_t k = p->ops->of_gpu[g];
+	uint32_t k = p->ops->of_gpu[g], name = p->gpu_op.name[g];
+	enum kernel_class class = gpu_kernel(p, g)->class;
 	bool by_op = node != ROW_NONE && bottom[node];
-	bool by_type = (type[k] && name & PRODUCT) || (type[k] == WHOLE && name & NAMELESS);
-	bool does = name & USES && (node != ROW_NONE || !p->ops->op[p->ops->instance[k].op].unassociated);
-	return !(name & COMM) && (by_op || by_type || does);
+	bool by_type = (type[k] && is_product(class)) || (type[k] == WHOLE && class == KERNEL_UNKNOWN);
+	bool does = name_tensor_core(p, name) == TRI_YES && (node != ROW_NONE || !p->ops->op[p->ops->instance[k].op].unassociated);
+	return !name_is(p, name, NAME_COMM_KERNEL) && (by_op || by_type || does);
 }
 
 uint8_t *tc_could_use(const struct profile *p, const struct optree *t)
 {
 	const struct gpu_ops *gpu = &p->gpu_op;
 	uint8_t *could = NEW_ARRAY(gpu->rows.n, uint8_t), *bottom = bottom_eligible(t), *type = types_of_instances(p, t);
-	uint8_t *known = NEW_ARRAY(p->strings.n, uint8_t);
 	for (uint32_t g = 0; g < gpu->rows.n; g++) {
-		uint32_t node = t->gpu_node[g], name = gpu->name[g];
+		uint32_t node = t->gpu_node[g];
 		if (gpu->kind[g] != GPU_KERNEL)
 			continue;
-		if (!known[name])
-			known[name] = by_name(profile_str(p, name));
-		could[g] = could_use(p, g, node != ROW_NONE && t->kind[node] == NODE_OP ? node : ROW_NONE, bottom, type, known[name]);
+		could[g] = could_use(p, g, node != ROW_NONE && t->kind[node] == NODE_OP ? node : ROW_NONE, bottom, type);
 	}
-	mem_free(known);
 	mem_free(type);
 	mem_free(bottom);
 	return could;

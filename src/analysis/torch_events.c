@@ -19,6 +19,7 @@ const struct torch_rules torch_rules[] = {
 	[TORCH_OWN] = {.name = NULL, .overload = true, .user_annotation = true, .xpu_memory = true},
 #define TORCH_VERSION(id, n, ...) [TORCH_##id] = {.name = n, __VA_ARGS__},
 #include "analysis/torch_versions.def"
+#include "store/torch_names.h"
 #undef TORCH_VERSION
 };
 
@@ -50,8 +51,8 @@ uint32_t torch_key(struct torch_work *w, uint32_t name)
 	struct buf text = {0};
 	if (is_utility(s))
 		*slot = TORCH_KEY_DROPPED;
-	else if (str_starts(s, STR("ProfilerStep#")))
-		*slot = intern_str(&w->t->keys, STR("ProfilerStep*"));
+	else if (str_starts(s, STR(TORCH_STEP)))
+		*slot = intern_str(&w->t->keys, STR(TORCH_ANY_STEP));
 	else if (s.n > 1 && demangle(s, &text) == DEMANGLE_DONE)
 		*slot = intern_str(&w->t->keys, buf_view(&text));
 	else
@@ -83,14 +84,13 @@ static int32_t remote_node(struct str tid)
 /* For the name of an engine's range, "autograd::engine::evaluate_function: X": the string X; for all others 0. */
 static uint32_t node_run(struct torch_work *w, uint32_t name)
 {
-	static const char engine[] = "autograd::engine::evaluate_function: ";
 	uint32_t *slot = &w->run_by_name[name];
 	if (*slot)
 		return *slot - 1;
 	struct str s = profile_str(w->p, name);
 	uint32_t id = INTERN_NONE;
-	if (str_starts(s, STR(engine)))
-		id = intern_find(&w->p->strings, (struct str){s.p + sizeof engine - 1, s.n - (sizeof engine - 1)});
+	if (str_skip(&s, STR(TORCH_ENGINE)))
+		id = intern_find(&w->p->strings, s);
 	*slot = id == INTERN_NONE ? 1 : id + 1;
 	return *slot - 1;
 }

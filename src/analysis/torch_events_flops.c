@@ -1,6 +1,7 @@
 /* FLOPs of each event: by torch's formulas for torch-* rules, by the cost models for our own. Asked once for each name with its
  * arguments. */
 #include "analysis/costs.h"
+#include "analysis/names.h"
 #include "analysis/torch_events_work.h"
 #include "base/mem.h"
 #include "op/torch_flops.h"
@@ -11,7 +12,7 @@ struct asker {
 	struct intern keys;      /* (name, argument set) */
 	int64_t *flops;          /* by key - 1 */
 	uint32_t cap;
-	uint8_t *counted;        /* string id -> 0 not asked, 1 torch does not count it, 2 it does */
+	struct name_memo counted; /* does torch count it? */
 };
 
 /* What torch itself counted, where whoever wrote the trace had it: the formulas need more than shapes for a convolution. */
@@ -20,6 +21,11 @@ static bool stated(const struct asker *a, uint32_t span, int64_t *flops)
 	const struct profile *p = a->t->p;
 	uint32_t id = profile_arg_id(p, p->span.args[span], ARG_COUNTED_FLOPS);
 	return id && str_to_i64(profile_str(p, id), flops) && *flops >= 0;
+}
+
+static uint8_t is_counted(struct str name)
+{
+	return torch_flops_counts(name);
 }
 
 static int64_t by_model(struct asker *a, uint32_t span)
@@ -33,10 +39,7 @@ static int64_t by_model(struct asker *a, uint32_t span)
 	int64_t flops;
 	if (stated(a, span, &flops))
 		return flops;
-	uint8_t *counted = &a->counted[p->span.name[span]];
-	if (!*counted)
-		*counted = torch_flops_counts(profile_str(p, p->span.name[span])) ? 2 : 1;
-	if (*counted == 1)
+	if (!name_memo_of(&a->counted, p->span.name[span]))
 		return 0;
 	enum cost_direction d;
 	struct op_facts f = costs_facts(a->models, p, costs_index_of_span(a->models, p, span, COST_FORWARD), &d);
@@ -63,7 +66,7 @@ void torch_put_flops(struct torch_events *t)
 		return; /* torch counts none without shapes */
 	intern_init(&a.keys);
 	a.models = costs_models(t->p, COST_DEFAULT);
-	a.counted = NEW_ARRAY(t->p->strings.n, uint8_t);
+	a.counted = name_memo_new(t->p, is_counted);
 	t->flops = NEW_ARRAY_RAW(t->n, int64_t);
 	for (uint32_t i = 0; i < t->n; i++) {
 		bool op = t->kind[i] == TORCH_SPAN && t->p->span.kind[t->row[i]] == SPAN_OP;
@@ -72,5 +75,5 @@ void torch_put_flops(struct torch_events *t)
 	costs_free(a.models);
 	intern_release(&a.keys);
 	mem_free(a.flops);
-	mem_free(a.counted);
+	name_memo_release(&a.counted);
 }

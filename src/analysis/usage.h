@@ -1,13 +1,13 @@
-/* What each moment of a window was used for, the first that was active, in the order of enum usage_kind.
- * Built on demand; needs PASS_STEPS; and what its rules need. All parts sum to the window. O(n log n), whatever the number of windows.
+/* What each moment of a window was used for: the first use of enum usage_kind that was active.
+ * Built on demand; needs PASS_STEPS, and what its rules need. All parts sum to the window. O(n log n), whatever the number of windows.
  *
  *   tc            kernels that use Tensor Cores
  *   non_tc        kernels that do not
- *   unknown       kernels whose name does not tell (by the default rules)
+ *   unknown       kernels whose name does not tell
  *   memory        copies and sets
  *   dataloader    ranges of data loaders: of torch.profiler, emit_nvtx, and a recorder's own
  *   io            calls of the C library and the system that read or write files, where OS calls were recorded
- *   cpu           ops, ranges of the user's and API calls: by the default rules those of host_use.h, as the roles of steps
+ *   cpu           ops, ranges of the user's and API calls: those of host_use.h, as the roles of steps
  *   other         nothing of these
  * Several GPUs: each GPU has its own kernels and copies, and all have the host's ranges; times are averages over the GPUs. */
 #ifndef OPSCOPE_ANALYSIS_USAGE_H

@@ -52,6 +52,15 @@ static inline bool str_ends(struct str s, struct str suffix)
 	return s.n >= suffix.n && (suffix.n == 0 || memcmp(s.p + s.n - suffix.n, suffix.p, suffix.n) == 0);
 }
 
+/* Cuts `prefix` off *s; false, and *s as before, where *s does not begin with it. */
+static inline bool str_skip(struct str *s, struct str prefix)
+{
+	bool is = str_starts(*s, prefix);
+	if (is)
+		*s = (struct str){s->p + prefix.n, s->n - prefix.n};
+	return is;
+}
+
 /* First occurrence of `needle` in `s`, or -1. An empty needle is found at 0. */
 ptrdiff_t str_find(struct str s, struct str needle);
 static inline bool str_has(struct str s, struct str needle) { return str_find(s, needle) >= 0; }

@@ -6,6 +6,7 @@
 #include "base/now.h"
 #include "input/input.h"
 #include "report/aggregate.h"
+#include "store/torch_names.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -58,7 +59,7 @@ static bool has_ranges(const struct profile *p)
 {
 	for (uint32_t i = 0; i < p->span.rows.n; i++)
 		if ((p->span.kind[i] == SPAN_USER || p->span.kind[i] == SPAN_RANGE || p->span.kind[i] == SPAN_MARKER) &&
-		    !str_starts(profile_str(p, p->span.name[i]), STR("ProfilerStep#")))
+		    !str_starts(profile_str(p, p->span.name[i]), STR(TORCH_STEP)))
 			return true;
 	return false;
 }

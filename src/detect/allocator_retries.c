@@ -1,3 +1,4 @@
+#include "analysis/names.h"
 #include "detect/shared.h"
 
 /* Percent of the steps' time without device work in these calls; share of the steps that must have both kinds. */
@@ -6,7 +7,7 @@ enum { PLACES_TOLD = 3, FEWEST_STEPS = 2 };
 
 extern const struct detector detector_allocator_retries;
 
-enum { NEITHER = 1, ALLOCATES, FREES }; /* 0 = not asked */
+enum { NEITHER, ALLOCATES, FREES };
 
 static uint8_t kind_of(struct str name)
 {
@@ -64,17 +65,17 @@ static int64_t unused_at(const struct profile *p, int64_t time)
 
 static void measure(const struct profile *p, struct findings *f, const struct step_time *w, struct measured *m)
 {
-	uint8_t *known = NEW_ARRAY(p->strings.n, uint8_t), *of_step = NEW_ARRAY(p->steps->n, uint8_t);
+	struct name_memo kinds = name_memo_new(p, kind_of);
+	uint8_t *of_step = NEW_ARRAY(p->steps->n, uint8_t);
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
 		uint32_t name = p->span.name[i];
 		if (p->span.kind[i] != SPAN_CALL)
 			continue;
-		if (!known[name])
-			known[name] = kind_of(profile_str(p, name));
-		uint32_t step = known[name] == NEITHER ? ROW_NONE : step_at(p, p->span.start_ns[i]);
+		uint8_t kind = name_memo_of(&kinds, name);
+		uint32_t step = kind == NEITHER ? ROW_NONE : step_at(p, p->span.start_ns[i]);
 		if (step == ROW_NONE)
 			continue;
-		bool frees = known[name] == FREES;
+		bool frees = kind == FREES;
 		int64_t unused = frees ? unused_at(p, p->span.start_ns[i]) : -1;
 		of_step[step] |= frees ? 1 : 2;
 		m->frees += frees;
@@ -87,7 +88,7 @@ static void measure(const struct profile *p, struct findings *f, const struct st
 		m->both += of_step[s] == 3;
 	intervals_normalise(&m->calls);
 	intervals_intersect(&m->calls, &w->idle, &m->calls);
-	mem_free(known);
+	name_memo_release(&kinds);
 	mem_free(of_step);
 }
 

@@ -1,5 +1,6 @@
 #include "detect/attention_chains.h"
 
+#include "analysis/names.h"
 #include "op/op_args.h"
 
 /* How many kernels may lie between the product that makes scores and the one that takes them, how many products a search looks back at,
@@ -18,7 +19,7 @@ struct search {
 	const uint32_t *at;      /* the kernels of one stream in order of time */
 	uint32_t n;
 	uint8_t *kind;           /* of `at`: enum kind */
-	uint8_t *op_kind, *kernel_kind; /* by string: what the names say, enum kind + 1; 0 = not asked */
+	struct name_memo op_kind; /* enum kind */
 };
 
 /* BATCHED: a product of two batches of matrices, if it is one; LOG: a softmax of a loss. */
@@ -31,7 +32,7 @@ static const struct cost *cost_of_kernel(const struct search *s, uint32_t g)
 }
 
 /* By its name. Linear layers multiply by weights: they are not BATCHED. */
-static enum kind kind_of_op(struct str op)
+static uint8_t kind_of_op(struct str op)
 {
 	if (str_has(op, STR("bmm")) || str_has(op, STR("matmul")) || str_has(op, STR("einsum")))
 		return BATCHED;
@@ -42,9 +43,10 @@ static enum kind kind_of_op(struct str op)
 	return str_eqc(op, "aten::sum") ? SUM : OTHER;
 }
 
-static enum kind kind_of_kernel(struct findings *f, uint32_t name, struct str text)
+static enum kind kind_of_kernel(const struct profile *p, uint32_t name)
 {
-	if (shared_kernel(f, name).class != KERNEL_SOFTMAX)
+	struct str text = profile_str(p, name);
+	if (name_kernel(p, name)->class != KERNEL_SOFTMAX)
 		return OTHER;
 	if (str_has_nocase(text, STR("LogSoftMax")))
 		return LOG;
@@ -55,14 +57,10 @@ static enum kind kind_of(const struct search *s, uint32_t g)
 {
 	const struct cost *c = cost_of_kernel(s, g);
 	uint32_t op = s->costs->op[g], kernel = s->p->gpu_op.name[g], name = op == ROW_NONE ? 0 : s->p->span.name[op];
-	if (!s->op_kind[name])
-		s->op_kind[name] = (uint8_t)(1 + kind_of_op(profile_str(s->p, name)));
-	enum kind of_op = (enum kind)(s->op_kind[name] - 1);
+	enum kind of_op = (enum kind)name_memo_of(&s->op_kind, name);
 	if (c && c->class == OP_GEMM)
 		return s->costs->parts[g] && c->k > 0 && of_op == BATCHED ? PRODUCT : OTHER;
-	if (!s->kernel_kind[kernel])
-		s->kernel_kind[kernel] = (uint8_t)(1 + kind_of_kernel(s->f, kernel, profile_str(s->p, kernel)));
-	enum kind of_kernel = (enum kind)(s->kernel_kind[kernel] - 1);
+	enum kind of_kernel = kind_of_kernel(s->p, kernel);
 	if (of_op == LOG || of_kernel == LOG)
 		return OTHER;
 	return of_kernel != OTHER ? of_kernel : of_op == EXPONENTIAL || of_op == SUM ? of_op : OTHER;
@@ -160,7 +158,7 @@ static void finish(struct search *s, struct attention *x)
 
 static struct attention begin(const struct search *s, uint32_t g, const struct cost *c)
 {
-	enum dtype t = c->dtype != DTYPE_UNKNOWN ? c->dtype : shared_kernel(s->f, s->p->gpu_op.name[g]).dtype;
+	enum dtype t = c->dtype != DTYPE_UNKNOWN ? c->dtype : gpu_kernel(s->p, g)->dtype;
 	return (struct attention){.b = c->b, .q = c->m, .k = c->n, .d = c->k, .dtype = t, .op = s->costs->op[g], .gpu = g};
 }
 
@@ -255,9 +253,9 @@ static bool is_between_products(const struct search *s, uint32_t i)
 {
 	bool before = false, behind = false;
 	for (uint32_t k = i; k-- > 0 && i - k <= BESIDE && !before;)
-		before = shared_kernel(s->f, s->p->gpu_op.name[s->at[k]]).class == KERNEL_GEMM && !cost_of_kernel(s, s->at[k]);
+		before = gpu_kernel(s->p, s->at[k])->class == KERNEL_GEMM && !cost_of_kernel(s, s->at[k]);
 	for (uint32_t k = i + 1; k < s->n && k - i <= BESIDE && !behind; k++)
-		behind = shared_kernel(s->f, s->p->gpu_op.name[s->at[k]]).class == KERNEL_GEMM && !cost_of_kernel(s, s->at[k]);
+		behind = gpu_kernel(s->p, s->at[k])->class == KERNEL_GEMM && !cost_of_kernel(s, s->at[k]);
 	return before && behind;
 }
 
@@ -284,8 +282,7 @@ static struct attentions *attentions_new(const struct profile *p, struct finding
 	struct attentions *out = NEW(struct attentions);
 	struct search s = {.p = p, .f = f, .costs = shared_costs(f), .bounds = bounds_new(p), .out = out, .at = at, .kind = NEW_ARRAY_RAW(n, uint8_t)};
 	s.elements = NEW_ARRAY(s.costs->n, int64_t);
-	s.op_kind = NEW_ARRAY(p->strings.n, uint8_t);
-	s.kernel_kind = NEW_ARRAY(p->strings.n, uint8_t);
+	s.op_kind = name_memo_new(p, kind_of_op);
 	out->member = NEW_ARRAY(n, uint8_t);
 	out->least_known = true;
 	for (uint32_t g = 0; g < n; g++) {
@@ -296,7 +293,7 @@ static struct attentions *attentions_new(const struct profile *p, struct finding
 		if (w->n && !step_time_has(w, p->gpu_op.start_ns[g]))
 			continue;
 		bool kernel = p->gpu_op.kind[g] == GPU_KERNEL;
-		out->device_ns += kernel && shared_kernel(f, p->gpu_op.name[g]).class == KERNEL_COMM ? 0 : p->gpu_op.dur_ns[g];
+		out->device_ns += kernel && gpu_kernel(p, g)->class == KERNEL_COMM ? 0 : p->gpu_op.dur_ns[g];
 		if (kernel)
 			at[s.n++] = g;
 	}
@@ -304,8 +301,7 @@ static struct attentions *attentions_new(const struct profile *p, struct finding
 	bounds_free(s.bounds);
 	mem_free(s.elements);
 	mem_free(s.kind);
-	mem_free(s.op_kind);
-	mem_free(s.kernel_kind);
+	name_memo_release(&s.op_kind);
 	mem_free(at);
 	return out;
 }

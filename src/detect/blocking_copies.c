@@ -1,5 +1,5 @@
 #include "detect/copies.h"
-#include "detect/host_names.h"
+#include "analysis/names.h"
 
 /* Percent of the steps' time. */
 static const double TOO_MUCH = 5, SEVERE = 20;
@@ -13,7 +13,6 @@ extern const struct detector detector_blocking_copies;
 /* The calls of each thread in order: what comes after a copy's own. */
 struct search {
 	const struct profile *p;
-	uint8_t *known;           /* host_kind_cached */
 	uint32_t *next;           /* span -> the next call of its thread; ROW_NONE */
 };
 
@@ -42,7 +41,7 @@ static int64_t waits_until(struct search *x, uint32_t g)
 	if (span_end(p, call) >= done)
 		return span_end(p, call);
 	uint32_t next = x->next[call];
-	bool waits = next != ROW_NONE && host_kind_cached(p, p->span.name[next], x->known) == HOST_SYNC && span_end(p, next) >= done &&
+	bool waits = next != ROW_NONE && name_host_kind(p, p->span.name[next]) == HOST_SYNC && span_end(p, next) >= done &&
 	             p->span.start_ns[next] - span_end(p, call) <= FOLLOWS_NS;
 	return waits ? span_end(p, next) : INT64_MIN;
 }
@@ -77,7 +76,7 @@ static void add_copy(const struct profile *p, struct findings *f, struct blockin
 
 static void measure(const struct profile *p, struct findings *f, const struct step_time *w, struct blocking *b)
 {
-	struct search x = {.p = p, .known = NEW_ARRAY(p->strings.n, uint8_t), .next = NEW_ARRAY_RAW(p->span.rows.n, uint32_t)};
+	struct search x = {.p = p, .next = NEW_ARRAY_RAW(p->span.rows.n, uint32_t)};
 	find_next(&x);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
 		int64_t until = is_candidate(p, w, g) ? waits_until(&x, g) : INT64_MIN;
@@ -86,7 +85,6 @@ static void measure(const struct profile *p, struct findings *f, const struct st
 		else if (p->launch.device[p->gpu_op.launch[g]] == w->gpu[w->lead].device)
 			intervals_add(p->gpu_op.kind[g] == GPU_KERNEL ? &b->kernels : &b->other, p->gpu_op.start_ns[g], gpu_end(p, g));
 	}
-	mem_free(x.known);
 	mem_free(x.next);
 }
 

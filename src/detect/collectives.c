@@ -1,5 +1,6 @@
 #include "detect/collectives.h"
 
+#include "analysis/names.h"
 #include "base/sort.h"
 #include "detect/inside.h"
 #include "op/kernels.h"
@@ -114,7 +115,7 @@ static void sort_out(struct work *x, struct findings *f)
 		x->gpu[i] = ROW_NONE;
 		if (!intervals_length_within(&x->w->all, g->start_ns[i], gpu_end(x->p, i)))
 			continue;
-		x->comm[i] = g->kind[i] == GPU_KERNEL && shared_kernel(f, g->name[i]).class == KERNEL_COMM;
+		x->comm[i] = g->kind[i] == GPU_KERNEL && gpu_kernel(x->p, i)->class == KERNEL_COMM;
 		uint32_t gpu = gpus_of(&x->gpus, x->p, i);
 		if (gpu == GPUS_NONE)
 			continue;
@@ -191,7 +192,7 @@ static void describe(struct work *x, struct findings *f, const uint8_t *mark)
 static bool has_any(const struct profile *p, struct findings *f)
 {
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
-		if (p->gpu_op.kind[g] == GPU_KERNEL && shared_kernel(f, p->gpu_op.name[g]).class == KERNEL_COMM)
+		if (p->gpu_op.kind[g] == GPU_KERNEL && gpu_kernel(p, g)->class == KERNEL_COMM)
 			return true;
 	return false;
 }

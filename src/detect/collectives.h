@@ -1,6 +1,6 @@
 /* Collectives on devices: which device work they are, what they are for, and when nothing else hides them. Used by several detectors.
  *
- * A collective is a kernel that kernel_is_comm() (NCCL, RCCL, MSCCL, custom all-reduces). Host ranges of collectives are none: they launch
+ * A collective is a kernel of class KERNEL_COMM (NCCL, RCCL, MSCCL, custom all-reduces). Host ranges of collectives are none: they launch
  * them. Of each GPU by itself, exposed = its collectives - all its other device work, within the steps. One GPU hides nothing of another's. */
 #ifndef OPSCOPE_DETECT_COLLECTIVES_H
 #define OPSCOPE_DETECT_COLLECTIVES_H

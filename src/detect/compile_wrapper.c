@@ -1,3 +1,4 @@
+#include "analysis/names.h"
 #include "detect/compiled.h"
 #include "detect/compiled_calls.h"
 #include "detect/inside.h"
@@ -51,7 +52,7 @@ static struct regions count(const struct profile *p, struct findings *f, const s
 		places_add(t, shared_stacks(f), name, i, 1, step_time_idle_within(w, p->span.start_ns[i], span_end(p, i)));
 	}
 	for (uint32_t g = 0; g < p->gpu_op.rows.n && !r.inductor; g++)
-		r.inductor = inside_of_gpu(p, mark, g) == REGION && shared_kernel(f, p->gpu_op.name[g]).class == KERNEL_TRITON;
+		r.inductor = inside_of_gpu(p, mark, g) == REGION && gpu_kernel(p, g)->class == KERNEL_TRITON;
 	return r;
 }
 

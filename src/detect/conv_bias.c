@@ -1,3 +1,4 @@
+#include "analysis/names.h"
 #include "detect/op_siblings.h"
 #include "detect/shared.h"
 #include "op/op_args.h"
@@ -109,7 +110,7 @@ static int64_t cost(struct work *x, uint64_t *kernels, struct intervals *when)
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
 		if (p->gpu_op.kind[g] != GPU_KERNEL || p->gpu_op.op[g] == ROW_NONE || !step_time_has(x->w, p->gpu_op.start_ns[g]))
 			continue;
-		enum kernel_class k = shared_kernel(x->f, p->gpu_op.name[g]).class;
+		enum kernel_class k = gpu_kernel(p, g)->class;
 		uint32_t forward = dir->forward[g];
 		bool adds = k == KERNEL_ELEMENTWISE && x->of_conv[p->gpu_op.op[g]];
 		bool sums = k == KERNEL_REDUCE && forward != ROW_NONE && x->of_conv[forward];

@@ -1,4 +1,5 @@
 #include "analysis/bounds.h"
+#include "analysis/names.h"
 #include "detect/shared.h"
 #include "op/model_config.h"
 
@@ -87,7 +88,7 @@ static void measure(const struct profile *p, struct findings *f, const struct st
 		m->convs++;
 		if (op != call.op)
 			end_call(p, f, m, &call);
-		enum kernel_class k = shared_kernel(f, p->gpu_op.name[g]).class;
+		enum kernel_class k = gpu_kernel(p, g)->class;
 		call.op = op;
 		double least = bounds_least_ns(m->bounds, costs, g);
 		above_add(&m->conv, p, g, least);

@@ -1,6 +1,6 @@
 #include "analysis/host_use.h"
+#include "analysis/names.h"
 #include "analysis/roles.h"
-#include "detect/host_names.h"
 #include "detect/shared.h"
 #include "op/model_config.h"
 
@@ -15,34 +15,26 @@ extern const struct detector detector_dataloader_bound;
 /* The longest range of the loader in the steps; ROW_NONE. */
 static uint32_t look_at_longest(const struct profile *p, const struct step_time *w, struct finding *x)
 {
-	uint8_t *known = NEW_ARRAY(p->strings.n, uint8_t);
 	uint32_t longest = ROW_NONE;
 	for (uint32_t i = 0; i < p->span.rows.n; i++)
-		if (host_kind_cached(p, p->span.name[i], known) == HOST_DATA && step_time_has(w, p->span.start_ns[i])) {
+		if (name_is_dataloader(p, p->span.name[i]) && step_time_has(w, p->span.start_ns[i])) {
 			finding_looks_at(x, p->span.start_ns[i], span_end(p, i));
 			longest = longest == ROW_NONE || p->span.dur_ns[i] > p->span.dur_ns[longest] ? i : longest;
 		}
-	mem_free(known);
 	return longest;
 }
 
 /* When the host is in the loader and the GPU has no work. */
 static void cover(const struct profile *p, const struct step_time *w, struct finding *x)
 {
-	uint8_t *known = NEW_ARRAY(p->strings.n, uint8_t);
 	struct intervals when = {0};
-	for (uint32_t i = 0; i < p->span.rows.n; i++) {
-		uint32_t name = p->span.name[i];
-		if (!known[name])
-			known[name] = host_is_dataloader(profile_str(p, name)) ? 2 : 1;
-		if (known[name] == 2)
+	for (uint32_t i = 0; i < p->span.rows.n; i++)
+		if (name_is_dataloader(p, p->span.name[i]))
 			intervals_add(&when, p->span.start_ns[i], span_end(p, i));
-	}
 	intervals_normalise(&when);
 	intervals_intersect(&when, &w->idle, &when);
 	finding_covers(x, &when);
 	intervals_release(&when);
-	mem_free(known);
 }
 
 /* Whether that loader has workers already. PyTorch names its ranges by the class of the iterator; a program may have loaders with and without, so that
@@ -74,7 +66,7 @@ static const struct place *longest_of_loader(const struct places *t)
 	const struct place *best = NULL;
 	int64_t own_ns = 0;
 	for (uint32_t i = 0; i < t->n; i++) {
-		if (host_is_dataloader(intern_get(&t->texts, t->v[i].name)))
+		if (name_says_dataloader(intern_get(&t->texts, t->v[i].name)))
 			own_ns += t->v[i].ns;
 		else if (!best || t->v[i].ns > best->ns)
 			best = &t->v[i];

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "analysis/names.h"
 #include "base/mem.h"
 #include "detect/could_not_look.h"
 #include "detect/merge.h"
@@ -119,23 +120,22 @@ static void tell_nothing(struct findings *f, const struct step_time *w)
 	buf_release(&b);
 }
 
+static uint8_t is_launch(struct str name)
+{
+	return str_has(name, STR("LaunchKernel"));
+}
+
 /* Launches without device work: the recorder asked for it, and lost it. */
 static void tell_lost(const struct profile *p, struct findings *f)
 {
-	uint8_t *known = NEW_ARRAY(p->strings.n, uint8_t);
+	struct name_memo launches = name_memo_new(p, is_launch);
 	uint64_t n = 0;
-	for (uint32_t i = 0; i < p->span.rows.n && !p->gpu_op.rows.n; i++) {
-		uint32_t name = p->span.name[i];
-		if (p->span.kind[i] != SPAN_CALL)
-			continue;
-		if (!known[name])
-			known[name] = str_has(profile_str(p, name), STR("LaunchKernel")) ? 2 : 1;
-		n += known[name] == 2;
-	}
+	for (uint32_t i = 0; i < p->span.rows.n && !p->gpu_op.rows.n; i++)
+		n += p->span.kind[i] == SPAN_CALL && name_memo_of(&launches, p->span.name[i]);
 	if (n)
 		findings_note(f, arena_printf(&f->arena, "The recording holds %llu calls that launch kernels, and not one kernel: the tracer lost what the GPU did. Record again; "
 		                              "another profiler may have used the GPU at the same time.", (unsigned long long)n));
-	mem_free(known);
+	name_memo_release(&launches);
 }
 
 /* The last line: how short a step can become. */

@@ -1,3 +1,4 @@
+#include "analysis/names.h"
 #include "base/intern.h"
 #include "detect/gpu_most.h"
 #include "op/op_args.h"
@@ -85,7 +86,7 @@ static void measure(const struct profile *p, struct findings *f, const struct st
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
 		uint32_t c = costs->of_gpu[g];
 		enum cost_direction d;
-		if ((w->n && !step_time_has(w, p->gpu_op.start_ns[g])) || shared_kernel(f, p->gpu_op.name[g]).class == KERNEL_COMM)
+		if ((w->n && !step_time_has(w, p->gpu_op.start_ns[g])) || gpu_kernel(p, g)->class == KERNEL_COMM)
 			continue;
 		m->device_ns += p->gpu_op.dur_ns[g];
 		if (p->gpu_op.kind[g] != GPU_KERNEL || c == ROW_NONE || costs->op[g] == ROW_NONE)

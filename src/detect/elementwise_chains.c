@@ -1,6 +1,7 @@
 #include "detect/elementwise_chains.h"
 
 #include "analysis/bounds.h"
+#include "analysis/names.h"
 #include "base/saturate.h"
 #include "detect/attention_chains.h"
 #include "detect/inside.h"
@@ -34,7 +35,7 @@ struct search {
 	struct bounds *bounds;
 	const struct attentions *attention; /* NULL = they do not matter */
 	uint8_t *mark;           /* inside.h: parameter by parameter */
-	uint8_t *multi;          /* by kernel name: 0 = not asked, 2 = goes through many tensors at once, 1 = does not */
+	struct name_memo multi;  /* of a kernel: does it go through many tensors at once? */
 	struct flow *flow;       /* by cost */
 	struct chains *out;
 	struct chain open;       /* n = 0: none */
@@ -248,23 +249,21 @@ static void pass_product(struct search *s, const struct flow *x)
 	s->product = x->elements;
 }
 
-static bool is_multi(struct search *s, uint32_t name)
+static uint8_t is_multi(struct str name)
 {
-	if (!s->multi[name])
-		s->multi[name] = str_has(profile_str(s->p, name), STR("multi_tensor_apply")) ? 2 : 1;
-	return s->multi[name] == 2;
+	return str_has(name, STR("multi_tensor_apply"));
 }
 
 static bool left_out(struct search *s, uint32_t g, enum kernel_class class)
 {
 	return class == KERNEL_TRITON || class == KERNEL_OPTIMIZER || inside_of_gpu(s->p, s->mark, g) ||
 	       shared_directions(s->f)->gpu[g] == DIR_OPTIMIZER || (s->attention && s->attention->member[g]) ||
-	       is_multi(s, s->p->gpu_op.name[g]);
+	       name_memo_of(&s->multi, s->p->gpu_op.name[g]);
 }
 
 static void look(struct search *s, uint32_t g)
 {
-	enum kernel_class class = shared_kernel(s->f, s->p->gpu_op.name[g]).class;
+	enum kernel_class class = gpu_kernel(s->p, g)->class;
 	uint32_t cost = s->costs->of_gpu[g];
 	int64_t ns = s->p->gpu_op.dur_ns[g];
 	if (class == KERNEL_COMM)
@@ -301,7 +300,7 @@ struct chains *chains_new(const struct profile *p, struct findings *f)
 	struct search s = {.p = p, .f = f, .costs = shared_costs(f), .bounds = bounds_new(p), .attention = attentions_matter(a) ? a : NULL,
 	                   .mark = inside_new(p, class_of, NULL), .out = NEW(struct chains), .last_op = ROW_NONE};
 	s.flow = NEW_ARRAY(s.costs->n, struct flow);
-	s.multi = NEW_ARRAY(p->strings.n, uint8_t);
+	s.multi = name_memo_new(p, is_multi);
 	s.out->gpu = NEW_ARRAY_RAW(p->gpu_op.rows.n, uint32_t);
 	s.out->least_known = true;
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
@@ -314,7 +313,7 @@ struct chains *chains_new(const struct profile *p, struct findings *f)
 	bounds_free(s.bounds);
 	mem_free(s.mark);
 	mem_free(s.flow);
-	mem_free(s.multi);
+	name_memo_release(&s.multi);
 	return s.out;
 }
 

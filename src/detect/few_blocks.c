@@ -24,7 +24,7 @@ static void measure(const struct profile *p, struct findings *f, const struct st
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
 		uint32_t launch = p->gpu_op.launch[g], name = p->gpu_op.name[g];
 		int64_t ns = p->gpu_op.dur_ns[g];
-		if ((w->n && !step_time_has(w, p->gpu_op.start_ns[g])) || kernel_waits(f, p, name))
+		if ((w->n && !step_time_has(w, p->gpu_op.start_ns[g])) || kernel_waits(p, name))
 			continue;
 		m->device_ns += ns;
 		if (p->gpu_op.kind[g] != GPU_KERNEL || launch == ROW_NONE || ns < KERNEL_SHORTEST_NS)

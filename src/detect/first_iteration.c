@@ -1,7 +1,7 @@
 #include <stdlib.h>
 
 #include "detect/compiled.h"
-#include "detect/host_names.h"
+#include "analysis/names.h"
 #include "detect/shared.h"
 
 /* So many times the median of the other steps. */
@@ -43,24 +43,16 @@ static uint32_t step_at(const struct steps *s, int64_t t)
 	return a < s->n && s->v[a].host_start_ns <= t ? a : ROW_NONE;
 }
 
-/* What was asked of names (string ids), 0 = not yet. */
-struct asked {
-	uint8_t *host, *compiler;
-};
-
-static bool is_compiler(const struct profile *p, uint32_t span, uint8_t *known)
+static uint8_t is_compiler(struct str name)
 {
-	uint32_t name = p->span.name[span];
-	if (!known[name])
-		known[name] = compiled_is_compiler(profile_str(p, name)) ? 2 : 1;
-	return known[name] == 2 && p->span.kind[span] != SPAN_GPU_USER;
+	return compiled_is_compiler(name);
 }
 
-static enum cause cause_of(const struct profile *p, uint32_t span, struct asked *known)
+static enum cause cause_of(const struct profile *p, uint32_t span, const struct name_memo *compilers)
 {
-	if (is_compiler(p, span, known->compiler))
+	if (name_memo_of(compilers, p->span.name[span]) && p->span.kind[span] != SPAN_GPU_USER)
 		return COMPILING;
-	enum host_kind k = host_kind_cached(p, p->span.name[span], known->host);
+	enum host_kind k = name_host_kind(p, p->span.name[span]);
 	if (k == HOST_LOAD)
 		return LOADING;
 	if (p->span.kind[span] == SPAN_CALL && k == HOST_ALLOC)
@@ -73,12 +65,12 @@ static enum cause cause_of(const struct profile *p, uint32_t span, struct asked 
 /* A thread is in one cause once at a time: cudaMalloc holds the cuMemCreate that it calls. */
 static void add_host(const struct profile *p, struct sums *v)
 {
-	struct asked known = {NEW_ARRAY(p->strings.n, uint8_t), NEW_ARRAY(p->strings.n, uint8_t)};
+	struct name_memo compilers = name_memo_new(p, is_compiler);
 	int64_t done[CAUSES]; /* of this thread, until when the cause's time is counted */
 	for (uint32_t i = 0; i < p->span.rows.n; i++) { /* by thread, then start */
 		for (unsigned k = 0; k < CAUSES && (i == 0 || p->span.track[i] != p->span.track[i - 1]); k++)
 			done[k] = INT64_MIN;
-		enum cause c = cause_of(p, i, &known);
+		enum cause c = cause_of(p, i, &compilers);
 		uint32_t step = c != CAUSES ? step_at(p->steps, p->span.start_ns[i]) : ROW_NONE;
 		if (step == ROW_NONE)
 			continue;
@@ -86,8 +78,7 @@ static void add_host(const struct profile *p, struct sums *v)
 		v[step].ns[c] += start < end ? end - start : 0;
 		done[c] = end > done[c] ? end : done[c];
 	}
-	mem_free(known.host);
-	mem_free(known.compiler);
+	name_memo_release(&compilers);
 }
 
 /* The step that launched device work; that in which it began, where its call is not known. */

@@ -3,7 +3,7 @@
 #include "analysis/analysis.h"
 #include "base/mem.h"
 #include "base/sort.h"
-#include "detect/host_names.h"
+#include "analysis/names.h"
 
 const char *const gap_cause_text[GAP_N_CAUSES] = {
 #define GAP_CAUSE_TEXT_(id, text) [GAP_##id] = text,
@@ -25,7 +25,6 @@ struct work {
 	const struct profile *p;
 	const struct stacks *stacks;
 	struct gaps *out;
-	uint8_t *kind_of_name;    /* host_kind_cached */
 	uint8_t *context;         /* span -> enum host_kind that it is in: HOST_DATA or HOST_GC, else HOST_PLAIN */
 	int32_t device;
 	uint32_t main_track;
@@ -44,7 +43,7 @@ static void inherit_context(struct work *w)
 {
 	const struct spans *s = &w->p->span;
 	for (uint32_t i = 0; i < s->rows.n; i++) {
-		enum host_kind k = host_kind_cached(w->p, s->name[i], w->kind_of_name);
+		enum host_kind k = name_host_kind(w->p, s->name[i]);
 		if (k != HOST_DATA && k != HOST_GC) /* parents stand before their children */
 			k = s->parent[i] != ROW_NONE ? (enum host_kind)w->context[s->parent[i]] : HOST_PLAIN;
 		w->context[i] = (uint8_t)k;
@@ -65,7 +64,7 @@ static enum gap_cause cause_of(const struct work *w, uint32_t span)
 		[HOST_PLAIN] = GAP_CALL, [HOST_SYNC] = GAP_SYNC, [HOST_SYNC_COPY] = GAP_SYNC, [HOST_ALLOC] = GAP_ALLOC, [HOST_LOAD] = GAP_LOAD,
 		[HOST_GC] = GAP_GC, [HOST_DATA] = GAP_DATA,
 	};
-	enum host_kind k = host_kind_cached(w->p, w->p->span.name[span], w->kind_of_name);
+	enum host_kind k = name_host_kind(w->p, w->p->span.name[span]);
 	if (w->context[span] != HOST_PLAIN)
 		return of_kind[w->context[span]];
 	switch (w->p->span.kind[span]) {
@@ -287,14 +286,12 @@ struct gaps *gaps_new(const struct profile *p, const struct stacks *s, const str
 	g->v = NEW_ARRAY(idle->n, struct gap);
 	for (g->n = 0; g->n < idle->n; g->n++)
 		g->v[g->n] = (struct gap){idle->v[g->n].start, idle->v[g->n].end, ROW_NONE, ROW_NONE, 0};
-	w.kind_of_name = NEW_ARRAY(p->strings.n, uint8_t);
 	w.context = NEW_ARRAY(p->span.rows.n, uint8_t);
 	inherit_context(&w);
 	find_ends(&w);
 	make_pieces(&w);
 	look_up(&w);
 	look_up_left(&w);
-	mem_free(w.kind_of_name);
 	mem_free(w.context);
 	mem_free(w.now.v);
 	mem_free(w.left.v);

@@ -1,5 +1,5 @@
+#include "analysis/names.h"
 #include "detect/shared.h"
-#include "op/kernels.h"
 
 /* Percent of the steps' time. */
 static const double TOO_MUCH = 2, SEVERE = 10;
@@ -12,13 +12,9 @@ extern const struct detector detector_host_collectives;
 /* What a host range of a collective is: the call that launches one on a device, or the collective itself, done by the host. */
 enum { NO_COLLECTIVE, LAUNCHES, DOES };
 
-static uint8_t classify(struct str name)
+static uint8_t classify(const struct profile *p, uint32_t name)
 {
-	static const char *const by_host[] = {"gloo:", "mpi:", "ucc:"};
-	for (size_t i = 0; i < sizeof by_host / sizeof *by_host; i++)
-		if (str_starts(name, str_from(by_host[i])))
-			return DOES;
-	return op_is_comm(name) ? LAUNCHES : NO_COLLECTIVE;
+	return name_is(p, name, NAME_COMM_BY_HOST) ? DOES : name_is(p, name, NAME_COMM) ? LAUNCHES : NO_COLLECTIVE;
 }
 
 /* Ranges of collectives on the host, and when devices wait meanwhile. */
@@ -67,17 +63,14 @@ static void look_at(struct work *x, struct findings *f, struct finding *where, u
 static void find_ranges(struct work *x, struct findings *f, struct finding *where)
 {
 	const struct spans *s = &x->p->span;
-	uint8_t *known = NEW_ARRAY(x->p->strings.n, uint8_t), *inside = NEW_ARRAY(s->rows.n, uint8_t);
+	uint8_t *inside = NEW_ARRAY(s->rows.n, uint8_t);
 	for (uint32_t i = 0; i < s->rows.n; i++) {
-		if (!known[s->name[i]])
-			known[s->name[i]] = (uint8_t)(1 + classify(profile_str(x->p, s->name[i])));
-		uint8_t kind = (uint8_t)(known[s->name[i]] - 1);
+		uint8_t kind = classify(x->p, s->name[i]);
 		bool outer = s->parent[i] == ROW_NONE || !inside[s->parent[i]];
 		inside[i] = !outer || kind;
 		if (kind && outer)
 			look_at(x, f, where, i, kind);
 	}
-	mem_free(known);
 	mem_free(inside);
 }
 

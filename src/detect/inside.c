@@ -1,19 +1,20 @@
 #include "detect/inside.h"
 
+#include "analysis/names.h"
+
 uint8_t *inside_new(const struct profile *p, inside_class *class, inside_mark *mark)
 {
-	uint8_t *out = NEW_ARRAY(p->span.rows.n, uint8_t), *known = NEW_ARRAY(p->strings.n, uint8_t);
+	uint8_t *out = NEW_ARRAY(p->span.rows.n, uint8_t);
+	struct name_memo classes = name_memo_new(p, class);
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
-		uint32_t name = p->span.name[i], parent = p->span.parent[i];
+		uint32_t parent = p->span.parent[i];
 		uint8_t around = parent != ROW_NONE ? out[parent] : 0;
-		if (!known[name])
-			known[name] = (uint8_t)(1 + class(profile_str(p, name)));
 		if (p->span.kind[i] == SPAN_GPU_USER) /* when its work ran, not when the host was in it */
 			continue;
-		uint8_t own = (uint8_t)(known[name] - 1);
+		uint8_t own = name_memo_of(&classes, p->span.name[i]);
 		out[i] = mark ? mark(around, own) : own ? own : around;
 	}
-	mem_free(known);
+	name_memo_release(&classes);
 	return out;
 }
 

@@ -1,6 +1,7 @@
 #include "detect/kernel_grids.h"
 
 #include "analysis/bounds.h"
+#include "analysis/names.h"
 #include "base/sort.h"
 
 /* No GPU has so many; a count above it is not believed. */
@@ -18,9 +19,9 @@ double launch_blocks(const struct profile *p, uint32_t launch)
 	return x > 0 && y > 0 && z > 0 ? (double)x * y * z : 0;
 }
 
-bool kernel_waits(struct findings *f, const struct profile *p, uint32_t name)
+bool kernel_waits(const struct profile *p, uint32_t name)
 {
-	return shared_kernel(f, name).class == KERNEL_COMM || str_has(profile_str(p, name), STR("spin_kernel"));
+	return name_kernel(p, name)->class == KERNEL_COMM || str_has(profile_str(p, name), STR("spin_kernel"));
 }
 
 uint8_t *kernels_beside(const struct profile *p)
@@ -50,7 +51,7 @@ uint8_t *kernels_beside(const struct profile *p)
 
 bool kernel_multiplies(const struct profile *p, struct findings *f, uint32_t gpu)
 {
-	struct kernel_info k = shared_kernel(f, p->gpu_op.name[gpu]);
+	struct kernel_info k = *gpu_kernel(p, gpu);
 	if (k.class == KERNEL_GEMM || k.class == KERNEL_CONV || k.class == KERNEL_ATTENTION || k.class == KERNEL_RNN || k.dot || k.tensor_core == TRI_YES)
 		return true;
 	if (k.class != KERNEL_UNKNOWN && k.class != KERNEL_TRITON)

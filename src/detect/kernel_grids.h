@@ -13,7 +13,7 @@ int launch_sms(const struct profile *p, uint32_t launch);
 double launch_blocks(const struct profile *p, uint32_t launch);
 
 /* Kernels (by string id) that wait by design, for others or for a time. */
-bool kernel_waits(struct findings *f, const struct profile *p, uint32_t name);
+bool kernel_waits(const struct profile *p, uint32_t name);
 
 /* Whether a kernel runs beside another one of its GPU, whose blocks may fill what it leaves: one byte a row of gpu_op; mem_free it. O(n log n).
  * Detectors ask shared_beside. */

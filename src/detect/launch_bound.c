@@ -1,3 +1,4 @@
+#include "analysis/names.h"
 #include "detect/shared.h"
 
 /* A gap up to this is the pace of launching: an eager op takes the host 10 to 100 us; what takes longer is something else. */
@@ -102,7 +103,7 @@ static struct pace measure(const struct profile *p, struct findings *f, const st
 	for (uint32_t i = 0; i < p->gpu_op.rows.n; i++) {
 		if (!counts(p, w, i))
 			continue;
-		if (shared_kernel(f, p->gpu_op.name[i]).class == KERNEL_COMM) { /* lasts as long as the slowest rank takes */
+		if (gpu_kernel(p, i)->class == KERNEL_COMM) { /* lasts as long as the slowest rank takes */
 			m.collectives = true;
 			continue;
 		}

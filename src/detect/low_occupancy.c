@@ -9,6 +9,7 @@
  * By Little's law a kernel that waits for memory becomes faster in proportion to its warps at best: the gain is at most
  * time x (1 - occupancy), and no more than the time above the least. */
 #include "analysis/bounds.h"
+#include "analysis/names.h"
 #include "detect/gpu_most.h"
 #include "detect/kernel_grids.h"
 #include "gpu/occupancy.h"
@@ -66,13 +67,13 @@ static bool needs_warps(const struct profile *p, enum kernel_class class, uint32
 	uint32_t op = p->gpu_op.op[g];
 	if (class != KERNEL_UNKNOWN && class != KERNEL_OTHER)
 		return class == KERNEL_ELEMENTWISE || class == KERNEL_COPY || class == KERNEL_EMBEDDING || class == KERNEL_POOL || class == KERNEL_RANDOM;
-	return p->launch.shared_bytes[p->gpu_op.launch[g]] < TILE_BYTES && (op == ROW_NONE || !op_tc_eligible(profile_str(p, p->span.name[op])));
+	return p->launch.shared_bytes[p->gpu_op.launch[g]] < TILE_BYTES && (op == ROW_NONE || !name_is(p, p->span.name[op], NAME_TC_ELIGIBLE));
 }
 
 /* Whether a kernel with so few warps is likely to wait for memory. */
 static bool waits_for_memory(const struct profile *p, struct findings *f, uint32_t g, double pct, double least_ns)
 {
-	enum kernel_class class = shared_kernel(f, p->gpu_op.name[g]).class;
+	enum kernel_class class = gpu_kernel(p, g)->class;
 	if (class == KERNEL_GRAPH || class == KERNEL_SORT || kernel_multiplies(p, f, g))
 		return false;
 	return least_ns > 0 ? (double)p->gpu_op.dur_ns[g] >= ABOVE_LEAST * least_ns : pct <= VERY_LOW && needs_warps(p, class, g);
@@ -112,7 +113,7 @@ static void measure(struct measured *m, const struct profile *p, struct findings
 	const uint8_t *beside = shared_beside(f);
 	struct buf text = {0};
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
-		if ((w->n && !step_time_has(w, p->gpu_op.start_ns[g])) || kernel_waits(f, p, p->gpu_op.name[g]))
+		if ((w->n && !step_time_has(w, p->gpu_op.start_ns[g])) || kernel_waits(p, p->gpu_op.name[g]))
 			continue;
 		m->device_ns += p->gpu_op.dur_ns[g];
 		if (p->gpu_op.kind[g] == GPU_KERNEL && p->gpu_op.launch[g] != ROW_NONE && p->gpu_op.dur_ns[g] >= KERNEL_SHORTEST_NS && !beside[g])

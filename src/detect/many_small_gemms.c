@@ -1,4 +1,5 @@
 #include "analysis/bounds.h"
+#include "analysis/names.h"
 #include "detect/gpu_most.h"
 
 /* Products in a row that count, and percent of the device time (without collectives) that they take; percent of the steps' time for the
@@ -71,7 +72,7 @@ static void measure(const struct profile *p, struct findings *f, const struct st
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
 		uint32_t c = costs->of_gpu[g];
 		bool first = !g || p->gpu_op.track[g] != p->gpu_op.track[g - 1], inside = !w->n || step_time_has(w, p->gpu_op.start_ns[g]);
-		bool comm = shared_kernel(f, p->gpu_op.name[g]).class == KERNEL_COMM;
+		bool comm = gpu_kernel(p, g)->class == KERNEL_COMM;
 		bool product = inside && p->gpu_op.kind[g] == GPU_KERNEL && c != ROW_NONE && costs->op[g] != ROW_NONE && costs->parts[g] &&
 		               is_apart(&costs->cost[c]) && leaves_room(p, g);
 		m->device_ns += inside && !comm ? p->gpu_op.dur_ns[g] : 0;

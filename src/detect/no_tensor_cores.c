@@ -1,4 +1,5 @@
 #include "analysis/bounds.h"
+#include "analysis/names.h"
 #include "analysis/steps.h"
 #include "analysis/tc_use.h"
 #include "detect/gpu_most.h"
@@ -108,7 +109,7 @@ static struct measured measure(const struct profile *p, struct findings *f, cons
 		uint32_t node = t->gpu_node[g];
 		if (p->gpu_op.kind[g] != GPU_KERNEL || node == ROW_NONE || t->kind[node] != NODE_OP || (w->n && !step_time_has(w, p->gpu_op.start_ns[g])))
 			continue;
-		enum tri tc = shared_tensor_core(f, p->gpu_op.name[g]);
+		enum tri tc = name_tensor_core(p, p->gpu_op.name[g]);
 		int64_t dur = p->gpu_op.dur_ns[g];
 		m.all_ns += dur;
 		m.kernels += could[g];

@@ -1,6 +1,7 @@
 #include "analysis/busy.h"
 #include "detect/inside.h"
 #include "detect/memory_share.h"
+#include "store/torch_names.h"
 
 /* Percent of the device's computing time. Recomputing the whole forward pass takes about a quarter of a training step; a tenth is worth a look at
  * which layers need it. */
@@ -21,9 +22,9 @@ static uint8_t class_of(struct str name)
 		return AGAIN;
 	if (str_eq(name, STR("CheckpointFunctionBackward")))
 		return AGAIN;
-	if (str_starts(name, STR("autograd::engine::evaluate_function: ")))
+	if (str_starts(name, STR(TORCH_ENGINE)))
 		return NODE;
-	return str_starts(name, STR("nn.Module: ")) ? MODULE : OUTSIDE;
+	return str_starts(name, STR(TORCH_MODULE)) ? MODULE : OUTSIDE;
 }
 
 static uint8_t mark_of(uint8_t around, uint8_t own)

@@ -1,9 +1,9 @@
 #include "detect/shared.h"
 
+#include "analysis/names.h"
 #include "analysis/thinned.h"
 #include "detect/attention_chains.h"
 #include "detect/kernel_grids.h"
-#include "op/kernels.h"
 
 /* Steps by a key op that are less certain than this are not taken for steps: the time from the first to the last of them counts as one. */
 static const double LEAST_CERTAIN = 0.8;
@@ -20,9 +20,6 @@ struct shared {
 	struct costs *costs;
 	struct directions *directions;
 	uint8_t *beside;
-	struct kernel_info *kernel; /* by name */
-	uint8_t *comm;           /* by name: 0 not asked, 1 not a collective, 2 a collective */
-	uint8_t *tensor_core;    /* by name: 0 not asked, else enum tri + 1; then kernel[] is known, too */
 };
 
 struct shared *shared_new(struct profile *p)
@@ -60,9 +57,6 @@ void shared_free(struct shared *s)
 	costs_free(s->costs);
 	directions_free(s->directions);
 	mem_free(s->beside);
-	mem_free(s->comm);
-	mem_free(s->kernel);
-	mem_free(s->tensor_core);
 	mem_free(s);
 }
 
@@ -83,24 +77,16 @@ static uint32_t find_main_track(const struct profile *p)
 	return best;
 }
 
-static bool is_comm(struct shared *s, uint32_t name)
+static uint8_t begins_capture(struct str name)
 {
-	if (!s->comm)
-		s->comm = NEW_ARRAY(s->p->strings.n, uint8_t);
-	if (!s->comm[name])
-		s->comm[name] = kernel_is_comm(profile_str(s->p, name)) ? 2 : 1;
-	return s->comm[name] == 2;
+	return str_has(name, STR("StreamBeginCapture"));
 }
 
-/* Whether the call begins to capture a graph. known: by string id, 0 = not asked. */
-static bool is_capture(const struct profile *p, uint32_t span, uint8_t *known)
+/* Whether the call begins to capture a graph. */
+static bool is_capture(const struct name_memo *captures, uint32_t span)
 {
-	uint32_t name = p->span.name[span];
-	if (p->span.kind[span] != SPAN_CALL)
-		return false;
-	if (!known[name])
-		known[name] = str_has(profile_str(p, name), STR("StreamBeginCapture")) ? 2 : 1;
-	return known[name] == 2;
+	const struct profile *p = captures->p;
+	return p->span.kind[span] == SPAN_CALL && name_memo_of(captures, p->span.name[span]);
 }
 
 /* The last step that had begun on the host by then; -1 = none. */
@@ -120,27 +106,27 @@ static int64_t step_begun(const struct steps *st, int64_t time_ns)
 /* Whether a graph is captured in this time. */
 static bool captures_in(const struct profile *p, int64_t start_ns, int64_t end_ns)
 {
-	uint8_t *known = NEW_ARRAY(p->strings.n, uint8_t);
+	struct name_memo calls = name_memo_new(p, begins_capture);
 	bool any = false;
 	for (uint32_t i = 0; i < p->span.rows.n && !any; i++)
-		any = is_capture(p, i, known) && p->span.start_ns[i] >= start_ns && p->span.start_ns[i] < end_ns;
-	mem_free(known);
+		any = is_capture(&calls, i) && p->span.start_ns[i] >= start_ns && p->span.start_ns[i] < end_ns;
+	name_memo_release(&calls);
 	return any;
 }
 
 /* Marks the steps in which a graph is captured: nothing that they launch then runs. Returns how many. */
 static unsigned find_captures(const struct profile *p, uint8_t *captures)
 {
-	uint8_t *known = NEW_ARRAY(p->strings.n, uint8_t);
+	struct name_memo calls = name_memo_new(p, begins_capture);
 	unsigned n = 0;
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
-		int64_t at = is_capture(p, i, known) ? step_begun(p->steps, p->span.start_ns[i]) : -1;
+		int64_t at = is_capture(&calls, i) ? step_begun(p->steps, p->span.start_ns[i]) : -1;
 		if (at < 0 || captures[at] || p->span.start_ns[i] >= p->steps->v[at].host_end_ns)
 			continue;
 		captures[at] = 1;
 		n++;
 	}
-	mem_free(known);
+	name_memo_release(&calls);
 	return n;
 }
 
@@ -181,7 +167,7 @@ static void collect_gpus(struct shared *s, struct step_time *w)
 		if (i == GPUS_NONE)
 			continue;
 		intervals_add(&w->gpu[i].busy, p->gpu_op.start_ns[g], gpu_end(p, g));
-		if (p->gpu_op.kind[g] != GPU_KERNEL || !is_comm(s, p->gpu_op.name[g]))
+		if (p->gpu_op.kind[g] != GPU_KERNEL || !name_is(p, p->gpu_op.name[g], NAME_COMM_KERNEL))
 			intervals_add(&compute[i], p->gpu_op.start_ns[g], gpu_end(p, g));
 	}
 	for (uint32_t i = 0; i < gpus.n; i++) {
@@ -349,31 +335,6 @@ const struct directions *shared_directions(struct findings *f)
 	if (!s->directions)
 		s->directions = directions_new(s->p);
 	return s->directions;
-}
-
-static void ask_kernel(struct shared *s, uint32_t name)
-{
-	if (!s->tensor_core) {
-		s->kernel = NEW_ARRAY(s->p->strings.n, struct kernel_info);
-		s->tensor_core = NEW_ARRAY(s->p->strings.n, uint8_t);
-	}
-	if (s->tensor_core[name])
-		return;
-	struct str text = profile_str(s->p, name);
-	s->kernel[name] = kernel_classify(text);
-	s->tensor_core[name] = (uint8_t)(1 + (kernel_uses_tc_listed(text) ? TRI_YES : s->kernel[name].tensor_core));
-}
-
-struct kernel_info shared_kernel(struct findings *f, uint32_t name)
-{
-	ask_kernel(f->shared, name);
-	return f->shared->kernel[name];
-}
-
-enum tri shared_tensor_core(struct findings *f, uint32_t name)
-{
-	ask_kernel(f->shared, name);
-	return (enum tri)(f->shared->tensor_core[name] - 1);
 }
 
 bool step_time_has(const struct step_time *w, int64_t time_ns)

@@ -61,10 +61,6 @@ const struct layers *shared_layers(struct findings *f);
 const struct directions *shared_directions(struct findings *f);
 /* Whether a kernel runs beside another one of its GPU: kernels_beside (detect/kernel_grids.h). */
 const uint8_t *shared_beside(struct findings *f);
-/* What a kernel is by its name (string id), asked once per name. */
-struct kernel_info shared_kernel(struct findings *f, uint32_t name);
-/* Whether it uses Tensor Cores; a name on the list of kernel_uses_tc_listed counts as yes. */
-enum tri shared_tensor_core(struct findings *f, uint32_t name);
 
 /* What the detectors of one expert system share: the detectors of two systems never run together. */
 struct shared_experts {

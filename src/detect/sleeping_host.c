@@ -1,3 +1,4 @@
+#include "analysis/names.h"
 #include "detect/shared.h"
 
 /* Percent of the window's time. */
@@ -6,13 +7,10 @@ enum { PLACES_TOLD = 3 };
 
 extern const struct detector detector_sleeping_host;
 
-static bool sleeps(struct str name)
+static uint8_t sleeps(struct str name)
 {
 	static const char *const names[] = {"<built-in function sleep>", "nanosleep", "clock_nanosleep", "usleep", "sleep"};
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-		if (str_eqc(name, names[i]))
-			return true;
-	return false;
+	return STR_IN(name, names);
 }
 
 /* Ranges of the threads that launch: others may sleep as they like. */
@@ -29,12 +27,11 @@ static uint8_t *find_launching(const struct profile *p, const struct step_time *
 
 static void find_sleep(const struct profile *p, struct findings *f, const struct step_time *w, struct intervals *when, struct places *places)
 {
-	uint8_t *known = NEW_ARRAY(p->strings.n, uint8_t), *launches = find_launching(p, w);
+	struct name_memo sleep = name_memo_new(p, sleeps);
+	uint8_t *launches = find_launching(p, w);
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
 		uint32_t name = p->span.name[i];
-		if (!known[name])
-			known[name] = sleeps(profile_str(p, name)) ? 2 : 1;
-		int64_t ns = known[name] == 2 && launches[p->span.track[i]] ? step_time_idle_within(w, p->span.start_ns[i], span_end(p, i)) : 0;
+		int64_t ns = name_memo_of(&sleep, name) && launches[p->span.track[i]] ? step_time_idle_within(w, p->span.start_ns[i], span_end(p, i)) : 0;
 		if (!ns)
 			continue;
 		intervals_add(when, p->span.start_ns[i], span_end(p, i));
@@ -42,7 +39,7 @@ static void find_sleep(const struct profile *p, struct findings *f, const struct
 	}
 	intervals_normalise(when);
 	intervals_intersect(when, &w->idle, when);
-	mem_free(known);
+	name_memo_release(&sleep);
 	mem_free(launches);
 }
 

@@ -1,4 +1,4 @@
-#include "detect/host_names.h"
+#include "analysis/names.h"
 #include "detect/shared.h"
 
 /* Percent of the steps' time that the GPU stands idle after such calls. */
@@ -24,16 +24,15 @@ static uint32_t gap_at(const struct gaps *g, int64_t t)
 /* Calls that wait: by name, and copies to pageable host memory, which wait whatever they are called. */
 static uint8_t *find_calls(const struct profile *p)
 {
-	uint8_t *waits = NEW_ARRAY(p->span.rows.n, uint8_t), *known = NEW_ARRAY(p->strings.n, uint8_t);
+	uint8_t *waits = NEW_ARRAY(p->span.rows.n, uint8_t);
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
-		enum host_kind k = p->span.kind[i] == SPAN_CALL ? host_kind_cached(p, p->span.name[i], known) : HOST_PLAIN;
+		enum host_kind k = p->span.kind[i] == SPAN_CALL ? name_host_kind(p, p->span.name[i]) : HOST_PLAIN;
 		waits[i] = k == HOST_SYNC || k == HOST_SYNC_COPY;
 	}
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
 		if (p->gpu_op.kind[g] == GPU_MEMCPY && p->gpu_op.call[g] != ROW_NONE &&
 		    str_ends(profile_str(p, p->gpu_op.name[g]), STR("Device -> Pageable)")))
 			waits[p->gpu_op.call[g]] = 1;
-	mem_free(known);
 	return waits;
 }
 

@@ -1,4 +1,5 @@
 #include "analysis/bounds.h"
+#include "analysis/names.h"
 #include "detect/gpu_most.h"
 
 /* Percent of the kernel time that float32 matrix products on ordinary cores take. Convolutions do not count: PyTorch lets them use TF32 by default,
@@ -86,7 +87,7 @@ static void measure(const struct profile *p, struct findings *f, const struct st
 		if (p->gpu_op.kind[g] != GPU_KERNEL || (w->n && !step_time_has(w, p->gpu_op.start_ns[g])))
 			continue;
 		const struct cost *c = costs->of_gpu[g] != ROW_NONE ? &costs->cost[costs->of_gpu[g]] : NULL;
-		struct kernel_info k = shared_kernel(f, p->gpu_op.name[g]);
+		struct kernel_info k = *gpu_kernel(p, g);
 		m->kernel_ns += p->gpu_op.dur_ns[g];
 		uint32_t op = costs->op[g];
 		if (k.class != KERNEL_GEMM || k.tensor_core != TRI_NO || op == ROW_NONE || !is_float32(k, c) ||

@@ -1,4 +1,5 @@
 #include "detect/torch_tidy.h"
+#include "store/torch_names.h"
 
 extern const struct detector detector_tidy_conv_bias;
 
@@ -9,10 +10,10 @@ static bool match(const struct tidy *t, uint32_t i)
 	if (!tidy_is(t, i, "aten::conv2d") || !tidy_item(t, i, ARG_INPUT_TYPES, 2, &bias) || !bias.n)
 		return false;
 	uint32_t module = i;
-	for (int up = 0; up < TIDY_DEPTH && t->parent[module] != ROW_NONE && !str_starts(tidy_name(t, module), STR("nn.Module: Conv2d")); up++)
+	for (int up = 0; up < TIDY_DEPTH && t->parent[module] != ROW_NONE && !str_starts(tidy_name(t, module), STR(TORCH_MODULE "Conv2d")); up++)
 		module = t->parent[module];
 	uint32_t next = t->after[module];
-	return next != ROW_NONE && str_starts(tidy_name(t, next), STR("nn.Module: BatchNorm2d"));
+	return next != ROW_NONE && str_starts(tidy_name(t, next), STR(TORCH_MODULE "BatchNorm2d"));
 }
 
 static int run(const struct profile *p, struct findings *f, struct err *e)

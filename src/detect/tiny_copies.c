@@ -1,5 +1,5 @@
 #include "detect/copies.h"
-#include "detect/host_names.h"
+#include "analysis/names.h"
 
 /* Copies a step; fewer are flags and results that a step may well need. */
 enum { TOO_MANY = 20, PLACES_TOLD = 3 };
@@ -17,12 +17,10 @@ static bool is_tiny(const struct profile *p, uint32_t g)
 /* How often the host waits for the device, by a call of its own, within these times. */
 static uint64_t count_waits(const struct profile *p, const struct intervals *when)
 {
-	uint8_t *known = NEW_ARRAY(p->strings.n, uint8_t);
 	uint64_t n = 0;
 	for (uint32_t i = 0; i < p->span.rows.n; i++)
-		if (p->span.kind[i] == SPAN_CALL && host_kind_cached(p, p->span.name[i], known) == HOST_SYNC)
+		if (p->span.kind[i] == SPAN_CALL && name_host_kind(p, p->span.name[i]) == HOST_SYNC)
 			n += intervals_length_within(when, p->span.start_ns[i], p->span.start_ns[i] + 1) > 0;
-	mem_free(known);
 	return n;
 }
 

@@ -4,6 +4,7 @@
 #include "base/intern.h"
 #include "base/mem.h"
 #include "detect/shared.h"
+#include "store/torch_names.h"
 
 const struct expert_system tidy_experts = {"torch", "TorchTidy Report"};
 
@@ -93,7 +94,7 @@ static bool place(const struct tidy *t, uint32_t span, struct buf *b)
 	uint32_t i = t->parent[span];
 	for (int up = 0; i != ROW_NONE && up < TIDY_DEPTH; i = t->parent[i], up++) {
 		struct str name = tidy_name(t, i);
-		if (t->p->span.kind[i] != SPAN_PYTHON || str_starts(name, STR("torch/")) || str_starts(name, STR("nn.Module: ")) ||
+		if (t->p->span.kind[i] != SPAN_PYTHON || str_starts(name, STR("torch/")) || str_starts(name, STR(TORCH_MODULE)) ||
 		    str_starts(name, STR("<")))
 			continue;
 		const char *open = memchr(name.p, '(', name.n), *close = open ? memchr(open, ')', (size_t)(name.p + name.n - open)) : NULL;

@@ -1,3 +1,4 @@
+#include "analysis/names.h"
 #include "detect/attention_chains.h"
 #include "detect/gpu_most.h"
 #include "op/op_args.h"
@@ -54,10 +55,10 @@ static bool is_half_gemm(const struct cost *c)
 }
 
 /* A kernel that reads fewer than 16 bytes at once, or does without Tensor Cores. */
-static bool suffers(struct findings *f, const struct profile *p, uint32_t name)
+static bool suffers(const struct profile *p, uint32_t name)
 {
 	struct str s = profile_str(p, name);
-	return str_has(s, STR("align1")) || str_has(s, STR("align2")) || str_has(s, STR("align4")) || shared_tensor_core(f, name) == TRI_NO;
+	return str_has(s, STR("align1")) || str_has(s, STR("align2")) || str_has(s, STR("align4")) || name_tensor_core(p, name) == TRI_NO;
 }
 
 struct measured {
@@ -93,7 +94,7 @@ static void add(const struct profile *p, struct findings *f, struct measured *m,
 	m->no_peaks |= isnan(least);
 	gpu_most_add(&m->above, p, g, above);
 	places_add(&m->by_shape, shared_stacks(f), buf_view(text), costs->op[g], 1, ns);
-	if (!suffers(f, p, p->gpu_op.name[g]))
+	if (!suffers(p, p->gpu_op.name[g]))
 		return;
 	gpu_most_add(&m->shown_above, p, g, above);
 	places_add(&m->shown, shared_stacks(f), buf_view(text), costs->op[g], 1, ns);

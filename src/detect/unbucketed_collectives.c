@@ -1,3 +1,4 @@
+#include "analysis/names.h"
 #include "base/sort.h"
 #include "detect/collectives.h"
 
@@ -107,7 +108,7 @@ static void add_host(const struct profile *p, const struct collective *k, uint32
 {
 	uint32_t at = p->gpu_op.call[k->gpu_op], outer = at;
 	for (; at != ROW_NONE; at = p->span.parent[at])
-		outer = op_is_comm(profile_str(p, p->span.name[at])) ? at : outer;
+		outer = name_is(p, p->span.name[at], NAME_COMM) ? at : outer;
 	if (outer == ROW_NONE)
 		return;
 	intervals_add(&s->host, p->span.start_ns[outer], span_end(p, outer));

@@ -1,4 +1,5 @@
 #include "detect/inside.h"
+#include "store/torch_names.h"
 
 /* Percent of the steps' time that the optimizer takes: parameter by parameter, and by foreach, which is much nearer to the best. */
 static const double TOO_MUCH_SINGLE = 2, TOO_MUCH_FOREACH = 5, SEVERE = 10;
@@ -22,10 +23,9 @@ static bool has_foreach(struct str class)
 /* "Optimizer.step#AdamW.step"; older versions say "Optimizer.step" alone. */
 static uint8_t class_of(struct str name)
 {
-	struct str mark = STR("Optimizer.step"), end = STR(".step");
-	if (!str_starts(name, mark))
+	struct str class = name, end = STR(".step");
+	if (!str_skip(&class, STR(TORCH_OPTIMIZER_STEP)))
 		return OUTSIDE;
-	struct str class = {name.p + mark.n, name.n - mark.n};
 	if (!class.n)
 		return OPTIMIZER;
 	if (class.p[0] != '#' || !str_ends(class, end))

@@ -10,6 +10,7 @@
  * kernels have at most one wave, and stream-K ones divide their last wave themselves.
  * Grids of fewer blocks than SMs are few-blocks' case; between that and one wave all blocks run at once, and neither counts them. */
 #include "analysis/bounds.h"
+#include "analysis/names.h"
 #include "detect/gpu_most.h"
 #include "detect/kernel_grids.h"
 #include "gpu/occupancy.h"
@@ -50,7 +51,7 @@ static bool has_no_waves(struct str name)
 /* Blocks of attention under a causal mask take times from one tile to a whole row of them. */
 static bool blocks_alike(const struct profile *p, struct findings *f, uint32_t g)
 {
-	if (shared_kernel(f, p->gpu_op.name[g]).class != KERNEL_ATTENTION)
+	if (gpu_kernel(p, g)->class != KERNEL_ATTENTION)
 		return true;
 	const struct costs *costs = shared_costs(f);
 	uint32_t of = costs->of_gpu[g];
@@ -124,7 +125,7 @@ static void measure(struct measured *m, const struct profile *p, struct findings
 	struct buf text = {0};
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
 		uint32_t launch = p->gpu_op.launch[g], name = p->gpu_op.name[g];
-		if ((w->n && !step_time_has(w, p->gpu_op.start_ns[g])) || kernel_waits(f, p, name))
+		if ((w->n && !step_time_has(w, p->gpu_op.start_ns[g])) || kernel_waits(p, name))
 			continue;
 		m->device_ns += p->gpu_op.dur_ns[g];
 		if (p->gpu_op.kind[g] != GPU_KERNEL || launch == ROW_NONE || p->gpu_op.dur_ns[g] < KERNEL_SHORTEST_NS || beside[g] ||

@@ -1,6 +1,7 @@
 #include "input/kineto_event.h"
 
 #include "base/mem.h"
+#include "store/torch_names.h"
 
 #include <stdio.h>
 
@@ -269,7 +270,7 @@ static uint32_t store_span(struct kineto *k, struct event *ev, enum event_kind k
 		r.link_id = NUM(ev, SEQ, ID_NONE);
 		r.aux_id = small(NUM(ev, FWD_TID, -1));
 	}
-	if (sub == SPAN_OP && str_starts(ev->name, STR("ProfilerStep#")))
+	if (sub == SPAN_OP && str_starts(ev->name, STR(TORCH_STEP)))
 		r.kind = SPAN_USER; /* the 2021 format files it under Operator */
 	return build_span(&k->b, &r);
 }

@@ -254,14 +254,6 @@ bool op_tc_eligible(struct str name)
 	return op_tc_eligible_listed(name) || STR_IN(name, more);
 }
 
-bool kernel_is_comm(struct str name)
-{
-	struct pairs s;
-	pairs_of(&s, name);
-	const struct kernel_row *row = row_of(name, &s);
-	return row && row->class == KERNEL_COMM;
-}
-
 bool op_is_comm(struct str name)
 {
 	static const char *const prefixes[] = {"nccl:", "gloo:", "c10d::", "mpi:", "ucc:", "record_param_comms", "_c10d_functional::"};

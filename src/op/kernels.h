@@ -47,8 +47,7 @@ struct str kernel_function_name(struct str name);
 /* Ops that could use Tensor Cores by name: a list of older tools, and that with aten::convolution_backward and ops in place that the list forgets. */
 bool op_tc_eligible_listed(struct str name);
 bool op_tc_eligible(struct str name);
-/* A collective, by the name of a kernel (nccl*, rccl, ...), or of an op or annotation (nccl:*, gloo:*, c10d::*). */
-bool kernel_is_comm(struct str name);
+/* A collective, by the name of an op or annotation (nccl:*, gloo:*, c10d::*). */
 bool op_is_comm(struct str name);
 
 #endif

@@ -5,12 +5,12 @@
 #include "analysis/costs.h"
 #include "analysis/gpus.h"
 #include "analysis/interval.h"
+#include "analysis/names.h"
 #include "analysis/recording.h"
 #include "base/mem.h"
 #include "base/round.h"
 #include "base/sort.h"
 #include "op/cost_call.h"
-#include "op/kernels.h"
 #include "report/cost_table.h"
 #include "report/window.h"
 
@@ -184,16 +184,10 @@ static int64_t add_device(struct comm *x, const struct sort_item *order, uint32_
 static struct sort_item *find(struct comm *x, uint32_t *n)
 {
 	const struct profile *p = x->p;
-	uint8_t *known = NEW_ARRAY(p->strings.n, uint8_t);
 	struct sort_item *v = NEW_ARRAY_RAW(p->gpu_op.rows.n, struct sort_item);
 	*n = 0;
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
-		uint32_t name = p->gpu_op.name[g];
-		if (p->gpu_op.kind[g] != GPU_KERNEL)
-			continue;
-		if (!known[name])
-			known[name] = kernel_is_comm(profile_str(p, name)) ? 2 : 1;
-		if (known[name] != 2)
+		if (p->gpu_op.kind[g] != GPU_KERNEL || !name_is(p, p->gpu_op.name[g], NAME_COMM_KERNEL))
 			continue;
 		x->is[g] = 1; /* of other steps, too: not what hides one */
 		if (window_has_gpu(x->w, p, g) && (!x->has_device || device_of(x, gpu_of(x, g)) == x->device))
@@ -203,7 +197,6 @@ static struct sort_item *find(struct comm *x, uint32_t *n)
 	for (uint32_t i = 0; i < *n; i++)
 		v[i] = (struct sort_item){gpu_of(x, v[i].row), v[i].row, i};
 	sort_items(v, *n);
-	mem_free(known);
 	return v;
 }
 

@@ -1,3 +1,4 @@
+#include "analysis/names.h"
 #include "report/cost_table.h"
 
 #include "analysis/direction.h"
@@ -73,7 +74,7 @@ static void add_kernel(struct work *w, uint32_t gpu)
 		x->main = gpu;
 	x->main_carries |= carries;
 	x->ns += g->dur_ns[gpu];
-	x->fewer |= g->kind[gpu] == GPU_KERNEL && bounds_kernel(w->bounds, gpu).fewer;
+	x->fewer |= g->kind[gpu] == GPU_KERNEL && gpu_kernel(w->p, gpu)->fewer;
 	if (!carries)
 		return;
 	x->flops = plus(x->flops, costs_flops(c, gpu));
@@ -87,7 +88,7 @@ static enum op_class class_by_name(struct work *w, uint32_t gpu)
 	struct str name = op == ROW_NONE ? STR("") : profile_str(w->p, w->p->span.name[op]);
 	if (w->p->gpu_op.kind[gpu] != GPU_KERNEL)
 		return OP_UNKNOWN;
-	switch (bounds_kernel(w->bounds, gpu).class) {
+	switch (gpu_kernel(w->p, gpu)->class) {
 	case KERNEL_GEMM:
 		return str_has(name, STR("conv")) && !str_has(name, STR("convert")) ? OP_CONV : str_has(name, STR("attention")) ? OP_ATTENTION : OP_GEMM;
 	case KERNEL_CONV:
@@ -105,7 +106,7 @@ static bool add_by_name(struct work *w, uint32_t gpu)
 	enum op_class class = w->by == COST_BY_SHAPE && w->by_name ? class_by_name(w, gpu) : OP_UNKNOWN;
 	if (class == OP_UNKNOWN || !(w->classes >> class & 1))
 		return false;
-	uint32_t cost = costs_index_of_name(w->r->costs, w->p, w->p->gpu_op.name[gpu], class, bounds_kernel(w->bounds, gpu).dtype);
+	uint32_t cost = costs_index_of_name(w->r->costs, w->p, w->p->gpu_op.name[gpu], class, gpu_kernel(w->p, gpu)->dtype);
 	int64_t ns = w->p->gpu_op.dur_ns[gpu];
 	MEM_GROW(w->v, w->cap, w->n + 1);
 	w->v[w->n] = (struct instance){.cost = cost, .op = w->r->costs->op[gpu], .main = gpu, .ns = ns, .flops = COST_UNKNOWN, .bytes = COST_UNKNOWN};

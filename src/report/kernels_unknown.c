@@ -1,4 +1,5 @@
 /* Kernels that the rules do not know, hottest first: what a rule would be worth. */
+#include "analysis/names.h"
 #include "base/mem.h"
 #include "base/round.h"
 #include "gpu/gpus.h"
@@ -190,7 +191,7 @@ static int kernels_unknown_run(const struct profile *p, const struct report_args
 		any |= x->seen;
 		if (!x->seen)
 			continue;
-		struct kernel_info k = kernel_classify(profile_str(p, id));
+		struct kernel_info k = *name_kernel(p, id);
 		bool class = k.class == KERNEL_UNKNOWN, tc = k.tensor_core == TRI_UNKNOWN;
 		add_sums(&s, x, class, tc);
 		if ((class || tc) && !by_vendor)

@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "base/saturate.h"
+#include "store/torch_names.h"
 
 /* What groups are told apart by, looked up once a distinct argument set, thread, ... */
 struct looked {
@@ -118,8 +119,8 @@ static void find_modules(struct looked *l)
 		uint32_t around = i;
 		struct str frame;
 		stacks_pop(s, &around, &frame);
-		struct str name = str_starts(frame, STR("nn.Module: ")) ? (struct str){frame.p + 11, frame.n - 11} : STR("");
-		l->module_of_stack[i] = name.n ? text_id(l, name) : l->module_of_stack[around];
+		bool module = str_skip(&frame, STR(TORCH_MODULE)) && frame.n;
+		l->module_of_stack[i] = module ? text_id(l, frame) : l->module_of_stack[around];
 	}
 }
 

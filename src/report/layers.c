@@ -2,11 +2,11 @@
 #include "analysis/costs.h"
 #include "analysis/fwdbwd.h"
 #include "analysis/layers.h"
+#include "analysis/names.h"
 #include "analysis/recording.h"
 #include "analysis/stacks.h"
 #include "base/buf.h"
 #include "base/mem.h"
-#include "op/kernels.h"
 #include "report/window.h"
 
 #include <math.h>
@@ -81,7 +81,7 @@ static enum special special_of(const struct rows_of *r, uint32_t gpu)
 	if (d == DIR_OPTIMIZER)
 		return OPTIMIZER;
 	/* By a hook on a gradient, for a bucket of parameters of many layers. */
-	if (d == DIR_BACKWARD && r->l->dir->forward[gpu] == ROW_NONE && kernel_is_comm(profile_str(r->p, g->name[gpu])))
+	if (d == DIR_BACKWARD && r->l->dir->forward[gpu] == ROW_NONE && name_is(r->p, g->name[gpu], NAME_COMM_KERNEL))
 		return COLLECTIVES;
 	return OUTSIDE;
 }

@@ -1,10 +1,12 @@
 /* Ranges that the program marked: NVTX, record_function and the like. Host time, and what of the devices' time they launched. */
+#include "analysis/names.h"
 #include "analysis/projection.h"
 #include "analysis/steps.h"
 #include "base/buf.h"
 #include "base/mem.h"
 #include "report/stats.h"
 #include "report/window.h"
+#include "store/torch_names.h"
 
 enum grouping { BY_NAME, BY_PATH, BY_THREAD };
 enum { PATH_NAMES = 64 };
@@ -63,14 +65,14 @@ static void find_op_cats(struct ranges *r)
 static uint32_t name_of(const struct ranges *r, uint32_t i)
 {
 	uint32_t name = r->p->span.name[i];
-	if (!str_starts(profile_str(r->p, name), STR("ProfilerStep#")))
+	if (!name_is(r->p, name, NAME_STEP))
 		return name;
 	return r->by != BY_PATH && str_eqc(profile_cat(r->p, r->p->span.cat[i]), "nvtx") ? name : ANY_STEP;
 }
 
 static struct str text_of(const struct ranges *r, uint32_t name)
 {
-	return name == ANY_STEP ? STR("ProfilerStep*") : profile_str(r->p, name);
+	return name == ANY_STEP ? STR(TORCH_ANY_STEP) : profile_str(r->p, name);
 }
 
 static struct key key_of(const struct ranges *r, uint32_t i)

@@ -1,5 +1,6 @@
 /* Calls of the operating system's libraries, as `nsys stats --report osrt_sum` counts them: all processes and threads. */
 #include "analysis/interval.h"
+#include "analysis/names.h"
 #include "analysis/os_calls.h"
 #include "base/mem.h"
 #include "report/stats.h"
@@ -17,7 +18,7 @@ struct calls {
 	struct window window;
 	enum grouping by;
 	struct stats s;
-	uint8_t *kind;          /* by string id: enum os_call_kind + 1; 0 = not asked */
+	struct name_memo kinds; /* enum os_call_kind */
 	bool *launches;         /* by track: its thread launched device work */
 	struct intervals busy;  /* any device */
 	int64_t *idle_ns;       /* by group */
@@ -38,11 +39,9 @@ static void find_device_work(struct calls *c)
 	intervals_normalise(&c->busy);
 }
 
-static enum os_call_kind kind_of(struct calls *c, uint32_t name)
+static uint8_t kind_of(struct str name)
 {
-	if (!c->kind[name])
-		c->kind[name] = (uint8_t)(1 + os_call_kind_of(profile_str(c->p, name)));
-	return (enum os_call_kind)(c->kind[name] - 1);
+	return (uint8_t)os_call_kind_of(name);
 }
 
 static void add(struct calls *c, uint32_t i, enum os_call_kind kind)
@@ -66,7 +65,7 @@ static void collect(struct calls *c)
 {
 	const struct spans *s = &c->p->span;
 	for (uint32_t i = 0; i < s->rows.n; i++) {
-		enum os_call_kind kind = s->kind[i] == SPAN_OS ? kind_of(c, s->name[i]) : OS_CALL_NONE;
+		enum os_call_kind kind = s->kind[i] == SPAN_OS ? (enum os_call_kind)name_memo_of(&c->kinds, s->name[i]) : OS_CALL_NONE;
 		if (kind == OS_CALL_NONE)
 			continue;
 		if (window_has(&c->window, s->start_ns[i]))
@@ -131,7 +130,7 @@ static int run(const struct profile *p, const struct report_args *args, struct t
 	struct calls c = {.p = p, .by = (enum grouping)args->variant->by};
 	if (window_of(p, args, &c.window, e) < 0)
 		return -1;
-	c.kind = NEW_ARRAY(p->strings.n, uint8_t);
+	c.kinds = name_memo_new(p, kind_of);
 	find_device_work(&c);
 	collect(&c);
 	int rc = 0;
@@ -146,7 +145,7 @@ static int run(const struct profile *p, const struct report_args *args, struct t
 	}
 	stats_release(&c.s);
 	intervals_release(&c.busy);
-	mem_free(c.kind);
+	name_memo_release(&c.kinds);
 	mem_free(c.launches);
 	mem_free(c.idle_ns);
 	return rc;

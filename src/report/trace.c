@@ -1,4 +1,5 @@
 /* What a trace holds, what it lacks, and which reports need what it lacks. */
+#include "analysis/names.h"
 #include "base/mem.h"
 #include "analysis/recording.h"
 #include "report/report.h"
@@ -209,23 +210,17 @@ static const struct {
 
 static void count_spans(const struct profile *p, uint64_t has[N_ITEMS])
 {
+	const unsigned modules = NAME_MODULE | NAME_MODULE_ANNOTATED | NAME_MODULE_LIGHTNING;
 	const struct spans *s = &p->span;
-	uint8_t *of_name = NEW_ARRAY(p->strings.n, uint8_t); /* 0 not asked, 1 plain, 2 step, 3 module */
 	for (uint32_t i = 0; i < s->rows.n; i++) {
-		uint8_t *kind = &of_name[s->name[i]];
-		struct str name = profile_str(p, s->name[i]);
-		if (!*kind)
-			*kind = str_starts(name, STR("ProfilerStep#")) ? 2
-			        : str_starts(name, STR("nn.Module: ")) || str_starts(name, STR("[module]")) || str_starts(name, STR("[pl][module]")) ? 3 : 1;
 		bool op = s->kind[i] == SPAN_OP;
 		has[HAS_OPS] += op;
-		has[HAS_STEPS] += *kind == 2 && (op || s->kind[i] == SPAN_USER);
+		has[HAS_STEPS] += (op || s->kind[i] == SPAN_USER) && name_is(p, s->name[i], NAME_STEP);
 		has[HAS_STACKS] += s->kind[i] == SPAN_PYTHON || (op && profile_arg_id(p, s->args[i], ARG_CALL_STACK));
-		has[HAS_MODULES] += *kind == 3 || (op && profile_arg_id(p, s->args[i], ARG_MODULE_HIERARCHY));
+		has[HAS_MODULES] += name_is(p, s->name[i], modules) || (op && profile_arg_id(p, s->args[i], ARG_MODULE_HIERARCHY));
 		has[HAS_SHAPES] += op && profile_arg_id(p, s->args[i], ARG_INPUT_DIMS);
 		has[HAS_BACKWARD] += op && s->link_id[i] >= 0 && span_aux_id(s, i) > 0;
 	}
-	mem_free(of_name);
 }
 
 static void count_items(const struct profile *p, uint64_t has[N_ITEMS])

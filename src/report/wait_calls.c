@@ -1,40 +1,35 @@
 #include "report/wait_calls.h"
 
 #include "analysis/analysis.h"
+#include "analysis/names.h"
 #include "base/mem.h"
 #include "base/sort.h"
-#include "detect/host_names.h"
 
-enum name_kind { NAME_ASKED = 1, NAME_FREE = 2, NAME_ASKS = 4 };
+/* What the name of a call says besides. */
+enum { CALL_FREES = 1, CALL_ASKS = 2 };
 
-static uint8_t name_kind(struct str s)
+static uint8_t call_kind(struct str s)
 {
 	static const char *const frees[] = {"cudaFree", "hipFree", "cuMemFree_v2"};
-	uint8_t kind = NAME_ASKED | (str_ends(s, STR("EventQuery")) || str_ends(s, STR("StreamQuery")) ? NAME_ASKS : 0);
-	for (size_t i = 0; i < sizeof frees / sizeof frees[0]; i++)
-		kind |= str_eqc(s, frees[i]) ? NAME_FREE : 0;
-	return kind;
+	bool asks = str_ends(s, STR("EventQuery")) || str_ends(s, STR("StreamQuery"));
+	return (asks ? CALL_ASKS : 0) | (STR_IN(s, frees) ? CALL_FREES : 0);
 }
 
 /* Calls that wait by their name. A call that copies by its name waits unless its copy, looked at below, says otherwise. */
-static void by_name(const struct profile *p, struct wait_calls *w, uint8_t *name)
+static void by_name(const struct profile *p, struct wait_calls *w, const struct name_memo *kinds)
 {
 	const struct spans *s = &p->span;
-	uint8_t *known = NEW_ARRAY(p->strings.n, uint8_t);
 	for (uint32_t i = 0; i < s->rows.n; i++) {
 		if (s->kind[i] != SPAN_CALL)
 			continue;
-		enum host_kind k = host_kind_cached(p, s->name[i], known);
+		enum host_kind k = name_host_kind(p, s->name[i]);
 		w->calls++;
 		w->kind[i] = k == HOST_SYNC ? WAIT_CALL_SYNC : k == HOST_SYNC_COPY ? WAIT_CALL_COPY : WAIT_CALL_NONE;
-		if (!name[s->name[i]])
-			name[s->name[i]] = name_kind(profile_str(p, s->name[i]));
-		if (name[s->name[i]] & NAME_FREE) {
+		if (name_memo_of(kinds, s->name[i]) & CALL_FREES) {
 			w->frees++;
 			w->frees_ns += s->dur_ns[i];
 		}
 	}
-	mem_free(known);
 }
 
 static void by_copy(const struct profile *p, struct wait_calls *w)
@@ -104,7 +99,7 @@ static uint32_t record_of(const struct profile *p, const struct sort_item *recor
 	return span_end(p, last->tie) >= p->span.start_ns[call] ? last->tie : ROW_NONE;
 }
 
-static void mark_recorded(const struct profile *p, struct wait_calls *w, const uint8_t *name)
+static void mark_recorded(const struct profile *p, struct wait_calls *w, const struct name_memo *kinds)
 {
 	const struct spans *s = &p->span;
 	uint32_t n;
@@ -113,7 +108,7 @@ static void mark_recorded(const struct profile *p, struct wait_calls *w, const u
 		uint32_t record = s->kind[i] == SPAN_CALL && s->link_id[i] != ID_NONE ? record_of(p, records, n, i) : ROW_NONE;
 		if (record == ROW_NONE)
 			continue;
-		bool asks = name[s->name[i]] & NAME_ASKS;
+		bool asks = name_memo_of(kinds, s->name[i]) & CALL_ASKS;
 		w->asked += asks && !w->asks[record];
 		w->asks[record] |= asks;
 		w->kind[i] = WAIT_CALL_RECORDED;
@@ -144,15 +139,15 @@ static void join_inner(const struct profile *p, struct wait_calls *w)
 void wait_calls_find(const struct profile *p, struct wait_calls *w)
 {
 	uint32_t n = p->span.rows.n;
-	uint8_t *name = NEW_ARRAY(p->strings.n, uint8_t);
+	struct name_memo kinds = name_memo_new(p, call_kind);
 	*w = (struct wait_calls){.kind = NEW_ARRAY(n, uint8_t), .copy = NEW_ARRAY_RAW(n, uint32_t), .asks = NEW_ARRAY(n, uint8_t)};
 	for (uint32_t i = 0; i < n; i++)
 		w->copy[i] = ROW_NONE;
-	by_name(p, w, name);
+	by_name(p, w, &kinds);
 	by_copy(p, w);
-	mark_recorded(p, w, name);
+	mark_recorded(p, w, &kinds);
 	join_inner(p, w);
-	mem_free(name);
+	name_memo_release(&kinds);
 }
 
 void wait_calls_release(struct wait_calls *w)

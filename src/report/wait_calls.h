@@ -1,6 +1,6 @@
 /* API calls in which the host waits for a device: what there is of waits where the tracer wrote no records of synchronisation.
  *
- *   a call whose name says that it waits     cudaStreamSynchronize, hipDeviceSynchronize, ... (detect/host_names.def)
+ *   a call whose name says that it waits     cudaStreamSynchronize, hipDeviceSynchronize, ... (analysis/host_names.def)
  *   a call that copies and returns with      cudaMemcpy, hipMemcpyWithStream, ..., if the copy that it launched had ended when the call returned, or
  *   the copy                                 the copy is not recorded; cudaMemcpyAsync from or to pageable memory likewise: to pageable memory always,
  *                                            from there if the copy had ended ("API synchronization behavior" in NVIDIA's CUDA Runtime API)

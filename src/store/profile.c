@@ -183,12 +183,18 @@ bool profile_is_arg(const struct profile *p, uint32_t id, enum arg_key key)
 	return id && (id == p->arg_key[key][0] || id == p->arg_key[key][1]);
 }
 
+static bool is_spelling(struct str name, enum arg_key key)
+{
+	return str_eqc(name, arg_key_text[key]) || (other_text[key] && str_eqc(name, other_text[key]));
+}
+
 bool profile_arg_named(const struct profile *p, uint32_t set, struct str name, struct str *value)
 {
+	uint32_t id = find_string(p, name);
 	for (int key = 0; key < ARG_KEYS; key++)
-		if (str_eqc(name, arg_key_text[key]) || (other_text[key] && str_eqc(name, other_text[key])))
+		if (id ? profile_is_arg(p, id, (enum arg_key)key) : is_spelling(name, (enum arg_key)key))
 			return profile_arg(p, set, (enum arg_key)key, value);
-	uint32_t row = row_of_name(p, set, find_string(p, name));
+	uint32_t row = row_of_name(p, set, id);
 	if (row == ROW_NONE)
 		return false;
 	*value = profile_str(p, p->arg.value[row]);

@@ -49,6 +49,7 @@ extern const struct store_table store_tables[STORE_N_TABLES];
 struct steps;
 struct written;
 struct ops;
+struct name_facts;
 
 /* What an argument of an event is (store/arg_keys.def). */
 enum arg_key {
@@ -67,6 +68,7 @@ enum analysis_pass {
 	PASS_STEPS = 1 << 2,     /* profile->steps */
 	PASS_MEMORY = 1 << 3,    /* memory.span */
 	PASS_OPS = 1 << 4,       /* profile->ops: which op each call and kernel belongs to */
+	PASS_NAMES = 1 << 5,     /* profile->names; before all others, whatever is asked for */
 	/* Those whose results are all in DERIVED columns: a file can hold them. */
 	PASSES_IN_COLUMNS = PASS_NEST | PASS_CORRELATE | PASS_MEMORY,
 };
@@ -104,6 +106,7 @@ struct profile {
 	struct str key_op;        /* what the user says marks a step; "" = to be found (analysis/steps.h, steps_choose) */
 	struct steps *steps;      /* made by the steps pass */
 	struct ops *ops;          /* made by the ops pass */
+	struct name_facts *names;      /* made by the names pass; a part has that of the whole */
 	bool keeps_ops_work;      /* the ops pass leaves its layers and stacks below; who set this takes and frees them */
 	struct layers *ops_layers; /* analysis/layers.h; NULL = it made none */
 	struct stacks *ops_stacks; /* analysis/stacks.h; the same */

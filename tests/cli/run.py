@@ -5,7 +5,7 @@
   TRACES     the folder with the traces of the repository (tests/data)
 
 Its stdout must be NAME.stdout, byte for byte; its stderr NAME.stderr (absent: nothing); it must end with status 0, so a
-script that expects a failure says so: `opscope report nothing x.json || echo "status $?"`.
+script that expects a failure says so: `opscope report nothing x.json || echo "status $?"`. Status 77: the program lacks what the script is about.
 
 The program is $OPSCOPE, else that of the build folder $OPSCOPE_BUILD, else that of build/. Without a program no script runs: PATH may have
 another opscope, which is not the one to be tested.
@@ -62,9 +62,15 @@ def diff(what, want, got):
     return list(lines)[:60] or [f"{what}: differs in bytes that do not show"]
 
 
+SKIPPED = 77
+
+
 def check(name, bless):
+    """What is wrong, as lines; None: the script cannot run with this program."""
     base = os.path.join(HERE, name)
     status, out, err = run_script(name)
+    if status == SKIPPED:
+        return None
     if bless and not status:
         write(base + ".stdout", out)
         write(base + ".stderr", err)
@@ -90,7 +96,7 @@ def main():
     for i, name in enumerate(names, 1):
         trouble = check(name, bless)
         failed += bool(trouble)
-        print(f"{'not ok' if trouble else 'ok'} {i} - {name}", *("# " + t for t in trouble), sep="\n", flush=True)
+        print(f"{'not ok' if trouble else 'ok'} {i} - {name}{' # SKIP' if trouble is None else ''}", *("# " + t for t in trouble or []), sep="\n", flush=True)
     return 1 if failed else 0
 
 

@@ -115,6 +115,12 @@ def data_glob(pattern):
     return sorted(glob.glob(os.path.join(DATA, pattern), recursive=True))
 
 
+def of(predecessor):
+    """Decorates a test, or a class of tests, of what a folder of src/predecessors brings: without the folder it is left out."""
+    folder = os.path.join("src", "predecessors", predecessor)
+    return unittest.skipUnless(os.path.isdir(os.path.join(ROOT, folder)), f"no {folder}")
+
+
 def load(path):
     """A trace by python's own reader."""
     with (gzip.open if path.endswith(".gz") else open)(path, "rb") as f:

@@ -417,6 +417,7 @@ class Aggregate(FileCase):
         self.assertEqual(max(self.listed()), 1001)
 
 
+@oracle.of("dlprof")
 class Stated(FileCase):
     """Aggregations that a DLProf database brings."""
 

@@ -293,6 +293,7 @@ class Names(Case):
         for r in report("kernels", path, "--compat=tb-plugin").rows:
             self.assertEqual(ours[r["name"]], r["tensor_cores_used"].lower(), r["name"])
 
+    @oracle.of("dlprof")
     def test_dlprof(self):
         """DLProf lists short names: each kernel of ours has one of them inside, and all of them the same answer."""
         path = data("dlprof", "w_relu", "nsys_profile.sqlite")

@@ -4,7 +4,7 @@ import os
 import sqlite3
 import tempfile
 
-from oracle import Case, data, data_glob, events, info, load, main, report, run
+from oracle import Case, data, data_glob, events, info, load, main, of, report, run
 
 PROFILER = data_glob("tb_plugin/*/*.json.gz") + data_glob("tracelens/*/*.json.gz") + data_glob("tracelens/inference/*/*.json.gz")
 
@@ -134,6 +134,7 @@ class TwoGpus(Case):
         self.assertTrue(any("each is a border" in n for n in t.notes))
 
 
+@of("dlprof")
 class DLProf(Case):
     def test_one_iteration(self):
         """iteration_list and iteration_aggregation_list of DLProf's own database."""

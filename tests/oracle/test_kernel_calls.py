@@ -26,6 +26,7 @@ def cell(text):
         return text
 
 
+@oracle.of("dlprof")
 class DLProf(Case):
     def compare(self, got, want):
         """Rows of values; averages are printed with one decimal."""

@@ -183,6 +183,7 @@ class Program(Own):
         _, err = self.own("work=0", options=["--env", "MOCK_CUPTI=uninitialised"])
         self.assertIn("CUPTI could not be initialised", err)
 
+    @oracle.of("dlprof")
     def test_dlprof(self):
         """Without an nsys, dlprof records by itself."""
         tools = os.path.join(self.dir, "bin")

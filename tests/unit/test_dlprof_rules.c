@@ -108,7 +108,7 @@ static void test_cuts_at_ends(void **state)
 	struct profile *p = make_rounds();
 	struct dlprof_iterations d;
 	double mean, deviation;
-	iterations_dlprof(p, STR("Optimizer.step#SGD.step"), &d);
+	dlprof_iterations_of(p, STR("Optimizer.step#SGD.step"), &d);
 	assert_int_equal(d.n, 5);
 	assert_int_equal(d.calls, 4);
 	assert_int_equal(d.start_ns[0], 0);
@@ -117,11 +117,11 @@ static void test_cuts_at_ends(void **state)
 	assert_int_equal(d.stop_ns[1], 1087);
 	assert_int_equal(d.start_ns[4], 1028 + 3 * 60);
 	assert_int_equal(d.stop_ns[4], 1340); /* the last event's end */
-	iterations_mean(&d, 0, 4, &mean, &deviation);
+	dlprof_iterations_mean(&d, 0, 4, &mean, &deviation);
 	assert_true(fabs(mean - 1340 / 5.0) < 1e-9); /* lengths sum to the whole */
-	iterations_mean(&d, 1, 3, &mean, &deviation);
+	dlprof_iterations_mean(&d, 1, 3, &mean, &deviation);
 	assert_true(mean == 60 && deviation == 0);
-	iterations_mean(&d, 0, 1, &mean, &deviation);
+	dlprof_iterations_mean(&d, 0, 1, &mean, &deviation);
 	assert_true(mean == 544 && deviation == 484); /* population form: of two, half their difference */
 	dlprof_iterations_release(&d);
 	profile_free(p);
@@ -132,11 +132,11 @@ static void test_no_key_op(void **state)
 	struct profile *p = make_rounds();
 	struct dlprof_iterations d;
 	double mean, deviation;
-	iterations_dlprof(p, STR(""), &d); /* no global_step here */
+	dlprof_iterations_of(p, STR(""), &d); /* no global_step here */
 	assert_int_equal(d.n, 1);
 	assert_int_equal(d.calls, 0);
 	assert_int_equal(d.stop_ns[0], 1340);
-	iterations_mean(&d, 0, 0, &mean, &deviation);
+	dlprof_iterations_mean(&d, 0, 0, &mean, &deviation);
 	assert_true(mean == 1340 && deviation == 0);
 	dlprof_iterations_release(&d);
 	profile_free(p);
@@ -162,12 +162,12 @@ static void test_names(void **state)
 	}
 	markers_free(markers);
 	struct profile *p = builder_finish(&m, PASS_OPS);
-	struct op_dlprof_row *row = op_dlprof_order(p, &texts, &n);
+	struct dlprof_op_row *row = dlprof_op_order(p, &texts, &n);
 	assert_int_equal(n, 4);
 	for (int i = 0; i < 4; i++) {
 		assert_str_equal(row[i].names.name, printed[i]);
 		assert_str_equal(row[i].names.id, id[i]);
-		assert_str_equal(op_dlprof_direction(&p->ops->op[row[i].op]), "fprop");
+		assert_str_equal(dlprof_direction(&p->ops->op[row[i].op]), "fprop");
 	}
 	mem_free(row);
 	arena_release(&texts);

@@ -1,5 +1,5 @@
 /* The rows of reports: each pair of --compat and --group-by chooses one row, and what no row has is refused with what there is. */
-#include "report/report.h"
+#include "report/predecessor.h"
 #include "test.h"
 
 static const struct report *report_named(const char *name)
@@ -80,9 +80,17 @@ static void test_predecessors(void **state)
 	assert_null(report_compat(report_named("waits"), 0));
 }
 
+static void test_dlprof(void **state)
+{
+	if (!predecessor_find("dlprof"))
+		skip();
+	assert_string_equal(report_compat(report_named("kernels"), 1), "dlprof");
+	assert_refused("kernels", "dlprof", NULL, "report kernels: --compat=dlprof goes with --group-by: op, instance");
+	assert_refused("kernels", "pyprof", NULL, "--compat=pyprof: report kernels has: tb-plugin, dlprof");
+}
+
 static void test_refused(void **state)
 {
-	assert_refused("kernels", "dlprof", NULL, "report kernels: --compat=dlprof goes with --group-by: op, instance");
 	assert_refused("kernels", NULL, "shape", "--group-by=shape: report kernels has: name, op, launch, instance");
 	assert_refused("overview", NULL, "name", "report overview has no --group-by");
 	assert_refused("waits", "dlprof", NULL, "report waits has no --compat");
@@ -95,7 +103,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rows_are_told_apart), cmocka_unit_test(test_each_row_is_found), cmocka_unit_test(test_default),
-		cmocka_unit_test(test_parts), cmocka_unit_test(test_predecessors), cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_parts), cmocka_unit_test(test_predecessors), cmocka_unit_test(test_dlprof), cmocka_unit_test(test_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,7 +43,7 @@ static int choose_steps(struct dlprof_options *o, struct profile *p, const struc
 {
 	struct dlprof_iterations d;
 	struct err none;
-	iterations_dlprof(p, p->key_op, &d);
+	dlprof_iterations_of(p, p->key_op, &d);
 	int64_t most = (int64_t)d.n - 1, first = args->has_steps ? args->step_first : 0, last = args->has_steps ? args->step_last : most;
 	int64_t start_ns = d.start_ns[first], end_ns = last < most ? d.start_ns[last + 1] : INT64_MAX;
 	bool all = first == 0 && last == most, found = d.calls > 0;

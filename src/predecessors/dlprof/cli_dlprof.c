@@ -125,7 +125,7 @@ static int choose_iterations(const struct dlprof_options *o, const struct profil
 {
 	struct dlprof_iterations d;
 	struct buf b = {0};
-	iterations_dlprof(p, p->key_op, &d);
+	dlprof_iterations_of(p, p->key_op, &d);
 	int64_t most = (int64_t)d.n - 1, first = o->has_start ? o->iter_start : 0;
 	int64_t last = o->has_stop && o->iter_stop < most ? o->iter_stop : most;
 	int64_t zero_ns = dlprof_zero_ns(p);
@@ -177,12 +177,12 @@ static void print_findings(const struct dlprof_options *o, const struct table *t
 	putchar('\n');
 }
 
-/* Shapes, which DLProf's detailed report has of TensorFlow's ops; rows stand in the order of op_dlprof_order. */
+/* Shapes, which DLProf's detailed report has of TensorFlow's ops; rows stand in the order of dlprof_op_order. */
 static void add_shapes(const struct profile *p, struct table *t)
 {
 	uint32_t n;
 	unsigned at = TABLE_COLUMN(t, "input_shapes", "Input Shapes", "of the first call", CELL_STR);
-	struct op_dlprof_row *order = op_dlprof_order(p, &t->arena, &n);
+	struct dlprof_op_row *order = dlprof_op_order(p, &t->arena, &n);
 	uint32_t i = 0;
 	for (size_t r = 0; r < t->n_rows; r++) {
 		struct op_shapes s;
@@ -342,7 +342,7 @@ static void tell_hints(struct dlprof_options *o, const struct profile *p, const 
 	}
 	table_init(&t, "", "");
 	if (window_of(p, args, &w, &e) == 0)
-		op_dlprof_hints(&t, p, &w, HINT_ALL);
+		dlprof_table_hints(&t, p, &w, HINT_ALL);
 	for (unsigned i = 0; i < t.n_notes; i++)
 		say_hint(o, t.notes[i]);
 	table_release(&t);

@@ -62,13 +62,13 @@ static void put_ops(struct dump *d)
 	struct arena a = {0};
 	buf_cstr(&d->b, "{\"ops\": [");
 	for (uint32_t i = 0; i < o->n_ops; i++) {
-		struct op_dlprof_names names;
-		op_dlprof_names(o, d->p, i, &a, &names);
+		struct dlprof_op_names names;
+		dlprof_op_names(o, d->p, i, &a, &names);
 		row(d, i == 0);
 		put_text(d, "op_id", names.id);
 		put_text(d, "op_name", names.name);
 		put_text(d, "op_type", names.type);
-		put_text(d, "direction", op_dlprof_direction(&o->op[i]));
+		put_text(d, "direction", dlprof_direction(&o->op[i]));
 		put_text(d, "data_type", o->op[i].data_type);
 		put_text(d, "stack_trace", o->op[i].stack);
 		put_number(d, "calls", o->op[i].instances, true);

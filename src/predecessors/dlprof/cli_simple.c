@@ -44,7 +44,7 @@ void dlprof_simple_summary(const struct profile *p, struct table *t)
 			add_ns(&tc, p->gpu_op.dur_ns[i]);
 	}
 	mem_free(known);
-	iterations_dlprof(p, STR(""), &d);
+	dlprof_iterations_of(p, STR(""), &d);
 	t->title = "System Config";
 	TABLE_COLUMN(t, "name", "Name", "what", CELL_STR);
 	TABLE_COLUMN(t, "value", "Value", "its value", CELL_STR);

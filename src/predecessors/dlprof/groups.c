@@ -21,7 +21,7 @@ static void put_times(struct table *t, unsigned first, const struct group *g)
 {
 	struct op_sum s = {.calls = g->iterations};
 	memcpy(s.time, g->time, sizeof s.time);
-	op_dlprof_put(t, first, &s);
+	dlprof_put_times(t, first, &s);
 }
 
 static void groups_table(const struct group_tree *tree, struct table *t)
@@ -34,7 +34,7 @@ static void groups_table(const struct group_tree *tree, struct table *t)
 	TABLE_COLUMN(t, .id = "num_calls_aggregated", .title = "Num Calls Aggregated", .help = "Calls of ops in it.", .type = CELL_I64);
 	TABLE_COLUMN(t, .id = "num_tc_eligible_ops", .title = "Num TC Eligible Ops", .help = "Ops in it that could use Tensor Cores.", .type = CELL_I64);
 	TABLE_COLUMN(t, .id = "num_ops_using_tc", .title = "Num Ops Using TC", .help = "Ops in it that do.", .type = CELL_I64);
-	unsigned first = op_dlprof_columns(t);
+	unsigned first = dlprof_time_columns(t);
 	for (uint32_t i = 0; i < tree->n; i++) {
 		const struct group *g = &tree->v[v[i].group];
 		if (!g->calls)
@@ -54,7 +54,7 @@ static struct dlprof_iterations cut(const struct profile *p, const struct window
 {
 	struct dlprof_iterations d;
 	uint32_t n = 0;
-	iterations_dlprof(p, p->key_op, &d);
+	dlprof_iterations_of(p, p->key_op, &d);
 	for (uint32_t i = 0; i < d.n; i++) {
 		if (!window_has(w, d.start_ns[i]))
 			continue;
@@ -80,7 +80,7 @@ int dlprof_groups(const struct profile *p, const struct report_args *args, struc
 	group_tree_init(&tree, p, false);
 	group_tree_measure(&tree, p, &w, &(struct group_iterations){d.start_ns, d.stop_ns, d.n}, &dlprof_op_rules);
 	groups_table(&tree, t);
-	op_dlprof_hints(t, p, &w, HINT_KERNELS);
+	dlprof_table_hints(t, p, &w, HINT_KERNELS);
 	group_tree_release(&tree);
 	dlprof_iterations_release(&d);
 	return 0;

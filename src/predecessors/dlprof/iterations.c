@@ -39,7 +39,7 @@ static bool find_default(const struct profile *p, struct key_calls *k)
 	return k->n > 0;
 }
 
-void iterations_dlprof(const struct profile *p, struct str key, struct dlprof_iterations *out)
+void dlprof_iterations_of(const struct profile *p, struct str key, struct dlprof_iterations *out)
 {
 	struct key_calls k = {0};
 	int64_t first, last;
@@ -73,7 +73,7 @@ static double length_of(const struct dlprof_iterations *d, uint32_t i)
 	return (double)(end - d->start_ns[i]);
 }
 
-void iterations_mean(const struct dlprof_iterations *d, uint32_t first, uint32_t last, double *mean, double *deviation)
+void dlprof_iterations_mean(const struct dlprof_iterations *d, uint32_t first, uint32_t last, double *mean, double *deviation)
 {
 	double sum = 0, squares = 0;
 	uint32_t n = 0;
@@ -88,7 +88,7 @@ void iterations_mean(const struct dlprof_iterations *d, uint32_t first, uint32_t
 int dlprof_window(const struct profile *p, int64_t first, int64_t last, struct step_window *w, struct err *e)
 {
 	struct dlprof_iterations d;
-	iterations_dlprof(p, p->key_op, &d);
+	dlprof_iterations_of(p, p->key_op, &d);
 	int64_t most = (int64_t)d.n - 1, from = MAX(first, 0), to = MIN(last, most);
 	*w = (struct step_window){0};
 	if (from <= to) {

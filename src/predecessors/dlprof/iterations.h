@@ -15,14 +15,14 @@ struct dlprof_iterations {
 	struct str key;              /* what was looked for */
 };
 /* `key`: op name or id; "" = DLProf's default, global_step. Of p->ops only where PASS_OPS was done. */
-void iterations_dlprof(const struct profile *p, struct str key, struct dlprof_iterations *out);
+void dlprof_iterations_of(const struct profile *p, struct str key, struct dlprof_iterations *out);
 void dlprof_iterations_release(struct dlprof_iterations *d);
 /* When the recording began: what DLProf counts times from. 0 where the input itself does; else the first event. */
 int64_t dlprof_zero_ns(const struct profile *p);
 
 /* Mean and standard deviation (population form: DLProf's tells the two apart nowhere) of the lengths stop - start + 1 of intervals
  * first..last; both are 0 when there is none. */
-void iterations_mean(const struct dlprof_iterations *d, uint32_t first, uint32_t last, double *mean_ns, double *deviation_ns);
+void dlprof_iterations_mean(const struct dlprof_iterations *d, uint32_t first, uint32_t last, double *mean_ns, double *deviation_ns);
 
 /* The times of iterations first..last by its default key op or p->key_op. Needs PASS_NEST and PASS_CORRELATE. ERR_DATA. */
 int dlprof_window(const struct profile *p, int64_t first, int64_t last, struct step_window *w, struct err *e);

@@ -19,7 +19,7 @@ struct kernel_rows {
 	const struct profile *p;
 	struct kernel_row *v;
 	uint32_t n;
-	struct op_dlprof_names *names; /* by op */
+	struct dlprof_op_names *names; /* by op */
 	struct arena texts;
 };
 
@@ -71,11 +71,11 @@ static int collect(struct kernel_rows *x, const struct report_args *args, bool o
 	const struct profile *p = x->p;
 	struct dlprof_iterations d;
 	int64_t first = args->has_steps ? args->step_first : 0, last = args->has_steps ? args->step_last : INT64_MAX;
-	iterations_dlprof(p, p->key_op, &d);
+	dlprof_iterations_of(p, p->key_op, &d);
 	x->v = NEW_ARRAY_RAW(p->gpu_op.rows.n, struct kernel_row);
-	x->names = NEW_ARRAY(p->ops->n_ops, struct op_dlprof_names);
+	x->names = NEW_ARRAY(p->ops->n_ops, struct dlprof_op_names);
 	for (uint32_t i = 0; i < p->ops->n_ops; i++)
-		op_dlprof_names(p->ops, p, i, &x->texts, &x->names[i]);
+		dlprof_op_names(p->ops, p, i, &x->texts, &x->names[i]);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
 		const struct op_instance *in = &p->ops->instance[p->ops->of_gpu[g]];
 		if (p->gpu_op.kind[g] != GPU_KERNEL || in->span == ROW_NONE)
@@ -83,7 +83,7 @@ static int collect(struct kernel_rows *x, const struct report_args *args, bool o
 		uint32_t at = iteration_at(&d, in->start_ns);
 		if (at < first || at > last)
 			continue;
-		const struct op_dlprof_names *names = &x->names[in->op];
+		const struct dlprof_op_names *names = &x->names[in->op];
 		x->v[x->n++] = (struct kernel_row){names->name, names->id, kernel_function_name(profile_str(p, p->gpu_op.name[g])), at, in->op, g,
 		                                 p->gpu_op.start_ns[g], 0};
 	}
@@ -133,7 +133,7 @@ static void put_op(struct table *t, const struct kernel_rows *x, const struct ke
 {
 	table_set_str_copy(t, id, r->op_id);
 	table_set_str_copy(t, name, r->op_name);
-	table_set_str(t, direction, op_dlprof_direction(&x->p->ops->op[r->op]));
+	table_set_str(t, direction, dlprof_direction(&x->p->ops->op[r->op]));
 }
 
 static void put_iteration_row(struct table *t, const struct kernel_rows *x, const struct kernel_row *r, struct op_tc *tc, const struct op_shapes *shapes,
@@ -172,7 +172,7 @@ static void put_hints(struct table *t, const struct profile *p, const struct rep
 	struct window w;
 	struct err e;
 	if (window_of(p, args, &w, &e) == 0)
-		op_dlprof_hints(t, p, &w, HINT_KERNELS);
+		dlprof_table_hints(t, p, &w, HINT_KERNELS);
 }
 
 int dlprof_kernels_by_instance(const struct profile *p, const struct report_args *args, struct table *t, struct err *e)

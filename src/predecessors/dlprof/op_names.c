@@ -20,11 +20,11 @@ struct str op_name_brackets(struct str name, struct arena *a)
 	return out;
 }
 
-void op_dlprof_names(const struct ops *o, const struct profile *p, uint32_t op, struct arena *a, struct op_dlprof_names *out)
+void dlprof_op_names(const struct ops *o, const struct profile *p, uint32_t op, struct arena *a, struct dlprof_op_names *out)
 {
 	const struct op *x = &o->op[op];
 	uint32_t span = o->instance[x->first].span;
-	*out = (struct op_dlprof_names){x->id, x->name, x->type};
+	*out = (struct dlprof_op_names){x->id, x->name, x->type};
 	if (!x->unassociated) {
 		out->name = op_name_brackets(x->name, a);
 		return;
@@ -38,7 +38,7 @@ void op_dlprof_names(const struct ops *o, const struct profile *p, uint32_t op, 
 	out->id = arena_printf(a, "%.*s_V" STR_FMT STR_FMT, (int)x->type.n, x->id.p, (int)version.n - 1, version.p + 1, STR_ARG(number));
 }
 
-struct str op_dlprof_direction(const struct op *op)
+struct str dlprof_direction(const struct op *op)
 {
 	static const char *const name[DIRECTIONS] = {
 		[DIR_FORWARD] = "fprop", [DIR_BACKWARD] = "bprop", [DIR_OPTIMIZER] = "fprop", [DIR_OTHER] = "",
@@ -48,20 +48,20 @@ struct str op_dlprof_direction(const struct op *op)
 
 static int compare_ids(const void *a, const void *b)
 {
-	const struct op_dlprof_row *x = a, *y = b;
+	const struct dlprof_op_row *x = a, *y = b;
 	return str_cmp(x->names.id, y->names.id);
 }
 
-struct op_dlprof_row *op_dlprof_order(const struct profile *p, struct arena *a, uint32_t *n)
+struct dlprof_op_row *dlprof_op_order(const struct profile *p, struct arena *a, uint32_t *n)
 {
 	const struct ops *o = p->ops;
-	struct op_dlprof_row *v = NEW_ARRAY(o->n_ops, struct op_dlprof_row);
+	struct dlprof_op_row *v = NEW_ARRAY(o->n_ops, struct dlprof_op_row);
 	*n = 0;
 	for (uint32_t i = 0; i < o->n_ops; i++) {
 		if (o->instance[o->op[i].first].span == ROW_NONE)
 			continue;
 		v[*n].op = i;
-		op_dlprof_names(o, p, i, a, &v[(*n)++].names);
+		dlprof_op_names(o, p, i, a, &v[(*n)++].names);
 	}
 	qsort(v, *n, sizeof *v, compare_ids);
 	return v;

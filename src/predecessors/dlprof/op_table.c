@@ -11,7 +11,7 @@ static void add_note(void *context, struct str text)
 	table_note(context, STR_FMT, STR_ARG(text));
 }
 
-void op_dlprof_hints(struct table *t, const struct profile *p, const struct window *w, unsigned which)
+void dlprof_table_hints(struct table *t, const struct profile *p, const struct window *w, unsigned which)
 {
 	uint8_t *in = w->all ? NULL : NEW_ARRAY(p->gpu_op.rows.n, uint8_t);
 	for (uint32_t g = 0; in && g < p->gpu_op.rows.n; g++)
@@ -20,7 +20,7 @@ void op_dlprof_hints(struct table *t, const struct profile *p, const struct wind
 	mem_free(in);
 }
 
-unsigned op_dlprof_columns(struct table *t)
+unsigned dlprof_time_columns(struct table *t)
 {
 #define TIME(id, title, what) \
 	{"total_" id "_time_ns", "Total " title " (ns)", "Total " what, CELL_I64, UNIT_NONE, 0, 0}, \
@@ -40,7 +40,7 @@ unsigned op_dlprof_columns(struct table *t)
 	return first;
 }
 
-void op_dlprof_put(struct table *t, unsigned first, const struct op_sum *s)
+void dlprof_put_times(struct table *t, unsigned first, const struct op_sum *s)
 {
 	for (unsigned i = 0; i < OP_TIMES; i++) {
 		table_set_i64(t, first + 4 * i, s->time[i].total);

@@ -10,9 +10,9 @@
 extern const struct op_rules dlprof_op_rules;
 
 /* Adds what applies of enum dlprof_hint as notes to one of DLProf's tables. */
-void op_dlprof_hints(struct table *t, const struct profile *p, const struct window *w, unsigned which);
+void dlprof_table_hints(struct table *t, const struct profile *p, const struct window *w, unsigned which);
 /* DLProf's 16 columns of time; returns the index of the first. And their cells. */
-unsigned op_dlprof_columns(struct table *t);
-void op_dlprof_put(struct table *t, unsigned first, const struct op_sum *s);
+unsigned dlprof_time_columns(struct table *t);
+void dlprof_put_times(struct table *t, unsigned first, const struct op_sum *s);
 
 #endif

@@ -26,8 +26,8 @@ static void find_types(struct types *x)
 	struct intern keys;
 	intern_init(&keys);
 	for (uint32_t i = 0; i < x->p->ops->n_ops; i++) {
-		struct op_dlprof_names names;
-		op_dlprof_names(x->p->ops, x->p, i, &x->texts, &names);
+		struct dlprof_op_names names;
+		dlprof_op_names(x->p->ops, x->p, i, &x->texts, &names);
 		x->of_op[i] = intern_str(&keys, names.type) - 1;
 		if (x->of_op[i] == x->n)
 			x->v[x->n++] = (struct type_row){.type = names.type};
@@ -59,7 +59,7 @@ static void types_table(struct types *x, struct table *t)
 	TABLE_COLUMN(t, .id = "op_type", .title = "Op Type", .help = "The op alone.", .type = CELL_STR);
 	TABLE_COLUMN(t, .id = "no_ops", .title = "# Ops", .help = "Ops of that type.", .type = CELL_I64);
 	TABLE_COLUMN(t, .id = "no_calls", .title = "# Calls", .help = "How often they ran.", .type = CELL_I64);
-	unsigned first = op_dlprof_columns(t);
+	unsigned first = dlprof_time_columns(t);
 	qsort(x->v, x->n, sizeof *x->v, by_type);
 	for (uint32_t i = 0; i < x->n; i++) {
 		if (!x->v[i].sum.calls)
@@ -68,7 +68,7 @@ static void types_table(struct types *x, struct table *t)
 		table_set_str_copy(t, 0, x->v[i].type);
 		table_set_i64(t, 1, x->v[i].ops);
 		table_set_i64(t, 2, (int64_t)x->v[i].sum.calls);
-		op_dlprof_put(t, first, &x->v[i].sum);
+		dlprof_put_times(t, first, &x->v[i].sum);
 	}
 }
 

@@ -3,17 +3,17 @@
 #include "predecessors/dlprof/op_table.h"
 #include "predecessors/dlprof/reports.h"
 
-static void put_op(struct table *t, const struct op *op, const struct op_dlprof_names *names, const struct op_sum *s, unsigned first)
+static void put_op(struct table *t, const struct op *op, const struct dlprof_op_names *names, const struct op_sum *s, unsigned first)
 {
 	table_row(t);
 	table_set_str(t, 0, names->id);
 	table_set_str(t, 1, names->name);
-	table_set_str(t, 2, op_dlprof_direction(op));
+	table_set_str(t, 2, dlprof_direction(op));
 	table_set_str(t, 3, names->type);
 	table_set_i64(t, 4, (int64_t)s->calls);
 	table_set_bool(t, 5, op->tc_eligible);
 	table_set_bool(t, 6, s->tc_kernels > 0);
-	op_dlprof_put(t, first, s);
+	dlprof_put_times(t, first, s);
 	table_set_str(t, first + 16, op->data_type);
 	table_set_str(t, first + 17, op->stack);
 }
@@ -30,10 +30,10 @@ static void ops_table(const struct profile *p, const struct op_sum *sum, struct 
 		{"using_tc", "Using TC", "Whether any of its kernels uses Tensor Cores, by DLProf's list of names.", CELL_BOOL, UNIT_NONE, 0, 0},
 	};
 	uint32_t n;
-	struct op_dlprof_row *order = op_dlprof_order(p, &t->arena, &n);
+	struct dlprof_op_row *order = dlprof_op_order(p, &t->arena, &n);
 	for (size_t i = 0; i < sizeof head / sizeof head[0]; i++)
 		table_column(t, &head[i]);
-	unsigned first = op_dlprof_columns(t);
+	unsigned first = dlprof_time_columns(t);
 	TABLE_COLUMN(t, .id = "data_type", .title = "Data Type", .help = "Of its inputs.", .type = CELL_STR);
 	TABLE_COLUMN(t, .id = "stack_trace", .title = "Stack Trace", .help = "Lines that called it, outermost first, one a line.",
 	             .type = CELL_STR, .flags = COLUMN_WIDE);
@@ -56,7 +56,7 @@ int dlprof_ops(const struct profile *p, const struct report_args *args, struct t
 		if (op_in_window(p, k, &w))
 			op_sum_add(&sum[p->ops->instance[k].op], p, k, tc);
 	ops_table(p, sum, t);
-	op_dlprof_hints(t, p, &w, HINT_KERNELS);
+	dlprof_table_hints(t, p, &w, HINT_KERNELS);
 	mem_free(sum);
 	op_tc_free(tc);
 	return 0;

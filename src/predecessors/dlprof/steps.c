@@ -73,7 +73,7 @@ int dlprof_steps(const struct profile *p, const struct report_args *args, struct
 	TABLE_COLUMN(t, "total_ns", "Iteration Time (ns)", "lengths sum to the wall clock time", CELL_I64);
 	TABLE_COLUMN(t, "gpu_utilization_pct", "GPU Utilization %",
 	             "time with a kernel, copy or set, as a mean over all visible GPUs", CELL_F64, UNIT_PERCENT);
-	iterations_dlprof(p, p->key_op, &d);
+	dlprof_iterations_of(p, p->key_op, &d);
 	struct gpus g = gpus_measure(p);
 	double mean, deviation;
 	int64_t first = args->has_steps ? args->step_first : 0, last = args->has_steps ? args->step_last : INT64_MAX;
@@ -83,11 +83,11 @@ int dlprof_steps(const struct profile *p, const struct report_args *args, struct
 			shown++;
 		}
 	first = first < 0 ? 0 : first;
-	iterations_mean(&d, (uint32_t)(first < UINT32_MAX ? first : UINT32_MAX), (uint32_t)(last < UINT32_MAX ? last : UINT32_MAX), &mean,
+	dlprof_iterations_mean(&d, (uint32_t)(first < UINT32_MAX ? first : UINT32_MAX), (uint32_t)(last < UINT32_MAX ? last : UINT32_MAX), &mean,
 	                &deviation);
 	table_note(t, "Key op: " STR_FMT ", %u call%s. Mean iteration time %.1f ns, standard deviation %.1f ns, of %u of %u iterations.",
 	           STR_ARG(d.key), d.calls, d.calls == 1 ? "" : "s", mean, deviation, shown, d.n);
-	op_dlprof_hints(t, p, &(struct window){.all = true}, HINT_GPUS);
+	dlprof_table_hints(t, p, &(struct window){.all = true}, HINT_GPUS);
 	int rc = shown ? 0 : err_set(e, ERR_DATA, "--steps: DLProf's iterations of this input are 0 to %u", d.n - 1);
 	gpus_release(&g);
 	dlprof_iterations_release(&d);

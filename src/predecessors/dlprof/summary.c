@@ -18,7 +18,7 @@ struct range {
 
 static int range_of(const struct profile *p, const struct report_args *args, struct range *r, struct err *e)
 {
-	iterations_dlprof(p, p->key_op, &r->all);
+	dlprof_iterations_of(p, p->key_op, &r->all);
 	int64_t most = (int64_t)r->all.n - 1;
 	int64_t first = args->has_steps ? MAX(args->step_first, 0) : 0, last = args->has_steps ? MIN(args->step_last, most) : most;
 	if (first > last) {
@@ -79,7 +79,7 @@ static void iterations_table(const struct range *r, struct table *t)
 		                 COLUMN_PROSE, 1},
 	};
 	double mean, deviation;
-	iterations_mean(&r->all, r->first, r->last, &mean, &deviation);
+	dlprof_iterations_mean(&r->all, r->first, r->last, &mean, &deviation);
 	table_columns(t, columns, I_COLUMNS);
 	table_row(t);
 	table_set_i64(t, I_TOTAL, r->all.n);
@@ -141,7 +141,7 @@ int dlprof_summary(const struct profile *p, const struct report_args *args, stru
 	report_table(p, &r, &sums, table_section(t, "summary_report", "Summary Report"));
 	iterations_table(&r, table_section(t, "iterations", "Iterations"));
 	sums_tables(&sums, t);
-	op_dlprof_hints(t, p, &w, HINT_GPUS | HINT_KERNELS);
+	dlprof_table_hints(t, p, &w, HINT_GPUS | HINT_KERNELS);
 	dlprof_iterations_release(&r.all);
 	return 0;
 }

@@ -36,7 +36,7 @@ static const struct column columns[D_COLUMNS] = {
 	[D_OTHER_NAMES] = {"non_tc_kernel_names", "Non-TC Kernel Names", "Their names.", CELL_STR, UNIT_NONE, COLUMN_WIDE, 0},
 };
 
-static void put_op(struct table *t, const struct eligible *x, const struct op_dlprof_row *r)
+static void put_op(struct table *t, const struct eligible *x, const struct dlprof_op_row *r)
 {
 	const struct op *op = &x->p->ops->op[r->op];
 	const struct op_sum *s = &x->sum[r->op];
@@ -46,7 +46,7 @@ static void put_op(struct table *t, const struct eligible *x, const struct op_dl
 	table_row(t);
 	table_set_str(t, D_ID, r->names.id);
 	table_set_str(t, D_NAME, r->names.name);
-	table_set_str(t, D_DIRECTION, op_dlprof_direction(op));
+	table_set_str(t, D_DIRECTION, dlprof_direction(op));
 	table_set_str(t, D_TYPE, r->names.type);
 	table_set_bool(t, D_USES, s->tc_kernels > 0);
 	table_set_i64(t, D_TOTAL, s->kernel_ns);
@@ -63,7 +63,7 @@ static void put_op(struct table *t, const struct eligible *x, const struct op_dl
 static void tensor_cores_table(const struct eligible *x, struct table *t)
 {
 	uint32_t n;
-	struct op_dlprof_row *order = op_dlprof_order(x->p, &t->arena, &n);
+	struct dlprof_op_row *order = dlprof_op_order(x->p, &t->arena, &n);
 	table_columns(t, columns, D_COLUMNS);
 	for (uint32_t i = 0; i < n; i++)
 		if (x->sum[order[i].op].calls)
@@ -97,7 +97,7 @@ int dlprof_tensor_cores(const struct profile *p, const struct report_args *args,
 	op_kernels_init(&x.kernels, p, tc);
 	sum_all(&x, &w, tc);
 	tensor_cores_table(&x, t);
-	op_dlprof_hints(t, p, &w, HINT_KERNELS);
+	dlprof_table_hints(t, p, &w, HINT_KERNELS);
 	op_kernels_release(&x.kernels);
 	mem_free(x.sum);
 	op_tc_free(tc);

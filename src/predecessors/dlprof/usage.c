@@ -1,9 +1,14 @@
 #include "predecessors/dlprof/usage.h"
 
 #include "analysis/analysis.h"
-#include "analysis/host_use.h"
 #include "analysis/op_instances.h"
 #include "base/mem.h"
+
+/* The data loaders that DLProf knows. */
+static bool is_loader(struct str name)
+{
+	return str_starts(name, STR("enumerate(DataLoader)#")) || str_starts(name, STR("enumerate(DataPipe)#")) || str_starts(name, STR("torch.utils.data.dataloader."));
+}
 
 /* Ops and API calls, ranges of data loaders, and two calls of the C library. */
 static enum usage_kind host_kind(const struct profile *p, uint8_t *asked, uint32_t span)
@@ -16,7 +21,7 @@ static enum usage_kind host_kind(const struct profile *p, uint8_t *asked, uint32
 		return USAGE_OTHER;
 	struct str s = profile_str(p, name);
 	if (!asked[name])
-		asked[name] = (uint8_t)(1 + 2 * host_is_dataloader(s) + 4 * (str_eqc(s, "fread") || str_eqc(s, "fwrite")));
+		asked[name] = (uint8_t)(1 + 2 * is_loader(s) + 4 * (str_eqc(s, "fread") || str_eqc(s, "fwrite")));
 	if (kind == SPAN_OS)
 		return asked[name] & 4 ? USAGE_IO : USAGE_OTHER;
 	return asked[name] & 2 ? USAGE_DATALOADER : USAGE_OTHER;

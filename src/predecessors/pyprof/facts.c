@@ -3,6 +3,7 @@
 #include "predecessors/pyprof/chain.h"
 #include "base/buf.h"
 #include "base/mem.h"
+#include "store/torch_names.h"
 
 #include <stdio.h>
 
@@ -97,9 +98,9 @@ static uint32_t sane_op(const struct pyprof_records *r, uint32_t name)
 	if (*slot)
 		return *slot - 1;
 	struct buf b = {0};
-	struct str s = profile_str(r->p, name), engine = STR("autograd::engine::evaluate_function: ");
-	if (r->rules == PYPROF_RECORDS_DEFAULT && str_starts(s, engine))
-		s = (struct str){s.p + engine.n, s.n - engine.n};
+	struct str s = profile_str(r->p, name);
+	if (r->rules == PYPROF_RECORDS_DEFAULT)
+		str_skip(&s, STR(TORCH_ENGINE));
 	buf_str(&b, s);
 	for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
 		drop_word(&b, str_from(words[i]));

@@ -1,5 +1,6 @@
 /* Per kernel: op, layer, line, shapes, direction, FLOPs, bytes, Tensor Cores; as PyProf and PyProf2 printed it, or right. */
 #include "analysis/costs.h"
+#include "analysis/names.h"
 #include "analysis/recording.h"
 #include "analysis/short_names.h"
 #include "analysis/stacks.h"
@@ -85,7 +86,6 @@ struct printer {
 	struct call *call;
 	struct stacks *stacks;          /* NULL: no call stacks were recorded with the ops */
 	struct short_names *names;      /* NULL: PyProf's own table */
-	struct kernel_info *info;       /* by name id; .arch NULL = not asked */
 	struct buf text;
 	uint64_t ended;                 /* rows at which PyProf would have ended */
 	uint32_t first_ended;
@@ -155,14 +155,6 @@ static void put_compat(struct printer *x, uint32_t i)
 	}
 }
 
-static const struct kernel_info *info_of(struct printer *x, uint32_t gpu)
-{
-	struct kernel_info *k = &x->info[x->p->gpu_op.name[gpu]];
-	if (!k->arch)
-		*k = kernel_classify(profile_str(x->p, x->p->gpu_op.name[gpu]));
-	return k;
-}
-
 /* What of the kernels of the op's call at which nothing is counted (transforms, reductions of parts) falls to this one, at which
  * something is. */
 static double helpers_ns(const struct printer *x, uint32_t gpu)
@@ -214,7 +206,7 @@ static void put_cost(struct printer *x, uint32_t gpu, const struct pyprof_row *r
 	int64_t flops = costs_flops(x->costs, gpu), bytes = costs_bytes(x->costs, gpu);
 	uint32_t index = x->costs->of_gpu[gpu];
 	const struct cost *m = index == ROW_NONE ? NULL : &x->costs->cost[index];
-	const struct kernel_info *k = info_of(x, gpu);
+	const struct kernel_info *k = gpu_kernel(x->p, gpu);
 	static const char *const tri[] = {[TRI_NO] = "not used", [TRI_YES] = "used", [TRI_UNKNOWN] = "unknown"};
 	table_set_str(x->out, C_TC, str_from(tri[kernel_tensor_core(*k, m ? m->dtype : DTYPE_UNKNOWN)]));
 	table_set_str(x->out, C_CLASS, str_from(kernel_class_name[k->class]));
@@ -369,7 +361,6 @@ static void open_default(struct printer *x)
 		x->stacks = stacks_new(x->p);
 
 	table_columns(x->out, columns, N_COLUMNS);
-	x->info = NEW_ARRAY(x->p->strings.n, struct kernel_info);
 }
 
 static int pyprof_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
@@ -402,7 +393,6 @@ static int pyprof_run(const struct profile *p, const struct report_args *args, s
 	costs_free(x.costs);
 	short_names_free(x.names);
 	stacks_free(x.stacks);
-	mem_free(x.info);
 	mem_free(x.call);
 	idmap_release(&x.call_of);
 	buf_release(&x.text);

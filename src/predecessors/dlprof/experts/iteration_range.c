@@ -50,7 +50,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	const struct dlprof_run *r = dlprof_run_of(f, p);
 	double mean, deviation;
 	uint32_t first, last;
-	iterations_mean(&r->iterations, r->first, r->last, &mean, &deviation);
+	dlprof_iterations_mean(&r->iterations, r->first, r->last, &mean, &deviation);
 	if (r->last - r->first + 1 < FEWEST || deviation <= LARGE * mean)
 		return 0;
 	struct str advice = STR("Try limiting the iteration range to a steady range by rerunning with the --database option and setting --iter_start "

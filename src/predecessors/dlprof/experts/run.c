@@ -13,7 +13,7 @@ static struct dlprof_run *make(const struct detect_args *a, const struct profile
 {
 	struct dlprof_run *r = NEW(struct dlprof_run);
 	r->whole = a->whole ? a->whole : p;
-	iterations_dlprof(r->whole, r->whole->key_op, &r->iterations);
+	dlprof_iterations_of(r->whole, r->whole->key_op, &r->iterations);
 	r->last = r->iterations.n - 1;
 	if (a->whole) {
 		r->first = clamp(a->first, r->iterations.n);

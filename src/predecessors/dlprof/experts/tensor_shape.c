@@ -1,4 +1,5 @@
 /* No output of DLProf with this finding is known: the text is in its manner. */
+#include "analysis/names.h"
 #include "base/mem.h"
 #include "predecessors/dlprof/experts/experts.h"
 
@@ -25,7 +26,7 @@ static uint8_t *find_users(const struct profile *p)
 {
 	uint8_t *uses = NEW_ARRAY(p->ops->n_ops, uint8_t);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
-		if (p->gpu_op.kind[g] == GPU_KERNEL && kernel_uses_tc_listed(profile_str(p, p->gpu_op.name[g])))
+		if (p->gpu_op.kind[g] == GPU_KERNEL && name_is(p, p->gpu_op.name[g], NAME_TC_LISTED))
 			uses[p->ops->instance[p->ops->of_gpu[g]].op] = 1;
 	return uses;
 }
