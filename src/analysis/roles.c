@@ -5,8 +5,6 @@
 #include "analysis/host_use.h"
 #include "analysis/interval.h"
 #include "analysis/names.h"
-#include "analysis/optree.h"
-#include "base/hash.h"
 #include "base/mem.h"
 
 const char *const role_title[ROLES] = {

@@ -7,7 +7,6 @@
 #include "report/operator_keys.h"
 #include "report/window.h"
 
-#include <math.h>
 
 struct group {
 	uint64_t calls;
