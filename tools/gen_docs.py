@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes what the documentation takes from the program itself, so that it cannot go stale: the pages of docs/ that list
 what is registered (reports.md, detectors.md, inputs.md, commands.md, the tables of viewer.md) and the examples in README.md and sql.md; and
-src/report/columns.def, by which the program knows what columns a report has for other inputs (build again after it changed).
+src/query/columns.def, by which the program knows what columns a report has for other inputs (build again after it changed).
 
 usage: gen_docs.py BUILD            write them
        gen_docs.py --check BUILD    say (in TAP) which are not what they would be
@@ -338,7 +338,7 @@ def viewer_page(program):
         return endpoints(program, f.read())
 
 
-PAGES = {"src/report/columns.def": columns_def, "docs/reports.md": reports_page, "docs/detectors.md": detectors_page, "docs/inputs.md": inputs_page,
+PAGES = {"src/query/columns.def": columns_def, "docs/reports.md": reports_page, "docs/detectors.md": detectors_page, "docs/inputs.md": inputs_page,
          "docs/commands.md": commands_page, "docs/sql.md": examples("docs/sql.md"), "docs/export.md": examples("docs/export.md"), "docs/torch.md": examples("docs/torch.md"), "docs/viewer.md": viewer_page,
          "README.md": examples("README.md")}
 

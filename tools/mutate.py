@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Mutation testing: would a test notice if a condition were wrong?
 
-Takes conditions of src/analysis and src/report at random (the same ones for the same seed), builds the program once with all of
+Takes conditions of src/analysis, src/query and src/report at random (the same ones for the same seed), builds the program once with all of
 them switchable, and runs, for each switched condition, the tests that reach it until one fails. A mutant that no test notices
 survives, and is listed. A condition is negated, or its < becomes <= (> becomes >=, and back).
 
@@ -24,7 +24,7 @@ import sys
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-FOLDERS = ("src/analysis", "src/report")
+FOLDERS = ("src/analysis", "src/query", "src/report")
 SUITES = ("unit", "oracle", "cli")
 # Tests that are too long to be run for each mutant, or that measure time; shorter ones look at the same code.
 LEFT_OUT = {"serve_attack", "hostile_memory", "hostile_size", "python_wheel", "record_nsys", "capture_cuda", "guest", "cupti_layouts", "gpu_check", "torture",

@@ -3,7 +3,7 @@
 #include "detect/detect.h"
 #include "input/input.h"
 #include "render/render.h"
-#include "report/report.h"
+#include "query/report.h"
 
 #ifdef HAVE_SERVE
 #include "serve/endpoint.h"

@@ -7,8 +7,8 @@
 #include "base/intern.h"
 #include "base/mem.h"
 #include "input/input.h"
-#include "report/arrange.h"
-#include "report/report.h"
+#include "query/arrange.h"
+#include "query/report.h"
 
 #include <pthread.h>
 #include <sys/types.h>

@@ -7,7 +7,7 @@
 #include "io/atomic.h"
 #include "render/render.h"
 #include "render/view.h"
-#include "report/curve.h"
+#include "query/curve.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>

@@ -9,7 +9,7 @@
 #include "base/table.h"
 #include "input/discover.h"
 #include "input/input.h"
-#include "report/report.h"
+#include "query/report.h"
 
 #include <argp.h>
 

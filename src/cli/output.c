@@ -5,8 +5,8 @@
 #include "io/atomic.h"
 #include "render/render.h"
 #include "render/view.h"
-#include "report/arrange.h"
-#include "report/curve.h"
+#include "query/arrange.h"
+#include "query/curve.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -6,8 +6,8 @@
 #include "base/nearest.h"
 #include "render/render.h"
 #include "render/text_layout.h"
-#include "report/columns.h"
-#include "report/per.h"
+#include "query/columns.h"
+#include "query/per.h"
 
 #include <stdio.h>
 

@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "cli/progress.h"
 #include "io/leftovers.h"
-#include "report/report.h"
+#include "query/report.h"
 #include "serve/export.h"
 
 #include <pthread.h>

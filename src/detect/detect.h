@@ -63,7 +63,7 @@ struct findings {
 
 /* The expert system of a predecessor. */
 struct expert_system {
-	const char *name;    /* what --compat calls the predecessor: "torch" */
+	const char *name;    /* as users type it: "torch" */
 	const char *title;   /* what stands above its findings */
 };
 

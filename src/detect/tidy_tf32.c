@@ -5,7 +5,7 @@ extern const struct detector detector_tidy_tf32;
 static int run(const struct profile *p, struct findings *f, struct err *e)
 {
 	findings_missing_aside(f, &detector_tidy_tf32, "a trace does not say torch.backends.cuda.matmul.allow_tf32",
-	                       "opscope's own tf32-off (advise without --compat), which looks at the kernels");
+	                       "opscope's own tf32-off, which looks at the kernels");
 	return 0;
 }
 

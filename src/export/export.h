@@ -7,7 +7,7 @@
 #define OPSCOPE_EXPORT_EXPORT_H
 
 #include "io/sink.h"
-#include "report/report.h"
+#include "query/report.h"
 
 /* An option of one format: --NAME=ARG. */
 struct export_option {

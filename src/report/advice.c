@@ -2,7 +2,7 @@
 
 #include "analysis/slice.h"
 #include "detect/detect.h"
-#include "report/predecessor.h"
+#include "query/predecessor.h"
 
 /* The iterations of a predecessor are not opscope's steps. */
 static struct profile *part_by(struct profile *p, const struct predecessor *by, struct detect_args *d, struct err *e)

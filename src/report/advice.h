@@ -2,7 +2,7 @@
 #ifndef OPSCOPE_REPORT_ADVICE_H
 #define OPSCOPE_REPORT_ADVICE_H
 
-#include "report/report.h"
+#include "query/report.h"
 
 /* Key op, steps, aggregation, compat and brief of *asked count; with the compat of a predecessor that counts iterations of its own, steps are these. Initialises *out; on error it is
  * empty and need not be released. ERR_USAGE for a key op, steps, an aggregation or a predecessor that are not there. */

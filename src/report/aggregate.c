@@ -7,7 +7,7 @@
 
 #include "analysis/slice.h"
 #include "detect/detect.h"
-#include "report/catalog.h"
+#include "query/catalog.h"
 #include "report/summary_sums.h"
 #include "store/save.h"
 

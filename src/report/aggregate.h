@@ -3,7 +3,7 @@
 #define OPSCOPE_REPORT_AGGREGATE_H
 
 #include "base/buf.h"
-#include "report/report.h"
+#include "query/report.h"
 
 /* What to aggregate. {0} = the whole recording. Strings are borrowed. */
 struct aggregate_spec {

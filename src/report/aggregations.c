@@ -1,7 +1,7 @@
 /* Report aggregations: what an .opscope file or a DLProf database holds of questions asked before. */
 #include "report/aggregate.h"
-#include "report/predecessor.h"
-#include "report/stated.h"
+#include "query/predecessor.h"
+#include "query/stated.h"
 
 enum { C_ID, C_NAME, C_MADE_BY, C_CREATED, C_KEY_OP, C_STEPS, C_FIRST, C_LAST, C_AGGREGATED, C_TOTAL, C_WALL, C_BUSY, C_TC, C_TABLES, C_ROWS, C_MISSING };
 

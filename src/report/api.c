@@ -1,8 +1,8 @@
 /* API calls of the runtime and the driver, as `nsys stats --report cuda_api_sum` counts them: all processes and threads. */
 #include "base/mem.h"
 #include "analysis/recording.h"
-#include "report/stats.h"
-#include "report/window.h"
+#include "query/stats.h"
+#include "query/window.h"
 
 enum grouping { BY_NAME, BY_THREAD, BY_OP };
 

@@ -22,7 +22,7 @@ const struct report report_attention = {
 	.help = "Each distinct scaled dot-product attention by op, shape, type and direction: batch, heads, query and key lengths, head sizes. "
 	        "FLOPs count all pairs, as torch.utils.flop_counter does; where a causal mask is known, flops_causal counts those below "
 	        "the diagonal. Attention that is written out as products and a softmax is in report gemm. Kernels for which no shapes were "
-	        "recorded have a row by their name, without FLOPs. --compat=tracelens counts as TraceLens does.",
+	        "recorded have a row by their name, without FLOPs.",
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = attention_run,

@@ -12,7 +12,7 @@
 #include "base/sort.h"
 #include "op/cost_call.h"
 #include "report/cost_table.h"
-#include "report/window.h"
+#include "query/window.h"
 
 enum by { BY_NAME, BY_SIZE, BY_KERNEL };
 

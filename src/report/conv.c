@@ -22,7 +22,7 @@ const struct report report_conv = {
 	.help = "Each distinct convolution by op, shape, type and direction: N images of C channels and size D x H x W, K filters of T x R x S, "
 	        "an output of O x P x Q. How long, how many FLOPs and bytes, which rate, whether it ran on Tensor Cores and could, and "
 	        "which share of the GPU's peak that is. Time includes kernels that convert or copy for it. Kernels for which no shapes were "
-	        "recorded have a row by their name, without FLOPs. --compat=tracelens counts as TraceLens does.",
+	        "recorded have a row by their name, without FLOPs.",
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = conv_run,

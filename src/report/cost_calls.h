@@ -3,7 +3,7 @@
 #define OPSCOPE_REPORT_COST_CALLS_H
 
 #include "analysis/costs.h"
-#include "report/report.h"
+#include "query/report.h"
 
 struct cost_call {
 	uint64_t calls;

@@ -9,7 +9,7 @@
 #define OPSCOPE_REPORT_COST_TABLE_H
 
 #include "analysis/bounds.h"
-#include "report/window.h"
+#include "query/window.h"
 
 enum cost_by { COST_BY_SHAPE, COST_BY_OP, COST_BY_KERNEL };
 

@@ -119,7 +119,7 @@ const struct report report_costs = {
 	.also = "flops bytes cost",
 	.help = "FLOPs and bytes of every distinct call of an op, by its shapes, types and parameters, with the formula, and the time of the "
 	        "kernels that it explains; where something is unknown, why. FLOPs count a multiply-add as 2, bytes are what an ideal kernel "
-	        "reads and writes once. --compat=tracelens prints TraceLens' figures.",
+	        "reads and writes once.",
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.run = costs_run,
 };

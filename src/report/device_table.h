@@ -2,7 +2,7 @@
 #ifndef OPSCOPE_REPORT_DEVICE_TABLE_H
 #define OPSCOPE_REPORT_DEVICE_TABLE_H
 
-#include "report/report.h"
+#include "query/report.h"
 
 /* Adds columns and rows to an empty table: every device, or those that ran kernels; over the steps that args ask for. */
 void device_table(const struct profile *p, const struct report_args *args, bool only_used, struct table *t);

@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "io/json_valid.h"
 #include "report/key_groups.h"
-#include "report/report.h"
+#include "query/report.h"
 
 enum { C_EVENT, C_NAME, C_TRACE_NAME, C_SINCE, C_START, C_END, C_PARENT, C_THREAD, C_NODE, C_DEVICE, C_ASYNC, C_ANNOTATION, C_BACKWARD, C_SEQUENCE,
        C_FWD_THREAD, C_HOST_SELF, C_DEV_SELF, C_DEV_TOTAL, C_KERNELS, C_CPU_MEM, C_CPU_MEM_SELF, C_DEV_MEM, C_DEV_MEM_SELF, C_FLOPS,
@@ -237,8 +237,7 @@ static int function_events_run(const struct profile *p, const struct report_args
 const struct report report_function_events = {
 	.name = "function-events",
 	.title = "Events one by one",
-	.help = "What prof.events() of torch lists: every op, annotation and API call with its times, parent, memory, shapes and stack. "
-	        "--compat=torch-* lists what that version does, kernels included.",
+	.help = "What prof.events() of torch lists: every op, annotation and API call with its times, parent, memory, shapes and stack.",
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_LIMIT,
 	.run = function_events_run,

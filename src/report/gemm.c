@@ -39,8 +39,7 @@ const struct report report_gemm = {
 	.help = "Each distinct matrix product C = A B by op, sizes, type and direction: how long, how many FLOPs and bytes, which rate, "
 	        "whether it ran on Tensor Cores and could, and which share of the GPU's peak that is. Backward counts both products "
 	        "(gradients of input and weight) where the trace shows only their forward op. Kernels for which no shapes were "
-	        "recorded have a row by their name, without FLOPs. "
-	        "--compat=tracelens counts as TraceLens does.",
+	        "recorded have a row by their name, without FLOPs.",
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = gemm_run,

@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/round.h"
-#include "report/report.h"
+#include "query/report.h"
 
 static const char *const kind_text[BUSY_KINDS] = {
 	[BUSY_COMPUTE] = "computation",

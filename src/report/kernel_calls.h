@@ -2,7 +2,7 @@
 #ifndef OPSCOPE_REPORT_KERNEL_CALLS_H
 #define OPSCOPE_REPORT_KERNEL_CALLS_H
 
-#include "report/report.h"
+#include "query/report.h"
 
 /* One row a kernel, in order of start. Needs PASS_OPS and PASS_STEPS. */
 int kernel_calls(const struct profile *p, const struct report_args *args, struct table *t, struct err *e);

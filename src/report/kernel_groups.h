@@ -5,7 +5,7 @@
 #include "analysis/optree.h"
 #include "base/intern.h"
 #include "base/sort.h"
-#include "report/window.h"
+#include "query/window.h"
 
 enum kernels_by { KERNELS_BY_NAME, KERNELS_BY_OP, KERNELS_BY_LAUNCH };
 

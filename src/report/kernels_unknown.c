@@ -4,7 +4,7 @@
 #include "base/round.h"
 #include "gpu/gpus.h"
 #include "op/kernels.h"
-#include "report/window.h"
+#include "query/window.h"
 
 #include <math.h>
 

@@ -3,7 +3,7 @@
 #include "base/mem.h"
 #include "base/round.h"
 #include "report/key_groups.h"
-#include "report/report.h"
+#include "query/report.h"
 
 #include <math.h>
 
@@ -346,7 +346,7 @@ const struct report report_key_averages = {
 	.help = "What prof.key_averages() of torch answers, without a new run: how often each op, annotation and API call ran, the time it "
 	        "took on the host and on the device, its memory and FLOPs, and how much its calls differ. Device time counts once, at what "
 	        "launched the work; what nothing launched is in the row (unattributed). "
-	        "With --compat=torch-* text is the table that this version prints (docs/torch.md).",
+	        "docs/torch.md tells how to have the table that a version of torch prints.",
 	.variants = key_averages_variants,
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_TOP_LEVEL,

@@ -5,8 +5,8 @@
 
 #include "analysis/cycles.h"
 #include "analysis/torch_events.h"
-#include "report/report.h"
-#include "report/stats.h"
+#include "query/report.h"
+#include "query/stats.h"
 
 /* What makes a group, besides the name, the node, the device and whether it is an annotation. */
 enum key_part {

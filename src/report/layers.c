@@ -7,7 +7,7 @@
 #include "analysis/stacks.h"
 #include "base/buf.h"
 #include "base/mem.h"
-#include "report/window.h"
+#include "query/window.h"
 
 #include <math.h>
 

@@ -3,7 +3,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/sort.h"
-#include "report/report.h"
+#include "query/report.h"
 
 /* Runtime calls that launched kernels, in order of their starts. All kernels of a correlation id are launched by each call that has it. */
 struct launchers {

@@ -2,8 +2,8 @@
  * cuda_gpu_mem_time_sum and cuda_gpu_mem_size_sum. */
 #include "base/mem.h"
 #include "gpu/gpus.h"
-#include "report/stats.h"
-#include "report/window.h"
+#include "query/stats.h"
+#include "query/window.h"
 
 #include <math.h>
 #include <sys/param.h>

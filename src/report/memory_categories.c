@@ -4,7 +4,7 @@
 #include "analysis/memory_categories.h"
 #include "analysis/recording.h"
 #include "base/mem.h"
-#include "report/window.h"
+#include "query/window.h"
 
 #include <stdio.h>
 
@@ -207,7 +207,7 @@ static int categories_run(const struct profile *p, const struct report_args *arg
 	put_categories(t, &m, out);
 	put_notes(t, &m, zero_ns, out);
 	struct table *curve = table_section(out, "curve", "Memory by category over time");
-	curve->curve = !args->compat;
+	curve->curve = true;
 	put_curve(&m, zero_ns, curve);
 	put_unknown(&m, table_section(out, "unknown", "Why blocks are Unknown"));
 	moments_release(&m);

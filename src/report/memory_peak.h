@@ -2,7 +2,7 @@
 #ifndef OPSCOPE_REPORT_MEMORY_PEAK_H
 #define OPSCOPE_REPORT_MEMORY_PEAK_H
 
-#include "report/window.h"
+#include "query/window.h"
 
 /* Appends the sections "held", by category, and "held_by_op", by category, op and line of Python, at the first moment of the window at which the allocator's
  * total is highest; where no totals were recorded, the sum of the events. Of `device` (memory_device), or, with all = true, of each accelerator that has

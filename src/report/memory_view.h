@@ -3,7 +3,7 @@
 #define OPSCOPE_REPORT_MEMORY_VIEW_H
 
 #include "analysis/optree.h"
-#include "report/window.h"
+#include "query/window.h"
 
 struct memory_view {
 	const struct profile *p;

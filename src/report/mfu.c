@@ -4,7 +4,7 @@
 #include "analysis/recording.h"
 #include "analysis/steps.h"
 #include "base/buf.h"
-#include "report/report.h"
+#include "query/report.h"
 
 enum { C_STEP, C_DEVICE, C_TIME, C_FLOPS, C_TFLOPS, C_MFU, C_PEAK, C_PEAK_NAME, C_SOURCE, C_KNOWN, C_TYPES, C_KERNEL, C_UNKNOWN, C_WHY, N_COLUMNS };
 

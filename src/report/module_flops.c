@@ -92,8 +92,7 @@ const struct report report_module_flops = {
 	.asks = ASKS_PART,
 	.help = "How many floating-point operations each nn.Module takes, forward and backward, on a GPU or the CPU, by the models of report costs: each "
 	        "operation counts once, at the innermost op whose FLOPs are known. Needs modules (with_stack=True) and shapes (record_shapes=True). A note says "
-	        "what is unknown. --group-by=depth:N shows N levels. --compat=torch is the table of torch.utils.flop_counter's FlopCounterMode: ops that it has "
-	        "a formula for, and no others; modules by class and number, for the trace does not have their attribute names.",
+	        "what is unknown. --group-by=depth:N shows N levels.",
 	.variants = module_flops_variants,
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,

@@ -4,7 +4,7 @@
 
 #include "analysis/modules.h"
 #include "analysis/op_flops.h"
-#include "report/window.h"
+#include "query/window.h"
 
 enum module_flops_part { MODULE_FORWARD, MODULE_BACKWARD, MODULE_PARTS };
 

@@ -4,7 +4,7 @@
 #include "analysis/recording.h"
 #include "base/buf.h"
 #include "base/mem.h"
-#include "report/window.h"
+#include "query/window.h"
 
 
 enum { C_DEPTH, C_MODULE, C_DEV_EXCLUSIVE, C_HOST_EXCLUSIVE, C_EXCLUSIVE_PCT, C_DEV_TOTAL, C_DEV_SELF, C_BWD_DEV_TOTAL, C_PCT,

@@ -4,8 +4,8 @@
 #include "analysis/steps.h"
 #include "base/buf.h"
 #include "base/mem.h"
-#include "report/stats.h"
-#include "report/window.h"
+#include "query/stats.h"
+#include "query/window.h"
 #include "store/torch_names.h"
 
 enum grouping { BY_NAME, BY_PATH, BY_THREAD };

@@ -4,7 +4,7 @@
 #define OPSCOPE_REPORT_OP_SUMS_H
 
 #include "analysis/op_instances.h"
-#include "report/window.h"
+#include "query/window.h"
 
 enum op_time { OP_CPU, OP_GPU, OP_OVERHEAD, OP_IDLE, OP_TIMES };
 

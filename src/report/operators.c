@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "base/round.h"
 #include "report/operator_keys.h"
-#include "report/window.h"
+#include "query/window.h"
 
 
 struct group {

@@ -2,7 +2,7 @@
 #ifndef OPSCOPE_REPORT_OPERATORS_H
 #define OPSCOPE_REPORT_OPERATORS_H
 
-#include "report/report.h"
+#include "query/report.h"
 
 enum operators_by { OPERATORS_BY_NAME, OPERATORS_BY_SHAPE, OPERATORS_BY_STACK, OPERATORS_BY_LINE };
 

@@ -3,8 +3,8 @@
 #include "analysis/names.h"
 #include "analysis/os_calls.h"
 #include "base/mem.h"
-#include "report/stats.h"
-#include "report/window.h"
+#include "query/stats.h"
+#include "query/window.h"
 
 enum grouping { BY_NAME, BY_KIND, BY_THREAD };
 

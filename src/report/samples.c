@@ -1,7 +1,7 @@
 /* Samples of stacks (opscope record --sample=cpu): by function, whole stack or thread. */
 #include "base/hash.h"
 #include "base/mem.h"
-#include "report/report.h"
+#include "query/report.h"
 
 #include <stdlib.h>
 

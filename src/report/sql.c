@@ -9,9 +9,9 @@
 #include "base/mem.h"
 #include "io/sqlmem.h"
 #include "report/advice.h"
-#include "report/catalog.h"
-#include "report/sql_functions.h"
-#include "report/sql_result.h"
+#include "query/catalog.h"
+#include "query/sql_functions.h"
+#include "query/sql_result.h"
 #include "store/vtab.h"
 
 /* A table of the catalog, run at most once. */

@@ -12,7 +12,7 @@
 #ifndef OPSCOPE_REPORT_SQL_H
 #define OPSCOPE_REPORT_SQL_H
 
-#include "report/report.h"
+#include "query/report.h"
 
 struct sql;
 

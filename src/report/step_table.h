@@ -3,7 +3,7 @@
 #define OPSCOPE_REPORT_STEP_TABLE_H
 
 #include "analysis/roles.h"
-#include "report/report.h"
+#include "query/report.h"
 
 /* Roles for the range of steps in args. Free with roles_free. NULL with ERR_DATA when there is no step. */
 struct roles *step_roles(const struct profile *p, const struct steps *s, const struct roles_rules *rules, const struct report_args *args, struct err *e);

@@ -7,7 +7,7 @@
 #include "analysis/steps.h"
 #include "base/mem.h"
 #include "base/round.h"
-#include "report/predecessor.h"
+#include "query/predecessor.h"
 #include "report/summary_sums.h"
 #include "report/system_facts.h"
 

@@ -2,7 +2,7 @@
 #include "analysis/op_flops.h"
 #include "analysis/recording.h"
 #include "report/key_groups.h"
-#include "report/report.h"
+#include "query/report.h"
 #include "report/key_groups.h"
 
 enum { C_NAME, C_CALLS, C_HOST_SELF, C_DEV_SELF, C_CPU_MEM_SELF, C_DEV_MEM_SELF, C_FLOPS, C_UNKNOWN, N_COLUMNS };
@@ -90,8 +90,8 @@ static int total_average_run(const struct profile *p, const struct report_args *
 const struct report report_total_average = {
 	.name = "total-average",
 	.title = "All events together",
-	.help = "What prof.total_average() of torch answers: one row for all events. Times that count nested events again and again are there "
-	        "only with --compat=torch-*.",
+	.help = "What prof.total_average() of torch answers: one row for all events. Times that count nested events again and again are left "
+	        "out.",
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.run = total_average_run,
 };

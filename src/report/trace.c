@@ -2,7 +2,7 @@
 #include "analysis/names.h"
 #include "base/mem.h"
 #include "analysis/recording.h"
-#include "report/report.h"
+#include "query/report.h"
 
 /* Longer values, and objects, are not shown: people put their whole environment into them, secrets included. */
 enum { MAX_SHOWN = 200 };

@@ -1,6 +1,6 @@
 /* Triton kernels of torch.compile: which generated file each comes from and with which parameters it was launched. */
 #include "base/mem.h"
-#include "report/window.h"
+#include "query/window.h"
 
 /* Arguments that the compiler writes on the launching op. */
 static const struct argument {

@@ -2,9 +2,9 @@
 #include "analysis/recording.h"
 #include "base/buf.h"
 #include "base/mem.h"
-#include "report/stats.h"
+#include "query/stats.h"
 #include "report/wait_calls.h"
-#include "report/window.h"
+#include "query/window.h"
 
 enum grouping { BY_STREAM, BY_NAME };
 enum evidence { RECORD, CALL, COPYING, EVIDENCES };

@@ -4,7 +4,7 @@
 
 #include "analysis/memory.h"
 #include "base/mem.h"
-#include "report/report.h"
+#include "query/report.h"
 
 #include <stdio.h>
 

@@ -2,7 +2,7 @@
 #include "serve/endpoint.h"
 
 #include "base/json_text.h"
-#include "report/report.h"
+#include "query/report.h"
 
 static void put_words(struct buf *b, const char *name, const struct report *r, const char *(*word)(const struct report *r, unsigned i))
 {

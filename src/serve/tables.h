@@ -2,7 +2,7 @@
 #ifndef OPSCOPE_SERVE_TABLES_H
 #define OPSCOPE_SERVE_TABLES_H
 
-#include "report/report.h"
+#include "query/report.h"
 #include "serve/endpoint.h"
 
 extern const char *const table_formats[]; /* json, csv */

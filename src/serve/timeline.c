@@ -1,6 +1,6 @@
 /* What the timeline consists of: tracks, steps, extent. */
 #include "analysis/steps.h"
-#include "report/report.h"
+#include "query/report.h"
 #include "serve/timeline_times.h"
 
 static void put_track(struct buf *b, const struct timeline *t, uint32_t i)

@@ -1,4 +1,4 @@
-"""--per: sums of reports per step and per call, against the totals; and that no sum is forgotten (src/report/sums.def)."""
+"""--per: sums of reports per step and per call, against the totals; and that no sum is forgotten (src/query/sums.def)."""
 import json
 import os
 import re

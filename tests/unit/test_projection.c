@@ -5,7 +5,7 @@
 
 #include "analysis/projection.h"
 #include "base/mem.h"
-#include "report/stats.h"
+#include "query/stats.h"
 
 static uint32_t next_random(uint32_t *x)
 {

@@ -1,5 +1,5 @@
 /* The rows of reports: each pair of --compat and --group-by chooses one row, and what no row has is refused with what there is. */
-#include "report/predecessor.h"
+#include "query/predecessor.h"
 #include "test.h"
 
 static const struct report *report_named(const char *name)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "report/sql_functions.h"
+#include "query/sql_functions.h"
 
 /* SQLite's own functions, and those in their place. */
 static sqlite3 *theirs, *ours;

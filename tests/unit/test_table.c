@@ -10,7 +10,7 @@
 #include "base/diag.h"
 #include "base/table.h"
 #include "base/utf8.h"
-#include "report/curve.h"
+#include "query/curve.h"
 
 enum { NAME, COUNT, SHARE, FLAG };
 

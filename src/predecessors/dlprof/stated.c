@@ -8,7 +8,7 @@
 #include "base/intern.h"
 #include "base/mem.h"
 #include "predecessors/dlprof/experts/experts.h"
-#include "report/stated.h"
+#include "query/stated.h"
 
 enum { COMPARED_MAX = 16, SHOWN_MAX = 1000 }; /* aggregations; rows */
 

@@ -2,7 +2,7 @@
 #ifndef OPSCOPE_PREDECESSORS_DLPROF_STATED_H
 #define OPSCOPE_PREDECESSORS_DLPROF_STATED_H
 
-#include "report/predecessor.h"
+#include "query/predecessor.h"
 
 extern const struct predecessor_stated dlprof_stated;
 

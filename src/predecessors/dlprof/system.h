@@ -3,7 +3,7 @@
 #define OPSCOPE_PREDECESSORS_DLPROF_SYSTEM_H
 
 #include "base/table.h"
-#include "report/predecessor.h"
+#include "query/predecessor.h"
 
 /* What DLProf records of itself. */
 extern const struct predecessor_fact dlprof_facts[];

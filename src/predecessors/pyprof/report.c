@@ -10,7 +10,7 @@
 #include "op/kernels.h"
 #include "op/short_name.h"
 #include "predecessors/pyprof/row.h"
-#include "report/report.h"
+#include "query/report.h"
 
 enum { C_IDX, C_SEQ, C_ALTSEQ, C_TID, C_LAYER, C_TRACE, C_DIR, C_SUB, C_MOD, C_OP, C_KERNEL, C_PARAMS, C_SIL, C_TC, C_DEVICE, C_STREAM,
        C_GRID, C_BLOCK, C_FLOPS, C_BYTES, N_COMPAT, C_START = N_COMPAT, C_OPS, C_CLASS, C_TFLOPS, C_GBPS, C_LINE, C_NAME, C_WHY, N_COLUMNS };

@@ -1,6 +1,6 @@
 /* The report `pyprof` as PyProf and as PyProf2 print it. */
 #include "predecessors/pyprof/records.h"
-#include "report/predecessor.h"
+#include "query/predecessor.h"
 
 static const enum pyprof_record_rules pyprof_rules = PYPROF_RECORDS_3, pyprof2_rules = PYPROF_RECORDS_2;
 

@@ -2,7 +2,7 @@
 #ifndef OPSCOPE_PREDECESSORS_TB_PLUGIN_MEMORY_BLOCKS_H
 #define OPSCOPE_PREDECESSORS_TB_PLUGIN_MEMORY_BLOCKS_H
 
-#include "report/window.h"
+#include "query/window.h"
 
 struct memory_block {
 	int64_t bytes;

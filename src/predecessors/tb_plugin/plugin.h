@@ -4,7 +4,7 @@
 #define OPSCOPE_PREDECESSORS_TB_PLUGIN_PLUGIN_H
 
 #include "base/json_text.h"
-#include "report/report.h"
+#include "query/report.h"
 #include "serve/endpoint.h"
 
 #define PLUGIN_PATH "/data/plugin/pytorch_profiler/"

@@ -5,7 +5,7 @@
 #include "analysis/gpu_metrics.h"
 #include "analysis/modules.h"
 #include "analysis/roles.h"
-#include "report/window.h"
+#include "query/window.h"
 
 extern const struct optree_rules tb_optree;
 extern const struct module_rules tb_module_rules;

@@ -2,7 +2,7 @@
 #ifndef OPSCOPE_PREDECESSORS_TB_PLUGIN_TABLES_H
 #define OPSCOPE_PREDECESSORS_TB_PLUGIN_TABLES_H
 
-#include "report/report.h"
+#include "query/report.h"
 
 report_run_fn tb_kernels, tb_operators, tb_modules, tb_memory, tb_overview, tb_steps, tb_devices;
 

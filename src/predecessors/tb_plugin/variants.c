@@ -2,7 +2,7 @@
 #include "predecessors/tb_plugin/tables.h"
 #include "report/kernel_groups.h"
 #include "report/operators.h"
-#include "report/predecessor.h"
+#include "query/predecessor.h"
 
 #define TB_PLUGIN(name, ...) {.report = name, .compat = "tb-plugin", __VA_ARGS__}
 static const struct report_variant tb_variants[] = {

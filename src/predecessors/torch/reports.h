@@ -2,7 +2,7 @@
 #ifndef OPSCOPE_PREDECESSORS_TORCH_REPORTS_H
 #define OPSCOPE_PREDECESSORS_TORCH_REPORTS_H
 
-#include "report/report.h"
+#include "query/report.h"
 
 report_run_fn torch_key_averages, torch_total_average, torch_module_flops;
 

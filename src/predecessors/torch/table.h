@@ -4,7 +4,7 @@
 #define OPSCOPE_PREDECESSORS_TORCH_TABLE_H
 
 #include "report/key_groups.h"
-#include "report/report.h"
+#include "query/report.h"
 
 /* What torch can group by: ERR_USAGE for the rest of args->group_by. */
 int torch_table_check(const struct torch_rules *rules, const struct report_args *args, struct err *e);

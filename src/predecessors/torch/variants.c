@@ -1,7 +1,7 @@
 /* What opscope shows as versions of torch do (analysis/torch_versions.def). */
 #include "analysis/torch_events.h"
 #include "predecessors/torch/reports.h"
-#include "report/predecessor.h"
+#include "query/predecessor.h"
 
 static const char *const torch_groupings[] = {"name", "shape", "stack:N", "overload", "event", NULL};
 static const char *const torch_module_groupings[] = {"tree", "depth:N", NULL};

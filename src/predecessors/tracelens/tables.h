@@ -2,7 +2,7 @@
 #ifndef OPSCOPE_PREDECESSORS_TRACELENS_TABLES_H
 #define OPSCOPE_PREDECESSORS_TRACELENS_TABLES_H
 
-#include "report/report.h"
+#include "query/report.h"
 
 report_run_fn tracelens_gpu_timeline, tracelens_costs;
 

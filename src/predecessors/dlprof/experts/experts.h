@@ -9,7 +9,7 @@
 #include "predecessors/dlprof/hints.h"
 #include "predecessors/dlprof/iterations.h"
 #include "predecessors/dlprof/usage.h"
-#include "report/report.h"
+#include "query/report.h"
 
 extern const struct expert_system dlprof_experts;
 

@@ -1,4 +1,4 @@
-#include "report/stated.h"
+#include "query/stated.h"
 
 #include <ctype.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Tables whose rows are the points of a curve, for people who cannot read thousands of them. */
-#ifndef OPSCOPE_REPORT_CURVE_H
-#define OPSCOPE_REPORT_CURVE_H
+#ifndef OPSCOPE_QUERY_CURVE_H
+#define OPSCOPE_QUERY_CURVE_H
 
 #include "base/table.h"
 

@@ -1,4 +1,4 @@
-#include "report/catalog.h"
+#include "query/catalog.h"
 
 #include "base/buf.h"
 #include "base/mem.h"

@@ -1,4 +1,4 @@
-#include "report/sql_functions.h"
+#include "query/sql_functions.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "report/stats.h"
+#include "query/stats.h"
 
 #include "base/mem.h"
 #include "base/round.h"

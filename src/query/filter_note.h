@@ -1,6 +1,6 @@
 /* What to say where --filter left no row: what it looks for, and what there is to be found. */
-#ifndef OPSCOPE_REPORT_FILTER_NOTE_H
-#define OPSCOPE_REPORT_FILTER_NOTE_H
+#ifndef OPSCOPE_QUERY_FILTER_NOTE_H
+#define OPSCOPE_QUERY_FILTER_NOTE_H
 
 #include "base/table.h"
 

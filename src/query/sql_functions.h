@@ -1,7 +1,7 @@
 /* instr, replace, trim, ltrim and rtrim with the results of SQLite's own, in time linear in the text; SQLite's own take text times pattern. A time limit
  * cannot end a function while it runs: SQLite looks at the limit between instructions, and a function is one instruction. */
-#ifndef OPSCOPE_REPORT_SQL_FUNCTIONS_H
-#define OPSCOPE_REPORT_SQL_FUNCTIONS_H
+#ifndef OPSCOPE_QUERY_SQL_FUNCTIONS_H
+#define OPSCOPE_QUERY_SQL_FUNCTIONS_H
 
 #include <sqlite3.h>
 

@@ -1,4 +1,4 @@
-#include "report/curve.h"
+#include "query/curve.h"
 
 #include "analysis/lttb.h"
 #include "base/mem.h"

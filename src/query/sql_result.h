@@ -1,6 +1,6 @@
 /* Rows of a SQL statement as a struct table. */
-#ifndef OPSCOPE_REPORT_SQL_RESULT_H
-#define OPSCOPE_REPORT_SQL_RESULT_H
+#ifndef OPSCOPE_QUERY_SQL_RESULT_H
+#define OPSCOPE_QUERY_SQL_RESULT_H
 
 #include <sqlite3.h>
 

@@ -1,6 +1,6 @@
-#include "report/outside.h"
+#include "query/outside.h"
 
-#include "report/window.h"
+#include "query/window.h"
 
 #include <assert.h>
 
@@ -8,7 +8,7 @@ static const struct {
 	const char *report, *ids;
 } outside_columns[] = {
 #define OUTSIDE(report, ids) {report, ids},
-#include "report/outside.def"
+#include "query/outside.def"
 #undef OUTSIDE
 };
 

@@ -1,6 +1,6 @@
-#include "report/window.h"
+#include "query/window.h"
 
-#include "report/predecessor.h"
+#include "query/predecessor.h"
 
 int window_of(const struct profile *p, const struct report_args *args, struct window *w, struct err *e)
 {

@@ -1,4 +1,4 @@
-#include "report/filter_note.h"
+#include "query/filter_note.h"
 
 #include "base/buf.h"
 #include "base/nearest.h"

@@ -1,9 +1,9 @@
 /* Every table that the reports can give, under names that SQL can use: "gpu_timeline" for the report gpu-timeline,
  * "operators_by_stack" for a grouping other than the default, "memory_curve" for a section. */
-#ifndef OPSCOPE_REPORT_CATALOG_H
-#define OPSCOPE_REPORT_CATALOG_H
+#ifndef OPSCOPE_QUERY_CATALOG_H
+#define OPSCOPE_QUERY_CATALOG_H
 
-#include "report/report.h"
+#include "query/report.h"
 
 struct catalog_entry {
 	const struct report *report;

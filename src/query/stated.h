@@ -1,8 +1,8 @@
 /* What an input states as finished results (the store's table `stated`), as tables again. */
-#ifndef OPSCOPE_REPORT_STATED_H
-#define OPSCOPE_REPORT_STATED_H
+#ifndef OPSCOPE_QUERY_STATED_H
+#define OPSCOPE_QUERY_STATED_H
 
-#include "report/report.h"
+#include "query/report.h"
 
 /* Appends each of them to *out as a section of that name, with a first column `aggregation`; a column is of numbers if all its values are.
  * A table or column beyond what any tool writes is left out with a note. */

@@ -1,12 +1,12 @@
-#include "report/report.h"
+#include "query/report.h"
 
 #include "analysis/short_names.h"
 #include "base/buf.h"
-#include "report/outside.h"
-#include "report/per.h"
-#include "report/predecessor.h"
-#include "report/stated.h"
-#include "report/window.h"
+#include "query/outside.h"
+#include "query/per.h"
+#include "query/predecessor.h"
+#include "query/stated.h"
+#include "query/window.h"
 
 #include <stdio.h>
 

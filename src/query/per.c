@@ -1,7 +1,7 @@
-#include "report/per.h"
+#include "query/per.h"
 
 #include "analysis/slice.h"
-#include "report/window.h"
+#include "query/window.h"
 
 static const struct sums {
 	const char *report;
@@ -9,7 +9,7 @@ static const struct sums {
 	const char *ids;
 } sums[] = {
 #define SUMS(report, of, ids) {report, of, ids},
-#include "report/sums.def"
+#include "query/sums.def"
 #undef SUMS
 };
 

@@ -1,7 +1,7 @@
 /* Durations by group: count, sum, extremes, median and deviation of each. Life cycle: {0}, stats_add..., stats_finish, read,
  * stats_release. O(n) in all. */
-#ifndef OPSCOPE_REPORT_STATS_H
-#define OPSCOPE_REPORT_STATS_H
+#ifndef OPSCOPE_QUERY_STATS_H
+#define OPSCOPE_QUERY_STATS_H
 
 #include "base/intern.h"
 #include "base/table.h"

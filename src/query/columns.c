@@ -1,11 +1,11 @@
-#include "report/columns.h"
+#include "query/columns.h"
 
 #include <string.h>
 
 static const struct report_column columns[] = {
 #define REPORT_COLUMN(report, section, id, title, type, unit, when, help) \
 	{report, section, when, {id, title, help, CELL_##type, UNIT_##unit}},
-#include "report/columns.def"
+#include "query/columns.def"
 };
 
 enum { N_COLUMNS = sizeof columns / sizeof columns[0] };

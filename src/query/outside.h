@@ -1,9 +1,9 @@
 /* What lies outside the steps, said by reports that are of the steps: as a note and as a section of one row, sums by the columns of the report's first
  * table (outside.def). */
-#ifndef OPSCOPE_REPORT_OUTSIDE_H
-#define OPSCOPE_REPORT_OUTSIDE_H
+#ifndef OPSCOPE_QUERY_OUTSIDE_H
+#define OPSCOPE_QUERY_OUTSIDE_H
 
-#include "report/report.h"
+#include "query/report.h"
 
 /* Notes how much device work (ops, where the input has none) lies outside. Returns whether anything does, API calls included. Needs PASS_STEPS. */
 bool outside_note(const struct profile *p, const struct report_args *args, struct table *t);

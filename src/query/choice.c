@@ -1,6 +1,6 @@
 /* What a report has of --group-by, --compat and the like, and what was asked of it. */
 #include "base/buf.h"
-#include "report/predecessor.h"
+#include "query/predecessor.h"
 
 #include <stdlib.h>
 

@@ -1,8 +1,8 @@
 /* Sums of a report told per step or per call (sums.def). */
-#ifndef OPSCOPE_REPORT_PER_H
-#define OPSCOPE_REPORT_PER_H
+#ifndef OPSCOPE_QUERY_PER_H
+#define OPSCOPE_QUERY_PER_H
 
-#include "report/report.h"
+#include "query/report.h"
 
 /* Whether it has such sums. */
 bool report_has_sums(const struct report *r);

@@ -1,6 +1,6 @@
 /* What a user wants done to the tables of a report before they are shown: sorted, filtered, only some columns. */
-#ifndef OPSCOPE_REPORT_ARRANGE_H
-#define OPSCOPE_REPORT_ARRANGE_H
+#ifndef OPSCOPE_QUERY_ARRANGE_H
+#define OPSCOPE_QUERY_ARRANGE_H
 
 #include "base/table.h"
 

@@ -3,8 +3,8 @@
  * Adding a report: a file src/report/NAME.c that ends in `const struct report report_NAME = {...};` and the word NAME in
  * src/report/meson.build. The command line, CSV, JSON, HTML, SQL, the C API and the docs page then have it.
  * (A dash in the report's name is an underscore in file and symbol.) */
-#ifndef OPSCOPE_REPORT_REPORT_H
-#define OPSCOPE_REPORT_REPORT_H
+#ifndef OPSCOPE_QUERY_REPORT_H
+#define OPSCOPE_QUERY_REPORT_H
 
 #include "analysis/analysis.h"
 #include "base/table.h"
@@ -25,7 +25,7 @@ struct report_args {
 	const char *device;   /* "cpu" or a GPU ordinal, where the report has a choice; NULL = all or the first */
 	bool top_level;       /* only what no other event of the report called */
 	bool brief;           /* of the findings: how many detectors could not look, in place of a long list of their names */
-	enum { REPORT_PER_TOTAL, REPORT_PER_STEP_IF_RIGHT, REPORT_PER_STEP, REPORT_PER_CALL } per; /* report/per.h */
+	enum { REPORT_PER_TOTAL, REPORT_PER_STEP_IF_RIGHT, REPORT_PER_STEP, REPORT_PER_CALL } per; /* query/per.h */
 	size_t row_limit;     /* no more rows of the main table will be looked at, in the report's own order; 0 = all. Only for variants
 	                       * that take REPORT_LIMIT, which then set hidden_rows; the others need not know */
 	const struct report_variant *variant; /* what group_by and compat choose. report_run sets it; what a caller leaves here is not looked at */
@@ -67,7 +67,7 @@ typedef int report_run_fn(const struct profile *p, const struct report_args *arg
 
 /* One way to ask a report: whose numbers, by which grouping. Help, refusals and dispatch follow from these rows; no report compares texts. */
 struct report_variant {
-	const char *report;          /* the report of a row that stands in a wing (report/predecessor.h); NULL in the list of the report itself */
+	const char *report;          /* the report of a row that stands in a wing (query/predecessor.h); NULL in the list of the report itself */
 	const char *compat;          /* the predecessor whose numbers these are, as a user types it; NULL = opscope's own */
 	const char *group_by;        /* the grouping; NULL: these numbers have no choice */
 	const char *const *parts;    /* NULL-terminated, in place of group_by: parts of a key, which go together: "name,shape". "stack:N" allows stack and

@@ -1,9 +1,9 @@
-#include "report/arrange.h"
+#include "query/arrange.h"
 
 #include "base/buf.h"
-#include "report/columns.h"
-#include "report/filter_note.h"
-#include "report/report.h"
+#include "query/columns.h"
+#include "query/filter_note.h"
+#include "query/report.h"
 
 /* Numbers are looked at from the largest, text from A. */
 static int sort_by(struct table *t, const char *column, struct err *e)

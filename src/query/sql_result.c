@@ -1,4 +1,4 @@
-#include "report/sql_result.h"
+#include "query/sql_result.h"
 
 #include "base/buf.h"
 #include "base/mem.h"

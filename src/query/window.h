@@ -1,12 +1,12 @@
 /* --steps=A..B as times: host events count when they start inside one of the steps' annotations; device work counts with
  * the op or call that launched it, and where none is known, when it starts inside one of the steps as the device sees them, so
  * that what was launched before the recording belongs to no step. What starts between two steps is in neither: A..B is the sum of its steps. The
- * numbers of a predecessor may be those of its own iterations (report/predecessor.h). */
-#ifndef OPSCOPE_REPORT_WINDOW_H
-#define OPSCOPE_REPORT_WINDOW_H
+ * numbers of a predecessor may be those of its own iterations (query/predecessor.h). */
+#ifndef OPSCOPE_QUERY_WINDOW_H
+#define OPSCOPE_QUERY_WINDOW_H
 
 #include "analysis/slice.h"
-#include "report/report.h"
+#include "query/report.h"
 
 struct window {
 	bool all;

@@ -1,7 +1,7 @@
 /* The columns that each report can have: over all its groupings, not those of --compat, and over all kinds of input. Written by
  * tools/gen_docs.py, which looks at the reports of the traces in tests/data; a report knows only those of the input at hand. */
-#ifndef OPSCOPE_REPORT_COLUMNS_H
-#define OPSCOPE_REPORT_COLUMNS_H
+#ifndef OPSCOPE_QUERY_COLUMNS_H
+#define OPSCOPE_QUERY_COLUMNS_H
 
 #include "base/table.h"
 

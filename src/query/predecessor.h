@@ -2,11 +2,11 @@
  *
  * Adding a wing: a folder src/predecessors/NAME with a variants.c that ends in `const struct predecessor predecessor_NAME = {...};`, and the word NAME in
  * src/predecessors/meson.build. Its meson.build adds what it has besides to `reports`, `detectors`, `endpoints` and `commands`. */
-#ifndef OPSCOPE_REPORT_PREDECESSOR_H
-#define OPSCOPE_REPORT_PREDECESSOR_H
+#ifndef OPSCOPE_QUERY_PREDECESSOR_H
+#define OPSCOPE_QUERY_PREDECESSOR_H
 
 #include "analysis/slice.h"
-#include "report/report.h"
+#include "query/report.h"
 
 /* A fact that a predecessor records of itself, for report summary. */
 struct predecessor_fact {
