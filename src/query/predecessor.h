@@ -1,7 +1,7 @@
 /* What a wing of src/predecessors/ adds to the reports of the core: their rows by a predecessor's rules. The core does not know which wings there are.
  *
  * Adding a wing: a folder src/predecessors/NAME with a variants.c that ends in `const struct predecessor predecessor_NAME = {...};`, and the word NAME in
- * src/predecessors/meson.build. Its meson.build adds what it has besides to `reports`, `detectors`, `endpoints` and `commands`. */
+ * src/predecessors/meson.build. Its meson.build adds what it has besides to the lists that src/predecessors/meson.build names. */
 #ifndef OPSCOPE_QUERY_PREDECESSOR_H
 #define OPSCOPE_QUERY_PREDECESSOR_H
 
@@ -14,7 +14,7 @@ struct predecessor_fact {
 	const char *key;         /* of the store's table of facts */
 };
 
-/* How a predecessor's own databases state what it was asked before (report/stated.h). */
+/* How a predecessor's own databases state what it was asked before (query/stated.h). */
 struct predecessor_stated {
 	const char *version;     /* key of the fact that holds the predecessor's version */
 	const char *list;        /* the table with a row for each aggregation */

@@ -1,4 +1,4 @@
-#include "detect/torch_tidy.h"
+#include "predecessors/torch/tidy/tidy.h"
 
 #include "base/buf.h"
 #include "base/intern.h"

@@ -1,4 +1,4 @@
-#include "detect/torch_tidy.h"
+#include "predecessors/torch/tidy/tidy.h"
 #include "store/torch_names.h"
 
 extern const struct detector detector_tidy_conv_bias;

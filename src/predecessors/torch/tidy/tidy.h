@@ -1,7 +1,7 @@
 /* What torch's own anti-patterns (torch/profiler/_pattern_matcher.py of torch 2, report_all_anti_patterns) look at: the tree of ops, annotations and
  * Python frames of each thread, and the line of the user's code that an event comes from. */
-#ifndef OPSCOPE_DETECT_TORCH_TIDY_H
-#define OPSCOPE_DETECT_TORCH_TIDY_H
+#ifndef OPSCOPE_PREDECESSORS_TORCH_TIDY_TIDY_H
+#define OPSCOPE_PREDECESSORS_TORCH_TIDY_TIDY_H
 
 #include "detect/detect.h"
 

@@ -1,4 +1,4 @@
-#include "detect/torch_tidy.h"
+#include "predecessors/torch/tidy/tidy.h"
 
 extern const struct detector detector_tidy_tf32;
 

@@ -1,5 +1,5 @@
 #include "base/mem.h"
-#include "detect/torch_tidy.h"
+#include "predecessors/torch/tidy/tidy.h"
 
 extern const struct detector detector_tidy_zero_grad;
 
