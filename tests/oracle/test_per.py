@@ -11,7 +11,7 @@ NO_SUM = re.compile(r"^(mean|min|max|median|p\d+|stddev|peak|registers|shared)_|
 
 
 def sums():
-    with open(os.path.join(oracle.ROOT, "src", "report", "sums.def")) as f:
+    with open(os.path.join(oracle.ROOT, "src", "query", "sums.def")) as f:
         text = re.sub(r'"\s+"', "", f.read())
     return {m[1]: m[2].split() for m in re.finditer(r'SUMS\("([^"]+)", \w+, "([^"]+)"\)', text)}
 

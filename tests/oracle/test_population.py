@@ -68,7 +68,7 @@ class Population(Case):
 
     def test_outside_adds_up(self):
         """What the steps hold, and the section of what lies outside, are the file; --steps=outside is that section in detail."""
-        with open(os.path.join(oracle.ROOT, "src", "report", "outside.def")) as f:
+        with open(os.path.join(oracle.ROOT, "src", "query", "outside.def")) as f:
             rows = re.findall(r'^OUTSIDE\("(.*?)", "(.*?)"\)', f.read(), re.M)
         self.assertGreater(len(rows), 10)
         compared = 0
