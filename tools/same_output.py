@@ -9,8 +9,9 @@ usage: tools/same_output.py [options] keep FILE       asks everything of every i
   --jobs=N          how many inputs are asked at the same time (default: 2)
   FOLDER...         where inputs are looked for (default: tests/data and ../shared/data)
 
-A build of another checkout is compared as well: the path of the checkout is left out of the answers. Every report is asked with each grouping, each predecessor and both, of all steps, of one step and per step; so are the findings, the
-timeline and the instances. `--help` of each command and the pages of the viewer's predecessor are compared, too.
+Every report is asked with each grouping, each predecessor and both, of all steps, of one step and per step; so are the findings, the
+timeline and the instances. `--help` of each command and the addresses of the TensorBoard plugin are compared, too. The path of the
+checkout is left out of the answers, so that builds of two checkouts can be compared.
 The status of `check` is 1 when an answer differs.
 """
 import argparse

@@ -33,7 +33,7 @@ struct ranges {
 	uint32_t *around;   /* span -> innermost marked range around it; ROW_NONE */
 	uint32_t *group;    /* span -> its group; ROW_NONE = no marked range, or not of the steps */
 	uint64_t recursive; /* ranges inside others of their group */
-	bool facts;         /* a marker that says a fact about the program is no range of it; else it is a row, as in nsys' nvtx_sum */
+	bool facts;         /* markers that state a fact about the program are left out; nsys' nvtx_sum has a row for each */
 	uint8_t *cat_is_op; /* category -> 1: a framework's ops as its own profiler records them, no ranges of the program's */
 };
 

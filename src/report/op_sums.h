@@ -25,7 +25,7 @@ struct op_sum {
 struct op_rules {
 	bool listed_kernels;      /* a kernel uses Tensor Cores if it is on the predecessors' list (op/kernels.h), else it does not */
 	bool by_type;             /* an op could use Tensor Cores by its type alone, and all its kernels count; else a kernel counts if it could */
-	bool recorded_calls;      /* device work whose call was not recorded is no op */
+	bool recorded_calls;      /* leave out device work whose API call was not recorded */
 	bool function_names;      /* kernels are counted by their functions' names, without arguments */
 	bool call_per_launch;     /* a call that launches several kernels counts with each of them */
 };

@@ -5,7 +5,7 @@
 #include "analysis/roles.h"
 #include "query/report.h"
 
-/* Roles for the range of steps in args. Free with roles_free. NULL with ERR_DATA when there is no step. */
+/* The roles of the steps that args choose. Free with roles_free. NULL and ERR_DATA when args choose no step. */
 struct roles *step_roles(const struct profile *p, const struct steps *s, const struct roles_rules *rules, const struct report_args *args, struct err *e);
 
 /* Adds columns and rows to an empty table, and notes. `all`: also what is before the first and after the last border, with a column that tells such rows apart,

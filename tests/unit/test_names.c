@@ -71,7 +71,7 @@ static void test_kernels(void **state)
 	profile_free(m.p);
 }
 
-/* One text may be the name of ranges and of kernels, and of work that is no kernel. */
+/* A range, a kernel and a copy can have the same name. */
 static void test_shared_names(void **state)
 {
 	struct builder m;
