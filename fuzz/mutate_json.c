@@ -246,7 +246,7 @@ static const char *const keys[] = {
 #define ARG(text, ...) text,
 #define ALIAS ARG
 #define DROP ARG
-#include "input/kineto_args.def"
+#include "input/kineto/kineto_args.def"
 #undef ARG
 #undef ALIAS
 #undef DROP

@@ -3,8 +3,8 @@
 #include "base/hash.h"
 #include "detect/detect.h"
 #include "export/export.h"
+#include "query/sql.h"
 #include "render/render.h"
-#include "report/sql.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>

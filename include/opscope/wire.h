@@ -17,7 +17,7 @@
  * A record begins with struct wire_head and never crosses a chunk. A reader skips types that it does not know by `words`. Bytes of a record behind
  * what its type declares belong to a later version. Ids of texts are valid in the whole segment, whatever chunk the text lies in. 0 = none.
  *
- * A new type of record: a number and a struct here; who writes it (collect/); a row in `handlers` of src/input/capture_rows.c; a planted one
+ * A new type of record: a number and a struct here; who writes it (collect/); a row in `handlers` of src/input/capture/capture_rows.c; a planted one
  * in tests/oracle/test_capture.py. Nothing else knows the list. */
 #ifndef OPSCOPE_WIRE_H
 #define OPSCOPE_WIRE_H

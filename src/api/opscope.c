@@ -2,8 +2,8 @@
 
 #include "base/mem.h"
 #include "detect/detect.h"
-#include "report/advice.h"
-#include "report/sql.h"
+#include "query/advice.h"
+#include "query/sql.h"
 
 #include <limits.h>
 #include <math.h>

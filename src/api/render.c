@@ -5,9 +5,9 @@
 #include "base/mem.h"
 #include "export/export.h"
 #include "io/atomic.h"
+#include "query/curve.h"
 #include "render/render.h"
 #include "render/view.h"
-#include "query/curve.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>

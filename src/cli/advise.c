@@ -3,8 +3,8 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "detect/detect.h"
+#include "query/advice.h"
 #include "render/render.h"
-#include "report/advice.h"
 
 enum { KEY_COMPAT = 0x200, KEY_ALL, KEY_FAIL_ON };
 

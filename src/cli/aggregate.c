@@ -2,7 +2,7 @@
 
 #include "base/mem.h"
 #include "base/now.h"
-#include "report/aggregate.h"
+#include "query/aggregate.h"
 
 enum { KEY_NAME = 0x300, KEY_LIST, KEY_DELETE };
 

@@ -2,7 +2,7 @@
 
 #include "base/mem.h"
 #include "base/now.h"
-#include "report/aggregate.h"
+#include "query/aggregate.h"
 #include "store/load.h"
 
 #include <sys/stat.h>

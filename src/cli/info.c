@@ -1,7 +1,7 @@
 #include "cli/cli.h"
 
 #include "analysis/recording.h"
-#include "analysis/steps.h"
+#include "analysis/steps/steps.h"
 #include "base/buf.h"
 #include "base/hash.h"
 #include "base/mem.h"

@@ -1,7 +1,7 @@
 #include "cli/cli.h"
 
 #include "base/mem.h"
-#include "report/advice.h"
+#include "query/advice.h"
 
 enum { FINDINGS_SHOWN = 3 };
 

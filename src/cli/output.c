@@ -1,12 +1,12 @@
 #include "cli/cli.h"
 
-#include "analysis/steps.h"
+#include "analysis/steps/steps.h"
 #include "base/utf8.h"
 #include "io/atomic.h"
-#include "render/render.h"
-#include "render/view.h"
 #include "query/arrange.h"
 #include "query/curve.h"
+#include "render/render.h"
+#include "render/view.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,11 +1,11 @@
 /* What `opscope record` does when the program has ended: reads what was recorded, prints overview and findings, and says what is missing. */
 #include "cli/record.h"
 
-#include "base/program.h"
-#include "report/advice.h"
 #include "base/now.h"
+#include "base/program.h"
 #include "input/input.h"
-#include "report/aggregate.h"
+#include "query/advice.h"
+#include "query/aggregate.h"
 #include "store/torch_names.h"
 
 #include <stdarg.h>

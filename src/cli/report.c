@@ -4,10 +4,10 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/nearest.h"
-#include "render/render.h"
-#include "render/text_layout.h"
 #include "query/columns.h"
 #include "query/per.h"
+#include "render/render.h"
+#include "render/text_layout.h"
 
 #include <stdio.h>
 

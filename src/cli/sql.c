@@ -1,7 +1,7 @@
 #include "cli/cli.h"
 
 #include "base/mem.h"
-#include "report/sql.h"
+#include "query/sql.h"
 
 static const char doc[] =
 	"Answers a SQL query (SQLite's dialect) over the events of a trace and over every report.\v"

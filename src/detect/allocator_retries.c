@@ -1,5 +1,5 @@
-#include "analysis/names.h"
-#include "detect/shared.h"
+#include "analysis/names/names.h"
+#include "detect/parts/shared.h"
 
 /* Percent of the steps' time without device work in these calls; share of the steps that must have both kinds. */
 static const double TOO_MUCH = 1, SEVERE = 10, MOST_STEPS = 0.5;

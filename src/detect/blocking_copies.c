@@ -1,5 +1,5 @@
-#include "detect/copies.h"
-#include "analysis/names.h"
+#include "analysis/names/names.h"
+#include "detect/parts/copies.h"
 
 /* Percent of the steps' time. */
 static const double TOO_MUCH = 5, SEVERE = 20;

@@ -1,7 +1,7 @@
-#include "analysis/job_files.h"
+#include "analysis/ranks/job_files.h"
 #include "base/mem.h"
 #include "base/sort.h"
-#include "detect/collective_waits.h"
+#include "detect/parts/collective_waits.h"
 
 /* Percent of the steps' time, mean over the GPUs. */
 static const double TOO_MUCH = 10, SEVERE = 30;

@@ -1,7 +1,7 @@
-#include "analysis/names.h"
-#include "detect/compiled.h"
-#include "detect/compiled_calls.h"
-#include "detect/inside.h"
+#include "analysis/names/names.h"
+#include "detect/parts/compiled.h"
+#include "detect/parts/compiled_calls.h"
+#include "detect/parts/inside.h"
 
 /* Percent of the steps' time without device work while the host is in compiled code. What its compiler takes is another finding: recompiles. */
 static const double TOO_MUCH = 5, SEVERE = 25;

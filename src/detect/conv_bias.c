@@ -1,6 +1,6 @@
-#include "analysis/names.h"
-#include "detect/op_siblings.h"
-#include "detect/shared.h"
+#include "analysis/names/names.h"
+#include "detect/parts/op_siblings.h"
+#include "detect/parts/shared.h"
 #include "op/op_args.h"
 
 /* Percent of the steps' time that adding the bias and its gradient take; below, the finding only says that it is there. */

@@ -1,5 +1,5 @@
-#include "detect/copies.h"
-#include "detect/op_siblings.h"
+#include "detect/parts/copies.h"
+#include "detect/parts/op_siblings.h"
 
 /* Percent of the steps' time that making such tensors on the host and copying them keeps the device from other work. */
 static const double TOO_MUCH = 0.5, SEVERE = 5;

@@ -1,6 +1,6 @@
-#include "analysis/bounds.h"
-#include "analysis/names.h"
-#include "detect/shared.h"
+#include "analysis/names/names.h"
+#include "analysis/time/bounds.h"
+#include "detect/parts/shared.h"
 #include "op/model_config.h"
 
 /* Percent of the kernel time in convolutions: less is not worth a search. */
@@ -13,7 +13,7 @@ static const double TOO_MUCH = 2;
 
 extern const struct detector detector_cudnn_benchmark;
 
-/* Kernels, and how much longer they take than their least (analysis/bounds.h); all of the time where that is unknown. */
+/* Kernels, and how much longer they take than their least (analysis/time/bounds.h); all of the time where that is unknown. */
 struct above {
 	struct intervals when;
 	int64_t ns, above_ns;

@@ -1,4 +1,4 @@
-#include "analysis/gpu_metrics.h"
+#include "analysis/time/gpu_metrics.h"
 #include "detect/detect.h"
 
 extern const struct detector detector_data_parallel;

@@ -1,7 +1,7 @@
-#include "analysis/host_use.h"
-#include "analysis/names.h"
-#include "analysis/roles.h"
-#include "detect/shared.h"
+#include "analysis/names/names.h"
+#include "analysis/steps/roles.h"
+#include "analysis/time/host_use.h"
+#include "detect/parts/shared.h"
 #include "op/model_config.h"
 
 #include <stdio.h>

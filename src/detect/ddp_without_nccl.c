@@ -1,4 +1,4 @@
-#include "detect/shared.h"
+#include "detect/parts/shared.h"
 
 extern const struct detector detector_ddp_without_nccl;
 

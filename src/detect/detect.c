@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "analysis/names.h"
+#include "analysis/names/names.h"
 #include "base/mem.h"
 #include "detect/could_not_look.h"
 #include "detect/merge.h"

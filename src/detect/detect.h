@@ -10,7 +10,7 @@
 #define OPSCOPE_DETECT_DETECT_H
 
 #include "analysis/analysis.h"
-#include "analysis/interval.h"
+#include "analysis/time/interval.h"
 #include "base/buf.h"
 #include "base/table.h"
 
@@ -57,7 +57,7 @@ struct findings {
 	struct str *note;              /* what else there is to say */
 	unsigned n_notes, cap_notes;
 	struct detect_args args;
-	struct shared *shared;         /* detect/shared.h; while detectors run */
+	struct shared *shared;         /* detect/parts/shared.h; while detectors run */
 	struct arena arena;            /* owns the strings */
 };
 

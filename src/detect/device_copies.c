@@ -1,5 +1,5 @@
-#include "detect/copies.h"
-#include "detect/inside.h"
+#include "detect/parts/copies.h"
+#include "detect/parts/inside.h"
 
 /* Percent of the steps' time in which the GPU does nothing but such copies; copies a step. */
 static const double TOO_MUCH = 2, SEVERE = 10;

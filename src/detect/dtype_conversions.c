@@ -1,6 +1,6 @@
-#include "analysis/names.h"
+#include "analysis/names/names.h"
 #include "base/intern.h"
-#include "detect/gpu_most.h"
+#include "detect/parts/gpu_most.h"
 #include "op/op_args.h"
 
 /* Percent of the device time (without collectives) in conversions, and in those of sizes that are converted both ways; percent of the steps'

@@ -1,5 +1,5 @@
-#include "detect/gpu_most.h"
-#include "detect/kernel_grids.h"
+#include "detect/parts/gpu_most.h"
+#include "detect/parts/kernel_grids.h"
 
 #include <math.h>
 

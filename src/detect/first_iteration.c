@@ -1,8 +1,8 @@
 #include <stdlib.h>
 
-#include "detect/compiled.h"
-#include "analysis/names.h"
-#include "detect/shared.h"
+#include "analysis/names/names.h"
+#include "detect/parts/compiled.h"
+#include "detect/parts/shared.h"
 
 /* So many times the median of the other steps. */
 static const double TOO_LONG = 1.25;

@@ -1,5 +1,5 @@
-#include "detect/compiled.h"
-#include "detect/shared.h"
+#include "detect/parts/compiled.h"
+#include "detect/parts/shared.h"
 
 /* Percent of the steps' time in which the host leaves every device without work. Below a tenth, other things are worth more; at a
  * quarter, it is the first thing to look at. What launches and dependencies cost is no fault of the host and counts apart. */

@@ -1,4 +1,4 @@
-#include "detect/compiled_calls.h"
+#include "detect/parts/compiled_calls.h"
 
 /* Percent of the steps' time between the graphs of broken calls. */
 static const double TOO_MUCH = 5, SEVERE = 25;

@@ -1,5 +1,5 @@
-#include "analysis/names.h"
-#include "detect/shared.h"
+#include "analysis/names/names.h"
+#include "detect/parts/shared.h"
 
 /* A gap up to this is the pace of launching: an eager op takes the host 10 to 100 us; what takes longer is something else. */
 static const int64_t LONGEST_NS = 200 * 1000;

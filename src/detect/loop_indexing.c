@@ -1,4 +1,4 @@
-#include "detect/copies.h"
+#include "detect/parts/copies.h"
 
 /* The same ops between two aten::select, this often in a row, are a loop over an index (the figure of torch's own pattern matcher). */
 enum { ROUNDS = 10 };

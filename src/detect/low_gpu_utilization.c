@@ -1,7 +1,7 @@
 #include <math.h>
 
-#include "analysis/gpu_metrics.h"
-#include "detect/shared.h"
+#include "analysis/time/gpu_metrics.h"
+#include "detect/parts/shared.h"
 
 /* Of the time of the steps. */
 static const double TOO_LITTLE = 0.5, SEVERE = 0.25;

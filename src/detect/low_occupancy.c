@@ -8,10 +8,10 @@
  *     kernel that moves element by element, or one of an unknown name that shares less memory than a tile takes.
  * By Little's law a kernel that waits for memory becomes faster in proportion to its warps at best: the gain is at most
  * time x (1 - occupancy), and no more than the time above the least. */
-#include "analysis/bounds.h"
-#include "analysis/names.h"
-#include "detect/gpu_most.h"
-#include "detect/kernel_grids.h"
+#include "analysis/names/names.h"
+#include "analysis/time/bounds.h"
+#include "detect/parts/gpu_most.h"
+#include "detect/parts/kernel_grids.h"
 #include "gpu/occupancy.h"
 
 static const double

@@ -1,6 +1,6 @@
-#include "analysis/bounds.h"
-#include "analysis/names.h"
-#include "detect/gpu_most.h"
+#include "analysis/names/names.h"
+#include "analysis/time/bounds.h"
+#include "detect/parts/gpu_most.h"
 
 /* Products in a row that count, and percent of the device time (without collectives) that they take; percent of the steps' time for the
  * severity. */

@@ -1,4 +1,4 @@
-#include "analysis/memory.h"
+#include "analysis/memory/memory.h"
 #include "base/buf.h"
 #include "base/mem.h"
 #include "detect/detect.h"

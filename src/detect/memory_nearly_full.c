@@ -1,4 +1,4 @@
-#include "analysis/memory.h"
+#include "analysis/memory/memory.h"
 #include "analysis/recording.h"
 #include "base/mem.h"
 #include "detect/detect.h"

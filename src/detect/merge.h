@@ -7,7 +7,7 @@
 #ifndef OPSCOPE_DETECT_MERGE_H
 #define OPSCOPE_DETECT_MERGE_H
 
-#include "detect/shared.h"
+#include "detect/parts/shared.h"
 
 /* Sets part_of, and puts the findings in order: by gain, those without one behind by severity; parts behind what they are part of. O(n^2 + time covered). */
 void merge_findings(struct findings *f);

@@ -1,8 +1,8 @@
-#include "analysis/bounds.h"
-#include "analysis/names.h"
-#include "analysis/steps.h"
-#include "analysis/tc_use.h"
-#include "detect/gpu_most.h"
+#include "analysis/costs/tc_use.h"
+#include "analysis/names/names.h"
+#include "analysis/steps/steps.h"
+#include "analysis/time/bounds.h"
+#include "detect/parts/gpu_most.h"
 
 extern const struct detector detector_no_tensor_cores;
 

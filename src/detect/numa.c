@@ -1,4 +1,4 @@
-#include "detect/copies.h"
+#include "detect/parts/copies.h"
 
 /* Percent of the steps' time in copies that nothing hides: with less, it does not matter where host memory lies. */
 static const double WORTH = 1;

@@ -1,4 +1,4 @@
-#include "detect/copies.h"
+#include "detect/parts/copies.h"
 
 /* Percent of the steps' time that such copies, or the host in their calls, keep the device from other work. */
 static const double TOO_MUCH = 1, SEVERE = 10;

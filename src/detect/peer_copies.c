@@ -1,6 +1,6 @@
 #include <stdlib.h>
 
-#include "detect/shared.h"
+#include "detect/parts/shared.h"
 
 /* Percent of the window's time in which GPUs only copy to each other. */
 static const double TOO_MUCH = 10, SEVERE = 50;

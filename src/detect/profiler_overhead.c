@@ -1,4 +1,4 @@
-#include "detect/shared.h"
+#include "detect/parts/shared.h"
 
 /* Percent of the steps' time in which the GPU has no work while the profiler itself runs: more distorts every figure about waiting. */
 static const double TOO_MUCH = 2, SEVERE = 10;

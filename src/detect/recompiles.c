@@ -1,5 +1,5 @@
-#include "detect/compiled.h"
-#include "detect/inside.h"
+#include "detect/parts/compiled.h"
+#include "detect/parts/inside.h"
 
 /* Percent of the steps' time that the compiler costs. */
 static const double TOO_MUCH = 2, SEVERE = 25;

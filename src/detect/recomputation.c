@@ -1,6 +1,6 @@
-#include "analysis/busy.h"
-#include "detect/inside.h"
-#include "detect/memory_share.h"
+#include "analysis/time/busy.h"
+#include "detect/parts/inside.h"
+#include "detect/parts/memory_share.h"
 #include "store/torch_names.h"
 
 /* Percent of the device's computing time. Recomputing the whole forward pass takes about a quarter of a training step; a tenth is worth a look at

@@ -1,4 +1,4 @@
-#include "detect/inside.h"
+#include "detect/parts/inside.h"
 
 /* Percent of the steps' time that the loop spends making batches while no device has work. */
 static const double TOO_MUCH = 1, SEVERE = 10;

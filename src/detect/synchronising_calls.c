@@ -1,5 +1,5 @@
-#include "analysis/names.h"
-#include "detect/shared.h"
+#include "analysis/names/names.h"
+#include "detect/parts/shared.h"
 
 /* Percent of the steps' time that the GPU stands idle after such calls. */
 static const double TOO_MUCH = 2, SEVERE = 10;

@@ -1,6 +1,6 @@
-#include "analysis/bounds.h"
-#include "analysis/names.h"
-#include "detect/gpu_most.h"
+#include "analysis/names/names.h"
+#include "analysis/time/bounds.h"
+#include "detect/parts/gpu_most.h"
 
 /* Percent of the kernel time that float32 matrix products on ordinary cores take. Convolutions do not count: PyTorch lets them use TF32 by default,
  * so that one on ordinary cores is cuDNN's choice. */

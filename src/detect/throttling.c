@@ -1,5 +1,5 @@
-#include "analysis/gpu_samples.h"
-#include "detect/shared.h"
+#include "analysis/time/gpu_samples.h"
+#include "detect/parts/shared.h"
 
 /* Percent of the samples from which it is told; a single sample is chance. */
 static const double OFTEN = 5, MOSTLY = 50;

@@ -1,5 +1,5 @@
-#include "detect/copies.h"
-#include "analysis/names.h"
+#include "analysis/names/names.h"
+#include "detect/parts/copies.h"
 
 /* Copies a step; fewer are flags and results that a step may well need. */
 enum { TOO_MANY = 20, PLACES_TOLD = 3 };

@@ -1,6 +1,6 @@
-#include "analysis/names.h"
-#include "detect/attention_chains.h"
-#include "detect/gpu_most.h"
+#include "analysis/names/names.h"
+#include "detect/parts/attention_chains.h"
+#include "detect/parts/gpu_most.h"
 #include "op/op_args.h"
 
 /* Elements of 16 bits that make the 16 bytes which Tensor Core kernels read at once. */
@@ -65,7 +65,7 @@ struct measured {
 	struct places shown, by_shape; /* kernels that suffer, and all whose shape is unaligned; time and line by shape */
 	struct bounds *bounds;
 	int64_t kernel_ns;
-	struct gpu_most shown_above, above; /* of the same kernels: their time beyond the least (analysis/bounds.h); all of it where that is unknown */
+	struct gpu_most shown_above, above; /* of the same kernels: their time beyond the least (analysis/time/bounds.h); all of it where that is unknown */
 	bool no_peaks;
 };
 

@@ -1,6 +1,6 @@
-#include "analysis/names.h"
+#include "analysis/names/names.h"
 #include "base/sort.h"
-#include "detect/collectives.h"
+#include "detect/parts/collectives.h"
 
 /* Up to this a message takes longer to begin than to send (1 MiB at 50 GB/s: 20 us). Where its size was not recorded, one that took longer than this
  * is not taken for small: 200 us send 25 MB, a bucket of DistributedDataParallel, at 125 GB/s. */

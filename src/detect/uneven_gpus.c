@@ -1,5 +1,5 @@
-#include "analysis/busy.h"
-#include "detect/shared.h"
+#include "analysis/time/busy.h"
+#include "detect/parts/shared.h"
 
 /* Percent by which the computing time of the least loaded device is below that of the most loaded one. A tenth comes from the data; no
  * guide gives a figure. */

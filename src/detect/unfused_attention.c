@@ -1,6 +1,6 @@
-#include "detect/attention_chains.h"
-#include "detect/gpu_most.h"
-#include "detect/layer_count.h"
+#include "detect/parts/attention_chains.h"
+#include "detect/parts/gpu_most.h"
+#include "detect/parts/layer_count.h"
 
 /* Percent of the steps' time that can go at most (of the device time where there are no steps). */
 static const double LITTLE = 3, SEVERE = 10, WORST = 25;

@@ -1,6 +1,6 @@
-#include "detect/elementwise_chains.h"
-#include "detect/gpu_most.h"
-#include "detect/layer_count.h"
+#include "detect/parts/elementwise_chains.h"
+#include "detect/parts/gpu_most.h"
+#include "detect/parts/layer_count.h"
 
 /* Percent of the device time (without collectives) that fusing could take away at most; percent of the steps' time, for the severity. */
 static const double TOO_MUCH = 10, LITTLE = 3, SEVERE = 15;

@@ -1,4 +1,4 @@
-#include "detect/inside.h"
+#include "detect/parts/inside.h"
 #include "store/torch_names.h"
 
 /* Percent of the steps' time that the optimizer takes: parameter by parameter, and by foreach, which is much nearer to the best. */

@@ -9,10 +9,10 @@
  * that are left are the faster for it. Attention counts where its op says that no mask is causal, since blocks under one take different times. Persistent
  * kernels have at most one wave, and stream-K ones divide their last wave themselves.
  * Grids of fewer blocks than SMs are few-blocks' case; between that and one wave all blocks run at once, and neither counts them. */
-#include "analysis/bounds.h"
-#include "analysis/names.h"
-#include "detect/gpu_most.h"
-#include "detect/kernel_grids.h"
+#include "analysis/names/names.h"
+#include "analysis/time/bounds.h"
+#include "detect/parts/gpu_most.h"
+#include "detect/parts/kernel_grids.h"
 #include "gpu/occupancy.h"
 
 #include <assert.h>

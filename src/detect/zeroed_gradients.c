@@ -1,4 +1,4 @@
-#include "detect/inside.h"
+#include "detect/parts/inside.h"
 
 /* Percent of the steps' time: one memset a parameter, and a launch for each. Less is not worth a change. */
 static const double TOO_MUCH = 0.5, SEVERE = 5;

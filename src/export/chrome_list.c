@@ -2,7 +2,7 @@
  * (torch/autograd/profiler_util.py): an event for each FunctionEvent that has a name in the trace, and the start of an arrow for each
  * kernel it launched. Times are microseconds since the recording began (recording_start). */
 #include "analysis/recording.h"
-#include "analysis/torch_events.h"
+#include "analysis/tree/torch_events.h"
 #include "base/json_text.h"
 #include "export/chrome.h"
 

@@ -1,6 +1,6 @@
 /* Chrome trace events made from the rows of a profile: categories and arguments as Kineto has them, whoever recorded it. */
 #include "analysis/analysis.h"
-#include "analysis/fwdbwd.h"
+#include "analysis/tree/fwdbwd.h"
 #include "base/hash.h"
 #include "base/json_text.h"
 #include "base/mem.h"

@@ -1,6 +1,6 @@
 #include "export/export.h"
 
-#include "analysis/steps.h"
+#include "analysis/steps/steps.h"
 
 const struct export_format *export_find(struct str name)
 {

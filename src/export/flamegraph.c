@@ -1,6 +1,6 @@
 /* A flame graph in one page: time by call path, drawn by a script in it. */
-#include "analysis/flame.h"
 #include "analysis/recording.h"
+#include "analysis/tree/flame.h"
 #include "base/html_text.h"
 #include "base/mem.h"
 #include "base/sort.h"

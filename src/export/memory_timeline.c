@@ -1,6 +1,6 @@
 #include "export/memory_timeline.h"
 
-#include "analysis/memory.h"
+#include "analysis/memory/memory.h"
 #include "analysis/recording.h"
 #include "export/export.h"
 

@@ -2,7 +2,7 @@
 #ifndef OPSCOPE_EXPORT_MEMORY_TIMELINE_H
 #define OPSCOPE_EXPORT_MEMORY_TIMELINE_H
 
-#include "analysis/memory_categories.h"
+#include "analysis/memory/memory_categories.h"
 #include "io/sink.h"
 
 /* The microsecond that torch puts a time into: int(ns / 1000) in doubles, which near today's times are a quarter of a microsecond

@@ -1,5 +1,5 @@
 /* The memory timeline as a page: a stacked plot by category, what the peak consists of, why what is Unknown is so. */
-#include "analysis/memory.h"
+#include "analysis/memory/memory.h"
 #include "base/html_text.h"
 #include "base/mem.h"
 #include "export/memory_timeline.h"

@@ -1,7 +1,7 @@
 /* Folded stacks: "outer;inner weight" lines, which flamegraph.pl, speedscope, inferno and others read. */
-#include "analysis/flame.h"
 #include "analysis/recording.h"
-#include "analysis/torch_events.h"
+#include "analysis/tree/flame.h"
+#include "analysis/tree/torch_events.h"
 #include "base/utf8.h"
 #include "export/export.h"
 

@@ -46,7 +46,7 @@ static enum domain_kind domain_kind(struct str domain)
 {
 #define NVTX_DOMAIN(name, kind) {name, DOMAIN_##kind},
 	static const struct { const char *name; enum domain_kind kind; } domains[] = {
-#include "input/nvtx_domains.def"
+#include "input/nsys/nvtx_domains.def"
 	};
 	for (size_t i = 0; domain.n && i < sizeof domains / sizeof domains[0]; i++)
 		if (str_eqc(domain, domains[i].name))

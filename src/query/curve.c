@@ -1,6 +1,6 @@
 #include "query/curve.h"
 
-#include "analysis/lttb.h"
+#include "analysis/timeline/lttb.h"
 #include "base/mem.h"
 #include "base/saturate.h"
 

@@ -4,7 +4,7 @@
 
 #include "base/table.h"
 
-/* Of a table of a curve keeps some `n` rows, those by which the sum of its columns looks the same (analysis/lttb.h), and of each column
+/* Of a table of a curve keeps some `n` rows, those by which the sum of its columns looks the same (analysis/timeline/lttb.h), and of each column
  * the first row at its highest; a note says so. Nothing where there are no more rows, or n is too small for a curve. */
 void curve_thin(struct table *t, size_t n);
 

@@ -1,6 +1,6 @@
 #include "query/per.h"
 
-#include "analysis/slice.h"
+#include "analysis/steps/slice.h"
 #include "query/window.h"
 
 static const struct sums {

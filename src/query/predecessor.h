@@ -5,7 +5,7 @@
 #ifndef OPSCOPE_QUERY_PREDECESSOR_H
 #define OPSCOPE_QUERY_PREDECESSOR_H
 
-#include "analysis/slice.h"
+#include "analysis/steps/slice.h"
 #include "query/report.h"
 
 /* A fact that a predecessor records of itself, for report summary. */

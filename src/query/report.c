@@ -1,6 +1,6 @@
 #include "query/report.h"
 
-#include "analysis/short_names.h"
+#include "analysis/names/short_names.h"
 #include "base/buf.h"
 #include "query/outside.h"
 #include "query/per.h"

@@ -15,7 +15,7 @@
 struct report_args {
 	const char *group_by; /* one of report->group_by, or parts of it joined by ','; NULL = the first */
 	const char *compat;   /* one of report->compat; NULL = opscope's own numbers */
-	const char *key_op;   /* what marks a step: analysis/iterations.h, key_calls_find; NULL = to be found */
+	const char *key_op;   /* what marks a step: analysis/steps/iterations.h, key_calls_find; NULL = to be found */
 	int64_t aggregation;  /* key op and steps are those of this aggregation of the input; 0 = none: report_args_chosen */
 	bool all_steps;       /* everything in the file, also what is outside the steps; has_steps is then false */
 	bool has_steps;
@@ -89,7 +89,7 @@ struct report {
 	unsigned needs;          /* enum analysis_pass bits */
 	unsigned takes;          /* enum report_option bits: what it heeds of the args; anything else is refused (ERR_USAGE), so that no
 	                          * table looks filtered that is not. Without REPORT_STEPS, --steps gives it a part of the profile
-	                          * (analysis/slice.h; of a predecessor by its own iterations) and args without steps */
+	                          * (analysis/steps/slice.h; of a predecessor by its own iterations) and args without steps */
 	bool timeline;           /* its numbers need times, not only durations: refused (ERR_DATA) for profile->durations_only */
 	/* Fills *out, which is table_init-ed with the report's name and title. ERR_DATA when the profile lacks what the
 	 * report is about, saying what is missing and how to record it. The profile has had the passes that report and variant need. */
@@ -133,7 +133,7 @@ extern const struct report *const report_registry[];
 const struct report *report_find(struct str name);
 
 /* What *args (report_args_chosen) choose of *p: after the passes `needs` and choosing the key op, *p itself or, if args->has_steps, the part
- * of it with these steps (analysis/slice.h). NULL and *e. */
+ * of it with these steps (analysis/steps/slice.h). NULL and *e. */
 struct profile *report_part(struct profile *p, const struct report_args *args, unsigned needs, struct err *e);
 
 /* Runs the passes and the report: checks args against what the report offers, initialises *out. On error *out is empty and

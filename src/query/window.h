@@ -5,7 +5,7 @@
 #ifndef OPSCOPE_QUERY_WINDOW_H
 #define OPSCOPE_QUERY_WINDOW_H
 
-#include "analysis/slice.h"
+#include "analysis/steps/slice.h"
 #include "query/report.h"
 
 struct window {

@@ -1,5 +1,5 @@
 /* Report aggregations: what an .opscope file or a DLProf database holds of questions asked before. */
-#include "report/aggregate.h"
+#include "query/aggregate.h"
 #include "query/predecessor.h"
 #include "query/stated.h"
 

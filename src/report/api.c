@@ -1,6 +1,6 @@
 /* API calls of the runtime and the driver, as `nsys stats --report cuda_api_sum` counts them: all processes and threads. */
-#include "base/mem.h"
 #include "analysis/recording.h"
+#include "base/mem.h"
 #include "query/stats.h"
 #include "query/window.h"
 

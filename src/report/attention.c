@@ -1,5 +1,5 @@
 /* Attention: shapes, rates, what causal masks would save. */
-#include "report/cost_table.h"
+#include "report/parts/cost_table.h"
 
 static const struct cost_spec spec = {
 	.classes = 1u << OP_ATTENTION,

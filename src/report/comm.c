@@ -2,17 +2,17 @@
  *
  * On each GPU: exposed = union of the kernels of collectives - union of all its other work. Where such kernels overlap, a moment counts for the
  * one that began first, so that the rows add up to the union. Bandwidths are those of nccl-tests (op/comm.c). */
-#include "analysis/costs.h"
-#include "analysis/gpus.h"
-#include "analysis/interval.h"
-#include "analysis/names.h"
+#include "analysis/costs/costs.h"
+#include "analysis/names/names.h"
 #include "analysis/recording.h"
+#include "analysis/time/gpus.h"
+#include "analysis/time/interval.h"
 #include "base/mem.h"
 #include "base/round.h"
 #include "base/sort.h"
 #include "op/cost_call.h"
-#include "report/cost_table.h"
 #include "query/window.h"
+#include "report/parts/cost_table.h"
 
 enum by { BY_NAME, BY_SIZE, BY_KERNEL };
 

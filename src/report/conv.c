@@ -1,5 +1,5 @@
 /* Convolutions: shapes, rates, Tensor Cores. */
-#include "report/cost_table.h"
+#include "report/parts/cost_table.h"
 
 static const struct cost_spec spec = {
 	.classes = 1u << OP_CONV,

@@ -1,10 +1,10 @@
 /* What each op should cost: one row per distinct call (op, shapes, types, values), with the time of the device work that it covers. */
-#include "analysis/costs.h"
+#include "analysis/costs/costs.h"
 
 #include "analysis/recording.h"
 #include "base/mem.h"
 #include "base/round.h"
-#include "report/cost_calls.h"
+#include "report/parts/cost_calls.h"
 
 #include <math.h>
 

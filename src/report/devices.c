@@ -1,6 +1,6 @@
-#include "report/device_table.h"
 #include "analysis/recording.h"
-#include "report/step_table.h"
+#include "report/parts/device_table.h"
+#include "report/parts/step_table.h"
 
 static int run(const struct profile *p, const struct report_args *args, struct table *t, struct err *e)
 {

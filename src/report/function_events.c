@@ -3,8 +3,8 @@
 #include "base/json_text.h"
 #include "base/mem.h"
 #include "io/json_valid.h"
-#include "report/key_groups.h"
 #include "query/report.h"
+#include "report/parts/key_groups.h"
 
 enum { C_EVENT, C_NAME, C_TRACE_NAME, C_SINCE, C_START, C_END, C_PARENT, C_THREAD, C_NODE, C_DEVICE, C_ASYNC, C_ANNOTATION, C_BACKWARD, C_SEQUENCE,
        C_FWD_THREAD, C_HOST_SELF, C_DEV_SELF, C_DEV_TOTAL, C_KERNELS, C_CPU_MEM, C_CPU_MEM_SELF, C_DEV_MEM, C_DEV_MEM_SELF, C_FLOPS,

@@ -1,5 +1,5 @@
 /* Matrix products: shapes, rates, Tensor Cores. */
-#include "report/cost_table.h"
+#include "report/parts/cost_table.h"
 
 static void add_columns(struct table *t)
 {

@@ -1,5 +1,5 @@
 /* What NVML said of the GPUs while the program ran. */
-#include "analysis/gpu_samples.h"
+#include "analysis/time/gpu_samples.h"
 #include "query/report.h"
 
 static void put_metrics(const struct gpu_samples_list *l, struct table *t)

@@ -1,8 +1,8 @@
 /* Time by group of ops. */
 #include "analysis/recording.h"
-#include "analysis/steps.h"
+#include "analysis/steps/steps.h"
 #include "base/mem.h"
-#include "report/group_tree.h"
+#include "report/parts/group_tree.h"
 
 /* The steps of the window, as instances fall into them on the host; without steps, all of the time. */
 struct cuts {

@@ -1,9 +1,9 @@
 /* Device kernels: how often, how long, with which launch configuration, for which op. */
-#include "analysis/gpu_metrics.h"
+#include "analysis/time/gpu_metrics.h"
 #include "base/round.h"
 #include "op/kernels.h"
-#include "report/kernel_calls.h"
-#include "report/kernel_groups.h"
+#include "report/parts/kernel_calls.h"
+#include "report/parts/kernel_groups.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* Kernels that the rules do not know, hottest first: what a rule would be worth. */
-#include "analysis/names.h"
+#include "analysis/names/names.h"
 #include "base/mem.h"
 #include "base/round.h"
 #include "gpu/gpus.h"

@@ -2,8 +2,8 @@
 #include "analysis/recording.h"
 #include "base/mem.h"
 #include "base/round.h"
-#include "report/key_groups.h"
 #include "query/report.h"
+#include "report/parts/key_groups.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* Python lines: `operators --group-by=line` under the name that people look for. */
+#include "analysis/names/stacks.h"
 #include "analysis/recording.h"
-#include "analysis/stacks.h"
-#include "report/operators.h"
+#include "report/parts/operators.h"
 
 static int lines_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {

@@ -1,9 +1,9 @@
 /* Memory by operator, the life of each block, the curve and its peaks. */
-#include "analysis/memory.h"
+#include "analysis/memory/memory.h"
 #include "analysis/recording.h"
 #include "base/mem.h"
-#include "report/memory_peak.h"
-#include "report/memory_view.h"
+#include "report/parts/memory_peak.h"
+#include "report/parts/memory_view.h"
 
 /* --- statistics ------------------------------------------------------------------------------------------------- */
 

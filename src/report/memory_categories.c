@@ -1,8 +1,8 @@
-/* What memory was used for, over time (analysis/memory_categories.h has the rules; `export memory-timeline` is the same for torch's readers). */
-#include "analysis/lttb.h"
-#include "analysis/memory.h"
-#include "analysis/memory_categories.h"
+/* What memory was used for, over time (analysis/memory/memory_categories.h has the rules; `export memory-timeline` is the same for torch's readers). */
+#include "analysis/memory/memory.h"
+#include "analysis/memory/memory_categories.h"
 #include "analysis/recording.h"
+#include "analysis/timeline/lttb.h"
 #include "base/mem.h"
 #include "query/window.h"
 

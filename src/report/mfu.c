@@ -1,8 +1,8 @@
 /* FLOPs, achieved rate and MFU of each step and GPU. */
-#include "analysis/mfu.h"
+#include "analysis/costs/mfu.h"
 
 #include "analysis/recording.h"
-#include "analysis/steps.h"
+#include "analysis/steps/steps.h"
 #include "base/buf.h"
 #include "query/report.h"
 
@@ -81,7 +81,7 @@ static void put_notes(struct table *t, const struct mfu *m)
 		table_note(t, "the input has too many steps for a row of each: the rows are of all steps together");
 }
 
-/* Each distinct reason once; there are as many as analysis/mfu.c has, all of them literals. */
+/* Each distinct reason once; there are as many as analysis/costs/mfu.c has, all of them literals. */
 static void put_reasons(struct table *t, const struct mfu *m)
 {
 	enum { REASONS = 16 };

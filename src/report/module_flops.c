@@ -1,5 +1,5 @@
 /* FLOPs by module, forward and backward. */
-#include "report/module_flops.h"
+#include "report/parts/module_flops.h"
 
 static int64_t sum(const int64_t parts[MODULE_PARTS]) { return parts[MODULE_FORWARD] + parts[MODULE_BACKWARD]; }
 

@@ -1,5 +1,5 @@
 /* Time by nn.Module, forward and backward. */
-#include "analysis/modules.h"
+#include "analysis/tree/modules.h"
 
 #include "analysis/recording.h"
 #include "base/buf.h"

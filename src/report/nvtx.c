@@ -1,7 +1,7 @@
 /* Ranges that the program marked: NVTX, record_function and the like. Host time, and what of the devices' time they launched. */
-#include "analysis/names.h"
-#include "analysis/projection.h"
-#include "analysis/steps.h"
+#include "analysis/names/names.h"
+#include "analysis/steps/steps.h"
+#include "analysis/tree/projection.h"
 #include "base/buf.h"
 #include "base/mem.h"
 #include "query/stats.h"

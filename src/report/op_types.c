@@ -1,7 +1,7 @@
 /* Time by type of op. */
 #include "base/intern.h"
 #include "base/mem.h"
-#include "report/op_sums.h"
+#include "query/op_sums.h"
 
 struct type_row {
 	struct str type;

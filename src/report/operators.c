@@ -1,11 +1,11 @@
 /* Time by operator: on the host and on the device, own and with all that it called. */
-#include "analysis/direction.h"
-#include "analysis/optree.h"
 #include "analysis/recording.h"
+#include "analysis/tree/direction.h"
+#include "analysis/tree/optree.h"
 #include "base/mem.h"
 #include "base/round.h"
-#include "report/operator_keys.h"
 #include "query/window.h"
+#include "report/parts/operator_keys.h"
 
 
 struct group {

@@ -2,7 +2,7 @@
 #include "analysis/recording.h"
 #include "base/buf.h"
 #include "base/mem.h"
-#include "report/op_sums.h"
+#include "query/op_sums.h"
 
 enum grouping { BY_OP, BY_NAME, BY_SHAPE };
 

@@ -1,7 +1,7 @@
 /* Calls of the operating system's libraries, as `nsys stats --report osrt_sum` counts them: all processes and threads. */
-#include "analysis/interval.h"
-#include "analysis/names.h"
-#include "analysis/os_calls.h"
+#include "analysis/names/names.h"
+#include "analysis/names/os_calls.h"
+#include "analysis/time/interval.h"
 #include "base/mem.h"
 #include "query/stats.h"
 #include "query/window.h"

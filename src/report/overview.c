@@ -1,7 +1,7 @@
-#include "analysis/job.h"
+#include "analysis/ranks/job.h"
 #include "base/round.h"
-#include "report/device_table.h"
-#include "report/step_table.h"
+#include "report/parts/device_table.h"
+#include "report/parts/step_table.h"
 
 /* What one role takes a step on the GPU with least and on that with most of it. */
 static void put_range(const struct roles *r, enum role role, struct table *t, unsigned col)

@@ -1,5 +1,5 @@
 /* What each op could take at the GPU's peaks, and what that would gain. */
-#include "report/cost_table.h"
+#include "report/parts/cost_table.h"
 
 static const struct cost_spec spec = {
 	.set = COST_SET_ROOFLINE,

@@ -1,5 +1,5 @@
-#include "analysis/iterations.h"
-#include "report/step_table.h"
+#include "analysis/steps/iterations.h"
+#include "report/parts/step_table.h"
 
 /* What would do as a key op, where nothing marks steps. */
 static void candidates(const struct profile *p, struct table *first)

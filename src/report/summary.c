@@ -2,14 +2,14 @@
 #include <math.h>
 #include <sys/param.h>
 
-#include "analysis/job.h"
+#include "analysis/ranks/job.h"
 #include "analysis/recording.h"
-#include "analysis/steps.h"
+#include "analysis/steps/steps.h"
 #include "base/mem.h"
 #include "base/round.h"
 #include "query/predecessor.h"
-#include "report/summary_sums.h"
-#include "report/system_facts.h"
+#include "query/summary_sums.h"
+#include "report/parts/system_facts.h"
 
 /* What the numbers are about: the whole steps that were asked for, or the window that stands for them. */
 struct span_of_time {

@@ -1,9 +1,9 @@
 /* Ops that could use Tensor Cores, and whether they do. */
-#include "analysis/costs.h"
-#include "analysis/short_names.h"
-#include "analysis/tc_use.h"
+#include "analysis/costs/costs.h"
+#include "analysis/costs/tc_use.h"
+#include "analysis/names/short_names.h"
 #include "base/mem.h"
-#include "report/op_kernels.h"
+#include "query/op_kernels.h"
 
 /* What an op's kernels that could use Tensor Cores took. */
 struct possible {

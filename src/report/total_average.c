@@ -1,9 +1,9 @@
 /* All events as one (torch's prof.total_average()). */
-#include "analysis/op_flops.h"
+#include "analysis/costs/op_flops.h"
 #include "analysis/recording.h"
-#include "report/key_groups.h"
 #include "query/report.h"
-#include "report/key_groups.h"
+#include "report/parts/key_groups.h"
+#include "report/parts/key_groups.h"
 
 enum { C_NAME, C_CALLS, C_HOST_SELF, C_DEV_SELF, C_CPU_MEM_SELF, C_DEV_MEM_SELF, C_FLOPS, C_UNKNOWN, N_COLUMNS };
 

@@ -1,7 +1,7 @@
 /* What a trace holds, what it lacks, and which reports need what it lacks. */
-#include "analysis/names.h"
-#include "base/mem.h"
+#include "analysis/names/names.h"
 #include "analysis/recording.h"
+#include "base/mem.h"
 #include "query/report.h"
 
 /* Longer values, and objects, are not shown: people put their whole environment into them, secrets included. */

@@ -3,8 +3,8 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "query/stats.h"
-#include "report/wait_calls.h"
 #include "query/window.h"
+#include "report/parts/wait_calls.h"
 
 enum grouping { BY_STREAM, BY_NAME };
 enum evidence { RECORD, CALL, COPYING, EVIDENCES };

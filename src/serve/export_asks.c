@@ -2,7 +2,7 @@
  * it is not there; web/src/source_static.ts makes answers about parts (a step's kernels, a piece of the timeline) out of these. */
 #include "serve/export_asks.h"
 
-#include "analysis/memory.h"
+#include "analysis/memory/memory.h"
 #include "base/mem.h"
 #include "query/report.h"
 

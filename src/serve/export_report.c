@@ -2,10 +2,10 @@
 
 #include "base/json_text.h"
 #include "base/mem.h"
+#include "serve/api/state.h"
 #include "serve/exchange.h"
 #include "serve/export_asks.h"
 #include "serve/export_write.h"
-#include "serve/state.h"
 
 #include <stdio.h>
 #include <sys/stat.h>

@@ -5,7 +5,7 @@
 #ifndef OPSCOPE_SERVE_LIBRARY_H
 #define OPSCOPE_SERVE_LIBRARY_H
 
-#include "analysis/timeline.h"
+#include "analysis/timeline/timeline.h"
 #include "base/err.h"
 #include "store/profile.h"
 

@@ -103,14 +103,14 @@ struct profile {
 	bool reopened;            /* read from an .opscope file: the diagnostics were told when it was made */
 	bool device_joined;       /* the only device described does the work of `joined_device`: profile_join_devices */
 	int32_t joined_device;
-	struct str key_op;        /* what the user says marks a step; "" = to be found (analysis/steps.h, steps_choose) */
+	struct str key_op;        /* what the user says marks a step; "" = to be found (analysis/steps/steps.h, steps_choose) */
 	struct steps *steps;      /* made by the steps pass */
 	struct ops *ops;          /* made by the ops pass */
 	struct name_facts *names;      /* made by the names pass; a part has that of the whole */
 	bool keeps_ops_work;      /* the ops pass leaves its layers and stacks below; who set this takes and frees them */
-	struct layers *ops_layers; /* analysis/layers.h; NULL = it made none */
-	struct stacks *ops_stacks; /* analysis/stacks.h; the same */
-	const struct profile *whole; /* what this is a part of, which owns the strings and the tables that are not cut (analysis/slice.h);
+	struct layers *ops_layers; /* analysis/tree/layers.h; NULL = it made none */
+	struct stacks *ops_stacks; /* analysis/names/stacks.h; the same */
+	const struct profile *whole; /* what this is a part of, which owns the strings and the tables that are not cut (analysis/steps/slice.h);
 	                           * NULL = this is no part */
 	struct profile *slice;    /* the part that was asked for last; owned */
 	struct arena arena;       /* owns the strings above and what passes keep */

@@ -1,4 +1,4 @@
-/* How torch's profiler names what it records. What such a name says of a range is asked of analysis/names.h, where there is a string id. */
+/* How torch's profiler names what it records. What such a name says of a range is asked of analysis/names/names.h, where there is a string id. */
 #ifndef OPSCOPE_STORE_TORCH_NAMES_H
 #define OPSCOPE_STORE_TORCH_NAMES_H
 

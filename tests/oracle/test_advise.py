@@ -1,4 +1,5 @@
 """The detectors, each on a run that has its problem, one that has not, and one that does not say."""
+import glob
 import json
 import os
 import re
@@ -173,11 +174,10 @@ class Advise(Case):
         with open(os.path.join(detect, "could_not_look.def")) as f:
             known = re.findall(r'^(?:RECORD|SAY|ASIDE)_IT\("((?:[^"\\]|\\.)*)"', f.read(), re.M)
         reasons = []
-        for name in sorted(os.listdir(detect)):
-            if name.endswith(".c"):
-                with open(os.path.join(detect, name)) as f:
-                    source = f.read()
-                reasons += re.findall(r'findings_missing\([^";]*"((?:[^"\\]|\\.)*)"(?: : "([^"]*)")?', source) if name != "shared.c" else []
+        for path in sorted(glob.glob(os.path.join(detect, "**", "*.c"), recursive=True)):
+            with open(path) as f:
+                source = f.read()
+            reasons += re.findall(r'findings_missing\([^";]*"((?:[^"\\]|\\.)*)"(?: : "([^"]*)")?', source) if os.path.basename(path) != "shared.c" else []
                 reasons += [(r, "") for r in re.findall(r'why(?:\[\])? = "([^"]*)"' if name == "shared.c" else r'why\[\] = "([^"]*)"', source)]
         reasons = [r for pair in reasons for r in pair if r and r != "%s"]
         self.assertGreater(len(reasons), 20)

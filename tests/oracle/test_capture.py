@@ -709,7 +709,7 @@ class Format(oracle.Case):
         with open(os.path.join(oracle.ROOT, "include", "opscope", "wire.h"), encoding="utf-8") as f:
             types = re.findall(r"^\t(WIRE_[A-Z_]+)(?: = \d+)?,", re.search(r"enum wire_type {(.*?)^};", f.read(), re.S | re.M).group(1), re.M)
         self.assertGreater(len(types), 30)
-        written, read = text("collect", "src/record"), text("src/input")
+        written, read = text("collect", "src/record"), text("src/input/capture")
         for name in types:
             self.assertRegex(written, rf"\b{name}\b")
             self.assertRegex(read, rf"ROW\({name},")

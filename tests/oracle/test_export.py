@@ -16,7 +16,7 @@ PATTERNS = ("hta/**/*.json.gz", "torch/**/*.json.gz", "multirank/**/*.json.gz", 
 NO_TRACES = (".events.json.gz", ".memory.json.gz")
 BUNDLED = os.path.join(oracle.ROOT, "tests", "data", "torch214_cpu_resnet.json.gz")
 
-# Arguments of Kineto events that an .opscope file does not keep (src/input/kineto_args.def), and null ones.
+# Arguments of Kineto events that an .opscope file does not keep (src/input/kineto/kineto_args.def), and null ones.
 NOT_STORED = {"memory bandwidth (GB/s)", "queued", "Ev Idx", "Record function id", "external ts", "Trace name", "Trace iteration",
               "Device", "finished"}
 SPELLED = {"cid": "cbid", "external id": "External id"}

@@ -4,7 +4,7 @@
 
 #include "profile_builder.h"
 
-#include "analysis/roles.h"
+#include "analysis/steps/roles.h"
 
 static inline void step(struct builder *m, uint32_t t, int number, int64_t start, int64_t end)
 {

@@ -1,4 +1,4 @@
-/* Who is around whom and who launched what, against a look at every pair, by the rules that analysis/nest.c and correlate.c state. */
+/* Who is around whom and who launched what, against a look at every pair, by the rules that analysis/tree/nest.c and correlate.c state. */
 #include "profile_builder.h"
 
 #include "base/mem.h"

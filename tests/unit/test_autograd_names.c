@@ -1,7 +1,7 @@
 /* What names of autograd's ranges say, as torch 1.0 to 2.14 write them. */
 #include "test.h"
 
-#include "analysis/autograd_names.h"
+#include "analysis/names/autograd_names.h"
 
 static void test_classes(void **state)
 {

@@ -1,7 +1,7 @@
 /* Which op's model covers which kernel, and that each call counts once, on small made-up profiles. */
 #include "profile_builder.h"
 
-#include "analysis/costs.h"
+#include "analysis/costs/costs.h"
 
 /* One thread and one stream. */
 struct maker {

@@ -1,7 +1,7 @@
-/* Spans of a repeated schedule: jumps of the step number, processes that are not in step (analysis/cycles.h). */
+/* Spans of a repeated schedule: jumps of the step number, processes that are not in step (analysis/steps/cycles.h). */
 #include "profile_builder.h"
 
-#include "analysis/cycles.h"
+#include "analysis/steps/cycles.h"
 
 static void steps(struct builder *m, uint32_t track, int64_t at, int first, int last)
 {

@@ -1,8 +1,8 @@
-/* What each range of the host stands for (analysis/host_use.h). */
+/* What each range of the host stands for (analysis/time/host_use.h). */
 #include "profile_builder.h"
 
-#include "analysis/host_use.h"
-#include "analysis/steps.h"
+#include "analysis/steps/steps.h"
+#include "analysis/time/host_use.h"
 
 static const char *const use_name[] = {"none", "call", "dataloader", "comm", "io", "cpu"};
 

@@ -1,4 +1,4 @@
-#include "analysis/interval.h"
+#include "analysis/time/interval.h"
 
 #include "test.h"
 

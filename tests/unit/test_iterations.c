@@ -6,9 +6,9 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "analysis/iterations.h"
-#include "analysis/iterations_names.h"
-#include "analysis/slice.h"
+#include "analysis/steps/iterations.h"
+#include "analysis/steps/iterations_names.h"
+#include "analysis/steps/slice.h"
 #include "base/mem.h"
 #include "input/input.h"
 

@@ -1,7 +1,7 @@
-/* Which rank a recording is, and which of the GPUs that it lists are its own (analysis/job.h). */
+/* Which rank a recording is, and which of the GPUs that it lists are its own (analysis/ranks/job.h). */
 #include "profile_builder.h"
 
-#include "analysis/job.h"
+#include "analysis/ranks/job.h"
 
 static void begin(struct builder *m, const char *info)
 {

@@ -1,8 +1,8 @@
-/* Events by key: what makes a group and what it adds up to (report/key_groups.h). */
+/* Events by key: what makes a group and what it adds up to (report/parts/key_groups.h). */
 #include "profile_builder.h"
 
 #include "base/buf.h"
-#include "report/key_groups.h"
+#include "report/parts/key_groups.h"
 
 struct grouped {
 	struct builder m;

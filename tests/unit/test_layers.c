@@ -1,7 +1,7 @@
-/* Which layer work counts for: where layers come from, what they are called, the layer of backward work (analysis/layers.h). */
+/* Which layer work counts for: where layers come from, what they are called, the layer of backward work (analysis/tree/layers.h). */
 #include "profile_builder.h"
 
-#include "analysis/layers.h"
+#include "analysis/tree/layers.h"
 #include "base/mem.h"
 
 static struct profile *finish(struct builder *m)

@@ -1,8 +1,8 @@
-/* How full the GPUs' memory was: the fullest counts, what is not stated does not (detect/memory_share.h). */
+/* How full the GPUs' memory was: the fullest counts, what is not stated does not (detect/parts/memory_share.h). */
 #include "profile_builder.h"
 
-#include "analysis/memory.h"
-#include "detect/memory_share.h"
+#include "analysis/memory/memory.h"
+#include "detect/parts/memory_share.h"
 
 static void event(struct builder *m, int device, int64_t time, int64_t allocated, int64_t reserved)
 {

@@ -1,7 +1,7 @@
-/* Time per nn.Module: which module a call, an op, device work and their backward count for (analysis/modules.h). */
+/* Time per nn.Module: which module a call, an op, device work and their backward count for (analysis/tree/modules.h). */
 #include "profile_builder.h"
 
-#include "analysis/modules.h"
+#include "analysis/tree/modules.h"
 
 static struct profile *finish(struct builder *m)
 {

@@ -1,7 +1,7 @@
-/* What the names of an input say (analysis/names.h): the rows of name_rows.h. */
+/* What the names of an input say (analysis/names/names.h): the rows of name_rows.h. */
 #include "profile_builder.h"
 
-#include "analysis/names.h"
+#include "analysis/names/names.h"
 
 static const struct range_row {
 	const char *name;

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "analysis/gpu_metrics.h"
+#include "analysis/time/gpu_metrics.h"
 #include "gpu/occupancy.h"
 
 static struct occupancy find(int cc, int threads, int registers, int shared_bytes)

@@ -1,7 +1,7 @@
-/* Ops, their names and times, by the rules that analysis/op_instances.h states. */
+/* Ops, their names and times, by the rules that analysis/tree/op_instances.h states. */
 #include "profile_builder.h"
 
-#include "analysis/op_instances.h"
+#include "analysis/tree/op_instances.h"
 #include "base/mem.h"
 #include "input/marker.h"
 

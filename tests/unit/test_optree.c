@@ -1,7 +1,7 @@
-/* The op tree: whose each moment of the host and each piece of device work is (analysis/optree.h). */
+/* The op tree: whose each moment of the host and each piece of device work is (analysis/tree/optree.h). */
 #include "profile_builder.h"
 
-#include "analysis/optree.h"
+#include "analysis/tree/optree.h"
 
 static const char tc_name[] = "volta_fp16_s884gemm_fp16_128x128_ldg8_f2f_nn", simt_name[] = "volta_sgemm_128x64_nn", unknown_name[] = "my_own_thing";
 

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "analysis/projection.h"
+#include "analysis/tree/projection.h"
 #include "base/mem.h"
 #include "query/stats.h"
 

@@ -1,4 +1,4 @@
-/* Step time by role: every moment of a step has one, and the parts add up (analysis/roles.h). */
+/* Step time by role: every moment of a step has one, and the parts add up (analysis/steps/roles.h). */
 #include "role_steps.h"
 
 static void test_order(void **state)

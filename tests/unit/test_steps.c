@@ -1,7 +1,7 @@
-/* Steps: which there are, where they begin and end, which count (analysis/steps.h). Marks other than torch's profiler's: test_iterations.c. */
+/* Steps: which there are, where they begin and end, which count (analysis/steps/steps.h). Marks other than torch's profiler's: test_iterations.c. */
 #include "profile_builder.h"
 
-#include "analysis/steps.h"
+#include "analysis/steps/steps.h"
 
 enum { PASSES = PASS_NEST | PASS_CORRELATE | PASS_STEPS };
 

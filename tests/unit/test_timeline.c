@@ -4,8 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "analysis/timeline_levels.h"
-#include "analysis/timeline_sums.h"
+#include "analysis/timeline/timeline_levels.h"
+#include "analysis/timeline/timeline_sums.h"
 #include "base/mem.h"
 
 struct maker {

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "analysis/torch_events.h"
+#include "analysis/tree/torch_events.h"
 #include "base/table.h"
 #include "render/layout.h"
 #include "render/render.h"

@@ -1,7 +1,7 @@
-/* What a moment is used for: the order of uses, several GPUs, many windows (analysis/usage.h). */
+/* What a moment is used for: the order of uses, several GPUs, many windows (analysis/time/usage.h). */
 #include "profile_builder.h"
 
-#include "analysis/usage.h"
+#include "analysis/time/usage.h"
 #include "base/mem.h"
 
 static const char tc_name[] = "volta_fp16_s884gemm_fp16_128x128_ldg8_f2f_nn", simt_name[] = "volta_sgemm_128x64_nn",

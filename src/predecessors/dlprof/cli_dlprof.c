@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "analysis/slice.h"
+#include "analysis/steps/slice.h"
 #include "base/folder.h"
 #include "base/mem.h"
 #include "base/utf8.h"

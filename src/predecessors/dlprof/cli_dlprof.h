@@ -5,7 +5,7 @@
 #include "base/buf.h"
 #include "base/now.h"
 #include "cli/cli.h"
-#include "report/aggregate.h"
+#include "query/aggregate.h"
 
 enum dlprof_mode { DLPROF_AUTO, DLPROF_SIMPLE, DLPROF_TENSORFLOW1, DLPROF_TENSORFLOW2, DLPROF_TENSORRT, DLPROF_PYTORCH };
 enum dlprof_verbosity { DLPROF_QUIET, DLPROF_MINIMAL, DLPROF_NORMAL, DLPROF_DETAILED, DLPROF_DIAGNOSTIC };

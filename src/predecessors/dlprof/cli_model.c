@@ -1,7 +1,7 @@
 /* --dump_model_data: which op is what, its calls, and the API calls and device work of each, as one JSON object of arrays. Ops and
  * instances are named by their places in their arrays. */
 #include "analysis/analysis.h"
-#include "analysis/op_instances.h"
+#include "analysis/tree/op_instances.h"
 #include "base/json_text.h"
 #include "io/atomic.h"
 #include "op/kernels.h"

@@ -1,6 +1,6 @@
 /* Mode simple: what can be said of kernels without knowing ops. */
 #include "analysis/analysis.h"
-#include "analysis/interval.h"
+#include "analysis/time/interval.h"
 #include "base/mem.h"
 #include "op/kernels.h"
 #include "predecessors/dlprof/cli_dlprof.h"

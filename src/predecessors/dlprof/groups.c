@@ -3,7 +3,7 @@
 #include "predecessors/dlprof/iterations.h"
 #include "predecessors/dlprof/op_table.h"
 #include "predecessors/dlprof/reports.h"
-#include "report/group_tree.h"
+#include "report/parts/group_tree.h"
 
 #include <stdlib.h>
 

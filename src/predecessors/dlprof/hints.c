@@ -1,8 +1,8 @@
 #include "predecessors/dlprof/hints.h"
 
-#include "analysis/job.h"
-#include "analysis/op_instances.h"
+#include "analysis/ranks/job.h"
 #include "analysis/recording.h"
+#include "analysis/tree/op_instances.h"
 #include "base/mem.h"
 #include "op/kernels.h"
 

@@ -5,7 +5,7 @@
 #include <sys/param.h>
 
 #include "analysis/analysis.h"
-#include "analysis/iterations_names.h"
+#include "analysis/steps/iterations_names.h"
 #include "base/mem.h"
 
 void dlprof_iterations_release(struct dlprof_iterations *d)

@@ -2,8 +2,8 @@
 #ifndef OPSCOPE_PREDECESSORS_DLPROF_ITERATIONS_H
 #define OPSCOPE_PREDECESSORS_DLPROF_ITERATIONS_H
 
-#include "analysis/iterations.h"
-#include "analysis/slice.h"
+#include "analysis/steps/iterations.h"
+#include "analysis/steps/slice.h"
 
 /* Calls of the key op in order of their ends cut the whole recording, from 0 (when it began; the first event where
  * the input does not tell) to the end of the last event, into calls + 1 intervals numbered from 0: [0, end1 - 1], [end1, end2 - 1], ...

@@ -2,7 +2,7 @@
 #ifndef OPSCOPE_PREDECESSORS_DLPROF_OP_NAMES_H
 #define OPSCOPE_PREDECESSORS_DLPROF_OP_NAMES_H
 
-#include "analysis/op_instances.h"
+#include "analysis/tree/op_instances.h"
 
 /* What DLProf calls an op: "Conv2d::_call_impl[2]" for "Conv2d::_call_impl(2)", API calls with their version,
  * "unassociated_cudaDeviceSynchronize_v3020". In `a`. */

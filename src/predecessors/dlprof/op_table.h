@@ -4,7 +4,7 @@
 
 #include "predecessors/dlprof/hints.h"
 #include "predecessors/dlprof/op_names.h"
-#include "report/op_sums.h"
+#include "query/op_sums.h"
 
 /* How DLProf counts ops and kernels. */
 extern const struct op_rules dlprof_op_rules;

@@ -1,6 +1,6 @@
 /* The table of DLProf's iterations: where each begins and ends, and how busy the GPUs were in it. */
-#include "analysis/interval.h"
-#include "analysis/job.h"
+#include "analysis/ranks/job.h"
+#include "analysis/time/interval.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "predecessors/dlprof/iterations.h"

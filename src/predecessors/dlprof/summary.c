@@ -5,7 +5,7 @@
 #include "predecessors/dlprof/reports.h"
 #include "predecessors/dlprof/system.h"
 #include "predecessors/dlprof/usage.h"
-#include "report/summary_sums.h"
+#include "query/summary_sums.h"
 
 #include <sys/param.h>
 

@@ -1,6 +1,6 @@
 #include "predecessors/dlprof/system.h"
 
-#include "report/system_facts.h"
+#include "report/parts/system_facts.h"
 
 const struct predecessor_fact dlprof_facts[] = {
 	{"dlprof_version", "DLProf Version", "system_config:dlprof_version"},

@@ -2,7 +2,7 @@
 #include "base/mem.h"
 #include "predecessors/dlprof/op_table.h"
 #include "predecessors/dlprof/reports.h"
-#include "report/op_kernels.h"
+#include "query/op_kernels.h"
 
 struct eligible {
 	const struct profile *p;

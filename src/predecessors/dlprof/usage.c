@@ -1,7 +1,7 @@
 #include "predecessors/dlprof/usage.h"
 
 #include "analysis/analysis.h"
-#include "analysis/op_instances.h"
+#include "analysis/tree/op_instances.h"
 #include "base/mem.h"
 
 /* The data loaders that DLProf knows. */

@@ -3,7 +3,7 @@
 #ifndef OPSCOPE_PREDECESSORS_DLPROF_USAGE_H
 #define OPSCOPE_PREDECESSORS_DLPROF_USAGE_H
 
-#include "analysis/usage.h"
+#include "analysis/time/usage.h"
 
 extern const struct usage_rules dlprof_usage;
 

@@ -2,8 +2,8 @@
 #ifndef OPSCOPE_PREDECESSORS_PYPROF_CHAIN_H
 #define OPSCOPE_PREDECESSORS_PYPROF_CHAIN_H
 
-#include "predecessors/pyprof/records.h"
 #include "base/intern.h"
+#include "predecessors/pyprof/records.h"
 
 /* What a range is to PyProf; first that fits, by its text. */
 enum pyprof_range { PYPROF_IGNORED, PYPROF_MARKER, PYPROF_LAYER, PYPROF_TRACE, PYPROF_REPR, PYPROF_SEQUENCE, PYPROF_PLAIN };

@@ -2,8 +2,8 @@
 #ifndef OPSCOPE_PREDECESSORS_PYPROF_CLI_COMMON_H
 #define OPSCOPE_PREDECESSORS_PYPROF_CLI_COMMON_H
 
-#include "predecessors/pyprof/records.h"
 #include "base/buf.h"
+#include "predecessors/pyprof/records.h"
 
 struct pyprof_compat {
 	const char *name;

@@ -4,8 +4,8 @@
 #include "base/utf8.h"
 #include "cli/cli.h"
 #include "predecessors/pyprof/cli_common.h"
-#include "render/csv_text.h"
 #include "predecessors/pyprof/row.h"
+#include "render/csv_text.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* What the ranges around a launch say (PyProf's kernel.py, nsight.py, nvvp.py). */
-#include "analysis/autograd_names.h"
-#include "predecessors/pyprof/chain.h"
+#include "analysis/names/autograd_names.h"
 #include "base/buf.h"
 #include "base/mem.h"
+#include "predecessors/pyprof/chain.h"
 #include "store/torch_names.h"
 
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* The texts of one record, from its chain or from the arguments that a .dict left. */
 #include "analysis/analysis.h"
-#include "predecessors/pyprof/chain.h"
 #include "base/buf.h"
 #include "base/mem.h"
+#include "predecessors/pyprof/chain.h"
 #include "predecessors/pyprof/op/pyprof.h"
 
 #include <stdio.h>

@@ -1,9 +1,9 @@
 #include "predecessors/pyprof/records.h"
 
-#include "predecessors/pyprof/chain.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/sort.h"
+#include "predecessors/pyprof/chain.h"
 #include "predecessors/pyprof/op/marker.h"
 
 /* What is carried from one kernel to the next: PyProf has one of these, the default one for each thread. */

@@ -1,9 +1,9 @@
 /* Per kernel: op, layer, line, shapes, direction, FLOPs, bytes, Tensor Cores; as PyProf and PyProf2 printed it, or right. */
-#include "analysis/costs.h"
-#include "analysis/names.h"
+#include "analysis/costs/costs.h"
+#include "analysis/names/names.h"
+#include "analysis/names/short_names.h"
+#include "analysis/names/stacks.h"
 #include "analysis/recording.h"
-#include "analysis/short_names.h"
-#include "analysis/stacks.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/round.h"

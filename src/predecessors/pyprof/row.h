@@ -3,8 +3,8 @@
 #ifndef OPSCOPE_PREDECESSORS_PYPROF_ROW_H
 #define OPSCOPE_PREDECESSORS_PYPROF_ROW_H
 
-#include "predecessors/pyprof/records.h"
 #include "predecessors/pyprof/op/pyprof.h"
+#include "predecessors/pyprof/records.h"
 
 struct pyprof_row {
 	struct pyprof_record r;     /* layer, trace: the forward kernel's where it lends them */

@@ -3,8 +3,8 @@
 #include "base/round.h"
 #include "predecessors/tb_plugin/steps.h"
 #include "predecessors/tb_plugin/tables.h"
-#include "report/device_table.h"
-#include "report/step_table.h"
+#include "report/parts/device_table.h"
+#include "report/parts/step_table.h"
 
 static const double GIB = 1024.0 * 1024.0 * 1024.0;
 

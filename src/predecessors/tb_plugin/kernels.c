@@ -3,7 +3,7 @@
 #include "op/kernels.h"
 #include "predecessors/tb_plugin/rules.h"
 #include "predecessors/tb_plugin/tables.h"
-#include "report/kernel_groups.h"
+#include "report/parts/kernel_groups.h"
 
 enum { T_NAME, T_OP, T_GRID, T_BLOCK, T_REGS, T_SHARED, T_USES, T_ELIGIBLE, T_TC, T_CALLS, T_TOTAL, T_MEAN, T_MAX, T_MIN,
        T_BLOCKS, T_OCC, T_N };

@@ -1,11 +1,11 @@
 /* Memory by operator, the life of each block and the curve (memory_parser.py of the plugin). */
-#include "analysis/memory.h"
+#include "analysis/memory/memory.h"
 #include "base/buf.h"
 #include "base/mem.h"
 #include "predecessors/tb_plugin/memory_blocks.h"
 #include "predecessors/tb_plugin/rules.h"
 #include "predecessors/tb_plugin/tables.h"
-#include "report/memory_view.h"
+#include "report/parts/memory_view.h"
 
 static void set_kb(struct table *t, unsigned col, int64_t bytes)
 {

@@ -1,7 +1,7 @@
 #include "predecessors/tb_plugin/memory_blocks.h"
 
-#include "analysis/memory.h"
-#include "analysis/optree.h"
+#include "analysis/memory/memory.h"
+#include "analysis/tree/optree.h"
 #include "base/buf.h"
 #include "base/hash.h"
 #include "base/mem.h"

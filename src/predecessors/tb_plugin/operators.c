@@ -1,11 +1,11 @@
 /* Time by operator (op_agg.py of the plugin). */
-#include "analysis/optree.h"
 #include "analysis/recording.h"
+#include "analysis/tree/optree.h"
 #include "base/mem.h"
 #include "base/round.h"
 #include "predecessors/tb_plugin/rules.h"
 #include "predecessors/tb_plugin/tables.h"
-#include "report/operator_keys.h"
+#include "report/parts/operator_keys.h"
 
 enum { T_NAME, T_SHAPE, T_CALLS, T_DEV_SELF, T_DEV_TOTAL, T_HOST_SELF, T_HOST_TOTAL,
        T_ELIGIBLE, T_TC_SELF, T_TC_TOTAL, T_STACK, T_HAS_STACK, T_N };

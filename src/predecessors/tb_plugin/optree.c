@@ -3,7 +3,7 @@
  *   - an API call belongs to the op with its external id alone, and calls of the driver to none;
  *   - where a child is folded into its parent, the parent's own calls are lost (a bug of the plugin);
  *   - Tensor Cores are used by kernels with a name on a list. */
-#include "analysis/optree_work.h"
+#include "analysis/tree/optree_work.h"
 #include "base/mem.h"
 #include "predecessors/tb_plugin/rules.h"
 

@@ -2,7 +2,7 @@
 #include "base/round.h"
 #include "predecessors/tb_plugin/steps.h"
 #include "predecessors/tb_plugin/tables.h"
-#include "report/step_table.h"
+#include "report/parts/step_table.h"
 
 static void role_rows(const struct roles *r, struct table *t)
 {

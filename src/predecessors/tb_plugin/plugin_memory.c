@@ -1,6 +1,6 @@
 /* The plugin's memory: by operator, over time, and the life of each block, each for all devices. */
-#include "analysis/memory.h"
-#include "analysis/optree.h"
+#include "analysis/memory/memory.h"
+#include "analysis/tree/optree.h"
 #include "base/mem.h"
 #include "predecessors/tb_plugin/memory_blocks.h"
 #include "predecessors/tb_plugin/plugin.h"

@@ -1,6 +1,6 @@
 /* The plugin's modules, and its tree of operators of the main thread. */
-#include "analysis/optree.h"
-#include "analysis/steps.h"
+#include "analysis/steps/steps.h"
+#include "analysis/tree/optree.h"
 #include "predecessors/tb_plugin/plugin.h"
 #include "predecessors/tb_plugin/rules.h"
 #include "render/number.h"

@@ -1,8 +1,8 @@
 /* The plugin's overview: steps, their mean, what to do, the GPUs. */
 #include "base/html_text.h"
 #include "predecessors/tb_plugin/plugin.h"
+#include "query/advice.h"
 #include "render/number.h"
-#include "report/advice.h"
 
 static const char tooltip_column[] = "{\"type\":\"string\",\"role\":\"tooltip\",\"p\":{\"html\":\"true\"}}";
 

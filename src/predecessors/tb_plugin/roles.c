@@ -4,7 +4,7 @@
  *   - driver API calls are not known, device-side annotations count as CPU Exec;
  *   - a collective is one of ten nccl: and gloo: names, and a kernel is communication only by such an op's external id. */
 #include "analysis/analysis.h"
-#include "analysis/optree.h"
+#include "analysis/tree/optree.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "predecessors/tb_plugin/rules.h"

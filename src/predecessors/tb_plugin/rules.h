@@ -2,9 +2,9 @@
 #ifndef OPSCOPE_PREDECESSORS_TB_PLUGIN_RULES_H
 #define OPSCOPE_PREDECESSORS_TB_PLUGIN_RULES_H
 
-#include "analysis/gpu_metrics.h"
-#include "analysis/modules.h"
-#include "analysis/roles.h"
+#include "analysis/steps/roles.h"
+#include "analysis/time/gpu_metrics.h"
+#include "analysis/tree/modules.h"
 #include "query/window.h"
 
 extern const struct optree_rules tb_optree;

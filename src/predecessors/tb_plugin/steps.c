@@ -2,7 +2,7 @@
 #include "base/round.h"
 #include "predecessors/tb_plugin/steps.h"
 #include "predecessors/tb_plugin/tables.h"
-#include "report/step_table.h"
+#include "report/parts/step_table.h"
 
 const struct steps *tb_steps_of(const struct profile *p, struct arena *a)
 {

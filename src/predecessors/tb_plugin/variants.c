@@ -1,8 +1,8 @@
 /* What opscope shows as the TensorBoard plugin does. */
 #include "predecessors/tb_plugin/tables.h"
-#include "report/kernel_groups.h"
-#include "report/operators.h"
 #include "query/predecessor.h"
+#include "report/parts/kernel_groups.h"
+#include "report/parts/operators.h"
 
 #define TB_PLUGIN(name, ...) {.report = name, .compat = "tb-plugin", __VA_ARGS__}
 static const struct report_variant tb_variants[] = {

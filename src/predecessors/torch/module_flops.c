@@ -2,7 +2,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "predecessors/torch/reports.h"
-#include "report/module_flops.h"
+#include "report/parts/module_flops.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
 #ifndef OPSCOPE_PREDECESSORS_TORCH_TABLE_H
 #define OPSCOPE_PREDECESSORS_TORCH_TABLE_H
 
-#include "report/key_groups.h"
 #include "query/report.h"
+#include "report/parts/key_groups.h"
 
 /* What torch can group by: ERR_USAGE for the rest of args->group_by. */
 int torch_table_check(const struct torch_rules *rules, const struct report_args *args, struct err *e);

@@ -5,7 +5,7 @@
 #ifndef OPSCOPE_PREDECESSORS_TORCH_US_H
 #define OPSCOPE_PREDECESSORS_TORCH_US_H
 
-#include "report/key_groups.h"
+#include "report/parts/key_groups.h"
 
 struct torch_us_sums {
 	double self, total;

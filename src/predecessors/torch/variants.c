@@ -1,5 +1,5 @@
-/* What opscope shows as versions of torch do (analysis/torch_versions.def). */
-#include "analysis/torch_events.h"
+/* What opscope shows as versions of torch do (analysis/tree/torch_versions.def). */
+#include "analysis/tree/torch_events.h"
 #include "predecessors/torch/reports.h"
 #include "query/predecessor.h"
 
@@ -11,7 +11,7 @@ static const struct report_variant torch_variants[] = {
 	{.report = "key-averages", .compat = name, .parts = torch_groupings, .rules = &torch_rules[TORCH_##id], .run = torch_key_averages}, \
 	{.report = "total-average", .compat = name, .rules = &torch_rules[TORCH_##id], .run = torch_total_average},                         \
 	{.report = "function-events", .compat = name, .rules = &torch_rules[TORCH_##id]},
-#include "analysis/torch_versions.def"
+#include "analysis/tree/torch_versions.def"
 #undef TORCH_VERSION
 	{.report = "module-flops", .compat = "torch", .parts = torch_module_groupings, .run = torch_module_flops},
 	{0},

@@ -1,6 +1,6 @@
 /* TraceLens' table of ops with their FLOPs and bytes. */
 #include "predecessors/tracelens/tables.h"
-#include "report/cost_calls.h"
+#include "report/parts/cost_calls.h"
 
 enum { C_NAME, C_DIMS, C_TYPES, C_CONCRETE, C_CALLS, C_GFLOPS, C_MB, C_AI, N_COLUMNS };
 

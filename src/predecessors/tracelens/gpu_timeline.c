@@ -1,8 +1,8 @@
 /* TraceLens' GPU timeline: what the devices did, all of them as one. */
-#include "analysis/busy.h"
-#include "analysis/recompute.h"
+#include "analysis/costs/recompute.h"
 #include "analysis/recording.h"
-#include "analysis/steps.h"
+#include "analysis/steps/steps.h"
+#include "analysis/time/busy.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/round.h"

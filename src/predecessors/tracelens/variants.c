@@ -1,7 +1,7 @@
 /* What opscope shows as TraceLens does. The reports on FLOPs and bytes are opscope's, by TraceLens' formulas (op/rules_tracelens.def). */
 #include "predecessors/tracelens/tables.h"
-#include "report/cost_table.h"
 #include "query/predecessor.h"
+#include "report/parts/cost_table.h"
 
 static const enum cost_rules tracelens_rules = COST_TRACELENS;
 

@@ -1,5 +1,5 @@
 // The timeline of an exported report: answers of /api/timeline/... from all events of a recording or, of a long one, from what was to be drawn
-// of it at one zoom. As src/analysis/timeline_levels.c and src/serve/timeline_*.c answer.
+// of it at one zoom. As src/analysis/timeline/timeline_levels.c and src/serve/timeline_*.c answer.
 import { ApiError, type Args, type Cell, type Report } from "../api";
 import { count, time } from "../format";
 import { fromRanges, type Details, type Found, type Info, type Kind, type Slice } from "../timeline/model";

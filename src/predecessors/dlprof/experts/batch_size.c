@@ -1,4 +1,4 @@
-#include "detect/memory_share.h"
+#include "detect/parts/memory_share.h"
 #include "predecessors/dlprof/experts/experts.h"
 
 extern const struct detector detector_dlprof_batch_size;

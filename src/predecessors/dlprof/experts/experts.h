@@ -3,7 +3,7 @@
 #ifndef OPSCOPE_PREDECESSORS_DLPROF_EXPERTS_H
 #define OPSCOPE_PREDECESSORS_DLPROF_EXPERTS_H
 
-#include "analysis/op_instances.h"
+#include "analysis/tree/op_instances.h"
 #include "detect/detect.h"
 #include "op/model_config.h"
 #include "predecessors/dlprof/hints.h"

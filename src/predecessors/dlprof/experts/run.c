@@ -1,6 +1,6 @@
 #include "predecessors/dlprof/experts/experts.h"
 
-#include "detect/shared.h"
+#include "detect/parts/shared.h"
 
 const struct expert_system dlprof_experts = {"dlprof", "Expert Systems Feedback"};
 

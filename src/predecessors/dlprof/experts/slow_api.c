@@ -1,5 +1,5 @@
 /* No output of DLProf with this finding is known: the text is in its manner. */
-#include "detect/shared.h"
+#include "detect/parts/shared.h"
 #include "predecessors/dlprof/experts/experts.h"
 
 extern const struct detector detector_dlprof_slow_api;

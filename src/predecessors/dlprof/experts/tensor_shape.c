@@ -1,5 +1,5 @@
 /* No output of DLProf with this finding is known: the text is in its manner. */
-#include "analysis/names.h"
+#include "analysis/names/names.h"
 #include "base/mem.h"
 #include "predecessors/dlprof/experts/experts.h"
 

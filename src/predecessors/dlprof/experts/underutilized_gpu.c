@@ -1,5 +1,5 @@
 /* The text about GPUs without work is in DLProf's manner; that about too little of it, DLProf's. */
-#include "analysis/job.h"
+#include "analysis/ranks/job.h"
 #include "base/mem.h"
 #include "predecessors/dlprof/experts/experts.h"
 

@@ -3,7 +3,7 @@
 #include "base/buf.h"
 #include "base/intern.h"
 #include "base/mem.h"
-#include "detect/shared.h"
+#include "detect/parts/shared.h"
 #include "store/torch_names.h"
 
 const struct expert_system tidy_experts = {"torch", "TorchTidy Report"};

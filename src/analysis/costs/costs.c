@@ -1,0 +1,490 @@
+#include "analysis/costs/costs.h"
+
+#include "analysis/names/names.h"
+#include "analysis/tree/fwdbwd.h"
+#include "base/intern.h"
+#include "base/mem.h"
+#include "base/rankset.h"
+#include "base/sort.h"
+
+enum { NOT_LOOKED = ROW_NONE - 1 };
+/* In place of the direction: the key of a kernel of which only the name is known. */
+enum { BY_NAME = 2 };
+
+/* What tells two calls apart: string ids, 0 = not recorded; compared as bytes. */
+struct key {
+	uint32_t name, dims, types, concrete, names;
+	uint32_t collective, comm_dtype, in_elements, out_elements, group_size;
+	uint32_t direction;
+	uint32_t linked;
+};
+
+struct costs_cache {
+	enum cost_rules rules;
+	struct intern keys;       /* key -> index + 1 in costs->cost */
+	uint32_t cap;
+	struct cost **stable;     /* copies that do not move, for costs_of_span */
+	uint32_t n_stable;
+	uint32_t *linked;         /* span -> string id of a linked op's sizes, 0 = none; NULL: of none */
+};
+
+/* While the kernels are attributed. */
+struct work {
+	struct costs *c;
+	const struct profile *p;
+	const struct fwdbwd *links;
+	struct rankset ops;       /* the ops around device work: few of all spans. The next ones go by the place in it */
+	uint32_t *cover;          /* innermost op at or around it that has a model; NOT_LOOKED */
+	uint32_t *model;          /* its index in cost[]; ROW_NONE = no model; NOT_LOOKED */
+	uint32_t *inside;         /* classes of the models that cover work inside it, a bit each */
+	uint32_t *own;            /* classes of the models that are its own and cover work */
+	uint32_t *run;            /* see marker_run; NULL = no marker was asked. ROW_NONE */
+	uint32_t *joined;         /* backward op -> the one whose instance it is of; ROW_NONE = itself */
+};
+
+static struct costs_cache *cache_new(enum cost_rules rules)
+{
+	struct costs_cache *x = NEW(struct costs_cache);
+	x->rules = rules;
+	intern_init(&x->keys);
+	return x;
+}
+
+static int64_t number(const struct profile *p, uint32_t id)
+{
+	int64_t v;
+	return id && str_to_i64(profile_str(p, id), &v) ? v : -1;
+}
+
+static void add_collective(const struct profile *p, uint32_t set, struct key *k)
+{
+	k->collective = profile_arg_id(p, set, ARG_COLLECTIVE);
+	if (!k->collective)
+		return;
+	k->comm_dtype = profile_arg_id(p, set, ARG_MESSAGE_TYPE);
+	k->in_elements = profile_arg_id(p, set, ARG_MESSAGE_IN);
+	k->out_elements = profile_arg_id(p, set, ARG_MESSAGE_OUT);
+	k->group_size = profile_arg_id(p, set, ARG_GROUP_SIZE);
+}
+
+static struct key key_of_span(const struct profile *p, const struct costs_cache *x, uint32_t span, enum cost_direction d)
+{
+	uint32_t set = p->span.args[span];
+	struct key k = {.name = p->span.name[span], .direction = d};
+	k.dims = profile_arg_id(p, set, ARG_INPUT_DIMS);
+	k.types = profile_arg_id(p, set, ARG_INPUT_TYPES);
+	k.concrete = profile_arg_id(p, set, ARG_INPUT_VALUES);
+	k.names = profile_arg_id(p, set, ARG_INPUT_NAMES);
+	k.linked = x->linked && d == COST_FORWARD ? x->linked[span] : 0;
+	add_collective(p, set, &k);
+	return k;
+}
+
+static struct op_facts facts_of(const struct profile *p, const struct key *k)
+{
+	return (struct op_facts){
+		.name = k->collective ? STR("record_param_comms") : profile_str(p, k->name),
+		.dims = profile_str(p, k->dims),
+		.types = profile_str(p, k->types),
+		.concrete = profile_str(p, k->concrete),
+		.names = profile_str(p, k->names),
+		.linked = profile_str(p, k->linked),
+		.collective = profile_str(p, k->collective),
+		.comm_dtype = profile_str(p, k->comm_dtype),
+		.in_elements = number(p, k->in_elements),
+		.out_elements = number(p, k->out_elements),
+		.group_size = number(p, k->group_size),
+	};
+}
+
+static uint32_t cost_at(struct costs *c, const struct profile *p, const struct key *k)
+{
+	struct costs_cache *x = c->cache;
+	uint32_t before = x->keys.n, at = intern_put(&x->keys, (const char *)k, sizeof *k) - 1;
+	if (x->keys.n > before) {
+		struct op_facts f = facts_of(p, k);
+		MEM_GROW(c->cost, x->cap, at + 1);
+		cost_of(&f, x->rules, (enum cost_direction)k->direction, &c->arena, &c->cost[at]);
+		c->n = at + 1;
+	}
+	return at;
+}
+
+static bool is_model(const struct cost *m)
+{
+	return (m->flops >= 0 || m->bytes >= 0) && m->class != OP_VIEW;
+}
+
+static bool is_comm_kernel(const struct work *w, uint32_t gpu)
+{
+	return profile_arg_id(w->p, w->p->gpu_op.args[gpu], ARG_COLLECTIVE) != 0;
+}
+
+/* The backward of one call that PyProf marked may be several nodes of autograd: its kernels are of one instance. It begins with the
+ * first of these nodes, and a new one when the node of one forward op runs again (retain_graph). `run` has for the marker the node that
+ * its instance began with, and for a forward op inside it the last instance that it was part of. */
+static void marker_run(struct work *w, uint32_t node, uint32_t forward, uint32_t marker)
+{
+	if (!rankset_has(&w->ops, marker))
+		return;
+	if (!w->run) {
+		w->run = NEW_ARRAY_RAW(w->ops.members, uint32_t);
+		w->joined = NEW_ARRAY_RAW(w->ops.members, uint32_t);
+		for (uint32_t i = 0; i < w->ops.members; i++)
+			w->run[i] = w->joined[i] = ROW_NONE;
+	}
+	uint32_t *now = &w->run[rankset_place(&w->ops, marker)];
+	uint32_t *last = forward != marker && rankset_has(&w->ops, forward) ? &w->run[rankset_place(&w->ops, forward)] : NULL;
+	if (*now == ROW_NONE || (last && *last == *now))
+		*now = node;
+	if (last)
+		*last = *now;
+	w->joined[rankset_place(&w->ops, node)] = *now;
+}
+
+/* A marker is close around what it marks. Hostile input may nest without end. */
+enum { MARKER_DEPTH = 64 };
+
+/* The backward of the forward op that its number leads to; where that has no shapes itself, of PyProf's marker around it. */
+static uint32_t backward_model(struct work *w, uint32_t span)
+{
+	uint32_t forward = fwdbwd_forward(w->links, span), at = forward;
+	for (int up = 0; at != ROW_NONE && up < MARKER_DEPTH; at = w->p->span.op[at], up++) {
+		bool marker = profile_arg_id(w->p, w->p->span.args[at], ARG_MARKER) != 0;
+		if (at != forward && !marker)
+			continue;
+		struct key k = key_of_span(w->p, w->c->cache, at, COST_BACKWARD);
+		uint32_t model = cost_at(w->c, w->p, &k);
+		if (is_model(&w->c->cost[model])) {
+			if (marker)
+				marker_run(w, span, forward, at);
+			return model;
+		}
+	}
+	return ROW_NONE;
+}
+
+/* An op's own model; without one, that of the backward of its forward op. */
+static uint32_t model_of(struct work *w, uint32_t span)
+{
+	uint32_t *model = &w->model[rankset_place(&w->ops, span)];
+	if (*model != NOT_LOOKED)
+		return *model;
+	*model = ROW_NONE;
+	struct key k = key_of_span(w->p, w->c->cache, span, COST_FORWARD);
+	uint32_t at = cost_at(w->c, w->p, &k);
+	*model = is_model(&w->c->cost[at]) ? at : backward_model(w, span);
+	return *model;
+}
+
+/* Each span is looked at once: what is found is noted for all on the way up. */
+static uint32_t cover_of(struct work *w, uint32_t span)
+{
+	uint32_t at = span, found = ROW_NONE;
+	for (; at != ROW_NONE; at = w->p->span.op[at]) {
+		uint32_t known = w->cover[rankset_place(&w->ops, at)];
+		if (known != NOT_LOOKED) {
+			found = known;
+			break;
+		}
+		if (model_of(w, at) != ROW_NONE) {
+			found = at;
+			break;
+		}
+	}
+	for (uint32_t i = span; i != at; i = w->p->span.op[i])
+		w->cover[rankset_place(&w->ops, i)] = found;
+	if (at != ROW_NONE)
+		w->cover[rankset_place(&w->ops, at)] = found;
+	return found;
+}
+
+static void find_ops(struct work *w)
+{
+	const struct gpu_ops *g = &w->p->gpu_op;
+	rankset_init(&w->ops, w->p->span.rows.n);
+	for (uint32_t i = 0; i < g->rows.n; i++)
+		for (uint32_t op = g->op[i]; op != ROW_NONE && !rankset_has(&w->ops, op); op = w->p->span.op[op])
+			rankset_add(&w->ops, op);
+	rankset_seal(&w->ops);
+}
+
+static void attribute(struct work *w)
+{
+	const struct gpu_ops *g = &w->p->gpu_op;
+	struct costs *c = w->c;
+	for (uint32_t i = 0; i < g->rows.n; i++) {
+		uint32_t op = g->op[i], cover = op == ROW_NONE ? ROW_NONE : cover_of(w, op);
+		bool kernel = g->kind[i] == GPU_KERNEL;
+		c->of_gpu[i] = ROW_NONE;
+		c->op[i] = op;
+		if (kernel && is_comm_kernel(w, i)) {
+			/* The kernel says itself what it sends. */
+			struct key k = {0};
+			add_collective(w->p, g->args[i], &k);
+			uint32_t at = cost_at(c, w->p, &k);
+			c->of_gpu[i] = is_model(&c->cost[at]) ? at : ROW_NONE;
+			c->parts[i] = 1;
+		} else if (cover != ROW_NONE) {
+			uint32_t place = rankset_place(&w->ops, cover);
+			c->of_gpu[i] = w->model[place];
+			c->op[i] = w->joined && w->joined[place] != ROW_NONE ? w->joined[place] : cover;
+		}
+		int64_t ns = kernel ? g->dur_ns[i] : 0;
+		c->kernel_ns += ns;
+		if (c->of_gpu[i] != ROW_NONE)
+			c->modelled_ns += ns;
+		else if (op != ROW_NONE)
+			c->unmodelled_ns += ns;
+		else
+			c->unattributed_ns += ns;
+	}
+}
+
+/* Kernel classes that do the work of an op's class; 0 = any. */
+static uint32_t fitting(enum op_class class)
+{
+#define BIT(k) (1u << KERNEL_##k)
+	static const uint32_t fit[OP_CLASSES] = {
+		[OP_GEMM] = BIT(GEMM),
+		[OP_CONV] = BIT(CONV) | BIT(GEMM),
+		[OP_ATTENTION] = BIT(ATTENTION) | BIT(GEMM),
+		[OP_RNN] = BIT(RNN) | BIT(GEMM),
+		[OP_NORM] = BIT(NORM),
+		[OP_SOFTMAX] = BIT(SOFTMAX),
+		[OP_ELEMENTWISE] = BIT(ELEMENTWISE),
+		[OP_REDUCE] = BIT(REDUCE),
+		[OP_POOL] = BIT(POOL),
+		[OP_EMBEDDING] = BIT(EMBEDDING),
+		[OP_COPY] = BIT(COPY) | BIT(ELEMENTWISE),
+		[OP_RANDOM] = BIT(RANDOM),
+		[OP_SORT] = BIT(SORT),
+		[OP_OPTIMIZER] = BIT(OPTIMIZER),
+		[OP_COMM] = BIT(COMM),
+	};
+#undef BIT
+	return fit[class];
+}
+
+static bool fits(struct work *w, uint32_t gpu, enum op_class class)
+{
+	const struct gpu_ops *g = &w->p->gpu_op;
+	if (g->kind[gpu] != GPU_KERNEL)
+		return class == (g->kind[gpu] == GPU_MEMCPY ? OP_COPY : OP_FILL);
+	return fitting(class) >> gpu_kernel(w->p, gpu)->class & 1;
+}
+
+/* Work that supports an op and is not the op's own: an inner copy does not mean that the op around it is modelled by it. */
+bool costs_counts_inside(enum op_class outer, uint32_t inside)
+{
+#define BIT(c) (1u << OP_##c)
+	const uint32_t helpers = BIT(COPY) | BIT(FILL) | BIT(RANDOM) | BIT(VIEW), heavy = BIT(GEMM) | BIT(CONV) | BIT(ATTENTION) | BIT(RNN);
+#undef BIT
+	uint32_t bit = 1u << outer;
+	if (bit & heavy)
+		return inside & (heavy | bit);
+	return inside & (bit | ~helpers);
+}
+
+/* Children stand behind their parents, so that going backwards brings all classes up. */
+static void note_inside(struct work *w)
+{
+	const struct gpu_ops *g = &w->p->gpu_op;
+	for (uint32_t i = 0; i < g->rows.n; i++)
+		if (w->c->of_gpu[i] != ROW_NONE && w->c->op[i] != ROW_NONE)
+			w->own[rankset_place(&w->ops, w->c->op[i])] |= 1u << w->c->cost[w->c->of_gpu[i]].class;
+	uint32_t at = w->ops.members;
+	for (uint32_t i = w->p->span.rows.n; i-- > 0;) {
+		if (!rankset_has(&w->ops, i))
+			continue;
+		at--;
+		uint32_t up = w->p->span.op[i], all = w->own[at] | w->inside[at];
+		if (all && up != ROW_NONE && up < i)
+			w->inside[rankset_place(&w->ops, up)] |= all;
+	}
+}
+
+/* One instance: device work list[0..n-1], the longest first. Its parts go to the longest that fit. */
+static void deal_out(struct work *w, const struct sort_item *list, uint32_t n)
+{
+	uint32_t first = list[0].row, span = w->c->op[first];
+	const struct cost *m = &w->c->cost[w->c->of_gpu[first]];
+	int left = m->parts;
+	bool any = false;
+	if (span != ROW_NONE && costs_counts_inside(m->class, w->inside[rankset_place(&w->ops, span)]))
+		return;
+	for (uint32_t i = 0; i < n && left > 0; i++)
+		if (fits(w, list[i].row, m->class)) {
+			w->c->parts[list[i].row] = 1;
+			left--;
+			any = true;
+		}
+	/* Nothing fits: names tell nothing, so the longest ones. */
+	for (uint32_t i = 0; i < n && !any && left > 0; i++, left--)
+		w->c->parts[list[i].row] = 1;
+}
+
+static void count_once(struct work *w)
+{
+	const struct gpu_ops *g = &w->p->gpu_op;
+	struct sort_item *list = NEW_ARRAY_RAW(g->rows.n, struct sort_item);
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < g->rows.n; i++)
+		if (w->c->of_gpu[i] != ROW_NONE && w->c->parts[i] == 0)
+			list[n++] = (struct sort_item){UINT64_MAX - (uint64_t)g->dur_ns[i], i, 0};
+	sort_items(list, n);
+	for (uint32_t i = 0; i < n; i++)
+		list[i].key = w->c->op[list[i].row];
+	sort_items(list, n); /* equal keys keep their order: the longest first */
+	for (uint32_t from = 0, to; from < n; from = to) {
+		for (to = from + 1; to < n && list[to].key == list[from].key;)
+			to++;
+		deal_out(w, list + from, to - from);
+	}
+	mem_free(list);
+}
+
+void costs_link(struct costs *c, const struct profile *p, const struct fwdbwd *links)
+{
+	struct costs_cache *x = c->cache;
+	if (x->linked || profile_has_arg(p, ARG_INPUT_VALUES) || x->rules != COST_DEFAULT || !profile_has_arg(p, ARG_INPUT_DIMS))
+		return;
+	for (uint32_t i = 0; i < p->span.rows.n; i++) {
+		struct str name = profile_str(p, p->span.name[i]);
+		if (p->span.kind[i] != SPAN_OP || !str_has(name, STR("onvolution")))
+			continue;
+		bool weight = str_ends(name, STR("convolution_backward_weight"));
+		uint32_t forward = weight ? ROW_NONE : fwdbwd_forward(links, i), around = weight ? p->span.op[i] : ROW_NONE;
+		bool is_node = forward != ROW_NONE && str_has(name, STR("Backward")) && str_has(profile_str(p, p->span.name[forward]), STR("convolution"));
+		if (!is_node && (around == ROW_NONE || !str_ends(profile_str(p, p->span.name[around]), STR("convolution_backward"))))
+			continue;
+		if (!x->linked)
+			x->linked = NEW_ARRAY(p->span.rows.n, uint32_t);
+		uint32_t of = is_node ? forward : i, dims = profile_arg_id(p, p->span.args[is_node ? i : around], ARG_INPUT_DIMS);
+		x->linked[of] = dims ? dims : x->linked[of];
+	}
+}
+
+struct costs *costs_new_linked(const struct profile *p, enum cost_rules rules, const struct fwdbwd *links)
+{
+	struct costs *c = NEW(struct costs);
+	uint32_t n_gpu = p->gpu_op.rows.n;
+	struct work w = {.c = c, .p = p, .links = links};
+	c->cache = cache_new(rules);
+	c->of_gpu = NEW_ARRAY_RAW(n_gpu, uint32_t);
+	c->op = NEW_ARRAY_RAW(n_gpu, uint32_t);
+	c->parts = NEW_ARRAY(n_gpu, uint8_t);
+	costs_link(c, p, w.links);
+	find_ops(&w);
+	uint32_t n_ops = w.ops.members;
+	w.cover = NEW_ARRAY_RAW(n_ops, uint32_t);
+	w.model = NEW_ARRAY_RAW(n_ops, uint32_t);
+	w.inside = NEW_ARRAY(n_ops, uint32_t);
+	w.own = NEW_ARRAY(n_ops, uint32_t);
+	for (uint32_t i = 0; i < n_ops; i++)
+		w.cover[i] = w.model[i] = NOT_LOOKED;
+	attribute(&w);
+	note_inside(&w);
+	count_once(&w);
+	mem_free(w.cover);
+	mem_free(w.model);
+	mem_free(w.inside);
+	mem_free(w.own);
+	mem_free(w.run);
+	mem_free(w.joined);
+	rankset_release(&w.ops);
+	return c;
+}
+
+struct costs *costs_new(const struct profile *p, enum cost_rules rules)
+{
+	struct fwdbwd *links = fwdbwd_new(p);
+	struct costs *c = costs_new_linked(p, rules, links);
+	fwdbwd_free(links);
+	return c;
+}
+
+struct costs *costs_models(const struct profile *p, enum cost_rules rules)
+{
+	struct costs *c = NEW(struct costs);
+	c->cache = cache_new(rules);
+	return c;
+}
+
+void costs_free(struct costs *c)
+{
+	if (!c)
+		return;
+	mem_free(c->cost);
+	mem_free(c->of_gpu);
+	mem_free(c->op);
+	mem_free(c->parts);
+	intern_release(&c->cache->keys);
+	mem_free(c->cache->stable);
+	mem_free(c->cache->linked);
+	mem_free(c->cache);
+	arena_release(&c->arena);
+	mem_free(c);
+}
+
+static int64_t carried(const struct costs *c, uint32_t gpu, int64_t all)
+{
+	if (c->parts[gpu] == 0)
+		return 0;
+	return all < 0 ? COST_UNKNOWN : all / c->cost[c->of_gpu[gpu]].parts * c->parts[gpu];
+}
+
+int64_t costs_flops(const struct costs *c, uint32_t gpu)
+{
+	return c->of_gpu[gpu] == ROW_NONE ? COST_UNKNOWN : carried(c, gpu, c->cost[c->of_gpu[gpu]].flops);
+}
+
+int64_t costs_bytes(const struct costs *c, uint32_t gpu)
+{
+	return c->of_gpu[gpu] == ROW_NONE ? COST_UNKNOWN : carried(c, gpu, c->cost[c->of_gpu[gpu]].bytes);
+}
+
+uint32_t costs_index_of_span(struct costs *c, const struct profile *p, uint32_t span, enum cost_direction d)
+{
+	struct key k = key_of_span(p, c->cache, span, d);
+	return cost_at(c, p, &k);
+}
+
+uint32_t costs_index_of_name(struct costs *c, const struct profile *p, uint32_t kernel_name, enum op_class class, enum dtype t)
+{
+	struct costs_cache *x = c->cache;
+	struct key k = {.name = kernel_name, .dims = class, .types = t, .direction = BY_NAME};
+	uint32_t before = x->keys.n, at = intern_put(&x->keys, (const char *)&k, sizeof k) - 1;
+	if (x->keys.n == before)
+		return at;
+	MEM_GROW(c->cost, x->cap, at + 1);
+	c->cost[at] = (struct cost){.flops = COST_UNKNOWN, .bytes = COST_UNKNOWN, .bytes_read = COST_UNKNOWN, .bytes_written = COST_UNKNOWN,
+	                            .wire_bytes = COST_UNKNOWN, .class = class, .parts = 1, .tc_eligible = TRI_UNKNOWN, .dtype = t,
+	                            .params = profile_str(p, kernel_name), .why = STR("no shapes were recorded for this kernel"),
+	                            .flops_causal = COST_UNKNOWN};
+	c->n = at + 1;
+	return at;
+}
+
+struct op_facts costs_facts(const struct costs *c, const struct profile *p, uint32_t index, enum cost_direction *d)
+{
+	struct key k;
+	memcpy(&k, c->cache->keys.entry[index + 1].p, sizeof k);
+	*d = (enum cost_direction)k.direction;
+	return facts_of(p, &k);
+}
+
+const struct cost *costs_of_span(struct costs *c, const struct profile *p, uint32_t span, enum cost_direction d)
+{
+	struct costs_cache *x = c->cache;
+	uint32_t at = costs_index_of_span(c, p, span, d), before = x->n_stable;
+	if (at >= x->n_stable) {
+		MEM_GROW(x->stable, x->n_stable, at + 1);
+		memset(x->stable + before, 0, (x->n_stable - before) * sizeof *x->stable);
+	}
+	if (!x->stable[at]) {
+		x->stable[at] = arena_alloc(&c->arena, sizeof **x->stable);
+		*x->stable[at] = c->cost[at];
+	}
+	return x->stable[at];
+}

@@ -1,0 +1,391 @@
+#include "analysis/memory/memory_categories.h"
+
+#include "analysis/analysis.h"
+#include "analysis/memory/memory.h"
+#include "analysis/memory/memory_places.h"
+#include "base/mem.h"
+
+#include <stdlib.h>
+
+const char *const memory_category_name[MEMORY_CATEGORIES] = {
+	[MEMORY_PARAMETER] = "PARAMETER", [MEMORY_OPTIMIZER_STATE] = "OPTIMIZER_STATE", [MEMORY_INPUT] = "INPUT",
+	[MEMORY_TEMPORARY] = "TEMPORARY", [MEMORY_ACTIVATION] = "ACTIVATION", [MEMORY_GRADIENT] = "GRADIENT",
+	[MEMORY_AUTOGRAD_DETAIL] = "AUTOGRAD_DETAIL", [MEMORY_UNKNOWN] = "Unknown",
+};
+
+const char *const memory_why_text[MEMORY_WHYS] = {
+	[MEMORY_KNOWN] = "",
+	[MEMORY_WHY_WORKSPACE] = "allocated and freed inside one op without a sign of a tensor: a library's workspace",
+	[MEMORY_WHY_OPTIMIZER] = "intermediate values of the optimizer's step",
+	[MEMORY_WHY_OUTSIDE] = "allocated outside of any op",
+	[MEMORY_WHY_NO_TENSOR] = "made by an op without tensor arguments and not kept for a backward pass",
+	[MEMORY_WHY_COPIED] = "copied from the host and never freed: a batch or a parameter",
+	[MEMORY_WHY_OUTLIVES] = "made in the backward pass and held beyond it, but no gradient has that size",
+	[MEMORY_WHY_BEFORE] = "held since before the recording",
+	[MEMORY_WHY_NO_ADDRESS] = "the trace has no addresses, so that no block can be followed",
+};
+
+struct work {
+	const struct profile *p;
+	struct memory_timeline *t;
+	struct memory_places places;
+	bool sized;              /* shapes were recorded */
+	uint32_t *around;        /* per memory row */
+	struct memory_pair *pair;
+	uint32_t n_pairs;
+	uint8_t *category, *why; /* per memory row: of the block that it allocates or frees */
+	uint32_t cap;
+};
+
+struct verdict {
+	enum memory_category category;
+	enum memory_why why;
+};
+
+static struct verdict known(enum memory_category c) { return (struct verdict){c, MEMORY_KNOWN}; }
+static struct verdict unknown(enum memory_why w) { return (struct verdict){MEMORY_UNKNOWN, w}; }
+
+static struct memory_place place_of(const struct work *w, uint32_t row)
+{
+	if (row == ROW_NONE || w->around[row] == ROW_NONE)
+		return (struct memory_place){ROW_NONE, ROW_NONE, ROW_NONE, ROW_NONE};
+	return w->places.of_span[w->around[row]];
+}
+
+/* Freed at or after the end of the range, or not at all. */
+static bool held_beyond(const struct work *w, const struct memory_pair *k, int64_t end_ns)
+{
+	return k->release == ROW_NONE || w->p->memory.time_ns[k->release] >= end_ns;
+}
+
+static bool takes_tensor(const struct work *w, uint32_t span, int64_t bytes)
+{
+	uint32_t set = w->p->span.args[span];
+	for (uint32_t i = w->places.first[set]; i < w->places.first[set + 1]; i++)
+		if (memory_fits(bytes, w->places.bytes[i]))
+			return true;
+	return false;
+}
+
+/* What fills or copies a new tensor comes right after; empty_like has the size of its source, which says nothing. */
+enum { OPS_LOOKED_AT = 64, RANGES_LOOKED_AT = 1024 };
+
+static bool used_as_tensor(const struct work *w, const struct memory_pair *k, uint32_t call)
+{
+	const struct spans *s = &w->p->span;
+	int64_t from = w->p->memory.time_ns[k->alloc], to = w->p->memory.time_ns[k->release];
+	uint32_t op = w->p->memory.span[k->alloc];
+	if (op == ROW_NONE || !str_starts(profile_str(w->p, s->name[op]), STR("aten::empty")))
+		return false;
+	uint32_t seen = 0, end = s->rows.n - op > RANGES_LOOKED_AT ? op + RANGES_LOOKED_AT : s->rows.n;
+	for (uint32_t i = op + 1; i < end && s->track[i] == s->track[call] && s->start_ns[i] <= to; i++) {
+		if (s->kind[i] != SPAN_OP || s->start_ns[i] < from)
+			continue;
+		if (seen++ == OPS_LOOKED_AT)
+			return false;
+		if (takes_tensor(w, i, w->p->memory.bytes[k->alloc]) && !str_eqc(profile_str(w->p, s->name[i]), "aten::empty_like"))
+			return true;
+	}
+	return false;
+}
+
+static struct verdict of_backward(const struct work *w, const struct memory_pair *k, uint32_t engine)
+{
+	uint32_t pass = w->places.pass[engine];
+	if (!held_beyond(w, k, w->places.pass_end_ns[pass]) || place_of(w, k->release).engine != ROW_NONE)
+		return known(MEMORY_AUTOGRAD_DETAIL);
+	if (!w->places.gradients_sized || memory_places_has_gradient(&w->places, pass, w->p->memory.bytes[k->alloc]))
+		return known(MEMORY_GRADIENT);
+	return unknown(MEMORY_WHY_OUTLIVES);
+}
+
+/* Where shapes were recorded, the arguments say whether an op takes tensors; else its name does: one that makes a tensor of nothing takes none. */
+static bool takes_tensors(const struct work *w, uint32_t call)
+{
+	static const char *const makers[] = {"aten::zeros", "aten::ones", "aten::rand", "aten::full", "aten::empty", "aten::arange", "aten::eye", "aten::linspace",
+		                             "aten::logspace", "aten::scalar_tensor", "aten::tril_indices", "aten::triu_indices", "aten::new_"};
+	uint32_t set = w->p->span.args[call];
+	if (w->sized)
+		return w->places.first[set] != w->places.first[set + 1];
+	for (size_t i = 0; i < sizeof makers / sizeof makers[0]; i++)
+		if (str_starts(profile_str(w->p, w->p->span.name[call]), str_from(makers[i])))
+			return false;
+	return true;
+}
+
+static struct verdict of_forward(const struct work *w, const struct memory_pair *k, uint32_t call)
+{
+	if (w->t->device != MEMORY_CPU && w->places.from_host[call])
+		return k->release == ROW_NONE ? unknown(MEMORY_WHY_COPIED) : known(MEMORY_INPUT);
+	if (takes_tensors(w, call))
+		return known(MEMORY_ACTIVATION);
+	return place_of(w, k->release).engine != ROW_NONE ? known(MEMORY_INPUT) : unknown(MEMORY_WHY_NO_TENSOR);
+}
+
+static struct verdict judge(const struct work *w, const struct memory_pair *k)
+{
+	if (k->alloc == ROW_NONE)
+		return unknown(MEMORY_WHY_BEFORE);
+	struct memory_place at = place_of(w, k->alloc);
+	if (at.call != ROW_NONE && !held_beyond(w, k, span_end(w->p, at.call)))
+		return used_as_tensor(w, k, at.call) ? known(MEMORY_TEMPORARY) : unknown(MEMORY_WHY_WORKSPACE);
+	if (at.engine != ROW_NONE)
+		return of_backward(w, k, at.engine);
+	if (at.optimizer != ROW_NONE)
+		return held_beyond(w, k, span_end(w->p, at.optimizer)) ? known(MEMORY_OPTIMIZER_STATE) : unknown(MEMORY_WHY_OPTIMIZER);
+	if (at.loader != ROW_NONE && held_beyond(w, k, span_end(w->p, at.loader)))
+		return known(MEMORY_INPUT);
+	return at.call == ROW_NONE ? unknown(MEMORY_WHY_OUTSIDE) : of_forward(w, k, at.call);
+}
+
+static void count_unknown(struct memory_timeline *t, enum memory_why why, int64_t bytes)
+{
+	t->unknown_blocks[why]++;
+	if (__builtin_add_overflow(t->unknown_bytes[why], bytes, &t->unknown_bytes[why]))
+		t->unknown_bytes[why] = INT64_MAX;
+}
+
+static void judge_blocks(struct work *w)
+{
+	const struct memories *m = &w->p->memory;
+	w->n_pairs = memory_pairs(w->p, w->t->device, &w->pair);
+	for (uint32_t i = 0; i < w->n_pairs; i++) {
+		const struct memory_pair *k = &w->pair[i];
+		struct verdict v = judge(w, k);
+		uint32_t row[2] = {k->alloc, k->release};
+		for (int j = 0; j < 2; j++) {
+			if (row[j] == ROW_NONE)
+				continue;
+			w->category[row[j]] = (uint8_t)v.category;
+			w->why[row[j]] = (uint8_t)v.why;
+		}
+		w->t->blocks[v.category] += k->alloc != ROW_NONE;
+		if (v.why && k->alloc != ROW_NONE)
+			count_unknown(w->t, v.why, m->bytes[k->alloc]);
+	}
+}
+
+static void add_change(struct work *w, int64_t time_ns, int64_t bytes, enum memory_action a, struct verdict v)
+{
+	struct memory_timeline *t = w->t;
+	MEM_GROW(t->change, w->cap, t->n + 1);
+	t->change[t->n++] = (struct memory_change){time_ns, bytes, (uint8_t)a, (uint8_t)v.category, (uint8_t)v.why};
+}
+
+static void add_before(struct work *w, int64_t bytes, struct verdict v)
+{
+	add_change(w, -1, bytes, MEMORY_PREEXISTING, v);
+	w->t->n_before++;
+	if (v.why)
+		count_unknown(w->t, v.why, bytes);
+}
+
+static bool on_device(const struct profile *p, uint32_t i, int device)
+{
+	return memory_device(p, i) == device && memory_is_event(p, i);
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+	return (x > y) - (x < y);
+}
+
+/* Sizes of the blocks that are never freed, those of gradients and of the optimizer left out: they are no parameters. */
+static int64_t *kept_sizes(const struct work *w, uint32_t *n)
+{
+	int64_t *size = NEW_ARRAY_RAW(w->n_pairs, int64_t);
+	*n = 0;
+	for (uint32_t i = 0; i < w->n_pairs; i++) {
+		uint32_t row = w->pair[i].alloc;
+		if (row == ROW_NONE || w->pair[i].release != ROW_NONE || place_of(w, row).engine != ROW_NONE ||
+		    w->category[row] == MEMORY_OPTIMIZER_STATE)
+			continue;
+		size[(*n)++] = w->p->memory.bytes[row];
+	}
+	if (*n)
+		qsort(size, *n, sizeof *size, by_bytes);
+	return size;
+}
+
+static bool has_size(const int64_t *size, uint32_t n, int64_t wanted)
+{
+	uint32_t low = 0, high = n;
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+		if (size[mid] < wanted)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < n && size[low] == wanted;
+}
+
+/* memory_fits() of any of them: the tensor's size, or rounded up. */
+static bool kept_fits(const int64_t *size, uint32_t n, int64_t tensor)
+{
+	int64_t rounded = tensor > 0 && tensor < INT64_MAX - 512 ? (tensor + 511) / 512 * 512 : tensor;
+	return tensor > 0 && (has_size(size, n, tensor) || has_size(size, n, rounded));
+}
+
+/* All gradients that were allocated are on this device, and there are some. */
+static bool has_the_gradients(const struct work *w)
+{
+	const struct memories *m = &w->p->memory;
+	bool here = w->t->blocks[MEMORY_GRADIENT] > 0;
+	for (uint32_t i = 0; here && i < m->rows.n; i++) {
+		if (m->bytes[i] <= 0 || !memory_is_event(w->p, i) || memory_device(w->p, i) == w->t->device)
+			continue;
+		struct memory_place at = place_of(w, i);
+		here = at.engine == ROW_NONE || !memory_places_has_gradient(&w->places, w->places.pass[at.engine], m->bytes[i]);
+	}
+	return here;
+}
+
+/* The pass that took most: first and last gradient of it. False when a sum leaves 64 bits. */
+static bool largest_pass(const struct memory_places *m, uint32_t *from, uint32_t *to)
+{
+	int64_t best = -1;
+	for (uint32_t i = 0, next; i < m->n_gradients; i = next) {
+		int64_t sum = 0;
+		for (next = i; next < m->n_gradients && m->gradient[next].pass == m->gradient[i].pass; next++)
+			if (__builtin_add_overflow(sum, m->gradient[next].bytes, &sum))
+				return false;
+		if (sum > best) {
+			best = sum;
+			*from = i;
+			*to = next;
+		}
+	}
+	return best > 0;
+}
+
+/* `room`: bytes held before that are not accounted for; -1 = not known. */
+static void add_parameters(struct work *w, int64_t *room)
+{
+	uint32_t from = 0, to = 0, n_kept;
+	if (!has_the_gradients(w) || !largest_pass(&w->places, &from, &to))
+		return;
+	int64_t *kept = kept_sizes(w, &n_kept), sum = 0;
+	for (uint32_t i = from; i < to; i++)
+		sum += kept_fits(kept, n_kept, w->places.gradient[i].bytes) ? 0 : w->places.gradient[i].bytes;
+	bool fits = *room < 0 || sum <= *room;
+	for (uint32_t i = from; fits && i < to; i++)
+		if (!kept_fits(kept, n_kept, w->places.gradient[i].bytes))
+			add_before(w, w->places.gradient[i].bytes, known(MEMORY_PARAMETER));
+	if (*room >= 0 && fits)
+		*room -= sum;
+	mem_free(kept);
+}
+
+/* What the allocator held before the first record; -1 = not known. Host memory is counted from when the profiler started, and
+ * what was freed while none ran is still in: its totals say nothing about a beginning. */
+static int64_t held_before(const struct work *w)
+{
+	const struct memories *m = &w->p->memory;
+	int64_t before;
+	for (uint32_t i = 0; w->t->device != MEMORY_CPU && i < m->rows.n; i++)
+		if (on_device(w->p, i, w->t->device))
+			return memory_has_totals(w->p, i) && !__builtin_sub_overflow(m->total_allocated[i], m->bytes[i], &before) ? before : -1;
+	return -1;
+}
+
+static void add_all_before(struct work *w)
+{
+	int64_t room = held_before(w);
+	w->t->before_is_whole = room >= 0;
+	for (uint32_t i = 0; i < w->n_pairs; i++) {
+		if (w->pair[i].alloc != ROW_NONE || w->p->memory.bytes[w->pair[i].release] == INT64_MIN)
+			continue;
+		int64_t bytes = -w->p->memory.bytes[w->pair[i].release];
+		add_before(w, bytes, unknown(MEMORY_WHY_BEFORE));
+		if (room >= 0)
+			room = bytes > room ? 0 : room - bytes;
+	}
+	add_parameters(w, &room);
+	if (room > 0)
+		add_before(w, room, unknown(MEMORY_WHY_BEFORE));
+	w->t->kept_bytes = room > 0 ? room : 0;
+	w->t->backward = w->places.n_passes > 0;
+}
+
+static void add_records(struct work *w)
+{
+	const struct memories *m = &w->p->memory;
+	for (uint32_t i = 0; i < m->rows.n; i++) {
+		if (!on_device(w->p, i, w->t->device) || !m->bytes[i])
+			continue;
+		if (w->why[i] == MEMORY_WHY_NO_ADDRESS && m->bytes[i] > 0) {
+			w->t->blocks[MEMORY_UNKNOWN]++;
+			count_unknown(w->t, MEMORY_WHY_NO_ADDRESS, m->bytes[i]);
+		}
+		add_change(w, m->time_ns[i], m->bytes[i], m->bytes[i] > 0 ? MEMORY_CREATE : MEMORY_DESTROY,
+		           (struct verdict){w->category[i], w->why[i]});
+	}
+}
+
+static int find_peak(struct memory_timeline *t, struct err *e)
+{
+	int64_t sum = 0, of[MEMORY_CATEGORIES] = {0};
+	t->peak_ns = -1;
+	for (uint32_t i = 0; i < t->n; i++) {
+		const struct memory_change *c = &t->change[i];
+		if (__builtin_add_overflow(sum, c->bytes, &sum) || __builtin_add_overflow(of[c->category], c->bytes, &of[c->category]))
+			return err_set(e, ERR_LIMIT, "the memory records add up to more than 64 bits hold");
+		if (sum > t->peak_bytes) {
+			t->peak_bytes = sum;
+			t->peak_ns = c->time_ns;
+		}
+	}
+	return 0;
+}
+
+struct memory_timeline *memory_timeline_new(const struct profile *p, int device, struct err *e)
+{
+	uint32_t rows = p->memory.rows.n;
+	struct memory_timeline *t = NEW(struct memory_timeline);
+	struct work w = {.p = p, .t = t};
+	t->device = device;
+	memory_places_init(&w.places, p);
+	w.sized = w.places.first[p->arg_set.rows.n] > 0;
+	w.around = memory_around(p);
+	w.category = NEW_ARRAY_RAW(rows, uint8_t);
+	w.why = NEW_ARRAY_RAW(rows, uint8_t);
+	for (uint32_t i = 0; i < rows; i++) {
+		w.category[i] = MEMORY_UNKNOWN;
+		w.why[i] = MEMORY_WHY_NO_ADDRESS;
+	}
+	judge_blocks(&w);
+	add_all_before(&w);
+	add_records(&w);
+	mem_free(w.pair);
+	t->category_of = w.category;
+	t->why_of = w.why;
+	mem_free(w.around);
+	memory_places_release(&w.places);
+	if (find_peak(t, e) == 0)
+		return t;
+	memory_timeline_free(t);
+	return NULL;
+}
+
+void memory_timeline_free(struct memory_timeline *t)
+{
+	if (!t)
+		return;
+	mem_free(t->change);
+	mem_free(t->category_of);
+	mem_free(t->why_of);
+	mem_free(t);
+}
+
+const char *memory_kept_text(const struct memory_timeline *t)
+{
+	bool parameters = false;
+	for (uint32_t i = 0; i < t->n_before; i++)
+		parameters |= t->change[i].category == MEMORY_PARAMETER;
+	if (!t->backward)
+		return "held before the recording (weights and caches, most likely)";
+	return parameters ? "held before the recording (optimizer state and buffers, most likely)" :
+	                    "held before the recording (weights and optimizer state, most likely)";
+}

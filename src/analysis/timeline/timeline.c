@@ -1,0 +1,221 @@
+/* Lanes of the timeline: which slice is drawn where. Levels of detail: timeline_levels.c. */
+#include "analysis/timeline/timeline_levels.h"
+#include "base/mem.h"
+
+/* Lanes of one track in the making. */
+struct room {
+	int64_t *end;   /* per lane: when it is free */
+	uint32_t n, cap;
+};
+
+/* Whether the nesting pass gave ranges of this kind their place. */
+static bool nests(uint8_t kind)
+{
+	return kind == SPAN_OP || kind == SPAN_USER || kind == SPAN_PYTHON || kind == SPAN_CALL || kind == SPAN_MARKER;
+}
+
+/* The first lane that is free at `start`; all being busy, the last of TIMELINE_LANES_MAX is shared. */
+static uint32_t room_take(struct room *r, uint32_t lanes_max, int64_t start, int64_t end, uint64_t *too_deep)
+{
+	uint32_t i = 0;
+	while (i < r->n && r->end[i] > start)
+		i++;
+	if (i == lanes_max) {
+		i--;
+		++*too_deep;
+	}
+	if (i == r->n) {
+		MEM_GROW(r->end, r->cap, r->n + 1);
+		r->end[r->n++] = end;
+	} else if (r->end[i] < end) {
+		r->end[i] = end;
+	}
+	return i;
+}
+
+struct lanes_of {
+	uint32_t begin, end;          /* rows of the track */
+	uint32_t n_nested, n_lanes;
+};
+
+/* Lanes, counted from 0, of the spans of one track. */
+static void place_spans(struct timeline *t, struct room *r, struct lanes_of *x)
+{
+	const struct spans *s = &t->p->span;
+	uint32_t *lane = t->span_lane;
+	bool any_free = false;
+	for (uint32_t i = x->begin; i < x->end; i++) {
+		if (!nests(s->kind[i])) {
+			any_free = true;
+			continue;
+		}
+		uint32_t depth = s->parent[i] == ROW_NONE ? 0 : lane[s->parent[i]] + 1;
+		if (depth >= TIMELINE_LANES_MAX / 2) {
+			depth = TIMELINE_LANES_MAX / 2 - 1;
+			t->too_deep++;
+		}
+		lane[i] = depth;
+		if (depth + 1 > x->n_nested)
+			x->n_nested = depth + 1;
+	}
+	r->n = 0;
+	for (uint32_t i = x->begin; any_free && i < x->end; i++)
+		if (!nests(s->kind[i]))
+			lane[i] = x->n_nested + room_take(r, TIMELINE_LANES_MAX / 2, s->start_ns[i], span_end(t->p, i), &t->too_deep);
+	x->n_lanes = x->n_nested + r->n;
+}
+
+static void place_gpu(struct timeline *t, struct room *r, struct lanes_of *x)
+{
+	r->n = 0;
+	for (uint32_t i = x->begin; i < x->end; i++)
+		t->gpu_lane[i] = room_take(r, TIMELINE_LANES_MAX, t->p->gpu_op.start_ns[i], gpu_end(t->p, i), &t->too_deep);
+	x->n_lanes = r->n;
+}
+
+static int64_t start_of(const struct timeline *t, bool device, uint32_t row)
+{
+	return device ? t->p->gpu_op.start_ns[row] : t->p->span.start_ns[row];
+}
+
+static int64_t end_of(const struct timeline *t, bool device, uint32_t row)
+{
+	return device ? gpu_end(t->p, row) : span_end(t->p, row);
+}
+
+/* Slices that overlap lie within a chain of slices, each of which begins before all ends of those before it have passed. */
+static void measure_reach(const struct timeline *t, struct timeline_lane *l)
+{
+	bool device = t->tracks[l->track].device;
+	const uint32_t *row = t->row + l->first;
+	int64_t last_ns = INT64_MIN;
+	uint32_t chain = 0;
+	for (uint32_t i = 0; i < l->n; i++) {
+		if (start_of(t, device, row[i]) >= last_ns)
+			chain = i;
+		if (end_of(t, device, row[i]) > last_ns)
+			last_ns = end_of(t, device, row[i]);
+		if (i - chain > l->reach)
+			l->reach = i - chain;
+	}
+}
+
+/* Numbers the track's lanes on, and puts the rows under them in order: a counting sort. */
+static void add_track(struct timeline *t, uint32_t *caps, const struct lanes_of *x, uint32_t track, bool device, uint32_t *at)
+{
+	uint32_t *lane_of = device ? t->gpu_lane : t->span_lane, first = t->n_lanes;
+	MEM_GROW(t->lanes, caps[0], t->n_lanes + x->n_lanes);
+	MEM_GROW(t->tracks, caps[1], t->n_tracks + 1);
+	t->n_lanes += x->n_lanes;
+	for (uint32_t l = first; l < t->n_lanes; l++)
+		t->lanes[l] = (struct timeline_lane){.track = t->n_tracks};
+	struct timeline_track *k = &t->tracks[t->n_tracks++];
+	*k = (struct timeline_track){.track = track, .device = device, .first_lane = first, .n_lanes = x->n_lanes, .n_nested = x->n_nested,
+	                             .slices = x->end - x->begin, .first_ns = INT64_MAX, .last_ns = INT64_MIN};
+	for (uint32_t i = x->begin; i < x->end; i++) {
+		int64_t start = start_of(t, device, i), end = end_of(t, device, i);
+		k->first_ns = start < k->first_ns ? start : k->first_ns;
+		k->last_ns = end > k->last_ns ? end : k->last_ns;
+		lane_of[i] += first;
+		t->lanes[lane_of[i]].n++;
+	}
+	for (uint32_t l = first; l < t->n_lanes; l++) {
+		t->lanes[l].first = *at;
+		*at += t->lanes[l].n;
+		t->lanes[l].n = 0;
+	}
+	for (uint32_t i = x->begin; i < x->end; i++) {
+		struct timeline_lane *l = &t->lanes[lane_of[i]];
+		t->row[l->first + l->n++] = i;
+	}
+	for (uint32_t l = first; l < t->n_lanes; l++)
+		measure_reach(t, &t->lanes[l]);
+	if (t->n_tracks == 1 || k->first_ns < t->first_ns)
+		t->first_ns = k->first_ns;
+	if (t->n_tracks == 1 || k->last_ns > t->last_ns)
+		t->last_ns = k->last_ns;
+}
+
+/* Rows of `track` from `begin` on, which are sorted by track. */
+static uint32_t track_end(const uint32_t *track_of, uint32_t n, uint32_t begin, uint32_t track)
+{
+	while (begin < n && track_of[begin] == track)
+		begin++;
+	return begin;
+}
+
+struct timeline *timeline_new(const struct profile *p)
+{
+	struct timeline *t = NEW(struct timeline);
+	struct room r = {0};
+	uint32_t caps[2] = {0}, at = 0, span = 0, gpu = 0, n_span = p->span.rows.n, n_gpu = p->gpu_op.rows.n;
+	t->p = p;
+	t->row = NEW_ARRAY_RAW((size_t)n_span + n_gpu, uint32_t);
+	t->span_lane = NEW_ARRAY_RAW(n_span, uint32_t);
+	t->gpu_lane = NEW_ARRAY_RAW(n_gpu, uint32_t);
+	for (uint32_t k = 0; k < p->track.rows.n; k++) {
+		struct lanes_of x = {.begin = span, .end = track_end(p->span.track, n_span, span, k)};
+		span = x.end;
+		if (x.begin < x.end) {
+			place_spans(t, &r, &x);
+			add_track(t, caps, &x, k, false, &at);
+		}
+		x = (struct lanes_of){.begin = gpu, .end = track_end(p->gpu_op.track, n_gpu, gpu, k)};
+		gpu = x.end;
+		if (x.begin < x.end) {
+			place_gpu(t, &r, &x);
+			add_track(t, caps, &x, k, true, &at);
+		}
+	}
+	mem_free(r.end);
+	timeline_build_levels(t);
+	return t;
+}
+
+/* The first place from which on slices begin at `ns` or later. */
+static uint32_t place_of(const struct timeline *t, const struct timeline_lane *l, int64_t ns)
+{
+	bool device = t->tracks[l->track].device;
+	uint32_t lo = l->first, hi = l->first + l->n;
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+		if (start_of(t, device, t->row[mid]) < ns)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+uint32_t timeline_slices(const struct timeline *t, uint32_t lane, int64_t from_ns, int64_t to_ns, uint32_t *end)
+{
+	const struct timeline_lane *l = &t->lanes[lane];
+	bool device = t->tracks[l->track].device;
+	uint32_t i = place_of(t, l, from_ns), back = i - l->first < l->reach + 1 ? i - l->first : l->reach + 1;
+	*end = place_of(t, l, to_ns);
+	i -= back;
+	while (i < *end && start_of(t, device, t->row[i]) < from_ns && end_of(t, device, t->row[i]) <= from_ns)
+		i++;
+	return i;
+}
+
+void timeline_free(struct timeline *t)
+{
+	if (!t)
+		return;
+	mem_free(t->tracks);
+	mem_free(t->lanes);
+	mem_free(t->segments);
+	mem_free(t->levels);
+	mem_free(t->entries);
+	mem_free(t->row);
+	mem_free(t->span_lane);
+	mem_free(t->gpu_lane);
+	mem_free(t);
+}
+
+size_t timeline_bytes(const struct timeline *t)
+{
+	return sizeof *t + t->n_tracks * sizeof *t->tracks + t->n_lanes * sizeof *t->lanes + t->n_segments * sizeof *t->segments + t->n_levels * sizeof *t->levels +
+	       t->n_entries * sizeof *t->entries + 2 * sizeof(uint32_t) * ((size_t)t->p->span.rows.n + t->p->gpu_op.rows.n);
+}

@@ -1,0 +1,447 @@
+#include "detect/parts/shared.h"
+
+#include "analysis/names/names.h"
+#include "analysis/time/thinned.h"
+#include "detect/parts/attention_chains.h"
+#include "detect/parts/kernel_grids.h"
+
+/* Steps by a key op that are less certain than this are not taken for steps: the time from the first to the last of them counts as one. */
+static const double LEAST_CERTAIN = 0.8;
+
+struct shared {
+	const struct profile *p;
+	struct step_time window;
+	bool has_window, captures, asked_thinned, thinned;
+	struct gaps *gaps;
+	struct shared_experts experts;
+	struct attentions *attentions;
+	struct stacks *stacks;
+	struct layers *layers;
+	struct costs *costs;
+	struct directions *directions;
+	uint8_t *beside;
+};
+
+struct shared *shared_new(struct profile *p)
+{
+	struct shared *s = NEW(struct shared);
+	s->p = p;
+	s->layers = p->ops_layers;
+	s->stacks = p->ops_stacks;
+	p->ops_layers = NULL;
+	p->ops_stacks = NULL;
+	return s;
+}
+
+static void window_release(struct step_time *w)
+{
+	for (unsigned i = 0; i < w->gpus; i++) {
+		intervals_release(&w->gpu[i].busy);
+		intervals_release(&w->gpu[i].idle);
+	}
+	mem_free(w->gpu);
+	intervals_release(&w->all);
+}
+
+void shared_free(struct shared *s)
+{
+	if (!s)
+		return;
+	window_release(&s->window);
+	gaps_free(s->gaps);
+	if (s->experts.state)
+		s->experts.release(s->experts.state);
+	attentions_free(s->attentions);
+	stacks_free(s->stacks);
+	layers_free(s->layers);
+	costs_free(s->costs);
+	directions_free(s->directions);
+	mem_free(s->beside);
+	mem_free(s);
+}
+
+/* The thread of the steps' annotations; where there are none, that which launches most. */
+static uint32_t find_main_track(const struct profile *p)
+{
+	if (p->steps->v[0].span != ROW_NONE && p->span.kind[p->steps->v[0].span] != SPAN_RANGE)
+		return p->span.track[p->steps->v[0].span];
+	uint32_t *calls = NEW_ARRAY(p->track.rows.n, uint32_t), best = ROW_NONE;
+	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
+		if (p->gpu_op.call[g] == ROW_NONE)
+			continue;
+		uint32_t t = p->span.track[p->gpu_op.call[g]];
+		calls[t]++;
+		best = best == ROW_NONE || calls[t] > calls[best] ? t : best;
+	}
+	mem_free(calls);
+	return best;
+}
+
+static uint8_t begins_capture(struct str name)
+{
+	return str_has(name, STR("StreamBeginCapture"));
+}
+
+/* Whether the call begins to capture a graph. */
+static bool is_capture(const struct name_memo *captures, uint32_t span)
+{
+	const struct profile *p = captures->p;
+	return p->span.kind[span] == SPAN_CALL && name_memo_of(captures, p->span.name[span]);
+}
+
+/* The last step that had begun on the host by then; -1 = none. */
+static int64_t step_begun(const struct steps *st, int64_t time_ns)
+{
+	unsigned lo = 0, hi = st->n;
+	while (lo < hi) {
+		unsigned mid = lo + (hi - lo) / 2;
+		if (st->v[mid].host_start_ns <= time_ns)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return (int64_t)lo - 1;
+}
+
+/* Whether a graph is captured in this time. */
+static bool captures_in(const struct profile *p, int64_t start_ns, int64_t end_ns)
+{
+	struct name_memo calls = name_memo_new(p, begins_capture);
+	bool any = false;
+	for (uint32_t i = 0; i < p->span.rows.n && !any; i++)
+		any = is_capture(&calls, i) && p->span.start_ns[i] >= start_ns && p->span.start_ns[i] < end_ns;
+	name_memo_release(&calls);
+	return any;
+}
+
+/* Marks the steps in which a graph is captured: nothing that they launch then runs. Returns how many. */
+static unsigned find_captures(const struct profile *p, uint8_t *captures)
+{
+	struct name_memo calls = name_memo_new(p, begins_capture);
+	unsigned n = 0;
+	for (uint32_t i = 0; i < p->span.rows.n; i++) {
+		int64_t at = is_capture(&calls, i) ? step_begun(p->steps, p->span.start_ns[i]) : -1;
+		if (at < 0 || captures[at] || p->span.start_ns[i] >= p->steps->v[at].host_end_ns)
+			continue;
+		captures[at] = 1;
+		n++;
+	}
+	name_memo_release(&calls);
+	return n;
+}
+
+/* Which time it is; false: there is nothing to look at. */
+static bool choose_time(const struct profile *p, struct step_time *w, bool *all_capture)
+{
+	const struct steps *s = p->steps;
+	if (!s->n || p->durations_only || s->window == WINDOW_RECORDING)
+		return false;
+	bool uneven = s->source == STEPS_GIVEN && s->certainty < LEAST_CERTAIN;
+	w->kind = uneven ? WINDOW_DEVICE : s->window;
+	if (uneven)
+		intervals_add(&w->all, s->v[0].start_ns, s->v[s->n - 1].end_ns);
+	uint8_t *captures = NEW_ARRAY(s->n, uint8_t);
+	unsigned left_out = w->kind == WINDOW_STEPS ? find_captures(p, captures) : 0;
+	for (unsigned i = 0; i < s->n && !uneven; i++)
+		if (!captures[i] || left_out == s->n)
+			intervals_add(&w->all, s->v[i].start_ns, s->v[i].end_ns);
+	mem_free(captures);
+	intervals_normalise(&w->all);
+	w->n = uneven ? 1 : left_out == s->n ? s->n : s->n - left_out;
+	*all_capture = w->kind == WINDOW_STEPS ? left_out && left_out == s->n : captures_in(p, s->v[0].host_start_ns, s->v[s->n - 1].end_ns);
+	w->ns = intervals_length(&w->all);
+	return w->ns > 0;
+}
+
+/* Sets each GPU's times. */
+static void collect_gpus(struct shared *s, struct step_time *w)
+{
+	const struct profile *p = s->p;
+	struct gpus gpus;
+	gpus_find(p, &gpus);
+	struct intervals *compute = NEW_ARRAY(gpus.n, struct intervals);
+	w->gpu = NEW_ARRAY(gpus.n, struct gpu_time);
+	w->gpus = gpus.n;
+	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
+		uint32_t i = gpus_of(&gpus, p, g);
+		if (i == GPUS_NONE)
+			continue;
+		intervals_add(&w->gpu[i].busy, p->gpu_op.start_ns[g], gpu_end(p, g));
+		if (p->gpu_op.kind[g] != GPU_KERNEL || !name_is(p, p->gpu_op.name[g], NAME_COMM_KERNEL))
+			intervals_add(&compute[i], p->gpu_op.start_ns[g], gpu_end(p, g));
+	}
+	for (uint32_t i = 0; i < gpus.n; i++) {
+		struct gpu_time *t = &w->gpu[i];
+		t->device = gpus.device[i];
+		intervals_normalise(&t->busy);
+		intervals_intersect(&t->busy, &w->all, &t->busy);
+		intervals_subtract(&w->all, &t->busy, &t->idle);
+		t->idle_ns = intervals_length(&t->idle);
+		intervals_normalise(&compute[i]);
+		intervals_intersect(&compute[i], &w->all, &compute[i]);
+		t->compute_ns = intervals_length(&compute[i]);
+		intervals_release(&compute[i]);
+	}
+	mem_free(compute);
+	gpus_release(&gpus);
+}
+
+/* GPUs that compute less than this share of what the GPU with most computes are idle because they have less work (uneven-gpus says so). */
+static const double LEAD_COMPUTES = 0.8;
+
+static void choose_lead(struct step_time *w)
+{
+	int64_t most = 0;
+	for (unsigned i = 0; i < w->gpus; i++)
+		most = w->gpu[i].compute_ns > most ? w->gpu[i].compute_ns : most;
+	w->lead = w->gpus;
+	for (unsigned i = 0; i < w->gpus; i++)
+		if ((double)w->gpu[i].compute_ns >= LEAD_COMPUTES * (double)most && (w->lead == w->gpus || w->gpu[i].idle_ns > w->gpu[w->lead].idle_ns))
+			w->lead = i;
+	if (w->lead < w->gpus) {
+		w->busy = w->gpu[w->lead].busy;
+		w->idle = w->gpu[w->lead].idle;
+		w->idle_ns = w->gpu[w->lead].idle_ns;
+	} else {
+		w->idle = w->all;
+		w->idle_ns = w->ns;
+	}
+}
+
+const struct step_time *shared_steps(struct findings *f)
+{
+	static const char *const time[] = {
+		[WINDOW_STEPS] = "step time", [WINDOW_REPEATS] = "time in which the pattern of device work repeats",
+		[WINDOW_DEVICE] = "time from the first to the last device work", [WINDOW_RECORDING] = "recorded time",
+	};
+	struct shared *s = f->shared;
+	struct step_time *w = &s->window;
+	if (s->has_window)
+		return w;
+	s->has_window = true;
+	w->main_track = ROW_NONE;
+	if (!choose_time(s->p, w, &s->captures))
+		return w;
+	w->time = time[w->kind];
+	w->per = w->kind == WINDOW_STEPS ? "Per step" : "In this time";
+	w->a_step = w->kind == WINDOW_STEPS ? " a step" : "";
+	collect_gpus(s, w);
+	choose_lead(w);
+	w->main_track = find_main_track(s->p);
+	return w;
+}
+
+static bool any_busy(const struct step_time *w)
+{
+	for (unsigned i = 0; i < w->gpus; i++)
+		if (w->gpu[i].busy.n)
+			return true;
+	return false;
+}
+
+const char shared_thinned_why[] = "most events were taken out of this recording (the numbers of its ops and calls say so): its gaps are not those of the run";
+
+bool shared_is_thinned(struct findings *f)
+{
+	struct shared *s = f->shared;
+	if (!s->asked_thinned) {
+		struct thinned t = thinned_of(s->p);
+		s->thinned = thinned_is(&t);
+		s->asked_thinned = true;
+		if (s->thinned)
+			findings_note(f, arena_printf(&f->arena, "Most events were taken out of this recording: from one op to the next the profiler's numbers go up by %llu in the median, "
+			              "from one API call to the next by %llu. Its gaps are not those of the run, and nothing is said of them.",
+			              (unsigned long long)t.ops, (unsigned long long)t.calls));
+	}
+	return s->thinned;
+}
+
+const struct step_time *shared_window(struct findings *f, const struct detector *d)
+{
+	const struct shared *s = f->shared;
+	const struct profile *p = s->p;
+	const struct step_time *w = shared_steps(f);
+	const char *why = NULL;
+	if (!p->gpu_op.rows.n)
+		why = "the input has no device work";
+	else if (p->durations_only)
+		why = "the input holds durations, but no times";
+	else if (s->captures)
+		why = "the steps capture a graph: nothing that they launch then runs";
+	else if (shared_is_thinned(f))
+		why = shared_thinned_why;
+	else if (!w->n || !w->ns || !any_busy(w))
+		why = "no device work of any length lies in the time looked at";
+	if (why)
+		findings_missing(f, d, "%s", why);
+	return why ? NULL : w;
+}
+
+const struct gaps *shared_gaps(struct findings *f)
+{
+	struct shared *s = f->shared;
+	if (!s->gaps)
+		s->gaps = gaps_new(s->p, shared_stacks(f), &s->window.idle, s->window.gpu[s->window.lead].device, s->window.main_track);
+	return s->gaps;
+}
+
+struct shared_experts *shared_experts(struct findings *f)
+{
+	return &f->shared->experts;
+}
+
+struct attentions **shared_attentions(struct findings *f)
+{
+	return &f->shared->attentions;
+}
+
+const struct stacks *shared_stacks(struct findings *f)
+{
+	struct shared *s = f->shared;
+	if (!s->stacks)
+		s->stacks = stacks_new_linked(s->p, shared_directions(f)->links);
+	return s->stacks;
+}
+
+const struct costs *shared_costs(struct findings *f)
+{
+	struct shared *s = f->shared;
+	if (!s->costs)
+		s->costs = costs_new_linked(s->p, COST_DEFAULT, shared_directions(f)->links);
+	return s->costs;
+}
+
+const uint8_t *shared_beside(struct findings *f)
+{
+	struct shared *s = f->shared;
+	if (!s->beside)
+		s->beside = kernels_beside(s->p);
+	return s->beside;
+}
+
+const struct layers *shared_layers(struct findings *f)
+{
+	struct shared *s = f->shared;
+	if (!s->layers)
+		s->layers = layers_new(s->p);
+	return s->layers;
+}
+
+const struct directions *shared_directions(struct findings *f)
+{
+	struct shared *s = f->shared;
+	if (s->layers && s->layers->dir)
+		return s->layers->dir;
+	if (!s->directions)
+		s->directions = directions_new(s->p);
+	return s->directions;
+}
+
+bool step_time_has(const struct step_time *w, int64_t time_ns)
+{
+	size_t a = 0, b = w->all.n;
+	while (a < b) {
+		size_t m = a + (b - a) / 2;
+		if (w->all.v[m].end <= time_ns)
+			a = m + 1;
+		else
+			b = m;
+	}
+	return a < w->all.n && w->all.v[a].start <= time_ns;
+}
+
+int64_t step_time_idle_within(const struct step_time *w, int64_t start, int64_t end)
+{
+	return start < end ? intervals_length_within(&w->idle, start, end) : 0;
+}
+
+void put_lead(const struct step_time *w, struct buf *b)
+{
+	if (w->gpus > 1 && w->gpu[w->lead].device != INT32_MIN)
+		buf_printf(b, "GPU %d", w->gpu[w->lead].device);
+	else
+		buf_cstr(b, "The GPU");
+}
+
+void put_idle_of_gpus(const struct step_time *w, struct buf *b)
+{
+	enum { TOLD = 8 };
+	int64_t sum = 0;
+	if (w->gpus < 2)
+		return;
+	buf_cstr(b, " (");
+	for (unsigned i = 0; i < w->gpus; i++) {
+		sum += w->gpu[i].idle_ns;
+		if (i >= TOLD)
+			continue;
+		buf_printf(b, "%sGPU %d ", i ? ", " : "", w->gpu[i].device);
+		put_ns(b, (double)w->gpu[i].idle_ns / w->n);
+	}
+	buf_cstr(b, w->gpus > TOLD ? ", ...; mean of all " : "; mean ");
+	put_ns(b, (double)sum / w->gpus / w->n);
+	buf_char(b, ')');
+}
+
+double step_time_pct(const struct step_time *w, int64_t ns)
+{
+	return w->ns ? 100.0 * (double)ns / (double)w->ns : 0;
+}
+
+void finding_rests_on(struct finding *x, const struct step_time *w, uint64_t events, int64_t ns)
+{
+	x->has_events = x->has_time = true;
+	x->events = events;
+	x->time_ns = ns;
+	x->has_share = w && w->ns;
+	x->share_pct = x->has_share ? step_time_pct(w, ns) : 0;
+}
+
+void finding_gain(struct finding *x, const struct step_time *w, int64_t ns, const char *how)
+{
+	x->has_gain = w->n > 0;
+	if (!x->has_gain)
+		return;
+	x->gain_ns_per_step = (ns < w->ns ? ns : w->ns) / w->n;
+	x->bound = str_from(how);
+}
+
+void finding_covers(struct finding *x, const struct intervals *when)
+{
+	intervals_union(when, &(struct intervals){0}, &x->covers);
+	x->has_covers = true;
+}
+
+void finding_covers_within(struct finding *x, const struct step_time *w, const struct intervals *when)
+{
+	intervals_intersect(when, &w->all, &x->covers);
+	x->has_covers = w->n > 0;
+}
+
+void finding_covers_work(struct finding *x, const struct step_time *w, struct intervals *when)
+{
+	intervals_normalise(when);
+	finding_covers_within(x, w, when);
+	intervals_release(when);
+}
+
+void finding_looks_at(struct finding *x, int64_t from_ns, int64_t to_ns)
+{
+	if (to_ns <= from_ns || (x->has_window && to_ns - from_ns <= x->to_ns - x->from_ns))
+		return;
+	x->has_window = true;
+	x->from_ns = from_ns;
+	x->to_ns = to_ns;
+}
+
+void finding_looks_at_most(struct finding *x, const struct profile *p, const struct places *t)
+{
+	if (t->most_span != ROW_NONE)
+		finding_looks_at(x, p->span.start_ns[t->most_span], span_end(p, t->most_span));
+}
+
+struct str finding_text(struct findings *f, struct buf *b)
+{
+	struct str s = arena_str(&f->arena, buf_view(b));
+	buf_release(b);
+	return s;
+}

@@ -1,0 +1,247 @@
+/* Strings, tracks, objects and times, for all tables of an nvprof database. */
+#include "input/nvprof/nvprof.h"
+
+#include "base/demangle.h"
+
+#include <stdio.h>
+
+void nvprof_strings_load(struct nvprof *n)
+{
+	static const char *const columns[] = {"_id_", "value", NULL};
+	struct sqlscan s;
+	struct err e;
+	int64_t min = INT64_MAX, max = INT64_MIN, *ids = NULL;
+	uint32_t cap = 0;
+	intern_str(&n->tables_read, STR("StringTable"));
+	if (sqlscan_open(&s, &n->db, "StringTable", columns, &e) < 0) {
+		diag_add(&n->p->diags, "unreadable-table", DIAG_LOSS, -1, "%s", e.msg);
+	} else {
+		while (n->n_strings < NVPROF_NO_ID - 1 && sqlscan_next(&s)) {
+			int64_t id;
+			struct str text = sqlscan_str(&s, 1);
+			if (!sqlscan_i64(&s, 0, &id))
+				continue;
+			MEM_GROW(ids, cap, n->n_strings + 1);
+			MEM_GROW(n->string, n->cap_strings, n->n_strings + 1);
+			ids[n->n_strings] = id;
+			text = arena_str(&n->string_bytes, text.p ? text : STR(""));
+			n->string[n->n_strings++] = (struct nvprof_string){text.p, (uint32_t)text.n, NVPROF_NO_ID, NVPROF_NO_ID};
+			min = id < min ? id : min;
+			max = id > max ? id : max;
+		}
+		if (s.damaged)
+			diag_add(&n->p->diags, "damaged-table", DIAG_LOSS, -1,
+			         "table StringTable is damaged behind row %lld: names from there on are lost", (long long)s.row);
+		sqlscan_close(&s);
+	}
+	idmap_init(&n->string_at, min, max, n->n_strings);
+	for (uint32_t i = 0; i < n->n_strings; i++)
+		idmap_put(&n->string_at, ids[i], i);
+	mem_free(ids);
+}
+
+void nvprof_strings_release(struct nvprof *n)
+{
+	idmap_release(&n->string_at);
+	arena_release(&n->string_bytes);
+	mem_free(n->string);
+}
+
+static struct nvprof_string *string_of(struct nvprof *n, int64_t id)
+{
+	uint32_t at = idmap_get(&n->string_at, id);
+	if (at != IDMAP_NONE)
+		return &n->string[at];
+	diag_add(&n->p->diags, "missing-string", DIAG_REPAIR, -1, "table %s, row %lld: StringTable has no id %lld: the name reads as ?",
+	         n->table->name, (long long)n->row, (long long)id);
+	return NULL;
+}
+
+struct str nvprof_text(struct nvprof *n, int64_t string_id)
+{
+	const struct nvprof_string *s = string_of(n, string_id);
+	return s ? (struct str){s->p, s->n} : STR("?");
+}
+
+uint32_t nvprof_intern(struct nvprof *n, int64_t string_id)
+{
+	struct nvprof_string *s = string_of(n, string_id);
+	if (!s)
+		return intern_str(&n->p->strings, STR("?"));
+	if (s->id == NVPROF_NO_ID)
+		s->id = intern_put(&n->p->strings, s->p, s->n);
+	return s->id;
+}
+
+static uint32_t readable(struct nvprof *n, struct str name)
+{
+	struct buf b = {0};
+	enum demangled how = demangle(name, &b);
+	uint32_t id = how == DEMANGLE_DONE ? intern_put(&n->p->strings, b.p, b.n) : intern_str(&n->p->strings, name);
+	buf_release(&b);
+	if (how == DEMANGLE_FAILED)
+		diag_add(&n->p->diags, "mangled-name", DIAG_NOTE, -1, "'%.*s%s' cannot be made readable: kept as it is",
+		         (int)(name.n < 60 ? name.n : 60), name.p, name.n > 60 ? "..." : "");
+	else if (how == DEMANGLE_ABSENT)
+		diag_add(&n->p->diags, "mangled-name", DIAG_NOTE, -1,
+		         "names of kernels are shown as the compiler made them: opscope was built without libiberty");
+	return id;
+}
+
+uint32_t nvprof_function(struct nvprof *n, int64_t string_id)
+{
+	struct nvprof_string *s = string_of(n, string_id);
+	if (!s)
+		return intern_str(&n->p->strings, STR("?"));
+	if (s->readable == NVPROF_NO_ID)
+		s->readable = readable(n, (struct str){s->p, s->n});
+	return s->readable;
+}
+
+uint32_t nvprof_intern_buf(struct nvprof *n, struct buf *b)
+{
+	uint32_t id = intern_put(&n->p->strings, b->n ? b->p : "", b->n);
+	buf_release(b);
+	return id;
+}
+
+int64_t nvprof_int(struct nvprof *n, const struct sqlscan *s, int column, int64_t absent)
+{
+	int64_t v;
+	if (sqlscan_i64(s, column, &v))
+		return v;
+	if (!sqlscan_is_null(s, column))
+		diag_add(&n->p->diags, "wrong-type", DIAG_REPAIR, -1, "table %s, row %lld: column %s is no integer: taken as not stated",
+		         n->table->name, (long long)n->row, n->table->columns[column]);
+	return absent;
+}
+
+bool nvprof_time_ok(struct nvprof *n, int64_t at_ns)
+{
+	enum { TOO_FAR = 62 }; /* the distance of any two times fits an int64 */
+	if (at_ns < 1ll << TOO_FAR && at_ns >= -(1ll << TOO_FAR)) {
+		n->last_ns = at_ns > n->last_ns ? at_ns : n->last_ns;
+		return true;
+	}
+	diag_add(&n->p->diags, "bad-time", DIAG_LOSS, -1, "table %s, row %lld: no time in ns: the row has no place in time",
+	         n->table->name, (long long)n->row);
+	return false;
+}
+
+/* Very large captures hold rows whose times are 0: they were recorded, but not when. */
+bool nvprof_times(struct nvprof *n, const struct sqlscan *s, int start, int end, int64_t *start_ns, int64_t *dur_ns)
+{
+	int64_t to = 0;
+	if (!sqlscan_i64(s, start, start_ns) || !sqlscan_i64(s, end, &to) || (!*start_ns && !to)) {
+		diag_add(&n->p->diags, "no-time", DIAG_LOSS, -1, "table %s, row %lld: its start or end was not recorded: it is left out",
+		         n->table->name, (long long)n->row);
+		return false;
+	}
+	if (!nvprof_time_ok(n, *start_ns) || !nvprof_time_ok(n, to))
+		return false;
+	*dur_ns = to - *start_ns;
+	if (*dur_ns < 0) {
+		diag_add(&n->p->diags, "negative-duration", DIAG_REPAIR, -1, "table %s, row %lld ends %lld ns before it begins: taken as 0",
+		         n->table->name, (long long)n->row, -(long long)*dur_ns);
+		*dur_ns = 0;
+	}
+	return true;
+}
+
+static uint32_t new_thread_track(struct nvprof *n, int64_t pid, int64_t tid)
+{
+	char p[24], t[24];
+	int np = snprintf(p, sizeof p, "%lld", (long long)pid), nt = snprintf(t, sizeof t, "%lld", (long long)tid);
+	uint32_t track = build_track(&n->b, (struct str){p, (size_t)np}, (struct str){t, (size_t)nt});
+	n->p->track.process_labels[track] = intern_str(&n->p->strings, STR("CPU"));
+	return track;
+}
+
+uint32_t nvprof_thread_track(struct nvprof *n, int64_t pid, int64_t tid)
+{
+	tid &= 0xffffffff;
+	struct nvprof_thread *slot = &n->thread[hash_u64((uint64_t)pid << 32 ^ (uint64_t)tid) % NVPROF_THREADS];
+	if (slot->pid != pid || slot->tid != tid || !slot->track)
+		*slot = (struct nvprof_thread){pid, tid, new_thread_track(n, pid, tid) + 1};
+	return slot->track - 1;
+}
+
+/* Named as Kineto names them. */
+uint32_t nvprof_stream_track(struct nvprof *n, int32_t device, int64_t stream)
+{
+	char dev[16], name[24], label[48];
+	int nd = snprintf(dev, sizeof dev, "%d", device), ns = snprintf(name, sizeof name, "%lld", (long long)stream);
+	uint32_t before = n->p->track.rows.n;
+	uint32_t track = build_track(&n->b, (struct str){dev, (size_t)nd}, (struct str){name, (size_t)ns});
+	struct tracks *t = &n->p->track;
+	if (t->rows.n == before)
+		return track;
+	int nl = snprintf(label, sizeof label, "GPU %d", device);
+	t->process_labels[track] = intern_put(&n->p->strings, label, (size_t)nl);
+	nl = snprintf(label, sizeof label, stream < 0 ? "no stream" : "stream %lld", (long long)stream);
+	t->thread_name[track] = intern_put(&n->p->strings, label, (size_t)nl);
+	return track;
+}
+
+int32_t nvprof_context_device(const struct nvprof *n, int64_t context)
+{
+	uint32_t device = idmap_get(&n->context_device, context);
+	return device == IDMAP_NONE || device > INT32_MAX ? INT32_MIN : (int32_t)device;
+}
+
+void nvprof_stream_on(struct nvprof *n, int64_t stream, int32_t device)
+{
+	if (device < 0)
+		return;
+	uint32_t known = idmap_get(&n->stream_device, stream);
+	if (known == IDMAP_NONE)
+		idmap_put(&n->stream_device, stream, (uint32_t)device);
+	else if (known != (uint32_t)device)
+		idmap_put(&n->stream_device, stream, NVPROF_SEVERAL);
+}
+
+int32_t nvprof_stream_device(const struct nvprof *n, int64_t stream, int64_t context)
+{
+	uint32_t device = idmap_get(&n->stream_device, stream);
+	return device == IDMAP_NONE || device == NVPROF_SEVERAL ? nvprof_context_device(n, context) : (int32_t)device;
+}
+
+static int64_t word(struct str bytes, size_t i)
+{
+	const unsigned char *b = (const unsigned char *)bytes.p + 4 * i;
+	if (bytes.n < 4 * i + 4)
+		return 0;
+	return (int64_t)((uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24);
+}
+
+/* The union of CUPTI as bytes: process and thread, or device, context and stream; 32 bits each, little-endian. */
+struct nvprof_object nvprof_object(struct nvprof *n, const struct sqlscan *s, int kind, int id)
+{
+	struct nvprof_object o = {.kind = nvprof_int(n, s, kind, 0)};
+	struct str bytes = sqlscan_str(s, id);
+	if (bytes.n < 8)
+		diag_add(&n->p->diags, "no-thread", DIAG_REPAIR, -1, "table %s, row %lld: its objectId is no bytes that name a thread: taken as 0",
+		         n->table->name, (long long)n->row);
+	if (o.kind == NVPROF_PROCESS || o.kind == NVPROF_THREAD) {
+		o.pid = word(bytes, 0);
+		o.tid = o.kind == NVPROF_THREAD ? word(bytes, 1) : 0;
+	} else {
+		o.device = word(bytes, 0);
+		o.context = word(bytes, 1);
+		o.stream = o.kind == NVPROF_STREAM ? word(bytes, 2) : -1;
+	}
+	return o;
+}
+
+uint32_t nvprof_object_track(struct nvprof *n, const struct nvprof_object *o)
+{
+	if (o->kind == NVPROF_THREAD)
+		return nvprof_thread_track(n, o->pid, o->tid);
+	if (o->kind == NVPROF_DEVICE || o->kind == NVPROF_CONTEXT || o->kind == NVPROF_STREAM)
+		return nvprof_stream_track(n, o->device > INT32_MAX ? -1 : (int32_t)o->device, o->stream);
+	char pid[24];
+	int np = snprintf(pid, sizeof pid, "%lld", (long long)o->pid);
+	uint32_t track = build_track(&n->b, (struct str){pid, (size_t)np}, STR("process"));
+	n->p->track.process_labels[track] = intern_str(&n->p->strings, STR("CPU"));
+	return track;
+}

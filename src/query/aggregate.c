@@ -1,0 +1,347 @@
+#include "query/aggregate.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "analysis/steps/slice.h"
+#include "detect/detect.h"
+#include "query/catalog.h"
+#include "query/summary_sums.h"
+#include "store/save.h"
+
+/* What describes the report tables, themselves tables of the file. */
+struct work {
+	struct save *save;
+	struct profile *p;
+	struct report_args args;
+	struct aggregation a;
+	struct table columns, notes, missing;
+};
+
+static void work_init(struct work *w)
+{
+	static const char *const columns[] = {"table_name", "id", "title", "type", "unit", "help"};
+	table_init(&w->columns, "report_columns", "Columns of the report tables");
+	for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++)
+		TABLE_COLUMN(&w->columns, .id = columns[i], .title = columns[i], .type = CELL_STR);
+	table_init(&w->notes, "report_notes", "Notes under the report tables");
+	TABLE_COLUMN(&w->notes, .id = "table_name", .title = "Table", .type = CELL_STR);
+	TABLE_COLUMN(&w->notes, .id = "note", .title = "Note", .type = CELL_STR);
+	table_init(&w->missing, "report_missing", "Reports for which the trace has no data");
+	TABLE_COLUMN(&w->missing, .id = "name", .title = "Name", .type = CELL_STR);
+	TABLE_COLUMN(&w->missing, .id = "reason", .title = "Reason", .type = CELL_STR);
+}
+
+static void work_release(struct work *w)
+{
+	table_release(&w->columns);
+	table_release(&w->notes);
+	table_release(&w->missing);
+}
+
+static void describe(struct work *w, const char *name, const struct table *t)
+{
+	for (unsigned c = 0; c < t->n_columns; c++) {
+		const struct column *col = &t->data[c].col;
+		const char *const texts[] = {name, col->id, col->title, table_type_name(col->type), table_unit_name(col->unit), col->help};
+		table_row(&w->columns);
+		for (unsigned i = 0; i < sizeof texts / sizeof texts[0]; i++)
+			table_set_str_copy(&w->columns, i, str_from(texts[i]));
+	}
+	for (unsigned i = 0; i < t->n_notes; i++) {
+		table_row(&w->notes);
+		table_set_str_copy(&w->notes, 0, str_from(name));
+		table_set_str_copy(&w->notes, 1, t->notes[i]);
+	}
+}
+
+static void leave_out(struct work *w, const char *name, const char *reason)
+{
+	table_row(&w->missing);
+	table_set_str_copy(&w->missing, 0, str_from(name));
+	table_set_str_copy(&w->missing, 1, str_from(reason));
+	w->a.missing++;
+}
+
+static int keep(struct work *w, const char *name, const struct table *t, struct err *e)
+{
+	char reason[128];
+	if (t->n_rows > SAVE_ROWS_MAX) {
+		snprintf(reason, sizeof reason, "%zu rows, more than the %d that are kept: made when asked for (opscope report, opscope sql)", t->n_rows,
+		         SAVE_ROWS_MAX);
+		leave_out(w, name, reason);
+		return 0;
+	}
+	describe(w, name, t);
+	w->a.tables++;
+	w->a.rows += (int64_t)t->n_rows;
+	return save_table(w->save, name, t, w->a.id, e);
+}
+
+/* A report with a row for each event is no aggregation: it would make the file as large as its input again. Of keys that combine,
+ * each part would be a table, and none of them the combination that is wanted: only the whole is kept. */
+static int run(const struct work *w, const struct catalog_entry *c, struct table *t, struct err *e)
+{
+	struct report_args args = w->args;
+	args.group_by = c->group_by;
+	if (report_is_per_event(c->report, c->group_by))
+		return err_set(e, ERR_DATA, "one row an event: made when asked for (opscope report %s, opscope sql)", c->report->name);
+	if (c->group_by && report_combines(c->report))
+		return err_set(e, ERR_DATA, "made when asked for (opscope report %s --group-by=%s, opscope sql)", c->report->name, c->group_by);
+	return report_run(c->report, w->p, &args, t, e);
+}
+
+static int keep_report(struct work *w, const struct catalog_entry *c, struct err *e)
+{
+	struct table t;
+	if (c->report->takes & REPORT_FILE)
+		return 0;
+	if (run(w, c, &t, e)) {
+		if (e->code != ERR_DATA)
+			return -1;
+		leave_out(w, catalog_name(&w->missing.arena, "report", c->name, NULL), e->msg);
+		return 0;
+	}
+	int rc = 0;
+	for (struct table *part = &t; !rc && part; part = part->next)
+		rc = keep(w, catalog_name(&w->columns.arena, "report", c->name, part == &t ? NULL : part->name), part, e);
+	table_release(&t);
+	return rc;
+}
+
+static int keep_findings(struct work *w, struct err *e)
+{
+	struct findings f;
+	struct table t;
+	struct profile *part = w->args.has_steps ? slice_of_steps(w->p, w->args.step_first, w->args.step_last, e) : w->p;
+	if (!part || detect_all(part, &f, e))
+		return -1;
+	findings_table(&f, &t);
+	findings_release(&f);
+	int rc = keep(w, "report_findings", &t, e);
+	table_release(&t);
+	return rc;
+}
+
+/* Which steps it covers, and of their time what its summary says. ERR_USAGE or ERR_DATA when there are no such steps. */
+static int measure(struct work *w, struct err *e)
+{
+	struct aggregation *a = &w->a;
+	struct usage use;
+	struct err none;
+	if (steps_choose(w->p, w->args.key_op, e) < 0 || analysis_run(w->p, UINT_MAX, e) < 0)
+		return -1;
+	const struct steps *s = w->p->steps;
+	if (w->args.has_steps && !slice_of_steps(w->p, w->args.step_first, w->args.step_last, e))
+		return -1;
+	a->first_step = a->last_step = ID_NONE;
+	a->aggregated_steps = 0;
+	a->total_steps = s->whole_trace ? 0 : s->n;
+	for (unsigned i = 0; i < s->n && !s->whole_trace; i++) {
+		const struct step *v = &s->v[i];
+		if (w->args.has_steps && (v->number < w->args.step_first || v->number > w->args.step_last))
+			continue;
+		a->first_step = a->aggregated_steps++ ? a->first_step : v->number;
+		a->last_step = v->number;
+	}
+	a->wall_ns = a->device_busy_ns = ID_NONE;
+	if (w->p->durations_only || summary_usage(w->p, &w->args, &use, &none) < 0)
+		return 0;
+	a->wall_ns = use.window_ns;
+	if (use.gpus)
+		a->device_busy_ns = llround(use.device_busy_ns);
+	return 0;
+}
+
+static int keep_all(struct work *w, struct err *e)
+{
+	struct catalog catalog;
+	int rc = 0;
+	catalog_init(&catalog);
+	for (unsigned i = 0; !rc && i < catalog.n; i++)
+		rc = keep_report(w, &catalog.v[i], e);
+	catalog_release(&catalog);
+	rc = rc ? rc : keep_findings(w, e);
+	struct table *const about[] = {&w->columns, &w->notes, &w->missing};
+	for (size_t i = 0; !rc && i < sizeof about / sizeof about[0]; i++)
+		rc = save_table(w->save, about[i]->name, about[i], w->a.id, e);
+	return rc ? rc : save_aggregation(w->save, &w->a, e);
+}
+
+/* "2..5", as it can be parsed again; "" = all. */
+static struct str steps_text(const struct report_args *args, char text[48])
+{
+	int n = 0;
+	if (!args->has_steps)
+		return (struct str){"", 0};
+	if (args->step_first != INT64_MIN)
+		n = snprintf(text, 24, "%lld", (long long)args->step_first);
+	if (args->step_first != args->step_last)
+		n += snprintf(text + n, 24, args->step_last != INT64_MAX ? "..%lld" : "..", (long long)args->step_last);
+	return (struct str){text, (size_t)n};
+}
+
+static int check_text(const char *what, struct str text, struct err *e)
+{
+	if (text.n > AGGREGATION_TEXT_MAX)
+		return err_set(e, ERR_USAGE, "%s: at most %d bytes were expected", what, AGGREGATION_TEXT_MAX);
+	for (size_t i = 0; i < text.n; i++)
+		if ((unsigned char)text.p[i] < ' ')
+			return err_set(e, ERR_USAGE, "%s: text of one line was expected", what);
+	return 0;
+}
+
+static int check_texts(const struct aggregate_spec *spec, struct err *e)
+{
+	return check_text("--name", spec->name, e) || check_text("--key-op", str_from(spec->args.key_op ? spec->args.key_op : ""), e) ? -1 : 0;
+}
+
+/* One aggregation into *s under the number `id`. */
+static int aggregate(struct save *s, struct profile *p, const struct aggregate_spec *spec, int64_t id, struct aggregation *made, struct err *e)
+{
+	char steps[48];
+	struct str key = str_from(spec->args.key_op ? spec->args.key_op : "");
+	struct work w = {.save = s, .p = p, .args = {.key_op = key.n ? key.p : NULL, .has_steps = spec->args.has_steps,
+	                 .step_first = spec->args.step_first, .step_last = spec->args.step_last}};
+	if (check_texts(spec, e))
+		return -1;
+	w.a = (struct aggregation){.id = id, .name = spec->name, .created = spec->created, .key_op = key, .steps = steps_text(&spec->args, steps),
+	                           .opscope = STR(OPSCOPE_VERSION), .rules = spec->rules};
+	work_init(&w);
+	int rc = measure(&w, e) || keep_all(&w, e) ? -1 : 0;
+	work_release(&w);
+	w.a.steps = (struct str){"", 0};
+	if (made)
+		*made = w.a;
+	return rc;
+}
+
+/* The question that an aggregation of the input answered. */
+static int spec_of(const struct aggregation *a, struct str rules, struct aggregate_spec *spec, struct err *e)
+{
+	*spec = (struct aggregate_spec){.name = a->name, .created = a->created, .rules = rules, .args.key_op = a->key_op.n ? a->key_op.p : NULL};
+	return a->steps.n ? report_args_steps(&spec->args, a->steps, e) : 0;
+}
+
+static int import_all(struct save *s, struct profile *p, const struct aggregate_spec *spec, struct err *e)
+{
+	struct aggregate_spec of;
+	if (!p->n_aggregations)
+		return aggregate(s, p, spec, save_next_id(s, aggregate_stated_max(p)), NULL, e);
+	for (unsigned i = 0; i < p->n_aggregations; i++)
+		if (spec_of(&p->aggregation[i], spec->rules, &of, e) || aggregate(s, p, &of, p->aggregation[i].id, NULL, e))
+			return -1;
+	return 0;
+}
+
+/* What a file made of the input may be at most: who cannot read the input is not to read the file. */
+static mode_t mode_of_input(const struct profile *p)
+{
+	enum { ALL = 0666 };
+	struct stat st;
+	return stat(p->input_path.p, &st) == 0 && S_ISREG(st.st_mode) ? (st.st_mode & ALL) | S_IRUSR | S_IWUSR : ALL;
+}
+
+int aggregate_import(struct profile *p, const char *path, const struct aggregate_spec *spec, struct err *e)
+{
+	if (analysis_run(p, UINT_MAX, e))
+		return -1;
+	struct save *s = save_begin(path, mode_of_input(p), profile_bytes(p), e);
+	if (!s)
+		return -1;
+	if (save_profile(s, p, e) || import_all(s, p, spec, e)) {
+		save_abort(s);
+		return -1;
+	}
+	return save_commit(s, e);
+}
+
+int aggregate_add(struct profile *p, const char *path, const struct aggregate_spec *spec, struct aggregation *made, struct err *e)
+{
+	struct save *s = save_add(path, p, e);
+	if (!s)
+		return -1;
+	if (aggregate(s, p, spec, save_next_id(s, aggregate_stated_max(p)), made, e)) {
+		save_abort(s);
+		return -1;
+	}
+	return save_commit(s, e);
+}
+
+int aggregate_check(struct profile *p, const struct aggregate_spec *spec, struct err *e)
+{
+	struct step_window w;
+	if (check_texts(spec, e) || steps_choose(p, spec->args.key_op, e) || analysis_run(p, PASS_NEST | PASS_CORRELATE | PASS_STEPS, e))
+		return -1;
+	if (p->n_aggregations >= AGGREGATIONS_MAX)
+		return err_set(e, ERR_LIMIT, STR_FMT ": it holds %u aggregations, which are as many as there can be: delete some", STR_ARG(p->input_path),
+		               p->n_aggregations);
+	return spec->args.has_steps ? steps_window(p->steps, spec->args.step_first, spec->args.step_last, &w, e) : 0;
+}
+
+const struct aggregation *aggregate_find(const struct profile *p, const struct aggregate_spec *spec)
+{
+	char text[48];
+	struct str key = str_from(spec->args.key_op ? spec->args.key_op : ""), steps = steps_text(&spec->args, text);
+	for (unsigned i = 0; i < p->n_aggregations; i++) {
+		const struct aggregation *a = &p->aggregation[i];
+		if (str_eq(a->key_op, key) && str_eq(a->steps, steps) && str_eq(a->rules, spec->rules) && str_eqc(a->opscope, OPSCOPE_VERSION))
+			return a;
+	}
+	return NULL;
+}
+
+int aggregate_once(struct profile *p, const char *path, const struct aggregate_spec *spec, const struct aggregation **same, struct aggregation *made,
+                   struct err *e)
+{
+	*same = NULL;
+	if (!p->reopened)
+		return err_set(e, ERR_FORMAT, "%s: no file made by opscope: `opscope import %s -o FILE.opscope` makes one", path, path);
+	if (aggregate_check(p, spec, e) < 0)
+		return -1;
+	*same = aggregate_find(p, spec);
+	return *same ? 0 : aggregate_add(p, path, spec, made, e);
+}
+
+void aggregate_describe(const struct aggregation *a, struct buf *out)
+{
+	buf_printf(out, "%lld (", (long long)a->id);
+	if (a->name.n)
+		buf_printf(out, "\"" STR_FMT "\", ", STR_ARG(a->name));
+	if (a->key_op.n)
+		buf_printf(out, "key op " STR_FMT ", ", STR_ARG(a->key_op));
+	if (a->steps.n)
+		buf_printf(out, "steps " STR_FMT ")", STR_ARG(a->steps));
+	else
+		buf_cstr(out, "all)");
+}
+
+int aggregate_delete(const struct profile *p, const char *path, int64_t id, struct err *e)
+{
+	bool own = false;
+	for (unsigned i = 0; i < p->n_aggregations; i++)
+		own |= p->aggregation[i].id == id;
+	if (!own && id > 0 && id <= aggregate_stated_max(p))
+		return err_set(e, ERR_USAGE, "%s: aggregation %lld is part of the data that was imported: it stays", path, (long long)id);
+	struct save *s = save_add(path, p, e);
+	if (!s)
+		return -1;
+	if (save_delete(s, id, e)) {
+		save_abort(s);
+		return -1;
+	}
+	return save_commit(s, e);
+}
+
+int64_t aggregate_stated_max(const struct profile *p)
+{
+	const struct stateds *t = &p->stated;
+	uint32_t list = intern_find(&p->strings, STR("aggregations"));
+	int64_t max = 0;
+	for (uint32_t i = 0; i < t->rows.n; i++)
+		if (t->tbl[i] == list && t->aggregation[i] > max)
+			max = t->aggregation[i];
+	return max < INT64_MAX / 2 ? max : 0;
+}

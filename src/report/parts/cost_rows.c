@@ -1,0 +1,314 @@
+#include "analysis/names/names.h"
+#include "report/parts/cost_table.h"
+
+#include "analysis/tree/direction.h"
+#include "base/intern.h"
+#include "base/mem.h"
+#include "base/round.h"
+#include "base/sort.h"
+
+#include <math.h>
+
+/* One call of an op, or one kernel. Copies and sets that an op makes count like kernels. */
+struct instance {
+	uint32_t cost, op, row;
+	uint32_t main;         /* gpu_op row: the longest kernel that carries FLOPs, else the longest */
+	bool main_carries, fewer;
+	int64_t ns, flops, bytes;
+};
+
+struct key {
+	uint32_t name, params, direction, dtype, class;
+};
+
+struct work {
+	const struct profile *p;
+	struct cost_rows *r;
+	struct directions *dir;
+	const struct window *w;
+	uint32_t classes;
+	enum cost_by by;
+	uint32_t *of_span;            /* span -> its instance; ROW_NONE */
+	struct instance *v;
+	uint32_t n, cap;
+	uint32_t *of_gpu;             /* gpu_op -> its instance; ROW_NONE */
+	bool by_name;                 /* kernels without a model have rows, too */
+	struct bounds *bounds;
+	struct intern keys, params;
+};
+
+/* --- instances -------------------------------------------------------------------------------------------------- */
+
+static uint32_t instance_of(struct work *w, uint32_t gpu)
+{
+	const struct costs *c = w->r->costs;
+	uint32_t op = c->op[gpu];
+	/* Kernels of collectives are each one. */
+	bool single = w->by == COST_BY_KERNEL || op == ROW_NONE || c->cost[c->of_gpu[gpu]].class == OP_COMM;
+	if (!single && w->of_span[op] != ROW_NONE)
+		return w->of_span[op];
+	MEM_GROW(w->v, w->cap, w->n + 1);
+	w->v[w->n] = (struct instance){.cost = c->of_gpu[gpu], .op = op, .main = gpu, .flops = COST_UNKNOWN, .bytes = COST_UNKNOWN};
+	if (!single)
+		w->of_span[op] = w->n;
+	return w->n++;
+}
+
+/* Carried so far and what a kernel carries; a kernel that carries none of a known sum changes nothing. */
+static int64_t plus(int64_t sum, int64_t v)
+{
+	int64_t both;
+	if (v == COST_UNKNOWN)
+		return sum;
+	return sum == COST_UNKNOWN ? v : __builtin_add_overflow(sum, v, &both) ? COST_UNKNOWN : both;
+}
+
+static void add_kernel(struct work *w, uint32_t gpu)
+{
+	const struct costs *c = w->r->costs;
+	uint32_t at = w->of_gpu[gpu] = instance_of(w, gpu);
+	struct instance *x = &w->v[at];
+	bool carries = c->parts[gpu] > 0;
+	const struct gpu_ops *g = &w->p->gpu_op;
+	if ((carries && !x->main_carries) || (carries == x->main_carries && g->dur_ns[gpu] > g->dur_ns[x->main]))
+		x->main = gpu;
+	x->main_carries |= carries;
+	x->ns += g->dur_ns[gpu];
+	x->fewer |= g->kind[gpu] == GPU_KERNEL && gpu_kernel(w->p, gpu)->fewer;
+	if (!carries)
+		return;
+	x->flops = plus(x->flops, costs_flops(c, gpu));
+	x->bytes = plus(x->bytes, costs_bytes(c, gpu));
+}
+
+/* The class of op that a kernel does by its name, a product that of its op's; OP_UNKNOWN: none that reports of one class are about. */
+static enum op_class class_by_name(struct work *w, uint32_t gpu)
+{
+	uint32_t op = w->r->costs->op[gpu];
+	struct str name = op == ROW_NONE ? STR("") : profile_str(w->p, w->p->span.name[op]);
+	if (w->p->gpu_op.kind[gpu] != GPU_KERNEL)
+		return OP_UNKNOWN;
+	switch (gpu_kernel(w->p, gpu)->class) {
+	case KERNEL_GEMM:
+		return str_has(name, STR("conv")) && !str_has(name, STR("convert")) ? OP_CONV : str_has(name, STR("attention")) ? OP_ATTENTION : OP_GEMM;
+	case KERNEL_CONV:
+		return OP_CONV;
+	case KERNEL_ATTENTION:
+		return OP_ATTENTION;
+	default:
+		return OP_UNKNOWN;
+	}
+}
+
+/* A kernel without a model, in a report about what it does by its name: a row by op and name, without FLOPs. */
+static bool add_by_name(struct work *w, uint32_t gpu)
+{
+	enum op_class class = w->by == COST_BY_SHAPE && w->by_name ? class_by_name(w, gpu) : OP_UNKNOWN;
+	if (class == OP_UNKNOWN || !(w->classes >> class & 1))
+		return false;
+	uint32_t cost = costs_index_of_name(w->r->costs, w->p, w->p->gpu_op.name[gpu], class, gpu_kernel(w->p, gpu)->dtype);
+	int64_t ns = w->p->gpu_op.dur_ns[gpu];
+	MEM_GROW(w->v, w->cap, w->n + 1);
+	w->v[w->n] = (struct instance){.cost = cost, .op = w->r->costs->op[gpu], .main = gpu, .ns = ns, .flops = COST_UNKNOWN, .bytes = COST_UNKNOWN};
+	w->of_gpu[gpu] = w->n++;
+	w->r->by_name_ns += ns;
+	return true;
+}
+
+static void collect(struct work *w)
+{
+	const struct gpu_ops *g = &w->p->gpu_op;
+	struct cost_rows *r = w->r;
+	for (uint32_t i = 0; i < g->rows.n; i++) {
+		w->of_gpu[i] = ROW_NONE;
+		if (!window_has_gpu(w->w, w->p, i))
+			continue;
+		uint32_t cost = r->costs->of_gpu[i];
+		r->all_ns += g->dur_ns[i];
+		if (cost == ROW_NONE && add_by_name(w, i))
+			continue;
+		if (cost == ROW_NONE && r->costs->op[i] == ROW_NONE)
+			r->unattributed_ns += g->dur_ns[i];
+		else if (cost == ROW_NONE)
+			r->unmodelled_ns += g->dur_ns[i];
+		else if (w->classes && !(w->classes >> r->costs->cost[cost].class & 1))
+			r->other_ns += g->dur_ns[i];
+		else
+			add_kernel(w, i);
+	}
+}
+
+/* --- peaks ------------------------------------------------------------------------------------------------------ */
+
+static void note_peak(struct cost_row *row, const struct gpu *g, const char *name, double flops)
+{
+	bool first = row->peak_flops < 0;
+	row->gpu = first || row->gpu == g ? g : NULL;
+	row->peak_name = first || row->peak_name == name ? name : "";
+	row->peak_flops = first || row->peak_flops == flops ? flops : 0;
+}
+
+static void add_ideal(struct work *w, struct cost_row *row, const struct instance *x)
+{
+	const struct cost *c = &w->r->costs->cost[x->cost];
+	struct bound best = bounds_of(w->bounds, c, x->flops, x->bytes, x->main, BOUND_BEST);
+	row->tc_ns[best.tensor_core] += x->ns;
+	if (c->class == OP_COMM || w->p->gpu_op.kind[x->main] == GPU_MEMCPY)
+		return;
+	note_peak(row, best.gpu, best.peak_name, best.peak_flops);
+	if (!isnan(best.compute_ns) && best.peak_flops > 0) {
+		row->compute_ns += best.compute_ns;
+		row->compute_of += x->ns;
+	}
+	if (!isnan(best.memory_ns)) {
+		row->memory_ns += best.memory_ns;
+		row->memory_of += x->ns;
+	}
+	if (!isnan(best.least_ns)) {
+		row->attainable_ns += best.least_ns;
+		row->attainable_of += x->ns;
+	}
+}
+
+/* --- rows ------------------------------------------------------------------------------------------------------- */
+
+static uint32_t row_of(struct work *w, const struct instance *x)
+{
+	struct cost_rows *r = w->r;
+	const struct cost *c = &r->costs->cost[x->cost];
+	uint32_t name = x->op == ROW_NONE || w->by == COST_BY_KERNEL ? w->p->gpu_op.name[x->main] : w->p->span.name[x->op];
+	struct key k = {.name = name, .direction = w->dir->gpu[x->main], .class = c->class};
+	if (w->by == COST_BY_SHAPE) {
+		k.params = intern_str(&w->params, c->params);
+		k.dtype = c->dtype;
+	}
+	if (w->by == COST_BY_KERNEL)
+		k.direction = k.class = 0;
+	uint32_t at = intern_put(&w->keys, (const char *)&k, sizeof k) - 1;
+	if (at >= r->n) {
+		MEM_GROW(r->v, r->cap, at + 1);
+		r->v[at] = (struct cost_row){.name = name, .direction = w->dir->gpu[x->main], .class = c->class, .cost = c, .min = INT64_MAX,
+		                             .flops = COST_UNKNOWN, .bytes = COST_UNKNOWN, .eligible = c->tc_eligible, .peak_flops = -1,
+		                             .peak_name = ""};
+		r->n = at + 1;
+	}
+	return at;
+}
+
+static void sum_up(int64_t *sum, int64_t *of_ns, int64_t v, int64_t ns)
+{
+	int64_t both = v;
+	if (v < 0 || (*of_ns && *sum < 0) || (*sum >= 0 && __builtin_add_overflow(*sum, v, &both))) {
+		*sum = *of_ns && v >= 0 ? COST_UNKNOWN : *sum;
+		return;
+	}
+	*sum = both;
+	*of_ns += ns;
+}
+
+static void add_instance(struct work *w, struct instance *x)
+{
+	const struct cost *c = &w->r->costs->cost[x->cost];
+	x->row = row_of(w, x);
+	struct cost_row *row = &w->r->v[x->row];
+	row->calls++;
+	row->main_ns += w->p->gpu_op.dur_ns[x->main];
+	row->fewer |= x->fewer && c->class == OP_CONV;
+	row->ns += x->ns;
+	row->min = x->ns < row->min ? x->ns : row->min;
+	row->max = x->ns > row->max ? x->ns : row->max;
+	if (row->eligible != c->tc_eligible)
+		row->eligible = TRI_UNKNOWN;
+	sum_up(&row->flops, &row->flops_ns, x->flops, x->ns);
+	sum_up(&row->bytes, &row->bytes_ns, x->bytes, x->ns);
+	w->r->listed_ns += x->ns;
+	add_ideal(w, row, x);
+}
+
+/* Names of each row's kernels, most time first. */
+static void name_kernels(struct work *w)
+{
+	struct cost_rows *r = w->r;
+	const struct gpu_ops *g = &w->p->gpu_op;
+	struct sort_item *pair = NEW_ARRAY_RAW(g->rows.n, struct sort_item);
+	int64_t *ns = NEW_ARRAY(g->rows.n, int64_t);
+	uint32_t n = 0, distinct = 0;
+	for (uint32_t i = 0; i < g->rows.n; i++)
+		if (w->of_gpu[i] != ROW_NONE)
+			pair[n++] = (struct sort_item){(uint64_t)w->v[w->of_gpu[i]].row << 32 | g->name[i], i, 0};
+	sort_items(pair, n);
+	for (uint32_t i = 0; i < n; i++) {
+		if (!distinct || pair[distinct - 1].key != pair[i].key)
+			pair[distinct++] = pair[i];
+		ns[distinct - 1] += g->dur_ns[pair[i].row];
+	}
+	for (uint32_t i = 0; i < distinct; i++) {
+		pair[i].row = (uint32_t)pair[i].key;          /* the name */
+		pair[i].tie = (uint32_t)(pair[i].key >> 32);  /* the row */
+		pair[i].key = UINT64_MAX - (uint64_t)ns[i];
+	}
+	sort_items(pair, distinct);
+	for (uint32_t i = 0; i < distinct; i++)
+		r->v[pair[i].tie].n_kernel_names++;
+	uint32_t next = 0;
+	for (uint32_t i = 0; i < r->n; i++) {
+		r->v[i].first_kernel = next;
+		next += r->v[i].n_kernel_names;
+		r->v[i].n_kernel_names = 0;
+	}
+	r->kernel_name = NEW_ARRAY_RAW(distinct, uint32_t);
+	for (uint32_t i = 0; i < distinct; i++) {
+		struct cost_row *x = &r->v[pair[i].tie];
+		r->kernel_name[x->first_kernel + x->n_kernel_names++] = pair[i].row;
+	}
+	mem_free(pair);
+	mem_free(ns);
+}
+
+struct cost_rows *cost_rows_new(const struct profile *p, const struct window *win, uint32_t classes, enum cost_by by, enum cost_rules rules)
+{
+	struct cost_rows *r = NEW(struct cost_rows);
+	struct work w = {.p = p, .r = r, .w = win, .classes = classes, .by = by, .by_name = rules == COST_DEFAULT};
+	r->p = p;
+	r->costs = costs_new(p, rules);
+	w.dir = directions_new(p);
+	w.of_span = NEW_ARRAY_RAW(p->span.rows.n, uint32_t);
+	w.of_gpu = NEW_ARRAY_RAW(p->gpu_op.rows.n, uint32_t);
+	intern_init(&w.keys);
+	intern_init(&w.params);
+	w.bounds = bounds_new(p);
+	for (uint32_t i = 0; i < p->span.rows.n; i++)
+		w.of_span[i] = ROW_NONE;
+	collect(&w);
+	for (uint32_t i = 0; i < w.n; i++)
+		add_instance(&w, &w.v[i]);
+	name_kernels(&w);
+	r->gpus = bounds_gpus(w.bounds);
+	bounds_free(w.bounds);
+	directions_free(w.dir);
+	intern_release(&w.keys);
+	intern_release(&w.params);
+	mem_free(w.of_span);
+	mem_free(w.of_gpu);
+	mem_free(w.v);
+	return r;
+}
+
+void cost_rows_free(struct cost_rows *r)
+{
+	if (!r)
+		return;
+	costs_free(r->costs);
+	mem_free(r->v);
+	mem_free(r->kernel_name);
+	mem_free(r);
+}
+
+double cost_compute_pct(const struct cost_row *x) { return percent(x->compute_ns, (double)x->compute_of); }
+double cost_memory_pct(const struct cost_row *x) { return percent(x->memory_ns, (double)x->memory_of); }
+double cost_efficiency_pct(const struct cost_row *x) { return percent(x->attainable_ns, (double)x->attainable_of); }
+
+enum tri cost_tc_used(const struct cost_row *x)
+{
+	return x->tc_ns[TRI_YES] ? TRI_YES : x->tc_ns[TRI_UNKNOWN] ? TRI_UNKNOWN : TRI_NO;
+}

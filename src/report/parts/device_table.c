@@ -1,0 +1,203 @@
+#include "report/parts/device_table.h"
+
+#include <math.h>
+
+#include "analysis/costs/mfu.h"
+#include "analysis/time/gpu_metrics.h"
+#include "base/buf.h"
+#include "base/round.h"
+
+static const struct column own_columns[] = {
+	{"device", "Device", "ordinal", CELL_I64},
+	{"name", "Name", "product name, as the input states it", CELL_STR},
+	{"memory_bytes", "Memory", "global memory", CELL_I64, UNIT_BYTES, COLUMN_MINOR},
+	{"compute_capability", "CC", "compute capability (AMD: the gfx version's first two parts)", CELL_STR, UNIT_NONE, COLUMN_MINOR},
+	{"sm_count", "SMs", "streaming multiprocessors or compute units", CELL_I64, UNIT_NONE, COLUMN_DETAIL},
+	{"busy_pct", "GPU busy", "time with any device work, copies and sets included / time of the steps", CELL_F64, UNIT_PERCENT, COLUMN_KEY},
+	{"gpu_utilization_pct", "Kernel busy", "GPU utilization: time with at least one kernel running / time of the steps",
+	 CELL_F64, UNIT_PERCENT, COLUMN_KEY},
+	{"sm_efficiency_pct", "SM eff", "sum of blocks / SMs of the running kernels, at most 1, averaged over the time of the steps",
+	 CELL_F64, UNIT_PERCENT, COLUMN_KEY},
+	{"achieved_occupancy_pct", "Occupancy", "estimated achieved occupancy: as the trace states it, else computed from the launch and the limits of an SM; mean over "
+	 "kernels, weighted by duration within the steps",
+	 CELL_F64, UNIT_PERCENT, COLUMN_KEY},
+	{"tflops_per_s", "TFLOP/s", "achieved: FLOPs of the steps / their time, as in `mfu`; empty = no FLOPs are known", CELL_F64, UNIT_NONE, 0, 1},
+	{"mfu_pct", "MFU", "achieved FLOP/s / the GPU's peak, as in `mfu`, which says why it is empty", CELL_F64, UNIT_PERCENT, COLUMN_KEY},
+	{"tc_time_pct", "TC time", "time of the steps in kernels that are known to use Tensor Cores / in kernels",
+	 CELL_F64, UNIT_PERCENT, COLUMN_KEY},
+	{"tc_unknown_pct", "TC unknown", "time of the steps in kernels of which it is not known / in kernels", CELL_F64, UNIT_PERCENT},
+	{"kernels", "Kernels", "kernels that ran during the steps; whole CUDA graphs are not counted", CELL_I64, UNIT_COUNT},
+	{"copies", "Copies", "memory copies that ran during the steps", CELL_I64, UNIT_COUNT, COLUMN_DETAIL},
+	{"sets", "Sets", "memory sets that ran during the steps", CELL_I64, UNIT_COUNT, COLUMN_DETAIL},
+	{"kernel_ns", "Kernel time", "sum of kernel durations, cut at the start and end of the steps", CELL_I64, UNIT_NS, COLUMN_DETAIL},
+	{"kernel_busy_ns", "Kernels busy", "time of the steps with at least one kernel running", CELL_I64, UNIT_NS, COLUMN_DETAIL},
+	{"busy_ns", "Busy", "time of the steps with any device work", CELL_I64, UNIT_NS},
+	{"idle_ns", "Idle", "time of the steps without device work", CELL_I64, UNIT_NS},
+};
+
+/* What a device achieved in the steps chosen; NAN = not known. */
+struct achieved {
+	double flops_per_s, mfu_pct;
+};
+
+static bool is_chosen(const struct profile *p, const struct mfu *m, const struct mfu_row *r, const struct report_args *args)
+{
+	if (m->whole)
+		return true;
+	int64_t number = r->step == MFU_ALL ? 0 : p->steps->v[r->step].number;
+	return args->has_steps ? r->step != MFU_ALL && number >= args->step_first && number <= args->step_last : r->step == MFU_ALL;
+}
+
+/* Means over time; unknown where it is of any of the steps. Devices are asked for in order of ordinal, as the rows of *m stand; *row is where the
+ * rows of this one begin, or would, and moves behind them. */
+static struct achieved achieved_on(const struct profile *p, const struct mfu *m, int32_t device, const struct report_args *args, uint32_t *row)
+{
+	struct achieved sum = {0};
+	double ns = 0;
+	while (m && *row < m->n && m->v[*row].device < device)
+		++*row;
+	for (; m && *row < m->n && m->v[*row].device == device; ++*row) {
+		const struct mfu_row *r = &m->v[*row];
+		if (!is_chosen(p, m, r, args))
+			continue;
+		sum.flops_per_s += r->achieved_flops * (double)r->ns;
+		sum.mfu_pct += r->mfu_pct * (double)r->ns;
+		ns += (double)r->ns;
+	}
+	return ns > 0 ? (struct achieved){sum.flops_per_s / ns, sum.mfu_pct / ns} : (struct achieved){NAN, NAN};
+}
+
+/* Each reason once, with the GPUs of which it holds. */
+static void note_unknown_mfu(const struct profile *p, const struct mfu *m, const struct report_args *args, struct table *t)
+{
+	struct buf gpus = {0};
+	for (uint32_t i = 0; m && i < m->n; i++) {
+		const char *why = m->v[i].why;
+		bool told = !why || !is_chosen(p, m, &m->v[i], args);
+		for (uint32_t k = 0; k < i && !told; k++)
+			told = m->v[k].why && strcmp(m->v[k].why, why) == 0 && is_chosen(p, m, &m->v[k], args);
+		if (told)
+			continue;
+		buf_clear(&gpus);
+		for (uint32_t k = i, last = i; k < m->n; k++) {
+			if (!m->v[k].why || strcmp(m->v[k].why, why) != 0 || !is_chosen(p, m, &m->v[k], args) || (k > i && m->v[k].device == m->v[last].device))
+				continue;
+			buf_printf(&gpus, "%s%d", gpus.n ? ", " : "", m->v[k].device);
+			last = k;
+		}
+		if (m->v[i].device == INT32_MIN)
+			table_note(t, "MFU is unknown: %s.", why);
+		else
+			table_note(t, "MFU of GPU " STR_FMT " is unknown: %s.", STR_ARG(buf_view(&gpus)), why);
+	}
+	buf_release(&gpus);
+}
+
+void device_table_set_capability(const struct profile *p, uint32_t row, struct table *t, unsigned col)
+{
+	if (p->device.cc_major[row] >= 0 && p->device.cc_minor[row] >= 0)
+		table_set_fmt(t, col, "%d.%d", p->device.cc_major[row], p->device.cc_minor[row]);
+}
+
+static void describe(const struct profile *p, uint32_t row, struct table *t, unsigned col)
+{
+	struct str name = profile_str(p, p->device.name[row]);
+	if (name.n)
+		table_set_str(t, col, name);
+	if (p->device.memory_bytes[row] > 0)
+		table_set_i64(t, col + 1, p->device.memory_bytes[row]);
+	device_table_set_capability(p, row, t, col + 2);
+	if (p->device.sm_count[row] > 0)
+		table_set_i64(t, col + 3, p->device.sm_count[row]);
+}
+
+static void own_row(const struct profile *p, const struct gpu_metrics *m, struct achieved f, int64_t span, struct table *t)
+{
+	unsigned col = 0;
+	table_row(t);
+	table_set_i64(t, col++, m->device);
+	if (m->row != ROW_NONE)
+		describe(p, m->row, t, col);
+	col += 4;
+	table_set_f64(t, col++, percent((double)m->busy_ns, (double)span));
+	table_set_f64(t, col++, m->utilization * 100);
+	table_set_f64(t, col++, m->sm_efficiency * 100);
+	table_set_f64(t, col++, m->occupancy_pct);
+	table_set_f64(t, col++, f.flops_per_s / 1e12);
+	table_set_f64(t, col++, f.mfu_pct);
+	table_set_f64(t, col++, m->tc_ratio * 100);
+	table_set_f64(t, col++, percent((double)m->tc_unknown_ns, (double)m->kernel_ns));
+	table_set_i64(t, col++, (int64_t)(m->kernels - m->graphs));
+	table_set_i64(t, col++, (int64_t)m->copies);
+	table_set_i64(t, col++, (int64_t)m->sets);
+	table_set_i64(t, col++, m->kernel_ns);
+	table_set_i64(t, col++, m->kernel_busy_ns);
+	table_set_i64(t, col++, m->busy_ns);
+	table_set_i64(t, col++, span - m->busy_ns);
+}
+
+/* A figure that is known for a part of the kernel time only. */
+static void note_known(const struct gpu_metrics *m, const char *what, int64_t known_ns, const char *then, struct table *t)
+{
+	if (known_ns > 0 && known_ns < m->kernel_ns)
+		table_note(t, "Device %d: %s known for %lld of %lld ns of kernels%s.", m->device, what, (long long)known_ns,
+		           (long long)m->kernel_ns, then);
+}
+
+static void note_sm_efficiency(const struct gpu_metrics *m, struct table *t)
+{
+	if (isnan(m->sm_efficiency) && m->blocks_known_ns == 0)
+		table_note(t, "Device %d: SM efficiency is unknown, the trace states neither blocks per SM nor the number of SMs.",
+		           m->device);
+	note_known(m, "blocks per SM are", m->blocks_known_ns,
+	           isnan(m->sm_efficiency) ? ", too few for an SM efficiency" : "; SM efficiency counts the others as 0: a lower bound", t);
+}
+
+static void note_occupancy(const struct gpu_metrics *m, struct table *t)
+{
+	if (isnan(m->occupancy_pct) && m->occupancy_known_ns == 0)
+		table_note(t, "Device %d: occupancy is unknown: within the steps the trace states neither occupancy nor, of a GPU whose limits are known, what the launches take.",
+		           m->device);
+	note_known(m, "occupancy is", m->occupancy_known_ns, isnan(m->occupancy_pct) ? ", too few for a mean" : "", t);
+}
+
+static void add_notes(const struct gpu_metrics *m, struct table *t)
+{
+	if (m->bad_values)
+		table_warn(t, "Device %d: %llu zero or negative values of blocks per SM or occupancy in the trace were taken as not stated.",
+		           m->device, (unsigned long long)m->bad_values);
+	if (m->trace_kernels) {
+		note_sm_efficiency(m, t);
+		note_occupancy(m, t);
+	}
+	if (m->tc_unknown_ns)
+		table_note(t, "Device %d: of %lld ns of kernels, %lld ns use Tensor Cores, of %lld ns it is unknown.", m->device,
+		           (long long)m->kernel_ns, (long long)m->tc_ns, (long long)m->tc_unknown_ns);
+	if (m->graphs)
+		table_note(t, "Device %d: %llu CUDA graph%s ran as a whole, without a record of the kernels: they are time of kernels, and are not counted among them.",
+		           m->device, (unsigned long long)m->graphs, m->graphs == 1 ? "" : "s");
+	if (m->outside)
+		table_warn(t, "Device %d: %llu of the trace\'s kernels, copies and sets outside the steps: not counted.", m->device,
+		           (unsigned long long)m->outside);
+}
+
+void device_table(const struct profile *p, const struct report_args *args, bool only_used, struct table *t)
+{
+	struct gpu_metrics_list l;
+	struct mfu *mfu = p->durations_only ? NULL : mfu_new(p);
+	uint32_t mfu_row = 0;
+	gpu_metrics_measure(p, p->steps, &gpu_metrics_own, NULL, args->has_steps ? &args->step_first : NULL, args->has_steps ? &args->step_last : NULL, &l);
+	table_columns(t, own_columns, sizeof own_columns / sizeof *own_columns);
+	for (unsigned i = 0; i < l.n; i++) {
+		if (only_used && !l.v[i].trace_kernels)
+			continue;
+		own_row(p, &l.v[i], achieved_on(p, mfu, l.v[i].device, args, &mfu_row), l.span_ns, t);
+		add_notes(&l.v[i], t);
+	}
+	if (p->device_joined)
+		table_note(t, "Device %d is the one that the input describes as device %d: only one is described, and only one works.", p->joined_device, p->device.id[0]);
+	table_note(t, "Measured during the steps: %lld ns; busy and idle sum to it.", (long long)l.span_ns);
+	note_unknown_mfu(p, mfu, args, t);
+	mfu_free(mfu);
+	gpu_metrics_release(&l);
+}

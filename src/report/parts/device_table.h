@@ -1,0 +1,13 @@
+/* The table of devices with their metrics, shared by `overview` and `devices`. */
+#ifndef OPSCOPE_REPORT_PARTS_DEVICE_TABLE_H
+#define OPSCOPE_REPORT_PARTS_DEVICE_TABLE_H
+
+#include "query/report.h"
+
+/* Adds columns and rows to an empty table: every device, or those that ran kernels; over the steps that args ask for. */
+void device_table(const struct profile *p, const struct report_args *args, bool only_used, struct table *t);
+
+/* Sets a column to the compute capability of a row of profile->device, if it is known. */
+void device_table_set_capability(const struct profile *p, uint32_t row, struct table *t, unsigned col);
+
+#endif

@@ -1,0 +1,176 @@
+#include "report/parts/kernel_calls.h"
+
+#include "analysis/names/short_names.h"
+#include "analysis/recording.h"
+#include "analysis/steps/steps.h"
+#include "analysis/tree/optree.h"
+#include "base/buf.h"
+#include "base/mem.h"
+#include "base/sort.h"
+#include "query/op_sums.h"
+
+enum { C_STEP, C_OP_ID, C_OP, C_DIRECTION, C_TYPE, C_OPERATOR, C_KERNEL, C_DEVICE, C_STREAM, C_START, C_DUR, C_CALL_START, C_CALL_DUR, C_WAIT, C_TC, C_GRID,
+       C_BLOCK, C_DTYPE, C_INPUTS, C_PARAMS, C_OUTPUTS, C_NAME, N_COLUMNS };
+
+static const struct column columns[N_COLUMNS] = {
+	[C_STEP] = {"step", "Step", "number of the step in which it was launched; empty = in none", CELL_I64},
+	[C_OP_ID] = {"op_id", "Op ID", "the op's type and a running number, as in `ops`", CELL_STR, UNIT_NONE, COLUMN_DETAIL},
+	[C_OP] = {"op", "Op", "the op that it belongs to: the outermost, with its place in the model, as in `ops`; empty = none", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_PATH},
+	[C_DIRECTION] = {"direction", "Dir", "forward, backward, optimizer; other outside all ops", CELL_STR},
+	[C_TYPE] = {"op_type", "Op type", "the op alone, without its place", CELL_STR, UNIT_NONE, COLUMN_DETAIL},
+	[C_OPERATOR] = {"operator", "Operator", "op, collective or optimizer that launched it: the innermost, as with --group-by=op; empty = none known",
+	                CELL_STR, UNIT_NONE, COLUMN_MINOR},
+	[C_KERNEL] = {"kernel", "Kernel", "short name", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_KEY, .short_of = "kernel_name"},
+	[C_DEVICE] = {"device", "GPU", "ordinal", CELL_I64, UNIT_NONE, COLUMN_MINOR},
+	[C_STREAM] = {"stream", "Stream", "stream", CELL_I64, UNIT_NONE, COLUMN_MINOR},
+	[C_START] = {"start_ns", "Start", "when it began", CELL_I64, UNIT_TIME_NS},
+	[C_DUR] = {"dur_ns", "Duration", "how long it ran", CELL_I64, UNIT_NS, COLUMN_KEY},
+	[C_CALL_START] = {"api_start_ns", "API start", "when the call that launched it began", CELL_I64, UNIT_TIME_NS, COLUMN_DETAIL},
+	[C_CALL_DUR] = {"api_ns", "API", "how long that call took", CELL_I64, UNIT_NS},
+	[C_WAIT] = {"wait_ns", "Waited", "from the start of the call to its own start", CELL_I64, UNIT_NS},
+	[C_TC] = {"tensor_cores", "TC", "whether it uses Tensor Cores, by its name: yes, no or unknown", CELL_STR},
+	[C_GRID] = {"grid", "Grid", "blocks in x, y, z", CELL_STR, UNIT_NONE, COLUMN_MINOR},
+	[C_BLOCK] = {"block", "Block", "threads of a block in x, y, z", CELL_STR, UNIT_NONE, COLUMN_MINOR},
+	[C_DTYPE] = {"data_types", "Types", "of the op's input tensors", CELL_STR, UNIT_NONE, COLUMN_DETAIL},
+	[C_INPUTS] = {"input_shapes", "Input shapes", "of the op", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_DETAIL},
+	[C_PARAMS] = {"parameters", "Parameters", "of the op", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_DETAIL},
+	[C_OUTPUTS] = {"output_shapes", "Output shapes", "of the op, where they follow from what was recorded", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_DETAIL},
+	[C_NAME] = {"kernel_name", "Kernel name", "full name", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_DETAIL},
+};
+
+struct calls {
+	const struct profile *p;
+	struct table *out;
+	struct op_tc *tc;
+	struct optree *tree;
+	uint32_t instance;       /* that the shapes are of; ROW_NONE */
+	struct op_shapes shapes;
+	struct short_names *names;
+};
+
+/* The step whose host range contains this moment; ROW_NONE. */
+static uint32_t step_at(const struct steps *s, int64_t at)
+{
+	uint32_t lo = 0, hi = s->whole_trace ? 0 : s->total;
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+		if (s->v[mid].host_start_ns <= at)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo && at < s->v[lo - 1].host_end_ns ? lo - 1 : ROW_NONE;
+}
+
+static void put_three(struct calls *x, unsigned col, int32_t a, int32_t b, int32_t c)
+{
+	if (a != INT32_MIN)
+		table_set_fmt(x->out, col, "%d,%d,%d", a, b, c);
+}
+
+static void put_text(struct calls *x, unsigned col, struct str s)
+{
+	if (s.n)
+		table_set_str(x->out, col, s);
+}
+
+static void put_op(struct calls *x, uint32_t k)
+{
+	const struct ops *o = x->p->ops;
+	const struct op *op = &o->op[o->instance[k].op];
+	table_set_str(x->out, C_DIRECTION, str_from(direction_name[op->direction]));
+	if (op->unassociated || o->instance[k].span == ROW_NONE)
+		return;
+	table_set_str(x->out, C_OP_ID, op->id);
+	table_set_str(x->out, C_OP, op->name);
+	table_set_str(x->out, C_TYPE, op->type);
+	if (x->instance != k)
+		op_instance_shapes(o, x->p, k, &x->out->arena, &x->shapes);
+	x->instance = k;
+	put_text(x, C_DTYPE, x->shapes.data_types);
+	put_text(x, C_INPUTS, x->shapes.inputs);
+	put_text(x, C_PARAMS, x->shapes.parameters);
+	if (!x->shapes.assumed)
+		put_text(x, C_OUTPUTS, x->shapes.outputs);
+}
+
+static void put_call(struct calls *x, uint32_t g)
+{
+	const struct profile *p = x->p;
+	uint32_t call = p->gpu_op.call[g], step;
+	if (call == ROW_NONE)
+		return;
+	table_set_i64(x->out, C_CALL_START, p->span.start_ns[call]);
+	table_set_i64(x->out, C_CALL_DUR, p->span.dur_ns[call]);
+	table_set_i64(x->out, C_WAIT, p->gpu_op.start_ns[g] - p->span.start_ns[call]);
+	step = step_at(p->steps, p->span.start_ns[call]);
+	if (step != ROW_NONE)
+		table_set_i64(x->out, C_STEP, p->steps->v[step].number);
+}
+
+static void put_row(struct calls *x, uint32_t g)
+{
+	static const char *const tri[] = {[TRI_NO] = "no", [TRI_YES] = "yes", [TRI_UNKNOWN] = "unknown"};
+	const struct profile *p = x->p;
+	const struct launches *l = &p->launch;
+	uint32_t row = p->gpu_op.launch[g];
+	struct str name = profile_str(p, p->gpu_op.name[g]);
+	table_row(x->out);
+	table_set_str_copy(x->out, C_KERNEL, short_names_get(x->names, p->gpu_op.name[g]));
+	table_set_str(x->out, C_NAME, name);
+	if (l->device[row] != INT32_MIN)
+		table_set_i64(x->out, C_DEVICE, l->device[row]);
+	if (l->stream[row] != ID_NONE)
+		table_set_i64(x->out, C_STREAM, l->stream[row]);
+	table_set_i64(x->out, C_START, p->gpu_op.start_ns[g]);
+	table_set_i64(x->out, C_DUR, p->gpu_op.dur_ns[g]);
+	table_set_str(x->out, C_TC, str_from(tri[op_tc_of(x->tc, g)]));
+	put_three(x, C_GRID, l->grid_x[row], l->grid_y[row], l->grid_z[row]);
+	put_three(x, C_BLOCK, l->block_x[row], l->block_y[row], l->block_z[row]);
+	uint32_t operator = optree_operator(x->tree, p, g);
+	if (operator)
+		table_set_str(x->out, C_OPERATOR, profile_str(p, operator));
+	put_op(x, p->ops->of_gpu[g]);
+	put_call(x, g);
+}
+
+int kernel_calls(const struct profile *p, const struct report_args *args, struct table *t, struct err *e)
+{
+	struct window w;
+	int64_t device = INT64_MIN, all_ns = 0, in_ops = 0;
+	if (window_of(p, args, &w, e) < 0)
+		return -1;
+	if (args->device && !str_to_i64(str_from(args->device), &device))
+		return err_set(e, ERR_USAGE, "--device=%s: a GPU number was expected", args->device);
+	struct sort_item *v = NEW_ARRAY_RAW(p->gpu_op.rows.n, struct sort_item);
+	uint32_t n = 0;
+	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
+		if (p->gpu_op.kind[g] != GPU_KERNEL || !window_has_gpu(&w, p, g) ||
+		    (args->device && p->launch.device[p->gpu_op.launch[g]] != device))
+			continue;
+		const struct op_instance *in = &p->ops->instance[p->ops->of_gpu[g]];
+		all_ns += p->gpu_op.dur_ns[g];
+		in_ops += in->span != ROW_NONE && !p->ops->op[in->op].unassociated ? p->gpu_op.dur_ns[g] : 0;
+		v[n++] = (struct sort_item){sort_key_i64(p->gpu_op.start_ns[g]), g, 0};
+	}
+	int rc = 0;
+	if (!n && (args->device || !w.all))
+		rc = err_set(e, ERR_DATA, "no kernel of the trace is on that device or in those steps");
+	else if (!n)
+		rc = err_set(e, ERR_DATA, "the input holds no kernels; to record them: %s", recording_how(p, RECORD_DEVICE_WORK));
+	sort_items(v, n);
+	struct calls x = {.p = p, .out = t, .tc = op_tc_new(p, false), .instance = ROW_NONE, .tree = optree_new(p, &optree_own), .names = short_names_new(p)};
+	uint32_t shown = args->row_limit && args->row_limit < n ? (uint32_t)args->row_limit : n;
+	if (rc == 0) {
+		table_columns(t, columns, N_COLUMNS);
+		for (uint32_t i = 0; i < shown; i++)
+			put_row(&x, v[i].row);
+		t->hidden_rows = n - shown;
+		table_note(t, "kernels %lld ns = in ops of the model %lld + in none %lld", (long long)all_ns, (long long)in_ops, (long long)(all_ns - in_ops));
+	}
+	op_tc_free(x.tc);
+	optree_free(x.tree);
+	short_names_free(x.names);
+	mem_free(v);
+	return rc;
+}

@@ -1,0 +1,332 @@
+#include "report/parts/memory_peak.h"
+
+#include "analysis/memory/memory.h"
+#include "analysis/memory/memory_categories.h"
+#include "analysis/names/stacks.h"
+#include "base/buf.h"
+#include "base/mem.h"
+#include "base/round.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Besides torch's categories: what was held before and is neither allocated nor freed here, what was held before and is freed here, and what no block
+ * accounts for. */
+enum { HELD_KEPT = MEMORY_CATEGORIES, HELD_FREED_LATER, HELD_UNFOLLOWED, HELD_KINDS };
+
+struct key {
+	uint32_t op, line, kind; /* ids of texts; 0 = none */
+};
+
+struct group {
+	struct key key;
+	uint64_t blocks;
+	int64_t bytes, largest;
+};
+
+struct held {
+	const struct profile *p;
+	const struct memory_timeline *t;
+	const struct stacks *stacks;   /* NULL = the trace has none */
+	int device;
+	struct intern texts, keys;
+	struct group *v;
+	uint32_t n, cap;
+	int64_t total, kind_bytes[HELD_KINDS];
+	uint64_t kind_blocks[HELD_KINDS];
+	int64_t sum;                   /* where totals were not recorded: what the events add up to */
+	bool has_total;                /* the allocator's */
+};
+
+static const char *kind_text(const struct held *h, unsigned kind)
+{
+	switch (kind) {
+	case HELD_KEPT:
+		return memory_kept_text(h->t);
+	case HELD_FREED_LATER:
+		return "held before the recording, freed in it";
+	case HELD_UNFOLLOWED:
+		return "in no block that can be followed";
+	}
+	return memory_category_name[kind];
+}
+
+static void add(struct held *h, struct key k, int64_t bytes, uint64_t blocks)
+{
+	uint32_t before = h->keys.n, at = intern_put(&h->keys, (const char *)&k, sizeof k) - 1;
+	if (h->keys.n > before) {
+		MEM_GROW(h->v, h->cap, at + 1);
+		h->v[at] = (struct group){.key = k};
+		h->n = at + 1;
+	}
+	struct group *g = &h->v[at];
+	g->blocks += blocks;
+	g->bytes += bytes;
+	g->largest = blocks && bytes > g->largest ? bytes : g->largest;
+	h->kind_bytes[k.kind] += bytes;
+	h->kind_blocks[k.kind] += blocks;
+}
+
+/* "aten::_to_copy (aten::empty_strided)": aten::empty and its kin allocate for the op around them. */
+static uint32_t op_text(struct held *h, uint32_t span)
+{
+	const struct spans *s = &h->p->span;
+	struct str name = profile_str(h->p, s->name[span]);
+	if (!str_starts(name, STR("aten::empty")) || s->op[span] == ROW_NONE)
+		return intern_str(&h->texts, name);
+	struct buf b = {0};
+	buf_printf(&b, STR_FMT " (" STR_FMT ")", STR_ARG(profile_str(h->p, s->name[s->op[span]])), STR_ARG(name));
+	uint32_t id = intern_str(&h->texts, buf_view(&b));
+	buf_release(&b);
+	return id;
+}
+
+static void add_block(struct held *h, const struct memory_pair *k)
+{
+	const struct memories *m = &h->p->memory;
+	if (k->alloc == ROW_NONE) {
+		add(h, (struct key){.kind = HELD_FREED_LATER}, -m->bytes[k->release], 1);
+		return;
+	}
+	uint32_t span = m->span[k->alloc];
+	struct key key = {.kind = h->t->category_of[k->alloc]};
+	if (span != ROW_NONE) {
+		key.op = op_text(h, span);
+		key.line = h->stacks ? intern_str(&h->texts, stacks_user_line(h->stacks, stacks_of(h->stacks, span))) : 0;
+	}
+	add(h, key, m->bytes[k->alloc], 1);
+}
+
+/* The row at which the sum of the events is highest, which goes to h->sum; where more is freed than was allocated, that was held before. */
+static uint32_t highest_sum(struct held *h, const struct window *w)
+{
+	const struct memories *m = &h->p->memory;
+	int64_t sum = 0, lowest = 0;
+	uint32_t at = ROW_NONE;
+	for (uint32_t i = 0; i < m->rows.n; i++) {
+		if (memory_device(h->p, i) != h->device || !memory_is_event(h->p, i) || __builtin_add_overflow(sum, m->bytes[i], &sum))
+			continue;
+		lowest = sum < lowest ? sum : lowest;
+		if (window_has(w, m->time_ns[i]) && (at == ROW_NONE || sum > h->sum)) {
+			h->sum = sum;
+			at = i;
+		}
+	}
+	if (__builtin_sub_overflow(h->sum, lowest, &h->sum))
+		h->sum = INT64_MAX;
+	return at;
+}
+
+/* What was held and is in no block of the recording: parameters, by the rules of categories, and a rest that has a name on an accelerator, whose allocator
+ * counts all that it gave away; host memory is counted from some moment before. */
+static void add_rest(struct held *h, int64_t known)
+{
+	int64_t rest, parameters = 0;
+	if (__builtin_sub_overflow(h->total, known, &rest) || rest <= 0)
+		return;
+	for (uint32_t i = 0; i < h->t->n_before && h->has_total; i++)
+		parameters += h->t->change[i].category == MEMORY_PARAMETER ? h->t->change[i].bytes : 0;
+	parameters = parameters < rest ? parameters : rest;
+	if (parameters)
+		add(h, (struct key){.kind = MEMORY_PARAMETER}, parameters, 0);
+	rest -= parameters;
+	int64_t kept = !h->t->before_is_whole || !h->has_total ? 0 : h->t->kept_bytes < rest ? h->t->kept_bytes : rest;
+	if (kept)
+		add(h, (struct key){.kind = HELD_KEPT}, kept, 0);
+	if (rest > kept)
+		add(h, (struct key){.kind = HELD_UNFOLLOWED}, rest - kept, 0);
+}
+
+static void collect(struct held *h, uint32_t at)
+{
+	const struct memories *m = &h->p->memory;
+	struct memory_pair *pair;
+	uint32_t n = memory_pairs(h->p, h->device, &pair);
+	int64_t known = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct memory_pair *k = &pair[i];
+		if ((k->alloc != ROW_NONE && k->alloc > at) || (k->release != ROW_NONE && k->release <= at))
+			continue;
+		add_block(h, k);
+		known += k->alloc == ROW_NONE ? -m->bytes[k->release] : m->bytes[k->alloc];
+	}
+	mem_free(pair);
+	h->has_total = memory_has_totals(h->p, at);
+	h->total = h->has_total ? m->total_allocated[at] : h->sum;
+	add_rest(h, known);
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+	const struct group *x = a, *y = b;
+	if (x->bytes != y->bytes)
+		return x->bytes < y->bytes ? 1 : -1;
+	return memcmp(&x->key, &y->key, sizeof x->key);
+}
+
+static void put_device(struct table *t, int device)
+{
+	if (device == MEMORY_CPU)
+		table_set_str(t, 0, STR("CPU"));
+	else
+		table_set_fmt(t, 0, "GPU%d", device);
+}
+
+static void put_kinds(const struct held *h, struct table *t)
+{
+	bool done[HELD_KINDS] = {false};
+	for (unsigned i = 0; i < HELD_KINDS; i++) {
+		unsigned best = HELD_KINDS;
+		for (unsigned k = 0; k < HELD_KINDS; k++)
+			if (!done[k] && h->kind_bytes[k] && (best == HELD_KINDS || h->kind_bytes[k] > h->kind_bytes[best]))
+				best = k;
+		if (best == HELD_KINDS)
+			return;
+		done[best] = true;
+		table_row(t);
+		put_device(t, h->device);
+		table_set_str_copy(t, 1, str_from(kind_text(h, best)));
+		table_set_i64(t, 2, h->kind_bytes[best]);
+		table_set_f64(t, 3, percent((double)h->kind_bytes[best], (double)h->total));
+		table_set_i64(t, 4, (int64_t)h->kind_blocks[best]);
+	}
+}
+
+static void put_ops(const struct held *h, struct table *t)
+{
+	if (h->n)
+		qsort(h->v, h->n, sizeof *h->v, by_bytes);
+	for (uint32_t i = 0; i < h->n; i++) {
+		const struct group *g = &h->v[i];
+		unsigned c = 0;
+		table_row(t);
+		put_device(t, h->device);
+		c++;
+		if (g->key.op)
+			table_set_str_copy(t, c, intern_get(&h->texts, g->key.op));
+		else if (g->key.kind == HELD_UNFOLLOWED)
+			table_set_str(t, c, STR("(not known)"));
+		else
+			table_set_str(t, c, g->blocks && g->key.kind < MEMORY_CATEGORIES ? STR("(outside of any op)") : STR("(before the recording)"));
+		c++;
+		if (h->stacks) {
+			if (g->key.line)
+				table_set_str_copy(t, c, intern_get(&h->texts, g->key.line));
+			c++;
+		}
+		table_set_str_copy(t, c++, str_from(kind_text(h, g->key.kind)));
+		table_set_i64(t, c++, g->bytes);
+		table_set_f64(t, c++, percent((double)g->bytes, (double)h->total));
+		table_set_i64(t, c++, (int64_t)g->blocks);
+		if (g->blocks)
+			table_set_i64(t, c, g->largest);
+	}
+}
+
+static void columns(const struct stacks *stacks, struct table *kinds, struct table *ops)
+{
+	TABLE_COLUMN(kinds, "device", "Device", "CPU or GPU and its ordinal", CELL_STR);
+	TABLE_COLUMN(kinds, "category", "Category", "what the memory is for, in torch's words (report memory-categories); or why that is not known", CELL_STR);
+	TABLE_COLUMN(kinds, "bytes", "Held", "at the peak", CELL_I64, UNIT_BYTES, COLUMN_KEY);
+	TABLE_COLUMN(kinds, "share_pct", "Share", "of all that is held then", CELL_F64, UNIT_PERCENT);
+	TABLE_COLUMN(kinds, "blocks", "Blocks", "allocated or freed in the recording; 0 = held without a record of its own", CELL_I64, UNIT_COUNT);
+	TABLE_COLUMN(ops, "device", "Device", "CPU or GPU and its ordinal", CELL_STR);
+	TABLE_COLUMN(ops, "operator", "Operator", "innermost op around the allocation, of aten::empty and its kin the op around it first", CELL_STR, UNIT_NONE, COLUMN_KEY);
+	if (stacks)
+		TABLE_COLUMN(ops, "line", "Line", "innermost line of the user's own code around that op", CELL_STR, UNIT_NONE, COLUMN_PATH);
+	TABLE_COLUMN(ops, "category", "Category", "what the memory is for, as in the section 'held'", CELL_STR);
+	TABLE_COLUMN(ops, "bytes", "Held", "at the peak", CELL_I64, UNIT_BYTES, COLUMN_KEY);
+	TABLE_COLUMN(ops, "share_pct", "Share", "of all that is held then", CELL_F64, UNIT_PERCENT);
+	TABLE_COLUMN(ops, "blocks", "Blocks", "how many", CELL_I64, UNIT_COUNT);
+	TABLE_COLUMN(ops, "largest_bytes", "Largest", "block", CELL_I64, UNIT_BYTES);
+}
+
+/* Why the record of a block is not there. */
+static const char *why_unfollowed(const struct held *h)
+{
+	return h->t->unknown_blocks[MEMORY_WHY_NO_ADDRESS] ? "the trace has no addresses, so that no block can be followed (torch 1.10 and later record them)"
+	                                                   : "allocated before the recording, or its record is missing";
+}
+
+static void note(const struct held *h, uint32_t at, struct table *kinds, struct table *ops)
+{
+	char device[24] = "CPU";
+	int64_t sum = 0;
+	if (h->device != MEMORY_CPU)
+		snprintf(device, sizeof device, "GPU%d", h->device);
+	for (int k = 0; k < HELD_KINDS; k++)
+		sum += h->kind_bytes[k];
+	table_note(kinds, "%s: %lld bytes %s, %lld ns after the start of the trace", device, (long long)h->total,
+	           h->has_total ? "allocated" : "by the events of the recording, and what was held all the time (the allocator's total was not recorded)",
+	           (long long)(h->p->memory.time_ns[at] - memory_zero_ns(h->p)));
+	if (sum > h->total)
+		table_note(kinds, "%s: the blocks add up to %lld bytes more than the allocator had given away: frees of some were not recorded", device, (long long)(sum - h->total));
+	if (!h->kind_bytes[HELD_UNFOLLOWED])
+		return;
+	table_note(kinds, "%s: of %lld bytes no block is known: %s", device, (long long)h->kind_bytes[HELD_UNFOLLOWED], why_unfollowed(h));
+	table_note(ops, "%s: of %lld bytes the op is not known: %s", device, (long long)h->kind_bytes[HELD_UNFOLLOWED], why_unfollowed(h));
+}
+
+/* The allocator numbers the devices that the process sees, the tracer those of the machine. */
+static void note_number(const struct held *h, struct table *kinds)
+{
+	const struct launches *l = &h->p->launch;
+	int32_t works = INT32_MIN;
+	bool several = false;
+	if (h->device == MEMORY_CPU)
+		return;
+	for (uint32_t i = 0; i < l->rows.n; i++) {
+		if (l->device[i] == INT32_MIN)
+			continue;
+		if (l->device[i] == h->device)
+			return;
+		several |= works != INT32_MIN && works != l->device[i];
+		works = l->device[i];
+	}
+	if (works != INT32_MIN && !several)
+		table_note(kinds, "GPU%d is most likely the device whose work is told as that of device %d: the allocator numbers the devices that the process sees, the "
+		           "tracer those of the machine", h->device, works);
+}
+
+static int put(const struct profile *p, const struct window *w, const struct stacks *stacks, int device, const struct memory_peak *peak, struct table *kinds,
+               struct table *ops, struct err *e)
+{
+	struct held h = {.p = p, .stacks = stacks, .device = device, .t = memory_timeline_new(p, device, e)};
+	if (!h.t)
+		return -1;
+	intern_init(&h.texts);
+	intern_init(&h.keys);
+	uint32_t at = peak->allocated != ROW_NONE ? peak->allocated : highest_sum(&h, w);
+	if (at != ROW_NONE) {
+		collect(&h, at);
+		put_kinds(&h, kinds);
+		put_ops(&h, ops);
+		note(&h, at, kinds, ops);
+		note_number(&h, kinds);
+	}
+	intern_release(&h.texts);
+	intern_release(&h.keys);
+	mem_free(h.v);
+	memory_timeline_free((struct memory_timeline *)(uintptr_t)h.t);
+	return 0;
+}
+
+int memory_peak_sections(const struct profile *p, const struct window *w, int device, bool all, struct table *out, struct err *e)
+{
+	struct table *kinds = table_section(out, "held", "Held at the peak, by what it is for"), *ops = table_section(out, "held_by_op", "Held at the peak, by what allocated it");
+	struct memory_peak *peak;
+	size_t n = memory_peaks(p, w->all ? INT64_MIN : w->start_ns, w->all ? INT64_MAX : w->end_ns - 1, &peak);
+	struct stacks *stacks = stacks_new(p);
+	const struct stacks *known = stacks_any(stacks) ? stacks : NULL;
+	int rc = 0;
+	kinds->lead = ops->lead = true;
+	columns(known, kinds, ops);
+	for (size_t d = 0; d < n && rc == 0; d++) {
+		int this = (int)d + MEMORY_CPU;
+		if (peak[d].events && (this == device || (all && device != MEMORY_CPU && this != MEMORY_CPU)))
+			rc = put(p, w, known, this, &peak[d], kinds, ops, e);
+	}
+	stacks_free(stacks);
+	mem_free(peak);
+	return rc;
+}

@@ -1,0 +1,13 @@
+/* What a device held when it held most: sections of the report memory. */
+#ifndef OPSCOPE_REPORT_PARTS_MEMORY_PEAK_H
+#define OPSCOPE_REPORT_PARTS_MEMORY_PEAK_H
+
+#include "query/window.h"
+
+/* Appends the sections "held", by category, and "held_by_op", by category, op and line of Python, at the first moment of the window at which the allocator's
+ * total is highest; where no totals were recorded, the sum of the events. Of `device` (memory_device), or, with all = true, of each accelerator that has
+ * events, of the CPU where there is none. Parts sum to the total; what is in no block that can be followed is a row of its own. Needs PASS_NEST,
+ * PASS_CORRELATE and PASS_MEMORY. -1 and *e when sums leave 64 bits. */
+int memory_peak_sections(const struct profile *p, const struct window *w, int device, bool all, struct table *out, struct err *e);
+
+#endif

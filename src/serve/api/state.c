@@ -1,0 +1,85 @@
+/* What is served: runs, workers, spans and how far each is. */
+#include "serve/api/state.h"
+
+#include "serve/endpoint.h"
+
+#include "base/json_text.h"
+
+static void put(struct buf *b, const char *name, struct str value)
+{
+	json_put_text(b, name, value);
+	buf_char(b, ',');
+}
+
+static void put_profile(struct buf *b, const struct library_entry *x)
+{
+	const struct profile *p = x->profile;
+	buf_char(b, ',');
+	put(b, "format", p->format);
+	buf_printf(b, "\"events\":%llu,\"gpu_ops\":%u,\"spans\":%u,\"problems\":%u,\"aggregates\":%s,\"aggregations\":[", (unsigned long long)profile_events(p),
+	           p->gpu_op.rows.n, p->span.rows.n, x->problems, p->reopened ? "true" : "false");
+	for (unsigned i = 0; i < p->n_aggregations; i++) {
+		const struct aggregation *a = &p->aggregation[i];
+		buf_printf(b, "%s{\"id\":%lld,", i ? "," : "", (long long)a->id);
+		put(b, "name", a->name);
+		put(b, "key_op", a->key_op);
+		json_put_text(b, "steps", a->steps);
+		buf_char(b, '}');
+	}
+	buf_char(b, ']');
+}
+
+void state_put_entry(struct buf *b, const struct library_entry *x)
+{
+	buf_char(b, '{');
+	put(b, "input", x->key);
+	put(b, "run", x->run);
+	put(b, "worker", x->worker);
+	put(b, "span", x->span);
+	put(b, "path", x->path);
+	buf_printf(b, "\"content\":%llu,\"state\":\"%s\"", (unsigned long long)x->content, entry_state_name[x->state]);
+	if (x->state == ENTRY_LOADING)
+		buf_printf(b, ",\"done_bytes\":%llu,\"total_bytes\":%llu", (unsigned long long)x->done_bytes, (unsigned long long)x->total_bytes);
+	if (x->state == ENTRY_FAILED) {
+		buf_char(b, ',');
+		json_put_text(b, "error", str_from(x->error));
+	}
+	if (x->state == ENTRY_READY)
+		put_profile(b, x);
+	buf_char(b, '}');
+}
+
+static void put_entry(void *context, const struct library_entry *x)
+{
+	struct buf *b = context;
+	buf_cstr(b, b->p[b->n - 1] == '[' ? "\n" : ",\n");
+	state_put_entry(b, x);
+}
+
+static void put_left_out(void *context, struct str path)
+{
+	struct buf *b = context;
+	buf_cstr(b, b->p[b->n - 1] == '[' ? "\n" : ",\n");
+	json_put_string(b, path);
+}
+
+static int run(const struct request *r, struct response *out, struct err *e)
+{
+	(void)e;
+	buf_printf(&out->body, "{\"opscope\":\"%s\",\"version\":%llu,\"read_only\":%s,\"inputs\":[", OPSCOPE_VERSION,
+	           (unsigned long long)library_version(r->library), r->read_only ? "true" : "false");
+	library_look(r->library, put_entry, &out->body);
+	buf_cstr(&out->body, "],\"left_out\":[");
+	library_left_out(r->library, put_left_out, &out->body);
+	buf_cstr(&out->body, "]}\n");
+	return 0;
+}
+
+const struct endpoint endpoint_state = {
+	.path = "/api/state",
+	.help = "the inputs: run, worker, span, and whether each is found, queued, loading, ready or failed; `content` grows when "
+	        "the file becomes another, `version` with every change; `left_out`: links that lead out of the directories",
+	.flags = ENDPOINT_FRESH,
+	.queue = QUEUE_QUICK,
+	.run = run,
+};

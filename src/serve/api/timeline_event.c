@@ -1,0 +1,184 @@
+/* One event in full: its arguments, what is around it, and what it is linked with. */
+#include "analysis/names/stacks.h"
+#include "analysis/tree/fwdbwd.h"
+#include "serve/api/timeline_times.h"
+
+enum { AROUND_MAX = 200, LAUNCHED_MAX = 200 };
+
+struct about {
+	const struct timeline *t;
+	const struct profile *p;
+	struct buf *b;
+};
+
+static void put_args(struct about *x, uint32_t set)
+{
+	const struct profile *p = x->p;
+	uint32_t from = p->arg_set.first[set], to = set + 1 < p->arg_set.rows.n ? p->arg_set.first[set + 1] : p->arg.rows.n;
+	buf_cstr(x->b, ",\n\"args\":[");
+	for (uint32_t i = from; i < to; i++) {
+		buf_cstr(x->b, i > from ? ",[" : "[");
+		json_put_string(x->b, profile_str(p, p->arg.key[i]));
+		buf_char(x->b, ',');
+		json_put_string(x->b, profile_str(p, p->arg.value[i]));
+		buf_char(x->b, ']');
+	}
+	buf_char(x->b, ']');
+}
+
+static void put_link(struct about *x, const char *name, bool device, uint32_t row)
+{
+	if (row == ROW_NONE)
+		return;
+	buf_printf(x->b, ",\n\"%s\":", name);
+	timeline_put_row(x->b, x->t, device, row);
+}
+
+static void put_launch(struct about *x, uint32_t row)
+{
+	uint32_t i = x->p->gpu_op.launch[row];
+	if (i == ROW_NONE)
+		return;
+	buf_cstr(x->b, ",\n\"launch\":");
+	timeline_put_launch(x->b, x->p, i);
+}
+
+/* Ranges around it, the innermost first. */
+static void put_around(struct about *x, uint32_t span)
+{
+	buf_cstr(x->b, ",\n\"around\":[");
+	unsigned n = 0;
+	for (uint32_t i = span == ROW_NONE ? ROW_NONE : x->p->span.parent[span]; i != ROW_NONE && n < AROUND_MAX; i = x->p->span.parent[i]) {
+		buf_cstr(x->b, n++ ? "," : "");
+		timeline_put_row(x->b, x->t, false, i);
+	}
+	buf_char(x->b, ']');
+}
+
+/* Device work that the range launched itself (an API call) or by its calls (an op), the first of it. */
+static void put_launched(struct about *x, uint32_t span)
+{
+	const struct gpu_ops *g = &x->p->gpu_op;
+	uint64_t n = 0;
+	int64_t total_ns = 0;
+	buf_cstr(x->b, ",\n\"launched\":[");
+	for (uint32_t i = 0; i < g->rows.n; i++) {
+		if (g->call[i] != span && g->op[i] != span)
+			continue;
+		total_ns += g->dur_ns[i];
+		if (n++ >= LAUNCHED_MAX)
+			continue;
+		buf_cstr(x->b, n > 1 ? "," : "");
+		timeline_put_row(x->b, x->t, true, i);
+	}
+	buf_cstr(x->b, "],");
+	json_put_number(x->b, "launched_count", (int64_t)n);
+	buf_char(x->b, ',');
+	json_put_number(x->b, "launched_ns", total_ns);
+}
+
+static void put_stack(struct about *x, uint32_t span)
+{
+	struct stacks *s = stacks_new(x->p);
+	struct buf text = {0};
+	stacks_text(s, stacks_of(s, span), &text);
+	if (text.n) {
+		buf_cstr(x->b, ",\n");
+		json_put_text(x->b, "stack", buf_view(&text));
+	}
+	buf_release(&text);
+	stacks_free(s);
+}
+
+/* The backward ops of a forward op. */
+static void put_backward(struct about *x, const struct fwdbwd *f, uint32_t row)
+{
+	unsigned n = 0;
+	uint32_t listed = 0;
+	for (uint32_t i = 0; i < x->p->span.rows.n && n < LAUNCHED_MAX; i++) {
+		if (!rankset_has(&f->linked, i))
+			continue;
+		if (f->forward[listed++] != row)
+			continue;
+		buf_cstr(x->b, n++ ? "," : ",\n\"backward\":[");
+		timeline_put_row(x->b, x->t, false, i);
+	}
+	buf_cstr(x->b, n ? "]" : "");
+}
+
+static void put_span(struct about *x, uint32_t row)
+{
+	put_args(x, x->p->span.args[row]);
+	put_around(x, row);
+	put_link(x, "op", false, x->p->span.kind[row] == SPAN_CALL ? x->p->span.op[row] : ROW_NONE);
+	put_launched(x, row);
+	struct fwdbwd *f = fwdbwd_new(x->p);
+	put_link(x, "forward", false, fwdbwd_forward(f, row));
+	put_backward(x, f, row);
+	fwdbwd_free(f);
+	put_stack(x, row);
+}
+
+static void put_gpu(struct about *x, uint32_t row)
+{
+	put_args(x, x->p->gpu_op.args[row]);
+	put_launch(x, row);
+	put_link(x, "call", false, x->p->gpu_op.call[row]);
+	put_link(x, "op", false, x->p->gpu_op.op[row]);
+	put_around(x, x->p->gpu_op.op[row]);
+	if (x->p->gpu_op.op[row] != ROW_NONE)
+		put_stack(x, x->p->gpu_op.op[row]);
+}
+
+/* Its neighbours in the lane. */
+static void put_beside(struct about *x, bool device, uint32_t row)
+{
+	uint32_t lane = device ? x->t->gpu_lane[row] : x->t->span_lane[row], end;
+	const struct timeline_lane *l = &x->t->lanes[lane];
+	int64_t start = device ? x->p->gpu_op.start_ns[row] : x->p->span.start_ns[row];
+	uint32_t i = timeline_slices(x->t, lane, start, start + 1, &end);
+	while (i < end && x->t->row[i] != row)
+		i++;
+	put_link(x, "before", device, i > l->first ? x->t->row[i - 1] : ROW_NONE);
+	put_link(x, "after", device, i + 1 < l->first + l->n ? x->t->row[i + 1] : ROW_NONE);
+}
+
+static int run(const struct request *r, struct response *out, struct err *e)
+{
+	const struct timeline *t = library_timeline(r->library, r->entry, e);
+	if (!t)
+		return -1;
+	bool device = str_eqc(request_value(r, "kind"), "gpu");
+	uint32_t n = device ? t->p->gpu_op.rows.n : t->p->span.rows.n;
+	int64_t row;
+	if (request_number(r, "row", 0, (int64_t)n - 1, 0, &row, e) < 0)
+		return -1;
+	if (!n)
+		return err_set(e, ERR_DATA, "this input has no such events");
+	struct about x = {t, t->p, &out->body};
+	buf_cstr(x.b, "{\"event\":");
+	timeline_put_row(x.b, t, device, (uint32_t)row);
+	if (device)
+		put_gpu(&x, (uint32_t)row);
+	else
+		put_span(&x, (uint32_t)row);
+	put_beside(&x, device, (uint32_t)row);
+	buf_cstr(x.b, "}\n");
+	return 0;
+}
+
+static const char *const kinds[] = {"span", "gpu", NULL};
+static const struct endpoint_param params[] = {
+	{"kind", "span: a range of the host; gpu: device work", kinds, true},
+	{"row", "which, as tiles give it", NULL, true},
+	{0},
+};
+
+const struct endpoint endpoint_timeline_event = {
+	.path = "/api/timeline/event",
+	.help = "one event with its arguments, stack, what is around it, what launched it and what it launched",
+	.flags = ENDPOINT_INPUT,
+	.params = params,
+	.queue = QUEUE_QUICK,
+	.run = run,
+};

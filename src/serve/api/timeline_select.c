@@ -1,0 +1,69 @@
+/* What is in a window of some tracks, by name. */
+#include "analysis/timeline/timeline_sums.h"
+#include "base/mem.h"
+#include "serve/api/timeline_times.h"
+#include "serve/tables.h"
+
+enum { C_NAME, C_KIND, C_COUNT, C_TOTAL, C_SHARE, C_MEAN };
+
+static const struct column columns[] = {
+	{.id = "name", .title = "Name", .type = CELL_STR, .flags = COLUMN_KEY, .help = "name of the ranges or of the device work"},
+	{.id = "kind", .title = "Kind", .type = CELL_STR, .help = "kernel, memcpy or memset on a device; op, user, python, call, ... on the host"},
+	{.id = "count", .title = "Count", .type = CELL_I64, .unit = UNIT_COUNT, .help = "how many of them overlap the window"},
+	{.id = "total_ns", .title = "Total", .type = CELL_I64, .unit = UNIT_NS,
+	 .help = "sum of their durations as far as they lie within the window; ranges within ranges count for themselves"},
+	{.id = "share_pct", .title = "Share", .type = CELL_F64, .unit = UNIT_PERCENT,
+	 .help = "total / length of the window; more than 100 % where several were at work at once"},
+	{.id = "mean_ns", .title = "Mean", .type = CELL_I64, .unit = UNIT_NS, .help = "total / count"},
+};
+
+static void add_row(struct table *t, const struct profile *p, const struct timeline_sum *x, int64_t window_ns)
+{
+	table_row(t);
+	table_set_str(t, C_NAME, profile_str(p, x->name));
+	table_set_str(t, C_KIND, str_from(x->device ? gpu_kind_name[x->kind] : span_kind_name[x->kind]));
+	table_set_i64(t, C_COUNT, (int64_t)x->count);
+	table_set_i64(t, C_TOTAL, x->total_ns);
+	if (window_ns > 0)
+		table_set_f64(t, C_SHARE, 100.0 * (double)x->total_ns / (double)window_ns);
+	table_set_i64(t, C_MEAN, x->total_ns / (int64_t)x->count);
+}
+
+static int run(const struct request *r, struct response *out, struct err *e)
+{
+	const struct timeline *t = library_timeline(r->library, r->entry, e);
+	int64_t from_ns, to_ns;
+	struct timeline_sum *v;
+	struct table table;
+	if (!t || timeline_window(r, t, &from_ns, &to_ns, e) < 0)
+		return -1;
+	uint8_t *take = arena_alloc(r->arena, t->n_tracks + 1);
+	if (timeline_take(r, "tracks", t->n_tracks, take, e) < 0)
+		return -1;
+	uint32_t n = timeline_sums(t, take, from_ns, to_ns, &v);
+	table_init(&table, "selection", "What is in the window");
+	table_columns(&table, columns, sizeof columns / sizeof columns[0]);
+	for (uint32_t i = 0; i < n; i++)
+		add_row(&table, t->p, &v[i], to_ns - from_ns);
+	int rc = table_sort(&table, STR("total_ns"), true, e);
+	if (rc == 0)
+		rc = table_answer(r, &table, out, e);
+	table_release(&table);
+	mem_free(v);
+	return rc;
+}
+
+static const struct endpoint_param params[] = {
+	WINDOW_PARAMS,
+	{"tracks", "which tracks: numbers and ranges with commas", NULL, false},
+	TABLE_PARAMS,
+	{0},
+};
+
+const struct endpoint endpoint_timeline_select = {
+	.path = "/api/timeline/select",
+	.help = "totals by name of what is in a window of the timeline",
+	.flags = ENDPOINT_INPUT,
+	.params = params,
+	.run = run,
+};

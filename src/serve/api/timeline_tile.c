@@ -1,0 +1,134 @@
+/* What is to be drawn of some tracks in a piece of time, at a zoom. */
+#include "base/mem.h"
+#include "serve/api/timeline_times.h"
+
+/* Which names the answer must explain: bits by string id. */
+struct seen {
+	uint64_t *bits;
+	uint32_t *id;
+	uint32_t n, cap;
+};
+
+static void see(struct seen *s, uint32_t id)
+{
+	uint64_t bit = UINT64_C(1) << (id & 63);
+	if (s->bits[id >> 6] & bit)
+		return;
+	s->bits[id >> 6] |= bit;
+	MEM_GROW(s->id, s->cap, s->n + 1);
+	s->id[s->n++] = id;
+}
+
+struct tile {
+	const struct timeline *t;
+	int64_t from_ns, to_ns;
+	unsigned zoom;
+	struct timeline_items items;
+	struct seen names;
+};
+
+static char *put_comma_number(char *at, int64_t v)
+{
+	*at++ = ',';
+	return i64_write(at, v);
+}
+
+/* start, duration, busy, count, row, name, category: seven numbers an item. Most of a tile is this, so that room is made once a lane. */
+static void put_lane(struct buf *b, struct tile *x, uint32_t lane)
+{
+	enum { ITEM_BYTES = 7 * (I64_DIGITS + 1) };
+	const struct profile *p = x->t->p;
+	bool device = x->t->tracks[x->t->lanes[lane].track].device;
+	const uint32_t *name = device ? p->gpu_op.name : p->span.name;
+	const uint16_t *cat = device ? p->gpu_op.cat : p->span.cat;
+	x->items.n = 0;
+	timeline_items_of(x->t, lane, x->from_ns, x->to_ns, x->zoom, &x->items);
+	char *begin = buf_room(b, x->items.n * ITEM_BYTES + 2), *at = begin;
+	for (size_t i = 0; i < x->items.n; i++) {
+		const struct timeline_item *k = &x->items.v[i];
+		see(&x->names, name[k->row]);
+		at = put_comma_number(at, k->start_ns - x->t->first_ns);
+		at = put_comma_number(at, k->end_ns - k->start_ns);
+		at = put_comma_number(at, timeline_busy_ns(p, device, k));
+		at = put_comma_number(at, k->count);
+		at = put_comma_number(at, k->row);
+		at = put_comma_number(at, name[k->row]);
+		at = put_comma_number(at, cat[k->row]);
+	}
+	if (at == begin)
+		at++;
+	*begin = '['; /* in place of the first comma */
+	*at++ = ']';
+	b->n = (size_t)(at - b->p);
+}
+
+static void put_names(struct buf *b, const struct tile *x)
+{
+	buf_cstr(b, "],\n\"names\":{");
+	for (uint32_t i = 0; i < x->names.n; i++) {
+		buf_printf(b, "%s\"%u\":", i ? "," : "", x->names.id[i]);
+		json_put_string(b, profile_str(x->t->p, x->names.id[i]));
+	}
+	buf_cstr(b, "},\n\"categories\":[");
+	for (uint32_t i = 0; i < x->t->p->cat.rows.n; i++) {
+		buf_cstr(b, i ? "," : "");
+		json_put_string(b, profile_cat(x->t->p, (uint16_t)i));
+	}
+	buf_cstr(b, "]}\n");
+}
+
+static void put_tile(struct buf *b, struct tile *x, const uint8_t *take, int64_t index)
+{
+	bool any = false;
+	x->names.bits = NEW_ARRAY(x->t->p->strings.n / 64 + 1, uint64_t);
+	buf_printf(b, "{\"zoom\":%u,\"index\":%lld,\"tracks\":[", x->zoom, (long long)index);
+	for (uint32_t i = 0; i < x->t->n_tracks; i++) {
+		const struct timeline_track *k = &x->t->tracks[i];
+		if (!take[i])
+			continue;
+		buf_printf(b, "%s{\"track\":%u,\"lanes\":[", any ? ",\n" : "\n", i);
+		any = true;
+		bool here = k->first_ns < x->to_ns && k->last_ns >= x->from_ns;
+		for (uint32_t l = 0; here && l < k->n_lanes; l++) {
+			buf_cstr(b, l ? "," : "");
+			put_lane(b, x, k->first_lane + l);
+		}
+		buf_cstr(b, "]}");
+	}
+	put_names(b, x);
+	mem_free(x->names.bits);
+	mem_free(x->names.id);
+	timeline_items_release(&x->items);
+}
+
+static int run(const struct request *r, struct response *out, struct err *e)
+{
+	const struct timeline *t = library_timeline(r->library, r->entry, e);
+	int64_t zoom, index;
+	if (!t || request_number(r, "zoom", 0, TIMELINE_TILE_ZOOM_MAX, 0, &zoom, e) < 0 ||
+	    request_number(r, "index", 0, TIMELINE_NS_MAX >> TIMELINE_TILE_BITS >> zoom, 0, &index, e) < 0)
+		return -1;
+	uint8_t *take = arena_alloc(r->arena, t->n_tracks + 1);
+	if (timeline_take(r, "tracks", t->n_tracks, take, e) < 0)
+		return -1;
+	int64_t width_ns = (int64_t)TIMELINE_TILE_PIXELS << zoom;
+	struct tile x = {.t = t, .from_ns = t->first_ns + index * width_ns, .to_ns = t->first_ns + (index + 1) * width_ns, .zoom = (unsigned)zoom};
+	put_tile(&out->body, &x, take, index);
+	return 0;
+}
+
+static const struct endpoint_param params[] = {
+	{"zoom", "a pixel is 2^zoom ns", NULL, true},
+	{"index", "the tile's number from the begin, each being `tile_pixels` of /api/timeline wide", NULL, true},
+	{"tracks", "which tracks: numbers and ranges with commas", NULL, false},
+	{0},
+};
+
+const struct endpoint endpoint_timeline_tile = {
+	.path = "/api/timeline/tile",
+	.help = "what is to be drawn of each lane in one tile: start, duration, busy, count, row, name and category of each item; busy of a single event is its own duration, also where it is drawn up to the next one's begin",
+	.flags = ENDPOINT_INPUT,
+	.params = params,
+	.queue = QUEUE_QUICK,
+	.run = run,
+};
